@@ -1,0 +1,2 @@
+//! The `rtc` command.
+fn main() {}
