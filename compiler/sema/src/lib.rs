@@ -1,1 +1,3 @@
-//! (empty)
+//! Semantic analysis: from the syntax tree to the tile IR.
+
+pub mod spec;

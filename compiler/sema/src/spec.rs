@@ -1,0 +1,406 @@
+//! What a kernel is compiled for: the types or values of its arguments and the launch options.
+//!
+//! Plain data between whoever asks for a kernel (command line, SPEC.json, an embedding program) and the semantic
+//! analysis. Reading it from JSON or from a signature string is the business of the crate `rtc-compiler`.
+//!
+//! Invariants: argument names are unique; a constexpr holds a Python-level value, never a run-time type;
+//! `divisible_by` stands only on pointers and integers.
+//!
+//! ```
+//! use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, DType, LaunchOptions, Specialization, ValueType};
+//! let spec = Specialization {
+//!     kernel: "copy".into(),
+//!     args: vec![
+//!         ArgSpec::value("x", ValueType::parse("*fp32").unwrap(), Some(16)),
+//!         ArgSpec::constexpr("BLOCK", ConstValue::Int(1024)),
+//!     ],
+//!     options: LaunchOptions::default(),
+//! };
+//! assert_eq!(spec.arg("x").unwrap().kind.to_string(), "*fp32:16");
+//! assert!(matches!(spec.args[0].kind, ArgKind::Value { ty: ValueType::Pointer { pointee: DType::Fp32, .. }, .. }));
+//! ```
+
+use std::fmt;
+
+/// One instance of a kernel: which kernel, what its arguments are, how it is launched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Specialization {
+    /// Name of the kernel function.
+    pub kernel: String,
+    /// Arguments by name, in the order given; parameters that are absent take their default.
+    pub args: Vec<ArgSpec>,
+    /// Launch options.
+    pub options: LaunchOptions,
+}
+
+impl Specialization {
+    /// The argument of that name.
+    pub fn arg(&self, name: &str) -> Option<&ArgSpec> {
+        self.args.iter().find(|a| a.name == name)
+    }
+}
+
+/// What is known of one argument.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArgSpec {
+    /// Name of the parameter.
+    pub name: String,
+    /// Its type or value.
+    pub kind: ArgKind,
+}
+
+impl ArgSpec {
+    /// A run-time value.
+    pub fn value(name: impl Into<String>, ty: ValueType, divisible_by: Option<u32>) -> ArgSpec {
+        ArgSpec { name: name.into(), kind: ArgKind::Value { ty, divisible_by } }
+    }
+
+    /// A compile-time constant.
+    pub fn constexpr(name: impl Into<String>, value: ConstValue) -> ArgSpec {
+        ArgSpec { name: name.into(), kind: ArgKind::Constexpr(value) }
+    }
+}
+
+/// Type or value of an argument or of an element of a tuple argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArgKind {
+    /// A scalar or pointer known only at launch.
+    Value {
+        /// Its type.
+        ty: ValueType,
+        /// A factor that the integer, or the address in bytes, is known to have.
+        divisible_by: Option<u32>,
+    },
+    /// A compile-time constant.
+    Constexpr(ConstValue),
+    /// A tuple, element by element; `fields` names the elements of a named tuple.
+    Tuple {
+        /// The elements.
+        items: Vec<ArgKind>,
+        /// One name per element, or none.
+        fields: Option<Vec<String>>,
+    },
+    /// A tensor descriptor made by the host.
+    Descriptor {
+        /// Element type.
+        element: DType,
+        /// Shape of the block that one access moves, outermost first.
+        block_shape: Vec<u32>,
+    },
+}
+
+/// A value of the Python level.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConstValue {
+    /// An integer.
+    Int(i128),
+    /// A float.
+    Float(f64),
+    /// `True` or `False`.
+    Bool(bool),
+    /// A string.
+    Str(String),
+    /// `None`.
+    None,
+    /// A tuple or list; `fields` names the elements of a named tuple.
+    Tuple {
+        /// The elements.
+        items: Vec<ConstValue>,
+        /// One name per element, or none.
+        fields: Option<Vec<String>>,
+    },
+    /// A dtype, or a pointer type as a value.
+    DType(ValueType),
+    /// A function of the source file, by name.
+    Function(String),
+    /// A host object that means nothing to a kernel, by its printed form; any use of it is an error.
+    Opaque(String),
+}
+
+/// Type of a run-time argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ValueType {
+    /// A number.
+    Scalar(DType),
+    /// A pointer to global memory.
+    Pointer {
+        /// What it points to.
+        pointee: DType,
+        /// Stores through it are errors.
+        is_const: bool,
+    },
+}
+
+impl ValueType {
+    /// Reads a type as annotations and signatures write it: `i32`, `float16`, `*fp32`, `fp32*`, `*ku8`, `const *fp16`.
+    pub fn parse(text: &str) -> Option<ValueType> {
+        let text = text.trim();
+        let (text, mut is_const) = match text.strip_prefix("const ") {
+            Some(rest) => (rest.trim(), true),
+            None => (text, false),
+        };
+        let pointee = match (text.strip_prefix('*'), text.strip_suffix('*')) {
+            (Some(rest), _) => match rest.strip_prefix('k') {
+                Some(rest) => {
+                    is_const = true;
+                    rest
+                }
+                None => rest,
+            },
+            (None, Some(rest)) => rest.trim_end(),
+            (None, None) if is_const => return None,
+            (None, None) => return DType::parse(text).map(ValueType::Scalar),
+        };
+        Some(ValueType::Pointer { pointee: DType::parse(pointee.trim())?, is_const })
+    }
+
+    /// Bytes that it takes as a kernel parameter.
+    pub fn param_bytes(self) -> u32 {
+        match self {
+            ValueType::Scalar(dtype) => dtype.bytes(),
+            ValueType::Pointer { .. } => 8,
+        }
+    }
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ValueType::Scalar(dtype) => write!(f, "{dtype}"),
+            ValueType::Pointer { pointee, is_const } => write!(f, "*{}{pointee}", if *is_const { "k" } else { "" }),
+        }
+    }
+}
+
+macro_rules! dtypes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $bits:literal, [$($alias:literal),*];)*) => {
+        /// Element types of the language.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum DType {
+            $($(#[doc = $doc])+ $variant,)*
+        }
+
+        impl DType {
+            /// Every element type.
+            pub const ALL: &'static [DType] = &[$(DType::$variant),*];
+
+            /// The short name that signatures and metadata use.
+            pub fn name(self) -> &'static str {
+                match self { $(DType::$variant => $name,)* }
+            }
+
+            /// Width in bits; `u1` has 1.
+            pub fn bits(self) -> u32 {
+                match self { $(DType::$variant => $bits,)* }
+            }
+
+            /// Reads any of the names that annotations and signatures accept; a trailing `_t` is dropped.
+            pub fn parse(text: &str) -> Option<DType> {
+                match text.strip_suffix("_t").unwrap_or(text) {
+                    $($name $(| $alias)* => Some(DType::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+dtypes! {
+    /// Boolean, one byte in memory.
+    UInt1 = "u1", 1, ["bool", "int1", "uint1", "i1"];
+    /// Signed, 8 bits.
+    Int8 = "i8", 8, ["int8"];
+    /// Signed, 16 bits.
+    Int16 = "i16", 16, ["int16"];
+    /// Signed, 32 bits.
+    Int32 = "i32", 32, ["int", "int32"];
+    /// Signed, 64 bits.
+    Int64 = "i64", 64, ["int64"];
+    /// Unsigned, 8 bits.
+    UInt8 = "u8", 8, ["uint8"];
+    /// Unsigned, 16 bits.
+    UInt16 = "u16", 16, ["uint16"];
+    /// Unsigned, 32 bits.
+    UInt32 = "u32", 32, ["uint32"];
+    /// Unsigned, 64 bits.
+    UInt64 = "u64", 64, ["uint64"];
+    /// E5M2.
+    Fp8E5 = "fp8e5", 8, ["float8e5", "float8_e5m2"];
+    /// E4M3FN: no infinities.
+    Fp8E4Nv = "fp8e4nv", 8, ["float8e4nv", "float8_e4m3fn"];
+    /// E4M3 with bias 15, neither NaN nor infinity.
+    Fp8E4B15 = "fp8e4b15", 8, ["float8e4b15"];
+    /// E4M3 "fnuz"; no NVIDIA target has it.
+    Fp8E4B8 = "fp8e4b8", 8, ["float8e4b8", "float8_e4m3fnuz"];
+    /// E5M2 "fnuz"; no NVIDIA target has it.
+    Fp8E5B16 = "fp8e5b16", 8, ["float8e5b16", "float8_e5m2fnuz"];
+    /// IEEE half.
+    Fp16 = "fp16", 16, ["float16", "half", "f16"];
+    /// bfloat16.
+    Bf16 = "bf16", 16, ["bfloat16"];
+    /// IEEE single.
+    Fp32 = "fp32", 32, ["float", "float32", "f32"];
+    /// IEEE double.
+    Fp64 = "fp64", 64, ["double", "float64", "f64"];
+}
+
+impl DType {
+    /// Bytes in memory.
+    pub fn bytes(self) -> u32 {
+        self.bits().div_ceil(8)
+    }
+
+    /// An integer type, `u1` included.
+    pub fn is_integer(self) -> bool {
+        self <= DType::UInt64
+    }
+
+    /// A signed integer type.
+    pub fn is_signed(self) -> bool {
+        matches!(self, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a kernel is launched and compiled, as far as the launch decides it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchOptions {
+    /// Warps that compute; a power of two.
+    pub num_warps: u32,
+    /// Depth of software pipelines.
+    pub num_stages: u32,
+    /// Blocks of a cluster.
+    pub num_ctas: u32,
+    /// Upper bound of registers per thread.
+    pub maxnreg: Option<u32>,
+    /// `a * b + c` may become one operation.
+    pub enable_fp_fusion: bool,
+    /// All blocks run at once.
+    pub launch_cooperative_grid: bool,
+    /// Programmatic dependent launch.
+    pub launch_pdl: bool,
+    /// `device_assert` and overflow checks are active.
+    pub debug: bool,
+    /// With `debug`: check integer arithmetic for overflow.
+    pub sanitize_overflow: bool,
+    /// Library functions flush denormals.
+    pub enable_reflect_ftz: bool,
+    /// Input precision of a `dot` that names none.
+    pub default_dot_input_precision: String,
+    /// Input precisions that `dot` accepts.
+    pub allowed_dot_input_precisions: Vec<String>,
+    /// Products that an fp8 `dot` may sum in reduced precision; `None`: the target's default.
+    pub max_num_imprecise_acc_default: Option<u32>,
+    /// PTX version, `87` for 8.7; `None`: what the target needs.
+    pub ptx_version: Option<u32>,
+}
+
+impl Default for LaunchOptions {
+    fn default() -> LaunchOptions {
+        LaunchOptions {
+            num_warps: 4,
+            num_stages: 3,
+            num_ctas: 1,
+            maxnreg: None,
+            enable_fp_fusion: true,
+            launch_cooperative_grid: false,
+            launch_pdl: false,
+            debug: false,
+            sanitize_overflow: true,
+            enable_reflect_ftz: true,
+            default_dot_input_precision: "tf32".into(),
+            allowed_dot_input_precisions: ["tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"].map(String::from).into(),
+            max_num_imprecise_acc_default: None,
+            ptx_version: None,
+        }
+    }
+}
+
+impl fmt::Display for ArgKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArgKind::Value { ty, divisible_by: Some(n) } => write!(f, "{ty}:{n}"),
+            ArgKind::Value { ty, divisible_by: None } => write!(f, "{ty}"),
+            ArgKind::Constexpr(value) => write!(f, "{value}"),
+            ArgKind::Tuple { items, fields } => write_tuple(f, items, fields.as_deref()),
+            ArgKind::Descriptor { element, block_shape } => {
+                let shape: Vec<String> = block_shape.iter().map(u32::to_string).collect();
+                write!(f, "tensordesc<{element}[{}]>", shape.join(","))
+            }
+        }
+    }
+}
+
+/// Python's spelling of the value.
+impl fmt::Display for ConstValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConstValue::Int(v) => write!(f, "{v}"),
+            ConstValue::Float(v) if v.is_nan() => f.write_str("float(\"nan\")"),
+            ConstValue::Float(v) if v.is_infinite() => {
+                f.write_str(if *v > 0.0 { "float(\"inf\")" } else { "float(\"-inf\")" })
+            }
+            ConstValue::Float(v) => write!(f, "{v:?}"),
+            ConstValue::Bool(v) => f.write_str(if *v { "True" } else { "False" }),
+            ConstValue::Str(v) => write!(f, "{v:?}"),
+            ConstValue::None => f.write_str("None"),
+            ConstValue::Tuple { items, fields } => write_tuple(f, items, fields.as_deref()),
+            ConstValue::DType(ty) => write!(f, "{ty}"),
+            ConstValue::Function(name) => f.write_str(name),
+            ConstValue::Opaque(text) => write!(f, "<{text}>"),
+        }
+    }
+}
+
+fn write_tuple<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], fields: Option<&[String]>) -> fmt::Result {
+    f.write_str("(")?;
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            f.write_str(", ")?;
+        }
+        if let Some(name) = fields.and_then(|names| names.get(i)) {
+            write!(f, "{name}=")?;
+        }
+        write!(f, "{item}")?;
+    }
+    f.write_str(if items.len() == 1 { ",)" } else { ")" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_accepted_spelling_of_a_type() {
+        for (text, name) in [
+            ("bool", "u1"),
+            ("i1", "u1"),
+            ("int", "i32"),
+            ("int32_t", "i32"),
+            ("float", "fp32"),
+            ("half", "fp16"),
+            ("float8_e4m3fn", "fp8e4nv"),
+            ("*fp32", "*fp32"),
+            ("fp32*", "*fp32"),
+            ("*ki8", "*ki8"),
+            ("const *bf16", "*kbf16"),
+        ] {
+            assert_eq!(ValueType::parse(text).unwrap().to_string(), name, "{text}");
+        }
+        for text in ["", "*", "const i32", "fp33", "**fp32", "k", "Int32"] {
+            assert_eq!(ValueType::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_read_back() {
+        for dtype in DType::ALL {
+            assert_eq!(DType::parse(dtype.name()), Some(*dtype));
+        }
+    }
+}
