@@ -1,0 +1,46 @@
+//! What a launch takes and what it reports.
+
+/// A kernel launch.
+#[derive(Clone, Debug)]
+pub struct LaunchConfig<'a> {
+    /// Name of the entry in the PTX.
+    pub kernel: &'a str,
+    /// Number of blocks.
+    pub grid: [u32; 3],
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Blocks per cluster.
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub shared_bytes: u32,
+    /// The parameter buffer: each parameter at its offset, as the kernel's `.param` list lays them out.
+    pub params: &'a [u8],
+    /// Most warp instructions that the launch may execute; `None` is no limit.
+    pub budget: Option<u64>,
+}
+
+impl<'a> LaunchConfig<'a> {
+    /// A launch of one block of 32 threads, without parameters; set the fields that differ.
+    pub fn new(kernel: &'a str) -> LaunchConfig<'a> {
+        LaunchConfig {
+            kernel,
+            grid: [1; 3],
+            block: [32, 1, 1],
+            cluster: [1; 3],
+            shared_bytes: 0,
+            params: &[],
+            budget: None,
+        }
+    }
+}
+
+/// What a launch did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchReport {
+    /// What the kernel printed, in the order of execution.
+    pub printed: String,
+    /// Instructions executed, counted once per warp.
+    pub warp_instructions: u64,
+    /// Instructions executed, counted once per active thread.
+    pub thread_instructions: u64,
+}

@@ -1,0 +1,227 @@
+//! Global memory of the emulated device: named allocations with guard gaps between them.
+//!
+//! Addresses look like a GPU's (far from 0, aligned to 256 bytes or more) and are the same in every run. Every access
+//! must lie within one live allocation; what lies between allocations belongs to nobody, and freed ranges are
+//! remembered so that a fault can name them.
+//!
+//! ```
+//! use rtc_emulator::Memory;
+//! let mut memory = Memory::new();
+//! let x = memory.alloc(16, 16, "x");
+//! memory.write(x, &1.5f32.to_le_bytes()).expect("in bounds");
+//! assert_eq!(memory.read(x, 4).expect("in bounds"), 1.5f32.to_le_bytes());
+//! assert!(memory.read(x + 16, 1).is_err());
+//! ```
+
+use crate::fault::{Access, AccessError, Near};
+
+/// Lowest address handed out by [`Memory::alloc`].
+const FIRST_ADDRESS: u64 = 0x7_0000_0000;
+/// Bytes between two allocations that belong to nobody.
+const GUARD_BYTES: u64 = 4096;
+/// Every allocation starts at a multiple of this, as `cuMemAlloc` promises.
+const BASE_ALIGN: u64 = 256;
+
+/// One range of global memory.
+#[derive(Clone, Debug)]
+struct Allocation {
+    base: u64,
+    data: Vec<u8>,
+    /// Length as asked for; `data` is emptied when the range is freed.
+    bytes: u64,
+    name: String,
+    live: bool,
+    writable: bool,
+}
+
+/// Global memory: what pointers in kernel arguments point into.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// Sorted by base address.
+    allocations: Vec<Allocation>,
+    next: u64,
+    poison: Option<u8>,
+}
+
+impl Memory {
+    /// Empty memory whose new allocations are zero.
+    pub fn new() -> Memory {
+        Memory { allocations: Vec::new(), next: FIRST_ADDRESS, poison: None }
+    }
+
+    /// Empty memory whose new allocations are filled with `byte`, so that reads before writes stand out.
+    pub fn poisoned(byte: u8) -> Memory {
+        Memory { poison: Some(byte), ..Memory::new() }
+    }
+
+    /// Allocates `bytes` bytes at a multiple of `align` (at least 256) under a name used in faults.
+    pub fn alloc(&mut self, bytes: usize, align: usize, name: &str) -> u64 {
+        let align = (align as u64).next_power_of_two().max(BASE_ALIGN);
+        let base = self.next.max(FIRST_ADDRESS).next_multiple_of(align);
+        self.next = base + bytes as u64 + GUARD_BYTES;
+        self.allocations.push(Allocation {
+            base,
+            data: vec![self.poison.unwrap_or(0); bytes],
+            bytes: bytes as u64,
+            name: name.to_string(),
+            live: true,
+            writable: true,
+        });
+        base
+    }
+
+    /// Forbids writes by kernels to the allocation that starts at `base` (constant memory).
+    pub(crate) fn protect(&mut self, base: u64) {
+        if let Some(i) = self.starting_at(base) {
+            self.allocations[i].writable = false;
+        }
+    }
+
+    /// Frees the allocation that starts at `base`; false if there is no live one.
+    pub fn free(&mut self, base: u64) -> bool {
+        match self.starting_at(base) {
+            Some(i) if self.allocations[i].live => {
+                self.allocations[i].live = false;
+                self.allocations[i].data = Vec::new();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The `bytes` bytes at `address`, which must lie within one live allocation.
+    pub fn read(&self, address: u64, bytes: usize) -> Result<&[u8], AccessError> {
+        match self.find(address, bytes as u64) {
+            Some(i) => {
+                let allocation = &self.allocations[i];
+                let start = (address - allocation.base) as usize;
+                Ok(&allocation.data[start..start + bytes])
+            }
+            None => Err(self.error(Access::Read, address, bytes)),
+        }
+    }
+
+    /// Writes `data` at `address`, which must lie within one live allocation.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), AccessError> {
+        match self.find(address, data.len() as u64) {
+            Some(i) => {
+                let allocation = &mut self.allocations[i];
+                let start = (address - allocation.base) as usize;
+                allocation.data[start..start + data.len()].copy_from_slice(data);
+                Ok(())
+            }
+            None => Err(self.error(Access::Write, address, data.len())),
+        }
+    }
+
+    /// Like [`Memory::read`], trying the allocation of the last access first.
+    pub(crate) fn bytes(&self, hint: &mut usize, address: u64, bytes: usize) -> Result<&[u8], AccessError> {
+        match self.find_from(*hint, address, bytes as u64) {
+            Some(i) => {
+                *hint = i;
+                let allocation = &self.allocations[i];
+                let start = (address - allocation.base) as usize;
+                Ok(&allocation.data[start..start + bytes])
+            }
+            None => Err(self.error(Access::Read, address, bytes)),
+        }
+    }
+
+    /// The bytes at `address` for writing by a kernel.
+    pub(crate) fn bytes_mut(
+        &mut self,
+        hint: &mut usize,
+        address: u64,
+        bytes: usize,
+        access: Access,
+    ) -> Result<&mut [u8], AccessError> {
+        match self.find_from(*hint, address, bytes as u64) {
+            Some(i) if self.allocations[i].writable => {
+                *hint = i;
+                let allocation = &mut self.allocations[i];
+                let start = (address - allocation.base) as usize;
+                Ok(&mut allocation.data[start..start + bytes])
+            }
+            _ => Err(self.error(access, address, bytes)),
+        }
+    }
+
+    /// The live allocation nearest to `address`, for messages.
+    fn nearest(&self, address: u64) -> Option<Near> {
+        let distance = |a: &Allocation| {
+            if address < a.base {
+                (a.base - address) as i128 * -1
+            } else {
+                address as i128 - (a.base + a.bytes) as i128
+            }
+        };
+        // A freed range that holds the address explains more than a live neighbour does.
+        let holds = |a: &&Allocation| address >= a.base && address < a.base + a.bytes.max(1);
+        let found = self
+            .allocations
+            .iter()
+            .find(holds)
+            .or_else(|| self.allocations.iter().filter(|a| a.live).min_by_key(|a| distance(a).unsigned_abs()))?;
+        Some(Near {
+            name: found.name.clone(),
+            base: found.base,
+            bytes: found.bytes,
+            freed: !found.live,
+            read_only: !found.writable,
+        })
+    }
+
+    fn error(&self, access: Access, address: u64, bytes: usize) -> AccessError {
+        AccessError { access, address, bytes: bytes as u32, near: self.nearest(address) }
+    }
+
+    fn starting_at(&self, base: u64) -> Option<usize> {
+        self.allocations.binary_search_by_key(&base, |a| a.base).ok()
+    }
+
+    fn find_from(&self, hint: usize, address: u64, bytes: u64) -> Option<usize> {
+        if let Some(a) = self.allocations.get(hint)
+            && a.live
+            && address >= a.base
+            && (address - a.base).saturating_add(bytes) <= a.bytes
+        {
+            return Some(hint);
+        }
+        self.find(address, bytes)
+    }
+
+    fn find(&self, address: u64, bytes: u64) -> Option<usize> {
+        let i = self.allocations.partition_point(|a| a.base <= address).checked_sub(1)?;
+        let a = &self.allocations[i];
+        (a.live && (address - a.base).saturating_add(bytes) <= a.bytes).then_some(i)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_name_the_nearest_allocation() {
+        let mut memory = Memory::new();
+        let x = memory.alloc(100, 16, "x");
+        let y = memory.alloc(10, 1024, "y");
+        assert_eq!(y % 1024, 0);
+        assert!(memory.read(x + 96, 4).is_ok());
+        let error = memory.read(x + 98, 4).unwrap_err();
+        assert_eq!(error.near.unwrap().name, "x");
+        assert!(memory.write(y - 1, &[0]).is_err());
+        assert!(memory.free(x));
+        assert!(!memory.free(x));
+        let error = memory.read(x + 4, 4).unwrap_err();
+        assert!(error.near.unwrap().freed);
+    }
+
+    #[test]
+    fn an_access_must_not_wrap_around() {
+        let mut memory = Memory::new();
+        memory.alloc(8, 8, "x");
+        assert!(memory.read(u64::MAX - 1, 4).is_err());
+        assert!(memory.read(0, 1).is_err());
+    }
+}
