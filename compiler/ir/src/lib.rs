@@ -1,1 +1,33 @@
-//! (empty)
+//! The tile IR: an arena IR with structured control flow whose values are whole tiles.
+//!
+//! A [`Kernel`] owns arenas of operations, values and blocks; [`Op`], [`Value`] and [`Block`] are `Copy`
+//! handles into them. An operation is an [`OpKind`] (its attributes live there, typed), a list of
+//! operands, a list of results and a list of nested blocks. Integers carry no sign: signedness lives in
+//! the operation (`divsi`, `divui`).
+//!
+//! A kernel goes through three [`Phase`]s: `Tile` (shapes and element types), `Laid` (every tile type also
+//! has a layout), `Scheduled` (shared memory is placed, barriers are in).
+//!
+//! One operation is one row of `ops/table.rs`; from it come the enum variant, the builder method, the
+//! printer, the reader and the reference. `ops/infer.rs` holds the type rules, `interp/` what operations do.
+
+mod attrs;
+mod builder;
+mod cursor;
+mod entity;
+mod kernel;
+mod ops;
+mod types;
+
+pub use attrs::{
+    Attr, AttrValue, CacheModifier, DotKind, Eviction, HintKind, Literal, LoopHints, MemScope, MemSemantic, Precision,
+    Predicate, RmwOp, Rounding, Text,
+};
+pub use builder::{Builder, FromOp};
+pub use cursor::{Position, walk, walk_block};
+pub use entity::{Block, LayoutId, Loc, Op, Value};
+pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
+pub use ops::{
+    EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS,
+};
+pub use types::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};

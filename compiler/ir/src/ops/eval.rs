@@ -1,0 +1,392 @@
+//! Element-wise semantics on raw bits. Integers and floats narrower than 64 bits stand in the low bits, the rest is zero.
+
+use crate::{Elem, EvalContext, Literal, OpKind, Predicate, Rounding, Scalar};
+
+/// A binary float format.
+#[derive(Clone, Copy)]
+struct Format {
+    exponent_bits: u32,
+    mantissa_bits: u32,
+    /// Whether the highest exponent means infinity and NaN (else only all ones is NaN).
+    ieee: bool,
+    /// Whether overflow gives the largest finite number.
+    saturate: bool,
+    nan: u64,
+}
+
+const F16: Format = Format { exponent_bits: 5, mantissa_bits: 10, ieee: true, saturate: false, nan: 0x7fff };
+const BF16: Format = Format { exponent_bits: 8, mantissa_bits: 7, ieee: true, saturate: false, nan: 0x7fff };
+const F8E5: Format = Format { exponent_bits: 5, mantissa_bits: 2, ieee: true, saturate: true, nan: 0x7f };
+const F8E4: Format = Format { exponent_bits: 4, mantissa_bits: 3, ieee: false, saturate: true, nan: 0x7f };
+
+impl Format {
+    fn bias(self) -> i32 {
+        (1 << (self.exponent_bits - 1)) - 1
+    }
+
+    fn decode(self, bits: u64) -> f64 {
+        let sign = if bits >> (self.exponent_bits + self.mantissa_bits) & 1 == 1 { -1.0 } else { 1.0 };
+        let exponent = (bits >> self.mantissa_bits) & ((1 << self.exponent_bits) - 1);
+        let mantissa = bits & ((1 << self.mantissa_bits) - 1);
+        let top = (1 << self.exponent_bits) - 1;
+        if exponent == top && self.ieee {
+            return if mantissa == 0 { sign * f64::INFINITY } else { f64::NAN };
+        }
+        if exponent == top && mantissa == (1 << self.mantissa_bits) - 1 {
+            return f64::NAN;
+        }
+        let unit = 2f64.powi(1 - self.bias() - self.mantissa_bits as i32);
+        if exponent == 0 {
+            sign * mantissa as f64 * unit
+        } else {
+            sign * (mantissa + (1 << self.mantissa_bits)) as f64 * unit * 2f64.powi(exponent as i32 - 1)
+        }
+    }
+
+    /// Rounds once, to nearest even or toward zero.
+    fn encode(self, x: f64, rounding: Rounding) -> u64 {
+        let sign = u64::from(x.is_sign_negative()) << (self.exponent_bits + self.mantissa_bits);
+        if x.is_nan() {
+            return self.nan;
+        }
+        let top = (1u64 << self.exponent_bits) - 1;
+        let infinity = top << self.mantissa_bits;
+        let largest = if self.ieee { infinity - 1 } else { infinity + (1 << self.mantissa_bits) - 2 };
+        let overflow = if self.saturate { largest } else { infinity };
+        if x.is_infinite() {
+            return sign | overflow;
+        }
+        // |x| in units of the last place of its binade (or of the subnormals) is exact in f64.
+        let magnitude = x.abs();
+        let exponent = if magnitude == 0.0 { i32::MIN } else { exponent_of(magnitude) };
+        let binade = exponent.max(1 - self.bias());
+        let scaled = scale(magnitude, self.mantissa_bits as i32 - binade);
+        let units = match rounding {
+            Rounding::NearestEven => scaled.round_ties_even(),
+            Rounding::TowardZero => scaled.trunc(),
+        };
+        let field = (binade + self.bias() - 1) as u64;
+        let bits = (field << self.mantissa_bits) + units as u64;
+        if bits > largest {
+            return sign | if rounding == Rounding::TowardZero { largest } else { overflow };
+        }
+        sign | bits
+    }
+}
+
+fn exponent_of(x: f64) -> i32 {
+    let bits = x.to_bits();
+    let field = (bits >> 52) as i32;
+    if field == 0 { -1011 - bits.leading_zeros() as i32 } else { field - 1023 }
+}
+
+/// `x * 2^k` for a result that is exact or tiny.
+fn scale(x: f64, k: i32) -> f64 {
+    let half = k / 2;
+    x * 2f64.powi(half) * 2f64.powi(k - half)
+}
+
+/// The number that `bits` stand for in a float format.
+pub fn decode(bits: u64, scalar: Scalar) -> f64 {
+    match scalar {
+        Scalar::F64 => f64::from_bits(bits),
+        Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
+        Scalar::F16 => F16.decode(bits),
+        Scalar::BF16 => BF16.decode(bits),
+        Scalar::F8E5 => F8E5.decode(bits),
+        Scalar::F8E4 => F8E4.decode(bits),
+        // An e4b15 number is its seven low bits put under the exponent of half, one binade of bias apart.
+        Scalar::F8E4B15 => F16.decode((bits & 0x80) << 8 | (bits & 0x7f) << 7),
+        Scalar::I1 | Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => bits as f64,
+    }
+}
+
+/// The bits of `x` in a float format, rounded once.
+pub fn encode(x: f64, scalar: Scalar, rounding: Rounding) -> u64 {
+    match (scalar, rounding) {
+        (Scalar::F64, _) => x.to_bits(),
+        (Scalar::F32, _) if x.is_nan() => 0x7fff_ffff,
+        (Scalar::F32, Rounding::NearestEven) => u64::from((x as f32).to_bits()),
+        (Scalar::F32, Rounding::TowardZero) => {
+            let near = x as f32;
+            let low = if f64::from(near).abs() > x.abs() { f32::from_bits(near.to_bits() - 1) } else { near };
+            u64::from(low.to_bits())
+        }
+        (Scalar::F16, _) => F16.encode(x, rounding),
+        (Scalar::BF16, _) => BF16.encode(x, rounding),
+        (Scalar::F8E5, _) => F8E5.encode(x, rounding),
+        (Scalar::F8E4, _) => F8E4.encode(x, rounding),
+        (Scalar::F8E4B15, _) => {
+            // Truncated to half first, magnitude clamped to 1.75, then rounded half up at bit 7.
+            let half = F16.encode(x, Rounding::TowardZero);
+            let magnitude = (half & 0x7fff).min(0x3f00);
+            let rounded = ((magnitude << 1) + 0x80) >> 8;
+            (half >> 8 & 0x80) | rounded.min(0x7f)
+        }
+        (Scalar::I1 | Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64, _) => x as i64 as u64,
+    }
+}
+
+/// The low bits of `bits` that belong to `elem`.
+pub fn mask(bits: u64, elem: Elem) -> u64 {
+    match elem.bits() {
+        64 => bits,
+        n => bits & ((1 << n) - 1),
+    }
+}
+
+/// `bits` as a signed integer of the width of `elem`.
+pub fn sign_extend(bits: u64, elem: Elem) -> i64 {
+    let unused = 64 - elem.bits();
+    ((bits << unused) as i64) >> unused
+}
+
+pub(crate) fn literal_bits(literal: Literal, scalar: Scalar) -> u64 {
+    let x = match literal {
+        Literal::Int(i) if scalar.is_int() => return mask(i as u64, scalar.into()),
+        Literal::Int(i) => i as f64,
+        Literal::Float(bits) => f64::from_bits(bits),
+    };
+    match scalar {
+        Scalar::I1 | Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => mask(x as i64 as u64, scalar.into()),
+        // A literal is not cast: it does not saturate, and e4b15 is reached through its decoding only.
+        _ => encode(x, scalar, Rounding::NearestEven),
+    }
+}
+
+pub(super) fn div_signed(a: i64, b: i64) -> i64 {
+    if b == 0 { 0 } else { a.wrapping_div(b) }
+}
+
+pub(super) fn rem_signed(a: i64, b: i64) -> i64 {
+    if b == 0 { 0 } else { a.wrapping_rem(b) }
+}
+
+pub(super) fn min_num(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b < a || (a == b && b.is_sign_negative()) { b } else { a }
+}
+
+pub(super) fn max_num(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b > a || (a == b && b.is_sign_positive()) { b } else { a }
+}
+
+pub(super) fn min_nan(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { min_num(a, b) }
+}
+
+pub(super) fn max_nan(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { max_num(a, b) }
+}
+
+pub(super) fn compare_ints(c: &EvalContext<'_>, v: &[u64]) -> u64 {
+    let OpKind::CmpI { predicate } = c.kind else { return 0 };
+    let (a, b) = (c.signed(0, v[0]), c.signed(0, v[1]));
+    u64::from(match predicate {
+        Predicate::Eq => v[0] == v[1],
+        Predicate::Ne => v[0] != v[1],
+        Predicate::Lt => a < b,
+        Predicate::Le => a <= b,
+        Predicate::Gt => a > b,
+        Predicate::Ge => a >= b,
+        Predicate::Ult => v[0] < v[1],
+        Predicate::Ule => v[0] <= v[1],
+        Predicate::Ugt => v[0] > v[1],
+        Predicate::Uge => v[0] >= v[1],
+    })
+}
+
+pub(super) fn compare_floats(c: &EvalContext<'_>, v: &[u64]) -> u64 {
+    let OpKind::CmpF { predicate } = c.kind else { return 0 };
+    let (a, b) = (c.float(0, v[0]), c.float(1, v[1]));
+    u64::from(match predicate {
+        Predicate::Eq => a == b,
+        Predicate::Ne => a != b,
+        Predicate::Lt | Predicate::Ult => a < b,
+        Predicate::Le | Predicate::Ule => a <= b,
+        Predicate::Gt | Predicate::Ugt => a > b,
+        Predicate::Ge | Predicate::Uge => a >= b,
+    })
+}
+
+pub(super) fn cast_float(c: &EvalContext<'_>, v: &[u64]) -> u64 {
+    let OpKind::CastF { rounding, .. } = c.kind else { return 0 };
+    encode(c.float(0, v[0]), c.result_scalar(), *rounding)
+}
+
+impl EvalContext<'_> {
+    pub(super) fn result_scalar(&self) -> Scalar {
+        self.result.num().unwrap_or(Scalar::I64)
+    }
+
+    pub(super) fn float(&self, operand: usize, bits: u64) -> f64 {
+        decode(bits, self.operands[operand].num().unwrap_or(Scalar::I64))
+    }
+
+    pub(super) fn signed(&self, operand: usize, bits: u64) -> i64 {
+        sign_extend(bits, self.operands[operand])
+    }
+
+    pub(super) fn int(&self, bits: u64) -> u64 {
+        mask(bits, self.result)
+    }
+
+    pub(super) fn signed1(&self, v: &[u64], f: fn(i64) -> i64) -> u64 {
+        self.int(f(self.signed(0, v[0])) as u64)
+    }
+
+    pub(super) fn signed2(&self, v: &[u64], f: fn(i64, i64) -> i64) -> u64 {
+        self.int(f(self.signed(0, v[0]), self.signed(1, v[1])) as u64)
+    }
+
+    /// In `f64`, then rounded to the result: the same as rounding once for one operation on narrower formats.
+    pub(super) fn float1(&self, v: &[u64], f: fn(f64) -> f64) -> u64 {
+        encode(f(self.float(0, v[0])), self.result_scalar(), Rounding::NearestEven)
+    }
+
+    pub(super) fn float2(&self, v: &[u64], f: fn(f64, f64) -> f64) -> u64 {
+        encode(f(self.float(0, v[0]), self.float(1, v[1])), self.result_scalar(), Rounding::NearestEven)
+    }
+
+    pub(super) fn fused_multiply_add(&self, v: &[u64]) -> u64 {
+        let scalar = self.result_scalar();
+        if scalar == Scalar::F32 {
+            let [a, b, c] = [v[0], v[1], v[2]].map(|x| f32::from_bits(x as u32));
+            let x = a.mul_add(b, c);
+            return if x.is_nan() { 0x7fff_ffff } else { u64::from(x.to_bits()) };
+        }
+        encode(self.float(0, v[0]).mul_add(self.float(1, v[1]), self.float(2, v[2])), scalar, Rounding::NearestEven)
+    }
+
+    fn sign_bit(&self) -> u64 {
+        1 << (self.result.bits() - 1)
+    }
+
+    pub(super) fn flip_sign(&self, v: &[u64]) -> u64 {
+        v[0] ^ self.sign_bit()
+    }
+
+    pub(super) fn clear_sign(&self, v: &[u64]) -> u64 {
+        v[0] & !self.sign_bit()
+    }
+
+    pub(super) fn copy_sign(&self, v: &[u64]) -> u64 {
+        (v[0] & !self.sign_bit()) | (v[1] & self.sign_bit())
+    }
+
+    pub(super) fn shift_left(&self, v: &[u64]) -> u64 {
+        if v[1] >= u64::from(self.result.bits()) { 0 } else { self.int(v[0] << v[1]) }
+    }
+
+    pub(super) fn shift_right_signed(&self, v: &[u64]) -> u64 {
+        let count = v[1].min(u64::from(self.result.bits()) - 1);
+        self.int((self.signed(0, v[0]) >> count) as u64)
+    }
+
+    pub(super) fn shift_right_unsigned(&self, v: &[u64]) -> u64 {
+        if v[1] >= u64::from(self.result.bits()) { 0 } else { v[0] >> v[1] }
+    }
+
+    pub(super) fn mul_high_unsigned(&self, v: &[u64]) -> u64 {
+        self.int((u128::from(v[0]) * u128::from(v[1]) >> self.result.bits()) as u64)
+    }
+
+    pub(super) fn mul_high_signed(&self, v: &[u64]) -> u64 {
+        self.int((i128::from(self.signed(0, v[0])) * i128::from(self.signed(1, v[1])) >> self.result.bits()) as u64)
+    }
+
+    pub(super) fn count_leading_zeros(&self, v: &[u64]) -> u64 {
+        u64::from(v[0].leading_zeros()) - u64::from(64 - self.result.bits())
+    }
+
+    pub(super) fn reverse_bits(&self, v: &[u64]) -> u64 {
+        v[0].reverse_bits() >> (64 - self.result.bits())
+    }
+
+    pub(super) fn float_to_signed(&self, v: &[u64]) -> u64 {
+        let x = self.float(0, v[0]);
+        // Saturates where a machine convert does; narrower results wrap a 16- or 32-bit one.
+        let wide = match self.result.bits() {
+            64 => x as i64,
+            32 => i64::from(x as i32),
+            _ => i64::from(x as i16),
+        };
+        self.int(wide as u64)
+    }
+
+    pub(super) fn float_to_unsigned(&self, v: &[u64]) -> u64 {
+        let x = self.float(0, v[0]);
+        let wide = match self.result.bits() {
+            64 => x as u64,
+            32 => u64::from(x as u32),
+            _ => u64::from(x as u16),
+        };
+        self.int(wide)
+    }
+
+    pub(super) fn signed_to_float(&self, v: &[u64]) -> u64 {
+        let x = self.signed(0, v[0]);
+        match self.result_scalar() {
+            Scalar::F32 => u64::from((x as f32).to_bits()),
+            scalar => encode(x as f64, scalar, Rounding::NearestEven),
+        }
+    }
+
+    pub(super) fn unsigned_to_float(&self, v: &[u64]) -> u64 {
+        match self.result_scalar() {
+            Scalar::F32 => u64::from((v[0] as f32).to_bits()),
+            scalar => encode(v[0] as f64, scalar, Rounding::NearestEven),
+        }
+    }
+
+    pub(super) fn add_pointer(&self, v: &[u64]) -> u64 {
+        let size = self.operands[0].pointee().map_or(1, Scalar::bytes);
+        v[0].wrapping_add((self.signed(1, v[1])).wrapping_mul(i64::from(size)) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_half_and_byte_float_reads_back() {
+        for scalar in [Scalar::F16, Scalar::BF16, Scalar::F8E5, Scalar::F8E4] {
+            for bits in 0..1u64 << scalar.bits() {
+                let x = decode(bits, scalar);
+                if x.is_nan() || (x.is_infinite() && scalar == Scalar::F8E5) {
+                    continue;
+                }
+                assert_eq!(encode(x, scalar, Rounding::NearestEven), bits, "{scalar} {bits:#x} {x}");
+            }
+        }
+    }
+
+    #[test]
+    fn narrowing_agrees_with_the_half_crate() {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        for _ in 0..200_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let x = f32::from_bits((state >> 32) as u32);
+            if x.is_nan() {
+                continue;
+            }
+            assert_eq!(
+                encode(x.into(), Scalar::F16, Rounding::NearestEven),
+                u64::from(half::f16::from_f32(x).to_bits()),
+                "{x}"
+            );
+            assert_eq!(
+                encode(x.into(), Scalar::BF16, Rounding::NearestEven),
+                u64::from(half::bf16::from_f32(x).to_bits()),
+                "{x}"
+            );
+        }
+    }
+
+    #[test]
+    fn byte_floats_saturate() {
+        assert_eq!(encode(1e9, Scalar::F8E5, Rounding::NearestEven), 0x7b);
+        assert_eq!(encode(f64::NEG_INFINITY, Scalar::F8E4, Rounding::NearestEven), 0xfe);
+        assert_eq!(decode(0x7e, Scalar::F8E4), 448.0);
+    }
+}

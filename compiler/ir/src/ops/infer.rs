@@ -1,0 +1,427 @@
+//! Type rules of the operations. A rule gives the result types; a tile result without layout leaves the layout free.
+
+use super::InferContext;
+use crate::{Elem, MAX_TILE_ELEMENTS, OpKind, RmwOp, Scalar, Shape, SharedType, Type};
+
+type Inferred = Result<Vec<Type>, String>;
+
+fn one(ty: Type) -> Inferred {
+    Ok(vec![ty])
+}
+
+fn expect(ok: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if ok { Ok(()) } else { Err(message()) }
+}
+
+fn elem(ty: Type) -> Result<Elem, String> {
+    ty.elem().ok_or_else(|| format!("{ty} has no elements"))
+}
+
+fn tile(ty: Type) -> Result<Shape, String> {
+    ty.shape().ok_or_else(|| format!("needs a tile, not {ty}"))
+}
+
+fn checked_tile(elem: Elem, shape: Option<Shape>) -> Inferred {
+    let shape = shape.ok_or_else(|| "the rank is above 5".to_string())?;
+    expect(shape.iter().all(|d| d.is_power_of_two()), || format!("sizes of {shape} are not all powers of two"))?;
+    expect(shape.numel() <= MAX_TILE_ELEMENTS, || format!("{shape} has more than {MAX_TILE_ELEMENTS} elements"))?;
+    one(Type::tile(elem, shape))
+}
+
+/// All operands have one type, which is the result's.
+pub(super) fn same_any(cx: &InferContext<'_>) -> Inferred {
+    let first = cx.operands[0];
+    for other in &cx.operands[1..] {
+        expect(*other == first, || format!("operands differ: {first} and {other}"))?;
+    }
+    one(first)
+}
+
+fn same_where(cx: &InferContext<'_>, what: &str, accept: impl Fn(Elem) -> bool) -> Inferred {
+    let e = elem(cx.operands[0])?;
+    expect(accept(e), || format!("needs {what}, not {e}"))?;
+    same_any(cx)
+}
+
+pub(super) fn same_int(cx: &InferContext<'_>) -> Inferred {
+    same_where(cx, "integers", Elem::is_int)
+}
+
+fn is_arithmetic_float(e: Elem) -> bool {
+    e.num().is_some_and(|s| s.is_float() && !s.is_fp8())
+}
+
+pub(super) fn same_float(cx: &InferContext<'_>) -> Inferred {
+    same_where(cx, "floats of at least 16 bits", is_arithmetic_float)
+}
+
+pub(super) fn same_float_any(cx: &InferContext<'_>) -> Inferred {
+    same_where(cx, "floats", Elem::is_float)
+}
+
+pub(super) fn same_wide_float(cx: &InferContext<'_>) -> Inferred {
+    same_where(cx, "f32 or f64", |e| e == Elem::F32 || e == Elem::F64)
+}
+
+pub(super) fn same_f32(cx: &InferContext<'_>) -> Inferred {
+    same_where(cx, "f32", |e| e == Elem::F32)
+}
+
+pub(super) fn compare_int(cx: &InferContext<'_>) -> Inferred {
+    one(same_where(cx, "integers or pointers", |e| e.is_int() || e.is_ptr())?[0].with_elem(Elem::I1))
+}
+
+pub(super) fn compare_float(cx: &InferContext<'_>) -> Inferred {
+    one(same_float(cx)?[0].with_elem(Elem::I1))
+}
+
+pub(super) fn select(cx: &InferContext<'_>) -> Inferred {
+    let [condition, lhs, rhs] = cx.operands else { return Err("needs three operands".into()) };
+    expect(lhs == rhs, || format!("operands differ: {lhs} and {rhs}"))?;
+    expect(*condition == lhs.with_elem(Elem::I1), || {
+        format!("the condition is {condition}, not {}", lhs.with_elem(Elem::I1))
+    })?;
+    one(*lhs)
+}
+
+fn cast_to(kind: &OpKind) -> Result<Elem, String> {
+    match kind {
+        OpKind::TruncI { to } | OpKind::ExtSI { to } | OpKind::ExtUI { to } | OpKind::CastF { to, .. } => Ok(*to),
+        OpKind::FpToSI { to } | OpKind::FpToUI { to } | OpKind::SIToFp { to } | OpKind::UIToFp { to } => Ok(*to),
+        OpKind::Bitcast { to } | OpKind::IntToPtr { to } => Ok(*to),
+        other => Err(format!("{} is not a cast", other.spec().mnemonic)),
+    }
+}
+
+fn cast(cx: &InferContext<'_>, accept: impl Fn(Elem, Elem) -> bool) -> Inferred {
+    let (from, to) = (elem(cx.operands[0])?, cast_to(cx.kind)?);
+    expect(accept(from, to), || format!("cannot cast {from} to {to}"))?;
+    one(cx.operands[0].with_elem(to))
+}
+
+pub(super) fn cast_int_int(cx: &InferContext<'_>) -> Inferred {
+    let narrows = matches!(cx.kind, OpKind::TruncI { .. });
+    cast(cx, |from, to| {
+        from.is_int() && to.is_int() && if narrows { to.bits() < from.bits() } else { to.bits() > from.bits() }
+    })
+}
+
+pub(super) fn cast_float_float(cx: &InferContext<'_>) -> Inferred {
+    cast(cx, |from, to| from.is_float() && to.is_float() && from != to)
+}
+
+pub(super) fn cast_float_int(cx: &InferContext<'_>) -> Inferred {
+    cast(cx, |from, to| is_arithmetic_float(from) && to.is_int() && to != Elem::I1)
+}
+
+pub(super) fn cast_int_float(cx: &InferContext<'_>) -> Inferred {
+    cast(cx, |from, to| from.is_int() && is_arithmetic_float(to))
+}
+
+pub(super) fn cast_bits(cx: &InferContext<'_>) -> Inferred {
+    cast(cx, |from, to| from.bits() == to.bits() && (from.is_ptr() == to.is_ptr()))
+}
+
+pub(super) fn pointer_to_int(cx: &InferContext<'_>) -> Inferred {
+    expect(elem(cx.operands[0])?.is_ptr(), || format!("needs pointers, not {}", cx.operands[0]))?;
+    one(cx.operands[0].with_elem(Elem::I64))
+}
+
+pub(super) fn int_to_pointer(cx: &InferContext<'_>) -> Inferred {
+    cast(cx, |from, to| from == Elem::I64 && to.is_ptr())
+}
+
+pub(super) fn add_pointer(cx: &InferContext<'_>) -> Inferred {
+    let [pointer, offset] = cx.operands else { return Err("needs two operands".into()) };
+    expect(elem(*pointer)?.is_ptr(), || format!("needs pointers, not {pointer}"))?;
+    expect(elem(*offset)?.is_int(), || format!("needs an integer offset, not {offset}"))?;
+    expect(offset.with_elem(Elem::I32) == pointer.with_elem(Elem::I32), || {
+        format!("{pointer} and {offset} differ in shape")
+    })?;
+    one(*pointer)
+}
+
+pub(super) fn given_one(cx: &InferContext<'_>) -> Inferred {
+    expect(cx.given.len() == 1, || "needs one result type".into())?;
+    one(cx.given[0])
+}
+
+pub(super) fn given_any(cx: &InferContext<'_>) -> Inferred {
+    Ok(cx.given.to_vec())
+}
+
+pub(super) fn always_i32(_: &InferContext<'_>) -> Inferred {
+    one(Elem::I32.into())
+}
+
+pub(super) fn nothing(_: &InferContext<'_>) -> Inferred {
+    Ok(Vec::new())
+}
+
+pub(super) fn arange(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::Arange { start, end } = cx.kind else { return Err("is not arange".into()) };
+    let size = end.checked_sub(*start).and_then(|n| u32::try_from(n).ok()).ok_or("the range is empty or too long")?;
+    checked_tile(Elem::I32, Shape::new(&[size]))
+}
+
+pub(super) fn splat(cx: &InferContext<'_>) -> Inferred {
+    let result = given_one(cx)?[0];
+    let Type::Scalar(e) = cx.operands[0] else { return Err(format!("needs a scalar, not {}", cx.operands[0])) };
+    tile(result)?;
+    expect(result.elem() == Some(e), || format!("the result {result} has other elements than {e}"))?;
+    one(result.without_layout())
+}
+
+pub(super) fn expand_dims(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::ExpandDims { axis } = cx.kind else { return Err("is not expand_dims".into()) };
+    let shape = tile(cx.operands[0])?;
+    expect(*axis as usize <= shape.rank(), || format!("axis {axis} is outside of {shape}"))?;
+    checked_tile(elem(cx.operands[0])?, shape.with(*axis as usize, 1))
+}
+
+pub(super) fn broadcast(cx: &InferContext<'_>) -> Inferred {
+    let result = given_one(cx)?[0];
+    let (from, to) = (tile(cx.operands[0])?, tile(result)?);
+    let fits = from.rank() == to.rank() && from.iter().zip(to.iter()).all(|(a, b)| a == b || *a == 1);
+    expect(fits && result.elem() == cx.operands[0].elem(), || {
+        format!("cannot broadcast {} to {result}", cx.operands[0])
+    })?;
+    one(result.without_layout())
+}
+
+pub(super) fn reshape(cx: &InferContext<'_>) -> Inferred {
+    let result = given_one(cx)?[0];
+    let same = tile(cx.operands[0])?.numel() == tile(result)?.numel() && result.elem() == cx.operands[0].elem();
+    expect(same, || format!("cannot reshape {} to {result}", cx.operands[0]))?;
+    one(result.without_layout())
+}
+
+pub(super) fn trans(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::Trans { order } = cx.kind else { return Err("is not trans".into()) };
+    let shape = tile(cx.operands[0])?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    expect(sorted.iter().copied().eq(0..shape.rank() as u32), || {
+        format!("{order:?} is no order of the axes of {shape}")
+    })?;
+    let dims: Vec<u32> = order.iter().map(|i| shape[*i as usize]).collect();
+    checked_tile(elem(cx.operands[0])?, Shape::new(&dims))
+}
+
+pub(super) fn join(cx: &InferContext<'_>) -> Inferred {
+    let ty = same_any(cx)?[0];
+    let shape = tile(ty)?;
+    checked_tile(elem(ty)?, shape.with(shape.rank(), 2))
+}
+
+pub(super) fn split(cx: &InferContext<'_>) -> Inferred {
+    let shape = tile(cx.operands[0])?;
+    expect(shape.rank() >= 2 && shape.last() == Some(&2), || {
+        format!("the last size of {shape} is not 2, or it is the only one")
+    })?;
+    let half = Type::tile(elem(cx.operands[0])?, shape.without(shape.rank() - 1));
+    Ok(vec![half, half])
+}
+
+pub(super) fn cat(cx: &InferContext<'_>) -> Inferred {
+    let ty = cx.operands[0].without_layout();
+    expect(cx.operands[1].without_layout() == ty, || {
+        format!("operands differ: {} and {}", cx.operands[0], cx.operands[1])
+    })?;
+    let shape = tile(ty)?;
+    expect(shape.rank() == 1, || format!("needs 1-D tiles, not {shape}"))?;
+    checked_tile(elem(ty)?, Shape::new(&[shape[0] * 2]))
+}
+
+pub(super) fn unsplat(cx: &InferContext<'_>) -> Inferred {
+    expect(tile(cx.operands[0])?.numel() == 1, || format!("{} has more than one element", cx.operands[0]))?;
+    one(elem(cx.operands[0])?.into())
+}
+
+pub(super) fn convert_layout(cx: &InferContext<'_>) -> Inferred {
+    let result = given_one(cx)?[0];
+    expect(result.without_layout() == cx.operands[0].without_layout(), || {
+        format!("{} is not {result}", cx.operands[0])
+    })?;
+    one(result)
+}
+
+fn pointee(ty: Type) -> Result<Type, String> {
+    let s = elem(ty)?.pointee().ok_or_else(|| format!("needs pointers, not {ty}"))?;
+    Ok(ty.with_elem(s.into()))
+}
+
+fn check_mask(cx: &InferContext<'_>, pointer: Type) -> Result<(), String> {
+    match cx.optional(0) {
+        Some(mask) => expect(mask == pointer.with_elem(Elem::I1), || {
+            format!("the mask is {mask}, not {}", pointer.with_elem(Elem::I1))
+        }),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn load(cx: &InferContext<'_>) -> Inferred {
+    let result = pointee(cx.operands[0])?;
+    check_mask(cx, cx.operands[0])?;
+    if let Some(other) = cx.optional(1) {
+        expect(other == result, || format!("`other` is {other}, not {result}"))?;
+        expect(cx.optional(0).is_some(), || "`other` needs a mask".into())?;
+    }
+    one(result)
+}
+
+pub(super) fn store(cx: &InferContext<'_>) -> Inferred {
+    let wanted = pointee(cx.operands[0])?;
+    expect(cx.operands[1] == wanted, || format!("the value is {}, not {wanted}", cx.operands[1]))?;
+    check_mask(cx, cx.operands[0])?;
+    Ok(Vec::new())
+}
+
+pub(super) fn atomic_rmw(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::AtomicRmw { op, .. } = cx.kind else { return Err("is not atomic_rmw".into()) };
+    let wanted = pointee(cx.operands[0])?;
+    expect(cx.operands[1] == wanted, || format!("the value is {}, not {wanted}", cx.operands[1]))?;
+    check_mask(cx, cx.operands[0])?;
+    let scalar = elem(wanted)?.num().unwrap_or(Scalar::I64);
+    let fits = match op {
+        RmwOp::FAdd => is_arithmetic_float(scalar.into()),
+        RmwOp::Add | RmwOp::Max | RmwOp::Min | RmwOp::UMax | RmwOp::UMin => matches!(scalar, Scalar::I32 | Scalar::I64),
+        RmwOp::And | RmwOp::Or | RmwOp::Xor | RmwOp::Xchg => scalar.bits() >= 32,
+    };
+    expect(fits, || format!("no atomic {op} on {scalar}"))?;
+    one(wanted)
+}
+
+pub(super) fn atomic_cas(cx: &InferContext<'_>) -> Inferred {
+    let wanted = pointee(cx.operands[0])?;
+    for ty in &cx.operands[1..3] {
+        expect(*ty == wanted, || format!("an operand is {ty}, not {wanted}"))?;
+    }
+    expect(elem(wanted)?.bits() >= 16, || format!("no atomic_cas on {wanted}"))?;
+    one(wanted)
+}
+
+pub(super) fn dot(cx: &InferContext<'_>) -> Inferred {
+    let [lhs, rhs, acc] = cx.operands else { return Err("needs three operands".into()) };
+    let (a, b, c) = (tile(*lhs)?, tile(*rhs)?, tile(*acc)?);
+    let rank = a.rank();
+    let fits = (2..=3).contains(&rank)
+        && b.rank() == rank
+        && a[rank - 1] == b[rank - 2]
+        && a[..rank - 2] == b[..rank - 2]
+        && c[..] == [&a[..rank - 1], &b[rank - 1..]].concat()[..];
+    expect(fits, || format!("shapes {a}, {b}, {c} do not fit"))?;
+    one(*acc)
+}
+
+/// The nested block takes twice the elements and gives them once.
+fn check_combine(cx: &InferContext<'_>) -> Result<(), String> {
+    let tiles = cx.variadic();
+    expect(!tiles.is_empty(), || "needs operands".into())?;
+    let shape = tile(tiles[0])?;
+    for ty in tiles {
+        expect(tile(*ty)? == shape && ty.layout() == tiles[0].layout(), || {
+            format!("operands differ: {} and {ty}", tiles[0])
+        })?;
+    }
+    let Some(block) = cx.blocks.first() else { return Ok(()) };
+    let wanted: Vec<Type> = tiles.iter().chain(tiles).filter_map(|t| t.elem()).map(Type::Scalar).collect();
+    let found: Vec<Type> = cx.kernel.block(*block).args.iter().map(|v| cx.kernel.value_type(*v)).collect();
+    expect(found == wanted, || "the arguments of the combine block do not fit the operands".into())
+}
+
+pub(super) fn reduce(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::Reduce { axis } = cx.kind else { return Err("is not reduce".into()) };
+    check_combine(cx)?;
+    let shape = tile(cx.variadic()[0])?;
+    expect((*axis as usize) < shape.rank(), || format!("axis {axis} is outside of {shape}"))?;
+    let rest = shape.without(*axis as usize);
+    cx.variadic()
+        .iter()
+        .map(|t| Ok(if rest.rank() == 0 { Type::Scalar(elem(*t)?) } else { Type::tile(elem(*t)?, rest) }))
+        .collect()
+}
+
+pub(super) fn scan(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::Scan { axis, .. } = cx.kind else { return Err("is not scan".into()) };
+    check_combine(cx)?;
+    let shape = tile(cx.variadic()[0])?;
+    expect((*axis as usize) < shape.rank(), || format!("axis {axis} is outside of {shape}"))?;
+    Ok(cx.variadic().to_vec())
+}
+
+pub(super) fn gather(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::Gather { axis } = cx.kind else { return Err("is not gather".into()) };
+    let (source, index) = (tile(cx.operands[0])?, tile(cx.operands[1])?);
+    expect(elem(cx.operands[1])?.is_int(), || format!("needs integer indices, not {}", cx.operands[1]))?;
+    let axis = *axis as usize;
+    let fits = source.rank() == index.rank()
+        && axis < source.rank()
+        && (0..source.rank()).all(|i| i == axis || source[i] == index[i]);
+    expect(fits, || format!("indices {index} do not fit {source} along axis {axis}"))?;
+    one(cx.operands[1].with_elem(elem(cx.operands[0])?))
+}
+
+pub(super) fn histogram(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::Histogram { bins } = cx.kind else { return Err("is not histogram".into()) };
+    expect(tile(cx.operands[0])?.rank() == 1 && elem(cx.operands[0])?.is_int(), || {
+        format!("needs a 1-D integer tile, not {}", cx.operands[0])
+    })?;
+    checked_tile(Elem::I32, Shape::new(&[*bins]))
+}
+
+pub(super) fn sort(cx: &InferContext<'_>) -> Inferred {
+    tile(cx.operands[0])?;
+    one(cx.operands[0])
+}
+
+fn block_args(cx: &InferContext<'_>, index: usize) -> Option<Vec<Type>> {
+    let block = cx.blocks.get(index)?;
+    Some(cx.kernel.block(*block).args.iter().map(|v| cx.kernel.value_type(*v)).collect())
+}
+
+pub(super) fn for_range(cx: &InferContext<'_>) -> Inferred {
+    let index = cx.operands[0];
+    expect(matches!(index, Type::Scalar(e) if e.is_int()), || format!("needs integer bounds, not {index}"))?;
+    expect(cx.operands[1..3].iter().all(|t| *t == index), || "bounds and step differ in type".into())?;
+    let carried = cx.variadic().to_vec();
+    if let Some(args) = block_args(cx, 0) {
+        expect(args.first() == Some(&index) && args[1..] == carried[..], || {
+            "block arguments do not fit the carried values".into()
+        })?;
+    }
+    Ok(carried)
+}
+
+pub(super) fn while_loop(cx: &InferContext<'_>) -> Inferred {
+    let carried = cx.variadic().to_vec();
+    if let Some(args) = block_args(cx, 0) {
+        expect(args == carried, || "arguments of the first block do not fit the carried values".into())?;
+    }
+    Ok(block_args(cx, 1).unwrap_or(carried))
+}
+
+pub(super) fn if_else(cx: &InferContext<'_>) -> Inferred {
+    expect(cx.operands[0] == Type::Scalar(Elem::I1), || format!("the condition is {}, not i1", cx.operands[0]))?;
+    Ok(cx.given.to_vec())
+}
+
+pub(super) fn condition(cx: &InferContext<'_>) -> Inferred {
+    expect(cx.operands[0] == Type::Scalar(Elem::I1), || format!("the condition is {}, not i1", cx.operands[0]))?;
+    Ok(Vec::new())
+}
+
+pub(super) fn assume(cx: &InferContext<'_>) -> Inferred {
+    condition(cx)
+}
+
+pub(super) fn assertion(cx: &InferContext<'_>) -> Inferred {
+    expect(cx.operands[0].elem() == Some(Elem::I1), || format!("the condition is {}, not i1", cx.operands[0]))?;
+    Ok(Vec::new())
+}
+
+pub(super) fn alloc_shared(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::AllocShared { bytes, .. } = cx.kind else { return Err("is not alloc_shared".into()) };
+    let shape = Shape::new(&[*bytes]).ok_or("no shape")?;
+    one(Type::Shared(SharedType { elem: Elem::I8, shape }))
+}

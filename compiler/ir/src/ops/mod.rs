@@ -1,0 +1,233 @@
+//! Operations: the row format, and what is made from the rows of [`table`].
+
+pub(crate) mod eval;
+mod infer;
+pub mod reference;
+pub mod table;
+
+use std::fmt;
+
+use crate::{AttrValue, Block, Elem, Kernel, Type};
+
+pub use table::OpKind;
+
+/// What passes may assume of an operation; they ask for traits, never for single operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits(u32);
+
+impl Traits {
+    /// Nothing.
+    pub const NONE: Traits = Traits(0);
+    /// No effect beside its results; may be removed, repeated and moved.
+    pub const PURE: Traits = Traits(1);
+    /// Works on each element alone; operands and result have one shape and layout.
+    pub const ELEMENTWISE: Traits = Traits(1 << 1);
+    /// The first two operands may be exchanged.
+    pub const COMMUTATIVE: Traits = Traits(1 << 2);
+    /// Reads memory.
+    pub const READS: Traits = Traits(1 << 3);
+    /// Writes memory.
+    pub const WRITES: Traits = Traits(1 << 4);
+    /// Takes any number of operands after the named ones.
+    pub const VARIADIC: Traits = Traits(1 << 5);
+    /// Ends a block.
+    pub const TERMINATOR: Traits = Traits(1 << 6);
+    /// The result types cannot be inferred: they are given when it is built.
+    pub const EXPLICIT_TYPE: Traits = Traits(1 << 7);
+    /// The layout of its result is free; a pass chooses it.
+    pub const FREE_LAYOUT: Traits = Traits(1 << 8);
+    /// The same on every device, bit for bit; may be folded on constants.
+    pub const EXACT: Traits = Traits(1 << 9);
+    /// Every thread of the block must reach it together.
+    pub const CONVERGENT: Traits = Traits(1 << 10);
+    /// A loop, a branch, or an operation with a combine block.
+    pub const NESTED: Traits = Traits(1 << 11);
+
+    /// These and those.
+    pub const fn and(self, other: Traits) -> Traits {
+        Traits(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are set.
+    pub const fn has(self, other: Traits) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// What an operation computes, for the interpreter and for constant folding.
+#[derive(Clone, Copy)]
+pub enum Evaluate {
+    /// Element by element, on raw bits.
+    Each(fn(&EvalContext<'_>, &[u64]) -> u64),
+    /// By code of its own in the interpreter.
+    Structured,
+}
+
+/// What an element-wise evaluation needs to know.
+#[derive(Clone, Copy)]
+pub struct EvalContext<'a> {
+    /// The operation.
+    pub kind: &'a OpKind,
+    /// Elements of the operands.
+    pub operands: &'a [Elem],
+    /// Element of the result.
+    pub result: Elem,
+}
+
+/// What a type rule sees.
+pub struct InferContext<'a> {
+    /// The kernel that the operation stands in.
+    pub kernel: &'a Kernel,
+    /// The operation.
+    pub kind: &'a OpKind,
+    /// Types of all operands, in order: named, present optional ones, variadic.
+    pub operands: &'a [Type],
+    /// Which optional operands are present (bit `i` is optional operand `i`).
+    pub optional: u8,
+    /// The result types that were given, for operations with [`Traits::EXPLICIT_TYPE`]; else empty.
+    pub given: &'a [Type],
+    /// Nested blocks.
+    pub blocks: &'a [Block],
+}
+
+impl InferContext<'_> {
+    /// The type of optional operand `index`, if it is present.
+    pub fn optional(&self, index: usize) -> Option<Type> {
+        if self.optional & (1 << index) == 0 {
+            return None;
+        }
+        let before = (self.optional & ((1 << index) - 1)).count_ones() as usize;
+        self.operands.get(self.kind.spec().operands.len() + before).copied()
+    }
+
+    /// The types of the operands after the named and optional ones.
+    pub fn variadic(&self) -> &[Type] {
+        let fixed = self.kind.spec().operands.len() + self.optional.count_ones() as usize;
+        &self.operands[fixed.min(self.operands.len())..]
+    }
+}
+
+/// Why operands do not fit an operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{op}: {message}")]
+pub struct TypeError {
+    /// Mnemonic of the operation.
+    pub op: &'static str,
+    /// One plain sentence.
+    pub message: String,
+}
+
+/// One row of the table, as data.
+pub struct OpSpec {
+    /// Name in the text form.
+    pub mnemonic: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// Attribute names.
+    pub attrs: &'static [&'static str],
+    /// Operands that must be there.
+    pub operands: &'static [&'static str],
+    /// Operands that may be absent.
+    pub optional: &'static [&'static str],
+    /// How many nested blocks.
+    pub blocks: usize,
+    /// Traits.
+    pub traits: Traits,
+    /// The type rule.
+    pub infer: fn(&InferContext<'_>) -> Result<Vec<Type>, String>,
+    /// The semantics.
+    pub eval: Evaluate,
+}
+
+impl fmt::Debug for OpSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.mnemonic)
+    }
+}
+
+/// Reads the attribute `name` out of `attrs`.
+pub(crate) fn take_attr<T: crate::Attr>(attrs: &[(String, AttrValue)], name: &str) -> Result<T, String> {
+    match attrs.iter().find(|(n, _)| n == name) {
+        Some((_, value)) => T::from_value(value).ok_or_else(|| format!("attribute `{name}` has the wrong form")),
+        None => T::absent().ok_or_else(|| format!("attribute `{name}` is missing")),
+    }
+}
+
+/// Makes the enum, the specifications, the attribute access and the builder methods out of the rows.
+macro_rules! define_ops {
+    ($(
+        $mnemonic:ident $name:ident { $($attr:ident : $aty:ty),* } ($($operand:ident),*) [$($optional:ident),*] $blocks:literal
+        $traits:expr, $infer:expr, $eval:expr, $doc:literal -> $ret:ty;
+    )*) => {
+        /// What an operation is, with its attributes.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum OpKind {
+            $(
+                #[doc = $doc]
+                $name { $(
+                    #[doc = concat!("The attribute `", stringify!($attr), "`.")]
+                    $attr: $aty
+                ),* },
+            )*
+        }
+
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Row { $($name,)* }
+
+        /// The specifications of all operations, in the order of the table.
+        pub const SPECS: &[OpSpec] = &[$(OpSpec {
+            mnemonic: stringify!($mnemonic),
+            doc: $doc,
+            attrs: &[$(stringify!($attr)),*],
+            operands: &[$(stringify!($operand)),*],
+            optional: &[$(stringify!($optional)),*],
+            blocks: $blocks,
+            traits: $traits,
+            infer: $infer,
+            eval: $eval,
+        },)*];
+
+        impl OpKind {
+            /// The row of the operation.
+            pub fn spec(&self) -> &'static OpSpec {
+                match self { $(OpKind::$name { .. } => &SPECS[Row::$name as usize],)* }
+            }
+
+            /// The attributes that are not at their default, with their text form.
+            pub fn attrs(&self) -> Vec<(&'static str, AttrValue)> {
+                match self { $(OpKind::$name { $($attr),* } => {
+                    let all: Vec<(&'static str, Option<AttrValue>)> = vec![$((stringify!($attr), Attr::to_value($attr))),*];
+                    all.into_iter().filter_map(|(n, v)| v.map(|v| (n, v))).collect()
+                })* }
+            }
+
+            /// The operation called `mnemonic` with these attributes.
+            pub fn from_attrs(mnemonic: &str, attrs: &[(String, AttrValue)]) -> Result<OpKind, String> {
+                match mnemonic {
+                    $(stringify!($mnemonic) => {
+                        const NAMES: &[&str] = &[$(stringify!($attr)),*];
+                        if let Some((name, _)) = attrs.iter().find(|(n, _)| !NAMES.contains(&n.as_str())) {
+                            return Err(format!("`{mnemonic}` has no attribute `{name}`"));
+                        }
+                        Ok(OpKind::$name { $($attr: $crate::ops::take_attr(attrs, stringify!($attr))?),* })
+                    })*
+                    _ => Err(format!("there is no operation `{mnemonic}`")),
+                }
+            }
+        }
+
+        /// One method per operation; the optional operands follow the others, the attributes come last.
+        impl Builder<'_> {
+            $(
+                #[doc = $doc]
+                #[allow(clippy::too_many_arguments)]
+                pub fn $mnemonic(&mut self $(, $operand: Value)* $(, $optional: Option<Value>)* $(, $attr: $aty)*) -> Result<$ret, TypeError> {
+                    let optional: &[Option<Value>] = &[$($optional),*];
+                    let op = self.build(OpKind::$name { $($attr),* }, &[$($operand),*], optional, &[], &[], &[])?;
+                    Ok(FromOp::from_op(self.kernel(), op))
+                }
+            )*
+        }
+    };
+}
+pub(crate) use define_ops;

@@ -1,0 +1,157 @@
+//! The operations, one row each:
+//!
+//! ```text
+//! mnemonic Variant { attribute: Type } (operands) [optional operands] nested-blocks
+//!     traits, type rule, semantics, "One sentence." -> what the builder method returns;
+//! ```
+//!
+//! Operations with explicit types, nested blocks or variadic operands are built with `Builder::build`
+//! or the methods of `builder.rs`; their generated methods suit only the plain case.
+
+use super::eval::*;
+use super::infer::*;
+use super::{Evaluate, OpSpec, Traits, TypeError, define_ops};
+use crate::builder::{Builder, FromOp};
+use crate::{
+    Attr, AttrValue, CacheModifier, DotKind, Elem, Eviction, HintKind, Literal, LoopHints, MemScope, MemSemantic, Op,
+    Precision, Predicate, RmwOp, Rounding, Text, Value,
+};
+use Evaluate::{Each, Structured};
+
+const PURE: Traits = Traits::PURE;
+const EACH: Traits = PURE.and(Traits::ELEMENTWISE);
+const EXACT: Traits = EACH.and(Traits::EXACT);
+const COMM: Traits = EXACT.and(Traits::COMMUTATIVE);
+const FREE: Traits = PURE.and(Traits::EXPLICIT_TYPE).and(Traits::FREE_LAYOUT);
+const SHAPE: Traits = PURE.and(Traits::FREE_LAYOUT);
+const EFFECT: Traits = Traits::READS.and(Traits::WRITES);
+const ATOMIC: Traits = EFFECT.and(Traits::CONVERGENT);
+const TOGETHER: Traits = PURE.and(Traits::CONVERGENT);
+const NESTED: Traits = Traits::NESTED.and(Traits::VARIADIC);
+const COMBINE: Traits = TOGETHER.and(NESTED);
+const END: Traits = Traits::TERMINATOR.and(Traits::VARIADIC);
+
+define_ops! {
+    // Creation.
+    constant Constant { value: Literal } () [] 0 FREE, given_one, Structured, "A number, or a tile filled with it." -> Value;
+    program_id ProgramId { axis: u32 } () [] 0 PURE, always_i32, Structured, "Index of the program along a grid axis." -> Value;
+    num_programs NumPrograms { axis: u32 } () [] 0 PURE, always_i32, Structured, "Number of programs along a grid axis." -> Value;
+    arange Arange { start: i64, end: i64 } () [] 0 SHAPE, arange, Structured, "The `i32` numbers `start..end`; their count is a power of two." -> Value;
+    splat Splat {} (scalar) [] 0 FREE, splat, Structured, "A tile filled with a scalar." -> Value;
+
+    // Integers.
+    addi AddI {} (lhs, rhs) [] 0 COMM, same_int, Each(|c, v| c.int(v[0].wrapping_add(v[1]))), "Sum; wraps." -> Value;
+    subi SubI {} (lhs, rhs) [] 0 EXACT, same_int, Each(|c, v| c.int(v[0].wrapping_sub(v[1]))), "Difference; wraps." -> Value;
+    muli MulI {} (lhs, rhs) [] 0 COMM, same_int, Each(|c, v| c.int(v[0].wrapping_mul(v[1]))), "Product; wraps." -> Value;
+    divsi DivSI {} (lhs, rhs) [] 0 EXACT, same_int, Each(|c, v| c.signed2(v, div_signed)), "Signed quotient toward zero; 0 for a zero divisor here, undefined on a GPU." -> Value;
+    divui DivUI {} (lhs, rhs) [] 0 EXACT, same_int, Each(|c, v| c.int(v[0].checked_div(v[1]).unwrap_or(0))), "Unsigned quotient; 0 for a zero divisor here, undefined on a GPU." -> Value;
+    remsi RemSI {} (lhs, rhs) [] 0 EXACT, same_int, Each(|c, v| c.signed2(v, rem_signed)), "Signed remainder with the sign of the dividend." -> Value;
+    remui RemUI {} (lhs, rhs) [] 0 EXACT, same_int, Each(|c, v| c.int(v[0].checked_rem(v[1]).unwrap_or(0))), "Unsigned remainder." -> Value;
+    andi AndI {} (lhs, rhs) [] 0 COMM, same_int, Each(|_, v| v[0] & v[1]), "Bitwise and." -> Value;
+    ori OrI {} (lhs, rhs) [] 0 COMM, same_int, Each(|_, v| v[0] | v[1]), "Bitwise or." -> Value;
+    xori XorI {} (lhs, rhs) [] 0 COMM, same_int, Each(|_, v| v[0] ^ v[1]), "Bitwise exclusive or." -> Value;
+    shli ShlI {} (lhs, rhs) [] 0 EXACT, same_int, Each(|c, v| c.shift_left(v)), "Shift to the left; 0 when the count reaches the width." -> Value;
+    shrsi ShrSI {} (lhs, rhs) [] 0 EXACT, same_int, Each(|c, v| c.shift_right_signed(v)), "Arithmetic shift to the right." -> Value;
+    shrui ShrUI {} (lhs, rhs) [] 0 EXACT, same_int, Each(|c, v| c.shift_right_unsigned(v)), "Logical shift to the right." -> Value;
+    minsi MinSI {} (lhs, rhs) [] 0 COMM, same_int, Each(|c, v| c.signed2(v, i64::min)), "Signed minimum." -> Value;
+    maxsi MaxSI {} (lhs, rhs) [] 0 COMM, same_int, Each(|c, v| c.signed2(v, i64::max)), "Signed maximum." -> Value;
+    minui MinUI {} (lhs, rhs) [] 0 COMM, same_int, Each(|_, v| v[0].min(v[1])), "Unsigned minimum." -> Value;
+    maxui MaxUI {} (lhs, rhs) [] 0 COMM, same_int, Each(|_, v| v[0].max(v[1])), "Unsigned maximum." -> Value;
+    mulhui MulHiUI {} (lhs, rhs) [] 0 COMM, same_int, Each(|c, v| c.mul_high_unsigned(v)), "High half of the unsigned product of 32- or 64-bit integers." -> Value;
+    mulhsi MulHiSI {} (lhs, rhs) [] 0 COMM, same_int, Each(|c, v| c.mul_high_signed(v)), "High half of the signed product of 32- or 64-bit integers." -> Value;
+    absi AbsI {} (value) [] 0 EXACT, same_int, Each(|c, v| c.signed1(v, i64::wrapping_abs)), "Absolute value of a signed integer; the least one stays." -> Value;
+    clz Clz {} (value) [] 0 EXACT, same_int, Each(|c, v| c.count_leading_zeros(v)), "Number of leading zero bits of a 32- or 64-bit integer." -> Value;
+    popc PopC {} (value) [] 0 EXACT, same_int, Each(|_, v| u64::from(v[0].count_ones())), "Number of one bits of a 32- or 64-bit integer." -> Value;
+    brev BRev {} (value) [] 0 EXACT, same_int, Each(|c, v| c.reverse_bits(v)), "The bits of a 32- or 64-bit integer in reverse order." -> Value;
+    cmpi CmpI { predicate: Predicate } (lhs, rhs) [] 0 EXACT, compare_int, Each(|c, v| compare_ints(c, v)), "Integer comparison." -> Value;
+
+    // Floats. Arithmetic rounds to nearest even.
+    addf AddF {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, |a, b| a + b)), "Sum." -> Value;
+    subf SubF {} (lhs, rhs) [] 0 EXACT, same_float, Each(|c, v| c.float2(v, |a, b| a - b)), "Difference." -> Value;
+    mulf MulF {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, |a, b| a * b)), "Product." -> Value;
+    divf DivF {} (lhs, rhs) [] 0 EACH, same_float, Each(|c, v| c.float2(v, |a, b| a / b)), "Quotient; within 2 ulp in `f32` (`div.full`), exact in `f64`." -> Value;
+    divf_rn DivFRn {} (lhs, rhs) [] 0 EXACT, same_float, Each(|c, v| c.float2(v, |a, b| a / b)), "Correctly rounded quotient." -> Value;
+    fma Fma {} (a, b, c) [] 0 EXACT, same_float, Each(|c, v| c.fused_multiply_add(v)), "`a * b + c` rounded once." -> Value;
+    negf NegF {} (value) [] 0 EXACT, same_float, Each(|c, v| c.flip_sign(v)), "The sign bit flipped." -> Value;
+    absf AbsF {} (value) [] 0 EXACT, same_float_any, Each(|c, v| c.clear_sign(v)), "The sign bit cleared." -> Value;
+    copysign CopySign {} (magnitude, sign) [] 0 EXACT, same_float, Each(|c, v| c.copy_sign(v)), "The magnitude of one, the sign of the other." -> Value;
+    minnum MinNum {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, min_num)), "Minimum; a NaN loses to a number." -> Value;
+    maxnum MaxNum {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, max_num)), "Maximum; a NaN loses to a number." -> Value;
+    minimum Minimum {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, min_nan)), "Minimum; a NaN wins." -> Value;
+    maximum Maximum {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, max_nan)), "Maximum; a NaN wins." -> Value;
+    floor Floor {} (value) [] 0 EXACT, same_float, Each(|c, v| c.float1(v, f64::floor)), "Largest whole number not above." -> Value;
+    ceil Ceil {} (value) [] 0 EXACT, same_float, Each(|c, v| c.float1(v, f64::ceil)), "Least whole number not below." -> Value;
+    truncate Truncate {} (value) [] 0 EXACT, same_float, Each(|c, v| c.float1(v, f64::trunc)), "Whole part." -> Value;
+    rint Rint {} (value) [] 0 EXACT, same_float, Each(|c, v| c.float1(v, f64::round_ties_even)), "Nearest whole number, ties to even." -> Value;
+    sqrt Sqrt {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.float1(v, f64::sqrt)), "Square root; `sqrt.approx.ftz` in `f32`, exact in `f64`." -> Value;
+    sqrt_rn SqrtRn {} (value) [] 0 EXACT, same_wide_float, Each(|c, v| c.float1(v, f64::sqrt)), "Correctly rounded square root." -> Value;
+    rsqrt Rsqrt {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.float1(v, |x| 1.0 / x.sqrt())), "Reciprocal square root; `rsqrt.approx`." -> Value;
+    rcp Rcp {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.float1(v, |x| 1.0 / x)), "Reciprocal; `rcp.approx.ftz` in `f32`, correctly rounded in `f64`." -> Value;
+    exp2 Exp2 { ftz: bool } (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::exp2)), "Two to the power of `f32`; `ex2.approx`." -> Value;
+    log2 Log2 {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::log2)), "Logarithm to base two of `f32`; `lg2.approx`." -> Value;
+    sin_approx SinApprox {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::sin)), "Sine of `f32`; `sin.approx`." -> Value;
+    cos_approx CosApprox {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::cos)), "Cosine of `f32`; `cos.approx`." -> Value;
+    tanh_approx TanhApprox {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::tanh)), "Hyperbolic tangent of `f32`; `tanh.approx`." -> Value;
+    cmpf CmpF { predicate: Predicate } (lhs, rhs) [] 0 EXACT, compare_float, Each(|c, v| compare_floats(c, v)), "Float comparison; ordered but for `ne`." -> Value;
+
+    // Choice and casts.
+    select Select {} (condition, lhs, rhs) [] 0 EXACT, select, Each(|_, v| if v[0] & 1 != 0 { v[1] } else { v[2] }), "`lhs` where the condition holds, else `rhs`." -> Value;
+    trunci TruncI { to: Elem } (value) [] 0 EXACT, cast_int_int, Each(|c, v| c.int(v[0])), "The low bits of an integer." -> Value;
+    extsi ExtSI { to: Elem } (value) [] 0 EXACT, cast_int_int, Each(|c, v| c.int(c.signed(0, v[0]) as u64)), "A wider integer with the same signed value." -> Value;
+    extui ExtUI { to: Elem } (value) [] 0 EXACT, cast_int_int, Each(|_, v| v[0]), "A wider integer with the same unsigned value." -> Value;
+    castf CastF { to: Elem, rounding: Rounding } (value) [] 0 EXACT, cast_float_float, Each(|c, v| cast_float(c, v)), "Float of another format; 8-bit targets saturate." -> Value;
+    fptosi FpToSI { to: Elem } (value) [] 0 EACH, cast_float_int, Each(|c, v| c.float_to_signed(v)), "Float to signed integer, toward zero, saturating at 32 and 64 bits." -> Value;
+    fptoui FpToUI { to: Elem } (value) [] 0 EACH, cast_float_int, Each(|c, v| c.float_to_unsigned(v)), "Float to unsigned integer, toward zero, saturating at 32 and 64 bits." -> Value;
+    sitofp SIToFp { to: Elem } (value) [] 0 EXACT, cast_int_float, Each(|c, v| c.signed_to_float(v)), "Signed integer to float." -> Value;
+    uitofp UIToFp { to: Elem } (value) [] 0 EXACT, cast_int_float, Each(|c, v| c.unsigned_to_float(v)), "Unsigned integer to float." -> Value;
+    bitcast Bitcast { to: Elem } (value) [] 0 EXACT, cast_bits, Each(|_, v| v[0]), "The same bits as another type of the same width." -> Value;
+    ptrtoint PtrToInt {} (pointer) [] 0 EXACT, pointer_to_int, Each(|_, v| v[0]), "The address as `i64`." -> Value;
+    inttoptr IntToPtr { to: Elem } (address) [] 0 EXACT, int_to_pointer, Each(|_, v| v[0]), "An `i64` as address." -> Value;
+    addptr AddPtr {} (pointer, offset) [] 0 EXACT, add_pointer, Each(|c, v| c.add_pointer(v)), "A pointer moved by a signed number of elements." -> Value;
+
+    // Shape. The order of elements is row-major.
+    expand_dims ExpandDims { axis: u32 } (source) [] 0 SHAPE, expand_dims, Structured, "A dimension of size 1 put before `axis`." -> Value;
+    broadcast Broadcast {} (source) [] 0 FREE, broadcast, Structured, "Dimensions of size 1 repeated to the size of the result." -> Value;
+    reshape Reshape { reorder: bool } (source) [] 0 FREE, reshape, Structured, "Another shape of the same number of elements; `reorder` allows any permutation." -> Value;
+    trans Trans { order: Vec<u32> } (source) [] 0 SHAPE, trans, Structured, "Dimensions permuted: result dimension `i` is source dimension `order[i]`." -> Value;
+    join Join {} (lhs, rhs) [] 0 SHAPE, join, Structured, "Two tiles side by side in a new innermost dimension of size 2." -> Value;
+    split Split {} (source) [] 0 SHAPE, split, Structured, "The two halves along an innermost dimension of size 2." -> Op;
+    cat Cat {} (lhs, rhs) [] 0 SHAPE, cat, Structured, "The elements of both 1-D tiles, in any order." -> Value;
+    unsplat Unsplat {} (source) [] 0 PURE, unsplat, Structured, "The element of a tile with one element, as a scalar." -> Value;
+    convert_layout ConvertLayout {} (source) [scratch] 0 FREE.and(Traits::CONVERGENT), convert_layout, Structured, "The same tile in another layout." -> Value;
+
+    // Memory.
+    load Load { cache: CacheModifier, evict: Eviction, volatile: bool } (pointer) [mask, other] 0 Traits::READS, load, Structured, "Reads global memory; lanes with a false mask are not accessed and get `other`, or zero." -> Value;
+    store Store { cache: CacheModifier, evict: Eviction } (pointer, value) [mask] 0 Traits::WRITES, store, Structured, "Writes global memory where the mask holds." -> Op;
+    atomic_rmw AtomicRmw { op: RmwOp, sem: MemSemantic, scope: MemScope } (pointer, value) [mask, scratch] 0 ATOMIC, atomic_rmw, Structured, "Atomic read-modify-write; gives the old value." -> Value;
+    atomic_cas AtomicCas { sem: MemSemantic, scope: MemScope } (pointer, compare, value) [scratch] 0 ATOMIC, atomic_cas, Structured, "Atomic compare and swap, by bits; gives the old value." -> Value;
+
+    // Over several elements.
+    dot Dot { precision: Precision, kind: DotKind, max_imprecise: Option<u32> } (lhs, rhs, acc) [] 0 PURE, dot, Structured, "Matrix product of `[.., M, K]` and `[.., K, N]` added to `acc`." -> Value;
+    reduce Reduce { axis: u32 } () [scratch] 1 COMBINE, reduce, Structured, "Combines all elements along an axis with the nested block, in any order." -> Op;
+    scan Scan { axis: u32, reverse: bool } () [scratch] 1 COMBINE, scan, Structured, "Inclusive scan along an axis with the nested block." -> Op;
+    gather Gather { axis: u32 } (source, index) [scratch] 0 TOGETHER, gather, Structured, "Elements picked along an axis by index." -> Value;
+    histogram Histogram { bins: u32 } (source) [mask, scratch] 0 SHAPE.and(Traits::CONVERGENT), histogram, Structured, "Counts of the values `0..bins` in a 1-D tile." -> Value;
+    sort Sort { descending: bool, signed: bool } (source) [scratch] 0 TOGETHER, sort, Structured, "The last axis in order; not stable." -> Value;
+
+    // Control flow.
+    for_range ForRange { unsigned: bool, hints: LoopHints } (lower, upper, step) [] 1 NESTED, for_range, Structured, "Repeats its block for `lower..upper` by `step`; carried values are block arguments after the index." -> Op;
+    while_loop WhileLoop {} () [] 2 NESTED, while_loop, Structured, "Repeats: the first block ends with `condition`, the second with `yields`." -> Op;
+    if_else IfElse {} (condition) [] 2 NESTED.and(Traits::EXPLICIT_TYPE), if_else, Structured, "Runs the first block if the condition holds, else the second; both end with `yields`." -> Op;
+    yields Yields {} () [] 0 END, nothing, Structured, "Ends a block and hands its values to the operation around it." -> Op;
+    condition Condition {} (go_on) [] 0 END, condition, Structured, "Ends the first block of `while_loop`." -> Op;
+    ret Ret {} () [] 0 Traits::TERMINATOR, nothing, Structured, "Ends the kernel." -> Op;
+
+    // Promises, order, messages.
+    hint Hint { kind: HintKind, values: Vec<u32> } (value) [] 0 EACH, same_any, Each(|_, v| v[0]), "The value itself, with a promise about it per dimension." -> Value;
+    assume Assume {} (condition) [] 0 Traits::WRITES, assume, Structured, "Promises that a scalar condition holds." -> Op;
+    barrier Barrier {} () [] 0 ATOMIC, nothing, Structured, "All threads of the block wait for each other." -> Op;
+    print Print { prefix: Text, hex: bool, signed: Vec<u32> } () [] 0 Traits::WRITES.and(Traits::VARIADIC), nothing, Structured, "Prints its operands element by element; `signed` says 1 for each signed one." -> Op;
+    assertion Assertion { message: Text, file: Text, line: u32 } (condition) [mask] 0 Traits::WRITES, assertion, Structured, "Traps the kernel if the condition is false where the mask holds." -> Op;
+    inline_asm InlineAsm { text: Text, constraints: Text, pure: bool, pack: u32 } () [] 0 EFFECT.and(Traits::VARIADIC).and(Traits::EXPLICIT_TYPE), given_any, Structured, "PTX run on `pack` elements of each operand at a time." -> Op;
+    special SpecialRegister { name: Text } () [] 0 EFFECT.and(Traits::EXPLICIT_TYPE), given_one, Structured, "A special register of PTX, such as `globaltimer` or `smid`." -> Value;
+    grid_dependency GridDependency { wait: bool } () [] 0 EFFECT, nothing, Structured, "Waits for the kernel before (`wait`), or lets the next one start." -> Op;
+
+    // Shared memory, from phase `Scheduled` on.
+    alloc_shared AllocShared { bytes: u32, align: u32, offset: Option<u32> } () [] 0 Traits::NONE, alloc_shared, Structured, "A buffer in shared memory; `offset` is set by `allocate_shared`." -> Value;
+}
