@@ -1,1 +1,40 @@
-//! (empty)
+//! Linear layouts: which thread of a block holds which element of a tile, and where elements lie in shared memory.
+//!
+//! Pure mathematics over GF(2), with no dependency on the IR. There is one distributed type, [`Layout`], and one for
+//! shared memory, [`SharedLayout`]; blocked, mma and wgmma are constructors of the first, swizzles of the second.
+//! What a compiler asks of them is linear algebra: see `linear.rs`, which opens with the tutorial.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `linear.rs` | the tutorial, [`Layout`], basic queries |
+//! | `blocked.rs`, `mma.rs`, `wgmma.rs` | constructors |
+//! | `algebra.rs` | layouts of transposed, reshaped, broadcast, reduced, joined tiles |
+//! | `query.rs` | copies, contiguity, register maps |
+//! | `convert.rs`, `shuffle.rs` | from one layout to another: registers, shuffles or shared memory |
+//! | `shared.rs`, `access.rs`, `swizzle.rs` | shared memory: layouts, vector and matrix accesses, conflict-free swizzles |
+//! | `reduce.rs` | reduction trees: registers, lanes, warps |
+//! | `text.rs`, `describe.rs` | text form and its reader; names of known layouts |
+//! | `gf2.rs`, `coord.rs` | vectors, spans and coordinates |
+//!
+//! ```
+//! use rtc_layout::{Coord, Layout};
+//! let layout = Layout::blocked(&[16, 64], &[1, 4], &[2, 16], &[4, 1], &[1, 0]);
+//! assert_eq!(layout.registers(), 8);
+//! assert_eq!(layout.coords(1, 17, 2), Coord::from([5, 5]));
+//! ```
+
+mod algebra;
+mod blocked;
+mod coord;
+pub mod gf2;
+mod linear;
+mod mma;
+mod query;
+mod text;
+mod wgmma;
+
+pub use coord::{Coord, MAX_RANK};
+pub use linear::{Bases, InputBit, LANES, Layout};
+pub use mma::MmaShape;
+pub use query::Copies;
+pub use text::ParseLayoutError;
