@@ -1,1 +1,18 @@
-//! (empty)
+//! Lowers verified tile IR to PTX: tile IR → thread-level MLIR → LLVM dialect →
+//! LLVM IR → PTX.
+//!
+//! This is the only crate that links LLVM, and no type of MLIR or LLVM leaves
+//! it. Lowering decides nothing: layouts, shared-memory addresses, barriers
+//! and strategies stand in the IR already.
+
+mod context;
+mod debug;
+mod emit;
+mod error;
+#[cfg(test)]
+mod ptxas;
+mod target;
+mod translate;
+
+pub use error::{CodegenError, Result};
+pub use target::{Features, TARGETS, Target};

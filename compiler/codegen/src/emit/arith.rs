@@ -1,0 +1,256 @@
+//! Arithmetic, comparisons, selection and casts, on scalars and vectors alike.
+
+use melior::ir::TypeLike;
+
+use super::{Emitter, Type, Value, type_of};
+
+/// Binary operations that keep their operands' type: method name, operation, what it computes.
+macro_rules! binary {
+    ($($method:ident $op:literal $doc:literal,)*) => {
+        impl<'c> Emitter<'c> {$(
+            #[doc = $doc]
+            pub fn $method(&self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+                self.value($op, &[a, b], type_of(a), &[])
+            }
+        )*}
+    };
+}
+
+binary! {
+    addi "arith.addi" "Integer addition, wrapping.",
+    subi "arith.subi" "Integer subtraction, wrapping.",
+    muli "arith.muli" "Integer multiplication, wrapping.",
+    divsi "arith.divsi" "Signed division towards zero.",
+    divui "arith.divui" "Unsigned division.",
+    remsi "arith.remsi" "Signed remainder with the dividend's sign.",
+    remui "arith.remui" "Unsigned remainder.",
+    andi "arith.andi" "Bitwise and.",
+    ori "arith.ori" "Bitwise or.",
+    xori "arith.xori" "Bitwise exclusive or.",
+    shli "arith.shli" "Shift left.",
+    shrsi "arith.shrsi" "Arithmetic shift right.",
+    shrui "arith.shrui" "Logical shift right.",
+    maxsi "arith.maxsi" "Signed maximum.",
+    maxui "arith.maxui" "Unsigned maximum.",
+    minsi "arith.minsi" "Signed minimum.",
+    minui "arith.minui" "Unsigned minimum.",
+    remf "arith.remf" "Floating-point remainder with the dividend's sign.",
+    maximumf "arith.maximumf" "Floating-point maximum, NaN if either operand is.",
+    minimumf "arith.minimumf" "Floating-point minimum, NaN if either operand is.",
+    maxnumf "arith.maxnumf" "Floating-point maximum, the other operand if one is NaN.",
+    minnumf "arith.minnumf" "Floating-point minimum, the other operand if one is NaN.",
+}
+
+/// Floating-point operations that may be contracted: method name, operation, what it computes.
+macro_rules! contractible {
+    ($($method:ident $op:literal $doc:literal,)*) => {
+        impl<'c> Emitter<'c> {$(
+            #[doc = $doc]
+            /// With `contract`, LLVM may fuse a multiplication with the addition that uses it.
+            pub fn $method(&self, a: Value<'c>, b: Value<'c>, contract: bool) -> Value<'c> {
+                if contract {
+                    let flags = self.attribute("#arith.fastmath<contract>");
+                    self.value($op, &[a, b], type_of(a), &[("fastmath", flags)])
+                } else {
+                    self.value($op, &[a, b], type_of(a), &[])
+                }
+            }
+        )*}
+    };
+}
+
+contractible! {
+    addf "arith.addf" "Floating-point addition.",
+    subf "arith.subf" "Floating-point subtraction.",
+    mulf "arith.mulf" "Floating-point multiplication.",
+    divf "arith.divf" "Floating-point division, correctly rounded.",
+}
+
+/// Conversions between types: method name, operation, what it computes.
+macro_rules! cast {
+    ($($method:ident $op:literal $doc:literal,)*) => {
+        impl<'c> Emitter<'c> {$(
+            #[doc = $doc]
+            /// A value that already has the type is returned as it is.
+            pub fn $method(&self, value: Value<'c>, to: Type<'c>) -> Value<'c> {
+                if type_of(value) == to { value } else { self.value($op, &[value], to, &[]) }
+            }
+        )*}
+    };
+}
+
+cast! {
+    extsi "arith.extsi" "Sign extension.",
+    extui "arith.extui" "Zero extension.",
+    trunci "arith.trunci" "Truncation of an integer.",
+    sitofp "arith.sitofp" "Signed integer to floating point.",
+    uitofp "arith.uitofp" "Unsigned integer to floating point.",
+    fptosi "arith.fptosi" "Floating point to signed integer, towards zero.",
+    fptoui "arith.fptoui" "Floating point to unsigned integer, towards zero.",
+    extf "arith.extf" "Floating point to a wider type.",
+    truncf "arith.truncf" "Floating point to a narrower type, to nearest even.",
+    bitcast "llvm.bitcast" "The same bits as another type of the same width.",
+    ptrtoint "llvm.ptrtoint" "The address as an integer.",
+    inttoptr "llvm.inttoptr" "An integer as an address.",
+    addrspacecast "llvm.addrspacecast" "The same address in another address space.",
+}
+
+/// Comparison of integers: the predicate as MLIR numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i64)]
+pub(crate) enum Cmpi {
+    Eq = 0,
+    Ne = 1,
+    Slt = 2,
+    Sle = 3,
+    Sgt = 4,
+    Sge = 5,
+    Ult = 6,
+    Ule = 7,
+    Ugt = 8,
+    Uge = 9,
+}
+
+/// Comparison of floating-point numbers: the predicate as MLIR numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i64)]
+pub(crate) enum Cmpf {
+    Oeq = 1,
+    Ogt = 2,
+    Oge = 3,
+    Olt = 4,
+    Ole = 5,
+    Une = 13,
+    Uno = 14,
+}
+
+impl<'c> Emitter<'c> {
+    /// Compares two integer scalars.
+    pub fn cmpi(&self, predicate: Cmpi, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        self.value("arith.cmpi", &[a, b], self.ty.i1, &[("predicate", self.long_attribute(predicate as i64))])
+    }
+
+    /// Compares two floating-point scalars.
+    pub fn cmpf(&self, predicate: Cmpf, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        self.value("arith.cmpf", &[a, b], self.ty.i1, &[("predicate", self.long_attribute(predicate as i64))])
+    }
+
+    /// `condition ? a : b`.
+    pub fn select(&self, condition: Value<'c>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        if a == b {
+            return a;
+        }
+        self.value("arith.select", &[condition, a, b], type_of(a), &[])
+    }
+
+    /// `a * b + c` with one rounding.
+    pub fn fma(&self, a: Value<'c>, b: Value<'c>, c: Value<'c>) -> Value<'c> {
+        self.value("math.fma", &[a, b, c], type_of(a), &[])
+    }
+
+    /// A one-operand operation of the `math` dialect, such as `math.absf`.
+    pub fn math(&self, op: &str, value: Value<'c>) -> Value<'c> {
+        self.value(op, &[value], type_of(value), &[])
+    }
+
+    /// Calls an LLVM intrinsic that returns a value.
+    pub fn intrinsic(&self, name: &str, arguments: &[Value<'c>], result: Type<'c>) -> Value<'c> {
+        let attributes = self.intrinsic_attributes(name, arguments.len());
+        self.value("llvm.call_intrinsic", arguments, result, &attributes)
+    }
+
+    /// Calls an LLVM intrinsic that returns nothing.
+    pub fn intrinsic_effect(&self, name: &str, arguments: &[Value<'c>]) {
+        let attributes = self.intrinsic_attributes(name, arguments.len());
+        self.effect("llvm.call_intrinsic", arguments, &attributes);
+    }
+
+    fn intrinsic_attributes(&self, name: &str, count: usize) -> [(&'static str, melior::ir::Attribute<'c>); 3] {
+        use melior::ir::attribute::DenseI32ArrayAttribute;
+        [
+            ("intrin", self.string(name)),
+            ("operandSegmentSizes", DenseI32ArrayAttribute::new(self.context, &[count as i32, 0]).into()),
+            ("op_bundle_sizes", DenseI32ArrayAttribute::new(self.context, &[]).into()),
+        ]
+    }
+
+    /// An undefined value, for results that nobody reads.
+    pub fn poison(&self, ty: Type<'c>) -> Value<'c> {
+        self.value("llvm.mlir.poison", &[], ty, &[])
+    }
+
+    /// A null pointer, or zero of any type.
+    pub fn zero(&self, ty: Type<'c>) -> Value<'c> {
+        self.value("llvm.mlir.zero", &[], ty, &[])
+    }
+
+    /// The fields of a struct value.
+    pub fn unpack_struct(&self, value: Value<'c>, fields: &[Type<'c>]) -> Vec<Value<'c>> {
+        use melior::ir::attribute::DenseI64ArrayAttribute;
+        let at = |index: usize| DenseI64ArrayAttribute::new(self.context, &[index as i64]).into();
+        fields
+            .iter()
+            .enumerate()
+            .map(|(index, ty)| self.value("llvm.extractvalue", &[value], *ty, &[("position", at(index))]))
+            .collect()
+    }
+
+    /// A vector of the values, which all have one type. One value stays a scalar.
+    pub fn pack(&self, values: &[Value<'c>]) -> Value<'c> {
+        if let [value] = values {
+            return *value;
+        }
+        let ty = self.vector_type(values.len() as u32, type_of(values[0]));
+        let mut vector = self.poison(ty);
+        for (index, value) in values.iter().enumerate() {
+            let position = self.i32(index as i32);
+            vector = self.value("llvm.insertelement", &[vector, *value, position], ty, &[]);
+        }
+        vector
+    }
+
+    /// The elements of a vector of `count` elements of a type; a scalar if `count` is one.
+    pub fn unpack(&self, vector: Value<'c>, count: u32, element: Type<'c>) -> Vec<Value<'c>> {
+        if count == 1 {
+            return vec![vector];
+        }
+        (0..count)
+            .map(|index| self.value("llvm.extractelement", &[vector, self.i32(index as i32)], element, &[]))
+            .collect()
+    }
+
+    /// Inline PTX assembly. `constraints` is LLVM's string, outputs first; operands are `$0`, `$1`, ...
+    ///
+    /// With `effects` the assembly is kept in place and treated as convergent (every thread of the warp takes
+    /// part); without, it must be arithmetic on its operands alone and may be moved, merged or dropped.
+    pub fn assembly(
+        &self,
+        text: &str,
+        constraints: &str,
+        operands: &[Value<'c>],
+        results: &[Type<'c>],
+        effects: bool,
+    ) -> Vec<Value<'c>> {
+        let mut attributes = vec![("asm_string", self.string(text)), ("constraints", self.string(constraints))];
+        if effects {
+            attributes.push(("has_side_effects", self.unit()));
+        }
+        let name = "llvm.inline_asm";
+        match results {
+            [] => {
+                self.effect(name, operands, &attributes);
+                Vec::new()
+            }
+            [ty] => vec![self.value(name, operands, *ty, &attributes)],
+            fields => {
+                let whole = self.value(name, operands, self.struct_type(fields), &attributes);
+                self.unpack_struct(whole, fields)
+            }
+        }
+    }
+
+    /// Whether the type is one of the integer types.
+    pub fn is_integer(&self, ty: Type<'c>) -> bool {
+        ty.is_integer()
+    }
+}

@@ -1,0 +1,59 @@
+//! What can go wrong between tile IR and PTX, as data.
+//!
+//! A verified kernel that fails here is nearly always a bug of the compiler;
+//! the exceptions ([`CodegenError::Target`], [`CodegenError::Unsupported`])
+//! name what the target lacks. Messages of MLIR and LLVM are captured and
+//! carried along; nothing is printed and nothing ends the process.
+
+/// Why no PTX was made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodegenError {
+    /// The target's name is not in the table.
+    #[error("unknown target `{name}`; known targets: {known}")]
+    Target {
+        /// The name that was asked for.
+        name: String,
+        /// The names that are known, separated by commas.
+        known: String,
+    },
+    /// The kernel needs what the target does not have.
+    #[error("{what} is not available on {target}")]
+    Unsupported {
+        /// The operation or feature.
+        what: String,
+        /// The target's name.
+        target: String,
+    },
+    /// The kernel is not in the form that lowering accepts.
+    #[error("cannot lower {what}")]
+    Lowering {
+        /// The op and the reason.
+        what: String,
+    },
+    /// MLIR refused the module that lowering built.
+    #[error("MLIR rejected the module during {stage}: {}", .diagnostics.join("; "))]
+    Mlir {
+        /// The step that failed: `verification`, `conversion` or `translation`.
+        stage: &'static str,
+        /// MLIR's own messages, first one first.
+        diagnostics: Vec<String>,
+    },
+    /// LLVM refused the module or could not generate code for it.
+    #[error("LLVM failed during {stage}: {message}")]
+    Llvm {
+        /// The step that failed.
+        stage: &'static str,
+        /// LLVM's own message.
+        message: String,
+    },
+}
+
+impl CodegenError {
+    /// A shorthand for [`CodegenError::Lowering`].
+    pub(crate) fn lowering(what: impl Into<String>) -> Self {
+        CodegenError::Lowering { what: what.into() }
+    }
+}
+
+/// The result of a code generation step.
+pub type Result<T> = std::result::Result<T, CodegenError>;

@@ -1,0 +1,465 @@
+//! From an MLIR module to PTX: MLIR conversions, translation to LLVM IR, `O3`,
+//! the NVPTX back end.
+//!
+//! This is the only file of the crate with `unsafe`: the C APIs of MLIR and
+//! LLVM are called here and nowhere else. What each block relies on is said
+//! beside it; the rules common to all are:
+//!
+//! - an LLVM module dies before its context ([`LlvmModule`] owns both);
+//! - a string from LLVM is copied and then disposed of with LLVM's own function;
+//! - an LLVM context is used by one thread at a time.
+//!
+//! LLVM ends the process when instruction selection meets what it cannot do.
+//! We do not let it: the back end runs in a thread of its own ([`guarded`]),
+//! and the fatal-error handler hands the message to the caller and then parks
+//! that thread for good. A leaked thread and module are the price of a bug of
+//! ours; the caller gets a [`CodegenError`].
+#![allow(unsafe_code)]
+
+use std::{
+    cell::RefCell,
+    ffi::{CStr, CString, c_char, c_void},
+    ptr,
+    sync::{Once, mpsc},
+};
+
+use llvm_sys::{
+    LLVMAttributeFunctionIndex, LLVMDiagnosticSeverity,
+    analysis::{LLVMVerifierFailureAction, LLVMVerifyModule},
+    core::*,
+    error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage},
+    error_handling::LLVMInstallFatalErrorHandler,
+    prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
+    support::LLVMParseCommandLineOptions,
+    target::*,
+    target_machine::*,
+    transforms::pass_builder::*,
+};
+use melior::{
+    dialect::DialectRegistry,
+    ir::Module,
+    pass::{self, PassManager},
+};
+
+use crate::{
+    context::MlirContext,
+    error::{CodegenError, Result},
+    target::Target,
+};
+
+const TRIPLE: &CStr = c"nvptx64-nvidia-cuda";
+
+// The C API of MLIR offers only "register all translations"; these are the C++ functions behind it.
+// They take a `DialectRegistry&`, which is the pointer inside the C handle.
+unsafe extern "C" {
+    #[link_name = "_ZN4mlir33registerBuiltinDialectTranslationERNS_15DialectRegistryE"]
+    fn register_builtin_translation(registry: *mut c_void);
+    #[link_name = "_ZN4mlir30registerLLVMDialectTranslationERNS_15DialectRegistryE"]
+    fn register_llvm_translation(registry: *mut c_void);
+    #[link_name = "_ZN4mlir30registerNVVMDialectTranslationERNS_15DialectRegistryE"]
+    fn register_nvvm_translation(registry: *mut c_void);
+}
+
+/// Adds the dialects that lowering emits, and their translations to LLVM IR.
+pub(crate) fn register_dialects(registry: &DialectRegistry) {
+    // SAFETY: the handles are static data of MLIR, and the registry outlives the calls.
+    unsafe {
+        for handle in [
+            mlir_sys::mlirGetDialectHandle__arith__(),
+            mlir_sys::mlirGetDialectHandle__math__(),
+            mlir_sys::mlirGetDialectHandle__scf__(),
+            mlir_sys::mlirGetDialectHandle__cf__(),
+            mlir_sys::mlirGetDialectHandle__llvm__(),
+            mlir_sys::mlirGetDialectHandle__nvvm__(),
+        ] {
+            mlir_sys::mlirDialectHandleInsertDialect(handle, registry.to_raw());
+        }
+        register_builtin_translation(registry.to_raw().ptr);
+        register_llvm_translation(registry.to_raw().ptr);
+        register_nvvm_translation(registry.to_raw().ptr);
+    }
+}
+
+/// Converts a module of `arith`, `math`, `scf`, `cf`, `llvm` and `nvvm` ops to the LLVM dialect.
+pub(crate) fn to_llvm_dialect(cx: &MlirContext, module: &mut Module) -> Result<()> {
+    let passes = PassManager::new(cx.get());
+    passes.enable_verifier(cfg!(debug_assertions));
+    for conversion in [
+        pass::conversion::create_scf_to_control_flow(),
+        pass::conversion::create_nvvm_to_llvm(),
+        pass::conversion::create_math_to_llvm(),
+        pass::conversion::create_arith_to_llvm(),
+        pass::conversion::create_control_flow_to_llvm(),
+        pass::conversion::create_reconcile_unrealized_casts(),
+    ] {
+        passes.add_pass(conversion);
+    }
+    passes.run(module).map_err(|_| CodegenError::Mlir { stage: "conversion", diagnostics: cx.take_diagnostics() })
+}
+
+/// An LLVM module with the context that owns its types.
+pub(crate) struct LlvmModule {
+    context: LLVMContextRef,
+    module: LLVMModuleRef,
+}
+
+// SAFETY: an LLVM context may move between threads as long as one at a time uses it,
+// and `LlvmModule` is the only owner of both pointers.
+unsafe impl Send for LlvmModule {}
+
+impl Drop for LlvmModule {
+    fn drop(&mut self) {
+        // SAFETY: both are live, and the module goes first.
+        unsafe {
+            LLVMDisposeModule(self.module);
+            LLVMContextDispose(self.context);
+        }
+    }
+}
+
+/// Translates a module in the LLVM dialect to LLVM IR.
+pub(crate) fn to_llvm(cx: &MlirContext, module: &Module) -> Result<LlvmModule> {
+    initialize();
+    // SAFETY: the operation is live; the LLVM context is fresh and owned by the result. The two
+    // binding crates name the same C types, so the pointers convert by a cast.
+    unsafe {
+        let context = LLVMContextCreate();
+        let translated: LLVMModuleRef =
+            mlir_sys::mlirTranslateModuleToLLVMIR(module.as_operation().to_raw(), context.cast()).cast();
+        if translated.is_null() {
+            LLVMContextDispose(context);
+            return Err(CodegenError::Mlir { stage: "translation", diagnostics: cx.take_diagnostics() });
+        }
+        Ok(LlvmModule { context, module: translated })
+    }
+}
+
+/// What the back end made of a module.
+pub(crate) struct Emitted {
+    /// LLVM IR after `O3`.
+    pub llvm: String,
+    /// The PTX text; empty if only LLVM IR was asked for.
+    pub ptx: String,
+}
+
+/// How far [`emit`] goes, and what it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// LLVM IR text after optimization, no PTX.
+    Llvm,
+    /// PTX only.
+    Ptx,
+    /// Both.
+    Both,
+}
+
+/// Optimizes the module and generates PTX for the target.
+pub(crate) fn emit(module: LlvmModule, target: &'static Target, want: Want) -> Result<Emitted> {
+    guarded(move || {
+        let machine = Machine::new(target)?;
+        let errors = module.capture_errors();
+        module.prepare(&machine);
+        module.verify()?;
+        module.optimize(&machine)?;
+        let llvm = if want == Want::Ptx { String::new() } else { module.text() };
+        let ptx = if want == Want::Llvm { String::new() } else { module.ptx(&machine)? };
+        // The module's context holds a pointer to `errors`; both live until the end of this closure.
+        let messages = errors.borrow().join("; ");
+        drop(module);
+        if messages.is_empty() {
+            Ok(Emitted { llvm, ptx })
+        } else {
+            Err(CodegenError::Llvm { stage: "code generation", message: messages })
+        }
+    })
+}
+
+impl LlvmModule {
+    /// Sets triple and data layout, and marks inline assembly that must not be moved.
+    fn prepare(&self, machine: &Machine) {
+        // SAFETY: module and machine are live; the data layout is disposed of after its use.
+        unsafe {
+            LLVMSetTarget(self.module, TRIPLE.as_ptr());
+            let layout = LLVMCreateTargetDataLayout(machine.0);
+            LLVMSetModuleDataLayout(self.module, layout);
+            LLVMDisposeTargetData(layout);
+        }
+        self.mark_assembly_convergent();
+    }
+
+    /// Marks inline assembly with side effects as convergent. MLIR has no such flag, and without it
+    /// LLVM may move a warp-wide instruction under a condition. Assembly without side effects is
+    /// per-thread arithmetic by our convention and stays free to move.
+    fn mark_assembly_convergent(&self) {
+        // SAFETY: walks the live module by LLVM's own iterators and adds call-site attributes only.
+        unsafe {
+            let name = "convergent";
+            let kind = LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len());
+            let attribute = LLVMCreateEnumAttribute(self.context, kind, 0);
+            let mut function = LLVMGetFirstFunction(self.module);
+            while !function.is_null() {
+                let mut block = LLVMGetFirstBasicBlock(function);
+                while !block.is_null() {
+                    let mut instruction = LLVMGetFirstInstruction(block);
+                    while !instruction.is_null() {
+                        if !LLVMIsACallInst(instruction).is_null() {
+                            let callee = LLVMGetCalledValue(instruction);
+                            if !LLVMIsAInlineAsm(callee).is_null() && LLVMGetInlineAsmHasSideEffects(callee) != 0 {
+                                LLVMAddCallSiteAttribute(instruction, LLVMAttributeFunctionIndex, attribute);
+                            }
+                        }
+                        instruction = LLVMGetNextInstruction(instruction);
+                    }
+                    block = LLVMGetNextBasicBlock(block);
+                }
+                function = LLVMGetNextFunction(function);
+            }
+        }
+    }
+
+    /// Sends the context's errors into a list instead of to stderr.
+    fn capture_errors(&self) -> Box<RefCell<Vec<String>>> {
+        extern "C" fn record(info: LLVMDiagnosticInfoRef, sink: *mut c_void) {
+            // SAFETY: LLVM passes back the pointer installed below, whose box outlives the module.
+            unsafe {
+                if LLVMGetDiagInfoSeverity(info) == LLVMDiagnosticSeverity::LLVMDSError {
+                    let text = take_message(LLVMGetDiagInfoDescription(info));
+                    (*sink.cast::<RefCell<Vec<String>>>()).borrow_mut().push(text);
+                }
+            }
+        }
+        let errors = Box::new(RefCell::new(Vec::new()));
+        let sink = ptr::from_ref(&*errors).cast_mut().cast::<c_void>();
+        // SAFETY: the box keeps its address and is dropped after the module by `emit`.
+        unsafe { LLVMContextSetDiagnosticHandler(self.context, Some(record), sink) };
+        errors
+    }
+
+    fn verify(&self) -> Result<()> {
+        // SAFETY: the module is live; the message is copied and disposed of.
+        unsafe {
+            let mut message = ptr::null_mut();
+            let broken =
+                LLVMVerifyModule(self.module, LLVMVerifierFailureAction::LLVMReturnStatusAction, &mut message) != 0;
+            let text = take_message(message);
+            if broken { Err(CodegenError::Llvm { stage: "verification", message: text }) } else { Ok(()) }
+        }
+    }
+
+    fn optimize(&self, machine: &Machine) -> Result<()> {
+        // SAFETY: all handles are live; the options are disposed of; an error's text is consumed.
+        unsafe {
+            let options = LLVMCreatePassBuilderOptions();
+            // Tile values are already spread over threads: loops hold no further vectors.
+            LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
+            LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
+            LLVMPassBuilderOptionsSetSLPVectorization(options, 1);
+            // ptxas unrolls with the machine in view; doing it here only makes the text longer.
+            LLVMPassBuilderOptionsSetLoopUnrolling(options, 0);
+            let error = LLVMRunPasses(self.module, c"default<O3>".as_ptr(), machine.0, options);
+            LLVMDisposePassBuilderOptions(options);
+            if error.is_null() {
+                return Ok(());
+            }
+            let text = LLVMGetErrorMessage(error);
+            let message = CStr::from_ptr(text).to_string_lossy().into_owned();
+            LLVMDisposeErrorMessage(text);
+            Err(CodegenError::Llvm { stage: "optimization", message })
+        }
+    }
+
+    fn text(&self) -> String {
+        // SAFETY: the module is live and the string is ours to dispose of.
+        unsafe { take_message(LLVMPrintModuleToString(self.module)) }
+    }
+
+    fn ptx(&self, machine: &Machine) -> Result<String> {
+        // SAFETY: on success the buffer is ours until disposed of; on failure the message is.
+        unsafe {
+            let mut buffer = ptr::null_mut();
+            let mut message = ptr::null_mut();
+            if LLVMTargetMachineEmitToMemoryBuffer(
+                machine.0,
+                self.module,
+                LLVMCodeGenFileType::LLVMAssemblyFile,
+                &mut message,
+                &mut buffer,
+            ) != 0
+            {
+                return Err(CodegenError::Llvm { stage: "code generation", message: take_message(message) });
+            }
+            let bytes = std::slice::from_raw_parts(LLVMGetBufferStart(buffer).cast::<u8>(), LLVMGetBufferSize(buffer));
+            let ptx = String::from_utf8_lossy(bytes).into_owned();
+            LLVMDisposeMemoryBuffer(buffer);
+            Ok(ptx)
+        }
+    }
+}
+
+/// A target machine, disposed of when dropped.
+struct Machine(LLVMTargetMachineRef);
+
+impl Machine {
+    fn new(target: &Target) -> Result<Self> {
+        initialize();
+        let features = CString::new(target.llvm_features()).expect("digits hold no NUL");
+        let cpu = CString::new(target.name).expect("names in the table hold no NUL");
+        // SAFETY: the strings outlive the calls; the machine is owned by the result.
+        unsafe {
+            let mut handle = ptr::null_mut();
+            let mut message = ptr::null_mut();
+            if LLVMGetTargetFromTriple(TRIPLE.as_ptr(), &mut handle, &mut message) != 0 {
+                return Err(CodegenError::Llvm { stage: "target look-up", message: take_message(message) });
+            }
+            Ok(Machine(LLVMCreateTargetMachine(
+                handle,
+                TRIPLE.as_ptr(),
+                cpu.as_ptr(),
+                features.as_ptr(),
+                LLVMCodeGenOptLevel::LLVMCodeGenLevelAggressive,
+                LLVMRelocMode::LLVMRelocPIC,
+                LLVMCodeModel::LLVMCodeModelDefault,
+            )))
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // SAFETY: created by `new` and disposed of once.
+        unsafe { LLVMDisposeTargetMachine(self.0) };
+    }
+}
+
+/// Initializes the NVPTX back end, its options and the fatal-error handler, once per process.
+fn initialize() {
+    static ONCE: Once = Once::new();
+    // SAFETY: `Once` keeps these process-wide calls from running twice or at the same time.
+    ONCE.call_once(|| unsafe {
+        LLVMInitializeNVPTXTargetInfo();
+        LLVMInitializeNVPTXTarget();
+        LLVMInitializeNVPTXTargetMC();
+        LLVMInitializeNVPTXAsmPrinter();
+        // Shared-memory addresses fit in 32 bits, which halves their registers.
+        let options = [c"rtc".as_ptr(), c"-nvptx-short-ptr".as_ptr()];
+        LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), ptr::null());
+        LLVMInstallFatalErrorHandler(Some(fatal));
+    });
+}
+
+/// Copies a message of LLVM and disposes of it; a null pointer is the empty message.
+///
+/// # Safety
+///
+/// `message` is null or a string that LLVM allocated for the caller.
+unsafe fn take_message(message: *mut c_char) -> String {
+    if message.is_null() {
+        return String::new();
+    }
+    // SAFETY: by contract a live, NUL-terminated string that is ours.
+    unsafe {
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeMessage(message);
+        text
+    }
+}
+
+thread_local! {
+    /// Where the fatal-error handler of this thread sends its message.
+    static FATAL: RefCell<Option<mpsc::Sender<String>>> = const { RefCell::new(None) };
+}
+
+/// LLVM's fatal-error handler: hands the reason to the waiting caller and never comes back, because
+/// LLVM aborts the process when it does.
+extern "C" fn fatal(reason: *const c_char) {
+    // SAFETY: LLVM passes a NUL-terminated string.
+    let text = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();
+    let sender = FATAL.with(|cell| cell.borrow_mut().take());
+    if let Some(sender) = sender {
+        // The caller waits on the other end; if it is gone, nobody is left to tell.
+        let _ = sender.send(text);
+        drop(sender);
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Runs `work` in a thread of its own and turns a fatal error of LLVM into an error value.
+fn guarded<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    const STAGE: &str = "code generation";
+    // Selection recurses over expressions; a large stack is only address space until it is used.
+    const STACK_BYTES: usize = 256 << 20;
+    let (fatal_sender, fatal_receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
+    let spawned = std::thread::Builder::new().name("rtc-llvm".to_owned()).stack_size(STACK_BYTES).spawn(move || {
+        FATAL.with(|cell| *cell.borrow_mut() = Some(fatal_sender));
+        let outcome = work();
+        // Both receivers are alive until one of the two messages arrives.
+        let _ = sender.send(outcome);
+        FATAL.with(|cell| cell.borrow_mut().take());
+    });
+    spawned.map_err(|error| CodegenError::Llvm { stage: STAGE, message: format!("no thread: {error}") })?;
+    // The fatal channel closes when the work is done and delivers a message when it failed for good.
+    match fatal_receiver.recv() {
+        Ok(message) => Err(CodegenError::Llvm { stage: STAGE, message }),
+        Err(mpsc::RecvError) => receiver.recv().unwrap_or_else(|_| {
+            Err(CodegenError::Llvm { stage: STAGE, message: "the back end's thread ended early".to_owned() })
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compile(text: &str, target: &str) -> Result<String> {
+        let cx = MlirContext::new();
+        let mut module = Module::parse(cx.get(), text).unwrap_or_else(|| panic!("{:?}", cx.take_diagnostics()));
+        to_llvm_dialect(&cx, &mut module)?;
+        let llvm = to_llvm(&cx, &module)?;
+        emit(llvm, Target::named(target)?, Want::Ptx).map(|emitted| emitted.ptx)
+    }
+
+    #[test]
+    fn an_instruction_that_the_chip_lacks_is_an_error_value() {
+        let text = "llvm.func @k() attributes {nvvm.kernel} { nvvm.wgmma.fence.aligned llvm.return }";
+        assert!(compile(text, "sm_90a").expect("Hopper has wgmma").contains("wgmma.fence"));
+        for _ in 0..2 {
+            let error = compile(text, "sm_80").expect_err("Ampere has no wgmma");
+            assert!(matches!(&error, CodegenError::Llvm { message, .. } if message.contains("wgmma")), "{error}");
+        }
+        assert!(compile(text, "sm_90a").is_ok(), "the back end still works afterwards");
+    }
+
+    #[test]
+    fn a_missing_library_function_is_an_error_value() {
+        let text = "llvm.func @k(%p: !llvm.ptr<1>, %x: f64) attributes {nvvm.kernel} {
+            %y = llvm.intr.exp(%x) : (f64) -> f64
+            llvm.store %y, %p : f64, !llvm.ptr<1>
+            llvm.return }";
+        let error = compile(text, "sm_80").expect_err("NVPTX has no library of functions");
+        assert!(matches!(error, CodegenError::Llvm { .. }), "{error}");
+    }
+
+    #[test]
+    fn only_assembly_with_side_effects_is_convergent() {
+        let text = r#"llvm.func @k(%p: !llvm.ptr<1>, %x: i32) attributes {nvvm.kernel} {
+            %a = llvm.inline_asm has_side_effects "bar.warp.sync 0xffffffff; mov.u32 $0, $1;", "=r,r" %x : (i32) -> i32
+            %b = llvm.inline_asm "not.b32 $0, $1;", "=r,r" %a : (i32) -> i32
+            llvm.store %b, %p : i32, !llvm.ptr<1>
+            llvm.return }"#;
+        let cx = MlirContext::new();
+        let mut module = Module::parse(cx.get(), text).expect("valid text");
+        to_llvm_dialect(&cx, &mut module).expect("conversion");
+        let llvm = to_llvm(&cx, &module).expect("translation");
+        let llvm = emit(llvm, Target::named("sm_80").expect("known"), Want::Llvm).expect("optimization").llvm;
+        let attributes = |needle: &str| {
+            let line = llvm.lines().find(|line| line.contains(needle)).expect("the assembly is kept");
+            let group = line.split(") #").nth(1).map(|rest| rest.split_whitespace().next().unwrap_or("").to_owned());
+            group.and_then(|group| llvm.lines().find(|l| l.starts_with(&format!("attributes #{group} "))))
+        };
+        assert!(attributes("bar.warp.sync").is_some_and(|line| line.contains("convergent")), "{llvm}");
+        assert!(!attributes("not.b32").is_some_and(|line| line.contains("convergent")), "{llvm}");
+    }
+}
