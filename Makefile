@@ -1,0 +1,50 @@
+# Two commands matter: `make run` and `make test`. Both install what is missing first.
+
+# What `make run` launches: arguments of `rtc run`.
+EXAMPLE ?= examples/softmax/softmax.rt --launch examples/softmax/launch.json
+
+# Tests assemble PTX with NVIDIA's assembler where setup could fetch it.
+PTXAS := $(wildcard .tools/bin/ptxas)
+export RTC_PTXAS ?= $(if $(PTXAS),$(abspath $(PTXAS)),ptxas)
+
+.PHONY: help setup run test release dist check clean
+
+help:
+	@echo "make run      set up, build, run the softmax example (GPU if there is one, else the emulator)"
+	@echo "make test     set up and run all tests"
+	@echo "make setup    install what is missing, nothing else"
+	@echo "make release  build the rtc binary into target/release/rtc"
+	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
+	@echo "make check    formatting and lints"
+
+setup:
+	@scripts/setup
+
+run: setup
+	cargo run --release -p rtc-cli -- run $(EXAMPLE)
+
+# A second reading of the Makefile, so that RTC_PTXAS sees what setup has installed.
+test: setup
+	@$(MAKE) --no-print-directory test-only
+
+.PHONY: test-only
+test-only:
+	@if cargo nextest --version >/dev/null 2>&1; then \
+		cargo nextest run --workspace --no-fail-fast && cargo test --workspace --doc; \
+	else \
+		cargo test --workspace --no-fail-fast; \
+	fi
+
+release: setup
+	cargo build --release -p rtc-cli
+
+dist: setup
+	@scripts/dist
+
+check: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+clean:
+	cargo clean
+	rm -rf out
