@@ -121,8 +121,8 @@ define_ops! {
     convert_layout ConvertLayout {} (source) [scratch] 0 FREE.and(Traits::CONVERGENT), convert_layout, Structured, "The same tile in another layout." -> Value;
 
     // Memory.
-    load Load { cache: CacheModifier, evict: Eviction, volatile: bool } (pointer) [mask, other] 0 Traits::READS, load, Structured, "Reads global memory; lanes with a false mask are not accessed and get `other`, or zero." -> Value;
-    store Store { cache: CacheModifier, evict: Eviction } (pointer, value) [mask] 0 Traits::WRITES, store, Structured, "Writes global memory where the mask holds." -> Op;
+    load Load { cache: CacheModifier, evict: Eviction, volatile: bool, vector: Option<u32> } (pointer) [mask, other] 0 Traits::READS, load, Structured, "Reads global memory; lanes with a false mask are not accessed and get `other`, or zero; `vector` consecutive registers make one access." -> Value;
+    store Store { cache: CacheModifier, evict: Eviction, vector: Option<u32> } (pointer, value) [mask] 0 Traits::WRITES, store, Structured, "Writes global memory where the mask holds; `vector` consecutive registers make one access." -> Op;
     atomic_rmw AtomicRmw { op: RmwOp, sem: MemSemantic, scope: MemScope } (pointer, value) [mask, scratch] 0 ATOMIC, atomic_rmw, Structured, "Atomic read-modify-write; gives the old value." -> Value;
     atomic_cas AtomicCas { sem: MemSemantic, scope: MemScope } (pointer, compare, value) [scratch] 0 ATOMIC, atomic_cas, Structured, "Atomic compare and swap, by bits; gives the old value." -> Value;
 
