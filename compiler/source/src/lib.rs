@@ -5,6 +5,7 @@
 
 mod codes;
 mod diagnostic;
+pub mod json_fields;
 mod map;
 mod render;
 mod span;

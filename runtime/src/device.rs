@@ -1,0 +1,184 @@
+//! Devices: where kernels run.
+//!
+//! A [`Device`] is a CUDA GPU, the PTX emulator or the interpreter of the tile IR; the rest of the runtime is the same
+//! code for all three. On the emulator and the interpreter a launch runs to its end before the call returns.
+
+use crate::{Error, Result, cuda};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A place where kernels run. Cloning gives another handle of the same device.
+#[derive(Clone, Debug)]
+pub struct Device {
+    backend: Backend,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Backend {
+    Cuda(Arc<cuda::Context>),
+    Emulator(Arc<HostMemory>),
+    Interpreter(Arc<HostMemory>),
+}
+
+/// Memory of the devices that run on the CPU.
+#[derive(Debug)]
+pub(crate) struct HostMemory(Mutex<rtc_emulator::Memory>);
+
+impl HostMemory {
+    fn create() -> Arc<HostMemory> {
+        Arc::new(HostMemory(Mutex::new(rtc_emulator::Memory::new())))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, rtc_emulator::Memory> {
+        // A panic during a launch leaves bytes in the memory, never a broken structure.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which device is wanted, as the command line writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// The first GPU, or the emulator where there is none.
+    Auto,
+    /// The GPU of that number.
+    Cuda(usize),
+    /// The PTX emulator.
+    Emulator,
+    /// The interpreter of the tile IR.
+    Interpreter,
+}
+
+impl FromStr for DeviceKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<DeviceKind, String> {
+        match text {
+            "auto" => Ok(DeviceKind::Auto),
+            "cuda" => Ok(DeviceKind::Cuda(0)),
+            "emulator" => Ok(DeviceKind::Emulator),
+            "interpreter" => Ok(DeviceKind::Interpreter),
+            _ => text
+                .strip_prefix("cuda:")
+                .and_then(|n| n.parse().ok().map(DeviceKind::Cuda))
+                .ok_or_else(|| format!("`{text}` is not a device; devices are auto, cuda:N, emulator, interpreter")),
+        }
+    }
+}
+
+impl Device {
+    /// The device that `kind` names.
+    pub fn open(kind: DeviceKind) -> Result<Device> {
+        match kind {
+            DeviceKind::Auto => Ok(Device::auto()),
+            DeviceKind::Cuda(ordinal) => Device::cuda(ordinal),
+            DeviceKind::Emulator => Ok(Device::emulator()),
+            DeviceKind::Interpreter => Device::interpreter(),
+        }
+    }
+
+    /// The GPU of that number; an error where there is no driver or no such GPU.
+    pub fn cuda(ordinal: usize) -> Result<Device> {
+        Ok(Device { backend: Backend::Cuda(cuda::Context::open(ordinal)?) })
+    }
+
+    /// How many GPUs there are; 0 where there is no driver.
+    pub fn cuda_count() -> usize {
+        cuda::device_count().unwrap_or(0)
+    }
+
+    /// A new emulated device with empty memory. It executes PTX.
+    pub fn emulator() -> Device {
+        Device { backend: Backend::Emulator(HostMemory::create()) }
+    }
+
+    /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: feature `jit`.
+    pub fn interpreter() -> Result<Device> {
+        if cfg!(feature = "jit") {
+            Ok(Device { backend: Backend::Interpreter(HostMemory::create()) })
+        } else {
+            Err(Error::NoDevice("the interpreter needs the feature `jit` of rtc-runtime".into()))
+        }
+    }
+
+    /// The first GPU, or the emulator where there is none.
+    pub fn auto() -> Device {
+        Device::cuda(0).unwrap_or_else(|_| Device::emulator())
+    }
+
+    /// Whether it is a GPU.
+    pub fn is_cuda(&self) -> bool {
+        matches!(self.backend, Backend::Cuda(_))
+    }
+
+    /// Whether it executes tile IR instead of PTX.
+    pub fn is_interpreter(&self) -> bool {
+        matches!(self.backend, Backend::Interpreter(_))
+    }
+
+    /// The target that kernels for this device are compiled for: its own on a GPU, `sm_90a` on the others.
+    pub fn arch(&self) -> String {
+        match &self.backend {
+            // Targets of capability 9.0 and above have an architecture-specific feature set.
+            Backend::Cuda(context) if context.capability() >= 90 => format!("sm_{}a", context.capability()),
+            Backend::Cuda(context) => format!("sm_{}", context.capability()),
+            Backend::Emulator(_) | Backend::Interpreter(_) => "sm_90a".into(),
+        }
+    }
+
+    /// Waits for all work; reports what went wrong in it.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.backend {
+            Backend::Cuda(context) => context.synchronize(),
+            Backend::Emulator(_) | Backend::Interpreter(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// Whether two handles mean the same device, so that buffers of one are valid on the other.
+    pub fn is_same(&self, other: &Device) -> bool {
+        match (&self.backend, &other.backend) {
+            // Two handles of one GPU share its primary context.
+            (Backend::Cuda(a), Backend::Cuda(b)) => a.ordinal() == b.ordinal(),
+            (Backend::Emulator(a), Backend::Emulator(b)) => Arc::ptr_eq(a, b),
+            (Backend::Interpreter(a), Backend::Interpreter(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.backend {
+            Backend::Cuda(context) => write!(f, "cuda:{} ({})", context.ordinal(), context.name()),
+            Backend::Emulator(_) => f.write_str("emulator"),
+            Backend::Interpreter(_) => f.write_str("interpreter"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_devices() {
+        assert_eq!("cuda:3".parse(), Ok(DeviceKind::Cuda(3)));
+        assert_eq!("auto".parse(), Ok(DeviceKind::Auto));
+        for bad in ["cuda:", "cuda:-1", "gpu", ""] {
+            let error = bad.parse::<DeviceKind>().unwrap_err();
+            assert!(error.contains("cuda:N"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_driver_is_an_error() {
+        if Device::cuda_count() == 0 {
+            assert!(matches!(Device::cuda(0), Err(Error::NoDevice(_) | Error::Cuda { .. })));
+            assert_eq!(Device::auto().to_string(), "emulator");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What can go wrong at run time.
+//!
+//! Three kinds: the driver refuses (call, code and text), the launch does not fit the kernel (found before anything
+//! runs; the text names the argument or the resource), or the kernel itself did wrong (the emulator's and the
+//! interpreter's findings carry source lines).
+
+use rtc_ptx::MetadataError;
+use rtc_source::json_fields::FieldError;
+
+/// A run-time failure.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such device.
+    #[error("{0}")]
+    NoDevice(String),
+    /// A call of the CUDA driver failed.
+    #[error("CUDA: {call} failed: {name} ({code}): {text}{detail}")]
+    Cuda {
+        /// The driver function.
+        call: &'static str,
+        /// Its status code.
+        code: u32,
+        /// Name of the status code.
+        name: String,
+        /// The driver's explanation.
+        text: String,
+        /// What else is known, such as the log of the PTX compiler; starts with a separator or is empty.
+        detail: String,
+    },
+    /// The launch gives more or fewer arguments than the kernel takes.
+    #[error("kernel `{kernel}` takes {expected} arguments ({names}), the launch gives {given}")]
+    ArgumentCount {
+        /// The kernel.
+        kernel: String,
+        /// How many it takes.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+        /// The names of its parameters.
+        names: String,
+    },
+    /// An argument does not fit its parameter.
+    #[error("kernel `{kernel}`, argument `{name}` ({ty}): {message}")]
+    Argument {
+        /// The kernel.
+        kernel: String,
+        /// The parameter.
+        name: String,
+        /// Its type.
+        ty: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The kernel or the launch needs more of a resource than the device has.
+    #[error("kernel `{kernel}` is out of resources: {resource}: needed {needed}, available {available}. {hint}")]
+    OutOfResources {
+        /// The kernel.
+        kernel: String,
+        /// The resource, such as `shared memory (bytes)`.
+        resource: &'static str,
+        /// How much the kernel needs.
+        needed: u64,
+        /// How much there is.
+        available: u64,
+        /// What helps.
+        hint: &'static str,
+    },
+    /// The kernel cannot run on this device.
+    #[error("kernel `{kernel}` cannot run on {device}: {message}")]
+    WrongDevice {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// Why.
+        message: String,
+    },
+    /// A buffer access outside the buffer.
+    #[error("access of {bytes} bytes at offset {offset} of a buffer of {size} bytes")]
+    BufferRange {
+        /// Where the access starts.
+        offset: u64,
+        /// How many bytes it wants.
+        bytes: u64,
+        /// How many there are.
+        size: u64,
+    },
+    /// Metadata that cannot be used.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// PTX and metadata do not belong together, or the PTX cannot be read.
+    #[error("PTX of kernel `{kernel}`: {message}")]
+    Ptx {
+        /// The kernel.
+        kernel: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The emulator found a fault of the kernel.
+    #[error("emulator: {0}")]
+    Fault(Box<rtc_emulator::Fault>),
+    /// The interpreter found a fault of the kernel.
+    #[error("interpreter: {0}")]
+    Interpreter(String),
+    /// A field of a LAUNCH.json is wrong.
+    #[error("launch file: {0}")]
+    LaunchFile(#[from] FieldError),
+    /// A safetensors file that cannot be used.
+    #[error("safetensors file: {0}")]
+    Tensors(String),
+}
+
+/// The result of a run-time call.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,311 @@
+//! Loaded kernels and their launch.
+//!
+//! Loading checks what can be checked once: that PTX and metadata belong together and that the device has what the
+//! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver; it allocates
+//! nothing.
+
+use crate::argument::{self, Slot};
+use crate::device::Backend;
+use crate::{Arg, Device, Error, Result, Stream, cuda, ptx_check};
+use rtc_ptx::Metadata;
+
+/// A kernel that is ready to launch on one device.
+#[derive(Debug)]
+pub struct Kernel {
+    device: Device,
+    metadata: Metadata,
+    slots: Box<[Slot]>,
+    code: Code,
+}
+
+#[derive(Debug)]
+enum Code {
+    Cuda(cuda::Module),
+    Emulator(rtc_emulator::Program),
+    #[cfg(feature = "jit")]
+    Interpreter(Box<crate::jit::InterpretedKernel>),
+}
+
+/// How many programs run, in up to three dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid(pub [u32; 3]);
+
+impl From<u32> for Grid {
+    fn from(x: u32) -> Grid {
+        Grid([x, 1, 1])
+    }
+}
+
+impl From<(u32, u32)> for Grid {
+    fn from((x, y): (u32, u32)) -> Grid {
+        Grid([x, y, 1])
+    }
+}
+
+impl From<(u32, u32, u32)> for Grid {
+    fn from((x, y, z): (u32, u32, u32)) -> Grid {
+        Grid([x, y, z])
+    }
+}
+
+impl From<[u32; 3]> for Grid {
+    fn from(sizes: [u32; 3]) -> Grid {
+        Grid(sizes)
+    }
+}
+
+/// What the device's compiler made of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelUsage {
+    /// Registers per thread.
+    pub registers: u32,
+    /// Bytes of local memory per thread; above 0 usually means spilled registers.
+    pub local_bytes: u32,
+    /// Threads per block that fit the registers.
+    pub max_threads: u32,
+}
+
+impl Device {
+    /// Loads a kernel: PTX text and the metadata that was written beside it.
+    pub fn load(&self, ptx: &str, metadata: &Metadata) -> Result<Kernel> {
+        ptx_check::check(ptx, metadata)?;
+        let slots = argument::slots(metadata)?;
+        let code = match self.backend() {
+            Backend::Cuda(context) => Code::Cuda(load_cuda(self, context, ptx, metadata)?),
+            Backend::Emulator(_) => {
+                let program = rtc_emulator::Program::load(ptx)
+                    .map_err(|e| Error::Ptx { kernel: metadata.symbol.clone(), message: e.to_string() })?;
+                Code::Emulator(program)
+            }
+            Backend::Interpreter(_) => {
+                return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));
+            }
+        };
+        Ok(Kernel { device: self.clone(), metadata: metadata.clone(), slots, code })
+    }
+
+    /// Loads a kernel from PTX text and the JSON text of its metadata.
+    pub fn load_json(&self, ptx: &str, metadata: &str) -> Result<Kernel> {
+        self.load(ptx, &Metadata::from_json(metadata)?)
+    }
+
+    #[cfg(feature = "jit")]
+    pub(crate) fn interpreted(&self, kernel: crate::jit::InterpretedKernel, metadata: Metadata) -> Result<Kernel> {
+        let slots = argument::slots(&metadata)?;
+        Ok(Kernel { device: self.clone(), metadata, slots, code: Code::Interpreter(Box::new(kernel)) })
+    }
+}
+
+fn load_cuda(
+    device: &Device,
+    context: &std::sync::Arc<cuda::Context>,
+    ptx: &str,
+    metadata: &Metadata,
+) -> Result<cuda::Module> {
+    check_arch(device, context.capability(), metadata)?;
+    let out_of = |resource, needed: u32, available: u32, hint| Error::OutOfResources {
+        kernel: metadata.kernel.clone(),
+        resource,
+        needed: needed.into(),
+        available: available.into(),
+        hint,
+    };
+    let smaller = "Smaller blocks or a smaller num_stages need less.";
+    if metadata.shared_bytes > context.shared_limit() {
+        return Err(out_of("shared memory (bytes)", metadata.shared_bytes, context.shared_limit(), smaller));
+    }
+    let module = cuda::Module::load(context, ptx, &metadata.symbol)?;
+    let shared = metadata.shared_bytes.saturating_add(module.static_shared);
+    if shared > context.shared_limit() {
+        return Err(out_of("shared memory (bytes)", shared, context.shared_limit(), smaller));
+    }
+    if metadata.threads_per_block > module.max_threads {
+        let hint = "The registers of a block do not fit; set maxnreg, or use smaller blocks.";
+        return Err(out_of("threads per block", metadata.threads_per_block, module.max_threads, hint));
+    }
+    module.prepare(metadata.shared_bytes, metadata.cluster)?;
+    Ok(module)
+}
+
+/// PTX for a plain target runs on it and on later ones, for an architecture-specific target only there.
+fn check_arch(device: &Device, capability: u32, metadata: &Metadata) -> Result<()> {
+    let number = metadata.arch.strip_prefix("sm_").unwrap_or(&metadata.arch);
+    let specific = number.ends_with(['a', 'f']);
+    let Ok(target) = number.trim_end_matches(['a', 'f']).parse::<u32>() else {
+        let message = format!("`{}` is not a target", metadata.arch);
+        return Err(Error::Metadata(rtc_ptx::MetadataError { field: "arch".into(), message }));
+    };
+    if target == capability || (target < capability && !specific) {
+        return Ok(());
+    }
+    Err(wrong_device(device, metadata, format!("it was built for {}, the device is sm_{capability}", metadata.arch)))
+}
+
+fn wrong_device(device: &Device, metadata: &Metadata, message: String) -> Error {
+    Error::WrongDevice { kernel: metadata.kernel.clone(), device: device.to_string(), message }
+}
+
+/// Parameters up to this size are packed on the stack; hardly any kernel has more.
+const STACK_PARAMS: usize = 1024;
+
+#[repr(align(64))]
+struct Aligned([u8; STACK_PARAMS]);
+
+impl Kernel {
+    /// Its metadata.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The device that it was loaded on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What the driver's compiler made of it; `None` where there is no such compiler.
+    pub fn usage(&self) -> Option<KernelUsage> {
+        match &self.code {
+            Code::Cuda(module) => Some(KernelUsage {
+                registers: module.registers,
+                local_bytes: module.local_bytes,
+                max_threads: module.max_threads,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Launches `grid` programs; `args` in the order of the metadata's parameters. An empty grid launches nothing.
+    ///
+    /// On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
+    pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
+        let grid = grid.into();
+        self.check_buffers(stream, args)?;
+        // The scratch pointer, if any, follows the last parameter.
+        let params = self.metadata.params_size() as usize;
+        let scratch = (self.metadata.global_scratch_bytes > 0).then(|| params.next_multiple_of(8));
+        let size = scratch.map_or(params, |at| at + 8);
+        if size <= STACK_PARAMS {
+            let mut buffer = Aligned([0; STACK_PARAMS]);
+            self.launch_packed(stream, grid, args, &mut buffer.0[..size], scratch)
+        } else {
+            self.launch_packed(stream, grid, args, &mut vec![0; size], scratch)
+        }
+    }
+
+    fn check_buffers(&self, stream: &Stream, args: &[Arg<'_>]) -> Result<()> {
+        if !stream.device().is_same(&self.device) {
+            let message = format!("the stream belongs to {}", stream.device());
+            return Err(wrong_device(&self.device, &self.metadata, message));
+        }
+        for (arg, param) in args.iter().zip(&self.metadata.params) {
+            if let Arg::Buffer(buffer) | Arg::BufferAt(buffer, _) = arg
+                && !buffer.device().is_same(&self.device)
+            {
+                return Err(Error::Argument {
+                    kernel: self.metadata.kernel.clone(),
+                    name: param.name.clone(),
+                    ty: param.ty.clone(),
+                    message: format!("the buffer lies on {}, the kernel on {}", buffer.device(), self.device),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn launch_packed(
+        &self,
+        stream: &Stream,
+        grid: Grid,
+        args: &[Arg<'_>],
+        params: &mut [u8],
+        scratch: Option<usize>,
+    ) -> Result<()> {
+        argument::pack(&self.metadata, &self.slots, args, params)?;
+        let grid = self.blocks(grid)?;
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        let blocks = grid.iter().map(|v| u64::from(*v)).product::<u64>();
+        let scratch_bytes = blocks.saturating_mul(self.metadata.global_scratch_bytes) as usize;
+        match &self.code {
+            Code::Cuda(module) => {
+                let Some(stream) = stream.cuda() else {
+                    return Err(wrong_device(&self.device, &self.metadata, "the stream is not a CUDA stream".into()));
+                };
+                let memory = scratch.map(|at| stream.alloc_async(scratch_bytes).map(|v| (at, v))).transpose()?;
+                if let Some((at, address)) = memory {
+                    params[at..at + 8].copy_from_slice(&address.to_le_bytes());
+                }
+                let launch = cuda::Launch {
+                    grid,
+                    threads: self.metadata.threads_per_block,
+                    cluster: self.metadata.cluster,
+                    shared_bytes: self.metadata.shared_bytes,
+                    params,
+                };
+                let launched = module.launch(stream, &launch);
+                if let Some((_, address)) = memory {
+                    stream.free_async(address)?;
+                }
+                launched
+            }
+            Code::Emulator(program) => {
+                let Backend::Emulator(memory) = self.device.backend() else {
+                    return Err(wrong_device(&self.device, &self.metadata, "not the emulator".into()));
+                };
+                let mut memory = memory.lock();
+                let address = scratch.map(|at| (at, memory.alloc(scratch_bytes, 256, "global scratch")));
+                if let Some((at, address)) = address {
+                    params[at..at + 8].copy_from_slice(&address.to_le_bytes());
+                }
+                let config = rtc_emulator::LaunchConfig {
+                    grid,
+                    block: [self.metadata.threads_per_block, 1, 1],
+                    cluster: self.metadata.cluster,
+                    shared_bytes: self.metadata.shared_bytes,
+                    params,
+                    ..rtc_emulator::LaunchConfig::new(&self.metadata.symbol)
+                };
+                let result = program.launch(&mut memory, &config);
+                if let Some((_, address)) = address {
+                    memory.free(address);
+                }
+                let report = result.map_err(|fault| Error::Fault(Box::new(fault)))?;
+                print_output(&report.printed);
+                Ok(())
+            }
+            #[cfg(feature = "jit")]
+            Code::Interpreter(kernel) => {
+                let Backend::Interpreter(memory) = self.device.backend() else {
+                    return Err(wrong_device(&self.device, &self.metadata, "not the interpreter".into()));
+                };
+                kernel.launch(&mut memory.lock(), grid, params, &self.metadata)
+            }
+        }
+    }
+
+    /// The grid in blocks: programs times the cluster's x.
+    fn blocks(&self, grid: Grid) -> Result<[u32; 3]> {
+        let [x, y, z] = grid.0;
+        let blocks = [u64::from(x) * u64::from(self.metadata.cluster[0]), y.into(), z.into()];
+        for (index, (size, limit)) in blocks.into_iter().zip([0x7fff_ffff, 65535, 65535]).enumerate() {
+            if size > limit {
+                return Err(Error::OutOfResources {
+                    kernel: self.metadata.kernel.clone(),
+                    resource: ["grid size x (blocks)", "grid size y (blocks)", "grid size z (blocks)"][index],
+                    needed: size,
+                    available: limit,
+                    hint: "Let each program do more, or move blocks to the x dimension.",
+                });
+            }
+        }
+        Ok([blocks[0] as u32, y, z])
+    }
+}
+
+/// What `device_print` wrote goes where a GPU's driver writes it: standard output.
+fn print_output(text: &str) {
+    if !text.is_empty() {
+        print!("{text}");
+    }
+}

@@ -1,0 +1,423 @@
+//! LAUNCH.json: a kernel launch as a file, with its tensors in a safetensors file beside it.
+//!
+//! The format is a contract (it changes only by adding). Reading checks what stands in the file; [`LaunchFile::run`]
+//! checks it against the kernel and the tensors, runs it on any device and gives every tensor as it is after the launch.
+//! Every error names the field.
+//!
+//! ```
+//! let error = rtc_runtime::LaunchFile::parse(r#"{"spec": {}, "grid": [1, 1, "z"], "args": {}}"#).unwrap_err();
+//! assert!(error.to_string().contains("`grid[2]`"));
+//! ```
+
+use crate::{Arg, Buffer, Dtype, Error, Kernel, Result, Tensor, Tensors};
+use rtc_ptx::Param;
+use rtc_source::json_fields::{self, Field, FieldError};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The content of a LAUNCH.json.
+#[derive(Clone, Debug)]
+pub struct LaunchFile {
+    /// What the kernel is compiled for, as in SPEC.json; read by the compiler.
+    pub spec: Value,
+    /// Programs to launch.
+    pub grid: [u32; 3],
+    /// Path of the safetensors file, as written; relative to the LAUNCH.json.
+    pub tensors: Option<String>,
+    args: Vec<NamedValue>,
+}
+
+/// A value and the path of its field.
+#[derive(Clone, Debug)]
+struct NamedValue {
+    name: String,
+    path: String,
+    value: LaunchValue,
+}
+
+#[derive(Clone, Debug)]
+enum LaunchValue {
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Tensor(Place),
+    Descriptor { tensor: Place, shape: Vec<i128>, strides: Vec<i128>, pads_nan: bool },
+    Tuple(Vec<NamedValue>),
+}
+
+/// Where a tensor argument points to.
+#[derive(Clone, Debug)]
+struct Place {
+    tensor: String,
+    view_of: Option<String>,
+    offset: u64,
+}
+
+/// What a launch gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Every tensor of the input file, as it is after the launch.
+    pub outputs: Tensors,
+    /// The time that the launch took on the device.
+    pub elapsed: Duration,
+}
+
+impl LaunchFile {
+    /// Reads the text of a LAUNCH.json.
+    pub fn parse(text: &str) -> std::result::Result<LaunchFile, FieldError> {
+        let json = json_fields::parse(text)?;
+        let root = Field::root(&json);
+        root.only(&["spec", "grid", "args", "tensors"])?;
+        let spec = root.required("spec")?;
+        spec.members()?;
+        let grid_field = root.required("grid")?;
+        let sizes = grid_field.items()?;
+        if sizes.is_empty() || sizes.len() > 3 {
+            return Err(grid_field.error(format!("expected 1 to 3 sizes, found {}", sizes.len())));
+        }
+        let mut grid = [1; 3];
+        for (size, field) in grid.iter_mut().zip(&sizes) {
+            *size = field.u32()?;
+        }
+        let mut args = Vec::new();
+        for (name, field) in root.required("args")?.members()? {
+            args.push(NamedValue { name: name.to_owned(), path: field.path().to_owned(), value: value(&field)? });
+        }
+        let tensors = root.optional("tensors")?.map(|f| f.string().map(String::from)).transpose()?;
+        Ok(LaunchFile { spec: spec.value().clone(), grid, tensors, args })
+    }
+
+    /// Launches the kernel with these tensors on the kernel's device.
+    pub fn run(&self, kernel: &Kernel, tensors: &Tensors) -> Result<Outcome> {
+        self.check_names(kernel)?;
+        let mut storages = Storages::default();
+        for arg in &self.args {
+            storages.collect(arg, tensors)?;
+        }
+        storages.allocate(kernel, tensors)?;
+        let args = kernel
+            .metadata()
+            .params
+            .iter()
+            .map(|param| self.resolve(param, &storages, tensors))
+            .collect::<std::result::Result<Vec<_>, FieldError>>()?;
+        let stream = kernel.device().default_stream();
+        let start = stream.record()?;
+        let launched = kernel.launch(&stream, self.grid, &args);
+        launched.map_err(|error| self.name_field(error))?;
+        let end = stream.record()?;
+        stream.synchronize()?;
+        let elapsed = end.since(&start)?;
+        Ok(Outcome { outputs: storages.read_back(tensors)?, elapsed })
+    }
+
+    /// Every name of `args` must be a parameter, run-time or constexpr.
+    fn check_names(&self, kernel: &Kernel) -> std::result::Result<(), FieldError> {
+        let metadata = kernel.metadata();
+        let root = |p: &Param| p.name.split('.').next().unwrap_or_default().to_owned();
+        let in_spec = |name: &str| self.spec_arg(name).is_some();
+        for arg in &self.args {
+            let known = metadata.params.iter().any(|p| root(p) == arg.name)
+                || metadata.constexprs.contains_key(&arg.name)
+                || in_spec(&arg.name);
+            if !known {
+                let mut names: Vec<String> = metadata.params.iter().map(root).collect();
+                names.dedup();
+                let message =
+                    format!("kernel `{}` has no such parameter; it has {}", metadata.kernel, names.join(", "));
+                return Err(FieldError { path: arg.path.clone(), message });
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry of the spec for a parameter.
+    fn spec_arg(&self, name: &str) -> Option<&Value> {
+        self.spec.get("args")?.as_array()?.iter().find(|a| a.get("name").and_then(Value::as_str) == Some(name))
+    }
+
+    /// The argument for one kernel parameter, such as `x_ptr`, `t.0`, `desc.shape.1`.
+    fn resolve<'s>(
+        &self,
+        param: &Param,
+        storages: &'s Storages,
+        tensors: &Tensors,
+    ) -> std::result::Result<Arg<'s>, FieldError> {
+        let mut segments = param.name.split('.');
+        let root = segments.next().unwrap_or_default();
+        let missing = |path: String| FieldError { path, message: format!("missing; the kernel needs a {}", param.ty) };
+        let mut found = self.args.iter().find(|a| a.name == root).ok_or_else(|| missing(format!("args.{root}")))?;
+        let mut spec = self.spec_arg(root);
+        while let LaunchValue::Tuple(items) = &found.value {
+            let segment = segments.next().unwrap_or_default();
+            let by_name = || {
+                let fields = spec?.get("fields")?.as_array()?;
+                fields.iter().position(|f| f.as_str() == Some(segment))
+            };
+            let index = segment.parse().ok().or_else(by_name);
+            let item = index.and_then(|i: usize| Some((i, items.get(i)?)));
+            let (index, item) = item.ok_or_else(|| missing(format!("{}.tuple element `{segment}`", found.path)))?;
+            spec = spec.and_then(|s| s.get("tuple")?.get(index));
+            found = item;
+        }
+        let error = |message: String| FieldError { path: found.path.clone(), message };
+        let divisible_by = spec.and_then(|s| s.get("divisible_by")).and_then(Value::as_u64).filter(|v| *v > 0);
+        let promised = |what: &str, value: i128| match divisible_by {
+            Some(factor) if value % i128::from(factor) != 0 => {
+                Err(error(format!("the spec promises a multiple of {factor}, but {what} is {value}")))
+            }
+            _ => Ok(()),
+        };
+        match &found.value {
+            LaunchValue::None => Err(error(format!("null cannot be passed as a {}", param.ty))),
+            LaunchValue::Bool(v) => Ok(Arg::Bool(*v)),
+            LaunchValue::Int(v) if param.ty.starts_with('*') && *v == 0 => Ok(Arg::Address(0)),
+            LaunchValue::Int(v) => promised("the value", *v).map(|()| Arg::Int(*v)),
+            LaunchValue::Float(v) => Ok(Arg::Float(*v)),
+            LaunchValue::Tensor(place) => {
+                let (buffer, offset) = storages.pointer(place);
+                check_dtype(param, &place.tensor, tensors)
+                    .map_err(|m| FieldError { path: format!("{}.tensor", found.path), message: m })?;
+                promised("the address", i128::from(buffer.address()) + i128::from(offset))?;
+                Ok(Arg::BufferAt(buffer, offset))
+            }
+            LaunchValue::Descriptor { tensor, shape, strides, pads_nan } => {
+                if param.tensor_map.is_some() {
+                    let message = "this kernel reads the descriptor as a tensor map (TMA), which this runtime cannot \
+                                   make yet";
+                    return Err(FieldError { path: format!("{}.descriptor", found.path), message: message.into() });
+                }
+                let part = segments.next().unwrap_or_default();
+                let index = segments.next().and_then(|s| s.parse::<usize>().ok());
+                let entry = |list: &[i128]| index.and_then(|i| list.get(i).copied()).map(Arg::Int);
+                let arg = match part {
+                    "base" | "" => {
+                        let (buffer, offset) = storages.pointer(tensor);
+                        Some(Arg::BufferAt(buffer, offset))
+                    }
+                    "shape" => entry(shape),
+                    "strides" => entry(strides),
+                    "padding" => Some(Arg::Bool(*pads_nan)),
+                    _ => None,
+                };
+                arg.ok_or_else(|| {
+                    error(format!("the descriptor has nothing for the kernel's parameter `{}`", param.name))
+                })
+            }
+            LaunchValue::Tuple(_) => Err(error("a tuple stands where the kernel needs a value".into())),
+        }
+    }
+
+    /// An argument that does not fit is a fault of its field.
+    fn name_field(&self, error: Error) -> Error {
+        match error {
+            Error::Argument { name, ty, message, .. } => {
+                let root = name.split('.').next().unwrap_or(&name);
+                let path = self.args.iter().find(|a| a.name == root).map_or(String::new(), |a| a.path.clone());
+                Error::LaunchFile(FieldError { path, message: format!("parameter `{name}` of type {ty}: {message}") })
+            }
+            other => other,
+        }
+    }
+}
+
+fn value(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError> {
+    Ok(match field.value() {
+        Value::Null => LaunchValue::None,
+        Value::Bool(v) => LaunchValue::Bool(*v),
+        Value::Number(v) => match (v.as_i128(), v.as_f64()) {
+            (Some(int), _) => LaunchValue::Int(int),
+            (None, Some(float)) => LaunchValue::Float(float),
+            (None, None) => return Err(field.expected("a number of at most 64 bits")),
+        },
+        Value::Object(members) if members.contains_key("tensor") => LaunchValue::Tensor(place(field)?),
+        Value::Object(members) if members.len() == 1 => {
+            let (kind, inner) = &field.members()?[0];
+            match *kind {
+                "float" => {
+                    let float = inner.string()?.parse();
+                    LaunchValue::Float(float.map_err(|_| inner.expected(r#"a float such as "inf", "-inf" or "nan""#))?)
+                }
+                "tuple" => {
+                    let items = inner.items()?.into_iter().enumerate().map(|(i, f)| {
+                        Ok(NamedValue { name: i.to_string(), path: f.path().to_owned(), value: value(&f)? })
+                    });
+                    LaunchValue::Tuple(items.collect::<std::result::Result<_, FieldError>>()?)
+                }
+                "descriptor" => descriptor(inner)?,
+                // Values of constexprs; the spec says them, here they are only carried along.
+                "dtype" | "function" | "opaque" => LaunchValue::None,
+                _ => return Err(inner.error("unknown kind of argument; known are tensor, float, tuple, descriptor")),
+            }
+        }
+        Value::Array(_) | Value::String(_) => LaunchValue::None,
+        Value::Object(_) => {
+            return Err(field.expected(
+                r#"a number, true, false, {"tensor": ..}, {"float": ..}, {"tuple": [..]} or {"descriptor": ..}"#,
+            ));
+        }
+    })
+}
+
+fn place(field: &Field<'_>) -> std::result::Result<Place, FieldError> {
+    field.only(&["tensor", "view_of", "offset"])?;
+    Ok(Place {
+        tensor: field.required("tensor")?.string()?.to_owned(),
+        view_of: field.optional("view_of")?.map(|f| f.string().map(String::from)).transpose()?,
+        offset: field.optional("offset")?.map_or(Ok(0), |f| f.u64())?,
+    })
+}
+
+fn descriptor(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError> {
+    field.only(&["tensor", "view_of", "offset", "shape", "strides", "block_shape", "padding"])?;
+    let list = |name: &str| {
+        field.required(name)?.items()?.iter().map(Field::integer).collect::<std::result::Result<Vec<_>, _>>()
+    };
+    let tensor = Place {
+        tensor: field.required("tensor")?.string()?.to_owned(),
+        view_of: field.optional("view_of")?.map(|f| f.string().map(String::from)).transpose()?,
+        offset: field.optional("offset")?.map_or(Ok(0), |f| f.u64())?,
+    };
+    let (shape, strides, block) = (list("shape")?, list("strides")?, list("block_shape")?);
+    for (name, other) in [("strides", &strides), ("block_shape", &block)] {
+        if other.len() != shape.len() {
+            let message = format!("{} entries, `shape` has {}", other.len(), shape.len());
+            return Err(field.required(name)?.error(message));
+        }
+    }
+    let pads_nan = match field.optional("padding")? {
+        None => false,
+        Some(padding) => match padding.string()? {
+            "zero" => false,
+            "nan" => true,
+            _ => return Err(padding.expected(r#""zero" or "nan""#)),
+        },
+    };
+    Ok(LaunchValue::Descriptor { tensor, shape, strides, pads_nan })
+}
+
+/// A tensor must have the element type of the pointer; the sign of integers does not matter, and bytes may stand for
+/// any 8-bit type.
+fn check_dtype(param: &Param, name: &str, tensors: &Tensors) -> std::result::Result<(), String> {
+    let (Some(pointee), Some(tensor)) = (param.ty.strip_prefix('*'), tensors.get(name)) else {
+        return Err(format!("a tensor cannot be passed as a {}", param.ty));
+    };
+    use Dtype::*;
+    let fits = match pointee.strip_prefix('k').unwrap_or(pointee) {
+        "u1" | "i1" | "i8" | "u8" => matches!(tensor.dtype, BOOL | I8 | U8),
+        "i16" | "u16" => matches!(tensor.dtype, I16 | U16),
+        "i32" | "u32" => matches!(tensor.dtype, I32 | U32),
+        "i64" | "u64" => matches!(tensor.dtype, I64 | U64),
+        "fp16" => tensor.dtype == F16,
+        "bf16" => tensor.dtype == BF16,
+        "fp32" => tensor.dtype == F32,
+        "fp64" => tensor.dtype == F64,
+        "fp8e5" => matches!(tensor.dtype, F8_E5M2 | I8 | U8),
+        "fp8e4nv" => matches!(tensor.dtype, F8_E4M3 | I8 | U8),
+        "fp8e4b15" => matches!(tensor.dtype, I8 | U8),
+        _ => false,
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(format!("tensor `{name}` holds {:?}, the kernel needs a {}", tensor.dtype, param.ty))
+    }
+}
+
+/// The allocations of a launch: one per tensor, or one per group of views.
+#[derive(Default)]
+struct Storages {
+    storages: Vec<Storage>,
+    /// Tensor, index of its storage, offset there.
+    placed: Vec<(String, usize, u64)>,
+}
+
+struct Storage {
+    name: String,
+    bytes: u64,
+    buffer: Option<Buffer>,
+}
+
+impl Storages {
+    /// Notes where the tensors of an argument lie.
+    fn collect(&mut self, arg: &NamedValue, tensors: &Tensors) -> std::result::Result<(), FieldError> {
+        let (place, path) = match &arg.value {
+            LaunchValue::Tensor(place) => (place, arg.path.clone()),
+            LaunchValue::Descriptor { tensor, .. } => (tensor, format!("{}.descriptor", arg.path)),
+            LaunchValue::Tuple(items) => return items.iter().try_for_each(|item| self.collect(item, tensors)),
+            _ => return Ok(()),
+        };
+        let Some(tensor) = tensors.get(&place.tensor) else {
+            let message = format!("the tensors file has no `{}`; it has {}", place.tensor, tensors.names().join(", "));
+            return Err(FieldError { path: format!("{path}.tensor"), message });
+        };
+        let bytes = tensor.data.len() as u64;
+        let at = if place.view_of.is_some() { place.offset } else { 0 };
+        if place.view_of.is_none() && place.offset > bytes {
+            let message = format!("{} lies past the end of tensor `{}` ({bytes} bytes)", place.offset, place.tensor);
+            return Err(FieldError { path: format!("{path}.offset"), message });
+        }
+        // A limit that no device has, so that sums below cannot overflow.
+        if at > 1 << 48 {
+            return Err(FieldError { path: format!("{path}.offset"), message: format!("{at} is too large") });
+        }
+        let name = place.view_of.as_ref().unwrap_or(&place.tensor);
+        let storage = self.storages.iter().position(|s| s.name == *name).unwrap_or_else(|| {
+            let bytes = tensors.get(name).map_or(0, |t| t.data.len() as u64);
+            self.storages.push(Storage { name: name.clone(), bytes, buffer: None });
+            self.storages.len() - 1
+        });
+        let end = &mut self.storages[storage].bytes;
+        *end = (*end).max(at + bytes);
+        match self.placed.iter().find(|(name, ..)| *name == place.tensor) {
+            Some((_, s, o)) if (*s, *o) == (storage, at) => {}
+            Some(_) => {
+                let message = format!("tensor `{}` is already placed elsewhere by another argument", place.tensor);
+                return Err(FieldError { path, message });
+            }
+            None => self.placed.push((place.tensor.clone(), storage, at)),
+        }
+        Ok(())
+    }
+
+    fn allocate(&mut self, kernel: &Kernel, tensors: &Tensors) -> Result<()> {
+        for (index, storage) in self.storages.iter_mut().enumerate() {
+            let buffer = kernel.device().alloc_named(storage.bytes as usize, &storage.name)?;
+            let own = tensors.get(&storage.name);
+            let mut content = own.map_or(Vec::new(), |t| t.data.clone());
+            content.resize(storage.bytes as usize, 0);
+            for (name, _, at) in self.placed.iter().filter(|(_, s, _)| *s == index) {
+                if let Some(tensor) = tensors.get(name) {
+                    content[*at as usize..][..tensor.data.len()].copy_from_slice(&tensor.data);
+                }
+            }
+            buffer.write(0, &content)?;
+            storage.buffer = Some(buffer);
+        }
+        Ok(())
+    }
+
+    /// Buffer and offset that an argument points to; places were collected and allocated before.
+    fn pointer(&self, place: &Place) -> (&Buffer, u64) {
+        let name = place.view_of.as_ref().unwrap_or(&place.tensor);
+        let storage = self.storages.iter().find(|s| s.name == *name).and_then(|s| s.buffer.as_ref());
+        (storage.expect("every place is collected and allocated before arguments are resolved"), place.offset)
+    }
+
+    fn read_back(&self, inputs: &Tensors) -> Result<Tensors> {
+        let mut outputs = Tensors::default();
+        for (name, tensor) in inputs.iter() {
+            let placed = self.placed.iter().find(|(n, ..)| n == name).map(|(_, storage, at)| (*storage, *at));
+            let as_storage = || self.storages.iter().position(|s| s.name == name).map(|s| (s, 0));
+            let mut data = tensor.data.clone();
+            if let Some((storage, at)) = placed.or_else(as_storage)
+                && let Some(buffer) = &self.storages[storage].buffer
+            {
+                buffer.read(at as usize, &mut data)?;
+            }
+            outputs.insert(name, Tensor { data, ..tensor.clone() });
+        }
+        Ok(outputs)
+    }
+}
