@@ -288,6 +288,8 @@ pub enum ExprKind {
     Float(f64),
     /// A string literal: adjacent parts joined, escapes decoded.
     Str(Symbol),
+    /// A bytes literal: adjacent parts joined, escapes decoded.
+    Bytes(Arc<[u8]>),
     /// An f-string: adjacent parts joined.
     FString(Vec<FStringPart>),
     /// `True` or `False`.

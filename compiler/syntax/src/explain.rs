@@ -1,0 +1,262 @@
+//! Why the grammar refused a block, in words.
+//!
+//! The generated parser knows the token it stumbled over and every token it would have taken; a list of forty tokens helps
+//! nobody. This module looks at the surroundings, the open bracket, the word that begins the line, and names the most
+//! likely mistake.
+
+use crate::parse::Block;
+use crate::token::{Spanned, Token};
+use lalrpop_util::ParseError;
+use rtc_source::{Code, Diagnostic, Span};
+
+/// The diagnostic for a refused block.
+pub(crate) fn explain(block: Block<'_>, error: ParseError<usize, Token<'_>, Box<Diagnostic>>) -> Diagnostic {
+    let (at, expected) = match error {
+        ParseError::User { error } => return *error,
+        ParseError::UnrecognizedToken { token: (start, token, end), expected } => {
+            let at = block.tokens.partition_point(|t| (t.start as usize) < start);
+            let found = block.tokens[at..].iter().position(|t| t.end as usize == end && t.token == token);
+            (at + found.unwrap_or(0), expected)
+        }
+        ParseError::UnrecognizedEof { expected, .. } => (block.tokens.len(), expected),
+        // Neither can come from tokens that are already read; point to the end.
+        ParseError::InvalidToken { .. } | ParseError::ExtraToken { .. } => (block.tokens.len(), Vec::new()),
+    };
+    Stumble { block, at, expected }.diagnose()
+}
+
+/// Where the parser stumbled.
+struct Stumble<'a> {
+    block: Block<'a>,
+    /// The index of the token it did not take; one past the last if the block ended too early.
+    at: usize,
+    expected: Vec<String>,
+}
+
+impl<'a> Stumble<'a> {
+    fn diagnose(&self) -> Diagnostic {
+        if self.expects("indent") {
+            return self.missing_block();
+        }
+        let Some(found) = self.block.tokens.get(self.at) else {
+            return self.error("the block ends too early");
+        };
+        let previous = self.previous();
+        if found.token == Token::Indent {
+            return self
+                .error("this line is indented more than the one before it")
+                .help("only the lines after a `:` are indented further");
+        }
+        if let Some(diagnostic) = self.foreign_habit(found, previous) {
+            return diagnostic;
+        }
+        if let Some(word) = self.unsupported_statement() {
+            return self.error(format!("`{word}` statements are not supported"));
+        }
+        if self.expects("\":\"") && found.token == Token::Newline && self.first_of_line().token.begins_block() {
+            let word = self.text(self.first_of_line());
+            return self.error(format!("expected `:` at the end of the `{word}` line")).help("write `:` here");
+        }
+        if found.token == Token::Equal {
+            return self.error("`=` assigns and cannot stand inside an expression").help("to compare, write `==`");
+        }
+        if let Some(previous) = previous
+            && is_keyword(self.text(found))
+            && self.expects("name")
+            && (matches!(previous.token, Token::Def | Token::Class | Token::Dot | Token::Import | Token::As)
+                || (self.opening().is_none() && self.is_first(self.at)))
+        {
+            return self.error(format!("`{}` is a keyword and cannot be a name", self.text(found)));
+        }
+        self.misplaced(found, previous)
+    }
+
+    /// What remains: something is missing before the token, or the token does not belong there.
+    fn misplaced(&self, found: &Spanned<'a>, previous: Option<&Spanned<'a>>) -> Diagnostic {
+        let shown = self.show(found);
+        let wants_operand = self.expects("name") && self.expects("int");
+        if wants_operand && let Some(previous) = previous {
+            if found.token.closes() || matches!(found.token, Token::Newline | Token::Comma | Token::Colon) {
+                return self.error(format!("an expression is missing between {} and {shown}", self.show(previous)));
+            }
+            return self.error(format!("expected an expression after {}, found {shown}", self.show(previous)));
+        }
+        if let Some(opening) = self.opening()
+            && !found.token.closes()
+        {
+            let bracket = self.text(opening);
+            let close = match opening.token {
+                Token::LBracket => "]",
+                Token::LBrace | Token::HoleOpen => "}",
+                _ => ")",
+            };
+            let wanted = if self.expects("\",\"") { format!("`,` or `{close}`") } else { format!("`{close}`") };
+            return self
+                .error(format!("expected {wanted} before {shown}"))
+                .label(self.span(opening), format!("this `{bracket}` is open"));
+        }
+        let starts_operand = found.token.is_operand() || is_keyword(self.text(found));
+        match previous {
+            Some(previous) if starts_operand && !is_line_edge(&previous.token) => self.error(format!(
+                "expected an operator or the end of the line between {} and {shown}",
+                self.show(previous)
+            )),
+            Some(previous) if !is_line_edge(&previous.token) => {
+                self.error(format!("unexpected {shown} after {}", self.show(previous)))
+            }
+            _ if matches!(found.token, Token::Else | Token::Elif | Token::Except | Token::Finally) => {
+                self.error(format!("this {shown} belongs to no statement before it"))
+            }
+            _ => self.error(format!("unexpected {shown} at the start of a line")),
+        }
+    }
+
+    /// Mistakes that users of other languages make.
+    fn foreign_habit(&self, found: &Spanned<'a>, previous: Option<&Spanned<'a>>) -> Option<Diagnostic> {
+        let previous = previous?;
+        let adjacent = previous.end == found.start;
+        let pair =
+            |first: &Token<'_>, second: &Token<'_>| previous.token == *first && found.token == *second && adjacent;
+        if pair(&Token::Ampersand, &Token::Ampersand) {
+            return Some(self.error("`&&` is not an operator").help("write `and`"));
+        }
+        if pair(&Token::Pipe, &Token::Pipe) {
+            return Some(self.error("`||` is not an operator").help("write `or`"));
+        }
+        if found.token == Token::Bang {
+            return Some(self.error("`!` is not an operator").help("write `not`"));
+        }
+        if previous.token == Token::Else && found.token == Token::If {
+            return Some(self.error("`else if` is one word").help("write `elif`"));
+        }
+        if found.token == Token::Newline && self.at >= 2 {
+            let before = &self.block.tokens[self.at - 2].token;
+            for (token, text) in [(Token::Plus, "+"), (Token::Minus, "-")] {
+                if previous.token == token && *before == token {
+                    return Some(
+                        self.error(format!("`{text}{text}` is not an operator"))
+                            .help(format!("write `{text}= 1` instead")),
+                    );
+                }
+            }
+        }
+        None
+    }
+
+    /// The word of a statement that the language has not.
+    fn unsupported_statement(&self) -> Option<&'a str> {
+        let first = self.first_of_line();
+        match first.token {
+            Token::Async => Some("async"),
+            Token::Name(word @ ("match" | "case" | "type" | "print" | "exec")) => {
+                let second = self.line_start() + 1;
+                (second == self.at && self.block.tokens.get(second)?.token.is_operand()
+                    || self.block.tokens[self.at].token == Token::Colon && word != "print" && word != "exec")
+                    .then_some(word)
+            }
+            _ => None,
+        }
+    }
+
+    fn missing_block(&self) -> Diagnostic {
+        let header = self.header();
+        let diagnostic = self.error("expected an indented block");
+        match header {
+            Some(header) => {
+                let word = self.text(header);
+                diagnostic
+                    .label(self.span(header), format!("after this `{word}`"))
+                    .help("indent the lines that belong to it; an empty block is written `pass`")
+            }
+            None => diagnostic,
+        }
+    }
+
+    /// The first word of the line before the one where the parser stumbled.
+    fn header(&self) -> Option<&Spanned<'a>> {
+        let before = &self.block.tokens[..self.at.min(self.block.tokens.len())];
+        let newline = before.iter().rposition(|t| t.token == Token::Newline)?;
+        let start = before[..newline].iter().rposition(|t| is_line_edge(&t.token)).map_or(0, |at| at + 1);
+        before.get(start)
+    }
+
+    fn error(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(Code::SYNTAX, self.place(), message)
+    }
+
+    /// The token itself; for line ends, the empty place where the line ends.
+    fn place(&self) -> Span {
+        match self.block.tokens.get(self.at) {
+            Some(Spanned { start, token: Token::Newline | Token::Indent | Token::Dedent, .. }) => {
+                Span::new(self.block.file, *start as usize, *start as usize)
+            }
+            Some(token) => self.span(token),
+            None => {
+                let end = self.block.tokens.last().map_or(0, |t| t.start as usize);
+                Span::new(self.block.file, end, end)
+            }
+        }
+    }
+
+    fn span(&self, token: &Spanned<'_>) -> Span {
+        Span::new(self.block.file, token.start as usize, token.end as usize)
+    }
+
+    fn expects(&self, terminal: &str) -> bool {
+        self.expected.iter().any(|e| e == terminal)
+    }
+
+    fn previous(&self) -> Option<&Spanned<'a>> {
+        self.at.checked_sub(1).and_then(|at| self.block.tokens.get(at))
+    }
+
+    fn line_start(&self) -> usize {
+        self.block.tokens[..self.at].iter().rposition(|t| is_line_edge(&t.token)).map_or(0, |at| at + 1)
+    }
+
+    fn is_first(&self, at: usize) -> bool {
+        self.line_start() == at
+    }
+
+    fn first_of_line(&self) -> &Spanned<'a> {
+        &self.block.tokens[self.line_start()]
+    }
+
+    /// The innermost bracket that is open where the parser stumbled.
+    fn opening(&self) -> Option<&Spanned<'a>> {
+        let mut open: Vec<&Spanned<'a>> = Vec::new();
+        for token in &self.block.tokens[self.line_start()..self.at] {
+            if token.token.opens() {
+                open.push(token);
+            } else if token.token.closes() {
+                open.pop();
+            }
+        }
+        open.pop()
+    }
+
+    fn text(&self, token: &Spanned<'_>) -> &'a str {
+        &self.block.text[token.start as usize..token.end as usize]
+    }
+
+    /// A token as a reader knows it.
+    fn show(&self, token: &Spanned<'_>) -> String {
+        match token.token {
+            Token::Newline => "the end of the line".to_owned(),
+            Token::Indent | Token::Dedent => "the start of the line".to_owned(),
+            Token::Str(_) | Token::Bytes(_) | Token::FStringStart | Token::FStringEnd => "a string".to_owned(),
+            _ => format!("`{}`", self.text(token)),
+        }
+    }
+}
+
+fn is_line_edge(token: &Token<'_>) -> bool {
+    matches!(token, Token::Newline | Token::Indent | Token::Dedent | Token::Semicolon)
+}
+
+/// True for words that the lexer takes for keywords.
+fn is_keyword(text: &str) -> bool {
+    let mut lexer = logos::Lexer::<Token<'_>>::new(text);
+    let first = lexer.next();
+    text.bytes().all(|b| b.is_ascii_alphabetic()) && !matches!(first, None | Some(Err(()) | Ok(Token::Name(_))))
+}
