@@ -3,6 +3,8 @@
 pub mod fault;
 pub mod launch;
 pub mod memory;
+#[allow(dead_code)]
+mod numeric;
 mod program;
 
 pub use fault::{Access, AccessError, Fault, FaultKind, Near, SourceLocation, Space};

@@ -1,0 +1,6 @@
+//! Arithmetic on bits, independent of instructions: soft floating point, conversions, exact sums.
+
+pub mod convert;
+pub mod exact;
+pub mod float;
+pub mod format;
