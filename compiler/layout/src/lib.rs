@@ -23,18 +23,31 @@
 //! assert_eq!(layout.coords(1, 17, 2), Coord::from([5, 5]));
 //! ```
 
+mod access;
 mod algebra;
 mod blocked;
+mod convert;
 mod coord;
+mod describe;
 pub mod gf2;
 mod linear;
 mod mma;
 mod query;
+mod reduce;
+mod shared;
+mod shuffle;
+mod swizzle;
 mod text;
 mod wgmma;
 
+pub use access::{Access, AccessKind, AccessStep};
+pub use convert::{Conversion, conversion};
 pub use coord::{Coord, MAX_RANK};
 pub use linear::{Bases, InputBit, LANES, Layout};
 pub use mma::MmaShape;
 pub use query::Copies;
+pub use reduce::{ReduceLaneStep, ReducePlan, ReduceWarpStep, reduce_plan};
+pub use shared::SharedLayout;
+pub use shuffle::{LaneXor, ShufflePlan, ShuffleRound, shuffle_plan};
+pub use swizzle::{MatrixInstructions, SharedPlan, shared_plan, swizzle_for};
 pub use text::ParseLayoutError;
