@@ -303,6 +303,15 @@ impl Kernel {
         op
     }
 
+    /// A copy of an operation without nested blocks, with other operands and result types; it stands nowhere yet.
+    pub fn clone_op(&mut self, op: Op, operands: &[Value], types: &[Type]) -> Op {
+        let mut data = self.ops[op].clone();
+        data.operands = operands.iter().copied().collect();
+        data.results.clear();
+        data.parent = None;
+        self.make_op(data, types)
+    }
+
     /// Adds a result to an operation (loops and branches that get another carried value).
     pub fn add_result(&mut self, op: Op, ty: Type) -> Value {
         let index = self.ops[op].results.len() as u32;

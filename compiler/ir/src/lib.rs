@@ -17,6 +17,8 @@ mod cursor;
 mod entity;
 mod kernel;
 mod ops;
+mod scratch;
+pub mod text;
 mod types;
 
 pub use attrs::{
@@ -27,7 +29,9 @@ pub use builder::{Builder, FromOp};
 pub use cursor::{Position, walk, walk_block};
 pub use entity::{Block, LayoutId, Loc, Op, Value};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
+pub use ops::eval::{decode as decode_float, encode as encode_float};
 pub use ops::{
     EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS,
 };
+pub use scratch::{SCRATCH_ALIGN, part_bytes, scan_partials, scratch_bytes};
 pub use types::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};

@@ -1,1 +1,15 @@
-//! (empty)
+//! Passes: tile IR to tile IR. `pipeline.rs` is the page to read first.
+//!
+//! Policy lives here: layouts, shared memory, barriers and machine forms are chosen by passes and stand in the IR;
+//! lowering decides nothing. One pass is one file with a `PASS` constant; analyses are functions in files of their own.
+
+mod pass;
+mod pipeline;
+
+pub mod analysis;
+mod cleanup;
+mod laid;
+mod scheduled;
+
+pub use pass::{Pass, PassContext, PassError};
+pub use pipeline::{Observer, PASSES, run_pipeline, run_through};

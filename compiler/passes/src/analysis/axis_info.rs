@@ -1,0 +1,469 @@
+//! Axis information: along each dimension of a tile, how its values run.
+//!
+//! For every dimension three powers of two (capped):
+//! - `contiguity`: the tile falls into aligned runs of this many values that grow by one;
+//! - `divisibility`: divides the first value of each such run (bytes for pointers);
+//! - `constancy`: the tile falls into aligned runs of this many equal values.
+//!
+//! Example: `pid * 1024 + arange(0, 1024)` has contiguity 1024, divisibility 1024, constancy 1. A comparison of it
+//! with a bound divisible by 16 has constancy 16, which makes 16 masked elements one access.
+
+use cranelift_entity::SecondaryMap;
+use rtc_ir::{Block, HintKind, Kernel, Literal, Op, OpKind, Predicate, Traits, Value};
+
+const CAP: u64 = 1 << 40;
+
+/// What is known along one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Length of runs that grow by one.
+    pub contiguity: u64,
+    /// Divides the first value of each such run.
+    pub divisibility: u64,
+    /// Length of runs of equal values.
+    pub constancy: u64,
+}
+
+impl Axis {
+    const UNKNOWN: Axis = Axis { contiguity: 1, divisibility: 1, constancy: 1 };
+
+    /// A number that divides every value.
+    fn divides_all(self) -> u64 {
+        if self.contiguity > 1 { 1 } else { self.divisibility }
+    }
+
+    fn join(self, other: Axis) -> Axis {
+        let contiguity = gcd(self.contiguity, other.contiguity);
+        Axis {
+            contiguity,
+            divisibility: gcd(self.start_of(contiguity), other.start_of(contiguity)),
+            constancy: gcd(self.constancy, other.constancy),
+        }
+    }
+
+    /// What divides the first value of each run when runs are cut to `contiguity`.
+    fn start_of(self, contiguity: u64) -> u64 {
+        if contiguity < self.contiguity { gcd(self.divisibility, contiguity) } else { self.divisibility }
+    }
+}
+
+/// What is known of one value: one entry per dimension; scalars have one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxisInfo {
+    /// Per dimension.
+    pub axes: Vec<Axis>,
+    /// The value of a constant.
+    pub constant: Option<i64>,
+}
+
+/// The axis information of all values of a kernel.
+pub struct AxisInfos {
+    infos: SecondaryMap<Value, Option<AxisInfo>>,
+}
+
+impl AxisInfos {
+    /// What is known of a value along dimension `axis`.
+    pub fn axis(&self, value: Value, axis: usize) -> Axis {
+        self.infos[value].as_ref().and_then(|i| i.axes.get(axis)).copied().unwrap_or(Axis::UNKNOWN)
+    }
+
+    /// The constant that a value is, or is filled with.
+    pub fn constant(&self, value: Value) -> Option<i64> {
+        self.infos[value].as_ref().and_then(|i| i.constant)
+    }
+}
+
+/// Computes the axis information of all values.
+pub fn axis_info(kernel: &Kernel) -> AxisInfos {
+    let mut analysis = Analysis { kernel, infos: SecondaryMap::new() };
+    for param in &kernel.params {
+        let divisibility = power_of_two_part(param.divisible_by.into());
+        analysis.infos[param.value] =
+            Some(AxisInfo { axes: vec![Axis { divisibility, ..Axis::UNKNOWN }], constant: None });
+    }
+    analysis.block(kernel.body());
+    AxisInfos { infos: analysis.infos }
+}
+
+struct Analysis<'k> {
+    kernel: &'k Kernel,
+    infos: SecondaryMap<Value, Option<AxisInfo>>,
+}
+
+impl Analysis<'_> {
+    fn rank(&self, value: Value) -> usize {
+        self.kernel.value_type(value).shape().map_or(1, |s| s.rank())
+    }
+
+    fn size(&self, value: Value, axis: usize) -> u64 {
+        self.kernel.value_type(value).shape().map_or(1, |s| s[axis].into())
+    }
+
+    fn unknown(&self, value: Value) -> AxisInfo {
+        AxisInfo { axes: vec![Axis::UNKNOWN; self.rank(value)], constant: None }
+    }
+
+    fn info(&self, value: Value) -> AxisInfo {
+        self.infos[value].clone().unwrap_or_else(|| self.unknown(value))
+    }
+
+    fn block(&mut self, block: Block) {
+        for op in self.kernel.block(block).ops.clone() {
+            self.op(op);
+        }
+    }
+
+    fn op(&mut self, op: Op) {
+        let data = self.kernel.op(op);
+        match &data.kind {
+            OpKind::ForRange { .. } => self.for_range(op),
+            OpKind::WhileLoop {} => self.while_loop(op),
+            OpKind::IfElse {} => {
+                for block in data.blocks.clone() {
+                    self.block(block);
+                }
+                self.join_yields(op);
+            }
+            OpKind::Reduce { .. } | OpKind::Scan { .. } => {}
+            _ => {
+                if let [result] = data.results[..] {
+                    let info = self.transfer(op, result);
+                    self.infos[result] = Some(info);
+                }
+            }
+        }
+    }
+
+    fn yields(&self, block: Block) -> Vec<Value> {
+        self.kernel.terminator(block).map(|t| self.kernel.variadic(t).to_vec()).unwrap_or_default()
+    }
+
+    fn join_yields(&mut self, op: Op) {
+        let data = self.kernel.op(op);
+        let sides: Vec<Vec<Value>> = data.blocks.iter().map(|b| self.yields(*b)).collect();
+        for (i, result) in data.results.iter().enumerate() {
+            let mut infos = sides.iter().filter_map(|s| s.get(i)).map(|v| self.info(*v));
+            let Some(first) = infos.next() else { continue };
+            let joined = infos.fold(first, join);
+            self.infos[*result] = Some(joined);
+        }
+    }
+
+    fn for_range(&mut self, op: Op) {
+        let data = self.kernel.op(op);
+        let body = data.blocks[0];
+        let args = self.kernel.block(body).args.clone();
+        let (lower, step) = (self.info(data.operands[0]), self.info(data.operands[2]));
+        let divisibility = gcd(lower.axes[0].divisibility, step.axes[0].divisibility);
+        self.infos[args[0]] = Some(AxisInfo { axes: vec![Axis { divisibility, ..Axis::UNKNOWN }], constant: None });
+        self.carried(&args[1..], self.kernel.variadic(op).to_vec(), body, body);
+        for (arg, result) in args[1..].iter().zip(&data.results) {
+            self.infos[*result] = self.infos[*arg].clone();
+        }
+    }
+
+    fn while_loop(&mut self, op: Op) {
+        let data = self.kernel.op(op);
+        let [before, after] = data.blocks[..] else { return };
+        let args = self.kernel.block(before).args.clone();
+        let handed = self.yields(before);
+        let inner = self.kernel.block(after).args.clone();
+        // The second block sees what `condition` hands over; nothing is assumed of it.
+        for value in inner.iter().chain(&data.results) {
+            let info = self.unknown(*value);
+            self.infos[*value] = Some(info);
+        }
+        let _ = handed;
+        self.block(after);
+        self.carried(&args, self.kernel.variadic(op).to_vec(), before, after);
+    }
+
+    /// Values carried around a loop: starts from what goes in and weakens until what comes back fits.
+    fn carried(&mut self, args: &[Value], inits: Vec<Value>, body: Block, last: Block) {
+        for (arg, init) in args.iter().zip(&inits) {
+            let mut info = self.info(*init);
+            info.constant = None;
+            self.infos[*arg] = Some(info);
+        }
+        // Each round lowers some power of two; 48 rounds suffice, and the last resort is to know nothing.
+        for round in 0..48 {
+            self.block(body);
+            let mut changed = false;
+            for (arg, back) in args.iter().zip(self.yields(last)) {
+                let old = self.info(*arg);
+                let new = if round == 47 { self.unknown(*arg) } else { join(old.clone(), self.info(back)) };
+                changed |= new != old;
+                self.infos[*arg] = Some(new);
+            }
+            if !changed {
+                return;
+            }
+        }
+        self.block(body);
+    }
+
+    fn transfer(&self, op: Op, result: Value) -> AxisInfo {
+        let data = self.kernel.op(op);
+        let operand = |i: usize| self.info(data.operands[i]);
+        let per_axis =
+            |f: &dyn Fn(usize) -> Axis| AxisInfo { axes: (0..self.rank(result)).map(f).collect(), constant: None };
+        match &data.kind {
+            OpKind::Constant { value } => {
+                let constant = match value {
+                    Literal::Int(i) => Some(*i),
+                    Literal::Float(_) => None,
+                };
+                let divisibility = constant.map_or(1, divisibility_of);
+                let mut info = per_axis(&|i| Axis { contiguity: 1, divisibility, constancy: self.size(result, i) });
+                info.constant = constant;
+                info
+            }
+            OpKind::Arange { start, end } => {
+                let contiguity = power_of_two_part(end.wrapping_sub(*start) as u64);
+                per_axis(&|_| Axis { contiguity, divisibility: divisibility_of(*start), constancy: 1 })
+            }
+            OpKind::Splat {} => {
+                let scalar = operand(0);
+                let divisibility = scalar.axes[0].divisibility;
+                let mut info = per_axis(&|i| Axis { contiguity: 1, divisibility, constancy: self.size(result, i) });
+                info.constant = scalar.constant;
+                info
+            }
+            OpKind::ExpandDims { axis } => {
+                let source = operand(0);
+                let all = source.axes.iter().map(|a| a.divides_all()).min().unwrap_or(1);
+                let mut axes = source.axes;
+                axes.insert(*axis as usize, Axis { contiguity: 1, divisibility: all, constancy: 1 });
+                AxisInfo { axes, constant: source.constant }
+            }
+            OpKind::Broadcast {} => {
+                let source = operand(0);
+                let mut info = per_axis(&|i| {
+                    let axis = source.axes[i];
+                    let grown = self.size(data.operands[0], i) != self.size(result, i);
+                    if grown {
+                        Axis { contiguity: 1, divisibility: axis.divides_all(), constancy: self.size(result, i) }
+                    } else {
+                        axis
+                    }
+                });
+                info.constant = source.constant;
+                info
+            }
+            OpKind::Trans { order } => {
+                let source = operand(0);
+                per_axis(&|i| source.axes[order[i] as usize])
+            }
+            OpKind::ConvertLayout {} | OpKind::ExtSI { .. } | OpKind::ExtUI { .. } | OpKind::TruncI { .. } => {
+                operand(0)
+            }
+            OpKind::Hint { kind, values } => {
+                let source = operand(0);
+                let mut info = per_axis(&|i| {
+                    let (axis, promised) = (source.axes[i], u64::from(values.get(i).copied().unwrap_or(1)).max(1));
+                    match kind {
+                        HintKind::MultipleOf => Axis { divisibility: lcm_power(axis.divisibility, promised), ..axis },
+                        HintKind::MaxContiguous => Axis { contiguity: lcm_power(axis.contiguity, promised), ..axis },
+                        HintKind::MaxConstancy => Axis { constancy: lcm_power(axis.constancy, promised), ..axis },
+                    }
+                });
+                info.constant = source.constant;
+                info
+            }
+            OpKind::AddI {} => {
+                let (l, r) = (operand(0), operand(1));
+                per_axis(&|i| sum(l.axes[i], r.axes[i]))
+            }
+            OpKind::AddPtr {} => {
+                let (pointer, offset) = (operand(0), operand(1));
+                let bytes =
+                    u64::from(self.kernel.value_type(result).elem().and_then(|e| e.pointee()).map_or(1, |s| s.bytes()));
+                per_axis(&|i| pointer_sum(pointer.axes[i], offset.axes[i], bytes))
+            }
+            OpKind::SubI {} => {
+                let (l, r) = (operand(0), operand(1));
+                per_axis(&|i| {
+                    let (l, r) = (l.axes[i], r.axes[i]);
+                    let contiguity = gcd(l.contiguity, r.constancy).max(1);
+                    Axis {
+                        contiguity,
+                        divisibility: gcd(l.start_of(contiguity), r.divides_all()),
+                        constancy: gcd(l.constancy, r.constancy),
+                    }
+                })
+            }
+            OpKind::MulI {} => {
+                let (l, r) = (operand(0), operand(1));
+                let mut info = per_axis(&|i| product(l.axes[i], r.axes[i], l.constant, r.constant));
+                info.constant = l.constant.zip(r.constant).map(|(a, b)| a.wrapping_mul(b));
+                info
+            }
+            OpKind::ShlI {} => {
+                let (l, r) = (operand(0), operand(1));
+                let factor = r.constant.filter(|c| (0..40).contains(c)).map(|c| 1i64 << c);
+                let Some(factor) = factor else { return self.only_constancy(op, result) };
+                let by = Axis { contiguity: 1, divisibility: factor as u64, constancy: CAP };
+                per_axis(&|i| product(l.axes[i], by, l.constant, Some(factor)))
+            }
+            OpKind::DivSI {} | OpKind::DivUI {} => self.quotient(op, result, operand(1).constant),
+            OpKind::ShrSI {} | OpKind::ShrUI {} => {
+                self.quotient(op, result, operand(1).constant.filter(|c| (0..40).contains(c)).map(|c| 1 << c))
+            }
+            OpKind::RemSI {} | OpKind::RemUI {} => {
+                let (l, r) = (operand(0), operand(1));
+                per_axis(&|i| {
+                    let (l, r) = (l.axes[i], r.axes[i]);
+                    let divisor = r.divides_all();
+                    let run = gcd(gcd(l.contiguity, l.divisibility), divisor);
+                    let whole = r.constancy >= run;
+                    let contiguity = if whole { run } else { 1 };
+                    Axis {
+                        contiguity,
+                        divisibility: if whole { gcd(l.start_of(contiguity), divisor) } else { 1 },
+                        constancy: gcd(l.constancy, r.constancy),
+                    }
+                })
+            }
+            OpKind::CmpI { predicate } => {
+                let (l, r) = (operand(0), operand(1));
+                per_axis(&|i| Axis {
+                    constancy: comparison_constancy(l.axes[i], r.axes[i], *predicate),
+                    ..Axis::UNKNOWN
+                })
+            }
+            OpKind::Select {} => {
+                let (c, l, r) = (operand(0), operand(1), operand(2));
+                per_axis(&|i| {
+                    let joined = l.axes[i].join(r.axes[i]);
+                    let contiguity = gcd(joined.contiguity, c.axes[i].constancy);
+                    Axis {
+                        contiguity,
+                        divisibility: joined.start_of(contiguity),
+                        constancy: gcd(joined.constancy, c.axes[i].constancy),
+                    }
+                })
+            }
+            OpKind::MinSI {} | OpKind::MaxSI {} | OpKind::MinUI {} | OpKind::MaxUI {} => {
+                let (l, r) = (operand(0), operand(1));
+                per_axis(&|i| {
+                    let (l, r) = (l.axes[i], r.axes[i]);
+                    Axis {
+                        contiguity: 1,
+                        divisibility: gcd(l.divides_all(), r.divides_all()),
+                        constancy: gcd(l.constancy, r.constancy),
+                    }
+                })
+            }
+            kind if kind.spec().traits.has(Traits::ELEMENTWISE) => self.only_constancy(op, result),
+            _ => self.unknown(result),
+        }
+    }
+
+    /// An element-wise operation of which nothing else is known keeps common runs of equal values.
+    fn only_constancy(&self, op: Op, result: Value) -> AxisInfo {
+        let operands = &self.kernel.op(op).operands;
+        let axes = (0..self.rank(result))
+            .map(|i| {
+                let constancy = operands.iter().map(|v| self.info(*v).axes[i].constancy).fold(0, gcd).max(1);
+                Axis { constancy, ..Axis::UNKNOWN }
+            })
+            .collect();
+        AxisInfo { axes, constant: None }
+    }
+
+    fn quotient(&self, op: Op, result: Value, divisor: Option<i64>) -> AxisInfo {
+        let mut info = self.only_constancy(op, result);
+        let Some(divisor) = divisor.filter(|d| *d > 0) else { return info };
+        let source = self.info(self.kernel.op(op).operands[0]);
+        if divisor == 1 {
+            return source;
+        }
+        let part = power_of_two_part(divisor as u64);
+        for (axis, of) in info.axes.iter_mut().zip(&source.axes) {
+            let run = gcd(gcd(of.contiguity, of.divisibility), part);
+            axis.constancy = axis.constancy.max(run);
+            if of.contiguity == 1 && part == divisor as u64 {
+                axis.divisibility = (of.divisibility / part).max(1);
+            }
+        }
+        info
+    }
+}
+
+fn join(a: AxisInfo, b: AxisInfo) -> AxisInfo {
+    let axes = a.axes.iter().zip(&b.axes).map(|(x, y)| x.join(*y)).collect();
+    AxisInfo { axes, constant: a.constant.filter(|c| b.constant == Some(*c)) }
+}
+
+fn sum(l: Axis, r: Axis) -> Axis {
+    let contiguity = gcd(l.contiguity, r.constancy).max(gcd(l.constancy, r.contiguity));
+    Axis {
+        contiguity,
+        divisibility: gcd(l.start_of(contiguity), r.start_of(contiguity)),
+        constancy: gcd(l.constancy, r.constancy),
+    }
+}
+
+fn pointer_sum(pointer: Axis, offset: Axis, bytes: u64) -> Axis {
+    let contiguity = gcd(pointer.contiguity, offset.constancy).max(gcd(pointer.constancy, offset.contiguity));
+    let pointer_start = if contiguity < pointer.contiguity {
+        gcd(pointer.divisibility, contiguity * bytes)
+    } else {
+        pointer.divisibility
+    };
+    let offset_start = capped(offset.start_of(contiguity).saturating_mul(bytes));
+    Axis {
+        contiguity,
+        divisibility: gcd(pointer_start, offset_start),
+        constancy: gcd(pointer.constancy, offset.constancy),
+    }
+}
+
+fn product(l: Axis, r: Axis, left: Option<i64>, right: Option<i64>) -> Axis {
+    if left == Some(1) {
+        return r;
+    }
+    if right == Some(1) {
+        return l;
+    }
+    Axis {
+        contiguity: 1,
+        divisibility: capped(l.divides_all().saturating_mul(r.divides_all())),
+        constancy: gcd(l.constancy, r.constancy),
+    }
+}
+
+/// Runs of equal results: where one side grows in aligned runs and the other is a multiple of the run.
+fn comparison_constancy(l: Axis, r: Axis, predicate: Predicate) -> u64 {
+    let run = |grows: Axis, bound: Axis| {
+        let run = gcd(gcd(grows.contiguity, grows.divisibility), bound.divides_all());
+        if bound.constancy >= run { run } else { 1 }
+    };
+    let plain = gcd(l.constancy, r.constancy);
+    plain.max(match predicate {
+        Predicate::Lt | Predicate::Ge | Predicate::Ult | Predicate::Uge => run(l, r),
+        Predicate::Gt | Predicate::Le | Predicate::Ugt | Predicate::Ule => run(r, l),
+        Predicate::Eq | Predicate::Ne => 1,
+    })
+}
+
+fn divisibility_of(x: i64) -> u64 {
+    power_of_two_part(x.unsigned_abs())
+}
+
+fn power_of_two_part(x: u64) -> u64 {
+    if x == 0 { CAP } else { (1 << x.trailing_zeros()).min(CAP) }
+}
+
+fn capped(x: u64) -> u64 {
+    x.min(CAP)
+}
+
+/// All quantities are powers of two (0 is the neutral element of folds).
+fn gcd(a: u64, b: u64) -> u64 {
+    if a == 0 || b == 0 { a.max(b) } else { a.min(b) }
+}
+
+fn lcm_power(known: u64, promised: u64) -> u64 {
+    known.max(power_of_two_part(promised))
+}

@@ -1,0 +1,65 @@
+//! Lets equal pure operations be one: a later operation with the same kind, operands and types takes the results of an
+//! earlier one that is in sight.
+//!
+//! ```text
+//! %a = muli %x, %y : i32
+//! %b = muli %x, %y : i32        →   uses of %b become %a
+//! ```
+
+use std::collections::HashMap;
+
+use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Traits, Type, Value};
+
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "cse", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+type Key = (OpKind, Vec<Value>, u8, Vec<Type>);
+
+pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    let mut replaced = HashMap::new();
+    let body = kernel.body();
+    visit(kernel, body, &mut HashMap::new(), &mut replaced);
+    Ok(())
+}
+
+/// `seen` holds what is in sight; entries made in a nested block are taken back at its end.
+fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, replaced: &mut HashMap<Value, Value>) {
+    let mut added: Vec<Key> = Vec::new();
+    for op in kernel.block(block).ops.clone() {
+        for operand in &mut kernel.op_mut(op).operands {
+            if let Some(new) = replaced.get(operand) {
+                *operand = *new;
+            }
+        }
+        let data = kernel.op(op);
+        let traits = data.kind.spec().traits;
+        if traits.has(Traits::PURE) && data.blocks.is_empty() {
+            let types = data.results.iter().map(|v| kernel.value_type(*v)).collect();
+            let mut operands = data.operands.to_vec();
+            if traits.has(Traits::COMMUTATIVE) {
+                operands[..2].sort();
+            }
+            let key = (data.kind.clone(), operands, data.optional, types);
+            match seen.get(&key) {
+                Some(first) => {
+                    for (old, new) in data.results.iter().zip(&kernel.op(*first).results) {
+                        replaced.insert(*old, *new);
+                    }
+                    kernel.detach_op(op);
+                }
+                None => {
+                    seen.insert(key.clone(), op);
+                    added.push(key);
+                }
+            }
+        }
+        for nested in kernel.op(op).blocks.clone() {
+            visit(kernel, nested, seen, replaced);
+        }
+    }
+    for key in added {
+        seen.remove(&key);
+    }
+}

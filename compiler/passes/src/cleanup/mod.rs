@@ -1,0 +1,24 @@
+//! Cleanups, run at fixed points of the pipeline.
+
+pub mod cse;
+pub mod dce;
+pub mod licm;
+pub mod simplify;
+
+use rtc_ir::Phase;
+
+use crate::Pass;
+
+/// [`cse`] in phase `Laid`.
+pub mod cse_laid {
+    use super::*;
+    /// The pass.
+    pub const PASS: Pass = Pass { name: "cse-laid", needs: Phase::Laid, leaves: Phase::Laid, run: super::cse::run };
+}
+
+/// [`dce`] in phase `Laid`.
+pub mod dce_laid {
+    use super::*;
+    /// The pass.
+    pub const PASS: Pass = Pass { name: "dce-laid", needs: Phase::Laid, leaves: Phase::Laid, run: super::dce::run };
+}

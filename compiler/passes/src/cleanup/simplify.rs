@@ -1,0 +1,161 @@
+//! Folds what is known: exact operations on constants, neutral elements, branches on constants, shape operations that
+//! change nothing.
+//!
+//! ```text
+//! %c = addi %two, %three : i32   →   %c = constant {value = 5} : i32
+//! %d = muli %x, %one : i32       →   uses of %d become %x
+//! ```
+
+use rtc_ir::{Builder, Elem, EvalContext, Evaluate, Kernel, Literal, Op, OpKind, Phase, Scalar, Traits, Value};
+
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "simplify", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    for op in rtc_ir::walk(kernel) {
+        // An operation inside a branch that went away stands nowhere.
+        if !is_placed(kernel, op) {
+            continue;
+        }
+        if let Some(constant) = fold(kernel, op) {
+            replace_by_constant(kernel, op, constant)?;
+        } else if let Some(same) = neutral(kernel, op) {
+            let result = kernel.result(op, 0);
+            kernel.replace_uses(result, same);
+            kernel.detach_op(op);
+        } else if matches!(kernel.kind(op), OpKind::IfElse {}) {
+            take_known_branch(kernel, op);
+        }
+    }
+    Ok(())
+}
+
+fn is_placed(kernel: &Kernel, op: Op) -> bool {
+    let mut block = kernel.op(op).parent;
+    while let Some(b) = block {
+        match kernel.block(b).parent {
+            Some(around) => block = kernel.op(around).parent,
+            None => return b == kernel.body(),
+        }
+    }
+    false
+}
+
+/// The bits of a constant number, or of a tile filled with one.
+fn constant_bits(kernel: &Kernel, value: Value) -> Option<u64> {
+    let op = kernel.def_op(value)?;
+    match kernel.kind(op) {
+        OpKind::Constant { value: literal } => Some(literal.bits(kernel.value_type(value).elem()?.num()?)),
+        OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ExpandDims { .. } => {
+            constant_bits(kernel, kernel.operand(op, 0))
+        }
+        _ => None,
+    }
+}
+
+fn fold(kernel: &Kernel, op: Op) -> Option<Literal> {
+    let data = kernel.op(op);
+    let spec = data.kind.spec();
+    let Evaluate::Each(eval) = spec.eval else { return None };
+    if !spec.traits.has(Traits::EXACT) {
+        return None;
+    }
+    let result = kernel.value_type(data.results[0]).elem()?;
+    let scalar = result.num().filter(|s| !s.is_fp8())?;
+    let operands: Vec<Elem> = data.operands.iter().map(|v| kernel.value_type(*v).elem()).collect::<Option<_>>()?;
+    let bits: Vec<u64> = data.operands.iter().map(|v| constant_bits(kernel, *v)).collect::<Option<_>>()?;
+    let divides = matches!(data.kind, OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {});
+    if divides && bits[1] == 0 {
+        return None;
+    }
+    literal_of(eval(&EvalContext { kind: &data.kind, operands: &operands, result }, &bits), scalar)
+}
+
+/// The literal that stands for these bits; `None` for NaNs, whose payload a literal does not keep.
+fn literal_of(bits: u64, scalar: Scalar) -> Option<Literal> {
+    let unused = 64 - scalar.bits();
+    let literal = match scalar {
+        Scalar::F64 => Literal::Float(bits),
+        Scalar::F32 => Literal::float(f64::from(f32::from_bits(bits as u32))),
+        Scalar::F16 | Scalar::BF16 => Literal::float(rtc_ir::decode_float(bits, scalar)),
+        Scalar::I1 => Literal::Int(bits as i64),
+        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => Literal::Int(((bits << unused) as i64) >> unused),
+        Scalar::F8E5 | Scalar::F8E4 | Scalar::F8E4B15 => return None,
+    };
+    (literal.bits(scalar) == bits).then_some(literal)
+}
+
+fn replace_by_constant(kernel: &mut Kernel, op: Op, literal: Literal) -> Result<(), PassError> {
+    let result = kernel.result(op, 0);
+    let ty = kernel.value_type(result);
+    let new = Builder::before(kernel, op).constant_of(literal, ty)?;
+    kernel.replace_uses(result, new);
+    kernel.detach_op(op);
+    Ok(())
+}
+
+/// The operand that an operation only repeats.
+fn neutral(kernel: &Kernel, op: Op) -> Option<Value> {
+    let data = kernel.op(op);
+    let [first, ..] = data.operands[..] else { return None };
+    let result_type = |index: usize| kernel.value_type(data.results[index]);
+    let constant = |i: usize| constant_bits(kernel, data.operands[i]);
+    match &data.kind {
+        OpKind::AddI {} | OpKind::OrI {} | OpKind::XorI {} if constant(1) == Some(0) => Some(first),
+        OpKind::AddI {} | OpKind::OrI {} | OpKind::XorI {} if constant(0) == Some(0) => Some(data.operands[1]),
+        OpKind::SubI {} | OpKind::ShlI {} | OpKind::ShrSI {} | OpKind::ShrUI {} | OpKind::AddPtr {}
+            if constant(1) == Some(0) =>
+        {
+            Some(first)
+        }
+        OpKind::MulI {} | OpKind::DivSI {} | OpKind::DivUI {}
+            if constant(1) == Some(1) && elem_bits(kernel, first) > 1 =>
+        {
+            Some(first)
+        }
+        OpKind::MulI {} if constant(0) == Some(1) && elem_bits(kernel, first) > 1 => Some(data.operands[1]),
+        OpKind::AndI {} if constant(1) == Some(all_ones(kernel, first)) => Some(first),
+        OpKind::AndI {} if constant(0) == Some(all_ones(kernel, first)) => Some(data.operands[1]),
+        OpKind::Select {} => match constant(0) {
+            Some(0) => Some(data.operands[2]),
+            Some(_) => Some(data.operands[1]),
+            None => (data.operands[1] == data.operands[2]).then_some(data.operands[1]),
+        },
+        OpKind::Broadcast {} | OpKind::Reshape { .. } if kernel.value_type(first) == result_type(0) => Some(first),
+        OpKind::Unsplat {} => {
+            let def = kernel.def_op(first)?;
+            matches!(kernel.kind(def), OpKind::Splat {}).then(|| kernel.operand(def, 0))
+        }
+        OpKind::Trans { order } if order.iter().enumerate().all(|(i, o)| i == *o as usize) => Some(first),
+        _ => None,
+    }
+}
+
+fn elem_bits(kernel: &Kernel, value: Value) -> u32 {
+    kernel.value_type(value).elem().map_or(0, Elem::bits)
+}
+
+fn all_ones(kernel: &Kernel, value: Value) -> u64 {
+    match elem_bits(kernel, value) {
+        64 => u64::MAX,
+        bits => (1 << bits) - 1,
+    }
+}
+
+fn take_known_branch(kernel: &mut Kernel, op: Op) {
+    let Some(bits) = constant_bits(kernel, kernel.operand(op, 0)) else { return };
+    let taken = kernel.op(op).blocks[usize::from(bits == 0)];
+    let Some((block, at)) = kernel.position(op) else { return };
+    let ops = kernel.block(taken).ops.clone();
+    let values: Vec<Value> = kernel.terminator(taken).map(|t| kernel.variadic(t).to_vec()).unwrap_or_default();
+    for (i, inner) in ops.iter().take(ops.len().saturating_sub(1)).enumerate() {
+        kernel.detach_op(*inner);
+        kernel.insert_op(block, at + i, *inner);
+    }
+    for (result, value) in kernel.op(op).results.clone().into_iter().zip(values) {
+        kernel.replace_uses(result, value);
+    }
+    kernel.detach_op(op);
+}

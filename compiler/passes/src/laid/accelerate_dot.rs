@@ -1,0 +1,172 @@
+//! The machine form of every `dot`: `mma.sync` where the target, the elements and the shape allow it, else fused
+//! multiply-adds in each thread.
+
+use std::collections::HashSet;
+
+use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value};
+use rtc_layout::{Layout, MmaShape};
+
+use crate::{PassContext, PassError};
+
+/// Layouts of one `dot`.
+pub struct DotLayouts {
+    /// The left operand, `[.., M, K]`.
+    pub lhs: Layout,
+    /// The right operand, `[.., K, N]`.
+    pub rhs: Layout,
+    /// The accumulator and the result.
+    pub acc: Layout,
+}
+
+/// Chooses the kind of all dots and casts operands that the machine form does not take.
+pub fn choose_kinds(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    for op in dots(kernel) {
+        // Byte floats are multiplied as halves, which hold them exactly.
+        for index in 0..2 {
+            let value = kernel.operand(op, index);
+            if kernel.value_type(value).elem().and_then(Elem::num).is_some_and(Scalar::is_fp8) {
+                let half = Builder::before(kernel, op).castf(value, Elem::F16, Rounding::NearestEven)?;
+                kernel.op_mut(op).operands[index] = half;
+            }
+        }
+        let chosen = kind_of(kernel, cx, op);
+        if let OpKind::Dot { kind, .. } = &mut kernel.op_mut(op).kind {
+            *kind = chosen;
+        }
+    }
+    Ok(())
+}
+
+/// All dots in program order.
+pub fn dots(kernel: &Kernel) -> Vec<Op> {
+    rtc_ir::walk(kernel).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Dot { .. })).collect()
+}
+
+fn scalar_of(kernel: &Kernel, value: Value) -> Option<Scalar> {
+    kernel.value_type(value).elem().and_then(Elem::num)
+}
+
+fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
+    let OpKind::Dot { precision, .. } = kernel.kind(op) else { return DotKind::Unset };
+    let data = kernel.op(op);
+    let (Some(lhs), Some(acc)) = (scalar_of(kernel, data.operands[0]), scalar_of(kernel, data.operands[2])) else {
+        return DotKind::Fma;
+    };
+    let supported = match (lhs, acc) {
+        (Scalar::F16, Scalar::F32 | Scalar::F16) | (Scalar::BF16, Scalar::F32) | (Scalar::I8, Scalar::I32) => true,
+        (Scalar::F32, Scalar::F32) => *precision == Precision::Tf32,
+        _ => false,
+    };
+    let (Some(a), Some(c)) = (kernel.value_type(data.operands[0]).shape(), kernel.value_type(data.operands[2]).shape())
+    else {
+        return DotKind::Fma;
+    };
+    let rank = c.rank();
+    let shape = MmaShape::for_bits(lhs.bits());
+    let fits = c[rank - 2] >= shape.m && c[rank - 1] >= shape.n && a[rank - 1] >= shape.k;
+    if cx.capability >= 80 && supported && fits { DotKind::MmaV2 } else { DotKind::Fma }
+}
+
+/// The layouts of a dot whose kind is chosen.
+pub fn layouts(kernel: &Kernel, op: Op, chained: bool) -> Option<DotLayouts> {
+    let OpKind::Dot { kind, .. } = kernel.kind(op) else { return None };
+    let data = kernel.op(op);
+    let [a, b, c] = [0, 1, 2].map(|i| kernel.value_type(data.operands[i]).shape());
+    let (a, b, c) = (a?, b?, c?);
+    let warps = kernel.options.num_warps;
+    Some(match kind {
+        DotKind::MmaV2 => {
+            let bits = scalar_of(kernel, data.operands[0])?.bits();
+            let warps = mma_warps(c, warps, chained);
+            DotLayouts {
+                lhs: Layout::mma_operand(&a, 0, bits, &warps),
+                rhs: Layout::mma_operand(&b, 1, bits, &warps),
+                acc: Layout::mma_v2(&c, &warps),
+            }
+        }
+        DotKind::Fma | DotKind::Unset => {
+            let order: Vec<u32> = (0..c.rank() as u32).rev().collect();
+            let per_thread = c.numel() / (u64::from(warps) * 32);
+            let vector = if per_thread >= 16 {
+                4
+            } else if per_thread >= 4 {
+                2
+            } else {
+                1
+            };
+            let acc = fma_accumulator(c, warps, vector, &order);
+            let k = a[a.rank() - 1];
+            DotLayouts { lhs: Layout::fma_operand(&acc, 0, k), rhs: Layout::fma_operand(&acc, 1, k), acc }
+        }
+    })
+}
+
+/// A square of `vector` by `vector` elements per thread, so that operands are used more than once.
+fn fma_accumulator(shape: Shape, warps: u32, vector: u32, order: &[u32]) -> Layout {
+    let rank = shape.rank();
+    let mut size = vec![1; rank];
+    size[rank - 1] = vector.min(shape[rank - 1]);
+    size[rank - 2] = vector.min(shape[rank - 2]);
+    let mut lanes = vec![1; rank];
+    let mut left = 32;
+    for axis in [rank - 1, rank - 2] {
+        let fit = (shape[axis] / size[axis]).clamp(1, if axis == rank - 1 { 8 } else { left });
+        lanes[axis] = fit.min(left);
+        left /= lanes[axis];
+    }
+    lanes[0] *= left;
+    let mut spread = vec![1; rank];
+    let mut left = warps;
+    for axis in (0..rank).rev() {
+        let fit = (shape[axis] / (size[axis] * lanes[axis]).max(1)).clamp(1, left);
+        spread[axis] = fit;
+        left /= fit;
+    }
+    spread[0] *= left;
+    Layout::blocked(&shape, &size, &lanes, &spread, order)
+}
+
+/// How the warps divide the accumulator: near squares, or all along M where one dot feeds another, so that a row of
+/// the first result stays within a warp.
+fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
+    let rank = c.rank();
+    let (m, n) = (c[rank - 2], c[rank - 1]);
+    let mut out = vec![1; rank];
+    let mut left = warps;
+    for axis in 0..rank - 2 {
+        out[axis] = left.min(c[axis]);
+        left /= out[axis];
+    }
+    if chained {
+        out[rank - 2] = left;
+        return out;
+    }
+    while left > 1 {
+        let (rows, columns) = (m / (16 * out[rank - 2]), n / (8 * out[rank - 1]));
+        let along_m = columns <= 1 || (rows > 1 && 2 * rows >= columns);
+        out[if along_m { rank - 2 } else { rank - 1 }] *= 2;
+        left /= 2;
+    }
+    out
+}
+
+/// Whether the result of some dot reaches an operand of another without going through memory.
+pub fn is_chained(kernel: &Kernel) -> bool {
+    let all = dots(kernel);
+    all.iter().any(|op| {
+        let mut seen = HashSet::new();
+        (0..2).any(|i| reaches_dot(kernel, kernel.operand(*op, i), &mut seen))
+    })
+}
+
+fn reaches_dot(kernel: &Kernel, value: Value, seen: &mut HashSet<Value>) -> bool {
+    if !seen.insert(value) {
+        return false;
+    }
+    let Some(op) = kernel.def_op(value) else { return false };
+    match kernel.kind(op) {
+        OpKind::Dot { .. } => true,
+        OpKind::Load { .. } => false,
+        _ => kernel.op(op).operands.iter().any(|v| reaches_dot(kernel, *v, seen)),
+    }
+}

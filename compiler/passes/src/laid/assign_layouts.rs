@@ -1,0 +1,318 @@
+//! Gives every tile a layout.
+//!
+//! Memory accesses and dots say what they want (`coalesce.rs`, `accelerate_dot.rs`); from there layouts spread forward to
+//! users and backward to makers, through loops and branches, until all tiles have one. Where an operation's operand has
+//! another layout than it needs, a `convert_layout` is put in; `remove_conversions` takes most of them out again.
+//!
+//! ```text
+//! %x = load %p : tile<1024xf32>      →   %x = load %p1 : tile<1024xf32, #l0>
+//! ```
+
+use std::collections::HashMap;
+
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Type, Value, ValueDef};
+use rtc_layout::Layout;
+
+use super::{accelerate_dot, coalesce, relations};
+use crate::analysis::axis_info::axis_info;
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "assign-layouts", needs: Phase::Tile, leaves: Phase::Laid, run };
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    accelerate_dot::choose_kinds(kernel, cx)?;
+    let assignment = Assignment::new(kernel).solve()?;
+    rewrite(kernel, assignment)
+}
+
+/// What was decided.
+struct Decided {
+    layouts: HashMap<Value, Layout>,
+    /// What operands must have where the operation itself decides: memory operations and dots.
+    demands: HashMap<(Op, usize), Layout>,
+}
+
+struct Assignment<'k> {
+    kernel: &'k Kernel,
+    ops: Vec<Op>,
+    decided: Decided,
+    accesses: HashMap<Op, Layout>,
+    changed: bool,
+}
+
+impl<'k> Assignment<'k> {
+    fn new(kernel: &'k Kernel) -> Assignment<'k> {
+        let ops = rtc_ir::walk(kernel);
+        let infos = axis_info(kernel);
+        let accesses = coalesce::access_layouts(kernel, &infos, &ops);
+        let decided = Decided { layouts: HashMap::new(), demands: HashMap::new() };
+        Assignment { kernel, ops, decided, accesses, changed: false }
+    }
+
+    fn solve(mut self) -> Result<Decided, PassError> {
+        self.anchor_dots();
+        self.anchor_accesses();
+        loop {
+            self.spread();
+            let Some(value) = self.first_without() else { break };
+            let layout = self.fallback(value);
+            self.assign(value, layout);
+        }
+        Ok(self.decided)
+    }
+
+    fn is_tile(&self, value: Value) -> bool {
+        self.kernel.value_type(value).shape().is_some()
+    }
+
+    fn assign(&mut self, value: Value, layout: Layout) {
+        if self.is_tile(value) && !self.decided.layouts.contains_key(&value) {
+            self.decided.layouts.insert(value, layout);
+            self.changed = true;
+        }
+    }
+
+    fn get(&self, value: Value) -> Option<Layout> {
+        self.decided.layouts.get(&value).cloned()
+    }
+
+    fn anchor_dots(&mut self) {
+        let chained = accelerate_dot::is_chained(self.kernel);
+        for op in accelerate_dot::dots(self.kernel) {
+            let Some(layouts) = accelerate_dot::layouts(self.kernel, op, chained) else { continue };
+            self.decided.demands.insert((op, 0), layouts.lhs);
+            self.decided.demands.insert((op, 1), layouts.rhs);
+            self.decided.demands.insert((op, 2), layouts.acc.clone());
+            self.assign(self.kernel.result(op, 0), layouts.acc.clone());
+            self.assign(self.kernel.operand(op, 2), layouts.acc);
+        }
+    }
+
+    fn anchor_accesses(&mut self) {
+        for op in self.ops.clone() {
+            let Some(layout) = self.accesses.get(&op).cloned() else { continue };
+            let data = self.kernel.op(op);
+            for (index, operand) in data.operands.iter().enumerate() {
+                if self.is_tile(*operand) {
+                    self.decided.demands.insert((op, index), layout.clone());
+                }
+            }
+            if let Some(result) = data.results.first() {
+                self.assign(*result, layout);
+            }
+        }
+    }
+
+    /// Spreads layouts until nothing changes: first forward, since data should stay where it is; then back to makers.
+    fn spread(&mut self) {
+        loop {
+            self.changed = false;
+            for op in self.ops.clone() {
+                self.forward(op);
+                self.tie_carried(op);
+            }
+            if self.changed {
+                continue;
+            }
+            for op in self.ops.clone().into_iter().rev() {
+                self.backward(op);
+                self.tie_carried(op);
+            }
+            if !self.changed {
+                return;
+            }
+        }
+    }
+
+    fn forward(&mut self, op: Op) {
+        let data = self.kernel.op(op);
+        let open = data.results.iter().any(|v| self.is_tile(*v) && self.get(*v).is_none());
+        if !open {
+            return;
+        }
+        for (index, operand) in data.operands.iter().enumerate() {
+            let Some(layout) = self.get(*operand) else { continue };
+            if let Some(found) = relations::result_from_operand(self.kernel, op, index, &layout) {
+                for result in &data.results {
+                    self.assign(*result, found.clone());
+                }
+                return;
+            }
+        }
+    }
+
+    fn backward(&mut self, op: Op) {
+        let data = self.kernel.op(op);
+        for (index, operand) in data.operands.iter().enumerate() {
+            if !self.is_tile(*operand) || self.get(*operand).is_some() {
+                continue;
+            }
+            let wanted = self.decided.demands.get(&(op, index)).cloned().or_else(|| {
+                let result = self.get(*data.results.first()?)?;
+                relations::operand_for_result(self.kernel, op, index, &result)
+            });
+            if let Some(layout) = wanted {
+                self.assign(*operand, layout);
+            }
+        }
+    }
+
+    /// Values that go around a loop or out of a branch keep one layout.
+    fn tie_carried(&mut self, op: Op) {
+        for group in carried_groups(self.kernel, op) {
+            // The value that comes back decides before the one that goes in: sums start from a constant.
+            let Some(layout) = group.iter().rev().find_map(|v| self.get(*v)) else { continue };
+            for value in group {
+                self.assign(value, layout.clone());
+            }
+        }
+    }
+
+    fn first_without(&self) -> Option<Value> {
+        let args = self.ops.iter().flat_map(|op| &self.kernel.op(*op).blocks).flat_map(|b| &self.kernel.block(*b).args);
+        let results = self.ops.iter().flat_map(|op| &self.kernel.op(*op).results);
+        results.chain(args).copied().find(|v| self.is_tile(*v) && self.get(*v).is_none())
+    }
+
+    fn fallback(&self, value: Value) -> Layout {
+        let shape = self.kernel.value_type(value).shape();
+        let shape: Vec<u32> = shape.iter().flat_map(|s| s.iter().copied()).collect();
+        if let ValueDef::Result(op, _) = self.kernel.value(value).def {
+            if matches!(self.kernel.kind(op), OpKind::Gather { .. }) {
+                if let Some(layout) = self.get(self.kernel.operand(op, 1)) {
+                    return layout;
+                }
+            }
+        }
+        let order: Vec<u32> = (0..shape.len() as u32).rev().collect();
+        Layout::default_blocked(&shape, self.kernel.options.num_warps, &order, 1)
+    }
+}
+
+/// The values that share one layout because `op` carries them: per slot, in the order in, inside, back, out.
+fn carried_groups(kernel: &Kernel, op: Op) -> Vec<Vec<Value>> {
+    let data = kernel.op(op);
+    let end = |block: rtc_ir::Block| kernel.terminator(block).map(|t| kernel.variadic(t).to_vec()).unwrap_or_default();
+    let zip = |lists: &[&[Value]]| {
+        let slots = lists.iter().map(|l| l.len()).max().unwrap_or(0);
+        (0..slots).map(|i| lists.iter().filter_map(|l| l.get(i).copied()).collect()).collect::<Vec<Vec<Value>>>()
+    };
+    match &data.kind {
+        OpKind::ForRange { .. } => {
+            let args = &kernel.block(data.blocks[0]).args[1..];
+            zip(&[kernel.variadic(op), args, &end(data.blocks[0]), &data.results])
+        }
+        OpKind::WhileLoop {} => {
+            let (first, second) = (data.blocks[0], data.blocks[1]);
+            let mut groups = zip(&[kernel.variadic(op), &kernel.block(first).args, &end(second)]);
+            groups.extend(zip(&[&end(first), &kernel.block(second).args, &data.results]));
+            groups
+        }
+        OpKind::IfElse {} => zip(&[&end(data.blocks[0]), &end(data.blocks[1]), &data.results]),
+        _ => Vec::new(),
+    }
+}
+
+fn rewrite(kernel: &mut Kernel, decided: Decided) -> Result<(), PassError> {
+    for (value, layout) in &sorted(&decided.layouts) {
+        let id = kernel.intern_layout((*layout).clone());
+        let ty = kernel.value_type(**value).with_layout(Some(id));
+        kernel.set_type(**value, ty);
+    }
+    for op in rtc_ir::walk(kernel) {
+        for index in 0..kernel.op(op).operands.len() {
+            let operand = kernel.op(op).operands[index];
+            let Some(has) = kernel.layout_of(operand).cloned() else { continue };
+            let wanted = decided.demands.get(&(op, index)).cloned().or_else(|| wanted_layout(kernel, op, index));
+            if let Some(wanted) = wanted.filter(|w| *w != has) {
+                let new = convert(kernel, op, operand, wanted)?;
+                kernel.op_mut(op).operands[index] = new;
+            }
+        }
+        fix_result(kernel, op)?;
+    }
+    Ok(())
+}
+
+/// In the order of values, so that equal inputs give equal outputs.
+fn sorted(layouts: &HashMap<Value, Layout>) -> Vec<(&Value, &Layout)> {
+    let mut all: Vec<_> = layouts.iter().collect();
+    all.sort_by_key(|(v, _)| **v);
+    all
+}
+
+fn convert(kernel: &mut Kernel, before: Op, value: Value, layout: Layout) -> Result<Value, PassError> {
+    let id = kernel.intern_layout(layout);
+    let ty = kernel.value_type(value).with_layout(Some(id));
+    Ok(Builder::before(kernel, before).convert_to(value, ty)?)
+}
+
+/// What operand `index` must have, by what the results or the other operands have.
+fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
+    let data = kernel.op(op);
+    match &data.kind {
+        // All operands of a reduction share the layout of the first.
+        OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::Print { .. } | OpKind::Assertion { .. } => {
+            kernel.layout_of(*data.operands.first()?).cloned()
+        }
+        OpKind::InlineAsm { .. } => kernel.layout_of(*data.results.first()?).cloned(),
+        OpKind::Histogram { .. } => kernel.layout_of(data.operands[0]).cloned(),
+        OpKind::Cat {} => kernel.layout_of(data.operands[0]).cloned(),
+        OpKind::Yields {} | OpKind::Condition {} => {
+            let around = kernel.block(data.parent?).parent?;
+            let slot = index - data.kind.spec().operands.len();
+            let target = match kernel.kind(around) {
+                OpKind::WhileLoop {} if Some(kernel.op(around).blocks[1]) == data.parent => {
+                    *kernel.block(kernel.op(around).blocks[0]).args.get(slot)?
+                }
+                OpKind::WhileLoop {} => *kernel.block(kernel.op(around).blocks[1]).args.get(slot)?,
+                _ => *kernel.op(around).results.get(slot)?,
+            };
+            kernel.layout_of(target).cloned()
+        }
+        OpKind::ForRange { .. } => {
+            let slot = index.checked_sub(3)?;
+            kernel.layout_of(*kernel.block(data.blocks[0]).args.get(slot + 1)?).cloned()
+        }
+        OpKind::WhileLoop {} => kernel.layout_of(*kernel.block(data.blocks[0]).args.get(index)?).cloned(),
+        _ => {
+            let result = kernel.layout_of(*data.results.first()?)?.clone();
+            relations::operand_for_result(kernel, op, index, &result)
+        }
+    }
+}
+
+/// Where the layout of a result follows from the operand, but was chosen otherwise, the operation gives what it can
+/// and a conversion follows.
+fn fix_result(kernel: &mut Kernel, op: Op) -> Result<(), PassError> {
+    let data = kernel.op(op);
+    let follows = match &data.kind {
+        OpKind::Reduce { .. } | OpKind::Split {} | OpKind::Join {} | OpKind::Cat {} => {
+            let first = kernel.layout_of(*data.operands.first().ok_or_else(|| no_operand(kernel, op))?).cloned();
+            first.and_then(|l| relations::result_from_operand(kernel, op, 0, &l))
+        }
+        _ => None,
+    };
+    let Some(natural) = follows else { return Ok(()) };
+    for result in kernel.op(op).results.clone() {
+        let Some(chosen) = kernel.layout_of(result).cloned().filter(|l| *l != natural) else { continue };
+        let id = kernel.intern_layout(natural.clone());
+        let ty: Type = kernel.value_type(result).with_layout(Some(id));
+        kernel.set_type(result, ty);
+        let id = kernel.intern_layout(chosen);
+        let wanted = ty.with_layout(Some(id));
+        let new = Builder::after(kernel, op).convert_to(result, wanted)?;
+        // The conversion itself keeps using the original.
+        let converted = kernel.def_op(new);
+        kernel.replace_uses(result, new);
+        if let Some(converted) = converted {
+            kernel.op_mut(converted).operands[0] = result;
+        }
+    }
+    Ok(())
+}
+
+fn no_operand(kernel: &Kernel, op: Op) -> PassError {
+    PassError::Internal(format!("`{}` has no operand", kernel.kind(op).spec().mnemonic))
+}

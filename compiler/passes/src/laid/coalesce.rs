@@ -1,0 +1,77 @@
+//! Layouts for loads, stores and atomics, such that neighbouring lanes touch neighbouring addresses and each thread as
+//! many bytes at once as alignment and mask allow.
+
+use std::collections::HashMap;
+
+use rtc_ir::{Kernel, Op, OpKind, Shape, Value};
+use rtc_layout::Layout;
+
+use crate::analysis::axis_info::AxisInfos;
+
+/// The widest access of one thread.
+const MAX_ACCESS_BYTES: u64 = 16;
+
+/// How a memory operation wants its tiles.
+#[derive(Clone, Debug)]
+struct Wish {
+    /// Axes, fastest first.
+    order: Vec<u32>,
+    /// Elements per thread in one access.
+    vector: u64,
+}
+
+/// The layouts of all memory operations on tiles. Operations of one shape and order share one layout.
+pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, ops: &[Op]) -> HashMap<Op, Layout> {
+    let mut widest: HashMap<(Shape, Vec<u32>), u64> = HashMap::new();
+    let mut wishes = Vec::new();
+    for op in ops {
+        let Some((shape, wish)) = wish(kernel, infos, *op) else { continue };
+        let slot = widest.entry((shape, wish.order.clone())).or_insert(1);
+        *slot = (*slot).max(wish.vector);
+        wishes.push((*op, shape, wish.order));
+    }
+    let warps = kernel.options.num_warps;
+    wishes
+        .into_iter()
+        .map(|(op, shape, order)| {
+            let threads = u64::from(warps) * 32;
+            let per_thread = (shape.numel() / threads).max(1);
+            let vector = widest[&(shape, order.clone())].min(per_thread);
+            (op, Layout::default_blocked(&shape, warps, &order, vector as u32))
+        })
+        .collect()
+}
+
+fn wish(kernel: &Kernel, infos: &AxisInfos, op: Op) -> Option<(Shape, Wish)> {
+    let pointer = kernel.operand(op, 0);
+    let shape = kernel.value_type(pointer).shape()?;
+    let mask = match kernel.kind(op) {
+        OpKind::Load { .. } | OpKind::Store { .. } | OpKind::AtomicRmw { .. } => kernel.optional(op, 0),
+        OpKind::AtomicCas { .. } => None,
+        _ => return None,
+    };
+    let order = order_of(infos, pointer, shape.rank());
+    let vector = match kernel.kind(op) {
+        OpKind::Load { .. } | OpKind::Store { .. } => vector_width(kernel, infos, pointer, mask, order[0] as usize),
+        _ => 1,
+    };
+    Some((shape, Wish { order, vector }))
+}
+
+/// Axes by contiguity, the most contiguous first; the last axis first among equals.
+fn order_of(infos: &AxisInfos, pointer: Value, rank: usize) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..rank as u32).rev().collect();
+    order.sort_by_key(|axis| std::cmp::Reverse(infos.axis(pointer, *axis as usize).contiguity));
+    order
+}
+
+/// How many elements along `axis` one thread may access at once.
+pub fn vector_width(kernel: &Kernel, infos: &AxisInfos, pointer: Value, mask: Option<Value>, axis: usize) -> u64 {
+    let along = infos.axis(pointer, axis);
+    let ty = kernel.value_type(pointer);
+    let bytes = u64::from(ty.elem().and_then(|e| e.pointee()).map_or(1, |s| s.bytes()));
+    let size = ty.shape().map_or(1, |s| u64::from(s[axis]));
+    let aligned = (along.divisibility / bytes).max(1);
+    let limit = mask.map_or(u64::MAX, |m| infos.axis(m, axis).constancy);
+    along.contiguity.min(aligned).min(limit).min(MAX_ACCESS_BYTES / bytes).min(size).max(1)
+}

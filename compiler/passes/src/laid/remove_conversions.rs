@@ -1,0 +1,178 @@
+//! Takes conversions out where the value can be computed anew in the layout that is asked for.
+//!
+//! Index arithmetic, masks, constants and splats cost little next to moving data between threads; so does a counter that
+//! a loop carries, which then is carried twice.
+//!
+//! ```text
+//! %i = arange .. : tile<64xi32, #l0>
+//! %j = convert_layout %i : tile<64xi32, #l1>      →   %j = arange .. : tile<64xi32, #l1>
+//! ```
+
+use std::collections::HashMap;
+
+use rtc_ir::{Kernel, LayoutId, Op, OpData, OpKind, Phase, Traits, Value, ValueDef};
+use rtc_layout::Layout;
+
+use super::relations;
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "remove-conversions", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+/// How many operations may be computed anew for one conversion.
+const BUDGET: usize = 64;
+
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    let mut made: HashMap<(Value, LayoutId), Value> = HashMap::new();
+    for op in rtc_ir::walk(kernel) {
+        if !matches!(kernel.kind(op), OpKind::ConvertLayout {}) {
+            continue;
+        }
+        let (source, result) = (kernel.operand(op, 0), kernel.result(op, 0));
+        let Some(layout) = kernel.layout_of(result).cloned() else { continue };
+        if kernel.layout_of(source) == Some(&layout) {
+            kernel.replace_uses(result, source);
+            kernel.detach_op(op);
+            continue;
+        }
+        let mut plan = Plan { kernel, wanted: HashMap::new(), cost: 0 };
+        if !plan.visit(source, &layout) {
+            continue;
+        }
+        let remade = (Remake { kernel, made: &mut made }).value(source, &layout);
+        if let Some(new) = remade {
+            kernel.replace_uses(result, new);
+            kernel.detach_op(op);
+        }
+    }
+    Ok(())
+}
+
+/// Finds out whether a value can be made in another layout at small cost.
+struct Plan<'k> {
+    kernel: &'k Kernel,
+    wanted: HashMap<(Value, Layout), ()>,
+    cost: usize,
+}
+
+impl Plan<'_> {
+    fn visit(&mut self, value: Value, layout: &Layout) -> bool {
+        let kernel = self.kernel;
+        let Some(has) = kernel.layout_of(value) else { return true };
+        if has == layout || self.wanted.contains_key(&(value, layout.clone())) {
+            return true;
+        }
+        self.wanted.insert((value, layout.clone()), ());
+        self.cost += 1;
+        if self.cost > BUDGET {
+            return false;
+        }
+        match kernel.value(value).def {
+            ValueDef::Result(op, _) => self.visit_op(op, layout),
+            ValueDef::Arg(block, index) => {
+                let Some(around) = kernel.block(block).parent else { return false };
+                if !matches!(kernel.kind(around), OpKind::ForRange { .. }) || index == 0 {
+                    return false;
+                }
+                let slot = index as usize - 1;
+                let init = kernel.variadic(around)[slot];
+                let back = kernel.terminator(block).map(|t| kernel.variadic(t)[slot]);
+                self.visit(init, layout) && back.is_some_and(|b| self.visit(b, layout))
+            }
+        }
+    }
+
+    fn visit_op(&mut self, op: Op, layout: &Layout) -> bool {
+        let data = self.kernel.op(op);
+        if !is_cheap(&data.kind) {
+            return false;
+        }
+        if matches!(data.kind, OpKind::ConvertLayout {}) {
+            return self.visit(data.operands[0], layout);
+        }
+        data.operands.iter().enumerate().all(|(i, operand)| {
+            if self.kernel.value_type(*operand).shape().is_none() {
+                return true;
+            }
+            relations::operand_for_result(self.kernel, op, i, layout).is_some_and(|l| self.visit(*operand, &l))
+        })
+    }
+}
+
+/// Whether computing it again costs less than moving its result.
+fn is_cheap(kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Constant { .. } | OpKind::Arange { .. } | OpKind::Splat {} | OpKind::ConvertLayout {} => true,
+        OpKind::ExpandDims { .. } | OpKind::Broadcast {} | OpKind::Trans { .. } => true,
+        OpKind::Reshape { reorder } => !reorder,
+        // Long instruction sequences.
+        OpKind::DivF {} | OpKind::DivFRn {} | OpKind::SqrtRn {} => false,
+        kind => kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)),
+    }
+}
+
+struct Remake<'k> {
+    kernel: &'k mut Kernel,
+    made: &'k mut HashMap<(Value, LayoutId), Value>,
+}
+
+impl Remake<'_> {
+    /// `value` in `layout`; the plan has said that it can be had.
+    fn value(&mut self, value: Value, layout: &Layout) -> Option<Value> {
+        let Some(has) = self.kernel.layout_of(value) else { return Some(value) };
+        if has == layout {
+            return Some(value);
+        }
+        let id = self.kernel.intern_layout(layout.clone());
+        if let Some(new) = self.made.get(&(value, id)) {
+            return Some(*new);
+        }
+        match self.kernel.value(value).def {
+            ValueDef::Result(op, _) => self.op(op, value, layout, id),
+            ValueDef::Arg(block, index) => {
+                let around = self.kernel.block(block).parent?;
+                let slot = index as usize - 1;
+                let ty = self.kernel.value_type(value).with_layout(Some(id));
+                let init = self.kernel.variadic(around)[slot];
+                let init = self.value(init, layout)?;
+                let name = self.kernel.value(value).name.clone();
+                let arg = self.kernel.add_arg(block, ty, name);
+                self.kernel.op_mut(around).operands.push(init);
+                self.kernel.add_result(around, ty);
+                self.made.insert((value, id), arg);
+                let end = self.kernel.terminator(block)?;
+                let back = self.kernel.variadic(end)[slot];
+                // Slots may be added on the way; the new value goes to the end of the list that then is.
+                let place = self.kernel.op(end).operands.len();
+                self.kernel.op_mut(end).operands.push(back);
+                let back = self.value(back, layout)?;
+                self.kernel.op_mut(end).operands[place] = back;
+                Some(arg)
+            }
+        }
+    }
+
+    fn op(&mut self, op: Op, value: Value, layout: &Layout, id: LayoutId) -> Option<Value> {
+        let data: OpData = self.kernel.op(op).clone();
+        if matches!(data.kind, OpKind::ConvertLayout {}) {
+            return self.value(data.operands[0], layout);
+        }
+        let mut operands = data.operands.clone();
+        for (i, operand) in operands.iter_mut().enumerate() {
+            if self.kernel.value_type(*operand).shape().is_some() {
+                let wanted = relations::operand_for_result(self.kernel, op, i, layout)?;
+                *operand = self.value(*operand, &wanted)?;
+            }
+        }
+        let ty = self.kernel.value_type(value).with_layout(Some(id));
+        let new = self.kernel.clone_op(op, &operands, &[ty]);
+        let (block, at) = self.kernel.position(op)?;
+        self.kernel.insert_op(block, at + 1, new);
+        let made = self.kernel.result(new, 0);
+        if let Some(name) = self.kernel.value(value).name.clone() {
+            self.kernel.name_value(made, &name);
+        }
+        self.made.insert((value, id), made);
+        Some(made)
+    }
+}

@@ -1,0 +1,41 @@
+//! Sets how many consecutive registers of a load or store make one access.
+//!
+//! ```text
+//! %x = load %p, mask = %m : tile<1024xf32, #l0>   →   %x = load %p, mask = %m {vector = 4} : tile<1024xf32, #l0>
+//! ```
+
+use rtc_ir::{Kernel, Op, OpKind, Phase};
+
+use super::coalesce::vector_width;
+use crate::analysis::axis_info::{AxisInfos, axis_info};
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "vectorize", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    let infos = axis_info(kernel);
+    for op in rtc_ir::walk(kernel) {
+        if !matches!(kernel.kind(op), OpKind::Load { .. } | OpKind::Store { .. }) {
+            continue;
+        }
+        let width = width(kernel, &infos, op);
+        if let OpKind::Load { vector, .. } | OpKind::Store { vector, .. } = &mut kernel.op_mut(op).kind {
+            *vector = (width > 1).then_some(width);
+        }
+    }
+    Ok(())
+}
+
+/// The best axis decides; most tiles have one along which both registers and addresses run.
+fn width(kernel: &Kernel, infos: &AxisInfos, op: Op) -> u32 {
+    let pointer = kernel.operand(op, 0);
+    let Some(layout) = kernel.layout_of(pointer) else { return 1 };
+    (0..layout.rank())
+        .map(|axis| {
+            let addresses = vector_width(kernel, infos, pointer, kernel.optional(op, 0), axis);
+            layout.contiguity(axis).min(addresses as u32)
+        })
+        .max()
+        .unwrap_or(1)
+}

@@ -1,0 +1,39 @@
+//! What a pass is.
+
+use rtc_ir::{Kernel, Phase, TypeError};
+use rtc_source::Diagnostic;
+
+/// What passes know of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassContext {
+    /// Compute capability times ten: 80 for `sm_80`, 90 for `sm_90a`.
+    pub capability: u32,
+    /// The most shared memory that a block can have, in bytes.
+    pub max_shared_bytes: u32,
+}
+
+/// Why a pass could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// The kernel does not fit the target: the user's to mend.
+    #[error("{}", .0.message)]
+    Diagnostic(Box<Diagnostic>),
+    /// An operation was built with wrong types: a bug of ours.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// A bug of ours, in words.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// One pass.
+pub struct Pass {
+    /// Its name, as `--print-after` takes it.
+    pub name: &'static str,
+    /// The phase it needs.
+    pub needs: Phase,
+    /// The phase it leaves.
+    pub leaves: Phase,
+    /// Does it.
+    pub run: fn(&mut Kernel, &PassContext) -> Result<(), PassError>,
+}

@@ -1,0 +1,45 @@
+//! The passes in order.
+
+use rtc_ir::Kernel;
+
+use crate::{Pass, PassContext, PassError, cleanup, laid, scheduled};
+
+/// All passes in the order in which they run, with half a line on *why here*.
+pub const PASSES: &[Pass] = &[
+    cleanup::simplify::PASS,          // constants and identities, so that analyses see plain values
+    cleanup::cse::PASS,               // masks and offsets that the source spells twice
+    cleanup::licm::PASS,              // bounds and splats leave the loops
+    cleanup::dce::PASS,               // untaken variants leave much behind
+    laid::assign_layouts::PASS,       // every tile gets a layout; memory accesses and dots decide
+    laid::remove_conversions::PASS,   // cheap chains are computed anew in the layout that is asked for
+    cleanup::cse_laid::PASS,          // copies made by the pass before meet again
+    cleanup::dce_laid::PASS,          // the originals of those copies
+    laid::vectorize::PASS,            // access widths from layouts and axis information
+    scheduled::place_scratch::PASS,   // shared memory for what crosses warps
+    scheduled::allocate_shared::PASS, // offsets by liveness
+    scheduled::insert_barriers::PASS, // the fewest that order all accesses
+];
+
+/// Called after each pass with its name.
+pub type Observer<'a> = &'a mut dyn FnMut(&'static str, &Kernel) -> Result<(), PassError>;
+
+/// Runs all passes.
+pub fn run_pipeline(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    run_through(kernel, cx, &mut |_, _| Ok(()))
+}
+
+/// Runs all passes and calls `observer` after each.
+pub fn run_through(kernel: &mut Kernel, cx: &PassContext, observer: Observer<'_>) -> Result<(), PassError> {
+    for pass in PASSES {
+        if kernel.phase != pass.needs {
+            return Err(PassError::Internal(format!(
+                "`{}` needs phase {:?}, not {:?}",
+                pass.name, pass.needs, kernel.phase
+            )));
+        }
+        (pass.run)(kernel, cx)?;
+        kernel.phase = pass.leaves;
+        observer(pass.name, kernel)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! Passes that place shared memory and order accesses to it.
+
+pub mod allocate_shared;
+pub mod insert_barriers;
+pub mod place_scratch;
