@@ -1,5 +1,168 @@
-//! House rules as tests.
+//! House rules as tests: the import order of the crates, where `unsafe` may stand, how long files may be, what every
+//! crate and file must say about itself.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The layers of the workspace; a crate imports only crates of lower layers, and of its own layer none.
+const LAYERS: &[(u32, &[&str])] = &[
+    (6, &["rtc", "rtc-cli"]),
+    (5, &["rtc-runtime", "rtc-build"]),
+    (4, &["rtc-compiler", "rtc-emulator"]),
+    (3, &["rtc-codegen", "rtc-passes", "rtc-sema"]),
+    (2, &["rtc-ir", "rtc-ptx"]),
+    (1, &["rtc-syntax", "rtc-layout", "rtc-stdlib"]),
+    (0, &["rtc-source"]),
+];
+
+/// Files in which `unsafe` is allowed, each for a C interface.
+const UNSAFE: &[&str] = &["compiler/codegen/src/translate.rs", "compiler/codegen/src/context.rs", "runtime/src/cuda.rs"];
+
+/// No file may be longer; the soft limit is 400.
+const MAX_LINES: usize = 600;
+
+/// Crates that may link LLVM, directly.
+const LLVM: &[&str] = &["rtc-codegen"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(folder: &Path, ending: &str, out: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == "target" || name == "out" {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, ending, out);
+        } else if name.ends_with(ending) {
+            out.push(path);
+        }
+    }
+}
+
+fn all(ending: &str) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    files(root(), ending, &mut out);
+    out.sort();
+    assert!(!out.is_empty(), "found no *{ending}");
+    out
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).to_string_lossy().replace('\\', "/")
+}
+
+fn layer(name: &str) -> Option<u32> {
+    LAYERS.iter().find(|(_, names)| names.contains(&name)).map(|(layer, _)| *layer)
+}
+
+/// Crate name and the names of what it depends on (not for tests only).
+fn manifests() -> BTreeMap<String, (PathBuf, Vec<String>)> {
+    let mut out = BTreeMap::new();
+    for path in all("Cargo.toml") {
+        let text = fs::read_to_string(&path).expect("readable");
+        let mut name = String::new();
+        let mut dependencies = Vec::new();
+        let mut section = String::new();
+        for line in text.lines().map(str::trim) {
+            if line.starts_with('[') {
+                section = line.trim_matches(|c| c == '[' || c == ']').to_string();
+            } else if let Some((key, value)) = line.split_once('=') {
+                let key = key.trim().split('.').next().unwrap_or("").to_string();
+                if section == "package" && key == "name" {
+                    name = value.trim().trim_matches('"').to_string();
+                } else if section == "dependencies" {
+                    dependencies.push(key);
+                }
+            }
+        }
+        out.insert(name, (path, dependencies));
+    }
+    out
+}
+
 #[test]
-fn workspace_has_a_readme() {
-    assert!(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml").exists());
+fn crates_import_strictly_downward() {
+    let manifests = manifests();
+    for (_, names) in LAYERS {
+        for name in *names {
+            assert!(manifests.contains_key(*name), "{name} is in the table of layers, but there is no such crate");
+        }
+    }
+    for (name, (path, dependencies)) in &manifests {
+        let own = layer(name).unwrap_or_else(|| panic!("{}: {name} has no layer", shown(path)));
+        for dependency in dependencies.iter().filter(|d| d.starts_with("rtc-")) {
+            let other = layer(dependency).unwrap_or_else(|| panic!("{name} depends on {dependency}, which has no layer"));
+            assert!(other < own, "{name} (layer {own}) must not import {dependency} (layer {other})");
+        }
+    }
+}
+
+#[test]
+fn only_codegen_names_llvm() {
+    for (name, (_, dependencies)) in manifests() {
+        let links = dependencies.iter().any(|d| ["melior", "mlir-sys", "llvm-sys"].contains(&d.as_str()));
+        assert!(!links || LLVM.contains(&name.as_str()), "{name} must not depend on LLVM");
+    }
+}
+
+#[test]
+fn unsafe_stands_where_a_c_interface_forces_it() {
+    for path in all(".rs") {
+        let text = fs::read_to_string(&path).expect("readable");
+        let code = text.lines().map(|l| l.split("//").next().unwrap_or(""));
+        let uses = code.filter(|l| !l.contains("unsafe_code")).any(|l| {
+            l.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
+        });
+        assert!(!uses || UNSAFE.contains(&shown(&path).as_str()) || shown(&path) == "tests/tidy.rs", "{}: unsafe", shown(&path));
+    }
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are() {
+    for path in all(".rs") {
+        let text = fs::read_to_string(&path).expect("readable");
+        let name = shown(&path);
+        assert!(text.lines().count() <= MAX_LINES, "{name} has {} lines", text.lines().count());
+        let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+        assert!(first.starts_with("//!"), "{name} does not begin with a module comment");
+        for word in ["base", "common", "utils", "util", "helpers", "misc"] {
+            assert_ne!(path.file_stem().and_then(|s| s.to_str()), Some(word), "{name}: a name that says nothing");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_open() {
+    for path in all(".rs") {
+        let name = shown(&path);
+        if name == "tests/tidy.rs" {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("readable");
+        for word in ["todo!", "unimplemented!", "dbg!(", "#[ignore", "FIXME"] {
+            assert!(!text.contains(word), "{name}: {word}");
+        }
+    }
+}
+
+#[test]
+fn pure_crates_do_no_io() {
+    // Nothing under compiler/ reads files, the environment or the clock (tests and build scripts aside).
+    for path in all(".rs") {
+        let name = shown(&path);
+        if !name.starts_with("compiler/") || name.contains("/tests/") || name.ends_with("build.rs") || name.ends_with("tests.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("readable");
+        let code = text.split("#[cfg(test)]").next().unwrap_or("");
+        for word in ["std::fs", "std::env::var", "std::net", "SystemTime", "Instant::now"] {
+            assert!(!code.contains(word), "{name}: {word}");
+        }
+    }
 }
