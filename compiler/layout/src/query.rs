@@ -102,19 +102,20 @@ impl Layout {
     }
 
     /// For each bit of the coordinate along `axis`, lowest first, the input bit that alone carries it: its basis is
-    /// that unit step, and no other basis that is not redundant touches the axis. `None` if bases mix.
+    /// that unit step, and no other basis touches the axis. `None` if bases mix.
     ///
     /// A scan along the axis is direct where this is `Some` with registers before lanes before warps
     /// (see [`Layout::is_scan_order`]).
     pub fn axis_bits(&self, axis: usize) -> Option<Vec<InputBit>> {
         assert!(axis < self.rank(), "axis {axis} of a tile of rank {}", self.rank());
         let mask = self.shape.axis_mask(axis);
-        let (mut span, mut carriers) = (Span::default(), Vec::new());
+        let mut carriers = Vec::new();
         for (bit, basis) in self.input_bits().into_iter().zip(self.columns()) {
-            if !span.insert(basis) || basis & mask == 0 {
+            if basis & mask == 0 {
                 continue;
             }
-            if basis & !mask != 0 || !basis.is_power_of_two() {
+            let carried_before = carriers.iter().any(|&(other, _)| other == basis);
+            if carried_before || basis & !mask != 0 || !basis.is_power_of_two() {
                 return None;
             }
             carriers.push((basis, bit));

@@ -71,6 +71,20 @@ impl SharedLayout {
         [128, 64, 32].into_iter().find(|&bytes| u64::from(row) * u64::from(bits) >= u64::from(bytes) * 8).unwrap_or(0)
     }
 
+    /// The swizzle in bytes and the contiguous axis with which [`SharedLayout::nvmma`] gives this layout (for elements
+    /// of `bits` bits): what a `wgmma` descriptor or a tensor map needs. `None` if the layout is no such one.
+    pub fn as_nvmma(&self, bits: u32) -> Option<(u32, u32)> {
+        let rank = self.shape().len() as u32;
+        // Unswizzled last: a single chunk per row looks alike with and without.
+        let forms = [128, 64, 32, 0].into_iter().flat_map(|swizzle| (0..rank).rev().map(move |axis| (swizzle, axis)));
+        forms.into_iter().find(|&(swizzle, axis)| {
+            let others = (0..rank).rev().filter(|&other| other != axis);
+            let order: Vec<u32> = [axis].into_iter().chain(others).collect();
+            let row = u64::from(self.shape()[axis as usize]) * u64::from(bits);
+            row >= u64::from(swizzle) * 8 && SharedLayout::nvmma(self.shape(), bits, swizzle, &order) == *self
+        })
+    }
+
     /// The coordinates at offsets 1, 2, 4, ...
     pub fn bases(&self) -> Vec<Coord> {
         self.offset.iter().map(|&v| self.shape.unflatten(v)).collect()
@@ -219,6 +233,10 @@ mod tests {
                 }
             }
         }
+        let tile = SharedLayout::nvmma(&[64, 128], 16, 128, &[0, 1]);
+        assert_eq!(tile.as_nvmma(16), Some((128, 0)));
+        assert_eq!(SharedLayout::nvmma(&[64, 32], 16, 64, &[1, 0]).as_nvmma(16), Some((64, 1)));
+        assert_eq!(SharedLayout::swizzled(&[64, 64], 4, 1, 4, &[1, 0]).as_nvmma(16), None);
         assert_eq!(SharedLayout::nvmma_swizzle(64, 16), 128);
         assert_eq!(SharedLayout::nvmma_swizzle(32, 16), 64);
         assert_eq!(SharedLayout::nvmma_swizzle(8, 16), 0);

@@ -12,7 +12,7 @@ const NONE: MatrixInstructions = MatrixInstructions { load: false, store: false 
 fn random_conversions_deliver_every_element() {
     let shapes: [&[u32]; 6] = [&[], &[64], &[8, 32], &[32, 16], &[4, 8, 8], &[2, 4, 2, 8, 4]];
     let mut shuffles = 0;
-    for seed in 0..3000 {
+    for seed in 0..500 {
         let mut random = Random(seed);
         let shape = shapes[random.below(6) as usize];
         let num_warps = 1 << random.below(3);
@@ -51,7 +51,7 @@ fn random_conversions_deliver_every_element() {
         assert_eq!(src.to_string().parse(), Ok(src.clone()), "{context}");
         assert_eq!(src.describe().parse(), Ok(src), "{context}");
     }
-    assert!(shuffles > 300, "only {shuffles} of the random pairs were within warps");
+    assert!(shuffles > 50, "only {shuffles} of the random pairs were within warps");
 }
 
 /// Plans between layouts of kernels: right, without conflicts, with the expected widths.

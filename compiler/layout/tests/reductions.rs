@@ -78,7 +78,7 @@ fn check(layout: &Layout, axis: usize) {
 #[test]
 fn random_layouts() {
     let shapes: [&[u32]; 4] = [&[64], &[8, 32], &[4, 8, 8], &[2, 4, 2, 8, 4]];
-    for seed in 0..1500 {
+    for seed in 0..400 {
         let mut random = Random(seed);
         let shape = shapes[random.below(4) as usize];
         let mixed = random.below(2) == 0;
