@@ -129,11 +129,6 @@ pub fn intersection(a: &[u64], b: &[u64]) -> Vec<u64> {
     kernel(&both).into_iter().map(|pair| apply(&a, pair & mask)).collect()
 }
 
-/// The parity of the bits set in both `a` and `b`: the dot product.
-pub fn dot(a: u64, b: u64) -> bool {
-    (a & b).count_ones() % 2 == 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
