@@ -246,7 +246,7 @@ impl Shape {
 
     /// Product of the sizes.
     pub fn numel(&self) -> u64 {
-        self.iter().map(|d| u64::from(*d)).product()
+        self.iter().fold(1, |n: u64, d| n.saturating_mul(u64::from(*d)))
     }
 
     /// The shape without dimension `axis`.
