@@ -47,6 +47,11 @@ impl SourceMap {
         &self.files[id.0 as usize]
     }
 
+    /// The file behind a handle, if the map has it.
+    pub fn get(&self, id: FileId) -> Option<&SourceFile> {
+        self.files.get(id.0 as usize)
+    }
+
     /// All files with their handles, in the order of addition.
     pub fn files(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
         self.files.iter().enumerate().map(|(i, f)| (FileId(i as u32), f))
