@@ -16,10 +16,12 @@ mod builder;
 mod cursor;
 mod entity;
 mod kernel;
+mod layout_rules;
 mod ops;
 mod scratch;
 pub mod text;
 mod types;
+mod verify;
 
 pub use attrs::{
     Attr, AttrValue, CacheModifier, DotKind, Eviction, HintKind, Literal, LoopHints, MemScope, MemSemantic, Precision,
@@ -29,9 +31,11 @@ pub use builder::{Builder, FromOp};
 pub use cursor::{Position, walk, walk_block};
 pub use entity::{Block, LayoutId, Loc, Op, Value};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
+pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};
 pub use ops::eval::{decode as decode_float, encode as encode_float};
 pub use ops::{
     EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS,
 };
 pub use scratch::{SCRATCH_ALIGN, part_bytes, scan_partials, scratch_bytes};
 pub use types::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
+pub use verify::{Verified, VerifyError, print_errors, verify};

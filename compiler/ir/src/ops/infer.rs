@@ -311,6 +311,9 @@ pub(super) fn dot(cx: &InferContext<'_>) -> Inferred {
         && a[..rank - 2] == b[..rank - 2]
         && c[..] == [&a[..rank - 1], &b[rank - 1..]].concat()[..];
     expect(fits, || format!("shapes {a}, {b}, {c} do not fit"))?;
+    let scalars = [elem(*lhs)?.num(), elem(*rhs)?.num(), elem(*acc)?.num()];
+    let known = matches!(scalars, [Some(l), Some(r), Some(c)] if crate::layout_rules::dot_elements(l, r, c));
+    expect(known, || format!("no dot of {lhs} and {rhs} into {acc}"))?;
     one(*acc)
 }
 

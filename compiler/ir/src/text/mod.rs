@@ -33,3 +33,4 @@ mod tests;
 
 pub use parse::{ParseError, Parsed, parse, parse_with_spans};
 pub use print::{PrintOptions, print, print_with};
+pub(crate) use print::{Printer, indent};

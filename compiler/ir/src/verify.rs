@@ -1,0 +1,393 @@
+//! The verifier. A complaint is always a bug of the compiler, never of the user.
+//!
+//! What holds in a verified kernel:
+//!
+//! 1. *Links.* Each operation stands in one block, once, and names it as its parent; each nested block names its
+//!    operation; each result and block argument names where it comes from.
+//! 2. *Form.* The numbers of operands, results and nested blocks are those of the operation's row; further operands only
+//!    where the row says so.
+//! 3. *Types.* Result types are what the type rule gives. Tiles have rank 1 to 5, sizes that are powers of two, and at
+//!    most [`MAX_TILE_ELEMENTS`] elements. Constants are numbers or tiles of numbers.
+//! 4. *Dominance.* An operand is defined earlier in its block, or in a block around it.
+//! 5. *Ends.* Each block ends with its one terminator: the body with `ret`, the first block of `while_loop` with
+//!    `condition`, all others with `yields`; the yielded types are the carried types, the result types, or the elements
+//!    of the operands (`reduce`, `scan`).
+//! 6. *Combine blocks* are made of scalars, and have no effects.
+//! 7. *Kernel.* Parameters are the arguments of the body, scalars, with distinct names; warps and blocks of the cluster
+//!    are powers of two.
+//! 8. *Phase `Tile`*: no layouts, no shared memory.
+//! 9. *Phase `Laid`*: each tile has a layout of its shape for the kernel's warps that covers it; layouts are tied as
+//!    `layout_rules.rs` says.
+//! 10. *Phase `Scheduled`*: what needs scratch memory has enough of it; buffers have an aligned offset and lie within
+//!     the kernel's shared memory; each `dot` has a kind.
+//!
+//! Not checked: that barriers order all accesses to shared memory, that buffers in use at one time do not overlap (the
+//! emulator finds both).
+
+use std::collections::HashSet;
+
+use cranelift_entity::SecondaryMap;
+
+use crate::builder::infer_results;
+use crate::layout_rules::{self, has_shape};
+use crate::text::{PrintOptions, Printer, indent};
+use crate::{
+    Block, DotKind, Elem, Kernel, MAX_TILE_ELEMENTS, Op, OpKind, Phase, Traits, Type, Value, ValueDef, scratch_bytes,
+};
+
+/// A kernel that the verifier accepted; the only way to get one is [`verify`].
+#[derive(Clone, Copy, Debug)]
+pub struct Verified<'k>(&'k Kernel);
+
+impl<'k> Verified<'k> {
+    /// The kernel.
+    pub fn kernel(self) -> &'k Kernel {
+        self.0
+    }
+}
+
+/// One complaint of the verifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyError {
+    /// The operation; `None` if it concerns the kernel as a whole.
+    pub op: Option<Op>,
+    /// One plain sentence.
+    pub message: String,
+}
+
+/// Checks all that the module comment lists.
+pub fn verify(kernel: &Kernel) -> Result<Verified<'_>, Vec<VerifyError>> {
+    let mut verifier = Verifier {
+        kernel,
+        errors: Vec::new(),
+        visible: SecondaryMap::new(),
+        seen_ops: SecondaryMap::new(),
+        seen_blocks: SecondaryMap::new(),
+        combining: false,
+    };
+    verifier.kernel();
+    if verifier.errors.is_empty() { Ok(Verified(kernel)) } else { Err(verifier.errors) }
+}
+
+/// The text form with each complaint under its operation, those about the whole on top.
+pub fn print_errors(kernel: &Kernel, errors: &[VerifyError]) -> String {
+    let mut out = String::new();
+    for error in errors.iter().filter(|e| e.op.is_none()) {
+        out.push_str(&format!("// error: {}\n", error.message));
+    }
+    let printer = Printer::new(kernel, PrintOptions::default());
+    // Writing to a string does not fail.
+    let _ = printer.kernel(&mut out, &mut |out, op, depth| {
+        for error in errors.iter().filter(|e| e.op == Some(op)) {
+            indent(out, depth);
+            out.push_str(&format!("// ^ error: {}\n", error.message));
+        }
+        Ok(())
+    });
+    out
+}
+
+struct Verifier<'k> {
+    kernel: &'k Kernel,
+    errors: Vec<VerifyError>,
+    visible: SecondaryMap<Value, bool>,
+    seen_ops: SecondaryMap<Op, bool>,
+    seen_blocks: SecondaryMap<Block, bool>,
+    /// Whether the current block is, or is nested in, a combine block.
+    combining: bool,
+}
+
+impl Verifier<'_> {
+    fn complain(&mut self, op: impl Into<Option<Op>>, message: impl Into<String>) {
+        self.errors.push(VerifyError { op: op.into(), message: message.into() });
+    }
+
+    fn kernel(&mut self) {
+        let kernel = self.kernel;
+        let options = &kernel.options;
+        if !options.num_warps.is_power_of_two() || options.num_warps > 32 {
+            self.complain(None, format!("{} warps: not a power of two up to 32", options.num_warps));
+        }
+        if !options.num_ctas.is_power_of_two() || options.num_ctas > 16 {
+            self.complain(None, format!("{} blocks in a cluster: not a power of two up to 16", options.num_ctas));
+        }
+        let args = &kernel.block(kernel.body()).args;
+        if !args.iter().eq(kernel.params.iter().map(|p| &p.value)) {
+            self.complain(None, "the parameters are not the arguments of the body");
+        }
+        let mut names = HashSet::new();
+        for param in &kernel.params {
+            if !names.insert(&param.name) {
+                self.complain(None, format!("two parameters are called `{}`", param.name));
+            }
+            if !matches!(kernel.value_type(param.value), Type::Scalar(_)) {
+                self.complain(None, format!("parameter `{}` is no scalar", param.name));
+            }
+        }
+        if kernel.block(kernel.body()).parent.is_some() {
+            self.complain(None, "the body is nested in an operation");
+        }
+        self.block(kernel.body(), None);
+    }
+
+    fn block(&mut self, block: Block, around: Option<Op>) {
+        let kernel = self.kernel;
+        if std::mem::replace(&mut self.seen_blocks[block], true) {
+            return self.complain(around, "a nested block belongs to two operations");
+        }
+        let data = kernel.block(block);
+        if data.parent != around {
+            self.complain(around, "a nested block names another operation as its parent");
+        }
+        let mut defined = Vec::new();
+        for (i, arg) in data.args.iter().enumerate() {
+            self.value_type(around, kernel.value_type(*arg));
+            if kernel.value(*arg).def != ValueDef::Arg(block, i as u32) {
+                self.complain(around, "a block argument does not name its block");
+            }
+            self.visible[*arg] = true;
+            defined.push(*arg);
+        }
+        for op in &data.ops {
+            self.op(*op, block);
+            for result in &kernel.op(*op).results {
+                self.visible[*result] = true;
+                defined.push(*result);
+            }
+        }
+        self.end(block, around);
+        for value in defined {
+            self.visible[value] = false;
+        }
+    }
+
+    fn op(&mut self, op: Op, block: Block) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        let spec = data.kind.spec();
+        if std::mem::replace(&mut self.seen_ops[op], true) {
+            return self.complain(op, "stands in the kernel twice");
+        }
+        if data.parent != Some(block) {
+            self.complain(op, "does not name its block as its parent");
+        }
+        let present = data.optional.count_ones() as usize;
+        if spec.optional.len() < 8 && data.optional >> spec.optional.len() != 0 {
+            self.complain(op, "has more optional operands than its row");
+        }
+        let fixed = spec.operands.len() + present;
+        let count = data.operands.len();
+        let form = if spec.traits.has(Traits::VARIADIC) { count >= fixed } else { count == fixed };
+        if !form {
+            return self.complain(op, format!("has {count} operands, not {fixed}"));
+        }
+        if data.blocks.len() != spec.blocks {
+            return self.complain(op, format!("has {} nested blocks, not {}", data.blocks.len(), spec.blocks));
+        }
+        for (i, result) in data.results.iter().enumerate() {
+            if kernel.value(*result).def != ValueDef::Result(op, i as u32) {
+                self.complain(op, "a result does not name the operation");
+            }
+        }
+        for operand in &data.operands {
+            if !self.visible[*operand] {
+                self.complain(op, "uses a value that is not defined before it");
+            }
+        }
+        let before = self.errors.len();
+        for result in &data.results {
+            self.value_type(op, kernel.value_type(*result));
+        }
+        if let Err(message) = check_types(kernel, op) {
+            self.complain(op, message);
+        }
+        if let OpKind::Constant { .. } = data.kind
+            && let [result] = data.results[..]
+            && !is_number(kernel.value_type(result))
+        {
+            self.complain(op, "a constant is a number or a tile of numbers");
+        }
+        if self.combining {
+            let effects = [Traits::READS, Traits::WRITES, Traits::CONVERGENT];
+            if effects.iter().any(|t| spec.traits.has(*t)) {
+                self.complain(op, "stands in a combine block but has effects");
+            }
+            let values = data.operands.iter().chain(&data.results);
+            if values.into_iter().any(|v| !matches!(kernel.value_type(*v), Type::Scalar(_))) {
+                self.complain(op, "stands in a combine block but is not made of scalars");
+            }
+        }
+        // Layout rules rely on well-formed types.
+        if self.errors.len() == before {
+            self.phase(op);
+        }
+        let outer = self.combining;
+        self.combining |= matches!(data.kind, OpKind::Reduce { .. } | OpKind::Scan { .. });
+        for nested in &data.blocks {
+            self.block(*nested, Some(op));
+        }
+        self.combining = outer;
+    }
+
+    fn value_type(&mut self, op: impl Into<Option<Op>>, ty: Type) {
+        let op = op.into();
+        let Type::Tile(tile) = ty else { return };
+        let kernel = self.kernel;
+        let shape = tile.shape;
+        if shape.rank() == 0 || shape.iter().any(|d| !d.is_power_of_two()) {
+            return self.complain(op, format!("{shape} is no shape of a tile: all sizes are powers of two"));
+        }
+        if shape.numel() > MAX_TILE_ELEMENTS {
+            return self.complain(op, format!("{shape} has more than {MAX_TILE_ELEMENTS} elements"));
+        }
+        match (kernel.phase, tile.layout) {
+            (Phase::Tile, None) => {}
+            (Phase::Tile, Some(_)) => self.complain(op, "a tile has a layout in phase `tile`"),
+            (Phase::Laid | Phase::Scheduled, None) => self.complain(op, "a tile lacks a layout"),
+            (Phase::Laid | Phase::Scheduled, Some(id)) => {
+                let layout = kernel.layout(id);
+                if !has_shape(layout, &shape) {
+                    self.complain(op, format!("the layout is for shape {:?}, not {shape}", layout.shape()));
+                } else if layout.warps() != kernel.options.num_warps {
+                    let warps = kernel.options.num_warps;
+                    self.complain(op, format!("the layout is for {} warps, not {warps}", layout.warps()));
+                } else if layout.blocks() != 1 {
+                    self.complain(op, "the layout spreads the tile over several blocks");
+                } else if !layout.covers_tile() {
+                    self.complain(op, "the layout does not cover the tile");
+                }
+            }
+        }
+    }
+
+    fn phase(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        if kernel.phase == Phase::Tile {
+            if matches!(data.kind, OpKind::AllocShared { .. }) {
+                self.complain(op, "shared memory in phase `tile`");
+            }
+            return;
+        }
+        if data.operands.iter().any(|v| !self.is_laid(*v)) {
+            // The complaint stands where the operand is defined.
+            return;
+        }
+        if let Err(message) = layout_rules::check(kernel, op) {
+            return self.complain(op, message);
+        }
+        if kernel.phase == Phase::Scheduled {
+            self.scheduled(op);
+        }
+    }
+
+    /// Whether a value has a usable layout if it needs one.
+    fn is_laid(&self, value: Value) -> bool {
+        match self.kernel.value_type(value) {
+            Type::Tile(tile) => tile.layout.is_some_and(|id| {
+                let layout = self.kernel.layout(id);
+                has_shape(layout, &tile.shape) && layout.warps() == self.kernel.options.num_warps
+            }),
+            Type::Scalar(_) | Type::Shared(_) | Type::Token => true,
+        }
+    }
+
+    fn scheduled(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        if let OpKind::AllocShared { bytes, align, offset } = data.kind {
+            match offset {
+                None => self.complain(op, "the buffer has no offset"),
+                Some(at) if align == 0 || at % align != 0 => {
+                    self.complain(op, format!("offset {at} is not aligned to {align}"));
+                }
+                Some(at) if at.checked_add(bytes).is_none_or(|end| end > kernel.shared_bytes) => {
+                    let size = kernel.shared_bytes;
+                    self.complain(op, format!("the buffer ends beyond the kernel's {size} bytes of shared memory"));
+                }
+                Some(_) => {}
+            }
+        }
+        if let OpKind::Dot { kind: DotKind::Unset, .. } = data.kind {
+            self.complain(op, "the dot has no kind");
+        }
+        if let Some(slot) = data.kind.spec().optional.iter().position(|name| *name == "scratch")
+            && let Some(needed) = scratch_bytes(kernel, op)
+        {
+            match kernel.optional(op, slot).map(|v| kernel.value_type(v)) {
+                Some(Type::Shared(shared)) => {
+                    let size = shared.shape.numel() * u64::from(shared.elem.bytes());
+                    if size < u64::from(needed) {
+                        self.complain(op, format!("needs {needed} bytes of scratch memory, has {size}"));
+                    }
+                }
+                Some(other) => self.complain(op, format!("the scratch memory is {other}")),
+                None => self.complain(op, format!("needs {needed} bytes of scratch memory")),
+            }
+        }
+    }
+
+    /// The terminator of a block and what it hands over.
+    fn end(&mut self, block: Block, around: Option<Op>) {
+        let kernel = self.kernel;
+        let data = kernel.block(block);
+        for op in data.ops.iter().rev().skip(1) {
+            if kernel.kind(*op).spec().traits.has(Traits::TERMINATOR) {
+                self.complain(*op, "ends a block before its end");
+            }
+        }
+        let Some(end) = kernel.terminator(block) else {
+            return self.complain(data.ops.last().copied().or(around), "the block has no terminator");
+        };
+        let types = |values: &[Value]| values.iter().map(|v| kernel.value_type(*v)).collect::<Vec<Type>>();
+        let found = types(kernel.variadic(end));
+        let Some(around) = around else {
+            if !matches!(kernel.kind(end), OpKind::Ret {}) {
+                self.complain(end, "the body ends with `ret`");
+            }
+            return;
+        };
+        let outer = kernel.op(around);
+        let args_of = |i: usize| outer.blocks.get(i).map(|b| types(&kernel.block(*b).args)).unwrap_or_default();
+        let first = outer.blocks.first() == Some(&block);
+        let (by_condition, wanted) = match &outer.kind {
+            OpKind::ForRange { .. } => (false, types(kernel.variadic(around))),
+            OpKind::WhileLoop {} if first => (true, args_of(1)),
+            OpKind::WhileLoop {} => (false, args_of(0)),
+            OpKind::IfElse {} => (false, types(&outer.results)),
+            OpKind::Reduce { .. } | OpKind::Scan { .. } => {
+                let elements = found_elements(kernel, around);
+                (false, elements)
+            }
+            _ => return self.complain(around, "has nested blocks of no known use"),
+        };
+        let expected = if by_condition { "condition" } else { "yields" };
+        if kernel.kind(end).spec().mnemonic != expected {
+            return self.complain(end, format!("the block ends with `{expected}`"));
+        }
+        if found != wanted {
+            let list = |types: &[Type]| types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ");
+            self.complain(end, format!("hands over ({}), not ({})", list(&found), list(&wanted)));
+        }
+    }
+}
+
+/// A number or a tile of numbers.
+fn is_number(ty: Type) -> bool {
+    matches!(ty, Type::Scalar(_) | Type::Tile(_)) && ty.elem().and_then(Elem::num).is_some()
+}
+
+fn found_elements(kernel: &Kernel, op: Op) -> Vec<Type> {
+    kernel.variadic(op).iter().filter_map(|v| kernel.value_type(*v).elem()).map(Type::Scalar).collect()
+}
+
+/// The type rule on the operation as it stands.
+fn check_types(kernel: &Kernel, op: Op) -> Result<(), String> {
+    let data = kernel.op(op);
+    let given: Vec<Type> = data.results.iter().map(|v| kernel.value_type(*v)).collect();
+    let inferred = infer_results(kernel, &data.kind, &data.operands, data.optional, &data.blocks, &given)?;
+    if inferred.len() != given.len() {
+        return Err(format!("has {} results, not {}", inferred.len(), given.len()));
+    }
+    Ok(())
+}
