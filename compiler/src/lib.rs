@@ -1,1 +1,27 @@
-//! (empty)
+//! The compiler as a library: source text to PTX.
+//!
+//! Pure: no files, no environment, no clock, no GPU; the same input gives the same bytes. The way of a kernel:
+//!
+//! ```text
+//! Program::parse ──► Spec::specialize ──► compile ──► Artifact { ptx, metadata }
+//!   files, read       kernel, arguments     sema, passes, codegen (stages.rs)
+//! ```
+//!
+//! What is wrong comes back as a [`Failure`]: the user's mistakes as diagnostics with places in the source, mistakes of
+//! the request (an unknown kernel or target) as one sentence, and bugs of the compiler with the stage they happened in.
+
+mod artifact;
+mod failure;
+mod program;
+mod signature;
+mod spec;
+mod stages;
+
+pub use artifact::{Artifact, COMPILER_VERSION, source_hash};
+pub use failure::Failure;
+pub use program::{KernelInfo, ParamInfo, Program, Source};
+pub use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, DType, LaunchOptions, Specialization, ValueType};
+pub use rtc_source as source;
+pub use signature::{Signature, SignatureError};
+pub use spec::{OPTION_NAMES, Spec, set_option};
+pub use stages::{Observer, Silent, Stage};

@@ -1,0 +1,253 @@
+//! The source files of a compilation, read, and the kernels in them.
+//!
+//! Reading never fails: what is wrong becomes a diagnostic. A kernel is a function with `@triton.jit` that no other
+//! such function of the file refers to; any `@triton.jit` function can be asked for by name.
+
+use crate::Failure;
+use rtc_source::{Diagnostic, FileId, Severity, SourceMap};
+use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind};
+
+/// One source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its name as diagnostics show it.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl Source {
+    /// A file of this name and text.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
+        Source { name: name.into(), text: text.into() }
+    }
+
+    /// The name that other files import it by: the file's stem.
+    pub fn module_name(&self) -> &str {
+        let file = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
+        file.rsplit_once('.').map_or(file, |(stem, _)| stem)
+    }
+}
+
+/// A jit function of the main file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelInfo {
+    /// Its name.
+    pub name: String,
+    /// Its parameters, in order.
+    pub params: Vec<ParamInfo>,
+    /// Whether another jit function of the file refers to it.
+    pub is_called: bool,
+}
+
+/// A parameter of a jit function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamInfo {
+    /// Its name.
+    pub name: String,
+    /// Annotated as `tl.constexpr`.
+    pub is_constexpr: bool,
+    /// It has a default.
+    pub has_default: bool,
+}
+
+/// Parsed source files; the first one holds the kernels, the others are there to be imported.
+#[derive(Clone, Debug)]
+pub struct Program {
+    sources: SourceMap,
+    modules: Vec<ImportedModule>,
+    diagnostics: Vec<Diagnostic>,
+    kernels: Vec<KernelInfo>,
+}
+
+/// A parsed file and the name it is imported by.
+#[derive(Clone, Debug)]
+pub(crate) struct ImportedModule {
+    pub(crate) name: String,
+    pub(crate) module: Module,
+}
+
+impl Program {
+    /// Reads the files.
+    pub fn parse(files: &[Source]) -> Program {
+        let mut program =
+            Program { sources: SourceMap::new(), modules: Vec::new(), diagnostics: Vec::new(), kernels: Vec::new() };
+        for source in files {
+            let file: FileId = program.sources.add(&source.name, &source.text);
+            let (module, diagnostics) = rtc_syntax::parse(file, &source.text);
+            program.diagnostics.extend(diagnostics);
+            program.modules.push(ImportedModule { name: source.module_name().to_owned(), module });
+        }
+        if let Some(main) = program.modules.first() {
+            program.kernels = kernels(&main.module, &files[0].text);
+        }
+        program
+    }
+
+    /// The files.
+    pub fn sources(&self) -> &SourceMap {
+        &self.sources
+    }
+
+    /// What the parser found wrong.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// Whether nothing can be compiled from it.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// The jit functions of the main file, in order.
+    pub fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+
+    /// The kernel of that name, or the only one of the file.
+    pub fn kernel(&self, name: Option<&str>) -> Result<&KernelInfo, Failure> {
+        let names = |all: &mut dyn Iterator<Item = &KernelInfo>| {
+            let names: Vec<&str> = all.map(|k| k.name.as_str()).collect();
+            names.join(", ")
+        };
+        if let Some(name) = name {
+            return self.kernels.iter().rev().find(|k| k.name == name).ok_or_else(|| {
+                let known = names(&mut self.kernels.iter());
+                let known = if known.is_empty() { "the file has none".into() } else { format!("the file has {known}") };
+                Failure::request("unknown-kernel", format!("there is no `@triton.jit` function `{name}`; {known}"))
+            });
+        }
+        let mut candidates: Vec<&KernelInfo> = self.kernels.iter().filter(|k| !k.is_called).collect();
+        if candidates.is_empty() {
+            candidates = self.kernels.iter().collect();
+        }
+        match candidates.as_slice() {
+            [only] => Ok(only),
+            [] => Err(Failure::request("unknown-kernel", "the file has no `@triton.jit` function")),
+            several => {
+                let known = names(&mut several.iter().copied());
+                Err(Failure::request("unknown-kernel", format!("the file has several kernels ({known}); name one")))
+            }
+        }
+    }
+
+    /// The names of the modules that the main file and the imported ones import, for whoever reads files.
+    pub fn imports(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        let mut add = |name: &str| {
+            let leaf = name.rsplit('.').next().unwrap_or(name);
+            if !leaf.is_empty() && !names.iter().any(|n| n == leaf) {
+                names.push(leaf.to_owned());
+            }
+        };
+        for imported in &self.modules {
+            for stmt in &imported.module.body {
+                match &stmt.kind {
+                    StmtKind::Import { names } => names.iter().for_each(|alias| add(&alias.name.text)),
+                    StmtKind::ImportFrom { module, names, .. } => {
+                        if let Some(module) = module {
+                            add(&module.text);
+                        }
+                        names.iter().for_each(|alias| add(&alias.name.text));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        names
+    }
+
+    /// Whether a file that is imported by this name is there.
+    pub fn has_module(&self, name: &str) -> bool {
+        self.modules.iter().any(|m| m.name == name)
+    }
+
+    pub(crate) fn modules(&self) -> &[ImportedModule] {
+        &self.modules
+    }
+}
+
+fn kernels(module: &Module, text: &str) -> Vec<KernelInfo> {
+    let functions: Vec<&FunctionDef> = jit_functions(&module.body).collect();
+    let info = |function: &&FunctionDef| {
+        let params = function.params.iter().map(|param| ParamInfo {
+            name: param.name.text.to_string(),
+            is_constexpr: param.annotation.as_ref().is_some_and(is_constexpr),
+            has_default: param.default.is_some(),
+        });
+        let name = &*function.name.text;
+        let is_called =
+            functions.iter().any(|other| other.name.text != function.name.text && refers_to(&other.body, text, name));
+        KernelInfo { name: name.to_owned(), params: params.collect(), is_called }
+    };
+    functions.iter().map(info).collect()
+}
+
+/// Top-level functions with a `jit` decorator, however it is spelled and whatever stands above it.
+fn jit_functions(body: &[Stmt]) -> impl Iterator<Item = &FunctionDef> {
+    body.iter().filter_map(|stmt| match &stmt.kind {
+        StmtKind::FunctionDef(function) if function.decorators.iter().any(is_jit) => Some(function),
+        _ => None,
+    })
+}
+
+fn is_jit(decorator: &Expr) -> bool {
+    let name = match &decorator.kind {
+        ExprKind::Call { func, .. } => func.dotted_name(),
+        _ => decorator.dotted_name(),
+    };
+    name.is_some_and(|name| name == "jit" || name.ends_with(".jit"))
+}
+
+fn is_constexpr(annotation: &Expr) -> bool {
+    match &annotation.kind {
+        ExprKind::Str(text) => text.contains("constexpr"),
+        _ => annotation.dotted_name().is_some_and(|name| name.contains("constexpr")),
+    }
+}
+
+/// Whether the name occurs as a word in the text of the statements; comments count, which does no harm here.
+fn refers_to(body: &[Stmt], text: &str, name: &str) -> bool {
+    let (Some(first), Some(last)) = (body.first(), body.last()) else { return false };
+    let Some(text) = text.get(first.span.start as usize..last.span.end as usize) else { return false };
+    let is_word = |c: char| c == '_' || c.is_alphanumeric();
+    text.match_indices(name).any(|(at, _)| {
+        !text[..at].ends_with(is_word) && !text[at + name.len()..].starts_with(is_word) && !text[..at].ends_with('.')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "import triton\nfrom helpers import scale\n\n@triton.jit\ndef inner(x):\n    return x\n\n\
+        @triton.autotune(configs=[], key=[])\n@triton.jit(noinline=True)\ndef outer(x, N: tl.constexpr, m=1):\n    y = inner(x)\n\n\
+        def host():\n    pass\n";
+
+    #[test]
+    fn kernels_are_found_and_callees_are_not_the_default() {
+        let program = Program::parse(&[Source::new("dir/a.py", TEXT)]);
+        assert!(program.diagnostics().is_empty(), "{:?}", program.diagnostics());
+        let names: Vec<(&str, bool)> = program.kernels().iter().map(|k| (k.name.as_str(), k.is_called)).collect();
+        assert_eq!(names, [("inner", true), ("outer", false)]);
+        let kernel = program.kernel(None).unwrap();
+        assert_eq!(kernel.name, "outer");
+        let params: Vec<(&str, bool, bool)> =
+            kernel.params.iter().map(|p| (p.name.as_str(), p.is_constexpr, p.has_default)).collect();
+        assert_eq!(params, [("x", false, false), ("N", true, false), ("m", false, true)]);
+        assert_eq!(program.kernel(Some("inner")).unwrap().name, "inner");
+        assert_eq!(program.imports(), ["triton", "helpers", "scale"]);
+        assert!(program.has_module("a"));
+    }
+
+    #[test]
+    fn a_missing_kernel_lists_the_others() {
+        let program = Program::parse(&[Source::new("a.py", TEXT)]);
+        insta::assert_snapshot!(program.kernel(Some("host")).unwrap_err(), @"error[unknown-kernel]: there is no `@triton.jit` function `host`; the file has inner, outer");
+        let empty = Program::parse(&[Source::new("a.py", "x = 1\n")]);
+        insta::assert_snapshot!(empty.kernel(None).unwrap_err(), @"error[unknown-kernel]: the file has no `@triton.jit` function");
+        let two = "@triton.jit\ndef f(x):\n    pass\n\n@triton.jit\ndef g(x):\n    pass\n";
+        let two = Program::parse(&[Source::new("a.py", two)]);
+        insta::assert_snapshot!(two.kernel(None).unwrap_err(), @"error[unknown-kernel]: the file has several kernels (f, g); name one");
+    }
+}

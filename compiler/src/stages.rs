@@ -1,0 +1,101 @@
+//! The stages in order: this file is what "compile" means.
+//!
+//! ```text
+//! ast ──sema──► tile ──cleanups──► tile-opt ──► laid ──► scheduled ──codegen──► mlir ──► llvm-dialect ──► llvm ──► ptx
+//! ```
+//!
+//! [`compile`] goes to the end, [`emit`] stops at a stage and gives its text. An [`Observer`] hears of every stage and
+//! may look at the kernel after each pass; the compiler itself has no clock and prints nothing.
+
+use crate::{Artifact, Failure, Program, Specialization};
+use std::fmt;
+use std::str::FromStr;
+
+/// A stage whose text `rtc emit` can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// The syntax tree.
+    Ast,
+    /// Tile IR as the semantic analysis leaves it.
+    Tile,
+    /// Tile IR after the cleanups.
+    TileOpt,
+    /// Tile IR with layouts.
+    Laid,
+    /// Tile IR with shared memory and barriers.
+    Scheduled,
+    /// Thread-level MLIR.
+    Mlir,
+    /// MLIR in the LLVM dialect.
+    LlvmDialect,
+    /// LLVM IR after its optimizations.
+    Llvm,
+    /// PTX.
+    Ptx,
+}
+
+impl Stage {
+    /// All stages in order.
+    pub const ALL: &[Stage] = &[
+        Stage::Ast,
+        Stage::Tile,
+        Stage::TileOpt,
+        Stage::Laid,
+        Stage::Scheduled,
+        Stage::Mlir,
+        Stage::LlvmDialect,
+        Stage::Llvm,
+        Stage::Ptx,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Ast => "ast",
+            Stage::Tile => "tile",
+            Stage::TileOpt => "tile-opt",
+            Stage::Laid => "laid",
+            Stage::Scheduled => "scheduled",
+            Stage::Mlir => "mlir",
+            Stage::LlvmDialect => "llvm-dialect",
+            Stage::Llvm => "llvm",
+            Stage::Ptx => "ptx",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Stage {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Stage, String> {
+        Stage::ALL.iter().copied().find(|stage| stage.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
+            format!("`{text}` is not a stage; stages are {}", names.join(", "))
+        })
+    }
+}
+
+/// Hears what the compiler does.
+pub trait Observer {
+    /// A stage begins, such as `sema` or `codegen`.
+    fn enter(&mut self, stage: &'static str) {
+        let _ = stage;
+    }
+
+    /// A pass has run; `text` prints the kernel.
+    fn after_pass(&mut self, pass: &'static str, text: &dyn Fn() -> String) {
+        let _ = (pass, text);
+    }
+}
+
+/// An observer that does nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {}
