@@ -6,6 +6,8 @@
 //! %d = muli %x, %one : i32       →   uses of %d become %x
 //! ```
 
+use std::collections::HashMap;
+
 use rtc_ir::{Builder, Elem, EvalContext, Evaluate, Kernel, Literal, Op, OpKind, Phase, Scalar, Traits, Value};
 
 use crate::{Pass, PassContext, PassError};
@@ -13,23 +15,41 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "simplify", needs: Phase::Tile, leaves: Phase::Tile, run };
 
+/// What took the place of a value. Uses come after definitions in the walk.
+type Replaced = HashMap<Value, Value>;
+
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    let mut replaced = Replaced::new();
     for op in rtc_ir::walk(kernel) {
         // An operation inside a branch that went away stands nowhere.
         if !is_placed(kernel, op) {
             continue;
         }
-        if let Some(constant) = fold(kernel, op) {
-            replace_by_constant(kernel, op, constant)?;
-        } else if let Some(same) = neutral(kernel, op) {
+        for operand in &mut kernel.op_mut(op).operands {
+            *operand = resolve(&replaced, *operand);
+        }
+        if let Some(literal) = fold(kernel, op) {
             let result = kernel.result(op, 0);
-            kernel.replace_uses(result, same);
+            let ty = kernel.value_type(result);
+            let new = Builder::before(kernel, op).constant_of(literal, ty)?;
+            replaced.insert(result, new);
+            kernel.detach_op(op);
+        } else if let Some(same) = neutral(kernel, op) {
+            replaced.insert(kernel.result(op, 0), same);
             kernel.detach_op(op);
         } else if matches!(kernel.kind(op), OpKind::IfElse {}) {
-            take_known_branch(kernel, op);
+            take_known_branch(kernel, op, &mut replaced);
         }
     }
     Ok(())
+}
+
+/// Follows replacements of replacements.
+fn resolve(replaced: &Replaced, mut value: Value) -> Value {
+    while let Some(new) = replaced.get(&value) {
+        value = *new;
+    }
+    value
 }
 
 fn is_placed(kernel: &Kernel, op: Op) -> bool {
@@ -87,15 +107,6 @@ fn literal_of(bits: u64, scalar: Scalar) -> Option<Literal> {
     (literal.bits(scalar) == bits).then_some(literal)
 }
 
-fn replace_by_constant(kernel: &mut Kernel, op: Op, literal: Literal) -> Result<(), PassError> {
-    let result = kernel.result(op, 0);
-    let ty = kernel.value_type(result);
-    let new = Builder::before(kernel, op).constant_of(literal, ty)?;
-    kernel.replace_uses(result, new);
-    kernel.detach_op(op);
-    Ok(())
-}
-
 /// The operand that an operation only repeats.
 fn neutral(kernel: &Kernel, op: Op) -> Option<Value> {
     let data = kernel.op(op);
@@ -144,7 +155,9 @@ fn all_ones(kernel: &Kernel, value: Value) -> u64 {
     }
 }
 
-fn take_known_branch(kernel: &mut Kernel, op: Op) {
+/// Puts the operations of the branch that is taken in the place of the whole;
+/// they are walked later.
+fn take_known_branch(kernel: &mut Kernel, op: Op, replaced: &mut Replaced) {
     let Some(bits) = constant_bits(kernel, kernel.operand(op, 0)) else { return };
     let taken = kernel.op(op).blocks[usize::from(bits == 0)];
     let Some((block, at)) = kernel.position(op) else { return };
@@ -155,7 +168,7 @@ fn take_known_branch(kernel: &mut Kernel, op: Op) {
         kernel.insert_op(block, at + i, *inner);
     }
     for (result, value) in kernel.op(op).results.clone().into_iter().zip(values) {
-        kernel.replace_uses(result, value);
+        replaced.insert(result, value);
     }
     kernel.detach_op(op);
 }

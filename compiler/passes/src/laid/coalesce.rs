@@ -43,13 +43,13 @@ pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, ops: &[Op]) -> HashMap
 }
 
 fn wish(kernel: &Kernel, infos: &AxisInfos, op: Op) -> Option<(Shape, Wish)> {
-    let pointer = kernel.operand(op, 0);
-    let shape = kernel.value_type(pointer).shape()?;
     let mask = match kernel.kind(op) {
         OpKind::Load { .. } | OpKind::Store { .. } | OpKind::AtomicRmw { .. } => kernel.optional(op, 0),
         OpKind::AtomicCas { .. } => None,
         _ => return None,
     };
+    let pointer = kernel.operand(op, 0);
+    let shape = kernel.value_type(pointer).shape()?;
     let order = order_of(infos, pointer, shape.rank());
     let vector = match kernel.kind(op) {
         OpKind::Load { .. } | OpKind::Store { .. } => vector_width(kernel, infos, pointer, mask, order[0] as usize),
