@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Type, Value, ValueDef};
 use rtc_layout::Layout;
 
-use super::{accelerate_dot, coalesce, relations};
+use super::{accelerate_dot, coalesce};
 use crate::analysis::axis_info::axis_info;
 use crate::{Pass, PassContext, PassError};
 
@@ -127,13 +127,17 @@ impl<'k> Assignment<'k> {
 
     fn forward(&mut self, op: Op) {
         let data = self.kernel.op(op);
+        // A broadcast is laid out by its users: from its operand it would fill each thread with copies.
+        if matches!(data.kind, OpKind::Broadcast {}) {
+            return;
+        }
         let open = data.results.iter().any(|v| self.is_tile(*v) && self.get(*v).is_none());
         if !open {
             return;
         }
         for (index, operand) in data.operands.iter().enumerate() {
             let Some(layout) = self.get(*operand) else { continue };
-            if let Some(found) = relations::result_from_operand(self.kernel, op, index, &layout) {
+            if let Some(found) = rtc_ir::result_layout_from_operand(self.kernel, op, index, &layout) {
                 for result in &data.results {
                     self.assign(*result, found.clone());
                 }
@@ -150,7 +154,7 @@ impl<'k> Assignment<'k> {
             }
             let wanted = self.decided.demands.get(&(op, index)).cloned().or_else(|| {
                 let result = self.get(*data.results.first()?)?;
-                relations::operand_for_result(self.kernel, op, index, &result)
+                rtc_ir::required_operand_layout(self.kernel, op, index, &result)
             });
             if let Some(layout) = wanted {
                 self.assign(*operand, layout);
@@ -278,7 +282,7 @@ fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
         OpKind::WhileLoop {} => kernel.layout_of(*kernel.block(data.blocks[0]).args.get(index)?).cloned(),
         _ => {
             let result = kernel.layout_of(*data.results.first()?)?.clone();
-            relations::operand_for_result(kernel, op, index, &result)
+            rtc_ir::required_operand_layout(kernel, op, index, &result)
         }
     }
 }
@@ -290,7 +294,7 @@ fn fix_result(kernel: &mut Kernel, op: Op) -> Result<(), PassError> {
     let follows = match &data.kind {
         OpKind::Reduce { .. } | OpKind::Split {} | OpKind::Join {} | OpKind::Cat {} => {
             let first = kernel.layout_of(*data.operands.first().ok_or_else(|| no_operand(kernel, op))?).cloned();
-            first.and_then(|l| relations::result_from_operand(kernel, op, 0, &l))
+            first.and_then(|l| rtc_ir::result_layout_from_operand(kernel, op, 0, &l))
         }
         _ => None,
     };

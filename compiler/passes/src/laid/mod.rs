@@ -3,6 +3,5 @@
 mod accelerate_dot;
 pub mod assign_layouts;
 mod coalesce;
-mod relations;
 pub mod remove_conversions;
 pub mod vectorize;

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use rtc_ir::{Kernel, LayoutId, Op, OpData, OpKind, Phase, Traits, Value, ValueDef};
 use rtc_layout::Layout;
 
-use super::relations;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -94,7 +93,7 @@ impl Plan<'_> {
             if self.kernel.value_type(*operand).shape().is_none() {
                 return true;
             }
-            relations::operand_for_result(self.kernel, op, i, layout).is_some_and(|l| self.visit(*operand, &l))
+            rtc_ir::required_operand_layout(self.kernel, op, i, layout).is_some_and(|l| self.visit(*operand, &l))
         })
     }
 }
@@ -160,7 +159,7 @@ impl Remake<'_> {
         let mut operands = data.operands.clone();
         for (i, operand) in operands.iter_mut().enumerate() {
             if self.kernel.value_type(*operand).shape().is_some() {
-                let wanted = relations::operand_for_result(self.kernel, op, i, layout)?;
+                let wanted = rtc_ir::required_operand_layout(self.kernel, op, i, layout)?;
                 *operand = self.value(*operand, &wanted)?;
             }
         }
