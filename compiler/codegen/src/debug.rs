@@ -1,30 +1,162 @@
-//! Line information: the debug scope that makes LLVM write `.loc` lines.
+//! Line information: the debug scopes that make LLVM write `.file` and `.loc` lines.
 //!
-//! Only directives are emitted (`.file`, `.loc`), no debug sections: the PTX
-//! stays small, and tools still map instructions to source lines.
+//! Only directives are emitted, no debug sections: the PTX stays small, and tools still map instructions to source
+//! lines. Code that was inlined keeps the line where it stands, under a scope of its own per file, with the call as
+//! the place it was inlined at.
+
+use std::{cell::RefCell, collections::HashMap};
 
 use melior::{
     Context,
-    ir::{Location, attribute::StringAttribute},
+    ir::{Attribute, Location, attribute::ArrayAttribute, attribute::StringAttribute},
 };
+use rtc_ir::{Kernel, Loc, walk};
+use rtc_source::{FileId, SourceMap};
 
 use crate::emit::parsed;
 
-/// The location of a function that starts at `line` of `file`, fused with its debug scope.
-pub(crate) fn function_location<'c>(context: &'c Context, name: &str, file: &str, line: usize) -> Location<'c> {
-    // Attributes print their own escapes, so quoting goes through MLIR.
-    let quoted = |text: &str| StringAttribute::new(context, text).to_string();
-    let (directory, base) = file.rsplit_once('/').unwrap_or(("", file));
-    let source = format!("#llvm.di_file<{} in {}>", quoted(base), quoted(directory));
+/// The MLIR locations of a kernel.
+pub(crate) struct Lines<'c> {
+    context: &'c Context,
+    function: Location<'c>,
+    /// The scope of code inlined from a file.
+    inlined: HashMap<FileId, Attribute<'c>>,
+    places: HashMap<Loc, Place>,
+    cache: RefCell<HashMap<Loc, Location<'c>>>,
+}
+
+/// A location of the tile IR with its line looked up.
+struct Place {
+    /// File, line, column.
+    at: Option<(FileId, String, usize, usize)>,
+    caller: Option<Loc>,
+}
+
+impl<'c> Lines<'c> {
+    /// Looks up the lines of all operations.
+    pub fn new(context: &'c Context, kernel: &Kernel, sources: &SourceMap) -> Self {
+        let mut places = HashMap::new();
+        let mut files: Vec<FileId> = Vec::new();
+        let mut start: Option<(String, usize)> = None;
+        for op in walk(kernel) {
+            let mut next = Some(kernel.op(op).loc);
+            while let Some(loc) = next.filter(|loc| !places.contains_key(loc)) {
+                let data = kernel.loc(loc);
+                let at = data.span.map(|span| {
+                    let position = sources.position(span);
+                    (span.file, sources.file(span.file).name.clone(), position.line as usize, position.column as usize)
+                });
+                if let Some((file, name, line, _)) = &at {
+                    if data.caller.is_some() && !files.contains(file) {
+                        files.push(*file);
+                    }
+                    if data.caller.is_none() && start.as_ref().is_none_or(|(_, first)| line < first) {
+                        start = Some((name.clone(), *line));
+                    }
+                }
+                places.insert(loc, Place { at, caller: data.caller });
+                next = data.caller;
+            }
+        }
+        let Some((file, line)) = start else {
+            let function = Location::unknown(context);
+            return Lines {
+                context,
+                function,
+                inlined: HashMap::new(),
+                places: HashMap::new(),
+                cache: RefCell::default(),
+            };
+        };
+        let names: Vec<&str> = files.iter().map(|file| sources.file(*file).name.as_str()).collect();
+        let scopes = scopes(context, &kernel.name, &file, line, &names);
+        Lines {
+            context,
+            function: Location::fused(context, &[Location::new(context, &file, line, 1)], scopes[0]),
+            inlined: files.into_iter().zip(scopes[1..].iter().copied()).collect(),
+            places,
+            cache: RefCell::default(),
+        }
+    }
+
+    /// The location of the function, which carries its scope.
+    pub fn function(&self) -> Location<'c> {
+        self.function
+    }
+
+    /// The MLIR location of an operation.
+    pub fn at(&self, loc: Loc) -> Location<'c> {
+        if let Some(known) = self.cache.borrow().get(&loc) {
+            return *known;
+        }
+        let location = self.make(loc);
+        self.cache.borrow_mut().insert(loc, location);
+        location
+    }
+
+    fn make(&self, loc: Loc) -> Location<'c> {
+        let Some(place) = self.places.get(&loc) else { return self.function };
+        let caller = place.caller.map(|caller| self.at(caller));
+        let Some((file, name, line, column)) = &place.at else { return caller.unwrap_or(self.function) };
+        let own = Location::new(self.context, name, *line, *column);
+        match (caller, self.inlined.get(file)) {
+            (Some(caller), Some(scope)) => Location::call_site(Location::fused(self.context, &[own], *scope), caller),
+            (_, _) => own,
+        }
+    }
+}
+
+/// The location of a function by hand, for tests of what stands above the tile IR.
+#[cfg(test)]
+pub(crate) fn function_scope<'c>(context: &'c Context, name: &str, file: &str, line: usize) -> Location<'c> {
+    Location::fused(context, &[Location::new(context, file, line, 1)], scopes(context, name, file, line, &[])[0])
+}
+
+/// The scope of the kernel, which starts at `line` of `file`, and one for code inlined from each of `files`.
+fn scopes<'c>(context: &'c Context, name: &str, file: &str, line: usize, files: &[&str]) -> Vec<Attribute<'c>> {
     let unit = format!(
-        "#llvm.di_compile_unit<id = distinct[0]<>, sourceLanguage = DW_LANG_C, file = {source}, \
-         producer = \"rtc\", isOptimized = true, emissionKind = DebugDirectivesOnly>"
+        "#llvm.di_compile_unit<id = distinct[0]<>, sourceLanguage = DW_LANG_C, file = {}, producer = \"rtc\", \
+         isOptimized = true, emissionKind = DebugDirectivesOnly>",
+        file_text(context, file)
     );
-    let scope = format!(
-        "#llvm.di_subprogram<id = distinct[1]<>, compileUnit = {unit}, scope = {source}, name = {}, file = {source}, \
-         line = {line}, scopeLine = {line}, subprogramFlags = \"Definition|Optimized\", \
-         type = <callingConvention = DW_CC_normal>>",
-        quoted(name)
-    );
-    Location::fused(context, &[Location::new(context, file, line, 1)], parsed(context, &scope))
+    let scope = |id: usize, name: &str, file: &str, line: usize| {
+        let file = file_text(context, file);
+        format!(
+            "#llvm.di_subprogram<id = distinct[{id}]<>, compileUnit = {unit}, scope = {file}, name = {}, \
+             file = {file}, line = {line}, scopeLine = {line}, subprogramFlags = \"Definition|Optimized\", \
+             type = <callingConvention = DW_CC_normal>>",
+            quoted(context, name)
+        )
+    };
+    // One text, so that all scopes share the compile unit: a distinct attribute is new in each parse.
+    let mut all = vec![scope(1, name, file, line)];
+    all.extend(files.iter().enumerate().map(|(index, file)| scope(index + 2, "inlined", file, 1)));
+    let array = ArrayAttribute::try_from(parsed(context, &format!("[{}]", all.join(", "))));
+    let array = array.expect("a text in brackets is an array");
+    (0..array.len()).map(|index| array.element(index).expect("index below the length")).collect()
+}
+
+/// A file's attribute; the name is split, since PTX's `.file` joins directory and name.
+fn file_text(context: &Context, file: &str) -> String {
+    let (directory, base) = file.rsplit_once('/').unwrap_or(("", file));
+    format!("#llvm.di_file<{} in {}>", quoted(context, base), quoted(context, directory))
+}
+
+/// Text in quotes with MLIR's own escapes.
+fn quoted(context: &Context, text: &str) -> String {
+    StringAttribute::new(context, text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::MlirContext;
+
+    #[test]
+    fn scopes_share_a_compile_unit_and_survive_odd_names() {
+        let cx = MlirContext::new();
+        let scopes = scopes(cx.get(), "k", "a \"b\"\\c/d.rt", 3, &["stdlib/math.rt"]);
+        assert_eq!(scopes.len(), 2);
+        assert!(cx.take_diagnostics().is_empty());
+    }
 }

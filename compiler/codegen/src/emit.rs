@@ -20,6 +20,7 @@ mod nvvm;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use arith::{Cmpf, Cmpi};
 pub(crate) use control::Loop;
 pub(crate) use memory::{Access, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
@@ -66,7 +67,7 @@ pub(crate) struct Types<'c> {
 }
 
 impl<'c> Types<'c> {
-    fn new(context: &'c Context) -> Self {
+    pub fn new(context: &'c Context) -> Self {
         let int = |width| IntegerType::new(context, width).into();
         Types {
             i1: int(1),
@@ -105,17 +106,30 @@ pub(crate) struct KernelShape {
 enum Constant {
     Integer(u32, i64),
     Float(&'static str, u64),
+    FloatBits(&'static str, u64),
+}
+
+/// Where the next operation goes.
+#[derive(Clone, Copy)]
+enum Cursor<'c> {
+    /// To the end of a block.
+    End(BlockRef<'c, 'c>),
+    /// After an operation of the entry block.
+    After(OperationRef<'c, 'c>),
 }
 
 /// Appends operations to the current block.
 pub(crate) struct Emitter<'c> {
     pub context: &'c Context,
     pub ty: Types<'c>,
-    block: Cell<BlockRef<'c, 'c>>,
+    cursor: Cell<Cursor<'c>>,
     location: Cell<Location<'c>>,
-    /// The function's first block, where constants go, and the last constant in it.
+    /// The function's first block: constants at its top, then the prologue, then the body.
     entry: BlockRef<'c, 'c>,
     last_constant: Cell<Option<OperationRef<'c, 'c>>>,
+    last_of_prologue: Cell<OperationRef<'c, 'c>>,
+    /// The thread's number in the block; the first operation of the prologue.
+    pub thread: Value<'c>,
     constants: RefCell<HashMap<Constant, Value<'c>>>,
     attributes: RefCell<HashMap<&'static str, Attribute<'c>>>,
 }
@@ -135,13 +149,26 @@ pub(crate) fn kernel<'c, E>(
     let region = Region::new();
     let arguments: Vec<_> = parameters.iter().map(|parameter| (parameter.ty, location)).collect();
     let entry: BlockRef<'c, 'c> = region.append_block(Block::new(&arguments));
+    let types = Types::new(context);
+    let thread = entry.append_operation(
+        OperationBuilder::new("nvvm.read.ptx.sreg.tid.x", Location::unknown(context))
+            .add_results(&[types.i32])
+            .add_attributes(&named(
+                context,
+                &[("range", parsed(context, &format!("#llvm.constant_range<i32, 0, {}>", shape.threads_per_block)))],
+            ))
+            .build()
+            .expect("an operation without inferred types is always built"),
+    );
     let emitter = Emitter {
         context,
-        ty: Types::new(context),
-        block: Cell::new(entry),
+        ty: types,
+        cursor: Cell::new(Cursor::End(entry)),
         location: Cell::new(location),
         entry,
         last_constant: Cell::new(None),
+        last_of_prologue: Cell::new(thread),
+        thread: first_result(thread),
         constants: RefCell::default(),
         attributes: RefCell::default(),
     };
@@ -185,9 +212,45 @@ pub(crate) fn dynamic_shared_memory<'c>(context: &'c Context, module: &Module<'c
         ("addr_space", parsed(context, "3 : i32")),
         ("alignment", parsed(context, &format!("{align} : i64"))),
     ];
+    module_operation(context, module, "llvm.mlir.global", &attributes);
+}
+
+/// Defines a constant string that ends with a zero byte, in global memory.
+pub(crate) fn constant_text(context: &Context, module: &Module<'_>, name: &str, text: &str) {
+    let mut bytes = text.to_owned();
+    bytes.push('\0');
+    let array = llvm::r#type::array(IntegerType::new(context, 8).into(), bytes.len() as u32);
+    let attributes = [
+        ("sym_name", StringAttribute::new(context, name).into()),
+        ("global_type", TypeAttribute::new(array).into()),
+        ("linkage", parsed(context, "#llvm.linkage<internal>")),
+        ("addr_space", parsed(context, "1 : i32")),
+        ("constant", Attribute::unit(context)),
+        ("value", StringAttribute::new(context, &bytes).into()),
+    ];
+    module_operation(context, module, "llvm.mlir.global", &attributes);
+}
+
+/// Declares a function that the driver supplies.
+pub(crate) fn external_function<'c>(
+    context: &'c Context,
+    module: &Module<'c>,
+    name: &str,
+    parameters: &[Type<'c>],
+    result: Option<Type<'c>>,
+) {
+    let result = result.unwrap_or_else(|| llvm::r#type::void(context));
+    let attributes = [
+        ("sym_name", StringAttribute::new(context, name).into()),
+        ("function_type", TypeAttribute::new(llvm::r#type::function(result, parameters, false)).into()),
+    ];
+    module_operation(context, module, "llvm.func", &attributes);
+}
+
+fn module_operation<'c>(context: &'c Context, module: &Module<'c>, name: &str, attributes: &[(&str, Attribute<'c>)]) {
     module.body().append_operation(
-        OperationBuilder::new("llvm.mlir.global", Location::unknown(context))
-            .add_attributes(&named(context, &attributes))
+        OperationBuilder::new(name, Location::unknown(context))
+            .add_attributes(&named(context, attributes))
             .add_regions([Region::new()])
             .build()
             .expect("an operation without inferred types is always built"),
@@ -241,7 +304,27 @@ impl<'c> Emitter<'c> {
         }
         // Building fails only where result types are to be inferred, which we never ask for.
         let operation = builder.build().expect("an operation without inferred types is always built");
-        self.block.get().append_operation(operation)
+        match self.cursor.get() {
+            Cursor::End(block) => block.append_operation(operation),
+            Cursor::After(previous) => {
+                let operation = self.entry.insert_operation_after(previous, operation);
+                self.cursor.set(Cursor::After(operation));
+                operation
+            }
+        }
+    }
+
+    /// Runs `build` with operations going to the function's prologue: after the constants, before the body, so
+    /// that the results may be used anywhere. No control flow there.
+    pub fn in_prologue<T>(&self, build: impl FnOnce() -> T) -> T {
+        let outer = self.cursor.replace(Cursor::After(self.last_of_prologue.get()));
+        let location = self.location.replace(Location::unknown(self.context));
+        let result = build();
+        if let Cursor::After(last) = self.cursor.replace(outer) {
+            self.last_of_prologue.set(last);
+        }
+        self.location.set(location);
+        result
     }
 
     /// Appends an operation with one result and returns that.
@@ -309,26 +392,19 @@ impl<'c> Emitter<'c> {
 
     /// A floating-point constant: `value` rounded to the type.
     pub fn float(&self, ty: Type<'c>, value: f64) -> Value<'c> {
-        let kind = self.float_kind(ty);
-        if value.is_nan() {
-            // Through text: the C API's way from a double loses a NaN's payload for the narrow types.
-            let (bits, digits) = match kind {
-                "f64" => (0x7ff8_0000_0000_0000, 16),
-                "f32" => (0x7fc0_0000, 8),
-                "bf16" => (0x7fc0, 4),
-                _ => (0x7e00, 4),
-            };
-            return self.float_bits(ty, bits, digits);
-        }
-        self.constant(Constant::Float(kind, value.to_bits()), ty, || {
-            FloatAttribute::new(self.context, ty, value).into()
-        })
+        let key = Constant::Float(self.float_kind(ty), value.to_bits());
+        self.constant(key, ty, || FloatAttribute::new(self.context, ty, value).into())
     }
 
-    /// A floating-point constant by its bits, `digits` hexadecimal digits wide.
-    fn float_bits(&self, ty: Type<'c>, bits: u64, digits: usize) -> Value<'c> {
+    /// A floating-point constant by its bits, which keeps a NaN as it is.
+    pub fn float_constant(&self, ty: Type<'c>, bits: u64) -> Value<'c> {
         let kind = self.float_kind(ty);
-        self.constant(Constant::Float(kind, bits | 1 << 63), ty, || {
+        let digits = match kind {
+            "f64" => 16,
+            "f32" => 8,
+            _ => 4,
+        };
+        self.constant(Constant::FloatBits(kind, bits), ty, || {
             parsed(self.context, &format!("0x{bits:0digits$X} : {kind}"))
         })
     }
@@ -355,6 +431,11 @@ impl<'c> Emitter<'c> {
     /// The width of an integer type.
     pub fn integer_width(&self, ty: Type<'c>) -> u32 {
         IntegerType::try_from(ty).map_or(0, |ty| ty.width())
+    }
+
+    /// The integer type of a width.
+    pub fn integer_type(&self, bits: u32) -> Type<'c> {
+        IntegerType::new(self.context, bits).into()
     }
 
     /// A vector type of `count` elements.

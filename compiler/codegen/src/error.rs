@@ -23,6 +23,20 @@ pub enum CodegenError {
         what: String,
         /// The target's name.
         target: String,
+        /// Where it stands in the source.
+        span: Option<rtc_source::Span>,
+    },
+    /// The kernel needs more of something than the target has.
+    #[error("{what}: {needed} needed, {available} available on {target}")]
+    Resource {
+        /// What there is too little of.
+        what: String,
+        /// How much the kernel needs.
+        needed: u32,
+        /// How much there is.
+        available: u32,
+        /// The target's name.
+        target: String,
     },
     /// The kernel is not in the form that lowering accepts.
     #[error("cannot lower {what}")]

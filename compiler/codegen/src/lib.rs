@@ -5,14 +5,18 @@
 //! it. Lowering decides nothing: layouts, shared-memory addresses, barriers
 //! and strategies stand in the IR already.
 
+mod check;
+mod compile;
 mod context;
 mod debug;
 mod emit;
 mod error;
+mod lower;
 #[cfg(test)]
 mod ptxas;
 mod target;
 mod translate;
 
+pub use compile::{CodegenOptions, Output, compile};
 pub use error::{CodegenError, Result};
 pub use target::{Features, TARGETS, Target};

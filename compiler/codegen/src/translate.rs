@@ -175,7 +175,7 @@ pub(crate) fn emit(module: LlvmModule, target: &'static Target, want: Want) -> R
 }
 
 impl LlvmModule {
-    /// Sets triple and data layout, and marks inline assembly that must not be moved.
+    /// Sets triple and data layout, and describes inline assembly.
     fn prepare(&self, machine: &Machine) {
         // SAFETY: module and machine are live; the data layout is disposed of after its use.
         unsafe {
@@ -184,18 +184,24 @@ impl LlvmModule {
             LLVMSetModuleDataLayout(self.module, layout);
             LLVMDisposeTargetData(layout);
         }
-        self.mark_assembly_convergent();
+        self.describe_assembly();
     }
 
-    /// Marks inline assembly with side effects as convergent. MLIR has no such flag, and without it
-    /// LLVM may move a warp-wide instruction under a condition. Assembly without side effects is
-    /// per-thread arithmetic by our convention and stays free to move.
-    fn mark_assembly_convergent(&self) {
+    /// Tells LLVM what inline assembly does, for which MLIR has no words.
+    ///
+    /// Assembly with side effects is convergent: without that LLVM may move a warp-wide instruction under a condition.
+    /// Assembly without side effects is arithmetic on its operands by our convention: it touches no memory and may be
+    /// moved, merged and dropped.
+    fn describe_assembly(&self) {
         // SAFETY: walks the live module by LLVM's own iterators and adds call-site attributes only.
         unsafe {
-            let name = "convergent";
-            let kind = LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len());
-            let attribute = LLVMCreateEnumAttribute(self.context, kind, 0);
+            let attribute = |name: &str| {
+                let kind = LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len());
+                // For `memory`, zero says: reads and writes nothing.
+                LLVMCreateEnumAttribute(self.context, kind, 0)
+            };
+            let with_effects = [attribute("convergent")];
+            let without = [attribute("memory"), attribute("nounwind"), attribute("willreturn")];
             let mut function = LLVMGetFirstFunction(self.module);
             while !function.is_null() {
                 let mut block = LLVMGetFirstBasicBlock(function);
@@ -204,8 +210,11 @@ impl LlvmModule {
                     while !instruction.is_null() {
                         if !LLVMIsACallInst(instruction).is_null() {
                             let callee = LLVMGetCalledValue(instruction);
-                            if !LLVMIsAInlineAsm(callee).is_null() && LLVMGetInlineAsmHasSideEffects(callee) != 0 {
-                                LLVMAddCallSiteAttribute(instruction, LLVMAttributeFunctionIndex, attribute);
+                            if !LLVMIsAInlineAsm(callee).is_null() {
+                                let effects = LLVMGetInlineAsmHasSideEffects(callee) != 0;
+                                for attribute in if effects { &with_effects[..] } else { &without[..] } {
+                                    LLVMAddCallSiteAttribute(instruction, LLVMAttributeFunctionIndex, *attribute);
+                                }
                             }
                         }
                         instruction = LLVMGetNextInstruction(instruction);

@@ -135,6 +135,12 @@ impl<'c> Emitter<'c> {
         self.value("arith.cmpf", &[a, b], self.ty.i1, &[("predicate", self.long_attribute(predicate as i64))])
     }
 
+    /// The sum of two integers that have no set bit in common.
+    pub fn add_disjoint(&self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        let flags = self.attribute("#arith.overflow<nsw, nuw>");
+        self.value("arith.addi", &[a, b], type_of(a), &[("overflowFlags", flags)])
+    }
+
     /// `condition ? a : b`.
     pub fn select(&self, condition: Value<'c>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         if a == b {

@@ -3,7 +3,7 @@
 
 use melior::ir::{Block, BlockRef, Region, RegionLike, operation::OperationLike};
 
-use super::{Emitter, Type, Value, block_arguments, type_of};
+use super::{Cursor, Emitter, Type, Value, block_arguments, type_of};
 
 /// The range of a counted loop. The bounds and the step have one integer type; the step is positive.
 #[derive(Clone, Copy)]
@@ -104,9 +104,9 @@ impl<'c> Emitter<'c> {
         let arguments: Vec<_> = arguments.iter().map(|ty| (*ty, location)).collect();
         let region = Region::new();
         let block: BlockRef<'c, 'c> = region.append_block(Block::new(&arguments));
-        let outer = self.block.replace(block);
+        let outer = self.cursor.replace(Cursor::End(block));
         let built = build(&block_arguments(block));
-        self.block.set(outer);
+        self.cursor.set(outer);
         self.location.set(location);
         built.map(|()| region)
     }

@@ -117,4 +117,43 @@ impl<'c> Emitter<'c> {
         }
         self.effect("llvm.store", &[value, pointer], &attributes);
     }
+
+    /// Atomically adds a float to device memory; the old value.
+    pub fn atomic_add_float(&self, pointer: Value<'c>, value: Value<'c>) -> Value<'c> {
+        // Numbers of MLIR's enumerations: the operation `fadd`, the order `acq_rel`.
+        let attributes = [
+            ("bin_op", self.long_attribute(11)),
+            ("ordering", self.long_attribute(6)),
+            ("syncscope", self.string("device")),
+        ];
+        self.value("llvm.atomicrmw", &[pointer, value], type_of(value), &attributes)
+    }
+
+    /// Tells LLVM that a condition holds.
+    pub fn assume(&self, condition: Value<'c>) {
+        let none = DenseI32ArrayAttribute::new(self.context, &[]).into();
+        self.effect("llvm.intr.assume", &[condition], &[("op_bundle_sizes", none)]);
+    }
+
+    /// Calls a function by its symbol.
+    pub fn call(&self, symbol: &str, arguments: &[Value<'c>], results: &[Type<'c>]) -> Option<Value<'c>> {
+        let attributes = [
+            ("callee", FlatSymbolRefAttribute::new(self.context, symbol).into()),
+            ("operandSegmentSizes", DenseI32ArrayAttribute::new(self.context, &[arguments.len() as i32, 0]).into()),
+            ("op_bundle_sizes", DenseI32ArrayAttribute::new(self.context, &[]).into()),
+        ];
+        let operation = self.operation("llvm.call", arguments, results, &attributes);
+        (!results.is_empty()).then(|| super::first_result(operation))
+    }
+
+    /// Memory of the thread's own, for `count` elements; made in the prologue.
+    pub fn local(&self, element: Type<'c>, count: i32, align: u32) -> Value<'c> {
+        self.in_prologue(|| {
+            let attributes = [
+                ("elem_type", TypeAttribute::new(element).into()),
+                ("alignment", self.long_attribute(i64::from(align))),
+            ];
+            self.value("llvm.alloca", &[self.i32(count)], self.ty.generic, &attributes)
+        })
+    }
 }

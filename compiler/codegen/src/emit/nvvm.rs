@@ -35,6 +35,10 @@ impl<'c> Emitter<'c> {
             let moved: Vec<_> = words.into_iter().map(|word| self.shuffle_word(kind, word, source)).collect();
             return self.bitcast(self.pack(&moved), ty);
         }
+        if ty == self.ty.global {
+            let moved = self.shuffle(kind, self.ptrtoint(value, self.ty.i64), source);
+            return self.inttoptr(moved, ty);
+        }
         let bits = self.to_word(value);
         self.from_word(self.shuffle_word(kind, bits, source), ty)
     }

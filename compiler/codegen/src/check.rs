@@ -1,0 +1,60 @@
+//! What a target cannot do, found before lowering.
+//!
+//! LLVM ends a compilation in instruction selection when it meets what the chip lacks; here the same is said with the
+//! operation's span.
+
+use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Scalar, walk};
+
+use crate::{
+    error::{CodegenError, Result},
+    target::Target,
+};
+
+/// Checks every operation of the kernel, and its size, against the target.
+pub(crate) fn check(kernel: &Kernel, target: &Target) -> Result<()> {
+    if kernel.shared_bytes > target.shared_bytes_max {
+        return Err(CodegenError::Resource {
+            what: "shared memory".to_owned(),
+            needed: kernel.shared_bytes,
+            available: target.shared_bytes_max,
+            target: target.name.to_owned(),
+        });
+    }
+    if crate::lower::threads_per_block(kernel) > 1024 {
+        return Err(CodegenError::Resource {
+            what: "threads of a block".to_owned(),
+            needed: crate::lower::threads_per_block(kernel),
+            available: 1024,
+            target: target.name.to_owned(),
+        });
+    }
+    if kernel.options.num_ctas > 1 && !target.features.clusters {
+        return Err(unsupported("a cluster of blocks", target, None));
+    }
+    for op in walk(kernel) {
+        if let Some(what) = missing(kernel, op, target) {
+            return Err(unsupported(&what, target, kernel.loc(kernel.op(op).loc).span));
+        }
+    }
+    Ok(())
+}
+
+fn unsupported(what: &str, target: &Target, span: Option<rtc_source::Span>) -> CodegenError {
+    CodegenError::Unsupported { what: what.to_owned(), target: target.name.to_owned(), span }
+}
+
+/// What an operation needs that the target lacks.
+fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
+    let data = kernel.op(op);
+    let elem = |index: usize| data.operands.get(index).and_then(|value| kernel.value_type(*value).elem());
+    match &data.kind {
+        OpKind::Dot { kind: DotKind::MmaV2, .. } => {
+            let is_fp8 = |index| elem(index).and_then(Elem::num).is_some_and(Scalar::is_fp8);
+            (is_fp8(0) && !target.features.fp8_mma).then(|| "`mma.sync` on 8-bit floats".to_owned())
+        }
+        OpKind::GridDependency { .. } => {
+            (!target.features.dependent_launch).then(|| "programmatic dependent launch".to_owned())
+        }
+        _ => None,
+    }
+}

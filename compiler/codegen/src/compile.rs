@@ -1,0 +1,108 @@
+//! The way of one kernel from tile IR to PTX.
+
+use rtc_ir::{Elem, Kernel, Phase};
+use rtc_ptx::{Metadata, Param};
+use rtc_source::SourceMap;
+
+use melior::ir::operation::OperationLike;
+
+use crate::{
+    check,
+    context::MlirContext,
+    error::{CodegenError, Result},
+    lower,
+    target::Target,
+    translate::{self, Want},
+};
+
+/// What to make besides PTX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CodegenOptions {
+    /// Keep the text of the thread-level MLIR.
+    pub mlir: bool,
+    /// Keep the text of the module in the LLVM dialect.
+    pub llvm_dialect: bool,
+    /// Keep the text of the optimized LLVM IR.
+    pub llvm: bool,
+}
+
+/// A compiled kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// The PTX text.
+    pub ptx: String,
+    /// How to launch it. `constexprs`, `source_hash` and `compiler_version` are empty: the driver knows them.
+    pub metadata: Metadata,
+    /// The thread-level MLIR, if it was asked for.
+    pub mlir: Option<String>,
+    /// The module in the LLVM dialect, if it was asked for.
+    pub llvm_dialect: Option<String>,
+    /// The optimized LLVM IR, if it was asked for.
+    pub llvm: Option<String>,
+}
+
+/// Compiles a verified kernel of phase `Scheduled`.
+pub fn compile(
+    kernel: &Kernel,
+    sources: &SourceMap,
+    target: &'static Target,
+    options: CodegenOptions,
+) -> Result<Output> {
+    if kernel.phase != Phase::Scheduled {
+        return Err(CodegenError::lowering(format!("a kernel of phase {:?}", kernel.phase)));
+    }
+    check::check(kernel, target)?;
+    let cx = MlirContext::new();
+    let mut module = lower::module(cx.get(), kernel, sources, target)?;
+    if !module.as_operation().verify() {
+        return Err(CodegenError::Mlir { stage: "verification", diagnostics: cx.take_diagnostics() });
+    }
+    let mlir = options.mlir.then(|| module.as_operation().to_string());
+    translate::to_llvm_dialect(&cx, &mut module)?;
+    let llvm_dialect = options.llvm_dialect.then(|| module.as_operation().to_string());
+    let llvm_module = translate::to_llvm(&cx, &module)?;
+    let emitted = translate::emit(llvm_module, target, if options.llvm { Want::Both } else { Want::Ptx })?;
+    Ok(Output {
+        ptx: emitted.ptx,
+        metadata: metadata(kernel, target),
+        mlir,
+        llvm_dialect,
+        llvm: options.llvm.then_some(emitted.llvm),
+    })
+}
+
+fn metadata(kernel: &Kernel, target: &Target) -> Metadata {
+    let (major, minor) = target.ptx_version;
+    Metadata {
+        kernel: kernel.name.clone(),
+        symbol: kernel.name.clone(),
+        arch: target.name.to_owned(),
+        ptx_version: major * 10 + minor,
+        num_warps: kernel.options.num_warps,
+        num_ctas: kernel.options.num_ctas,
+        threads_per_block: lower::threads_per_block(kernel),
+        shared_bytes: kernel.shared_bytes,
+        global_scratch_bytes: 0,
+        global_scratch_align: 1,
+        cluster: [kernel.options.num_ctas, 1, 1],
+        params: parameters(kernel),
+        constexprs: Default::default(),
+        source_hash: String::new(),
+        compiler_version: String::new(),
+    }
+}
+
+/// The parameters, each at the next multiple of its size.
+fn parameters(kernel: &Kernel) -> Vec<Param> {
+    let mut end = 0u32;
+    kernel
+        .params
+        .iter()
+        .map(|param| {
+            let size = kernel.value_type(param.value).elem().map_or(8, Elem::bytes);
+            let offset = end.next_multiple_of(size);
+            end = offset + size;
+            Param { name: param.name.clone(), ty: param.signature.clone(), offset, size, tensor_map: None }
+        })
+        .collect()
+}

@@ -1,0 +1,352 @@
+//! Tile IR to thread-level MLIR, one function per operation.
+//!
+//! A tile value of layout `L` becomes `L.registers()` MLIR values, in the order of the layout's registers; a scalar
+//! becomes one value, which is the same in every thread; a buffer in shared memory becomes its address. Lowering
+//! decides nothing: layouts, vector widths, places in shared memory and barriers between operations stand in the IR.
+//! What it adds is what an operation is made of: address arithmetic, predicates, shuffles, the barriers *within* an
+//! operation that writes to its scratch buffer and reads it back.
+//!
+//! | file | operations |
+//! | --- | --- |
+//! | `place.rs` | which element a thread's register is; who stores it |
+//! | `element.rs`, `cast.rs`, `byte_float.rs` | one element at a time |
+//! | `shape.rs` | renaming of registers |
+//! | `memory.rs`, `atomic.rs` | global memory |
+//! | `scratch.rs`, `convert.rs`, `indexed.rs` | shared memory: layout conversions, gather, histogram, sort |
+//! | `combine.rs` | reductions and scans |
+//! | `dot.rs` | matrix products |
+//! | `control.rs` | loops and branches |
+//! | `effect.rs` | print, assert, inline assembly, special registers |
+
+mod atomic;
+mod byte_float;
+mod cast;
+mod combine;
+mod control;
+mod convert;
+mod dot;
+mod effect;
+mod element;
+mod indexed;
+mod memory;
+mod place;
+mod scratch;
+mod shape;
+
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
+
+use melior::{Context, ir::Module};
+use rtc_ir::{Block, Elem, Kernel, Op, OpKind, Scalar, Type as TileType};
+use rtc_layout::Layout;
+use rtc_source::SourceMap;
+
+use crate::{
+    debug::Lines,
+    emit::{self, Emitter, KernelShape, Parameter, Type, Types, Value},
+    error::{CodegenError, Result},
+    target::Target,
+};
+
+use effect::Text;
+use place::Places;
+
+/// The symbol of the block's dynamic shared memory.
+const SHARED_SYMBOL: &str = "rtc_shared";
+/// Its alignment: what swizzled tiles of `wgmma` and TMA need, the strictest use there is.
+const SHARED_ALIGN: u32 = 1024;
+
+/// The MLIR values of one tile value.
+type Registers<'c> = Rc<[Value<'c>]>;
+
+/// The state of lowering one kernel.
+pub(crate) struct Lowering<'a, 'c> {
+    kernel: &'a Kernel,
+    e: &'a Emitter<'c>,
+    target: &'static Target,
+    lines: &'a Lines<'c>,
+    values: RefCell<HashMap<rtc_ir::Value, Registers<'c>>>,
+    places: Places<'c>,
+    texts: RefCell<Vec<Text>>,
+    externals: RefCell<Vec<effect::External>>,
+}
+
+/// Builds the MLIR module of a kernel.
+pub(crate) fn module<'c>(
+    context: &'c Context,
+    kernel: &Kernel,
+    sources: &SourceMap,
+    target: &'static Target,
+) -> Result<Module<'c>> {
+    let lines = Lines::new(context, kernel, sources);
+    let module = Module::new(lines.function());
+    if kernel.shared_bytes > 0 {
+        emit::dynamic_shared_memory(context, &module, SHARED_SYMBOL, SHARED_ALIGN);
+    }
+    let types = Types::new(context);
+    let parameters: Vec<Parameter<'c>> = kernel.params.iter().map(|param| parameter(&types, kernel, param)).collect();
+    let shape = KernelShape {
+        threads_per_block: threads_per_block(kernel),
+        max_registers: kernel.options.maxnreg,
+        cluster: (kernel.options.num_ctas > 1).then_some([kernel.options.num_ctas, 1, 1]),
+    };
+    let (mut texts, mut externals) = (Vec::new(), Vec::new());
+    emit::kernel(context, &module, &kernel.name, &parameters, &shape, lines.function(), |e, arguments| {
+        let lowering = Lowering {
+            kernel,
+            e,
+            target,
+            lines: &lines,
+            values: RefCell::default(),
+            places: Places::new(threads_per_block(kernel)),
+            texts: RefCell::default(),
+            externals: RefCell::default(),
+        };
+        for (param, argument) in kernel.params.iter().zip(arguments) {
+            let elem = lowering.elem(param.value)?;
+            let value = if elem == Elem::I1 { lowering.byte_to_truth(*argument) } else { *argument };
+            lowering.set(param.value, vec![value]);
+        }
+        lowering.block(kernel.body())?;
+        texts = lowering.texts.take();
+        externals = lowering.externals.take();
+        Ok(())
+    })?;
+    for text in &texts {
+        text.define(context, &module);
+    }
+    for external in &externals {
+        external.declare(context, &module);
+    }
+    Ok(module)
+}
+
+/// The threads that a block is launched with.
+pub(crate) fn threads_per_block(kernel: &Kernel) -> u32 {
+    32 * kernel.options.num_warps
+}
+
+fn parameter<'c>(types: &Types<'c>, kernel: &Kernel, param: &rtc_ir::Param) -> Parameter<'c> {
+    let elem = kernel.value_type(param.value).elem().unwrap_or(Elem::I64);
+    let mut attributes = String::new();
+    if let Elem::Ptr(pointee) = elem {
+        let align = if param.divisible_by.is_multiple_of(16) { 16 } else { pointee.bytes() };
+        attributes = format!("llvm.align = {align} : i64");
+    }
+    // A truth value is a byte in the parameter buffer.
+    let ty = if elem == Elem::I1 { types.i8 } else { element_type(types, elem) };
+    Parameter { ty, attributes }
+}
+
+/// The MLIR type of an element in a register.
+fn element_type<'c>(types: &Types<'c>, elem: Elem) -> Type<'c> {
+    match elem {
+        Elem::Ptr(_) => types.global,
+        Elem::Num(scalar) => match scalar {
+            Scalar::I1 => types.i1,
+            Scalar::I8 | Scalar::F8E5 | Scalar::F8E4 | Scalar::F8E4B15 => types.i8,
+            Scalar::I16 => types.i16,
+            Scalar::I32 => types.i32,
+            Scalar::I64 => types.i64,
+            Scalar::F16 => types.f16,
+            Scalar::BF16 => types.bf16,
+            Scalar::F32 => types.f32,
+            Scalar::F64 => types.f64,
+        },
+    }
+}
+
+impl<'a, 'c> Lowering<'a, 'c> {
+    /// The MLIR type of an element in a register.
+    fn element(&self, elem: Elem) -> Type<'c> {
+        element_type(&self.e.ty, elem)
+    }
+
+    /// The element type of a value.
+    fn elem(&self, value: rtc_ir::Value) -> Result<Elem> {
+        let ty = self.kernel.value_type(value);
+        ty.elem().ok_or_else(|| CodegenError::lowering(format!("a value of type {ty}, which has no elements")))
+    }
+
+    /// The layout of a tile value.
+    fn layout(&self, value: rtc_ir::Value) -> Result<&'a Layout> {
+        self.kernel.layout_of(value).ok_or_else(|| {
+            CodegenError::lowering(format!("a value of type {} without layout", self.kernel.value_type(value)))
+        })
+    }
+
+    /// How many registers a value takes.
+    fn register_count(&self, value: rtc_ir::Value) -> Result<usize> {
+        match self.kernel.value_type(value) {
+            TileType::Tile(_) => Ok(self.layout(value)?.registers() as usize),
+            TileType::Scalar(_) | TileType::Shared(_) => Ok(1),
+            TileType::Token => Ok(0),
+        }
+    }
+
+    /// The registers of a value that has been lowered.
+    fn get(&self, value: rtc_ir::Value) -> Result<Registers<'c>> {
+        let found = self.values.borrow().get(&value).cloned();
+        found.ok_or_else(|| CodegenError::lowering(format!("{value}, which is used before it is defined")))
+    }
+
+    /// The only register of a scalar or a buffer.
+    fn scalar(&self, value: rtc_ir::Value) -> Result<Value<'c>> {
+        let registers = self.get(value)?;
+        registers.first().copied().ok_or_else(|| CodegenError::lowering(format!("{value}, which holds nothing")))
+    }
+
+    /// Records the registers of a value.
+    fn set(&self, value: rtc_ir::Value, registers: Vec<Value<'c>>) {
+        self.values.borrow_mut().insert(value, registers.into());
+    }
+
+    /// Records the registers of an operation's first result.
+    fn define(&self, op: Op, registers: Vec<Value<'c>>) {
+        self.set(self.kernel.result(op, 0), registers);
+    }
+
+    /// Operand `index` of an operation.
+    fn operand(&self, op: Op, index: usize) -> Result<Registers<'c>> {
+        self.get(self.kernel.operand(op, index))
+    }
+
+    /// Optional operand `index` of an operation, if it is there.
+    fn optional(&self, op: Op, index: usize) -> Result<Option<Registers<'c>>> {
+        self.kernel.optional(op, index).map(|value| self.get(value)).transpose()
+    }
+
+    /// Lowers the operations of a block; the registers that its terminator hands out.
+    fn block(&self, block: Block) -> Result<Vec<Registers<'c>>> {
+        for op in &self.kernel.block(block).ops {
+            self.e.set_location(self.lines.at(self.kernel.op(*op).loc));
+            let data = self.kernel.op(*op);
+            match &data.kind {
+                OpKind::Yields {} | OpKind::Condition {} => {
+                    return data.operands.iter().map(|value| self.get(*value)).collect();
+                }
+                OpKind::Ret {} if block != self.kernel.body() => {
+                    return Err(CodegenError::lowering("a `ret` inside of a loop or branch"));
+                }
+                OpKind::Ret {} => return Ok(Vec::new()),
+                kind => self.operation(*op, kind)?,
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn operation(&self, op: Op, kind: &OpKind) -> Result<()> {
+        match kind {
+            OpKind::Constant { .. }
+            | OpKind::AddI {}
+            | OpKind::SubI {}
+            | OpKind::MulI {}
+            | OpKind::DivSI {}
+            | OpKind::DivUI {}
+            | OpKind::RemSI {}
+            | OpKind::RemUI {}
+            | OpKind::AndI {}
+            | OpKind::OrI {}
+            | OpKind::XorI {}
+            | OpKind::ShlI {}
+            | OpKind::ShrSI {}
+            | OpKind::ShrUI {}
+            | OpKind::MinSI {}
+            | OpKind::MaxSI {}
+            | OpKind::MinUI {}
+            | OpKind::MaxUI {}
+            | OpKind::MulHiUI {}
+            | OpKind::MulHiSI {}
+            | OpKind::AbsI {}
+            | OpKind::Clz {}
+            | OpKind::PopC {}
+            | OpKind::BRev {}
+            | OpKind::CmpI { .. }
+            | OpKind::AddF {}
+            | OpKind::SubF {}
+            | OpKind::MulF {}
+            | OpKind::DivF {}
+            | OpKind::DivFRn {}
+            | OpKind::Fma {}
+            | OpKind::NegF {}
+            | OpKind::AbsF {}
+            | OpKind::CopySign {}
+            | OpKind::MinNum {}
+            | OpKind::MaxNum {}
+            | OpKind::Minimum {}
+            | OpKind::Maximum {}
+            | OpKind::Floor {}
+            | OpKind::Ceil {}
+            | OpKind::Truncate {}
+            | OpKind::Rint {}
+            | OpKind::Sqrt {}
+            | OpKind::SqrtRn {}
+            | OpKind::Rsqrt {}
+            | OpKind::Rcp {}
+            | OpKind::Exp2 { .. }
+            | OpKind::Log2 {}
+            | OpKind::SinApprox {}
+            | OpKind::CosApprox {}
+            | OpKind::TanhApprox {}
+            | OpKind::CmpF { .. }
+            | OpKind::Select {}
+            | OpKind::Hint { .. }
+            | OpKind::AddPtr {} => self.element_wise(op, kind),
+            OpKind::TruncI { .. }
+            | OpKind::ExtSI { .. }
+            | OpKind::ExtUI { .. }
+            | OpKind::CastF { .. }
+            | OpKind::FpToSI { .. }
+            | OpKind::FpToUI { .. }
+            | OpKind::SIToFp { .. }
+            | OpKind::UIToFp { .. }
+            | OpKind::Bitcast { .. }
+            | OpKind::PtrToInt {}
+            | OpKind::IntToPtr { .. } => self.cast(op, kind),
+            OpKind::ProgramId { axis } => self.program_id(op, *axis),
+            OpKind::NumPrograms { axis } => self.num_programs(op, *axis),
+            OpKind::Arange { start, .. } => self.arange(op, *start),
+            OpKind::Splat {} => self.splat(op),
+            OpKind::ExpandDims { axis } => self.expand_dims(op, *axis),
+            OpKind::Broadcast {} => self.broadcast(op),
+            OpKind::Reshape { reorder } => self.reshape(op, *reorder),
+            OpKind::Trans { order } => self.trans(op, order),
+            OpKind::Join {} => self.join(op),
+            OpKind::Split {} => self.split(op),
+            OpKind::Cat {} => self.cat(op),
+            OpKind::Unsplat {} => self.unsplat(op),
+            OpKind::ConvertLayout {} => self.convert_layout(op),
+            OpKind::Load { cache, evict, volatile, vector } => {
+                self.load(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: *volatile }, *vector)
+            }
+            OpKind::Store { cache, evict, vector } => {
+                self.store(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: false }, *vector)
+            }
+            OpKind::AtomicRmw { op: rmw, sem, scope } => self.atomic_rmw(op, *rmw, *sem, *scope),
+            OpKind::AtomicCas { sem, scope } => self.atomic_cas(op, *sem, *scope),
+            OpKind::Dot { kind, .. } => self.dot(op, *kind),
+            OpKind::Reduce { axis } => self.reduce(op, *axis),
+            OpKind::Scan { axis, reverse } => self.scan(op, *axis, *reverse),
+            OpKind::Gather { axis } => self.gather(op, *axis),
+            OpKind::Histogram { bins } => self.histogram(op, *bins),
+            OpKind::Sort { descending, signed } => self.sort(op, *descending, *signed),
+            OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
+            OpKind::WhileLoop {} => self.while_loop(op),
+            OpKind::IfElse {} => self.if_else(op),
+            OpKind::Yields {} | OpKind::Condition {} | OpKind::Ret {} => Ok(()),
+            OpKind::Assume {} => self.assume(op),
+            OpKind::Barrier {} => {
+                self.e.barrier();
+                Ok(())
+            }
+            OpKind::Print { prefix, hex, signed } => self.print(op, prefix, *hex, signed),
+            OpKind::Assertion { message, file, line } => self.assertion(op, message, file, *line),
+            OpKind::InlineAsm { text, constraints, pure, pack } => self.inline_asm(op, text, constraints, *pure, *pack),
+            OpKind::SpecialRegister { name } => self.special_register(op, name),
+            OpKind::GridDependency { wait } => {
+                self.grid_dependency(*wait);
+                Ok(())
+            }
+            OpKind::AllocShared { offset, .. } => self.alloc_shared(op, *offset),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Atomic operations on global memory.
+//!
+//! Each element is worked on once, by the thread that holds it first. Where other threads hold copies and the result
+//! is used, it reaches them through scratch memory.
+
+use rtc_ir::{Elem, MemScope, MemSemantic, Op, RmwOp, Scalar};
+
+use super::Lowering;
+use crate::{
+    emit::Value,
+    error::{CodegenError, Result},
+};
+
+/// The parts of an atomic instruction that its element and order decide.
+struct Form {
+    /// `atom.acq_rel.gpu.global`.
+    start: String,
+    /// Bits of an operand.
+    bits: u32,
+    /// Its register class in assembly constraints.
+    class: &'static str,
+}
+
+impl<'c> Lowering<'_, 'c> {
+    pub(super) fn atomic_rmw(&self, op: Op, rmw: RmwOp, sem: MemSemantic, scope: MemScope) -> Result<()> {
+        let values = self.operand(op, 1)?;
+        let elem = self.elem(self.kernel.operand(op, 1))?;
+        let form = form(elem, sem, scope)?;
+        let action = action(rmw, elem)?;
+        if elem == Elem::BF16 && rmw == RmwOp::FAdd && !self.target.features.bf16_atomics {
+            return self.atomic(op, elem, Some(0), |pointer, register, condition| {
+                self.bf16_add_by_exchange(pointer, values[register], condition)
+            });
+        }
+        let text = format!("{}.{action} $0, [$1], $2;", form.start);
+        let constraints = format!("={0},l,{0}", form.class);
+        self.atomic(op, elem, Some(0), |pointer, register, condition| {
+            let operands = vec![pointer, self.atomic_operand(elem, values[register])];
+            self.atomic_instruction(&form, elem, &text, &constraints, operands, condition)
+        })
+    }
+
+    pub(super) fn atomic_cas(&self, op: Op, sem: MemSemantic, scope: MemScope) -> Result<()> {
+        let (compare, values) = (self.operand(op, 1)?, self.operand(op, 2)?);
+        let elem = self.elem(self.kernel.operand(op, 2))?;
+        let form = form(elem, sem, scope)?;
+        let text = format!("{}.cas.b{} $0, [$1], $2, $3;", form.start, form.bits);
+        let constraints = format!("={0},l,{0},{0}", form.class);
+        self.atomic(op, elem, None, |pointer, register, condition| {
+            let operands = vec![
+                pointer,
+                self.atomic_operand(elem, compare[register]),
+                self.atomic_operand(elem, values[register]),
+            ];
+            self.atomic_instruction(&form, elem, &text, &constraints, operands, condition)
+        })
+    }
+
+    /// Runs `act` once for each element and hands the results to all holders. `mask` is the number of the optional
+    /// operand that masks elements off, if there is one; the scratch operand follows it.
+    fn atomic(
+        &self,
+        op: Op,
+        elem: Elem,
+        mask: Option<usize>,
+        act: impl Fn(Value<'c>, usize, Option<Value<'c>>) -> Value<'c>,
+    ) -> Result<()> {
+        let pointers = self.operand(op, 0)?;
+        let masks = match mask {
+            Some(index) => self.optional(op, index)?,
+            None => None,
+        };
+        let result = self.kernel.result(op, 0);
+        let holders = self.holders(self.kernel.operand(op, 0))?;
+        let mut olds: Vec<Option<Value<'c>>> = vec![None; pointers.len()];
+        for (register, pointer) in pointers.iter().enumerate() {
+            if register as u32 & holders.copied_registers == 0 {
+                let condition = self.both(masks.as_ref().map(|masks| masks[register]), holders.thread);
+                olds[register] = Some(act(*pointer, register, condition));
+            }
+        }
+        // Registers that hold copies take the result of the register whose element they hold.
+        let layout = self.kernel.layout_of(result);
+        let olds: Vec<_> = (0..olds.len())
+            .filter_map(|register| match (olds[register], layout) {
+                (Some(old), _) => Some(old),
+                (None, Some(layout)) => {
+                    let first = layout.find_register(layout.coords(register as u32, 0, 0), 0, 0)?;
+                    olds[first as usize]
+                }
+                (None, None) => None,
+            })
+            .collect();
+        let scratch = mask.map_or(0, |index| index + 1);
+        if self.kernel.optional(op, scratch).is_none() {
+            self.define(op, olds);
+            return Ok(());
+        }
+        let base = self.scratch(op, scratch)?;
+        let Some(layout) = layout else {
+            self.when(holders.thread, || self.store_shared(base, elem, &olds, elem.bytes()));
+            self.e.barrier();
+            let shared = self.load_shared(base, elem, 1, elem.bytes());
+            self.define(op, shared);
+            return Ok(());
+        };
+        self.when(holders.thread, || self.store_row_major(base, layout, elem, &olds));
+        self.e.barrier();
+        let shared = self.load_row_major(base, layout, elem);
+        self.define(op, shared);
+        Ok(())
+    }
+
+    /// Runs `build` under a condition that may be absent.
+    pub(super) fn when(&self, condition: Option<Value<'c>>, build: impl FnOnce()) {
+        match condition {
+            Some(condition) => self.e.if_then(condition, build),
+            None => build(),
+        }
+    }
+
+    fn atomic_instruction(
+        &self,
+        form: &Form,
+        elem: Elem,
+        text: &str,
+        constraints: &str,
+        mut operands: Vec<Value<'c>>,
+        condition: Option<Value<'c>>,
+    ) -> Value<'c> {
+        let e = self.e;
+        let word = e.integer_type(form.bits);
+        let (mut text, mut constraints) = (text.to_owned(), constraints.to_owned());
+        if let Some(condition) = condition {
+            // The result starts as zero, so that it is defined where nothing happens.
+            let predicate = operands.len() + 1;
+            operands.push(condition);
+            operands.push(e.int(word, 0));
+            constraints.push_str(",b,0");
+            text = format!("@${predicate} {text}");
+        }
+        let old = e.assembly(&text, &constraints, &operands, &[word], true)[0];
+        e.bitcast(old, self.element(elem))
+    }
+
+    fn atomic_operand(&self, elem: Elem, value: Value<'c>) -> Value<'c> {
+        self.e.bitcast(value, self.e.integer_type(elem.bits()))
+    }
+
+    /// Adds to a bf16 in memory by compare-and-swap, for targets whose `atom` cannot.
+    fn bf16_add_by_exchange(&self, pointer: Value<'c>, value: Value<'c>, condition: Option<Value<'c>>) -> Value<'c> {
+        let e = self.e;
+        let add = || e.atomic_add_float(pointer, value);
+        match condition {
+            None => add(),
+            Some(condition) => {
+                let built: std::result::Result<_, std::convert::Infallible> =
+                    e.if_else(condition, &[e.ty.bf16], || Ok(vec![add()]), || Ok(vec![e.float(e.ty.bf16, 0.0)]));
+                let Ok(results) = built;
+                results[0]
+            }
+        }
+    }
+}
+
+fn form(elem: Elem, sem: MemSemantic, scope: MemScope) -> Result<Form> {
+    let (bits, class) = match elem.bits() {
+        64 => (64, "l"),
+        32 => (32, "r"),
+        16 => (16, "h"),
+        bits => return Err(CodegenError::lowering(format!("an atomic operation on {bits} bits"))),
+    };
+    let scope = match scope {
+        MemScope::Cta => "cta",
+        MemScope::Gpu => "gpu",
+        MemScope::Sys => "sys",
+    };
+    Ok(Form { start: format!("atom.{sem}.{scope}.global"), bits, class })
+}
+
+/// The end of the instruction: operation and type.
+fn action(rmw: RmwOp, elem: Elem) -> Result<String> {
+    let bits = elem.bits();
+    Ok(match (rmw, elem) {
+        (RmwOp::FAdd, Elem::Num(Scalar::F16)) => "add.noftz.f16".to_owned(),
+        (RmwOp::FAdd, Elem::Num(Scalar::BF16)) => "add.noftz.bf16".to_owned(),
+        (RmwOp::FAdd, Elem::Num(Scalar::F32)) => "add.f32".to_owned(),
+        (RmwOp::FAdd, Elem::Num(Scalar::F64)) => "add.f64".to_owned(),
+        (RmwOp::FAdd, _) => return Err(CodegenError::lowering(format!("an atomic float sum of {elem}"))),
+        (RmwOp::Add, _) => format!("add.u{bits}"),
+        (RmwOp::Max, _) => format!("max.s{bits}"),
+        (RmwOp::Min, _) => format!("min.s{bits}"),
+        (RmwOp::UMax, _) => format!("max.u{bits}"),
+        (RmwOp::UMin, _) => format!("min.u{bits}"),
+        (RmwOp::And, _) => format!("and.b{bits}"),
+        (RmwOp::Or, _) => format!("or.b{bits}"),
+        (RmwOp::Xor, _) => format!("xor.b{bits}"),
+        (RmwOp::Xchg, _) => format!("exch.b{bits}"),
+    })
+}

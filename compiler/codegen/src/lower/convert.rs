@@ -1,0 +1,81 @@
+//! Layout conversions: a renaming of registers, shuffles, or a way through shared memory.
+
+use rtc_ir::Op;
+use rtc_layout::{Conversion, LaneXor, MatrixInstructions, ShufflePlan, conversion, shared_plan};
+
+use super::{Lowering, Registers};
+use crate::{
+    emit::{Cmpi, ShuffleKind, Value},
+    error::Result,
+};
+
+impl<'c> Lowering<'_, 'c> {
+    pub(super) fn convert_layout(&self, op: Op) -> Result<()> {
+        let (source, result) = (self.kernel.operand(op, 0), self.kernel.result(op, 0));
+        let (from, to) = (self.layout(source)?, self.layout(result)?);
+        let elem = self.elem(source)?;
+        let registers = self.get(source)?;
+        match conversion(from, to) {
+            Conversion::Identity => self.define(op, registers.to_vec()),
+            Conversion::Registers(list) => self.pick(op, &list)?,
+            Conversion::Shuffles(plan) => {
+                let moved = self.shuffle_tile(&plan, &registers);
+                self.define(op, moved);
+            }
+            Conversion::Shared => {
+                let scratch = self.scratch(op, 0)?;
+                let plan = shared_plan(from, to, elem.bytes() * 8, self.matrix_instructions());
+                self.store_tile(scratch, &plan.store, elem, &registers);
+                self.e.barrier();
+                let loaded = self.load_tile(scratch, &plan.load, elem);
+                self.define(op, loaded);
+            }
+        }
+        Ok(())
+    }
+
+    /// The matrix instructions of the target.
+    pub(super) fn matrix_instructions(&self) -> MatrixInstructions {
+        MatrixInstructions { load: true, store: self.target.features.stmatrix }
+    }
+
+    fn shuffle_tile(&self, plan: &ShufflePlan, registers: &Registers<'c>) -> Vec<Value<'c>> {
+        let e = self.e;
+        let sent = self.exchange(plan.send, registers.to_vec());
+        let source = self.spot(&plan.source_lane);
+        let received: Vec<_> = plan
+            .rounds
+            .iter()
+            .map(|round| {
+                let value = sent[round.register as usize];
+                match plan.butterfly(*round) {
+                    Some(0) => value,
+                    Some(mask) => e.shuffle(ShuffleKind::Butterfly, value, e.i32(mask as i32)),
+                    None => e.shuffle(ShuffleKind::Index, value, self.at(source, round.lane)),
+                }
+            })
+            .collect();
+        let received = self.exchange(plan.receive, received);
+        plan.slot.iter().map(|slot| received[*slot as usize]).collect()
+    }
+
+    /// Swaps registers so that register `r` takes the value of `r ^ xor(lane)`.
+    fn exchange(&self, xor: LaneXor, mut registers: Vec<Value<'c>>) -> Vec<Value<'c>> {
+        let e = self.e;
+        for (lanes, flip) in xor.stages() {
+            let swap = self.parity(lanes);
+            let before = registers.clone();
+            for (index, register) in registers.iter_mut().enumerate() {
+                *register = e.select(swap, before[index ^ flip as usize], before[index]);
+            }
+        }
+        registers
+    }
+
+    /// Whether an odd number of the lane bits in `mask` is set.
+    fn parity(&self, mask: u32) -> Value<'c> {
+        let bases: Vec<u32> = (0..5).map(|bit| mask >> bit & 1).collect();
+        let bit = self.at(self.spot(&bases), 0);
+        self.e.cmpi(Cmpi::Ne, bit, self.e.i32(0))
+    }
+}
