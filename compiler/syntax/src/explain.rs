@@ -38,10 +38,15 @@ impl<'a> Stumble<'a> {
         if self.expects("indent") {
             return self.missing_block();
         }
+        let previous = self.previous();
+        if previous.is_none_or(|previous| is_line_edge(&previous.token))
+            && let Some(diagnostic) = self.unfinished_statement()
+        {
+            return diagnostic;
+        }
         let Some(found) = self.block.tokens.get(self.at) else {
             return self.error("the block ends too early");
         };
-        let previous = self.previous();
         if found.token == Token::Indent {
             return self
                 .error("this line is indented more than the one before it")
@@ -51,20 +56,26 @@ impl<'a> Stumble<'a> {
             return diagnostic;
         }
         if let Some(word) = self.unsupported_statement() {
-            return self.error(format!("`{word}` statements are not supported"));
+            let span = self.span(self.first_of_line());
+            return Diagnostic::error(Code::SYNTAX, span, format!("`{word}` statements are not supported"));
         }
         if self.expects("\":\"") && found.token == Token::Newline && self.first_of_line().token.begins_block() {
             let word = self.text(self.first_of_line());
             return self.error(format!("expected `:` at the end of the `{word}` line")).help("write `:` here");
         }
         if found.token == Token::Equal {
+            if let Some(previous) = previous
+                && is_keyword(self.text(previous))
+            {
+                let text = format!("`{}` is a keyword and cannot be a name", self.text(previous));
+                return Diagnostic::error(Code::SYNTAX, self.span(previous), text);
+            }
             return self.error("`=` assigns and cannot stand inside an expression").help("to compare, write `==`");
         }
         if let Some(previous) = previous
             && is_keyword(self.text(found))
             && self.expects("name")
-            && (matches!(previous.token, Token::Def | Token::Class | Token::Dot | Token::Import | Token::As)
-                || (self.opening().is_none() && self.is_first(self.at)))
+            && matches!(previous.token, Token::Def | Token::Class | Token::Dot | Token::Import | Token::As)
         {
             return self.error(format!("`{}` is a keyword and cannot be a name", self.text(found)));
         }
@@ -74,12 +85,24 @@ impl<'a> Stumble<'a> {
     /// What remains: something is missing before the token, or the token does not belong there.
     fn misplaced(&self, found: &Spanned<'a>, previous: Option<&Spanned<'a>>) -> Diagnostic {
         let shown = self.show(found);
+        let starts_line = previous.is_none_or(|previous| is_line_edge(&previous.token));
+        if starts_line && matches!(found.token, Token::Else | Token::Elif | Token::Except | Token::Finally) {
+            return self.error(format!("this {shown} belongs to no statement before it"));
+        }
         let wants_operand = self.expects("name") && self.expects("int");
-        if wants_operand && let Some(previous) = previous {
+        if wants_operand
+            && !starts_line
+            && let Some(previous) = previous
+        {
             if found.token.closes() || matches!(found.token, Token::Newline | Token::Comma | Token::Colon) {
                 return self.error(format!("an expression is missing between {} and {shown}", self.show(previous)));
             }
             return self.error(format!("expected an expression after {}, found {shown}", self.show(previous)));
+        }
+        if self.expects("\"else\"") && previous.is_some_and(|previous| !is_line_edge(&previous.token)) {
+            return self
+                .error(format!("expected `else` before {shown}"))
+                .help("a conditional expression is written `a if condition else b`");
         }
         if let Some(opening) = self.opening()
             && !found.token.closes()
@@ -101,14 +124,25 @@ impl<'a> Stumble<'a> {
                 "expected an operator or the end of the line between {} and {shown}",
                 self.show(previous)
             )),
+            Some(previous) if found.token == Token::Newline => {
+                self.error(format!("the line ends too early, after {}", self.show(previous)))
+            }
             Some(previous) if !is_line_edge(&previous.token) => {
                 self.error(format!("unexpected {shown} after {}", self.show(previous)))
             }
-            _ if matches!(found.token, Token::Else | Token::Elif | Token::Except | Token::Finally) => {
-                self.error(format!("this {shown} belongs to no statement before it"))
-            }
             _ => self.error(format!("unexpected {shown} at the start of a line")),
         }
+    }
+
+    /// At the start of a line or the end of the block: what the statement before still lacks.
+    fn unfinished_statement(&self) -> Option<Diagnostic> {
+        if self.expects("\"except\"") && !self.expects("name") {
+            return Some(self.error("this `try` has neither `except` nor `finally`"));
+        }
+        if self.expects("\"def\"") && !self.expects("name") {
+            return Some(self.error("expected `def` or `class` after the decorator"));
+        }
+        None
     }
 
     /// Mistakes that users of other languages make.
@@ -212,10 +246,6 @@ impl<'a> Stumble<'a> {
 
     fn line_start(&self) -> usize {
         self.block.tokens[..self.at].iter().rposition(|t| is_line_edge(&t.token)).map_or(0, |at| at + 1)
-    }
-
-    fn is_first(&self, at: usize) -> bool {
-        self.line_start() == at
     }
 
     fn first_of_line(&self) -> &Spanned<'a> {

@@ -260,7 +260,8 @@ fn mark_with_brackets(tokens: &mut [Spanned<'_>]) {
                 token if token.opens() => depth += 1,
                 token if token.closes() => depth -= 1,
                 Token::As if depth == 1 => has_as = true,
-                Token::Newline | Token::Error(_) => break,
+                // None of these stands inside a bracket; `With` also keeps the search linear.
+                Token::Newline | Token::Error(_) | Token::With => break,
                 _ => {}
             }
             if depth == 0 {
