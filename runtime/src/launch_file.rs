@@ -68,7 +68,7 @@ impl LaunchFile {
     pub fn parse(text: &str) -> std::result::Result<LaunchFile, FieldError> {
         let json = json_fields::parse(text)?;
         let root = Field::root(&json);
-        root.only(&["spec", "grid", "args", "tensors"])?;
+        root.only(&["spec", "grid", "args", "tensors", "golden"])?;
         let spec = root.required("spec")?;
         spec.members()?;
         let grid_field = root.required("grid")?;

@@ -1,0 +1,89 @@
+"""Runs the golden launches with Triton itself: on a GPU, or without one in Triton's interpreter.
+
+    python3 check_with_triton.py [CASE ...]
+
+An independent look at kernels and expected values; the project's own tests do not need it. In the interpreter some
+launches fail for reasons of its own (bf16 arithmetic, fp8, NaN in maximum, fma rounded twice); on a GPU none should.
+"""
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import warnings
+import torch
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+if device == "cpu": os.environ["TRITON_INTERPRET"] = "1"
+import triton.language as tl  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+
+warnings.simplefilter("ignore")
+HERE = pathlib.Path(__file__).resolve().parent
+PRELUDE = """import math
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def _tanh(x):
+    return 1.0 - 2.0 / (tl.exp(2.0 * x) + 1.0)
+
+
+"""
+DTYPES = {"i32": tl.int32, "fp32": tl.float32}
+
+
+def compare(actual, expected, tolerance):
+    if not actual.dtype.is_floating_point or actual.dtype.itemsize == 1:
+        return (actual.view(torch.uint8) == expected.view(torch.uint8)).all().item(), ""
+    x, y = actual.double(), expected.double()
+    good = (x.isnan() & y.isnan()) | (x == y)
+    if "bound" in tolerance: good |= (x - y).abs() <= tolerance["bound"] * (1 + y.abs())
+    if "ulp" in tolerance:
+        word = {2: torch.int16, 4: torch.int32, 8: torch.int64}[actual.dtype.itemsize]
+        good |= (actual.view(word).long() - expected.view(word).long()).abs() <= tolerance["ulp"]
+    return good.all().item(), f"{int((~good).sum())} wrong at {(~good).nonzero()[:3].tolist()}: {x[~good][:3].tolist()} instead of {y[~good][:3].tolist()}"
+
+
+passed = failed = 0
+for folder in sorted(p for p in HERE.iterdir() if (p / "kernel.rt").exists()):
+    if sys.argv[1:] and folder.name not in sys.argv[1:]: continue
+    text = (folder / "kernel.rt").read_text()
+    text = text.replace("tl.math.tanh", "libdevice.tanh" if folder.name == "float_math" else "_tanh")
+    if device == "cpu": text = text.replace("libdevice.tanh", "_tanh").replace("libdevice.pow(x, y)", "x")
+    source = pathlib.Path(tempfile.mkdtemp()) / f"{folder.name}.py"
+    source.write_text(PRELUDE + text)
+    spec = importlib.util.spec_from_file_location(folder.name, source)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for path in sorted(folder.glob("*.launch.json")):
+        launch = json.loads(path.read_text())
+        tensors = {name: t.to(device) for name, t in load_file(folder / launch["tensors"]).items()}
+        arguments = {}
+        for argument in launch["spec"]["args"]:
+            name = argument["name"]
+            if "constexpr" in argument:
+                value = argument["constexpr"]
+                arguments[name] = DTYPES[value["dtype"]] if isinstance(value, dict) else value
+            else:
+                value = launch["args"][name]
+                if isinstance(value, dict):
+                    t = tensors[value["tensor"]]
+                    value = t.view(-1)[value.get("offset", 0) // t.dtype.itemsize:] if "offset" in value else t
+                arguments[name] = value
+        try:
+            kernel = getattr(module, launch["spec"]["kernel"])
+            if 0 not in launch["grid"]: kernel[tuple(launch["grid"])](**arguments, **({} if device == "cpu" else {"num_warps": launch["spec"]["options"]["num_warps"]}))
+        except Exception as error:
+            print("error", folder.name, path.name, type(error).__name__, str(error)[:300].replace("\n", " "))
+            failed += 1
+            continue
+        wrong = [(name, message) for name, tolerance in launch["golden"]["outputs"].items()
+                 for good, message in [compare(tensors[name], tensors["expect." + name], tolerance)] if not good]
+        for name, message in wrong: print("wrong", folder.name, path.name, name, message)
+        failed += bool(wrong)
+        passed += not wrong
+print(f"{passed} passed, {failed} failed")
