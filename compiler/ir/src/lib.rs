@@ -15,6 +15,7 @@ mod attrs;
 mod builder;
 mod cursor;
 mod entity;
+pub mod interp;
 mod kernel;
 mod layout_rules;
 mod ops;

@@ -367,6 +367,7 @@ pub(super) fn gather(cx: &InferContext<'_>) -> Inferred {
 
 pub(super) fn histogram(cx: &InferContext<'_>) -> Inferred {
     let OpKind::Histogram { bins } = cx.kind else { return Err("is not histogram".into()) };
+    check_mask(cx, cx.operands[0])?;
     expect(tile(cx.operands[0])?.rank() == 1 && elem(cx.operands[0])?.is_int(), || {
         format!("needs a 1-D integer tile, not {}", cx.operands[0])
     })?;
@@ -420,6 +421,7 @@ pub(super) fn assume(cx: &InferContext<'_>) -> Inferred {
 
 pub(super) fn assertion(cx: &InferContext<'_>) -> Inferred {
     expect(cx.operands[0].elem() == Some(Elem::I1), || format!("the condition is {}, not i1", cx.operands[0]))?;
+    check_mask(cx, cx.operands[0])?;
     Ok(Vec::new())
 }
 

@@ -1,0 +1,82 @@
+//! Atomic operations: once per element, in row-major order; what they give is the old value, 0 where the mask is false.
+
+use super::machine::{Machine, Stop};
+use super::value::Data;
+use crate::ops::eval::{decode, mask, sign_extend};
+use crate::{Elem, Op, RmwOp, Rounding, Scalar, Type, encode_float};
+
+impl Machine<'_> {
+    /// `atomic_rmw`.
+    pub(crate) fn atomic_rmw(&mut self, op: Op, rmw: RmwOp) -> Result<(), Stop> {
+        let value = self.get(self.kernel.operand(op, 1));
+        self.update(op, |scalar, slot, old| Some(modify(rmw, scalar, old, value.slot(slot))))
+    }
+
+    /// `atomic_cas`: compares bits.
+    pub(crate) fn atomic_cas(&mut self, op: Op) -> Result<(), Stop> {
+        let (compare, value) = (self.get(self.kernel.operand(op, 1)), self.get(self.kernel.operand(op, 2)));
+        self.update(op, |_, slot, old| (old == compare.slot(slot)).then(|| value.slot(slot)))
+    }
+
+    /// Reads each element and writes what `new` makes of it.
+    fn update(&mut self, op: Op, new: impl Fn(Scalar, usize, u64) -> Option<u64>) -> Result<(), Stop> {
+        let kernel = self.kernel;
+        let pointer = kernel.operand(op, 0);
+        let ty = kernel.value_type(pointer);
+        let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I32);
+        let addresses = self.get(pointer);
+        let masked = kernel.op(op).kind.spec().optional.first() == Some(&"mask");
+        let mask = if masked { kernel.optional(op, 0).map(|v| self.get(v)) } else { None };
+        let owners = self.owners(ty);
+        self.tick(owners.len())?;
+        let mut olds = Vec::with_capacity(owners.len());
+        for slot in owners {
+            let slot = slot as usize;
+            if mask.as_ref().is_some_and(|m| m.slot(slot) & 1 == 0) {
+                olds.push(0);
+                continue;
+            }
+            let address = addresses.slot(slot);
+            let old = self.read(op, ty, slot, address, scalar)?;
+            if let Some(bits) = new(scalar, slot, old) {
+                self.write(ty, slot, address, scalar, bits)?;
+            }
+            olds.push(old);
+        }
+        let result = match ty {
+            Type::Tile(_) => self.place(self.result_type(op), olds),
+            Type::Scalar(_) | Type::Shared(_) | Type::Token => Data::Scalar(olds[0]),
+        };
+        self.set_result(op, result);
+        Ok(())
+    }
+}
+
+fn modify(rmw: RmwOp, scalar: Scalar, old: u64, value: u64) -> u64 {
+    let elem = Elem::Num(scalar);
+    let signed = |x| sign_extend(x, elem);
+    match rmw {
+        RmwOp::Add => mask(old.wrapping_add(value), elem),
+        RmwOp::FAdd => encode_float(decode(old, scalar) + decode(value, scalar), scalar, Rounding::NearestEven),
+        RmwOp::Max => {
+            if signed(value) > signed(old) {
+                value
+            } else {
+                old
+            }
+        }
+        RmwOp::Min => {
+            if signed(value) < signed(old) {
+                value
+            } else {
+                old
+            }
+        }
+        RmwOp::UMax => old.max(value),
+        RmwOp::UMin => old.min(value),
+        RmwOp::And => old & value,
+        RmwOp::Or => old | value,
+        RmwOp::Xor => old ^ value,
+        RmwOp::Xchg => value,
+    }
+}

@@ -1,0 +1,165 @@
+//! What can go wrong in a launch.
+
+use std::fmt;
+
+use rtc_source::Span;
+
+use super::Nearest;
+
+/// Why a launch ended early.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// Mnemonic of the operation; `None` if the launch did not start.
+    pub op: Option<&'static str>,
+    /// Where the operation comes from.
+    pub span: Option<Span>,
+    /// The calls that were inlined on the way there, innermost first.
+    pub callers: Vec<Span>,
+    /// The program, as x, y, z.
+    pub program: [u32; 3],
+    /// The element of the tile, for operations on tiles.
+    pub element: Option<Vec<u32>>,
+    /// What was printed until then.
+    pub printed: String,
+}
+
+/// What ended a launch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FaultKind {
+    /// An access that lies in no allocation.
+    OutOfBounds {
+        /// Its address.
+        address: u64,
+        /// Its size in bytes.
+        size: u32,
+        /// The allocation closest to it.
+        nearest: Option<Nearest>,
+    },
+    /// An access whose address is no multiple of its size.
+    Misaligned {
+        /// Its address.
+        address: u64,
+        /// Its size in bytes.
+        size: u32,
+    },
+    /// A write to memory that is read-only.
+    ReadOnly {
+        /// Its address.
+        address: u64,
+    },
+    /// A failed assertion.
+    Assertion {
+        /// Its message.
+        message: String,
+        /// Its file.
+        file: String,
+        /// Its line.
+        line: u32,
+    },
+    /// A false condition of `assume`.
+    BrokenPromise,
+    /// A loop with a step that is not positive.
+    LoopStep(i128),
+    /// The step limit was reached.
+    StepLimit(u64),
+    /// Threads that should hold copies of one element hold different values, or data would have to cross threads: the
+    /// layouts are wrong.
+    Layout(String),
+    /// The operation cannot be interpreted.
+    Unsupported(String),
+    /// The launch does not fit the kernel.
+    Launch(String),
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::OutOfBounds { address, size, nearest } => {
+                write!(f, "access of {size} bytes at {address:#x} is out of bounds")?;
+                match nearest {
+                    Some(nearest) => write!(f, ": {}", nearest.relation(*address)),
+                    None => Ok(()),
+                }
+            }
+            FaultKind::Misaligned { address, size } => {
+                write!(f, "access of {size} bytes at {address:#x} is misaligned")
+            }
+            FaultKind::ReadOnly { address } => write!(f, "write to read-only memory at {address:#x}"),
+            FaultKind::Assertion { message, file, line } => {
+                write!(f, "{file}:{line}: assertion failed")?;
+                if message.is_empty() { Ok(()) } else { write!(f, ": {message}") }
+            }
+            FaultKind::BrokenPromise => f.write_str("the condition of `assume` does not hold"),
+            FaultKind::LoopStep(step) => write!(f, "the step of a loop is {step}, not positive"),
+            FaultKind::StepLimit(limit) => write!(f, "the limit of {limit} steps is reached"),
+            FaultKind::Layout(text) | FaultKind::Unsupported(text) | FaultKind::Launch(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if let Some(op) = self.op {
+            let [x, y, z] = self.program;
+            write!(f, " (in `{op}`, program ({x}, {y}, {z})")?;
+            if let Some(element) = &self.element {
+                write!(f, ", element {element:?}")?;
+            }
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Something that looks wrong but did not end the launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// What it is.
+    pub kind: FindingKind,
+    /// Mnemonic of the operation.
+    pub op: &'static str,
+    /// Where the operation comes from.
+    pub span: Option<Span>,
+    /// The first program that showed it.
+    pub program: [u32; 3],
+    /// The element of the tile, for operations on tiles.
+    pub element: Option<Vec<u32>>,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingKind {
+    /// A read of memory that nobody wrote.
+    UninitializedRead {
+        /// Its address.
+        address: u64,
+    },
+    /// A 32-bit operation on the way to an address wrapped.
+    AddressOverflow,
+    /// An index of `gather`, or a value of `histogram`, out of range.
+    IndexOutOfRange {
+        /// The index.
+        index: i64,
+    },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            FindingKind::UninitializedRead { address } => write!(f, "memory at {address:#x} is read but never written"),
+            FindingKind::AddressOverflow => f.write_str("a 32-bit number on the way to an address overflows"),
+            FindingKind::IndexOutOfRange { index } => write!(f, "index {index} is out of range"),
+        }?;
+        let [x, y, z] = self.program;
+        write!(f, " (in `{}`, program ({x}, {y}, {z})", self.op)?;
+        if let Some(element) = &self.element {
+            write!(f, ", element {element:?}")?;
+        }
+        f.write_str(")")
+    }
+}

@@ -1,0 +1,393 @@
+//! The state of a launch, and the dispatch over all operations.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use cranelift_entity::SecondaryMap;
+
+use super::overflow::address_values;
+use super::value::{Data, Placement};
+use super::{
+    ArgValue, Fault, FaultKind, Finding, FindingKind, GlobalMemory, LaunchConfig, Report, RunOptions, Storage,
+};
+use crate::ops::eval::mask;
+use crate::{
+    Block, Elem, Evaluate, Kernel, LayoutId, Loc, Op, OpKind, Phase, Rounding, Scalar, Traits, Type, Value, Verified,
+    encode_float,
+};
+
+/// A fault without its place; the operation being run adds it.
+pub(crate) struct Stop {
+    pub(crate) kind: FaultKind,
+    pub(crate) element: Option<Vec<u32>>,
+}
+
+/// One launch.
+pub(crate) struct Machine<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) memory: &'a mut dyn GlobalMemory,
+    pub(crate) storage: Storage,
+    pub(crate) grid: [u32; 3],
+    pub(crate) program: [u32; 3],
+    pub(crate) report: Report,
+    pub(crate) placements: HashMap<LayoutId, Rc<Placement>>,
+    /// Per shape operation and result, where each slot comes from.
+    pub(crate) sources: HashMap<(Op, usize), Rc<Vec<(u32, u32)>>>,
+    /// Values that end up in an address.
+    pub(crate) addresses: SecondaryMap<Value, bool>,
+    values: Vec<Data>,
+    /// The operation being run, innermost.
+    current: Option<Op>,
+    max_steps: u64,
+    found: HashSet<(Op, std::mem::Discriminant<FindingKind>)>,
+}
+
+/// Runs a kernel over a grid.
+///
+/// ```
+/// use rtc_ir::interp::{ArgValue, GlobalMemory, HostMemory, LaunchConfig, RunOptions, run};
+/// let kernel = rtc_ir::text::parse(
+///     "kernel @k(%x: ptr<i32> {sig = \"*i32\"}) warps 1 phase tile {
+///        %i = arange {start = 0, end = 4} : tile<4xi32>
+///        %p = splat %x : tile<4xptr<i32>>
+///        %q = addptr %p, %i : tile<4xptr<i32>>
+///        store %q, %i
+///        ret
+///      }",
+/// )?;
+/// let mut memory = HostMemory::new();
+/// let x = memory.alloc_uninit("x", 16);
+/// let launch = LaunchConfig { grid: [1, 1, 1], args: vec![ArgValue::Pointer(x)] };
+/// let kernel = rtc_ir::verify(&kernel).expect("it is well-formed");
+/// run(kernel, &mut memory, &launch, &RunOptions::default())?;
+/// assert_eq!(memory.bytes(x), Some(&[0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn run(
+    kernel: Verified<'_>,
+    memory: &mut dyn GlobalMemory,
+    launch: &LaunchConfig,
+    options: &RunOptions,
+) -> Result<Report, Fault> {
+    let kernel = kernel.kernel();
+    let args = arguments(kernel, launch, options).map_err(|text| Fault {
+        kind: FaultKind::Launch(text),
+        op: None,
+        span: None,
+        callers: Vec::new(),
+        program: [0; 3],
+        element: None,
+        printed: String::new(),
+    })?;
+    let mut machine = Machine {
+        kernel,
+        memory,
+        storage: options.storage,
+        grid: launch.grid,
+        program: [0; 3],
+        report: Report::default(),
+        placements: HashMap::new(),
+        sources: HashMap::new(),
+        addresses: address_values(kernel),
+        values: vec![Data::Nothing; kernel.value_count()],
+        current: None,
+        max_steps: options.max_steps,
+        found: HashSet::new(),
+    };
+    let [x, y, z] = launch.grid;
+    for z in 0..z {
+        for y in 0..y {
+            for x in 0..x {
+                machine.program = [x, y, z];
+                for (param, bits) in kernel.params.iter().zip(&args) {
+                    machine.set(param.value, Data::Scalar(*bits));
+                }
+                if let Err(stop) = machine.block(kernel.body()) {
+                    return Err(machine.fault(stop));
+                }
+            }
+        }
+    }
+    Ok(machine.report)
+}
+
+/// The bits of the arguments.
+fn arguments(kernel: &Kernel, launch: &LaunchConfig, options: &RunOptions) -> Result<Vec<u64>, String> {
+    if options.storage == Storage::Registers && kernel.phase == Phase::Tile {
+        return Err("registers can be interpreted from phase `laid` on only".into());
+    }
+    if kernel.params.len() != launch.args.len() {
+        return Err(format!("the kernel has {} parameters, not {}", kernel.params.len(), launch.args.len()));
+    }
+    let bits = |(param, arg): (&crate::Param, &ArgValue)| {
+        let elem = kernel.value_type(param.value).elem().unwrap_or(Elem::I64);
+        match (*arg, elem) {
+            (ArgValue::Bits(bits), _) => Ok(mask(bits, elem)),
+            (ArgValue::Pointer(address), Elem::Ptr(_)) => Ok(address),
+            (ArgValue::Int(i), Elem::Num(s)) if s.is_int() => Ok(mask(i as u64, elem)),
+            (ArgValue::Float(x), Elem::Num(Scalar::BF16)) => {
+                Ok(encode_float(f64::from(x as f32), Scalar::BF16, Rounding::TowardZero))
+            }
+            (ArgValue::Float(x), Elem::Num(s)) if s.is_float() => Ok(encode_float(x, s, Rounding::NearestEven)),
+            (arg, elem) => Err(format!("parameter `{}` is {elem}, not {arg:?}", param.name)),
+        }
+    };
+    kernel.params.iter().zip(&launch.args).map(bits).collect()
+}
+
+impl Machine<'_> {
+    /// What a value holds.
+    pub(crate) fn get(&self, value: Value) -> Data {
+        self.values[value.as_u32() as usize].clone()
+    }
+
+    /// The bits of a scalar.
+    pub(crate) fn scalar(&self, value: Value) -> u64 {
+        self.values[value.as_u32() as usize].slot(0)
+    }
+
+    /// Gives a value its content.
+    pub(crate) fn set(&mut self, value: Value, data: Data) {
+        self.values[value.as_u32() as usize] = data;
+    }
+
+    /// Gives the first result of an operation its content.
+    pub(crate) fn set_result(&mut self, op: Op, data: Data) {
+        let result = self.kernel.op(op).results[0];
+        self.set(result, data);
+    }
+
+    /// The type of the first result.
+    pub(crate) fn result_type(&self, op: Op) -> Type {
+        self.kernel.value_type(self.kernel.op(op).results[0])
+    }
+
+    /// Counts steps.
+    pub(crate) fn tick(&mut self, steps: usize) -> Result<(), Stop> {
+        self.report.steps += steps.max(1) as u64;
+        if self.report.steps > self.max_steps { Err(self.stop(FaultKind::StepLimit(self.max_steps))) } else { Ok(()) }
+    }
+
+    /// A stop that concerns no single element.
+    pub(crate) fn stop(&self, kind: FaultKind) -> Stop {
+        Stop { kind, element: None }
+    }
+
+    /// Notes a finding, once per operation and kind.
+    pub(crate) fn find(&mut self, op: Op, kind: FindingKind, ty: Type, slot: usize) {
+        if self.found.insert((op, std::mem::discriminant(&kind))) {
+            let element = self.coordinate(ty, slot);
+            let data = self.kernel.op(op);
+            let span = self.spans(data.loc).first().copied();
+            let finding = Finding { kind, op: data.kind.spec().mnemonic, span, program: self.program, element };
+            self.report.findings.push(finding);
+        }
+    }
+
+    /// Runs a block up to its terminator, and gives that.
+    pub(crate) fn block(&mut self, block: Block) -> Result<Option<Op>, Stop> {
+        for op in &self.kernel.block(block).ops {
+            self.current = Some(*op);
+            if self.kernel.kind(*op).spec().traits.has(Traits::TERMINATOR) {
+                self.tick(1)?;
+                return Ok(Some(*op));
+            }
+            self.op(*op)?;
+        }
+        Ok(None)
+    }
+
+    fn spans(&self, loc: Loc) -> Vec<rtc_source::Span> {
+        let mut spans = Vec::new();
+        let mut next = Some(loc);
+        while let Some(loc) = next {
+            let data = self.kernel.loc(loc);
+            spans.extend(data.span);
+            next = data.caller;
+        }
+        spans
+    }
+
+    fn fault(&mut self, stop: Stop) -> Fault {
+        let data = self.current.map(|op| self.kernel.op(op));
+        let mut spans = data.map(|d| self.spans(d.loc)).unwrap_or_default().into_iter();
+        Fault {
+            kind: stop.kind,
+            op: data.map(|d| d.kind.spec().mnemonic),
+            span: spans.next(),
+            callers: spans.collect(),
+            program: self.program,
+            element: stop.element,
+            printed: std::mem::take(&mut self.report.printed),
+        }
+    }
+
+    fn op(&mut self, op: Op) -> Result<(), Stop> {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        if let Evaluate::Each(eval) = data.kind.spec().eval {
+            return self.elementwise(op, eval);
+        }
+        match &data.kind {
+            OpKind::Constant { value } => {
+                let ty = self.result_type(op);
+                let bits = value.bits(ty.elem().and_then(Elem::num).unwrap_or(Scalar::I64));
+                let filled = self.fill(ty, bits);
+                self.set_result(op, filled);
+                self.tick(1)
+            }
+            OpKind::ProgramId { axis } => self.index(op, self.program, *axis),
+            OpKind::NumPrograms { axis } => self.index(op, self.grid, *axis),
+            OpKind::Arange { start, end } => {
+                let ty = self.result_type(op);
+                let numbers = (*start..*end).map(|i| mask(i as u64, Elem::I32)).collect();
+                let data = self.place(ty, numbers);
+                self.set_result(op, data);
+                self.tick((end - start) as usize)
+            }
+            OpKind::Splat {} => {
+                let bits = self.scalar(data.operands[0]);
+                let filled = self.fill(self.result_type(op), bits);
+                self.set_result(op, filled);
+                self.tick(1)
+            }
+            OpKind::ExpandDims { .. }
+            | OpKind::Broadcast {}
+            | OpKind::Reshape { .. }
+            | OpKind::Trans { .. }
+            | OpKind::Join {}
+            | OpKind::Split {}
+            | OpKind::Cat {} => self.shape(op),
+            OpKind::Unsplat {} => {
+                let elements = self.elements(data.operands[0])?;
+                self.set_result(op, Data::Scalar(elements[0]));
+                self.tick(1)
+            }
+            OpKind::ConvertLayout {} => {
+                let elements = self.elements(data.operands[0])?;
+                let placed = self.place(self.result_type(op), elements.to_vec());
+                self.tick(elements.len())?;
+                self.set_result(op, placed);
+                Ok(())
+            }
+            OpKind::Load { .. } => self.load(op),
+            OpKind::Store { .. } => self.store(op),
+            OpKind::AtomicRmw { op: rmw, .. } => self.atomic_rmw(op, *rmw),
+            OpKind::AtomicCas { .. } => self.atomic_cas(op),
+            OpKind::Dot { precision, .. } => self.dot(op, *precision),
+            OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
+            OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
+            OpKind::Gather { axis } => self.gather(op, *axis as usize),
+            OpKind::Histogram { bins } => self.histogram(op, *bins),
+            OpKind::Sort { descending, signed } => self.sort(op, *descending, *signed),
+            OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
+            OpKind::WhileLoop {} => self.while_loop(op),
+            OpKind::IfElse {} => self.if_else(op),
+            OpKind::Assume {} => {
+                if self.scalar(data.operands[0]) & 1 == 0 {
+                    return Err(self.stop(FaultKind::BrokenPromise));
+                }
+                self.tick(1)
+            }
+            OpKind::Print { prefix, hex, signed } => self.print(op, &prefix.0, *hex, signed),
+            OpKind::Assertion { message, file, line } => self.assertion(op, &message.0, &file.0, *line),
+            OpKind::InlineAsm { text, .. } => {
+                Err(self.stop(FaultKind::Unsupported(format!("inline assembly is not interpreted: {}", text.0))))
+            }
+            OpKind::SpecialRegister { name } => self.special_register(op, &name.0),
+            // One program runs at a time, and its operations one after the other: nothing to wait for.
+            OpKind::Barrier {} | OpKind::GridDependency { .. } | OpKind::AllocShared { .. } => self.tick(1),
+            // The block that they end looks at them.
+            OpKind::Yields {} | OpKind::Condition {} | OpKind::Ret {} => Ok(()),
+            // Their rows evaluate them, see above.
+            OpKind::AddI {}
+            | OpKind::SubI {}
+            | OpKind::MulI {}
+            | OpKind::DivSI {}
+            | OpKind::DivUI {}
+            | OpKind::RemSI {}
+            | OpKind::RemUI {}
+            | OpKind::AndI {}
+            | OpKind::OrI {}
+            | OpKind::XorI {}
+            | OpKind::ShlI {}
+            | OpKind::ShrSI {}
+            | OpKind::ShrUI {}
+            | OpKind::MinSI {}
+            | OpKind::MaxSI {}
+            | OpKind::MinUI {}
+            | OpKind::MaxUI {}
+            | OpKind::MulHiUI {}
+            | OpKind::MulHiSI {}
+            | OpKind::AbsI {}
+            | OpKind::Clz {}
+            | OpKind::PopC {}
+            | OpKind::BRev {}
+            | OpKind::CmpI { .. }
+            | OpKind::AddF {}
+            | OpKind::SubF {}
+            | OpKind::MulF {}
+            | OpKind::DivF {}
+            | OpKind::DivFRn {}
+            | OpKind::Fma {}
+            | OpKind::NegF {}
+            | OpKind::AbsF {}
+            | OpKind::CopySign {}
+            | OpKind::MinNum {}
+            | OpKind::MaxNum {}
+            | OpKind::Minimum {}
+            | OpKind::Maximum {}
+            | OpKind::Floor {}
+            | OpKind::Ceil {}
+            | OpKind::Truncate {}
+            | OpKind::Rint {}
+            | OpKind::Sqrt {}
+            | OpKind::SqrtRn {}
+            | OpKind::Rsqrt {}
+            | OpKind::Rcp {}
+            | OpKind::Exp2 { .. }
+            | OpKind::Log2 {}
+            | OpKind::SinApprox {}
+            | OpKind::CosApprox {}
+            | OpKind::TanhApprox {}
+            | OpKind::CmpF { .. }
+            | OpKind::Select {}
+            | OpKind::TruncI { .. }
+            | OpKind::ExtSI { .. }
+            | OpKind::ExtUI { .. }
+            | OpKind::CastF { .. }
+            | OpKind::FpToSI { .. }
+            | OpKind::FpToUI { .. }
+            | OpKind::SIToFp { .. }
+            | OpKind::UIToFp { .. }
+            | OpKind::Bitcast { .. }
+            | OpKind::PtrToInt {}
+            | OpKind::IntToPtr { .. }
+            | OpKind::AddPtr {}
+            | OpKind::Hint { .. } => {
+                Err(self
+                    .stop(FaultKind::Unsupported("the row of an element-wise operation lacks its evaluation".into())))
+            }
+        }
+    }
+
+    fn index(&mut self, op: Op, of: [u32; 3], axis: u32) -> Result<(), Stop> {
+        let bits = of.get(axis as usize).copied().unwrap_or(0);
+        self.set_result(op, Data::Scalar(u64::from(bits)));
+        self.tick(1)
+    }
+
+    /// Registers that tell where and when a program runs; here it is one multiprocessor, and time is the step count.
+    fn special_register(&mut self, op: Op, name: &str) -> Result<(), Stop> {
+        let elem = self.result_type(op).elem().unwrap_or(Elem::I64);
+        let bits = match name.trim_start_matches('%') {
+            "globaltimer" | "clock" | "clock64" => self.report.steps,
+            "smid" | "warpid" | "laneid" => 0,
+            "nsmid" => 1,
+            _ => return Err(self.stop(FaultKind::Unsupported(format!("the register `{name}` is not known")))),
+        };
+        let filled = self.fill(self.result_type(op), mask(bits, elem));
+        self.set_result(op, filled);
+        self.tick(1)
+    }
+}

@@ -1,0 +1,103 @@
+//! The interpreter: the definition of the operations.
+//!
+//! It runs the programs of a grid one after the other, axis x fastest, each operation on whole tiles. There are two
+//! storages behind one interface ([`Storage`]): whole tiles in row-major order, and from phase `Laid` on the registers
+//! of all threads, placed by the layouts, in which shape operations move data only within a thread, so that a wrong
+//! layout shows. What is left open to a GPU is fixed here:
+//!
+//! - `reduce` combines element `i` with element `i + n/2` of the axis, then halves `n`, until one is left;
+//! - `scan` combines one element after the other;
+//! - `dot` adds products to the accumulator in ascending order of K: see `dot.rs`;
+//! - stores and atomics of one operation happen in row-major order of the elements;
+//! - approximate functions are the correctly rounded ones, up to the platform's `f64` library.
+//!
+//! A [`Fault`] ends the launch: an access outside of all allocations, a misaligned one, a failed assertion, a broken
+//! promise, the step limit. A [`Finding`] is noted, and the launch goes on: reads of memory that nobody wrote, 32-bit
+//! overflow on the way to an address, indices out of range.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `machine.rs` | the state of a launch, dispatch over the operations |
+//! | `value.rs` | what values hold, placement by layouts |
+//! | `elementwise.rs` | element-wise operations, with short cuts for common ones |
+//! | `shape.rs`, `reduce.rs`, `dot.rs`, `pick.rs` | operations over several elements |
+//! | `access.rs`, `atomics.rs` | global memory |
+//! | `control.rs`, `message.rs` | loops and branches; prints and assertions |
+//! | `memory.rs`, `fault.rs` | memory of the host; what can go wrong |
+
+mod access;
+mod atomics;
+mod control;
+mod dot;
+mod elementwise;
+mod fault;
+mod machine;
+mod memory;
+mod message;
+mod overflow;
+mod pick;
+mod reduce;
+mod shape;
+mod value;
+
+pub use fault::{Fault, FaultKind, Finding, FindingKind};
+pub use machine::run;
+pub use memory::{Access, GlobalMemory, HostMemory, MemoryError, Nearest};
+pub use message::full_prefix;
+
+/// A launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchConfig {
+    /// Programs along x, y, z.
+    pub grid: [u32; 3],
+    /// One per parameter of the kernel, in order.
+    pub args: Vec<ArgValue>,
+}
+
+/// An argument of a launch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ArgValue {
+    /// An address.
+    Pointer(u64),
+    /// An integer, reduced to the width of the parameter.
+    Int(i64),
+    /// A float; rounded to the parameter to nearest even, but truncated for bf16, as launches do.
+    Float(f64),
+    /// The bits of any value.
+    Bits(u64),
+}
+
+/// How a launch is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunOptions {
+    /// The most steps of all programs together; an operation on a tile takes one step for each element.
+    pub max_steps: u64,
+    /// How tiles are held.
+    pub storage: Storage,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions { max_steps: 1 << 40, storage: Storage::Tiles }
+    }
+}
+
+/// How tiles are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// As whole tiles; layouts play no part.
+    Tiles,
+    /// In the registers of threads, as the layouts say; from phase `Laid` on.
+    Registers,
+}
+
+/// What a launch that went through leaves beside memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// What the kernel printed, in order.
+    pub printed: String,
+    /// What looks wrong, each once per operation.
+    pub findings: Vec<Finding>,
+    /// Steps taken.
+    pub steps: u64,
+}

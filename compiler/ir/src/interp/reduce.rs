@@ -1,0 +1,115 @@
+//! Reductions and scans.
+//!
+//! The combine block is run on all rows at once where it holds element-wise operations only, else row by row.
+
+use super::elementwise::is_flat;
+use super::machine::{Machine, Stop};
+use super::shape::around;
+use super::value::Data;
+use crate::{Block, Op};
+
+/// One list per operand.
+type Columns = Vec<Vec<u64>>;
+
+impl Machine<'_> {
+    /// `reduce`: element `i` with element `i + n/2`, then the same for `n/2` elements, until one is left.
+    pub(crate) fn reduce(&mut self, op: Op, axis: usize) -> Result<(), Stop> {
+        let (mut tiles, (before, size, after)) = self.columns(op, axis)?;
+        let block = self.kernel.op(op).blocks[0];
+        let mut size = size;
+        while size > 1 {
+            let half = size / 2;
+            let part = |tile: &[u64], upper: usize| {
+                let mut out = Vec::with_capacity(before * half * after);
+                for row in 0..before {
+                    let start = (row * size + upper * half) * after;
+                    out.extend_from_slice(&tile[start..start + half * after]);
+                }
+                out
+            };
+            let lower = tiles.iter().map(|t| part(t, 0)).collect();
+            let upper = tiles.iter().map(|t| part(t, 1)).collect();
+            tiles = self.combine(block, lower, upper)?;
+            size = half;
+        }
+        self.set_all(op, tiles);
+        Ok(())
+    }
+
+    /// `scan`: one after the other, from the high end if `reverse`.
+    pub(crate) fn scan(&mut self, op: Op, axis: usize, reverse: bool) -> Result<(), Stop> {
+        let (mut tiles, (before, size, after)) = self.columns(op, axis)?;
+        let block = self.kernel.op(op).blocks[0];
+        let index = |row: usize, i: usize, column: usize| {
+            (row * size + if reverse { size - 1 - i } else { i }) * after + column
+        };
+        let slice = |tile: &[u64], i: usize| -> Vec<u64> {
+            (0..before)
+                .flat_map(|row| (0..after).map(move |column| (row, column)))
+                .map(|(row, column)| tile[index(row, i, column)])
+                .collect()
+        };
+        let mut sums: Columns = tiles.iter().map(|t| slice(t, 0)).collect();
+        for i in 1..size {
+            let next = tiles.iter().map(|t| slice(t, i)).collect();
+            sums = self.combine(block, sums, next)?;
+            for (tile, sum) in tiles.iter_mut().zip(&sums) {
+                for (k, bits) in sum.iter().enumerate() {
+                    tile[index(k / after, i, k % after)] = *bits;
+                }
+            }
+        }
+        self.set_all(op, tiles);
+        Ok(())
+    }
+
+    fn columns(&mut self, op: Op, axis: usize) -> Result<(Columns, (usize, usize, usize)), Stop> {
+        let kernel = self.kernel;
+        let operands = kernel.variadic(op);
+        let mut tiles = Vec::new();
+        for operand in operands {
+            tiles.push(self.elements(*operand)?.to_vec());
+        }
+        self.tick(tiles.first().map_or(1, Vec::len))?;
+        Ok((tiles, around(kernel.value_type(operands[0]), axis)))
+    }
+
+    fn set_all(&mut self, op: Op, tiles: Columns) {
+        let kernel = self.kernel;
+        for (result, tile) in kernel.op(op).results.iter().zip(tiles) {
+            let placed = self.place(kernel.value_type(*result), tile);
+            self.set(*result, placed);
+        }
+    }
+
+    /// The combine block on each pair.
+    fn combine(&mut self, block: Block, lower: Columns, upper: Columns) -> Result<Columns, Stop> {
+        let kernel = self.kernel;
+        let args = &kernel.block(block).args;
+        let count = lower[0].len();
+        if is_flat(kernel, block) {
+            for (arg, column) in args.iter().zip(lower.into_iter().chain(upper)) {
+                self.set(*arg, Data::many(column));
+            }
+            let end = self.block(block)?;
+            let yielded = end.map(|end| kernel.variadic(end)).unwrap_or_default();
+            let column = |v: &crate::Value| {
+                let data = self.get(*v);
+                (0..count).map(|i| data.slot(i)).collect()
+            };
+            return Ok(yielded.iter().map(column).collect());
+        }
+        let mut out: Columns = vec![Vec::with_capacity(count); lower.len()];
+        for i in 0..count {
+            for (arg, column) in args.iter().zip(lower.iter().chain(&upper)) {
+                self.set(*arg, Data::Scalar(column[i]));
+            }
+            let end = self.block(block)?;
+            let yielded = end.map(|end| kernel.variadic(end)).unwrap_or_default();
+            for (column, value) in out.iter_mut().zip(yielded) {
+                column.push(self.scalar(*value));
+            }
+        }
+        Ok(out)
+    }
+}

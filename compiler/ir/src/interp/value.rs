@@ -1,0 +1,138 @@
+//! What values hold, and how tiles are placed in registers.
+//!
+//! A tile is a list of *slots*: its elements in row-major order, or (storage `Registers`) one per register of each
+//! thread, `(warp * 32 + lane) * registers + register`. Element-wise operations are the same for both.
+
+use std::rc::Rc;
+
+use rtc_layout::Layout;
+
+use super::machine::{Machine, Stop};
+use super::{FaultKind, Storage};
+use crate::{Type, Value};
+
+/// What a value holds at run time.
+#[derive(Clone, Debug)]
+pub(crate) enum Data {
+    /// The bits of a scalar.
+    Scalar(u64),
+    /// The slots of a tile. In combine blocks also one scalar for each of many evaluations.
+    Many(Rc<Vec<u64>>),
+    /// Nothing: buffers, tokens.
+    Nothing,
+}
+
+impl Data {
+    pub(crate) fn many(slots: Vec<u64>) -> Data {
+        Data::Many(Rc::new(slots))
+    }
+
+    /// Slot `index`; scalars are the same everywhere.
+    pub(crate) fn slot(&self, index: usize) -> u64 {
+        match self {
+            Data::Scalar(bits) => *bits,
+            Data::Many(slots) => slots[index],
+            Data::Nothing => 0,
+        }
+    }
+}
+
+/// Where the elements of a tile are.
+#[derive(Debug)]
+pub(crate) struct Placement {
+    /// The element in each slot.
+    pub(crate) element: Vec<u32>,
+    /// For each element the slot that is not a copy.
+    pub(crate) owner: Vec<u32>,
+}
+
+impl Placement {
+    pub(crate) fn of(layout: &Layout) -> Placement {
+        let copies = layout.copies();
+        let mut element = Vec::new();
+        let mut owner = vec![0; layout.elements() as usize];
+        for warp in 0..layout.warps() {
+            for lane in 0..layout.lanes() {
+                for register in 0..layout.registers() {
+                    let index = layout.index(register, lane, warp);
+                    if register & copies.registers == 0 && lane & copies.lanes == 0 && warp & copies.warps == 0 {
+                        owner[index as usize] = element.len() as u32;
+                    }
+                    element.push(index);
+                }
+            }
+        }
+        Placement { element, owner }
+    }
+}
+
+impl Machine<'_> {
+    /// How tiles of type `ty` are placed; `None` for scalars and for whole tiles.
+    pub(crate) fn placement(&mut self, ty: Type) -> Option<Rc<Placement>> {
+        if self.storage == Storage::Tiles {
+            return None;
+        }
+        let id = ty.layout()?;
+        let layout = self.kernel.layout(id);
+        Some(self.placements.entry(id).or_insert_with(|| Rc::new(Placement::of(layout))).clone())
+    }
+
+    /// How many slots a tile of type `ty` has.
+    pub(crate) fn slots(&mut self, ty: Type) -> usize {
+        match self.placement(ty) {
+            Some(placement) => placement.element.len(),
+            None => ty.shape().map_or(1, |s| s.numel() as usize),
+        }
+    }
+
+    /// The same bits in all of a value of type `ty`.
+    pub(crate) fn fill(&mut self, ty: Type, bits: u64) -> Data {
+        match ty {
+            Type::Tile(_) => Data::many(vec![bits; self.slots(ty)]),
+            Type::Scalar(_) | Type::Shared(_) | Type::Token => Data::Scalar(bits),
+        }
+    }
+
+    /// The elements of a tile in row-major order. Copies must agree.
+    pub(crate) fn elements(&mut self, value: Value) -> Result<Rc<Vec<u64>>, Stop> {
+        let slots = match self.get(value) {
+            Data::Many(slots) => slots,
+            Data::Scalar(bits) => return Ok(Rc::new(vec![bits])),
+            Data::Nothing => return Ok(Rc::new(Vec::new())),
+        };
+        let Some(placement) = self.placement(self.kernel.value_type(value)) else { return Ok(slots) };
+        for (slot, element) in placement.element.iter().enumerate() {
+            if slots[slot] != slots[placement.owner[*element as usize] as usize] {
+                let text = format!("threads hold different values for element {element} of an operand");
+                return Err(self.stop(FaultKind::Layout(text)));
+            }
+        }
+        Ok(Rc::new(placement.owner.iter().map(|slot| slots[*slot as usize]).collect()))
+    }
+
+    /// A value of type `ty` with these elements in row-major order.
+    pub(crate) fn place(&mut self, ty: Type, elements: Vec<u64>) -> Data {
+        if !matches!(ty, Type::Tile(_)) {
+            return Data::Scalar(elements.first().copied().unwrap_or(0));
+        }
+        match self.placement(ty) {
+            Some(placement) => Data::many(placement.element.iter().map(|e| elements[*e as usize]).collect()),
+            None => Data::many(elements),
+        }
+    }
+
+    /// For operations with an effect per element: the slots that stand for elements, in row-major order.
+    pub(crate) fn owners(&mut self, ty: Type) -> Vec<u32> {
+        match self.placement(ty) {
+            Some(placement) => placement.owner.clone(),
+            None => (0..self.slots(ty) as u32).collect(),
+        }
+    }
+
+    /// The coordinate of the element in a slot, for reports.
+    pub(crate) fn coordinate(&mut self, ty: Type, slot: usize) -> Option<Vec<u32>> {
+        let shape = ty.shape()?;
+        let index = self.placement(ty).map_or(slot as u32, |p| p.element[slot]);
+        Some(crate::layout_rules::unflatten(index, &shape).0[..shape.rank()].to_vec())
+    }
+}
