@@ -1,9 +1,43 @@
-//! Executes PTX on the CPU.
+//! Executes PTX on the CPU: an independent judge of compiled kernels, and the device of machines without a GPU.
+//!
+//! It knows PTX only. Warps run in lock step with divergence; shared memory, barriers, shuffles, atomics, matrix
+//! instructions and asynchronous copies do what the PTX manual says; narrow floating-point formats round as hardware
+//! does. Accesses outside allocations, misaligned ones, divergent barriers and deadlocks are faults that name kernel,
+//! block, thread, PTX line and, through `.loc`, the source line.
+//!
+//! ```
+//! use rtc_emulator::{LaunchConfig, Memory, Program};
+//! let ptx = "
+//! .version 8.3
+//! .target sm_80
+//! .address_size 64
+//! .visible .entry square(.param .u64 x) {
+//!     .reg .b32 %r<3>;
+//!     .reg .b64 %rd<4>;
+//!     ld.param.b64 %rd1, [x];
+//!     mov.u32 %r1, %tid.x;
+//!     mul.wide.u32 %rd2, %r1, 4;
+//!     add.s64 %rd3, %rd1, %rd2;
+//!     mul.lo.s32 %r2, %r1, %r1;
+//!     st.global.b32 [%rd3], %r2;
+//!     ret;
+//! }";
+//! let program = Program::load(ptx).expect("legal PTX");
+//! let mut memory = Memory::new();
+//! let x = memory.alloc(32 * 4, 16, "x");
+//! let params = x.to_le_bytes();
+//! let config = LaunchConfig { params: &params, ..LaunchConfig::new("square") };
+//! program.launch(&mut memory, &config).expect("no fault");
+//! assert_eq!(memory.read(x + 4 * 7, 4).expect("in bounds"), 49u32.to_le_bytes());
+//! ```
 
+mod alu;
+mod code;
+mod decode;
+mod exec;
 pub mod fault;
 pub mod launch;
 pub mod memory;
-#[allow(dead_code)]
 mod numeric;
 mod program;
 

@@ -89,6 +89,14 @@ impl Memory {
         }
     }
 
+    /// Forgets the allocation that starts at `base` as if it had never been (variables of a module, after a launch).
+    pub(crate) fn remove(&mut self, base: u64) {
+        if let Some(i) = self.starting_at(base) {
+            self.allocations.remove(i);
+            self.next = self.allocations.last().map_or(FIRST_ADDRESS, |a| a.base + a.bytes + GUARD_BYTES);
+        }
+    }
+
     /// The `bytes` bytes at `address`, which must lie within one live allocation.
     pub fn read(&self, address: u64, bytes: usize) -> Result<&[u8], AccessError> {
         match self.find(address, bytes as u64) {

@@ -1,6 +1,16 @@
-//! PTX made ready to execute.
+//! PTX made ready to execute, and launches.
 
-use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory};
+use std::collections::VecDeque;
+
+use rtc_ptx::module::Loc;
+
+use crate::code::{Code, FunctionCode, NONE};
+use crate::decode::decode;
+use crate::exec::{Block, Launch, State, Stop};
+use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory, SourceLocation};
+
+/// Turns that a block gets before the next one starts.
+const BLOCK_TURNS: u32 = 64;
 
 /// PTX that cannot be executed: where and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,26 +24,188 @@ pub struct LoadError {
 
 /// A PTX module, decoded for execution.
 #[derive(Clone, Debug)]
-pub struct Program {}
+pub struct Program {
+    code: Code,
+}
 
 impl Program {
     /// Reads PTX text and resolves every name in it.
     pub fn load(ptx: &str) -> Result<Program, LoadError> {
-        let line = ptx.lines().count() as u32;
-        Err(LoadError { line, message: "no instruction can be executed yet".to_string() })
+        let module = rtc_ptx::parse(ptx).map_err(|e| LoadError { line: e.line, message: e.message })?;
+        Ok(Program { code: decode(&module)? })
     }
 
-    /// Runs a kernel to its end.
+    /// Names of the kernels, in order.
+    pub fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.code.functions.iter().filter(|f| f.entry).map(|f| f.name.as_str())
+    }
+
+    /// Runs a kernel to its end. Variables of the module start from their initial values in every launch.
     pub fn launch(&self, memory: &mut Memory, config: &LaunchConfig<'_>) -> Result<LaunchReport, Fault> {
-        let _ = memory;
-        Err(Fault {
-            kind: FaultKind::Launch("there is no such kernel in the PTX".to_string()),
+        let found = self.code.functions.iter().position(|f| f.entry && f.name == config.kernel);
+        let Some(kernel) = found else {
+            let names: Vec<&str> = self.kernels().collect();
+            let text = format!("the PTX has no such kernel; it has: {}", names.join(", "));
+            return Err(self.launch_fault(config, text));
+        };
+        if let Err(text) = check(&self.code, &self.code.functions[kernel], config) {
+            return Err(self.launch_fault(config, text));
+        }
+        let mut constants = self.code.constants.clone();
+        let addresses: Vec<u64> = self
+            .code
+            .globals
+            .iter()
+            .map(|global| memory.alloc(global.bytes.len(), global.align as usize, &global.name))
+            .collect();
+        for (global, address) in self.code.globals.iter().zip(&addresses) {
+            let mut bytes = global.bytes.clone();
+            for (at, target, offset) in &global.pointers {
+                let value = addresses[*target].wrapping_add(*offset as u64);
+                bytes[*at..at + 8].copy_from_slice(&value.to_le_bytes());
+            }
+            memory.write(*address, &bytes).expect("just allocated with this size");
+            if global.constant {
+                memory.protect(*address);
+            }
+        }
+        for (constant, global, offset) in &self.code.relocations {
+            constants[*constant] = [addresses[*global].wrapping_add(*offset as u64); 32];
+        }
+        let launch = Launch {
+            code: &self.code,
+            constants: &constants,
+            kernel,
+            params: config.params,
+            grid: config.grid,
+            block: config.block,
+            cluster: config.cluster,
+            dynamic_shared: config.shared_bytes,
+            budget: config.budget.unwrap_or(u64::MAX),
+        };
+        let mut state = State { memory, printed: String::new(), warp_instructions: 0, thread_instructions: 0 };
+        let result = run(&launch, &mut state);
+        let State { printed, warp_instructions, thread_instructions, .. } = state;
+        for address in addresses {
+            memory.remove(address);
+        }
+        match result {
+            Ok(()) => Ok(LaunchReport { printed, warp_instructions, thread_instructions }),
+            Err((stop, block)) => Err(self.fault(config, stop, block)),
+        }
+    }
+
+    fn launch_fault(&self, config: &LaunchConfig<'_>, text: String) -> Fault {
+        Fault {
+            kind: FaultKind::Launch(text),
             kernel: config.kernel.to_string(),
             block: [0; 3],
             thread: [0; 3],
             ptx_line: 0,
             instruction: String::new(),
             location: None,
-        })
+        }
+    }
+
+    fn fault(&self, config: &LaunchConfig<'_>, stop: Stop, block: [u32; 3]) -> Fault {
+        let origin = self.code.origins[stop.pc as usize];
+        let thread = stop.warp * 32 + stop.lane;
+        let [x, y, _] = config.block;
+        Fault {
+            kind: stop.kind,
+            kernel: config.kernel.to_string(),
+            block,
+            thread: [thread % x, thread / x % y, thread / (x * y)],
+            ptx_line: origin.line,
+            instruction: self.code.instructions.get(origin.instruction as usize).cloned().unwrap_or_default(),
+            location: self.location(origin.location),
+        }
+    }
+
+    /// The source position of a `.loc`; line 0 tells nothing.
+    fn location(&self, index: u32) -> Option<SourceLocation> {
+        let loc: &Loc = self.code.locations.get(index as usize).filter(|_| index != NONE)?;
+        let file = |index: u32| self.code.files.get(&index).cloned().unwrap_or_else(|| format!("file {index}"));
+        let inlined_at = loc.inlined.iter().map(|i| (file(i.at.0), i.at.1, i.at.2)).collect();
+        (loc.line > 0).then(|| SourceLocation { file: file(loc.file), line: loc.line, column: loc.column, inlined_at })
+    }
+}
+
+/// Whether the launch fits the kernel.
+fn check(code: &Code, function: &FunctionCode, config: &LaunchConfig<'_>) -> Result<(), String> {
+    let threads: u64 = config.block.iter().map(|n| u64::from(*n)).product();
+    if config.grid.contains(&0) || threads == 0 {
+        return Err(format!("empty grid {:?} or block {:?}", config.grid, config.block));
+    }
+    if threads > 1024 {
+        return Err(format!("{threads} threads per block are more than 1024"));
+    }
+    if config.cluster.contains(&0) || (0..3).any(|i| config.grid[i] % config.cluster[i] != 0) {
+        return Err(format!("the grid {:?} is not a multiple of the cluster {:?}", config.grid, config.cluster));
+    }
+    if let Some(required) = function.required_threads
+        && required != config.block
+    {
+        return Err(format!("the kernel requires blocks of {required:?} threads, not {:?}", config.block));
+    }
+    if let Some(max) = function.max_threads
+        && threads > u64::from(max)
+    {
+        return Err(format!("{threads} threads per block are more than the kernel's {max}"));
+    }
+    if let Some(required) = function.required_cluster
+        && required != config.cluster
+    {
+        return Err(format!("the kernel requires clusters of {required:?} blocks, not {:?}", config.cluster));
+    }
+    if config.params.len() < function.param_bytes as usize {
+        let (has, needs) = (config.params.len(), function.param_bytes);
+        return Err(format!("the parameter buffer has {has} bytes, the kernel takes {needs}"));
+    }
+    let shared = u64::from(code.static_shared) + u64::from(config.shared_bytes);
+    let available = shared_limit(&code.target);
+    if shared > available {
+        return Err(format!("{shared} bytes of shared memory are needed, {} has {available}", code.target));
+    }
+    Ok(())
+}
+
+/// Most shared memory that a block can have on a target.
+fn shared_limit(target: &str) -> u64 {
+    let number: u32 =
+        target.trim_start_matches("sm_").trim_end_matches(|c: char| c.is_alphabetic()).parse().unwrap_or(0);
+    match number {
+        80 | 87 => 163 << 10,
+        86 | 88 | 89 | 120 | 121 => 99 << 10,
+        0..80 => 96 << 10,
+        _ => 227 << 10,
+    }
+}
+
+fn run(launch: &Launch<'_>, state: &mut State<'_>) -> Result<(), (Stop, [u32; 3])> {
+    let [x, y, z] = launch.grid.map(u64::from);
+    let mut next = 0;
+    let mut resident: VecDeque<Block> = VecDeque::new();
+    loop {
+        let mut block = if next < x * y * z {
+            let index = [(next % x) as u32, (next / x % y) as u32, (next / (x * y)) as u32];
+            next += 1;
+            Block::new(launch, index)
+        } else {
+            match resident.pop_front() {
+                Some(block) => block,
+                None => return Ok(()),
+            }
+        };
+        if !block.run(launch, state, BLOCK_TURNS).map_err(|stop| (stop, block.index()))? {
+            resident.push_back(block);
+            // Those that wait get a turn after each new block, in order.
+            if next < x * y * z
+                && let Some(mut waiting) = resident.pop_front()
+                && !waiting.run(launch, state, BLOCK_TURNS).map_err(|stop| (stop, waiting.index()))?
+            {
+                resident.push_back(waiting);
+            }
+        }
     }
 }

@@ -21,7 +21,7 @@ fn printing_and_parsing_gives_the_same_module() {
             seen += 1;
         }
     }
-    assert!(seen > 0);
+    assert!(seen > 0, "no PTX files in {}", folder.display());
 }
 
 #[test]

@@ -1,0 +1,209 @@
+//! Comparison and selection.
+
+use rtc_ptx::module::Instruction;
+use rtc_ptx::{Modifier, Opcode};
+
+use super::{AluFn, Flags, Form, f3};
+use crate::numeric::float::flush;
+use crate::numeric::format::{bf16_value, f16_value};
+use Modifier::*;
+
+const COMPARISONS: &[Modifier] = &[Eq, Ne, Lt, Le, Gt, Ge, Lo, Ls, Hi, Hs, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, IsNan];
+
+/// Bits of a comparison: which of less, equal, greater, unordered hold.
+const LESS: u64 = 1;
+const EQUAL: u64 = 2;
+const GREATER: u64 = 4;
+const UNORDERED: u64 = 8;
+const FTZ: u64 = 16;
+/// Combination with the third source: 0 none, 1 and, 2 or, 3 xor.
+const COMBINE_SHIFT: u32 = 8;
+/// The second destination of `setp`: the comparison is inverted.
+const INVERT: u64 = 1 << 12;
+/// What is written for true: 0 a predicate, 1 and 3 all ones of 32 and 16 bits, 2, 4, 5 one as f32, f16, bf16.
+const TRUE_SHIFT: u32 = 16;
+
+/// The form of a comparison or selection.
+pub fn form(instruction: &Instruction) -> Option<Form> {
+    let ty = *instruction.modifiers.last()?;
+    match instruction.opcode {
+        Opcode::Selp => Form::new(f3!(|a, b, p| if p & 1 == 1 { a } else { b }), ty, &[ty, ty, Pred]),
+        Opcode::Slct => {
+            let data = instruction.modifiers[instruction.modifiers.len() - 2];
+            let function: AluFn = if ty == F32 {
+                f3!(
+                    flags | g,
+                    a,
+                    b,
+                    c | {
+                        let c = f32::from_bits(c as u32);
+                        let c = if g.0 & FTZ != 0 { flush(c) } else { c };
+                        if c >= 0.0 { a } else { b }
+                    }
+                )
+            } else {
+                f3!(|a, b, c| if c as i32 >= 0 { a } else { b })
+            };
+            let flags = if instruction.has(Ftz) { FTZ } else { 0 };
+            Form::new(function, data, &[data, data, ty]).map(|form| form.flagged(Flags(flags)))
+        }
+        Opcode::Setp | Opcode::Set => {
+            let comparison = instruction.one_of(COMPARISONS)?;
+            let mut flags = holds(comparison);
+            if instruction.has(Ftz) {
+                flags |= FTZ;
+            }
+            // Of `and`, `or`, `xor` only the modifier after the comparison is a combination.
+            flags |= match instruction.modifiers.get(1) {
+                Some(And) => 1 << COMBINE_SHIFT,
+                Some(Or) => 2 << COMBINE_SHIFT,
+                Some(Xor) => 3 << COMBINE_SHIFT,
+                _ => 0,
+            };
+            let mut sources = vec![ty, ty];
+            if flags >> COMBINE_SHIFT & 3 != 0 {
+                sources.push(Pred);
+            }
+            let function = comparator(ty)?;
+            if instruction.opcode == Opcode::Setp {
+                return Form::new(function, Pred, &sources).map(|form| form.flagged(Flags(flags)));
+            }
+            let result = instruction.modifiers[instruction.modifiers.len() - 2];
+            flags |= match result {
+                U32 | S32 => 1,
+                F32 => 2,
+                U16 | S16 => 3,
+                F16 => 4,
+                Bf16 => 5,
+                _ => return None,
+            } << TRUE_SHIFT;
+            Form::new(function, result, &sources).map(|form| form.flagged(Flags(flags)))
+        }
+        _ => None,
+    }
+}
+
+/// The form of the second destination of `setp.… p|q`: the inverted comparison, combined in the same way.
+pub fn second(form: &Form) -> Form {
+    Form {
+        function: form.function,
+        destination: form.destination,
+        sources: form.sources.clone(),
+        flags: Flags(form.flags.0 | INVERT),
+    }
+}
+
+fn holds(comparison: Modifier) -> u64 {
+    match comparison {
+        Eq => EQUAL,
+        // `ne` of floats is ordered: false for NaN.
+        Ne => LESS | GREATER,
+        Lt | Lo => LESS,
+        Le | Ls => LESS | EQUAL,
+        Gt | Hi => GREATER,
+        Ge | Hs => GREATER | EQUAL,
+        Equ => EQUAL | UNORDERED,
+        Neu => LESS | GREATER | UNORDERED,
+        Ltu => LESS | UNORDERED,
+        Leu => LESS | EQUAL | UNORDERED,
+        Gtu => GREATER | UNORDERED,
+        Geu => GREATER | EQUAL | UNORDERED,
+        Num => LESS | EQUAL | GREATER,
+        _ => UNORDERED,
+    }
+}
+
+fn comparator(ty: Modifier) -> Option<AluFn> {
+    macro_rules! compare {
+        (|$x:ident| $value:expr) => {
+            f3!(
+                flags | g,
+                a,
+                b,
+                c | {
+                    let left = {
+                        let $x = a;
+                        let _ = g;
+                        $value
+                    };
+                    let right = {
+                        let $x = b;
+                        $value
+                    };
+                    let outcome = if left < right {
+                        LESS
+                    } else if left > right {
+                        GREATER
+                    } else if left == right {
+                        EQUAL
+                    } else {
+                        UNORDERED
+                    };
+                    decide(outcome, c, g.0)
+                }
+            )
+        };
+        (float |$x:ident| $value:expr) => {
+            f3!(
+                flags | g,
+                a,
+                b,
+                c | {
+                    let left = {
+                        let $x = a;
+                        $value
+                    };
+                    let right = {
+                        let $x = b;
+                        $value
+                    };
+                    let (left, right) = if g.0 & FTZ != 0 { (flush(left), flush(right)) } else { (left, right) };
+                    let outcome = if left < right {
+                        LESS
+                    } else if left > right {
+                        GREATER
+                    } else if left == right {
+                        EQUAL
+                    } else {
+                        UNORDERED
+                    };
+                    decide(outcome, c, g.0)
+                }
+            )
+        };
+    }
+    Some(match ty {
+        U16 | B16 => compare!(|x| x as u16),
+        S16 => compare!(|x| x as i16),
+        U32 | B32 => compare!(|x| x as u32),
+        S32 => compare!(|x| x as i32),
+        U64 | B64 => compare!(|x| x),
+        S64 => compare!(|x| x as i64),
+        F32 => compare!(float | x | f32::from_bits(x as u32)),
+        F64 => compare!(|x| f64::from_bits(x)),
+        F16 => compare!(|x| f16_value(x as u16)),
+        Bf16 => compare!(|x| bf16_value(x as u16)),
+        _ => return None,
+    })
+}
+
+/// The result of a comparison: combined with `c`, as the type that the flags ask for.
+fn decide(outcome: u64, c: u64, flags: u64) -> u64 {
+    let held = (outcome & flags != 0) != (flags & INVERT != 0);
+    let c = c & 1 == 1;
+    let result = match flags >> COMBINE_SHIFT & 3 {
+        1 => held && c,
+        2 => held || c,
+        3 => held != c,
+        _ => held,
+    };
+    let when_true = match flags >> TRUE_SHIFT & 7 {
+        1 => 0xffff_ffff,
+        2 => u64::from(1f32.to_bits()),
+        3 => 0xffff,
+        4 => 0x3c00,
+        5 => 0x3f80,
+        _ => 1,
+    };
+    if result { when_true } else { 0 }
+}

@@ -1,0 +1,216 @@
+//! Loads and stores of lanes, with every check.
+
+use super::block::Shared;
+use super::warp::{Frame, Warp};
+use super::{Launch, State};
+use crate::code::{AddressOperand, LOCAL_WINDOW, Load, NONE, PARAM_WINDOW, SHARED_WINDOW, Store, WINDOW_BYTES, Window};
+use crate::fault::{Access, AccessError, FaultKind, Near, Space};
+
+type Result<T> = std::result::Result<T, (FaultKind, u32)>;
+
+/// The window of a generic address, and the offset in it.
+pub fn resolve(window: Window, address: u64) -> (Window, u64) {
+    if window != Window::Generic {
+        return (window, address);
+    }
+    match address / WINDOW_BYTES * WINDOW_BYTES {
+        SHARED_WINDOW => (Window::Shared, address - SHARED_WINDOW),
+        LOCAL_WINDOW => (Window::Local, address - LOCAL_WINDOW),
+        PARAM_WINDOW => (Window::Param, address - PARAM_WINDOW),
+        _ => (Window::Global, address),
+    }
+}
+
+/// Whether a generic address lies in a window, as 0 or 1.
+pub fn is_in(window: Window, address: u64) -> u64 {
+    u64::from(resolve(Window::Generic, address).0 == window)
+}
+
+fn space_of(window: Window) -> Space {
+    match window {
+        Window::Global | Window::Generic => Space::Global,
+        Window::Shared => Space::Shared,
+        Window::Local => Space::Local,
+        Window::Param => Space::Param,
+    }
+}
+
+fn global_fault(error: AccessError) -> FaultKind {
+    let AccessError { access, address, bytes, near } = error;
+    FaultKind::OutOfBounds { access, space: Space::Global, address, bytes, near }
+}
+
+/// Bytes `at..at + bytes` of a window of `length` bytes.
+fn within(window: Window, access: Access, at: u64, bytes: u32, length: usize) -> std::result::Result<usize, FaultKind> {
+    if at.checked_add(u64::from(bytes)).is_some_and(|end| end <= length as u64) {
+        return Ok(at as usize);
+    }
+    let space = space_of(window);
+    let near = Near { name: format!("{space} memory"), base: 0, bytes: length as u64, freed: false, read_only: false };
+    Err(FaultKind::OutOfBounds { access, space, address: at, bytes, near: Some(near) })
+}
+
+/// An integer from up to 8 little-endian bytes.
+pub fn from_bytes(bytes: &[u8]) -> u64 {
+    match *bytes {
+        [a] => a.into(),
+        [a, b] => u16::from_le_bytes([a, b]).into(),
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+        _ => {
+            let mut all = [0; 8];
+            all[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(all)
+        }
+    }
+}
+
+impl Warp {
+    /// The address of each lane.
+    pub(super) fn addresses(&self, launch: &Launch<'_>, frame: Frame, operand: AddressOperand) -> [u64; 32] {
+        let base = self.source(launch.constants, frame.registers as usize, operand.base);
+        base.map(|a| a.wrapping_add(operand.offset as u64))
+    }
+
+    /// The bytes that a lane reads.
+    pub(super) fn read<'a>(
+        &'a mut self,
+        launch: &'a Launch<'_>,
+        state: &'a State<'_>,
+        shared: &'a Shared,
+        frame: Frame,
+        (window, address): (Window, u64),
+        bytes: u32,
+        lane: u32,
+    ) -> Result<&'a [u8]> {
+        let (window, at) = resolve(window, address);
+        let inside = |length| within(window, Access::Read, at, bytes, length).map_err(|kind| (kind, lane));
+        let n = bytes as usize;
+        match window {
+            Window::Global | Window::Generic => {
+                state.memory.bytes(&mut self.hint, at, n).map_err(|error| (global_fault(error), lane))
+            }
+            Window::Shared => {
+                let start = inside(shared.bytes.len())?;
+                Ok(&shared.bytes[start..start + n])
+            }
+            Window::Local => {
+                let start = inside(frame.top as usize)?;
+                Ok(&self.local[lane as usize][start..start + n])
+            }
+            Window::Param => {
+                let start = inside(launch.params.len())?;
+                Ok(&launch.params[start..start + n])
+            }
+        }
+    }
+
+    /// The bytes that a lane writes.
+    pub(super) fn slot<'a>(
+        &'a mut self,
+        state: &'a mut State<'_>,
+        shared: &'a mut Shared,
+        frame: Frame,
+        access: Access,
+        (window, address): (Window, u64),
+        bytes: u32,
+        lane: u32,
+    ) -> Result<&'a mut [u8]> {
+        let (window, at) = resolve(window, address);
+        let inside = |length| within(window, access, at, bytes, length).map_err(|kind| (kind, lane));
+        let n = bytes as usize;
+        match window {
+            Window::Global | Window::Generic => {
+                state.memory.bytes_mut(&mut self.hint, at, n, access).map_err(|error| (global_fault(error), lane))
+            }
+            Window::Shared => {
+                let start = inside(shared.bytes.len())?;
+                Ok(&mut shared.bytes[start..start + n])
+            }
+            Window::Local => {
+                let start = inside(frame.top as usize)?;
+                Ok(&mut self.local[lane as usize][start..start + n])
+            }
+            Window::Param => Err((FaultKind::InvalidInstruction("kernel parameters cannot be written".into()), lane)),
+        }
+    }
+
+    pub(super) fn load(
+        &mut self,
+        launch: &Launch<'_>,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        frame: Frame,
+        active: u32,
+        load: &Load,
+    ) -> Result<()> {
+        let window = load.address.window;
+        let addresses = self.addresses(launch, frame, load.address);
+        let total = load.bytes * load.registers.len() as u32;
+        let base = frame.registers as usize;
+        let mut values = [[0; 32]; 8];
+        let mut rest = active;
+        while rest != 0 {
+            let lane = rest.trailing_zeros();
+            rest &= rest - 1;
+            let address = addresses[lane as usize];
+            aligned(window, Access::Read, address, total).map_err(|kind| (kind, lane))?;
+            let bytes = self.read(launch, state, shared, frame, (window, address), total, lane)?;
+            for (i, element) in bytes.chunks_exact(load.bytes as usize).enumerate() {
+                values[i][lane as usize] = from_bytes(element);
+            }
+        }
+        for (register, values) in load.registers.iter().zip(&mut values) {
+            if *register == NONE {
+                continue;
+            }
+            if load.sign_bits > 0 {
+                let shift = 64 - load.sign_bits;
+                let mask = crate::numeric::convert::mask(load.width);
+                values.iter_mut().for_each(|v| *v = (((*v << shift) as i64) >> shift) as u64 & mask);
+            }
+            self.write(base, *register, active, values);
+        }
+        Ok(())
+    }
+
+    pub(super) fn store(
+        &mut self,
+        launch: &Launch<'_>,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        frame: Frame,
+        active: u32,
+        store: &Store,
+    ) -> Result<()> {
+        let window = store.address.window;
+        let addresses = self.addresses(launch, frame, store.address);
+        let total = store.bytes * store.sources.len() as u32;
+        let base = frame.registers as usize;
+        let mut values = [[0; 32]; 8];
+        for (values, source) in values.iter_mut().zip(&store.sources) {
+            *values = *self.source(launch.constants, base, *source);
+        }
+        let size = store.bytes as usize;
+        let mut rest = active;
+        while rest != 0 {
+            let lane = rest.trailing_zeros();
+            rest &= rest - 1;
+            let address = addresses[lane as usize];
+            aligned(window, Access::Write, address, total).map_err(|kind| (kind, lane))?;
+            let slot = self.slot(state, shared, frame, Access::Write, (window, address), total, lane)?;
+            for (i, element) in slot.chunks_exact_mut(size).enumerate() {
+                element.copy_from_slice(&values[i][lane as usize].to_le_bytes()[..size]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that an address is a multiple of what the access needs.
+pub fn aligned(window: Window, access: Access, address: u64, required: u32) -> std::result::Result<(), FaultKind> {
+    if address % u64::from(required) == 0 {
+        return Ok(());
+    }
+    let (window, address) = resolve(window, address);
+    Err(FaultKind::Misaligned { access, space: space_of(window), address, required })
+}

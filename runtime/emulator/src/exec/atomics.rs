@@ -1,0 +1,110 @@
+//! Atomic read-modify-writes: lane after lane, so that the result is the same in every run.
+
+use rtc_ptx::Modifier::{self, *};
+
+use super::access::{aligned, from_bytes};
+use super::block::Shared;
+use super::warp::{Frame, Warp};
+use super::{Launch, State};
+use crate::code::{Atomic, AtomicOp};
+use crate::fault::{Access, FaultKind};
+use crate::numeric::float::{Operation, bits32, half, half_format, half_value, max32, min32};
+use crate::numeric::format::Round;
+
+impl Warp {
+    pub(super) fn atomic(
+        &mut self,
+        launch: &Launch<'_>,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        frame: Frame,
+        active: u32,
+        atomic: &Atomic,
+    ) -> Result<(), (FaultKind, u32)> {
+        let window = atomic.address.window;
+        let addresses = self.addresses(launch, frame, atomic.address);
+        let base = frame.registers as usize;
+        let operands: Vec<[u64; 32]> =
+            atomic.sources.iter().map(|s| *self.source(launch.constants, base, *s)).collect();
+        let swap = atomic.swap.map(|s| *self.source(launch.constants, base, s));
+        let mut old = vec![[0; 32]; operands.len()];
+        let total = atomic.bytes * operands.len() as u32;
+        for lane in (0..32u32).filter(|lane| active >> lane & 1 == 1) {
+            let i = lane as usize;
+            aligned(window, Access::Atomic, addresses[i], total).map_err(|kind| (kind, lane))?;
+            let slot = self.slot(state, shared, frame, Access::Atomic, (window, addresses[i]), total, lane)?;
+            for (n, element) in slot.chunks_exact_mut(atomic.bytes as usize).enumerate() {
+                let before = from_bytes(element);
+                let after = match swap {
+                    Some(new) => {
+                        if before == operands[n][i] {
+                            new[i]
+                        } else {
+                            before
+                        }
+                    }
+                    None => combine(atomic.op, atomic.ty, before, operands[n][i]),
+                };
+                element.copy_from_slice(&after.to_le_bytes()[..atomic.bytes as usize]);
+                old[n][i] = before;
+            }
+        }
+        for (register, values) in atomic.registers.iter().zip(&old) {
+            self.write(base, *register, active, values);
+        }
+        Ok(())
+    }
+}
+
+/// What an atomic leaves in memory.
+pub fn combine(op: AtomicOp, ty: Modifier, old: u64, operand: u64) -> u64 {
+    match (op, ty) {
+        (AtomicOp::Exch, _) => operand,
+        // `cas` is decided where memory is.
+        (AtomicOp::Cas, _) => old,
+        (AtomicOp::And, _) => old & operand,
+        (AtomicOp::Or, _) => old | operand,
+        (AtomicOp::Xor, _) => old ^ operand,
+        (AtomicOp::Inc, _) => {
+            if old as u32 >= operand as u32 {
+                0
+            } else {
+                old + 1
+            }
+        }
+        (AtomicOp::Dec, _) => {
+            if old == 0 || old as u32 > operand as u32 {
+                operand
+            } else {
+                old - 1
+            }
+        }
+        (_, F16x2 | Bf16x2) => {
+            let brain = ty == Bf16x2;
+            let low = half_combine(op, brain, old as u16, operand as u16);
+            let high = half_combine(op, brain, (old >> 16) as u16, (operand >> 16) as u16);
+            u64::from(low) | u64::from(high) << 16
+        }
+        (_, F16 | Bf16) => half_combine(op, ty == Bf16, old as u16, operand as u16).into(),
+        (AtomicOp::Add, F32) => bits32(f32::from_bits(old as u32) + f32::from_bits(operand as u32)).into(),
+        (AtomicOp::Add, F64) => (f64::from_bits(old) + f64::from_bits(operand)).to_bits(),
+        (AtomicOp::Add, U32 | S32 | B32) => u64::from((old as u32).wrapping_add(operand as u32)),
+        (AtomicOp::Add, _) => old.wrapping_add(operand),
+        (AtomicOp::Min, S32) => (old as i32).min(operand as i32) as u32 as u64,
+        (AtomicOp::Min, S64) => (old as i64).min(operand as i64) as u64,
+        (AtomicOp::Min, _) => old.min(operand),
+        (AtomicOp::Max, S32) => (old as i32).max(operand as i32) as u32 as u64,
+        (AtomicOp::Max, S64) => (old as i64).max(operand as i64) as u64,
+        (AtomicOp::Max, _) => old.max(operand),
+    }
+}
+
+fn half_combine(op: AtomicOp, brain: bool, old: u16, operand: u16) -> u16 {
+    let format = half_format(brain);
+    let (a, b) = (half_value(format, old), half_value(format, operand));
+    match op {
+        AtomicOp::Add => half(format, Operation::Add, a, b, 0.0),
+        AtomicOp::Min => format.narrow(min32(a, b).into(), Round::Nearest) as u16,
+        _ => format.narrow(max32(a, b).into(), Round::Nearest) as u16,
+    }
+}

@@ -1,0 +1,99 @@
+//! `cp.async`: a copy happens when its thread waits for it, as late as it may, so a missing wait shows.
+
+use super::access::aligned;
+use super::block::Shared;
+use super::warp::{Frame, Warp, mask_of};
+use super::{Launch, State};
+use crate::code::{AddressOperand, Src, Window};
+use crate::fault::{Access, FaultKind};
+
+/// Copies issued and not yet done.
+#[derive(Default)]
+pub struct Copies {
+    pending: Vec<Copy>,
+    /// Groups that each lane committed.
+    committed: [u32; 32],
+}
+
+struct Copy {
+    lane: u32,
+    group: u32,
+    to: usize,
+    from: u64,
+    bytes: u32,
+    /// Bytes read; the rest is zero.
+    size: u32,
+}
+
+impl Copies {
+    /// Closes the present group of the lanes.
+    pub fn commit(&mut self, active: u32) {
+        for lane in (0..32).filter(|lane| active >> lane & 1 == 1) {
+            self.committed[lane] += 1;
+        }
+    }
+}
+
+impl Warp {
+    pub(super) fn copy_async(
+        &mut self,
+        launch: &Launch<'_>,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        frame: Frame,
+        active: u32,
+        copy: &(AddressOperand, AddressOperand, u32, Option<Src>, Option<Src>),
+    ) -> Result<(), (FaultKind, u32)> {
+        let (to, from, bytes, size, ignore) = *copy;
+        let base = frame.registers as usize;
+        let (targets, sources) = (self.addresses(launch, frame, to), self.addresses(launch, frame, from));
+        let sizes = size.map(|s| *self.source(launch.constants, base, s));
+        let ignored = ignore.map_or(0, |s| mask_of(self.source(launch.constants, base, s)));
+        for lane in (0..32u32).filter(|lane| active >> lane & 1 == 1) {
+            let i = lane as usize;
+            let size = if ignored >> lane & 1 == 1 { 0 } else { sizes.map_or(bytes, |s| s[i] as u32) };
+            if size > bytes {
+                let text = format!("cp.async reads {size} bytes to write {bytes}");
+                return Err((FaultKind::InvalidInstruction(text), lane));
+            }
+            aligned(Window::Shared, Access::Write, targets[i], bytes).map_err(|kind| (kind, lane))?;
+            self.slot(state, shared, frame, Access::Write, (Window::Shared, targets[i]), bytes, lane)?;
+            if size > 0 {
+                aligned(Window::Global, Access::Read, sources[i], bytes).map_err(|kind| (kind, lane))?;
+                self.read(launch, state, shared, frame, (Window::Global, sources[i]), size, lane)?;
+            }
+            let group = self.copies.committed[i];
+            let to = targets[i] as usize;
+            self.copies.pending.push(Copy { lane, group, to, from: sources[i], bytes, size });
+        }
+        Ok(())
+    }
+
+    /// Does the copies of the lanes, except those of the last `groups` committed groups and of the open one; with
+    /// `None`, all of them.
+    pub(super) fn copy_wait(
+        &mut self,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        active: u32,
+        groups: Option<u32>,
+    ) -> Result<(), (FaultKind, u32)> {
+        let committed = self.copies.committed;
+        let due = |copy: &Copy| {
+            let old_enough = groups.is_none_or(|n| copy.group + n < committed[copy.lane as usize]);
+            active >> copy.lane & 1 == 1 && old_enough
+        };
+        let (now, later): (Vec<Copy>, Vec<Copy>) = std::mem::take(&mut self.copies.pending).into_iter().partition(due);
+        self.copies.pending = later;
+        for copy in now {
+            let target = &mut shared.bytes[copy.to..copy.to + copy.bytes as usize];
+            target.fill(0);
+            if copy.size > 0 {
+                let source = state.memory.bytes(&mut self.hint, copy.from, copy.size as usize);
+                let source = source.map_err(|e| (FaultKind::InvalidInstruction(e.to_string()), copy.lane))?;
+                target[..copy.size as usize].copy_from_slice(source);
+            }
+        }
+        Ok(())
+    }
+}

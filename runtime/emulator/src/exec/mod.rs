@@ -1,0 +1,70 @@
+//! Execution: blocks, warps, memory accesses, and what lanes do together.
+//!
+//! A launch runs block by block. A block that does not finish within its share of instructions (it may wait for
+//! another one) goes to the end of a queue and the next block starts, so blocks that wait for each other make
+//! progress. Within a block warps take turns: a warp runs until it waits at a barrier, ends, or used up its share.
+
+mod access;
+mod atomics;
+mod block;
+mod call;
+mod copy;
+mod matrix;
+mod print;
+mod special;
+mod together;
+mod warp;
+
+pub use block::Block;
+
+use crate::alu::Lanes;
+use crate::code::Code;
+use crate::fault::FaultKind;
+use crate::memory::Memory;
+
+/// Why a lane cannot go on: what, where.
+#[derive(Debug)]
+pub struct Stop {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// Operation.
+    pub pc: u32,
+    /// Warp in the block.
+    pub warp: u32,
+    /// Lane in the warp.
+    pub lane: u32,
+}
+
+/// What is the same for all blocks of a launch.
+pub struct Launch<'a> {
+    /// The program.
+    pub code: &'a Code,
+    /// Its constants, addresses of variables filled in.
+    pub constants: &'a [Lanes],
+    /// Index of the kernel.
+    pub kernel: usize,
+    /// The parameter buffer.
+    pub params: &'a [u8],
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Blocks per cluster.
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory.
+    pub dynamic_shared: u32,
+    /// Most warp instructions.
+    pub budget: u64,
+}
+
+/// What changes while a launch runs.
+pub struct State<'a> {
+    /// Global memory.
+    pub memory: &'a mut Memory,
+    /// What was printed.
+    pub printed: String,
+    /// Instructions by warps.
+    pub warp_instructions: u64,
+    /// Instructions by threads.
+    pub thread_instructions: u64,
+}

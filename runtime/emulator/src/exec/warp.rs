@@ -1,0 +1,518 @@
+//! A warp: 32 lanes in lock step, in groups where they diverge.
+//!
+//! A group is the lanes that stand at the same operation with the same call stack. The group that is deepest in calls,
+//! then lowest in the code, runs first, until it reaches another group's position, where both become one. So lanes
+//! come together again at the earliest place that both reach. An instruction that needs lanes together (`shfl.sync`,
+//! `bar.sync`, …) lets the group wait until all lanes named have come to the same instruction; this needs no
+//! reconvergence analysis and holds for any control flow. A group that runs long while others could run yields to
+//! them, so a lane that waits for another lane's store makes progress.
+
+use super::block::Shared;
+use super::{Launch, State, Stop};
+use crate::alu::{AluFn, Lanes};
+use crate::code::{BlockBarrier, CONSTANT, Kind, NEGATED, NONE, Reg, Src};
+use crate::exec::copy::Copies;
+use crate::fault::FaultKind;
+
+/// Operations that a group runs while other groups of its warp could run too.
+const GROUP_TURN: u32 = 2_000;
+
+/// What a warp can do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Its turn is over.
+    Running,
+    /// All lanes left wait.
+    Waiting,
+    /// All lanes ended.
+    Finished,
+}
+
+/// What a group waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Nothing.
+    No,
+    /// The lanes of a mask, at the same instruction.
+    Together {
+        /// The lanes that must come.
+        needed: u32,
+    },
+    /// A barrier of the block.
+    Barrier(u32),
+}
+
+/// A function's activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// First register.
+    pub registers: u32,
+    /// First byte in local memory.
+    pub local: u32,
+    /// End of its local memory.
+    pub top: u32,
+    /// The call that made it.
+    pub call: u32,
+}
+
+/// Lanes at the same place.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Next operation.
+    pub pc: u32,
+    /// Its lanes.
+    pub mask: u32,
+    /// Activations, the kernel's first.
+    pub frames: Vec<Frame>,
+    /// What it waits for.
+    pub wait: Wait,
+}
+
+impl Group {
+    pub(super) fn frame(&self) -> Frame {
+        *self.frames.last().expect("the kernel's frame is never popped")
+    }
+}
+
+/// A warp of a block.
+pub struct Warp {
+    /// Index in the block.
+    pub id: u32,
+    /// Lanes that have not ended.
+    pub live: u32,
+    /// Registers of all frames.
+    pub registers: Vec<Lanes>,
+    /// Local memory of each lane.
+    pub local: Vec<Vec<u8>>,
+    /// Asynchronous copies under way.
+    pub copies: Copies,
+    /// The allocation of the last global access.
+    pub hint: usize,
+    groups: Vec<Group>,
+    /// Lanes of the group that used up its turn.
+    avoid: u32,
+}
+
+/// How a group's turn ended.
+pub(super) enum Next {
+    /// At the next operation.
+    Step,
+    /// At another operation.
+    Jump(u32),
+    /// The group was split, waits, or ended: choose again.
+    Choose,
+    /// As `Step`, and give up the rest of the turn.
+    Yield,
+}
+
+impl Warp {
+    /// A warp at the start of the kernel.
+    pub fn new(launch: &Launch<'_>, id: u32, threads: u32) -> Warp {
+        let lanes = (threads - id * 32).min(32);
+        let live = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
+        let function = &launch.code.functions[launch.kernel];
+        let top = function.frame_bytes;
+        let frame = Frame { registers: 0, local: 0, top, call: 0 };
+        let group = Group { pc: function.start, mask: live, frames: vec![frame], wait: Wait::No };
+        Warp {
+            id,
+            live,
+            registers: vec![[0; 32]; function.registers as usize],
+            local: vec![vec![0; top as usize]; 32],
+            copies: Copies::default(),
+            hint: 0,
+            groups: vec![group],
+            avoid: 0,
+        }
+    }
+
+    /// The groups, for messages.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// An operation and a lane that stands there, for messages.
+    pub fn position(&self) -> (u32, u32) {
+        self.groups.first().map_or((0, 0), |g| (g.pc, g.mask.trailing_zeros()))
+    }
+
+    /// Runs up to `turn` operations.
+    pub fn run(
+        &mut self,
+        launch: &Launch<'_>,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        turn: u32,
+    ) -> Result<Status, Stop> {
+        let mut left = turn;
+        while left > 0 {
+            let Some(index) = self.choose() else {
+                return Ok(if self.live == 0 { Status::Finished } else { Status::Waiting });
+            };
+            let group = self.groups.swap_remove(index);
+            let used = self.run_group(launch, state, shared, group, left)?;
+            left = left.saturating_sub(used.max(1));
+        }
+        Ok(Status::Running)
+    }
+
+    /// Lets the groups that wait at a barrier go on; `visit` sees operation, registers and lanes of each.
+    pub fn release(&mut self, barrier: u32, visit: impl Fn(u32, &mut [Lanes], u32)) {
+        for group in self.groups.iter_mut().filter(|g| g.wait == Wait::Barrier(barrier)) {
+            let start = group.frame().registers as usize;
+            visit(group.pc, &mut self.registers[start..], group.mask);
+            group.pc += 1;
+            group.wait = Wait::No;
+        }
+    }
+
+    /// Joins groups at the same place and picks the one to run; `None` if none can.
+    fn choose(&mut self) -> Option<usize> {
+        self.groups.retain(|g| g.mask != 0);
+        let mut i = 0;
+        while i < self.groups.len() {
+            let mut j = i + 1;
+            while j < self.groups.len() {
+                let (a, b) = (&self.groups[i], &self.groups[j]);
+                let joins = |g: &Group| !matches!(g.wait, Wait::Barrier(_));
+                if a.pc == b.pc && joins(a) && joins(b) && a.frames == b.frames {
+                    let other = self.groups.swap_remove(j);
+                    self.groups[i].mask |= other.mask;
+                    self.groups[i].wait = Wait::No;
+                } else {
+                    j += 1;
+                }
+            }
+            i += 1;
+        }
+        for group in &mut self.groups {
+            if let Wait::Together { needed } = group.wait
+                && needed & self.live & !group.mask == 0
+            {
+                group.wait = Wait::No;
+            }
+        }
+        let avoid = std::mem::take(&mut self.avoid);
+        let ready = |g: &&(usize, &Group)| g.1.wait == Wait::No;
+        let order = |g: &(usize, &Group)| (g.1.mask == avoid, std::cmp::Reverse(g.1.frames.len()), g.1.pc);
+        self.groups.iter().enumerate().filter(|g| ready(&g)).min_by_key(order).map(|(i, _)| i)
+    }
+
+    /// Runs one group until it has to stop; returns the operations used.
+    fn run_group(
+        &mut self,
+        launch: &Launch<'_>,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        mut group: Group,
+        left: u32,
+    ) -> Result<u32, Stop> {
+        let others = self.groups.iter().filter(|g| g.wait == Wait::No);
+        let diverged = others.clone().next().is_some();
+        let depth = group.frames.len();
+        let meet =
+            others.filter(|g| g.frames.len() == depth && g.pc > group.pc).map(|g| g.pc).min().unwrap_or(u32::MAX);
+        let turn = if diverged { left.min(GROUP_TURN) } else { left };
+        let (mut steps, mut threads, mut instructions) = (0, 0u64, 0u64);
+        let ops = launch.code.ops.as_slice();
+        let base = group.frame().registers as usize;
+        let result = loop {
+            if steps >= turn {
+                self.avoid = group.mask;
+                self.groups.push(group);
+                break Ok(steps);
+            }
+            if group.pc >= meet {
+                self.groups.push(group);
+                break Ok(steps);
+            }
+            steps += 1;
+            let op = &ops[group.pc as usize];
+            let active = if op.guard == NONE { group.mask } else { group.mask & self.guard(base, op.guard) };
+            instructions += u64::from(op.weight);
+            threads += u64::from(op.weight * active.count_ones());
+            if let Kind::Alu(function, to, sources) = &op.kind {
+                self.alu(launch.constants, base, active, *function, *to, sources);
+                group.pc += 1;
+                continue;
+            }
+            match self.step(launch, state, shared, &mut group, active, &op.kind) {
+                Ok(Next::Step) => group.pc += 1,
+                Ok(Next::Jump(pc)) => group.pc = pc,
+                Ok(Next::Yield) => {
+                    group.pc += 1;
+                    self.avoid = group.mask;
+                    self.groups.push(group);
+                    break Ok(left);
+                }
+                Ok(Next::Choose) => {
+                    self.groups.push(group);
+                    break Ok(steps);
+                }
+                Err((kind, lane)) => break Err(Stop { kind, pc: group.pc, warp: self.id, lane }),
+            }
+        };
+        state.warp_instructions += instructions;
+        state.thread_instructions += threads;
+        result
+    }
+
+    fn guard(&self, base: usize, guard: u32) -> u32 {
+        let negated = guard & NEGATED != 0;
+        let mask = mask_of(&self.registers[base + (guard & !NEGATED) as usize]);
+        if negated { !mask } else { mask }
+    }
+
+    /// The lanes of a source.
+    pub(super) fn source<'a>(&'a self, constants: &'a [Lanes], base: usize, source: Src) -> &'a Lanes {
+        if source & CONSTANT != 0 {
+            &constants[(source & !CONSTANT) as usize]
+        } else {
+            &self.registers[base + source as usize]
+        }
+    }
+
+    #[inline]
+    fn alu(&mut self, constants: &[Lanes], base: usize, active: u32, function: AluFn, to: Reg, sources: &[Src; 4]) {
+        let mut result = [0; 32];
+        let all = sources.map(|source| self.source(constants, base, source));
+        function(&all, &mut result);
+        self.write(base, to, active, &result);
+    }
+
+    /// Writes the active lanes of a register; nothing for [`NONE`].
+    pub(super) fn write(&mut self, base: usize, to: Reg, active: u32, values: &Lanes) {
+        if to == NONE {
+            return;
+        }
+        let register = &mut self.registers[base + to as usize];
+        if active == u32::MAX {
+            *register = *values;
+        } else {
+            for lane in 0..32 {
+                if active >> lane & 1 == 1 {
+                    register[lane] = values[lane];
+                }
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        launch: &Launch<'_>,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        group: &mut Group,
+        active: u32,
+        kind: &Kind,
+    ) -> Result<Next, (FaultKind, u32)> {
+        let frame = group.frame();
+        let base = frame.registers as usize;
+        match kind {
+            Kind::Alu(function, to, sources) => {
+                self.alu(launch.constants, base, active, *function, *to, sources);
+            }
+            Kind::Branch(target) => {
+                if active == group.mask {
+                    return Ok(Next::Jump(*target));
+                }
+                if active != 0 {
+                    self.split(group, active, *target);
+                    group.pc += 1;
+                    return Ok(Next::Choose);
+                }
+            }
+            Kind::BranchTable(index, table) => return self.branch_table(launch, group, active, *index, table),
+            Kind::Load(load) => self.load(launch, state, shared, frame, active, load)?,
+            Kind::Store(store) => self.store(launch, state, shared, frame, active, store)?,
+            Kind::Atomic(atomic) => self.atomic(launch, state, shared, frame, active, atomic)?,
+            Kind::Special(special, to) => {
+                let values = self.special(launch, state, shared, *special);
+                self.write(base, *to, active, &values);
+            }
+            Kind::FrameAddress(to, offset) => self.write(base, *to, active, &[u64::from(frame.local + offset); 32]),
+            Kind::IsSpace(window, to, source) => {
+                let values = self.source(launch.constants, base, *source).map(|a| super::access::is_in(*window, a));
+                self.write(base, *to, active, &values);
+            }
+            Kind::ActiveMask(to) => self.write(base, *to, active, &[active.into(); 32]),
+            Kind::Call(call) => {
+                if active != 0 {
+                    return self.call(launch, state, shared, group, active, call);
+                }
+            }
+            Kind::Return if group.frames.len() > 1 => {
+                if active != 0 {
+                    return Ok(self.return_from(launch, group, active));
+                }
+            }
+            Kind::Return | Kind::Exit => {
+                self.live &= !active;
+                shared.live -= active.count_ones();
+                group.mask &= !active;
+                if active != 0 {
+                    group.pc += 1;
+                    return Ok(Next::Choose);
+                }
+            }
+            Kind::Trap => {
+                if active != 0 {
+                    return Err((FaultKind::Trap, active.trailing_zeros()));
+                }
+            }
+            Kind::Barrier(barrier) => {
+                if active != 0 {
+                    return self.barrier(launch, shared, group, active, barrier);
+                }
+            }
+            Kind::Warp(op, members) => {
+                if active != 0 {
+                    return self.together(launch, group, active, op, *members);
+                }
+            }
+            Kind::Mma(_) | Kind::LoadMatrix(..) | Kind::StoreMatrix(..) => {
+                if active != 0 {
+                    if let Some(next) = self.wait_for_all(group, active)? {
+                        return Ok(next);
+                    }
+                    match kind {
+                        Kind::Mma(mma) => self.mma(launch, base, mma),
+                        Kind::LoadMatrix(to, address, transposed) => {
+                            self.load_matrix(launch, state, shared, frame, to, *address, *transposed)?
+                        }
+                        Kind::StoreMatrix(from, address, transposed) => {
+                            self.store_matrix(launch, state, shared, frame, from, *address, *transposed)?
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Kind::CopyAsync(copy) => self.copy_async(launch, state, shared, frame, active, copy)?,
+            Kind::CopyCommit => self.copies.commit(active),
+            Kind::CopyWait(groups) => self.copy_wait(state, shared, active, *groups)?,
+            Kind::Pause => return Ok(Next::Yield),
+            Kind::Nothing => {}
+        }
+        Ok(Next::Step)
+    }
+
+    /// Takes `lanes` out of the group and puts them at `pc`.
+    pub(super) fn split(&mut self, group: &mut Group, lanes: u32, pc: u32) {
+        group.mask &= !lanes;
+        self.groups.push(Group { pc, mask: lanes, frames: group.frames.clone(), wait: Wait::No });
+    }
+
+    /// Adds a group.
+    pub(super) fn push_group(&mut self, group: Group) {
+        self.groups.push(group);
+    }
+
+    /// As [`Warp::split`], waiting.
+    pub(super) fn split_waiting(&mut self, group: &mut Group, lanes: u32, wait: Wait) {
+        group.mask &= !lanes;
+        self.groups.push(Group { pc: group.pc, mask: lanes, frames: group.frames.clone(), wait });
+    }
+
+    fn branch_table(
+        &mut self,
+        launch: &Launch<'_>,
+        group: &mut Group,
+        active: u32,
+        index: Src,
+        table: &[u32],
+    ) -> Result<Next, (FaultKind, u32)> {
+        let base = group.frame().registers as usize;
+        let values = *self.source(launch.constants, base, index);
+        let mut rest = active;
+        while rest != 0 {
+            let lane = rest.trailing_zeros();
+            let value = values[lane as usize];
+            let Some(target) = table.get(value as usize) else {
+                let text = format!("index {value} is beyond the {} labels of the table", table.len());
+                return Err((FaultKind::InvalidInstruction(text), lane));
+            };
+            let same = lanes_where(rest, |lane| values[lane] == value);
+            if same == group.mask {
+                return Ok(Next::Jump(*target));
+            }
+            self.split(group, same, *target);
+            rest &= !same;
+        }
+        group.pc += 1;
+        Ok(Next::Choose)
+    }
+
+    fn barrier(
+        &mut self,
+        launch: &Launch<'_>,
+        shared: &mut Shared,
+        group: &mut Group,
+        active: u32,
+        barrier: &BlockBarrier,
+    ) -> Result<Next, (FaultKind, u32)> {
+        if barrier.aligned && active != self.live {
+            self.split_waiting(group, active, Wait::Together { needed: u32::MAX });
+            group.pc += 1;
+            return Ok(Next::Choose);
+        }
+        let base = group.frame().registers as usize;
+        let lane = active.trailing_zeros();
+        let value = |source: Src| self.source(launch.constants, base, source)[lane as usize] as u32;
+        let id = value(barrier.id);
+        if id > 15 {
+            return Err((FaultKind::InvalidInstruction(format!("there is no barrier {id}")), lane));
+        }
+        let state = &mut shared.barriers[id as usize];
+        match barrier.count.map(value) {
+            Some(count) if count == 0 || count % 32 != 0 => {
+                let text = format!("the number of threads at a barrier must be a multiple of 32, not {count}");
+                return Err((FaultKind::InvalidInstruction(text), lane));
+            }
+            Some(count) => {
+                state.expected = Some(count);
+                // A warp that comes as a whole counts as 32 threads, even if some of them ended.
+                state.arrived += if active == self.live { 32 } else { active.count_ones() };
+            }
+            None => state.arrived += active.count_ones(),
+        }
+        if let Some((_, _, predicate)) = barrier.reduce {
+            let held = mask_of(self.source(launch.constants, base, predicate)) & active;
+            state.held += held.count_ones();
+            state.failed += (active & !held).count_ones();
+        }
+        if barrier.arrive_only {
+            return Ok(Next::Step);
+        }
+        self.split_waiting(group, active, Wait::Barrier(id));
+        group.pc += 1;
+        Ok(Next::Choose)
+    }
+
+    /// For instructions that the whole warp must execute together: how to wait, or `None` if all are here.
+    fn wait_for_all(&mut self, group: &mut Group, active: u32) -> Result<Option<Next>, (FaultKind, u32)> {
+        if active != self.live {
+            self.split_waiting(group, active, Wait::Together { needed: u32::MAX });
+            group.pc += 1;
+            return Ok(Some(Next::Choose));
+        }
+        if active != u32::MAX {
+            let text = format!("all 32 lanes must take part, but only {active:#010x} do");
+            return Err((FaultKind::InvalidInstruction(text), active.trailing_zeros()));
+        }
+        Ok(None)
+    }
+}
+
+/// The lanes in which a predicate register is true.
+pub fn mask_of(lanes: &Lanes) -> u32 {
+    let mut mask = 0;
+    for (i, value) in lanes.iter().enumerate() {
+        mask |= ((*value & 1) as u32) << i;
+    }
+    mask
+}
+
+/// The lanes of `mask` that fulfil a condition.
+pub fn lanes_where(mask: u32, condition: impl Fn(usize) -> bool) -> u32 {
+    (0..32).filter(|lane| mask >> lane & 1 == 1 && condition(*lane)).fold(0, |all, lane| all | 1 << lane)
+}

@@ -1,0 +1,187 @@
+//! Executes the PTX texts under `tests/hand`: each says in its comments how to launch it and what must come out.
+//!
+//! Lines that begin with `//!` are read:
+//! ```text
+//! //! launch KERNEL [grid=1,1,1] [block=32,1,1] [shared=0] [cluster=1,1,1] [budget=N]
+//! //! in NAME TYPE: values          an allocation, passed as the next parameter
+//! //! arg TYPE: value               a scalar, passed as the next parameter
+//! //! out NAME TYPE: values         what an allocation must hold after the launch (from its start)
+//! //! fault: text                   the launch must fail, and its message must hold this text
+//! //! error: text                   loading must fail, and its message must hold this text
+//! //! print: text                   the launch must print this line
+//! ```
+//! Values are integers, `0x` bits, decimal floats for `f32` and `f64`, `nan`, `inf`, `-inf`; `V*N` repeats; `a..b`
+//! counts from a to b - 1; `_` in `out` is not compared. Several launches share a file; each starts afresh.
+#![allow(clippy::unwrap_used)]
+
+use rtc_emulator::{LaunchConfig, Memory, Program};
+
+fn bytes_of(ty: &str) -> usize {
+    ty[1..].parse::<usize>().unwrap() / 8
+}
+
+fn value(ty: &str, text: &str) -> u64 {
+    let parsed = if let Some(hex) = text.strip_prefix("0x") {
+        u64::from_str_radix(hex, 16).unwrap()
+    } else if ty == "f32" {
+        u64::from(text.parse::<f32>().unwrap_or_else(|_| panic!("`{text}`")).to_bits())
+    } else if ty == "f64" {
+        text.parse::<f64>().unwrap_or_else(|_| panic!("`{text}`")).to_bits()
+    } else {
+        text.parse::<i128>().unwrap_or_else(|_| panic!("`{text}`")) as u64
+    };
+    let bits = bytes_of(ty) * 8;
+    if bits == 64 { parsed } else { parsed & ((1 << bits) - 1) }
+}
+
+fn values(ty: &str, text: &str) -> Vec<Option<u64>> {
+    let mut list = Vec::new();
+    for word in text.split_whitespace() {
+        if let Some((a, b)) = word.split_once("..") {
+            let (a, b): (i64, i64) = (a.parse().unwrap(), b.parse().unwrap());
+            list.extend((a..b).map(|v| Some(value(ty, &v.to_string()))));
+            continue;
+        }
+        let (one, count) = match word.split_once('*') {
+            Some((one, count)) => (one, count.parse().unwrap()),
+            None => (word, 1),
+        };
+        let one = if one == "_" { None } else { Some(value(ty, one)) };
+        list.extend(std::iter::repeat_n(one, count));
+    }
+    list
+}
+
+fn show(ty: &str, bits: u64) -> String {
+    match ty {
+        "f32" => format!("{:#010x} ({})", bits, f32::from_bits(bits as u32)),
+        "f64" => format!("{:#018x} ({})", bits, f64::from_bits(bits)),
+        _ => format!("{bits:#x}"),
+    }
+}
+
+/// Runs one launch of a file; `lines` are those after its `launch` line.
+fn run(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
+    let mut words = header.split_whitespace();
+    let mut config = LaunchConfig::new(words.next().unwrap());
+    let three = |text: &str| {
+        let mut list = text.split(',').map(|n| n.parse().unwrap());
+        [list.next().unwrap(), list.next().unwrap_or(1), list.next().unwrap_or(1)]
+    };
+    config.budget = Some(10_000_000);
+    for word in words {
+        let (key, text) = word.split_once('=').unwrap();
+        match key {
+            "grid" => config.grid = three(text),
+            "block" => config.block = three(text),
+            "cluster" => config.cluster = three(text),
+            "shared" => config.shared_bytes = text.parse().unwrap(),
+            "budget" => config.budget = Some(text.parse().unwrap()),
+            _ => panic!("unknown key `{key}`"),
+        }
+    }
+    let mut memory = Memory::new();
+    let mut names = Vec::new();
+    let mut params: Vec<u8> = Vec::new();
+    let mut push = |bytes: &[u8]| {
+        params.resize(params.len().next_multiple_of(bytes.len()), 0);
+        params.extend_from_slice(bytes);
+    };
+    for line in lines {
+        let (key, text) = line.split_once(':').unwrap_or((line, ""));
+        let words: Vec<&str> = key.split_whitespace().collect();
+        match words[..] {
+            ["in", name, ty] => {
+                let data: Vec<u8> =
+                    values(ty, text).iter().flat_map(|v| v.unwrap().to_le_bytes()[..bytes_of(ty)].to_vec()).collect();
+                let address = memory.alloc(data.len(), 16, name);
+                memory.write(address, &data).unwrap();
+                names.push((name, address));
+                push(&address.to_le_bytes());
+            }
+            ["arg", ty] => push(&value(ty, text.trim()).to_le_bytes()[..bytes_of(ty)]),
+            ["out", ..] | ["fault"] | ["print"] => {}
+            _ => panic!("unknown line `{line}`"),
+        }
+    }
+    config.params = &params;
+    let result = program.launch(&mut memory, &config);
+    let faults: Vec<&str> = lines.iter().filter_map(|l| l.strip_prefix("fault:")).map(str::trim).collect();
+    match &result {
+        Ok(_) if !faults.is_empty() => return Err("no fault".to_string()),
+        Err(fault) if faults.is_empty() => return Err(fault.to_string()),
+        Err(fault) => {
+            let text = fault.to_string();
+            if let Some(missing) = faults.iter().find(|f| !text.contains(**f)) {
+                return Err(format!("`{missing}` is not in the fault: {text}"));
+            }
+        }
+        Ok(report) => {
+            let wanted: Vec<&str> = lines.iter().filter_map(|l| l.strip_prefix("print: ")).collect();
+            if !wanted.is_empty() && report.printed.lines().collect::<Vec<_>>() != wanted {
+                return Err(format!("printed {:?}", report.printed));
+            }
+        }
+    }
+    for line in lines.iter().filter(|l| l.starts_with("out ")) {
+        let (key, text) = line.split_once(':').unwrap();
+        let words: Vec<&str> = key.split_whitespace().collect();
+        let [_, name, ty] = words[..] else { panic!("`{line}`") };
+        let address = names.iter().find(|n| n.0 == name).unwrap_or_else(|| panic!("no `{name}`")).1;
+        for (i, wanted) in values(ty, text).into_iter().enumerate() {
+            let n = bytes_of(ty);
+            let mut bytes = [0; 8];
+            bytes[..n].copy_from_slice(memory.read(address + (i * n) as u64, n).map_err(|e| e.to_string())?);
+            let found = u64::from_le_bytes(bytes);
+            if wanted.is_some_and(|w| w != found) {
+                return Err(format!("{name}[{i}] is {}, not {}", show(ty, found), show(ty, wanted.unwrap())));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn hand_written_ptx_does_what_its_comments_say() {
+    let mut failures = Vec::new();
+    let mut seen = 0;
+    for folder in ["hand", "llvm"] {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+        let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+        paths.sort();
+        for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "ptx")) {
+            let text = std::fs::read_to_string(path).unwrap();
+            let lines: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("//! ")).map(str::trim_end).collect();
+            let name = path.file_name().unwrap().to_string_lossy();
+            let program = Program::load(&text);
+            if let Some(wanted) = lines.iter().find_map(|l| l.strip_prefix("error: ")) {
+                seen += 1;
+                match program {
+                    Err(error) if error.to_string().contains(wanted) => {}
+                    other => failures.push(format!("{name}: expected the error `{wanted}`: {:?}", other.err())),
+                }
+                continue;
+            }
+            let program = match program {
+                Ok(program) => program,
+                Err(error) => {
+                    failures.push(format!("{name}: {error}"));
+                    continue;
+                }
+            };
+            let starts: Vec<usize> = (0..lines.len()).filter(|i| lines[*i].starts_with("launch ")).collect();
+            if starts.is_empty() {
+                failures.push(format!("{name}: no launch"));
+            }
+            for (n, start) in starts.iter().enumerate() {
+                seen += 1;
+                let end = starts.get(n + 1).copied().unwrap_or(lines.len());
+                if let Err(error) = run(&program, &lines[*start]["launch ".len()..], &lines[start + 1..end]) {
+                    failures.push(format!("{name}, {}: {error}", lines[*start]));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} of {seen}:\n{}", failures.len(), failures.join("\n"));
+    assert!(seen > 5, "only {seen} launches");
+}
