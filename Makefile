@@ -1,7 +1,8 @@
 # Two commands matter: `make run` and `make test`. Both install what is missing first.
 
 # What `make run` launches: arguments of `rtc run`.
-EXAMPLE ?= examples/softmax/softmax.rt --launch examples/softmax/launch.json
+EXAMPLE ?= examples/softmax/softmax.rt --launch examples/softmax/launch.json \
+	--check examples/softmax/expected.safetensors --tolerance 1e-6
 
 # Tests assemble PTX with NVIDIA's assembler where setup could fetch it.
 PTXAS := $(wildcard .tools/bin/ptxas)

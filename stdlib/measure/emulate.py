@@ -304,6 +304,7 @@ class tl:
     uint8, uint16, uint32, uint64 = uint8, uint16, uint32, uint64
     float16, bfloat16, float32, float64 = float16, bfloat16, float32, float64
     constexpr = constexpr
+    static_range = range
     def where(c, a, b):
         a, b = promote(a, b)
         return Tile(np.where(c.v, a.v, b.v), a.dtype)

@@ -49,9 +49,10 @@ def compare(actual, expected, tolerance):
 
 
 passed = failed = 0
-for folder in sorted(p for p in HERE.iterdir() if (p / "kernel.rt").exists()):
+folders = [p for place in (HERE, HERE / "../seeds", HERE / "../../examples") for p in place.iterdir() if p.is_dir() and any(p.glob("*launch.json"))]
+for folder in sorted(folders):
     if sys.argv[1:] and folder.name not in sys.argv[1:]: continue
-    text = (folder / "kernel.rt").read_text()
+    text = next(p for p in folder.iterdir() if p.suffix in (".rt", ".py")).read_text()
     text = text.replace("tl.math.tanh", "libdevice.tanh" if folder.name == "float_math" else "_tanh")
     if device == "cpu": text = text.replace("libdevice.tanh", "_tanh").replace("libdevice.pow(x, y)", "x")
     source = pathlib.Path(tempfile.mkdtemp()) / f"{folder.name}.py"
@@ -59,15 +60,17 @@ for folder in sorted(p for p in HERE.iterdir() if (p / "kernel.rt").exists()):
     spec = importlib.util.spec_from_file_location(folder.name, source)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for path in sorted(folder.glob("*.launch.json")):
+    for path in sorted(folder.glob("*launch.json")):
         launch = json.loads(path.read_text())
         tensors = {name: t.to(device) for name, t in load_file(folder / launch["tensors"]).items()}
+        if (folder / "expected.safetensors").exists(): tensors |= {"expect." + name: t.to(device) for name, t in load_file(folder / "expected.safetensors").items()}
         arguments = {}
         for argument in launch["spec"]["args"]:
             name = argument["name"]
             if "constexpr" in argument:
                 value = argument["constexpr"]
-                arguments[name] = DTYPES[value["dtype"]] if isinstance(value, dict) else value
+                if isinstance(value, dict): value = getattr(module, value["function"]) if "function" in value else DTYPES[value["dtype"]]
+                arguments[name] = value
             else:
                 value = launch["args"][name]
                 if isinstance(value, dict):
@@ -76,6 +79,7 @@ for folder in sorted(p for p in HERE.iterdir() if (p / "kernel.rt").exists()):
                 arguments[name] = value
         try:
             kernel = getattr(module, launch["spec"]["kernel"])
+            if hasattr(kernel, "configs"): kernel = kernel.fn  # below @triton.autotune
             if 0 not in launch["grid"]: kernel[tuple(launch["grid"])](**arguments, **({} if device == "cpu" else {"num_warps": launch["spec"]["options"]["num_warps"]}))
         except Exception as error:
             print("error", folder.name, path.name, type(error).__name__, str(error)[:300].replace("\n", " "))
