@@ -158,9 +158,14 @@ fn permute(a: u64, b: u64, c: u64, mode: u64) -> u64 {
     selectors.iter().enumerate().map(|(i, s)| byte(*s) << (8 * i)).sum()
 }
 
-/// `bfe`: position and length are taken from their low 8 bits; what lies beyond the top is the sign (or zero).
+/// Position or length of a bit field: the low 8 bits. The 64-bit forms see all bits, as hardware shows.
+fn field(value: u64, width: u32) -> u32 {
+    if width == 32 { value as u32 & 0xff } else { (value as u32).min(0xff) }
+}
+
+/// `bfe`: what lies beyond the top is the sign (or zero).
 fn extract(a: u64, b: u64, c: u64, width: u32, signed: bool) -> u64 {
-    let (position, length) = (b as u32 & 0xff, c as u32 & 0xff);
+    let (position, length) = (field(b, width), field(c, width));
     let top = width - 1;
     let sign = if !signed || length == 0 { 0 } else { a >> (position + length - 1).min(top) & 1 };
     let mut result = 0;
@@ -173,7 +178,7 @@ fn extract(a: u64, b: u64, c: u64, width: u32, signed: bool) -> u64 {
 
 /// `bfi`: the low bits of `a` into `b`.
 fn insert(a: u64, b: u64, c: u64, d: u64, width: u32) -> u64 {
-    let (position, length) = (c as u32 & 0xff, d as u32 & 0xff);
+    let (position, length) = (field(c, width), field(d, width));
     let mut result = b;
     for i in 0..length.min(width) {
         if position + i < width {

@@ -147,6 +147,17 @@ fn from_float(a: u64, flags: Flags) -> u64 {
 fn between_floats(a: u64, flags: Flags) -> u64 {
     let (from, to) = (source_type(flags), destination_type(flags));
     let mut x = float_value(a, from, flags);
+    if x.is_nan() && !flags.has(Flags::SAT | Flags::RELU | Flags::FINITE) {
+        match (from, to) {
+            // These keep the upper bits of the payload.
+            (Bf16, F32) => return a << 16,
+            (F32, Tf32) => return a & 0xffff_e000,
+            (F64, F32) => return (a >> 32 & 0x8000_0000) | 0x7fc0_0000 | (a >> 29 & 0x3f_ffff),
+            (F64, F16) => return (a >> 48 & 0x8000) | 0x7e00 | (a >> 42 & 0x1ff),
+            (F32, F64) if flags.has(Flags::FTZ) => return f64::from(f32::from_bits(NAN32)).to_bits(),
+            _ => {}
+        }
+    }
     let mut mode = flags.round();
     if flags.has(Flags::INTEGRAL) {
         x = integral(x, mode);

@@ -105,10 +105,10 @@ fn single(instruction: &Instruction, flags: Flags) -> Option<Form> {
     Form::new(function, F32, &vec![F32; count]).map(|form| form.flagged(flags))
 }
 
-/// `abs` and `neg` change the sign bit and keep a NaN's payload, except that `.ftz` flushes.
+/// `abs` and `neg`: the sign bit changes, a NaN becomes the canonical one.
 fn sign_only(x: f32, flags: Flags) -> u64 {
     let x = if flags.has(Flags::FTZ) { flush(x) } else { x };
-    u64::from(x.to_bits())
+    u64::from(bits32(x))
 }
 
 /// `min` and `max` of two or three f32.
@@ -153,7 +153,8 @@ fn testp(instruction: &Instruction, ty: Modifier) -> Option<Form> {
                 1 => x.is_infinite(),
                 2 => !x.is_nan(),
                 3 => x.is_nan(),
-                4 => x.is_normal(),
+                // Zeros count as normal.
+                4 => x.is_normal() || x == 0.0,
                 _ => x.is_subnormal(),
             })
         }};
@@ -177,13 +178,14 @@ fn double(instruction: &Instruction, flags: Flags) -> Option<Form> {
             f3!(flags | g, a, b, c | directed64(Operation::Fma, d(a), d(b), d(c), g.round()).to_bits())
         }
         // The approximations of f64 see and give the upper 32 bits only.
-        Opcode::Rcp if instruction.has(Approx) => f1!(|a| (1.0 / upper(a)).to_bits() & !0xffff_ffff),
-        Opcode::Rsqrt if instruction.has(Ftz) => f1!(|a| (1.0 / upper(a).sqrt()).to_bits() & !0xffff_ffff),
+        Opcode::Rcp if instruction.has(Approx) => f1!(|a| upper_result(1.0 / upper(a))),
+        Opcode::Rsqrt if instruction.has(Ftz) => f1!(|a| upper_result(1.0 / upper(a).sqrt())),
         Opcode::Rsqrt => f1!(|a| (1.0 / d(a).sqrt()).to_bits()),
         Opcode::Rcp => f1!(flags | g, a | directed64(Operation::Div, 1.0, d(a), 0.0, g.round()).to_bits()),
         Opcode::Sqrt => f1!(flags | g, a | directed64(Operation::Sqrt, d(a), 0.0, 0.0, g.round()).to_bits()),
         Opcode::Abs => f1!(|a| a & !(1 << 63)),
-        Opcode::Neg => f1!(|a| a ^ 1 << 63),
+        // A NaN passes unchanged.
+        Opcode::Neg => f1!(|a| if d(a).is_nan() { a } else { a ^ 1 << 63 }),
         Opcode::Min => f2!(|a, b| min64(d(a), d(b)).to_bits()),
         Opcode::Max => f2!(|a, b| max64(d(a), d(b)).to_bits()),
         Opcode::Copysign => f2!(|a, b| (b & !(1 << 63)) | (a & 1 << 63)),
@@ -198,4 +200,15 @@ fn double(instruction: &Instruction, flags: Flags) -> Option<Form> {
 fn upper(a: u64) -> f64 {
     let x = f64::from_bits(a & !0xffff_ffff);
     if x.is_subnormal() { 0f64.copysign(x) } else { x }
+}
+
+/// What an approximation of f64 gives: the upper half, subnormals flushed.
+fn upper_result(x: f64) -> u64 {
+    if x.is_nan() {
+        0x7fff_ffff_0000_0000
+    } else if x.is_subnormal() {
+        0f64.copysign(x).to_bits()
+    } else {
+        x.to_bits() & !0xffff_ffff
+    }
 }

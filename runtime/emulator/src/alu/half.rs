@@ -93,20 +93,14 @@ fn approximate(format: &Format, x: f32, function: impl Fn(f64) -> f64) -> u16 {
     format.narrow(function(x.into()), Round::Nearest) as u16
 }
 
-/// `abs` and `neg`: sign bits only, but `.ftz` flushes.
+/// `abs` and `neg`: the sign bits change, a NaN becomes the canonical one.
 fn signs(flags: Flags, a: u64, and: u64, xor: u64) -> u64 {
     let width = if flags.has(PAIR) { 0xffff_ffff } else { 0xffff };
     let a = ((a & and) ^ xor) & width;
-    if !flags.has(Flags::FTZ) {
-        return a;
-    }
     let format = half_format(flags.has(BRAIN));
     let one = |shift: u32| {
-        let bits = (a >> shift) as u16;
-        let x = half_value(format, bits);
-        let kept =
-            if x.is_nan() { bits } else { format.narrow(flushed(format, x, flags).into(), Round::Nearest) as u16 };
-        u64::from(kept) << shift
+        let x = flushed(format, half_value(format, (a >> shift) as u16), flags);
+        u64::from(format.encode(x.into())) << shift
     };
     if flags.has(PAIR) { one(0) | one(16) } else { one(0) }
 }
