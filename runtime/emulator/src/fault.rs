@@ -234,7 +234,7 @@ impl fmt::Display for Fault {
 
 fn write_near(f: &mut fmt::Formatter<'_>, address: u64, bytes: u32, near: Option<&Near>) -> fmt::Result {
     let Some(near) = near else {
-        return f.write_str("; nothing is allocated");
+        return f.write_str("; nothing is allocated near it");
     };
     let (name, size, end) = (&near.name, near.bytes, near.base + near.bytes);
     if near.freed {

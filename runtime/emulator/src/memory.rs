@@ -19,6 +19,8 @@ use crate::fault::{Access, AccessError, Near};
 const FIRST_ADDRESS: u64 = 0x7_0000_0000;
 /// Bytes between two allocations that belong to nobody.
 const GUARD_BYTES: u64 = 4096;
+/// An allocation farther away than this says nothing about a bad address.
+const NEAR_BYTES: u128 = 1 << 26;
 /// Every allocation starts at a multiple of this, as `cuMemAlloc` promises.
 const BASE_ALIGN: u64 = 256;
 
@@ -165,11 +167,10 @@ impl Memory {
         };
         // A freed range that holds the address explains more than a live neighbour does.
         let holds = |a: &&Allocation| address >= a.base && address < a.base + a.bytes.max(1);
-        let found = self
-            .allocations
-            .iter()
-            .find(holds)
-            .or_else(|| self.allocations.iter().filter(|a| a.live).min_by_key(|a| distance(a).unsigned_abs()))?;
+        let found = self.allocations.iter().find(holds).or_else(|| {
+            let near = self.allocations.iter().filter(|a| a.live && distance(a).unsigned_abs() < NEAR_BYTES);
+            near.min_by_key(|a| distance(a).unsigned_abs())
+        })?;
         Some(Near {
             name: found.name.clone(),
             base: found.base,

@@ -222,7 +222,7 @@ fn write_offset(f: &mut Formatter<'_>, offset: i64) -> fmt::Result {
     match offset {
         0 => Ok(()),
         1.. => write!(f, "+{offset}"),
-        _ => write!(f, "-{}", offset.unsigned_abs()),
+        _ => write!(f, "+-{}", offset.unsigned_abs()),
     }
 }
 

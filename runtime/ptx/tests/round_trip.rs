@@ -14,6 +14,9 @@ fn printing_and_parsing_gives_the_same_module() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
+            if text.starts_with("//! error:") {
+                continue;
+            }
             let module = rtc_ptx::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             let printed = rtc_ptx::print(&module);
             let again = rtc_ptx::parse(&printed).unwrap_or_else(|e| panic!("{}: {e}\n{printed}", path.display()));
@@ -21,7 +24,7 @@ fn printing_and_parsing_gives_the_same_module() {
             seen += 1;
         }
     }
-    assert!(seen > 0, "no PTX files in {}", folder.display());
+    assert!(seen > 5, "no PTX files in {}", folder.display());
 }
 
 #[test]
