@@ -391,3 +391,80 @@ fn check_types(kernel: &Kernel, op: Op) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse;
+    use crate::{Builder, KernelOptions};
+
+    fn messages(kernel: &Kernel) -> Vec<String> {
+        verify(kernel).err().unwrap_or_default().into_iter().map(|e| e.message).collect()
+    }
+
+    fn sample() -> (Kernel, Op) {
+        let mut kernel = Kernel::new("k", KernelOptions::default());
+        let x = kernel.add_param("x", Elem::I32.into(), "i32", 1);
+        let body = kernel.body();
+        let mut b = Builder::at_end(&mut kernel, body);
+        let y = b.addi(x, x).expect("the types fit");
+        b.ret().expect("it has no operands");
+        let op = kernel.def_op(y).expect("it is a result");
+        (kernel, op)
+    }
+
+    #[test]
+    fn broken_links_are_found() {
+        assert_eq!(messages(&sample().0), [""; 0]);
+        let (mut kernel, op) = sample();
+        kernel.op_mut(op).parent = None;
+        assert_eq!(messages(&kernel), ["does not name its block as its parent"]);
+        let (mut kernel, op) = sample();
+        let body = kernel.body();
+        kernel.block_mut(body).ops.insert(0, op);
+        assert_eq!(messages(&kernel), ["stands in the kernel twice"]);
+        let (mut kernel, op) = sample();
+        kernel.op_mut(op).operands.pop();
+        assert_eq!(messages(&kernel), ["has 1 operands, not 2"]);
+        let (mut kernel, op) = sample();
+        kernel.op_mut(op).optional = 1;
+        assert!(messages(&kernel).contains(&"has more optional operands than its row".to_string()));
+        let (mut kernel, _) = sample();
+        let body = kernel.body();
+        kernel.add_arg(body, Elem::I32.into(), None);
+        assert_eq!(messages(&kernel), ["the parameters are not the arguments of the body"]);
+    }
+
+    #[test]
+    fn a_detached_operand_is_found_and_printed() {
+        let (mut kernel, op) = sample();
+        let body = kernel.body();
+        let y = kernel.result(op, 0);
+        let mut b = Builder::after(&mut kernel, op);
+        b.muli(y, y).expect("the types fit");
+        kernel.detach_op(op);
+        let errors = verify(&kernel).expect_err("an operand is gone");
+        assert_eq!(kernel.block(body).ops.len(), 2);
+        let text = print_errors(&kernel, &errors);
+        assert!(text.contains("uses a value that is not defined before it"), "{text}");
+        assert!(text.contains("%undefined."), "{text}");
+    }
+
+    #[test]
+    fn complaints_stand_under_their_operation() {
+        let kernel = parse(
+            "kernel @k(%x: i32, %y: i64) warps 4 phase tile {
+  %c = constant {value = 1} : i1
+  if_else %c ^() {
+    %a = addi %x, %y : i32
+    yields
+  } ^() {
+    yields (%x)
+  }
+}",
+        )
+        .expect("the form is right");
+        let errors = verify(&kernel).expect_err("it has three faults");
+        insta::assert_snapshot!(print_errors(&kernel, &errors));
+    }
+}

@@ -1,8 +1,9 @@
-//! Random changes to texts: reading, verifying, printing and running them never panics.
+//! Random changes to texts: reading, verifying, printing and running them never panics, and what is verified does the
+//! same on whole tiles and on registers.
 
 use rtc_ir::interp::{ArgValue, HostMemory, LaunchConfig, RunOptions, Storage, run};
 use rtc_ir::text::{parse, print};
-use rtc_ir::{Elem, Phase, print_errors, verify};
+use rtc_ir::{Elem, Phase, Verified, print_errors, verify};
 
 /// A linear congruential generator; the upper half is used.
 struct Random(u64);
@@ -128,6 +129,24 @@ fn mutate(random: &mut Random, text: &str, others: &[String]) -> String {
     text
 }
 
+/// All memory after a run, or the fault.
+fn outcome(kernel: Verified<'_>, storage: Storage) -> Result<Vec<Vec<u8>>, String> {
+    let mut memory = HostMemory::new();
+    let (mut args, mut bases) = (Vec::new(), Vec::new());
+    for param in &kernel.kernel().params {
+        args.push(match kernel.kernel().value_type(param.value).elem() {
+            Some(Elem::Ptr(_)) => {
+                bases.push(memory.alloc(param.name.clone(), vec![0; 1024]));
+                ArgValue::Pointer(bases[bases.len() - 1])
+            }
+            _ => ArgValue::Bits(3),
+        });
+    }
+    let launch = LaunchConfig { grid: [1, 1, 1], args };
+    run(kernel, &mut memory, &launch, &RunOptions { max_steps: 100_000, storage }).map_err(|e| e.kind.to_string())?;
+    Ok(bases.iter().map(|base| memory.bytes(*base).expect("it was allocated").to_vec()).collect())
+}
+
 #[test]
 fn no_text_panics() {
     let seed = std::env::var("RTC_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_251_120);
@@ -138,26 +157,24 @@ fn no_text_panics() {
     for _ in 0..20_000 {
         let source = &sources[random.below(sources.len())];
         let text = mutate(&mut random, source, &sources);
-        let outcome = std::panic::catch_unwind(|| {
+        let result = std::panic::catch_unwind(|| {
             let Ok(kernel) = parse(&text) else { return (0, 0) };
             let printed = print(&kernel);
             let again = parse(&printed).unwrap_or_else(|e| panic!("what was printed is not read: {e}\n{printed}"));
             assert_eq!(print(&again), printed);
             let Ok(accepted) = verify(&kernel).inspect_err(|e| drop(print_errors(&kernel, e))) else { return (1, 0) };
-            let mut memory = HostMemory::new();
-            let args = kernel.params.iter().map(|p| match kernel.value_type(p.value).elem() {
-                Some(Elem::Ptr(_)) => ArgValue::Pointer(memory.alloc(p.name.clone(), vec![0; 1024])),
-                _ => ArgValue::Bits(3),
-            });
-            let launch = LaunchConfig { grid: [1, 1, 1], args: args.collect() };
-            for storage in [Storage::Tiles, Storage::Registers] {
-                if storage == Storage::Tiles || kernel.phase != Phase::Tile {
-                    let _ = run(accepted, &mut memory, &launch, &RunOptions { max_steps: 100_000, storage });
+            let tiles = outcome(accepted, Storage::Tiles);
+            // `reorder` leaves the order of elements open, and the step limit strikes at different places.
+            let limited = matches!(&tiles, Err(fault) if fault.contains("limit"));
+            if kernel.phase != Phase::Tile && !limited && !text.contains("reorder") {
+                let registers = outcome(accepted, Storage::Registers);
+                if !matches!(&registers, Err(fault) if fault.contains("limit")) {
+                    assert_eq!(registers, tiles, "whole tiles and registers differ");
                 }
             }
             (1, 1)
         });
-        match outcome {
+        match result {
             Ok((r, v)) => {
                 read += r;
                 verified += v;

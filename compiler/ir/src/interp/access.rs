@@ -3,7 +3,6 @@
 use super::machine::{Machine, Stop};
 use super::value::Data;
 use super::{Access, FaultKind, FindingKind, MemoryError};
-use crate::ops::eval::mask;
 use crate::{Elem, Op, Scalar, Type};
 
 impl Machine<'_> {
@@ -18,10 +17,24 @@ impl Machine<'_> {
         let count = self.slots(ty);
         self.tick(count)?;
         let mut slots = Vec::with_capacity(count);
-        for i in 0..count {
-            if mask.as_ref().is_some_and(|m| m.slot(i) & 1 == 0) {
-                slots.push(other.as_ref().map_or(0, |o| o.slot(i)));
-            } else {
+        let is_on = |i: usize| mask.as_ref().is_none_or(|m| m.slot(i) & 1 != 0);
+        let mut bytes = Vec::new();
+        while slots.len() < count {
+            let start = slots.len();
+            if !is_on(start) {
+                slots.push(other.as_ref().map_or(0, |o| o.slot(start)));
+                continue;
+            }
+            // Neighbouring addresses are read together; if that fails, one by one, to say which.
+            let address = addresses.slot(start);
+            let end = start + run_length(count - start, scalar, |i| (addresses.slot(start + i), is_on(start + i)));
+            bytes.resize((end - start) * scalar.bytes() as usize, 0);
+            let aligned = address.is_multiple_of(u64::from(scalar.bytes()));
+            if aligned && matches!(self.memory.read(address, &mut bytes), Ok(Access::Defined)) {
+                slots.extend(bytes.chunks(scalar.bytes() as usize).map(|chunk| from_bytes(chunk, scalar)));
+                continue;
+            }
+            for i in start..end {
                 slots.push(self.read(op, ty, i, addresses.slot(i), scalar)?);
             }
         }
@@ -40,9 +53,27 @@ impl Machine<'_> {
         let mask = kernel.optional(op, 0).map(|v| self.get(v));
         let owners = self.owners(ty);
         self.tick(owners.len())?;
-        for slot in owners {
-            let slot = slot as usize;
-            if mask.as_ref().is_none_or(|m| m.slot(slot) & 1 != 0) {
+        let is_on = |i: usize| mask.as_ref().is_none_or(|m| m.slot(owners[i] as usize) & 1 != 0);
+        let address_of = |i: usize| addresses.slot(owners[i] as usize);
+        let mut bytes = Vec::new();
+        let mut next = 0;
+        while next < owners.len() {
+            let start = next;
+            if !is_on(start) {
+                next += 1;
+                continue;
+            }
+            next += run_length(owners.len() - start, scalar, |i| (address_of(start + i), is_on(start + i)));
+            bytes.clear();
+            for slot in &owners[start..next] {
+                bytes.extend_from_slice(&values.slot(*slot as usize).to_le_bytes()[..scalar.bytes() as usize]);
+            }
+            let aligned = address_of(start).is_multiple_of(u64::from(scalar.bytes()));
+            if aligned && self.memory.write(address_of(start), &bytes).is_ok() {
+                continue;
+            }
+            for slot in &owners[start..next] {
+                let slot = *slot as usize;
                 self.write(ty, slot, addresses.slot(slot), scalar, values.slot(slot))?;
             }
         }
@@ -59,9 +90,7 @@ impl Machine<'_> {
             Ok(Access::Undefined) => self.find(op, FindingKind::UninitializedRead { address }, ty, slot),
             Err(error) => return Err(self.refused(error, ty, slot, address, scalar)),
         }
-        let bits = u64::from_le_bytes(bytes);
-        // A truth value is a byte in memory; any that is not 0 is true.
-        Ok(if scalar == Scalar::I1 { u64::from(bits != 0) } else { mask(bits, scalar.into()) })
+        Ok(from_bytes(&bytes[..size], scalar))
     }
 
     /// Writes a scalar for a slot of a tile of type `ty`.
@@ -76,7 +105,7 @@ impl Machine<'_> {
 
     fn check_alignment(&mut self, ty: Type, slot: usize, address: u64, scalar: Scalar) -> Result<(), Stop> {
         let size = scalar.bytes();
-        if address % u64::from(size) == 0 {
+        if address.is_multiple_of(u64::from(size)) {
             return Ok(());
         }
         Err(Stop { kind: FaultKind::Misaligned { address, size }, element: self.coordinate(ty, slot) })
@@ -89,4 +118,19 @@ impl Machine<'_> {
         };
         Stop { kind, element: self.coordinate(ty, slot) }
     }
+}
+
+/// How many of `count` accesses from the first on are wanted and lie one after the other in memory; at least 1.
+fn run_length(count: usize, scalar: Scalar, access: impl Fn(usize) -> (u64, bool)) -> usize {
+    let (first, _) = access(0);
+    let follows = |i: &usize| access(*i) == (first.wrapping_add(*i as u64 * u64::from(scalar.bytes())), true);
+    (1..count).find(|i| !follows(i)).unwrap_or(count)
+}
+
+/// The scalar in these bytes. A truth value is a byte in memory; any that is not 0 is true.
+fn from_bytes(bytes: &[u8], scalar: Scalar) -> u64 {
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let bits = u64::from_le_bytes(wide);
+    if scalar == Scalar::I1 { u64::from(bits != 0) } else { bits }
 }

@@ -22,6 +22,9 @@ pub(crate) struct Stop {
     pub(crate) element: Option<Vec<u32>>,
 }
 
+/// For each slot of a result of a shape operation, the operand and its slot.
+pub(crate) type Sources = Rc<Vec<(u32, u32)>>;
+
 /// One launch.
 pub(crate) struct Machine<'a> {
     pub(crate) kernel: &'a Kernel,
@@ -32,7 +35,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) report: Report,
     pub(crate) placements: HashMap<LayoutId, Rc<Placement>>,
     /// Per shape operation and result, where each slot comes from.
-    pub(crate) sources: HashMap<(Op, usize), Rc<Vec<(u32, u32)>>>,
+    pub(crate) sources: HashMap<(Op, usize), Sources>,
     /// Values that end up in an address.
     pub(crate) addresses: SecondaryMap<Value, bool>,
     values: Vec<Data>,
@@ -63,6 +66,8 @@ pub(crate) struct Machine<'a> {
 /// assert_eq!(memory.bytes(x), Some(&[0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0][..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// There is one fault per launch: its size does not matter.
+#[allow(clippy::result_large_err)]
 pub fn run(
     kernel: Verified<'_>,
     memory: &mut dyn GlobalMemory,

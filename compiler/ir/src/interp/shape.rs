@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use rtc_layout::Coord;
 
-use super::machine::{Machine, Stop};
+use super::machine::{Machine, Sources, Stop};
 use super::value::Data;
 use super::{FaultKind, Storage};
 use crate::layout_rules::{flatten, register_sources, unflatten, without};
@@ -28,7 +28,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn sources_of(&mut self, op: Op, result: usize) -> Result<Rc<Vec<(u32, u32)>>, Stop> {
+    fn sources_of(&mut self, op: Op, result: usize) -> Result<Sources, Stop> {
         if let Some(sources) = self.sources.get(&(op, result)) {
             return Ok(sources.clone());
         }

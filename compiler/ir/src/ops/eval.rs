@@ -35,12 +35,12 @@ impl Format {
         if exponent == top && mantissa == (1 << self.mantissa_bits) - 1 {
             return f64::NAN;
         }
-        let unit = 2f64.powi(1 - self.bias() - self.mantissa_bits as i32);
         if exponent == 0 {
-            sign * mantissa as f64 * unit
-        } else {
-            sign * (mantissa + (1 << self.mantissa_bits)) as f64 * unit * 2f64.powi(exponent as i32 - 1)
+            let unit = 1 - self.bias() - self.mantissa_bits as i32;
+            return sign * mantissa as f64 * f64::from_bits(((unit + 1023) as u64) << 52);
         }
+        let field = (exponent as i32 - self.bias() + 1023) as u64;
+        sign * f64::from_bits(field << 52 | mantissa << (52 - self.mantissa_bits))
     }
 
     /// Rounds once, to nearest even or toward zero.
@@ -56,34 +56,26 @@ impl Format {
         if x.is_infinite() {
             return sign | overflow;
         }
-        // |x| in units of the last place of its binade (or of the subnormals) is exact in f64.
-        let magnitude = x.abs();
-        let exponent = if magnitude == 0.0 { i32::MIN } else { exponent_of(magnitude) };
-        let binade = exponent.max(1 - self.bias());
-        let scaled = scale(magnitude, self.mantissa_bits as i32 - binade);
-        let units = match rounding {
-            Rounding::NearestEven => scaled.round_ties_even(),
-            Rounding::TowardZero => scaled.trunc(),
+        // The significand of |x| has 53 bits; those below the last place decide the rounding.
+        let field = (x.to_bits() >> 52 & 0x7ff) as i32;
+        let significand = x.to_bits() & ((1 << 52) - 1) | 1 << 52;
+        let binade = (field - 1023).max(1 - self.bias());
+        let dropped = 52 - self.mantissa_bits as i32 + binade - (field - 1023);
+        let units = if field == 0 || dropped > 60 {
+            0 // Far below half of the least subnormal.
+        } else {
+            let (units, rest) = (significand >> dropped, significand & ((1 << dropped) - 1));
+            let half = 1 << (dropped - 1);
+            let up = rounding == Rounding::NearestEven && (rest > half || (rest == half && units & 1 == 1));
+            units + u64::from(up)
         };
         let field = (binade + self.bias() - 1) as u64;
-        let bits = (field << self.mantissa_bits) + units as u64;
+        let bits = (field << self.mantissa_bits) + units;
         if bits > largest {
             return sign | if rounding == Rounding::TowardZero { largest } else { overflow };
         }
         sign | bits
     }
-}
-
-fn exponent_of(x: f64) -> i32 {
-    let bits = x.to_bits();
-    let field = (bits >> 52) as i32;
-    if field == 0 { -1011 - bits.leading_zeros() as i32 } else { field - 1023 }
-}
-
-/// `x * 2^k` for a result that is exact or tiny.
-fn scale(x: f64, k: i32) -> f64 {
-    let half = k / 2;
-    x * 2f64.powi(half) * 2f64.powi(k - half)
 }
 
 /// The number that `bits` stand for in a float format.
@@ -287,11 +279,11 @@ impl EvalContext<'_> {
     }
 
     pub(super) fn mul_high_unsigned(&self, v: &[u64]) -> u64 {
-        self.int((u128::from(v[0]) * u128::from(v[1]) >> self.result.bits()) as u64)
+        self.int(((u128::from(v[0]) * u128::from(v[1])) >> self.result.bits()) as u64)
     }
 
     pub(super) fn mul_high_signed(&self, v: &[u64]) -> u64 {
-        self.int((i128::from(self.signed(0, v[0])) * i128::from(self.signed(1, v[1])) >> self.result.bits()) as u64)
+        self.int(((i128::from(self.signed(0, v[0])) * i128::from(self.signed(1, v[1]))) >> self.result.bits()) as u64)
     }
 
     pub(super) fn count_leading_zeros(&self, v: &[u64]) -> u64 {
@@ -381,6 +373,24 @@ mod tests {
                 "{x}"
             );
         }
+    }
+
+    #[test]
+    fn narrowing_rounds_once_from_double() {
+        let one_and_half_ulp = 1.0 + 2f64.powi(-11);
+        let even = encode(one_and_half_ulp, Scalar::F16, Rounding::NearestEven);
+        assert_eq!(even, 0x3c00);
+        // A sticky bit that an f32 does not hold.
+        assert_eq!(encode(one_and_half_ulp + 2f64.powi(-40), Scalar::F16, Rounding::NearestEven), 0x3c01);
+        assert_eq!(encode(one_and_half_ulp + 2f64.powi(-40), Scalar::F16, Rounding::TowardZero), 0x3c00);
+        let least = 2f64.powi(-24);
+        assert_eq!(encode(least, Scalar::F16, Rounding::NearestEven), 1);
+        assert_eq!(encode(least / 2.0, Scalar::F16, Rounding::NearestEven), 0);
+        assert_eq!(encode(least * 0.500001, Scalar::F16, Rounding::NearestEven), 1);
+        assert_eq!(encode(-5e-324, Scalar::BF16, Rounding::NearestEven), 0x8000);
+        assert_eq!(encode(65520.0, Scalar::F16, Rounding::NearestEven), 0x7c00);
+        assert_eq!(encode(65519.9, Scalar::F16, Rounding::NearestEven), 0x7bff);
+        assert_eq!(encode(1e300, Scalar::F16, Rounding::TowardZero), 0x7bff);
     }
 
     #[test]

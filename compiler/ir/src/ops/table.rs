@@ -63,7 +63,7 @@ define_ops! {
     clz Clz {} (value) [] 0 EXACT, same_int, Each(|c, v| c.count_leading_zeros(v)), "Number of leading zero bits of a 32- or 64-bit integer." -> Value;
     popc PopC {} (value) [] 0 EXACT, same_int, Each(|_, v| u64::from(v[0].count_ones())), "Number of one bits of a 32- or 64-bit integer." -> Value;
     brev BRev {} (value) [] 0 EXACT, same_int, Each(|c, v| c.reverse_bits(v)), "The bits of a 32- or 64-bit integer in reverse order." -> Value;
-    cmpi CmpI { predicate: Predicate } (lhs, rhs) [] 0 EXACT, compare_int, Each(|c, v| compare_ints(c, v)), "Integer comparison." -> Value;
+    cmpi CmpI { predicate: Predicate } (lhs, rhs) [] 0 EXACT, compare_int, Each(compare_ints), "Integer comparison." -> Value;
 
     // Floats. Arithmetic rounds to nearest even.
     addf AddF {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, |a, b| a + b)), "Sum." -> Value;
@@ -92,14 +92,14 @@ define_ops! {
     sin_approx SinApprox {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::sin)), "Sine of `f32`; `sin.approx`." -> Value;
     cos_approx CosApprox {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::cos)), "Cosine of `f32`; `cos.approx`." -> Value;
     tanh_approx TanhApprox {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::tanh)), "Hyperbolic tangent of `f32`; `tanh.approx`." -> Value;
-    cmpf CmpF { predicate: Predicate } (lhs, rhs) [] 0 EXACT, compare_float, Each(|c, v| compare_floats(c, v)), "Float comparison; ordered but for `ne`." -> Value;
+    cmpf CmpF { predicate: Predicate } (lhs, rhs) [] 0 EXACT, compare_float, Each(compare_floats), "Float comparison; ordered but for `ne`." -> Value;
 
     // Choice and casts.
     select Select {} (condition, lhs, rhs) [] 0 EXACT, select, Each(|_, v| if v[0] & 1 != 0 { v[1] } else { v[2] }), "`lhs` where the condition holds, else `rhs`." -> Value;
     trunci TruncI { to: Elem } (value) [] 0 EXACT, cast_int_int, Each(|c, v| c.int(v[0])), "The low bits of an integer." -> Value;
     extsi ExtSI { to: Elem } (value) [] 0 EXACT, cast_int_int, Each(|c, v| c.int(c.signed(0, v[0]) as u64)), "A wider integer with the same signed value." -> Value;
     extui ExtUI { to: Elem } (value) [] 0 EXACT, cast_int_int, Each(|_, v| v[0]), "A wider integer with the same unsigned value." -> Value;
-    castf CastF { to: Elem, rounding: Rounding } (value) [] 0 EXACT, cast_float_float, Each(|c, v| cast_float(c, v)), "Float of another format; 8-bit targets saturate." -> Value;
+    castf CastF { to: Elem, rounding: Rounding } (value) [] 0 EXACT, cast_float_float, Each(cast_float), "Float of another format; 8-bit targets saturate." -> Value;
     fptosi FpToSI { to: Elem } (value) [] 0 EACH, cast_float_int, Each(|c, v| c.float_to_signed(v)), "Float to signed integer, toward zero, saturating at 32 and 64 bits." -> Value;
     fptoui FpToUI { to: Elem } (value) [] 0 EACH, cast_float_int, Each(|c, v| c.float_to_unsigned(v)), "Float to unsigned integer, toward zero, saturating at 32 and 64 bits." -> Value;
     sitofp SIToFp { to: Elem } (value) [] 0 EXACT, cast_int_float, Each(|c, v| c.signed_to_float(v)), "Signed integer to float." -> Value;

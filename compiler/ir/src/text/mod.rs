@@ -27,6 +27,7 @@
 mod lexer;
 mod names;
 mod parse;
+mod pieces;
 mod print;
 #[cfg(test)]
 mod tests;

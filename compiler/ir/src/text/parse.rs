@@ -9,18 +9,16 @@ use std::ops::Range;
 use cranelift_entity::SecondaryMap;
 use logos::Logos;
 use rtc_layout::Layout;
-use rtc_source::{FileId, Span};
 use smallvec::SmallVec;
 
-use super::lexer::{Token, float_bits, unescape};
+use super::lexer::Token;
 use super::names::is_automatic;
 use crate::{
-    AttrValue, Block, Elem, Kernel, KernelOptions, LayoutId, Loc, LocData, Op, OpData, OpKind, OpSpec, Param, Phase,
-    SPECS, Shape, SharedType, TileType, Traits, Type, Value,
+    AttrValue, Block, Kernel, KernelOptions, LayoutId, Op, OpData, OpKind, OpSpec, Param, Phase, SPECS, Traits, Value,
 };
 
 /// Deepest nesting of blocks and of lists.
-const MAX_DEPTH: u32 = 64;
+pub(super) const MAX_DEPTH: u32 = 64;
 
 /// Why a text could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,12 +58,13 @@ pub fn parse_with_spans(text: &str) -> Result<Parsed, ParseError> {
     })
 }
 
-struct Wrong {
+/// What is wrong, and where.
+pub(super) struct Wrong {
     offset: usize,
     message: String,
 }
 
-type Read<T> = Result<T, Wrong>;
+pub(super) type Read<T> = Result<T, Wrong>;
 
 fn read(text: &str) -> Read<Parsed> {
     let mut tokens = Vec::new();
@@ -90,24 +89,28 @@ fn read(text: &str) -> Read<Parsed> {
     Ok(Parsed { kernel: reader.kernel, spans: reader.spans })
 }
 
-struct Reader<'t> {
+/// The state of the reader.
+pub(super) struct Reader<'t> {
     tokens: Vec<(Token<'t>, Range<usize>)>,
-    at: usize,
+    pub(super) at: usize,
     end: usize,
-    kernel: Kernel,
-    layouts: HashMap<&'t str, LayoutId>,
+    pub(super) kernel: Kernel,
+    pub(super) layouts: HashMap<&'t str, LayoutId>,
     values: HashMap<&'t str, Value>,
     /// Operands by name, put in once all values are known.
-    pending: Vec<(Op, Vec<(&'t str, usize)>)>,
+    pending: Vec<(Op, Vec<Named<'t>>)>,
     spans: SecondaryMap<Op, Range<usize>>,
 }
+
+/// A name and where it stands.
+type Named<'t> = (&'t str, usize);
 
 /// The operands of an operation as they stand in the text.
 #[derive(Default)]
 struct Operands<'t> {
-    named: Vec<(&'t str, usize)>,
-    optional: Vec<(&'t str, (&'t str, usize))>,
-    variadic: Option<Vec<(&'t str, usize)>>,
+    named: Vec<Named<'t>>,
+    optional: Vec<(&'t str, Named<'t>)>,
+    variadic: Option<Vec<Named<'t>>>,
 }
 
 impl<'t> Reader<'t> {
@@ -119,28 +122,28 @@ impl<'t> Reader<'t> {
         self.at.checked_sub(1).and_then(|i| self.tokens.get(i)).map_or(0, |(_, range)| range.end)
     }
 
-    fn fail<T>(&self, message: impl Into<String>) -> Read<T> {
+    pub(super) fn fail<T>(&self, message: impl Into<String>) -> Read<T> {
         Err(Wrong { offset: self.offset(), message: message.into() })
     }
 
-    fn expected<T>(&self, what: &str) -> Read<T> {
+    pub(super) fn expected<T>(&self, what: &str) -> Read<T> {
         match self.peek() {
             Some(token) => self.fail(format!("expected {what}, found {token}")),
             None => self.fail(format!("expected {what}, found the end")),
         }
     }
 
-    fn peek(&self) -> Option<Token<'t>> {
+    pub(super) fn peek(&self) -> Option<Token<'t>> {
         self.tokens.get(self.at).map(|(token, _)| *token)
     }
 
-    fn eat(&mut self, token: Token<'_>) -> bool {
+    pub(super) fn eat(&mut self, token: Token<'_>) -> bool {
         let found = self.peek() == Some(token);
         self.at += usize::from(found);
         found
     }
 
-    fn expect(&mut self, token: Token<'_>) -> Read<()> {
+    pub(super) fn expect(&mut self, token: Token<'_>) -> Read<()> {
         if self.eat(token) { Ok(()) } else { self.expected(&token.to_string()) }
     }
 
@@ -148,7 +151,7 @@ impl<'t> Reader<'t> {
         self.eat(Token::Word(word))
     }
 
-    fn word(&mut self) -> Read<&'t str> {
+    pub(super) fn word(&mut self) -> Read<&'t str> {
         match self.peek() {
             Some(Token::Word(word)) => {
                 self.at += 1;
@@ -158,7 +161,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn value_name(&mut self) -> Read<(&'t str, usize)> {
+    fn value_name(&mut self) -> Read<Named<'t>> {
         let offset = self.offset();
         match self.peek() {
             Some(Token::Value(name)) => {
@@ -182,7 +185,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn define(&mut self, (name, offset): (&'t str, usize), value: Value) -> Read<()> {
+    fn define(&mut self, (name, offset): Named<'t>, value: Value) -> Read<()> {
         match self.values.insert(name, value) {
             None => Ok(()),
             Some(_) => Err(Wrong { offset, message: format!("`%{name}` is defined twice") }),
@@ -400,123 +403,6 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn attrs(&mut self) -> Read<Vec<(String, AttrValue)>> {
-        self.expect(Token::OpenBrace)?;
-        let mut attrs: Vec<(String, AttrValue)> = Vec::new();
-        while !self.eat(Token::CloseBrace) {
-            if !attrs.is_empty() {
-                self.expect(Token::Comma)?;
-            }
-            let name = self.word()?;
-            if attrs.iter().any(|(n, _)| n == name) {
-                return self.fail(format!("`{name}` is given twice"));
-            }
-            self.expect(Token::Equals)?;
-            attrs.push((name.to_string(), self.attr_value(0)?));
-        }
-        Ok(attrs)
-    }
-
-    fn attr_value(&mut self, depth: u32) -> Read<AttrValue> {
-        let value = match self.peek() {
-            Some(Token::Int(text)) => text.parse().ok().map(AttrValue::Int),
-            Some(Token::Float(text)) => float_bits(text).map(AttrValue::Float),
-            Some(Token::Word("inf")) => Some(AttrValue::Float(f64::INFINITY.to_bits())),
-            Some(Token::Word(word)) | Some(Token::Type(word)) => Some(AttrValue::Word(word.to_string())),
-            Some(Token::Str(_)) => return Ok(AttrValue::Str(self.string()?)),
-            Some(Token::OpenList) if depth < MAX_DEPTH => {
-                self.at += 1;
-                let mut items = Vec::new();
-                while !self.eat(Token::CloseList) {
-                    if !items.is_empty() {
-                        self.expect(Token::Comma)?;
-                    }
-                    items.push(self.attr_value(depth + 1)?);
-                }
-                return Ok(AttrValue::List(items));
-            }
-            _ => None,
-        };
-        match value {
-            Some(value) => {
-                self.at += 1;
-                Ok(value)
-            }
-            None => self.expected("an attribute"),
-        }
-    }
-
-    fn string(&mut self) -> Read<String> {
-        match self.peek() {
-            Some(Token::Str(quoted)) => match unescape(quoted) {
-                Some(text) => {
-                    self.at += 1;
-                    Ok(text)
-                }
-                None => self.fail("the string has a wrong escape"),
-            },
-            _ => self.expected("a string"),
-        }
-    }
-
-    fn ty(&mut self) -> Read<Type> {
-        let ty = match self.peek() {
-            Some(Token::Word("token")) => Some(Type::Token),
-            Some(Token::Word(word)) => word.parse().ok().map(Type::Scalar),
-            Some(Token::Type(text)) => self.bracketed_type(text),
-            _ => None,
-        };
-        match ty {
-            Some(ty) => {
-                self.at += 1;
-                Ok(ty)
-            }
-            None => self.expected("a type"),
-        }
-    }
-
-    fn bracketed_type(&self, text: &str) -> Option<Type> {
-        let shared = text.strip_prefix("shared<");
-        let Some(inner) = shared.or_else(|| text.strip_prefix("tile<")) else {
-            return text.parse().ok().map(Type::Scalar);
-        };
-        let inner = inner.strip_suffix('>')?;
-        let (body, layout) = match inner.split_once(',') {
-            Some((body, layout)) => (body, Some(*self.layouts.get(layout.trim())?)),
-            None => (inner, None),
-        };
-        let mut dims = Vec::new();
-        let mut rest = body.trim();
-        while rest.starts_with(|c: char| c.is_ascii_digit()) {
-            let (size, tail) = rest.split_once('x')?;
-            dims.push(size.parse().ok()?);
-            rest = tail;
-        }
-        let elem: Elem = rest.parse().ok()?;
-        let shape = Shape::new(&dims).filter(|s| s.rank() > 0)?;
-        Some(match shared {
-            Some(_) => Type::Shared(SharedType { elem, shape }),
-            None => Type::Tile(TileType { elem, shape, layout }),
-        })
-    }
-
-    fn loc(&mut self) -> Read<Loc> {
-        let Some(Token::Loc(text)) = self.peek() else { return Ok(self.kernel.no_loc()) };
-        let mut caller = None;
-        for part in text.rsplit(" from ") {
-            let span = match part.trim() {
-                "none" => None,
-                part => match read_span(part) {
-                    Some(span) => Some(span),
-                    None => return self.fail("expected a location such as `0:12..34`"),
-                },
-            };
-            caller = Some(self.kernel.intern_loc(LocData { span, caller }));
-        }
-        self.at += 1;
-        Ok(caller.unwrap_or(self.kernel.no_loc()))
-    }
-
     fn resolve(&mut self) -> Read<()> {
         for (op, names) in std::mem::take(&mut self.pending) {
             for (name, offset) in names {
@@ -531,7 +417,7 @@ impl<'t> Reader<'t> {
 }
 
 /// The operands in their order in the operation, and which optional ones are there.
-fn arrange<'t>(kind: &OpKind, operands: Operands<'t>) -> Result<(u8, Vec<(&'t str, usize)>), String> {
+fn arrange<'t>(kind: &OpKind, operands: Operands<'t>) -> Result<(u8, Vec<Named<'t>>), String> {
     let spec = kind.spec();
     let Operands { named: mut all, optional, variadic } = operands;
     if all.len() != spec.operands.len() {
@@ -559,11 +445,4 @@ fn arrange<'t>(kind: &OpKind, operands: Operands<'t>) -> Result<(u8, Vec<(&'t st
         all.extend(variadic);
     }
     Ok((present, all))
-}
-
-fn read_span(text: &str) -> Option<Span> {
-    let (file, range) = text.split_once(':')?;
-    let (start, end) = range.split_once("..")?;
-    let (start, end) = (start.parse::<u32>().ok()?, end.parse::<u32>().ok()?);
-    Some(Span { file: FileId(file.parse().ok()?), start, end })
 }
