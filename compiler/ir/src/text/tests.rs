@@ -1,3 +1,5 @@
+//! Tests of the text form.
+
 use super::{parse, print, print_with};
 use crate::text::PrintOptions;
 
