@@ -4,8 +4,8 @@
 //!
 //! ```
 //! use rtc_ptx::Metadata;
-//! let error = Metadata::from_json(r#"{"kernel": "f", "num_warps": "four"}"#).unwrap_err();
-//! assert!(error.to_string().contains("num_warps"));
+//! let error = Metadata::from_json(r#"{"kernel": "f", "symbol": 4}"#).unwrap_err();
+//! assert!(error.to_string().contains("symbol"));
 //! ```
 
 use serde::{Deserialize, Serialize};
