@@ -272,6 +272,21 @@ pub struct Call {
     pub results: Vec<(u32, u32, u32)>,
 }
 
+/// A `cp.async`.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyAsync {
+    /// To shared memory.
+    pub to: AddressOperand,
+    /// From global memory.
+    pub from: AddressOperand,
+    /// Bytes written.
+    pub bytes: u32,
+    /// Bytes read, if fewer may be; the rest is zero.
+    pub size: Option<Src>,
+    /// A predicate: true reads nothing.
+    pub ignore: Option<Src>,
+}
+
 /// What an operation does.
 #[derive(Clone, Debug)]
 pub enum Kind {
@@ -313,8 +328,8 @@ pub enum Kind {
     LoadMatrix(Box<[Reg]>, AddressOperand, bool),
     /// `stmatrix`: sources, address, transposed.
     StoreMatrix(Box<[Src]>, AddressOperand, bool),
-    /// `cp.async`: to, from, bytes, bytes read (if told), predicate that ignores the source.
-    CopyAsync(Box<(AddressOperand, AddressOperand, u32, Option<Src>, Option<Src>)>),
+    /// `cp.async`
+    CopyAsync(Box<CopyAsync>),
     /// `cp.async.commit_group`
     CopyCommit,
     /// `cp.async.wait_group n`; `None` is `wait_all`.

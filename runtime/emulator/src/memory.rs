@@ -159,11 +159,7 @@ impl Memory {
     /// The live allocation nearest to `address`, for messages.
     fn nearest(&self, address: u64) -> Option<Near> {
         let distance = |a: &Allocation| {
-            if address < a.base {
-                (a.base - address) as i128 * -1
-            } else {
-                address as i128 - (a.base + a.bytes) as i128
-            }
+            if address < a.base { -((a.base - address) as i128) } else { address as i128 - (a.base + a.bytes) as i128 }
         };
         // A freed range that holds the address explains more than a live neighbour does.
         let holds = |a: &&Allocation| address >= a.base && address < a.base + a.bytes.max(1);

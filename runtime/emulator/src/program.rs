@@ -41,6 +41,7 @@ impl Program {
     }
 
     /// Runs a kernel to its end. Variables of the module start from their initial values in every launch.
+    #[allow(clippy::result_large_err, reason = "a fault ends the launch: its size costs nothing")]
     pub fn launch(&self, memory: &mut Memory, config: &LaunchConfig<'_>) -> Result<LaunchReport, Fault> {
         let found = self.code.functions.iter().position(|f| f.entry && f.name == config.kernel);
         let Some(kernel) = found else {
@@ -140,7 +141,7 @@ fn check(code: &Code, function: &FunctionCode, config: &LaunchConfig<'_>) -> Res
     if threads > 1024 {
         return Err(format!("{threads} threads per block are more than 1024"));
     }
-    if config.cluster.contains(&0) || (0..3).any(|i| config.grid[i] % config.cluster[i] != 0) {
+    if config.cluster.contains(&0) || (0..3).any(|i| !config.grid[i].is_multiple_of(config.cluster[i])) {
         return Err(format!("the grid {:?} is not a multiple of the cluster {:?}", config.grid, config.cluster));
     }
     if let Some(required) = function.required_threads

@@ -57,7 +57,7 @@ fn each(flags: Flags, a: u64, b: u64, c: u64, operation: impl Fn(&Format, f32, f
 
 fn flushed(format: &Format, x: f32, flags: Flags) -> f32 {
     // Below the smallest normal: f16 subnormals are normal as f32.
-    let smallest = if format.exponent == 5 { 6.103515625e-5 } else { f32::MIN_POSITIVE };
+    let smallest = if format.exponent == 5 { f32::from_bits(0x3880_0000) } else { f32::MIN_POSITIVE };
     if flags.has(Flags::FTZ) && x.abs() < smallest { flush(x * 0.0) } else { x }
 }
 

@@ -7,7 +7,8 @@ use rtc_ptx::{Modifier, Opcode};
 use super::{Decoder, Result, Symbol};
 use crate::alu::f2;
 use crate::code::{
-    AddressOperand, Atomic, AtomicOp, Kind, LOCAL_WINDOW, Load, NONE, PARAM_WINDOW, SHARED_WINDOW, Store, Window,
+    AddressOperand, Atomic, AtomicOp, CopyAsync, Kind, LOCAL_WINDOW, Load, NONE, PARAM_WINDOW, SHARED_WINDOW, Store,
+    Window,
 };
 use Modifier::*;
 
@@ -191,7 +192,7 @@ impl Decoder {
                 size = Some(self.source(operand, B32, false)?);
             }
         }
-        self.push(Kind::CopyAsync(Box::new((to, from, bytes as u32, size, ignore))));
+        self.push(Kind::CopyAsync(Box::new(CopyAsync { to, from, bytes: bytes as u32, size, ignore })));
         Ok(())
     }
 }

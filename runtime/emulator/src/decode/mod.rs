@@ -48,6 +48,11 @@ pub fn decode(module: &Module) -> Result<Code> {
     Ok(decoder.code)
 }
 
+/// Most registers of a function.
+const MAX_REGISTERS: u32 = 1 << 20;
+/// Most local memory of a function.
+const MAX_FRAME: u32 = 1 << 24;
+
 fn error<T>(line: Line, message: impl Into<String>) -> Result<T> {
     Err(LoadError { line: line.0, message: message.into() })
 }
@@ -90,7 +95,7 @@ impl Decoder {
             let symbol = if entry {
                 offset = variables::align_up(offset, variables::align_of(variable));
                 let symbol = Symbol::Param(offset);
-                offset += size;
+                offset = offset.saturating_add(size);
                 symbol
             } else {
                 let slots = &self.code.functions[index];
@@ -118,6 +123,9 @@ impl Decoder {
                 Kind::BranchTable(_, table) => table.iter_mut().for_each(|to| *to = place(*to)),
                 kind => *kind = Kind::Branch(place(label as u32)),
             }
+        }
+        if self.frame.bytes > MAX_FRAME {
+            return error(function.line, format!("`{}` needs too much local memory", function.name));
         }
         let slot = &mut self.code.functions[index];
         slot.registers = self.frame.registers;
@@ -171,6 +179,9 @@ impl Decoder {
                 }
                 for (name, count) in names {
                     let start = self.frame.registers;
+                    if count.unwrap_or(1) > MAX_REGISTERS - start.min(MAX_REGISTERS) {
+                        return error(self.frame.line, "too many registers");
+                    }
                     self.frame.registers += count.unwrap_or(1);
                     let Some(scope) = self.scopes.last_mut() else { continue };
                     match count {
@@ -184,7 +195,7 @@ impl Decoder {
                 StateSpace::Local | StateSpace::Param => {
                     let size = variables::size_of(variable)?;
                     let offset = variables::align_up(self.frame.bytes, variables::align_of(variable));
-                    self.frame.bytes = offset + size;
+                    self.frame.bytes = offset.saturating_add(size);
                     self.define(&variable.name, Symbol::Frame(offset, size));
                     Ok(())
                 }

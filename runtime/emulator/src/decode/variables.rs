@@ -9,7 +9,7 @@ use crate::code::{Code, FunctionCode, GlobalImage};
 
 /// Next multiple of `align`.
 pub fn align_up(offset: u32, align: u32) -> u32 {
-    offset.next_multiple_of(align.max(1))
+    u32::try_from(u64::from(offset).next_multiple_of(u64::from(align.max(1)))).unwrap_or(u32::MAX)
 }
 
 /// Alignment of a variable: as written, else that of its type.
@@ -25,7 +25,7 @@ pub fn size_of(variable: &Variable) -> Result<u32> {
         let n = dimension.unwrap_or(if variable.initial.is_empty() { 0 } else { variable.initial.len() as u64 });
         size = size.and_then(|s| s.checked_mul(n));
     }
-    match size.and_then(|s| u32::try_from(s).ok()).filter(|s| *s < 1 << 30) {
+    match size.and_then(|s| u32::try_from(s).ok()).filter(|s| *s < 1 << 28) {
         Some(size) => Ok(size),
         None => error(variable.line, format!("`{}` is too large", variable.name)),
     }
@@ -43,7 +43,7 @@ pub fn function_code(function: &Function) -> Result<FunctionCode> {
             let size = size_of(variable)?;
             offset = align_up(offset, align_of(variable));
             list.push((offset, size));
-            offset += size;
+            offset = offset.saturating_add(size);
         }
         Ok(list)
     };
@@ -73,7 +73,7 @@ pub fn module_scope(module: &Module, code: &mut Code) -> Result<Scope> {
     let mut scope = Scope::default();
     let mut place = |variable: &Variable| -> Result<Symbol> {
         let offset = align_up(code.static_shared, align_of(variable));
-        code.static_shared = offset + size_of(variable)?;
+        code.static_shared = offset.saturating_add(size_of(variable)?);
         Ok(Symbol::Shared(offset))
     };
     let is_dynamic = |v: &Variable| v.linkage == Linkage::Extern || v.dimensions.contains(&None);

@@ -72,6 +72,7 @@ impl Warp {
     }
 
     /// The bytes that a lane reads.
+    #[allow(clippy::too_many_arguments, reason = "the state of a launch comes in parts that are borrowed apart")]
     pub(super) fn read<'a>(
         &'a mut self,
         launch: &'a Launch<'_>,
@@ -105,6 +106,7 @@ impl Warp {
     }
 
     /// The bytes that a lane writes.
+    #[allow(clippy::too_many_arguments, reason = "the state of a launch comes in parts that are borrowed apart")]
     pub(super) fn slot<'a>(
         &'a mut self,
         state: &'a mut State<'_>,
@@ -208,7 +210,7 @@ impl Warp {
 
 /// Checks that an address is a multiple of what the access needs.
 pub fn aligned(window: Window, access: Access, address: u64, required: u32) -> std::result::Result<(), FaultKind> {
-    if address % u64::from(required) == 0 {
+    if address.is_multiple_of(u64::from(required)) {
         return Ok(());
     }
     let (window, address) = resolve(window, address);

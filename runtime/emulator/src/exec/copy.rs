@@ -4,7 +4,7 @@ use super::access::aligned;
 use super::block::Shared;
 use super::warp::{Frame, Warp, mask_of};
 use super::{Launch, State};
-use crate::code::{AddressOperand, Src, Window};
+use crate::code::{CopyAsync, Window};
 use crate::fault::{Access, FaultKind};
 
 /// Copies issued and not yet done.
@@ -42,9 +42,9 @@ impl Warp {
         shared: &mut Shared,
         frame: Frame,
         active: u32,
-        copy: &(AddressOperand, AddressOperand, u32, Option<Src>, Option<Src>),
+        copy: &CopyAsync,
     ) -> Result<(), (FaultKind, u32)> {
-        let (to, from, bytes, size, ignore) = *copy;
+        let CopyAsync { to, from, bytes, size, ignore } = *copy;
         let base = frame.registers as usize;
         let (targets, sources) = (self.addresses(launch, frame, to), self.addresses(launch, frame, from));
         let sizes = size.map(|s| *self.source(launch.constants, base, s));

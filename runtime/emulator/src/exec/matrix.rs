@@ -51,29 +51,29 @@ impl Warp {
         let per = per_register(mma.a_type);
         for (r, source) in mma.a.iter().enumerate() {
             let lanes = self.source(launch.constants, base, *source);
-            for lane in 0..32 {
+            for (lane, value) in lanes.iter().enumerate() {
                 let (row, quad) = (lane / 4 + 8 * (r % 2), lane % 4);
                 for j in 0..per {
                     let column = quad * per as usize + j as usize + (r / 2) * 4 * per as usize;
-                    a[row * k + column] = element(lanes[lane], j, mma.a_type);
+                    a[row * k + column] = element(*value, j, mma.a_type);
                 }
             }
         }
         for (r, source) in mma.b.iter().enumerate() {
             let lanes = self.source(launch.constants, base, *source);
-            for lane in 0..32 {
+            for (lane, value) in lanes.iter().enumerate() {
                 for j in 0..per {
                     let row = lane % 4 * per as usize + j as usize + r * 4 * per as usize;
-                    b[row * n + lane / 4] = element(lanes[lane], j, mma.b_type);
+                    b[row * n + lane / 4] = element(*value, j, mma.b_type);
                 }
             }
         }
         for (r, source) in mma.c.iter().enumerate() {
             let lanes = self.source(launch.constants, base, *source);
-            for lane in 0..32 {
+            for (lane, value) in lanes.iter().enumerate() {
                 for j in 0..per_register(mma.c_type) {
                     let (row, column) = result_place(lane, r, j, mma.c_type);
-                    c[row * n + column] = element(lanes[lane], j, mma.c_type);
+                    c[row * n + column] = element(*value, j, mma.c_type);
                 }
             }
         }

@@ -10,6 +10,7 @@ mod block;
 mod call;
 mod copy;
 mod matrix;
+mod meet;
 mod print;
 mod special;
 mod together;

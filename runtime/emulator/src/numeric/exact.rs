@@ -41,12 +41,12 @@ fn add_shifted(sum: &mut [u64; LIMBS], value: u128, shift: u32, negative: bool) 
     let high = if bit == 0 { 0 } else { (value >> (128 - bit)) as u64 };
     let words = [low as u64, (low >> 64) as u64, high];
     let mut carry = false;
-    for i in limb..LIMBS {
-        let word = words.get(i - limb).copied().unwrap_or(0);
-        let (first, c1) = if negative { sum[i].overflowing_sub(word) } else { sum[i].overflowing_add(word) };
+    for (i, slot) in sum[limb..].iter_mut().enumerate() {
+        let word = words.get(i).copied().unwrap_or(0);
+        let (first, c1) = if negative { slot.overflowing_sub(word) } else { slot.overflowing_add(word) };
         let (second, c2) =
             if negative { first.overflowing_sub(carry.into()) } else { first.overflowing_add(carry.into()) };
-        sum[i] = second;
+        *slot = second;
         carry = c1 || c2;
     }
 }

@@ -148,9 +148,7 @@ pub fn directed64(operation: Operation, a: f64, b: f64, c: f64, mode: Round) -> 
 pub fn min32(a: f32, b: f32) -> f32 {
     if a.is_nan() {
         b
-    } else if b.is_nan() {
-        a
-    } else if a < b || (a == b && a.is_sign_negative()) {
+    } else if b.is_nan() || a < b || (a == b && a.is_sign_negative()) {
         a
     } else {
         b
@@ -166,9 +164,7 @@ pub fn max32(a: f32, b: f32) -> f32 {
 pub fn min64(a: f64, b: f64) -> f64 {
     if a.is_nan() {
         b
-    } else if b.is_nan() {
-        a
-    } else if a < b || (a == b && a.is_sign_negative()) {
+    } else if b.is_nan() || a < b || (a == b && a.is_sign_negative()) {
         a
     } else {
         b

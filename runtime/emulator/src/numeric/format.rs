@@ -113,7 +113,7 @@ impl Format {
         }
         let exponent = exponent_of(magnitude);
         let mantissa = (magnitude * power_of_two(self.mantissa as i32 - exponent)) as u32;
-        sign | (((exponent + self.bias()) as u32) << self.mantissa) + (mantissa - (1 << self.mantissa))
+        sign | ((((exponent + self.bias()) as u32) << self.mantissa) + (mantissa - (1 << self.mantissa)))
     }
 
     /// The value of `bits`.
