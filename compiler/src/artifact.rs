@@ -1,7 +1,7 @@
 //! What a compilation gives: PTX and its metadata.
 
 use crate::spec::const_to_json;
-use crate::{Source, Spec};
+use crate::{Program, Spec};
 use rtc_ptx::{Metadata, Param};
 use rtc_sema::spec::{ArgKind, Specialization, ValueType};
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ pub struct Artifact {
 pub const COMPILER_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A hash of everything that the result depends on.
-pub fn source_hash(sources: &[Source], spec: &Spec, arch: &str) -> String {
+pub fn source_hash(program: &Program, spec: &Spec, arch: &str) -> String {
     let mut hash = Sha256::new();
     let mut part = |text: &str| {
         // Lengths keep neighbouring parts apart.
@@ -30,7 +30,7 @@ pub fn source_hash(sources: &[Source], spec: &Spec, arch: &str) -> String {
     part(COMPILER_VERSION);
     part(arch);
     part(&format!("{spec:?}"));
-    for source in sources {
+    for (_, source) in program.sources().files() {
         part(&source.name);
         part(&source.text);
     }
@@ -65,6 +65,7 @@ pub(crate) fn constexprs(specialization: &Specialization) -> Map<String, Value> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Source;
 
     #[test]
     fn parameters_lie_at_multiples_of_their_size() {
@@ -76,17 +77,17 @@ mod tests {
 
     #[test]
     fn the_hash_depends_on_every_part() {
-        let sources = [Source::new("a.rt", "x")];
-        let base = source_hash(&sources, &Spec::default(), "sm_80");
-        assert_eq!(base, source_hash(&sources, &Spec::default(), "sm_80"));
+        let program = |name: &str, text: &str| Program::parse(&[Source::new(name, text)]);
+        let base = source_hash(&program("a.rt", "x"), &Spec::default(), "sm_80");
+        assert_eq!(base, source_hash(&program("a.rt", "x"), &Spec::default(), "sm_80"));
         assert_eq!(base.len(), 64);
         let mut spec = Spec::default();
         spec.options.num_warps = 8;
         for other in [
-            source_hash(&sources, &Spec::default(), "sm_90a"),
-            source_hash(&sources, &spec, "sm_80"),
-            source_hash(&[Source::new("a.rt", "y")], &Spec::default(), "sm_80"),
-            source_hash(&[Source::new("a.r", "tx")], &Spec::default(), "sm_80"),
+            source_hash(&program("a.rt", "x"), &Spec::default(), "sm_90a"),
+            source_hash(&program("a.rt", "x"), &spec, "sm_80"),
+            source_hash(&program("a.rt", "y"), &Spec::default(), "sm_80"),
+            source_hash(&program("a.r", "tx"), &Spec::default(), "sm_80"),
         ] {
             assert_ne!(base, other);
         }

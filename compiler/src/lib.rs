@@ -24,4 +24,7 @@ pub use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, DType, LaunchOptions, Spe
 pub use rtc_source as source;
 pub use signature::{Signature, SignatureError};
 pub use spec::{OPTION_NAMES, Spec, set_option};
-pub use stages::{Observer, Silent, Stage};
+pub use stages::{
+    Analysed, Compiled, DEFAULT_ARCH, Observer, Silent, Stage, analyse, compile, emit, pass_names, print_ast,
+    target_names,
+};

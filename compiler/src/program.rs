@@ -7,6 +7,9 @@ use crate::Failure;
 use rtc_source::{Diagnostic, FileId, Severity, SourceMap};
 use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind};
 
+/// The most files of one program; further imports are not looked for.
+const MAX_FILES: usize = 64;
+
 /// One source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
@@ -82,6 +85,29 @@ impl Program {
             program.kernels = kernels(&main.module, &files[0].text);
         }
         program
+    }
+
+    /// Reads a file and what it imports, and what that imports. `find` gives the file for a module name, or nothing for
+    /// modules that are not kernel files; an error of it ends the reading.
+    pub fn parse_importing<E>(
+        main: Source,
+        find: &mut dyn FnMut(&str) -> Result<Option<Source>, E>,
+    ) -> Result<Program, E> {
+        let mut files = vec![main];
+        let mut asked = Vec::new();
+        loop {
+            let program = Program::parse(&files);
+            let known = files.len();
+            for name in program.imports() {
+                if !program.has_module(&name) && !asked.contains(&name) && files.len() < MAX_FILES {
+                    files.extend(find(&name)?);
+                    asked.push(name);
+                }
+            }
+            if files.len() == known {
+                return Ok(program);
+            }
+        }
     }
 
     /// The files.
@@ -238,6 +264,27 @@ mod tests {
         assert_eq!(program.kernel(Some("inner")).unwrap().name, "inner");
         assert_eq!(program.imports(), ["triton", "helpers", "scale"]);
         assert!(program.has_module("a"));
+    }
+
+    #[test]
+    fn imports_are_followed_once() {
+        let mut asked = Vec::new();
+        let main = Source::new("a.py", "import b\nfrom x.c import f\nimport triton\n");
+        let program = Program::parse_importing(main, &mut |name| {
+            asked.push(name.to_owned());
+            let text = match name {
+                "b" => "import c, a\n",
+                "c" => "import b\n",
+                _ => return Ok::<_, ()>(None),
+            };
+            Ok(Some(Source::new(format!("{name}.py"), text)))
+        });
+        let program = program.unwrap();
+        assert_eq!(
+            program.sources().files().map(|(_, f)| f.name.as_str()).collect::<Vec<_>>(),
+            ["a.py", "b.py", "c.py"]
+        );
+        assert_eq!(asked, ["b", "c", "f", "triton"]);
     }
 
     #[test]

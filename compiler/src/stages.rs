@@ -7,7 +7,12 @@
 //! [`compile`] goes to the end, [`emit`] stops at a stage and gives its text. An [`Observer`] hears of every stage and
 //! may look at the kernel after each pass; the compiler itself has no clock and prints nothing.
 
-use crate::{Artifact, Failure, Program, Specialization};
+use crate::{Artifact, Failure, Program, Specialization, artifact};
+use rtc_codegen::{CodegenError, CodegenOptions, Output, Target};
+use rtc_ir::{Kernel, Phase, Verified};
+use rtc_passes::{PassContext, PassError};
+use rtc_ptx::Metadata;
+use rtc_source::{Code, Diagnostic};
 use std::fmt;
 use std::str::FromStr;
 
@@ -99,3 +104,234 @@ pub trait Observer {
 pub struct Silent;
 
 impl Observer for Silent {}
+
+/// The target of `rtc build` where none is given: its PTX runs on every GPU from Ampere on.
+pub const DEFAULT_ARCH: &str = "sm_80";
+
+/// A compiled kernel and what the compiler warns of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compiled {
+    /// PTX and metadata.
+    pub artifact: Artifact,
+    /// Warnings, in the order of discovery.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A kernel as tile IR and what the compiler warns of.
+#[derive(Clone, Debug)]
+pub struct Analysed {
+    /// Tile IR in phase `Tile`.
+    pub kernel: Kernel,
+    /// Metadata for a launch on the interpreter: parameters, constexprs, no machine resources.
+    pub metadata: Metadata,
+    /// Warnings, in the order of discovery.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// The names of all targets.
+pub fn target_names() -> Vec<&'static str> {
+    rtc_codegen::TARGETS.iter().map(|target| target.name).collect()
+}
+
+/// The names of all passes, in the order in which they run.
+pub fn pass_names() -> Vec<&'static str> {
+    rtc_passes::PASSES.iter().map(|pass| pass.name).collect()
+}
+
+/// Compiles one kernel to PTX; `source_hash` goes into the metadata as it is.
+pub fn compile(
+    program: &Program,
+    specialization: &Specialization,
+    arch: &str,
+    source_hash: String,
+    observer: &mut dyn Observer,
+) -> Result<Compiled, Failure> {
+    let target = target(arch)?;
+    let (mut kernel, warnings) = analyse_kernel(program, specialization, target, observer)?;
+    run_passes(&mut kernel, target, observer)?;
+    let output = codegen(&kernel, program, target, CodegenOptions::default(), observer)?;
+    let metadata = Metadata {
+        kernel: specialization.kernel.clone(),
+        constexprs: artifact::constexprs(specialization),
+        source_hash,
+        compiler_version: artifact::COMPILER_VERSION.to_owned(),
+        ..output.metadata
+    };
+    Ok(Compiled { artifact: Artifact { ptx: output.ptx, metadata }, warnings })
+}
+
+/// Compiles one kernel as far as tile IR, for the interpreter.
+pub fn analyse(
+    program: &Program,
+    specialization: &Specialization,
+    arch: &str,
+    source_hash: String,
+    observer: &mut dyn Observer,
+) -> Result<Analysed, Failure> {
+    let target = target(arch)?;
+    let (kernel, warnings) = analyse_kernel(program, specialization, target, observer)?;
+    let metadata = metadata(&kernel, specialization, target, source_hash)?;
+    Ok(Analysed { kernel, metadata, warnings })
+}
+
+/// The text of one stage of one kernel.
+pub fn emit(
+    program: &Program,
+    specialization: &Specialization,
+    arch: &str,
+    stage: Stage,
+    observer: &mut dyn Observer,
+) -> Result<String, Failure> {
+    if stage == Stage::Ast {
+        return Ok(print_ast(program));
+    }
+    let target = target(arch)?;
+    let (mut kernel, _) = analyse_kernel(program, specialization, target, observer)?;
+    match stage {
+        Stage::Ast | Stage::Tile => return Ok(rtc_ir::text::print(&kernel)),
+        Stage::TileOpt => run_phase(&mut kernel, target, Phase::Tile, observer)?,
+        Stage::Laid => run_phase(&mut kernel, target, Phase::Laid, observer)?,
+        Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => {
+            run_passes(&mut kernel, target, observer)?;
+        }
+    }
+    if stage <= Stage::Scheduled {
+        return Ok(rtc_ir::text::print(&kernel));
+    }
+    let options = CodegenOptions {
+        mlir: stage == Stage::Mlir,
+        llvm_dialect: stage == Stage::LlvmDialect,
+        llvm: stage == Stage::Llvm,
+    };
+    let output = codegen(&kernel, program, target, options, observer)?;
+    let text = output.mlir.or(output.llvm_dialect).or(output.llvm);
+    Ok(text.unwrap_or(output.ptx))
+}
+
+/// The syntax tree of the main file as text.
+pub fn print_ast(program: &Program) -> String {
+    program.modules().first().map_or(String::new(), |main| rtc_syntax::print(&main.module))
+}
+
+fn target(arch: &str) -> Result<&'static Target, Failure> {
+    Target::named(arch).map_err(|error| Failure::request("unsupported-target", error.to_string()))
+}
+
+/// Runs the passes that leave a phase up to `phase`; the others are not run.
+fn run_phase(kernel: &mut Kernel, target: &Target, phase: Phase, observer: &mut dyn Observer) -> Result<(), Failure> {
+    run_pipeline(kernel, target, Some(phase), observer)
+}
+
+fn run_passes(kernel: &mut Kernel, target: &Target, observer: &mut dyn Observer) -> Result<(), Failure> {
+    run_pipeline(kernel, target, None, observer)
+}
+
+fn run_pipeline(
+    kernel: &mut Kernel,
+    target: &Target,
+    until: Option<Phase>,
+    observer: &mut dyn Observer,
+) -> Result<(), Failure> {
+    observer.enter("passes");
+    let cx = PassContext { capability: target.capability, max_shared_bytes: target.shared_bytes_max };
+    for pass in rtc_passes::PASSES {
+        if until.is_some_and(|phase| pass.leaves > phase) {
+            break;
+        }
+        if kernel.phase != pass.needs {
+            let message =
+                format!("pass `{}` needs phase {:?}, the kernel is in {:?}", pass.name, pass.needs, kernel.phase);
+            return Err(Failure::internal(format!("pass `{}`", pass.name), message));
+        }
+        (pass.run)(kernel, &cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
+        kernel.phase = pass.leaves;
+        observer.after_pass(pass.name, &|| rtc_ir::text::print(kernel));
+        if cfg!(debug_assertions) {
+            verified(kernel, pass.name)?;
+        }
+    }
+    Ok(())
+}
+
+fn pass_failure(pass: &str, kernel: &Kernel, error: PassError) -> Failure {
+    match error {
+        PassError::Diagnostic(diagnostic) => Failure::Diagnostics(vec![*diagnostic]),
+        error => Failure::Internal {
+            message: error.to_string(),
+            stage: format!("pass `{pass}`"),
+            ir: Some(rtc_ir::text::print(kernel)),
+        },
+    }
+}
+
+/// The kernel as the verifier vouches for it; a complaint is a bug of the stage before.
+fn verified<'k>(kernel: &'k Kernel, after: &str) -> Result<Verified<'k>, Failure> {
+    rtc_ir::verify(kernel).map_err(|errors| Failure::Internal {
+        message: format!("the kernel is not valid: {}", errors[0].message),
+        stage: format!("the verifier, after `{after}`"),
+        ir: Some(rtc_ir::print_errors(kernel, &errors)),
+    })
+}
+
+fn metadata(
+    kernel: &Kernel,
+    specialization: &Specialization,
+    target: &Target,
+    source_hash: String,
+) -> Result<Metadata, Failure> {
+    let params = kernel.params.iter().map(|p| (p.name.as_str(), p.signature.as_str()));
+    let params = artifact::lay_out(params).map_err(|message| Failure::internal("metadata", message))?;
+    Ok(Metadata {
+        kernel: specialization.kernel.clone(),
+        symbol: kernel.name.clone(),
+        arch: target.name.to_owned(),
+        ptx_version: target.ptx_version.0 * 10 + target.ptx_version.1,
+        num_warps: kernel.options.num_warps,
+        num_ctas: kernel.options.num_ctas,
+        threads_per_block: kernel.options.num_warps * 32,
+        shared_bytes: kernel.shared_bytes,
+        global_scratch_bytes: 0,
+        global_scratch_align: 1,
+        cluster: [kernel.options.num_ctas, 1, 1],
+        params,
+        constexprs: artifact::constexprs(specialization),
+        source_hash,
+        compiler_version: artifact::COMPILER_VERSION.to_owned(),
+    })
+}
+
+fn analyse_kernel(
+    program: &Program,
+    specialization: &Specialization,
+    target: &Target,
+    observer: &mut dyn Observer,
+) -> Result<(Kernel, Vec<Diagnostic>), Failure> {
+    observer.enter("sema");
+    let _ = (program, specialization, target);
+    Err(Failure::internal("sema", "the semantic analysis is not connected"))
+}
+
+fn codegen(
+    kernel: &Kernel,
+    program: &Program,
+    target: &'static Target,
+    options: CodegenOptions,
+    observer: &mut dyn Observer,
+) -> Result<Output, Failure> {
+    let kernel = verified(kernel, "the last pass")?;
+    observer.enter("codegen");
+    rtc_codegen::compile(kernel, program.sources(), target, options).map_err(|error| match error {
+        CodegenError::Unsupported { span: Some(span), .. } => {
+            Failure::Diagnostics(vec![Diagnostic::error(Code::UNSUPPORTED_TARGET, span, error.to_string())])
+        }
+        CodegenError::Target { .. } | CodegenError::Unsupported { span: None, .. } => {
+            Failure::request("unsupported-target", error.to_string())
+        }
+        CodegenError::Resource { .. } => Failure::request("out-of-resources", error.to_string()),
+        CodegenError::Lowering { .. } | CodegenError::Mlir { .. } | CodegenError::Llvm { .. } => Failure::Internal {
+            message: error.to_string(),
+            stage: "codegen".into(),
+            ir: Some(rtc_ir::text::print(kernel.kernel())),
+        },
+    })
+}

@@ -24,6 +24,28 @@ pub enum Arg<'a> {
     Bool(bool),
 }
 
+/// A pointer argument: a buffer, or a place in one.
+#[derive(Clone, Copy, Debug)]
+pub struct Pointer<'a>(Arg<'a>);
+
+impl<'a> From<&'a Buffer> for Pointer<'a> {
+    fn from(buffer: &'a Buffer) -> Pointer<'a> {
+        Pointer(Arg::Buffer(buffer))
+    }
+}
+
+impl<'a> From<(&'a Buffer, u64)> for Pointer<'a> {
+    fn from((buffer, offset): (&'a Buffer, u64)) -> Pointer<'a> {
+        Pointer(Arg::BufferAt(buffer, offset))
+    }
+}
+
+impl<'a> From<Pointer<'a>> for Arg<'a> {
+    fn from(pointer: Pointer<'a>) -> Arg<'a> {
+        pointer.0
+    }
+}
+
 impl<'a> From<&'a Buffer> for Arg<'a> {
     fn from(buffer: &'a Buffer) -> Arg<'a> {
         Arg::Buffer(buffer)

@@ -101,8 +101,13 @@ pub enum Error {
     #[error("emulator: {0}")]
     Fault(Box<rtc_emulator::Fault>),
     /// The interpreter found a fault of the kernel.
-    #[error("interpreter: {0}")]
-    Interpreter(String),
+    #[error("interpreter: {message}")]
+    Interpreter {
+        /// What it found.
+        message: String,
+        /// Where in the source, as `file:line:column`; empty if it is not known.
+        location: String,
+    },
     /// A field of a LAUNCH.json is wrong.
     #[error("launch file: {0}")]
     LaunchFile(#[from] FieldError),

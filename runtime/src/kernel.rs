@@ -170,7 +170,19 @@ impl Kernel {
                 local_bytes: module.local_bytes,
                 max_threads: module.max_threads,
             }),
-            _ => None,
+            Code::Emulator(_) => None,
+            #[cfg(feature = "jit")]
+            Code::Interpreter(_) => None,
+        }
+    }
+
+    /// What looked wrong in the launches since the last call without ending them: reads of memory that nobody wrote,
+    /// overflow on the way to an address. Only the interpreter looks for such things.
+    pub fn take_findings(&self) -> Vec<String> {
+        match &self.code {
+            Code::Cuda(_) | Code::Emulator(_) => Vec::new(),
+            #[cfg(feature = "jit")]
+            Code::Interpreter(kernel) => kernel.take_findings(),
         }
     }
 
@@ -279,7 +291,10 @@ impl Kernel {
                 let Backend::Interpreter(memory) = self.device.backend() else {
                     return Err(wrong_device(&self.device, &self.metadata, "not the interpreter".into()));
                 };
-                kernel.launch(&mut memory.lock(), grid, params, &self.metadata)
+                // Programs, not blocks: the interpreter knows no clusters.
+                let programs = [grid[0] / self.metadata.cluster[0], grid[1], grid[2]];
+                print_output(&kernel.launch(&mut memory.lock(), programs, params, &self.metadata)?);
+                Ok(())
             }
         }
     }

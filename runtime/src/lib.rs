@@ -31,13 +31,15 @@ mod ptx_check;
 mod stream;
 mod tensors;
 
-pub use argument::Arg;
+pub use argument::{Arg, Pointer};
 pub use buffer::Buffer;
 pub use compare::{Comparison, Tolerance, compare};
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
+pub use include::Variant;
 pub use kernel::{Grid, Kernel, KernelUsage};
 pub use launch_file::{LaunchFile, Outcome};
+pub use rtc_emulator::FaultKind;
 pub use rtc_ptx::Metadata;
 pub use rtc_source::json_fields::FieldError;
 pub use stream::{Event, Stream};

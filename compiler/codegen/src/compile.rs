@@ -1,6 +1,6 @@
 //! The way of one kernel from tile IR to PTX.
 
-use rtc_ir::{Elem, Kernel, Phase};
+use rtc_ir::{Elem, Kernel, Phase, Verified};
 use rtc_ptx::{Metadata, Param};
 use rtc_source::SourceMap;
 
@@ -41,13 +41,14 @@ pub struct Output {
     pub llvm: Option<String>,
 }
 
-/// Compiles a verified kernel of phase `Scheduled`.
+/// Compiles a kernel of phase `Scheduled`.
 pub fn compile(
-    kernel: &Kernel,
+    kernel: Verified<'_>,
     sources: &SourceMap,
     target: &'static Target,
     options: CodegenOptions,
 ) -> Result<Output> {
+    let kernel = kernel.kernel();
     if kernel.phase != Phase::Scheduled {
         return Err(CodegenError::lowering(format!("a kernel of phase {:?}", kernel.phase)));
     }

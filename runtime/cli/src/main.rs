@@ -1,2 +1,66 @@
-//! The `rtc` command.
-fn main() {}
+//! `rtc`: the compiler on the command line.
+//!
+//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `explain.rs`), `arguments.rs` for what they take, `input.rs`
+//! and `output.rs` for files, `report.rs` for everything the user reads on stderr.
+//!
+//! Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc. No input ends the
+//! process in another way: the work runs on a thread with a large stack, and a panic there becomes status 3.
+
+mod arguments;
+mod build;
+mod emit;
+mod explain;
+mod input;
+mod output;
+mod problem;
+mod report;
+mod run;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use problem::Problem;
+use report::Reporter;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+/// Deeply nested sources recurse deeply; the stack is only reserved, not used.
+const STACK_BYTES: usize = 256 << 20;
+
+/// What the panic hook heard, for the report.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let reporter = Reporter::new(arguments.message_format, arguments.color, arguments.verbose);
+    std::panic::set_hook(Box::new(|info| {
+        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(info.to_string());
+    }));
+    let work = || catch_unwind(AssertUnwindSafe(|| dispatch(&arguments.command, &reporter)));
+    let result = std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        match worker {
+            Ok(worker) => worker.join().unwrap_or_else(Err),
+            Err(error) => Ok(Err(Problem::input("io", format!("cannot start a thread: {error}")))),
+        }
+    });
+    let problem = match result {
+        Ok(Ok(())) => return ExitCode::SUCCESS,
+        Ok(Err(problem)) => problem,
+        Err(_) => {
+            let heard = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Problem::bug("panic", heard.unwrap_or_else(|| "a panic without a message".into()))
+        }
+    };
+    reporter.problem(&problem);
+    ExitCode::from(problem.status())
+}
+
+fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
+    match command {
+        Command::Build(arguments) => build::build(arguments, reporter),
+        Command::Emit(arguments) => emit::emit(arguments, reporter),
+        Command::Run(arguments) => run::run(arguments, reporter),
+        Command::Explain(arguments) => explain::explain(arguments),
+    }
+}

@@ -1,0 +1,202 @@
+//! What the commands take, and the help that teaches it.
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use rtc_compiler::Stage;
+use rtc_runtime::{DeviceKind, Tolerance};
+use std::path::PathBuf;
+
+/// Compiler for the Triton kernel language: .rt or .py files to PTX, and a runner for them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rtc",
+    version,
+    max_term_width = 110,
+    after_help = "Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc.\n\
+                  Start with: rtc build --help, rtc run --help"
+)]
+pub(crate) struct Arguments {
+    /// How errors are written to stderr.
+    #[arg(long, global = true, value_enum, default_value_t = MessageFormat::Human)]
+    pub(crate) message_format: MessageFormat,
+    /// Whether errors are colored.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+    /// Say how long each stage took.
+    #[arg(short, long, global = true, action = ArgAction::SetTrue)]
+    pub(crate) verbose: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How errors are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MessageFormat {
+    /// Text with a picture of the source.
+    Human,
+    /// One JSON object per line.
+    Json,
+}
+
+/// When to color.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compile kernels: writes DIR/<symbol>.ptx and DIR/<symbol>.json
+    Build(BuildArguments),
+    /// Print one stage of the compilation of one kernel
+    Emit(EmitArguments),
+    /// Compile a kernel, launch it as a LAUNCH.json says, and write or check the results
+    Run(RunArguments),
+    /// Explain the code of an error, or list all codes
+    Explain(ExplainArguments),
+}
+
+/// Which kernels of which file, for what arguments.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct KernelArguments {
+    /// Source file: .rt, or a .py file with Triton kernels
+    pub(crate) file: PathBuf,
+    /// The kernel; may be left out where the file has only one that no other calls. Repeat it to name one per signature
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernel: Vec<String>,
+    /// Types and values of the arguments, in order: types run-time arguments, values become constexprs
+    #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
+    pub(crate) signature: Vec<String>,
+    /// The same and the launch options as a file
+    #[arg(long, value_name = "SPEC.json")]
+    pub(crate) spec: Vec<PathBuf>,
+    /// Targets, separated by commas [default: that of the spec, else sm_80, whose PTX runs on every later GPU]
+    #[arg(long, value_name = "ARCH", value_delimiter = ',')]
+    pub(crate) arch: Vec<String>,
+    /// Warps per program [default: that of the spec, else 4]
+    #[arg(long, value_name = "N")]
+    pub(crate) num_warps: Option<u32>,
+    /// Depth of software pipelines [default: that of the spec, else 3]
+    #[arg(long, value_name = "N")]
+    pub(crate) num_stages: Option<u32>,
+    /// Any launch option, such as maxnreg=128 or enable_fp_fusion=false
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) option: Vec<String>,
+    /// Directory to look for imported files in, after that of FILE
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    pub(crate) include: Vec<PathBuf>,
+}
+
+const SIGNATURES: &str = "Signatures have one entry per parameter:\n  \
+    *fp32  i32  fp32  *bf16          run-time arguments; types: i1 i8..i64 u8..u64 fp16 bf16 fp32 fp64 fp8e5 fp8e4nv\n  \
+    *fp32:16  i32:16                 the address or the number is divisible by 16, which allows wide accesses\n  \
+    i32:1                            the constant 1\n  \
+    1024  0.5  True  None  \"gelu\"    constexprs\n  \
+    tl.float16  leaky_relu           a dtype, a function of the file\n  \
+    BLOCK=1024                       by name";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{SIGNATURES}\n\n\
+    Examples:\n  \
+    rtc build softmax.rt --signature '*fp32:16, *fp32:16, i32, i32, i32, BLOCK=1024' -o out\n  \
+    rtc build softmax.rt --spec spec.json --arch sm_90a -o out\n  \
+    rtc build kernels.py --kernel add --signature '*fp32:16, *fp32:16, i32, 1024' \\\n                       \
+    --kernel scale --signature '*fp32, fp32, i32, 256' --arch sm_80,sm_90a\n\n\
+    Files: DIR/<symbol>.ptx and DIR/<symbol>.json (what a launch must know). With several targets the target stands\n\
+    before the ending: <symbol>.sm_80.ptx; with several signatures of one kernel also a number: <symbol>.2.ptx.\n\
+    The paths of the PTX files are printed, one a line."))]
+pub(crate) struct BuildArguments {
+    #[command(flatten)]
+    pub(crate) kernels: KernelArguments,
+    /// Where the files go; made if it is not there
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Stages, in order:\n  \
+    ast            the syntax tree\n  \
+    tile           tile IR as the semantic analysis leaves it\n  \
+    tile-opt       ... after the cleanups\n  \
+    laid           ... with layouts: which thread holds which element\n  \
+    scheduled      ... with shared memory and barriers\n  \
+    mlir           thread-level MLIR\n  \
+    llvm-dialect   MLIR in the LLVM dialect\n  \
+    llvm           LLVM IR, optimized\n  \
+    ptx            PTX\n\n\
+    Examples:\n  \
+    rtc emit add.rt --signature '*fp32:16, *fp32:16, i32, 1024' --stage laid\n  \
+    rtc emit add.rt --spec spec.json --print-after licm\n  \
+    rtc emit add.rt --stage ast")]
+pub(crate) struct EmitArguments {
+    #[command(flatten)]
+    pub(crate) kernels: KernelArguments,
+    /// The stage to print [default: ptx, or nothing with --print-after]
+    #[arg(long, value_name = "STAGE")]
+    pub(crate) stage: Option<Stage>,
+    /// Print the kernel after this pass
+    #[arg(long, value_name = "PASS")]
+    pub(crate) print_after: Vec<String>,
+    /// Print the kernel after every pass
+    #[arg(long)]
+    pub(crate) print_after_all: bool,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "A LAUNCH.json says what is compiled and what is launched:\n\n  \
+    {\"spec\": {\"args\": [{\"name\": \"x\", \"type\": \"*fp32\", \"divisible_by\": 16}, {\"name\": \"n\", \"type\": \"i32\"},\n                    \
+    {\"name\": \"BLOCK\", \"constexpr\": 1024}], \"options\": {\"num_warps\": 4}},\n   \
+    \"grid\": [4, 1, 1],\n   \
+    \"args\": {\"x\": {\"tensor\": \"a\"}, \"n\": 4000},\n   \
+    \"tensors\": \"inputs.safetensors\"}\n\n\
+    The tensors file is looked for beside the LAUNCH.json. OUT.safetensors gets every tensor as it is after the launch.\n\n\
+    Devices: auto (the first GPU, else the emulator), cuda:N, emulator (executes the PTX on the CPU), interpreter\n\
+    (executes the tile IR; finds accesses out of bounds and says where).\n\n\
+    Examples:\n  \
+    rtc run softmax.rt --launch launch.json -o out.safetensors\n  \
+    rtc run softmax.rt --launch launch.json --device emulator --check golden.safetensors --tolerance 2ulp")]
+pub(crate) struct RunArguments {
+    /// Source file: .rt, or a .py file with Triton kernels
+    pub(crate) file: PathBuf,
+    /// What to launch
+    #[arg(long, value_name = "LAUNCH.json")]
+    pub(crate) launch: PathBuf,
+    /// Where to launch it
+    #[arg(long, default_value = "auto", value_name = "DEVICE")]
+    pub(crate) device: DeviceKind,
+    /// Write all tensors after the launch to this file
+    #[arg(short, long, value_name = "OUT.safetensors")]
+    pub(crate) output: Option<PathBuf>,
+    /// Compare the tensors of this file with those after the launch; a difference is exit status 1
+    #[arg(long, value_name = "GOLDEN.safetensors")]
+    pub(crate) check: Option<PathBuf>,
+    /// How much floats may differ: T means |x - y| <= T + T*|y|, or a number of ulp such as 2ulp
+    /// [default: 1e-5 for fp32 and fp64, 2e-3 for fp16, 1.6e-2 for bf16, 0.13 for fp8]
+    #[arg(long, value_name = "TOLERANCE", requires = "check")]
+    pub(crate) tolerance: Option<Tolerance>,
+    /// Target [default: that of the GPU; elsewhere that of the spec, else sm_90a]
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<String>,
+    /// Also write the PTX and its metadata to this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Launch this often after the first time and give the median time (GPU)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) repeat: u32,
+    /// Directory to look for imported files in, after that of FILE
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    pub(crate) include: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// The code, as in `error[shape-mismatch]`
+    pub(crate) code: Option<String>,
+}

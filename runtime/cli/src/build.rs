@@ -1,0 +1,53 @@
+//! `rtc build`: kernels to PTX files.
+
+use crate::arguments::BuildArguments;
+use crate::input::{self, Request};
+use crate::output;
+use crate::problem::Problem;
+use crate::report::Reporter;
+use std::collections::HashMap;
+
+/// Compiles everything that was asked for, then writes it: if one kernel fails, nothing is written.
+pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), Problem> {
+    let program = input::load(&arguments.kernels.file, &arguments.kernels.include, reporter)?;
+    let requests = input::requests(&arguments.kernels, &program)?;
+    let stems = stems(&requests);
+    let mut artifacts = Vec::new();
+    for (request, stem) in requests.iter().zip(stems) {
+        for arch in &request.archs {
+            let kernel = &request.specialization.kernel;
+            let mut progress = reporter.follow(format!("{kernel} for {arch}"));
+            let hash = rtc_compiler::source_hash(&program, &request.spec, arch);
+            let compiled = rtc_compiler::compile(&program, &request.specialization, arch, hash, &mut progress);
+            progress.finish();
+            let compiled = compiled.map_err(|failure| Problem::compile(&program, failure))?;
+            reporter.diagnostics(program.sources(), &compiled.warnings);
+            let stem = if request.archs.len() > 1 { format!("{stem}.{arch}") } else { stem.clone() };
+            artifacts.push((stem, compiled.artifact));
+        }
+    }
+    for (stem, artifact) in &artifacts {
+        let path = output::write_artifact(&arguments.output, stem, artifact)?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+/// File names without target and ending: the kernel's name, numbered where a kernel comes more than once.
+fn stems(requests: &[Request]) -> Vec<String> {
+    let name = |request: &Request| request.specialization.kernel.clone();
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for request in requests {
+        *count.entry(name(request)).or_default() += 1;
+    }
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    requests
+        .iter()
+        .map(|request| {
+            let name = name(request);
+            let number = seen.entry(name.clone()).or_default();
+            *number += 1;
+            if count[&name] > 1 { format!("{name}.{number}") } else { name }
+        })
+        .collect()
+}

@@ -1,0 +1,133 @@
+//! Reading files: sources with what they import, specs, signatures.
+
+use crate::arguments::KernelArguments;
+use crate::problem::Problem;
+use crate::report::Reporter;
+use rtc_compiler::{Program, Signature, Source, Spec, Specialization, set_option};
+use rtc_source::json_fields::{self, Field};
+use std::path::{Path, PathBuf};
+
+/// Reads a text file.
+pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
+    let bytes = read_bytes(path)?;
+    String::from_utf8(bytes).map_err(|e| {
+        Problem::file("io", path, format!("the file is not UTF-8 (at byte {})", e.utf8_error().valid_up_to()))
+    })
+}
+
+/// Reads a file.
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Problem> {
+    std::fs::read(path).map_err(|error| Problem::file("io", path, format!("cannot read the file: {error}")))
+}
+
+/// Reads a source file and the files it imports that lie beside it or in `include`; reports warnings.
+pub(crate) fn load(file: &Path, include: &[PathBuf], reporter: &Reporter) -> Result<Program, Problem> {
+    let read = |path: &Path| Ok::<_, Problem>(Source::new(path.display().to_string(), read_text(path)?));
+    let directory = file.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directories: Vec<&Path> = std::iter::once(directory).chain(include.iter().map(PathBuf::as_path)).collect();
+    let program = Program::parse_importing(read(file)?, &mut |module| {
+        let candidates = directories.iter().flat_map(|d| ["rt", "py"].map(|e| d.join(format!("{module}.{e}"))));
+        candidates.into_iter().find(|path| path.is_file()).map(|path| read(&path)).transpose()
+    })?;
+    if program.has_errors() {
+        let list = program.diagnostics().to_vec();
+        return Err(Problem::Diagnostics { sources: program.sources().clone(), list });
+    }
+    reporter.diagnostics(program.sources(), program.diagnostics());
+    Ok(program)
+}
+
+/// One kernel to compile.
+pub(crate) struct Request {
+    pub(crate) spec: Spec,
+    pub(crate) specialization: Specialization,
+    /// Targets, in order.
+    pub(crate) archs: Vec<String>,
+}
+
+/// What the command line asks for; at least one request.
+pub(crate) fn requests(arguments: &KernelArguments, program: &Program) -> Result<Vec<Request>, Problem> {
+    let specs = specs(arguments, program)?;
+    specs
+        .into_iter()
+        .map(|mut spec| {
+            apply_options(arguments, &mut spec)?;
+            let specialization = spec.specialize(program).map_err(|failure| Problem::compile(program, failure))?;
+            let archs = match (arguments.arch.as_slice(), &spec.arch) {
+                ([], Some(arch)) => vec![arch.clone()],
+                ([], None) => vec![rtc_compiler::DEFAULT_ARCH.to_owned()],
+                (archs, _) => archs.to_vec(),
+            };
+            Ok(Request { spec, specialization, archs })
+        })
+        .collect()
+}
+
+fn specs(arguments: &KernelArguments, program: &Program) -> Result<Vec<Spec>, Problem> {
+    let mut specs = Vec::new();
+    for path in &arguments.spec {
+        let mut spec =
+            Spec::parse(&read_text(path)?).map_err(|error| Problem::file("spec", path, error.to_string()))?;
+        match (&spec.kernel, arguments.kernel.as_slice()) {
+            (None, [kernel]) => spec.kernel = Some(kernel.clone()),
+            (None, _) => {}
+            (Some(_), []) => {}
+            (Some(kernel), wanted) if wanted.contains(kernel) => {}
+            (Some(_), [kernel]) => spec.kernel = Some(kernel.clone()),
+            // With several --kernel, the specs of other kernels are left out.
+            (Some(_), _) => continue,
+        }
+        specs.push(spec);
+    }
+    let (kernels, signatures) = (&arguments.kernel, &arguments.signature);
+    if signatures.len() > 1 && kernels.len() > 1 && kernels.len() != signatures.len() {
+        let message =
+            format!("{} --kernel for {} --signature; give one per signature", kernels.len(), signatures.len());
+        return Err(Problem::Usage(message));
+    }
+    for (i, text) in signatures.iter().enumerate() {
+        let name = if kernels.len() > 1 { kernels.get(i) } else { kernels.first() };
+        let kernel = program.kernel(name.map(String::as_str)).map_err(|f| Problem::compile(program, f))?;
+        let names: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
+        let args = Signature::parse(text).and_then(|s| s.bind(&names));
+        let args = args.map_err(|error| Problem::input("signature", error.to_string()))?;
+        specs.push(Spec { kernel: Some(kernel.name.clone()), args, ..Spec::default() });
+    }
+    if specs.is_empty() {
+        let kernel = program.kernel(kernels.first().map(String::as_str)).map_err(|f| Problem::compile(program, f))?;
+        let names: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
+        let message = format!(
+            "give --signature or --spec: kernel `{}` takes {}; see `rtc build --help`",
+            kernel.name,
+            names.join(", ")
+        );
+        return Err(Problem::Usage(message));
+    }
+    Ok(specs)
+}
+
+fn apply_options(arguments: &KernelArguments, spec: &mut Spec) -> Result<(), Problem> {
+    let mut set = |name: &str, value: &serde_json::Value| {
+        set_option(&mut spec.options, name, &Field::root(value))
+            .map_err(|error| Problem::Usage(format!("option `{name}`: {error}")))
+    };
+    for option in &arguments.option {
+        let (name, value) = option
+            .split_once('=')
+            .ok_or_else(|| Problem::Usage(format!("--option takes NAME=VALUE, found `{option}`")))?;
+        // What is not JSON is a string: `default_dot_input_precision=ieee`.
+        let value = match value {
+            "True" => true.into(),
+            "False" => false.into(),
+            "None" => serde_json::Value::Null,
+            _ => json_fields::parse(value).unwrap_or_else(|_| value.into()),
+        };
+        set(name.trim(), &value)?;
+    }
+    for (name, value) in [("num_warps", arguments.num_warps), ("num_stages", arguments.num_stages)] {
+        if let Some(value) = value {
+            set(name, &value.into())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! Writing files: whole or not at all.
+
+use crate::problem::Problem;
+use std::path::{Path, PathBuf};
+
+/// Writes a file through a temporary one beside it, so that no reader sees half of it.
+pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Problem> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let result = std::fs::write(&temporary, content).and_then(|()| std::fs::rename(&temporary, path));
+    result.map_err(|error| {
+        // It may not even exist.
+        let _ = std::fs::remove_file(&temporary);
+        Problem::file("io", path, format!("cannot write the file: {error}"))
+    })
+}
+
+/// Makes a directory with its parents.
+pub(crate) fn make_directory(path: &Path) -> Result<(), Problem> {
+    std::fs::create_dir_all(path)
+        .map_err(|error| Problem::file("io", path, format!("cannot make the directory: {error}")))
+}
+
+/// Writes `DIR/<stem>.ptx` and `DIR/<stem>.json`; gives the path of the PTX.
+pub(crate) fn write_artifact(
+    directory: &Path,
+    stem: &str,
+    artifact: &rtc_compiler::Artifact,
+) -> Result<PathBuf, Problem> {
+    make_directory(directory)?;
+    let ptx = directory.join(format!("{stem}.ptx"));
+    write(&ptx, artifact.ptx.as_bytes())?;
+    write(&directory.join(format!("{stem}.json")), artifact.metadata.to_json().as_bytes())?;
+    Ok(ptx)
+}

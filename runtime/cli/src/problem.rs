@@ -1,0 +1,77 @@
+//! Why a command failed.
+
+use rtc_compiler::{Failure, Program};
+use rtc_runtime::{Error, FaultKind};
+use rtc_source::{Diagnostic, SourceMap};
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// The input is at fault, without a place in the source.
+    Input { code: String, message: String, place: Option<String> },
+    /// The source is at fault.
+    Diagnostics { sources: SourceMap, list: Vec<Diagnostic> },
+    /// The command line is at fault.
+    Usage(String),
+    /// A bug of rtc.
+    Bug { stage: String, message: String, ir: Option<String> },
+}
+
+impl Problem {
+    /// The input is at fault.
+    pub(crate) fn input(code: impl Into<String>, message: impl Into<String>) -> Problem {
+        Problem::Input { code: code.into(), message: message.into(), place: None }
+    }
+
+    /// A file is at fault.
+    pub(crate) fn file(code: &str, path: &std::path::Path, message: impl Into<String>) -> Problem {
+        Problem::Input { code: code.into(), message: message.into(), place: Some(path.display().to_string()) }
+    }
+
+    /// A bug of rtc.
+    pub(crate) fn bug(stage: impl Into<String>, message: impl Into<String>) -> Problem {
+        Problem::Bug { stage: stage.into(), message: message.into(), ir: None }
+    }
+
+    /// A failed compilation.
+    pub(crate) fn compile(program: &Program, failure: Failure) -> Problem {
+        match failure {
+            Failure::Diagnostics(list) => Problem::Diagnostics { sources: program.sources().clone(), list },
+            Failure::Request { code, message } => Problem::input(code, message),
+            Failure::Internal { message, stage, ir } => Problem::Bug { stage, message, ir },
+        }
+    }
+
+    /// The exit status that it means.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Problem::Input { .. } | Problem::Diagnostics { .. } => 1,
+            Problem::Usage(_) => 2,
+            Problem::Bug { .. } => 3,
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        let message = error.to_string();
+        let (code, place) = match error {
+            Error::NoDevice(_) => ("no-device", None),
+            Error::Cuda { .. } => ("cuda", None),
+            Error::OutOfResources { .. } => ("out-of-resources", None),
+            Error::LaunchFile(_) | Error::Argument { .. } | Error::ArgumentCount { .. } => ("launch-file", None),
+            Error::Tensors(_) => ("tensors", None),
+            Error::Interpreter { location, .. } => ("fault", Some(location).filter(|l| !l.is_empty())),
+            Error::Fault(fault) => {
+                if matches!(fault.kind, FaultKind::Unsupported(_) | FaultKind::InvalidInstruction(_)) {
+                    return Problem::bug("emulator", message);
+                }
+                ("fault", fault.location.map(|l| l.to_string()))
+            }
+            // The compiler made both PTX and metadata, so they cannot differ through any fault of the user's.
+            Error::Ptx { .. } | Error::Metadata(_) => return Problem::bug("load", message),
+            _ => ("runtime", None),
+        };
+        Problem::Input { code: code.to_owned(), message, place }
+    }
+}

@@ -1,0 +1,195 @@
+//! What the user reads on stderr: errors, warnings, progress, times.
+//!
+//! The first line of every error is `error[code]: text`, also for errors without a place in the source; with
+//! `--message-format json` every error is one object per line with the same keys.
+
+use crate::arguments::{Color, MessageFormat};
+use crate::problem::Problem;
+use rtc_compiler::Observer;
+use rtc_source::{Diagnostic, Severity, SourceMap, render, render_json};
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Writes to stderr in the wanted form.
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    format: MessageFormat,
+    color: bool,
+    pub(crate) verbose: bool,
+}
+
+impl Reporter {
+    pub(crate) fn new(format: MessageFormat, color: Color, verbose: bool) -> Reporter {
+        let color = match color {
+            Color::Auto => std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            Color::Always => true,
+            Color::Never => false,
+        };
+        Reporter { format, color, verbose }
+    }
+
+    /// Reports why the command failed.
+    pub(crate) fn problem(&self, problem: &Problem) {
+        match problem {
+            Problem::Diagnostics { sources, list } => {
+                self.diagnostics(sources, list);
+                let errors = list.iter().filter(|d| d.severity == Severity::Error).count();
+                if errors > 1 && self.format == MessageFormat::Human {
+                    eprintln!("{errors} errors");
+                }
+            }
+            Problem::Input { code, message, place } => self.error(code, message, place.as_deref(), &[]),
+            Problem::Usage(message) => self.error("usage", message, None, &["For help, try `--help`.".into()]),
+            Problem::Bug { stage, message, ir } => {
+                let mut notes = vec![format!("it happened in: {stage}")];
+                if let Some(ir) = ir {
+                    notes.push(format!("the kernel at this point:\n{ir}"));
+                }
+                notes.push(format!(
+                    "this is a bug of rtc {}; please report it with this message, the source file and the command line",
+                    rtc_compiler::COMPILER_VERSION
+                ));
+                self.error("internal", message, None, &notes);
+            }
+        }
+    }
+
+    /// Shows diagnostics.
+    pub(crate) fn diagnostics(&self, sources: &SourceMap, list: &[Diagnostic]) {
+        for diagnostic in list {
+            match self.format {
+                MessageFormat::Human => eprintln!("{}", render(sources, diagnostic, self.color).trim_end()),
+                MessageFormat::Json => eprintln!("{}", render_json(sources, diagnostic)),
+            }
+        }
+    }
+
+    /// Something that looks wrong but does not end the command.
+    pub(crate) fn warning(&self, code: &str, message: &str) {
+        self.message("warning", "\x1b[1;33m", code, message, None, &[]);
+    }
+
+    fn error(&self, code: &str, message: &str, place: Option<&str>, notes: &[String]) {
+        self.message("error", "\x1b[1;31m", code, message, place, notes);
+    }
+
+    fn message(&self, severity: &str, color: &str, code: &str, message: &str, place: Option<&str>, notes: &[String]) {
+        let colored = self.color && self.format == MessageFormat::Human;
+        let (color, bold, plain) = if colored { (color, "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
+        let mut text = format!("{color}{severity}[{code}]{plain}{bold}: {message}{plain}\n");
+        if let Some(place) = place {
+            text.push_str(&format!(" --> {place}\n"));
+        }
+        for note in notes {
+            text.push_str(&format!(" = note: {note}\n"));
+        }
+        match self.format {
+            MessageFormat::Human => eprint!("{text}"),
+            MessageFormat::Json => {
+                let json = serde_json::json!({
+                    "severity": severity, "code": code, "message": message, "file": place, "labels": [], "notes": notes,
+                    "help": null, "rendered": text,
+                });
+                eprintln!("{json}");
+            }
+        }
+    }
+
+    /// Follows one long piece of work, such as the compilation of a kernel.
+    pub(crate) fn follow(&self, what: impl Into<String>) -> Progress {
+        Progress::start(what.into(), self.verbose, self.format == MessageFormat::Human)
+    }
+}
+
+/// Times the stages of one piece of work and shows on a terminal what it is at.
+///
+/// Nothing is shown of work that takes less than a second. Where stderr is no terminal, there is a line every ten
+/// seconds.
+pub(crate) struct Progress {
+    what: String,
+    stages: Vec<(&'static str, Instant)>,
+    verbose: bool,
+    shared: Arc<Shared>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+struct Shared {
+    stage: Mutex<&'static str>,
+    done: AtomicBool,
+}
+
+impl Progress {
+    fn start(what: String, verbose: bool, visible: bool) -> Progress {
+        let shared = Arc::new(Shared { stage: Mutex::new(""), done: AtomicBool::new(false) });
+        let thread = visible.then(|| {
+            let (shared, what) = (shared.clone(), what.clone());
+            std::thread::spawn(move || show(&shared, &what))
+        });
+        Progress { what, stages: Vec::new(), verbose, shared, thread }
+    }
+
+    /// The work is done; with `-v` the times are shown.
+    pub(crate) fn finish(mut self) {
+        self.stop();
+        if !self.verbose {
+            return;
+        }
+        let end = Instant::now();
+        let ends = self.stages.iter().skip(1).map(|s| s.1).chain([end]);
+        let mut text = format!("{}:", self.what);
+        for ((stage, start), end) in self.stages.iter().zip(ends) {
+            text.push_str(&format!(" {stage} {:.1} ms,", (end - *start).as_secs_f64() * 1e3));
+        }
+        let total = self.stages.first().map_or(Duration::ZERO, |s| end - s.1);
+        eprintln!("{text} together {:.1} ms", total.as_secs_f64() * 1e3);
+    }
+
+    fn stop(&mut self) {
+        self.shared.done.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // The thread only draws; if it panicked there is nothing to undo.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn enter(&mut self, stage: &'static str) {
+        self.stages.push((stage, Instant::now()));
+        *self.shared.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn show(shared: &Shared, what: &str) {
+    let (start, terminal) = (Instant::now(), std::io::stderr().is_terminal());
+    let period = Duration::from_millis(if terminal { 200 } else { 10_000 });
+    let mut next = if terminal { Duration::from_secs(1) } else { period };
+    let mut drawn = false;
+    while !shared.done.load(Ordering::Relaxed) {
+        let elapsed = start.elapsed();
+        if elapsed < next {
+            std::thread::park_timeout(next - elapsed);
+            continue;
+        }
+        next = elapsed + period;
+        let stage = *shared.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = format!("{what}: {stage} ({:.0} s)", elapsed.as_secs_f64());
+        let mut stderr = std::io::stderr().lock();
+        // A failed write to stderr has nobody to be told.
+        let _ = if terminal { write!(stderr, "\r\x1b[K{line}") } else { writeln!(stderr, "{line}") };
+        let _ = stderr.flush();
+        drawn = true;
+    }
+    if drawn && terminal {
+        eprint!("\r\x1b[K");
+    }
+}

@@ -1,0 +1,227 @@
+//! The binary as a user meets it: exit status, first lines, files.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SOURCE: &str = "\
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
+";
+const SIGNATURE: &str = "*fp32:16, *fp32:16, i32, 128";
+
+/// A directory of one test, removed at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let scratch = Scratch(path);
+        scratch.write("k.rt", SOURCE);
+        scratch
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Scratch {
+        std::fs::write(self.0.join(name), content).unwrap();
+        self
+    }
+
+    fn rtc(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_rtc")).args(args).current_dir(&self.0).output().unwrap()
+    }
+
+    /// Runs, checks the exit status, gives stderr.
+    fn fails(&self, status: i32, args: &[&str]) -> String {
+        let output = self.rtc(args);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{args:?}\n{text}");
+        text.trim_end().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What stays behind lies in the target directory.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
+}
+
+fn tensors(n: usize) -> Vec<u8> {
+    let bytes = n * 4;
+    let header = format!(
+        r#"{{"x":{{"dtype":"F32","shape":[{n}],"data_offsets":[0,{bytes}]}},"y":{{"dtype":"F32","shape":[{n}],"data_offsets":[{bytes},{}]}}}}"#,
+        2 * bytes
+    );
+    let x: Vec<u8> = (0..n).flat_map(|i| (i as f32 * 0.5).to_le_bytes()).collect();
+    safetensors(&header, &[x, vec![0; bytes]].concat())
+}
+
+const LAUNCH: &str = r#"{"spec": {"args": [{"name": "x_ptr", "type": "*fp32", "divisible_by": 16},
+ {"name": "y_ptr", "type": "*fp32", "divisible_by": 16}, {"name": "n", "type": "i32"}, {"name": "BLOCK", "constexpr": 128}]},
+ "grid": [3, 1, 1], "args": {"x_ptr": {"tensor": "x"}, "y_ptr": {"tensor": "y"}, "n": 300}, "tensors": "in.safetensors"}"#;
+
+#[test]
+fn help_teaches() {
+    let scratch = Scratch::new("help");
+    for args in [&["--help"][..], &["build", "--help"], &["emit", "--help"], &["run", "--help"], &["explain", "--help"]]
+    {
+        let output = scratch.rtc(args);
+        assert_eq!(output.status.code(), Some(0));
+        let text = String::from_utf8(output.stdout).unwrap();
+        insta::assert_snapshot!(format!("help_{}", args.join("_").replace('-', "")), text);
+    }
+}
+
+#[test]
+fn mistakes_on_the_command_line() {
+    let scratch = Scratch::new("usage");
+    scratch.fails(2, &[]);
+    scratch.fails(2, &["compile", "k.rt"]);
+    scratch.fails(2, &["build"]);
+    assert!(scratch.fails(2, &["emit", "k.rt", "--stage", "asm"]).contains("stages are ast, tile"));
+    assert!(scratch.fails(2, &["run", "k.rt", "--launch", "l.json", "--device", "gpu"]).contains("cuda:N"));
+    assert!(scratch.fails(2, &["run", "k.rt", "--launch", "l", "--check", "g", "--tolerance", "x"]).contains("2ulp"));
+    insta::assert_snapshot!(scratch.fails(2, &["build", "k.rt"]), @r"
+    error[usage]: give --signature or --spec: kernel `copy_kernel` takes x_ptr, y_ptr, n, BLOCK; see `rtc build --help`
+     = note: For help, try `--help`.
+    ");
+    insta::assert_snapshot!(scratch.fails(2, &["build", "k.rt", "--signature", SIGNATURE, "--num-warps", "3"]), @r"
+    error[usage]: option `num_warps`: expected a power of two from 1 to 32, found 3
+     = note: For help, try `--help`.
+    ");
+    insta::assert_snapshot!(scratch.fails(2, &["build", "k.rt", "--signature", SIGNATURE, "--option", "maxnreg"]), @r"
+    error[usage]: --option takes NAME=VALUE, found `maxnreg`
+     = note: For help, try `--help`.
+    ");
+    let text = scratch.fails(2, &["emit", "k.rt", "--signature", SIGNATURE, "--print-after", "fuse"]);
+    assert!(text.starts_with("error[usage]: there is no pass `fuse`; passes are "), "{text}");
+    let text = scratch.fails(2, &["emit", "k.rt", "--signature", SIGNATURE, "--signature", SIGNATURE]);
+    assert!(text.contains("emit takes one kernel"), "{text}");
+}
+
+#[test]
+fn mistakes_in_the_input() {
+    let scratch = Scratch::new("input");
+    scratch
+        .write("bad.rt", [b'x', 0xff])
+        .write("none.rt", "x = 1\n")
+        .write("spec.json", r#"{"args": [{"name": "x"}]}"#);
+    scratch.write("other.json", r#"{"args": [{"name": "z", "type": "i32"}]}"#);
+    let build = |file: &str, rest: &[&str]| scratch.fails(1, &[&["build", file][..], rest].concat());
+    insta::assert_snapshot!(build("missing.rt", &["--signature", ""]), @r"
+    error[io]: cannot read the file: No such file or directory (os error 2)
+     --> missing.rt
+    ");
+    insta::assert_snapshot!(build("bad.rt", &["--signature", ""]), @r"
+    error[io]: the file is not UTF-8 (at byte 1)
+     --> bad.rt
+    ");
+    insta::assert_snapshot!(build("none.rt", &["--signature", ""]), @"error[unknown-kernel]: the file has no `@triton.jit` function");
+    insta::assert_snapshot!(build("k.rt", &["--signature", SIGNATURE, "--kernel", "kopy"]), @"error[unknown-kernel]: there is no `@triton.jit` function `kopy`; the file has copy_kernel");
+    insta::assert_snapshot!(build("k.rt", &["--signature", "*fp33"]), @"error[signature]: signature, entry 1 `*fp33`: `*fp33` is not a type; types are i1 to i64, u8 to u64, fp16, bf16, fp32, fp64, fp8e5, fp8e4nv, fp8e4b15, pointers such as *fp32, and tensordesc<..>");
+    insta::assert_snapshot!(build("k.rt", &["--signature", "*fp32"]), @"error[spec]: `args`: nothing is said about parameter `y_ptr` of kernel `copy_kernel`; give its type or its value");
+    insta::assert_snapshot!(build("k.rt", &["--spec", "spec.json"]), @r"
+    error[spec]: `args[0]`: needs `type`, `constexpr` or `tuple`
+     --> spec.json
+    ");
+    insta::assert_snapshot!(build("k.rt", &["--spec", "other.json"]), @"error[spec]: `args[0].name`: kernel `copy_kernel` has no parameter `z`; it has x_ptr, y_ptr, n, BLOCK");
+    let text = build("k.rt", &["--signature", SIGNATURE, "--arch", "sm_42"]);
+    assert!(text.starts_with("error[unsupported-target]: unknown target `sm_42`; known targets: sm_80"), "{text}");
+    assert!(!scratch.0.join("copy_kernel.ptx").exists());
+}
+
+#[test]
+fn errors_as_json() {
+    let scratch = Scratch::new("json");
+    scratch.write("syntax.rt", "@triton.jit\ndef f(x):\n    y = = 1\n");
+    let text = scratch.fails(1, &["build", "k.rt", "--signature", "*fp33", "--message-format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((json["severity"].as_str(), json["code"].as_str()), (Some("error"), Some("signature")));
+    let text = scratch.fails(1, &["build", "syntax.rt", "--signature", "i32", "--message-format", "json"]);
+    for line in text.lines() {
+        let json: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((json["severity"].as_str(), json["code"].as_str()), (Some("error"), Some("syntax")), "{line}");
+    }
+}
+
+#[test]
+fn a_syntax_error_is_shown_with_its_place() {
+    let scratch = Scratch::new("syntax");
+    scratch.write("s.rt", "@triton.jit\ndef f(x):\n    y = = 1\n");
+    let text = scratch.fails(1, &["build", "s.rt", "--signature", "i32"]);
+    assert!(text.starts_with("error[syntax]: "), "{text}");
+    assert!(text.contains("--> s.rt:3:"), "{text}");
+}
+
+#[test]
+fn launch_files_and_tensor_files_are_checked() {
+    let scratch = Scratch::new("launch");
+    let says = |launch: &str, tensors: &[u8]| {
+        scratch.write("l.json", launch).write("in.safetensors", tensors);
+        let text = scratch.fails(1, &["run", "k.rt", "--launch", "l.json", "--device", "emulator"]);
+        text.lines().take(2).collect::<Vec<_>>().join("\n") + "\n"
+    };
+    let good = tensors(300);
+    let mut all = String::new();
+    // What is found before anything is compiled.
+    for launch in [
+        "{",
+        "[]",
+        "{}",
+        r#"{"spec": {}, "grid": [], "args": {}}"#,
+        r#"{"spec": {}, "grid": [1, -1], "args": {}}"#,
+        r#"{"spec": {}, "grid": [1, 2, 3, 4], "args": {}}"#,
+        r#"{"spec": 3, "grid": [1], "args": {}}"#,
+        r#"{"spec": {}, "grid": [1], "args": []}"#,
+        r#"{"spec": {}, "grid": [1], "args": {}, "tensor": "x"}"#,
+        r#"{"spec": {}, "grid": [1], "args": {"x": {}}}"#,
+        r#"{"spec": {}, "grid": [1], "args": {"x": {"tensor": 3}}}"#,
+        r#"{"spec": {}, "grid": [1], "args": {"x": {"tensor": "x", "offset": -4}}}"#,
+        r#"{"spec": {}, "grid": [1], "args": {"x": {"tensor": "x", "at": 4}}}"#,
+        r#"{"spec": {}, "grid": [1], "args": {"x": {"float": "large"}}}"#,
+        r#"{"spec": {}, "grid": [1], "args": {"x": {"double": 1}}}"#,
+        r#"{"spec": {}, "grid": [1], "args": {"t": {"tuple": [1, {"tensor": null}]}}}"#,
+        r#"{"spec": {}, "grid": [1], "args": {"d": {"descriptor": {"tensor": "x", "shape": [4], "strides": [], "block_shape": [4]}}}}"#,
+        r#"{"spec": {}, "grid": [1], "args": {"d": {"descriptor": {"tensor": "x", "shape": [4], "strides": [1], "block_shape": [4], "padding": "one"}}}}"#,
+        r#"{"spec": {"options": {"num_warp": 4}}, "grid": [1], "args": {}}"#,
+        r#"{"spec": {"args": [{"name": "x", "type": "fp33"}]}, "grid": [1], "args": {}}"#,
+        r#"{"spec": {}, "grid": [1], "args": {}, "tensors": "missing.safetensors"}"#,
+    ] {
+        all += &says(launch, &good);
+    }
+    for bytes in [
+        &good[..4],
+        &good[..60],
+        &good[..good.len() - 1],
+        &safetensors(r#"{"x":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}}"#, &[0; 4])[..],
+        &safetensors(r#"{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}"#, &[0; 4]),
+        &safetensors(
+            r#"{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"y":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}}"#,
+            &[0; 6],
+        ),
+        &u64::MAX.to_le_bytes(),
+    ] {
+        all += &says(LAUNCH, bytes);
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn explain_knows_every_code() {
+    let scratch = Scratch::new("explain");
+    let list = String::from_utf8(scratch.rtc(&["explain"]).stdout).unwrap();
+    assert!(list.lines().any(|line| line.starts_with("shape-mismatch ")), "{list}");
+    for line in list.lines() {
+        let code = line.split_whitespace().next().unwrap();
+        let output = scratch.rtc(&["explain", code]);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{code}");
+    }
+    assert!(scratch.fails(1, &["explain", "nothing"]).starts_with("error[unknown-code]: "));
+}

@@ -1,0 +1,161 @@
+//! Compiling kernels at run time (feature `jit`).
+
+use crate::{Device, Error, Kernel, Result};
+use rtc_compiler::{Artifact, Failure, Observer, Program, Silent, Source, Spec, Specialization};
+use rtc_ir::interp::{self, Access, ArgValue, GlobalMemory, LaunchConfig, MemoryError, Nearest, RunOptions};
+use rtc_source::{Diagnostic, SourceMap, Span};
+use std::sync::{Mutex, PoisonError};
+
+/// A kernel that was compiled and loaded.
+#[derive(Debug)]
+pub struct Compiled {
+    /// Ready to launch.
+    pub kernel: Kernel,
+    /// PTX and metadata; none on the interpreter, which executes the tile IR.
+    pub artifact: Option<Artifact>,
+    /// What the compiler warns of.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Why there is no kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompileError {
+    /// The compiler refused or failed.
+    Compiler(Failure),
+    /// The device refused.
+    Runtime(Error),
+}
+
+impl From<Failure> for CompileError {
+    fn from(failure: Failure) -> CompileError {
+        CompileError::Compiler(failure)
+    }
+}
+
+impl From<Error> for CompileError {
+    fn from(error: Error) -> CompileError {
+        CompileError::Runtime(error)
+    }
+}
+
+impl std::fmt::Display for CompileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CompileError::Compiler(failure) => failure.fmt(f),
+            CompileError::Runtime(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// Compiles a kernel for a device and loads it there.
+pub fn compile(
+    device: &Device,
+    program: &Program,
+    specialization: &Specialization,
+    arch: &str,
+    source_hash: String,
+    observer: &mut dyn Observer,
+) -> std::result::Result<Compiled, CompileError> {
+    if device.is_interpreter() {
+        let analysed = rtc_compiler::analyse(program, specialization, arch, source_hash, observer)?;
+        let interpreted = InterpretedKernel::new(analysed.kernel, program.sources().clone());
+        let kernel = device.interpreted(interpreted, analysed.metadata)?;
+        return Ok(Compiled { kernel, artifact: None, warnings: analysed.warnings });
+    }
+    let compiled = rtc_compiler::compile(program, specialization, arch, source_hash, observer)?;
+    observer.enter("load");
+    let kernel = device.load(&compiled.artifact.ptx, &compiled.artifact.metadata)?;
+    Ok(Compiled { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
+}
+
+impl Device {
+    /// Compiles the kernel that `spec` describes from source text for this device, and loads it.
+    ///
+    /// The first source holds the kernel, the others are there to be imported. The result is not kept: whoever
+    /// launches a kernel often keeps the [`Kernel`].
+    pub fn compile(&self, sources: &[Source], spec: &Spec) -> std::result::Result<Kernel, CompileError> {
+        let program = Program::parse(sources);
+        if program.has_errors() {
+            return Err(Failure::Diagnostics(program.diagnostics().to_vec()).into());
+        }
+        let specialization = spec.specialize(&program)?;
+        let arch = self.arch();
+        let hash = rtc_compiler::source_hash(&program, spec, &arch);
+        Ok(compile(self, &program, &specialization, &arch, hash, &mut Silent)?.kernel)
+    }
+}
+
+/// A kernel as the interpreter executes it.
+#[derive(Debug)]
+pub(crate) struct InterpretedKernel {
+    kernel: rtc_ir::Kernel,
+    sources: SourceMap,
+    findings: Mutex<Vec<String>>,
+}
+
+impl InterpretedKernel {
+    fn new(kernel: rtc_ir::Kernel, sources: SourceMap) -> InterpretedKernel {
+        InterpretedKernel { kernel, sources, findings: Mutex::default() }
+    }
+
+    /// Runs all programs of the grid; gives what the kernel printed.
+    pub(crate) fn launch(
+        &self,
+        memory: &mut rtc_emulator::Memory,
+        grid: [u32; 3],
+        params: &[u8],
+        metadata: &rtc_ptx::Metadata,
+    ) -> Result<String> {
+        let fault = |message: String, location: String| Error::Interpreter { message, location };
+        let kernel = rtc_ir::verify(&self.kernel)
+            .map_err(|errors| fault(rtc_ir::print_errors(&self.kernel, &errors), String::new()))?;
+        let bits = |param: &rtc_ptx::Param| {
+            let bytes = &params[param.offset as usize..][..param.size as usize];
+            ArgValue::Bits(bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
+        };
+        let launch = LaunchConfig { grid, args: metadata.params.iter().map(bits).collect() };
+        let report = interp::run(kernel, &mut DeviceMemory(memory), &launch, &RunOptions::default())
+            .map_err(|f| fault(f.to_string(), self.location(f.span.iter().chain(&f.callers))))?;
+        let findings = report.findings.iter().map(|finding| {
+            let location = self.location(finding.span.iter());
+            if location.is_empty() { finding.to_string() } else { format!("{location}: {finding}") }
+        });
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner).extend(findings);
+        Ok(report.printed)
+    }
+
+    /// What looked wrong in the launches since the last call.
+    pub(crate) fn take_findings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.findings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// `k.rt:5:4, inlined at k.rt:9:3`; empty without a span.
+    fn location<'s>(&self, spans: impl Iterator<Item = &'s Span>) -> String {
+        let place = |span: &Span| {
+            let position = self.sources.position(*span);
+            format!("{}:{}:{}", self.sources.file(span.file).name, position.line, position.column)
+        };
+        spans.map(place).collect::<Vec<_>>().join(", inlined at ")
+    }
+}
+
+/// The device's memory as the interpreter sees it.
+struct DeviceMemory<'m>(&'m mut rtc_emulator::Memory);
+
+impl GlobalMemory for DeviceMemory<'_> {
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> std::result::Result<Access, MemoryError> {
+        let data = self.0.read(address, bytes.len()).map_err(refused)?;
+        bytes.copy_from_slice(data);
+        Ok(Access::Defined)
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> std::result::Result<(), MemoryError> {
+        self.0.write(address, bytes).map_err(refused)
+    }
+}
+
+fn refused(error: rtc_emulator::AccessError) -> MemoryError {
+    MemoryError::OutOfBounds(error.near.map(|near| Nearest { name: near.name, base: near.base, size: near.bytes }))
+}
