@@ -155,7 +155,8 @@ pub(crate) fn pack(metadata: &Metadata, slots: &[Slot], args: &[Arg<'_>], out: &
             (SlotKind::Fp32, arg) => float(arg).map(|v| put(&(v as f32).to_le_bytes())),
             (SlotKind::Fp64, arg) => float(arg).map(|v| put(&v.to_le_bytes())),
             (SlotKind::TensorMap, _) => Err("tensor maps cannot be launched by this runtime yet".to_owned()),
-            (_, arg) => Err(format!("{} was given", what(arg))),
+            (SlotKind::Bool, arg) => Err(format!("true or false is needed, {} was given", what(arg))),
+            (SlotKind::Int { .. }, arg) => Err(format!("an integer is needed, {} was given", what(arg))),
         };
         written.map_err(|message| {
             let param = &metadata.params[index];
@@ -291,10 +292,10 @@ mod tests {
     #[test]
     fn mistakes_name_the_argument() {
         let text = |types: &[(&str, u32)], args: &[Arg<'_>]| packed(types, args).unwrap_err().to_string();
-        insta::assert_snapshot!(text(&[("i32", 4)], &[Arg::Float(1.0)]), @"kernel `k`, argument `p0` (i32): the float 1.0 was given");
+        insta::assert_snapshot!(text(&[("i32", 4)], &[Arg::Float(1.0)]), @"kernel `k`, argument `p0` (i32): an integer is needed, the float 1.0 was given");
         insta::assert_snapshot!(text(&[("*fp32", 8)], &[Arg::Int(5)]), @"kernel `k`, argument `p0` (*fp32): a buffer is needed, the integer 5 was given");
         insta::assert_snapshot!(text(&[("fp32", 4)], &[Arg::Bool(true)]), @"kernel `k`, argument `p0` (fp32): a float is needed, true was given");
-        insta::assert_snapshot!(text(&[("u1", 1)], &[Arg::Int(2)]), @"kernel `k`, argument `p0` (u1): the integer 2 was given");
+        insta::assert_snapshot!(text(&[("u1", 1)], &[Arg::Int(2)]), @"kernel `k`, argument `p0` (u1): true or false is needed, the integer 2 was given");
         insta::assert_snapshot!(text(&[("i32", 4), ("i32", 4)], &[Arg::Int(2)]), @"kernel `k` takes 2 arguments (p0, p1), the launch gives 1");
         insta::assert_snapshot!(text(&[("i33", 4)], &[Arg::Int(2)]), @"kernel metadata: field `params[0].type`: `i33` is not a parameter type");
         insta::assert_snapshot!(text(&[("i32", 8)], &[Arg::Int(2)]), @"kernel metadata: field `params[0].size`: 8 bytes, but `i32` takes 4");

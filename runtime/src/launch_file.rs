@@ -150,7 +150,7 @@ impl LaunchFile {
         let mut found = self.args.iter().find(|a| a.name == root).ok_or_else(|| missing(format!("args.{root}")))?;
         let mut spec = self.spec_arg(root);
         while let LaunchValue::Tuple(items) = &found.value {
-            let segment = segments.next().unwrap_or_default();
+            let Some(segment) = segments.next() else { break };
             let by_name = || {
                 let fields = spec?.get("fields")?.as_array()?;
                 fields.iter().position(|f| f.as_str() == Some(segment))
@@ -173,6 +173,9 @@ impl LaunchFile {
             LaunchValue::None => Err(error(format!("null cannot be passed as a {}", param.ty))),
             LaunchValue::Bool(v) => Ok(Arg::Bool(*v)),
             LaunchValue::Int(v) if param.ty.starts_with('*') && *v == 0 => Ok(Arg::Address(0)),
+            LaunchValue::Int(v) if param.ty.starts_with('*') => {
+                Err(error(format!("the kernel needs a {}: write {{\"tensor\": ..}} instead of {v}", param.ty)))
+            }
             LaunchValue::Int(v) => promised("the value", *v).map(|()| Arg::Int(*v)),
             LaunchValue::Float(v) => Ok(Arg::Float(*v)),
             LaunchValue::Tensor(place) => {
@@ -205,7 +208,7 @@ impl LaunchFile {
                     error(format!("the descriptor has nothing for the kernel's parameter `{}`", param.name))
                 })
             }
-            LaunchValue::Tuple(_) => Err(error("a tuple stands where the kernel needs a value".into())),
+            LaunchValue::Tuple(_) => Err(error("a tuple stands where the kernel needs one value".into())),
         }
     }
 
