@@ -1,3 +1,38 @@
 //! Semantic analysis: from the syntax tree to the tile IR.
+//!
+//! [`compile_kernel`] runs a kernel function symbolically: constants are computed, run-time values become operations of
+//! the tile IR, every call of a jit function is inlined. Mistakes come back as diagnostics, several at a time.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `entry.rs` | the kernel function and its parameters |
+//! | `resolve.rs` | names: files, imports, the standard library |
+//! | `stmt.rs`, `control.rs`, `loops.rs` | statements, branches, loops |
+//! | `expr.rs`, `operators.rs`, `attrs.rs`, `call.rs` | expressions, operators, attributes and subscripts, calls |
+//! | `values.rs`, `types.rs`, `const_eval.rs` | what an expression can be |
+//! | `promote.rs`, `cast.rs`, `broadcast.rs` | types and shapes that meet |
+//! | `builtins/` | the functions of the language, one row each |
+//! | `cx.rs` | the context: kernel under construction, frames, findings |
 
+mod attrs;
+mod broadcast;
+mod builtins;
+mod call;
+mod cast;
+mod const_eval;
+mod control;
+mod cx;
+mod entry;
+mod expr;
+mod loops;
+mod operators;
+mod promote;
+mod resolve;
 pub mod spec;
+mod stmt;
+mod suggest;
+mod types;
+mod values;
+
+pub use entry::{Analysis, TargetInfo, compile_kernel};
+pub use resolve::ModuleAst;

@@ -40,6 +40,34 @@ codes! {
     OUT_OF_RESOURCES = "out-of-resources";
     /// The target lacks what the kernel needs.
     UNSUPPORTED_TARGET = "unsupported-target";
+    /// A name that is already defined where a constexpr is declared.
+    ALREADY_DEFINED = "already-defined";
+    /// A condition that is neither a scalar nor known while compiling.
+    BAD_CONDITION = "bad-condition";
+    /// Sizes that no block can have, or a block of the wrong rank.
+    BAD_SHAPE = "bad-shape";
+    /// A value that the operation does not take.
+    BAD_VALUE = "bad-value";
+    /// A variable that a loop or branch would give another type.
+    CHANGED_TYPE = "changed-type";
+    /// Something that still works and has a better form.
+    DEPRECATED = "deprecated";
+    /// An assignment in one branch that has no effect after it.
+    LOST_ASSIGNMENT = "lost-assignment";
+    /// A value that cannot be called.
+    NOT_CALLABLE = "not-callable";
+    /// A number outside of what the type or the operation holds.
+    OUT_OF_RANGE = "out-of-range";
+    /// A function that calls itself.
+    RECURSION = "recursion";
+    /// Returns of one function that differ in type.
+    RETURN_MISMATCH = "return-mismatch";
+    /// An attribute that the value does not have.
+    UNKNOWN_ATTRIBUTE = "unknown-attribute";
+    /// A result that is thrown away although nothing else was done.
+    UNUSED_RESULT = "unused-result";
+    /// Arguments that do not fit the parameters.
+    WRONG_ARGUMENTS = "wrong-arguments";
     /// A bug of the compiler.
     INTERNAL = "internal";
 }

@@ -1,0 +1,516 @@
+//! Attributes, methods and subscripts of values.
+
+use std::rc::Rc;
+
+use rtc_ir::{OpKind, Shape};
+use rtc_source::{Code, Diagnostic, Span};
+use rtc_syntax::ast::{Expr, ExprKind, StmtKind, Symbol};
+
+use crate::builtins;
+use crate::cx::{Arg, Cx, R};
+use crate::spec::DType;
+use crate::suggest::suggest;
+use crate::types::{ElemTy, TyVal, float_format};
+use crate::values::{Const, FunctionKind, Padding, Tensor, Val};
+
+/// Functions that can be called on a block or scalar as a method.
+pub(crate) const METHODS: &[&str] = &[
+    "to",
+    "cast",
+    "abs",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sin",
+    "cos",
+    "sqrt",
+    "sqrt_rn",
+    "rsqrt",
+    "erf",
+    "floor",
+    "ceil",
+    "sigmoid",
+    "softmax",
+    "cdiv",
+    "broadcast_to",
+    "trans",
+    "permute",
+    "reshape",
+    "view",
+    "ravel",
+    "expand_dims",
+    "split",
+    "item",
+    "sum",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "xor_sum",
+    "reduce_or",
+    "reduce",
+    "associative_scan",
+    "cumsum",
+    "cumprod",
+    "flip",
+    "gather",
+    "histogram",
+    "sort",
+    "store",
+    "advance",
+    "atomic_add",
+    "atomic_max",
+    "atomic_min",
+    "atomic_and",
+    "atomic_or",
+    "atomic_xor",
+    "atomic_xchg",
+    "atomic_cas",
+    "logical_and",
+    "logical_or",
+    "tanh",
+];
+
+/// Attributes of a type that are called.
+const PREDICATES: &[&str] = &[
+    "is_fp8",
+    "is_fp8e4nv",
+    "is_fp8e4b8",
+    "is_fp8e4b15",
+    "is_fp8e5",
+    "is_fp8e5b16",
+    "is_fp16",
+    "is_bf16",
+    "is_fp32",
+    "is_fp64",
+    "is_floating",
+    "is_standard_floating",
+    "is_int",
+    "is_int_signed",
+    "is_int_unsigned",
+    "is_bool",
+    "is_int1",
+    "is_int8",
+    "is_int16",
+    "is_int32",
+    "is_int64",
+    "is_uint8",
+    "is_uint16",
+    "is_uint32",
+    "is_uint64",
+    "is_ptr",
+    "is_block",
+    "is_const",
+    "is_void",
+    "get_block_shapes",
+];
+
+impl<'a> Cx<'a> {
+    /// `value.name`.
+    pub(crate) fn attribute(&mut self, value: &Arg<'a>, name: &Symbol, span: Span) -> R<Val<'a>> {
+        let found = match &value.val {
+            Val::Module(m) => {
+                let m = m.clone();
+                return match self.module_member(&m, name)? {
+                    Some(val) => Ok(val),
+                    None => self.no_member(&m, name, span),
+                };
+            }
+            Val::Tensor(t) => return self.tensor_attribute(*t, value, name, span),
+            Val::Type(t) => self.type_attribute(*t, value, name),
+            Val::Tuple(t) => {
+                let index = t.fields.as_ref().and_then(|f| f.iter().position(|x| x == name));
+                match (index, t.class) {
+                    (Some(i), _) => t.items.get(i).cloned(),
+                    (None, Some((class, module))) => return self.class_method(value, class, module, name, span),
+                    _ => None,
+                }
+            }
+            Val::Const(c) => match &**name {
+                "value" => Some(value.val.clone()),
+                "to" | "cast" => self.method(value, name)?,
+                // What a Python number has as a constant of the front end.
+                "type" | "dtype" => {
+                    let dtype = crate::promote::const_dtype(c);
+                    dtype.map(|d| Val::Type(TyVal::Elem(ElemTy::Num(d))))
+                }
+                "bit_length" => builtins::python("__bit_length").map(|b| bound(value, Val::Builtin(b))),
+                "shape" => Some(Val::tuple(Vec::new())),
+                _ => None,
+            },
+            Val::BlockPtr(p) => match &**name {
+                "dtype" | "type" => p.base.elem.pointee().map(|e| Val::Type(TyVal::Block(e, p.block))),
+                "shape" | "block_shape" => Some(shape_tuple(p.block)),
+                "advance" | "store" => self.method(value, name)?,
+                _ => None,
+            },
+            Val::Descriptor(d) => {
+                let tensors = |list: &[Tensor]| Some(Val::tuple(list.iter().map(|t| Val::Tensor(*t)).collect()));
+                match &**name {
+                    "dtype" => d.base.elem.pointee().map(|e| Val::Type(TyVal::Elem(e))),
+                    "type" => d.base.elem.pointee().map(|e| Val::Type(TyVal::Block(e, d.block))),
+                    "block_type" => d.base.elem.pointee().map(|e| Val::Type(TyVal::Block(e, d.block))),
+                    "shape" => tensors(&d.shape),
+                    "strides" => tensors(&d.strides),
+                    "block_shape" => Some(shape_tuple(d.block)),
+                    "padding" => Some(Val::str(if d.padding == Padding::Nan { "nan" } else { "zero" })),
+                    _ => builtins::descriptor(name).map(|b| bound(value, Val::Builtin(b))),
+                }
+            }
+            Val::Function(f) if matches!(&**name, "fn" | "__name__") => Some(match &**name {
+                "fn" => value.val.clone(),
+                _ => Val::str(&f.def.name.text),
+            }),
+            Val::Class(class, module) => return self.class_attribute(class, *module, name, span),
+            Val::Opaque(text) => Some(Val::Opaque(format!("{text}.{name}").into())),
+            _ => None,
+        };
+        match found {
+            Some(val) => Ok(val),
+            None => self.no_attribute(value, name, span),
+        }
+    }
+
+    fn no_attribute(&mut self, value: &Arg<'a>, name: &str, span: Span) -> R<Val<'a>> {
+        let text = value.val.describe();
+        let known: Vec<&str> = match &value.val {
+            Val::Tensor(_) => METHODS.iter().chain(&["dtype", "type", "shape", "numel", "T"]).copied().collect(),
+            Val::Type(_) => {
+                let names =
+                    ["element_ty", "scalar", "primitive_bitwidth", "itemsize", "int_bitwidth", "int_signedness"];
+                PREDICATES.iter().copied().chain(names).collect()
+            }
+            Val::Tuple(t) => t.fields.iter().flat_map(|f| f.iter().map(|s| &**s)).collect(),
+            Val::Descriptor(_) => {
+                vec!["load", "store", "shape", "strides", "block_shape", "dtype", "gather", "scatter"]
+            }
+            _ => Vec::new(),
+        };
+        let mut d = Diagnostic::error(Code::UNKNOWN_ATTRIBUTE, span, format!("{text} has no attribute `{name}`"))
+            .primary("not found")
+            .label(value.span, format!("this is {text}"));
+        let free = self.module_member(&crate::resolve::ModuleRef::Language, &name.into())?;
+        if let Some(close) = suggest(name, known) {
+            d = d.help(format!("did you mean `.{close}`?"));
+        } else if matches!((&value.val, &free), (Val::Tensor(_), Some(Val::Builtin(_) | Val::Function(_)))) {
+            d = d.help(format!("it is a function, not a method: write `tl.{name}(x, ...)`"));
+        } else if let (Val::Const(Const::Int(_) | Const::Float(_) | Const::Bool(_)), Val::Const(_)) =
+            (&value.val, &value.val)
+        {
+            d = d.help("this number is known while compiling; `.to(dtype)` makes it a run-time value");
+        }
+        self.fail(d)
+    }
+
+    /// The function called `name` of the language with `value` as its first argument.
+    fn method(&mut self, value: &Arg<'a>, name: &Symbol) -> R<Option<Val<'a>>> {
+        let callee: Symbol = if &**name == "to" { "cast".into() } else { name.clone() };
+        let callee = self.module_member(&crate::resolve::ModuleRef::Language, &callee)?;
+        Ok(callee.map(|f| bound(value, f)))
+    }
+
+    fn tensor_attribute(&mut self, t: Tensor, value: &Arg<'a>, name: &Symbol, span: Span) -> R<Val<'a>> {
+        let ty = if t.shape.rank() == 0 { TyVal::Elem(t.elem) } else { TyVal::Block(t.elem, t.shape) };
+        Ok(match &**name {
+            "dtype" => Val::Type(TyVal::Elem(t.elem)),
+            "type" => Val::Type(ty),
+            "shape" => shape_tuple(t.shape),
+            "numel" => Val::int(i128::from(t.shape.numel())),
+            "T" => {
+                if t.shape.rank() != 2 {
+                    let d = Diagnostic::error(
+                        Code::BAD_SHAPE,
+                        span,
+                        format!("`.T` works on blocks with two dimensions, not on {t}"),
+                    )
+                    .label(value.span, format!("this is {t}"))
+                    .help("write `tl.permute(x, dims)` to reorder dimensions");
+                    return self.fail(d);
+                }
+                Val::Tensor(self.permute(t, &[1, 0])?)
+            }
+            // The front end's conversion hook, called by code that may get either.
+            "__class__" | "handle" => return self.no_attribute(value, name, span),
+            n if METHODS.contains(&n) => match self.method(value, name)? {
+                Some(method) => method,
+                None => return self.no_attribute(value, name, span),
+            },
+            _ => return self.no_attribute(value, name, span),
+        })
+    }
+
+    fn type_attribute(&mut self, t: TyVal, value: &Arg<'a>, name: &str) -> Option<Val<'a>> {
+        let elem = t.scalar();
+        let num = elem.and_then(ElemTy::num);
+        let int = |x: u32| Some(Val::int(x));
+        match name {
+            "scalar" => elem.map(|e| Val::Type(TyVal::Elem(e))),
+            "element_ty" => match t {
+                TyVal::Block(e, _) => Some(Val::Type(TyVal::Elem(e))),
+                TyVal::Elem(e) => e.pointee().map(|e| Val::Type(TyVal::Elem(e))),
+                _ => None,
+            },
+            "shape" => match t {
+                TyVal::Block(_, s) => Some(shape_tuple(s)),
+                TyVal::Elem(_) => Some(Val::tuple(Vec::new())),
+                _ => None,
+            },
+            "numel" => match t {
+                TyVal::Block(_, s) => Some(Val::int(i128::from(s.numel()))),
+                _ => None,
+            },
+            "name" => elem.map(|e| Val::str(&e.to_string())),
+            "primitive_bitwidth" => elem.and_then(|e| int(e.bits())),
+            "itemsize" => elem.and_then(|e| int(e.bits().div_ceil(8))),
+            "int_bitwidth" => num.filter(|d| d.is_integer()).and_then(|d| int(d.bits())),
+            "int_signedness" => {
+                num.filter(|d| d.is_integer()).map(|d| Val::str(if d.is_signed() { "SIGNED" } else { "UNSIGNED" }))
+            }
+            "fp_mantissa_width" => num.and_then(float_format).and_then(|(bits, _)| int(bits)),
+            "exponent_bias" => num.and_then(float_format).and_then(|(_, bias)| int(bias)),
+            "const" => elem.and_then(ElemTy::ptr).map(|p| Val::bool(p.is_const)),
+            "address_space" => elem.and_then(ElemTy::ptr).map(|_| Val::int(1)),
+            n if PREDICATES.contains(&n) => builtins::type_method(n).map(|b| bound(value, Val::Builtin(b))),
+            _ => None,
+        }
+    }
+
+    /// A function in the body of a class, called on one of its values.
+    fn class_method(
+        &mut self,
+        value: &Arg<'a>,
+        class: &'a rtc_syntax::ast::ClassDef,
+        module: crate::resolve::ModuleId,
+        name: &Symbol,
+        span: Span,
+    ) -> R<Val<'a>> {
+        match self.class_function(class, module, name) {
+            Some(f) => Ok(bound(value, f)),
+            None => self.no_attribute(value, name, span),
+        }
+    }
+
+    fn class_attribute(
+        &mut self,
+        class: &'a rtc_syntax::ast::ClassDef,
+        module: crate::resolve::ModuleId,
+        name: &Symbol,
+        span: Span,
+    ) -> R<Val<'a>> {
+        if let Some(f) = self.class_function(class, module, name) {
+            return Ok(f);
+        }
+        for stmt in &class.body {
+            let value = match &stmt.kind {
+                StmtKind::Assign { targets, value } if targets.iter().any(|t| t.as_name() == Some(name)) => value,
+                StmtKind::AnnAssign { target, value: Some(value), .. } if target.as_name() == Some(name) => value,
+                _ => continue,
+            };
+            return self.eval_in_module(module, value);
+        }
+        let val = Arg::new(Val::Class(class, module), span);
+        self.no_attribute(&val, name, span)
+    }
+
+    fn class_function(
+        &mut self,
+        class: &'a rtc_syntax::ast::ClassDef,
+        module: crate::resolve::ModuleId,
+        name: &str,
+    ) -> Option<Val<'a>> {
+        class.body.iter().find_map(|stmt| match &stmt.kind {
+            StmtKind::FunctionDef(def) if &*def.name.text == name => {
+                let kind = if def.is_jit() { FunctionKind::Jit } else { FunctionKind::Constexpr };
+                Some(Val::Function(crate::values::Function { def, module, kind, noinline: false }))
+            }
+            _ => None,
+        })
+    }
+
+    /// `value[index]`.
+    pub(crate) fn subscript(&mut self, value: &Arg<'a>, index: &'a Expr, span: Span) -> R<Val<'a>> {
+        match &value.val {
+            Val::Tensor(t) => self.block_subscript(*t, value.span, index, span),
+            Val::Tuple(t) => {
+                let t = t.clone();
+                self.tuple_subscript(&t.items, value, index, span)
+            }
+            Val::Const(Const::Str(s)) => {
+                let items: Vec<Val<'a>> = s.chars().map(|c| Val::str(&c.to_string())).collect();
+                match self.tuple_subscript(&items, value, index, span)? {
+                    Val::Tuple(t) => {
+                        let text: String = t.items.iter().map(|v| v.to_string()).collect();
+                        Ok(Val::str(&text))
+                    }
+                    other => Ok(other),
+                }
+            }
+            other => {
+                let text = other.describe();
+                let d = Diagnostic::error(Code::TYPE_MISMATCH, span, format!("{text} cannot be indexed"))
+                    .primary(format!("this is {text}"));
+                self.fail(d)
+            }
+        }
+    }
+
+    fn tuple_subscript(&mut self, items: &[Val<'a>], value: &Arg<'a>, index: &'a Expr, span: Span) -> R<Val<'a>> {
+        let len = items.len() as i128;
+        if let ExprKind::Slice { lower, upper, step } = &index.kind {
+            let mut bound = |e: &'a Option<Box<Expr>>| -> R<Option<i128>> {
+                let Some(e) = e else { return Ok(None) };
+                let arg = self.eval_arg(e)?;
+                match arg.val {
+                    Val::Const(Const::None) => Ok(None),
+                    _ => self.int_of(&arg, "a bound of a slice").map(Some),
+                }
+            };
+            let (lower, upper, step) = (bound(lower)?, bound(upper)?, bound(step)?.unwrap_or(1));
+            if step == 0 {
+                return self.error(Code::BAD_VALUE, index.span, "the step of a slice cannot be 0", "");
+            }
+            let clamp = |x: i128, low: i128, high: i128| (if x < 0 { x + len } else { x }).clamp(low, high);
+            let mut picked = Vec::new();
+            if step > 0 {
+                let (mut i, end) = (clamp(lower.unwrap_or(0), 0, len), clamp(upper.unwrap_or(len), 0, len));
+                while i < end {
+                    picked.push(items[i as usize].clone());
+                    i += step;
+                }
+            } else {
+                let mut i = lower.map_or(len - 1, |x| clamp(x, -1, len - 1));
+                let end = upper.map_or(-1, |x| clamp(x, -1, len - 1));
+                while i > end {
+                    picked.push(items[i as usize].clone());
+                    i += step;
+                }
+            }
+            return Ok(Val::tuple(picked));
+        }
+        let arg = self.eval_arg(index)?;
+        let i = self.int_of(&arg, "the index of a tuple")?;
+        let at = if i < 0 { i + len } else { i };
+        match usize::try_from(at).ok().and_then(|at| items.get(at)) {
+            Some(item) => Ok(item.clone()),
+            None => {
+                let d =
+                    Diagnostic::error(Code::BAD_VALUE, span, format!("the index {i} is outside of a tuple of {len}"))
+                        .label(value.span, format!("this is {}", value.val.describe()));
+                self.fail(d)
+            }
+        }
+    }
+
+    /// `x[:, None]`: dimensions of size 1 where `None` stands.
+    fn block_subscript(&mut self, t: Tensor, value_span: Span, index: &'a Expr, span: Span) -> R<Val<'a>> {
+        let items: &[Expr] = match &index.kind {
+            ExprKind::Tuple(items) => items,
+            _ => std::slice::from_ref(index),
+        };
+        let mut result = t;
+        let mut axis = 0;
+        for item in items {
+            match &item.kind {
+                ExprKind::Slice { lower: None, upper: None, step: None } => {
+                    if axis >= result.shape.rank() {
+                        let d = Diagnostic::error(
+                            Code::BAD_SHAPE,
+                            span,
+                            format!("{t} has only {} dimensions", t.shape.rank()),
+                        )
+                        .label(value_span, format!("this is {t}"))
+                        .label(item.span, "one `:` too many");
+                        return self.fail(d);
+                    }
+                    axis += 1;
+                }
+                kind => {
+                    let none = matches!(kind, ExprKind::None)
+                        || (!matches!(kind, ExprKind::Slice { .. }) && self.eval(item)?.is_none());
+                    if !none {
+                        return self.no_element_access(t, value_span, item.span, span);
+                    }
+                    self.span = span;
+                    result = self.insert_axis(result, axis, span)?;
+                    axis += 1;
+                }
+            }
+        }
+        Ok(Val::Tensor(result))
+    }
+
+    fn no_element_access(&mut self, t: Tensor, value: Span, item: Span, span: Span) -> R<Val<'a>> {
+        let d = Diagnostic::error(Code::UNSUPPORTED, span, "blocks cannot be indexed by numbers or ranges")
+            .label(value, format!("this is {t}"))
+            .label(item, "only `:` and `None` can stand here")
+            .help("load the element from memory, pick it with `tl.sum(tl.where(tl.arange(0, n) == i, x, 0))`, or use `tl.gather`");
+        self.fail(d)
+    }
+
+    /// `t` with a dimension of size 1 before `axis`.
+    pub(crate) fn insert_axis(&mut self, t: Tensor, axis: usize, span: Span) -> R<Tensor> {
+        let mut dims: Vec<i128> = t.shape.iter().map(|d| i128::from(*d)).collect();
+        dims.insert(axis.min(dims.len()), 1);
+        let shape = self.shape(&dims, span)?;
+        if t.shape.rank() == 0 {
+            return self.broadcast_to(t, shape);
+        }
+        let value = self.emit(OpKind::ExpandDims { axis: axis as u32 }, &[t.value])?;
+        Ok(Tensor { value, shape, ..t })
+    }
+
+    /// `t` with its dimensions in another order.
+    pub(crate) fn permute(&mut self, t: Tensor, order: &[u32]) -> R<Tensor> {
+        let dims: Vec<u32> = order.iter().map(|i| t.shape[*i as usize]).collect();
+        let value = self.emit(OpKind::Trans { order: order.to_vec() }, &[t.value])?;
+        Ok(Tensor { value, shape: Shape::new(&dims).unwrap_or(t.shape), ..t })
+    }
+}
+
+/// Whether a type answers `name()` with yes.
+pub(crate) fn type_predicate(t: TyVal, name: &str) -> bool {
+    let elem = t.scalar();
+    let num = if matches!(t, TyVal::Elem(_) | TyVal::Block(..)) { elem.and_then(ElemTy::num) } else { None };
+    let is = |d: DType| num == Some(d);
+    match name {
+        "is_fp8" => num.is_some_and(crate::types::is_fp8),
+        "is_fp8e4nv" => is(DType::Fp8E4Nv),
+        "is_fp8e4b8" => is(DType::Fp8E4B8),
+        "is_fp8e4b15" => is(DType::Fp8E4B15),
+        "is_fp8e5" => is(DType::Fp8E5),
+        "is_fp8e5b16" => is(DType::Fp8E5B16),
+        "is_fp16" => is(DType::Fp16),
+        "is_bf16" => is(DType::Bf16),
+        "is_fp32" => is(DType::Fp32),
+        "is_fp64" => is(DType::Fp64),
+        "is_floating" => num.is_some_and(|d| !d.is_integer()),
+        "is_standard_floating" => num.is_some_and(|d| !d.is_integer() && !crate::types::is_fp8(d)),
+        "is_int" => num.is_some_and(DType::is_integer),
+        "is_int_signed" => num.is_some_and(DType::is_signed),
+        "is_int_unsigned" => num.is_some_and(|d| d.is_integer() && !d.is_signed()),
+        "is_bool" | "is_int1" => is(DType::UInt1),
+        "is_int8" => is(DType::Int8),
+        "is_int16" => is(DType::Int16),
+        "is_int32" => is(DType::Int32),
+        "is_int64" => is(DType::Int64),
+        "is_uint8" => is(DType::UInt8),
+        "is_uint16" => is(DType::UInt16),
+        "is_uint32" => is(DType::UInt32),
+        "is_uint64" => is(DType::UInt64),
+        "is_ptr" => matches!(t, TyVal::Elem(ElemTy::Ptr(_))),
+        "is_block" => matches!(t, TyVal::Block(..)),
+        "is_const" => elem.and_then(ElemTy::ptr).is_some_and(|p| p.is_const),
+        "is_void" => t == TyVal::Void,
+        _ => false,
+    }
+}
+
+fn bound<'a>(value: &Arg<'a>, callee: Val<'a>) -> Val<'a> {
+    Val::Method(Rc::new((value.val.clone(), callee)))
+}
+
+/// The sizes as a tuple of constants.
+pub(crate) fn shape_tuple<'a>(shape: Shape) -> Val<'a> {
+    Val::tuple(shape.iter().map(|d| Val::int(*d)).collect())
+}

@@ -1,0 +1,226 @@
+//! Atomic operations.
+//!
+//! Floats have no atomic maximum on the machine: a value without sign bit is ordered like a signed integer, one with it
+//! the other way round like an unsigned integer, so the operation is split into two masked ones on the bits. Bitwise
+//! operations and exchanges of floats work on the bits, too.
+
+use rtc_ir::{MemScope, MemSemantic, OpKind, Predicate, RmwOp};
+use rtc_source::{Code, Diagnostic, Span};
+
+use super::{Args, Builtin, row};
+use crate::cx::{Arg, Cx, R};
+use crate::spec::DType;
+use crate::types::ElemTy;
+use crate::values::{Tensor, Val};
+
+const PARAMS: &[&str] = &["pointer", "val", "mask?", "sem?", "scope?"];
+
+pub(super) const TABLE: &[Builtin] = &[
+    row("atomic_add", PARAMS, |cx, args| atomic(cx, args, Action::Add)),
+    row("atomic_max", PARAMS, |cx, args| atomic(cx, args, Action::Max)),
+    row("atomic_min", PARAMS, |cx, args| atomic(cx, args, Action::Min)),
+    row("atomic_and", PARAMS, |cx, args| atomic(cx, args, Action::And)),
+    row("atomic_or", PARAMS, |cx, args| atomic(cx, args, Action::Or)),
+    row("atomic_xor", PARAMS, |cx, args| atomic(cx, args, Action::Xor)),
+    row("atomic_xchg", PARAMS, |cx, args| atomic(cx, args, Action::Xchg)),
+    row("atomic_cas", &["pointer", "cmp", "val", "sem?", "scope?"], compare_and_swap),
+];
+
+/// What is done with the old and the new value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Add,
+    Max,
+    Min,
+    And,
+    Or,
+    Xor,
+    Xchg,
+}
+
+/// Memory order and who sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    pub sem: MemSemantic,
+    pub scope: MemScope,
+}
+
+const SEMANTICS: &[(&str, MemSemantic)] = &[
+    ("", MemSemantic::AcqRel),
+    ("relaxed", MemSemantic::Relaxed),
+    ("acquire", MemSemantic::Acquire),
+    ("release", MemSemantic::Release),
+    ("acq_rel", MemSemantic::AcqRel),
+];
+
+const SCOPES: &[(&str, MemScope)] =
+    &[("", MemScope::Gpu), ("gpu", MemScope::Gpu), ("cta", MemScope::Cta), ("sys", MemScope::Sys)];
+
+impl Action {
+    /// The element types that it works on.
+    fn dtypes(self) -> &'static [DType] {
+        use DType::{Bf16, Fp16, Fp32, Fp64, Int32, Int64, UInt32, UInt64};
+        match self {
+            Action::Add => &[Int32, UInt32, Int64, UInt64, Fp16, Bf16, Fp32, Fp64],
+            _ => &[Int32, UInt32, Int64, UInt64, Fp32, Fp64],
+        }
+    }
+
+    fn rmw(self, elem: ElemTy) -> RmwOp {
+        match self {
+            Action::Add if elem.is_float() => RmwOp::FAdd,
+            Action::Add => RmwOp::Add,
+            Action::Max if elem.is_signed() => RmwOp::Max,
+            Action::Max => RmwOp::UMax,
+            Action::Min if elem.is_signed() => RmwOp::Min,
+            Action::Min => RmwOp::UMin,
+            Action::And => RmwOp::And,
+            Action::Or => RmwOp::Or,
+            Action::Xor => RmwOp::Xor,
+            Action::Xchg => RmwOp::Xchg,
+        }
+    }
+}
+
+fn atomic<'a>(cx: &mut Cx<'a>, args: &Args<'a>, action: Action) -> R<Val<'a>> {
+    let (pointer, pointee) = cx.pointer_arg(args, 0)?;
+    let pointer_span = args.arg(0).span;
+    cx.writable(args, pointer, pointer_span)?;
+    cx.atomic_type(args.name, pointee, action.dtypes(), (pointer, pointer_span))?;
+    let value_arg = args.arg(1);
+    let value = cx.element(&value_arg, pointee, &args.what(1))?;
+    let value = cx.fit(args, "val", value, value_arg.span, pointer)?;
+    let mask = match cx.mask_arg(args, 2, false)? {
+        Some((mask, span)) => Some(cx.fit(args, "mask", mask, span, pointer)?),
+        None => None,
+    };
+    let order = Order { sem: cx.word(args, 3, SEMANTICS)?, scope: cx.word(args, 4, SCOPES)? };
+    cx.atomic_rmw(action, pointer, value, mask, order).map(Val::Tensor)
+}
+
+/// Converts nothing: compared are bits.
+fn compare_and_swap<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (pointer, pointee) = cx.pointer_arg(args, 0)?;
+    let pointer_arg = args.arg(0);
+    cx.writable(args, pointer, pointer_arg.span)?;
+    let wide: Vec<DType> = DType::ALL.iter().copied().filter(|d| d.bits() >= 16).collect();
+    cx.atomic_type(args.name, pointee, &wide, (pointer, pointer_arg.span))?;
+    let mut values = [pointer.value; 3];
+    for index in [1, 2] {
+        let arg = args.arg(index);
+        let t = cx.tensor(&arg, &args.what(index))?;
+        cx.same_as_memory(args, index, t, &arg, &pointer_arg, (pointer, pointee))?;
+        values[index] = t.value;
+    }
+    let order = Order { sem: cx.word(args, 3, SEMANTICS)?, scope: cx.word(args, 4, SCOPES)? };
+    let op = cx.build(OpKind::AtomicCas { sem: order.sem, scope: order.scope }, &values, &[], &[], &[], &[])?;
+    Ok(Val::Tensor(Tensor { value: cx.kernel.result(op, 0), elem: pointee, shape: pointer.shape }))
+}
+
+impl<'a> Cx<'a> {
+    /// Refuses element types that the machine has no such operation for.
+    fn atomic_type(&mut self, name: &str, pointee: ElemTy, allowed: &[DType], pointer: (Tensor, Span)) -> R<()> {
+        if pointee.num().is_some_and(|d| allowed.contains(&d)) {
+            return Ok(());
+        }
+        let names: Vec<&str> = allowed.iter().map(|d| crate::types::dtype_name(*d)).collect();
+        let d = Diagnostic::error(Code::TYPE_MISMATCH, self.span, format!("`{name}` does not work on {pointee}"))
+            .label(pointer.1, format!("this is {}", pointer.0))
+            .help(format!("use memory of one of these types: {}", names.join(", ")));
+        self.fail(d)
+    }
+
+    /// The operands of a compare-and-swap must have the type and the shape of the memory.
+    fn same_as_memory(
+        &mut self,
+        args: &Args<'a>,
+        index: usize,
+        t: Tensor,
+        arg: &Arg<'a>,
+        pointer_arg: &Arg<'a>,
+        (pointer, pointee): (Tensor, ElemTy),
+    ) -> R<()> {
+        let what = args.what(index);
+        let (code, message, help) = if t.elem.num().is_none() || t.elem.ir() != pointee.ir() {
+            (
+                Code::TYPE_MISMATCH,
+                format!("{what} has the type {}, the memory {pointee}; nothing is converted", t.elem),
+                format!("cast it: `x.to(tl.{})`, or make a constant by `tl.full`", long_name(pointee)),
+            )
+        } else if t.shape != pointer.shape {
+            (
+                Code::SHAPE_MISMATCH,
+                format!("{what} has the shape {:?}, the pointer {:?}", t.shape, pointer.shape),
+                "make it a block of that shape by `tl.full` or `tl.broadcast_to`".to_string(),
+            )
+        } else {
+            return Ok(());
+        };
+        let d = Diagnostic::error(code, arg.span, message)
+            .primary(format!("this is {t}"))
+            .label(pointer_arg.span, format!("this is {pointer}"))
+            .help(help);
+        self.fail(d)
+    }
+
+    /// Any atomic read-modify-write; the value has type and shape of the memory, the mask its shape. Gives the old value.
+    pub(super) fn atomic_rmw(
+        &mut self,
+        action: Action,
+        pointer: Tensor,
+        value: Tensor,
+        mask: Option<Tensor>,
+        order: Order,
+    ) -> R<Tensor> {
+        if !value.elem.is_float() || action == Action::Add {
+            return self.rmw(action.rmw(value.elem), pointer, value, mask, order);
+        }
+        let (signed, unsigned) = match value.elem.bits() {
+            64 => (DType::Int64, DType::UInt64),
+            _ => (DType::Int32, DType::UInt32),
+        };
+        let bits = self.cast_checked(value, ElemTy::Num(signed), None, true)?;
+        let words = self.cast(pointer, ElemTy::Num(signed).pointer_to(false))?;
+        let (plain, negative) = match action {
+            Action::Max => (RmwOp::Max, RmwOp::UMin),
+            Action::Min => (RmwOp::Min, RmwOp::UMax),
+            _ => {
+                let old = self.rmw(action.rmw(ElemTy::Num(unsigned)), words, bits, mask, order)?;
+                return self.cast_checked(old, value.elem, None, true);
+            }
+        };
+        let zero = self.int_literal(0, bits.elem, bits.shape)?;
+        let boolean = Tensor { elem: ElemTy::I1, ..bits };
+        let mut compare = |cx: &mut Cx<'a>, predicate| -> R<(Tensor, Tensor)> {
+            let side = cx.each(OpKind::CmpI { predicate }, &[bits.value, zero.value], boolean)?;
+            match mask {
+                Some(mask) => Ok((side, cx.each(OpKind::AndI {}, &[side.value, mask.value], side)?)),
+                None => Ok((side, side)),
+            }
+        };
+        let (is_plain, plain_mask) = compare(self, Predicate::Ge)?;
+        let (_, negative_mask) = compare(self, Predicate::Lt)?;
+        let old_plain = self.rmw(plain, words, bits, Some(plain_mask), order)?;
+        let old_negative = self.rmw(negative, words, bits, Some(negative_mask), order)?;
+        let old = self.each(OpKind::Select {}, &[is_plain.value, old_plain.value, old_negative.value], old_plain)?;
+        self.cast_checked(old, value.elem, None, true)
+    }
+
+    fn rmw(&mut self, op: RmwOp, pointer: Tensor, value: Tensor, mask: Option<Tensor>, order: Order) -> R<Tensor> {
+        let kind = OpKind::AtomicRmw { op, sem: order.sem, scope: order.scope };
+        let op = self.build(kind, &[pointer.value, value.value], &[mask.map(|m| m.value)], &[], &[], &[])?;
+        Ok(Tensor { value: self.kernel.result(op, 0), ..value })
+    }
+}
+
+/// The name of an element type as a member of the language: `float16` for fp16.
+pub(super) fn long_name(elem: ElemTy) -> String {
+    match elem.num() {
+        Some(DType::Fp16) => "float16".into(),
+        Some(DType::Bf16) => "bfloat16".into(),
+        Some(DType::Fp32) => "float32".into(),
+        Some(DType::Fp64) => "float64".into(),
+        Some(d) if crate::types::is_fp8(d) => d.name().replace("fp8", "float8"),
+        _ => elem.to_string(),
+    }
+}

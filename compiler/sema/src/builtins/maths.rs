@@ -1,0 +1,255 @@
+//! Arithmetic and elementary functions with the type rules of the language.
+
+use rtc_ir::OpKind;
+use rtc_source::{Code, Diagnostic};
+use rtc_syntax::ast::Operator;
+
+use super::{Args, Builtin, row};
+use crate::cx::{Arg, Cx, R};
+use crate::spec::DType;
+use crate::types::ElemTy;
+use crate::values::{Tensor, Val};
+
+/// An elementary function that takes fp32 and fp64, and that the standard library has.
+macro_rules! elementary {
+    ($($name:literal),*) => { [$(row($name, &["x"], |cx, args| through_library(cx, args))),*] };
+}
+
+const ELEMENTARY: [Builtin; 9] = elementary!("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf");
+
+pub(super) const TABLE: &[Builtin] = &{
+    let [exp, exp2, log, log2, sin, cos, sqrt, rsqrt, erf] = ELEMENTARY;
+    [
+        exp,
+        exp2,
+        log,
+        log2,
+        sin,
+        cos,
+        sqrt,
+        rsqrt,
+        erf,
+        row("floor", &["x"], |cx, args| direct(cx, args, OpKind::Floor {})),
+        row("ceil", &["x"], |cx, args| direct(cx, args, OpKind::Ceil {})),
+        row("sqrt_rn", &["x"], |cx, args| single(cx, args, 1, |cx, t| cx.each(OpKind::SqrtRn {}, &[t[0].value], t[0]))),
+        row("div_rn", &["x", "y"], |cx, args| {
+            single(cx, args, 2, |cx, t| cx.each(OpKind::DivFRn {}, &[t[0].value, t[1].value], t[0]))
+        }),
+        row("fdiv", &["x", "y", "ieee_rounding?"], fdiv),
+        row("abs", &["x"], abs),
+        row("fma", &["x", "y", "z"], fma),
+        row("umulhi", &["x", "y"], umulhi),
+        row("maximum", &["x", "y", "propagate_nan?"], |cx, args| extremum(cx, args, true).map(Val::Tensor)),
+        row("minimum", &["x", "y", "propagate_nan?"], |cx, args| extremum(cx, args, false).map(Val::Tensor)),
+        row("clamp", &["x", "min", "max", "propagate_nan?"], clamp),
+        row("add", &["x", "y", "sanitize_overflow?"], |cx, args| cx.binary(Operator::Add, &args.arg(0), &args.arg(1))),
+        row("sub", &["x", "y", "sanitize_overflow?"], |cx, args| cx.binary(Operator::Sub, &args.arg(0), &args.arg(1))),
+        row("mul", &["x", "y", "sanitize_overflow?"], |cx, args| cx.binary(Operator::Mult, &args.arg(0), &args.arg(1))),
+    ]
+};
+
+const FP64: ElemTy = ElemTy::Num(DType::Fp64);
+
+/// The argument of an elementary function: fp32 or fp64. A method call on a half goes by way of fp32 and back.
+fn wide_argument<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<(Tensor, Option<ElemTy>)> {
+    let arg = args.arg(0);
+    let t = cx.tensor(&arg, &args.what(0))?;
+    if t.elem == ElemTy::F32 || t.elem == FP64 {
+        return Ok((t, None));
+    }
+    let half = matches!(t.elem.num(), Some(DType::Fp16 | DType::Bf16));
+    if half && args.method {
+        return Ok((cx.cast(t, ElemTy::F32)?, Some(t.elem)));
+    }
+    let help = if half {
+        format!("compute in fp32 and cast back: `tl.{}(x.to(tl.float32)).to(x.dtype)`", args.name)
+    } else {
+        "cast it first: `x.to(tl.float32)`".into()
+    };
+    let d = Diagnostic::error(
+        Code::TYPE_MISMATCH,
+        args.span,
+        format!("`{}` takes fp32 or fp64, not {}", args.name, t.elem),
+    )
+    .label(arg.span, format!("this is {t}"))
+    .help(help);
+    cx.fail(d)
+}
+
+fn through_library<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (t, back) = wide_argument(cx, args)?;
+    let Some(f) = cx.library_function(args.name) else {
+        return cx.error(Code::INTERNAL, args.span, format!("the standard library has no `{}`", args.name), "");
+    };
+    let result = cx.call_positional(&Val::Function(f), vec![Arg::new(Val::Tensor(t), args.arg(0).span)], args.span)?;
+    match (back, result) {
+        (Some(elem), Val::Tensor(t)) => Ok(Val::Tensor(cx.cast(t, elem)?)),
+        (_, result) => Ok(result),
+    }
+}
+
+fn direct<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: OpKind) -> R<Val<'a>> {
+    let (t, back) = wide_argument(cx, args)?;
+    let result = cx.each(kind, &[t.value], t)?;
+    Ok(Val::Tensor(match back {
+        Some(elem) => cx.cast(result, elem)?,
+        None => result,
+    }))
+}
+
+/// A function of fp32 only.
+fn single<'a>(
+    cx: &mut Cx<'a>,
+    args: &Args<'a>,
+    count: usize,
+    f: impl Fn(&mut Cx<'a>, &[Tensor]) -> R<Tensor>,
+) -> R<Val<'a>> {
+    let mut tensors = Vec::new();
+    for i in 0..count {
+        let t = cx.tensor_arg(args, i)?;
+        if t.elem != ElemTy::F32 {
+            let d = Diagnostic::error(
+                Code::TYPE_MISMATCH,
+                args.span,
+                format!("`{}` takes fp32, not {}", args.name, t.elem),
+            )
+            .label(args.arg(i).span, format!("this is {t}"))
+            .help("cast it first: `x.to(tl.float32)`");
+            return cx.fail(d);
+        }
+        tensors.push(t);
+    }
+    if let [a, b] = tensors[..] {
+        let (a, b) =
+            cx.broadcast_pair((a, args.arg(0).span), (b, args.arg(1).span), &format!("for `{}`", args.name))?;
+        tensors = vec![a, b];
+    }
+    Ok(Val::Tensor(f(cx, &tensors)?))
+}
+
+/// Arguments as values of one type; constants are typed first, as they stand.
+fn together<'a>(cx: &mut Cx<'a>, args: &Args<'a>, count: usize) -> R<Vec<Tensor>> {
+    let mut list: Vec<Arg<'a>> = Vec::new();
+    for i in 0..count {
+        let t = cx.tensor_arg(args, i)?;
+        list.push(Arg::new(Val::Tensor(t), args.arg(i).span));
+    }
+    let mut common = list[0].clone();
+    for arg in &list[1..] {
+        let dtype = cx.common_dtype(args.name, &common, arg, false)?;
+        let t = cx.operand_as(&common, arg, dtype)?;
+        common = Arg::new(Val::Tensor(t), common.span);
+    }
+    let Val::Tensor(Tensor { elem, .. }) = common.val else { return Err(crate::cx::Fault) };
+    let mut shape = crate::types::scalar_shape();
+    let mut tensors = Vec::new();
+    for arg in &list {
+        let t = cx.tensor(arg, "an operand")?;
+        let t = cx.cast(t, elem)?;
+        shape = cx.common((Tensor { shape, ..t }, args.span), (t, arg.span), &format!("for `{}`", args.name))?;
+        tensors.push(t);
+    }
+    tensors.into_iter().map(|t| cx.broadcast_to(t, shape)).collect()
+}
+
+fn fdiv<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    for i in 0..2 {
+        let t = cx.tensor_arg(args, i)?;
+        if !t.elem.is_float() {
+            let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "`fdiv` divides floats only")
+                .label(args.arg(i).span, format!("this is {t}"))
+                .help("write `x / y`, or cast with `.to(tl.float32)`");
+            return cx.fail(d);
+        }
+    }
+    let tensors = together(cx, args, 2)?;
+    let (l, r) =
+        (Arg::new(Val::Tensor(tensors[0]), args.arg(0).span), Arg::new(Val::Tensor(tensors[1]), args.arg(1).span));
+    cx.binary(Operator::Div, &l, &r)
+}
+
+fn abs<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let t = cx.tensor_arg(args, 0)?;
+    let kind = match t.elem {
+        ElemTy::Ptr(_) => {
+            let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "a pointer has no absolute value")
+                .label(args.arg(0).span, format!("this is {t}"));
+            return cx.fail(d);
+        }
+        e if e.is_float() => OpKind::AbsF {},
+        e if e.is_signed() => OpKind::AbsI {},
+        _ => return Ok(Val::Tensor(t)),
+    };
+    Ok(Val::Tensor(cx.each(kind, &[t.value], t)?))
+}
+
+fn fma<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let t = together(cx, args, 3)?;
+    if t[0].elem.is_float() {
+        cx.no_fp8("fma", t[0], args.arg(0).span)?;
+        return Ok(Val::Tensor(cx.each(OpKind::Fma {}, &[t[0].value, t[1].value, t[2].value], t[0])?));
+    }
+    let product = cx.each(OpKind::MulI {}, &[t[0].value, t[1].value], t[0])?;
+    Ok(Val::Tensor(cx.each(OpKind::AddI {}, &[product.value, t[2].value], t[0])?))
+}
+
+fn umulhi<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let t = together(cx, args, 2)?;
+    if !t[0].elem.is_int() || t[0].elem.bits() < 32 {
+        let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "`umulhi` takes integers of 32 or 64 bits")
+            .label(args.arg(0).span, format!("this is {}", t[0]));
+        return cx.fail(d);
+    }
+    Ok(Val::Tensor(cx.each(OpKind::MulHiUI {}, &[t[0].value, t[1].value], t[0])?))
+}
+
+/// Whether a NaN wins (`ALL`) or loses (`NONE`).
+fn nan_wins<'a>(cx: &mut Cx<'a>, args: &Args<'a>, index: usize) -> R<bool> {
+    Ok(cx.str_arg(args, index)?.is_some_and(|s| &*s == "all"))
+}
+
+fn extremum<'a>(cx: &mut Cx<'a>, args: &Args<'a>, largest: bool) -> R<Tensor> {
+    let nan = nan_wins(cx, args, 2)?;
+    let t = together(cx, args, 2)?;
+    extremum_of(cx, args, t[0], t[1], largest, nan)
+}
+
+fn extremum_of<'a>(
+    cx: &mut Cx<'a>,
+    args: &Args<'a>,
+    mut a: Tensor,
+    mut b: Tensor,
+    largest: bool,
+    nan: bool,
+) -> R<Tensor> {
+    if a.elem.num() == Some(DType::Bf16) {
+        a = cx.cast(a, ElemTy::F32)?;
+        b = cx.cast(b, ElemTy::F32)?;
+    }
+    cx.no_fp8(args.name, a, args.arg(0).span)?;
+    let kind = match (a.elem.is_float(), a.elem.is_signed(), largest) {
+        (true, _, true) if nan => OpKind::Maximum {},
+        (true, _, false) if nan => OpKind::Minimum {},
+        (true, _, true) => OpKind::MaxNum {},
+        (true, _, false) => OpKind::MinNum {},
+        (false, true, true) => OpKind::MaxSI {},
+        (false, true, false) => OpKind::MinSI {},
+        (false, false, true) => OpKind::MaxUI {},
+        (false, false, false) => OpKind::MinUI {},
+    };
+    cx.each(kind, &[a.value, b.value], a)
+}
+
+fn clamp<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let nan = nan_wins(cx, args, 3)?;
+    let t = together(cx, args, 3)?;
+    if !t[0].elem.is_float() {
+        let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "`clamp` takes floats")
+            .label(args.arg(0).span, format!("this is {}", t[0]))
+            .help("write `tl.minimum(tl.maximum(x, low), high)` for integers");
+        return cx.fail(d);
+    }
+    let low = extremum_of(cx, args, t[0], t[1], true, nan)?;
+    let high = cx.cast(t[2], low.elem)?;
+    Ok(Val::Tensor(extremum_of(cx, args, low, high, false, nan)?))
+}

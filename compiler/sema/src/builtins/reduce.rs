@@ -1,0 +1,268 @@
+//! Reductions and scans with a combine function, sorting, histograms, and functions applied element by element.
+
+use rtc_ir::{Block, OpKind, Shape, Type, Value};
+use rtc_source::{Code, Diagnostic, Span};
+
+use super::{Args, Builtin, row};
+use crate::cx::{Arg, Cx, R};
+use crate::types::{ElemTy, scalar_shape};
+use crate::values::{Tensor, Val};
+
+pub(super) const TABLE: &[Builtin] = &[
+    row("reduce", &["input", "axis", "combine_fn", "keep_dims?"], reduce),
+    row("associative_scan", &["input", "axis", "combine_fn", "reverse?"], scan),
+    row("histogram", &["input", "num_bins", "mask?"], histogram),
+    row("sort", &["x", "dim?", "descending?"], sort),
+    row("topk", &["x", "k", "dim?"], topk),
+    row("bitonic_merge", &["x", "dim?", "descending?"], sort),
+    row("map_elementwise", &["scalar_fn", "*args", "pack?"], map_elementwise),
+];
+
+/// One block, or a tuple of blocks of one shape.
+fn inputs<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<(Vec<Tensor>, bool)> {
+    let input = args.arg(0);
+    let (list, many) = match &input.val {
+        Val::Tuple(t) => (t.items.iter().map(|v| Arg::new(v.clone(), input.span)).collect(), true),
+        _ => (vec![input.clone()], false),
+    };
+    let mut tensors = Vec::new();
+    for arg in &list {
+        tensors.push(cx.tensor(arg, &args.what(0))?);
+    }
+    let Some(first) = tensors.first().copied() else {
+        return cx.error(Code::WRONG_ARGUMENTS, input.span, format!("`{}` needs at least one block", args.name), "");
+    };
+    if let Some(other) = tensors.iter().find(|t| t.shape != first.shape) {
+        let message = format!("the blocks of `{}` differ in shape: {first} and {other}", args.name);
+        return cx.error(Code::SHAPE_MISMATCH, input.span, message, "broadcast them first");
+    }
+    Ok((tensors, many))
+}
+
+/// A block for the combine function: it takes all left values, then all right ones, as scalars.
+fn combine<'a>(cx: &mut Cx<'a>, f: &Arg<'a>, tensors: &[Tensor], span: Span) -> R<Block> {
+    let block = cx.kernel.new_block();
+    let mut call = Vec::new();
+    for _ in 0..2 {
+        for t in tensors {
+            let elem = cx.ir_elem(t.elem)?;
+            let value = cx.kernel.add_arg(block, Type::Scalar(elem), None);
+            call.push(Arg::new(Val::Tensor(Tensor { value, elem: t.elem, shape: scalar_shape() }), span));
+        }
+    }
+    let outer = std::mem::replace(&mut cx.block, block);
+    let result = combined(cx, f, call, tensors, span);
+    cx.block = outer;
+    result?;
+    Ok(block)
+}
+
+fn combined<'a>(cx: &mut Cx<'a>, f: &Arg<'a>, call: Vec<Arg<'a>>, tensors: &[Tensor], span: Span) -> R<()> {
+    let result = cx.call_positional(&f.val, call, span)?;
+    let items = match &result {
+        Val::Tuple(t) => t.items.clone(),
+        other => vec![other.clone()],
+    };
+    let mut values: Vec<Value> = Vec::new();
+    for (item, wanted) in items.iter().zip(tensors) {
+        let t = cx.tensor(&Arg::new(item.clone(), f.span), "the result of the combine function")?;
+        if t.elem != wanted.elem || t.shape.rank() != 0 {
+            let d = Diagnostic::error(
+                Code::TYPE_MISMATCH,
+                f.span,
+                format!("the combine function gives {t} where it takes {}", wanted.elem),
+            )
+            .help("it must return what it takes: cast with `.to(dtype)`");
+            return cx.fail(d);
+        }
+        values.push(t.value);
+    }
+    if items.len() != tensors.len() {
+        let message = format!("the combine function gives {} values for {}", items.len(), tensors.len());
+        return cx.error(
+            Code::WRONG_ARGUMENTS,
+            f.span,
+            message,
+            "it takes all left values, then all right ones, and returns as many as one side",
+        );
+    }
+    cx.build(OpKind::Yields {}, &[], &[], &values, &[], &[])?;
+    Ok(())
+}
+
+fn results<'a>(tensors: Vec<Tensor>, many: bool) -> Val<'a> {
+    let mut items: Vec<Val<'a>> = tensors.into_iter().map(Val::Tensor).collect();
+    if many || items.len() != 1 { Val::tuple(items) } else { items.remove(0) }
+}
+
+fn reduce<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (mut tensors, many) = inputs(cx, args)?;
+    let keep_dims = cx.bool_arg(args, 3, false)?;
+    let original = tensors[0].shape;
+    if original.rank() == 0 {
+        let d = Diagnostic::error(Code::BAD_SHAPE, args.arg(0).span, "a scalar cannot be reduced")
+            .primary(format!("this is {}", tensors[0]));
+        return cx.fail(d);
+    }
+    let axis = match args.given(1) {
+        Some(arg) => cx.axis_of(&arg, original.rank(), &args.what(1))?,
+        None => {
+            let flat = cx.shape(&[i128::from(original.numel())], args.span)?;
+            for t in &mut tensors {
+                *t = cx.reshape(*t, flat, true)?;
+            }
+            0
+        }
+    };
+    let block = combine(cx, &args.arg(2), &tensors, args.span)?;
+    let values: Vec<Value> = tensors.iter().map(|t| t.value).collect();
+    let op = cx.build(OpKind::Reduce { axis: axis as u32 }, &[], &[], &values, &[block], &[])?;
+    let rest = tensors[0].shape.without(axis);
+    let mut out = Vec::new();
+    for (i, t) in tensors.iter().enumerate() {
+        let mut result = Tensor { value: cx.kernel.result(op, i), shape: rest, ..*t };
+        if keep_dims {
+            result = match args.given(1) {
+                Some(_) => cx.insert_axis(result, axis, args.span)?,
+                None => {
+                    let ones = vec![1; original.rank()];
+                    let shape = cx.shape(&ones, args.span)?;
+                    cx.broadcast_to(result, shape)?
+                }
+            };
+        }
+        out.push(result);
+    }
+    Ok(results(out, many))
+}
+
+fn scan<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (tensors, many) = inputs(cx, args)?;
+    let axis = cx.axis_of(&args.arg(1), tensors[0].shape.rank(), &args.what(1))?;
+    let reverse = cx.bool_arg(args, 3, false)?;
+    let block = combine(cx, &args.arg(2), &tensors, args.span)?;
+    let values: Vec<Value> = tensors.iter().map(|t| t.value).collect();
+    let op = cx.build(OpKind::Scan { axis: axis as u32, reverse }, &[], &[], &values, &[block], &[])?;
+    let out = tensors.iter().enumerate().map(|(i, t)| Tensor { value: cx.kernel.result(op, i), ..*t }).collect();
+    Ok(results(out, many))
+}
+
+fn histogram<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let t = cx.tensor_arg(args, 0)?;
+    if t.shape.rank() != 1 || !t.elem.is_int() {
+        let d = Diagnostic::error(
+            Code::TYPE_MISMATCH,
+            args.arg(0).span,
+            "`histogram` takes a block of integers with one dimension",
+        )
+        .primary(format!("this is {t}"));
+        return cx.fail(d);
+    }
+    let bins = cx.int_of(&args.arg(1), &args.what(1))?;
+    let shape = cx.shape(&[bins], args.arg(1).span)?;
+    let mask = match cx.optional_tensor(args, 2)? {
+        Some(mask) => {
+            let mask = cx.is_not_zero(mask)?;
+            Some(cx.broadcast_to(mask, t.shape)?.value)
+        }
+        None => None,
+    };
+    let op = cx.build(OpKind::Histogram { bins: shape[0] }, &[t.value], &[mask], &[], &[], &[])?;
+    Ok(Val::Tensor(Tensor { value: cx.kernel.result(op, 0), elem: ElemTy::I32, shape }))
+}
+
+/// The block and whether to sort down; only the last axis can be sorted.
+fn sorted<'a>(cx: &mut Cx<'a>, args: &Args<'a>, dim: usize) -> R<Tensor> {
+    let t = cx.tensor_arg(args, 0)?;
+    let rank = t.shape.rank();
+    if rank == 0 {
+        let d = Diagnostic::error(Code::BAD_SHAPE, args.arg(0).span, format!("`{}` takes a block", args.name))
+            .primary(format!("this is {t}"));
+        return cx.fail(d);
+    }
+    if let Some(dim) = args.given(dim) {
+        let axis = cx.axis_of(&dim, rank, "the dim")?;
+        if axis != rank - 1 {
+            let message = format!("`{}` works along the last dimension only", args.name);
+            return cx.error(Code::UNSUPPORTED, dim.span, message, "bring the dimension to the end with `tl.permute`");
+        }
+    }
+    Ok(t)
+}
+
+fn sort<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let t = sorted(cx, args, 1)?;
+    let descending = cx.bool_arg(args, 2, false)?;
+    sort_tensor(cx, t, descending).map(Val::Tensor)
+}
+
+fn sort_tensor<'a>(cx: &mut Cx<'a>, t: Tensor, descending: bool) -> R<Tensor> {
+    let signed = t.elem.is_signed();
+    let value = cx.emit(OpKind::Sort { descending, signed }, &[t.value])?;
+    Ok(Tensor { value, ..t })
+}
+
+/// The largest elements in descending order. Small integers and halves come back widened, as reductions widen them.
+fn topk<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let t = sorted(cx, args, 2)?;
+    let k = cx.int_of(&args.arg(1), &args.what(1))?;
+    let n = *t.shape.last().unwrap_or(&1);
+    if k < 1 || k > i128::from(n) {
+        let message = format!("`topk` cannot take {k} of {n} elements");
+        return cx.error(Code::OUT_OF_RANGE, args.arg(1).span, message, "");
+    }
+    let k = 1u32 << k.ilog2();
+    let descending = sort_tensor(cx, t, true)?;
+    if k == n {
+        return Ok(Val::Tensor(descending));
+    }
+    // The first k of n: split off the upper half of the positions again and again.
+    let mut dims: Vec<i128> = t.shape.iter().map(|d| i128::from(*d)).collect();
+    let last = dims.len() - 1;
+    dims[last] = i128::from(n / k);
+    dims.push(i128::from(k));
+    let shape = cx.shape(&dims, args.span)?;
+    let rows = cx.reshape(descending, shape, false)?;
+    let zeros = Shape::new(&[1]).unwrap_or(scalar_shape());
+    let index = cx.int_literal(0, ElemTy::I32, zeros)?;
+    let mut index_dims = shape.to_vec();
+    index_dims[last] = 1;
+    let index_shape = Shape::new(&index_dims).unwrap_or(shape);
+    let index = cx.broadcast_to(index, index_shape)?;
+    let value = cx.emit(OpKind::Gather { axis: last as u32 }, &[rows.value, index.value])?;
+    let first = Tensor { value, shape: index_shape, ..rows };
+    dims.remove(last);
+    let shape = cx.shape(&dims, args.span)?;
+    let first = cx.reshape(first, shape, false)?;
+    let wide = match first.elem {
+        e if e.is_float() && e.bits() < 32 => ElemTy::F32,
+        e if e.is_int() && e.bits() < 32 => ElemTy::I32,
+        e => e,
+    };
+    Ok(Val::Tensor(cx.cast(first, wide)?))
+}
+
+/// Applies a function of scalars to each element: as block operations, since the function is inlined.
+fn map_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let pack = cx.int_arg(args, 2, 1)?;
+    if pack != 1 {
+        return cx.error(
+            Code::UNSUPPORTED,
+            args.span,
+            "`map_elementwise` takes one element at a time here",
+            "leave out `pack`",
+        );
+    }
+    let mut tensors = Vec::new();
+    let mut shape = scalar_shape();
+    for arg in &args.rest {
+        let t = cx.tensor(arg, "an argument of `map_elementwise`")?;
+        shape = cx.common((Tensor { shape, ..t }, args.span), (t, arg.span), "for `map_elementwise`")?;
+        tensors.push(t);
+    }
+    let mut call = Vec::new();
+    for (t, arg) in tensors.into_iter().zip(&args.rest) {
+        call.push(Arg::new(Val::Tensor(cx.broadcast_to(t, shape)?), arg.span));
+    }
+    cx.call_positional(&args.arg(0).val, call, args.span)
+}

@@ -1,0 +1,256 @@
+//! Shapes: the order of elements is row-major and stays.
+
+use rtc_ir::{OpKind, Shape};
+use rtc_source::{Code, Diagnostic};
+
+use super::{Args, Builtin, row};
+use crate::cx::{Arg, Cx, R};
+use crate::types::ir_type;
+use crate::values::{Tensor, Val};
+
+pub(super) const TABLE: &[Builtin] = &[
+    row("broadcast", &["input", "other"], |cx, args| {
+        let (a, b) = (cx.tensor_arg(args, 0)?, cx.tensor_arg(args, 1)?);
+        let (a, b) = cx.broadcast_pair((a, args.arg(0).span), (b, args.arg(1).span), "for `broadcast`")?;
+        Ok(Val::tuple(vec![Val::Tensor(a), Val::Tensor(b)]))
+    }),
+    row("broadcast_to", &["input", "*shape"], broadcast_to),
+    row("expand_dims", &["input", "axis"], expand_dims),
+    row("reshape", &["input", "*shape", "can_reorder?"], |cx, args| {
+        let reorder = cx.bool_arg(args, 2, false)?;
+        reshape(cx, args, reorder)
+    }),
+    row("view", &["input", "*shape"], |cx, args| {
+        cx.warn(Code::DEPRECATED, args.span, "`view` is deprecated", "write `tl.reshape(x, shape, can_reorder=True)`");
+        reshape(cx, args, true)
+    }),
+    row("trans", &["input", "*dims"], trans),
+    row("permute", &["input", "*dims"], permute),
+    row("join", &["a", "b"], join),
+    row("split", &["a"], split),
+    row("cat", &["input", "other", "can_reorder?"], cat),
+    row("item", &["input"], |cx, args| {
+        let t = cx.tensor_arg(args, 0)?;
+        if t.shape.numel() != 1 {
+            let d = Diagnostic::error(Code::BAD_SHAPE, args.span, "`item` takes a block with one element")
+                .label(args.arg(0).span, format!("this is {t}"))
+                .help("pick an element with a reduction, such as `tl.sum(tl.where(index == i, x, 0))`");
+            return cx.fail(d);
+        }
+        Ok(Val::Tensor(cx.to_scalar(t)?))
+    }),
+];
+
+fn block<'a>(cx: &mut Cx<'a>, args: &Args<'a>, index: usize) -> R<Tensor> {
+    let t = cx.tensor_arg(args, index)?;
+    if t.shape.rank() == 0 {
+        let d =
+            Diagnostic::error(Code::BAD_SHAPE, args.arg(index).span, format!("{} must be a block", args.what(index)))
+                .primary(format!("this is the scalar {t}"))
+                .help("make a block of one element with `x[None]`");
+        return cx.fail(d);
+    }
+    Ok(t)
+}
+
+fn broadcast_to<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let t = cx.tensor_arg(args, 0)?;
+    let dims = cx.ints_of(&args.rest, "the shape of `broadcast_to`")?;
+    let shape = cx.shape(&dims, args.span)?;
+    if t.shape.rank() == 0 || t.shape == shape {
+        return Ok(Val::Tensor(cx.broadcast_to(t, shape)?));
+    }
+    if t.shape.rank() != shape.rank() {
+        let d = Diagnostic::error(
+            Code::SHAPE_MISMATCH,
+            args.span,
+            format!("`broadcast_to` keeps the number of dimensions: {:?} does not become {shape:?}", t.shape),
+        )
+        .label(args.arg(0).span, format!("this is {t}"))
+        .help("add dimensions first: `x[:, None]` or `x[None, :]`");
+        return cx.fail(d);
+    }
+    if t.shape.iter().zip(shape.iter()).any(|(a, b)| a != b && *a != 1) {
+        let d = Diagnostic::error(
+            Code::SHAPE_MISMATCH,
+            args.span,
+            format!("the shape {:?} does not broadcast to {shape:?}", t.shape),
+        )
+        .label(args.arg(0).span, format!("this is {t}"))
+        .help("only dimensions of size 1 are repeated");
+        return cx.fail(d);
+    }
+    Ok(Val::Tensor(cx.broadcast_to(t, shape)?))
+}
+
+fn expand_dims<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let mut t = cx.tensor_arg(args, 0)?;
+    let axis = args.arg(1);
+    let list: Vec<Arg<'a>> = match &axis.val {
+        Val::Tuple(t) => t.items.iter().map(|v| Arg::new(v.clone(), axis.span)).collect(),
+        _ => vec![axis.clone()],
+    };
+    let rank = t.shape.rank() + list.len();
+    let mut axes = Vec::new();
+    for arg in &list {
+        let at = cx.axis_of(arg, rank, &args.what(1))?;
+        if axes.contains(&at) {
+            return cx.error(Code::BAD_VALUE, arg.span, format!("axis {at} is given twice"), "");
+        }
+        axes.push(at);
+    }
+    axes.sort_unstable();
+    for at in axes {
+        t = cx.insert_axis(t, at, args.span)?;
+    }
+    Ok(Val::Tensor(t))
+}
+
+impl<'a> Cx<'a> {
+    /// `t` in another shape of as many elements.
+    pub(crate) fn reshape(&mut self, t: Tensor, shape: Shape, reorder: bool) -> R<Tensor> {
+        if t.shape == shape {
+            return Ok(t);
+        }
+        if shape.rank() == 0 {
+            return self.to_scalar(t);
+        }
+        if t.shape.rank() == 0 {
+            return self.broadcast_to(t, shape);
+        }
+        let ty = ir_type(self.ir_elem(t.elem)?, shape);
+        let value = self.emit_typed(OpKind::Reshape { reorder }, &[t.value], ty)?;
+        Ok(Tensor { value, shape, ..t })
+    }
+}
+
+fn reshape<'a>(cx: &mut Cx<'a>, args: &Args<'a>, reorder: bool) -> R<Val<'a>> {
+    let t = cx.tensor_arg(args, 0)?;
+    let dims = cx.ints_of(&args.rest, &format!("the shape of `{}`", args.name))?;
+    if dims.contains(&-1) {
+        return cx.error(
+            Code::BAD_SHAPE,
+            args.span,
+            "a size of a block cannot be left open with -1",
+            "write the size out",
+        );
+    }
+    let shape = cx.shape(&dims, args.span)?;
+    if t.shape.numel() != shape.numel() {
+        let d = Diagnostic::error(
+            Code::SHAPE_MISMATCH,
+            args.span,
+            format!("{:?} has {} elements, {shape:?} has {}", t.shape, t.shape.numel(), shape.numel()),
+        )
+        .label(args.arg(0).span, format!("this is {t}"))
+        .help("both shapes must have as many elements");
+        return cx.fail(d);
+    }
+    Ok(Val::Tensor(cx.reshape(t, shape, reorder)?))
+}
+
+fn trans<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    if !args.rest.is_empty() {
+        return permute(cx, args);
+    }
+    let t = block(cx, args, 0)?;
+    let rank = t.shape.rank();
+    if rank < 2 {
+        let d = Diagnostic::error(Code::BAD_SHAPE, args.span, "`trans` needs a block with at least two dimensions")
+            .label(args.arg(0).span, format!("this is {t}"));
+        return cx.fail(d);
+    }
+    let mut order: Vec<u32> = (0..rank as u32).collect();
+    order.swap(rank - 1, rank - 2);
+    Ok(Val::Tensor(cx.permute(t, &order)?))
+}
+
+fn permute<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let t = block(cx, args, 0)?;
+    let dims = cx.ints_of(&args.rest, &format!("the dims of `{}`", args.name))?;
+    let rank = t.shape.rank();
+    let mut sorted = dims.clone();
+    sorted.sort_unstable();
+    if !sorted.iter().copied().eq(0..rank as i128) {
+        let d = Diagnostic::error(
+            Code::BAD_VALUE,
+            args.span,
+            format!("{dims:?} is no order of the dimensions 0 to {}", rank - 1),
+        )
+        .label(args.arg(0).span, format!("this is {t}"))
+        .help("name each dimension once");
+        return cx.fail(d);
+    }
+    let order: Vec<u32> = dims.iter().map(|d| *d as u32).collect();
+    Ok(Val::Tensor(cx.permute(t, &order)?))
+}
+
+fn join<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (a, b) = (cx.tensor_arg(args, 0)?, cx.tensor_arg(args, 1)?);
+    if a.elem != b.elem {
+        let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "`join` takes two blocks of one element type")
+            .label(args.arg(0).span, format!("this is {a}"))
+            .label(args.arg(1).span, format!("this is {b}"))
+            .help("cast one of them with `.to(dtype)`");
+        return cx.fail(d);
+    }
+    let (a, b) = cx.broadcast_pair((a, args.arg(0).span), (b, args.arg(1).span), "for `join`")?;
+    let scalars = a.shape.rank() == 0;
+    let one = cx.shape(&[1], args.span)?;
+    let (a, b) = if scalars { (cx.broadcast_to(a, one)?, cx.broadcast_to(b, one)?) } else { (a, b) };
+    let mut dims: Vec<i128> = a.shape.iter().map(|d| i128::from(*d)).collect();
+    dims.push(2);
+    let shape = cx.shape(&dims, args.span)?;
+    let value = cx.emit(OpKind::Join {}, &[a.value, b.value])?;
+    let joined = Tensor { value, shape, ..a };
+    if !scalars {
+        return Ok(Val::Tensor(joined));
+    }
+    let two = cx.shape(&[2], args.span)?;
+    Ok(Val::Tensor(cx.reshape(joined, two, false)?))
+}
+
+fn split<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let t = block(cx, args, 0)?;
+    if t.shape.last() != Some(&2) {
+        let d = Diagnostic::error(Code::BAD_SHAPE, args.span, "`split` needs a last dimension of size 2")
+            .label(args.arg(0).span, format!("this is {t}"))
+            .help("reshape it first, for example `x.reshape(n, 2)`");
+        return cx.fail(d);
+    }
+    let flat = t.shape.rank() == 1;
+    let t = if flat { cx.insert_axis(t, 0, args.span)? } else { t };
+    let op = cx.build(OpKind::Split {}, &[t.value], &[], &[], &[], &[])?;
+    let shape = t.shape.without(t.shape.rank() - 1);
+    let mut halves = Vec::new();
+    for i in 0..2 {
+        let half = Tensor { value: cx.kernel.result(op, i), shape, ..t };
+        halves.push(Val::Tensor(if flat { cx.to_scalar(half)? } else { half }));
+    }
+    Ok(Val::tuple(halves))
+}
+
+fn cat<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (a, b) = (block(cx, args, 0)?, block(cx, args, 1)?);
+    if !cx.bool_arg(args, 2, false)? {
+        return cx.error(
+            Code::UNSUPPORTED,
+            args.span,
+            "`cat` does not keep the order of elements",
+            "write `can_reorder=True` if any order will do, or `tl.interleave` and `tl.join` for a fixed one",
+        );
+    }
+    if a.elem != b.elem || a.shape != b.shape || a.shape.rank() != 1 {
+        let d = Diagnostic::error(
+            Code::SHAPE_MISMATCH,
+            args.span,
+            "`cat` takes two blocks with one dimension of one type and size",
+        )
+        .label(args.arg(0).span, format!("this is {a}"))
+        .label(args.arg(1).span, format!("this is {b}"));
+        return cx.fail(d);
+    }
+    let shape = cx.shape(&[i128::from(a.shape[0]) * 2], args.span)?;
+    let value = cx.emit(OpKind::Cat {}, &[a.value, b.value])?;
+    Ok(Val::Tensor(Tensor { value, shape, ..a }))
+}

@@ -1,0 +1,552 @@
+//! Calls: binding of arguments, inlining of jit functions, evaluation of constexpr functions.
+//!
+//! Every jit function is inlined. Its operations keep their own place and the chain of calls; functions of the standard
+//! library take the place of the user's call instead.
+
+use std::rc::Rc;
+
+use rtc_ir::LocData;
+use rtc_source::{Code, Diagnostic, Span};
+use rtc_syntax::ast::{self, ClassDef, Expr, ExprKind, Param, ParamKind, Star, StmtKind, Symbol};
+
+use crate::builtins::{Args, Builtin};
+use crate::cx::{Arg, Binding, Cx, Fault, Frame, MAX_CALLS, MAX_RECURSION, R};
+use crate::resolve::ModuleId;
+use crate::stmt::{Flow, Todo};
+use crate::suggest::suggest;
+use crate::types::TyVal;
+use crate::values::{Function, FunctionKind, Lambda, Tuple, Val};
+
+/// Arguments of a call, evaluated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallArgs<'a> {
+    pub positional: Vec<Arg<'a>>,
+    pub named: Vec<(Symbol, Arg<'a>)>,
+    /// The first argument is the receiver of a method.
+    pub method: bool,
+}
+
+impl<'a> Cx<'a> {
+    pub(crate) fn eval_call(&mut self, func: &'a Expr, args: &'a [ast::Arg], span: Span) -> R<Val<'a>> {
+        let callee = self.eval_arg(func)?;
+        let mut call = CallArgs::default();
+        for arg in args {
+            match arg.star {
+                Star::None => {
+                    let val = self.eval_arg(&arg.value)?;
+                    match &arg.name {
+                        Some(name) => call.named.push((name.text.clone(), val)),
+                        None => call.positional.push(val),
+                    }
+                }
+                Star::Star => match self.eval(&arg.value)? {
+                    Val::Tuple(t) => {
+                        call.positional.extend(t.items.iter().map(|v| Arg::new(v.clone(), arg.span)));
+                    }
+                    other => return self.not_iterable(&other, arg.span),
+                },
+                Star::DoubleStar => {
+                    return self.error(
+                        Code::UNSUPPORTED,
+                        arg.span,
+                        "`**` in a call does not work in kernels",
+                        "write the keyword arguments out",
+                    );
+                }
+            }
+        }
+        self.span = span;
+        self.call(&callee.val, callee.span, call, span)
+    }
+
+    /// Calls with positional arguments only.
+    pub(crate) fn call_positional(&mut self, callee: &Val<'a>, args: Vec<Arg<'a>>, span: Span) -> R<Val<'a>> {
+        self.call(callee, span, CallArgs { positional: args, ..CallArgs::default() }, span)
+    }
+
+    pub(crate) fn call(&mut self, callee: &Val<'a>, callee_span: Span, args: CallArgs<'a>, span: Span) -> R<Val<'a>> {
+        match callee {
+            Val::Builtin(b) => self.call_builtin(b, args, span),
+            Val::Function(f) => self.call_function(*f, args, span),
+            Val::Method(m) => {
+                let mut args = args;
+                args.positional.insert(0, Arg::new(m.0.clone(), callee_span));
+                args.method = true;
+                self.call(&m.1, callee_span, args, span)
+            }
+            Val::Lambda(l) => self.call_lambda(*l, args, span),
+            Val::Class(class, module) => self.construct(class, *module, args, span),
+            Val::Type(TyVal::Elem(elem)) if args.positional.len() == 1 => {
+                let t = self.tensor(&args.positional[0], "the value of a cast")?;
+                Ok(Val::Tensor(self.cast(t, *elem)?))
+            }
+            Val::Type(TyVal::Constexpr) if args.positional.len() == 1 => Ok(args.positional[0].val.clone()),
+            other => {
+                let text = other.describe();
+                let mut d = Diagnostic::error(Code::NOT_CALLABLE, span, format!("{text} cannot be called"))
+                    .label(callee_span, format!("this is {text}"));
+                if let Val::Module(m) = other {
+                    d = d.help(format!(
+                        "nothing is known of `{m}`; kernels can call `tl` functions and `@triton.jit` functions"
+                    ));
+                }
+                self.fail(d)
+            }
+        }
+    }
+
+    fn call_builtin(&mut self, b: &'static Builtin, call: CallArgs<'a>, span: Span) -> R<Val<'a>> {
+        let mut args = Args {
+            name: b.name,
+            span,
+            params: b.params,
+            vals: vec![None; b.params.len()],
+            rest: Vec::new(),
+            named: Vec::new(),
+            method: call.method,
+        };
+        let variadic = b.params.iter().position(|p| p.starts_with('*') && !p.starts_with("**"));
+        let extra_names = b.params.iter().any(|p| p.starts_with("**"));
+        for (i, arg) in call.positional.into_iter().enumerate() {
+            match variadic {
+                Some(v) if i >= v => args.rest.push(arg),
+                _ if i < b.params.len() && !b.params[i].starts_with('*') => args.vals[i] = Some(arg),
+                _ => {
+                    let count = b.params.len();
+                    return self.error(
+                        Code::WRONG_ARGUMENTS,
+                        arg.span,
+                        format!("`{}` takes at most {count} positional arguments", b.name),
+                        &format!("its parameters are {}", param_list(b.params)),
+                    );
+                }
+            }
+        }
+        for (name, arg) in call.named {
+            let at = b.params.iter().position(|p| p.trim_matches(['*', '?']) == &*name && !p.starts_with("**"));
+            match at {
+                Some(i) if b.params[i].starts_with('*') => match &arg.val {
+                    Val::Tuple(t) => args.rest.extend(t.items.iter().map(|v| Arg::new(v.clone(), arg.span))),
+                    _ => args.rest.push(arg),
+                },
+                Some(i) if args.vals[i].is_some() => {
+                    return self.error(
+                        Code::WRONG_ARGUMENTS,
+                        arg.span,
+                        format!("`{}` got the argument `{name}` twice", b.name),
+                        "",
+                    );
+                }
+                Some(i) => args.vals[i] = Some(arg),
+                None if extra_names => args.named.push((name, arg)),
+                None => {
+                    let known = b.params.iter().map(|p| p.trim_matches(['*', '?']));
+                    let help = match suggest(&name, known) {
+                        Some(close) => format!("did you mean `{close}`?"),
+                        None => format!("its parameters are {}", param_list(b.params)),
+                    };
+                    return self.error(
+                        Code::WRONG_ARGUMENTS,
+                        arg.span,
+                        format!("`{}` has no parameter `{name}`", b.name),
+                        &help,
+                    );
+                }
+            }
+        }
+        for (i, param) in b.params.iter().enumerate() {
+            if args.vals[i].is_none() && !param.ends_with('?') && !param.starts_with('*') {
+                return self.error(
+                    Code::WRONG_ARGUMENTS,
+                    span,
+                    format!("`{}` needs the argument `{param}`", b.name),
+                    &format!("its parameters are {}", param_list(b.params)),
+                );
+            }
+        }
+        self.span = span;
+        let result = (b.run)(self, &args);
+        self.span = span;
+        result
+    }
+
+    fn call_function(&mut self, f: Function<'a>, args: CallArgs<'a>, span: Span) -> R<Val<'a>> {
+        let host = match f.kind {
+            FunctionKind::Jit => false,
+            FunctionKind::Constexpr => true,
+            FunctionKind::Host if self.host() => true,
+            FunctionKind::Host => {
+                let name = &f.def.name;
+                let d = Diagnostic::error(
+                    Code::NOT_CALLABLE,
+                    span,
+                    format!("`{}` is a host function and cannot be called in a kernel", name.text),
+                )
+                .label(name.span, "defined here without `@triton.jit`")
+                .help("decorate it with `@triton.jit`, or with `@triton.constexpr_function` if it computes constants");
+                return self.fail(d);
+            }
+        };
+        if host {
+            let all = args.positional.iter().chain(args.named.iter().map(|(_, a)| a));
+            if let Some(bad) = all.clone().find(|a| !a.val.is_constant()) {
+                let text = bad.val.describe();
+                let d = Diagnostic::error(
+                    Code::EXPECTED_CONSTEXPR,
+                    bad.span,
+                    format!("the constexpr function `{}` takes compile-time values only", f.def.name.text),
+                )
+                .primary(format!("this is {text}"))
+                .help("pass literals, constexpr parameters, shapes or dtypes");
+                return self.fail(d);
+            }
+        }
+        self.check_noinline(f, &args)?;
+        self.inline(f, args, span, host)
+    }
+
+    fn check_noinline(&mut self, f: Function<'a>, args: &CallArgs<'a>) -> R<()> {
+        if !f.noinline {
+            return Ok(());
+        }
+        let all = args.positional.iter().chain(args.named.iter().map(|(_, a)| a));
+        for arg in all {
+            if let Val::Tensor(t) = &arg.val
+                && t.shape.rank() > 0
+            {
+                let d = Diagnostic::error(
+                    Code::UNSUPPORTED,
+                    arg.span,
+                    format!("`{}` is `noinline` and takes scalars only", f.def.name.text),
+                )
+                .primary(format!("this is {t}"))
+                .help("leave out `noinline=True`");
+                return self.fail(d);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the body of a function in a frame of its own.
+    fn inline(&mut self, f: Function<'a>, args: CallArgs<'a>, span: Span, host: bool) -> R<Val<'a>> {
+        let name = &f.def.name;
+        let inside = self.frames.iter().filter(|fr| fr.def.is_some_and(|d| std::ptr::eq(d, f.def))).count();
+        let limit = if host { 500 } else { MAX_RECURSION };
+        if inside >= limit || (!host && self.frames.len() > MAX_CALLS) {
+            self.fatal = true;
+            let mut d = Diagnostic::error(
+                Code::RECURSION,
+                span,
+                if inside >= limit {
+                    format!("`{}` calls itself", name.text)
+                } else {
+                    format!("more than {MAX_CALLS} calls are inside each other")
+                },
+            );
+            if !self.world.is_library(f.module) {
+                d = d.label(name.span, "defined here");
+            }
+            return self.fail(d.help("write a loop: every call is inlined, so recursion never ends"));
+        }
+        let bound = self.bind_arguments(&name.text, name.span, &f.def.params, f.module, args, span)?;
+        let library_module = self.world.is_library(f.module);
+        let visible = self.visible(span);
+        let outer = self.frame();
+        let (outer_library, outer_caller) = (outer.library, outer.caller);
+        let library = if library_module { Some(outer_library.unwrap_or(visible)) } else { None };
+        let caller = if library_module {
+            outer_caller
+        } else {
+            Some(self.kernel.intern_loc(LocData { span: Some(visible), caller: outer_caller }))
+        };
+        let mut frame = Frame {
+            module: f.module,
+            name: name.text.clone(),
+            def: Some(f.def),
+            scope: Default::default(),
+            host,
+            library,
+            call: Some(visible),
+            caller,
+            loops: 0,
+            branches: 0,
+            static_loops: 0,
+            failed: false,
+        };
+        for (name, arg) in bound {
+            frame.scope.insert(name, Binding { val: arg.val, span: arg.span, version: 0, gone: None });
+        }
+        self.frames.push(frame);
+        let flow = self.deeper(span, |cx| Ok(cx.exec(Todo::new(&f.def.body), true)));
+        let failed = self.frames.pop().is_some_and(|f| f.failed);
+        self.span = span;
+        match flow? {
+            _ if failed || self.fatal => Err(Fault),
+            Flow::Returned(ret) | Flow::Maybe(_, ret) => {
+                if matches!(ret.val, Val::Error) {
+                    Err(Fault)
+                } else {
+                    Ok(ret.val)
+                }
+            }
+            _ => Ok(Val::NONE),
+        }
+    }
+
+    fn call_lambda(&mut self, l: Lambda<'a>, args: CallArgs<'a>, span: Span) -> R<Val<'a>> {
+        let name: Symbol = "lambda".into();
+        let bound = self.bind_arguments(&name, span, l.params, l.module, args, span)?;
+        self.push_host_frame(l.module, name);
+        for (name, arg) in bound {
+            self.bind(&name, arg.val, arg.span);
+        }
+        let result = self.eval(l.body);
+        self.frames.pop();
+        self.span = span;
+        result
+    }
+
+    pub(crate) fn push_host_frame(&mut self, module: ModuleId, name: Symbol) {
+        let (library, caller) = match self.frames.last() {
+            Some(f) => (f.library, f.caller),
+            None => (None, None),
+        };
+        self.frames.push(Frame {
+            module,
+            name,
+            def: None,
+            scope: Default::default(),
+            host: true,
+            library,
+            call: None,
+            caller,
+            loops: 0,
+            branches: 0,
+            static_loops: 0,
+            failed: false,
+        });
+    }
+
+    /// Evaluates an expression of a module outside of any function, such as a default.
+    pub(crate) fn eval_in_module(&mut self, module: ModuleId, expr: &'a Expr) -> R<Val<'a>> {
+        let saved = self.span;
+        self.push_host_frame(module, "module".into());
+        let result = self.eval(expr);
+        self.frames.pop();
+        self.span = saved;
+        result
+    }
+
+    /// Binds arguments to parameters as Python does.
+    fn bind_arguments(
+        &mut self,
+        name: &Symbol,
+        name_span: Span,
+        params: &'a [Param],
+        module: ModuleId,
+        args: CallArgs<'a>,
+        span: Span,
+    ) -> R<Vec<(Symbol, Arg<'a>)>> {
+        let library = self.world.is_library(module);
+        let refuse = |cx: &mut Cx<'a>, at: Span, message: String, help: String| {
+            let mut d = Diagnostic::error(Code::WRONG_ARGUMENTS, at, message);
+            if !library && name_span != at {
+                d = d.label(name_span, "defined here");
+            }
+            if !help.is_empty() {
+                d = d.help(help);
+            }
+            cx.fail(d)
+        };
+        let mut slots: Vec<Option<Arg<'a>>> = vec![None; params.len()];
+        let by_position: Vec<usize> = (0..params.len())
+            .filter(|i| matches!(params[*i].kind, ParamKind::Positional | ParamKind::PositionalOnly))
+            .collect();
+        let rest = params.iter().position(|p| p.kind == ParamKind::VarArgs);
+        let given = args.positional.len();
+        let mut extra = Vec::new();
+        for (i, arg) in args.positional.into_iter().enumerate() {
+            match (by_position.get(i), rest) {
+                (Some(at), _) => slots[*at] = Some(arg),
+                (None, Some(_)) => extra.push(arg.val),
+                (None, None) => {
+                    let count = by_position.len();
+                    let message = format!("`{name}` takes {count} arguments, but {given} are given");
+                    let names: Vec<String> = params.iter().map(|p| format!("`{}`", p.name.text)).collect();
+                    return refuse(self, arg.span, message, format!("its parameters are {}", names.join(", ")));
+                }
+            }
+        }
+        for (key, arg) in args.named {
+            let at = params
+                .iter()
+                .position(|p| p.name.text == key && matches!(p.kind, ParamKind::Positional | ParamKind::KeywordOnly));
+            match at {
+                Some(i) if slots[i].is_some() => {
+                    return refuse(self, arg.span, format!("`{name}` got the argument `{key}` twice"), String::new());
+                }
+                Some(i) => slots[i] = Some(arg),
+                None => {
+                    let help = match suggest(&key, params.iter().map(|p| &*p.name.text)) {
+                        Some(close) => format!("did you mean `{close}`?"),
+                        None => String::new(),
+                    };
+                    return refuse(self, arg.span, format!("`{name}` has no parameter `{key}`"), help);
+                }
+            }
+        }
+        let mut bound = Vec::with_capacity(params.len());
+        let mut missing = Vec::new();
+        for (i, param) in params.iter().enumerate() {
+            let arg = match (slots[i].take(), &param.default, param.kind) {
+                (_, _, ParamKind::VarArgs) => Arg::new(Val::tuple(std::mem::take(&mut extra)), span),
+                (_, _, ParamKind::KwArgs) => Arg::new(Val::tuple(Vec::new()), span),
+                (Some(arg), ..) => arg,
+                (None, Some(default), _) => Arg::new(self.eval_in_module(module, default)?, default.span),
+                (None, None, _) => {
+                    missing.push(format!("`{}`", param.name.text));
+                    continue;
+                }
+            };
+            bound.push((param.name.text.clone(), arg));
+        }
+        if !missing.is_empty() {
+            let plural = if missing.len() == 1 { "argument" } else { "arguments" };
+            let message = format!("`{name}` needs the {plural} {}", missing.join(", "));
+            return refuse(self, span, message, String::new());
+        }
+        Ok(bound)
+    }
+
+    /// Builds a value of a named tuple or of an aggregate class.
+    fn construct(&mut self, class: &'a ClassDef, module: ModuleId, args: CallArgs<'a>, span: Span) -> R<Val<'a>> {
+        let is_tuple = class.args.iter().any(|a| match &a.value.kind {
+            ExprKind::Name(n) => &**n == "NamedTuple",
+            ExprKind::Attribute { attr, .. } => &*attr.text == "NamedTuple",
+            _ => false,
+        });
+        let aggregate = class
+            .decorators
+            .iter()
+            .any(|d| matches!(crate::resolve::decorator_name(d), Some("_aggregate" | "aggregate" | "dataclass")));
+        if !is_tuple && !aggregate {
+            let d = Diagnostic::error(
+                Code::NOT_CALLABLE,
+                span,
+                format!("values of the class `{}` cannot be made in a kernel", class.name.text),
+            )
+            .label(class.name.span, "defined here")
+            .help("derive it from `typing.NamedTuple`");
+            return self.fail(d);
+        }
+        let mut names: Vec<Symbol> = Vec::new();
+        let mut items: Vec<Option<Val<'a>>> = Vec::new();
+        let mut init = None;
+        for stmt in &class.body {
+            match &stmt.kind {
+                StmtKind::AnnAssign { target, value, .. } => {
+                    if let Some(name) = target.as_name() {
+                        names.push(name.clone());
+                        items.push(match value {
+                            Some(default) => Some(self.eval_in_module(module, default)?),
+                            None => None,
+                        });
+                    }
+                }
+                StmtKind::FunctionDef(def) if &*def.name.text == "__init__" => init = Some(def),
+                _ => {}
+            }
+        }
+        if let Some(def) = init {
+            return self.construct_by_init(class, module, def, &names, args, span);
+        }
+        for (i, arg) in args.positional.into_iter().enumerate() {
+            match items.get_mut(i) {
+                Some(slot) => *slot = Some(arg.val),
+                None => {
+                    let message = format!("`{}` has {} fields", class.name.text, names.len());
+                    return self.error(Code::WRONG_ARGUMENTS, arg.span, message, "");
+                }
+            }
+        }
+        for (key, arg) in args.named {
+            match names.iter().position(|n| *n == key) {
+                Some(i) => items[i] = Some(arg.val),
+                None => {
+                    let message = format!("`{}` has no field `{key}`", class.name.text);
+                    return self.error(Code::WRONG_ARGUMENTS, arg.span, message, "");
+                }
+            }
+        }
+        let mut all = Vec::with_capacity(items.len());
+        for (item, name) in items.into_iter().zip(&names) {
+            match item {
+                Some(val) => all.push(val),
+                None => {
+                    let message = format!("`{}` needs the field `{name}`", class.name.text);
+                    return self.error(Code::WRONG_ARGUMENTS, span, message, "");
+                }
+            }
+        }
+        Ok(Val::Tuple(Rc::new(Tuple { items: all, fields: Some(names.into()), class: Some((class, module)) })))
+    }
+
+    /// A constructor with statements `self.field = expr`, as aggregates have.
+    fn construct_by_init(
+        &mut self,
+        class: &'a ClassDef,
+        module: ModuleId,
+        def: &'a ast::FunctionDef,
+        names: &[Symbol],
+        mut args: CallArgs<'a>,
+        span: Span,
+    ) -> R<Val<'a>> {
+        args.positional.insert(0, Arg::new(Val::Opaque("self".into()), span));
+        let bound = self.bind_arguments(&class.name.text, class.name.span, &def.params, module, args, span)?;
+        self.push_host_frame(module, class.name.text.clone());
+        for (name, arg) in bound {
+            self.bind(&name, arg.val, arg.span);
+        }
+        let mut items: Vec<Option<Val<'a>>> = vec![None; names.len()];
+        let mut result = Ok(());
+        for stmt in &def.body {
+            let field = match &stmt.kind {
+                StmtKind::Assign { targets, value } if targets.len() == 1 => match &targets[0].kind {
+                    ExprKind::Attribute { attr, .. } => Some((attr, value)),
+                    _ => None,
+                },
+                _ => None,
+            };
+            match field {
+                Some((attr, value)) => match self.eval(value) {
+                    Ok(val) => match names.iter().position(|n| *n == attr.text) {
+                        Some(i) => items[i] = Some(val),
+                        None => {
+                            let message = format!("`{}` has no field `{}`", class.name.text, attr.text);
+                            result = self.error(Code::WRONG_ARGUMENTS, attr.span, message, "");
+                        }
+                    },
+                    Err(e) => result = Err(e),
+                },
+                None => {
+                    self.exec(Todo::new(std::slice::from_ref(stmt)), false);
+                }
+            }
+        }
+        self.frames.pop();
+        self.span = span;
+        result?;
+        let missing = items.iter().zip(names).find(|(i, _)| i.is_none()).map(|(_, n)| n.clone());
+        if let Some(name) = missing {
+            let message = format!("the constructor of `{}` does not set `{name}`", class.name.text);
+            return self.error(Code::WRONG_ARGUMENTS, span, message, "");
+        }
+        let items = items.into_iter().flatten().collect();
+        Ok(Val::Tuple(Rc::new(Tuple { items, fields: Some(names.into()), class: Some((class, module)) })))
+    }
+}
+
+fn param_list(params: &[&str]) -> String {
+    let names: Vec<String> = params.iter().map(|p| format!("`{}`", p.trim_matches('?'))).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}

@@ -1,0 +1,246 @@
+//! The kernel function: its parameters become run-time values or constants, its body is run.
+
+use std::rc::Rc;
+
+use rtc_ir::{Kernel, KernelOptions, OpKind, Type};
+use rtc_source::{Code, Diagnostic, Diagnostics, Severity, SourceMap, Span};
+use rtc_syntax::ast::{Param, Symbol};
+
+use crate::cx::{Cx, Frame, R};
+use crate::resolve::{ModuleAst, ModuleId, World};
+use crate::spec::{ArgKind, ConstValue, DType, Specialization, ValueType};
+use crate::stmt::{Todo, is_constexpr};
+use crate::suggest::suggest;
+use crate::types::{ElemTy, TyVal, scalar_shape};
+use crate::values::{Const, Descriptor, Function, FunctionKind, Padding, Tensor, Tuple, Val};
+
+/// What the analysis needs to know of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetInfo {
+    /// Compute capability times ten: 90 for `sm_90a`.
+    pub capability: u32,
+}
+
+/// A kernel in phase `Tile`, and what was found on the way.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Warnings.
+    pub warnings: Diagnostics,
+    /// The output of `static_print`, line by line.
+    pub prints: Vec<String>,
+}
+
+/// Compiles the kernel that `spec` describes to the tile IR.
+///
+/// The first of `modules` holds the kernel, the others are there to be imported. Errors come back together, in the order
+/// in which they were found.
+pub fn compile_kernel(
+    sources: &SourceMap,
+    modules: &[ModuleAst<'_>],
+    spec: &Specialization,
+    target: TargetInfo,
+) -> Result<Analysis, Diagnostics> {
+    let world = World::new(modules);
+    let options = KernelOptions {
+        num_warps: spec.options.num_warps,
+        num_stages: spec.options.num_stages,
+        num_ctas: spec.options.num_ctas,
+        maxnreg: spec.options.maxnreg,
+        fp_fusion: spec.options.enable_fp_fusion,
+    };
+    let kernel = Kernel::new(spec.kernel.clone(), options);
+    let mut cx = Cx::new(&world, sources, target, &spec.options, kernel);
+    let outcome = run(&mut cx, spec);
+    let (errors, warnings): (Diagnostics, Diagnostics) =
+        cx.diagnostics.into_iter().partition(|d| d.severity == Severity::Error);
+    match outcome {
+        Ok(()) if errors.is_empty() => Ok(Analysis { kernel: cx.kernel, warnings, prints: cx.prints }),
+        _ => Err(errors.into_iter().chain(warnings).collect()),
+    }
+}
+
+fn run<'a>(cx: &mut Cx<'a>, spec: &Specialization) -> R<()> {
+    cx.push_host_frame(ModuleId(0), "module".into());
+    let Some(f) = cx.world.function(&spec.kernel) else {
+        let names = cx.world.kernel_names();
+        let mut d =
+            Diagnostic::error(Code::UNDEFINED_NAME, Span::default(), format!("there is no kernel `{}`", spec.kernel));
+        if let Some(close) = suggest(&spec.kernel, names.iter().copied()) {
+            d = d.help(format!("did you mean `{close}`?"));
+        } else if !names.is_empty() {
+            d = d.help(format!("the file has {}", names.join(", ")));
+        }
+        return cx.fail(d);
+    };
+    let name_span = f.def.name.span;
+    cx.span = name_span;
+    if f.kind != FunctionKind::Jit {
+        let d = Diagnostic::error(Code::NOT_CALLABLE, name_span, format!("`{}` is not a kernel", spec.kernel))
+            .help("decorate it with `@triton.jit`");
+        return cx.fail(d);
+    }
+    for arg in &spec.args {
+        if !f.def.params.iter().any(|p| *p.name.text == arg.name) {
+            let names = f.def.params.iter().map(|p| &*p.name.text);
+            let help = match suggest(&arg.name, names) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None => "the signature names an argument that the kernel does not take".into(),
+            };
+            let message = format!("`{}` has no parameter `{}`", spec.kernel, arg.name);
+            return cx.error(Code::WRONG_ARGUMENTS, name_span, message, &help);
+        }
+    }
+    let mut bound = Vec::new();
+    for param in &f.def.params {
+        let val = parameter(cx, spec, f, param)?;
+        bound.push((param.name.text.clone(), val, param.span));
+    }
+    cx.frames.push(Frame {
+        module: f.module,
+        name: f.def.name.text.clone(),
+        def: Some(f.def),
+        scope: Default::default(),
+        host: false,
+        library: None,
+        call: None,
+        caller: None,
+        loops: 0,
+        branches: 0,
+        static_loops: 0,
+        failed: false,
+    });
+    for (name, val, span) in bound {
+        cx.bind(&name, val, span);
+    }
+    cx.exec(Todo::new(&f.def.body), true);
+    if cx.has_errors() {
+        return Err(crate::cx::Fault);
+    }
+    cx.span = name_span;
+    cx.block = cx.kernel.body();
+    cx.build(OpKind::Ret {}, &[], &[], &[], &[], &[])?;
+    Ok(())
+}
+
+fn parameter<'a>(cx: &mut Cx<'a>, spec: &Specialization, f: Function<'a>, param: &'a Param) -> R<Val<'a>> {
+    let name = &param.name;
+    let Some(arg) = spec.arg(&name.text) else {
+        return match &param.default {
+            Some(default) => cx.eval_in_module(f.module, default),
+            None => {
+                let message = format!("nothing is known of the argument `{}` of `{}`", name.text, spec.kernel);
+                cx.error(
+                    Code::WRONG_ARGUMENTS,
+                    name.span,
+                    message,
+                    "name its type or value in the signature, for example `i32` or `1024`",
+                )
+            }
+        };
+    };
+    let constexpr = param.annotation.as_ref().is_some_and(is_constexpr);
+    if constexpr && !matches!(arg.kind, ArgKind::Constexpr(_)) {
+        let message = format!("`{}` is a constexpr and needs a value, not the type {}", name.text, arg.kind);
+        return cx.error(
+            Code::EXPECTED_CONSTEXPR,
+            name.span,
+            message,
+            "give a number, string, bool, None, dtype or function",
+        );
+    }
+    argument(cx, f.module, &name.text, &arg.kind, name.span)
+}
+
+/// The value that a parameter, or an element of a tuple parameter, has in the kernel.
+fn argument<'a>(cx: &mut Cx<'a>, module: ModuleId, name: &str, kind: &ArgKind, span: Span) -> R<Val<'a>> {
+    match kind {
+        ArgKind::Value { ty, divisible_by } => {
+            let elem = ElemTy::from(*ty);
+            run_time(cx, name.to_string(), elem, &ty.to_string(), divisible_by.unwrap_or(1)).map(Val::Tensor)
+        }
+        ArgKind::Constexpr(value) => constant(cx, module, value, span),
+        ArgKind::Tuple { items, fields } => {
+            let mut vals = Vec::new();
+            for (i, item) in items.iter().enumerate() {
+                let part = fields.as_ref().and_then(|f| f.get(i)).cloned().unwrap_or_else(|| i.to_string());
+                vals.push(argument(cx, module, &format!("{name}.{part}"), item, span)?);
+            }
+            Ok(tuple(vals, fields.as_deref()))
+        }
+        ArgKind::Descriptor { element, block_shape } => descriptor(cx, name, *element, block_shape, span),
+    }
+}
+
+fn run_time<'a>(cx: &mut Cx<'a>, name: String, elem: ElemTy, signature: &str, divisible_by: u32) -> R<Tensor> {
+    let ir = cx.ir_elem(elem)?;
+    let value = cx.kernel.add_param(name, Type::Scalar(ir), signature, divisible_by);
+    Ok(Tensor { value, elem, shape: scalar_shape() })
+}
+
+fn descriptor<'a>(cx: &mut Cx<'a>, name: &str, element: DType, block_shape: &[u32], span: Span) -> R<Val<'a>> {
+    let dims: Vec<i128> = block_shape.iter().map(|d| i128::from(*d)).collect();
+    let block = cx.shape(&dims, span)?;
+    let pointer = ValueType::Pointer { pointee: element, is_const: false };
+    let base = run_time(cx, format!("{name}.base"), pointer.into(), &pointer.to_string(), 16)?;
+    let mut shape = Vec::new();
+    for i in 0..block.rank() {
+        shape.push(run_time(cx, format!("{name}.shape.{i}"), ElemTy::I32, "i32", 1)?);
+    }
+    let mut strides = Vec::new();
+    // The last stride is 1; the others are multiples of 16 bytes.
+    let step = (16 / (element.bits() / 8).max(1)).max(1);
+    for i in 0..block.rank() {
+        let divisible = if i + 1 == block.rank() { 1 } else { step };
+        let stride = run_time(cx, format!("{name}.strides.{i}"), ElemTy::I64, "i64", divisible)?;
+        strides.push(if i + 1 == block.rank() { cx.int_literal(1, ElemTy::I64, scalar_shape())? } else { stride });
+    }
+    let padding = run_time(cx, format!("{name}.padding"), ElemTy::I1, "u1", 1)?;
+    let padding = if element.is_integer() { Padding::Zero } else { Padding::Run(padding) };
+    Ok(Val::Descriptor(Rc::new(Descriptor { base, shape, strides, block, padding })))
+}
+
+fn tuple<'a>(items: Vec<Val<'a>>, fields: Option<&[String]>) -> Val<'a> {
+    let fields = fields.map(|f| f.iter().map(|s| Symbol::from(s.as_str())).collect());
+    Val::Tuple(Rc::new(Tuple { items, fields, class: None }))
+}
+
+fn constant<'a>(cx: &mut Cx<'a>, module: ModuleId, value: &ConstValue, span: Span) -> R<Val<'a>> {
+    Ok(match value {
+        ConstValue::Int(i) => Val::int(*i),
+        ConstValue::Float(x) => Val::Const(Const::Float(*x)),
+        ConstValue::Bool(b) => Val::bool(*b),
+        ConstValue::Str(s) => Val::str(s),
+        ConstValue::None => Val::NONE,
+        ConstValue::DType(ty) => Val::Type(TyVal::Elem((*ty).into())),
+        ConstValue::Opaque(text) => Val::Opaque(text.as_str().into()),
+        ConstValue::Tuple { items, fields } => {
+            let mut vals = Vec::new();
+            for item in items {
+                vals.push(constant(cx, module, item, span)?);
+            }
+            tuple(vals, fields.as_deref())
+        }
+        ConstValue::Function(name) => {
+            let name: Symbol = name.as_str().into();
+            let language = crate::resolve::ModuleRef::Language;
+            let found = match cx.global(module, &name)? {
+                Some(val) => Some(val),
+                None => cx.module_member(&language, &name)?,
+            };
+            match found {
+                Some(val) => val,
+                None => {
+                    let message = format!("there is no function `{name}` to pass as a constexpr");
+                    return cx.error(
+                        Code::UNDEFINED_NAME,
+                        span,
+                        message,
+                        "functions are looked up in the kernel's file",
+                    );
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,464 @@
+//! Statements.
+//!
+//! A list of statements runs to a [`Flow`]: on to the next statement, or out of the function. The IR has no jumps, so a
+//! `return` under a run-time condition is structured: the statements after the `if` go into the branch that does not
+//! return, or, where neither branch always returns, under a flag.
+//!
+//! A statement that fails binds the names it assigns to [`Val::Error`], and the next one goes on.
+
+use rtc_source::{Code, Diagnostic, Span};
+use rtc_syntax::ast::{Expr, ExprKind, Operator, Stmt, StmtKind, Symbol};
+
+use crate::cx::{Arg, Cx, R};
+use crate::values::{Const, Tensor, Val};
+
+/// What a function gives back.
+#[derive(Clone, Debug)]
+pub(crate) struct Return<'a> {
+    pub val: Val<'a>,
+    pub span: Span,
+}
+
+/// How a list of statements ends.
+#[derive(Clone, Debug)]
+pub(crate) enum Flow<'a> {
+    /// It goes on behind the list.
+    Next,
+    /// The function has returned.
+    Returned(Return<'a>),
+    /// It has returned if the flag is set at run time.
+    Maybe(Tensor, Return<'a>),
+    /// A static loop ends.
+    Break,
+    /// A static loop goes on with its next round.
+    Continue,
+}
+
+/// Statements still to be run: lists inside out, the innermost last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Todo<'a> {
+    lists: Vec<&'a [Stmt]>,
+}
+
+impl<'a> Todo<'a> {
+    pub(crate) fn new(list: &'a [Stmt]) -> Todo<'a> {
+        Todo { lists: vec![list] }
+    }
+
+    /// Puts `list` before what is there.
+    pub(crate) fn push(&mut self, list: &'a [Stmt]) {
+        if !list.is_empty() {
+            self.lists.push(list);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lists.iter().all(|l| l.is_empty())
+    }
+
+    fn next(&mut self) -> Option<&'a Stmt> {
+        loop {
+            match self.lists.last_mut()?.split_first() {
+                Some((first, rest)) => {
+                    *self.lists.last_mut()? = rest;
+                    return Some(first);
+                }
+                None => {
+                    self.lists.pop();
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Cx<'a> {
+    /// Runs statements. `tail` says that the function ends after them.
+    pub(crate) fn exec(&mut self, mut todo: Todo<'a>, tail: bool) -> Flow<'a> {
+        while let Some(stmt) = todo.next() {
+            if self.fatal {
+                break;
+            }
+            let flow = match &stmt.kind {
+                StmtKind::If { test, body, orelse } => {
+                    match self.exec_if(test, body, orelse, &mut todo, tail, stmt.span) {
+                        Ok((flow, true)) => return flow,
+                        Ok((flow, false)) => flow,
+                        Err(_) => {
+                            self.forget(std::slice::from_ref(stmt));
+                            Flow::Next
+                        }
+                    }
+                }
+                StmtKind::With { items, body } => {
+                    if self.exec_with(items, stmt.span).is_err() {
+                        self.forget(std::slice::from_ref(stmt));
+                    } else {
+                        todo.push(body);
+                    }
+                    Flow::Next
+                }
+                _ => self.deeper(stmt.span, |cx| cx.exec_one(stmt)).unwrap_or_else(|_| {
+                    self.forget(std::slice::from_ref(stmt));
+                    Flow::Next
+                }),
+            };
+            match flow {
+                Flow::Next => {}
+                Flow::Maybe(flag, ret) if !todo.is_empty() => {
+                    return self.exec_unless(flag, ret, todo, tail, stmt.span);
+                }
+                other => return other,
+            }
+        }
+        Flow::Next
+    }
+
+    /// Binds the names that statements assign to an erroneous value, so that their uses are not reported again.
+    pub(crate) fn forget(&mut self, stmts: &'a [Stmt]) {
+        let mut names = Vec::new();
+        assigned(stmts, &mut names);
+        for (name, span) in names {
+            let name = name.clone();
+            self.bind(&name, Val::Error, span);
+        }
+    }
+
+    fn exec_one(&mut self, stmt: &'a Stmt) -> R<Flow<'a>> {
+        self.span = stmt.span;
+        if self.host() {
+            self.step(stmt.span)?;
+        }
+        match &stmt.kind {
+            StmtKind::Assign { targets, value } => {
+                let val = self.eval(value)?;
+                let val = self.assigned_value(val, value)?;
+                for target in targets {
+                    self.assign_target(target, val.clone(), value.span)?;
+                }
+            }
+            StmtKind::AugAssign { target, op, value } => self.exec_aug_assign(target, *op, value, stmt.span)?,
+            StmtKind::AnnAssign { target, annotation, value } => self.exec_ann_assign(target, annotation, value)?,
+            StmtKind::Expr(expr) => {
+                let val = self.eval(expr)?;
+                if let (Val::BlockPtr(_), ExprKind::Call { .. }) = (&val, &expr.kind) {
+                    return self.error(
+                        Code::UNUSED_RESULT,
+                        expr.span,
+                        "`advance` gives a moved pointer and leaves its argument as it is",
+                        "assign the result: `ptr = tl.advance(ptr, offsets)`",
+                    );
+                }
+            }
+            StmtKind::Return(value) => return self.exec_return(value.as_ref(), stmt.span),
+            StmtKind::For { target, iter, body, orelse } => {
+                self.no_loop_else(orelse)?;
+                return self.exec_for(target, iter, body, stmt.span);
+            }
+            StmtKind::While { test, body, orelse } => {
+                self.no_loop_else(orelse)?;
+                return self.exec_while(test, body, stmt.span);
+            }
+            StmtKind::Assert { test, msg } => self.exec_assert(test, msg.as_ref(), stmt.span)?,
+            StmtKind::Pass => {}
+            StmtKind::Break | StmtKind::Continue => return self.exec_jump(stmt),
+            StmtKind::If { .. } | StmtKind::With { .. } => {}
+            _ => return self.exec_refused(stmt),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn exec_refused(&mut self, stmt: &'a Stmt) -> R<Flow<'a>> {
+        let (what, help) = match &stmt.kind {
+            StmtKind::FunctionDef(_) => ("a function inside of a kernel", "move it to module level"),
+            StmtKind::ClassDef(_) => ("a class inside of a kernel", "move it to module level"),
+            StmtKind::Import { .. } | StmtKind::ImportFrom { .. } => {
+                ("`import` inside of a kernel", "move it to the top of the file")
+            }
+            StmtKind::Global(_) | StmtKind::Nonlocal(_) => {
+                ("`global` and `nonlocal`", "globals cannot be changed by a kernel; reading them needs no declaration")
+            }
+            StmtKind::Try { .. } => ("`try`", "kernels have no exceptions"),
+            StmtKind::Raise { .. } => ("`raise`", "write `tl.static_assert` or `tl.device_assert`"),
+            StmtKind::Delete(_) => ("`del`", "leave it out: values end with their last use"),
+            StmtKind::Unreadable(d) => {
+                let d = (**d).clone();
+                return self.fail(d);
+            }
+            _ => ("this statement", ""),
+        };
+        if self.host() && matches!(stmt.kind, StmtKind::Raise { .. }) {
+            let span = stmt.span;
+            return self.error(Code::STATIC_ASSERT, span, "a constexpr function raised an exception", "");
+        }
+        self.error(Code::UNSUPPORTED, stmt.span, format!("{what} does not work in kernels"), help)
+    }
+
+    fn no_loop_else(&mut self, orelse: &'a [Stmt]) -> R<()> {
+        match orelse.first() {
+            None => Ok(()),
+            Some(first) => {
+                let span = first.span;
+                self.error(
+                    Code::UNSUPPORTED,
+                    span,
+                    "`else` of a loop does not work in kernels",
+                    "put the statements after the loop",
+                )
+            }
+        }
+    }
+
+    fn exec_jump(&mut self, stmt: &'a Stmt) -> R<Flow<'a>> {
+        let (word, flow) = match stmt.kind {
+            StmtKind::Break => ("break", Flow::Break),
+            _ => ("continue", Flow::Continue),
+        };
+        let frame = self.frame();
+        if frame.static_loops > 0 && frame.branches == 0 {
+            return Ok(flow);
+        }
+        let help = match word {
+            "break" => "put the condition into `while`, or guard the body with `if`",
+            _ => "guard the rest of the body with `if`",
+        };
+        let place = if frame.static_loops > 0 { "under a run-time condition" } else { "in a run-time loop" };
+        self.error(Code::UNSUPPORTED, stmt.span, format!("`{word}` does not work {place}"), help)
+    }
+
+    /// What a plain assignment stores: constants become run-time values, except in host code.
+    fn assigned_value(&mut self, val: Val<'a>, expr: &'a Expr) -> R<Val<'a>> {
+        if self.host() {
+            return Ok(val);
+        }
+        match &val {
+            Val::Const(Const::Str(_)) | Val::Function(_) | Val::Builtin(_) | Val::Module(_) => {
+                let text = val.describe();
+                let d = Diagnostic::error(
+                    Code::TYPE_MISMATCH,
+                    expr.span,
+                    format!("{text} cannot be assigned to an ordinary variable"),
+                )
+                .primary(format!("this is {text}"))
+                .help("declare the variable as a constant: `name: tl.constexpr = ...`");
+                self.fail(d)
+            }
+            _ => {
+                self.span = expr.span;
+                self.decay(val, expr.span)
+            }
+        }
+    }
+
+    /// Binds `val` to a target: a name, or a list of targets.
+    pub(crate) fn assign_target(&mut self, target: &'a Expr, val: Val<'a>, value_span: Span) -> R<()> {
+        match &target.kind {
+            ExprKind::Name(name) => {
+                self.bind(name, val, target.span);
+                Ok(())
+            }
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                let Val::Tuple(t) = &val else {
+                    let text = val.describe();
+                    let d = Diagnostic::error(
+                        Code::TYPE_MISMATCH,
+                        target.span,
+                        format!("{text} cannot be unpacked into {} names", targets.len()),
+                    )
+                    .label(value_span, format!("this is {text}"));
+                    return self.fail(d);
+                };
+                if t.items.len() < targets.len() || (self.host() && t.items.len() != targets.len()) {
+                    let d = Diagnostic::error(
+                        Code::TYPE_MISMATCH,
+                        target.span,
+                        format!("a tuple of {} cannot be unpacked into {} names", t.items.len(), targets.len()),
+                    )
+                    .label(value_span, format!("this is {}", val.describe()));
+                    return self.fail(d);
+                }
+                for (target, item) in targets.iter().zip(&t.items) {
+                    self.assign_target(target, item.clone(), value_span)?;
+                }
+                Ok(())
+            }
+            ExprKind::Starred(_) => self.error(
+                Code::UNSUPPORTED,
+                target.span,
+                "`*` in a target does not work in kernels",
+                "take a slice of the tuple: `t[1:]`",
+            ),
+            ExprKind::Attribute { .. } => self.error(
+                Code::UNSUPPORTED,
+                target.span,
+                "attributes cannot be assigned to: values do not change",
+                "build a new value",
+            ),
+            ExprKind::Subscript { .. } => self.error(
+                Code::UNSUPPORTED,
+                target.span,
+                "elements cannot be assigned to: values do not change",
+                "write `x = tl.where(tl.arange(0, n) == i, value, x)`, or store to memory with `tl.store`",
+            ),
+            _ => self.error(Code::UNSUPPORTED, target.span, "this cannot be assigned to", ""),
+        }
+    }
+
+    fn exec_aug_assign(&mut self, target: &'a Expr, op: Operator, value: &'a Expr, span: Span) -> R<()> {
+        if target.as_name().is_none() {
+            // The same message as for a plain assignment.
+            return self.assign_target(target, Val::Error, value.span);
+        }
+        let (l, r) = (self.eval_arg(target)?, self.eval_arg(value)?);
+        self.span = span;
+        let val = self.binary(op, &l, &r)?;
+        let val = self.assigned_value(val, value)?;
+        self.assign_target(target, val, span)
+    }
+
+    fn exec_ann_assign(&mut self, target: &'a Expr, annotation: &'a Expr, value: &'a Option<Expr>) -> R<()> {
+        let constexpr = is_constexpr(annotation);
+        let Some(value) = value else {
+            return Ok(());
+        };
+        let val = self.eval(value)?;
+        if !constexpr {
+            let val = self.assigned_value(val, value)?;
+            return self.assign_target(target, val, value.span);
+        }
+        let Some(name) = target.as_name() else {
+            return self.error(Code::UNSUPPORTED, target.span, "only a name can be declared as a constexpr", "");
+        };
+        if !val.is_constant() {
+            let text = val.describe();
+            let d = Diagnostic::error(
+                Code::EXPECTED_CONSTEXPR,
+                value.span,
+                format!("`{name}` is declared as a constexpr, but its value is known only at run time"),
+            )
+            .primary(format!("this is {text}"))
+            .label(annotation.span, "declared here")
+            .help("leave out the annotation, or compute it from constexpr values only: a plain local variable is a run-time value");
+            return self.fail(d);
+        }
+        if let Some(before) = self.frame().scope.get(name)
+            && before.gone.is_none()
+            && !matches!(before.val, Val::Error)
+            && !self.host()
+            && !before.val.identical(&val)
+            && self.frame().static_loops == 0
+        {
+            let d = Diagnostic::error(Code::ALREADY_DEFINED, target.span, format!("`{name}` is already defined"))
+                .primary("declared again as a constexpr")
+                .label(before.span, "defined here first")
+                .help("take another name for the constant");
+            return self.fail(d);
+        }
+        self.assign_target(target, val, value.span)
+    }
+
+    fn exec_return(&mut self, value: Option<&'a Expr>, span: Span) -> R<Flow<'a>> {
+        let val = match value {
+            Some(expr) => {
+                let val = self.eval(expr)?;
+                self.span = span;
+                if self.host() { val } else { self.decay(val, expr.span)? }
+            }
+            None => Val::NONE,
+        };
+        if self.frame().loops > 0 {
+            return self.error(
+                Code::UNSUPPORTED,
+                span,
+                "`return` inside of a run-time loop does not work",
+                "put the condition into `while`, or guard the body with `if`",
+            );
+        }
+        Ok(Flow::Returned(Return { val, span }))
+    }
+
+    fn exec_assert(&mut self, test: &'a Expr, msg: Option<&'a Expr>, span: Span) -> R<()> {
+        let arg = self.eval_arg(test)?;
+        let msg = match msg {
+            Some(expr) => Some(self.eval_arg(expr)?),
+            None => None,
+        };
+        self.span = span;
+        let text = match &msg {
+            Some(arg) => arg.val.to_string(),
+            None => String::new(),
+        };
+        if self.host() {
+            if !self.truth(&arg.val, arg.span)? {
+                return self.error(Code::STATIC_ASSERT, span, format!("assertion failed: {text}"), "");
+            }
+            return Ok(());
+        }
+        self.assert_on_device(&arg, &text, None)
+    }
+
+    fn exec_with(&mut self, items: &'a [rtc_syntax::ast::WithItem], span: Span) -> R<()> {
+        for item in items {
+            let val = self.eval(&item.context)?;
+            if !matches!(val, Val::Context) {
+                let text = val.describe();
+                let d = Diagnostic::error(
+                    Code::UNSUPPORTED,
+                    item.context.span,
+                    "`with` works only with context managers of the language",
+                )
+                .primary(format!("this is {text}"));
+                return self.fail(d);
+            }
+            if let Some(target) = &item.target {
+                self.assign_target(target, val, span)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an annotation says `constexpr`, in any spelling.
+pub(crate) fn is_constexpr(annotation: &Expr) -> bool {
+    match &annotation.kind {
+        ExprKind::Str(text) => text.contains("constexpr"),
+        ExprKind::Subscript { value, .. } => is_constexpr(value),
+        _ => annotation.dotted_name().is_some_and(|n| n == "constexpr" || n.ends_with(".constexpr")),
+    }
+}
+
+/// The names that statements assign, in order, with the place of the first assignment.
+pub(crate) fn assigned<'a>(stmts: &'a [Stmt], out: &mut Vec<(&'a Symbol, Span)>) {
+    for stmt in stmts {
+        match &stmt.kind {
+            StmtKind::Assign { targets, .. } => targets.iter().for_each(|t| target_names(t, out)),
+            StmtKind::AugAssign { target, .. } | StmtKind::AnnAssign { target, .. } => target_names(target, out),
+            StmtKind::If { body, orelse, .. } => {
+                assigned(body, out);
+                assigned(orelse, out);
+            }
+            StmtKind::For { target, body, .. } => {
+                target_names(target, out);
+                assigned(body, out);
+            }
+            StmtKind::While { body, .. } => assigned(body, out),
+            StmtKind::With { items, body } => {
+                items.iter().filter_map(|i| i.target.as_ref()).for_each(|t| target_names(t, out));
+                assigned(body, out);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn target_names<'a>(target: &'a Expr, out: &mut Vec<(&'a Symbol, Span)>) {
+    match &target.kind {
+        ExprKind::Name(name) => {
+            if !out.iter().any(|(n, _)| *n == name) {
+                out.push((name, target.span));
+            }
+        }
+        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|t| target_names(t, out)),
+        ExprKind::Starred(inner) => target_names(inner, out),
+        _ => {}
+    }
+}

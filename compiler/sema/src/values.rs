@@ -1,0 +1,357 @@
+//! What an expression can evaluate to.
+//!
+//! A [`Val`] is a compile-time constant, a run-time value of the IR, or something made of several ([`Val::Tuple`], block
+//! pointers, descriptors). Everything that exists at run time flattens to a list of IR values plus a skeleton to rebuild
+//! it from, which is how values pass through branches, loops and calls.
+
+use std::fmt;
+use std::rc::Rc;
+
+use rtc_ir::{Shape, Value};
+use rtc_source::Span;
+use rtc_syntax::ast::{ClassDef, Expr, FunctionDef, Param, Symbol};
+
+use crate::builtins::Builtin;
+use crate::resolve::{ModuleId, ModuleRef};
+use crate::types::{ElemTy, TyVal};
+
+/// A constant of the Python level.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Const {
+    Int(i128),
+    Float(f64),
+    Bool(bool),
+    Str(Symbol),
+    None,
+    Ellipsis,
+}
+
+/// A run-time scalar (rank 0) or block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Tensor {
+    pub value: Value,
+    pub elem: ElemTy,
+    pub shape: Shape,
+}
+
+/// A tuple or list; `fields` names the elements of a named tuple.
+#[derive(Clone, Debug)]
+pub(crate) struct Tuple<'a> {
+    pub items: Vec<Val<'a>>,
+    pub fields: Option<Rc<[Symbol]>>,
+    /// The class of a named tuple or aggregate, if it has one.
+    pub class: Option<(&'a ClassDef, ModuleId)>,
+}
+
+/// How a function of a source file is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FunctionKind {
+    /// `@triton.jit`: inlined.
+    Jit,
+    /// `@triton.constexpr_function`: evaluated on constants.
+    Constexpr,
+    /// Host code; cannot be called.
+    Host,
+}
+
+/// A function of a source file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Function<'a> {
+    pub def: &'a FunctionDef,
+    pub module: ModuleId,
+    pub kind: FunctionKind,
+    pub noinline: bool,
+}
+
+/// A function without a name; host code only.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lambda<'a> {
+    pub params: &'a [Param],
+    pub body: &'a Expr,
+    pub module: ModuleId,
+}
+
+/// What `range`, `tl.range` and `tl.static_range` give.
+#[derive(Clone, Debug)]
+pub(crate) struct Range<'a> {
+    pub start: Val<'a>,
+    pub stop: Val<'a>,
+    pub step: Val<'a>,
+    pub spans: [Span; 3],
+    pub is_static: bool,
+    pub hints: rtc_ir::LoopHints,
+}
+
+/// A block pointer: offsets move, the rest stays.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockPtr {
+    pub base: Tensor,
+    /// As 64-bit integers.
+    pub shape: Vec<Tensor>,
+    /// As 64-bit integers.
+    pub strides: Vec<Tensor>,
+    /// As 32-bit integers.
+    pub offsets: Vec<Tensor>,
+    pub block: Shape,
+}
+
+/// A tensor descriptor.
+#[derive(Clone, Debug)]
+pub(crate) struct Descriptor {
+    pub base: Tensor,
+    /// As 32-bit integers.
+    pub shape: Vec<Tensor>,
+    /// As 64-bit integers.
+    pub strides: Vec<Tensor>,
+    pub block: Shape,
+    /// Out-of-bounds elements are NaN instead of zero: known while compiling, or a truth value of the launch.
+    pub padding: Padding,
+}
+
+/// What fills the part of a descriptor's block that lies outside.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Padding {
+    Zero,
+    Nan,
+    Run(Tensor),
+}
+
+/// The result of evaluating an expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Val<'a> {
+    Const(Const),
+    Tensor(Tensor),
+    Tuple(Rc<Tuple<'a>>),
+    Type(TyVal),
+    Function(Function<'a>),
+    Lambda(Lambda<'a>),
+    Builtin(&'static Builtin),
+    Module(ModuleRef),
+    /// A method with its receiver.
+    Method(Rc<(Val<'a>, Val<'a>)>),
+    Class(&'a ClassDef, ModuleId),
+    Range(Rc<Range<'a>>),
+    BlockPtr(Rc<BlockPtr>),
+    Descriptor(Rc<Descriptor>),
+    /// A host object, by its printed form.
+    Opaque(Symbol),
+    /// A context manager that does nothing.
+    Context,
+    /// The outcome of an error that was reported.
+    Error,
+}
+
+impl<'a> Val<'a> {
+    pub(crate) const NONE: Val<'static> = Val::Const(Const::None);
+
+    pub(crate) fn int(x: impl Into<i128>) -> Val<'a> {
+        Val::Const(Const::Int(x.into()))
+    }
+
+    pub(crate) fn bool(x: bool) -> Val<'a> {
+        Val::Const(Const::Bool(x))
+    }
+
+    pub(crate) fn str(x: &str) -> Val<'a> {
+        Val::Const(Const::Str(x.into()))
+    }
+
+    pub(crate) fn tuple(items: Vec<Val<'a>>) -> Val<'a> {
+        Val::Tuple(Rc::new(Tuple { items, fields: None, class: None }))
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self, Val::Const(Const::None))
+    }
+
+    /// The IR values inside, in a fixed order.
+    pub(crate) fn flatten(&self, out: &mut Vec<Value>) {
+        match self {
+            Val::Tensor(t) => out.push(t.value),
+            Val::Tuple(t) => t.items.iter().for_each(|v| v.flatten(out)),
+            Val::BlockPtr(p) => {
+                out.push(p.base.value);
+                out.extend(p.shape.iter().chain(&p.strides).chain(&p.offsets).map(|t| t.value));
+            }
+            Val::Descriptor(d) => {
+                out.push(d.base.value);
+                out.extend(d.shape.iter().chain(&d.strides).map(|t| t.value));
+                if let Padding::Run(t) = d.padding {
+                    out.push(t.value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The same with other IR values, taken from `values` in the order of [`Val::flatten`].
+    pub(crate) fn rebuild(&self, values: &mut impl Iterator<Item = Value>) -> Val<'a> {
+        let mut next = |t: &Tensor| Tensor { value: values.next().unwrap_or(t.value), ..*t };
+        match self {
+            Val::Tensor(t) => Val::Tensor(next(t)),
+            Val::BlockPtr(p) => Val::BlockPtr(Rc::new(BlockPtr {
+                base: next(&p.base),
+                shape: p.shape.iter().map(&mut next).collect(),
+                strides: p.strides.iter().map(&mut next).collect(),
+                offsets: p.offsets.iter().map(&mut next).collect(),
+                block: p.block,
+            })),
+            Val::Descriptor(d) => Val::Descriptor(Rc::new(Descriptor {
+                base: next(&d.base),
+                shape: d.shape.iter().map(&mut next).collect(),
+                strides: d.strides.iter().map(&mut next).collect(),
+                block: d.block,
+                padding: match d.padding {
+                    Padding::Run(t) => Padding::Run(next(&t)),
+                    other => other,
+                },
+            })),
+            Val::Tuple(t) => {
+                let items = t.items.iter().map(|v| v.rebuild(values)).collect();
+                Val::Tuple(Rc::new(Tuple { items, fields: t.fields.clone(), class: t.class }))
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Whether the two have one type: the same skeleton with the same types, and the same constants.
+    pub(crate) fn same_type(&self, other: &Val<'a>) -> bool {
+        match (self, other) {
+            (Val::Tensor(a), Val::Tensor(b)) => a.elem == b.elem && a.shape == b.shape,
+            (Val::Tuple(a), Val::Tuple(b)) => {
+                a.items.len() == b.items.len() && a.items.iter().zip(&b.items).all(|(a, b)| a.same_type(b))
+            }
+            (Val::BlockPtr(a), Val::BlockPtr(b)) => {
+                a.base.elem == b.base.elem && a.block == b.block && a.shape.len() == b.shape.len()
+            }
+            (Val::Descriptor(a), Val::Descriptor(b)) => {
+                a.base.elem == b.base.elem
+                    && a.block == b.block
+                    && match (a.padding, b.padding) {
+                        (Padding::Run(_), Padding::Run(_)) => true,
+                        (a, b) => a == b,
+                    }
+            }
+            (a, b) => a.identical(b),
+        }
+    }
+
+    /// Python's `is`, as far as it can be told.
+    pub(crate) fn identical(&self, other: &Val<'a>) -> bool {
+        match (self, other) {
+            (Val::Const(Const::Float(a)), Val::Const(Const::Float(b))) => a.to_bits() == b.to_bits(),
+            (Val::Const(a), Val::Const(b)) => a == b,
+            (Val::Type(a), Val::Type(b)) => a == b,
+            (Val::Tensor(a), Val::Tensor(b)) => a == b,
+            (Val::Function(a), Val::Function(b)) => std::ptr::eq(a.def, b.def),
+            (Val::Lambda(a), Val::Lambda(b)) => std::ptr::eq(a.body, b.body),
+            (Val::Builtin(a), Val::Builtin(b)) => std::ptr::eq(*a, *b),
+            (Val::Module(a), Val::Module(b)) => a == b,
+            (Val::Class(a, _), Val::Class(b, _)) => std::ptr::eq(*a, *b),
+            (Val::Tuple(a), Val::Tuple(b)) => {
+                a.items.len() == b.items.len() && a.items.iter().zip(&b.items).all(|(a, b)| a.identical(b))
+            }
+            (Val::Opaque(a), Val::Opaque(b)) => a == b,
+            (Val::Context, Val::Context) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether nothing in it exists only at run time.
+    pub(crate) fn is_constant(&self) -> bool {
+        match self {
+            Val::Tensor(_) | Val::BlockPtr(_) | Val::Descriptor(_) | Val::Error => false,
+            Val::Tuple(t) => t.items.iter().all(Val::is_constant),
+            Val::Range(r) => r.start.is_constant() && r.stop.is_constant() && r.step.is_constant(),
+            _ => true,
+        }
+    }
+
+    /// The type as diagnostics name it: `fp32[128, 64]`, `int32`, `the constant 3`, `a tuple of 2`.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Val::Const(Const::Str(s)) => format!("the string {s:?}"),
+            Val::Const(Const::None) => "None".into(),
+            Val::Const(c) => format!("the constant {c}"),
+            Val::Tensor(t) => t.to_string(),
+            Val::Tuple(t) if t.items.is_empty() => "an empty tuple".into(),
+            Val::Tuple(t) => {
+                let items: Vec<String> = t.items.iter().take(4).map(Val::describe).collect();
+                format!("a tuple ({}{})", items.join(", "), if t.items.len() > 4 { ", ..." } else { "" })
+            }
+            Val::Type(t) => format!("the type {t}"),
+            Val::Function(f) => match f.kind {
+                FunctionKind::Jit => format!("the jit function `{}`", f.def.name.text),
+                FunctionKind::Constexpr => format!("the constexpr function `{}`", f.def.name.text),
+                FunctionKind::Host => format!("the host function `{}`", f.def.name.text),
+            },
+            Val::Lambda(_) => "a lambda".into(),
+            Val::Builtin(b) => format!("the built-in `{}`", b.name),
+            Val::Module(m) => format!("the module `{m}`"),
+            Val::Method(m) => match &m.1 {
+                Val::Builtin(b) => format!("the method `{}`", b.name),
+                other => other.describe(),
+            },
+            Val::Class(c, _) => format!("the class `{}`", c.name.text),
+            Val::Range(_) => "a range".into(),
+            Val::BlockPtr(p) => format!("a block pointer to {}{:?}", pointee(p.base), p.block),
+            Val::Descriptor(d) => format!("a tensor descriptor of {}{:?}", pointee(d.base), d.block),
+            Val::Opaque(text) => format!("the host object `{text}`"),
+            Val::Context => "a context manager".into(),
+            Val::Error => "an erroneous value".into(),
+        }
+    }
+}
+
+fn pointee(t: Tensor) -> String {
+    t.elem.pointee().map(|e| e.to_string()).unwrap_or_default()
+}
+
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.shape.rank() == 0 { write!(f, "{}", self.elem) } else { write!(f, "{}{:?}", self.elem, self.shape) }
+    }
+}
+
+/// Python's `str`.
+impl fmt::Display for Const {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Const::Int(i) => write!(f, "{i}"),
+            Const::Float(x) => f.write_str(&crate::const_eval::float_text(*x)),
+            Const::Bool(b) => f.write_str(if *b { "True" } else { "False" }),
+            Const::Str(s) => f.write_str(s),
+            Const::None => f.write_str("None"),
+            Const::Ellipsis => f.write_str("..."),
+        }
+    }
+}
+
+/// What `static_print` and f-strings show.
+impl fmt::Display for Val<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Val::Const(c) => write!(f, "{c}"),
+            Val::Tensor(t) => write!(f, "{}{:?}", t.elem, t.shape),
+            Val::Tuple(t) => {
+                f.write_str("(")?;
+                for (i, item) in t.items.iter().enumerate() {
+                    let name = t.fields.as_ref().and_then(|names| names.get(i));
+                    write!(f, "{}", if i > 0 { ", " } else { "" })?;
+                    if let Some(name) = name {
+                        write!(f, "{name}=")?;
+                    }
+                    match item {
+                        Val::Const(Const::Str(s)) => write!(f, "'{s}'")?,
+                        other => write!(f, "{other}")?,
+                    }
+                }
+                f.write_str(if t.items.len() == 1 { ",)" } else { ")" })
+            }
+            Val::Type(t) => write!(f, "{t}"),
+            Val::Function(x) => f.write_str(&x.def.name.text),
+            Val::Builtin(b) => f.write_str(b.name),
+            other => f.write_str(&other.describe()),
+        }
+    }
+}
