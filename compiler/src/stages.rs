@@ -12,6 +12,7 @@ use rtc_codegen::{CodegenError, CodegenOptions, Output, Target};
 use rtc_ir::{Kernel, Phase, Verified};
 use rtc_passes::{PassContext, PassError};
 use rtc_ptx::Metadata;
+use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic};
 use std::fmt;
 use std::str::FromStr;
@@ -91,6 +92,11 @@ pub trait Observer {
     /// A stage begins, such as `sema` or `codegen`.
     fn enter(&mut self, stage: &'static str) {
         let _ = stage;
+    }
+
+    /// The kernel's `static_print` gives a line.
+    fn static_print(&mut self, line: &str) {
+        let _ = line;
     }
 
     /// A pass has run; `text` prints the kernel.
@@ -307,8 +313,18 @@ fn analyse_kernel(
     observer: &mut dyn Observer,
 ) -> Result<(Kernel, Vec<Diagnostic>), Failure> {
     observer.enter("sema");
-    let _ = (program, specialization, target);
-    Err(Failure::internal("sema", "the semantic analysis is not connected"))
+    let modules: Vec<ModuleAst<'_>> =
+        program.modules().iter().map(|m| ModuleAst { name: &m.name, ast: &m.module }).collect();
+    let info = TargetInfo { capability: target.capability };
+    let analysis =
+        rtc_sema::compile_kernel(program.sources(), &modules, specialization, info).map_err(Failure::Diagnostics)?;
+    for line in &analysis.prints {
+        observer.static_print(line);
+    }
+    if cfg!(debug_assertions) {
+        verified(&analysis.kernel, "sema")?;
+    }
+    Ok((analysis.kernel, analysis.warnings))
 }
 
 fn codegen(

@@ -73,6 +73,10 @@ impl Observer for Printer<'_> {
         self.progress.enter(stage);
     }
 
+    fn static_print(&mut self, line: &str) {
+        self.progress.static_print(line);
+    }
+
     fn after_pass(&mut self, pass: &'static str, text: &dyn Fn() -> String) {
         if self.all || self.passes.iter().any(|p| p == pass) {
             self.text.push_str(&format!("// after {pass}\n{}\n", text().trim_end()));

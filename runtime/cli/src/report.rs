@@ -157,6 +157,10 @@ impl Progress {
 }
 
 impl Observer for Progress {
+    fn static_print(&mut self, line: &str) {
+        eprintln!("{line}");
+    }
+
     fn enter(&mut self, stage: &'static str) {
         self.stages.push((stage, Instant::now()));
         *self.shared.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;

@@ -1,0 +1,204 @@
+//! Commands that compile and run kernels: files, stages, results.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SOURCE: &str = "\
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
+";
+const SIGNATURE: &str = "*fp32:16, *fp32:16, i32, 128";
+
+/// A directory of one test, removed at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let scratch = Scratch(path);
+        scratch.write("k.rt", SOURCE);
+        scratch
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Scratch {
+        std::fs::write(self.0.join(name), content).unwrap();
+        self
+    }
+
+    fn rtc(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_rtc")).args(args).current_dir(&self.0).output().unwrap()
+    }
+
+    /// Runs, checks the exit status, gives stderr.
+    fn fails(&self, status: i32, args: &[&str]) -> String {
+        let output = self.rtc(args);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{args:?}\n{text}");
+        text.trim_end().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What stays behind lies in the target directory.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
+}
+
+fn tensors(n: usize) -> Vec<u8> {
+    let bytes = n * 4;
+    let header = format!(
+        r#"{{"x":{{"dtype":"F32","shape":[{n}],"data_offsets":[0,{bytes}]}},"y":{{"dtype":"F32","shape":[{n}],"data_offsets":[{bytes},{}]}}}}"#,
+        2 * bytes
+    );
+    let x: Vec<u8> = (0..n).flat_map(|i| (i as f32 * 0.5).to_le_bytes()).collect();
+    safetensors(&header, &[x, vec![0; bytes]].concat())
+}
+
+const LAUNCH: &str = r#"{"spec": {"args": [{"name": "x_ptr", "type": "*fp32", "divisible_by": 16},
+ {"name": "y_ptr", "type": "*fp32", "divisible_by": 16}, {"name": "n", "type": "i32"}, {"name": "BLOCK", "constexpr": 128}]},
+ "grid": [3, 1, 1], "args": {"x_ptr": {"tensor": "x"}, "y_ptr": {"tensor": "y"}, "n": 300}, "tensors": "in.safetensors"}"#;
+
+#[test]
+fn build_writes_ptx_and_metadata() {
+    let scratch = Scratch::new("build");
+    let output = scratch.rtc(&["build", "k.rt", "--signature", SIGNATURE, "-o", "out/deep"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "out/deep/copy_kernel.ptx\n");
+    let ptx = std::fs::read_to_string(scratch.0.join("out/deep/copy_kernel.ptx")).unwrap();
+    assert!(ptx.contains(".target sm_80") && ptx.contains(".entry copy_kernel("), "{ptx}");
+    let metadata = std::fs::read_to_string(scratch.0.join("out/deep/copy_kernel.json")).unwrap();
+    let metadata = rtc_runtime::Metadata::from_json(&metadata).unwrap();
+    let params: Vec<(&str, &str, u32)> =
+        metadata.params.iter().map(|p| (p.name.as_str(), p.ty.as_str(), p.offset)).collect();
+    assert_eq!(params, [("x_ptr", "*fp32", 0), ("y_ptr", "*fp32", 8), ("n", "i32", 16)]);
+    assert_eq!(metadata.constexprs["BLOCK"], 128);
+    assert_eq!((metadata.num_warps, metadata.threads_per_block), (4, 128));
+    let names: Vec<_> = std::fs::read_dir(scratch.0.join("out/deep")).unwrap().collect();
+    assert_eq!(names.len(), 2, "no temporary files stay: {names:?}");
+}
+
+#[test]
+fn several_targets_and_instances_have_names_of_their_own() {
+    let scratch = Scratch::new("names");
+    let other = SIGNATURE.replace("128", "256");
+    let output = scratch.rtc(&[
+        "build",
+        "k.rt",
+        "--signature",
+        SIGNATURE,
+        "--signature",
+        &other,
+        "--arch",
+        "sm_80,sm_90a",
+        "--num-warps",
+        "8",
+        "-v",
+    ]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let expected = ["1.sm_80", "1.sm_90a", "2.sm_80", "2.sm_90a"].map(|n| format!("./copy_kernel.{n}.ptx"));
+    assert_eq!(stdout.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(stderr.lines().filter(|line| line.contains("sema") && line.contains("codegen")).count(), 4, "{stderr}");
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let scratch = Scratch::new("same");
+    for directory in ["a", "b"] {
+        assert!(scratch.rtc(&["build", "k.rt", "--signature", SIGNATURE, "-o", directory]).status.success());
+    }
+    for file in ["copy_kernel.ptx", "copy_kernel.json"] {
+        let read = |directory: &str| std::fs::read(scratch.0.join(directory).join(file)).unwrap();
+        assert_eq!(read("a"), read("b"), "{file}");
+    }
+}
+
+#[test]
+fn every_stage_is_printed() {
+    let scratch = Scratch::new("emit");
+    for (stage, part) in [
+        ("ast", "copy_kernel"),
+        ("tile", "load"),
+        ("tile-opt", "load"),
+        ("laid", "phase laid"),
+        ("scheduled", "phase scheduled"),
+        ("mlir", "llvm.func"),
+        ("llvm-dialect", "llvm.func"),
+        ("llvm", "define"),
+        ("ptx", ".entry"),
+    ] {
+        let output = scratch.rtc(&["emit", "k.rt", "--signature", SIGNATURE, "--stage", stage]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{stage}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains(part), "{stage}:\n{text}");
+    }
+    let output = scratch.rtc(&["emit", "k.rt", "--signature", SIGNATURE, "--print-after-all"]);
+    assert!(String::from_utf8_lossy(&output.stdout).matches("// after ").count() > 5);
+}
+
+#[test]
+fn run_copies_on_the_emulator_and_the_interpreter() {
+    for device in ["emulator", "interpreter"] {
+        let scratch = Scratch::new(&format!("run-{device}"));
+        let data = tensors(300);
+        scratch.write("l.json", LAUNCH).write("in.safetensors", &data);
+        let mut golden = data.clone();
+        let at = data.len() - 2400;
+        golden.copy_within(at..at + 1200, at + 1200);
+        scratch.write("golden.safetensors", &golden);
+        let base = ["run", "k.rt", "--launch", "l.json", "--device", device, "-o", "out.safetensors"];
+        let output = scratch.rtc(&[&base[..], &["--check", "golden.safetensors", "--tolerance", "0"]].concat());
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{stdout}{stderr}");
+        for part in ["copy_kernel", device, "grid 3 x 1 x 1", "out.safetensors", "y: 300 elements, all equal"] {
+            assert!(stdout.contains(part), "{part}:\n{stdout}");
+        }
+        let read = |bytes: &[u8]| rtc_runtime::Tensors::from_bytes(bytes).unwrap();
+        assert_eq!(read(&std::fs::read(scratch.0.join("out.safetensors")).unwrap()), read(&golden));
+        // A wrong reference is found.
+        golden[at + 1200] ^= 1;
+        scratch.write("golden.safetensors", &golden);
+        let text = scratch.fails(1, &[&base[..], &["--check", "golden.safetensors", "--tolerance", "0"]].concat());
+        assert!(text.contains("error[wrong-result]: the results differ from the reference: `y` in 1 of 300"), "{text}");
+    }
+}
+
+#[test]
+fn launches_that_do_not_fit_the_kernel() {
+    let scratch = Scratch::new("misfit");
+    let mut all = String::new();
+    for (from, to) in [
+        (r#""n": 300"#, r#""n": 3000000000"#),
+        (r#""n": 300"#, r#""n": 1.5"#),
+        (r#""n": 300"#, r#""n": {"tensor": "x"}"#),
+        (r#""n": 300"#, r#""m": 300"#),
+        (r#", "n": 300"#, ""),
+        (r#"{"tensor": "x"}"#, r#"{"tensor": "z"}"#),
+        (r#"{"tensor": "x"}"#, "5"),
+        (r#"{"tensor": "x"}"#, r#"{"tensor": "x", "offset": 4}"#),
+        (r#"{"tensor": "x"}"#, r#"{"tensor": "x", "offset": 1216}"#),
+        (r#"{"tensor": "x"}"#, r#"{"float": "nan"}"#),
+        (
+            r#""type": "*fp32", "divisible_by": 16},
+ {"name": "y_ptr""#,
+            r#""type": "*fp16", "divisible_by": 16},
+ {"name": "y_ptr""#,
+        ),
+    ] {
+        assert!(LAUNCH.contains(from), "{from}");
+        scratch.write("l.json", LAUNCH.replacen(from, to, 1)).write("in.safetensors", tensors(300));
+        let text = scratch.fails(1, &["run", "k.rt", "--launch", "l.json", "--device", "interpreter"]);
+        all += &format!("{to}\n    {}\n", text.lines().next().unwrap_or_default());
+    }
+    insta::assert_snapshot!(all);
+}
