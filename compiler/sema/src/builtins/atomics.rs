@@ -89,9 +89,9 @@ fn atomic<'a>(cx: &mut Cx<'a>, args: &Args<'a>, action: Action) -> R<Val<'a>> {
     cx.atomic_type(args.name, pointee, action.dtypes(), (pointer, pointer_span))?;
     let value_arg = args.arg(1);
     let value = cx.element(&value_arg, pointee, &args.what(1))?;
-    let value = cx.fit(args, "val", value, value_arg.span, pointer)?;
+    let value = cx.fit(args, 1, value, pointer)?;
     let mask = match cx.mask_arg(args, 2, false)? {
-        Some((mask, span)) => Some(cx.fit(args, "mask", mask, span, pointer)?),
+        Some((mask, _)) => Some(cx.fit(args, 2, mask, pointer)?),
         None => None,
     };
     let order = Order { sem: cx.word(args, 3, SEMANTICS)?, scope: cx.word(args, 4, SCOPES)? };
@@ -191,7 +191,7 @@ impl<'a> Cx<'a> {
         };
         let zero = self.int_literal(0, bits.elem, bits.shape)?;
         let boolean = Tensor { elem: ElemTy::I1, ..bits };
-        let mut compare = |cx: &mut Cx<'a>, predicate| -> R<(Tensor, Tensor)> {
+        let compare = |cx: &mut Cx<'a>, predicate| -> R<(Tensor, Tensor)> {
             let side = cx.each(OpKind::CmpI { predicate }, &[bits.value, zero.value], boolean)?;
             match mask {
                 Some(mask) => Ok((side, cx.each(OpKind::AndI {}, &[side.value, mask.value], side)?)),

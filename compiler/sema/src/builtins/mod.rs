@@ -5,6 +5,7 @@
 //! with `*` takes the rest.
 
 mod atomics;
+mod block_pointer;
 mod creation;
 mod cuda;
 mod debug;
@@ -90,6 +91,7 @@ const LANGUAGE: &[&[Builtin]] = &[
     creation::TABLE,
     shape::TABLE,
     memory::TABLE,
+    block_pointer::TABLE,
     atomics::TABLE,
     descriptor::TABLE,
     select::TABLE,
