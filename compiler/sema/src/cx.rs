@@ -13,7 +13,8 @@ use rtc_source::{Code, Diagnostic, Severity, SourceMap, Span};
 use rtc_syntax::ast::{FunctionDef, Symbol};
 
 use crate::TargetInfo;
-use crate::resolve::{ModuleId, World, is_library};
+use crate::library::is_library;
+use crate::resolve::{ModuleId, World};
 use crate::spec::LaunchOptions;
 use crate::types::{ElemTy, ir_type, scalar_shape};
 use crate::values::{Const, Tensor, Val};

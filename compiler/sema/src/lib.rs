@@ -6,7 +6,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `entry.rs` | the kernel function and its parameters |
-//! | `resolve.rs` | names: files, imports, the standard library |
+//! | `resolve.rs`, `library.rs` | names: files, imports; the standard library |
 //! | `stmt.rs`, `control.rs`, `loops.rs` | statements, branches, loops |
 //! | `expr.rs`, `operators.rs`, `attrs.rs`, `call.rs` | expressions, operators, attributes and subscripts, calls |
 //! | `values.rs`, `types.rs`, `const_eval.rs` | what an expression can be |
@@ -24,6 +24,7 @@ mod control;
 mod cx;
 mod entry;
 mod expr;
+mod library;
 mod loops;
 mod operators;
 mod promote;

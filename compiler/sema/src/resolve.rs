@@ -3,18 +3,18 @@
 //! Everything is resolved when it is first used, so host code that no kernel asks for is never looked at. `triton`,
 //! `tl`, `math` and `libdevice` are known without imports.
 //!
-//! The standard library is parsed once per process. Its files share one namespace, apart from those that mirror a Python
+//! The modules of the standard library (`library.rs`) share one namespace, apart from those that mirror a Python
 //! module of their own (`libdevice`, `triton_helpers`).
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::OnceLock;
 
-use rtc_source::{Code, Diagnostic, FileId, Span};
+use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{self, Alias, ClassDef, Expr, ExprKind, FunctionDef, Stmt, StmtKind, Symbol};
 
 use crate::builtins::{self, Builtin};
 use crate::cx::{Cx, Frame, R};
+use crate::library::{LibraryModule, library};
 use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal, dtype_named};
 use crate::values::{Const, Function, FunctionKind, Val};
@@ -86,54 +86,25 @@ enum Decl<'a> {
 
 struct File<'a> {
     name: &'a str,
-    library: bool,
     decls: HashMap<&'a str, (Decl<'a>, Span)>,
     /// Modules whose names were all imported by `*`.
     stars: Vec<&'a str>,
 }
 
-/// All files of a compilation.
+/// All files of a compilation: the user's, then the modules of the standard library.
 pub(crate) struct World<'a> {
     files: Vec<File<'a>>,
-    user_files: usize,
-}
-
-/// Whether a file belongs to the standard library.
-pub(crate) fn is_library(file: FileId) -> bool {
-    file.0 >= LIBRARY_FILE
-}
-
-const LIBRARY_FILE: u32 = 0xffff_0000;
-
-struct Library {
-    modules: Vec<(&'static str, ast::Module)>,
-}
-
-fn library() -> &'static Library {
-    static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let parse = |(i, (name, text)): (usize, &(&'static str, &'static str))| {
-            (*name, rtc_syntax::parse(FileId(LIBRARY_FILE + i as u32), text).0)
-        };
-        Library { modules: rtc_stdlib::SOURCES.iter().enumerate().map(parse).collect() }
-    })
-}
-
-/// Whether a library file is a namespace of its own.
-fn has_own_namespace(name: &str) -> bool {
-    matches!(name, "libdevice" | "triton_helpers")
+    library: &'static [LibraryModule],
 }
 
 impl<'a> World<'a> {
     pub(crate) fn new(modules: &[ModuleAst<'a>]) -> World<'a> {
-        let user = modules.iter().map(|m| File::new(m.name, m.ast, false));
-        let library = library().modules.iter().map(|(name, ast)| File::new(name, ast, true));
-        World { files: user.chain(library).collect(), user_files: modules.len() }
+        World { files: modules.iter().map(|m| File::new(m.name, m.ast)).collect(), library: library() }
     }
 
     /// The user's files, in the order given.
     pub(crate) fn user_modules(&self) -> impl Iterator<Item = ModuleId> {
-        (0..self.user_files as u32).map(ModuleId)
+        (0..self.files.len() as u32).map(ModuleId)
     }
 
     /// The kernel function of that name, in the first file that has it.
@@ -146,7 +117,8 @@ impl<'a> World<'a> {
 
     /// The names of all jit functions of the user's files.
     pub(crate) fn kernel_names(&self) -> Vec<&'a str> {
-        let mut names: Vec<&str> = self.files[..self.user_files]
+        let mut names: Vec<&str> = self
+            .files
             .iter()
             .flat_map(|f| f.decls.iter())
             .filter(|(_, (d, _))| matches!(d, Decl::Function(f) if f.kind == FunctionKind::Jit))
@@ -157,29 +129,31 @@ impl<'a> World<'a> {
     }
 
     pub(crate) fn is_library(&self, id: ModuleId) -> bool {
-        self.files[id.0 as usize].library
+        self.library_module(id).is_some()
     }
 
-    fn library_file(&self, name: &str) -> Option<ModuleId> {
-        let index = self.files[self.user_files..].iter().position(|f| f.name == name)?;
-        Some(ModuleId((self.user_files + index) as u32))
+    fn library_module(&self, id: ModuleId) -> Option<&'static LibraryModule> {
+        self.library.get((id.0 as usize).checked_sub(self.files.len())?)
+    }
+
+    fn library_id(&self, index: usize) -> ModuleId {
+        ModuleId((self.files.len() + index) as u32)
     }
 
     /// A name of the library's common namespace.
     fn library_decl(&self, name: &str) -> Option<(ModuleId, Decl<'a>, Span)> {
-        let files = self.files.iter().enumerate().skip(self.user_files);
-        files.filter(|(_, f)| !has_own_namespace(f.name)).find_map(|(i, f)| {
-            let (decl, span) = f.decls.get(name)?;
-            Some((ModuleId(i as u32), *decl, *span))
-        })
+        let modules = self.library.iter().enumerate().filter(|(_, m)| !m.has_own_namespace());
+        modules.filter_map(|(i, m)| Some((self.library_id(i), m.function(name)?))).map(in_library).next()
     }
 
     fn decl(&self, id: ModuleId, name: &str) -> Option<(ModuleId, Decl<'a>, Span)> {
-        let file = &self.files[id.0 as usize];
-        if let Some((decl, span)) = file.decls.get(name) {
-            return Some((id, *decl, *span));
+        match self.library_module(id) {
+            Some(module) => match module.function(name) {
+                Some(def) => Some(in_library((id, def))),
+                None => self.library_decl(name),
+            },
+            None => self.files[id.0 as usize].decls.get(name).map(|(decl, span)| (id, *decl, *span)),
         }
-        if file.library { self.library_decl(name) } else { None }
     }
 
     /// The user's file that an import path means, by its last part.
@@ -215,9 +189,17 @@ impl<'a> World<'a> {
     }
 }
 
+fn in_library<'a>((home, def): (ModuleId, &'a FunctionDef)) -> (ModuleId, Decl<'a>, Span) {
+    (home, Decl::Function(function_of(def, home)), def.name.span)
+}
+
+fn function_of(def: &FunctionDef, module: ModuleId) -> Function<'_> {
+    Function { def, module, kind: kind_of(def), noinline: is_noinline(def) }
+}
+
 impl<'a> File<'a> {
-    fn new(name: &'a str, module: &'a ast::Module, library: bool) -> File<'a> {
-        let mut file = File { name, library, decls: HashMap::new(), stars: Vec::new() };
+    fn new(name: &'a str, module: &'a ast::Module) -> File<'a> {
+        let mut file = File { name, decls: HashMap::new(), stars: Vec::new() };
         file.collect(&module.body);
         file
     }
@@ -226,8 +208,7 @@ impl<'a> File<'a> {
         for stmt in body {
             match &stmt.kind {
                 StmtKind::FunctionDef(def) => {
-                    let function =
-                        Function { def, module: ModuleId(0), kind: kind_of(def), noinline: is_noinline(def) };
+                    let function = function_of(def, ModuleId(0));
                     // An ordinary function must not hide a kernel of the same name under `if`/`else`.
                     self.decls.insert(&def.name.text, (Decl::Function(function), def.name.span));
                 }
@@ -424,8 +405,8 @@ impl<'a> Cx<'a> {
     /// Names that are known without a definition.
     fn implied(&mut self, module: ModuleId, name: &Symbol) -> R<Option<Val<'a>>> {
         let library = self.world.is_library(module);
-        let file = &self.world.files[module.0 as usize];
-        for path in &file.stars {
+        let stars = self.world.files.get(module.0 as usize).map_or(&[][..], |file| &file.stars);
+        for path in stars {
             let star = self.world.module(path);
             if let Some(val) = self.module_member(&star, name)? {
                 return Ok(Some(val));
@@ -506,10 +487,8 @@ impl<'a> Cx<'a> {
 
     /// A member of a library file with a namespace of its own.
     fn namespace_member(&mut self, file: &str, name: &Symbol) -> R<Option<Val<'a>>> {
-        if let Some(id) = self.world.library_file(file)
-            && self.world.files[id.0 as usize].decls.contains_key(&**name)
-        {
-            return self.global(id, name);
+        if let Some(index) = self.world.library.iter().position(|m| m.name == file && m.has(name)) {
+            return self.global(self.world.library_id(index), name);
         }
         if file == "libdevice" {
             if let Some(b) = builtins::libdevice(name) {
@@ -547,8 +526,7 @@ impl<'a> Cx<'a> {
             .primary("not found");
         let mut known: Vec<&str> = match module {
             ModuleRef::Language | ModuleRef::Libdevice => {
-                let files = self.world.files[self.world.user_files..].iter();
-                files.flat_map(|f| f.decls.keys().copied()).filter(|n| !n.starts_with('_')).collect()
+                self.world.library.iter().flat_map(LibraryModule::names).filter(|n| !n.starts_with('_')).collect()
             }
             _ => Vec::new(),
         };
@@ -567,8 +545,8 @@ impl<'a> Cx<'a> {
         let frame = self.frame();
         let mut names: Vec<String> =
             frame.scope.iter().filter(|(_, b)| b.gone.is_none()).map(|(n, _)| n.to_string()).collect();
-        let file = &self.world.files[frame.module.0 as usize];
-        let mut globals: Vec<String> = file.decls.keys().map(|n| n.to_string()).collect();
+        let file = self.world.files.get(frame.module.0 as usize);
+        let mut globals: Vec<String> = file.iter().flat_map(|f| f.decls.keys()).map(|n| n.to_string()).collect();
         globals.sort_unstable();
         names.extend(globals);
         names.extend(["tl", "triton", "math", "libdevice"].map(String::from));
