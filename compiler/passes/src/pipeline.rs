@@ -6,16 +6,17 @@ use crate::{Pass, PassContext, PassError, cleanup, laid, scheduled};
 
 /// All passes in the order in which they run, with half a line on *why here*.
 pub const PASSES: &[Pass] = &[
-    cleanup::simplify::PASS,          // constants and identities, so that analyses see plain values
-    cleanup::cse::PASS,               // masks and offsets that the source spells twice
-    cleanup::licm::PASS,              // bounds and splats leave the loops
-    cleanup::dce::PASS,               // untaken variants leave much behind
-    laid::assign_layouts::PASS,       // every tile gets a layout; memory accesses and dots decide
-    laid::remove_conversions::PASS,   // cheap chains are computed anew in the layout that is asked for
-    cleanup::cse_laid::PASS,          // copies made by the pass before meet again
-    cleanup::dce_laid::PASS,          // the originals of those copies
-    laid::vectorize::PASS,            // access widths from layouts and axis information
-    scheduled::place_scratch::PASS,   // shared memory for what crosses warps
+    cleanup::forward_carried::PASS, // loops carry whole block pointers; most of their parts never change
+    cleanup::simplify::PASS,        // constants and identities, so that analyses see plain values
+    cleanup::cse::PASS,             // masks and offsets that the source spells twice
+    cleanup::licm::PASS,            // bounds and splats leave the loops
+    cleanup::dce::PASS,             // untaken variants leave much behind
+    laid::assign_layouts::PASS,     // every tile gets a layout; memory accesses and dots decide
+    laid::remove_conversions::PASS, // cheap chains are computed anew in the layout that is asked for
+    cleanup::cse_laid::PASS,        // copies made by the pass before meet again
+    cleanup::dce_laid::PASS,        // the originals of those copies
+    laid::vectorize::PASS,          // access widths from layouts and axis information
+    scheduled::place_scratch::PASS, // shared memory for what crosses warps
     scheduled::allocate_shared::PASS, // offsets by liveness
     scheduled::insert_barriers::PASS, // the fewest that order all accesses
 ];

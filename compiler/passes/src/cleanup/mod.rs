@@ -2,6 +2,7 @@
 
 pub mod cse;
 pub mod dce;
+pub mod forward_carried;
 pub mod licm;
 pub mod simplify;
 

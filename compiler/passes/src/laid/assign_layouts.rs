@@ -51,8 +51,9 @@ impl<'k> Assignment<'k> {
     }
 
     fn solve(mut self) -> Result<Decided, PassError> {
-        self.anchor_dots();
+        // Accesses first: an accumulator that is loaded keeps the layout of its load and is converted for the dot.
         self.anchor_accesses();
+        self.anchor_dots();
         loop {
             self.spread();
             let Some(value) = self.first_without() else { break };

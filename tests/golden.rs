@@ -1,0 +1,111 @@
+//! Golden tests: every `CASE/NAME.launch.json` under `tests/golden` and `tests/seeds` is compiled, launched and compared with what PyTorch gave,
+//! on the interpreter, in the emulator, and on a GPU where there is one. A new case is a source, a launch and a data
+//! file; `tests/golden/README.md` says how they are made.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use rtc_compiler::{Source, Spec};
+use rtc_runtime::{Device, LaunchFile, Tensors, Tolerance, compare};
+use serde_json::Value;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    libtest_mimic::run(&arguments, trials()).exit();
+}
+
+fn trials() -> Vec<Trial> {
+    // Cargo sets the variable; a test binary carried to a machine with a GPU runs in the root of a checkout.
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("tests");
+    let has_gpu = Device::cuda_count() > 0;
+    let mut trials = Vec::new();
+    let folders = ["golden", "seeds"].into_iter().flat_map(|name| entries(&root.join(name)));
+    for folder in folders.filter(|p| p.is_dir()) {
+        for launch in entries(&folder) {
+            let file = launch.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(name) = file.strip_suffix(".launch.json") else { continue };
+            let case = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            for device in ["interpreter", "emulator", "cuda"] {
+                let (folder, launch) = (folder.clone(), launch.clone());
+                let trial = Trial::test(format!("{case}/{name} {device}"), move || run(&folder, &launch, device));
+                // A GPU is no part of most machines that run tests; the trial then shows as ignored.
+                trials.push(trial.with_ignored_flag(device == "cuda" && !has_gpu));
+            }
+        }
+    }
+    assert!(!trials.is_empty(), "there are no cases under {}", root.display());
+    trials
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> =
+        fs::read_dir(folder).map(|d| d.flatten().map(|e| e.path()).collect()).unwrap_or_default();
+    out.sort();
+    out
+}
+
+fn run(folder: &Path, launch_path: &Path, device_name: &str) -> Result<(), Failed> {
+    let text = fs::read_to_string(launch_path)?;
+    let json: Value = serde_json::from_str(&text)?;
+    let golden = json.get("golden").ok_or("the launch file has no `golden`")?;
+    let listed = |name: &str| golden["devices"].as_array().is_none_or(|d| d.iter().any(|x| x == name));
+    if !listed(device_name) {
+        return Ok(());
+    }
+    let launch = LaunchFile::parse(&text).map_err(|e| e.to_string())?;
+    let spec = Spec::parse(&json["spec"].to_string()).map_err(|e| e.to_string())?;
+    let tensors = match &launch.tensors {
+        Some(name) => Tensors::from_bytes(&fs::read(folder.join(name))?).map_err(|e| e.to_string())?,
+        None => Tensors::default(),
+    };
+    let device = match device_name {
+        "interpreter" => Device::interpreter(),
+        "emulator" => Ok(Device::emulator()),
+        _ => Device::cuda(0),
+    }
+    .map_err(|e| e.to_string())?;
+    let source = entries(folder)
+        .into_iter()
+        .find(|p| p.extension().is_some_and(|e| e == "rt" || e == "py"))
+        .ok_or("the case has no source")?;
+    let sources = [Source::new(source.to_string_lossy(), fs::read_to_string(&source)?)];
+    let kernel = device.compile(&sources, &spec).map_err(|e| e.to_string())?;
+    let outcome = launch.run(&kernel, &tensors).map_err(|e| e.to_string())?;
+
+    let outputs = golden["outputs"].as_object().ok_or("`golden.outputs` is missing")?;
+    let mut compared = 0;
+    for (name, tensor) in tensors.iter() {
+        if name.starts_with("expect.") {
+            continue;
+        }
+        let actual = outcome.outputs.get(name).ok_or_else(|| format!("tensor `{name}` is gone"))?;
+        // What is not an output must stay as it was.
+        let (expected, tolerance) = match outputs.get(name) {
+            Some(rule) => {
+                compared += 1;
+                let expected = tensors.get(&format!("expect.{name}")).ok_or_else(|| format!("no `expect.{name}`"))?;
+                (expected, tolerance(rule)?)
+            }
+            None => (tensor, Tolerance::Ulp(0)),
+        };
+        let result = compare(name, actual, expected, tolerance).map_err(|e| e.to_string())?;
+        if result.wrong > 0 {
+            return Err(format!("{name}: {result}").into());
+        }
+    }
+    if compared != outputs.len() || compared == 0 {
+        return Err(format!("{} outputs are named, {compared} were compared", outputs.len()).into());
+    }
+    Ok(())
+}
+
+fn tolerance(rule: &Value) -> Result<Tolerance, String> {
+    if rule["exact"] == true {
+        return Ok(Tolerance::Ulp(0));
+    }
+    if let Some(n) = rule["ulp"].as_u64() {
+        return Ok(Tolerance::Ulp(n));
+    }
+    rule["bound"].as_f64().map(Tolerance::Bound).ok_or_else(|| format!("no tolerance in {rule}"))
+}
