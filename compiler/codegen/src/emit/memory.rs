@@ -118,17 +118,6 @@ impl<'c> Emitter<'c> {
         self.effect("llvm.store", &[value, pointer], &attributes);
     }
 
-    /// Atomically adds a float to device memory; the old value.
-    pub fn atomic_add_float(&self, pointer: Value<'c>, value: Value<'c>) -> Value<'c> {
-        // Numbers of MLIR's enumerations: the operation `fadd`, the order `acq_rel`.
-        let attributes = [
-            ("bin_op", self.long_attribute(11)),
-            ("ordering", self.long_attribute(6)),
-            ("syncscope", self.string("device")),
-        ];
-        self.value("llvm.atomicrmw", &[pointer, value], type_of(value), &attributes)
-    }
-
     /// Tells LLVM that a condition holds.
     pub fn assume(&self, condition: Value<'c>) {
         let none = DenseI32ArrayAttribute::new(self.context, &[]).into();

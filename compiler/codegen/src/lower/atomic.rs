@@ -3,11 +3,13 @@
 //! Each element is worked on once, by the thread that holds it first. Where other threads hold copies and the result
 //! is used, it reaches them through scratch memory.
 
+use std::convert::Infallible;
+
 use rtc_ir::{Elem, MemScope, MemSemantic, Op, RmwOp, Scalar};
 
 use super::Lowering;
 use crate::{
-    emit::Value,
+    emit::{Cmpi, Value},
     error::{CodegenError, Result},
 };
 
@@ -29,7 +31,7 @@ impl<'c> Lowering<'_, 'c> {
         let action = action(rmw, elem)?;
         if elem == Elem::BF16 && rmw == RmwOp::FAdd && !self.target.features.bf16_atomics {
             return self.atomic(op, elem, Some(0), |pointer, register, condition| {
-                self.bf16_add_by_exchange(pointer, values[register], condition)
+                self.bf16_add_by_exchange(&form, pointer, values[register], condition)
             });
         }
         let text = format!("{}.{action} $0, [$1], $2;", form.start);
@@ -148,18 +150,34 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Adds to a bf16 in memory by compare-and-swap, for targets whose `atom` cannot.
-    fn bf16_add_by_exchange(&self, pointer: Value<'c>, value: Value<'c>, condition: Option<Value<'c>>) -> Value<'c> {
+    fn bf16_add_by_exchange(
+        &self,
+        form: &Form,
+        pointer: Value<'c>,
+        value: Value<'c>,
+        condition: Option<Value<'c>>,
+    ) -> Value<'c> {
         let e = self.e;
-        let add = || e.atomic_add_float(pointer, value);
-        match condition {
+        let exchange = format!("{}.cas.b16 $0, [$1], $2, $3;", form.start);
+        let add = || -> std::result::Result<_, Infallible> {
+            let first = e.assembly("ld.volatile.global.b16 $0, [$1];", "=h,l", &[pointer], &[e.ty.i16], true);
+            e.while_loop(
+                &first,
+                |assumed| {
+                    let sum = e.addf(e.bitcast(assumed[0], e.ty.bf16), value, false);
+                    let operands = [pointer, assumed[0], e.bitcast(sum, e.ty.i16)];
+                    let found = e.assembly(&exchange, "=h,l,h,h", &operands, &[e.ty.i16], true);
+                    Ok((e.cmpi(Cmpi::Ne, found[0], assumed[0]), found))
+                },
+                |found| Ok(found.to_vec()),
+            )
+        };
+        let built = match condition {
             None => add(),
-            Some(condition) => {
-                let built: std::result::Result<_, std::convert::Infallible> =
-                    e.if_else(condition, &[e.ty.bf16], || Ok(vec![add()]), || Ok(vec![e.float(e.ty.bf16, 0.0)]));
-                let Ok(results) = built;
-                results[0]
-            }
-        }
+            Some(condition) => e.if_else(condition, &[e.ty.i16], add, || Ok(vec![e.int(e.ty.i16, 0)])),
+        };
+        let Ok(old) = built;
+        e.bitcast(old[0], e.ty.bf16)
     }
 }
 

@@ -101,8 +101,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     fn cast_float_to_single(&self, value: Value<'c>, from: Scalar) -> Value<'c> {
-        // Rounding twice (fp64 only) is kept harmless by rounding to odd's cheaper relative: toward zero is not exact
-        // either, so fp64 goes to nearest; the language has no such cast.
+        // fp64 is rounded twice this way; the language has no such cast.
         if from == Scalar::F32 { value } else { self.cast_float(value, from, Scalar::F32, Rounding::NearestEven) }
     }
 
@@ -132,8 +131,8 @@ impl<'c> Lowering<'_, 'c> {
         };
         let is_small = e.cmpf(Cmpf::Olt, clamped, single(format.least_normal));
         let number = e.select(is_small, subnormal, e.subi(normal, word(format.bias)));
-        let number = e.select(is_nan, word(0x7f), number);
-        e.trunci(e.ori(number, sign), e.ty.i8)
+        let number = e.select(is_nan, word(0x7f), e.ori(number, sign));
+        e.trunci(number, e.ty.i8)
     }
 
     /// A half to the format with bias 15: clamped to 1.75, rounded half up.
