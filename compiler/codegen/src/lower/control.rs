@@ -1,26 +1,56 @@
 //! Loops and branches. Carried tiles are flattened: one MLIR value per register.
 
-use rtc_ir::{Block, Op};
+use rtc_ir::{Block, Literal, Op, OpKind};
 
 use super::{Lowering, Registers};
 use crate::{
-    emit::{Loop, Type, Value, type_of},
+    emit::{Cmpi, Loop, Type, Value, type_of},
     error::{CodegenError, Result},
 };
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn for_range(&self, op: Op, unsigned: bool) -> Result<()> {
         let bound = |index| self.scalar(self.kernel.operand(op, index));
-        let range = Loop { lower: bound(0)?, upper: bound(1)?, step: bound(2)?, unsigned };
+        let (lower, upper, step) = (bound(0)?, bound(1)?, bound(2)?);
         let initial = self.flatten(self.kernel.variadic(op))?;
         let body = self.kernel.op(op).blocks[0];
-        let results = self.e.for_loop(range, &initial, |index, carried| {
+        let run = |index: Value<'c>, carried: &[Value<'c>]| {
             let (index_argument, arguments) = self.kernel.block(body).args.split_first().ok_or_else(no_index)?;
             self.set(*index_argument, vec![index]);
             self.unflatten(arguments, carried)?;
             Ok::<_, CodegenError>(flat(&self.block(body)?))
-        })?;
+        };
+        let results = if self.is_one(self.kernel.operand(op, 2)) {
+            self.e.for_loop(Loop { lower, upper, step, unsigned }, &initial, run)?
+        } else {
+            // An index that steps over the end could wrap around, so the rounds are counted.
+            let ty = type_of(lower);
+            let (zero, one) = (self.e.int(ty, 0), self.e.int(ty, 1));
+            let rounds = self.rounds(lower, upper, step, unsigned);
+            let counter = Loop { lower: zero, upper: rounds, step: one, unsigned: true };
+            self.e.for_loop(counter, &initial, |round, carried| {
+                run(self.e.addi(lower, self.e.muli(round, step)), carried)
+            })?
+        };
         self.unflatten(&self.kernel.op(op).results, &results)
+    }
+
+    /// How often a loop from `lower` to `upper` by a positive step runs.
+    fn rounds(&self, lower: Value<'c>, upper: Value<'c>, step: Value<'c>, unsigned: bool) -> Value<'c> {
+        let e = self.e;
+        let ty = type_of(lower);
+        let (zero, one) = (e.int(ty, 0), e.int(ty, 1));
+        let runs = e.cmpi(if unsigned { Cmpi::Ult } else { Cmpi::Slt }, lower, upper);
+        // The distance is positive and fits without sign even where the bounds have opposite ones.
+        let last = e.subi(e.subi(upper, lower), one);
+        // Where it does not run the step may be anything, even zero.
+        let divisor = e.select(runs, step, one);
+        e.select(runs, e.addi(e.divui(last, divisor), one), zero)
+    }
+
+    fn is_one(&self, value: rtc_ir::Value) -> bool {
+        let maker = self.kernel.def_op(value).map(|op| &self.kernel.op(op).kind);
+        matches!(maker, Some(OpKind::Constant { value: Literal::Int(1) }))
     }
 
     pub(super) fn while_loop(&self, op: Op) -> Result<()> {

@@ -20,6 +20,9 @@ const FTZ: u64 = 16;
 const COMBINE_SHIFT: u32 = 8;
 /// The second destination of `setp`: the comparison is inverted.
 const INVERT: u64 = 1 << 12;
+/// A packed pair: the second destination of `setp` compares the upper halves.
+const PAIR: u64 = 1 << 13;
+const BRAIN_PAIR: u64 = 1 << 14;
 /// What is written for true: 0 a predicate, 1 and 3 all ones of 32 and 16 bits, 2, 4, 5 one as f32, f16, bf16.
 const TRUE_SHIFT: u32 = 16;
 
@@ -65,6 +68,14 @@ pub fn form(instruction: &Instruction) -> Option<Form> {
                 sources.push(Pred);
             }
             let function = comparator(ty)?;
+            flags |= match ty {
+                F16x2 => PAIR,
+                Bf16x2 => BRAIN_PAIR,
+                _ => 0,
+            };
+            if flags & (PAIR | BRAIN_PAIR) != 0 && instruction.opcode == Opcode::Set {
+                return None;
+            }
             if instruction.opcode == Opcode::Setp {
                 return Form::new(function, Pred, &sources).map(|form| form.flagged(Flags(flags)));
             }
@@ -83,14 +94,15 @@ pub fn form(instruction: &Instruction) -> Option<Form> {
     }
 }
 
-/// The form of the second destination of `setp.… p|q`: the inverted comparison, combined in the same way.
+/// The form of the second destination of `setp.… p|q`: the inverted comparison, combined in the same way; for packed
+/// pairs the comparison of the upper halves.
 pub fn second(form: &Form) -> Form {
-    Form {
-        function: form.function,
-        destination: form.destination,
-        sources: form.sources.clone(),
-        flags: Flags(form.flags.0 | INVERT),
-    }
+    let (function, flags) = match form.flags.0 & (PAIR | BRAIN_PAIR) {
+        PAIR => (upper_halves(false), form.flags.0),
+        BRAIN_PAIR => (upper_halves(true), form.flags.0),
+        _ => (form.function, form.flags.0 | INVERT),
+    };
+    Form { function, destination: form.destination, sources: form.sources.clone(), flags: Flags(flags) }
 }
 
 fn holds(comparison: Modifier) -> u64 {
@@ -113,6 +125,27 @@ fn holds(comparison: Modifier) -> u64 {
     }
 }
 
+fn order<T: PartialOrd>(left: T, right: T) -> u64 {
+    if left < right {
+        LESS
+    } else if left > right {
+        GREATER
+    } else if left == right {
+        EQUAL
+    } else {
+        UNORDERED
+    }
+}
+
+/// The comparison of the upper halves of packed pairs, bf16 or f16.
+fn upper_halves(brain: bool) -> AluFn {
+    if brain {
+        f3!(flags | g, a, b, c | decide(order(bf16_value((a >> 16) as u16), bf16_value((b >> 16) as u16)), c, g.0))
+    } else {
+        f3!(flags | g, a, b, c | decide(order(f16_value((a >> 16) as u16), f16_value((b >> 16) as u16)), c, g.0))
+    }
+}
+
 fn comparator(ty: Modifier) -> Option<AluFn> {
     macro_rules! compare {
         (|$x:ident| $value:expr) => {
@@ -130,16 +163,7 @@ fn comparator(ty: Modifier) -> Option<AluFn> {
                         let $x = b;
                         $value
                     };
-                    let outcome = if left < right {
-                        LESS
-                    } else if left > right {
-                        GREATER
-                    } else if left == right {
-                        EQUAL
-                    } else {
-                        UNORDERED
-                    };
-                    decide(outcome, c, g.0)
+                    decide(order(left, right), c, g.0)
                 }
             )
         };
@@ -158,16 +182,7 @@ fn comparator(ty: Modifier) -> Option<AluFn> {
                         $value
                     };
                     let (left, right) = if g.0 & FTZ != 0 { (flush(left), flush(right)) } else { (left, right) };
-                    let outcome = if left < right {
-                        LESS
-                    } else if left > right {
-                        GREATER
-                    } else if left == right {
-                        EQUAL
-                    } else {
-                        UNORDERED
-                    };
-                    decide(outcome, c, g.0)
+                    decide(order(left, right), c, g.0)
                 }
             )
         };
@@ -181,8 +196,8 @@ fn comparator(ty: Modifier) -> Option<AluFn> {
         S64 => compare!(|x| x as i64),
         F32 => compare!(float | x | f32::from_bits(x as u32)),
         F64 => compare!(|x| f64::from_bits(x)),
-        F16 => compare!(|x| f16_value(x as u16)),
-        Bf16 => compare!(|x| bf16_value(x as u16)),
+        F16 | F16x2 => compare!(|x| f16_value(x as u16)),
+        Bf16 | Bf16x2 => compare!(|x| bf16_value(x as u16)),
         _ => return None,
     })
 }
