@@ -58,12 +58,17 @@ fn live_values(kernel: &Kernel) -> HashSet<Value> {
             // A combine block's results and a loop's condition are always needed.
             let around = data.parent.and_then(|b| kernel.block(b).parent).map(|o| kernel.kind(o));
             match (&data.kind, around) {
-                (OpKind::Condition {}, _) => work.push(data.operands[0]),
-                (_, Some(OpKind::Reduce { .. } | OpKind::Scan { .. })) => work.extend(data.operands.iter()),
+                // A `while` keeps all that it carries.
+                (OpKind::Condition {}, _) => work.extend(data.operands.iter()),
+                (_, Some(OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::WhileLoop {})) => {
+                    work.extend(data.operands.iter());
+                }
                 _ => {}
             }
         } else if data.kind.spec().traits.has(Traits::NESTED) {
-            if has_effect(kernel, op) {
+            if matches!(data.kind, OpKind::WhileLoop {}) {
+                work.extend(data.operands.iter());
+            } else if has_effect(kernel, op) {
                 // Bounds and conditions; carried values follow their own liveness.
                 work.extend(data.operands.iter().take(data.kind.spec().operands.len()));
             }
