@@ -6,7 +6,7 @@ use rtc_ir::{OpKind, Shape};
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Expr, ExprKind, StmtKind, Symbol};
 
-use crate::builtins;
+use crate::builtins::{self, dimensions};
 use crate::cx::{Arg, Cx, R};
 use crate::spec::DType;
 use crate::suggest::suggest;
@@ -123,6 +123,7 @@ impl<'a> Cx<'a> {
                 let index = t.fields.as_ref().and_then(|f| f.iter().position(|x| x == name));
                 match (index, t.class) {
                     (Some(i), _) => t.items.get(i).cloned(),
+                    (None, None) if &**name == "type" && value.val.is_constant() => Some(Val::Type(TyVal::Constexpr)),
                     (None, Some((class, module))) => return self.class_method(value, class, module, name, span),
                     _ => None,
                 }
@@ -131,7 +132,8 @@ impl<'a> Cx<'a> {
                 "value" => Some(value.val.clone()),
                 "to" | "cast" => self.method(value, name)?,
                 // What a Python number has as a constant of the front end.
-                "type" | "dtype" => {
+                "type" => Some(Val::Type(TyVal::Constexpr)),
+                "dtype" => {
                     let dtype = crate::promote::const_dtype(c);
                     dtype.map(|d| Val::Type(TyVal::Elem(ElemTy::Num(d))))
                 }
@@ -417,10 +419,11 @@ impl<'a> Cx<'a> {
                         let d = Diagnostic::error(
                             Code::BAD_SHAPE,
                             span,
-                            format!("{t} has only {} dimensions", t.shape.rank()),
+                            format!("{t} has only {}", dimensions(t.shape.rank())),
                         )
                         .label(value_span, format!("this is {t}"))
-                        .label(item.span, "one `:` too many");
+                        .label(item.span, "one `:` too many")
+                        .help("write `None` where a new dimension is meant: `x[:, None]`");
                         return self.fail(d);
                     }
                     axis += 1;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use rtc_ir::LocData;
 use rtc_source::{Code, Diagnostic, Span};
-use rtc_syntax::ast::{self, ClassDef, Expr, ExprKind, Param, ParamKind, Star, StmtKind, Symbol};
+use rtc_syntax::ast::{self, ClassDef, Expr, ExprKind, Ident, Param, ParamKind, Star, StmtKind, Symbol};
 
 use crate::builtins::{Args, Builtin};
 use crate::cx::{Arg, Binding, Cx, Fault, Frame, MAX_CALLS, MAX_RECURSION, R};
@@ -21,7 +21,7 @@ use crate::values::{Function, FunctionKind, Lambda, Tuple, Val};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallArgs<'a> {
     pub positional: Vec<Arg<'a>>,
-    pub named: Vec<(Symbol, Arg<'a>)>,
+    pub named: Vec<(Ident, Arg<'a>)>,
     /// The first argument is the receiver of a method.
     pub method: bool,
 }
@@ -35,7 +35,7 @@ impl<'a> Cx<'a> {
                 Star::None => {
                     let val = self.eval_arg(&arg.value)?;
                     match &arg.name {
-                        Some(name) => call.named.push((name.text.clone(), val)),
+                        Some(name) => call.named.push((name.clone(), val)),
                         None => call.positional.push(val),
                     }
                 }
@@ -43,7 +43,17 @@ impl<'a> Cx<'a> {
                     Val::Tuple(t) => {
                         call.positional.extend(t.items.iter().map(|v| Arg::new(v.clone(), arg.span)));
                     }
-                    other => return self.not_iterable(&other, arg.span),
+                    other => {
+                        let text = other.describe();
+                        let d = Diagnostic::error(
+                            Code::TYPE_MISMATCH,
+                            arg.span,
+                            format!("`*` in a call needs a tuple, not {text}"),
+                        )
+                        .primary(format!("this is {text}"))
+                        .help("pass the value without `*`");
+                        return self.fail(d);
+                    }
                 },
                 Star::DoubleStar => {
                     return self.error(
@@ -122,7 +132,7 @@ impl<'a> Cx<'a> {
                 }
             }
         }
-        for (name, arg) in call.named {
+        for (Ident { text: name, span: name_span }, arg) in call.named {
             let at = b.params.iter().position(|p| p.trim_matches(['*', '?']) == &*name && !p.starts_with("**"));
             match at {
                 Some(i) if b.params[i].starts_with('*') => match &arg.val {
@@ -132,9 +142,9 @@ impl<'a> Cx<'a> {
                 Some(i) if args.vals[i].is_some() => {
                     return self.error(
                         Code::WRONG_ARGUMENTS,
-                        arg.span,
+                        name_span,
                         format!("`{}` got the argument `{name}` twice", b.name),
-                        "",
+                        "pass it by position or by name, not both",
                     );
                 }
                 Some(i) => args.vals[i] = Some(arg),
@@ -147,7 +157,7 @@ impl<'a> Cx<'a> {
                     };
                     return self.error(
                         Code::WRONG_ARGUMENTS,
-                        arg.span,
+                        name_span,
                         format!("`{}` has no parameter `{name}`", b.name),
                         &help,
                     );
@@ -377,21 +387,24 @@ impl<'a> Cx<'a> {
                 }
             }
         }
-        for (key, arg) in args.named {
+        let names: Vec<String> = params.iter().map(|p| format!("`{}`", p.name.text)).collect();
+        let parameters = format!("its parameters are {}", names.join(", "));
+        for (Ident { text: key, span: key_span }, arg) in args.named {
             let at = params
                 .iter()
                 .position(|p| p.name.text == key && matches!(p.kind, ParamKind::Positional | ParamKind::KeywordOnly));
             match at {
                 Some(i) if slots[i].is_some() => {
-                    return refuse(self, arg.span, format!("`{name}` got the argument `{key}` twice"), String::new());
+                    let message = format!("`{name}` got the argument `{key}` twice");
+                    return refuse(self, key_span, message, "pass it by position or by name, not both".into());
                 }
                 Some(i) => slots[i] = Some(arg),
                 None => {
                     let help = match suggest(&key, params.iter().map(|p| &*p.name.text)) {
                         Some(close) => format!("did you mean `{close}`?"),
-                        None => String::new(),
+                        None => parameters,
                     };
-                    return refuse(self, arg.span, format!("`{name}` has no parameter `{key}`"), help);
+                    return refuse(self, key_span, format!("`{name}` has no parameter `{key}`"), help);
                 }
             }
         }
@@ -413,7 +426,7 @@ impl<'a> Cx<'a> {
         if !missing.is_empty() {
             let plural = if missing.len() == 1 { "argument" } else { "arguments" };
             let message = format!("`{name}` needs the {plural} {}", missing.join(", "));
-            return refuse(self, span, message, String::new());
+            return refuse(self, span, message, parameters);
         }
         Ok(bound)
     }
@@ -469,12 +482,12 @@ impl<'a> Cx<'a> {
                 }
             }
         }
-        for (key, arg) in args.named {
+        for (Ident { text: key, span: key_span }, arg) in args.named {
             match names.iter().position(|n| *n == key) {
                 Some(i) => items[i] = Some(arg.val),
                 None => {
                     let message = format!("`{}` has no field `{key}`", class.name.text);
-                    return self.error(Code::WRONG_ARGUMENTS, arg.span, message, "");
+                    return self.error(Code::WRONG_ARGUMENTS, key_span, message, "");
                 }
             }
         }

@@ -92,7 +92,7 @@ pub(crate) fn binary(op: Operator, a: &Const, b: &Const) -> Result<Const, Failur
 
 fn integers(op: Operator, x: i128, y: i128) -> Result<Const, Failure> {
     let wide = |r: Option<i128>| r.map(Const::Int).ok_or_else(|| "the integer does not fit in 128 bits".to_string());
-    let nonzero = || if y == 0 { Err("division by zero".to_string()) } else { Ok(()) };
+    let nonzero = || if y == 0 { Err("cannot divide by zero".to_string()) } else { Ok(()) };
     match op {
         Operator::Add => wide(x.checked_add(y)),
         Operator::Sub => wide(x.checked_sub(y)),
@@ -129,7 +129,7 @@ fn floor_div(x: i128, y: i128) -> i128 {
 }
 
 fn floats(op: Operator, x: f64, y: f64) -> Result<Const, Failure> {
-    let nonzero = || if y == 0.0 { Err("division by zero".to_string()) } else { Ok(()) };
+    let nonzero = || if y == 0.0 { Err("cannot divide by zero".to_string()) } else { Ok(()) };
     Ok(Const::Float(match op {
         Operator::Add => x + y,
         Operator::Sub => x - y,
@@ -220,13 +220,6 @@ pub(crate) fn kind(c: &Const) -> &'static str {
         Const::Ellipsis => "Ellipsis",
     }
 }
-
-/// The functions of Python's `math` module that are known.
-pub(crate) const MATH: &[&str] = &[
-    "sqrt", "exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan",
-    "atan2", "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "fabs", "pow", "isnan", "isinf", "gcd", "erf", "fmod",
-    "copysign", "isqrt", "prod",
-];
 
 /// `math.name(args)`.
 pub(crate) fn math(name: &str, args: &[Const]) -> Result<Const, Failure> {

@@ -153,11 +153,11 @@ impl<'a> Cx<'a> {
         let mut d = Diagnostic::error(Code::UNDEFINED_NAME, span, format!("the name `{name}` is not defined"))
             .primary("not found");
         let in_language = self.module_member(&crate::resolve::ModuleRef::Language, name)?;
-        if let Some(close) = suggest(name, names.iter().map(String::as_str)) {
-            d = d.help(format!("did you mean `{close}`?"));
-        } else if in_language.is_some() {
+        if in_language.is_some() {
             d = d.help(format!("did you mean `tl.{name}`?"));
-        } else if matches!(&**name, "sum" | "any" | "all" | "zip" | "enumerate" | "sorted" | "map") {
+        } else if let Some(close) = suggest(name, names.iter().map(String::as_str)) {
+            d = d.help(format!("did you mean `{close}`?"));
+        } else if matches!(&**name, "any" | "all" | "zip" | "enumerate" | "sorted" | "map") {
             d = d.help("kernels know `range`, `len`, `min`, `max`, `int`, `float`, `isinstance`, `getattr`, `hasattr` and `print` of Python's functions");
         }
         self.fail(d)
@@ -269,7 +269,7 @@ impl<'a> Cx<'a> {
             }
             let truth = self.truth(&arg.val, arg.span)?;
             if truth != and {
-                return Ok(if self.host() { arg.val } else { Val::bool(!and) });
+                return Ok(arg.val);
             }
             last = arg.val;
         }

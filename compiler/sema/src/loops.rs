@@ -9,7 +9,7 @@ use rtc_ir::{Block, OpKind, Value};
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Expr, ExprKind, Stmt, Symbol};
 
-use crate::cx::{Arg, Cx, Fault, Gone, MAX_UNROLL, R, Scope};
+use crate::cx::{Arg, Binding, Cx, Fault, Gone, MAX_UNROLL, R, Scope};
 use crate::expr::Condition;
 use crate::promote;
 use crate::spec::DType;
@@ -346,7 +346,9 @@ impl<'a> Cx<'a> {
             let val = c.initial.rebuild(&mut results);
             let changed = inner.get(&c.name).filter(|b| b.version != c.version);
             let at = changed.map_or(c.assigned, |b| b.span);
-            let val = if changed.is_some_and(|b| matches!(b.val, Val::Error)) { Val::Error } else { val };
+            // What became of another type was reported; nothing more is said about it.
+            let wrong = |b: &Binding<'a>| matches!(b.val, Val::Error) || !c.initial.same_type(&b.val);
+            let val = if changed.is_some_and(wrong) { Val::Error } else { val };
             let name = c.name.clone();
             self.bind(&name, val, at);
         }

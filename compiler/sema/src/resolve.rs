@@ -532,10 +532,10 @@ impl<'a> Cx<'a> {
         };
         known.extend(builtins::names(module));
         known.sort_unstable();
-        if let Some(close) = suggest(name, known) {
-            d = d.help(format!("did you mean `{module}.{close}`?"));
-        } else if let Some(instead) = absent_name(name) {
+        if let Some(instead) = absent_name(name) {
             d = d.help(instead);
+        } else if let Some(close) = suggest(name, known) {
+            d = d.help(format!("did you mean `{module}.{close}`?"));
         }
         self.fail(d)
     }

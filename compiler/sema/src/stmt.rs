@@ -9,7 +9,7 @@
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Expr, ExprKind, Operator, Stmt, StmtKind, Symbol};
 
-use crate::cx::{Arg, Cx, R};
+use crate::cx::{Cx, R};
 use crate::values::{Const, Tensor, Val};
 
 /// What a function gives back.
@@ -89,14 +89,6 @@ impl<'a> Cx<'a> {
                         }
                     }
                 }
-                StmtKind::With { items, body } => {
-                    if self.exec_with(items, stmt.span).is_err() {
-                        self.forget(std::slice::from_ref(stmt));
-                    } else {
-                        todo.push(body);
-                    }
-                    Flow::Next
-                }
                 _ => self.deeper(stmt.span, |cx| cx.exec_one(stmt)).unwrap_or_else(|_| {
                     self.forget(std::slice::from_ref(stmt));
                     Flow::Next
@@ -161,7 +153,7 @@ impl<'a> Cx<'a> {
             StmtKind::Assert { test, msg } => self.exec_assert(test, msg.as_ref(), stmt.span)?,
             StmtKind::Pass => {}
             StmtKind::Break | StmtKind::Continue => return self.exec_jump(stmt),
-            StmtKind::If { .. } | StmtKind::With { .. } => {}
+            StmtKind::If { .. } => {}
             _ => return self.exec_refused(stmt),
         }
         Ok(Flow::Next)
@@ -169,14 +161,20 @@ impl<'a> Cx<'a> {
 
     fn exec_refused(&mut self, stmt: &'a Stmt) -> R<Flow<'a>> {
         let (what, help) = match &stmt.kind {
-            StmtKind::FunctionDef(_) => ("a function inside of a kernel", "move it to module level"),
-            StmtKind::ClassDef(_) => ("a class inside of a kernel", "move it to module level"),
-            StmtKind::Import { .. } | StmtKind::ImportFrom { .. } => {
-                ("`import` inside of a kernel", "move it to the top of the file")
+            StmtKind::FunctionDef(def) => {
+                self.bind(&def.name.text, Val::Error, stmt.span);
+                ("a function inside of another", "move it to module level")
             }
-            StmtKind::Global(_) | StmtKind::Nonlocal(_) => {
-                ("`global` and `nonlocal`", "globals cannot be changed by a kernel; reading them needs no declaration")
+            StmtKind::ClassDef(def) => {
+                self.bind(&def.name.text, Val::Error, stmt.span);
+                ("a class inside of a function", "move it to module level")
             }
+            StmtKind::Import { .. } | StmtKind::ImportFrom { .. } => ("`import`", "move it to the top of the file"),
+            StmtKind::Global(_) => {
+                ("`global`", "globals cannot be changed by a kernel; reading them needs no declaration")
+            }
+            StmtKind::Nonlocal(_) => ("`nonlocal`", "return the new value and assign it where the function is called"),
+            StmtKind::With { .. } => ("`with`", "write its statements without it"),
             StmtKind::Try { .. } => ("`try`", "kernels have no exceptions"),
             StmtKind::Raise { .. } => ("`raise`", "write `tl.static_assert` or `tl.device_assert`"),
             StmtKind::Delete(_) => ("`del`", "leave it out: values end with their last use"),
@@ -394,26 +392,6 @@ impl<'a> Cx<'a> {
             return Ok(());
         }
         self.assert_on_device(&arg, &text, None)
-    }
-
-    fn exec_with(&mut self, items: &'a [rtc_syntax::ast::WithItem], span: Span) -> R<()> {
-        for item in items {
-            let val = self.eval(&item.context)?;
-            if !matches!(val, Val::Context) {
-                let text = val.describe();
-                let d = Diagnostic::error(
-                    Code::UNSUPPORTED,
-                    item.context.span,
-                    "`with` works only with context managers of the language",
-                )
-                .primary(format!("this is {text}"));
-                return self.fail(d);
-            }
-            if let Some(target) = &item.target {
-                self.assign_target(target, val, span)?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -3,14 +3,17 @@
 /// The closest of `known`, if it is close enough to be meant.
 pub(crate) fn suggest<'s>(name: &str, known: impl IntoIterator<Item = &'s str>) -> Option<&'s str> {
     let limit = match name.chars().count() {
-        0..=2 => 1,
-        3..=5 => 2,
+        0..=4 => 1,
+        5..=7 => 2,
         _ => 3,
     };
+    // `BLOCK` is meant by `BLOCK_SIZE`, however long the rest is.
+    let begins = |k: &str| k.len() >= 4 && name.len() >= 4 && (name.starts_with(k) || k.starts_with(name));
     known
         .into_iter()
         .filter(|k| *k != name)
         .map(|k| (distance(name, k), k))
+        .map(|(d, k)| (if begins(k) { d.min(limit) } else { d }, k))
         .filter(|(d, k)| *d <= limit && *d < k.chars().count())
         .min_by_key(|(d, _)| *d)
         .map(|(_, k)| k)
@@ -48,6 +51,8 @@ mod tests {
         assert_eq!(suggest("aragne", ["arange", "zeros"]), Some("arange"));
         assert_eq!(suggest("BLOCK_SZIE", ["BLOCK_SIZE", "BLOCK"]), Some("BLOCK_SIZE"));
         assert_eq!(suggest("program_idx", ["program_id", "num_programs"]), Some("program_id"));
+        assert_eq!(suggest("BLOCK_SIZE", ["BLOCK", "x"]), Some("BLOCK"));
+        assert_eq!(suggest("open", ["len", "x"]), None);
         assert_eq!(suggest("foo", ["softmax", "x"]), None);
         assert_eq!(suggest("x", ["y"]), None);
     }

@@ -135,8 +135,6 @@ pub(crate) enum Val<'a> {
     Descriptor(Rc<Descriptor>),
     /// A host object, by its printed form.
     Opaque(Symbol),
-    /// A context manager that does nothing.
-    Context,
     /// The outcome of an error that was reported.
     Error,
 }
@@ -252,7 +250,6 @@ impl<'a> Val<'a> {
                 a.items.len() == b.items.len() && a.items.iter().zip(&b.items).all(|(a, b)| a.identical(b))
             }
             (Val::Opaque(a), Val::Opaque(b)) => a == b,
-            (Val::Context, Val::Context) => true,
             _ => false,
         }
     }
@@ -297,7 +294,6 @@ impl<'a> Val<'a> {
             Val::BlockPtr(p) => format!("a block pointer to {}{:?}", pointee(p.base), p.block),
             Val::Descriptor(d) => format!("a tensor descriptor of {}{:?}", pointee(d.base), d.block),
             Val::Opaque(text) => format!("the host object `{text}`"),
-            Val::Context => "a context manager".into(),
             Val::Error => "an erroneous value".into(),
         }
     }

@@ -18,6 +18,7 @@ pub(super) const TABLE: &[Builtin] = &[
         Ok(Val::Tensor(t))
     }),
     row("constexpr", &["value"], |_, args| Ok(args.arg(0).val)),
+    row("constexpr_type", &["value"], |_, _| Ok(Val::Type(TyVal::Constexpr))),
     row("pointer_type", &["element_ty", "address_space?", "const?"], |cx, args| {
         let elem = cx.type_of(&args.arg(0), &args.what(0))?;
         let is_const = cx.bool_arg(args, 2, false)?;

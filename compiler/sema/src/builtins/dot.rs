@@ -71,14 +71,30 @@ fn dot<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
                     format!("the accumulator must be {wanted}{shape:?}, the `out_dtype` and shape of the product"),
                 )
                 .primary(format!("this is {acc}"))
-                .help(format!("pass `out_dtype=tl.{}`, or write `acc += tl.dot(a, b)`", long_name(acc.elem)));
+                .help(format!(
+                    "start with a block of that type: `tl.zeros({:?}, dtype=tl.{})`",
+                    &shape[..],
+                    long_name(wanted)
+                ));
                 return cx.fail(d);
             }
             acc
         }
         None => cx.const_as(&crate::values::Const::Int(0), result, shape)?,
     };
-    product(cx, a, b, acc, scheme, imprecise).map(Val::Tensor)
+    if rank <= 3 {
+        return product(cx, a, b, acc, scheme, imprecise).map(Val::Tensor);
+    }
+    // Several batch dimensions are one to the operation.
+    let merged = |cx: &mut Cx<'a>, t: Tensor| {
+        let batch: u64 = t.shape[..rank - 2].iter().map(|d| u64::from(*d)).product();
+        let dims = [i128::from(batch), i128::from(t.shape[rank - 2]), i128::from(t.shape[rank - 1])];
+        let shape = cx.shape(&dims, args.span)?;
+        cx.reshape(t, shape, false)
+    };
+    let (a, b, acc) = (merged(cx, a)?, merged(cx, b)?, merged(cx, acc)?);
+    let result = product(cx, a, b, acc, scheme, imprecise)?;
+    Ok(Val::Tensor(cx.reshape(result, shape, false)?))
 }
 
 fn long_name(elem: ElemTy) -> String {
@@ -105,8 +121,6 @@ fn check_shapes<'a>(cx: &mut Cx<'a>, args: &Args<'a>, a: Tensor, b: Tensor) -> R
             format!("the inner dimensions of `dot` differ: {k} columns on the left, {l} rows on the right"),
             "the left operand is [M, K], the right one [K, N]; transpose one with `tl.trans(x)`",
         ))
-    } else if rank > 3 {
-        Some(("`dot` takes at most one batch dimension here".to_string(), "reshape the batch dimensions into one"))
     } else {
         let least = if a.elem.bits() == 8 { 32 } else { 16 };
         (a.shape[rank - 1] < least).then(|| {

@@ -192,12 +192,30 @@ impl<'a> Cx<'a> {
             Val::Error => Err(crate::cx::Fault),
             other => {
                 let text = other.describe();
-                let d = Diagnostic::error(Code::EXPECTED_CONSTEXPR, arg.span, format!("{what} must be a constexpr"))
-                    .primary(format!("this is {text}"))
-                    .help("pass a literal or a `tl.constexpr` parameter; a plain local becomes a run-time value: write `name: tl.constexpr = ...`");
+                let (message, help) = self.not_constexpr(arg.span, what);
+                let d = Diagnostic::error(Code::EXPECTED_CONSTEXPR, arg.span, message)
+                    .primary(format!("this is {text}, known only at run time"))
+                    .help(help);
                 self.fail(d)
             }
         }
+    }
+
+    /// What to say of a run-time value where a constant is needed: it depends on how the name came about.
+    fn not_constexpr(&self, span: Span, what: &str) -> (String, String) {
+        let name = self.sources.get(span.file).map_or("", |_| self.sources.text(span));
+        let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.is_empty();
+        if !is_name || self.in_library() {
+            let help = "pass a literal, a `tl.constexpr` parameter or an expression of these".to_string();
+            return (format!("{what} must be a constexpr"), help);
+        }
+        let parameter = self.frame().def.is_some_and(|def| def.params.iter().any(|p| &*p.name.text == name));
+        let help = if parameter {
+            format!("annotate the parameter and pass a constant: `{name}: tl.constexpr`")
+        } else {
+            format!("a plain assignment makes a run-time value; declare the constant: `{name}: tl.constexpr = ...`")
+        };
+        (format!("`{name}` is not a constexpr, but {what} must be one"), help)
     }
 
     /// An argument that must be a compile-time integer.
@@ -309,10 +327,15 @@ impl<'a> Cx<'a> {
             return Ok(wrapped as usize);
         }
         let d = Diagnostic::error(Code::OUT_OF_RANGE, arg.span, format!("axis {axis} does not exist"))
-            .primary(format!("the block has {rank} dimensions"))
+            .primary(format!("the block has {}", dimensions(rank)))
             .help("axes count from 0, or from -1 at the end");
         self.fail(d)
     }
+}
+
+/// `1 dimension`, `2 dimensions`.
+pub(crate) fn dimensions(rank: usize) -> String {
+    format!("{rank} dimension{}", if rank == 1 { "" } else { "s" })
 }
 
 impl std::fmt::Debug for Builtin {

@@ -11,33 +11,36 @@ use crate::values::{Const, Range, Tensor, Val};
 pub(super) const TABLE: &[Builtin] = &[
     row("program_id", &["axis"], |cx, args| grid(cx, args, |axis| OpKind::ProgramId { axis })),
     row("num_programs", &["axis"], |cx, args| grid(cx, args, |axis| OpKind::NumPrograms { axis })),
-    row(
-        "range",
-        &[
-            "arg1",
-            "arg2?",
-            "step?",
-            "num_stages?",
-            "loop_unroll_factor?",
-            "disallow_acc_multi_buffer?",
-            "flatten?",
-            "warp_specialize?",
-            "disable_licm?",
-        ],
-        |cx, args| {
-            let hints = LoopHints {
-                num_stages: stages(cx, args, 3)?,
-                unroll: stages(cx, args, 4)?,
-                flatten: cx.bool_arg(args, 6, false)?,
-                warp_specialize: cx.bool_arg(args, 7, false)?,
-                disable_licm: cx.bool_arg(args, 8, false)?,
-            };
-            range(args, false, hints)
-        },
-    ),
+    RANGE,
     row("static_range", &["arg1", "arg2?", "step?"], |_, args| range(args, true, LoopHints::default())),
     row("condition", &["arg1", "disable_licm?"], |_, args| Ok(args.arg(0).val)),
 ];
+
+/// `range` of Python and of the language: the hints are the same.
+pub(super) const RANGE: Builtin = row(
+    "range",
+    &[
+        "arg1",
+        "arg2?",
+        "step?",
+        "num_stages?",
+        "loop_unroll_factor?",
+        "disallow_acc_multi_buffer?",
+        "flatten?",
+        "warp_specialize?",
+        "disable_licm?",
+    ],
+    |cx, args| {
+        let hints = LoopHints {
+            num_stages: stages(cx, args, 3)?,
+            unroll: stages(cx, args, 4)?,
+            flatten: cx.bool_arg(args, 6, false)?,
+            warp_specialize: cx.bool_arg(args, 7, false)?,
+            disable_licm: cx.bool_arg(args, 8, false)?,
+        };
+        range(args, false, hints)
+    },
+);
 
 fn grid<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: fn(u32) -> OpKind) -> R<Val<'a>> {
     let arg = args.arg(0);

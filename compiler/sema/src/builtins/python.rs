@@ -1,6 +1,5 @@
 //! What kernels can call of Python, of `triton` and of `math`, on constants.
 
-use rtc_ir::LoopHints;
 use rtc_source::{Code, Diagnostic};
 
 use super::{Args, Builtin, program, row};
@@ -11,7 +10,7 @@ use crate::types::TyVal;
 use crate::values::{Const, Val};
 
 pub(super) const TABLE: &[Builtin] = &[
-    row("range", &["start", "stop?", "step?"], |_, args| program::range(args, false, LoopHints::default())),
+    program::RANGE,
     row("len", &["obj"], |cx, args| {
         let arg = args.arg(0);
         match &arg.val {
@@ -272,6 +271,7 @@ fn is_instance<'a>(cx: &mut Cx<'a>, obj: &Arg<'a>, class: &Arg<'a>) -> bool {
             "bool" => matches!(obj.val, Val::Const(Const::Bool(_))),
             "str" => matches!(obj.val, Val::Const(Const::Str(_))),
             "constexpr" => obj.val.is_constant(),
+            "constexpr_type" => matches!(obj.val, Val::Type(TyVal::Constexpr)),
             "dtype" => matches!(obj.val, Val::Type(_)),
             "tensor_descriptor" => matches!(obj.val, Val::Descriptor(_)),
             _ => false,

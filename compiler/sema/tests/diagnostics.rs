@@ -1,0 +1,67 @@
+//! What users are told: each `tests/filetests/diagnostics/NAME.rt` of the workspace breaks a rule, and the snapshot beside
+//! it holds the kernel and the findings as they are drawn. A new case is a new file.
+
+mod kernels;
+
+use std::path::{Path, PathBuf};
+
+use kernels::{Outcome, compile_file};
+
+fn files() -> Vec<(String, String)> {
+    let root = folder();
+    let entries = std::fs::read_dir(&root).unwrap_or_else(|e| panic!("{}: {e}", root.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("a directory entry").path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|x| x == "rt"));
+    paths.sort();
+    let read = |p: PathBuf| {
+        let name = p.file_name().expect("files have names").to_string_lossy().into_owned();
+        (name, std::fs::read_to_string(&p).expect("the file is text"))
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests/diagnostics")
+}
+
+#[test]
+fn every_file_gives_its_findings() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(folder());
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let cases = files();
+    assert!(cases.len() >= 60, "only {} cases", cases.len());
+    settings.bind(|| {
+        for (name, text) in cases {
+            let Outcome { rendered, accepted, .. } = compile_file(&name, &text);
+            let verdict = if accepted { "accepted" } else { "refused" };
+            let drawn = format!("{text}---- {verdict}\n{}", rendered.join("\n"));
+            insta::assert_snapshot!(name, drawn);
+        }
+    });
+}
+
+#[test]
+fn first_lines_are_one_plain_sentence() {
+    let mut wrong = Vec::new();
+    for (name, text) in files() {
+        for drawn in compile_file(&name, &text).rendered {
+            let line = drawn.lines().next().expect("a drawing has lines");
+            let message = line.strip_prefix("error[").or_else(|| line.strip_prefix("warning["));
+            let message = message.and_then(|rest| rest.split_once("]: ")).map(|(_, message)| message);
+            let plain = message.is_some_and(|m| {
+                !m.is_empty()
+                    && !m.ends_with('.')
+                    && !m.contains("::")
+                    && !m.contains("Some(")
+                    && !line.contains("internal")
+            });
+            // Everything has a place in the user's file.
+            if !plain || !drawn.contains(&format!("--> {name}:")) {
+                wrong.push(format!("{name}: {drawn}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
