@@ -39,7 +39,15 @@ pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
             let used = crate::walk(kernel).iter().any(|op| kernel.op(*op).operands.contains(&result));
             (used && !held_once).then(|| tile_bytes(kernel, result))
         }
-        OpKind::Gather { .. } | OpKind::Sort { .. } => Some(tile_bytes(kernel, data.operands[0])),
+        OpKind::Gather { .. } => Some(tile_bytes(kernel, data.operands[0])),
+        OpKind::Sort { .. } => {
+            // Partners in registers and lanes meet by shuffles. A buffer that nobody uses would be wrong, not only
+            // wasteful: barriers are placed in the belief that an operation with a buffer has one inside.
+            let layout = kernel.layout_of(data.operands[0])?;
+            let crosses = |bit: &InputBit| !matches!(bit, InputBit::Register(_) | InputBit::Lane(_));
+            let needed = layout.axis_bits(layout.rank() - 1).is_none_or(|bits| bits.iter().any(crosses));
+            needed.then(|| tile_bytes(kernel, data.operands[0]))
+        }
         OpKind::Histogram { bins } => Some(bins * 4),
         _ => None,
     }

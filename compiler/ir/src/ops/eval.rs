@@ -205,6 +205,11 @@ pub(super) fn cast_float(c: &EvalContext<'_>, v: &[u64]) -> u64 {
     encode(c.float(0, v[0]), c.result_scalar(), *rounding)
 }
 
+/// The bits of an `f32`, a denormal replaced by a zero of its sign.
+fn flush(bits: u64) -> u64 {
+    if bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits }
+}
+
 impl EvalContext<'_> {
     pub(super) fn result_scalar(&self) -> Scalar {
         self.result.num().unwrap_or(Scalar::I64)
@@ -246,7 +251,36 @@ impl EvalContext<'_> {
             let x = a.mul_add(b, c);
             return if x.is_nan() { 0x7fff_ffff } else { u64::from(x.to_bits()) };
         }
-        encode(self.float(0, v[0]).mul_add(self.float(1, v[1]), self.float(2, v[2])), scalar, Rounding::NearestEven)
+        let [a, b, c] = [0, 1, 2].map(|i| self.float(i, v[i]));
+        if scalar == Scalar::F64 {
+            return a.mul_add(b, c).to_bits();
+        }
+        // The product is exact. The sum is rounded to odd, so that rounding it again is the same as rounding once.
+        let product = a * b;
+        let sum = product + c;
+        let shadow = sum - product;
+        let error = (product - (sum - shadow)) + (c - shadow);
+        let odd = match sum.to_bits() {
+            bits if !sum.is_finite() || error == 0.0 || bits & 1 == 1 => bits,
+            bits if (error > 0.0) == (sum > 0.0) => bits + 1,
+            bits => bits - 1,
+        };
+        encode(f64::from_bits(odd), scalar, Rounding::NearestEven)
+    }
+
+    /// An approximate function whose instruction takes and gives zeros for denormals in `f32`.
+    pub(super) fn flushed(&self, v: &[u64], f: fn(f64) -> f64) -> u64 {
+        if self.result_scalar() != Scalar::F32 {
+            return self.float1(v, f);
+        }
+        flush(self.float1(&[flush(v[0])], f))
+    }
+
+    pub(super) fn exp2(&self, v: &[u64]) -> u64 {
+        match self.kind {
+            OpKind::Exp2 { ftz: true } => self.flushed(v, f64::exp2),
+            _ => self.float1(v, f64::exp2),
+        }
     }
 
     fn sign_bit(&self) -> u64 {

@@ -83,11 +83,11 @@ define_ops! {
     ceil Ceil {} (value) [] 0 EXACT, same_float, Each(|c, v| c.float1(v, f64::ceil)), "Least whole number not below." -> Value;
     truncate Truncate {} (value) [] 0 EXACT, same_float, Each(|c, v| c.float1(v, f64::trunc)), "Whole part." -> Value;
     rint Rint {} (value) [] 0 EXACT, same_float, Each(|c, v| c.float1(v, f64::round_ties_even)), "Nearest whole number, ties to even." -> Value;
-    sqrt Sqrt {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.float1(v, f64::sqrt)), "Square root; `sqrt.approx.ftz` in `f32`, exact in `f64`." -> Value;
+    sqrt Sqrt {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.flushed(v, f64::sqrt)), "Square root; `sqrt.approx.ftz` in `f32`, exact in `f64`." -> Value;
     sqrt_rn SqrtRn {} (value) [] 0 EXACT, same_wide_float, Each(|c, v| c.float1(v, f64::sqrt)), "Correctly rounded square root." -> Value;
-    rsqrt Rsqrt {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.float1(v, |x| 1.0 / x.sqrt())), "Reciprocal square root; `rsqrt.approx`." -> Value;
-    rcp Rcp {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.float1(v, |x| 1.0 / x)), "Reciprocal; `rcp.approx.ftz` in `f32`, correctly rounded in `f64`." -> Value;
-    exp2 Exp2 { ftz: bool } (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::exp2)), "Two to the power of `f32`; `ex2.approx`." -> Value;
+    rsqrt Rsqrt {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.flushed(v, |x| 1.0 / x.sqrt())), "Reciprocal square root; `rsqrt.approx`." -> Value;
+    rcp Rcp {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.flushed(v, |x| 1.0 / x)), "Reciprocal; `rcp.approx.ftz` in `f32`, correctly rounded in `f64`." -> Value;
+    exp2 Exp2 { ftz: bool } (value) [] 0 EACH, same_f32, Each(|c, v| c.exp2(v)), "Two to the power of `f32`; `ex2.approx`." -> Value;
     log2 Log2 {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::log2)), "Logarithm to base two of `f32`; `lg2.approx`." -> Value;
     sin_approx SinApprox {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::sin)), "Sine of `f32`; `sin.approx`." -> Value;
     cos_approx CosApprox {} (value) [] 0 EACH, same_f32, Each(|c, v| c.float1(v, f64::cos)), "Cosine of `f32`; `cos.approx`." -> Value;

@@ -258,8 +258,15 @@ fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
     let data = kernel.op(op);
     match &data.kind {
         // All operands of a reduction share the layout of the first.
-        OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::Print { .. } | OpKind::Assertion { .. } => {
-            kernel.layout_of(*data.operands.first()?).cloned()
+        OpKind::Reduce { .. } | OpKind::Assertion { .. } => kernel.layout_of(*data.operands.first()?).cloned(),
+        // A scan walks registers, then lanes, then warps: layouts that mix them are no use.
+        OpKind::Scan { axis, .. } => {
+            let first = kernel.layout_of(*data.operands.first()?)?;
+            if first.is_scan_order(*axis as usize) {
+                return Some(first.clone());
+            }
+            let order: Vec<u32> = (0..first.rank() as u32).rev().collect();
+            Some(Layout::default_blocked(first.shape(), kernel.options.num_warps, &order, 1))
         }
         OpKind::InlineAsm { .. } => kernel.layout_of(*data.results.first()?).cloned(),
         OpKind::Histogram { .. } => kernel.layout_of(data.operands[0]).cloned(),
@@ -293,7 +300,7 @@ fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
 fn fix_result(kernel: &mut Kernel, op: Op) -> Result<(), PassError> {
     let data = kernel.op(op);
     let follows = match &data.kind {
-        OpKind::Reduce { .. } | OpKind::Split {} | OpKind::Join {} | OpKind::Cat {} => {
+        OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::Split {} | OpKind::Join {} | OpKind::Cat {} => {
             let first = kernel.layout_of(*data.operands.first().ok_or_else(|| no_operand(kernel, op))?).cloned();
             first.and_then(|l| rtc_ir::result_layout_from_operand(kernel, op, 0, &l))
         }
