@@ -258,8 +258,11 @@ impl<'a> Cx<'a> {
             }
             return self.fail(d.help("write a loop: every call is inlined, so recursion never ends"));
         }
-        let bound = self.bind_arguments(&name.text, name.span, &f.def.params, f.module, args, span)?;
+        let mut bound = self.bind_arguments(&name.text, name.span, &f.def.params, f.module, args, span)?;
         let library_module = self.world.is_library(f.module);
+        if library_module && !self.in_library() {
+            self.check_library_call(f.module, &name.text, &mut bound, span)?;
+        }
         let visible = self.visible(span);
         let outer = self.frame();
         let (outer_library, outer_caller) = (outer.library, outer.caller);

@@ -132,7 +132,7 @@ impl<'a> World<'a> {
         self.library_module(id).is_some()
     }
 
-    fn library_module(&self, id: ModuleId) -> Option<&'static LibraryModule> {
+    pub(crate) fn library_module(&self, id: ModuleId) -> Option<&'static LibraryModule> {
         self.library.get((id.0 as usize).checked_sub(self.files.len())?)
     }
 

@@ -1,0 +1,255 @@
+//! Robustness: random changes of published kernels are compiled or refused, quickly and without a panic.
+
+mod kernels;
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kernels::analyse;
+use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, ValueType};
+use rtc_source::render;
+use serde_json::Value;
+
+/// How many mutants are compiled; `RTC_MUTANTS` asks for more.
+const MUTANTS: u64 = 2000;
+/// No mutant takes longer.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Numbers that follow from a seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// Kernel files under `tests/golden` and `tests/seeds`, with a launch that stands beside them.
+fn kernel_files() -> Vec<(PathBuf, String, Value)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let mut out = Vec::new();
+    let mut folders = vec![root.join("golden"), root.join("seeds")];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        for entry in entries {
+            let path = entry.expect("a directory entry").path();
+            let extension = path.extension().and_then(|x| x.to_str());
+            if path.is_dir() {
+                folders.push(path);
+            } else if matches!(extension, Some("rt" | "py")) {
+                let text = fs::read_to_string(&path).expect("the file is text");
+                if text.contains("@triton.jit") {
+                    let launch = launch_beside(&path);
+                    out.push((path, text, launch));
+                }
+            }
+        }
+    }
+    out.sort_by(|a, b| a.0.cmp(&b.0));
+    out
+}
+
+fn launch_beside(path: &Path) -> Value {
+    let entries = path.parent().and_then(|p| fs::read_dir(p).ok()).into_iter().flatten().flatten();
+    let mut launches: Vec<PathBuf> = entries.map(|e| e.path()).collect();
+    launches.retain(|p| p.to_string_lossy().ends_with(".launch.json"));
+    launches.sort();
+    let text = launches.first().and_then(|p| fs::read_to_string(p).ok());
+    text.and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default()
+}
+
+/// Cuts a text into words, numbers, blanks and single signs.
+fn tokens(text: &str) -> Vec<&str> {
+    let class = |c: char| match c {
+        _ if c.is_alphanumeric() || c == '_' => 0,
+        ' ' => 1,
+        _ => 2,
+    };
+    let mut out = Vec::new();
+    let mut start = 0;
+    let mut last = None;
+    for (at, c) in text.char_indices() {
+        if last.is_some_and(|l| l != class(c) || l == 2) {
+            out.push(&text[start..at]);
+            start = at;
+        }
+        last = Some(class(c));
+    }
+    out.push(&text[start..]);
+    out
+}
+
+/// What is put in besides tokens of other places.
+const SPICE: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "3",
+    "12",
+    "1048576",
+    "9223372036854775808",
+    "1e39",
+    "0.5",
+    "None",
+    "True",
+    "\"s\"",
+    "tl.constexpr",
+    "(",
+    ")",
+    "[",
+    "]",
+    ":",
+    ",",
+    "+",
+    "//",
+    "%",
+    "**",
+    "not ",
+    "and",
+    "==",
+    "*",
+    "~",
+    "<<",
+    "if",
+    "else",
+    "for",
+    "while",
+    "return",
+    "lambda",
+    "tl.load",
+    "tl.dot",
+    "tl.sum",
+    "tl.arange",
+    "tl.static_range",
+    "range",
+    ".to",
+    ".shape",
+    "\n",
+    "    ",
+    "tl.float16",
+    "tl.int8",
+    "tl.float8e5",
+    "tl.reshape",
+    "tl.where",
+    "is",
+    "in",
+    "assert",
+    "min",
+    "é",
+    "\0",
+];
+
+fn mutant(tokens: &[&str], random: &mut Random) -> String {
+    let mut tokens: Vec<&str> = tokens.to_vec();
+    for _ in 0..1 + random.below(3) {
+        let at = random.below(tokens.len());
+        let other = tokens[random.below(tokens.len())];
+        match random.below(5) {
+            0 => drop(tokens.remove(at)),
+            1 => tokens.insert(at, other),
+            2 => tokens[at] = other,
+            3 => tokens[at] = SPICE[random.below(SPICE.len())],
+            _ => tokens.insert(at, SPICE[random.below(SPICE.len())]),
+        }
+        if tokens.is_empty() {
+            break;
+        }
+    }
+    tokens.concat()
+}
+
+/// The arguments of the first launch beside a kernel file; without one, by the look of the names. A few are spoiled.
+fn arguments(params: &[String], launch: &Value, random: &mut Random) -> Vec<ArgSpec> {
+    let value = |text: &str| ArgKind::Value { ty: ValueType::parse(text).expect("a type"), divisible_by: None };
+    let mut args = Vec::new();
+    for name in params {
+        let known = launch["spec"]["args"].as_array().and_then(|all| all.iter().find(|a| a["name"] == name.as_str()));
+        let kind = match known {
+            _ if random.below(60) == 0 => value(["*i8", "i64", "fp32", "u1", "*kfp16"][random.below(5)]),
+            _ if random.below(60) == 0 => ArgKind::Constexpr(ConstValue::None),
+            Some(known) => match (known["type"].as_str(), constant(&known["constexpr"])) {
+                (Some(ty), _) => value(ty),
+                (None, Some(constant)) => ArgKind::Constexpr(constant),
+                // A parameter with a default.
+                (None, None) => continue,
+            },
+            None if launch.is_object() => continue,
+            None if name.chars().all(|c| !c.is_lowercase()) && name.len() > 1 => {
+                ArgKind::Constexpr(ConstValue::Int(16))
+            }
+            None if name.contains("ptr") || name.len() == 1 && name.chars().all(char::is_lowercase) => value("*fp16"),
+            None if name.contains("eps") || name == "p" => value("fp32"),
+            None => value("i32"),
+        };
+        args.push(ArgSpec { name: name.clone(), kind });
+    }
+    args
+}
+
+fn constant(json: &Value) -> Option<ConstValue> {
+    Some(match json {
+        Value::Null => return None,
+        Value::Bool(b) => ConstValue::Bool(*b),
+        Value::Number(n) => match n.as_i64() {
+            Some(i) => ConstValue::Int(i.into()),
+            None => ConstValue::Float(n.as_f64()?),
+        },
+        Value::String(text) => ConstValue::Str(text.clone()),
+        other => ConstValue::DType(ValueType::parse(other["dtype"].as_str()?)?),
+    })
+}
+
+#[test]
+fn mutants_neither_panic_nor_hang() {
+    let seed = std::env::var("RTC_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0x5eed_1234_5678_9abc);
+    let count = std::env::var("RTC_MUTANTS").ok().and_then(|s| s.parse().ok()).unwrap_or(MUTANTS);
+    println!("seed {seed}");
+    let files = kernel_files();
+    assert!(files.len() >= 10, "only {} kernels", files.len());
+    let (mut accepted, mut refused, mut slowest) = (0u64, 0u64, Duration::ZERO);
+    for i in 0..count {
+        let mut random = Random((seed ^ i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1);
+        random.next();
+        let (path, text, launch) = &files[random.below(files.len())];
+        let changed = mutant(&tokens(text), &mut random);
+        let kernels: Vec<&str> = text.split("@triton.jit").skip(1).filter_map(name_of).collect();
+        let named = launch["spec"]["kernel"].as_str();
+        let Some(kernel) = named.or(kernels.last().copied()) else { continue };
+        let start = Instant::now();
+        let run = || {
+            let (sources, result) = analyse("kernel.rt", &changed, kernel, |p| arguments(p, launch, &mut random), 90);
+            result.map(|_| ()).map_err(|ds| ds.iter().map(|d| render(&sources, d, false)).collect::<Vec<_>>())
+        };
+        let result = catch_unwind(AssertUnwindSafe(run));
+        let took = start.elapsed();
+        slowest = slowest.max(took);
+        let place = format!("seed {seed}, mutant {i} of {}:\n{changed}", path.display());
+        match result {
+            Err(_) => panic!("a panic: {place}"),
+            Ok(Ok(())) => accepted += 1,
+            Ok(Err(findings)) => {
+                refused += 1;
+                assert!(!findings.is_empty(), "refused without a reason: {place}");
+                let internal = findings.iter().find(|f| f.starts_with("error[internal]"));
+                assert!(internal.is_none(), "{}{place}", internal.map_or("", |f| f));
+            }
+        }
+        assert!(took < LIMIT, "{took:?}: {place}");
+    }
+    println!("{accepted} accepted, {refused} refused, the slowest took {slowest:?}");
+    assert!(accepted > count / 20 && refused > count / 20, "the mutants are too alike");
+}
+
+fn name_of(block: &str) -> Option<&str> {
+    let def = &block[block.find("def ")? + 4..];
+    Some(def[..def.find('(')?].trim())
+}
