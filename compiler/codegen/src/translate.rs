@@ -351,8 +351,7 @@ fn initialize() {
         LLVMInitializeNVPTXAsmPrinter();
         // Shared-memory addresses fit in 32 bits, which halves their registers.
         // Accesses come out of the passes as wide as they can be; the vectorizer's search is quadratic.
-        let options =
-            [c"rtc".as_ptr(), c"-nvptx-short-ptr".as_ptr(), c"-disable-nvptx-load-store-vectorizer".as_ptr()];
+        let options = [c"rtc".as_ptr(), c"-nvptx-short-ptr".as_ptr(), c"-disable-nvptx-load-store-vectorizer".as_ptr()];
         LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), ptr::null());
         LLVMInstallFatalErrorHandler(Some(fatal));
     });

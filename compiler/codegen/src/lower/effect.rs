@@ -1,7 +1,7 @@
 //! Messages, traps, inline assembly, special registers.
 
 use melior::{Context, ir::Module};
-use rtc_ir::{Elem, Op, Scalar, Text as IrText};
+use rtc_ir::{Elem, Op, Scalar, Text as IrText, interp::full_prefix};
 
 use super::{Lowering, memory::Words};
 use crate::{
@@ -180,17 +180,18 @@ impl<'c> Lowering<'_, 'c> {
     pub(super) fn print(&self, op: Op, prefix: &IrText, hex: bool, signed: &[u32]) -> Result<()> {
         let operands = self.kernel.op(op).operands.clone();
         self.external(External::Print);
+        let prefix = escaped(&full_prefix(&prefix.0, !operands.is_empty()));
         if operands.is_empty() {
             let holder = self.thread_bits_clear(u32::MAX);
-            return self.print_line(holder, &escaped(&prefix.0), &[], &[]);
+            return self.print_line(holder, &prefix, &[], &[]);
         }
         for (index, operand) in operands.iter().enumerate() {
             let elem = self.elem(*operand)?;
             let registers = self.get(*operand)?;
             let holders = self.holders(*operand)?;
-            let is_signed = signed.get(index) == Some(&1);
+            let is_signed = signed.get(index).is_none_or(|signed| *signed != 0);
             let number = if operands.len() > 1 { format!("(operand {index}) ") } else { String::new() };
-            let text = format!("{}{number}{}", escaped(&prefix.0), placeholder(elem, hex, is_signed));
+            let text = format!("{prefix}{number}{}", placeholder(elem, hex, is_signed));
             let layout = self.kernel.layout_of(*operand);
             for (register, value) in registers.iter().enumerate() {
                 if register as u32 & holders.copied_registers != 0 {
@@ -207,14 +208,14 @@ impl<'c> Lowering<'_, 'c> {
                         })
                         .collect(),
                 };
-                let argument = self.print_argument(elem, *value, is_signed);
+                let argument = self.print_argument(elem, *value, hex, is_signed);
                 self.print_line(holders.thread, &text, &coordinates, &[argument])?;
             }
         }
         Ok(())
     }
 
-    /// Prints `pid (x, y, z) idx (i, ..) text` under a condition; every argument takes eight bytes.
+    /// Prints `pid (x, y, z) idx (i, ..)` and the text under a condition; every argument takes eight bytes.
     fn print_line(
         &self,
         condition: Option<Value<'c>>,
@@ -224,7 +225,7 @@ impl<'c> Lowering<'_, 'c> {
     ) -> Result<()> {
         let e = self.e;
         let indices = vec!["%llu"; coordinates.len()].join(", ");
-        let format = self.text(&format!("pid (%llu, %llu, %llu) idx ({indices}) {text}\n"));
+        let format = self.text(&format!("pid (%llu, %llu, %llu) idx ({indices}){text}\n"));
         let slots = 3 + coordinates.len() + values.len();
         let buffer = e.local(e.ty.i64, slots as i32, 8);
         self.when(condition, || {
@@ -240,17 +241,17 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// A value as `printf` takes it: 64 bits.
-    fn print_argument(&self, elem: Elem, value: Value<'c>, signed: bool) -> Value<'c> {
+    fn print_argument(&self, elem: Elem, value: Value<'c>, hex: bool, signed: bool) -> Value<'c> {
         let e = self.e;
         match elem {
             Elem::Ptr(_) => e.ptrtoint(value, e.ty.i64),
+            Elem::Num(_) if hex => e.extui(e.bitcast(value, e.integer_type(elem.bits())), e.ty.i64),
             Elem::Num(scalar) if scalar.is_fp8() => {
                 let half = self.from_byte_floats(&[value], scalar)[0];
                 e.extf(half, e.ty.f64)
             }
             Elem::Num(scalar) if scalar.is_float() => e.extf(value, e.ty.f64),
-            Elem::Num(Scalar::I1) => e.extui(value, e.ty.i64),
-            Elem::Num(_) if signed => e.extsi(value, e.ty.i64),
+            Elem::Num(scalar) if signed && scalar != Scalar::I1 => e.extsi(value, e.ty.i64),
             Elem::Num(_) => e.extui(value, e.ty.i64),
         }
     }
@@ -279,12 +280,12 @@ impl<'c> Lowering<'_, 'c> {
 }
 
 fn placeholder(elem: Elem, hex: bool, signed: bool) -> String {
-    match (elem, hex) {
-        (Elem::Ptr(_), _) => "0x%016llx".to_owned(),
-        (Elem::Num(scalar), _) if scalar.is_float() => "%f".to_owned(),
-        (Elem::Num(scalar), true) => format!("0x%0{}llx", (scalar.bytes() * 2)),
-        (Elem::Num(_), false) if signed => "%lld".to_owned(),
-        (Elem::Num(_), false) => "%llu".to_owned(),
+    match elem {
+        Elem::Ptr(_) => "0x%016llx".to_owned(),
+        Elem::Num(_) if hex => format!("0x%0{}llx", elem.bits().div_ceil(4)),
+        Elem::Num(scalar) if scalar.is_float() => "%f".to_owned(),
+        Elem::Num(_) if signed => "%lld".to_owned(),
+        Elem::Num(_) => "%llu".to_owned(),
     }
 }
 
