@@ -1,3 +1,5 @@
+//! Tests of the parser on whole files, damaged files and deep nesting.
+
 use super::*;
 use crate::ast::{Expr, ExprKind};
 use crate::lexer::lex;
