@@ -165,6 +165,7 @@ fn pure_crates_do_no_io() {
         let name = shown(&path);
         if !name.starts_with("compiler/")
             || name.contains("/tests/")
+            || name.contains("/examples/")
             || name.ends_with("build.rs")
             || name.ends_with("tests.rs")
             // Compiled for tests only.
