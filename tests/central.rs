@@ -1,0 +1,99 @@
+//! The central test: a kernel computes the same after every pass, and in the end as PTX.
+//!
+//! Every kernel of `tests/filetests/central/` and of `tests/filetests/run/`, and kernels made at random, are
+//! interpreted as they stand, interpreted again after each pass (on whole tiles and, once there are layouts, in the
+//! registers of the threads), compiled for two targets, assembled where NVIDIA's assembler is installed, and executed
+//! in the emulator. All must leave the same bytes in all tensors, and have printed the same lines: by bits, but for
+//! tensors to which the header of the file grants a tolerance. Reads and writes beside the tensors are faults in both
+//! executors, and what nobody writes must stay as it was.
+//!
+//! ```text
+//! cargo test --test central                                     all files, and some kernels at random
+//! cargo test --test central scan                                files with this in their name
+//! RTC_CENTRAL_SEEDS=1000..2000 cargo test --test central random kernels of these seeds
+//! RTC_CENTRAL_DUMP=/tmp cargo test --test central scan          keeps final tile IR and PTX
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+#[path = "central/assembler.rs"]
+mod assembler;
+#[path = "central/case.rs"]
+mod case;
+#[path = "central/data.rs"]
+mod data;
+#[path = "central/judge.rs"]
+mod judge;
+#[path = "central/random.rs"]
+mod random;
+
+use case::Case;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = files("central");
+    trials.extend(files("run"));
+    assert!(trials.len() > 60, "only {} kernels", trials.len());
+    trials.extend(random_kernels());
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// A trial for each kernel of the files of a folder.
+fn files(folder: &str) -> Vec<Trial> {
+    // Cargo sets the variable; a test binary carried to another machine runs in the root of a checkout.
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+    let root = root.join("tests/filetests").join(folder);
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(&root).map(|d| d.flatten().map(|e| e.path()).collect()).unwrap_or_default();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "tir"));
+    paths.sort();
+    let mut trials = Vec::new();
+    for path in paths {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for (number, part) in text.split("\n// ----\n").enumerate() {
+            // The interpreter's own files also hold kernels of later phases, and faults in its words.
+            if folder == "run" && (!part.contains("phase tile") || part.contains("// fault:")) {
+                continue;
+            }
+            let part = part.to_string();
+            let at = path.clone();
+            trials.push(Trial::test(format!("{folder}/{stem}/{number}"), move || run(&part, &at)));
+        }
+    }
+    trials
+}
+
+fn run(text: &str, path: &Path) -> Result<(), Failed> {
+    let checked = Case::parse(text).and_then(|case| judge::check(&case));
+    checked.map_err(|e| Failed::from(format!("{}: {e}", path.display())))
+}
+
+/// Seeds of the kernels that every run makes; others can be asked for.
+const SEEDS: std::ops::Range<u64> = 0..200;
+/// Kernels of one trial.
+const CHUNK: u64 = 10;
+
+fn random_kernels() -> Vec<Trial> {
+    let asked = std::env::var("RTC_CENTRAL_SEEDS").ok();
+    let range = asked.as_deref().and_then(|s| s.split_once("..")).and_then(|(from, to)| {
+        let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+        Some(from..to)
+    });
+    let range = range.unwrap_or(SEEDS);
+    let chunk = |from: u64| {
+        let to = (from + CHUNK).min(range.end);
+        Trial::test(format!("random/{from}..{to}"), move || {
+            for seed in from..to {
+                let text = random::kernel(seed);
+                let checked = Case::parse(&text).and_then(|case| judge::check(&case));
+                checked.map_err(|e| Failed::from(format!("seed {seed}: {e}\n{text}")))?;
+            }
+            Ok(())
+        })
+    };
+    range.clone().step_by(CHUNK as usize).map(chunk).collect()
+}

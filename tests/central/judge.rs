@@ -1,0 +1,290 @@
+//! Runs a case through all stages and compares.
+
+use std::collections::HashSet;
+
+use rtc_codegen::{CodegenOptions, Target};
+use rtc_emulator as emulator;
+use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Storage};
+use rtc_ir::text::{parse, print};
+use rtc_ir::{Elem, Kernel, Phase, Scalar, decode_float, print_errors, verify};
+use rtc_passes::{PassContext, PassError, run_through};
+use rtc_source::SourceMap;
+
+use crate::assembler;
+use crate::case::{Argument, Case, Tolerance};
+use crate::data::elements;
+
+/// The targets that every case is compiled for.
+pub const TARGETS: [&str; 2] = ["sm_80", "sm_90a"];
+
+/// Most steps or warp instructions of a launch: a loop that does not end is a failure, not a long wait.
+const BUDGET: u64 = 50_000_000;
+
+/// What a launch leaves: the bytes of all tensors, in the order of the arguments, and what it printed, sorted.
+#[derive(Clone, Debug, PartialEq)]
+struct Outcome {
+    tensors: Vec<Vec<u8>>,
+    printed: Vec<String>,
+}
+
+/// What a stage made of the launch: a fault in words counts as a result where the case wants one.
+type Run = Result<Outcome, String>;
+
+/// Checks a case for every number of warps and every target.
+pub fn check(case: &Case) -> Result<(), String> {
+    let kernel = parse(&case.text).map_err(|e| e.to_string())?;
+    let warps = if case.warps.is_empty() { vec![kernel.options.num_warps] } else { case.warps.clone() };
+    for warps in warps {
+        let mut kernel = kernel.clone();
+        kernel.options.num_warps = warps;
+        check_kernel(case, &kernel).map_err(|e| format!("{warps} warps, {e}"))?;
+    }
+    Ok(())
+}
+
+fn check_kernel(case: &Case, kernel: &Kernel) -> Result<(), String> {
+    let reference = if case.interpreted {
+        let outcome = interpret(case, kernel, Storage::Tiles);
+        expected(case, &outcome).map_err(|e| format!("the interpreter: {e}"))?;
+        Some(outcome)
+    } else {
+        None
+    };
+    // Most kernels are the same for all targets up to a late pass; one look at each text is enough.
+    let mut seen: HashSet<String> = HashSet::from([print(kernel)]);
+    for name in TARGETS {
+        if !case.only.is_empty() && !case.only.iter().any(|t| t == name) {
+            continue;
+        }
+        let target = Target::named(name).map_err(|e| e.to_string())?;
+        check_target(case, kernel, target, reference.as_ref(), &mut seen).map_err(|e| format!("{name}, {e}"))?;
+    }
+    Ok(())
+}
+
+fn check_target(
+    case: &Case,
+    kernel: &Kernel,
+    target: &'static Target,
+    reference: Option<&Run>,
+    seen: &mut HashSet<String>,
+) -> Result<(), String> {
+    let mut kernel = kernel.clone();
+    let cx = PassContext { capability: target.capability, max_shared_bytes: target.shared_bytes_max };
+    let mut observer = |pass: &'static str, kernel: &Kernel| {
+        let text = print(kernel);
+        let wrong = |message: String| PassError::Internal(format!("after `{pass}`: {message}"));
+        verify(kernel).map_err(|e| wrong(print_errors(kernel, &e)))?;
+        let again = parse(&text).map_err(|e| wrong(format!("the text does not read back: {e}\n{text}")))?;
+        if print(&again) != text {
+            return Err(wrong(format!("the text is not a fixed point:\n{text}\n{}", print(&again))));
+        }
+        let Some(reference) = reference.filter(|_| seen.insert(text)) else { return Ok(()) };
+        for storage in [Storage::Tiles, Storage::Registers] {
+            if storage == Storage::Registers && kernel.phase == Phase::Tile {
+                continue;
+            }
+            let found = interpret(case, kernel, storage);
+            compare(case, reference, &found, true).map_err(|e| wrong(format!("{storage:?}: {e}")))?;
+        }
+        Ok(())
+    };
+    run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
+    dump(&format!("{}.{}.tir", kernel.name, target.name), &print(&kernel));
+    let verified = verify(&kernel).map_err(|e| print_errors(&kernel, &e))?;
+    let output = rtc_codegen::compile(verified, &SourceMap::new(), target, CodegenOptions::default())
+        .map_err(|e| format!("codegen: {e}\n{}", print(&kernel)))?;
+    dump(&format!("{}.{}.ptx", kernel.name, target.name), &output.ptx);
+    assembler::check(&output.ptx, target, case.may_spill)?;
+    let found = emulate(case, &kernel, &output)?;
+    expected(case, &found).map_err(|e| format!("the emulator: {e}"))?;
+    match reference {
+        Some(reference) => compare(case, reference, &found, false).map_err(|e| format!("the emulator: {e}")),
+        None => Ok(()),
+    }
+}
+
+/// The value of a parameter, or the index of its tensor.
+fn argument<'c>(case: &'c Case, name: &str) -> Result<&'c Argument, String> {
+    let found = case.args.iter().find(|(n, _)| n == name);
+    found.map(|(_, arg)| arg).ok_or_else(|| format!("no argument `{name}`"))
+}
+
+fn scalar_of(kernel: &Kernel, param: &rtc_ir::Param) -> Scalar {
+    kernel.value_type(param.value).elem().and_then(Elem::num).unwrap_or(Scalar::I64)
+}
+
+fn interpret(case: &Case, kernel: &Kernel, storage: Storage) -> Run {
+    let mut memory = HostMemory::new();
+    let mut bases = Vec::new();
+    for (name, arg) in &case.args {
+        match arg {
+            Argument::Tensor { bytes, written: true, .. } => bases.push((name, memory.alloc(name, bytes.clone()))),
+            Argument::Tensor { bytes, .. } => bases.push((name, memory.alloc_uninit(name, bytes.len()))),
+            Argument::Number(_) => {}
+        }
+    }
+    let mut launch = interp::LaunchConfig { grid: case.grid, args: Vec::new() };
+    for param in &kernel.params {
+        launch.args.push(match argument(case, &param.name)? {
+            Argument::Number(literal) => ArgValue::Bits(literal.bits(scalar_of(kernel, param))),
+            Argument::Tensor { .. } => {
+                let base = bases.iter().find(|(n, _)| **n == param.name).map(|(_, base)| *base);
+                ArgValue::Pointer(base.unwrap_or_default())
+            }
+        });
+    }
+    let verified = verify(kernel).map_err(|e| print_errors(kernel, &e))?;
+    let options = RunOptions { max_steps: BUDGET, storage };
+    let report = interp::run(verified, &mut memory, &launch, &options).map_err(|e| format!("fault: {e}"))?;
+    for finding in &report.findings {
+        let text = finding.to_string();
+        if !case.findings.iter().any(|wanted| text.contains(wanted)) {
+            return Err(format!("finding: {text}"));
+        }
+    }
+    let tensors = bases.iter().map(|(_, base)| memory.bytes(*base).unwrap_or_default().to_vec()).collect();
+    Ok(Outcome { tensors, printed: sorted(&report.printed) })
+}
+
+/// The outer error is a failure of the test, the inner one a fault of the launch.
+fn emulate(case: &Case, kernel: &Kernel, output: &rtc_codegen::Output) -> Result<Run, String> {
+    let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
+    let mut memory = emulator::Memory::new();
+    let mut bases = Vec::new();
+    for (name, arg) in &case.args {
+        if let Argument::Tensor { bytes, .. } = arg {
+            let base = memory.alloc(bytes.len(), 256, name);
+            memory.write(base, bytes).map_err(|e| e.to_string())?;
+            bases.push((name, base, bytes.len()));
+        }
+    }
+    let metadata = &output.metadata;
+    let size = metadata.params.iter().map(|p| p.offset + p.size).max().unwrap_or(0);
+    let mut params = vec![0; size as usize];
+    for (param, placed) in kernel.params.iter().zip(&metadata.params) {
+        let bits = match argument(case, &param.name)? {
+            Argument::Number(literal) => literal.bits(scalar_of(kernel, param)),
+            Argument::Tensor { .. } => {
+                bases.iter().find(|(n, ..)| **n == param.name).map(|(_, base, _)| *base).unwrap_or_default()
+            }
+        };
+        let at = placed.offset as usize;
+        params[at..at + placed.size as usize].copy_from_slice(&bits.to_le_bytes()[..placed.size as usize]);
+    }
+    let config = emulator::LaunchConfig {
+        grid: case.grid,
+        block: [metadata.threads_per_block, 1, 1],
+        shared_bytes: metadata.shared_bytes,
+        params: &params,
+        budget: Some(BUDGET),
+        ..emulator::LaunchConfig::new(&metadata.symbol)
+    };
+    let report = match program.launch(&mut memory, &config) {
+        Ok(report) => report,
+        Err(fault) => return Ok(Err(format!("fault: {fault}"))),
+    };
+    let read = |(_, base, size): &(&String, u64, usize)| memory.read(*base, *size).map(<[u8]>::to_vec);
+    let tensors = bases.iter().map(read).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    Ok(Ok(Outcome { tensors, printed: sorted(&report.printed) }))
+}
+
+fn sorted(printed: &str) -> Vec<String> {
+    let mut lines: Vec<String> = printed.lines().map(str::to_string).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// What the header says must come out.
+fn expected(case: &Case, run: &Run) -> Result<(), String> {
+    let outcome = match (run, &case.fault) {
+        (Ok(outcome), None) => outcome,
+        (Err(found), Some(wanted)) if found.to_lowercase().contains(&wanted.to_lowercase()) => return Ok(()),
+        (Err(found), _) => return Err(found.clone()),
+        (Ok(_), Some(wanted)) => return Err(format!("no fault with `{wanted}`")),
+    };
+    if !case.prints.is_empty() && sorted(&case.prints) != outcome.printed {
+        return Err(format!("printed:\n{}", outcome.printed.join("\n")));
+    }
+    let tensors: Vec<&String> =
+        case.args.iter().filter(|(_, a)| matches!(a, Argument::Tensor { .. })).map(|(n, _)| n).collect();
+    for (name, scalar, wanted) in &case.expects {
+        let index = tensors.iter().position(|n| *n == name).ok_or_else(|| format!("no tensor `{name}`"))?;
+        same(*scalar, wanted, &outcome.tensors[index], None).map_err(|e| format!("`{name}` {e}"))?;
+    }
+    Ok(())
+}
+
+/// Whether two stages agree. Interpretations agree exactly; what is approximate shows in the emulator only.
+fn compare(case: &Case, reference: &Run, found: &Run, exact: bool) -> Result<(), String> {
+    let (reference, found) = match (reference, found) {
+        (Ok(reference), Ok(found)) => (reference, found),
+        // Two faults: `expected` has looked at the one, and looks at the other here.
+        (_, found) => return expected(case, found),
+    };
+    let tensors = case.args.iter().filter_map(|(name, arg)| match arg {
+        Argument::Tensor { scalar, .. } => Some((name, *scalar)),
+        Argument::Number(_) => None,
+    });
+    for ((name, scalar), (wanted, found)) in tensors.zip(reference.tensors.iter().zip(&found.tensors)) {
+        let tolerance = if exact { None } else { case.tolerance(name) };
+        same(scalar, wanted, found, tolerance).map_err(|e| format!("`{name}` {e}"))?;
+    }
+    if reference.printed != found.printed {
+        let found = found.printed.join("\n");
+        return Err(format!("printed\n{found}\ninstead of\n{}", reference.printed.join("\n")));
+    }
+    Ok(())
+}
+
+/// Compares by bits (any NaN equals any NaN), or within a tolerance.
+fn same(scalar: Scalar, wanted: &[u8], found: &[u8], tolerance: Option<Tolerance>) -> Result<(), String> {
+    let (wanted, found): (Vec<u64>, Vec<u64>) = (elements(scalar, wanted).collect(), elements(scalar, found).collect());
+    if wanted.len() != found.len() {
+        return Err(format!("has {} elements, not {}", found.len(), wanted.len()));
+    }
+    let value = |bits: u64| decode_float(bits, scalar);
+    let largest = match tolerance {
+        Some(Tolerance::Relative(_)) => {
+            wanted.iter().map(|b| value(*b).abs()).filter(|x| x.is_finite()).fold(0.0, f64::max)
+        }
+        _ => 0.0,
+    };
+    let agree = |a: u64, b: u64| {
+        if a == b || (scalar.is_float() && value(a).is_nan() && value(b).is_nan()) {
+            return true;
+        }
+        match tolerance {
+            None => false,
+            Some(Tolerance::Ulp(n)) => ordinal(a, scalar).abs_diff(ordinal(b, scalar)) <= n,
+            Some(Tolerance::Relative(bound)) => (value(a) - value(b)).abs() <= bound * largest,
+        }
+    };
+    let wrong: Vec<usize> = (0..wanted.len()).filter(|i| !agree(wanted[*i], found[*i])).collect();
+    let Some(first) = wrong.first() else { return Ok(()) };
+    let show = |bits: u64| match scalar.is_float() {
+        true => format!("{:?} ({bits:#x})", value(bits)),
+        false => format!("{bits:#x}"),
+    };
+    let some: Vec<String> =
+        wrong.iter().take(6).map(|i| format!("[{i}] {} instead of {}", show(found[*i]), show(wanted[*i]))).collect();
+    let count = (wrong.len(), wanted.len());
+    Err(format!("differs in {} of {} elements from [{first}] on: {}", count.0, count.1, some.join(", ")))
+}
+
+/// The place of a float among all floats of its type.
+fn ordinal(bits: u64, scalar: Scalar) -> i64 {
+    let top = 1u64 << (scalar.bits() - 1);
+    let magnitude = (bits & (top - 1)) as i64;
+    if scalar.is_float() && bits & top != 0 { -magnitude } else { magnitude }
+}
+
+/// Writes a stage to the folder that `RTC_CENTRAL_DUMP` names, for looking at a failure.
+fn dump(name: &str, text: &str) {
+    if let Some(folder) = std::env::var_os("RTC_CENTRAL_DUMP") {
+        let path = std::path::Path::new(&folder).join(name);
+        if let Err(e) = std::fs::write(&path, text) {
+            eprintln!("{}: {e}", path.display());
+        }
+    }
+}
