@@ -228,69 +228,16 @@ impl<'a, 'c> Lowering<'a, 'c> {
                     return Err(CodegenError::lowering("a `ret` inside of a loop or branch"));
                 }
                 OpKind::Ret {} => return Ok(Vec::new()),
-                kind => self.operation(*op, kind)?,
+                kind => self.element_wise(*op, kind)?,
             }
         }
         Ok(Vec::new())
     }
 
+    /// Lowers an operation that does not work on each element alone. What must be answered for is listed in
+    /// `element_wise`, which hands the rest to this.
     fn operation(&self, op: Op, kind: &OpKind) -> Result<()> {
         match kind {
-            OpKind::Constant { .. }
-            | OpKind::AddI {}
-            | OpKind::SubI {}
-            | OpKind::MulI {}
-            | OpKind::DivSI {}
-            | OpKind::DivUI {}
-            | OpKind::RemSI {}
-            | OpKind::RemUI {}
-            | OpKind::AndI {}
-            | OpKind::OrI {}
-            | OpKind::XorI {}
-            | OpKind::ShlI {}
-            | OpKind::ShrSI {}
-            | OpKind::ShrUI {}
-            | OpKind::MinSI {}
-            | OpKind::MaxSI {}
-            | OpKind::MinUI {}
-            | OpKind::MaxUI {}
-            | OpKind::MulHiUI {}
-            | OpKind::MulHiSI {}
-            | OpKind::AbsI {}
-            | OpKind::Clz {}
-            | OpKind::PopC {}
-            | OpKind::BRev {}
-            | OpKind::CmpI { .. }
-            | OpKind::AddF {}
-            | OpKind::SubF {}
-            | OpKind::MulF {}
-            | OpKind::DivF {}
-            | OpKind::DivFRn {}
-            | OpKind::Fma {}
-            | OpKind::NegF {}
-            | OpKind::AbsF {}
-            | OpKind::CopySign {}
-            | OpKind::MinNum {}
-            | OpKind::MaxNum {}
-            | OpKind::Minimum {}
-            | OpKind::Maximum {}
-            | OpKind::Floor {}
-            | OpKind::Ceil {}
-            | OpKind::Truncate {}
-            | OpKind::Rint {}
-            | OpKind::Sqrt {}
-            | OpKind::SqrtRn {}
-            | OpKind::Rsqrt {}
-            | OpKind::Rcp {}
-            | OpKind::Exp2 { .. }
-            | OpKind::Log2 {}
-            | OpKind::SinApprox {}
-            | OpKind::CosApprox {}
-            | OpKind::TanhApprox {}
-            | OpKind::CmpF { .. }
-            | OpKind::Select {}
-            | OpKind::Hint { .. }
-            | OpKind::AddPtr {} => self.element_wise(op, kind),
             OpKind::TruncI { .. }
             | OpKind::ExtSI { .. }
             | OpKind::ExtUI { .. }
@@ -347,6 +294,8 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 Ok(())
             }
             OpKind::AllocShared { offset, .. } => self.alloc_shared(op, *offset),
+            // `element_wise` has answered for these.
+            other => Err(CodegenError::lowering(format!("`{}` beside the elements", other.spec().mnemonic))),
         }
     }
 }

@@ -325,7 +325,8 @@ impl Machine {
                 TRIPLE.as_ptr(),
                 cpu.as_ptr(),
                 features.as_ptr(),
-                LLVMCodeGenOptLevel::LLVMCodeGenLevelAggressive,
+                // "Aggressive" repeats value numbering, for a tenth more time and the same machine code after ptxas.
+                LLVMCodeGenOptLevel::LLVMCodeGenLevelDefault,
                 LLVMRelocMode::LLVMRelocPIC,
                 LLVMCodeModel::LLVMCodeModelDefault,
             )))

@@ -1,5 +1,7 @@
 //! Matrix products: `mma.sync` on fragments, or fused multiply-adds in each thread.
 
+use std::collections::HashMap;
+
 use rtc_ir::{DotKind, Elem, Op, Rounding, Scalar};
 use rtc_layout::{Coord, Layout, MmaShape};
 
@@ -66,13 +68,18 @@ impl<'c> Lowering<'_, 'c> {
         let per_acc = shape.result_registers() as usize;
         let mut acc = acc.to_vec();
         let fragments: Vec<usize> = (0..acc.len()).step_by(per_acc).collect();
+        // Each fragment of an operand serves a whole row or column of accumulators: it is packed once.
+        let (mut rows, mut columns) = (HashMap::new(), HashMap::new());
         for depth in (0..layouts.depth()).step_by(shape.k as usize) {
             for first in &fragments {
                 let place = layouts.acc.coords(*first as u32, 0, 0);
                 let a = fragment(layouts.lhs, |rank| (rank - 1, depth), place, shape.operand_registers(0))?;
                 let b = fragment(layouts.rhs, |rank| (rank - 2, depth), place, shape.operand_registers(1))?;
-                let mut operands = self.pack_fragment(elem(0)?, &lhs[a], instruction.operands);
-                operands.extend(self.pack_fragment(elem(1)?, &rhs[b], instruction.operands));
+                let (of_lhs, of_rhs) = (elem(0)?, elem(1)?);
+                let pack = instruction.operands;
+                let row = rows.entry(a.start).or_insert_with(|| self.pack_fragment(of_lhs, &lhs[a], pack));
+                let column = columns.entry(b.start).or_insert_with(|| self.pack_fragment(of_rhs, &rhs[b], pack));
+                let operands = row.iter().chain(column.iter()).copied().collect();
                 let sums = self.pack_fragment(elem(2)?, &acc[*first..first + per_acc], instruction.accumulator);
                 let sums = self.multiply(&instruction, operands, sums);
                 let sums = self.unpack_fragment(elem(2)?, &sums, instruction.accumulator);

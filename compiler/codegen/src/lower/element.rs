@@ -29,6 +29,8 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
+    /// Lowers an operation: here what works on each element alone, elsewhere the rest. The match is exhaustive, so that
+    /// a new operation is an error until it is answered for.
     pub(super) fn element_wise(&self, op: Op, kind: &OpKind) -> Result<()> {
         let e = self.e;
         let fuse = self.kernel.options.fp_fusion;
@@ -115,7 +117,54 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::Select {} => self.each(op, |[condition, a, b]| e.select(condition, a, b)),
             OpKind::Hint { .. } => self.each(op, |[a]| a),
             OpKind::AddPtr {} => self.add_pointer(op, elem),
-            other => Err(CodegenError::lowering(format!("`{}` element by element", other.spec().mnemonic))),
+            OpKind::TruncI { .. }
+            | OpKind::ExtSI { .. }
+            | OpKind::ExtUI { .. }
+            | OpKind::CastF { .. }
+            | OpKind::FpToSI { .. }
+            | OpKind::FpToUI { .. }
+            | OpKind::SIToFp { .. }
+            | OpKind::UIToFp { .. }
+            | OpKind::Bitcast { .. }
+            | OpKind::PtrToInt {}
+            | OpKind::IntToPtr { .. }
+            | OpKind::ProgramId { .. }
+            | OpKind::NumPrograms { .. }
+            | OpKind::Arange { .. }
+            | OpKind::Splat {}
+            | OpKind::ExpandDims { .. }
+            | OpKind::Broadcast {}
+            | OpKind::Reshape { .. }
+            | OpKind::Trans { .. }
+            | OpKind::Join {}
+            | OpKind::Split {}
+            | OpKind::Cat {}
+            | OpKind::Unsplat {}
+            | OpKind::ConvertLayout {}
+            | OpKind::Load { .. }
+            | OpKind::Store { .. }
+            | OpKind::AtomicRmw { .. }
+            | OpKind::AtomicCas { .. }
+            | OpKind::Dot { .. }
+            | OpKind::Reduce { .. }
+            | OpKind::Scan { .. }
+            | OpKind::Gather { .. }
+            | OpKind::Histogram { .. }
+            | OpKind::Sort { .. }
+            | OpKind::ForRange { .. }
+            | OpKind::WhileLoop {}
+            | OpKind::IfElse {}
+            | OpKind::Yields {}
+            | OpKind::Condition {}
+            | OpKind::Ret {}
+            | OpKind::Assume {}
+            | OpKind::Barrier {}
+            | OpKind::Print { .. }
+            | OpKind::Assertion { .. }
+            | OpKind::InlineAsm { .. }
+            | OpKind::SpecialRegister { .. }
+            | OpKind::GridDependency { .. }
+            | OpKind::AllocShared { .. } => self.operation(op, kind),
         }
     }
 
