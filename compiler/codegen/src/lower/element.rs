@@ -5,7 +5,7 @@ use rtc_ir::{Elem, Literal, Op, OpKind, Predicate, Scalar};
 use super::Lowering;
 use crate::{
     emit::{Cmpf, Cmpi, Value},
-    error::{CodegenError, Result},
+    error::Result,
 };
 
 impl<'c> Lowering<'_, 'c> {
@@ -34,10 +34,12 @@ impl<'c> Lowering<'_, 'c> {
     pub(super) fn element_wise(&self, op: Op, kind: &OpKind) -> Result<()> {
         let e = self.e;
         let fuse = self.kernel.options.fp_fusion;
-        let elem = match self.kernel.op(op).operands.first() {
-            Some(value) => self.elem(*value)?,
-            None => self.elem(self.kernel.result(op, 0))?,
+        let data = self.kernel.op(op);
+        let Some(first) = data.operands.first().or(data.results.first()) else {
+            // Such as a barrier: nothing that has elements.
+            return self.operation(op, kind);
         };
+        let elem = self.elem(*first)?;
         let wide = elem == Elem::F64;
         match kind {
             OpKind::Constant { value } => self.constant(op, *value),
