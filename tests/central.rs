@@ -37,12 +37,13 @@ fn main() {
     let mut trials = files("central");
     trials.extend(files("run"));
     assert!(trials.len() > 60, "only {} kernels", trials.len());
+    trials.push(Trial::test("every operation", every_operation));
     trials.extend(random_kernels());
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// A trial for each kernel of the files of a folder.
-fn files(folder: &str) -> Vec<Trial> {
+/// The files of a folder, in order.
+fn paths(folder: &str) -> Vec<PathBuf> {
     // Cargo sets the variable; a test binary carried to another machine runs in the root of a checkout.
     let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
     let root = root.join("tests/filetests").join(folder);
@@ -50,8 +51,13 @@ fn files(folder: &str) -> Vec<Trial> {
         fs::read_dir(&root).map(|d| d.flatten().map(|e| e.path()).collect()).unwrap_or_default();
     paths.retain(|p| p.extension().is_some_and(|e| e == "tir"));
     paths.sort();
+    paths
+}
+
+/// A trial for each kernel of the files of a folder.
+fn files(folder: &str) -> Vec<Trial> {
     let mut trials = Vec::new();
-    for path in paths {
+    for path in paths(folder) {
         let text = fs::read_to_string(&path).unwrap_or_default();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for (number, part) in text.split("\n// ----\n").enumerate() {
@@ -65,6 +71,17 @@ fn files(folder: &str) -> Vec<Trial> {
         }
     }
     trials
+}
+
+/// The files have every operation that a kernel can have before it is laid out.
+fn every_operation() -> Result<(), Failed> {
+    let mut missing: Vec<&str> = rtc_ir::SPECS.iter().map(|spec| spec.mnemonic).collect();
+    missing.retain(|name| !["convert_layout", "alloc_shared"].contains(name));
+    for path in paths("central") {
+        let text = fs::read_to_string(path)?;
+        missing.retain(|name| !text.lines().any(|l| l.split_whitespace().any(|word| word == *name)));
+    }
+    if missing.is_empty() { Ok(()) } else { Err(format!("no file has {}", missing.join(", ")).into()) }
 }
 
 fn run(text: &str, path: &Path) -> Result<(), Failed> {

@@ -108,13 +108,12 @@ impl Maker {
         for value in outputs {
             self.output(value);
         }
-        let fusion = "no_fp_fusion ";
+        // One target is enough for each: the seeds alternate.
+        let target = ["sm_80", "sm_90a"][seed as usize % 2];
+        let (header, params, body) = (&self.header, self.params.join(", "), &self.body);
+        let options = format!("warps {warps} no_fp_fusion phase tile");
         format!(
-            "// random {seed}\n// grid {} 1 1\n// spills\n{}kernel @random_{seed}({}) warps {warps} {fusion}phase tile {{\n{}ret\n}}\n",
-            1,
-            self.header,
-            self.params.join(", "),
-            self.body
+            "// random {seed}\n// only {target}\n// spills\n{header}kernel @random_{seed}({params}) {options} {{\n{body}ret\n}}\n"
         )
     }
 
