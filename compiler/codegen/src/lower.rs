@@ -13,7 +13,7 @@
 //! | `shape.rs` | renaming of registers |
 //! | `memory.rs`, `atomic.rs` | global memory |
 //! | `scratch.rs`, `convert.rs`, `indexed.rs` | shared memory: layout conversions, gather, histogram, sort |
-//! | `combine.rs` | reductions and scans |
+//! | `combine.rs`, `reduce.rs`, `scan.rs` | reductions and scans |
 //! | `dot.rs` | matrix products |
 //! | `control.rs` | loops and branches |
 //! | `effect.rs` | print, assert, inline assembly, special registers |
@@ -30,6 +30,8 @@ mod element;
 mod indexed;
 mod memory;
 mod place;
+mod reduce;
+mod scan;
 mod scratch;
 mod shape;
 
