@@ -107,3 +107,6 @@ fn parameters(kernel: &Kernel) -> Vec<Param> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

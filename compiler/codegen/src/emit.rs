@@ -62,8 +62,6 @@ pub(crate) struct Types<'c> {
     pub generic: Type<'c>,
     /// A pointer into global memory.
     pub global: Type<'c>,
-    /// A pointer into the block's shared memory.
-    pub shared: Type<'c>,
 }
 
 impl<'c> Types<'c> {
@@ -81,7 +79,6 @@ impl<'c> Types<'c> {
             f64: Type::float64(context),
             generic: llvm::r#type::pointer(context, 0),
             global: llvm::r#type::pointer(context, 1),
-            shared: llvm::r#type::pointer(context, 3),
         }
     }
 }

@@ -14,13 +14,8 @@ use super::{Emitter, Type, Value, type_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Space {
-    Generic = 0,
     Global = 1,
     Shared = 3,
-    Constant = 4,
-    Local = 5,
-    /// Shared memory of any block in the cluster.
-    Cluster = 7,
 }
 
 /// What a load may assume.
@@ -29,8 +24,6 @@ pub(crate) enum LoadKind {
     /// An ordinary load.
     #[default]
     Plain,
-    /// The memory does not change while the kernel runs: `ld.global.nc`.
-    Invariant,
     /// The load is kept as it is: `ld.volatile`.
     Volatile,
 }
@@ -103,7 +96,6 @@ impl<'c> Emitter<'c> {
         let mut attributes = vec![("alignment", self.long_attribute(i64::from(access.align)))];
         match access.kind {
             LoadKind::Plain => {}
-            LoadKind::Invariant => attributes.push(("invariant", self.unit())),
             LoadKind::Volatile => attributes.push(("volatile_", self.unit())),
         }
         self.value("llvm.load", &[pointer], ty, &attributes)

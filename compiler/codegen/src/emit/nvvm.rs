@@ -9,10 +9,6 @@ pub(crate) enum ShuffleKind {
     Butterfly,
     /// The lane with the given number.
     Index,
-    /// The lane whose number is lower by the operand.
-    Up,
-    /// The lane whose number is higher by the operand.
-    Down,
 }
 
 impl<'c> Emitter<'c> {
@@ -23,7 +19,7 @@ impl<'c> Emitter<'c> {
 
     /// Exchanges a value of any width up to 64 bits between the lanes of the warp.
     ///
-    /// `source` is a mask, a lane or a distance, as `kind` says. All lanes take part.
+    /// `source` is a mask or a lane, as `kind` says. All lanes take part.
     pub fn shuffle(&self, kind: ShuffleKind, value: Value<'c>, source: Value<'c>) -> Value<'c> {
         let ty = type_of(value);
         if ty == self.ty.i32 || ty == self.ty.f32 {
@@ -44,14 +40,12 @@ impl<'c> Emitter<'c> {
     }
 
     fn shuffle_word(&self, kind: ShuffleKind, value: Value<'c>, source: Value<'c>) -> Value<'c> {
-        // The last operand packs the segment mask (none) and the bound: the last lane, or the first for `up`.
-        let (kind, bound) = match kind {
-            ShuffleKind::Butterfly => (self.attribute("#nvvm<shfl_kind bfly>"), 31),
-            ShuffleKind::Index => (self.attribute("#nvvm<shfl_kind idx>"), 31),
-            ShuffleKind::Up => (self.attribute("#nvvm<shfl_kind up>"), 0),
-            ShuffleKind::Down => (self.attribute("#nvvm<shfl_kind down>"), 31),
+        let kind = match kind {
+            ShuffleKind::Butterfly => self.attribute("#nvvm<shfl_kind bfly>"),
+            ShuffleKind::Index => self.attribute("#nvvm<shfl_kind idx>"),
         };
-        let operands = [self.i32(-1), value, source, self.i32(bound)];
+        // The last operand packs the segment mask (none) and the bound, the last lane.
+        let operands = [self.i32(-1), value, source, self.i32(31)];
         self.value("nvvm.shfl.sync", &operands, type_of(value), &[("kind", kind)])
     }
 

@@ -146,13 +146,13 @@ fn shuffles_move_every_width() {
             place = e.constant_offset(place, 8);
         }
         for ty in [e.ty.f16, e.ty.bf16, e.ty.f32, e.ty.f64] {
-            let moved = e.shuffle(ShuffleKind::Up, e.sitofp(lane, ty), e.i32(1));
+            let moved = e.shuffle(ShuffleKind::Index, e.sitofp(lane, ty), e.i32(1));
             e.store(moved, place, Access { align: 8, kind: LoadKind::Volatile });
             place = e.constant_offset(place, 8);
         }
     });
     assert_eq!(ptx.matches("shfl.sync.bfly").count(), 5, "{ptx}");
-    assert_eq!(ptx.matches("shfl.sync.up").count(), 5, "{ptx}");
+    assert_eq!(ptx.matches("shfl.sync.idx").count(), 5, "{ptx}");
 }
 
 #[test]

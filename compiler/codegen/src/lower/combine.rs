@@ -1,467 +1,25 @@
-//! Reductions and scans: values of one row meet in registers, then between lanes by shuffles, then between warps
-//! through scratch memory. What combines two values is the operation's nested block, lowered in place each time.
-//!
-//! Several operands are combined together: a [`Tuple`] has one value of each.
+//! What reductions and scans share: several operands are combined together, as a [`Tuple`] with one value of each, by
+//! the operation's nested block, which is lowered in place each time.
 
-use rtc_ir::{Block, Op, OpKind, Traits, part_bytes};
-use rtc_layout::{Coord, InputBit, Layout, reduce_plan, shared_plan};
+use rtc_ir::{Block, OpKind, Traits};
 
-use super::{Lowering, place::Spot};
+use super::Lowering;
 use crate::{
-    emit::{Cmpi, ShuffleKind, Value},
+    emit::Value,
     error::{CodegenError, Result},
 };
 
 /// One value of each operand.
-type Tuple<'c> = Vec<Value<'c>>;
-
-/// How a scan walks along its axis; see [`Lowering::scan`].
-struct Walk {
-    /// Register bits below the lanes, lowest first.
-    low: Vec<u32>,
-    /// Lane bits.
-    lanes: Vec<u32>,
-    /// Warp bits.
-    warps: Vec<u32>,
-    /// Register bits above the warps: chunks that follow each other.
-    high: Vec<u32>,
-    /// The registers at the start of each row.
-    rows: Vec<u32>,
-    reverse: bool,
-}
-
-impl Walk {
-    fn new(layout: &Layout, axis: usize, reverse: bool) -> Option<Walk> {
-        if !layout.is_scan_order(axis) {
-            return None;
-        }
-        let mut walk = Walk { low: vec![], lanes: vec![], warps: vec![], high: vec![], rows: vec![], reverse };
-        for bit in layout.axis_bits(axis)? {
-            match bit {
-                InputBit::Register(i) if walk.lanes.is_empty() && walk.warps.is_empty() => walk.low.push(i),
-                InputBit::Register(i) => walk.high.push(i),
-                InputBit::Lane(i) => walk.lanes.push(i),
-                InputBit::Warp(i) => walk.warps.push(i),
-                InputBit::Block(_) => return None,
-            }
-        }
-        let along = walk.low.iter().chain(&walk.high).fold(0, |all, bit| all | 1 << bit);
-        walk.rows = (0..layout.registers()).filter(|register| register & along == 0).collect();
-        Some(walk)
-    }
-
-    /// The numbers below `1 << bits`, in the order of the walk.
-    fn steps(&self, bits: &[u32]) -> Vec<u32> {
-        let ascending = 0..1u32 << bits.len();
-        if self.reverse { ascending.rev().collect() } else { ascending.collect() }
-    }
-
-    /// `number` spread over the places `bits`.
-    fn spread(number: u32, bits: &[u32]) -> u32 {
-        bits.iter().enumerate().fold(0, |all, (i, bit)| all | (number >> i & 1) << bit)
-    }
-
-    fn lane_mask(&self) -> u32 {
-        self.lanes.iter().fold(0, |all, bit| all | 1 << bit)
-    }
-}
-
-/// A partial result that precedes a thread's own values, and the condition under which there is one.
-struct Prefix<'c> {
-    value: Tuple<'c>,
-    /// Absent if there always is one.
-    valid: Option<Value<'c>>,
-}
+pub(super) type Tuple<'c> = Vec<Value<'c>>;
 
 impl<'c> Lowering<'_, 'c> {
-    pub(super) fn reduce(&self, op: Op, axis: u32) -> Result<()> {
-        let operands = self.kernel.variadic(op).to_vec();
-        let combine = self.kernel.op(op).blocks[0];
-        let plan = reduce_plan(self.layout(operands[0])?, axis as usize);
-        let tuples = self.tuples(&operands)?;
-        let mut partials: Vec<Tuple<'c>> = Vec::with_capacity(plan.groups.len());
-        for group in &plan.groups {
-            partials.push(self.fold(combine, group.iter().map(|register| &tuples[*register as usize]))?);
-        }
-        let masks: Vec<u32> = plan.lane_steps.iter().map(|step| step.mask).collect();
-        let plain = plan.lane_steps.iter().all(|step| step.register_xor == 0);
-        match self.warp_instruction(combine, &operands)? {
-            Some(name) if plain && masks.iter().fold(0, |all, mask| all | mask) == 31 => {
-                for partial in &mut partials {
-                    partial[0] = self.e.intrinsic(name, &[partial[0], self.e.i32(-1)], self.e.ty.i32);
-                }
-            }
-            Some(_) | None => {
-                for step in &plan.lane_steps {
-                    partials = self.reduce_lanes(combine, &partials, step.mask, step.register_xor)?;
-                }
-            }
-        }
-        if let Some(step) = &plan.warp_step {
-            let scratch = self.scratch(op, 0)?;
-            let plans: Vec<_> = operands
-                .iter()
-                .map(|operand| {
-                    let elem = self.elem(*operand)?;
-                    let bits = elem.bytes() * 8;
-                    Ok((elem, shared_plan(&step.partial, &step.gathered, bits, self.matrix_instructions())))
-                })
-                .collect::<Result<_>>()?;
-            let mut offsets = vec![0];
-            for (index, (elem, plan)) in plans.iter().enumerate() {
-                let base = self.e.constant_offset(scratch, offsets[index] as i32);
-                let values: Vec<_> = partials.iter().map(|partial| partial[index]).collect();
-                self.store_tile(base, &plan.store, *elem, &values);
-                offsets.push(offsets[index] + part_bytes(*elem, step.partial.elements()));
-            }
-            self.e.barrier();
-            let mut gathered: Vec<Tuple<'c>> = vec![Vec::new(); partials.len() * step.count as usize];
-            for (index, (elem, plan)) in plans.iter().enumerate() {
-                let base = self.e.constant_offset(scratch, offsets[index] as i32);
-                for (tuple, value) in gathered.iter_mut().zip(self.load_tile(base, &plan.load, *elem)) {
-                    tuple.push(value);
-                }
-            }
-            partials =
-                gathered.chunks(step.count as usize).map(|row| self.fold(combine, row)).collect::<Result<_>>()?;
-        }
-        for index in 0..operands.len() {
-            let result = self.kernel.result(op, index);
-            let values = match self.kernel.layout_of(result) {
-                None => vec![partials[0][index]],
-                Some(layout) => {
-                    let map = layout.register_map(&plan.result, |coord| coord).ok_or_else(|| {
-                        CodegenError::lowering("`reduce` to a layout that holds the results in other threads")
-                    })?;
-                    map.iter().map(|register| partials[*register as usize][index]).collect()
-                }
-            };
-            self.set(result, values);
-        }
-        Ok(())
-    }
-
-    /// Combines each partial result with that of the lane at distance `mask`.
-    fn reduce_lanes(
-        &self,
-        combine: Block,
-        partials: &[Tuple<'c>],
-        mask: u32,
-        register_xor: u32,
-    ) -> Result<Vec<Tuple<'c>>> {
-        let e = self.e;
-        let distance = e.i32(mask as i32);
-        // Both lanes must come to the same bits, so that copies agree: where the order of operands could matter, the
-        // lane with the lower number gives the first one.
-        let first = if self.is_symmetric(combine) { None } else { Some(self.lane_bit_clear(highest_bit(mask))) };
-        let step = |register: usize| {
-            let other = &partials[register ^ register_xor as usize];
-            let other: Tuple<'c> =
-                other.iter().map(|value| e.shuffle(ShuffleKind::Butterfly, *value, distance)).collect();
-            let own = &partials[register];
-            match first {
-                None => self.combine(combine, own, &other),
-                Some(first) => {
-                    let lhs = self.select_tuple(first, own, &other);
-                    let rhs = self.select_tuple(first, &other, own);
-                    self.combine(combine, &lhs, &rhs)
-                }
-            }
-        };
-        (0..partials.len()).map(step).collect()
-    }
-
-    /// The instruction that reduces an `i32` over a whole warp, if the block is one that has it.
-    fn warp_instruction(&self, combine: Block, operands: &[rtc_ir::Value]) -> Result<Option<&'static str>> {
-        let ops = &self.kernel.block(combine).ops;
-        let ([only, _], [operand]) = (ops.as_slice(), operands) else { return Ok(None) };
-        if self.elem(*operand)? != rtc_ir::Elem::I32 {
-            return Ok(None);
-        }
-        let yields_it = self.kernel.op(ops[1]).operands[..] == self.kernel.op(*only).results[..];
-        Ok(match &self.kernel.op(*only).kind {
-            _ if !yields_it => None,
-            OpKind::AddI {} => Some("llvm.nvvm.redux.sync.add"),
-            OpKind::MinSI {} => Some("llvm.nvvm.redux.sync.min"),
-            OpKind::MaxSI {} => Some("llvm.nvvm.redux.sync.max"),
-            OpKind::MinUI {} => Some("llvm.nvvm.redux.sync.umin"),
-            OpKind::MaxUI {} => Some("llvm.nvvm.redux.sync.umax"),
-            OpKind::AndI {} => Some("llvm.nvvm.redux.sync.and"),
-            OpKind::OrI {} => Some("llvm.nvvm.redux.sync.or"),
-            OpKind::XorI {} => Some("llvm.nvvm.redux.sync.xor"),
-            _ => None,
-        })
-    }
-
-    /// Inclusive scan.
-    ///
-    /// The coordinate along the axis is made of register bits, then lanes, then warps, then again registers (chunks).
-    /// Each thread scans its low registers; the totals are scanned between lanes; the totals of warps and chunks go
-    /// through scratch memory, and each thread sums up those before its own.
-    pub(super) fn scan(&self, op: Op, axis: u32, reverse: bool) -> Result<()> {
-        let operands = self.kernel.variadic(op).to_vec();
-        let combine = self.kernel.op(op).blocks[0];
-        let layout = self.layout(operands[0])?;
-        let walk = Walk::new(layout, axis as usize, reverse)
-            .ok_or_else(|| CodegenError::lowering("`scan` along an axis whose layout is not in scan order"))?;
-        let mut values = self.tuples(&operands)?;
-        // Totals per row and chunk, chunks in ascending order.
-        let mut totals: Vec<Vec<Tuple<'c>>> = Vec::new();
-        for row in &walk.rows {
-            let mut of_row = Vec::new();
-            for chunk in 0..1u32 << walk.high.len() {
-                let start = row | Walk::spread(chunk, &walk.high);
-                let mut running: Option<Tuple<'c>> = None;
-                for step in walk.steps(&walk.low) {
-                    let register = (start | Walk::spread(step, &walk.low)) as usize;
-                    let value = match running {
-                        None => values[register].clone(),
-                        Some(before) => self.combine(combine, &before, &values[register])?,
-                    };
-                    values[register].clone_from(&value);
-                    running = Some(value);
-                }
-                of_row.extend(running);
-            }
-            totals.push(of_row);
-        }
-        let mut exclusive: Vec<Vec<Option<Prefix<'c>>>> = Vec::new();
-        for of_row in &mut totals {
-            let mut before = Vec::new();
-            for total in of_row.iter_mut() {
-                before.push(self.scan_lanes(combine, &walk, total)?);
-            }
-            exclusive.push(before);
-        }
-        let outer = if walk.warps.is_empty() {
-            self.chunk_prefixes(combine, &walk, &totals)?
-        } else {
-            self.warp_prefixes(op, &operands, layout, axis as usize, &walk, &totals)?
-        };
-        for ((row, lanes), outer) in walk.rows.iter().zip(exclusive).zip(outer) {
-            for (chunk, (inner, outer)) in lanes.into_iter().zip(outer).enumerate() {
-                let Some(prefix) = self.join_prefixes(combine, outer, inner)? else { continue };
-                let start = row | Walk::spread(chunk as u32, &walk.high);
-                for step in walk.steps(&walk.low) {
-                    let register = (start | Walk::spread(step, &walk.low)) as usize;
-                    let with = self.combine(combine, &prefix.value, &values[register])?;
-                    values[register] = match prefix.valid {
-                        None => with,
-                        Some(valid) => self.select_tuple(valid, &with, &values[register]),
-                    };
-                }
-            }
-        }
-        for index in 0..operands.len() {
-            self.set(self.kernel.result(op, index), values.iter().map(|tuple| tuple[index]).collect());
-        }
-        Ok(())
-    }
-
-    /// Scans a total over the lanes in place; the total of the lanes before this one.
-    fn scan_lanes(&self, combine: Block, walk: &Walk, total: &mut Tuple<'c>) -> Result<Option<Prefix<'c>>> {
-        if walk.lanes.is_empty() {
-            return Ok(None);
-        }
-        let e = self.e;
-        let lane = self.lane();
-        let constant = |bits: u32| e.i32(bits as i32);
-        let mut below = 0u32;
-        for bit in &walk.lanes {
-            // The last lane of the half before this one has that half's total.
-            let bit = 1u32 << bit;
-            let (source, takes) = if walk.reverse {
-                (e.andi(e.ori(lane, constant(bit)), constant(!below)), self.lane_bit_clear(bit))
-            } else {
-                (e.ori(e.andi(lane, constant(!bit)), constant(below)), self.lane_bit_set(bit))
-            };
-            let other: Tuple<'c> = total.iter().map(|value| e.shuffle(ShuffleKind::Index, *value, source)).collect();
-            let with = self.combine(combine, &other, total)?;
-            *total = self.select_tuple(takes, &with, total);
-            below |= bit;
-        }
-        let mask = walk.lane_mask();
-        let own = e.andi(lane, constant(mask));
-        let rest = e.andi(lane, constant(!mask));
-        // Counting within the mask: the bits outside are filled so that the carry runs through them.
-        let (neighbour, edge) = if walk.reverse {
-            (e.addi(e.ori(lane, constant(!mask)), constant(1)), mask)
-        } else {
-            (e.subi(own, constant(1)), 0)
-        };
-        let source = e.ori(e.andi(neighbour, constant(mask)), rest);
-        let value = total.iter().map(|value| e.shuffle(ShuffleKind::Index, *value, source)).collect();
-        Ok(Some(Prefix { value, valid: Some(e.cmpi(Cmpi::Ne, own, constant(edge))) }))
-    }
-
-    /// The sums of the chunks before each one, for a scan that stays within warps.
-    fn chunk_prefixes(
-        &self,
-        combine: Block,
-        walk: &Walk,
-        totals: &[Vec<Tuple<'c>>],
-    ) -> Result<Vec<Vec<Option<Prefix<'c>>>>> {
-        let e = self.e;
-        let mask = walk.lane_mask();
-        let constant = |bits: u32| e.i32(bits as i32);
-        totals
-            .iter()
-            .map(|of_row| {
-                let mut prefixes: Vec<Option<Prefix<'c>>> = of_row.iter().map(|_| None).collect();
-                let mut running: Option<Tuple<'c>> = None;
-                for chunk in walk.steps(&walk.high) {
-                    let total = &of_row[chunk as usize];
-                    prefixes[chunk as usize] = running.clone().map(|value| Prefix { value, valid: None });
-                    let last = if mask == 0 || of_row.len() == 1 {
-                        total.clone()
-                    } else {
-                        let lane = self.lane();
-                        let source =
-                            if walk.reverse { e.andi(lane, constant(!mask)) } else { e.ori(lane, constant(mask)) };
-                        total.iter().map(|value| e.shuffle(ShuffleKind::Index, *value, source)).collect()
-                    };
-                    running = Some(match running {
-                        None => last,
-                        Some(before) if of_row.len() > 1 => self.combine(combine, &before, &last)?,
-                        Some(before) => before,
-                    });
-                }
-                Ok(prefixes)
-            })
-            .collect()
-    }
-
-    /// The sums of the warps and chunks before each one, exchanged through scratch memory.
-    fn warp_prefixes(
-        &self,
-        op: Op,
-        operands: &[rtc_ir::Value],
-        layout: &Layout,
-        axis: usize,
-        walk: &Walk,
-        totals: &[Vec<Tuple<'c>>],
-    ) -> Result<Vec<Vec<Option<Prefix<'c>>>>> {
-        let e = self.e;
-        let combine = self.kernel.op(op).blocks[0];
-        let scratch = self.scratch(op, 0)?;
-        let (warps, chunks) = (1u32 << walk.warps.len(), 1u32 << walk.high.len());
-        let others = layout.elements() / layout.shape()[axis];
-        // Partial results lie as [row of the tile][chunk][warp].
-        let row_of = |coord: Coord| {
-            let shape = layout.shape();
-            let along = (0..shape.len()).filter(|i| *i != axis);
-            along.fold(0, |index, i| index * shape[i] + coord[i]) * chunks * warps
-        };
-        let lane_rows = (0..5).map(|bit| row_of(layout.coords(0, 1 << bit, 0)));
-        let warp_rows = (0..layout.warps().trailing_zeros()).map(|bit| row_of(layout.coords(0, 0, 1 << bit)));
-        let rows: Vec<u32> = lane_rows.chain(warp_rows).collect();
-        let mut numbers = vec![0u32; rows.len()];
-        for (i, bit) in walk.warps.iter().enumerate() {
-            numbers[5 + *bit as usize] = 1 << i;
-        }
-        let places: Vec<u32> = rows.iter().zip(&numbers).map(|(row, number)| row | number).collect();
-        let scaled = |list: &[u32], bytes: u32| -> Spot<'c> {
-            self.spot(&list.iter().map(|place| place * bytes).collect::<Vec<_>>())
-        };
-        let row_start = |row: usize| row_of(layout.coords(walk.rows[row], 0, 0));
-
-        // The last lane of each row has the warp's total; copies stay silent.
-        let copies = layout.copies();
-        let mask = walk.lane_mask();
-        let silent = copies.lanes | copies.warps << 5;
-        let last = if walk.reverse { 0 } else { mask };
-        let speaker = e.cmpi(Cmpi::Eq, e.andi(e.thread, e.i32((mask | silent) as i32)), e.i32(last as i32));
-        let mut offset = 0;
-        let mut bases = Vec::new();
-        for (index, operand) in operands.iter().enumerate() {
-            let elem = self.elem(*operand)?;
-            let bytes = elem.bytes();
-            let base = e.constant_offset(scratch, offset as i32);
-            let spot = scaled(&places, bytes);
-            e.if_then(speaker, || {
-                for (row, of_row) in totals.iter().enumerate() {
-                    for (chunk, total) in of_row.iter().enumerate() {
-                        let place = (row_start(row) + chunk as u32 * warps) * bytes;
-                        self.store_shared(self.shared_address(base, spot, place), elem, &[total[index]], bytes);
-                    }
-                }
-            });
-            bases.push((base, elem, scaled(&rows, bytes)));
-            offset += part_bytes(elem, others * chunks * warps);
-        }
-        e.barrier();
-        let number = self.at(self.spot(&numbers), 0);
-        let mut prefixes = Vec::new();
-        for row in 0..totals.len() {
-            let mut of_row: Vec<Option<Prefix<'c>>> = (0..chunks).map(|_| None).collect();
-            let mut running: Option<Tuple<'c>> = None;
-            for (position, chunk) in walk.steps(&walk.high).into_iter().enumerate() {
-                let warp_steps = walk.steps(&walk.warps);
-                let mut mine: Option<Tuple<'c>> = None;
-                for warp in &warp_steps {
-                    let place = row_start(row) + chunk * warps + warp;
-                    let load = |(base, elem, spot): &(Value<'c>, rtc_ir::Elem, Spot<'c>)| {
-                        let address = self.shared_address(*base, *spot, place * elem.bytes());
-                        self.load_shared(address, *elem, 1, elem.bytes())[0]
-                    };
-                    let total: Tuple<'c> = bases.iter().map(load).collect();
-                    if let Some(before) = &running {
-                        mine = Some(match mine {
-                            None => before.clone(),
-                            Some(other) => {
-                                let is_mine = e.cmpi(Cmpi::Eq, number, e.i32(*warp as i32));
-                                self.select_tuple(is_mine, before, &other)
-                            }
-                        });
-                    }
-                    running = Some(match running {
-                        None => total,
-                        Some(before) => self.combine(combine, &before, &total)?,
-                    });
-                }
-                // Only the first warp of the first chunk has nothing before it.
-                let valid = (position == 0).then(|| e.cmpi(Cmpi::Ne, number, e.i32(warp_steps[0] as i32)));
-                of_row[chunk as usize] = mine.map(|value| Prefix { value, valid });
-            }
-            prefixes.push(of_row);
-        }
-        Ok(prefixes)
-    }
-
-    /// What precedes a thread's values, from what precedes its warp (or chunk) and what precedes it in the warp.
-    fn join_prefixes(
-        &self,
-        combine: Block,
-        outer: Option<Prefix<'c>>,
-        inner: Option<Prefix<'c>>,
-    ) -> Result<Option<Prefix<'c>>> {
-        let (outer, inner) = match (outer, inner) {
-            (Some(outer), Some(inner)) => (outer, inner),
-            (one, other) => return Ok(one.or(other)),
-        };
-        let both = self.combine(combine, &outer.value, &inner.value)?;
-        let with_inner = match outer.valid {
-            None => both,
-            Some(valid) => self.select_tuple(valid, &both, &inner.value),
-        };
-        let value = match inner.valid {
-            None => with_inner,
-            Some(valid) => self.select_tuple(valid, &with_inner, &outer.value),
-        };
-        let valid = match (outer.valid, inner.valid) {
-            (Some(a), Some(b)) => Some(self.e.ori(a, b)),
-            (None, _) | (_, None) => None,
-        };
-        Ok(Some(Prefix { value, valid }))
-    }
-
     /// The registers of several tiles, as one tuple per register.
-    fn tuples(&self, operands: &[rtc_ir::Value]) -> Result<Vec<Tuple<'c>>> {
+    pub(super) fn tuples(&self, operands: &[rtc_ir::Value]) -> Result<Vec<Tuple<'c>>> {
         let lists: Vec<_> = operands.iter().map(|operand| self.get(*operand)).collect::<Result<_>>()?;
         Ok((0..lists[0].len()).map(|register| lists.iter().map(|list| list[register]).collect()).collect())
     }
 
-    fn fold<'t>(&self, combine: Block, tuples: impl IntoIterator<Item = &'t Tuple<'c>>) -> Result<Tuple<'c>>
+    pub(super) fn fold<'t>(&self, combine: Block, tuples: impl IntoIterator<Item = &'t Tuple<'c>>) -> Result<Tuple<'c>>
     where
         'c: 't,
     {
@@ -471,7 +29,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Lowers the nested block on two tuples.
-    fn combine(&self, block: Block, lhs: &Tuple<'c>, rhs: &Tuple<'c>) -> Result<Tuple<'c>> {
+    pub(super) fn combine(&self, block: Block, lhs: &Tuple<'c>, rhs: &Tuple<'c>) -> Result<Tuple<'c>> {
         for (argument, value) in self.kernel.block(block).args.iter().zip(lhs.iter().chain(rhs)) {
             self.set(*argument, vec![*value]);
         }
@@ -480,7 +38,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Whether a block gives the same bits when its two tuples are exchanged, as far as its operations tell: all of
     /// them commute, compare or choose.
-    fn is_symmetric(&self, block: Block) -> bool {
+    pub(super) fn is_symmetric(&self, block: Block) -> bool {
         self.kernel.block(block).ops.iter().all(|op| {
             let kind = &self.kernel.op(*op).kind;
             let traits = kind.spec().traits;
@@ -493,19 +51,15 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    fn select_tuple(&self, condition: Value<'c>, a: &Tuple<'c>, b: &Tuple<'c>) -> Tuple<'c> {
+    pub(super) fn select_tuple(&self, condition: Value<'c>, a: &Tuple<'c>, b: &Tuple<'c>) -> Tuple<'c> {
         a.iter().zip(b).map(|(a, b)| self.e.select(condition, *a, *b)).collect()
     }
 
-    fn lane_bit_clear(&self, bit: u32) -> Value<'c> {
+    pub(super) fn lane_bit_clear(&self, bit: u32) -> Value<'c> {
         self.thread_bits_clear(bit).unwrap_or_else(|| self.e.bool(true))
     }
 
-    fn lane_bit_set(&self, bit: u32) -> Value<'c> {
+    pub(super) fn lane_bit_set(&self, bit: u32) -> Value<'c> {
         self.e.xori(self.lane_bit_clear(bit), self.e.bool(true))
     }
-}
-
-fn highest_bit(mask: u32) -> u32 {
-    1 << (31 - mask.leading_zeros().min(31))
 }

@@ -1,0 +1,123 @@
+//! Whole kernels through code generation: text checks, metadata, what targets lack, line information.
+//!
+//! That the PTX computes what the tile IR says is the central test's business, at the root of the workspace.
+
+use rtc_ir::{LocData, text, verify};
+use rtc_source::Span;
+
+use super::*;
+use crate::{ptxas, target::TARGETS};
+
+const ADD: &str = "
+#l0 = blocked(shape [1024], size [4], lanes [32], warps [4], order [0])
+kernel @add(%flag: i1 {sig = \"i1\"}, %x: ptr<f32> {sig = \"*fp32\", align = 16}, %h: f16 {sig = \"fp16\"}, %y: ptr<f32> {sig = \"*fp32\"}, %n: i32 {sig = \"i32\"})
+    warps 4 phase scheduled {
+  %pid = program_id {axis = 0} : i32
+  %size = constant {value = 1024} : i32
+  %start = muli %pid, %size : i32
+  %lane = arange {start = 0, end = 1024} : tile<1024xi32, #l0>
+  %starts = splat %start : tile<1024xi32, #l0>
+  %at = addi %starts, %lane : tile<1024xi32, #l0>
+  %ns = splat %n : tile<1024xi32, #l0>
+  %mask = cmpi %at, %ns {predicate = lt} : tile<1024xi1, #l0>
+  %xs = splat %x : tile<1024xptr<f32>, #l0>
+  %p = addptr %xs, %at : tile<1024xptr<f32>, #l0>
+  %v = load %p, mask = %mask {vector = 4} : tile<1024xf32, #l0>
+  %w = addf %v, %v : tile<1024xf32, #l0>
+  %ys = splat %y : tile<1024xptr<f32>, #l0>
+  %q = addptr %ys, %at : tile<1024xptr<f32>, #l0>
+  store %q, %w, mask = %mask {cache = cs, vector = 4}
+  ret
+}
+";
+
+fn compile_text(text: &str, target: &str, options: CodegenOptions) -> Result<Output> {
+    let kernel = text::parse(text).expect("the text reads");
+    let verified = verify(&kernel).unwrap_or_else(|errors| panic!("{}", rtc_ir::print_errors(&kernel, &errors)));
+    compile(verified, &SourceMap::new(), Target::named(target)?, options)
+}
+
+#[test]
+fn every_target_accepts_a_masked_copy() {
+    for target in TARGETS {
+        let output = compile_text(ADD, target.name, CodegenOptions::default()).expect(target.name);
+        assert!(output.ptx.contains(&format!(".target {}", target.name)), "{}", output.ptx);
+        for needle in ["ld.global.v4.b32", "st.global.cs.v4.b32", ".reqntid 128"] {
+            assert!(output.ptx.contains(needle), "{needle} is missing from\n{}", output.ptx);
+        }
+        assert!(rtc_ptx::parse(&output.ptx).is_ok(), "our own reader takes it");
+        ptxas::check(&output.ptx, target);
+    }
+}
+
+#[test]
+fn metadata_lays_parameters_out() {
+    let output = compile_text(ADD, "sm_80", CodegenOptions::default()).expect("compiles");
+    let places: Vec<_> = output.metadata.params.iter().map(|p| (p.name.as_str(), p.offset, p.size)).collect();
+    assert_eq!(places, [("flag", 0, 1), ("x", 8, 8), ("h", 16, 2), ("y", 24, 8), ("n", 32, 4)]);
+    assert_eq!(output.metadata.threads_per_block, 128);
+    assert_eq!(output.metadata.ptx_version, 83);
+    assert_eq!(rtc_ptx::Metadata::from_json(&output.metadata.to_json()), Ok(output.metadata.clone()));
+}
+
+#[test]
+fn stages_come_on_demand_and_the_same_each_time() {
+    let all = CodegenOptions { mlir: true, llvm_dialect: true, llvm: true };
+    let output = compile_text(ADD, "sm_90a", all).expect("compiles");
+    let stage = |text: &Option<String>, needle: &str| text.as_ref().is_some_and(|text| text.contains(needle));
+    assert!(stage(&output.mlir, "arith.addf"));
+    assert!(stage(&output.llvm_dialect, "llvm.fadd"));
+    assert!(stage(&output.llvm, "define ptx_kernel void @add"));
+    assert_eq!(compile_text(ADD, "sm_90a", all), Ok(output));
+    let bare = compile_text(ADD, "sm_90a", CodegenOptions::default()).expect("compiles");
+    assert_eq!((bare.mlir, bare.llvm_dialect, bare.llvm), (None, None, None));
+}
+
+#[test]
+fn what_a_target_lacks_is_said() {
+    let dependent = "kernel @k() warps 1 phase scheduled {\n  grid_dependency {wait = true}\n  ret\n}\n";
+    let error = compile_text(dependent, "sm_80", CodegenOptions::default()).expect_err("sm_90 and later only");
+    assert!(matches!(&error, CodegenError::Unsupported { target, .. } if target == "sm_80"), "{error}");
+    let output = compile_text(dependent, "sm_90", CodegenOptions::default()).expect("Hopper has it");
+    assert!(output.ptx.contains("griddepcontrol.wait"));
+
+    let large = "kernel @k() warps 1 shared 120000 phase scheduled {\n  ret\n}\n";
+    let error = compile_text(large, "sm_86", CodegenOptions::default()).expect_err("99 KiB");
+    assert_eq!(error.to_string(), "shared memory: 120000 needed, 101376 available on sm_86");
+    assert!(compile_text(large, "sm_80", CodegenOptions::default()).is_ok());
+}
+
+#[test]
+fn a_kernel_that_is_not_scheduled_is_refused() {
+    let error = compile_text("kernel @k() warps 1 phase tile {\n  ret\n}\n", "sm_80", CodegenOptions::default());
+    assert!(matches!(error, Err(CodegenError::Lowering { .. })));
+}
+
+#[test]
+fn lines_follow_inlined_code_into_its_file() {
+    let mut sources = SourceMap::new();
+    let own = sources.add("kernels/k.rt", "first\nsecond\n  third\n");
+    let library = sources.add("stdlib/math.rt", "def f():\n    body\n");
+    let mut kernel = text::parse(
+        "kernel @k(%p: ptr<f32> {sig = \"*fp32\"}) warps 1 phase scheduled {
+  %v = load %p : f32
+  %w = addf %v, %v : f32
+  store %p, %w
+  ret
+}",
+    )
+    .expect("the text reads");
+    let third = kernel.intern_loc(LocData { span: Some(Span::new(own, 15, 20)), caller: None });
+    let body = kernel.intern_loc(LocData { span: Some(Span::new(library, 13, 17)), caller: Some(third) });
+    let ops = rtc_ir::walk(&kernel);
+    kernel.op_mut(ops[0]).loc = third;
+    kernel.op_mut(ops[1]).loc = body;
+    kernel.op_mut(ops[2]).loc = third;
+    let verified = verify(&kernel).expect("a correct kernel");
+    let target = Target::named("sm_80").expect("known");
+    let ptx = compile(verified, &sources, target, CodegenOptions::default()).expect("compiles").ptx;
+    for needle in [".file\t1 \"kernels/k.rt\"", ".file\t2 \"stdlib/math.rt\"", ".loc\t1 3 3", ".loc\t2 2 5"] {
+        assert!(ptx.contains(needle), "{needle} is missing from\n{ptx}");
+    }
+    ptxas::check(&ptx, target);
+}
