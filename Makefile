@@ -4,9 +4,10 @@
 EXAMPLE ?= examples/softmax/softmax.rt --launch examples/softmax/launch.json \
 	--check examples/softmax/expected.safetensors --tolerance 1e-6
 
-# Tests assemble PTX with NVIDIA's assembler where setup could fetch it.
-PTXAS := $(wildcard .tools/bin/ptxas)
-export RTC_PTXAS ?= $(if $(PTXAS),$(abspath $(PTXAS)),ptxas)
+# Tests assemble PTX with NVIDIA's assembler where setup could fetch it; looked up anew for each recipe.
+ifeq ($(origin RTC_PTXAS),undefined)
+export RTC_PTXAS = $(shell [ -x .tools/bin/ptxas ] && echo $(CURDIR)/.tools/bin/ptxas || echo ptxas)
+endif
 
 .PHONY: help setup run test release dist check clean
 
@@ -24,12 +25,7 @@ setup:
 run: setup
 	cargo run --release -p rtc-cli -- run $(EXAMPLE)
 
-# A second reading of the Makefile, so that RTC_PTXAS sees what setup has installed.
 test: setup
-	@$(MAKE) --no-print-directory test-only
-
-.PHONY: test-only
-test-only:
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		cargo nextest run --workspace --no-fail-fast && cargo test --workspace --doc; \
 	else \

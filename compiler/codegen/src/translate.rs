@@ -400,7 +400,7 @@ extern "C" fn fatal(reason: *const c_char) {
 fn guarded<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     const STAGE: &str = "code generation";
     // Selection recurses over expressions; a large stack is only address space until it is used.
-    const STACK_BYTES: usize = 256 << 20;
+    const STACK_BYTES: usize = 64 << 20;
     let (fatal_sender, fatal_receiver) = mpsc::channel();
     let (sender, receiver) = mpsc::channel();
     let spawned = std::thread::Builder::new().name("rtc-llvm".to_owned()).stack_size(STACK_BYTES).spawn(move || {
