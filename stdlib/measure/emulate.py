@@ -310,12 +310,14 @@ class tl:
         return Tile(np.where(c.v, a.v, b.v), a.dtype)
     def full(shape, value, dtype): return Tile(np.full(tuple(shape), value, dtype=dtype.np), dtype)
     def static_assert(c, msg=""): assert c, msg
-    def maximum(a, b):
+    class PropagateNan:
+        ALL, NONE = True, False
+    def maximum(a, b, propagate_nan=False):
         a, b = promote(a, b, scalars=False)
-        return Tile(np.fmax(a.v, b.v), a.dtype)
-    def minimum(a, b):
+        return Tile((np.maximum if propagate_nan else np.fmax)(a.v, b.v), a.dtype)
+    def minimum(a, b, propagate_nan=False):
         a, b = promote(a, b, scalars=False)
-        return Tile(np.fmin(a.v, b.v), a.dtype)
+        return Tile((np.minimum if propagate_nan else np.fmin)(a.v, b.v), a.dtype)
     umulhi = prim.umulhi
     def abs(x): return prim.abs(x)
     def floor(x): return prim.floor(x)

@@ -9,6 +9,7 @@ form, and special values. --approx-error adds that many ulp, with a pseudo-rando
 `.approx` instruction. Prints one table row per function.
 """
 import argparse
+import math
 import numpy as np
 import mpmath
 import emulate
@@ -67,6 +68,20 @@ def sigmoid_reference(x):
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
 
 
+def half_turns(x, quarter):
+    """sin(pi * x + quarter * pi/2), reduced exactly."""
+    y = np.fmod(x, 2)
+    n = np.rint(2 * y)
+    f = (y - n / 2).astype(L) * L("3.14159265358979323846264338328")
+    k = np.mod(np.where(np.isfinite(n), n, 0) + quarter, 4).astype(int)
+    return np.choose(k, [np.sin(f), np.cos(f), -np.sin(f), -np.cos(f)])
+
+
+def remainder_reference(x, y):
+    try: return math.remainder(float(x), float(y))
+    except ValueError: return math.nan
+
+
 erf_mp, erfc_mp = vec_mp(mpmath.erf), vec_mp(mpmath.erfc)
 UNARY = {
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos, "tan": np.tan,
@@ -75,8 +90,9 @@ UNARY = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "cbrt": np.cbrt, "rcbrt": lambda x: 1 / np.cbrt(x),
     "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sinpi": lambda x: half_turns(x, 0), "cospi": lambda x: half_turns(x, 1),
 }
-BINARY = {"pow": np.power, "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "remainder": lambda x, y: x - y * np.rint(x / y)}
+BINARY = {"pow": np.power, "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "remainder": np.vectorize(remainder_reference, otypes=[L])}
 FLUSHES = {"exp2", "sqrt", "rsqrt"}  # fp32: denormals are flushed, as documented; those are left out
 SLOW = {"erf": erf_mp, "erfc": erfc_mp}
 
@@ -85,7 +101,6 @@ def reference(name, table, xs, dtype):
     f = table[name]
     if isinstance(f, str):
         if dtype == np.float32:
-            import math
             return np.vectorize(getattr(math, f), otypes=[float])(xs[0].astype(np.float64))
         return SLOW[name](*xs)
     wide = np.float64 if dtype == np.float32 else L

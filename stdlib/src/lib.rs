@@ -4,9 +4,10 @@
 //! the kernel language itself: maths without libdevice, reductions, scans, random numbers. A
 //! front end resolves `tl.X` and `tl.math.X` first among its own operations and then in the
 //! modules [`MATH`], [`STANDARD`] and [`RANDOM`]; `libdevice.X` in [`LIBDEVICE`] and then in
-//! [`MATH`]. Inside a module, plain names are that module's; `tl.X` reaches the others. Names
-//! with a leading underscore are private to their module. No other names are in scope than
-//! `triton`, `tl` and `prim`. `MATH.md` beside this crate lists the worst measured errors.
+//! [`MATH`]; `triton_helpers.X` in [`TRITON_HELPERS`]. Inside a module, plain names are that
+//! module's; `tl.X` reaches the others. Names with a leading underscore are private to their
+//! module. No other names are in scope than `triton`, `tl`, `libdevice` and `prim`. `MATH.md`
+//! beside this crate lists the worst measured errors.
 //!
 //! # Primitives
 //!
@@ -54,6 +55,8 @@ pub const STANDARD: &str = "standard";
 pub const RANDOM: &str = "random";
 /// Module of what `libdevice` has beyond [`MATH`].
 pub const LIBDEVICE: &str = "libdevice";
+/// Module of the helpers that kernels written by TorchInductor call; a namespace of its own.
+pub const TRITON_HELPERS: &str = "triton_helpers";
 
 /// The modules: name and text.
 pub const SOURCES: &[(&str, &str)] = &[
@@ -71,6 +74,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ),
     (STANDARD, include_str!("../standard.rt")),
     (RANDOM, include_str!("../random.rt")),
+    (TRITON_HELPERS, include_str!("../triton_helpers.rt")),
     (LIBDEVICE, concat!(include_str!("../libdevice.rt"), "\n\n", include_str!("../conversions.rt"))),
 ];
 
@@ -153,7 +157,7 @@ mod tests {
     #[test]
     fn public_tl_names_do_not_clash_between_modules() {
         let mut seen = BTreeMap::new();
-        for (module, text) in SOURCES.iter().filter(|(m, _)| *m != super::LIBDEVICE) {
+        for (module, text) in SOURCES.iter().filter(|(m, _)| ![super::LIBDEVICE, super::TRITON_HELPERS].contains(m)) {
             for name in definitions(text) {
                 if !name.starts_with('_') {
                     assert_eq!(seen.insert(name, module), None, "{name}");
