@@ -351,8 +351,14 @@ fn initialize() {
         LLVMInitializeNVPTXTargetMC();
         LLVMInitializeNVPTXAsmPrinter();
         // Shared-memory addresses fit in 32 bits, which halves their registers.
-        // Accesses come out of the passes as wide as they can be; the vectorizer's search is quadratic.
-        let options = [c"rtc".as_ptr(), c"-nvptx-short-ptr".as_ptr(), c"-disable-nvptx-load-store-vectorizer".as_ptr()];
+        // Accesses come out of the passes as wide as they can be. The load-store vectorizer's search is quadratic, and
+        // the vector combiner takes wide loads apart whose elements are used one by one.
+        let options = [
+            c"rtc".as_ptr(),
+            c"-nvptx-short-ptr".as_ptr(),
+            c"-disable-nvptx-load-store-vectorizer".as_ptr(),
+            c"-disable-vector-combine".as_ptr(),
+        ];
         LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), ptr::null());
         LLVMInstallFatalErrorHandler(Some(fatal));
     });

@@ -51,6 +51,39 @@ fn every_target_accepts_a_masked_copy() {
 }
 
 #[test]
+fn wide_accesses_stay_wide() {
+    // Without masks, and with elements that are used one by one.
+    let text = ADD.replace(", mask = %mask", "").replace("addf %v, %v", "exp2 %v").replace("cache = cs, ", "");
+    let ptx = compile_text(&text, "sm_80", CodegenOptions::default()).expect("compiles").ptx;
+    assert_eq!(ptx.matches("ld.global.v4.b32").count(), 2, "{ptx}");
+    assert_eq!(ptx.matches("st.global.v4.b32").count(), 2, "{ptx}");
+    assert!(!ptx.contains("ld.global.b32"), "{ptx}");
+}
+
+#[test]
+fn partial_results_of_warps_are_read_together() {
+    let text = "
+#l0 = blocked(shape [1024], size [4], lanes [32], warps [4], order [0])
+kernel @sum(%x: ptr<f32> {sig = \"*fp32\", align = 16}) warps 4 shared 16 phase scheduled {
+  %lane = arange {start = 0, end = 1024} : tile<1024xi32, #l0>
+  %xs = splat %x : tile<1024xptr<f32>, #l0>
+  %p = addptr %xs, %lane : tile<1024xptr<f32>, #l0>
+  %v = load %p {vector = 4} : tile<1024xf32, #l0>
+  %s = alloc_shared {bytes = 16, align = 16, offset = 0} : shared<16xi8>
+  %sum = reduce scratch = %s, (%v) {axis = 0} : f32 ^(%a: f32, %b: f32) {
+    %c = addf %a, %b : f32
+    yields (%c)
+  }
+  store %x, %sum
+  ret
+}
+";
+    let ptx = compile_text(text, "sm_80", CodegenOptions::default()).expect("compiles").ptx;
+    assert_eq!(ptx.matches("ld.shared.v4.b32").count(), 1, "{ptx}");
+    assert_eq!(ptx.matches("shfl.sync.bfly").count(), 5, "{ptx}");
+}
+
+#[test]
 fn metadata_lays_parameters_out() {
     let output = compile_text(ADD, "sm_80", CodegenOptions::default()).expect("compiles");
     let places: Vec<_> = output.metadata.params.iter().map(|p| (p.name.as_str(), p.offset, p.size)).collect();
