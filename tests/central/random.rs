@@ -113,7 +113,7 @@ impl Maker {
         let (header, params, body) = (&self.header, self.params.join(", "), &self.body);
         let options = format!("warps {warps} no_fp_fusion phase tile");
         format!(
-            "// random {seed}\n// only {target}\n// spills\n{header}kernel @random_{seed}({params}) {options} {{\n{body}ret\n}}\n"
+            "// random {seed}\n// only {target}\n// spills\n// finding: overflow\n{header}kernel @random_{seed}({params}) {options} {{\n{body}ret\n}}\n"
         )
     }
 
@@ -254,6 +254,11 @@ impl Maker {
 
     /// A mask that holds for a first part, in row-major order, or for what a comparison gives.
     fn mask(&mut self, shape: &[u32]) -> Option<Value> {
+        if let Some(mask) = self.any_where(|v| v.elem == "i1" && v.shape == shape)
+            && self.random.below(2) == 0
+        {
+            return Some(mask);
+        }
         let order: Vec<usize> = (0..shape.len()).collect();
         let offsets = self.offsets(shape, &order);
         let limit = self.random.below(numel(shape) as usize + 1);

@@ -7,7 +7,7 @@ use super::{LIMIT, Maker, Value, is_float, numel, ty};
 impl Maker {
     /// Adds one operation, or a few that belong together.
     pub(super) fn step(&mut self) {
-        let made = match self.random.below(27) {
+        let made = match self.random.below(30) {
             0..=4 => {
                 let a = self.any();
                 Some(self.binary(&a))
@@ -50,6 +50,8 @@ impl Maker {
             20 => self.sorted(),
             21 if self.depth == 0 => self.counted(),
             25 if self.depth == 0 => self.multiplied(),
+            26 | 27 => self.indexed(),
+            28 => self.walked(),
             22 | 23 if self.depth < 2 => self.repeated(),
             24 if self.depth < 2 => self.chosen(),
             _ => self.met(),
@@ -241,6 +243,92 @@ yields (%k{n}, %s{n})
         let attrs = format!("op = {op}, sem = relaxed, scope = gpu");
         self.op("atomic_rmw", &format!("{moved}, {}", a.name), &attrs, "i32", &shape);
         None
+    }
+
+    /// An integer parameter, and a number that it is promised to be a multiple of.
+    fn parameter(&mut self) -> Value {
+        let name = format!("n{}", self.params.len());
+        let (value, align) = *self.random.pick(&[(16, 16), (48, 16), (32, 16), (16, 1), (7, 1), (1, 1), (8, 4)]);
+        let _ = writeln!(self.header, "// arg {name} = {value}");
+        self.params.push(format!("%{name}: i32 {{sig = \"i32\", align = {align}}}"));
+        Value { name: format!("%{name}"), elem: "i32", shape: Vec::new() }
+    }
+
+    /// An index computed from places, on which the analysis of addresses works; below `size`, a power of two.
+    fn index(&mut self, shape: &[u32], size: u32) -> Value {
+        let order: Vec<usize> =
+            if self.random.below(2) == 0 { (0..shape.len()).collect() } else { (0..shape.len()).rev().collect() };
+        let mut index = self.offsets(shape, &order);
+        for _ in 0..self.random.below(4) {
+            let amount = if self.random.below(4) == 0 {
+                let parameter = self.parameter();
+                self.op("splat", &parameter.name, "", "i32", shape)
+            } else {
+                let number = *self.random.pick(&["1", "2", "3", "4", "8", "16", "12", "32", "64", "5"]);
+                self.constant(number, "i32", shape)
+            };
+            let names =
+                ["addi", "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "andi", "ori", "xori", "maxsi"];
+            let name = *self.random.pick(&names);
+            index = if self.random.below(6) == 0 {
+                let count = *self.random.pick(&["1", "2", "4"]);
+                let count = self.constant(count, "i32", shape);
+                let name = *self.random.pick(&["shli", "shrui", "shrsi"]);
+                self.on2(name, &index, &count)
+            } else {
+                self.on2(name, &index, &amount)
+            };
+        }
+        let most = self.constant(&(size - 1).to_string(), "i32", shape);
+        self.on2("andi", &index, &most)
+    }
+
+    /// A load by a computed index from a pointer that is moved first.
+    fn indexed(&mut self) -> Option<Value> {
+        let (elem, shape) = (*self.random.pick(&super::ELEMS), self.shape());
+        let size = 64 << self.random.below(4);
+        let before = *self.random.pick(&[0, 0, 1, 4, 16]);
+        let name = format!("x{}", self.params.len());
+        let seed = self.random.below(1 << 20);
+        let _ = writeln!(self.header, "// arg {name} = {elem} bits {} {seed}", size + before);
+        let attrs = *self.random.pick(&["", ", align = 16"]);
+        self.params.push(format!("%{name}: ptr<{elem}> {{sig = \"*{elem}\"{attrs}}}"));
+        let index = self.index(&shape, size);
+        let mask = if self.random.below(3) == 0 { self.mask(&shape) } else { None };
+        let (far, splat, moved) = (self.name(), self.name(), self.name());
+        let offset = self.constant(&before.to_string(), "i64", &[]);
+        let pointers = ty(&format!("ptr<{elem}>"), &shape);
+        let _ = writeln!(self.body, "{far} = addptr %{name}, {} : ptr<{elem}>", offset.name);
+        let _ = writeln!(self.body, "{splat} = splat {far} : {pointers}");
+        let _ = writeln!(self.body, "{moved} = addptr {splat}, {} : {pointers}", index.name);
+        let mask = mask.map_or(String::new(), |m| format!(", mask = {}", m.name));
+        Some(self.op("load", &format!("{moved}{mask}"), "", elem, &shape))
+    }
+
+    /// A loop that carries pointers, and a sum of what they point to.
+    fn walked(&mut self) -> Option<Value> {
+        let (elem, shape) = (*self.random.pick(&["i32", "i8", "i64", "i16"]), self.shape());
+        let (rounds, by) = (1 + self.random.below(4) as u32, *self.random.pick(&[1, 2, 4, 16, 3, 20]));
+        let name = format!("x{}", self.params.len());
+        let seed = self.random.below(1 << 20);
+        let _ = writeln!(self.header, "// arg {name} = {elem} bits {} {seed}", numel(&shape) + rounds * by);
+        let start = self.pointers(&name, elem, &shape);
+        let sum = self.constant("0", elem, &shape);
+        let bounds = [0, rounds, 1].map(|b| self.constant(&b.to_string(), "i32", &[]).name).join(", ");
+        let [total, end, i, p, q, s, v, t, c] = std::array::from_fn(|_| self.name());
+        let (pointers, tile, offsets) = (ty(&format!("ptr<{elem}>"), &shape), ty(elem, &shape), ty("i32", &shape));
+        let _ = writeln!(
+            self.body,
+            "{total}, {end} = for_range {bounds}, ({}, {start}) : {tile}, {pointers} ^({i}: i32, {s}: {tile}, {p}: {pointers}) {{
+{v} = load {p} : {tile}
+{t} = addi {s}, {v} : {tile}
+{c} = constant {{value = {by}}} : {offsets}
+{q} = addptr {p}, {c} : {pointers}
+yields ({t}, {q})
+}}",
+            sum.name
+        );
+        Some(Value { name: total, elem, shape })
     }
 
     /// A matrix product of small whole numbers, so that every order of its sums gives the same.

@@ -290,7 +290,12 @@ fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
         OpKind::WhileLoop {} => kernel.layout_of(*kernel.block(data.blocks[0]).args.get(index)?).cloned(),
         _ => {
             let result = kernel.layout_of(*data.results.first()?)?.clone();
-            rtc_ir::required_operand_layout(kernel, op, index, &result)
+            let required = rtc_ir::required_operand_layout(kernel, op, index, &result);
+            // A result that no pair of tiles can be joined to is converted afterwards; the pair must agree all the same.
+            required.or_else(|| match &data.kind {
+                OpKind::Join {} => kernel.layout_of(data.operands[0]).cloned(),
+                _ => None,
+            })
         }
     }
 }
