@@ -72,7 +72,7 @@ pub const SOURCES: &[(&str, &str)] = &[
             include_str!("../elementary.rt"),
         ),
     ),
-    (STANDARD, include_str!("../standard.rt")),
+    (STANDARD, concat!(include_str!("../standard.rt"), "\n\n", include_str!("../scaled.rt"))),
     (RANDOM, include_str!("../random.rt")),
     (TRITON_HELPERS, include_str!("../triton_helpers.rt")),
     (LIBDEVICE, concat!(include_str!("../libdevice.rt"), "\n\n", include_str!("../conversions.rt"))),

@@ -45,7 +45,7 @@ pub fn check(case: &Case) -> Result<(), String> {
 fn check_kernel(case: &Case, kernel: &Kernel) -> Result<(), String> {
     let reference = if case.interpreted {
         let outcome = interpret(case, kernel, Storage::Tiles);
-        expected(case, &outcome).map_err(|e| format!("the interpreter: {e}"))?;
+        expected(case, &outcome, true).map_err(|e| format!("the interpreter: {e}"))?;
         Some(outcome)
     } else {
         None
@@ -100,7 +100,7 @@ fn check_target(
         assembler::check(&output.ptx, target, case.may_spill)?;
     }
     let found = emulate(case, &kernel, &output)?;
-    expected(case, &found).map_err(|e| format!("the emulator: {e}"))?;
+    expected(case, &found, false).map_err(|e| format!("the emulator: {e}"))?;
     match reference {
         Some(reference) => compare(case, reference, &found, false).map_err(|e| format!("the emulator: {e}")),
         None => Ok(()),
@@ -199,7 +199,7 @@ fn sorted(printed: &str) -> Vec<String> {
 }
 
 /// What the header says must come out.
-fn expected(case: &Case, run: &Run) -> Result<(), String> {
+fn expected(case: &Case, run: &Run, exact: bool) -> Result<(), String> {
     let outcome = match (run, &case.fault) {
         (Ok(outcome), None) => outcome,
         (Err(found), Some(wanted)) if found.to_lowercase().contains(&wanted.to_lowercase()) => return Ok(()),
@@ -213,7 +213,8 @@ fn expected(case: &Case, run: &Run) -> Result<(), String> {
         case.args.iter().filter(|(_, a)| matches!(a, Argument::Tensor { .. })).map(|(n, _)| n).collect();
     for (name, scalar, wanted) in &case.expects {
         let index = tensors.iter().position(|n| *n == name).ok_or_else(|| format!("no tensor `{name}`"))?;
-        same(*scalar, wanted, &outcome.tensors[index], None).map_err(|e| format!("`{name}` {e}"))?;
+        let tolerance = if exact { None } else { case.tolerance(name) };
+        same(*scalar, wanted, &outcome.tensors[index], tolerance).map_err(|e| format!("`{name}` {e}"))?;
     }
     Ok(())
 }
@@ -223,7 +224,7 @@ fn compare(case: &Case, reference: &Run, found: &Run, exact: bool) -> Result<(),
     let (reference, found) = match (reference, found) {
         (Ok(reference), Ok(found)) => (reference, found),
         // Two faults: `expected` has looked at the one, and looks at the other here.
-        (_, found) => return expected(case, found),
+        (_, found) => return expected(case, found, exact),
     };
     let tensors = case.args.iter().filter_map(|(name, arg)| match arg {
         Argument::Tensor { scalar, .. } => Some((name, *scalar)),

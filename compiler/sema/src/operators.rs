@@ -167,7 +167,7 @@ impl<'a> Cx<'a> {
     fn clash<T>(&mut self, symbol: &str, l: &Arg<'a>, r: &Arg<'a>, clash: Clash) -> R<T> {
         let (message, help) = match clash {
             Clash::Signedness => (
-                format!("`{symbol}` of a signed and an unsigned integer is ambiguous"),
+                format!("Cannot use `{symbol}` on these integers because they have different signedness"),
                 "cast one of them, for example `x.to(tl.int32)`",
             ),
             Clash::Fp8WithInteger => (
@@ -288,7 +288,12 @@ impl<'a> Cx<'a> {
                 let d = Diagnostic::error(
                     Code::TYPE_MISMATCH,
                     self.span,
-                    format!("`{}` works on integers only", op.symbol()),
+                    format!(
+                        "invalid operands of type {} and {}: `{}` works on integers only",
+                        l.val.describe(),
+                        r.val.describe(),
+                        op.symbol()
+                    ),
                 )
                 .label(arg.span, format!("this is {}", arg.val.describe()))
                 .label(other.span, format!("this is {}", other.val.describe()))

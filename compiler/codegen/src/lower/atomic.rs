@@ -15,7 +15,7 @@ use crate::{
 
 /// The parts of an atomic instruction that its element and order decide.
 struct Form {
-    /// `atom.acq_rel.gpu.global`.
+    /// `atom.global.gpu.acq_rel`.
     start: String,
     /// Bits of an operand.
     bits: u32,
@@ -193,7 +193,7 @@ fn form(elem: Elem, sem: MemSemantic, scope: MemScope) -> Result<Form> {
         MemScope::Gpu => "gpu",
         MemScope::Sys => "sys",
     };
-    Ok(Form { start: format!("atom.{sem}.{scope}.global"), bits, class })
+    Ok(Form { start: format!("atom.global.{scope}.{sem}"), bits, class })
 }
 
 /// The end of the instruction: operation and type.

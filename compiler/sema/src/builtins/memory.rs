@@ -199,7 +199,7 @@ impl<'a> Cx<'a> {
         let d = Diagnostic::error(
             Code::TYPE_MISMATCH,
             span,
-            format!("`{}` cannot write through a pointer to constants", args.name),
+            format!("Cannot store to a constant pointer, as `{}` would", args.name),
         )
         .primary(format!("this is {pointer}"))
         .help("leave out `tl.const` in the annotation, or the `k` in the signature, of the pointer");

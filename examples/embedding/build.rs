@@ -1,0 +1,9 @@
+//! Compiles the kernel of the vector-add example for two targets.
+
+fn main() {
+    rtc_build::Config::new()
+        .arch(["sm_80", "sm_90a"])
+        .kernel("add_kernel", "*fp32:16, *fp32:16, *fp32:16, i32, 1024")
+        .compile(&["../vector_add/vector_add.rt"])
+        .unwrap_or_else(|error| panic!("{error}"));
+}
