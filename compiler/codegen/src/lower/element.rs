@@ -83,6 +83,7 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::DivF {} => self.each(op, |[a, b]| {
                 self.in_single(elem, [a, b], |[a, b]| e.intrinsic("llvm.nvvm.div.full", &[a, b], e.ty.f32))
             }),
+            OpKind::DivFApprox {} => self.each(op, |[a, b]| e.intrinsic("llvm.nvvm.div.approx.f", &[a, b], e.ty.f32)),
             OpKind::DivFRn {} if wide => self.each(op, |[a, b]| e.divf(a, b, false)),
             OpKind::DivFRn {} => self.each(op, |[a, b]| self.in_single(elem, [a, b], |[a, b]| e.divf(a, b, false))),
             OpKind::Fma {} => self.each(op, |[a, b, c]| e.fma(a, b, c)),

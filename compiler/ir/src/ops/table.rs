@@ -70,6 +70,7 @@ define_ops! {
     subf SubF {} (lhs, rhs) [] 0 EXACT, same_float, Each(|c, v| c.float2(v, |a, b| a - b)), "Difference." -> Value;
     mulf MulF {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, |a, b| a * b)), "Product." -> Value;
     divf DivF {} (lhs, rhs) [] 0 EACH, same_float, Each(|c, v| c.float2(v, |a, b| a / b)), "Quotient; within 2 ulp in `f32` (`div.full`), exact in `f64`." -> Value;
+    divf_approx DivFApprox {} (lhs, rhs) [] 0 EACH, same_f32, Each(|c, v| c.float2(v, |a, b| a / b)), "Quotient of `f32` for divisors up to 2^126; `div.approx`." -> Value;
     divf_rn DivFRn {} (lhs, rhs) [] 0 EXACT, same_float, Each(|c, v| c.float2(v, |a, b| a / b)), "Correctly rounded quotient." -> Value;
     fma Fma {} (a, b, c) [] 0 EXACT, same_float, Each(|c, v| c.fused_multiply_add(v)), "`a * b + c` rounded once." -> Value;
     negf NegF {} (value) [] 0 EXACT, same_float, Each(|c, v| c.flip_sign(v)), "The sign bit flipped." -> Value;

@@ -71,6 +71,7 @@ pub(super) const TABLE: &[Builtin] = &{
         u,
         v,
         row("fma", &["a", "b", "c"], |cx, args| each(cx, args, OpKind::Fma {})),
+        row("div_approx", &["a", "b"], |cx, args| each(cx, args, OpKind::DivFApprox {})),
         row("mul_rn", &["a", "b"], mul_rn),
         row("clz", &["a"], |cx, args| counted(cx, args, OpKind::Clz {})),
         row("popc", &["a"], |cx, args| counted(cx, args, OpKind::PopC {})),
