@@ -19,6 +19,7 @@
 //! | --- | --- | --- |
 //! | `fma(a, b, c)` | fp32, fp64 | a * b + c, rounded once |
 //! | `mul_rn(a, b)` | fp32, fp64 | a * b, rounded; never contracted with an addition |
+//! | `div_approx(a, b)` | fp32 | `div.approx.f32`: a / b for |b| up to 2^126 |
 //! | `div_rn(a, b)` | fp32, fp64 | a / b, correctly rounded |
 //! | `sqrt_rn(a)` | fp32, fp64 | square root, correctly rounded |
 //! | `exp2_approx(a)` | fp32 | `ex2.approx.f32`: denormal results are kept |
@@ -98,6 +99,7 @@ mod tests {
     const PRIMITIVES: &[&str] = &[
         "fma",
         "mul_rn",
+        "div_approx",
         "div_rn",
         "sqrt_rn",
         "exp2_approx",
