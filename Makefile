@@ -2,7 +2,7 @@
 
 # What `make run` launches: arguments of `rtc run`.
 EXAMPLE ?= examples/softmax/softmax.rt --launch examples/softmax/launch.json \
-	--check examples/softmax/expected.safetensors --tolerance 1e-6
+	--check examples/softmax/expected.safetensors --tolerance 1e-6 --keep out/softmax
 
 # Tests assemble PTX with NVIDIA's assembler where setup could fetch it; looked up anew for each recipe.
 ifeq ($(origin RTC_PTXAS),undefined)
