@@ -108,7 +108,15 @@ pub(crate) fn module<'c>(
             let value = if elem == Elem::I1 { lowering.byte_to_truth(*argument) } else { *argument };
             lowering.set(param.value, vec![value]);
         }
-        lowering.block(kernel.body())?;
+        if kernel.options.num_ctas > 1 {
+            // The blocks of a cluster are one program, and tiles are not spread over them yet: the first does the work.
+            let rank = e.special_register("cluster.ctarank");
+            let is_first = e.cmpi(emit::Cmpi::Eq, rank, e.i32(0));
+            let body = || lowering.block(kernel.body()).map(|_| Vec::new());
+            e.if_else(is_first, &[], body, || Ok::<_, CodegenError>(Vec::new()))?;
+        } else {
+            lowering.block(kernel.body())?;
+        }
         texts = lowering.texts.take();
         externals = lowering.externals.take();
         Ok(())

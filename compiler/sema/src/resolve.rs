@@ -175,7 +175,9 @@ impl<'a> World<'a> {
             | "triton.language.math"
             | "triton.language.semantic" => ModuleRef::Language,
             "triton.language.extra" => ModuleRef::Extra,
-            "triton.language.extra.cuda" => ModuleRef::Cuda,
+            "triton.language.extra.cuda" | "triton.language.extra.cuda.utils" | "triton.language.extra.cuda.gdc" => {
+                ModuleRef::Cuda
+            }
             "triton.language.target_info" => ModuleRef::TargetInfo,
             "torch._inductor.runtime.triton_helpers.math" => ModuleRef::Language,
             _ if stem.starts_with("triton.language") && stem.ends_with("libdevice") => ModuleRef::Libdevice,

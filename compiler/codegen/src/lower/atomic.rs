@@ -46,7 +46,8 @@ impl<'c> Lowering<'_, 'c> {
         let (compare, values) = (self.operand(op, 1)?, self.operand(op, 2)?);
         let elem = self.elem(self.kernel.operand(op, 2))?;
         let form = form(elem, sem, scope)?;
-        let text = format!("{}.cas.b{} $0, [$1], $2, $3;", form.start, form.bits);
+        let scope_name = scope_name(scope);
+        let text = format!("atom.global.{sem}.{scope_name}.cas.b{} $0, [$1], $2, $3;", form.bits);
         let constraints = format!("={0},l,{0},{0}", form.class);
         self.atomic(op, elem, None, |pointer, register, condition| {
             let operands = vec![
@@ -188,12 +189,15 @@ fn form(elem: Elem, sem: MemSemantic, scope: MemScope) -> Result<Form> {
         16 => (16, "h"),
         bits => return Err(CodegenError::lowering(format!("an atomic operation on {bits} bits"))),
     };
-    let scope = match scope {
+    Ok(Form { start: format!("atom.global.{}.{sem}", scope_name(scope)), bits, class })
+}
+
+fn scope_name(scope: MemScope) -> &'static str {
+    match scope {
         MemScope::Cta => "cta",
         MemScope::Gpu => "gpu",
         MemScope::Sys => "sys",
-    };
-    Ok(Form { start: format!("atom.global.{scope}.{sem}"), bits, class })
+    }
 }
 
 /// The end of the instruction: operation and type.

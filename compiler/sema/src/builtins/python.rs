@@ -271,6 +271,8 @@ fn is_instance<'a>(cx: &mut Cx<'a>, obj: &Arg<'a>, class: &Arg<'a>) -> bool {
             "bool" => matches!(obj.val, Val::Const(Const::Bool(_))),
             "str" => matches!(obj.val, Val::Const(Const::Str(_))),
             "constexpr" => obj.val.is_constant(),
+            "pointer_type" => matches!(obj.val, Val::Type(TyVal::Elem(e)) if e.ptr().is_some()),
+            "block_type" => matches!(obj.val, Val::Type(TyVal::Block(..))),
             "constexpr_type" => matches!(obj.val, Val::Type(TyVal::Constexpr)),
             "dtype" => matches!(obj.val, Val::Type(_)),
             "tensor_descriptor" => matches!(obj.val, Val::Descriptor(_)),
