@@ -150,7 +150,9 @@ mod tests {
                 };
                 assert_eq!(lines[i - 1], "@triton.jit", "{module}: {line}");
                 if !rest.starts_with('_') {
-                    assert!(lines[i + 1].trim_start().starts_with("\"\"\""), "{module}: {line}");
+                    // A signature may take several lines.
+                    let end = (i..lines.len()).find(|j| lines[*j].ends_with(':')).unwrap_or(i);
+                    assert!(lines[end + 1].trim_start().starts_with("\"\"\""), "{module}: {line}");
                 }
             }
         }
