@@ -137,7 +137,7 @@ instructions! {
     Prefetchu "prefetchu" "a" "L1";
     Discard "discard" "a s" "global? L2";
     Createpolicy "createpolicy" "d s?" "fractional @l2|L2::evict_unchanged @l2|L2::evict_unchanged? b64";
-    Atom "atom" "d a s s? s?" "@sem? @scope? @space? add|min|max noftz? L2::cache_hint? @vec? @red|@f16s; @sem? @scope? @space? and|or|xor|inc|dec L2::cache_hint? b32|b64|u32; @sem? @scope? @space? exch|cas L2::cache_hint? b16|b32|b64|u32|s32|u64|f32; @space @scope? @sem? add|min|max noftz? L2::cache_hint? @vec? @red|@f16s; @space @scope? @sem? and|or|xor|inc|dec L2::cache_hint? b32|b64|u32; @space @scope? @sem? exch|cas L2::cache_hint? b16|b32|b64|u32|s32|u64|f32";
+    Atom "atom" "d a s s? s?" "@sem? @scope? @space? add|min|max noftz? L2::cache_hint? @vec? @red|@f16s; @sem? @scope? @space? and|or|xor|inc|dec L2::cache_hint? b32|b64|u32; @sem? @scope? @space? exch|cas L2::cache_hint? b16|b32|b64|u32|s32|u64|f32; @space @scope? @sem? add|min|max noftz? L2::cache_hint? @vec? @red|@f16s; @space @scope? @sem? and|or|xor|inc|dec L2::cache_hint? b32|b64|u32; @space @scope? @sem? exch|cas L2::cache_hint? b16|b32|b64|u32|s32|u64|f32; @space @sem? @scope? exch|cas L2::cache_hint? b16|b32|b64|u32|s32|u64|f32";
     Red "red" "a s s?" "@sem? @scope? @space? add|min|max noftz? L2::cache_hint? @vec? @red|@f16s; @sem? @scope? @space? and|or|xor|inc|dec L2::cache_hint? b32|b64|u32";
     Membar "membar" "" "cta|gl|sys";
     Fence "fence" "" "sc|acq_rel? @scope; mbarrier_init release cluster";
