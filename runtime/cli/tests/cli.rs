@@ -1,71 +1,8 @@
 //! The binary as a user meets it: exit status, first lines, files.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod scratch;
 
-const SOURCE: &str = "\
-@triton.jit
-def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
-";
-const SIGNATURE: &str = "*fp32:16, *fp32:16, i32, 128";
-
-/// A directory of one test, removed at its end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        let scratch = Scratch(path);
-        scratch.write("k.rt", SOURCE);
-        scratch
-    }
-
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Scratch {
-        std::fs::write(self.0.join(name), content).unwrap();
-        self
-    }
-
-    fn rtc(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_rtc")).args(args).current_dir(&self.0).output().unwrap()
-    }
-
-    /// Runs, checks the exit status, gives stderr.
-    fn fails(&self, status: i32, args: &[&str]) -> String {
-        let output = self.rtc(args);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(status), "{args:?}\n{text}");
-        text.trim_end().to_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What stays behind lies in the target directory.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {
-    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
-}
-
-fn tensors(n: usize) -> Vec<u8> {
-    let bytes = n * 4;
-    let header = format!(
-        r#"{{"x":{{"dtype":"F32","shape":[{n}],"data_offsets":[0,{bytes}]}},"y":{{"dtype":"F32","shape":[{n}],"data_offsets":[{bytes},{}]}}}}"#,
-        2 * bytes
-    );
-    let x: Vec<u8> = (0..n).flat_map(|i| (i as f32 * 0.5).to_le_bytes()).collect();
-    safetensors(&header, &[x, vec![0; bytes]].concat())
-}
-
-const LAUNCH: &str = r#"{"spec": {"args": [{"name": "x_ptr", "type": "*fp32", "divisible_by": 16},
- {"name": "y_ptr", "type": "*fp32", "divisible_by": 16}, {"name": "n", "type": "i32"}, {"name": "BLOCK", "constexpr": 128}]},
- "grid": [3, 1, 1], "args": {"x_ptr": {"tensor": "x"}, "y_ptr": {"tensor": "y"}, "n": 300}, "tensors": "in.safetensors"}"#;
+use scratch::{LAUNCH, SIGNATURE, Scratch, safetensors, tensors};
 
 #[test]
 fn help_teaches() {
