@@ -1,6 +1,7 @@
 //! The central test: a kernel computes the same after every pass, and in the end as PTX.
 //!
-//! Every kernel of `tests/filetests/central/` and of `tests/filetests/run/`, and kernels made at random, are
+//! Every kernel of `tests/filetests/central/`, of `tests/filetests/run/` and of `tests/filetests/language/` (in the
+//! kernel language: `central/source.rs`), and kernels made at random, are
 //! interpreted as they stand, interpreted again after each pass (on whole tiles and, once there are layouts, in the
 //! registers of the threads), compiled for two targets, assembled where NVIDIA's assembler is installed, and executed
 //! in the emulator. All must leave the same bytes in all tensors, and have printed the same lines: by bits, but for
@@ -29,6 +30,8 @@ mod data;
 mod judge;
 #[path = "central/random.rs"]
 mod random;
+#[path = "central/source.rs"]
+mod source;
 
 use case::Case;
 
@@ -36,6 +39,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = files("central");
     trials.extend(files("run"));
+    trials.extend(language());
     assert!(trials.len() > 60, "only {} kernels", trials.len());
     trials.push(Trial::test("every operation", every_operation));
     trials.extend(random_kernels());
@@ -43,13 +47,13 @@ fn main() {
 }
 
 /// The files of a folder, in order.
-fn paths(folder: &str) -> Vec<PathBuf> {
+fn paths(folder: &str, ending: &str) -> Vec<PathBuf> {
     // Cargo sets the variable; a test binary carried to another machine runs in the root of a checkout.
     let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
     let root = root.join("tests/filetests").join(folder);
     let mut paths: Vec<PathBuf> =
         fs::read_dir(&root).map(|d| d.flatten().map(|e| e.path()).collect()).unwrap_or_default();
-    paths.retain(|p| p.extension().is_some_and(|e| e == "tir"));
+    paths.retain(|p| p.extension().is_some_and(|e| e == ending));
     paths.sort();
     paths
 }
@@ -57,7 +61,7 @@ fn paths(folder: &str) -> Vec<PathBuf> {
 /// A trial for each kernel of the files of a folder.
 fn files(folder: &str) -> Vec<Trial> {
     let mut trials = Vec::new();
-    for path in paths(folder) {
+    for path in paths(folder, "tir") {
         let text = fs::read_to_string(&path).unwrap_or_default();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for (number, part) in text.split("\n// ----\n").enumerate() {
@@ -73,11 +77,29 @@ fn files(folder: &str) -> Vec<Trial> {
     trials
 }
 
+/// A trial for each case of the files in the kernel language.
+fn language() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for path in paths("language", "rt") {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        for (number, part) in text.split("\n# ----\n").enumerate() {
+            let (part, at) = (part.to_string(), path.clone());
+            let run = move || {
+                let checked = source::case(&part).and_then(|case| judge::check(&case));
+                checked.map_err(|e| Failed::from(format!("{}: {e}", at.display())))
+            };
+            trials.push(Trial::test(format!("language/{stem}/{number}"), run));
+        }
+    }
+    trials
+}
+
 /// The files have every operation that a kernel can have before it is laid out.
 fn every_operation() -> Result<(), Failed> {
     let mut missing: Vec<&str> = rtc_ir::SPECS.iter().map(|spec| spec.mnemonic).collect();
     missing.retain(|name| !["convert_layout", "alloc_shared"].contains(name));
-    for path in paths("central") {
+    for path in paths("central", "tir") {
         let text = fs::read_to_string(path)?;
         missing.retain(|name| !text.lines().any(|l| l.split_whitespace().any(|word| word == *name)));
     }
