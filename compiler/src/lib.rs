@@ -21,6 +21,7 @@ pub use artifact::{Artifact, COMPILER_VERSION, source_hash};
 pub use failure::Failure;
 pub use program::{KernelInfo, ParamInfo, Program, Source};
 pub use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, DType, LaunchOptions, Specialization, ValueType};
+pub use rtc_sema::suggest;
 pub use rtc_source as source;
 pub use signature::{Signature, SignatureError};
 pub use spec::{OPTION_NAMES, Spec, set_option};

@@ -12,6 +12,7 @@
 //! | `values.rs`, `types.rs`, `const_eval.rs` | what an expression can be |
 //! | `promote.rs`, `cast.rs`, `broadcast.rs` | types and shapes that meet |
 //! | `builtins/` | the functions of the language, one row each |
+//! | `reference.rs` | what the language offers, as data for the reference pages |
 //! | `cx.rs` | the context: kernel under construction, frames, findings |
 
 mod attrs;
@@ -28,6 +29,7 @@ mod library;
 mod loops;
 mod operators;
 mod promote;
+pub mod reference;
 mod resolve;
 pub mod spec;
 mod stmt;
@@ -37,3 +39,4 @@ mod values;
 
 pub use entry::{Analysis, TargetInfo, compile_kernel};
 pub use resolve::ModuleAst;
+pub use suggest::suggest;

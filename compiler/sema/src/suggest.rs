@@ -1,7 +1,7 @@
 //! "Did you mean": the known name that is closest to a wrong one.
 
 /// The closest of `known`, if it is close enough to be meant.
-pub(crate) fn suggest<'s>(name: &str, known: impl IntoIterator<Item = &'s str>) -> Option<&'s str> {
+pub fn suggest<'s>(name: &str, known: impl IntoIterator<Item = &'s str>) -> Option<&'s str> {
     let limit = match name.chars().count() {
         0..=4 => 1,
         5..=7 => 2,

@@ -56,7 +56,7 @@ pub(crate) enum Command {
     Emit(EmitArguments),
     /// Compile a kernel, launch it as a LAUNCH.json says, and write or check the results
     Run(RunArguments),
-    /// Explain the code of an error, or list all codes
+    /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
 }
 
@@ -197,6 +197,6 @@ pub(crate) struct RunArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// The code, as in `error[shape-mismatch]`
-    pub(crate) code: Option<String>,
+    /// A code, as in `error[shape-mismatch]`, or a name, as in `tl.load`
+    pub(crate) name: Option<String>,
 }

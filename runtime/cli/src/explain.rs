@@ -1,26 +1,155 @@
-//! `rtc explain`: what a code means.
+//! `rtc explain`: what a code means, or what the reference says of a name. The pages under `docs/` are part of the program.
 
 use crate::arguments::ExplainArguments;
 use crate::problem::Problem;
 use rtc_source::CODES;
 
-/// Prints the page of a code, or the list of all.
+/// Pages whose entries are headings such as "### `tl.dot`", in the order in which names are looked up.
+const PAGES: &[&str] = &[
+    include_str!("../../../docs/functions.md"),
+    include_str!("../../../docs/libdevice.md"),
+    include_str!("../../../docs/values.md"),
+    include_str!("../../../docs/triton_helpers.md"),
+    include_str!("../../../docs/tile-ir.md"),
+];
+
+/// What begins the heading of an entry.
+const HEADING: &str = "### `";
+
+/// Prints the page of a code or the entries of a name, or the list of all codes.
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Problem> {
-    match &arguments.code {
-        None => {
-            for (code, page) in CODES {
-                println!("{:24} {}", code.0, page.trim().lines().next().unwrap_or_default());
-            }
-            Ok(())
+    let Some(wanted) = &arguments.name else {
+        for (code, page) in CODES {
+            println!("{:24} {}", code.0, page.trim().lines().next().unwrap_or_default());
         }
-        Some(wanted) => match CODES.iter().find(|(code, _)| code.0 == wanted) {
-            Some((_, page)) => {
-                page.trim().lines().for_each(|line| println!("{}", line.strip_prefix(' ').unwrap_or(line)));
-                Ok(())
+        return Ok(());
+    };
+    if let Some((_, page)) = CODES.iter().find(|(code, _)| code.0 == wanted) {
+        page.trim().lines().for_each(|line| println!("{}", line.strip_prefix(' ').unwrap_or(line)));
+        return Ok(());
+    }
+    let found = entries_of(wanted);
+    if found.is_empty() {
+        return Err(unknown(wanted));
+    }
+    let drawn: Vec<String> = found.iter().map(|(name, text)| plain(name, text)).collect();
+    print!("{}", drawn.join("\n"));
+    Ok(())
+}
+
+/// All entries: name and what stands below the heading.
+fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PAGES.iter().flat_map(|page| page.split(HEADING).skip(1)).filter_map(|section| {
+        let (name, text) = section.split_once("`\n")?;
+        // The last entry of a group ends at the heading of the next one.
+        Some((name, text.split("\n## ").next().unwrap_or(text)))
+    })
+}
+
+/// The entries that a name may mean: its own, else those of the same last part.
+fn entries_of(wanted: &str) -> Vec<(&'static str, &'static str)> {
+    let name = wanted.strip_suffix("()").unwrap_or(wanted);
+    let name = name.strip_prefix("triton.language.").map_or(name.to_string(), |rest| format!("tl.{rest}"));
+    let aliases = ["tl.math.", "tl.core.", "tl.standard.", "tl.random."];
+    let name = aliases.iter().find_map(|a| name.strip_prefix(a)).map_or(name.clone(), |rest| format!("tl.{rest}"));
+    let last = name.rsplit('.').next().unwrap_or(&name);
+    let exact: Vec<_> = entries().filter(|(entry, _)| *entry == name).collect();
+    if !exact.is_empty() {
+        return exact;
+    }
+    // A method is the function of that name; the functions of libdevice are members of `tl` for the most part.
+    let ends = |(entry, _): &(&str, &str)| entry.rsplit('.').next() == Some(last);
+    match name.split_once('.') {
+        None => entries().filter(ends).collect(),
+        Some(("x" | "tl", _)) => {
+            entries().filter(|e| e.0.starts_with("tl.") || e.0.starts_with("libdevice.")).filter(ends).take(1).collect()
+        }
+        Some(_) => Vec::new(),
+    }
+}
+
+fn unknown(wanted: &str) -> Problem {
+    let names = entries().map(|(name, _)| name).chain(CODES.iter().map(|(code, _)| code.0));
+    let hint = match rtc_compiler::suggest(wanted, names) {
+        Some(close) => format!("did you mean `{close}`?"),
+        None => "`rtc explain` lists all codes".to_string(),
+    };
+    Problem::input("unknown-code", format!("there is no code or function `{wanted}`; {hint}"))
+}
+
+/// An entry without the marks of Markdown: code is set in, links keep their text.
+fn plain(name: &str, text: &str) -> String {
+    let mut out = format!("{name}\n");
+    let mut code = false;
+    for line in text.trim_end().lines() {
+        if line.starts_with("```") {
+            code = !code;
+            continue;
+        }
+        let indent = if code && !line.is_empty() { "    " } else { "" };
+        out.push_str(indent);
+        out.push_str(&if code { line.to_string() } else { without_links(line) });
+        out.push('\n');
+    }
+    out
+}
+
+/// `[text](target)` as `text`.
+fn without_links(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("](") {
+        let Some((target, tail)) = after.split_once(')') else { break };
+        match before.rsplit_once('[') {
+            // Not where it stands in code: `kernel[grid](...)`.
+            Some((head, text)) if before.matches('`').count() % 2 == 0 => {
+                out.push_str(head);
+                out.push_str(text);
             }
-            None => {
-                Err(Problem::input("unknown-code", format!("there is no code `{wanted}`; `rtc explain` lists all")))
+            _ => {
+                out.push_str(before);
+                out.push_str("](");
+                out.push_str(target);
+                out.push(')');
             }
-        },
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_all_their_forms() {
+        let names = |wanted| entries_of(wanted).iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        assert_eq!(names("tl.dot"), ["tl.dot"]);
+        assert_eq!(names("triton.language.dot()"), ["tl.dot"]);
+        assert_eq!(names("tl.math.exp"), ["tl.exp"]);
+        assert_eq!(names("x.sum"), ["tl.sum"]);
+        assert_eq!(names("tl.tanh"), ["libdevice.tanh"]);
+        assert_eq!(names("dot"), ["tl.dot", "dot"]);
+        assert_eq!(names("nowhere.dot"), [""; 0]);
+    }
+
+    #[test]
+    fn entries_lose_their_markdown() {
+        let (name, text) = entries_of("tl.arange")[0];
+        let drawn = plain(name, text);
+        assert!(drawn.starts_with("tl.arange\n\n    tl.arange(start: tl.constexpr, end: tl.constexpr)\n"), "{drawn}");
+        assert!(!drawn.contains("](") && !drawn.contains("```"), "{drawn}");
+        assert!(drawn.contains("\n    >>> tl.arange(4, 8)\n    int32[4]: [4, 5, 6, 7]\n"), "{drawn}");
+        assert_eq!(without_links("a [b](c#d), [`e`](f), `g[h](i)`."), "a b, `e`, `g[h](i)`.");
+    }
+
+    #[test]
+    fn every_entry_is_found_by_its_name() {
+        assert!(entries().count() > 400);
+        for (name, _) in entries() {
+            assert!(entries_of(name).iter().any(|(found, _)| *found == name), "{name}");
+        }
     }
 }

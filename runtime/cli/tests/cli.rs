@@ -162,3 +162,12 @@ fn explain_knows_every_code() {
     }
     assert!(scratch.fails(1, &["explain", "nothing"]).starts_with("error[unknown-code]: "));
 }
+
+#[test]
+fn explain_shows_the_reference() {
+    let scratch = Scratch::new("explain-names");
+    let text = String::from_utf8(scratch.rtc(&["explain", "tl.dot"]).stdout).unwrap();
+    assert!(text.starts_with("tl.dot\n") && text.contains("input_precision"), "{text}");
+    let message = scratch.fails(1, &["explain", "tl.aragne"]);
+    assert!(message.contains("did you mean `tl.arange`?"), "{message}");
+}

@@ -43,6 +43,7 @@ fn same_where(cx: &InferContext<'_>, what: &str, accept: impl Fn(Elem) -> bool) 
     same_any(cx)
 }
 
+/// Integers of one type give that type.
 pub(super) fn same_int(cx: &InferContext<'_>) -> Inferred {
     same_where(cx, "integers", Elem::is_int)
 }
@@ -51,30 +52,37 @@ fn is_arithmetic_float(e: Elem) -> bool {
     e.num().is_some_and(|s| s.is_float() && !s.is_fp8())
 }
 
+/// Floats of one type, of 16 bits or more, give that type.
 pub(super) fn same_float(cx: &InferContext<'_>) -> Inferred {
     same_where(cx, "floats of at least 16 bits", is_arithmetic_float)
 }
 
+/// Floats of one type give that type.
 pub(super) fn same_float_any(cx: &InferContext<'_>) -> Inferred {
     same_where(cx, "floats", Elem::is_float)
 }
 
+/// `f32` or `f64` gives that type.
 pub(super) fn same_wide_float(cx: &InferContext<'_>) -> Inferred {
     same_where(cx, "f32 or f64", |e| e == Elem::F32 || e == Elem::F64)
 }
 
+/// `f32` gives `f32`.
 pub(super) fn same_f32(cx: &InferContext<'_>) -> Inferred {
     same_where(cx, "f32", |e| e == Elem::F32)
 }
 
+/// Integers or pointers of one type give `i1`.
 pub(super) fn compare_int(cx: &InferContext<'_>) -> Inferred {
     one(same_where(cx, "integers or pointers", |e| e.is_int() || e.is_ptr())?[0].with_elem(Elem::I1))
 }
 
+/// Floats of one type, of 16 bits or more, give `i1`.
 pub(super) fn compare_float(cx: &InferContext<'_>) -> Inferred {
     one(same_float(cx)?[0].with_elem(Elem::I1))
 }
 
+/// An `i1` and two operands of one type give that type.
 pub(super) fn select(cx: &InferContext<'_>) -> Inferred {
     let [condition, lhs, rhs] = cx.operands else { return Err("needs three operands".into()) };
     expect(lhs == rhs, || format!("operands differ: {lhs} and {rhs}"))?;
@@ -99,6 +107,7 @@ fn cast(cx: &InferContext<'_>, accept: impl Fn(Elem, Elem) -> bool) -> Inferred 
     one(cx.operands[0].with_elem(to))
 }
 
+/// Integers give integers of the width that the cast is for.
 pub(super) fn cast_int_int(cx: &InferContext<'_>) -> Inferred {
     let narrows = matches!(cx.kind, OpKind::TruncI { .. });
     cast(cx, |from, to| {
@@ -106,31 +115,38 @@ pub(super) fn cast_int_int(cx: &InferContext<'_>) -> Inferred {
     })
 }
 
+/// Floats give floats of another type.
 pub(super) fn cast_float_float(cx: &InferContext<'_>) -> Inferred {
     cast(cx, |from, to| from.is_float() && to.is_float() && from != to)
 }
 
+/// Floats of 16 bits or more give integers other than `i1`.
 pub(super) fn cast_float_int(cx: &InferContext<'_>) -> Inferred {
     cast(cx, |from, to| is_arithmetic_float(from) && to.is_int() && to != Elem::I1)
 }
 
+/// Integers give floats of 16 bits or more.
 pub(super) fn cast_int_float(cx: &InferContext<'_>) -> Inferred {
     cast(cx, |from, to| from.is_int() && is_arithmetic_float(to))
 }
 
+/// Numbers give numbers and pointers give pointers of the same width.
 pub(super) fn cast_bits(cx: &InferContext<'_>) -> Inferred {
     cast(cx, |from, to| from.bits() == to.bits() && (from.is_ptr() == to.is_ptr()))
 }
 
+/// Pointers give `i64`.
 pub(super) fn pointer_to_int(cx: &InferContext<'_>) -> Inferred {
     expect(elem(cx.operands[0])?.is_ptr(), || format!("needs pointers, not {}", cx.operands[0]))?;
     one(cx.operands[0].with_elem(Elem::I64))
 }
 
+/// `i64` gives pointers.
 pub(super) fn int_to_pointer(cx: &InferContext<'_>) -> Inferred {
     cast(cx, |from, to| from == Elem::I64 && to.is_ptr())
 }
 
+/// Pointers and integers of one shape give the type of the pointers.
 pub(super) fn add_pointer(cx: &InferContext<'_>) -> Inferred {
     let [pointer, offset] = cx.operands else { return Err("needs two operands".into()) };
     expect(elem(*pointer)?.is_ptr(), || format!("needs pointers, not {pointer}"))?;
@@ -141,29 +157,35 @@ pub(super) fn add_pointer(cx: &InferContext<'_>) -> Inferred {
     one(*pointer)
 }
 
+/// The type is stated.
 pub(super) fn given_one(cx: &InferContext<'_>) -> Inferred {
     expect(cx.given.len() == 1, || "needs one result type".into())?;
     one(cx.given[0])
 }
 
+/// The types are stated.
 pub(super) fn given_any(cx: &InferContext<'_>) -> Inferred {
     Ok(cx.given.to_vec())
 }
 
+/// An `i32` scalar.
 pub(super) fn always_i32(_: &InferContext<'_>) -> Inferred {
     one(Elem::I32.into())
 }
 
+/// No result.
 pub(super) fn nothing(_: &InferContext<'_>) -> Inferred {
     Ok(Vec::new())
 }
 
+/// A 1-D tile of `i32` of as many elements as the range has.
 pub(super) fn arange(cx: &InferContext<'_>) -> Inferred {
     let OpKind::Arange { start, end } = cx.kind else { return Err("is not arange".into()) };
     let size = end.checked_sub(*start).and_then(|n| u32::try_from(n).ok()).ok_or("the range is empty or too long")?;
     checked_tile(Elem::I32, Shape::new(&[size]))
 }
 
+/// The stated tile has the element type of the scalar.
 pub(super) fn splat(cx: &InferContext<'_>) -> Inferred {
     let result = given_one(cx)?[0];
     let Type::Scalar(e) = cx.operands[0] else { return Err(format!("needs a scalar, not {}", cx.operands[0])) };
@@ -172,6 +194,7 @@ pub(super) fn splat(cx: &InferContext<'_>) -> Inferred {
     one(result.without_layout())
 }
 
+/// The tile with a size of 1 before the axis.
 pub(super) fn expand_dims(cx: &InferContext<'_>) -> Inferred {
     let OpKind::ExpandDims { axis } = cx.kind else { return Err("is not expand_dims".into()) };
     let shape = tile(cx.operands[0])?;
@@ -179,6 +202,7 @@ pub(super) fn expand_dims(cx: &InferContext<'_>) -> Inferred {
     checked_tile(elem(cx.operands[0])?, shape.with(*axis as usize, 1))
 }
 
+/// The stated tile has the rank of the operand, and its sizes where they are not 1.
 pub(super) fn broadcast(cx: &InferContext<'_>) -> Inferred {
     let result = given_one(cx)?[0];
     let (from, to) = (tile(cx.operands[0])?, tile(result)?);
@@ -189,6 +213,7 @@ pub(super) fn broadcast(cx: &InferContext<'_>) -> Inferred {
     one(result.without_layout())
 }
 
+/// The stated tile has as many elements of the same type.
 pub(super) fn reshape(cx: &InferContext<'_>) -> Inferred {
     let result = given_one(cx)?[0];
     let same = tile(cx.operands[0])?.numel() == tile(result)?.numel() && result.elem() == cx.operands[0].elem();
@@ -196,6 +221,7 @@ pub(super) fn reshape(cx: &InferContext<'_>) -> Inferred {
     one(result.without_layout())
 }
 
+/// The tile with its sizes in the new order.
 pub(super) fn trans(cx: &InferContext<'_>) -> Inferred {
     let OpKind::Trans { order } = cx.kind else { return Err("is not trans".into()) };
     let shape = tile(cx.operands[0])?;
@@ -208,12 +234,14 @@ pub(super) fn trans(cx: &InferContext<'_>) -> Inferred {
     checked_tile(elem(cx.operands[0])?, Shape::new(&dims))
 }
 
+/// Two tiles of one type give that tile with another last size of 2.
 pub(super) fn join(cx: &InferContext<'_>) -> Inferred {
     let ty = same_any(cx)?[0];
     let shape = tile(ty)?;
     checked_tile(elem(ty)?, shape.with(shape.rank(), 2))
 }
 
+/// A tile whose last size is 2 gives two without it.
 pub(super) fn split(cx: &InferContext<'_>) -> Inferred {
     let shape = tile(cx.operands[0])?;
     expect(shape.rank() >= 2 && shape.last() == Some(&2), || {
@@ -223,6 +251,7 @@ pub(super) fn split(cx: &InferContext<'_>) -> Inferred {
     Ok(vec![half, half])
 }
 
+/// Two 1-D tiles of one type give one of twice the size.
 pub(super) fn cat(cx: &InferContext<'_>) -> Inferred {
     let ty = cx.operands[0].without_layout();
     expect(cx.operands[1].without_layout() == ty, || {
@@ -233,11 +262,13 @@ pub(super) fn cat(cx: &InferContext<'_>) -> Inferred {
     checked_tile(elem(ty)?, Shape::new(&[shape[0] * 2]))
 }
 
+/// A tile of one element gives a scalar.
 pub(super) fn unsplat(cx: &InferContext<'_>) -> Inferred {
     expect(tile(cx.operands[0])?.numel() == 1, || format!("{} has more than one element", cx.operands[0]))?;
     one(elem(cx.operands[0])?.into())
 }
 
+/// The stated tile differs from the operand in layout only.
 pub(super) fn convert_layout(cx: &InferContext<'_>) -> Inferred {
     let result = given_one(cx)?[0];
     expect(result.without_layout() == cx.operands[0].without_layout(), || {
@@ -260,6 +291,7 @@ fn check_mask(cx: &InferContext<'_>, pointer: Type) -> Result<(), String> {
     }
 }
 
+/// Pointers give what they point to; mask and `other` have the same shape.
 pub(super) fn load(cx: &InferContext<'_>) -> Inferred {
     let result = pointee(cx.operands[0])?;
     check_mask(cx, cx.operands[0])?;
@@ -270,6 +302,7 @@ pub(super) fn load(cx: &InferContext<'_>) -> Inferred {
     one(result)
 }
 
+/// The value is what the pointers point to; the mask has the same shape.
 pub(super) fn store(cx: &InferContext<'_>) -> Inferred {
     let wanted = pointee(cx.operands[0])?;
     expect(cx.operands[1] == wanted, || format!("the value is {}, not {wanted}", cx.operands[1]))?;
@@ -277,6 +310,7 @@ pub(super) fn store(cx: &InferContext<'_>) -> Inferred {
     Ok(Vec::new())
 }
 
+/// The value and the result are what the pointers point to; the operation knows the element type.
 pub(super) fn atomic_rmw(cx: &InferContext<'_>) -> Inferred {
     let OpKind::AtomicRmw { op, .. } = cx.kind else { return Err("is not atomic_rmw".into()) };
     let wanted = pointee(cx.operands[0])?;
@@ -292,6 +326,7 @@ pub(super) fn atomic_rmw(cx: &InferContext<'_>) -> Inferred {
     one(wanted)
 }
 
+/// Both values and the result are what the pointers point to, of 16 bits or more.
 pub(super) fn atomic_cas(cx: &InferContext<'_>) -> Inferred {
     let wanted = pointee(cx.operands[0])?;
     for ty in &cx.operands[1..3] {
@@ -301,6 +336,7 @@ pub(super) fn atomic_cas(cx: &InferContext<'_>) -> Inferred {
     one(wanted)
 }
 
+/// `[.., M, K]` and `[.., K, N]` of rank 2 or 3 give the type of the accumulator `[.., M, N]`.
 pub(super) fn dot(cx: &InferContext<'_>) -> Inferred {
     let [lhs, rhs, acc] = cx.operands else { return Err("needs three operands".into()) };
     let (a, b, c) = (tile(*lhs)?, tile(*rhs)?, tile(*acc)?);
@@ -333,6 +369,7 @@ fn check_combine(cx: &InferContext<'_>) -> Result<(), String> {
     expect(found == wanted, || "the arguments of the combine block do not fit the operands".into())
 }
 
+/// Tiles of one shape lose the axis; the block takes twice as many scalars and gives one set.
 pub(super) fn reduce(cx: &InferContext<'_>) -> Inferred {
     let OpKind::Reduce { axis } = cx.kind else { return Err("is not reduce".into()) };
     check_combine(cx)?;
@@ -345,6 +382,7 @@ pub(super) fn reduce(cx: &InferContext<'_>) -> Inferred {
         .collect()
 }
 
+/// Tiles of one shape keep it; the block takes twice as many scalars and gives one set.
 pub(super) fn scan(cx: &InferContext<'_>) -> Inferred {
     let OpKind::Scan { axis, .. } = cx.kind else { return Err("is not scan".into()) };
     check_combine(cx)?;
@@ -353,6 +391,7 @@ pub(super) fn scan(cx: &InferContext<'_>) -> Inferred {
     Ok(cx.variadic().to_vec())
 }
 
+/// The shape of the index, the elements of the source; sizes differ along the axis only.
 pub(super) fn gather(cx: &InferContext<'_>) -> Inferred {
     let OpKind::Gather { axis } = cx.kind else { return Err("is not gather".into()) };
     let (source, index) = (tile(cx.operands[0])?, tile(cx.operands[1])?);
@@ -365,6 +404,7 @@ pub(super) fn gather(cx: &InferContext<'_>) -> Inferred {
     one(cx.operands[1].with_elem(elem(cx.operands[0])?))
 }
 
+/// A 1-D tile of integers gives a tile of `i32` with one element per bin.
 pub(super) fn histogram(cx: &InferContext<'_>) -> Inferred {
     let OpKind::Histogram { bins } = cx.kind else { return Err("is not histogram".into()) };
     check_mask(cx, cx.operands[0])?;
@@ -374,6 +414,7 @@ pub(super) fn histogram(cx: &InferContext<'_>) -> Inferred {
     checked_tile(Elem::I32, Shape::new(&[*bins]))
 }
 
+/// A tile gives the same type.
 pub(super) fn sort(cx: &InferContext<'_>) -> Inferred {
     tile(cx.operands[0])?;
     one(cx.operands[0])
@@ -384,6 +425,7 @@ fn block_args(cx: &InferContext<'_>, index: usize) -> Option<Vec<Type>> {
     Some(cx.kernel.block(*block).args.iter().map(|v| cx.kernel.value_type(*v)).collect())
 }
 
+/// Bounds and step are integers of one type; the results have the types of the carried values.
 pub(super) fn for_range(cx: &InferContext<'_>) -> Inferred {
     let index = cx.operands[0];
     expect(matches!(index, Type::Scalar(e) if e.is_int()), || format!("needs integer bounds, not {index}"))?;
@@ -397,6 +439,7 @@ pub(super) fn for_range(cx: &InferContext<'_>) -> Inferred {
     Ok(carried)
 }
 
+/// The results have the types that the second block takes.
 pub(super) fn while_loop(cx: &InferContext<'_>) -> Inferred {
     let carried = cx.variadic().to_vec();
     if let Some(args) = block_args(cx, 0) {
@@ -405,26 +448,31 @@ pub(super) fn while_loop(cx: &InferContext<'_>) -> Inferred {
     Ok(block_args(cx, 1).unwrap_or(carried))
 }
 
+/// The condition is an `i1` scalar; the result types are stated.
 pub(super) fn if_else(cx: &InferContext<'_>) -> Inferred {
     expect(cx.operands[0] == Type::Scalar(Elem::I1), || format!("the condition is {}, not i1", cx.operands[0]))?;
     Ok(cx.given.to_vec())
 }
 
+/// The first operand is an `i1` scalar; no result.
 pub(super) fn condition(cx: &InferContext<'_>) -> Inferred {
     expect(cx.operands[0] == Type::Scalar(Elem::I1), || format!("the condition is {}, not i1", cx.operands[0]))?;
     Ok(Vec::new())
 }
 
+/// The operand is an `i1` scalar; no result.
 pub(super) fn assume(cx: &InferContext<'_>) -> Inferred {
     condition(cx)
 }
 
+/// The operand is `i1`; the mask has the same shape; no result.
 pub(super) fn assertion(cx: &InferContext<'_>) -> Inferred {
     expect(cx.operands[0].elem() == Some(Elem::I1), || format!("the condition is {}, not i1", cx.operands[0]))?;
     check_mask(cx, cx.operands[0])?;
     Ok(Vec::new())
 }
 
+/// A shared-memory buffer of bytes.
 pub(super) fn alloc_shared(cx: &InferContext<'_>) -> Inferred {
     let OpKind::AllocShared { bytes, .. } = cx.kind else { return Err("is not alloc_shared".into()) };
     let shape = Shape::new(&[*bytes]).ok_or("no shape")?;

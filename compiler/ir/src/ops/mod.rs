@@ -125,6 +125,8 @@ pub struct OpSpec {
     pub doc: &'static str,
     /// Attribute names.
     pub attrs: &'static [&'static str],
+    /// Their types.
+    pub attr_types: &'static [&'static str],
     /// Operands that must be there.
     pub operands: &'static [&'static str],
     /// Operands that may be absent.
@@ -133,6 +135,8 @@ pub struct OpSpec {
     pub blocks: usize,
     /// Traits.
     pub traits: Traits,
+    /// Name of the type rule in `infer.rs`.
+    pub rule: &'static str,
     /// The type rule.
     pub infer: fn(&InferContext<'_>) -> Result<Vec<Type>, String>,
     /// The semantics.
@@ -179,10 +183,12 @@ macro_rules! define_ops {
             mnemonic: stringify!($mnemonic),
             doc: $doc,
             attrs: &[$(stringify!($attr)),*],
+            attr_types: &[$(stringify!($aty)),*],
             operands: &[$(stringify!($operand)),*],
             optional: &[$(stringify!($optional)),*],
             blocks: $blocks,
             traits: $traits,
+            rule: stringify!($infer),
             infer: $infer,
             eval: $eval,
         },)*];

@@ -1,23 +1,115 @@
-//! The reference of all operations, made from the table.
+//! The reference of all operations, made from the table and from what the type rules say of themselves.
 
 use std::fmt::Write;
 
 use super::table::SPECS;
+use super::{Evaluate, OpSpec, Traits};
 
-/// A Markdown table of all operations: name, operands, attributes, what it does.
+/// Traits as the reference names them, and what they promise.
+const TRAITS: &[(Traits, &str, &str)] = &[
+    (Traits::PURE, "pure", "no effect beside the results; may be removed, repeated, moved"),
+    (Traits::ELEMENTWISE, "element-wise", "works on each element alone"),
+    (Traits::COMMUTATIVE, "commutative", "the first two operands may be exchanged"),
+    (Traits::EXACT, "exact", "the same bits on every device; folded on constants"),
+    (Traits::READS, "reads", "reads memory"),
+    (Traits::WRITES, "writes", "writes memory, or has another effect"),
+    (Traits::VARIADIC, "variadic", "takes any number of operands after the named ones"),
+    (Traits::TERMINATOR, "terminator", "ends a block"),
+    (Traits::EXPLICIT_TYPE, "stated type", "its result types stand in the text, as nothing else gives them"),
+    (Traits::FREE_LAYOUT, "free layout", "a pass chooses the layout of the result"),
+    (Traits::CONVERGENT, "convergent", "all threads of a block must reach it together"),
+    (Traits::NESTED, "nested", "holds blocks of its own"),
+];
+
+/// The operations of the tile IR as Markdown: the traits, then each operation under the heading of its group.
 pub fn reference() -> String {
-    let mut out = String::from("| operation | operands | attributes | what it does |\n| --- | --- | --- | --- |\n");
+    let mut out = String::from(
+        "The operations that kernels are made of between the front end and the code generator. `rtc emit --stage tile` \
+         prints them. An operand in brackets may be absent. Attributes are written in braces after the operands and are left \
+         out where they have their default.\n\n| trait | means |\n| --- | --- |\n",
+    );
+    for (_, name, meaning) in TRAITS {
+        let _ = writeln!(out, "| {name} | {meaning} |");
+    }
+    let groups = groups();
     for spec in SPECS {
-        let operands: Vec<String> =
-            spec.operands.iter().map(|o| o.to_string()).chain(spec.optional.iter().map(|o| format!("[{o}]"))).collect();
-        let _ = writeln!(
-            out,
-            "| `{}` | {} | {} | {} |",
-            spec.mnemonic,
-            operands.join(", "),
-            spec.attrs.join(", "),
-            spec.doc
-        );
+        if let Some((_, title)) = groups.iter().find(|(first, _)| *first == spec.mnemonic) {
+            let _ = writeln!(out, "\n## {title}");
+        }
+        entry(&mut out, spec);
     }
     out
+}
+
+fn entry(out: &mut String, spec: &OpSpec) {
+    let _ = writeln!(out, "\n### `{}`\n\n{}\n", spec.mnemonic, spec.doc);
+    let named = spec.operands.iter().map(|o| format!("`{o}`"));
+    let mut operands: Vec<String> = named.chain(spec.optional.iter().map(|o| format!("[`{o}`]"))).collect();
+    if spec.traits.has(Traits::VARIADIC) {
+        operands.push("..".into());
+    }
+    if !operands.is_empty() {
+        let _ = writeln!(out, "- operands: {}", operands.join(", "));
+    }
+    let attrs: Vec<String> = spec.attrs.iter().zip(spec.attr_types).map(|(n, ty)| format!("`{n}: {ty}`")).collect();
+    if !attrs.is_empty() {
+        let _ = writeln!(out, "- attributes: {}", attrs.join(", "));
+    }
+    if spec.blocks > 0 {
+        let _ = writeln!(out, "- blocks: {}", spec.blocks);
+    }
+    if let Some(rule) = rule(spec.rule) {
+        let _ = writeln!(out, "- types: {rule}");
+    }
+    let traits: Vec<&str> = TRAITS.iter().filter(|(t, ..)| spec.traits.has(*t)).map(|(_, name, _)| *name).collect();
+    if !traits.is_empty() {
+        let _ = writeln!(out, "- traits: {}", traits.join(", "));
+    }
+    let evaluated = match spec.eval {
+        Evaluate::Each(_) => "by its row of the table, element by element",
+        Evaluate::Structured => "by code of its own",
+    };
+    let _ = writeln!(out, "- interpreted: {evaluated}");
+}
+
+/// The comment above a type rule.
+fn rule(name: &str) -> Option<&'static str> {
+    let text = include_str!("infer.rs");
+    let (before, _) = text.split_once(&format!("\npub(super) fn {name}("))?;
+    before.rsplit('\n').next()?.strip_prefix("/// ")
+}
+
+/// The first operation of each group of the table, with the comment above it.
+fn groups() -> Vec<(&'static str, &'static str)> {
+    let mut groups = Vec::new();
+    let mut title = None;
+    for line in include_str!("table.rs").lines() {
+        match line.strip_prefix("    // ") {
+            Some(comment) => title = comment.split('.').next(),
+            None => {
+                let first = line.trim_start().split(' ').next().unwrap_or_default();
+                if let Some(title) = title.take().filter(|_| !first.is_empty()) {
+                    groups.push((first, title));
+                }
+            }
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_has_a_group_and_says_its_rule() {
+        let text = reference();
+        for spec in SPECS {
+            assert!(rule(spec.rule).is_some(), "the type rule `{}` has no comment in infer.rs", spec.rule);
+            assert!(text.contains(&format!("### `{}`", spec.mnemonic)));
+        }
+        assert_eq!(groups().first(), Some(&("constant", "Creation")));
+        assert!(groups().len() >= 8, "{:?}", groups());
+        assert_eq!(text.matches("- types: ").count(), SPECS.len());
+    }
 }

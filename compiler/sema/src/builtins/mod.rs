@@ -2,7 +2,7 @@
 //! library.
 //!
 //! One row per function: name, parameters, what it does. A parameter that ends in `?` may be left out, one that begins
-//! with `*` takes the rest.
+//! with `*` takes the rest. The file `NAME.rt` beside a table declares and documents its rows (`../reference.rs`).
 
 mod atomics;
 mod block_pointer;
@@ -168,6 +168,21 @@ pub(crate) fn names(module: &ModuleRef) -> Vec<&'static str> {
 /// Python's functions that kernels can call.
 pub(crate) fn python_names() -> impl Iterator<Item = &'static str> {
     python::TABLE.iter().map(|b| b.name).filter(|n| !n.starts_with('_'))
+}
+
+/// All tables with the modules that they belong to, but for the primitives of the standard library.
+pub(crate) fn reference_tables() -> Vec<(&'static str, &'static [&'static [Builtin]])> {
+    vec![
+        ("tl", LANGUAGE),
+        ("descriptor", &[descriptor::METHODS]),
+        ("python", &[python::TABLE]),
+        ("triton", &[python::TRITON]),
+        ("math", &[python::MATH]),
+        ("type", &[python::TYPE_METHODS]),
+        ("tl.extra.cuda", &[cuda::TABLE]),
+        ("tl.target_info", &[cuda::TARGET_INFO]),
+        ("libdevice", &[prim::LIBDEVICE]),
+    ]
 }
 
 impl<'a> Cx<'a> {

@@ -66,7 +66,7 @@ pub(super) const TABLE: &[Builtin] = &[
             None => Ok(Val::Error),
         },
     }),
-    row("isinstance", &["obj", "class"], |cx, args| {
+    row("isinstance", &["obj", "class_or_tuple"], |cx, args| {
         let (obj, class) = (args.arg(0), args.arg(1));
         Ok(Val::bool(is_instance(cx, &obj, &class)))
     }),
@@ -152,7 +152,6 @@ pub(super) const TYPE_METHODS: &[Builtin] = predicate_rows!(
     "is_int_unsigned",
     "is_int",
     "is_bool",
-    "is_dtype",
     "is_ptr",
     "is_block",
     "is_const",

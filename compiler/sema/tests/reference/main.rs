@@ -1,0 +1,146 @@
+//! The pages under `docs/`: written by hand or made from the declarations, with examples that are run. The test fails
+//! where a page is not what it would be written as today; `UPDATE=1` writes the pages.
+
+#[path = "../kernels/mod.rs"]
+mod kernels;
+
+mod differences;
+mod entries;
+mod examples;
+mod pages;
+mod probe;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use rtc_sema::reference;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn every_row_is_declared_and_every_declaration_has_a_row() {
+    let entries = reference::entries();
+    let mut wrong = Vec::new();
+    let built_in = reference::built_in();
+    for (namespace, name, params) in &built_in {
+        // Helpers of attributes, which have entries of their own.
+        if name.starts_with("__") {
+            continue;
+        }
+        let file = format!("compiler/sema/src/builtins/*.rt: `{namespace}.{name}`");
+        match entries.iter().find(|e| e.namespace == *namespace && e.name == *name && !is_attribute(e)) {
+            None => wrong.push(format!("{file} is not declared")),
+            // The rows of `math` share their parameters.
+            Some(e) if *namespace == "math" && e.names == params[..1] => {}
+            Some(e) if *namespace == "math" && e.names.len() == 2 => {}
+            // Python's own defaults, or none: what a function does with one argument fewer.
+            Some(e) if e.names == *params => {}
+            Some(e) => wrong.push(format!("{file} is declared with {:?}, the row has {params:?}", e.names)),
+        }
+    }
+    let rows: BTreeSet<(&str, &str)> = built_in.iter().map(|(namespace, name, _)| (*namespace, *name)).collect();
+    for e in entries.iter().filter(|e| !is_attribute(e) && !from_library(e) && e.namespace != "constant") {
+        if !rows.contains(&(e.namespace.as_str(), e.name.as_str())) {
+            wrong.push(format!("`{}` is declared, but there is no such row", e.path()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn is_attribute(e: &reference::Entry) -> bool {
+    e.kind == reference::EntryKind::Attribute
+}
+
+fn from_library(e: &reference::Entry) -> bool {
+    rtc_stdlib::SOURCES.iter().any(|(_, text)| text.contains(&format!("\ndef {}(", e.name)))
+}
+
+#[test]
+fn everything_is_documented() {
+    let codes: BTreeSet<&str> = rtc_source::CODES.iter().map(|(code, _)| code.0).collect();
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for e in reference::entries() {
+        let path = e.path();
+        let mut say = |what: &str| wrong.push(format!("`{path}` {what}"));
+        if !e.doc.summary.ends_with('.') {
+            say("has no sentence");
+        }
+        if e.doc.examples.is_empty() {
+            say("has no example: add a line `>>> ...` to its docstring");
+        }
+        for code in e.doc.errors.iter().filter(|c| !codes.contains(c.as_str())) {
+            say(&format!("names the code `{code}`, which does not exist"));
+        }
+        let explained: BTreeSet<&str> = e.doc.params.iter().map(|(name, _)| name.as_str()).collect();
+        for name in e.names.iter().map(|n| n.trim_matches(['*', '?'])).filter(|n| *n != "self") {
+            // Element-wise functions are tried with every type instead.
+            if !explained.contains(name) && !entries::is_elementwise(&e) {
+                say(&format!("does not say what `{name}` takes"));
+            }
+        }
+        if !seen.insert(path.clone()) {
+            say("has two entries");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen.len() >= 350, "only {} entries", seen.len());
+}
+
+#[test]
+fn pages_are_up_to_date() {
+    let update = std::env::var_os("UPDATE").is_some();
+    let (mut stale, mut wrong) = (Vec::new(), Vec::new());
+    for (name, text) in pages::all(&root()) {
+        let path = root().join("docs").join(name);
+        let text = examples::fill(name, &text, &mut wrong);
+        if std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            continue;
+        }
+        if update {
+            std::fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        } else {
+            let old = std::fs::read_to_string(&path).unwrap_or_default();
+            let first = old.lines().zip(text.lines()).find(|(a, b)| a != b);
+            stale.push(format!("docs/{name}: first difference: {first:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    let how = "UPDATE=1 cargo test -p rtc-sema --test reference";
+    assert!(stale.is_empty(), "write the pages with `{how}`, and look at what changes:\n{}", stale.join("\n"));
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let pages = pages::all(&root());
+    let anchors = |text: &str| -> BTreeSet<String> {
+        let heads = text.lines().filter_map(|l| l.strip_prefix('#')).map(|l| l.trim_start_matches('#').trim());
+        heads.map(pages::anchor).collect()
+    };
+    let mut wrong = Vec::new();
+    for (name, text) in &pages {
+        for (at, _) in text.match_indices("](") {
+            let line = text[..at].rsplit('\n').next().unwrap_or_default();
+            // Not where it stands in code: `kernel[grid](...)`.
+            if line.matches('`').count() % 2 == 1 {
+                continue;
+            }
+            let target = text[at + 2..].split(')').next().unwrap_or_default();
+            if target.starts_with("http") {
+                continue;
+            }
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { name } else { file };
+            let known = match pages.iter().find(|(n, _)| *n == file) {
+                Some((_, text)) => anchor.is_empty() || anchors(text).contains(anchor),
+                None => root().join("docs").join(file).exists(),
+            };
+            if !known {
+                wrong.push(format!("docs/{name}: {target}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
