@@ -20,7 +20,8 @@
 //! """
 //! ```
 //!
-//! Each group of lines that begin with `>>>` is an example. The tests run all of them, and the pages show what came out.
+//! Each group of lines that begin with `>>>` is an example. The tests run all of them, and the pages show what came
+//! out.
 
 mod docstring;
 

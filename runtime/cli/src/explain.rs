@@ -1,4 +1,5 @@
-//! `rtc explain`: what a code means, or what the reference says of a name. The pages under `docs/` are part of the program.
+//! `rtc explain`: what a code means, or what the reference says of a name. The pages under `docs/` are part of the
+//! program.
 
 use crate::arguments::ExplainArguments;
 use crate::problem::Problem;
@@ -46,25 +47,23 @@ fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// The entries that a name may mean: its own, else those of the same last part.
+/// The entries that a name may mean: its own; for a name without a dot all that end with it.
 fn entries_of(wanted: &str) -> Vec<(&'static str, &'static str)> {
     let name = wanted.strip_suffix("()").unwrap_or(wanted);
     let name = name.strip_prefix("triton.language.").map_or(name.to_string(), |rest| format!("tl.{rest}"));
     let aliases = ["tl.math.", "tl.core.", "tl.standard.", "tl.random."];
     let name = aliases.iter().find_map(|a| name.strip_prefix(a)).map_or(name.clone(), |rest| format!("tl.{rest}"));
     let last = name.rsplit('.').next().unwrap_or(&name);
-    let exact: Vec<_> = entries().filter(|(entry, _)| *entry == name).collect();
-    if !exact.is_empty() {
-        return exact;
-    }
-    // A method is the function of that name; the functions of libdevice are members of `tl` for the most part.
     let ends = |(entry, _): &(&str, &str)| entry.rsplit('.').next() == Some(last);
+    let exact: Vec<_> = entries().filter(|(entry, _)| *entry == name).collect();
     match name.split_once('.') {
         None => entries().filter(ends).collect(),
-        Some(("x" | "tl", _)) => {
-            entries().filter(|e| e.0.starts_with("tl.") || e.0.starts_with("libdevice.")).filter(ends).take(1).collect()
+        // A method is the function of that name; many functions of libdevice are members of `tl`.
+        Some(("x" | "tl", _)) if exact.is_empty() => {
+            let module = |(entry, _): &(&str, &str)| entry.starts_with("tl.") || entry.starts_with("libdevice.");
+            entries().filter(module).filter(ends).take(1).collect()
         }
-        Some(_) => Vec::new(),
+        Some(_) => exact,
     }
 }
 

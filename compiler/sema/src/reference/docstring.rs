@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn the_parts_are_told_apart() {
-        let text = "One sentence\nover two lines.\n\nx, y: numbers\n  of any kind\nreturns: their sum\nerrors: a, b\n\nA note: this.\n\n>>> a = 1\n>>> f(a, 2)\n";
+        let text = "One sentence\nover two lines.\n\nx, y: numbers\n  of any kind\nreturns: their sum\nerrors: a, b\n\n\
+                    A note: this.\n\n>>> a = 1\n>>> f(a, 2)\n";
         let doc = Doc::parse(text, &["x", "y"]);
         assert_eq!(doc.summary, "One sentence over two lines.");
         let numbers = "numbers of any kind".to_string();

@@ -1,9 +1,9 @@
 //! Examples: what stands in fenced blocks of Python is compiled, and run where it has results.
 //!
 //! A block whose lines begin with `>>>` holds expressions and statements of a kernel; the results stand below, as
-//! [`fill`] writes them. Groups between empty lines are kernels of their own. A last line that ends with `# refused` must be an
-//! error; one with `# not run` is compiled only. Any other block is a file with a function `kernel`, and its comments say what it is compiled for:
-//! `# signature: *fp32, 128` and, if it must be an error, `# refused: CODE`.
+//! [`fill`] writes them. Groups between empty lines are kernels of their own. A last line that ends with `# refused` must
+//! be an error; one with `# not run` is compiled only. Any other block is a file with a function `kernel`, and its comments
+//! say what it is compiled for: `# signature: *fp32, 128` and, if it must be an error, `# refused: CODE`.
 
 use std::fmt::Write as _;
 

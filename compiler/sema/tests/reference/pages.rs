@@ -1,6 +1,7 @@
 //! The pages: which there are, and what they are made of.
 //!
-//! A page by hand lies in `docs/` itself. Where it has a line `<!-- made: NAME -->`, everything up to `<!-- end -->` is made anew.
+//! A page by hand lies in `docs/` itself. Where it has a line `<!-- made: NAME -->`, everything up to `<!-- end -->` is
+//! made anew.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,8 +26,9 @@ const MADE: &[(&str, &str, &str, &[&str])] = &[
         "libdevice",
         "The functions of `libdevice` (`tl.extra.cuda.libdevice`, `tl.extra.libdevice` and \
          `from triton.language.extra import libdevice` are the same module). They are written in the kernel language: \
-         `stdlib/*.rt`. All are element-wise, broadcast their arguments and have no effects. Errors are in units in the last place, measured as \
-         [stdlib/MATH.md](../stdlib/MATH.md) says. The functions of the first group are members of `tl` and `tl.math`, too.",
+         `stdlib/*.rt`. All are element-wise, broadcast their arguments and have no effects. Errors are in units in the last \
+         place, measured as [stdlib/MATH.md](../stdlib/MATH.md) says. The functions of the first group are members of `tl` \
+         and `tl.math`, too.",
         &["libdevice"],
     ),
     (
