@@ -107,7 +107,7 @@ pub fn set_option(options: &mut LaunchOptions, name: &str, field: &Field<'_>) ->
     match name {
         "num_warps" => {
             options.num_warps = field.positive()?;
-            if !options.num_warps.is_power_of_two() || options.num_warps > 32 {
+            if !options.num_warps.is_power_of_two() {
                 return Err(field.expected("a power of two from 1 to 32"));
             }
         }

@@ -123,6 +123,9 @@ pub struct Compiled {
     pub warnings: Vec<Diagnostic>,
 }
 
+/// The most threads that a block may have, on all targets.
+const MAX_THREADS: u64 = 1024;
+
 /// A kernel as tile IR and what the compiler warns of.
 #[derive(Clone, Debug)]
 pub struct Analysed {
@@ -313,6 +316,12 @@ fn analyse_kernel(
     observer: &mut dyn Observer,
 ) -> Result<(Kernel, Vec<Diagnostic>), Failure> {
     observer.enter("sema");
+    let threads = u64::from(specialization.options.num_warps) * 32;
+    if threads > MAX_THREADS {
+        let warps = specialization.options.num_warps;
+        let message = format!("out of threads: {warps} warps are {threads} threads, a block has at most {MAX_THREADS}");
+        return Err(Failure::request("out-of-resources", message));
+    }
     let modules: Vec<ModuleAst<'_>> =
         program.modules().iter().map(|m| ModuleAst { name: &m.name, ast: &m.module }).collect();
     let info = TargetInfo { capability: target.capability };

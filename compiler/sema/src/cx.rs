@@ -414,7 +414,7 @@ impl<'a> Cx<'a> {
                 self.error(
                     Code::UNSUPPORTED_TARGET,
                     span,
-                    format!("{elem} does not exist on NVIDIA targets"),
+                    format!("{elem} is not supported in this architecture: it is a format of other GPUs"),
                     "use `tl.float8e4nv` or `tl.float8e5`",
                 )
             }

@@ -193,7 +193,7 @@ impl<'a> Cx<'a> {
                         let mut d = Diagnostic::error(
                             Code::OUT_OF_RANGE,
                             self.span,
-                            format!("the constant {i} is outside of the range of {elem}, {low} to {high}"),
+                            format!("the constant {i} is out of range for {elem}, {low} to {high}"),
                         )
                         .label(arg.span, format!("does not fit in {elem}"));
                         if !matches!(other.val, Val::Const(_)) {

@@ -140,6 +140,9 @@ impl<'a> Cx<'a> {
                         "assign the result: `ptr = tl.advance(ptr, offsets)`",
                     );
                 }
+                if let Val::Tensor(hinted) = val {
+                    self.apply_hint(hinted);
+                }
             }
             StmtKind::Return(value) => return self.exec_return(value.as_ref(), stmt.span),
             StmtKind::For { target, iter, body, orelse } => {

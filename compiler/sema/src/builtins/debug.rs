@@ -191,6 +191,27 @@ fn hint<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: HintKind) -> R<Val<'a>> {
     cx.each(OpKind::Hint { kind, values }, &[t.value], t).map(Val::Tensor)
 }
 
+impl<'a> Cx<'a> {
+    /// A hint whose result is not used, such as the statement `tl.multiple_of(offsets, 16)`, is meant for the value
+    /// itself: the names that hold the value hold the hinted one from here on. No assignment, so what encloses the
+    /// statement does not see a change.
+    pub(crate) fn apply_hint(&mut self, hinted: Tensor) {
+        let mut plain = hinted.value;
+        while let Some(op) = self.kernel.def_op(plain)
+            && matches!(self.kernel.kind(op), OpKind::Hint { .. })
+        {
+            plain = self.kernel.operand(op, 0);
+        }
+        for (_, binding) in self.frame_mut().scope.iter_mut() {
+            if let Val::Tensor(held) = &mut binding.val
+                && held.value == plain
+            {
+                held.value = hinted.value;
+            }
+        }
+    }
+}
+
 fn inline_asm_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let text = cx.needed_text(args, 0)?;
     let constraints = cx.needed_text(args, 1)?;

@@ -341,7 +341,7 @@ impl<'a> Cx<'a> {
         if (0..rank as i128).contains(&wrapped) {
             return Ok(wrapped as usize);
         }
-        let d = Diagnostic::error(Code::OUT_OF_RANGE, arg.span, format!("axis {axis} does not exist"))
+        let d = Diagnostic::error(Code::OUT_OF_RANGE, arg.span, format!("invalid axis {axis}"))
             .primary(format!("the block has {}", dimensions(rank)))
             .help("axes count from 0, or from -1 at the end");
         self.fail(d)
