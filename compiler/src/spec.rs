@@ -107,7 +107,8 @@ pub fn set_option(options: &mut LaunchOptions, name: &str, field: &Field<'_>) ->
     match name {
         "num_warps" => {
             options.num_warps = field.positive()?;
-            if !options.num_warps.is_power_of_two() {
+            // More than 32 read; no target has the threads for them, which is said in the words of resources.
+            if !options.num_warps.is_power_of_two() || options.num_warps > 1024 {
                 return Err(field.expected("a power of two from 1 to 32"));
             }
         }

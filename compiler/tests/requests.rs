@@ -1,6 +1,8 @@
-//! SPEC.json and signature strings: what is accepted, and what every mistake says.
+//! SPEC.json and signature strings: what is accepted, what every mistake says, and what options and hints do.
 
-use rtc_compiler::{ArgKind, ConstValue, Program, Signature, Source, Spec};
+use rtc_compiler::{
+    ArgKind, ConstValue, Failure, LaunchOptions, Program, Signature, Silent, Source, Spec, Specialization, compile,
+};
 
 const SPEC: &str = r#"{"kernel": "matmul_kernel",
  "args": [{"name": "a_ptr", "type": "*fp16", "divisible_by": 16}, {"name": "M", "type": "i32", "divisible_by": 16},
@@ -224,4 +226,36 @@ fn specs_that_do_not_fit_the_kernel() {
     let fits =
         r#"{"args": [{"name": "x", "type": "i32"}, {"name": "n", "type": "i32"}, {"name": "N", "constexpr": 4}]}"#;
     assert_eq!(Spec::parse(fits).unwrap().specialize(&program).unwrap().kernel, "f");
+}
+
+/// PTX of the only kernel of a text.
+fn ptx(text: &str, signature: &str, num_warps: u32) -> Result<String, Failure> {
+    let program = Program::parse(&[Source::new("kernels.rt", text)]);
+    let kernel = &program.kernels()[0];
+    let names: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
+    let args = Signature::parse(signature).expect("it reads").bind(&names).expect("it binds");
+    let options = LaunchOptions { num_warps, ..LaunchOptions::default() };
+    let specialization = Specialization { kernel: kernel.name.clone(), args, options };
+    compile(&program, &specialization, "sm_90a", String::new(), &mut Silent).map(|c| c.artifact.ptx)
+}
+
+#[test]
+fn a_hint_as_a_statement_is_meant_for_its_value() {
+    let with = |hint: &str| {
+        let text = format!(
+            "@triton.jit\ndef k(x, y, start):\n    at = tl.load(start) + tl.arange(0, 1024)\n    {hint}\n    \
+             tl.store(y + at, tl.load(x + at))\n"
+        );
+        ptx(&text, "*fp32:16, *fp32:16, *i32:16", 4).expect("it compiles").contains("ld.global.v4")
+    };
+    assert!(with("tl.max_contiguous(tl.multiple_of(at, 1024), 1024)"));
+    assert!(!with("pass"));
+}
+
+#[test]
+fn more_threads_than_a_block_has_are_out_of_resources() {
+    let failure = ptx("@triton.jit\ndef k(x):\n    tl.store(x, 1.0)\n", "*fp32", 128).expect_err("4096 threads");
+    assert!(matches!(failure, Failure::Request { code: "out-of-resources", .. }), "{failure}");
+    let text = failure.to_string();
+    assert!(text.contains("4096") && text.contains("1024"), "{text}");
 }
