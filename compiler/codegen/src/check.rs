@@ -31,6 +31,12 @@ pub(crate) fn check(kernel: &Kernel, target: &Target) -> Result<()> {
     if kernel.options.num_ctas > 1 && !target.features.clusters {
         return Err(unsupported("a cluster of blocks", target, None));
     }
+    // LLVM ends on a symbol that PTX cannot spell.
+    let spelt = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !kernel.name.chars().all(spelt) || kernel.name.chars().next().is_none_or(|c| c.is_ascii_digit()) {
+        let what = format!("the name `{}` of a kernel, which may have ASCII letters, digits and `_`,", kernel.name);
+        return Err(unsupported(&what, target, None));
+    }
     for op in walk(kernel) {
         if let Some(what) = missing(kernel, op, target) {
             return Err(unsupported(&what, target, kernel.loc(kernel.op(op).loc).span));

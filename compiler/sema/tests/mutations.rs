@@ -1,6 +1,7 @@
 //! Robustness: random changes of published kernels are compiled or refused, quickly and without a panic.
 
 mod kernels;
+mod mutate;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kernels::analyse;
+use mutate::{Random, mutant, tokens};
 use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, ValueType};
 use rtc_source::render;
 use serde_json::Value;
@@ -16,22 +18,6 @@ use serde_json::Value;
 const MUTANTS: u64 = 2000;
 /// No mutant takes longer.
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// Numbers that follow from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-}
 
 /// Kernel files under `tests/golden` and `tests/seeds`, with a launch that stands beside them.
 fn kernel_files() -> Vec<(PathBuf, String, Value)> {
@@ -65,106 +51,6 @@ fn launch_beside(path: &Path) -> Value {
     launches.sort();
     let text = launches.first().and_then(|p| fs::read_to_string(p).ok());
     text.and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default()
-}
-
-/// Cuts a text into words, numbers, blanks and single signs.
-fn tokens(text: &str) -> Vec<&str> {
-    let class = |c: char| match c {
-        _ if c.is_alphanumeric() || c == '_' => 0,
-        ' ' => 1,
-        _ => 2,
-    };
-    let mut out = Vec::new();
-    let mut start = 0;
-    let mut last = None;
-    for (at, c) in text.char_indices() {
-        if last.is_some_and(|l| l != class(c) || l == 2) {
-            out.push(&text[start..at]);
-            start = at;
-        }
-        last = Some(class(c));
-    }
-    out.push(&text[start..]);
-    out
-}
-
-/// What is put in besides tokens of other places.
-const SPICE: &[&str] = &[
-    "0",
-    "1",
-    "-1",
-    "3",
-    "12",
-    "1048576",
-    "9223372036854775808",
-    "1e39",
-    "0.5",
-    "None",
-    "True",
-    "\"s\"",
-    "tl.constexpr",
-    "(",
-    ")",
-    "[",
-    "]",
-    ":",
-    ",",
-    "+",
-    "//",
-    "%",
-    "**",
-    "not ",
-    "and",
-    "==",
-    "*",
-    "~",
-    "<<",
-    "if",
-    "else",
-    "for",
-    "while",
-    "return",
-    "lambda",
-    "tl.load",
-    "tl.dot",
-    "tl.sum",
-    "tl.arange",
-    "tl.static_range",
-    "range",
-    ".to",
-    ".shape",
-    "\n",
-    "    ",
-    "tl.float16",
-    "tl.int8",
-    "tl.float8e5",
-    "tl.reshape",
-    "tl.where",
-    "is",
-    "in",
-    "assert",
-    "min",
-    "é",
-    "\0",
-];
-
-fn mutant(tokens: &[&str], random: &mut Random) -> String {
-    let mut tokens: Vec<&str> = tokens.to_vec();
-    for _ in 0..1 + random.below(3) {
-        let at = random.below(tokens.len());
-        let other = tokens[random.below(tokens.len())];
-        match random.below(5) {
-            0 => drop(tokens.remove(at)),
-            1 => tokens.insert(at, other),
-            2 => tokens[at] = other,
-            3 => tokens[at] = SPICE[random.below(SPICE.len())],
-            _ => tokens.insert(at, SPICE[random.below(SPICE.len())]),
-        }
-        if tokens.is_empty() {
-            break;
-        }
-    }
-    tokens.concat()
 }
 
 /// The arguments of the first launch beside a kernel file; without one, by the look of the names. A few are spoiled.
