@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers of the workspace; a crate imports only crates of lower layers, and of its own layer none.
 const LAYERS: &[(u32, &[&str])] = &[
-    (6, &["rtc", "rtc-cli", "rtc-example-embedding"]),
+    (6, &["rtc", "rtc-cli", "rtc-example-embedding", "rtc-fuzz"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-compiler", "rtc-emulator"]),
     (3, &["rtc-codegen", "rtc-passes", "rtc-sema"]),
