@@ -85,6 +85,8 @@ impl LibraryModule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takes {
     Anything,
+    /// A number, a scalar or a block of any type.
+    Value,
     Float,
     Single,
     Double,
@@ -102,7 +104,10 @@ impl Takes {
         match (module, function) {
             ("math", _) => Takes::Float,
             ("standard", "cdiv") => Takes::Integer,
+            ("standard", _) if matches!(parameter, "input" | "x" | "lhs" | "rhs") => Takes::Value,
             ("random", _) if matches!(parameter, "seed" | "offset") => Takes::Integer,
+            ("random", "philox_impl" | "uint_to_uniform_float") if parameter != "n_rounds" => Takes::WideInteger,
+            ("random", "pair_uniform_to_normal") | ("triton_helpers", "frexp") => Takes::Float,
             ("libdevice", "abs") => Takes::Wide,
             ("libdevice", "ldexp" | "scalbn") if parameter == "n" => Takes::WideInteger,
             ("libdevice", name) => match name {
@@ -123,10 +128,10 @@ impl Takes {
     }
 
     fn accepts(self, t: Tensor) -> bool {
-        let Some(d) = t.elem.num() else { return self == Takes::Anything };
+        let Some(d) = t.elem.num() else { return matches!(self, Takes::Anything | Takes::Value) };
         let wide = d.bits() >= 32;
         match self {
-            Takes::Anything => true,
+            Takes::Anything | Takes::Value => true,
             Takes::Float => matches!(d, DType::Fp32 | DType::Fp64),
             Takes::Single => d == DType::Fp32,
             Takes::Double => d == DType::Fp64,
@@ -139,7 +144,7 @@ impl Takes {
     /// The types in words, and a type that they are reached by.
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            Takes::Anything => ("any number", "float32"),
+            Takes::Anything | Takes::Value => ("any number", "float32"),
             Takes::Float => ("fp32 or fp64", "float32"),
             Takes::Single => ("fp32", "float32"),
             Takes::Double => ("fp64", "float64"),
@@ -163,8 +168,14 @@ impl<'a> Cx<'a> {
         let mut first: Option<(Tensor, Span)> = None;
         for (parameter, arg) in bound {
             let takes = Takes::of(library.name, name, parameter);
-            if let (Val::Const(Const::Int(i)), Takes::Float) = (&arg.val, takes) {
-                arg.val = Val::Const(Const::Float(*i as f64));
+            match (&arg.val, takes) {
+                (Val::Const(Const::Int(i)), Takes::Float) => arg.val = Val::Const(Const::Float(*i as f64)),
+                (Val::Const(Const::Bool(b)), Takes::Float) => arg.val = Val::Const(Const::Float(f64::from(*b))),
+                _ => {}
+            }
+            // Anything but a number is refused here, by the name of the parameter.
+            if takes != Takes::Anything && !matches!(arg.val, Val::Tensor(_)) {
+                self.tensor(arg, &format!("`{parameter}` of `{name}`"))?;
             }
             let Val::Tensor(mut t) = arg.val else { continue };
             if name == "pow" && &**parameter == "y" && t.elem.num() == Some(DType::Int32) {

@@ -18,7 +18,10 @@ const MADE: &[(&str, &str, &str, &[&str])] = &[
         "Functions",
         "Every function of `tl`, of Python and of `triton` that a kernel can call. `tl.math`, `tl.core`, `tl.standard` and \
          `tl.random` are other names of `tl`. Element-wise functions broadcast their arguments; numbers are typed as \
-         [the language](language.md#constants) says. What the examples can use: [here](README.md#examples).",
+         [the language](language.md#constants) says. Beside the errors that an entry names, every function gives \
+         [`wrong-arguments`](diagnostics.md#wrong-arguments), [`type-mismatch`](diagnostics.md#type-mismatch) and \
+         [`expected-constexpr`](diagnostics.md#expected-constexpr) for arguments that are not what it takes. What the \
+         examples can use: [here](README.md#examples).",
         &["tl", "tl.extra.cuda", "tl.target_info", "python", "triton", "math"],
     ),
     (
