@@ -152,9 +152,12 @@ pub fn entries() -> Vec<Entry> {
         }
         all.extend(found);
     }
-    for entry in all.iter_mut().filter(|e| e.namespace == "tl") {
+    for entry in all.iter_mut().filter(|e| matches!(e.namespace.as_str(), "tl" | "libdevice")) {
         entry.method = METHODS.contains(&entry.name.as_str());
     }
+    // Of two functions of one name the one of `tl` is the method.
+    let of_tl: Vec<String> = all.iter().filter(|e| e.namespace == "tl").map(|e| e.name.clone()).collect();
+    all.iter_mut().filter(|e| e.namespace == "libdevice" && of_tl.contains(&e.name)).for_each(|e| e.method = false);
     all
 }
 

@@ -45,6 +45,8 @@ pub(super) const TABLE: &[Builtin] = &{
         row("add", &["x", "y", "sanitize_overflow?"], |cx, args| cx.binary(Operator::Add, &args.arg(0), &args.arg(1))),
         row("sub", &["x", "y", "sanitize_overflow?"], |cx, args| cx.binary(Operator::Sub, &args.arg(0), &args.arg(1))),
         row("mul", &["x", "y", "sanitize_overflow?"], |cx, args| cx.binary(Operator::Mult, &args.arg(0), &args.arg(1))),
+        row("logical_and", &["input", "other"], |cx, args| logical(cx, args, OpKind::AndI {})),
+        row("logical_or", &["input", "other"], |cx, args| logical(cx, args, OpKind::OrI {})),
     ]
 };
 
@@ -191,6 +193,21 @@ fn fma<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     }
     let product = cx.each(OpKind::MulI {}, &[t[0].value, t[1].value], t[0])?;
     Ok(Val::Tensor(cx.each(OpKind::AddI {}, &[product.value, t[2].value], t[0])?))
+}
+
+/// `and` and `or` of truth values as methods.
+fn logical<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: OpKind) -> R<Val<'a>> {
+    let (a, b) = (cx.tensor_arg(args, 0)?, cx.tensor_arg(args, 1)?);
+    for (i, t) in [a, b].iter().enumerate().filter(|(_, t)| t.elem != ElemTy::I1) {
+        let message = format!("`{}` works on truth values only, not on {t}", args.name);
+        let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, message)
+            .label(args.arg(i).span, format!("this is {t}"))
+            .help("compare with zero first: `x != 0`");
+        return cx.fail(d);
+    }
+    let what = format!("for `{}`", args.name);
+    let (a, b) = cx.broadcast_pair((a, args.arg(0).span), (b, args.arg(1).span), &what)?;
+    Ok(Val::Tensor(cx.each(kind, &[a.value, b.value], a)?))
 }
 
 fn umulhi<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
