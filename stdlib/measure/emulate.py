@@ -352,7 +352,10 @@ class triton:
     def constexpr_function(f): return f
 
 
-MODULES = {"math": ("exponential", "trigonometric", "special", "elementary"), "libdevice": ("libdevice", "conversions")}
+MODULES = {
+    "math": ("exponential", "trigonometric", "special", "elementary", "gamma", "normal", "bessel"),
+    "libdevice": ("libdevice", "conversions", "rounded", "orders"),
+}
 
 
 def load(*names):

@@ -30,6 +30,8 @@
 //! | `sqrt_approx(a)` | fp32 | `sqrt.approx.ftz.f32` |
 //! | `rsqrt_approx(a)` | fp32 | `rsqrt.approx.ftz.f32` |
 //! | `rcp_approx(a)` | fp32 | `rcp.approx.ftz.f32` |
+//! | `add_rounded(a, b, mode)`, `mul_rounded(a, b, mode)`, `div_rounded(a, b, mode)`, `fma_rounded(a, b, c, mode)`, `sqrt_rounded(a, mode)` | fp32, fp64 | rounded as the constexpr `mode` says: "rn", "rz", "rd", "ru"; never contracted |
+//! | `to_fp32_rounded(a, mode)` | fp64 | as fp32, rounded as `mode` says |
 //! | `floor(a)`, `ceil(a)`, `trunc(a)`, `rint(a)` | fp32, fp64 | to a whole number: down, up, towards zero, to nearest even; no flushing, the sign of zero kept |
 //! | `abs(a)` | fp32, fp64 | clears the sign bit |
 //! | `neg(a)` | fp32, fp64 | flips the sign bit (unlike unary minus, which is 0 - a) |
@@ -71,13 +73,34 @@ pub const SOURCES: &[(&str, &str)] = &[
             include_str!("../special.rt"),
             "\n\n",
             include_str!("../elementary.rt"),
+            "\n\n",
+            include_str!("../gamma.rt"),
+            "\n\n",
+            include_str!("../normal.rt"),
+            "\n\n",
+            include_str!("../bessel.rt"),
         ),
     ),
     (STANDARD, concat!(include_str!("../standard.rt"), "\n\n", include_str!("../scaled.rt"))),
     (RANDOM, include_str!("../random.rt")),
     (TRITON_HELPERS, include_str!("../triton_helpers.rt")),
-    (LIBDEVICE, concat!(include_str!("../libdevice.rt"), "\n\n", include_str!("../conversions.rt"))),
+    (
+        LIBDEVICE,
+        concat!(
+            include_str!("../libdevice.rt"),
+            "\n\n",
+            include_str!("../conversions.rt"),
+            "\n\n",
+            include_str!("../rounded.rt"),
+            "\n\n",
+            include_str!("../orders.rt"),
+        ),
+    ),
 ];
+
+/// The functions of `libdevice`, one a line: `name argument-types -> result-type symbol`, where `__nv_symbol` is the
+/// function of NVIDIA's library with the same meaning. Lines that begin with `#` are comments.
+pub const LIBDEVICE_FUNCTIONS: &str = include_str!("../libdevice.txt");
 
 /// Text of a module.
 ///
@@ -111,6 +134,12 @@ mod tests {
         "sqrt_approx",
         "rsqrt_approx",
         "rcp_approx",
+        "add_rounded",
+        "mul_rounded",
+        "div_rounded",
+        "fma_rounded",
+        "sqrt_rounded",
+        "to_fp32_rounded",
         "floor",
         "ceil",
         "trunc",

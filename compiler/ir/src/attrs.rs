@@ -231,6 +231,20 @@ word_attr! {
 }
 
 word_attr! {
+    /// Rounding of one operation.
+    RoundingMode {
+        /// To the nearest, ties to even.
+        Nearest = "rn",
+        /// Toward zero.
+        Zero = "rz",
+        /// Toward negative infinity.
+        Down = "rd",
+        /// Toward positive infinity.
+        Up = "ru",
+    }
+}
+
+word_attr! {
     /// Caching of a load or store.
     CacheModifier default None {
         /// No wish.

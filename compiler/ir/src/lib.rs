@@ -26,7 +26,7 @@ mod verify;
 
 pub use attrs::{
     Attr, AttrValue, CacheModifier, DotKind, Eviction, HintKind, Literal, LoopHints, MemScope, MemSemantic, Precision,
-    Predicate, RmwOp, Rounding, Text,
+    Predicate, RmwOp, Rounding, RoundingMode, Text,
 };
 pub use builder::{Builder, FromOp};
 pub use cursor::{Position, walk, walk_block};

@@ -109,11 +109,13 @@ impl Takes {
             ("random", "philox_impl" | "uint_to_uniform_float") if parameter != "n_rounds" => Takes::WideInteger,
             ("random", "pair_uniform_to_normal") | ("triton_helpers", "frexp") => Takes::Float,
             ("libdevice", "abs") => Takes::Wide,
-            ("libdevice", "ldexp" | "scalbn") if parameter == "n" => Takes::WideInteger,
+            ("libdevice", "ldexp" | "scalbn" | "jn" | "yn") if parameter == "n" => Takes::WideInteger,
             ("libdevice", name) => match name {
                 "clz" | "popc" | "brev" | "ffs" | "mulhi" | "mul24" | "hadd" | "rhadd" | "sad" | "byte_perm" => {
                     Takes::WideInteger
                 }
+                "hiloint2double" => Takes::WideInteger,
+                "rcp64h" => Takes::Double,
                 "saturatef" | "finitef" => Takes::Single,
                 "isfinited" => Takes::Double,
                 _ if name.starts_with("fast_") || name.starts_with("float") => Takes::Single,
@@ -202,7 +204,8 @@ impl<'a> Cx<'a> {
                     .help("cast one of them with `.to(dtype)`");
                     return self.fail(d);
                 }
-                None => first = Some((t, arg.span)),
+                // The order of a Bessel function comes before its argument.
+                None if takes != Takes::WideInteger => first = Some((t, arg.span)),
                 _ => {}
             }
         }

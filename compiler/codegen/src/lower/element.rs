@@ -1,6 +1,6 @@
 //! Operations that work on each element alone.
 
-use rtc_ir::{Elem, Literal, Op, OpKind, Predicate, Scalar};
+use rtc_ir::{Elem, Literal, Op, OpKind, Predicate, RoundingMode, Scalar};
 
 use super::Lowering;
 use crate::{
@@ -104,6 +104,15 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::Sqrt {} if wide => self.each(op, |[a]| e.math("math.sqrt", a)),
             OpKind::Sqrt {} => self.approximate(op, "llvm.nvvm.sqrt.approx.ftz.f"),
             OpKind::SqrtRn {} => self.each(op, |[a]| e.math("math.sqrt", a)),
+            OpKind::AddFRounded { mode } => self.rounded::<2>(op, "add", *mode, wide),
+            OpKind::MulFRounded { mode } => self.rounded::<2>(op, "mul", *mode, wide),
+            OpKind::DivFRounded { mode } => self.rounded::<2>(op, "div", *mode, wide),
+            OpKind::FmaRounded { mode } => self.rounded::<3>(op, "fma", *mode, wide),
+            OpKind::SqrtRounded { mode } => self.rounded::<1>(op, "sqrt", *mode, wide),
+            OpKind::NarrowRounded { mode } => {
+                let name = format!("llvm.nvvm.d2f.{}", rounding_suffix(*mode));
+                self.each(op, |[a]| e.intrinsic(&name, &[a], e.ty.f32))
+            }
             OpKind::Rsqrt {} if wide => self.each(op, |[a]| e.intrinsic("llvm.nvvm.rsqrt.approx.d", &[a], e.ty.f64)),
             OpKind::Rsqrt {} => self.approximate(op, "llvm.nvvm.rsqrt.approx.ftz.f"),
             OpKind::Rcp {} if wide => self.each(op, |[a]| e.intrinsic("llvm.nvvm.rcp.rn.d", &[a], e.ty.f64)),
@@ -216,6 +225,13 @@ impl<'c> Lowering<'_, 'c> {
         self.each(op, |[a]| self.e.intrinsic(intrinsic, &[a], self.e.ty.f32))
     }
 
+    /// An instruction with a rounding mode.
+    fn rounded<const N: usize>(&self, op: Op, instruction: &str, mode: RoundingMode, wide: bool) -> Result<()> {
+        let (letter, ty) = if wide { ("d", self.e.ty.f64) } else { ("f", self.e.ty.f32) };
+        let name = format!("llvm.nvvm.{instruction}.{}.{letter}", rounding_suffix(mode));
+        self.each(op, |operands: [Value<'c>; N]| self.e.intrinsic(&name, &operands, ty))
+    }
+
     /// Computes in `f32` and rounds to the element's format.
     fn in_single<const N: usize>(
         &self,
@@ -251,6 +267,16 @@ impl<'c> Lowering<'_, 'c> {
             let count = if offset.bits() < 32 { e.extsi(count, e.ty.i32) } else { count };
             e.offset(pointer, count, unit)
         })
+    }
+}
+
+/// A rounding mode as PTX calls it.
+fn rounding_suffix(mode: RoundingMode) -> &'static str {
+    match mode {
+        RoundingMode::Nearest => "rn",
+        RoundingMode::Zero => "rz",
+        RoundingMode::Down => "rm",
+        RoundingMode::Up => "rp",
     }
 }
 

@@ -120,6 +120,13 @@ pub(super) fn cast_float_float(cx: &InferContext<'_>) -> Inferred {
     cast(cx, |from, to| from.is_float() && to.is_float() && from != to)
 }
 
+/// An `f64` gives an `f32`.
+pub(super) fn narrow_rounded(cx: &InferContext<'_>) -> Inferred {
+    let from = elem(cx.operands[0])?;
+    expect(from == Elem::F64, || format!("needs f64, not {from}"))?;
+    one(cx.operands[0].with_elem(Elem::F32))
+}
+
 /// Floats of 16 bits or more give integers other than `i1`.
 pub(super) fn cast_float_int(cx: &InferContext<'_>) -> Inferred {
     cast(cx, |from, to| is_arithmetic_float(from) && to.is_int() && to != Elem::I1)

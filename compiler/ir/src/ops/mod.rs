@@ -3,6 +3,7 @@
 pub(crate) mod eval;
 mod infer;
 pub mod reference;
+mod rounded;
 pub mod table;
 
 use std::fmt;

@@ -10,11 +10,12 @@
 
 use super::eval::*;
 use super::infer::*;
+use super::rounded::rounded;
 use super::{Evaluate, OpSpec, Traits, TypeError, define_ops};
 use crate::builder::{Builder, FromOp};
 use crate::{
     Attr, AttrValue, CacheModifier, DotKind, Elem, Eviction, HintKind, Literal, LoopHints, MemScope, MemSemantic, Op,
-    Precision, Predicate, RmwOp, Rounding, Text, Value,
+    Precision, Predicate, RmwOp, Rounding, RoundingMode, Text, Value,
 };
 use Evaluate::{Each, Structured};
 
@@ -86,6 +87,11 @@ define_ops! {
     rint Rint {} (value) [] 0 EXACT, same_float, Each(|c, v| c.float1(v, f64::round_ties_even)), "Nearest whole number, ties to even." -> Value;
     sqrt Sqrt {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.flushed(v, f64::sqrt)), "Square root; `sqrt.approx.ftz` in `f32`, exact in `f64`." -> Value;
     sqrt_rn SqrtRn {} (value) [] 0 EXACT, same_wide_float, Each(|c, v| c.float1(v, f64::sqrt)), "Correctly rounded square root." -> Value;
+    addf_rounded AddFRounded { mode: RoundingMode } (lhs, rhs) [] 0 COMM, same_wide_float, Each(rounded), "Sum in the given rounding; never contracted." -> Value;
+    mulf_rounded MulFRounded { mode: RoundingMode } (lhs, rhs) [] 0 COMM, same_wide_float, Each(rounded), "Product in the given rounding; never contracted." -> Value;
+    divf_rounded DivFRounded { mode: RoundingMode } (lhs, rhs) [] 0 EXACT, same_wide_float, Each(rounded), "Quotient in the given rounding." -> Value;
+    fma_rounded FmaRounded { mode: RoundingMode } (a, b, c) [] 0 EXACT, same_wide_float, Each(rounded), "`a * b + c` in the given rounding." -> Value;
+    sqrt_rounded SqrtRounded { mode: RoundingMode } (value) [] 0 EXACT, same_wide_float, Each(rounded), "Square root in the given rounding." -> Value;
     rsqrt Rsqrt {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.flushed(v, |x| 1.0 / x.sqrt())), "Reciprocal square root; `rsqrt.approx`." -> Value;
     rcp Rcp {} (value) [] 0 EACH, same_wide_float, Each(|c, v| c.flushed(v, |x| 1.0 / x)), "Reciprocal; `rcp.approx.ftz` in `f32`, correctly rounded in `f64`." -> Value;
     exp2 Exp2 { ftz: bool } (value) [] 0 EACH, same_f32, Each(|c, v| c.exp2(v)), "Two to the power of `f32`; `ex2.approx`." -> Value;
@@ -101,6 +107,7 @@ define_ops! {
     extsi ExtSI { to: Elem } (value) [] 0 EXACT, cast_int_int, Each(|c, v| c.int(c.signed(0, v[0]) as u64)), "A wider integer with the same signed value." -> Value;
     extui ExtUI { to: Elem } (value) [] 0 EXACT, cast_int_int, Each(|_, v| v[0]), "A wider integer with the same unsigned value." -> Value;
     castf CastF { to: Elem, rounding: Rounding } (value) [] 0 EXACT, cast_float_float, Each(cast_float), "Float of another format; 8-bit targets saturate." -> Value;
+    narrow_rounded NarrowRounded { mode: RoundingMode } (value) [] 0 EXACT, narrow_rounded, Each(rounded), "An `f64` as `f32` in the given rounding." -> Value;
     fptosi FpToSI { to: Elem } (value) [] 0 EACH, cast_float_int, Each(|c, v| c.float_to_signed(v)), "Float to signed integer, toward zero, saturating at 32 and 64 bits." -> Value;
     fptoui FpToUI { to: Elem } (value) [] 0 EACH, cast_float_int, Each(|c, v| c.float_to_unsigned(v)), "Float to unsigned integer, toward zero, saturating at 32 and 64 bits." -> Value;
     sitofp SIToFp { to: Elem } (value) [] 0 EXACT, cast_int_float, Each(|c, v| c.signed_to_float(v)), "Signed integer to float." -> Value;

@@ -1,7 +1,7 @@
 //! Primitive operations for the standard library: one tile-IR operation each, on blocks and scalars. Arguments are
 //! broadcast; a Python number takes the type of the tensor arguments.
 
-use rtc_ir::{Literal, OpKind};
+use rtc_ir::{Literal, OpKind, RoundingMode};
 use rtc_source::Code;
 
 use super::{Args, Builtin, row};
@@ -73,6 +73,12 @@ pub(super) const TABLE: &[Builtin] = &{
         row("fma", &["a", "b", "c"], |cx, args| each(cx, args, OpKind::Fma {})),
         row("div_approx", &["a", "b"], |cx, args| each(cx, args, OpKind::DivFApprox {})),
         row("mul_rn", &["a", "b"], mul_rn),
+        row("add_rounded", &["a", "b", "mode"], |cx, args| rounded(cx, args, |mode| OpKind::AddFRounded { mode })),
+        row("mul_rounded", &["a", "b", "mode"], |cx, args| rounded(cx, args, |mode| OpKind::MulFRounded { mode })),
+        row("div_rounded", &["a", "b", "mode"], |cx, args| rounded(cx, args, |mode| OpKind::DivFRounded { mode })),
+        row("fma_rounded", &["a", "b", "c", "mode"], |cx, args| rounded(cx, args, |mode| OpKind::FmaRounded { mode })),
+        row("sqrt_rounded", &["a", "mode"], |cx, args| rounded(cx, args, |mode| OpKind::SqrtRounded { mode })),
+        row("to_fp32_rounded", &["a", "mode"], to_fp32_rounded),
         row("clz", &["a"], |cx, args| counted(cx, args, OpKind::Clz {})),
         row("popc", &["a"], |cx, args| counted(cx, args, OpKind::PopC {})),
         row("iota", &["a", "axis"], iota),
@@ -84,7 +90,12 @@ pub(super) const LIBDEVICE: &[Builtin] = &[];
 
 /// The arguments in one type and shape: that of the tensors among them.
 fn operands<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Vec<Tensor>> {
-    let list: Vec<_> = (0..args.vals.len()).map(|i| args.arg(i)).collect();
+    first_operands(cx, args, args.vals.len())
+}
+
+/// The first `count` arguments in one type and shape.
+fn first_operands<'a>(cx: &mut Cx<'a>, args: &Args<'a>, count: usize) -> R<Vec<Tensor>> {
+    let list: Vec<_> = (0..count).map(|i| args.arg(i)).collect();
     let elem = list.iter().find_map(|a| match &a.val {
         Val::Tensor(t) => Some(t.elem),
         _ => None,
@@ -113,6 +124,32 @@ fn mul_rn<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let t = operands(cx, args)?;
     let zero = cx.literal(Literal::float(-0.0), t[0].elem, t[0].shape)?;
     Ok(Val::Tensor(cx.each(OpKind::Fma {}, &[t[0].value, t[1].value, zero.value], t[0])?))
+}
+
+/// The rounding mode that stands as the last argument.
+fn rounding_mode<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<RoundingMode> {
+    let last = args.vals.len() - 1;
+    let word = cx.str_arg(args, last)?;
+    match RoundingMode::WORDS.iter().find(|(_, w)| word.as_deref() == Some(w)) {
+        Some((mode, _)) => Ok(*mode),
+        None => cx.error(Code::INTERNAL, args.span, "a rounding mode is rn, rz, rd or ru", ""),
+    }
+}
+
+/// An operation with a rounding mode.
+fn rounded<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: impl Fn(RoundingMode) -> OpKind) -> R<Val<'a>> {
+    let mode = rounding_mode(cx, args)?;
+    let tensors = first_operands(cx, args, args.vals.len() - 1)?;
+    let values: Vec<_> = tensors.iter().map(|t| t.value).collect();
+    Ok(Val::Tensor(cx.each(kind(mode), &values, tensors[0])?))
+}
+
+/// An fp64 as fp32.
+fn to_fp32_rounded<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let mode = rounding_mode(cx, args)?;
+    let t = cx.tensor_arg(args, 0)?;
+    let value = cx.emit(OpKind::NarrowRounded { mode }, &[t.value])?;
+    Ok(Val::Tensor(Tensor { value, elem: ElemTy::F32, shape: t.shape }))
 }
 
 /// A count of bits as `int32`.
