@@ -25,6 +25,9 @@ impl Exact {
 
     /// The same number with its highest bit at `bit`, which is at or above the highest bit now.
     fn raised(self, bit: u32) -> Exact {
+        if self.significand == 0 {
+            return self;
+        }
         let shift = self.significand.leading_zeros().saturating_sub(127 - bit);
         Exact { significand: self.significand << shift, exponent: self.exponent - shift as i32, ..self }
     }
@@ -232,6 +235,20 @@ mod tests {
                 assert!(low <= want && want <= high, "{kind:?} {x:?} {low} {want} {high}");
                 assert!(low == high || low.next_up() == high, "{kind:?} {x:?} {low} {high}");
                 assert_eq!(cut, if want > 0.0 || low >= 0.0 { low } else { high }, "{kind:?} {x:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_divide_and_have_roots() {
+        for mode in [RoundingMode::Down, RoundingMode::Up, RoundingMode::Zero, RoundingMode::Nearest] {
+            for elem in [Elem::F32, Elem::F64] {
+                assert_eq!(evaluate(OpKind::DivFRounded { mode }, elem, &[-0.0, 3.0]).to_bits(), (-0.0f64).to_bits());
+                assert_eq!(evaluate(OpKind::SqrtRounded { mode }, elem, &[-0.0]).to_bits(), (-0.0f64).to_bits());
+                assert_eq!(evaluate(OpKind::MulFRounded { mode }, elem, &[0.0, -3.0]).to_bits(), (-0.0f64).to_bits());
+                assert_eq!(evaluate(OpKind::FmaRounded { mode }, elem, &[0.0, 3.0, 0.5]), 0.5);
+                assert_eq!(evaluate(OpKind::DivFRounded { mode }, elem, &[1.0, 0.0]), f64::INFINITY);
+                assert!(evaluate(OpKind::SqrtRounded { mode }, elem, &[-1.0]).is_nan());
             }
         }
     }
