@@ -57,6 +57,15 @@ pub(super) const TABLE: &[Builtin] = &[
         };
         Ok(Val::Type(TyVal::Elem(ElemTy::Num(dtype))))
     }),
+    // Published kernels take these from `triton.language.standard`.
+    row("_log2", &["i"], |cx, args| {
+        let i = cx.int_of(&args.arg(0), &args.what(0))?;
+        Ok(Val::int(if i > 0 { i128::from(i.ilog2()) } else { 0 }))
+    }),
+    row("_is_power_of_two", &["i"], |cx, args| {
+        let i = cx.int_of(&args.arg(0), &args.what(0))?;
+        Ok(Val::Const(Const::Bool(i & i.wrapping_sub(1) == 0 && i != 0)))
+    }),
     // As classes in `isinstance`.
     row("tensor", &["handle", "type"], |cx, args| {
         cx.error(
