@@ -160,12 +160,14 @@ const CASES: &[(&str, &str)] = &[
     ("bad-shape", "arange_not_a_power_of_two"),
     ("bad-value", "cache_modifier"),
     ("changed-type", "loop_changes_type"),
+    ("deprecated", "deprecated_view"),
     ("lost-assignment", "none_lost"),
     ("not-callable", "call_of_a_host_function"),
     ("out-of-range", "constant_out_of_range"),
     ("recursion", "recursion"),
     ("return-mismatch", "return_types_differ"),
     ("unknown-attribute", "attribute_misspelt"),
+    ("unused-result", "advance_unused"),
     ("wrong-arguments", "argument_unknown"),
 ];
 
