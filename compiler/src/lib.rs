@@ -23,6 +23,7 @@ pub use program::{KernelInfo, ParamInfo, Program, Source};
 pub use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, DType, LaunchOptions, Specialization, ValueType};
 pub use rtc_sema::suggest;
 pub use rtc_source as source;
+pub use rtc_source::{Level, Levels};
 pub use signature::{Signature, SignatureError};
 pub use spec::{OPTION_NAMES, Spec, set_option};
 pub use stages::{

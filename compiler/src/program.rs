@@ -4,7 +4,7 @@
 //! such function of the file refers to; any `@triton.jit` function can be asked for by name.
 
 use crate::Failure;
-use rtc_source::{Diagnostic, FileId, Severity, SourceMap};
+use rtc_source::{Diagnostic, FileId, Levels, Severity, SourceMap};
 use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind};
 
 /// The most files of one program; further imports are not looked for.
@@ -61,6 +61,7 @@ pub struct Program {
     modules: Vec<ImportedModule>,
     diagnostics: Vec<Diagnostic>,
     kernels: Vec<KernelInfo>,
+    levels: Levels,
 }
 
 /// A parsed file and the name it is imported by.
@@ -73,8 +74,13 @@ pub(crate) struct ImportedModule {
 impl Program {
     /// Reads the files.
     pub fn parse(files: &[Source]) -> Program {
-        let mut program =
-            Program { sources: SourceMap::new(), modules: Vec::new(), diagnostics: Vec::new(), kernels: Vec::new() };
+        let mut program = Program {
+            sources: SourceMap::new(),
+            modules: Vec::new(),
+            diagnostics: Vec::new(),
+            kernels: Vec::new(),
+            levels: Levels::default(),
+        };
         for source in files {
             let file: FileId = program.sources.add(&source.name, &source.text);
             let (module, diagnostics) = rtc_syntax::parse(file, &source.text);
@@ -110,6 +116,17 @@ impl Program {
         }
     }
 
+    /// Sets which warnings are shown and which are errors.
+    pub fn with_levels(mut self, levels: Levels) -> Program {
+        self.levels = levels;
+        self
+    }
+
+    /// Which warnings are shown and which are errors.
+    pub fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
     /// The files.
     pub fn sources(&self) -> &SourceMap {
         &self.sources
@@ -140,7 +157,11 @@ impl Program {
             return self.kernels.iter().rev().find(|k| k.name == name).ok_or_else(|| {
                 let known = names(&mut self.kernels.iter());
                 let known = if known.is_empty() { "the file has none".into() } else { format!("the file has {known}") };
-                Failure::request("unknown-kernel", format!("there is no `@triton.jit` function `{name}`; {known}"))
+                let close = crate::spec::did_you_mean(name, self.kernels.iter().map(|k| k.name.as_str()));
+                Failure::request(
+                    "unknown-kernel",
+                    format!("there is no `@triton.jit` function `{name}`{close}; {known}"),
+                )
             });
         }
         let mut candidates: Vec<&KernelInfo> = self.kernels.iter().filter(|k| !k.is_called).collect();

@@ -67,8 +67,9 @@ impl Spec {
         let names = || kernel.params.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ");
         for (i, arg) in self.args.iter().enumerate() {
             if !kernel.params.iter().any(|p| p.name == arg.name) {
+                let close = did_you_mean(&arg.name, kernel.params.iter().map(|p| p.name.as_str()));
                 let message = format!(
-                    "`args[{i}].name`: kernel `{}` has no parameter `{}`; it has {}",
+                    "`args[{i}].name`: kernel `{}` has no parameter `{}`{close}; it has {}",
                     kernel.name,
                     arg.name,
                     names()
@@ -187,11 +188,17 @@ pub const OPTION_NAMES: &[&str] = &[
     "instrumentation_mode",
 ];
 
+/// `, did you mean ..` where a known name is close.
+pub(crate) fn did_you_mean<'s>(name: &str, known: impl IntoIterator<Item = &'s str>) -> String {
+    rtc_sema::suggest(name, known).map_or(String::new(), |close| format!(", did you mean `{close}`?"))
+}
+
 fn known_option(name: &str, field: &Field<'_>) -> Result<(), FieldError> {
     if OPTION_NAMES.contains(&name) {
         return Ok(());
     }
-    Err(field.error(format!("unknown option `{name}`; known are {}", OPTION_NAMES.join(", "))))
+    let close = did_you_mean(name, OPTION_NAMES.iter().copied());
+    Err(field.error(format!("unknown option `{name}`{close}; known are {}", OPTION_NAMES.join(", "))))
 }
 
 fn arg_spec(field: &Field<'_>) -> Result<ArgSpec, FieldError> {

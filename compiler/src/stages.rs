@@ -13,7 +13,7 @@ use rtc_ir::{Kernel, Phase, Verified};
 use rtc_passes::{PassContext, PassError};
 use rtc_ptx::Metadata;
 use rtc_sema::{ModuleAst, TargetInfo};
-use rtc_source::{Code, Diagnostic};
+use rtc_source::{Code, Diagnostic, Severity};
 use std::fmt;
 use std::str::FromStr;
 
@@ -162,6 +162,8 @@ pub fn compile(
     let metadata = Metadata {
         kernel: specialization.kernel.clone(),
         constexprs: artifact::constexprs(specialization),
+        launch_pdl: specialization.options.launch_pdl,
+        launch_cooperative_grid: specialization.options.launch_cooperative_grid,
         source_hash,
         compiler_version: artifact::COMPILER_VERSION.to_owned(),
         ..output.metadata
@@ -302,6 +304,8 @@ fn metadata(
         global_scratch_bytes: 0,
         global_scratch_align: 1,
         cluster: [kernel.options.num_ctas, 1, 1],
+        launch_pdl: specialization.options.launch_pdl,
+        launch_cooperative_grid: specialization.options.launch_cooperative_grid,
         params,
         constexprs: artifact::constexprs(specialization),
         source_hash,
@@ -325,15 +329,20 @@ fn analyse_kernel(
     let modules: Vec<ModuleAst<'_>> =
         program.modules().iter().map(|m| ModuleAst { name: &m.name, ast: &m.module }).collect();
     let info = TargetInfo { capability: target.capability };
-    let analysis =
-        rtc_sema::compile_kernel(program.sources(), &modules, specialization, info).map_err(Failure::Diagnostics)?;
+    let levels = program.levels();
+    let analysis = rtc_sema::compile_kernel(program.sources(), &modules, specialization, info)
+        .map_err(|found| Failure::Diagnostics(levels.apply(found)))?;
+    let warnings = levels.apply(analysis.warnings);
+    if warnings.iter().any(|d| d.severity == Severity::Error) {
+        return Err(Failure::Diagnostics(warnings));
+    }
     for line in &analysis.prints {
         observer.static_print(line);
     }
     if cfg!(debug_assertions) {
         verified(&analysis.kernel, "sema")?;
     }
-    Ok((analysis.kernel, analysis.warnings))
+    Ok((analysis.kernel, warnings))
 }
 
 fn codegen(

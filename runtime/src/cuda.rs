@@ -250,7 +250,9 @@ impl Module {
         ];
         let extra = if size == 0 { std::ptr::null_mut() } else { extra.as_mut_ptr() };
         let [gx, gy, gz] = launch.grid;
-        if launch.cluster == [1, 1, 1] {
+        let mut attributes = Attributes::default();
+        attributes.ask_for(launch, self.context.capability());
+        if attributes.count == 0 {
             // SAFETY: the parameters were laid out by the kernel's metadata, which was checked against its PTX.
             let status = unsafe {
                 sys::cuLaunchKernel(
@@ -269,14 +271,6 @@ impl Module {
             };
             return check("cuLaunchKernel", status.result());
         }
-        let [x, y, z] = launch.cluster;
-        let mut attribute = sys::CUlaunchAttribute {
-            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-            pad: [0; 4],
-            value: sys::CUlaunchAttributeValue {
-                clusterDim: sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z },
-            },
-        };
         let config = sys::CUlaunchConfig {
             gridDimX: gx,
             gridDimY: gy,
@@ -286,10 +280,10 @@ impl Module {
             blockDimZ: 1,
             sharedMemBytes: launch.shared_bytes,
             hStream: stream.raw,
-            attrs: &mut attribute,
-            numAttrs: 1,
+            attrs: attributes.list.as_mut_ptr(),
+            numAttrs: attributes.count as c_uint,
         };
-        // SAFETY: as above; `config` and `attribute` live until the call returns.
+        // SAFETY: as above; `config` and `attributes` live until the call returns.
         let status = unsafe { sys::cuLaunchKernelEx(&config, self.function, std::ptr::null_mut(), extra) };
         check("cuLaunchKernelEx", status.result())
     }
@@ -300,6 +294,48 @@ impl Drop for Module {
         if self.context.bind().is_ok() {
             // SAFETY: loaded in `load`; the driver waits for running kernels of the module.
             let _ = unsafe { result::module::unload(self.raw) };
+        }
+    }
+}
+
+/// The attributes of a launch; most have none.
+struct Attributes {
+    list: [sys::CUlaunchAttribute; 3],
+    count: usize,
+}
+
+impl Default for Attributes {
+    fn default() -> Attributes {
+        let none = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { cooperative: 0 },
+        };
+        Attributes { list: [none; 3], count: 0 }
+    }
+}
+
+impl Attributes {
+    fn push(&mut self, id: sys::CUlaunchAttributeID, value: sys::CUlaunchAttributeValue) {
+        self.list[self.count] = sys::CUlaunchAttribute { id, pad: [0; 4], value };
+        self.count += 1;
+    }
+
+    fn ask_for(&mut self, launch: &Launch<'_>, capability: u32) {
+        use sys::CUlaunchAttributeID as Id;
+        use sys::CUlaunchAttributeValue as Value;
+        if launch.cluster != [1, 1, 1] {
+            let [x, y, z] = launch.cluster;
+            let size = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+            self.push(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, Value { clusterDim: size });
+        }
+        if launch.cooperative {
+            self.push(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, Value { cooperative: 1 });
+        }
+        // It is a leave to overlap; devices before 9.0 cannot.
+        if launch.overlap && capability >= 90 {
+            let id = Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            self.push(id, Value { programmaticStreamSerializationAllowed: 1 });
         }
     }
 }
@@ -315,6 +351,10 @@ pub(crate) struct Launch<'a> {
     pub(crate) cluster: [u32; 3],
     /// Dynamic shared memory.
     pub(crate) shared_bytes: u32,
+    /// Whether it may begin before the work before it on the stream has ended.
+    pub(crate) overlap: bool,
+    /// Whether all blocks must be on the device at once.
+    pub(crate) cooperative: bool,
     /// The parameter buffer.
     pub(crate) params: &'a [u8],
 }

@@ -76,14 +76,19 @@ impl Device {
     /// The first source holds the kernel, the others are there to be imported. The result is not kept: whoever
     /// launches a kernel often keeps the [`Kernel`].
     pub fn compile(&self, sources: &[Source], spec: &Spec) -> std::result::Result<Kernel, CompileError> {
-        let program = Program::parse(sources);
+        Ok(self.compile_program(&Program::parse(sources), spec)?.kernel)
+    }
+
+    /// The same for a program that was read before, say with [levels](Program::with_levels) of its warnings; the warnings
+    /// come with the kernel.
+    pub fn compile_program(&self, program: &Program, spec: &Spec) -> std::result::Result<Compiled, CompileError> {
         if program.has_errors() {
             return Err(Failure::Diagnostics(program.diagnostics().to_vec()).into());
         }
-        let specialization = spec.specialize(&program)?;
+        let specialization = spec.specialize(program)?;
         let arch = self.arch();
-        let hash = rtc_compiler::source_hash(&program, spec, &arch);
-        Ok(compile(self, &program, &specialization, &arch, hash, &mut Silent)?.kernel)
+        let hash = rtc_compiler::source_hash(program, spec, &arch);
+        compile(self, program, &specialization, &arch, hash, &mut Silent)
     }
 }
 
@@ -116,13 +121,17 @@ impl InterpretedKernel {
             ArgValue::Bits(bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
         };
         let launch = LaunchConfig { grid, args: metadata.params.iter().map(bits).collect() };
-        let report = interp::run(kernel, &mut DeviceMemory(memory), &launch, &RunOptions::default())
-            .map_err(|f| fault(f.to_string(), self.location(f.span.iter().chain(&f.callers))))?;
-        let findings = report.findings.iter().map(|finding| {
+        let result = interp::run(kernel, &mut DeviceMemory(memory), &launch, &RunOptions::default());
+        let findings = match &result {
+            Ok(report) => &report.findings,
+            Err(fault) => &fault.findings,
+        };
+        let findings = findings.iter().map(|finding| {
             let location = self.location(finding.span.iter());
             if location.is_empty() { finding.to_string() } else { format!("{location}: {finding}") }
         });
         self.findings.lock().unwrap_or_else(PoisonError::into_inner).extend(findings);
+        let report = result.map_err(|f| fault(f.to_string(), self.location(f.span.iter().chain(&f.callers))))?;
         Ok(report.printed)
     }
 

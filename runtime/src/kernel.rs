@@ -8,6 +8,7 @@ use crate::argument::{self, Slot};
 use crate::device::Backend;
 use crate::{Arg, Device, Error, Result, Stream, cuda, ptx_check};
 use rtc_ptx::Metadata;
+use std::sync::{Mutex, PoisonError};
 
 /// A kernel that is ready to launch on one device.
 #[derive(Debug)]
@@ -21,9 +22,15 @@ pub struct Kernel {
 #[derive(Debug)]
 enum Code {
     Cuda(cuda::Module),
-    Emulator(rtc_emulator::Program),
+    Emulator(Emulated),
     #[cfg(feature = "jit")]
     Interpreter(Box<crate::jit::InterpretedKernel>),
+}
+
+#[derive(Debug)]
+struct Emulated {
+    program: rtc_emulator::Program,
+    findings: Mutex<Vec<String>>,
 }
 
 /// How many programs run, in up to three dimensions.
@@ -75,7 +82,7 @@ impl Device {
             Backend::Emulator(_) => {
                 let program = rtc_emulator::Program::load(ptx)
                     .map_err(|e| Error::Ptx { kernel: metadata.symbol.clone(), message: e.to_string() })?;
-                Code::Emulator(program)
+                Code::Emulator(Emulated { program, findings: Mutex::default() })
             }
             Backend::Interpreter(_) => {
                 return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));
@@ -177,10 +184,13 @@ impl Kernel {
     }
 
     /// What looked wrong in the launches since the last call without ending them: reads of memory that nobody wrote,
-    /// overflow on the way to an address. Only the interpreter looks for such things.
+    /// overflow on the way to an address. The interpreter and the emulator look for such things.
     pub fn take_findings(&self) -> Vec<String> {
         match &self.code {
-            Code::Cuda(_) | Code::Emulator(_) => Vec::new(),
+            Code::Cuda(_) => Vec::new(),
+            Code::Emulator(emulated) => {
+                std::mem::take(&mut *emulated.findings.lock().unwrap_or_else(PoisonError::into_inner))
+            }
             #[cfg(feature = "jit")]
             Code::Interpreter(kernel) => kernel.take_findings(),
         }
@@ -253,6 +263,8 @@ impl Kernel {
                     threads: self.metadata.threads_per_block,
                     cluster: self.metadata.cluster,
                     shared_bytes: self.metadata.shared_bytes,
+                    overlap: self.metadata.launch_pdl,
+                    cooperative: self.metadata.launch_cooperative_grid,
                     params,
                 };
                 let launched = module.launch(stream, &launch);
@@ -261,7 +273,7 @@ impl Kernel {
                 }
                 launched
             }
-            Code::Emulator(program) => {
+            Code::Emulator(emulated) => {
                 let Backend::Emulator(memory) = self.device.backend() else {
                     return Err(wrong_device(&self.device, &self.metadata, "not the emulator".into()));
                 };
@@ -278,11 +290,23 @@ impl Kernel {
                     params,
                     ..rtc_emulator::LaunchConfig::new(&self.metadata.symbol)
                 };
-                let result = program.launch(&mut memory, &config);
+                let result = emulated.program.launch(&mut memory, &config);
                 if let Some((_, address)) = address {
                     memory.free(address);
                 }
-                let report = result.map_err(|fault| Error::Fault(Box::new(fault)))?;
+                let findings = match &result {
+                    Ok(report) => &report.findings,
+                    Err(fault) => &fault.findings,
+                };
+                let findings = findings.iter().map(|finding| finding.to_string());
+                emulated.findings.lock().unwrap_or_else(PoisonError::into_inner).extend(findings);
+                let report = result.map_err(|fault| {
+                    Error::Fault(Box::new(rtc_emulator::Fault {
+                        // They are told by `take_findings`.
+                        findings: Vec::new(),
+                        ..fault
+                    }))
+                })?;
                 print_output(&report.printed);
                 Ok(())
             }

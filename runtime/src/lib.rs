@@ -60,6 +60,8 @@ pub(crate) fn test_metadata(symbol: &str, params: Vec<rtc_ptx::Param>) -> Metada
         global_scratch_bytes: 0,
         global_scratch_align: 1,
         cluster: [1, 1, 1],
+        launch_pdl: false,
+        launch_cooperative_grid: false,
         params,
         constexprs: serde_json::Map::new(),
         source_hash: String::new(),

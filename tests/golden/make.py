@@ -128,6 +128,21 @@ def make_add():
          dict(x=x, y=y, out=out), dict(out=out), {"exact": True})
 
 
+def make_launch_options():
+    g = generator("launch options")
+    x = random(g, (500,), torch.float32)
+    y = poison((512,), torch.float32)
+    case("launch_options", "pdl", "dependent_kernel", [4], dict(x_ptr="x", y_ptr="y", n=500, BLOCK=Const(128)), dict(x=x, y=y),
+         dict(y=with_tail(x * 2, y.shape)), {"exact": True}, options={"launch_pdl": True}, arch="sm_90a")
+    x = random(g, (8, 128), torch.float32)
+    y = poison((1040,), torch.float32)
+    # The interpreter runs one program after the other, so none can wait for a later one.
+    case("launch_options", "cooperative", "ring_kernel", [8], dict(x_ptr="x", y_ptr="y", z_ptr="z", count_ptr="count", BLOCK=Const(128)),
+         dict(x=x, y=y, z=y, count=torch.zeros(1, dtype=torch.int32)),
+         dict(y=with_tail((x + 1).flatten(), y.shape), z=with_tail((x + 1).roll(-1, 0).flatten(), y.shape), count=torch.tensor([8], dtype=torch.int32)),
+         {"exact": True}, options={"launch_cooperative_grid": True}, arch="sm_90a", devices=["emulator", "cuda"])
+
+
 def philox(seed, counters):
     """The four 32-bit words for each counter (int64 values), as Python integers."""
     m32 = 0xFFFFFFFF
@@ -560,5 +575,5 @@ def example(folder, *rest):
 if __name__ == "__main__":
     for folder in wanted or [p.name for p in HERE.iterdir() if p.is_dir()] + ["../seeds/" + p.name for p in (HERE / "../seeds").iterdir() if p.is_dir()]:
         for old in list((HERE / folder).glob("*.launch.json")) + list((HERE / folder).glob("*.safetensors")): old.unlink()
-    for make in (make_add, make_random, make_gelu_dropout, make_abs, make_int_division, make_casts, make_float_math, make_softmax, make_norms, make_layer_norm_gelu, make_matmul, make_reductions, make_seeds, make_examples): make()
+    for make in (make_add, make_launch_options, make_random, make_gelu_dropout, make_abs, make_int_division, make_casts, make_float_math, make_softmax, make_norms, make_layer_norm_gelu, make_matmul, make_reductions, make_seeds, make_examples): make()
     print(f"{written} launches written")

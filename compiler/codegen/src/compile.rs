@@ -86,6 +86,8 @@ fn metadata(kernel: &Kernel, target: &Target) -> Metadata {
         global_scratch_bytes: 0,
         global_scratch_align: 1,
         cluster: [kernel.options.num_ctas, 1, 1],
+        launch_pdl: false,
+        launch_cooperative_grid: false,
         params: parameters(kernel),
         constexprs: Default::default(),
         source_hash: String::new(),

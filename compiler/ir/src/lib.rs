@@ -18,6 +18,7 @@ mod entity;
 pub mod interp;
 mod kernel;
 mod layout_rules;
+mod linear;
 mod ops;
 mod scratch;
 pub mod text;
@@ -33,6 +34,7 @@ pub use cursor::{Position, walk, walk_block};
 pub use entity::{Block, LayoutId, Loc, Op, Value};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
 pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};
+pub use linear::linear_sources;
 pub use ops::eval::{decode as decode_float, encode as encode_float};
 pub use ops::{
     EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS,

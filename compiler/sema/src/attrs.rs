@@ -398,7 +398,11 @@ impl<'a> Cx<'a> {
             None => {
                 let d =
                     Diagnostic::error(Code::BAD_VALUE, span, format!("the index {i} is outside of a tuple of {len}"))
-                        .label(value.span, format!("this is {}", value.val.describe()));
+                        .label(value.span, format!("this is {}", value.val.describe()))
+                        .help(match len {
+                            0 => "an empty tuple has no elements".into(),
+                            _ => format!("its elements are 0 to {}, or -1 to -{len} from the end", len - 1),
+                        });
                 self.fail(d)
             }
         }

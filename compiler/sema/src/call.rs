@@ -99,6 +99,10 @@ impl<'a> Cx<'a> {
                     d = d.help(format!(
                         "nothing is known of `{m}`; kernels can call `tl` functions and `@triton.jit` functions"
                     ));
+                } else if let Val::Tensor(_) = other {
+                    d = d.help(
+                        "take the element that is meant by an offset: `tl.load(ptr + i)`, or write `*` to multiply",
+                    );
                 }
                 self.fail(d)
             }

@@ -14,6 +14,7 @@ use rtc_syntax::ast::{FunctionDef, Symbol};
 
 use crate::TargetInfo;
 use crate::library::is_library;
+use crate::lints::Sites;
 use crate::resolve::{ModuleId, World};
 use crate::spec::LaunchOptions;
 use crate::types::{ElemTy, ir_type, scalar_shape};
@@ -110,6 +111,8 @@ pub(crate) struct Cx<'a> {
     pub resolving: Vec<(ModuleId, Symbol)>,
     pub diagnostics: Vec<Diagnostic>,
     pub prints: Vec<String>,
+    /// Places that lints point at.
+    pub lint_sites: Sites,
     /// The expression that operations are built for.
     pub span: Span,
     /// Steps of constexpr functions so far.
@@ -144,6 +147,7 @@ impl<'a> Cx<'a> {
             resolving: Vec::new(),
             diagnostics: Vec::new(),
             prints: Vec::new(),
+            lint_sites: Sites::default(),
             span: Span::default(),
             steps: 0,
             fatal: false,
@@ -231,6 +235,11 @@ impl<'a> Cx<'a> {
             return span;
         }
         self.frames.iter().rev().find_map(|f| f.library).unwrap_or(span)
+    }
+
+    /// The user's text at a place; nothing for code of the standard library.
+    pub(crate) fn source_text(&self, span: Span) -> Option<&'a str> {
+        self.sources.get(span.file)?.text.get(span.start as usize..span.end as usize)
     }
 
     /// Reports an error and stands for it.

@@ -121,6 +121,7 @@ fn run<'a>(cx: &mut Cx<'a>, spec: &Specialization) -> R<()> {
     cx.span = name_span;
     cx.block = cx.kernel.body();
     cx.build(OpKind::Ret {}, &[], &[], &[], &[], &[])?;
+    crate::lints::check(cx);
     Ok(())
 }
 

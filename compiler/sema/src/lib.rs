@@ -12,6 +12,7 @@
 //! | `values.rs`, `types.rs`, `const_eval.rs` | what an expression can be |
 //! | `promote.rs`, `cast.rs`, `broadcast.rs` | types and shapes that meet |
 //! | `builtins/` | the functions of the language, one row each |
+//! | `lints/` | warnings about the finished kernel |
 //! | `reference.rs` | what the language offers, as data for the reference pages |
 //! | `cx.rs` | the context: kernel under construction, frames, findings |
 
@@ -26,6 +27,7 @@ mod cx;
 mod entry;
 mod expr;
 mod library;
+mod lints;
 mod loops;
 mod operators;
 mod promote;

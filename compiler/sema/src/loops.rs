@@ -29,6 +29,9 @@ struct Carried<'a> {
     initial_values: Vec<Value>,
 }
 
+/// What to write instead of a step of 0.
+const NO_STEP: &str = "leave the step out, or give the number to count by";
+
 impl<'a> Cx<'a> {
     pub(crate) fn exec_for(&mut self, target: &'a Expr, iter: &'a Expr, body: &'a [Stmt], span: Span) -> R<Flow<'a>> {
         let over = self.eval(iter)?;
@@ -56,7 +59,7 @@ impl<'a> Cx<'a> {
         }
         let [start, stop, step] = numbers;
         if step == 0 {
-            return self.error(Code::BAD_VALUE, r.spans[2], "the step of a range cannot be 0", "");
+            return self.error(Code::BAD_VALUE, r.spans[2], "the step of a range cannot be 0", NO_STEP);
         }
         let distance = if step > 0 { stop.saturating_sub(start) } else { start.saturating_sub(stop) };
         let count = if distance <= 0 { 0 } else { (distance - 1) / step.unsigned_abs() as i128 + 1 };
@@ -143,7 +146,7 @@ impl<'a> Cx<'a> {
             _ => None,
         };
         if constant_step == Some(0) {
-            return self.error(Code::BAD_VALUE, r.spans[2], "the step of a range cannot be 0", "");
+            return self.error(Code::BAD_VALUE, r.spans[2], "the step of a range cannot be 0", NO_STEP);
         }
         let dtypes = bounds.map(|t| t.elem.num().unwrap_or(DType::Int32));
         let dtype = promote::integers(promote::integers(dtypes[0], dtypes[1]), dtypes[2]);

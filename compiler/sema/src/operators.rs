@@ -6,6 +6,7 @@ use rtc_syntax::ast::{CmpOp, Operator, UnaryOp};
 
 use crate::const_eval;
 use crate::cx::{Arg, Cx, R};
+use crate::lints::Side;
 use crate::promote::{self, Clash, const_kind, int_range};
 use crate::spec::DType;
 use crate::types::ElemTy;
@@ -18,7 +19,16 @@ impl<'a> Cx<'a> {
             (Val::Const(a), Val::Const(b)) => match const_eval::binary(op, a, b) {
                 Ok(c) => Ok(Val::Const(c)),
                 Err(why) => {
-                    let d = Diagnostic::error(Code::BAD_VALUE, self.span, format!("`{a} {} {b}`: {why}", op.symbol()));
+                    let mut d =
+                        Diagnostic::error(Code::BAD_VALUE, self.span, format!("`{a} {} {b}`: {why}", op.symbol()));
+                    for (side, value) in [(l, a), (r, b)] {
+                        if self.source_text(side.span).is_some_and(|text| text != value.to_string()) {
+                            d = d.label(side.span, format!("this is {}", side.val.describe()));
+                        }
+                    }
+                    if why.contains("divide by zero") {
+                        d = d.help("choose another way for 0 while compiling: `x // N if N != 0 else 0`");
+                    }
                     self.fail(d)
                 }
             },
@@ -86,6 +96,9 @@ impl<'a> Cx<'a> {
                 Val::BlockPtr(_) => "move a block pointer with `tl.advance(ptr, offsets)`",
                 Val::Tuple(_) => "take an element with `[i]`, or unpack it",
                 Val::Function(_) | Val::Builtin(_) | Val::Method(_) => "call it with `(...)`",
+                Val::Const(Const::Str(_)) => "strings can be compared and passed on, not computed with",
+                Val::Type(_) => "call the type to cast: `tl.float32(x)`, or `x.to(tl.float32)`",
+                Val::Descriptor(_) => "read a block first: `desc.load(offsets)`",
                 _ => "",
             };
             let text = arg.val.describe();
@@ -242,6 +255,13 @@ impl<'a> Cx<'a> {
             self.warn(Code::OUT_OF_RANGE, r.span, message, "");
         }
         let result = self.each(kind, &[a.value, b.value], a)?;
+        if op == Operator::Mult
+            && a.elem.is_int()
+            && !self.in_library()
+            && let Some(product) = self.kernel.def_op(result.value)
+        {
+            self.lint_sites.products.insert(product, [Side::of(l), Side::of(r)]);
+        }
         self.check_overflow(op, a, b, result)?;
         Ok(result)
     }

@@ -265,7 +265,8 @@ impl<'a> Cx<'a> {
                         target.span,
                         format!("{text} cannot be unpacked into {} names", targets.len()),
                     )
-                    .label(value_span, format!("this is {text}"));
+                    .label(value_span, format!("this is {text}"))
+                    .help("only tuples are unpacked: `a, b = x, y`");
                     return self.fail(d);
                 };
                 if t.items.len() < targets.len() || (self.host() && t.items.len() != targets.len()) {
@@ -274,7 +275,8 @@ impl<'a> Cx<'a> {
                         target.span,
                         format!("a tuple of {} cannot be unpacked into {} names", t.items.len(), targets.len()),
                     )
-                    .label(value_span, format!("this is {}", val.describe()));
+                    .label(value_span, format!("this is {}", val.describe()))
+                    .help(format!("give {} names; `_` takes what is not needed", t.items.len()));
                     return self.fail(d);
                 }
                 for (target, item) in targets.iter().zip(&t.items) {

@@ -68,6 +68,75 @@ codes! {
     UNUSED_RESULT = "unused-result";
     /// Arguments that do not fit the parameters.
     WRONG_ARGUMENTS = "wrong-arguments";
+    /// An index that does not fit in 32 bits.
+    ///
+    /// All factors are bounded by constants, and their product is not: the index wraps around, and the kernel reads or
+    /// writes elsewhere without a word. Compute it in 64 bits:
+    ///
+    /// ```text
+    /// row = tl.arange(0, 1024)[:, None]
+    /// tl.load(x + row * 4194304)                  # 1023 * 4194304 is more than 2147483647
+    /// tl.load(x + row.to(tl.int64) * 4194304)
+    /// ```
+    INDEX_OVERFLOW = "index-overflow";
+    /// A product of run-time numbers in 32 bits that becomes an index.
+    ///
+    /// `row * stride` is computed in the type of its operands. In int32 it wraps around once the tensor has more than
+    /// 2147483647 elements, which no test with a small tensor shows. Widen one factor, or promise a bound:
+    ///
+    /// ```text
+    /// tl.load(x + row * stride)
+    /// tl.load(x + row.to(tl.int64) * stride)
+    /// tl.assume(row < 4096); tl.assume(stride < 65536)
+    /// ```
+    ///
+    /// Sums, and products with one run-time factor and a small constant such as `pid * BLOCK`, are not reported, nor is
+    /// what is bounded by `%`, `&` or `//` before it is an index. Off unless asked for by `--warn index-may-overflow`,
+    /// as most published kernels have such products. The interpreter and the emulator report what really wraps.
+    INDEX_MAY_OVERFLOW = "index-may-overflow";
+    /// A sum over many steps that is kept in 16 bits.
+    ///
+    /// A loop that adds products of blocks to an fp16 or bf16 accumulator rounds after every step. Keep the sum in fp32
+    /// and cast it once, after the loop:
+    ///
+    /// ```text
+    /// acc = tl.zeros((M, N), dtype=tl.float32)
+    /// for k in range(0, K, BLOCK_K):
+    ///     acc = tl.dot(a, b, acc)
+    /// c = acc.to(tl.float16)
+    /// ```
+    HALF_ACCUMULATOR = "half-accumulator";
+    /// An access without a mask that can pass the bound.
+    ///
+    /// Either another access masks the same offsets, or a loop goes over a bound that is not a multiple of its step.
+    /// Pass the comparison as `mask`:
+    ///
+    /// ```text
+    /// tl.load(x + offs, mask=offs < n, other=0.0)
+    /// ```
+    MISSING_MASK = "missing-mask";
+    /// Lanes that were masked off take part in a result.
+    ///
+    /// A `load` with a mask and without `other` leaves lanes that nobody wrote; this compiler makes them 0, other
+    /// compilers leave them open. That is fine as long as they are stored under the same mask, summed, or multiplied by
+    /// `dot`. A maximum, or a sum after `exp` or after a subtraction, counts them. Pass the neutral element, or choose:
+    ///
+    /// ```text
+    /// x = tl.load(p, mask=mask, other=-float("inf"))
+    /// tl.max(x, axis=0)
+    /// d = tl.where(mask, x - mean, 0.0)
+    /// tl.sum(d * d, axis=0)
+    /// ```
+    MISSING_OTHER = "missing-other";
+    /// A store of a float into memory of a narrower float type.
+    ///
+    /// The value is rounded on the way. Off unless asked for by `--warn narrowing-store`, as this is how most kernels
+    /// store; a cast says that it is meant:
+    ///
+    /// ```text
+    /// tl.store(y, acc.to(y.dtype.element_ty))
+    /// ```
+    NARROWING_STORE = "narrowing-store";
     /// A bug of the compiler.
     INTERNAL = "internal";
 }

@@ -6,12 +6,14 @@
 mod codes;
 mod diagnostic;
 pub mod json_fields;
+mod levels;
 mod map;
 mod render;
 mod span;
 
 pub use codes::{CODES, Code};
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity};
+pub use levels::{Level, Levels, UnknownCode, WARNINGS};
 pub use map::{Position, SourceFile, SourceMap};
 pub use render::{render, render_json};
 pub use span::{FileId, Span};

@@ -8,6 +8,7 @@
 //!     .arch(["sm_80", "sm_90a"])
 //!     .kernel("softmax_kernel", "*fp32:16, *fp32:16, i32, i32, i32, BLOCK=1024")
 //!     .instance(rtc_build::Instance::new("scale_kernel", "*fp32:16, fp32, i32").num_warps(8).named("scale_wide"))
+//!     .deny("warnings")
 //!     .compile(&["kernels/softmax.rt"])
 //!     .unwrap();
 //! ```
@@ -28,7 +29,7 @@
 mod generate;
 
 use generate::Embedded;
-use rtc_compiler::{Failure, LaunchOptions, Program, Signature, Silent, Source, Spec};
+use rtc_compiler::{Failure, LaunchOptions, Level, Levels, Program, Signature, Silent, Source, Spec};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,7 @@ pub struct Config {
     instances: Vec<Instance>,
     include: Vec<PathBuf>,
     out_dir: Option<PathBuf>,
+    levels: Vec<(String, Level)>,
 }
 
 /// One kernel for one signature.
@@ -116,6 +118,26 @@ impl Config {
         self
     }
 
+    /// Does not show a warning: its code, `warnings` for all that are on, or `all`. The last word on a code counts.
+    pub fn allow(self, code: impl Into<String>) -> Config {
+        self.level(code, Level::Allow)
+    }
+
+    /// Shows a warning, also where it is off by default, such as `index-may-overflow`.
+    pub fn warn(self, code: impl Into<String>) -> Config {
+        self.level(code, Level::Warn)
+    }
+
+    /// Makes a warning an error.
+    pub fn deny(self, code: impl Into<String>) -> Config {
+        self.level(code, Level::Deny)
+    }
+
+    fn level(mut self, code: impl Into<String>, level: Level) -> Config {
+        self.levels.push((code.into(), level));
+        self
+    }
+
     /// Where the modules go; `$OUT_DIR/rtc`, where `include_kernels!` looks for them, by default.
     pub fn out_dir(mut self, directory: impl Into<PathBuf>) -> Config {
         self.out_dir = Some(directory.into());
@@ -129,7 +151,12 @@ impl Config {
             (None, Some(directory)) => Path::new(&directory).join("rtc"),
             (None, None) => return Err(error("OUT_DIR is not set; call this from a build script or set `out_dir`")),
         };
-        let programs = files.iter().map(|file| self.read(file.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        let mut levels = Levels::default();
+        for (code, level) in &self.levels {
+            levels.set(code, *level).map_err(|unknown| error(unknown.to_string()))?;
+        }
+        let read = |file| Ok(self.read(file)?.with_levels(levels.clone()));
+        let programs = files.iter().map(|file| read(file.as_ref())).collect::<Result<Vec<_>, Error>>()?;
         for instance in &self.instances {
             let is_here = |program: &Program| program.kernels().iter().any(|k| k.name == instance.kernel);
             if !programs.iter().any(is_here) {

@@ -60,6 +60,21 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
 }
 
+/// Which warnings are shown and which are errors. A code counts more than a group, and `--deny` more than `--warn` more
+/// than `--allow`.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct LevelArguments {
+    /// Do not show this warning, e.g. --allow deprecated; a code, `warnings` (all that are on) or `all`
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    pub(crate) allow: Vec<String>,
+    /// Show this warning, also where it is off by default, e.g. --warn index-may-overflow
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    pub(crate) warn: Vec<String>,
+    /// Make this warning an error, e.g. --deny warnings
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    pub(crate) deny: Vec<String>,
+}
+
 /// Which kernels of which file, for what arguments.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct KernelArguments {
@@ -89,6 +104,8 @@ pub(crate) struct KernelArguments {
     /// Directory to look for imported files in, after that of FILE
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) levels: LevelArguments,
 }
 
 const SIGNATURES: &str = "Signatures have one entry per parameter:\n  \
@@ -193,6 +210,8 @@ pub(crate) struct RunArguments {
     /// Directory to look for imported files in, after that of FILE
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) levels: LevelArguments,
 }
 
 #[derive(Debug, Args)]

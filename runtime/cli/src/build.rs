@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 /// Compiles everything that was asked for, then writes it: if one kernel fails, nothing is written.
 pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), Problem> {
-    let program = input::load(&arguments.kernels.file, &arguments.kernels.include, reporter)?;
+    let program =
+        input::load(&arguments.kernels.file, &arguments.kernels.include, &arguments.kernels.levels, reporter)?;
     let requests = input::requests(&arguments.kernels, &program)?;
     let stems = stems(&requests);
     let mut artifacts = Vec::new();

@@ -8,7 +8,8 @@ use rtc_compiler::{Observer, Stage};
 
 /// Prints the stage, and the kernel after the wanted passes.
 pub(crate) fn emit(arguments: &EmitArguments, reporter: &Reporter) -> Result<(), Problem> {
-    let program = input::load(&arguments.kernels.file, &arguments.kernels.include, reporter)?;
+    let program =
+        input::load(&arguments.kernels.file, &arguments.kernels.include, &arguments.kernels.levels, reporter)?;
     let passes = rtc_compiler::pass_names();
     for pass in &arguments.print_after {
         if !passes.contains(&pass.as_str()) {

@@ -3,7 +3,7 @@
 
 use crate::arguments::ExplainArguments;
 use crate::problem::Problem;
-use rtc_source::CODES;
+use rtc_source::{CODES, Code, Level, WARNINGS};
 
 /// Pages whose entries are headings such as "### `tl.dot`", in the order in which names are looked up.
 const PAGES: &[&str] = &[
@@ -27,6 +27,9 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Problem> {
     };
     if let Some((_, page)) = CODES.iter().find(|(code, _)| code.0 == wanted) {
         page.trim().lines().for_each(|line| println!("{}", line.strip_prefix(' ').unwrap_or(line)));
+        if let Some((code, level)) = WARNINGS.iter().find(|(code, _)| code.0 == wanted) {
+            println!("\n{}", levels(*code, *level));
+        }
         return Ok(());
     }
     let found = entries_of(wanted);
@@ -36,6 +39,19 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Problem> {
     let drawn: Vec<String> = found.iter().map(|(name, text)| plain(name, text)).collect();
     print!("{}", drawn.join("\n"));
     Ok(())
+}
+
+/// What can be done about a warning.
+fn levels(code: Code, level: Level) -> String {
+    match level {
+        Level::Allow => {
+            format!("As a warning it is off by default: `--warn {code}` shows it, `--deny {code}` makes it an error.")
+        }
+        Level::Warn => {
+            format!("As a warning it is on by default: `--allow {code}` hides it, `--deny {code}` makes it an error.")
+        }
+        Level::Deny => format!("By default it is an error: `--warn {code}` only shows it, `--allow {code}` hides it."),
+    }
 }
 
 /// All entries: name and what stands below the heading.

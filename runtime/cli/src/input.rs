@@ -1,9 +1,10 @@
 //! Reading files: sources with what they import, specs, signatures.
 
-use crate::arguments::KernelArguments;
+use crate::arguments::{KernelArguments, LevelArguments};
 use crate::problem::Problem;
 use crate::report::Reporter;
-use rtc_compiler::{Program, Signature, Source, Spec, Specialization, set_option};
+use rtc_compiler::{Level, Levels, Program, Signature, Source, Spec, Specialization, set_option};
+use rtc_source::Severity;
 use rtc_source::json_fields::{self, Field};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,13 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Problem> {
 }
 
 /// Reads a source file and the files it imports that lie beside it or in `include`; reports warnings.
-pub(crate) fn load(file: &Path, include: &[PathBuf], reporter: &Reporter) -> Result<Program, Problem> {
+pub(crate) fn load(
+    file: &Path,
+    include: &[PathBuf],
+    levels: &LevelArguments,
+    reporter: &Reporter,
+) -> Result<Program, Problem> {
+    let levels = read_levels(levels)?;
     let read = |path: &Path| Ok::<_, Problem>(Source::new(path.display().to_string(), read_text(path)?));
     let directory = file.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directories: Vec<&Path> = std::iter::once(directory).chain(include.iter().map(PathBuf::as_path)).collect();
@@ -29,12 +36,27 @@ pub(crate) fn load(file: &Path, include: &[PathBuf], reporter: &Reporter) -> Res
         let candidates = directories.iter().flat_map(|d| ["rt", "py"].map(|e| d.join(format!("{module}.{e}"))));
         candidates.into_iter().find(|path| path.is_file()).map(|path| read(&path)).transpose()
     })?;
-    if program.has_errors() {
-        let list = program.diagnostics().to_vec();
-        return Err(Problem::Diagnostics { sources: program.sources().clone(), list });
+    let found = levels.apply(program.diagnostics().to_vec());
+    if found.iter().any(|d| d.severity == Severity::Error) {
+        return Err(Problem::Diagnostics { sources: program.sources().clone(), list: found });
     }
-    reporter.diagnostics(program.sources(), program.diagnostics());
-    Ok(program)
+    reporter.diagnostics(program.sources(), &found);
+    Ok(program.with_levels(levels))
+}
+
+/// The levels that the options set: first the groups, then the codes.
+fn read_levels(arguments: &LevelArguments) -> Result<Levels, Problem> {
+    let mut levels = Levels::default();
+    for groups in [true, false] {
+        for (names, level) in
+            [(&arguments.allow, Level::Allow), (&arguments.warn, Level::Warn), (&arguments.deny, Level::Deny)]
+        {
+            for name in names.iter().filter(|name| matches!(name.as_str(), "warnings" | "all") == groups) {
+                levels.set(name, level).map_err(|error| Problem::Usage(error.to_string()))?;
+            }
+        }
+    }
+    Ok(levels)
 }
 
 /// One kernel to compile.

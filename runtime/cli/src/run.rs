@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         None => None,
     };
 
-    let program = input::load(&arguments.file, &arguments.include, reporter)?;
+    let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
     let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(&program, failure))?;
     let device = Device::open(arguments.device)?;
     let arch = match (&arguments.arch, &spec.arch) {

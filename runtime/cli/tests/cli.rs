@@ -160,6 +160,8 @@ fn explain_knows_every_code() {
         let output = scratch.rtc(&["explain", code]);
         assert!(output.status.success() && !output.stdout.is_empty(), "{code}");
     }
+    let page = String::from_utf8(scratch.rtc(&["explain", "index-may-overflow"]).stdout).unwrap();
+    assert!(page.contains("row.to(tl.int64) * stride") && page.contains("off by default"), "{page}");
     assert!(scratch.fails(1, &["explain", "nothing"]).starts_with("error[unknown-code]: "));
 }
 

@@ -340,11 +340,50 @@ pub enum Kind {
     Nothing,
 }
 
+/// How an operation treats the exact values of its operands on the way to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrapRule {
+    /// 32-bit sum.
+    Add,
+    /// 32-bit difference.
+    Sub,
+    /// 32-bit negation.
+    Neg,
+    /// 32-bit product.
+    Mul,
+    /// 32-bit product and sum.
+    Mad,
+    /// 32-bit shift to the left.
+    Shl,
+    /// 32-bit disjunction: a sum where no bit is in both.
+    Or,
+    /// The same value.
+    Move,
+    /// The first or the second value.
+    Select,
+    /// From 32 to 64 bits with sign, perhaps multiplied, perhaps added.
+    ExtendSigned,
+    /// The same without sign.
+    ExtendUnsigned,
+    /// Linear in 64 bits.
+    Wide,
+}
+
+impl WrapRule {
+    /// Whether it is arithmetic in 32 bits.
+    pub fn can_wrap(self) -> bool {
+        use WrapRule::*;
+        matches!(self, Add | Sub | Neg | Mul | Mad | Shl | Or)
+    }
+}
+
 /// One operation.
 #[derive(Clone, Debug)]
 pub struct Op {
     /// What.
     pub kind: Kind,
+    /// How it takes part in the computation of an address, if it does.
+    pub wrap: Option<WrapRule>,
     /// A predicate register, perhaps with [`NEGATED`]; [`NONE`] without guard.
     pub guard: u32,
     /// 1 on the last operation of an instruction, 0 on the others.

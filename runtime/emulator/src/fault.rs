@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::finding::Finding;
+
 /// What kind of access touched memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -188,6 +190,8 @@ pub struct Fault {
     pub instruction: String,
     /// Line in the source, where the PTX has `.loc`.
     pub location: Option<SourceLocation>,
+    /// What looked wrong before: the address of a bad access may have wrapped around.
+    pub findings: Vec<Finding>,
 }
 
 impl std::error::Error for Fault {}
@@ -228,7 +232,8 @@ impl fmt::Display for Fault {
         if let Some(location) = &self.location {
             write!(f, ", source {location}")?;
         }
-        f.write_str(".")
+        f.write_str(".")?;
+        self.findings.iter().try_for_each(|finding| write!(f, " Before: {finding}"))
     }
 }
 

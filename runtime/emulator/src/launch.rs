@@ -1,5 +1,7 @@
 //! What a launch takes and what it reports.
 
+use crate::finding::Finding;
+
 /// A kernel launch.
 #[derive(Clone, Debug)]
 pub struct LaunchConfig<'a> {
@@ -43,4 +45,6 @@ pub struct LaunchReport {
     pub warp_instructions: u64,
     /// Instructions executed, counted once per active thread.
     pub thread_instructions: u64,
+    /// What looked wrong without ending the launch.
+    pub findings: Vec<Finding>,
 }

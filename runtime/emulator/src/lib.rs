@@ -3,7 +3,7 @@
 //! It knows PTX only. Warps run in lock step with divergence; shared memory, barriers, shuffles, atomics, matrix
 //! instructions and asynchronous copies do what the PTX manual says; narrow floating-point formats round as hardware
 //! does. Accesses outside allocations, misaligned ones, divergent barriers and deadlocks are faults that name kernel,
-//! block, thread, PTX line and, through `.loc`, the source line.
+//! block, thread, PTX line and, through `.loc`, the source line. An address that wrapped around in 32 bits is a finding.
 //!
 //! ```
 //! use rtc_emulator::{LaunchConfig, Memory, Program};
@@ -36,12 +36,14 @@ mod code;
 mod decode;
 mod exec;
 pub mod fault;
+pub mod finding;
 pub mod launch;
 pub mod memory;
 mod numeric;
 mod program;
 
 pub use fault::{Access, AccessError, Fault, FaultKind, Near, SourceLocation, Space};
+pub use finding::{Finding, FindingKind};
 pub use launch::{LaunchConfig, LaunchReport};
 pub use memory::Memory;
 pub use program::{LoadError, Program};

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use rtc_ptx::module::Loc;
 
-use crate::code::{Code, FunctionCode, NONE};
+use crate::code::{Code, FunctionCode, NONE, Origin};
 use crate::decode::decode;
-use crate::exec::{Block, Launch, State, Stop};
+use crate::exec::{Block, Launch, RawFinding, State, Stop};
+use crate::finding::{Finding, FindingKind};
 use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory, SourceLocation};
 
 /// Turns that a block gets before the next one starts.
@@ -84,15 +85,22 @@ impl Program {
             dynamic_shared: config.shared_bytes,
             budget: config.budget.unwrap_or(u64::MAX),
         };
-        let mut state = State { memory, printed: String::new(), warp_instructions: 0, thread_instructions: 0 };
+        let mut state = State {
+            memory,
+            printed: String::new(),
+            warp_instructions: 0,
+            thread_instructions: 0,
+            findings: Vec::new(),
+        };
         let result = run(&launch, &mut state);
-        let State { printed, warp_instructions, thread_instructions, .. } = state;
+        let State { printed, warp_instructions, thread_instructions, findings, .. } = state;
+        let findings: Vec<Finding> = findings.iter().map(|raw| self.finding(config, raw)).collect();
         for address in addresses {
             memory.remove(address);
         }
         match result {
-            Ok(()) => Ok(LaunchReport { printed, warp_instructions, thread_instructions }),
-            Err((stop, block)) => Err(self.fault(config, stop, block)),
+            Ok(()) => Ok(LaunchReport { printed, warp_instructions, thread_instructions, findings }),
+            Err((stop, block)) => Err(Fault { findings, ..self.fault(config, stop, block) }),
         }
     }
 
@@ -105,21 +113,37 @@ impl Program {
             ptx_line: 0,
             instruction: String::new(),
             location: None,
+            findings: Vec::new(),
+        }
+    }
+
+    fn finding(&self, config: &LaunchConfig<'_>, raw: &RawFinding) -> Finding {
+        let origin = self.code.origins[raw.origin as usize];
+        let text =
+            |origin: Origin| self.code.instructions.get(origin.instruction as usize).cloned().unwrap_or_default();
+        Finding {
+            kind: FindingKind::AddressOverflow { exact: raw.value },
+            kernel: config.kernel.to_string(),
+            block: raw.block,
+            thread: thread_index(config, raw.warp, raw.lane),
+            ptx_line: origin.line,
+            instruction: text(origin),
+            location: self.location(origin.location),
+            access_line: self.code.origins[raw.access as usize].line,
         }
     }
 
     fn fault(&self, config: &LaunchConfig<'_>, stop: Stop, block: [u32; 3]) -> Fault {
         let origin = self.code.origins[stop.pc as usize];
-        let thread = stop.warp * 32 + stop.lane;
-        let [x, y, _] = config.block;
         Fault {
             kind: stop.kind,
             kernel: config.kernel.to_string(),
             block,
-            thread: [thread % x, thread / x % y, thread / (x * y)],
+            thread: thread_index(config, stop.warp, stop.lane),
             ptx_line: origin.line,
             instruction: self.code.instructions.get(origin.instruction as usize).cloned().unwrap_or_default(),
             location: self.location(origin.location),
+            findings: Vec::new(),
         }
     }
 
@@ -130,6 +154,12 @@ impl Program {
         let inlined_at = loc.inlined.iter().map(|i| (file(i.at.0), i.at.1, i.at.2)).collect();
         (loc.line > 0).then(|| SourceLocation { file: file(loc.file), line: loc.line, column: loc.column, inlined_at })
     }
+}
+
+fn thread_index(config: &LaunchConfig<'_>, warp: u32, lane: u32) -> [u32; 3] {
+    let thread = warp * 32 + lane;
+    let [x, y, _] = config.block;
+    [thread % x, thread / x % y, thread / (x * y)]
 }
 
 /// Whether the launch fits the kernel.

@@ -9,6 +9,7 @@
 //! //! fault: text                   the launch must fail, and its message must hold this text
 //! //! error: text                   loading must fail, and its message must hold this text
 //! //! print: text                   the launch must print this line
+//! //! finding: text                 the launch must give a finding with this text, and as many as there are such lines
 //! ```
 //! Values are integers, `0x` bits, decimal floats for `f32` and `f64`, `nan`, `inf`, `-inf`; `V*N` repeats; `a..b`
 //! counts from a to b - 1; `_` in `out` is not compared. Several launches share a file; each starts afresh.
@@ -100,7 +101,7 @@ fn run(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
                 push(&address.to_le_bytes());
             }
             ["arg", ty] => push(&value(ty, text.trim()).to_le_bytes()[..bytes_of(ty)]),
-            ["out", ..] | ["fault"] | ["print"] => {}
+            ["out", ..] | ["fault"] | ["print"] | ["finding"] => {}
             _ => panic!("unknown line `{line}`"),
         }
     }
@@ -117,6 +118,12 @@ fn run(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
             }
         }
         Ok(report) => {
+            let expected: Vec<&str> = lines.iter().filter_map(|l| l.strip_prefix("finding:")).map(str::trim).collect();
+            let found: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+            let told = expected.iter().all(|e| found.iter().any(|f| f.contains(e)));
+            if found.len() != expected.len() || !told {
+                return Err(format!("findings {found:?}, not {expected:?}"));
+            }
             let wanted: Vec<&str> = lines.iter().filter_map(|l| l.strip_prefix("print: ")).collect();
             if !wanted.is_empty() && report.printed.lines().collect::<Vec<_>>() != wanted {
                 return Err(format!("printed {:?}", report.printed));

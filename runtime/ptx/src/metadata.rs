@@ -36,6 +36,10 @@ pub struct Metadata {
     pub global_scratch_align: u64,
     /// Blocks per cluster.
     pub cluster: [u32; 3],
+    /// Whether the launch may begin before the kernel before it on the stream has ended; `gdc_wait` then waits for that.
+    pub launch_pdl: bool,
+    /// Whether all blocks must be on the device at once.
+    pub launch_cooperative_grid: bool,
     /// Parameters in order, constexprs removed.
     pub params: Vec<Param>,
     /// Values of the constexprs, in order.
@@ -105,6 +109,9 @@ impl Metadata {
             global_scratch_bytes: field(object, "", "global_scratch_bytes")?,
             global_scratch_align: field(object, "", "global_scratch_align")?,
             cluster: field(object, "", "cluster")?,
+            // Files of older compilers lack these two.
+            launch_pdl: optional(object, "launch_pdl")?,
+            launch_cooperative_grid: optional(object, "launch_cooperative_grid")?,
             params: params(object)?,
             constexprs: field(object, "", "constexprs")?,
             source_hash: field(object, "", "source_hash")?,
@@ -185,6 +192,13 @@ fn field<T: for<'de> Deserialize<'de>>(
     serde_json::from_value(value.clone()).map_err(|e| error(&full, e.to_string()))
 }
 
+fn optional<T: for<'de> Deserialize<'de> + Default>(
+    object: &Map<String, Value>,
+    name: &str,
+) -> Result<T, MetadataError> {
+    if object.contains_key(name) { field(object, "", name) } else { Ok(T::default()) }
+}
+
 fn error(field: &str, message: String) -> MetadataError {
     MetadataError { field: field.to_string(), message }
 }
@@ -220,6 +234,8 @@ mod tests {
             global_scratch_bytes: 0,
             global_scratch_align: 1,
             cluster: [1, 1, 1],
+            launch_pdl: true,
+            launch_cooperative_grid: false,
             params: vec![param("x", "*fp16", 0, 8, None), param("d", "tensordesc<fp16[128,64]>", 64, 128, Some(map))],
             constexprs: Map::from_iter([("Z".to_string(), Value::from(2)), ("A".to_string(), Value::Null)]),
             source_hash: "00".into(),
@@ -237,12 +253,20 @@ mod tests {
     }
 
     #[test]
+    fn files_of_older_compilers_are_read() {
+        let lines = |text: &str| text.lines().filter(|l| !l.contains("launch_")).collect::<Vec<_>>().join("\n");
+        let old = Metadata::from_json(&lines(&sample().to_json())).unwrap();
+        assert_eq!(old, Metadata { launch_pdl: false, ..sample() });
+    }
+
+    #[test]
     fn errors_name_the_field() {
         let text = sample().to_json();
         let cases = [
             ("\"num_warps\": 4", "\"num_warps\": -4", "num_warps"),
             ("\"offset\": 64", "\"offset\": 4", "params[1].offset"),
             ("\"swizzle\": 128", "\"swizzle\": \"128\"", "params[1].tensor_map.swizzle"),
+            ("\"launch_pdl\": true", "\"launch_pdl\": 1", "launch_pdl"),
             ("\"symbol\"", "\"symbols\"", "symbol"),
             ("\"threads_per_block\": 128", "\"threads_per_block\": 2048", "threads_per_block"),
         ];

@@ -23,6 +23,8 @@ pub struct Fault {
     pub element: Option<Vec<u32>>,
     /// What was printed until then.
     pub printed: String,
+    /// What looked wrong before: the address of a bad access may have wrapped around.
+    pub findings: Vec<Finding>,
 }
 
 /// What ended a launch.

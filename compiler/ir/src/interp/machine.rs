@@ -83,6 +83,7 @@ pub fn run(
         program: [0; 3],
         element: None,
         printed: String::new(),
+        findings: Vec::new(),
     })?;
     let mut machine = Machine {
         kernel,
@@ -224,6 +225,7 @@ impl Machine<'_> {
             program: self.program,
             element: stop.element,
             printed: std::mem::take(&mut self.report.printed),
+            findings: std::mem::take(&mut self.report.findings),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use cranelift_entity::SecondaryMap;
 
-use crate::{Kernel, OpKind, Traits, Value, ValueDef, walk};
+use crate::{Kernel, OpKind, Value, linear_sources, walk};
 
-/// All values from which the offset of an `addptr` is computed, through element-wise and shape operations and loops.
+/// All values that the offset of an `addptr` is linear in: what is masked, divided or hashed on the way may wrap as it
+/// likes.
 pub(crate) fn address_values(kernel: &Kernel) -> SecondaryMap<Value, bool> {
     let mut marked: SecondaryMap<Value, bool> = SecondaryMap::new();
     let mut work: Vec<Value> = Vec::new();
@@ -14,39 +15,9 @@ pub(crate) fn address_values(kernel: &Kernel) -> SecondaryMap<Value, bool> {
         }
     }
     while let Some(value) = work.pop() {
-        if std::mem::replace(&mut marked[value], true) {
-            continue;
-        }
-        match kernel.value(value).def {
-            ValueDef::Result(op, index) => {
-                let data = kernel.op(op);
-                match &data.kind {
-                    OpKind::ForRange { .. } => carried(kernel, op, index as usize, &mut work),
-                    OpKind::Splat {}
-                    | OpKind::ExpandDims { .. }
-                    | OpKind::Broadcast {}
-                    | OpKind::Reshape { .. }
-                    | OpKind::Trans { .. }
-                    | OpKind::ConvertLayout {} => work.push(data.operands[0]),
-                    kind if kind.spec().traits.has(Traits::ELEMENTWISE) => work.extend(&data.operands),
-                    _ => {}
-                }
-            }
-            ValueDef::Arg(block, index) => {
-                if let Some(op) = kernel.block(block).parent
-                    && let (OpKind::ForRange { .. }, Some(index)) = (kernel.kind(op), (index as usize).checked_sub(1))
-                {
-                    carried(kernel, op, index, &mut work);
-                }
-            }
+        if !std::mem::replace(&mut marked[value], true) {
+            work.extend(linear_sources(kernel, value));
         }
     }
     marked
-}
-
-/// What comes into carried value `index` of a loop.
-fn carried(kernel: &Kernel, op: crate::Op, index: usize, work: &mut Vec<Value>) {
-    work.extend(kernel.variadic(op).get(index));
-    let end = kernel.op(op).blocks.first().and_then(|block| kernel.terminator(*block));
-    work.extend(end.and_then(|end| kernel.variadic(end).get(index)));
 }

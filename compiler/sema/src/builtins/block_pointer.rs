@@ -68,7 +68,8 @@ fn make_block_ptr<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
                 format!("{} must have one entry per dimension of the block", args.what(index)),
             )
             .primary(format!("{length} entries"))
-            .label(block_arg.span, format!("the block has {}", super::dimensions(rank)));
+            .label(block_arg.span, format!("the block has {}", super::dimensions(rank)))
+            .help("give one entry for each dimension of `block_shape`");
             return cx.fail(d);
         }
     }

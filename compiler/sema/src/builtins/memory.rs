@@ -11,6 +11,7 @@ use rtc_source::{Code, Diagnostic, Span};
 
 use super::{Args, Builtin, row};
 use crate::cx::{Arg, Cx, Fault, R};
+use crate::lints::{Access, Side};
 use crate::promote::int_range;
 use crate::spec::DType;
 use crate::types::{ElemTy, scalar_shape};
@@ -101,7 +102,10 @@ fn load<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     for (t, _) in mask.iter_mut().chain(&mut other) {
         *t = cx.broadcast_to(*t, target.shape)?;
     }
-    cx.read(target, mask.map(|m| m.0), other.map(|o| o.0), how).map(Val::Tensor)
+    let place = mask.map(|m| m.1);
+    let loaded = cx.read(target, mask.map(|m| m.0), other.map(|o| o.0), how)?;
+    cx.note_access(args, place, false);
+    Ok(Val::Tensor(loaded))
 }
 
 fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
@@ -114,6 +118,7 @@ fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     cx.writable(args, pointer, args.arg(0).span)?;
     cx.only_for_block_pointers(args, &[3])?;
     let value_arg = args.arg(1);
+    warn_of_narrowing(cx, args, pointee);
     let value = cx.stored(&value_arg, pointee, "the value of `store`")?;
     let value = cx.fit(args, 1, value, pointer)?;
     let mask = match cx.mask_arg(args, 2, true)? {
@@ -122,7 +127,24 @@ fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         None => None,
     };
     cx.write(pointer, value, mask, how)?;
+    let place = args.given(2).filter(|_| mask.is_some()).map(|a| a.span);
+    cx.note_access(args, place, true);
     Ok(Val::NONE)
+}
+
+/// Says that a float loses digits on its way to memory.
+fn warn_of_narrowing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, pointee: ElemTy) {
+    let value = args.arg(1);
+    let Val::Tensor(t) = &value.val else { return };
+    if cx.in_library() || !t.elem.is_float() || !pointee.is_float() || t.elem.bits() <= pointee.bits() {
+        return;
+    }
+    let message = format!("{} is rounded to {pointee} by this `store`", t.elem);
+    let d = Diagnostic::warning(Code::NARROWING_STORE, value.span, message)
+        .primary(format!("this is {t}"))
+        .label(args.arg(0).span, format!("this is {}", args.arg(0).val.describe()))
+        .help("cast it to show that this is meant: `value.to(ptr.dtype.element_ty)`");
+    cx.report(d);
 }
 
 /// What the memory behind a pointer holds: bytes for booleans, integers for pointers.
@@ -328,6 +350,16 @@ impl<'a> Cx<'a> {
             (false, _) => Literal::Int(0),
         };
         self.literal(literal, elem, shape)
+    }
+
+    /// Notes the access that was built last, for the lints.
+    fn note_access(&mut self, args: &Args<'a>, mask: Option<Span>, store: bool) {
+        let wanted = |kind: &OpKind| matches!(kind, OpKind::Load { .. } | OpKind::Store { .. });
+        // A load may be followed by a cast of what it gave.
+        let last = self.kernel.block(self.block).ops.iter().rev().take(8).find(|op| wanted(self.kernel.kind(**op)));
+        if let Some(op) = last.copied().filter(|_| !self.in_library()) {
+            self.lint_sites.accesses.insert(op, Access { pointer: Side::of(&args.arg(0)), mask, store });
+        }
     }
 
     /// Loads; mask and `other` have the shape of the pointer, `other` the type that memory holds.

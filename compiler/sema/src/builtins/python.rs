@@ -177,7 +177,11 @@ fn number<'a>(cx: &mut Cx<'a>, args: &Args<'a>, f: impl Fn(&Const) -> Option<Con
             format!("`{}` works on compile-time values only", args.name),
         )
         .primary(format!("this is {t}"))
-        .help("write `x.to(dtype)` to convert a run-time value");
+        .help(match args.name {
+            "int" => "write `x.to(tl.int32)` to convert a run-time value",
+            "float" => "write `x.to(tl.float32)` to convert a run-time value",
+            _ => "write `x.to(dtype)` to convert a run-time value",
+        });
         return cx.fail(d);
     }
     let c = cx.const_arg(&arg, &args.what(0))?;

@@ -1,13 +1,14 @@
 //! What the tests of this crate share: kernel texts to findings.
 //!
 //! A kernel file says in comments what it is compiled for: `# signature: *fp32:16, i32, 1024` binds the parameters of the
-//! function `kernel` in order, `# target: 80` picks another target than `sm_90a`.
+//! function `kernel` in order, `# target: 80` picks another target than `sm_90a`, `# warn: all` and `# deny: CODE` set levels
+//! of warnings.
 
 #![allow(dead_code, reason = "every test uses its part")]
 
 use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization, ValueType};
 use rtc_sema::{Analysis, ModuleAst, TargetInfo, compile_kernel};
-use rtc_source::{Diagnostics, SourceMap, render};
+use rtc_source::{Diagnostics, Level, Levels, Severity, SourceMap, render};
 use rtc_syntax::ast::{Module, StmtKind};
 
 /// Findings as the user sees them, and the output of `static_print`.
@@ -21,16 +22,23 @@ pub struct Outcome {
 pub fn compile_file(name: &str, text: &str) -> Outcome {
     let signature = directive(text, "signature").unwrap_or_default();
     let capability = directive(text, "target").map_or(90, |t| t.parse().expect("a number"));
-    compile(name, text, &signature, capability)
+    let mut levels = Levels::default();
+    for (what, level) in [("warn", Level::Warn), ("deny", Level::Deny)] {
+        for code in directive(text, what).unwrap_or_default().split_whitespace() {
+            levels.set(code, level).expect("a code of warnings");
+        }
+    }
+    compile(name, text, &signature, capability, &levels)
 }
 
 /// Compiles the function `kernel` of a text.
-pub fn compile(name: &str, text: &str, signature: &str, capability: u32) -> Outcome {
+pub fn compile(name: &str, text: &str, signature: &str, capability: u32, levels: &Levels) -> Outcome {
     let (sources, result) = analyse(name, text, "kernel", |params| bind(params, signature), capability);
     let (findings, prints, accepted) = match result {
-        Ok(analysis) => (analysis.warnings, analysis.prints, true),
-        Err(findings) => (findings, Vec::new(), false),
+        Ok(analysis) => (levels.apply(analysis.warnings), analysis.prints, true),
+        Err(findings) => (levels.apply(findings), Vec::new(), false),
     };
+    let accepted = accepted && findings.iter().all(|d| d.severity != Severity::Error);
     Outcome { rendered: findings.iter().map(|d| render(&sources, d, false)).collect(), prints, accepted }
 }
 

@@ -29,6 +29,11 @@ impl Decoder {
         if self.code.ops.len() == before {
             self.push(Kind::Nothing);
         }
+        if let Some(op) = self.code.ops.last_mut()
+            && matches!(op.kind, Kind::Alu(..))
+        {
+            op.wrap = super::addresses::rule(instruction);
+        }
         self.finish_instruction();
         self.frame.guard = NONE;
         Ok(())

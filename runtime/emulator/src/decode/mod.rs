@@ -3,6 +3,7 @@
 //! Some instructions become several operations: a second destination, a carry, a special register as an operand.
 //! Temporaries are written without the guard, destinations under it.
 
+mod addresses;
 mod control;
 mod instruction;
 mod memory;
@@ -45,6 +46,7 @@ pub fn decode(module: &Module) -> Result<Code> {
             index += 1;
         }
     }
+    addresses::keep_addresses(&mut decoder.code);
     Ok(decoder.code)
 }
 
@@ -240,7 +242,7 @@ impl Decoder {
     }
 
     fn push_with(&mut self, kind: Kind, guard: u32) {
-        self.code.ops.push(Op { kind, guard, weight: 0 });
+        self.code.ops.push(Op { kind, wrap: None, guard, weight: 0 });
         let origin =
             Origin { line: self.frame.line.0, instruction: self.frame.instruction, location: self.frame.location };
         self.code.origins.push(origin);

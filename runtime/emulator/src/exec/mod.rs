@@ -15,6 +15,7 @@ mod print;
 mod special;
 mod together;
 mod warp;
+mod wrap;
 
 pub use block::Block;
 
@@ -68,4 +69,23 @@ pub struct State<'a> {
     pub warp_instructions: u64,
     /// Instructions by threads.
     pub thread_instructions: u64,
+    /// Accesses through addresses that wrapped around, one for each operation that wrapped.
+    pub findings: Vec<RawFinding>,
+}
+
+/// An access through an address that wrapped around.
+#[derive(Clone, Copy, Debug)]
+pub struct RawFinding {
+    /// The operation that left 32 bits.
+    pub origin: u32,
+    /// Its exact value.
+    pub value: i64,
+    /// The operation that accessed memory.
+    pub access: u32,
+    /// The block.
+    pub block: [u32; 3],
+    /// Warp in the block.
+    pub warp: u32,
+    /// Lane in the warp.
+    pub lane: u32,
 }

@@ -8,6 +8,7 @@
 //! them, so a lane that waits for another lane's store makes progress.
 
 use super::block::Shared;
+use super::wrap::Wraps;
 use super::{Launch, State, Stop};
 use crate::alu::{AluFn, Lanes};
 use crate::code::{CONSTANT, Kind, NEGATED, NONE, Reg, Src};
@@ -88,6 +89,8 @@ pub struct Warp {
     pub copies: Copies,
     /// The allocation of the last global access.
     pub hint: usize,
+    /// Registers that hold less than was computed.
+    pub(super) wraps: Wraps,
     groups: Vec<Group>,
     /// Lanes of the group that used up its turn.
     avoid: u32,
@@ -121,6 +124,7 @@ impl Warp {
             local: vec![vec![0; top as usize]; 32],
             copies: Copies::default(),
             hint: 0,
+            wraps: Wraps::new(),
             groups: vec![group],
             avoid: 0,
         }
@@ -232,6 +236,11 @@ impl Warp {
             instructions += u64::from(op.weight);
             threads += u64::from(op.weight * active.count_ones());
             if let Kind::Alu(function, to, sources) = &op.kind {
+                match op.wrap {
+                    Some(rule) => self.follow(launch.constants, base, active, (rule, group.pc), *to, sources),
+                    None if self.wraps.is_empty() => {}
+                    None => self.forget_wraps((base as u32).wrapping_add(*to), active),
+                }
                 self.alu(launch.constants, base, active, *function, *to, sources);
                 group.pc += 1;
                 continue;
@@ -308,6 +317,9 @@ impl Warp {
     ) -> Result<Next, (FaultKind, u32)> {
         let frame = group.frame();
         let base = frame.registers as usize;
+        if !self.wraps.is_empty() {
+            self.inspect_wraps(state, shared, base, active, kind, group.pc);
+        }
         match kind {
             Kind::Alu(function, to, sources) => {
                 self.alu(launch.constants, base, active, *function, *to, sources);

@@ -1,0 +1,129 @@
+//! `index-overflow` and `index-may-overflow`: products in 32 bits on the way to an address.
+//!
+//! A value is on the way to an address if it reaches the offset of an `addptr` through sums, products, choices, widening and
+//! loops. What goes through `%`, `//`, `&`, a shift to the right or a hash is a new number and is not followed.
+
+use std::collections::HashMap;
+
+use rtc_ir::{Elem, Kernel, Loc, Op, OpKind, Scalar, Value, linear_sources, walk};
+use rtc_source::{Code, Diagnostic};
+
+use super::ranges::{Range, Ranges};
+use super::{Side, text};
+use crate::cx::Cx;
+
+/// From this factor on a program id or an argument times a constant is worth a word.
+const LARGE: i128 = 1 << 17;
+
+pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
+    let kernel = &cx.kernel;
+    if cx.lint_sites.products.is_empty() {
+        return Vec::new();
+    }
+    let on_the_way = on_the_way(kernel);
+    let ranges = Ranges::new(kernel);
+    let mut found = Vec::new();
+    for op in walk(kernel) {
+        let Some(sides) = cx.lint_sites.products.get(&op) else { continue };
+        let result = kernel.result(op, 0);
+        let narrow = kernel.value_type(result).elem() == Some(Elem::Num(Scalar::I32));
+        let Some(access) = on_the_way.get(&result).filter(|_| narrow) else { continue };
+        let operands = [0, 1].map(|i| ranges.of(kernel.operand(op, i)));
+        let signed = sides.iter().filter_map(|s| s.ty).all(|t| t.elem.is_signed());
+        if let Some(code) = verdict(operands, signed) {
+            found.push((diagnostic(cx, op, sides, operands, code, *access), kernel.op(op).loc));
+        }
+    }
+    found
+}
+
+fn verdict([l, r]: [Range; 2], signed: bool) -> Option<Code> {
+    let product = l.product(r);
+    if product.fits(32) || !signed && product.low >= 0 && product.high < 1 << 32 {
+        return None;
+    }
+    match (l.factors, r.factors) {
+        (0, 0) => Some(Code::INDEX_OVERFLOW),
+        (1.., 1..) => Some(Code::INDEX_MAY_OVERFLOW),
+        (0, _) if l.low.abs().max(l.high.abs()) >= LARGE => Some(Code::INDEX_MAY_OVERFLOW),
+        (_, 0) if r.low.abs().max(r.high.abs()) >= LARGE => Some(Code::INDEX_MAY_OVERFLOW),
+        _ => None,
+    }
+}
+
+fn diagnostic(cx: &Cx<'_>, op: Op, sides: &[Side; 2], ranges: [Range; 2], code: Code, access: Op) -> Diagnostic {
+    let span = cx.kernel.loc(cx.kernel.op(op).loc).span.unwrap_or_default();
+    let result = cx.kernel.value_type(cx.kernel.result(op, 0));
+    let elem = sides.iter().filter_map(|s| s.ty).map(|t| t.elem).next();
+    let ty = elem.map_or("int32".into(), |e| e.to_string());
+    let what = match factors(cx, sides) {
+        Some([l, r]) => format!("`{l} * {r}`"),
+        None => "this product".into(),
+    };
+    let (message, label) = match code {
+        Code::INDEX_OVERFLOW => {
+            let [l, r] = ranges;
+            let product = l.product(r);
+            let most = if product.high.abs() >= product.low.abs() { product.high } else { product.low };
+            (format!("{what} does not fit in {ty}, and it becomes an address"), format!("reaches {most}"))
+        }
+        _ => (
+            format!("{what} may not fit in {ty}, and it becomes an address"),
+            "wraps around beyond 2147483647".to_string(),
+        ),
+    };
+    let shape = result.shape().map_or(String::new(), |s| format!("{s:?}"));
+    let mut d = Diagnostic::warning(code, span, message).primary(format!("{ty}{shape}: {label}"));
+    for (side, range) in sides.iter().zip(ranges) {
+        let Some(t) = side.ty else { continue };
+        let known = range.low > i128::from(i32::MIN) && range.high < i128::from(i32::MAX) - 1;
+        let bounds = if known { format!(", {} to {}", range.low, range.high) } else { String::new() };
+        d = d.label(side.span, format!("{t}{bounds}"));
+    }
+    let place = cx.kernel.loc(cx.kernel.op(access).loc).span;
+    if let Some(place) = place.filter(|p| p.file != span.file || p.start > span.start || p.end < span.end) {
+        d = d.label(place, "added to a pointer here");
+    }
+    d.help(help(cx, sides))
+}
+
+/// Widens one factor: a scalar rather than a block, the left one rather than the right.
+fn help(cx: &Cx<'_>, sides: &[Side; 2]) -> String {
+    let rank = |side: &Side| side.ty.map_or(usize::MAX, |t| t.shape.rank().min(1));
+    let first = rank(&sides[0]) <= rank(&sides[1]);
+    let Some([l, r]) = factors(cx, sides) else {
+        return "cast one factor to 64 bits before multiplying: `.to(tl.int64)`".into();
+    };
+    let product = if first { format!("{l}.to(tl.int64) * {r}") } else { format!("{l} * {r}.to(tl.int64)") };
+    format!("widen a factor before multiplying: `{product}`")
+}
+
+/// The factors as the user wrote them, in parentheses where they need them.
+fn factors(cx: &Cx<'_>, sides: &[Side; 2]) -> Option<[String; 2]> {
+    let atom = |side: &Side| {
+        let text = text(cx, side.span)?;
+        let plain = text.chars().all(|c| c.is_alphanumeric() || "_.[]: ,".contains(c))
+            || text.ends_with(')') && !text.contains(' ');
+        Some(if plain { text.to_owned() } else { format!("({text})") })
+    };
+    Some([atom(&sides[0])?, atom(&sides[1])?])
+}
+
+/// The values on the way to an address, each with the `addptr` that it reaches.
+fn on_the_way(kernel: &Kernel) -> HashMap<Value, Op> {
+    let mut marked: HashMap<Value, Op> = HashMap::new();
+    let mut work: Vec<(Value, Op)> = Vec::new();
+    for op in walk(kernel) {
+        if let OpKind::AddPtr {} = kernel.kind(op) {
+            work.push((kernel.operand(op, 1), op));
+        }
+    }
+    while let Some((value, access)) = work.pop() {
+        if marked.contains_key(&value) {
+            continue;
+        }
+        marked.insert(value, access);
+        work.extend(linear_sources(kernel, value).into_iter().map(|v| (v, access)));
+    }
+    marked
+}

@@ -1,0 +1,284 @@
+//! `missing-other`: lanes that a mask left out of a load take part in a reduction.
+//!
+//! A load with a mask and without `other` gives 0 in the other lanes. Followed forward, such a lane is 0 as long as it is
+//! multiplied, cast or added to another such lane; after `exp`, or after a mean was subtracted, it is anything. A `where`
+//! ends the search: the user chose. Sums of zeros are right; maxima of zeros, and sums of anything, are not, unless the mask
+//! is the same all along the reduced axis.
+
+use std::collections::HashSet;
+
+use cranelift_entity::SecondaryMap;
+use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Traits, Value};
+use rtc_source::{Code, Diagnostic};
+
+use super::ranges::yielded;
+use super::{NESTING, REACH, text};
+use crate::cx::Cx;
+
+/// What the lanes hold that were not loaded. Each load without `other` is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lanes {
+    /// What the source says.
+    Defined,
+    /// 0, because the source says so.
+    Zero,
+    /// 0, because nothing was said.
+    ZeroOf(Op),
+    /// Anything.
+    OpenOf(Op),
+}
+
+impl Lanes {
+    fn join(self, other: Lanes) -> Lanes {
+        match (self, other) {
+            (Lanes::OpenOf(op), _) | (_, Lanes::OpenOf(op)) => Lanes::OpenOf(op),
+            (Lanes::ZeroOf(op), _) | (_, Lanes::ZeroOf(op)) => Lanes::ZeroOf(op),
+            (Lanes::Zero, Lanes::Zero) => Lanes::Zero,
+            _ => Lanes::Defined,
+        }
+    }
+
+    fn is_zero(self) -> bool {
+        matches!(self, Lanes::Zero | Lanes::ZeroOf(_))
+    }
+
+    fn load(self) -> Option<Op> {
+        match self {
+            Lanes::ZeroOf(op) | Lanes::OpenOf(op) => Some(op),
+            Lanes::Defined | Lanes::Zero => None,
+        }
+    }
+
+    /// The lanes after a function that is not 0 at 0.
+    fn opened(self) -> Lanes {
+        self.load().map_or(Lanes::Defined, Lanes::OpenOf)
+    }
+}
+
+pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
+    let kernel = &cx.kernel;
+    let open = |op: &Op| kernel.optional(*op, 0).is_some() && kernel.optional(*op, 1).is_none();
+    if !cx.lint_sites.accesses.iter().any(|(op, access)| !access.store && open(op)) {
+        return Vec::new();
+    }
+    let mut search =
+        Search { cx, kernel, lanes: SecondaryMap::with_default(Lanes::Defined), found: Vec::new(), nesting: 0 };
+    search.block(kernel.body());
+    search.found
+}
+
+struct Search<'c, 'a> {
+    cx: &'c Cx<'a>,
+    kernel: &'c Kernel,
+    lanes: SecondaryMap<Value, Lanes>,
+    found: Vec<(Diagnostic, Loc)>,
+    nesting: u32,
+}
+
+impl Search<'_, '_> {
+    fn block(&mut self, block: Block) {
+        for op in &self.kernel.block(block).ops {
+            self.op(*op);
+        }
+    }
+
+    fn op(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        match &data.kind {
+            OpKind::Load { .. } => {
+                let lanes = match (kernel.optional(op, 0), kernel.optional(op, 1)) {
+                    (Some(_), None) if self.cx.lint_sites.accesses.contains_key(&op) => Lanes::ZeroOf(op),
+                    (Some(_), Some(other)) => self.lanes[other],
+                    _ => Lanes::Defined,
+                };
+                self.lanes[data.results[0]] = lanes;
+            }
+            OpKind::Reduce { axis } => self.combined(op, *axis),
+            OpKind::Scan { axis, .. } => self.combined(op, *axis),
+            OpKind::ForRange { .. } => {
+                let body = data.blocks[0];
+                let args = &kernel.block(body).args[1..];
+                self.start(args, kernel.variadic(op));
+                self.nesting += 1;
+                for _ in 0..if self.nesting > NESTING { 1 } else { 2 } {
+                    self.block(body);
+                    self.merge(args, yielded(kernel, body));
+                }
+                self.nesting -= 1;
+                self.start(&data.results, args);
+            }
+            OpKind::WhileLoop {} => data.blocks.iter().for_each(|b| self.block(*b)),
+            OpKind::IfElse {} => {
+                for (i, block) in data.blocks.iter().enumerate() {
+                    self.block(*block);
+                    let values = yielded(kernel, *block);
+                    if i == 0 { self.start(&data.results, values) } else { self.merge(&data.results, values) }
+                }
+            }
+            _ => {
+                if let [result] = data.results[..] {
+                    self.lanes[result] = self.transfer(op);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, to: &[Value], from: &[Value]) {
+        for (to, from) in to.iter().zip(from) {
+            self.lanes[*to] = self.lanes[*from];
+        }
+    }
+
+    fn merge(&mut self, to: &[Value], from: &[Value]) {
+        for (to, from) in to.iter().zip(from) {
+            self.lanes[*to] = self.lanes[*to].join(self.lanes[*from]);
+        }
+    }
+
+    fn transfer(&self, op: Op) -> Lanes {
+        let data = self.kernel.op(op);
+        let lanes = |i: usize| self.lanes[data.operands[i]];
+        match &data.kind {
+            OpKind::Constant { value: Literal::Int(0) } => Lanes::Zero,
+            OpKind::Constant { value: Literal::Float(bits) } if f64::from_bits(*bits) == 0.0 => Lanes::Zero,
+            OpKind::Constant { .. } | OpKind::Select {} => Lanes::Defined,
+            // A truth value as a number is a mask to multiply by.
+            OpKind::UIToFp { .. } | OpKind::ExtUI { .. } if lanes(0) == Lanes::Defined => {
+                let narrow = self
+                    .kernel
+                    .value_type(data.operands[0])
+                    .elem()
+                    .is_some_and(|e| e.num().is_some_and(|s| s.bits() == 1));
+                if narrow { Lanes::Zero } else { Lanes::Defined }
+            }
+            OpKind::MulF {} | OpKind::MulI {} | OpKind::AndI {} => match (lanes(0), lanes(1)) {
+                (l, r) if l.is_zero() || r.is_zero() => l.load().or(r.load()).map_or(Lanes::Zero, Lanes::ZeroOf),
+                (l, r) => l.join(r),
+            },
+            OpKind::DivF {} | OpKind::DivFRn {} | OpKind::DivFApprox {} if lanes(0).is_zero() => {
+                match lanes(1).load() {
+                    Some(load) => Lanes::OpenOf(load),
+                    None => lanes(0),
+                }
+            }
+            OpKind::AddF {}
+            | OpKind::SubF {}
+            | OpKind::AddI {}
+            | OpKind::SubI {}
+            | OpKind::MaxNum {}
+            | OpKind::Maximum {}
+            | OpKind::MinNum {}
+            | OpKind::Minimum {} => match (lanes(0), lanes(1)) {
+                (l, r) if l.is_zero() && r.is_zero() => l.join(r),
+                (l, r) => l.join(r).opened(),
+            },
+            OpKind::Splat {}
+            | OpKind::CastF { .. }
+            | OpKind::FpToSI { .. }
+            | OpKind::FpToUI { .. }
+            | OpKind::SIToFp { .. }
+            | OpKind::UIToFp { .. }
+            | OpKind::ExtSI { .. }
+            | OpKind::ExtUI { .. }
+            | OpKind::TruncI { .. }
+            | OpKind::Bitcast { .. }
+            | OpKind::NegF {}
+            | OpKind::AbsF {}
+            | OpKind::AbsI {}
+            | OpKind::Sqrt {}
+            | OpKind::SqrtRn {}
+            | OpKind::SinApprox {}
+            | OpKind::TanhApprox {}
+            | OpKind::ConvertLayout {}
+            | OpKind::Hint { .. } => lanes(0),
+            kind if kind.spec().traits.has(Traits::ELEMENTWISE) => {
+                data.operands.iter().map(|v| self.lanes[*v]).fold(Lanes::Defined, Lanes::join).opened()
+            }
+            // In another shape the lanes are not followed.
+            _ => Lanes::Defined,
+        }
+    }
+
+    /// A reduction or scan: reports what it should not have seen.
+    fn combined(&mut self, op: Op, axis: u32) {
+        let kernel = self.kernel;
+        let neutral = zero_is_neutral(kernel, kernel.op(op).blocks[0]);
+        for value in kernel.variadic(op) {
+            let lanes = self.lanes[*value];
+            let Some(load) = lanes.load() else { continue };
+            if lanes.is_zero() && neutral {
+                continue;
+            }
+            let Some(mask) = kernel.optional(load, 0) else { continue };
+            if !varies(kernel, mask, axis as usize) {
+                continue;
+            }
+            self.found.push((self.diagnostic(op, load, lanes.is_zero()), kernel.op(load).loc));
+            return;
+        }
+    }
+
+    fn diagnostic(&self, op: Op, load: Op, zero: bool) -> Diagnostic {
+        let (cx, kernel) = (self.cx, self.kernel);
+        let place = |op: Op| kernel.loc(kernel.op(op).loc).span.unwrap_or_default();
+        let access = &cx.lint_sites.accesses[&load];
+        let span = place(load);
+        let mask = access.mask.and_then(|m| text(cx, m)).unwrap_or("mask");
+        let mut d = Diagnostic::warning(
+            Code::MISSING_OTHER,
+            span,
+            "a `load` without `other` leaves lanes that a reduction counts",
+        )
+        .primary(format!("where `{mask}` is false the lanes are 0"));
+        if place(op) != span {
+            let what = if zero { "0 takes part here" } else { "what became of the 0 takes part here" };
+            d = d.label(place(op), what);
+        }
+        if zero {
+            d.help(
+                "pass the neutral element: `other=-float(\"inf\")` for a maximum, `other=float(\"inf\")` for a minimum",
+            )
+        } else {
+            d.help(format!("put the neutral element there before reducing: `tl.where({mask}, x, 0.0)`"))
+        }
+    }
+}
+
+/// Whether combining with 0 changes nothing: sums, disjunctions.
+fn zero_is_neutral(kernel: &Kernel, combine: Block) -> bool {
+    kernel.block(combine).ops.iter().all(|op| {
+        let kind = kernel.kind(*op);
+        kind.spec().traits.has(Traits::TERMINATOR)
+            || matches!(
+                kind,
+                OpKind::AddF {} | OpKind::AddI {} | OpKind::OrI {} | OpKind::XorI {} | OpKind::CastF { .. }
+            )
+    })
+}
+
+/// Whether the elements along an axis can differ.
+fn varies(kernel: &Kernel, value: Value, axis: usize) -> bool {
+    let (mut seen, mut work) = (HashSet::new(), vec![(value, axis)]);
+    while let Some((value, axis)) = work.pop() {
+        let size = kernel.value_type(value).shape().and_then(|shape| shape.get(axis).copied());
+        if size.is_none_or(|size| size == 1) || !seen.insert((value, axis)) {
+            continue;
+        }
+        let Some(op) = kernel.def_op(value) else { return true };
+        let data = kernel.op(op);
+        match &data.kind {
+            OpKind::Splat {} | OpKind::Constant { .. } => {}
+            OpKind::ExpandDims { axis: new } => {
+                // The new axis itself has size 1.
+                work.push((data.operands[0], if axis > *new as usize { axis - 1 } else { axis }));
+            }
+            OpKind::Broadcast {} => work.push((data.operands[0], axis)),
+            kind if kind.spec().traits.has(Traits::ELEMENTWISE) && seen.len() < REACH => {
+                work.extend(data.operands.iter().map(|v| (*v, axis)));
+            }
+            _ => return true,
+        }
+    }
+    false
+}

@@ -1,0 +1,245 @@
+//! `missing-mask`: an access without a mask that can pass a bound.
+//!
+//! Two signs: another access compares the same offsets with a bound in its mask, and this one has none; or the access goes
+//! along a loop whose bound is not a multiple of its step, so that the last block reaches past it. Offsets that went through
+//! `%` are other offsets. A branch that only one of the accesses stands in excuses: there the bound may be known to hold.
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::{Kernel, Literal, Loc, Op, OpKind, Predicate, Value, ValueDef, linear_sources, walk};
+use rtc_source::{Code, Diagnostic};
+
+use super::{REACH, text, unshaped};
+use crate::cx::Cx;
+
+/// Further accesses of a kernel repeat those before, by unrolling.
+const MAX_ACCESSES: usize = 1024;
+
+pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
+    let (kernel, accesses) = (&cx.kernel, &cx.lint_sites.accesses);
+    if accesses.values().all(|a| a.mask.is_some()) {
+        return Vec::new();
+    }
+    let ordered: Vec<Op> = walk(kernel).into_iter().filter(|op| accesses.contains_key(op)).take(MAX_ACCESSES).collect();
+    let mut bounded: HashMap<Value, Bound> = HashMap::new();
+    for op in &ordered {
+        let Some(mask) = mask_of(kernel, *op) else { continue };
+        for comparison in comparisons(kernel, mask) {
+            bounded.entry(comparison.offsets).or_insert(Bound { comparison: comparison.op, access: *op });
+        }
+    }
+    let mut found = Vec::new();
+    for op in ordered.into_iter().filter(|op| mask_of(kernel, *op).is_none()) {
+        let parts = parts(kernel, kernel.operand(op, 0));
+        let other = parts.iter().find_map(|v| bounded.get(v)).filter(|b| same_branches(kernel, op, b.access));
+        let diagnostic = match other {
+            Some(bound) => masked_elsewhere(cx, op, bound),
+            None => past_the_loop(cx, op, &parts),
+        };
+        found.extend(diagnostic.map(|d| (d, kernel.op(op).loc)));
+    }
+    found
+}
+
+/// A comparison of offsets in the mask of an access.
+struct Bound {
+    comparison: Op,
+    access: Op,
+}
+
+struct Comparison {
+    offsets: Value,
+    op: Op,
+}
+
+fn mask_of(kernel: &Kernel, op: Op) -> Option<Value> {
+    kernel.optional(op, 0)
+}
+
+/// The comparisons `offsets < bound` that a mask is made of; the bound is the same in all rounds of a loop.
+fn comparisons(kernel: &Kernel, mask: Value) -> Vec<Comparison> {
+    let (mut out, mut work) = (Vec::new(), vec![mask]);
+    while let Some(value) = work.pop() {
+        let Some(op) = kernel.def_op(unshaped(kernel, value)) else { continue };
+        let data = kernel.op(op);
+        match &data.kind {
+            OpKind::AndI {} => work.extend(&data.operands),
+            OpKind::CmpI { predicate } => {
+                let [l, r] = [0, 1].map(|i| unshaped(kernel, data.operands[i]));
+                let (offsets, bound) = match predicate {
+                    Predicate::Lt | Predicate::Le | Predicate::Ult | Predicate::Ule => (l, r),
+                    Predicate::Gt | Predicate::Ge | Predicate::Ugt | Predicate::Uge => (r, l),
+                    Predicate::Eq | Predicate::Ne => continue,
+                };
+                if has_arange(kernel, offsets) && is_fixed(kernel, bound) {
+                    out.push(Comparison { offsets, op });
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+fn has_arange(kernel: &Kernel, value: Value) -> bool {
+    aranges(kernel, value).next().is_some()
+}
+
+fn aranges(kernel: &Kernel, value: Value) -> impl Iterator<Item = i64> {
+    let sizes = linear(kernel, value).into_iter().filter_map(|v| match kernel.def_op(v).map(|op| kernel.kind(op)) {
+        Some(OpKind::Arange { start, end }) => Some(i64::from(*end) - i64::from(*start)),
+        _ => None,
+    });
+    sizes.collect::<Vec<_>>().into_iter()
+}
+
+/// Whether a scalar is made of arguments and constants alone.
+fn is_fixed(kernel: &Kernel, value: Value) -> bool {
+    let (mut seen, mut work) = (HashSet::new(), vec![value]);
+    while let Some(value) = work.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        if seen.len() > REACH {
+            return false;
+        }
+        match kernel.value(value).def {
+            ValueDef::Arg(block, _) if block != kernel.body() => return false,
+            ValueDef::Arg(..) => {}
+            ValueDef::Result(op, _) => match kernel.kind(op) {
+                OpKind::Arange { .. } | OpKind::Load { .. } => return false,
+                OpKind::ForRange { .. } | OpKind::WhileLoop {} | OpKind::IfElse {} => return false,
+                _ => work.extend(&kernel.op(op).operands),
+            },
+        }
+    }
+    true
+}
+
+/// All values that a value is a linear function of, itself included.
+fn linear(kernel: &Kernel, value: Value) -> HashSet<Value> {
+    let (mut seen, mut work) = (HashSet::new(), vec![value]);
+    while let Some(value) = work.pop() {
+        if seen.len() < REACH && seen.insert(value) {
+            work.extend(linear_sources(kernel, value));
+        }
+    }
+    seen
+}
+
+/// The values that a block of addresses is a sum of.
+fn parts(kernel: &Kernel, pointer: Value) -> HashSet<Value> {
+    let (mut seen, mut work) = (HashSet::new(), vec![pointer]);
+    while let Some(value) = work.pop() {
+        if seen.len() >= REACH || !seen.insert(value) {
+            continue;
+        }
+        match kernel.def_op(value).map(|op| kernel.op(op)) {
+            Some(data) if matches!(data.kind, OpKind::AddPtr {}) => work.extend(&data.operands),
+            _ => work.extend(linear_sources(kernel, value)),
+        }
+    }
+    seen
+}
+
+/// Whether no branch holds one of the two accesses and not the other.
+fn same_branches(kernel: &Kernel, a: Op, b: Op) -> bool {
+    let branches = |mut op: Op| {
+        let mut out = Vec::new();
+        while let Some(block) = kernel.op(op).parent {
+            let Some(parent) = kernel.block(block).parent else { break };
+            if let OpKind::IfElse {} = kernel.kind(parent) {
+                out.push(block);
+            }
+            op = parent;
+        }
+        out
+    };
+    branches(a) == branches(b)
+}
+
+fn masked_elsewhere(cx: &Cx<'_>, op: Op, bound: &Bound) -> Option<Diagnostic> {
+    let kernel = &cx.kernel;
+    let access = cx.lint_sites.accesses.get(&op)?;
+    let place = |op: Op| kernel.loc(kernel.op(op).loc).span;
+    let comparison = place(bound.comparison)?;
+    let condition = text(cx, comparison).unwrap_or("the comparison");
+    let what = if access.store { "store" } else { "load" };
+    let mut d = Diagnostic::warning(
+        Code::MISSING_MASK,
+        place(op)?,
+        format!("this `{what}` has no mask, but the same offsets are masked elsewhere"),
+    )
+    .primary(pointer_text(cx, op))
+    .label(comparison, "the bound of these offsets");
+    if let Some(other) = place(bound.access).filter(|p| *p != comparison) {
+        d = d.label(other, "masked here");
+    }
+    let rest = if access.store { "" } else { ", other=0.0" };
+    Some(d.help(format!("pass `mask={condition}{rest}`, or show that all offsets are inside")))
+}
+
+fn pointer_text(cx: &Cx<'_>, op: Op) -> String {
+    let pointer = cx.lint_sites.accesses.get(&op).and_then(|a| a.pointer.ty);
+    pointer.map_or(String::new(), |t| format!("accesses all of {t}"))
+}
+
+/// An access along a loop `range(lower, upper, step)` in blocks of `step`, where the last block is not whole.
+fn past_the_loop(cx: &Cx<'_>, op: Op, parts: &HashSet<Value>) -> Option<Diagnostic> {
+    let kernel = &cx.kernel;
+    let literal = |v: Value| match kernel.def_op(unshaped(kernel, v)).map(|op| kernel.kind(op)) {
+        Some(OpKind::Constant { value: Literal::Int(i) }) => Some(*i),
+        _ => None,
+    };
+    let mut inner = op;
+    while let Some(parent) = kernel.op(inner).parent.and_then(|b| kernel.block(b).parent) {
+        inner = parent;
+        let data = kernel.op(parent);
+        if let OpKind::IfElse {} = data.kind {
+            return None;
+        }
+        let OpKind::ForRange { .. } = data.kind else { continue };
+        let index = kernel.block(data.blocks[0]).args[0];
+        if !parts.contains(&index) {
+            continue;
+        }
+        let [lower, upper, step] = [0, 1, 2].map(|i| literal(data.operands[i]));
+        let step = step.filter(|s| *s > 1)?;
+        let whole = match (lower?, upper) {
+            (lower, Some(upper)) => (upper - lower) % step == 0,
+            (lower, None) => lower % step == 0 && divides(kernel, data.operands[1], step)?,
+        };
+        let along = parts.iter().any(|v| {
+            matches!(kernel.def_op(*v).map(|op| kernel.kind(op)),
+            Some(OpKind::Arange { start, end }) if i64::from(*end) - i64::from(*start) == step)
+        });
+        if whole || !along {
+            continue;
+        }
+        let access = cx.lint_sites.accesses.get(&op)?;
+        let what = if access.store { "store" } else { "load" };
+        let span = kernel.loc(kernel.op(op).loc).span?;
+        let bound = match upper {
+            Some(upper) => format!("{upper} is not a multiple of {step}"),
+            None => format!("the bound is not known to be a multiple of {step}"),
+        };
+        let mut d = Diagnostic::warning(
+            Code::MISSING_MASK,
+            span,
+            format!("this `{what}` has no mask, and the last round of the loop passes the bound"),
+        )
+        .primary(pointer_text(cx, op));
+        if let Some(place) = kernel.loc(data.loc).span {
+            d = d.label(place, bound);
+        }
+        let rest = if access.store { "" } else { ", other=0.0" };
+        return Some(d.help(format!("compare the offsets with the bound of the loop: `mask=offsets < bound{rest}`")));
+    }
+    None
+}
+
+/// Whether an argument is known to be a multiple; nothing is said of other values.
+fn divides(kernel: &Kernel, value: Value, step: i64) -> Option<bool> {
+    let param = kernel.params.iter().find(|p| p.value == unshaped(kernel, value))?;
+    Some(i64::from(param.divisible_by) % step == 0)
+}

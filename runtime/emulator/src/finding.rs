@@ -1,0 +1,56 @@
+//! What looks wrong while PTX executes and does not end the launch.
+
+use std::fmt;
+
+use crate::SourceLocation;
+
+/// What looks wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// 32-bit arithmetic left its range, and memory was accessed through the result.
+    AddressOverflow {
+        /// What an exact result would have been.
+        exact: i64,
+    },
+}
+
+/// Something that looks wrong: what, and where. Each instruction gives one at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub kind: FindingKind,
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Block index.
+    pub block: [u32; 3],
+    /// Thread index in the block: the first thread concerned.
+    pub thread: [u32; 3],
+    /// Line of the instruction in the PTX text, from 1.
+    pub ptx_line: u32,
+    /// The instruction as PTX text.
+    pub instruction: String,
+    /// Its line in the source, where the PTX has `.loc`.
+    pub location: Option<SourceLocation>,
+    /// Line in the PTX text of the access.
+    pub access_line: u32,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(location) = &self.location {
+            write!(f, "{location}: ")?;
+        }
+        match self.kind {
+            FindingKind::AddressOverflow { exact } => {
+                write!(f, "32-bit overflow on the way to an address: {exact} does not fit in 32 bits")?;
+            }
+        }
+        let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
+        write!(
+            f,
+            ". Kernel `{}`, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}), PTX line {} `{}`, accessed in line {}.",
+            self.kernel, self.ptx_line, self.instruction, self.access_line
+        )
+    }
+}
