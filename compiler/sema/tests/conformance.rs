@@ -29,7 +29,7 @@ fn shown(statements: &str) -> String {
     let (before, last) = statements.rsplit_once("; ").unwrap_or(("", statements));
     before.split("; ").filter(|s| !s.is_empty()).for_each(|s| writeln!(text, "    {s}").expect("writes to memory"));
     writeln!(text, "    tl.static_print({last})").expect("writes to memory");
-    outcome(compile("kernel.rt", &text, "*fp32, *fp16, i32, fp32, 1", 90, &Default::default()))
+    outcome(compile("kernel.rt", &text, "*fp32, *fp16, i32, fp32, 1", 90))
 }
 
 fn outcome(outcome: Outcome) -> String {
@@ -144,7 +144,7 @@ fn is_signed(i: usize) -> bool {
 /// The type of `EXPR` of `a` and `b`.
 fn binary(expr: &str, a: &str, b: &str) -> String {
     let text = format!("@triton.jit\ndef kernel(a, b):\n    tl.static_print({expr})\n");
-    outcome(compile("kernel.rt", &text, &format!("{a}, {b}"), 90, &Default::default()))
+    outcome(compile("kernel.rt", &text, &format!("{a}, {b}"), 90))
 }
 
 #[test]

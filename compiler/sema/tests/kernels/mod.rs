@@ -28,11 +28,15 @@ pub fn compile_file(name: &str, text: &str) -> Outcome {
             levels.set(code, level).expect("a code of warnings");
         }
     }
-    compile(name, text, &signature, capability, &levels)
+    compile_at(&levels, name, text, &signature, capability)
 }
 
 /// Compiles the function `kernel` of a text.
-pub fn compile(name: &str, text: &str, signature: &str, capability: u32, levels: &Levels) -> Outcome {
+pub fn compile(name: &str, text: &str, signature: &str, capability: u32) -> Outcome {
+    compile_at(&Levels::default(), name, text, signature, capability)
+}
+
+fn compile_at(levels: &Levels, name: &str, text: &str, signature: &str, capability: u32) -> Outcome {
     let (sources, result) = analyse(name, text, "kernel", |params| bind(params, signature), capability);
     let (findings, prints, accepted) = match result {
         Ok(analysis) => (levels.apply(analysis.warnings), analysis.prints, true),

@@ -142,7 +142,8 @@ fn results(code: &[String]) -> Result<Vec<String>, String> {
     let kind = look(format!("tl.static_print({kind})"))?.prints.pop().unwrap_or_default();
     let (is_tensor, count) = kind.split_once(' ').unwrap_or(("", "-1"));
     let count: i64 = count.parse().unwrap_or(-1);
-    let warnings = analysis.warnings.iter().map(|d| format!("warning[{}]", d.code));
+    let told = rtc_source::Levels::default().apply(analysis.warnings.clone());
+    let warnings = told.iter().map(|d| format!("warning[{}]", d.code));
     let mut lines: Vec<String> = warnings.collect();
     lines.dedup();
     let types: Vec<String> = if is_tensor == "True" {

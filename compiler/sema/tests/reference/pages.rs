@@ -169,16 +169,33 @@ const CASES: &[(&str, &str)] = &[
     ("unknown-attribute", "attribute_misspelt"),
     ("unused-result", "advance_unused"),
     ("wrong-arguments", "argument_unknown"),
+    ("index-overflow", "index_overflow"),
+    ("index-may-overflow", "index_may_overflow"),
+    ("half-accumulator", "half_accumulator"),
+    ("missing-mask", "missing_mask"),
+    ("missing-other", "missing_other"),
+    ("narrowing-store", "narrowing_store"),
 ];
 
 fn diagnostics(root: &Path) -> String {
     let mut out = format!(
         "# Diagnostics\n\n{MADE_NOTE}\n\nEvery message has a code. `rtc explain CODE` prints what stands here. The cases are \
-         tests: `tests/filetests/diagnostics`.\n\n| code | what it means |\n| --- | --- |\n"
+         tests: `tests/filetests/diagnostics`.\n\nA code that is also a warning has a level: `allow` (not shown), `warn`, or `deny` \
+         (an error). `--allow`, `--warn` and `--deny` set it, by code or for a group: `warnings` are all that are on, `all` \
+         is all. A build script has the same in `rtc_build::Config`, a program in `rtc_compiler::Levels`.\n\n\
+         | code | what it means | as a warning |\n| --- | --- | --- |\n"
     );
+    let level = |code| {
+        rtc_source::WARNINGS.iter().find(|(c, _)| *c == code).map(|(_, level)| match level {
+            rtc_source::Level::Allow => "allow",
+            rtc_source::Level::Warn => "warn",
+            rtc_source::Level::Deny => "deny",
+        })
+    };
     for (code, page) in rtc_source::CODES {
         let first = page.trim().lines().next().unwrap_or_default().trim();
-        writeln!(out, "| [`{code}`](#{}) | {first} |", anchor(code.0)).expect("writes to memory");
+        writeln!(out, "| [`{code}`](#{}) | {first} | {} |", anchor(code.0), level(*code).unwrap_or_default())
+            .expect("writes to memory");
     }
     for (code, page) in rtc_source::CODES {
         let lines: Vec<&str> = page.trim().lines().map(|l| l.strip_prefix(' ').unwrap_or(l)).collect();
