@@ -91,8 +91,10 @@ impl<'a> Cx<'a> {
     }
 
     fn no_cast(&mut self, t: Tensor, to: ElemTy, help: &str) -> R<Tensor> {
-        let span = self.span;
-        self.error(Code::TYPE_MISMATCH, span, format!("{t} cannot be cast to {to}"), help)
+        let d = Diagnostic::error(Code::TYPE_MISMATCH, self.span, format!("{t} cannot be cast to {to}"))
+            .primary(format!("casts {t}"))
+            .help(help);
+        self.fail(d)
     }
 
     /// The same bits under another type; the IR elements differ at most in name.
@@ -248,18 +250,12 @@ impl<'a> Cx<'a> {
             return self.cast(t, to);
         }
         if t.elem.bits() != to.bits() {
-            let span = self.span;
-            return self.error(
-                Code::TYPE_MISMATCH,
-                span,
-                format!(
-                    "a bitcast keeps the width, but {} has {} bits and {to} has {}",
-                    t.elem,
-                    t.elem.bits(),
-                    to.bits()
-                ),
-                "leave out `bitcast=True` to convert the value",
-            );
+            let (from, bits, wanted) = (t.elem, t.elem.bits(), to.bits());
+            let message = format!("a bitcast keeps the width, but {from} has {bits} bits and {to} has {wanted}");
+            let d = Diagnostic::error(Code::TYPE_MISMATCH, self.span, message)
+                .primary(format!("casts {t}"))
+                .help("leave out `bitcast=True` to convert the value");
+            return self.fail(d);
         }
         self.retag(t, to)
     }

@@ -249,6 +249,7 @@ impl<'a> Cx<'a> {
     }
 
     /// The element of a block with one element.
+    #[allow(clippy::wrong_self_convention, reason = "it is the tensor that becomes a scalar, not the context")]
     pub(crate) fn to_scalar(&mut self, t: Tensor) -> R<Tensor> {
         if t.shape.rank() == 0 {
             return Ok(t);

@@ -435,11 +435,7 @@ pub(crate) fn assigned<'a>(stmts: &'a [Stmt], out: &mut Vec<(&'a Symbol, Span)>)
 
 fn target_names<'a>(target: &'a Expr, out: &mut Vec<(&'a Symbol, Span)>) {
     match &target.kind {
-        ExprKind::Name(name) => {
-            if !out.iter().any(|(n, _)| *n == name) {
-                out.push((name, target.span));
-            }
-        }
+        ExprKind::Name(name) if out.iter().all(|(n, _)| *n != name) => out.push((name, target.span)),
         ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|t| target_names(t, out)),
         ExprKind::Starred(inner) => target_names(inner, out),
         _ => {}

@@ -92,7 +92,7 @@ codes! {
     ///
     /// Sums, and products with one run-time factor and a small constant such as `pid * BLOCK`, are not reported, nor is
     /// what is bounded by `%`, `&` or `//` before it is an index. Off unless asked for by `--warn index-may-overflow`,
-    /// as most published kernels have such products. The interpreter and the emulator report what really wraps.
+    /// as half of the published kernels have such products. The interpreter and the emulator report what really wraps.
     INDEX_MAY_OVERFLOW = "index-may-overflow";
     /// A sum over many steps that is kept in 16 bits.
     ///
@@ -130,8 +130,8 @@ codes! {
     MISSING_OTHER = "missing-other";
     /// A store of a float into memory of a narrower float type.
     ///
-    /// The value is rounded on the way. Off unless asked for by `--warn narrowing-store`, as this is how most kernels
-    /// store; a cast says that it is meant:
+    /// The value is rounded on the way. Off unless asked for by `--warn narrowing-store`, as a quarter of the published
+    /// kernels store this way; a cast says that it is meant:
     ///
     /// ```text
     /// tl.store(y, acc.to(y.dtype.element_ty))

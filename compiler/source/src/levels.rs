@@ -92,8 +92,8 @@ impl Levels {
 
     /// The level of a code.
     pub fn of(&self, code: Code) -> Level {
-        let entries = WARNINGS.iter().chain(&self.codes);
-        let level = entries.filter(|(c, _)| *c == code).map(|(_, level)| *level).last().unwrap_or(Level::Warn);
+        let mut entries = WARNINGS.iter().chain(&self.codes).rev();
+        let level = entries.find(|(c, _)| *c == code).map_or(Level::Warn, |(_, level)| *level);
         match (level, self.shown) {
             (Level::Warn, Some(level)) => level,
             (level, _) => level,

@@ -198,7 +198,7 @@ fn fma<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 /// `and` and `or` of truth values as methods.
 fn logical<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: OpKind) -> R<Val<'a>> {
     let (a, b) = (cx.tensor_arg(args, 0)?, cx.tensor_arg(args, 1)?);
-    for (i, t) in [a, b].iter().enumerate().filter(|(_, t)| t.elem != ElemTy::I1) {
+    if let Some((i, t)) = [a, b].iter().enumerate().find(|(_, t)| t.elem != ElemTy::I1) {
         let message = format!("`{}` works on truth values only, not on {t}", args.name);
         let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, message)
             .label(args.arg(i).span, format!("this is {t}"))

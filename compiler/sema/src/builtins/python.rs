@@ -68,7 +68,7 @@ pub(super) const TABLE: &[Builtin] = &[
     }),
     row("isinstance", &["obj", "class_or_tuple"], |cx, args| {
         let (obj, class) = (args.arg(0), args.arg(1));
-        Ok(Val::bool(is_instance(cx, &obj, &class)))
+        Ok(Val::bool(is_instance(&obj, &class)))
     }),
     row("hasattr", &["obj", "name"], |cx, args| {
         let (obj, name) = (args.arg(0), args.arg(1));
@@ -259,9 +259,9 @@ fn extremum<'a>(cx: &mut Cx<'a>, args: &Args<'a>, name: &str, better: fn(f64, f6
 }
 
 /// Whether a value is an instance of what the front end calls by this class.
-fn is_instance<'a>(cx: &mut Cx<'a>, obj: &Arg<'a>, class: &Arg<'a>) -> bool {
+fn is_instance<'a>(obj: &Arg<'a>, class: &Arg<'a>) -> bool {
     match &class.val {
-        Val::Tuple(t) => t.items.iter().any(|c| is_instance(cx, obj, &Arg::new(c.clone(), class.span))),
+        Val::Tuple(t) => t.items.iter().any(|c| is_instance(obj, &Arg::new(c.clone(), class.span))),
         Val::Class(class, _) => {
             matches!(&obj.val, Val::Tuple(t) if t.class.is_some_and(|(c, _)| std::ptr::eq(c, *class)))
         }

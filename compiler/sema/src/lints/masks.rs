@@ -82,15 +82,15 @@ fn comparisons(kernel: &Kernel, mask: Value) -> Vec<Comparison> {
 }
 
 fn has_arange(kernel: &Kernel, value: Value) -> bool {
-    aranges(kernel, value).next().is_some()
+    linear(kernel, value).into_iter().any(|v| arange_size(kernel, v).is_some())
 }
 
-fn aranges(kernel: &Kernel, value: Value) -> impl Iterator<Item = i64> {
-    let sizes = linear(kernel, value).into_iter().filter_map(|v| match kernel.def_op(v).map(|op| kernel.kind(op)) {
-        Some(OpKind::Arange { start, end }) => Some(i64::from(*end) - i64::from(*start)),
+/// How many numbers an `arange` counts.
+fn arange_size(kernel: &Kernel, value: Value) -> Option<i64> {
+    match kernel.def_op(value).map(|op| kernel.kind(op)) {
+        Some(OpKind::Arange { start, end }) => Some(end - start),
         _ => None,
-    });
-    sizes.collect::<Vec<_>>().into_iter()
+    }
 }
 
 /// Whether a scalar is made of arguments and constants alone.
@@ -209,10 +209,7 @@ fn past_the_loop(cx: &Cx<'_>, op: Op, parts: &HashSet<Value>) -> Option<Diagnost
             (lower, Some(upper)) => (upper - lower) % step == 0,
             (lower, None) => lower % step == 0 && divides(kernel, data.operands[1], step)?,
         };
-        let along = parts.iter().any(|v| {
-            matches!(kernel.def_op(*v).map(|op| kernel.kind(op)),
-            Some(OpKind::Arange { start, end }) if i64::from(*end) - i64::from(*start) == step)
-        });
+        let along = parts.iter().any(|v| arange_size(kernel, *v) == Some(step));
         if whole || !along {
             continue;
         }
