@@ -22,7 +22,7 @@ pub struct Kernel {
 #[derive(Debug)]
 enum Code {
     Cuda(cuda::Module),
-    Emulator(Emulated),
+    Emulator(Box<Emulated>),
     #[cfg(feature = "jit")]
     Interpreter(Box<crate::jit::InterpretedKernel>),
 }
@@ -82,7 +82,7 @@ impl Device {
             Backend::Emulator(_) => {
                 let program = rtc_emulator::Program::load(ptx)
                     .map_err(|e| Error::Ptx { kernel: metadata.symbol.clone(), message: e.to_string() })?;
-                Code::Emulator(Emulated { program, findings: Mutex::default() })
+                Code::Emulator(Box::new(Emulated { program, findings: Mutex::default() }))
             }
             Backend::Interpreter(_) => {
                 return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));

@@ -1,4 +1,5 @@
 //! Levels of warnings in a build script.
+#![allow(clippy::unwrap_used)]
 
 use rtc_build::Config;
 use std::path::{Path, PathBuf};

@@ -66,7 +66,7 @@ pub(super) const TABLE: &[Builtin] = &[
             None => Ok(Val::Error),
         },
     }),
-    row("isinstance", &["obj", "class_or_tuple"], |cx, args| {
+    row("isinstance", &["obj", "class_or_tuple"], |_, args| {
         let (obj, class) = (args.arg(0), args.arg(1));
         Ok(Val::bool(is_instance(&obj, &class)))
     }),
