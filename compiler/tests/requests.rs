@@ -259,3 +259,17 @@ fn more_threads_than_a_block_has_are_out_of_resources() {
     let text = failure.to_string();
     assert!(text.contains("4096") && text.contains("1024"), "{text}");
 }
+
+#[test]
+fn denormals_are_flushed_unless_the_option_says_no() {
+    let text = "@triton.jit\ndef k(x):\n    v = tl.load(x)\n    tl.store(x, tl.exp2(v) + tl.sqrt(v) + tl.rsqrt(v))\n";
+    let flushes = |enable_reflect_ftz: bool| {
+        let program = Program::parse(&[Source::new("kernels.rt", text)]);
+        let args = Signature::parse("*fp32").and_then(|s| s.bind(&["x"])).expect("it fits");
+        let options = LaunchOptions { enable_reflect_ftz, ..LaunchOptions::default() };
+        let specialization = Specialization { kernel: "k".into(), args, options };
+        let compiled = compile(&program, &specialization, "sm_90a", String::new(), &mut Silent).expect("it compiles");
+        compiled.artifact.ptx.matches(".ftz").count()
+    };
+    assert_eq!((flushes(true), flushes(false)), (3, 0));
+}

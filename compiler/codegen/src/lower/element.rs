@@ -101,8 +101,9 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::Ceil {} => self.each(op, |[a]| e.math("math.ceil", a)),
             OpKind::Truncate {} => self.each(op, |[a]| e.math("math.trunc", a)),
             OpKind::Rint {} => self.each(op, |[a]| e.math("math.roundeven", a)),
-            OpKind::Sqrt {} if wide => self.each(op, |[a]| e.math("math.sqrt", a)),
-            OpKind::Sqrt {} => self.approximate(op, "llvm.nvvm.sqrt.approx.ftz.f"),
+            OpKind::Sqrt { .. } if wide => self.each(op, |[a]| e.math("math.sqrt", a)),
+            OpKind::Sqrt { ftz: true } => self.approximate(op, "llvm.nvvm.sqrt.approx.ftz.f"),
+            OpKind::Sqrt { ftz: false } => self.approximate(op, "llvm.nvvm.sqrt.approx.f"),
             OpKind::SqrtRn {} => self.each(op, |[a]| e.math("math.sqrt", a)),
             OpKind::AddFRounded { mode } => self.rounded::<2>(op, "add", *mode, wide),
             OpKind::MulFRounded { mode } => self.rounded::<2>(op, "mul", *mode, wide),
@@ -113,8 +114,11 @@ impl<'c> Lowering<'_, 'c> {
                 let name = format!("llvm.nvvm.d2f.{}", rounding_suffix(*mode));
                 self.each(op, |[a]| e.intrinsic(&name, &[a], e.ty.f32))
             }
-            OpKind::Rsqrt {} if wide => self.each(op, |[a]| e.intrinsic("llvm.nvvm.rsqrt.approx.d", &[a], e.ty.f64)),
-            OpKind::Rsqrt {} => self.approximate(op, "llvm.nvvm.rsqrt.approx.ftz.f"),
+            OpKind::Rsqrt { .. } if wide => {
+                self.each(op, |[a]| e.intrinsic("llvm.nvvm.rsqrt.approx.d", &[a], e.ty.f64))
+            }
+            OpKind::Rsqrt { ftz: true } => self.approximate(op, "llvm.nvvm.rsqrt.approx.ftz.f"),
+            OpKind::Rsqrt { ftz: false } => self.approximate(op, "llvm.nvvm.rsqrt.approx.f"),
             OpKind::Rcp {} if wide => self.each(op, |[a]| e.intrinsic("llvm.nvvm.rcp.rn.d", &[a], e.ty.f64)),
             OpKind::Rcp {} => self.approximate(op, "llvm.nvvm.rcp.approx.ftz.f"),
             OpKind::Exp2 { ftz: true } => self.approximate(op, "llvm.nvvm.ex2.approx.ftz.f32"),

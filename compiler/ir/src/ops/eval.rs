@@ -276,10 +276,11 @@ impl EvalContext<'_> {
         flush(self.float1(&[flush(v[0])], f))
     }
 
-    pub(super) fn exp2(&self, v: &[u64]) -> u64 {
+    /// An approximate instruction, which flushes denormals where it says so.
+    pub(super) fn approximate(&self, v: &[u64], f: fn(f64) -> f64) -> u64 {
         match self.kind {
-            OpKind::Exp2 { ftz: true } => self.flushed(v, f64::exp2),
-            _ => self.float1(v, f64::exp2),
+            OpKind::Exp2 { ftz: true } | OpKind::Sqrt { ftz: true } | OpKind::Rsqrt { ftz: true } => self.flushed(v, f),
+            _ => self.float1(v, f),
         }
     }
 

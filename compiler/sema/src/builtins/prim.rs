@@ -16,16 +16,13 @@ macro_rules! two {
     ($($name:literal => $kind:expr),* $(,)?) => { [$(row($name, &["a", "b"], |cx, args| each(cx, args, $kind))),*] };
 }
 
-const ONE: [Builtin; 17] = one!(
+const ONE: [Builtin; 14] = one!(
     "sqrt_rn" => OpKind::SqrtRn {},
     "exp2_approx" => OpKind::Exp2 { ftz: false },
-    "exp2_approx_ftz" => OpKind::Exp2 { ftz: true },
     "log2_approx" => OpKind::Log2 {},
     "sin_approx" => OpKind::SinApprox {},
     "cos_approx" => OpKind::CosApprox {},
     "tanh_approx" => OpKind::TanhApprox {},
-    "sqrt_approx" => OpKind::Sqrt {},
-    "rsqrt_approx" => OpKind::Rsqrt {},
     "rcp_approx" => OpKind::Rcp {},
     "floor" => OpKind::Floor {},
     "ceil" => OpKind::Ceil {},
@@ -45,8 +42,8 @@ const TWO: [Builtin; 5] = two!(
 );
 
 pub(super) const TABLE: &[Builtin] = &{
-    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = ONE;
-    let [r, s, t, u, v] = TWO;
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = ONE;
+    let [o, p, q, r, s] = TWO;
     [
         a,
         b,
@@ -67,9 +64,10 @@ pub(super) const TABLE: &[Builtin] = &{
         q,
         r,
         s,
-        t,
-        u,
-        v,
+        // They flush denormals unless the launch option `enable_reflect_ftz` is off.
+        row("exp2_approx_ftz", &["a"], |cx, args| each(cx, args, OpKind::Exp2 { ftz: cx.options.enable_reflect_ftz })),
+        row("sqrt_approx", &["a"], |cx, args| each(cx, args, OpKind::Sqrt { ftz: cx.options.enable_reflect_ftz })),
+        row("rsqrt_approx", &["a"], |cx, args| each(cx, args, OpKind::Rsqrt { ftz: cx.options.enable_reflect_ftz })),
         row("fma", &["a", "b", "c"], |cx, args| each(cx, args, OpKind::Fma {})),
         row("div_approx", &["a", "b"], |cx, args| each(cx, args, OpKind::DivFApprox {})),
         row("mul_rn", &["a", "b"], mul_rn),
