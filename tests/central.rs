@@ -1,12 +1,12 @@
 //! The central test: a kernel computes the same after every pass, and in the end as PTX.
 //!
 //! Every kernel of `tests/filetests/central/`, of `tests/filetests/run/` and of `tests/filetests/language/` (in the
-//! kernel language: `central/source.rs`), and kernels made at random, are
+//! kernel language: `language.rs`, `source.rs`), and kernels made at random, are
 //! interpreted as they stand, interpreted again after each pass (on whole tiles and, once there are layouts, in the
 //! registers of the threads), compiled for two targets, assembled where NVIDIA's assembler is installed, and executed
 //! in the emulator. All must leave the same bytes in all tensors, and have printed the same lines: by bits, but for
 //! tensors to which the header of the file grants a tolerance. Reads and writes beside the tensors are faults in both
-//! executors, and what nobody writes must stay as it was.
+//! executors, and what nobody writes must stay as it was. Kernels in the kernel language also say what must come out.
 //!
 //! ```text
 //! cargo test --test central                                     all files, and some kernels at random
@@ -28,6 +28,8 @@ mod case;
 mod data;
 #[path = "central/judge.rs"]
 mod judge;
+#[path = "central/language.rs"]
+mod language;
 #[path = "central/random.rs"]
 mod random;
 #[path = "central/source.rs"]
@@ -39,7 +41,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = files("central");
     trials.extend(files("run"));
-    trials.extend(language());
+    trials.extend(language_cases());
     assert!(trials.len() > 60, "only {} kernels", trials.len());
     trials.push(Trial::test("every operation", every_operation));
     trials.extend(random_kernels());
@@ -78,11 +80,19 @@ fn files(folder: &str) -> Vec<Trial> {
 }
 
 /// A trial for each case of the files in the kernel language.
-fn language() -> Vec<Trial> {
+fn language_cases() -> Vec<Trial> {
     let mut trials = Vec::new();
     for path in paths("language", "rt") {
         let text = fs::read_to_string(&path).unwrap_or_default();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if text.contains("# case ") {
+            trials.extend(language::split(&text).into_iter().map(|part| {
+                let (name, at) = (format!("language/{stem}/{}", part.name), path.display().to_string());
+                let run = move || language::check(&part, &at).map_err(|e| Failed::from(format!("{at}: {e}")));
+                Trial::test(name, run)
+            }));
+            continue;
+        }
         for (number, part) in text.split("\n# ----\n").enumerate() {
             let (part, at) = (part.to_string(), path.clone());
             let run = move || {

@@ -60,13 +60,14 @@ pub struct Case {
     pub findings: Vec<String>,
     pub interpreted: bool,
     pub may_spill: bool,
+    /// The tolerances hold between `expects` and all stages, not for the emulator only.
+    pub values_within: bool,
 }
 
-impl Case {
-    /// Reads the header.
-    pub fn parse(text: &str) -> Result<Case, String> {
-        let mut case = Case {
-            text: text.to_string(),
+impl Default for Case {
+    fn default() -> Case {
+        Case {
+            text: String::new(),
             grid: [1; 3],
             warps: Vec::new(),
             args: Vec::new(),
@@ -78,7 +79,15 @@ impl Case {
             findings: Vec::new(),
             interpreted: true,
             may_spill: false,
-        };
+            values_within: false,
+        }
+    }
+}
+
+impl Case {
+    /// Reads the header.
+    pub fn parse(text: &str) -> Result<Case, String> {
+        let mut case = Case { text: text.to_string(), ..Case::default() };
         for line in text.lines().map_while(|l| l.strip_prefix("// ")) {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             case.line(word, rest).map_err(|e| format!("`{line}`: {e}"))?;
@@ -91,7 +100,8 @@ impl Case {
         self.tolerances.iter().find(|(n, _)| n == name).map(|(_, t)| *t)
     }
 
-    fn line(&mut self, word: &str, rest: &str) -> Result<(), String> {
+    /// Reads one line of the header.
+    pub fn line(&mut self, word: &str, rest: &str) -> Result<(), String> {
         match word {
             "grid" => {
                 let sizes: Vec<u32> = rest.split(' ').filter_map(|s| s.parse().ok()).collect();

@@ -35,7 +35,8 @@ impl Random {
 ///
 /// | form | content |
 /// | --- | --- |
-/// | `[1, 2.5, nan]` | these |
+/// | `[1, 2.5, nan, 0x7fc0]` | these; hexadecimal digits are the bits of an element |
+/// | `[1, 2] * 8` | these, again and again |
 /// | `iota 64` | 0, 1, 2, ... |
 /// | `fill 64 1.5` | one number |
 /// | `range 64 -4 4 [seed]` | whole numbers from the first to the second |
@@ -46,8 +47,12 @@ pub fn content(scalar: Scalar, text: &str, name: &str) -> Result<Vec<u8>, String
     let mut words = text.split_whitespace();
     let kind = words.next().unwrap_or_default();
     let bits: Vec<u64> = if text.starts_with('[') {
-        let inner = text.trim().strip_prefix('[').and_then(|t| t.strip_suffix(']')).ok_or("the list has no end")?;
-        inner.split(',').map(|word| Ok(literal(word)?.bits(scalar))).collect::<Result<_, String>>()?
+        let (list, times) = match text.trim().rsplit_once("] * ") {
+            Some((list, times)) => (list.strip_prefix('['), number(Some(times))?),
+            None => (text.trim().strip_prefix('[').and_then(|t| t.strip_suffix(']')), 1),
+        };
+        let words = list.ok_or("the list has no end")?.split(',').filter(|word| !word.trim().is_empty());
+        words.map(|word| element(word, scalar)).collect::<Result<Vec<u64>, String>>()?.repeat(times)
     } else {
         let count: usize = number(words.next())?;
         match kind {
@@ -88,9 +93,17 @@ pub fn content(scalar: Scalar, text: &str, name: &str) -> Result<Vec<u8>, String
 /// A number as it stands in a header.
 pub fn literal(word: &str) -> Result<Literal, String> {
     let word = word.trim();
-    match word.parse() {
+    match word.parse::<i64>().or_else(|e| word.parse::<u64>().map(|u| u as i64).map_err(|_| e)) {
         Ok(i) => Ok(Literal::Int(i)),
         Err(_) => word.parse().map(Literal::float).map_err(|_| format!("`{word}` is no number")),
+    }
+}
+
+/// The bits of an element in a list.
+fn element(word: &str, scalar: Scalar) -> Result<u64, String> {
+    match word.trim().strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).map_err(|_| format!("`{word}` is no number")),
+        None => literal(word).map(|l| l.bits(scalar)),
     }
 }
 

@@ -1,7 +1,10 @@
 //! What reductions and scans share: several operands are combined together, as a [`Tuple`] with one value of each, by
 //! the operation's nested block, which is lowered in place each time.
 
-use rtc_ir::{Block, OpKind, Traits};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use rtc_ir::{Block, Traits};
 
 use super::Lowering;
 use crate::{
@@ -36,19 +39,45 @@ impl<'c> Lowering<'_, 'c> {
         Ok(self.block(block)?.iter().map(|registers| registers[0]).collect())
     }
 
-    /// Whether a block gives the same bits when its two tuples are exchanged, as far as its operations tell: all of
-    /// them commute, compare or choose.
+    /// Whether a block gives the same bits when its two tuples are exchanged, as far as its form tells: with the
+    /// exchange, and the operands of what commutes in one order, it reads the same.
     pub(super) fn is_symmetric(&self, block: Block) -> bool {
-        self.kernel.block(block).ops.iter().all(|op| {
-            let kind = &self.kernel.op(*op).kind;
-            let traits = kind.spec().traits;
-            traits.has(Traits::COMMUTATIVE)
-                || traits.has(Traits::TERMINATOR)
-                || matches!(
-                    kind,
-                    OpKind::CmpI { .. } | OpKind::CmpF { .. } | OpKind::Select {} | OpKind::Constant { .. }
-                )
-        })
+        let args = &self.kernel.block(block).args;
+        let (lhs, rhs) = args.split_at(args.len() / 2);
+        let exchanged: Vec<rtc_ir::Value> = rhs.iter().chain(lhs).copied().collect();
+        self.form(block, args).is_some_and(|form| Some(form) == self.form(block, &exchanged))
+    }
+
+    /// A number for what the block yields, with its arguments named by their places in `names`; none for blocks with
+    /// control flow.
+    fn form(&self, block: Block, names: &[rtc_ir::Value]) -> Option<u64> {
+        let hash = |parts: (&str, &[u64])| {
+            let mut hasher = DefaultHasher::new();
+            parts.hash(&mut hasher);
+            hasher.finish()
+        };
+        let mut forms: HashMap<rtc_ir::Value, u64> = HashMap::new();
+        for (place, name) in names.iter().enumerate() {
+            forms.insert(*name, hash(("argument", &[place as u64])));
+        }
+        let mut last = 0;
+        for op in &self.kernel.block(block).ops {
+            let op = self.kernel.op(*op);
+            if !op.blocks.is_empty() {
+                return None;
+            }
+            let outside = |value: &rtc_ir::Value| hash((&format!("{value:?}"), &[]));
+            let mut operands: Vec<u64> =
+                op.operands.iter().map(|v| forms.get(v).copied().unwrap_or_else(|| outside(v))).collect();
+            if op.kind.spec().traits.has(Traits::COMMUTATIVE) {
+                operands.sort_unstable();
+            }
+            last = hash((&format!("{:?}", op.kind), &operands));
+            for (number, result) in op.results.iter().enumerate() {
+                forms.insert(*result, hash(("result", &[last, number as u64])));
+            }
+        }
+        Some(last)
     }
 
     pub(super) fn select_tuple(&self, condition: Value<'c>, a: &Tuple<'c>, b: &Tuple<'c>) -> Tuple<'c> {

@@ -215,7 +215,8 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// Prints `pid (x, y, z) idx (i, ..)` and the text under a condition; every argument takes eight bytes.
+    /// Prints `pid (x, y, z)`, for a value `idx (i, ..)`, and the text under a condition; every argument takes eight
+    /// bytes.
     fn print_line(
         &self,
         condition: Option<Value<'c>>,
@@ -225,7 +226,8 @@ impl<'c> Lowering<'_, 'c> {
     ) -> Result<()> {
         let e = self.e;
         let indices = vec!["%llu"; coordinates.len()].join(", ");
-        let format = self.text(&format!("pid (%llu, %llu, %llu) idx ({indices}){text}\n"));
+        let place = if values.is_empty() { String::new() } else { format!(" idx ({indices})") };
+        let format = self.text(&format!("pid (%llu, %llu, %llu){place}{text}\n"));
         let slots = 3 + coordinates.len() + values.len();
         let buffer = e.local(e.ty.i64, slots as i32, 8);
         self.when(condition, || {

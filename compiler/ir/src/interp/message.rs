@@ -33,7 +33,7 @@ impl Machine<'_> {
         let prefix = full_prefix(prefix, !operands.is_empty());
         let [x, y, z] = self.program;
         if operands.is_empty() {
-            let _ = writeln!(self.report.printed, "pid ({x}, {y}, {z}) idx (){prefix}");
+            let _ = writeln!(self.report.printed, "pid ({x}, {y}, {z}){prefix}");
         }
         for (number, operand) in operands.iter().enumerate() {
             let ty = kernel.value_type(*operand);
