@@ -121,17 +121,15 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
     while let Some((at, c)) = chars.next() {
         match (quote, c) {
             (Some(_), '\\') => drop(chars.next()),
-            (Some(q), _) => {
-                if c == q {
-                    quote = None;
-                }
-            }
+            (Some(q), _) if c == q => quote = None,
+            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '(') => closers.push(')'),
             (None, '[') => closers.push(']'),
             (None, '<') => closers.push('>'),
             (None, ')' | ']' | '>') => {
-                if closers.pop() != Some(c) {
+                let expected = closers.pop();
+                if expected != Some(c) {
                     return Err(format!("`{c}` at column {} closes nothing", at + 1));
                 }
             }

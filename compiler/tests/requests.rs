@@ -1,4 +1,5 @@
 //! SPEC.json and signature strings: what is accepted, what every mistake says, and what options and hints do.
+#![allow(clippy::unwrap_used)]
 
 use rtc_compiler::{
     ArgKind, ConstValue, Failure, LaunchOptions, Program, Signature, Silent, Source, Spec, Specialization, compile,

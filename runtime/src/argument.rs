@@ -144,12 +144,21 @@ pub(crate) fn pack(metadata: &Metadata, slots: &[Slot], args: &[Arg<'_>], out: &
         let mut put = |bytes: &[u8]| out[slot.offset..slot.offset + bytes.len()].copy_from_slice(bytes);
         let written = match (slot.kind, *arg) {
             (SlotKind::Pointer, arg) => address(arg).map(|v| put(&v.to_le_bytes())),
-            (SlotKind::Bool, Arg::Bool(v)) => Ok(put(&[u8::from(v)])),
-            (SlotKind::Bool, Arg::Int(v @ (0 | 1))) => Ok(put(&[v as u8])),
+            (SlotKind::Bool, Arg::Bool(v)) => {
+                put(&[u8::from(v)]);
+                Ok(())
+            }
+            (SlotKind::Bool, Arg::Int(v @ (0 | 1))) => {
+                put(&[v as u8]);
+                Ok(())
+            }
             (SlotKind::Int { bits, signed }, Arg::Int(v)) => {
                 int_in_range(v, bits, signed).map(|()| put(&v.to_le_bytes()[..bits as usize / 8]))
             }
-            (SlotKind::Int { bits, .. }, Arg::Bool(v)) => Ok(put(&u64::from(v).to_le_bytes()[..bits as usize / 8])),
+            (SlotKind::Int { bits, .. }, Arg::Bool(v)) => {
+                put(&u64::from(v).to_le_bytes()[..bits as usize / 8]);
+                Ok(())
+            }
             (SlotKind::Fp16, arg) => float(arg).and_then(fp16).map(|v| put(&v)),
             (SlotKind::Bf16, arg) => float(arg).map(|v| put(&bf16_truncated(v))),
             (SlotKind::Fp32, arg) => float(arg).map(|v| put(&(v as f32).to_le_bytes())),

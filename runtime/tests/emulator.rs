@@ -1,4 +1,5 @@
 //! The whole way of a launch on the emulator: load, arguments, results, LAUNCH.json.
+#![allow(clippy::unwrap_used)]
 
 use rtc_runtime::{Arg, Device, Dtype, Error, LaunchFile, Metadata, Tensor, Tensors, Variant};
 

@@ -60,7 +60,7 @@ fn check_part(source: &str) -> Result<(), String> {
     let head = source.find("kernel ").map_or(0, |at| source[..at].matches('\n').count() + 1);
     for (i, line) in source.lines().enumerate() {
         if let Some((_, text)) = line.split_once("// error: ") {
-            marks.push((if i + 1 <= head { 0 } else { i + 1 }, text.trim()));
+            marks.push((if i < head { 0 } else { i + 1 }, text.trim()));
         }
     }
     let errors = verify(&parsed.kernel).err().unwrap_or_default();

@@ -1,4 +1,5 @@
 //! The binary as a user meets it: exit status, first lines, files.
+#![allow(clippy::unwrap_used)]
 
 mod scratch;
 

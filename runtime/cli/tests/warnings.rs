@@ -1,4 +1,5 @@
 //! Warnings: their levels, their form, and a wrapped address as compiler, interpreter and emulator report it.
+#![allow(clippy::unwrap_used)]
 
 mod scratch;
 

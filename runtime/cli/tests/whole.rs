@@ -1,4 +1,5 @@
 //! Commands that compile and run kernels: files, stages, results.
+#![allow(clippy::unwrap_used)]
 
 mod scratch;
 

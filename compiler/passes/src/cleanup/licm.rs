@@ -17,10 +17,10 @@ pub const PASS: Pass = Pass { name: "licm", needs: Phase::Tile, leaves: Phase::T
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     // Inner loops first, so that what leaves them can leave the outer ones too.
     for op in rtc_ir::walk(kernel).into_iter().rev() {
-        if let OpKind::ForRange { hints, .. } = kernel.kind(op) {
-            if !hints.disable_licm {
-                hoist(kernel, op);
-            }
+        if let OpKind::ForRange { hints, .. } = kernel.kind(op)
+            && !hints.disable_licm
+        {
+            hoist(kernel, op);
         }
     }
     Ok(())

@@ -183,12 +183,11 @@ impl<'k> Assignment<'k> {
     fn fallback(&self, value: Value) -> Layout {
         let shape = self.kernel.value_type(value).shape();
         let shape: Vec<u32> = shape.iter().flat_map(|s| s.iter().copied()).collect();
-        if let ValueDef::Result(op, _) = self.kernel.value(value).def {
-            if matches!(self.kernel.kind(op), OpKind::Gather { .. }) {
-                if let Some(layout) = self.get(self.kernel.operand(op, 1)) {
-                    return layout;
-                }
-            }
+        if let ValueDef::Result(op, _) = self.kernel.value(value).def
+            && matches!(self.kernel.kind(op), OpKind::Gather { .. })
+            && let Some(layout) = self.get(self.kernel.operand(op, 1))
+        {
+            return layout;
         }
         let order: Vec<u32> = (0..shape.len() as u32).rev().collect();
         Layout::default_blocked(&shape, self.kernel.options.num_warps, &order, 1)

@@ -8,7 +8,7 @@
 //! ```
 
 use rtc_ir::{Kernel, OpKind, Phase};
-use rtc_source::{Code, Diagnostic, Span};
+use rtc_source::{Code, Diagnostic};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -38,7 +38,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             *offset = Some(start);
         }
         if previous.end > cx.max_shared_bytes {
-            let span = kernel.loc(kernel.op(op).loc).span.unwrap_or(Span::default());
+            let span = kernel.loc(kernel.op(op).loc).span.unwrap_or_default();
             let message = format!(
                 "the kernel needs {} bytes of shared memory, the target has {} for a block",
                 previous.end, cx.max_shared_bytes
