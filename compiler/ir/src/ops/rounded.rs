@@ -77,7 +77,7 @@ impl Exact {
         let rest = u128::from(a.significand % b.significand != 0);
         Exact {
             negative: a.negative != b.negative,
-            significand: a.significand / b.significand | rest,
+            significand: (a.significand / b.significand) | rest,
             exponent: a.exponent - b.exponent,
         }
     }
