@@ -186,7 +186,7 @@ impl Search<'_, '_> {
             | OpKind::NegF {}
             | OpKind::AbsF {}
             | OpKind::AbsI {}
-            | OpKind::Sqrt {}
+            | OpKind::Sqrt { .. }
             | OpKind::SqrtRn {}
             | OpKind::SinApprox {}
             | OpKind::TanhApprox {}
