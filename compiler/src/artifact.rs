@@ -30,6 +30,9 @@ pub fn source_hash(program: &Program, spec: &Spec, arch: &str) -> String {
     part(COMPILER_VERSION);
     part(arch);
     part(&format!("{spec:?}"));
+    if let Some(bitcode) = program.libdevice() {
+        part(&Sha256::digest(bitcode).iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    }
     for (_, source) in program.sources().files() {
         part(&source.name);
         part(&source.text);

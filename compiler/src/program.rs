@@ -6,6 +6,7 @@
 use crate::Failure;
 use rtc_source::{Diagnostic, FileId, Levels, Severity, SourceMap};
 use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind};
+use std::sync::Arc;
 
 /// The most files of one program; further imports are not looked for.
 const MAX_FILES: usize = 64;
@@ -62,6 +63,7 @@ pub struct Program {
     diagnostics: Vec<Diagnostic>,
     kernels: Vec<KernelInfo>,
     levels: Levels,
+    libdevice: Option<Arc<[u8]>>,
 }
 
 /// A parsed file and the name it is imported by.
@@ -80,6 +82,7 @@ impl Program {
             diagnostics: Vec::new(),
             kernels: Vec::new(),
             levels: Levels::default(),
+            libdevice: None,
         };
         for source in files {
             let file: FileId = program.sources.add(&source.name, &source.text);
@@ -125,6 +128,23 @@ impl Program {
     /// Which warnings are shown and which are errors.
     pub fn levels(&self) -> &Levels {
         &self.levels
+    }
+
+    /// Takes the functions of `libdevice` from NVIDIA's library (`libdevice.10.bc` of the CUDA toolkit) instead of the
+    /// standard library: its results, bit for bit. On the interpreter they stay those of the standard library.
+    pub fn with_libdevice(mut self, bitcode: impl Into<Arc<[u8]>>) -> Result<Program, Failure> {
+        let bitcode = bitcode.into();
+        // Bitcode as it is, or in its wrapper.
+        if ![&b"BC\xC0\xDE"[..], &b"\xDE\xC0\x17\x0B"[..]].iter().any(|magic| bitcode.starts_with(magic)) {
+            return Err(Failure::request("libdevice", "the file given as libdevice is not LLVM bitcode"));
+        }
+        self.libdevice = Some(bitcode);
+        Ok(self)
+    }
+
+    /// The bitcode of libdevice, if it is given.
+    pub(crate) fn libdevice(&self) -> Option<&Arc<[u8]>> {
+        self.libdevice.as_ref()
     }
 
     /// The files.

@@ -8,7 +8,7 @@
 //! may look at the kernel after each pass; the compiler itself has no clock and prints nothing.
 
 use crate::{Artifact, Failure, Program, Specialization, artifact};
-use rtc_codegen::{CodegenError, CodegenOptions, Output, Target};
+use rtc_codegen::{CodegenError, CodegenOptions, Library, Output, Target};
 use rtc_ir::{Kernel, Phase, Verified};
 use rtc_passes::{PassContext, PassError};
 use rtc_ptx::Metadata;
@@ -156,9 +156,11 @@ pub fn compile(
     observer: &mut dyn Observer,
 ) -> Result<Compiled, Failure> {
     let target = target(arch)?;
-    let (mut kernel, warnings) = analyse_kernel(program, specialization, target, observer)?;
+    let external = program.libdevice().is_some();
+    let (mut kernel, warnings) = analyse_kernel(program, specialization, target, external, observer)?;
     run_passes(&mut kernel, target, observer)?;
-    let output = codegen(&kernel, program, target, CodegenOptions::default(), observer)?;
+    let options = CodegenOptions { library: library(program, specialization), ..CodegenOptions::default() };
+    let output = codegen(&kernel, program, target, options, observer)?;
     let metadata = Metadata {
         kernel: specialization.kernel.clone(),
         constexprs: artifact::constexprs(specialization),
@@ -180,7 +182,8 @@ pub fn analyse(
     observer: &mut dyn Observer,
 ) -> Result<Analysed, Failure> {
     let target = target(arch)?;
-    let (kernel, warnings) = analyse_kernel(program, specialization, target, observer)?;
+    // The interpreter cannot run bitcode.
+    let (kernel, warnings) = analyse_kernel(program, specialization, target, false, observer)?;
     let metadata = metadata(&kernel, specialization, target, source_hash)?;
     Ok(Analysed { kernel, metadata, warnings })
 }
@@ -197,7 +200,8 @@ pub fn emit(
         return Ok(print_ast(program));
     }
     let target = target(arch)?;
-    let (mut kernel, _) = analyse_kernel(program, specialization, target, observer)?;
+    let external = program.libdevice().is_some();
+    let (mut kernel, _) = analyse_kernel(program, specialization, target, external, observer)?;
     match stage {
         Stage::Ast | Stage::Tile => return Ok(rtc_ir::text::print(&kernel)),
         Stage::TileOpt => run_phase(&mut kernel, target, Phase::Tile, observer)?,
@@ -213,6 +217,7 @@ pub fn emit(
         mlir: stage == Stage::Mlir,
         llvm_dialect: stage == Stage::LlvmDialect,
         llvm: stage == Stage::Llvm,
+        library: library(program, specialization),
     };
     let output = codegen(&kernel, program, target, options, observer)?;
     let text = output.mlir.or(output.llvm_dialect).or(output.llvm);
@@ -317,6 +322,7 @@ fn analyse_kernel(
     program: &Program,
     specialization: &Specialization,
     target: &Target,
+    external_libdevice: bool,
     observer: &mut dyn Observer,
 ) -> Result<(Kernel, Vec<Diagnostic>), Failure> {
     observer.enter("sema");
@@ -328,7 +334,7 @@ fn analyse_kernel(
     }
     let modules: Vec<ModuleAst<'_>> =
         program.modules().iter().map(|m| ModuleAst { name: &m.name, ast: &m.module }).collect();
-    let info = TargetInfo { capability: target.capability };
+    let info = TargetInfo { capability: target.capability, external_libdevice };
     let levels = program.levels();
     let analysis = rtc_sema::compile_kernel(program.sources(), &modules, specialization, info)
         .map_err(|found| Failure::Diagnostics(levels.apply(found)))?;
@@ -343,6 +349,12 @@ fn analyse_kernel(
         verified(&analysis.kernel, "sema")?;
     }
     Ok((analysis.kernel, warnings))
+}
+
+/// The bitcode of libdevice, if it is given.
+fn library(program: &Program, specialization: &Specialization) -> Option<Library> {
+    let flush_denormals = specialization.options.enable_reflect_ftz;
+    program.libdevice().map(|bitcode| Library { bitcode: bitcode.clone(), flush_denormals })
 }
 
 fn codegen(
@@ -361,6 +373,7 @@ fn codegen(
         CodegenError::Target { .. } | CodegenError::Unsupported { span: None, .. } => {
             Failure::request("unsupported-target", error.to_string())
         }
+        CodegenError::Library { message } => Failure::request("libdevice", message),
         CodegenError::Resource { .. } => Failure::request("out-of-resources", error.to_string()),
         CodegenError::Lowering { .. } | CodegenError::Mlir { .. } | CodegenError::Llvm { .. } => Failure::Internal {
             message: error.to_string(),

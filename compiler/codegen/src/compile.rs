@@ -1,6 +1,8 @@
 //! The way of one kernel from tile IR to PTX.
 
-use rtc_ir::{Elem, Kernel, Phase, Verified};
+use std::sync::Arc;
+
+use rtc_ir::{Elem, Kernel, OpKind, Phase, Verified};
 use rtc_ptx::{Metadata, Param};
 use rtc_source::SourceMap;
 
@@ -12,11 +14,11 @@ use crate::{
     error::{CodegenError, Result},
     lower,
     target::Target,
-    translate::{self, Want},
+    translate::{self, Link, Want},
 };
 
 /// What to make besides PTX.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodegenOptions {
     /// Keep the text of the thread-level MLIR.
     pub mlir: bool,
@@ -24,6 +26,17 @@ pub struct CodegenOptions {
     pub llvm_dialect: bool,
     /// Keep the text of the optimized LLVM IR.
     pub llvm: bool,
+    /// The library that `extern_call` takes its functions from.
+    pub library: Option<Library>,
+}
+
+/// A library of functions in LLVM's bitcode, such as NVIDIA's libdevice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Library {
+    /// The bitcode.
+    pub bitcode: Arc<[u8]>,
+    /// Whether its functions take denormals of `f32` for zeros, if they ask (by `__nvvm_reflect`).
+    pub flush_denormals: bool,
 }
 
 /// A compiled kernel.
@@ -62,7 +75,9 @@ pub fn compile(
     translate::to_llvm_dialect(&cx, &mut module)?;
     let llvm_dialect = options.llvm_dialect.then(|| module.as_operation().to_string());
     let llvm_module = translate::to_llvm(&cx, &module)?;
-    let emitted = translate::emit(llvm_module, target, if options.llvm { Want::Both } else { Want::Ptx })?;
+    let want = if options.llvm { Want::Both } else { Want::Ptx };
+    let link = link(kernel, options.library)?;
+    let emitted = translate::emit(llvm_module, target, want, link)?;
     Ok(Output {
         ptx: emitted.ptx,
         metadata: metadata(kernel, target),
@@ -70,6 +85,18 @@ pub fn compile(
         llvm_dialect,
         llvm: options.llvm.then_some(emitted.llvm),
     })
+}
+
+/// What is to be linked: nothing, if the kernel calls nothing.
+fn link(kernel: &Kernel, library: Option<Library>) -> Result<Option<Link>> {
+    let calls = rtc_ir::walk(kernel).into_iter().any(|op| matches!(kernel.kind(op), OpKind::ExternCall { .. }));
+    match library {
+        _ if !calls => Ok(None),
+        Some(library) => Ok(Some(Link { library, fuse: kernel.options.fp_fusion })),
+        None => {
+            Err(CodegenError::Library { message: "the kernel calls functions of bitcode, but none is given".into() })
+        }
+    }
 }
 
 fn metadata(kernel: &Kernel, target: &Target) -> Metadata {

@@ -38,6 +38,12 @@ pub enum CodegenError {
         /// The target's name.
         target: String,
     },
+    /// The library of bitcode cannot be used.
+    #[error("{message}")]
+    Library {
+        /// One plain sentence.
+        message: String,
+    },
     /// The kernel is not in the form that lowering accepts.
     #[error("cannot lower {what}")]
     Lowering {

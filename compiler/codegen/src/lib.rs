@@ -17,6 +17,6 @@ mod ptxas;
 mod target;
 mod translate;
 
-pub use compile::{CodegenOptions, Output, compile};
+pub use compile::{CodegenOptions, Library, Output, compile};
 pub use error::{CodegenError, Result};
 pub use target::{Features, TARGETS, Target};

@@ -16,7 +16,7 @@
 //! | `combine.rs`, `reduce.rs`, `scan.rs` | reductions and scans |
 //! | `dot.rs` | matrix products |
 //! | `control.rs` | loops and branches |
-//! | `effect.rs` | print, assert, inline assembly, special registers |
+//! | `effect.rs` | print, assert, inline assembly, calls of bitcode, special registers |
 
 mod atomic;
 mod byte_float;
@@ -298,6 +298,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             OpKind::Print { prefix, hex, signed } => self.print(op, prefix, *hex, signed),
             OpKind::Assertion { message, file, line } => self.assertion(op, message, file, *line),
             OpKind::InlineAsm { text, constraints, pure, pack } => self.inline_asm(op, text, constraints, *pure, *pack),
+            OpKind::ExternCall { symbol, to } => self.extern_call(op, &symbol.0, *to),
             OpKind::SpecialRegister { name } => self.special_register(op, name),
             OpKind::GridDependency { wait } => {
                 self.grid_dependency(*wait);

@@ -24,12 +24,15 @@ use std::{
 };
 
 use llvm_sys::{
-    LLVMAttributeFunctionIndex, LLVMDiagnosticSeverity,
+    LLVMAttributeFunctionIndex, LLVMDiagnosticSeverity, LLVMFastMathAllowContract, LLVMLinkage, LLVMModuleFlagBehavior,
+    LLVMOpcode,
     analysis::{LLVMVerifierFailureAction, LLVMVerifyModule},
+    bit_reader::LLVMGetBitcodeModuleInContext2,
     core::*,
     error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage},
     error_handling::LLVMInstallFatalErrorHandler,
-    prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
+    linker::LLVMLinkModules2,
+    prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef, LLVMValueRef},
     support::LLVMParseCommandLineOptions,
     target::*,
     target_machine::*,
@@ -42,6 +45,7 @@ use melior::{
 };
 
 use crate::{
+    compile::Library,
     context::MlirContext,
     error::{CodegenError, Result},
     target::Target,
@@ -153,14 +157,28 @@ pub(crate) enum Want {
     Both,
 }
 
-/// Optimizes the module and generates PTX for the target.
-pub(crate) fn emit(module: LlvmModule, target: &'static Target, want: Want) -> Result<Emitted> {
+/// A library to take functions from.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub library: Library,
+    /// A product and the sum that takes it may become one operation in its functions.
+    pub fuse: bool,
+}
+
+/// Links the library, optimizes the module and generates PTX for the target.
+pub(crate) fn emit(module: LlvmModule, target: &'static Target, want: Want, link: Option<Link>) -> Result<Emitted> {
     guarded(move || {
         let machine = Machine::new(target)?;
         let errors = module.capture_errors();
         module.prepare(&machine);
+        if let Some(link) = &link {
+            module.link(link, &errors)?;
+        }
         module.verify()?;
         module.optimize(&machine)?;
+        if link.is_some_and(|link| link.fuse) {
+            module.allow_contraction();
+        }
         let llvm = if want == Want::Ptx { String::new() } else { module.text() };
         let ptx = if want == Want::Llvm { String::new() } else { module.ptx(&machine)? };
         // The module's context holds a pointer to `errors`; both live until the end of this closure.
@@ -223,6 +241,86 @@ impl LlvmModule {
                 }
                 function = LLVMGetNextFunction(function);
             }
+        }
+    }
+
+    /// Takes the functions that the module calls out of a library; they become the module's own, so that what is left
+    /// of them after inlining is dropped.
+    fn link(&self, link: &Link, errors: &RefCell<Vec<String>>) -> Result<()> {
+        let refused = |what: &str| {
+            let reasons = errors.borrow_mut().drain(..).collect::<Vec<_>>().join("; ");
+            let separator = if reasons.is_empty() { "" } else { ": " };
+            CodegenError::Library { message: format!("{what}{separator}{reasons}") }
+        };
+        let bitcode = &link.library.bitcode;
+        // SAFETY: the buffer is a copy; the library's module owns it once it is read, and linking consumes that module.
+        // Functions and instructions are walked by LLVM's own iterators.
+        unsafe {
+            let name = c"library".as_ptr();
+            let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(bitcode.as_ptr().cast(), bitcode.len(), name);
+            let mut library = ptr::null_mut();
+            if LLVMGetBitcodeModuleInContext2(self.context, buffer, &mut library) != 0 {
+                LLVMDisposeMemoryBuffer(buffer);
+                return Err(refused("the library is not bitcode that LLVM reads"));
+            }
+            LLVMSetTarget(library, TRIPLE.as_ptr());
+            LLVMSetDataLayout(library, LLVMGetDataLayoutStr(self.module));
+            // The library is read lazily, and of functions with this linkage only those are linked that are called.
+            each_function(library, |function| {
+                if LLVMIsDeclaration(function) == 0 && LLVMGetLinkage(function) == LLVMLinkage::LLVMExternalLinkage {
+                    LLVMSetLinkage(function, LLVMLinkage::LLVMLinkOnceODRLinkage);
+                }
+            });
+            if LLVMLinkModules2(self.module, library) != 0 {
+                return Err(refused("the library cannot be linked"));
+            }
+            let mut missing = Vec::new();
+            each_function(self.module, |function| {
+                let linkage = LLVMGetLinkage(function);
+                if LLVMIsDeclaration(function) != 0 {
+                    let mut length = 0;
+                    let start = LLVMGetValueName2(function, &mut length).cast::<u8>();
+                    let name = String::from_utf8_lossy(std::slice::from_raw_parts(start, length)).into_owned();
+                    if name.starts_with("__nv_") {
+                        missing.push(name);
+                    }
+                } else if matches!(linkage, LLVMLinkage::LLVMLinkOnceODRLinkage | LLVMLinkage::LLVMInternalLinkage) {
+                    LLVMSetLinkage(function, LLVMLinkage::LLVMInternalLinkage);
+                }
+            });
+            if !missing.is_empty() {
+                return Err(refused(&format!("the library has no function {}", missing.join(", "))));
+            }
+            let key = "nvvm-reflect-ftz";
+            let flag = u64::from(link.library.flush_denormals);
+            let flag = LLVMConstInt(LLVMInt32TypeInContext(self.context), flag, 0);
+            let behavior = LLVMModuleFlagBehavior::LLVMModuleFlagBehaviorOverride;
+            LLVMAddModuleFlag(self.module, behavior, key.as_ptr().cast(), key.len(), LLVMValueAsMetadata(flag));
+        }
+        Ok(())
+    }
+
+    /// Lets products and sums become fused operations. The library's functions carry no flags, because whoever links them
+    /// decides; what they and the passes made of them is marked at the end, so that products which the library wants
+    /// rounded are fused just where Triton fuses them.
+    fn allow_contraction(&self) {
+        // SAFETY: walks the live module by LLVM's own iterators; only float arithmetic is given a float flag.
+        unsafe {
+            each_function(self.module, |function| {
+                let mut block = LLVMGetFirstBasicBlock(function);
+                while !block.is_null() {
+                    let mut instruction = LLVMGetFirstInstruction(block);
+                    while !instruction.is_null() {
+                        let opcode = LLVMGetInstructionOpcode(instruction);
+                        if matches!(opcode, LLVMOpcode::LLVMFAdd | LLVMOpcode::LLVMFSub | LLVMOpcode::LLVMFMul) {
+                            let flags = LLVMGetFastMathFlags(instruction) | LLVMFastMathAllowContract;
+                            LLVMSetFastMathFlags(instruction, flags);
+                        }
+                        instruction = LLVMGetNextInstruction(instruction);
+                    }
+                    block = LLVMGetNextBasicBlock(block);
+                }
+            });
         }
     }
 
@@ -301,6 +399,22 @@ impl LlvmModule {
             let ptx = String::from_utf8_lossy(bytes).into_owned();
             LLVMDisposeMemoryBuffer(buffer);
             Ok(ptx)
+        }
+    }
+}
+
+/// Visits the functions of a module.
+///
+/// # Safety
+///
+/// The module is live, and `visit` removes no function.
+unsafe fn each_function(module: LLVMModuleRef, mut visit: impl FnMut(LLVMValueRef)) {
+    // SAFETY: by contract.
+    unsafe {
+        let mut function = LLVMGetFirstFunction(module);
+        while !function.is_null() {
+            visit(function);
+            function = LLVMGetNextFunction(function);
         }
     }
 }
@@ -435,7 +549,7 @@ mod tests {
         let mut module = Module::parse(cx.get(), text).unwrap_or_else(|| panic!("{:?}", cx.take_diagnostics()));
         to_llvm_dialect(&cx, &mut module)?;
         let llvm = to_llvm(&cx, &module)?;
-        emit(llvm, Target::named(target)?, Want::Ptx).map(|emitted| emitted.ptx)
+        emit(llvm, Target::named(target)?, Want::Ptx, None).map(|emitted| emitted.ptx)
     }
 
     #[test]
@@ -470,7 +584,7 @@ mod tests {
         let mut module = Module::parse(cx.get(), text).expect("valid text");
         to_llvm_dialect(&cx, &mut module).expect("conversion");
         let llvm = to_llvm(&cx, &module).expect("translation");
-        let llvm = emit(llvm, Target::named("sm_80").expect("known"), Want::Llvm).expect("optimization").llvm;
+        let llvm = emit(llvm, Target::named("sm_80").expect("known"), Want::Llvm, None).expect("optimization").llvm;
         let attributes = |needle: &str| {
             let line = llvm.lines().find(|line| line.contains(needle)).expect("the assembly is kept");
             let group = line.split(") #").nth(1).map(|rest| rest.split_whitespace().next().unwrap_or("").to_owned());

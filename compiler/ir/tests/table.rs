@@ -39,6 +39,7 @@ const STRUCTURED: &[&str] = &[
     "print",
     "assertion",
     "inline_asm",
+    "extern_call",
     "special",
     "grid_dependency",
     "alloc_shared",

@@ -36,7 +36,7 @@ fn run(text: &str, spec: &Specialization) -> (Duration, Duration) {
     let parse = start.elapsed();
     let start = Instant::now();
     let modules = [ModuleAst { name: "kernel", ast: &ast }];
-    let result = compile_kernel(&sources, &modules, spec, TargetInfo { capability: 90 });
+    let result = compile_kernel(&sources, &modules, spec, TargetInfo { capability: 90, external_libdevice: false });
     let sema = start.elapsed();
     if let Err(findings) = result {
         eprintln!("{findings:?}");

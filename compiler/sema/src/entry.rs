@@ -19,6 +19,8 @@ use crate::values::{Const, Descriptor, Function, FunctionKind, Padding, Tensor, 
 pub struct TargetInfo {
     /// Compute capability times ten: 90 for `sm_90a`.
     pub capability: u32,
+    /// The functions of `libdevice` are calls of NVIDIA's library, which codegen links.
+    pub external_libdevice: bool,
 }
 
 /// A kernel in phase `Tile`, and what was found on the way.

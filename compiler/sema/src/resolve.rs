@@ -489,6 +489,12 @@ impl<'a> Cx<'a> {
 
     /// A member of a library file with a namespace of its own.
     fn namespace_member(&mut self, file: &str, name: &Symbol) -> R<Option<Val<'a>>> {
+        if file == "libdevice"
+            && self.target.external_libdevice
+            && let Some(function) = builtins::external(name)
+        {
+            return Ok(Some(Val::Builtin(function)));
+        }
         if let Some(index) = self.world.library.iter().position(|m| m.name == file && m.has(name)) {
             return self.global(self.world.library_id(index), name);
         }

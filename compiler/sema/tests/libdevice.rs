@@ -1,4 +1,5 @@
-//! Every function of libdevice, at every signature, resolves and has the right result type.
+//! Every function of libdevice, at every signature, resolves and has the right result type: by the standard library, and
+//! as a call of NVIDIA's library where that is given.
 
 mod kernels;
 
@@ -24,6 +25,15 @@ fn row(short: &str) -> (&'static str, &'static str) {
 
 #[test]
 fn every_function_resolves_at_every_signature() {
+    resolve_all("");
+}
+
+#[test]
+fn every_function_is_a_call_where_the_library_is_given() {
+    resolve_all("# libdevice: external\n");
+}
+
+fn resolve_all(header: &str) {
     let (mut wrong, mut count) = (String::new(), 0);
     for line in rtc_stdlib::LIBDEVICE_FUNCTIONS.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.split(' ').collect();
@@ -31,7 +41,7 @@ fn every_function_resolves_at_every_signature() {
         let pointers: Vec<_> = ["a", "b", "c", "d"][..arguments.len()].to_vec();
         let loads: Vec<_> = pointers.iter().map(|p| format!("tl.load({p} + i)")).collect();
         let text = format!(
-            "@triton.jit\ndef kernel({}):\n    i = tl.arange(0, 32)\n    y = tl.extra.cuda.libdevice.{name}({})\n    \
+            "{header}@triton.jit\ndef kernel({}):\n    i = tl.arange(0, 32)\n    y = tl.extra.cuda.libdevice.{name}({})\n    \
              z = libdevice.{name}({})\n    tl.static_print(z.dtype)\n",
             pointers.join(", "),
             loads.join(", "),

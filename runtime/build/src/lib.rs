@@ -41,6 +41,7 @@ pub struct Config {
     include: Vec<PathBuf>,
     out_dir: Option<PathBuf>,
     levels: Vec<(String, Level)>,
+    libdevice: Option<PathBuf>,
 }
 
 /// One kernel for one signature.
@@ -138,6 +139,13 @@ impl Config {
         self
     }
 
+    /// Takes the functions of `libdevice` from NVIDIA's library (`libdevice.10.bc` of the CUDA toolkit), bit for bit,
+    /// instead of the standard library.
+    pub fn libdevice(mut self, file: impl Into<PathBuf>) -> Config {
+        self.libdevice = Some(file.into());
+        self
+    }
+
     /// Where the modules go; `$OUT_DIR/rtc`, where `include_kernels!` looks for them, by default.
     pub fn out_dir(mut self, directory: impl Into<PathBuf>) -> Config {
         self.out_dir = Some(directory.into());
@@ -186,7 +194,10 @@ impl Config {
         if program.has_errors() {
             return Err(explain(&program, Failure::Diagnostics(program.diagnostics().to_vec())));
         }
-        Ok(program)
+        let Some(library) = &self.libdevice else { return Ok(program) };
+        println!("cargo::rerun-if-changed={}", library.display());
+        let bitcode = std::fs::read(library).map_err(|e| error(format!("cannot read {}: {e}", library.display())))?;
+        program.with_libdevice(bitcode).map_err(|e| error(format!("{}: {e}", library.display())))
     }
 
     fn compile_file(&self, file: &Path, program: &Program, out_dir: &Path) -> Result<(), Error> {

@@ -101,6 +101,9 @@ pub(crate) struct KernelArguments {
     /// Any launch option, such as maxnreg=128 or enable_fp_fusion=false
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) option: Vec<String>,
+    /// Take the functions of libdevice from NVIDIA's library (libdevice.10.bc of the CUDA toolkit), bit for bit
+    #[arg(long, value_name = "FILE.bc")]
+    pub(crate) libdevice: Option<PathBuf>,
     /// Directory to look for imported files in, after that of FILE
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
@@ -207,6 +210,10 @@ pub(crate) struct RunArguments {
     /// Launch this often after the first time and give the median time (GPU)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) repeat: u32,
+    /// Take the functions of libdevice from NVIDIA's library (libdevice.10.bc of the CUDA toolkit), bit for bit; on the
+    /// interpreter they stay those of the standard library
+    #[arg(long, value_name = "FILE.bc")]
+    pub(crate) libdevice: Option<PathBuf>,
     /// Directory to look for imported files in, after that of FILE
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), Problem> {
     let program =
         input::load(&arguments.kernels.file, &arguments.kernels.include, &arguments.kernels.levels, reporter)?;
+    let program = input::with_libdevice(program, arguments.kernels.libdevice.as_deref())?;
     let requests = input::requests(&arguments.kernels, &program)?;
     let stems = stems(&requests);
     let mut artifacts = Vec::new();

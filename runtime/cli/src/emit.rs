@@ -10,6 +10,7 @@ use rtc_compiler::{Observer, Stage};
 pub(crate) fn emit(arguments: &EmitArguments, reporter: &Reporter) -> Result<(), Problem> {
     let program =
         input::load(&arguments.kernels.file, &arguments.kernels.include, &arguments.kernels.levels, reporter)?;
+    let program = input::with_libdevice(program, arguments.kernels.libdevice.as_deref())?;
     let passes = rtc_compiler::pass_names();
     for pass in &arguments.print_after {
         if !passes.contains(&pass.as_str()) {

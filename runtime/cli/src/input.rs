@@ -44,6 +44,16 @@ pub(crate) fn load(
     Ok(program.with_levels(levels))
 }
 
+/// Gives the program NVIDIA's library, if the user names it.
+pub(crate) fn with_libdevice(program: Program, libdevice: Option<&Path>) -> Result<Program, Problem> {
+    match libdevice {
+        Some(path) => program
+            .with_libdevice(read_bytes(path)?)
+            .map_err(|_| Problem::file("libdevice", path, "the file is not LLVM bitcode".to_owned())),
+        None => Ok(program),
+    }
+}
+
 /// The levels that the options set: first the groups, then the codes.
 fn read_levels(arguments: &LevelArguments) -> Result<Levels, Problem> {
     let mut levels = Levels::default();

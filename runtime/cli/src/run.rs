@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     };
 
     let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
+    let program = input::with_libdevice(program, arguments.libdevice.as_deref())?;
     let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(&program, failure))?;
     let device = Device::open(arguments.device)?;
     let arch = match (&arguments.arch, &spec.arch) {

@@ -95,8 +95,8 @@ fn metadata_lays_parameters_out() {
 
 #[test]
 fn stages_come_on_demand_and_the_same_each_time() {
-    let all = CodegenOptions { mlir: true, llvm_dialect: true, llvm: true };
-    let output = compile_text(ADD, "sm_90a", all).expect("compiles");
+    let all = CodegenOptions { mlir: true, llvm_dialect: true, llvm: true, library: None };
+    let output = compile_text(ADD, "sm_90a", all.clone()).expect("compiles");
     let stage = |text: &Option<String>, needle: &str| text.as_ref().is_some_and(|text| text.contains(needle));
     assert!(stage(&output.mlir, "arith.addf"));
     assert!(stage(&output.llvm_dialect, "llvm.fadd"));
@@ -153,4 +153,69 @@ fn lines_follow_inlined_code_into_its_file() {
         assert!(ptx.contains(needle), "{needle} is missing from\n{ptx}");
     }
     ptxas::check(&ptx, target);
+}
+
+/// Functions of our own in bitcode; `library.ll` beside it is its text.
+const LIBRARY: &[u8] = include_bytes!("library.bc");
+
+/// A kernel that calls a function of the library on each element.
+fn calling(symbol: &str, operands: &str) -> String {
+    ADD.replace("addf %v, %v", &format!("extern_call ({operands}) {{symbol = \"{symbol}\", to = f32}}"))
+}
+
+fn with_library(text: &str, bitcode: &[u8], flush_denormals: bool) -> Result<String> {
+    let library = Some(Library { bitcode: bitcode.into(), flush_denormals });
+    compile_text(text, "sm_90a", CodegenOptions { library, ..CodegenOptions::default() }).map(|output| output.ptx)
+}
+
+#[test]
+fn functions_of_a_library_are_linked_and_the_rest_is_dropped() {
+    let target = Target::named("sm_90a").expect("known");
+    let text = calling("__nv_shiftedf", "%v, %v");
+    let fused = with_library(&text, LIBRARY, true).expect("links");
+    assert!(fused.contains("fma.rn.f32") && fused.contains("__nv_shiftedf"), "{fused}");
+    let apart = with_library(&text.replace("phase scheduled", "no_fp_fusion phase scheduled"), LIBRARY, true);
+    let apart = apart.expect("links");
+    assert!(!apart.contains("fma.rn.f32") && apart.contains("mul.rn.f32"), "{apart}");
+    let square = with_library(&calling("__nv_squaref", "%v"), LIBRARY, true).expect("links");
+    assert!(square.contains("product") && !square.contains("__nv_"), "{square}");
+    for ptx in [&fused, &apart, &square] {
+        assert!(!ptx.contains("unused") && !ptx.contains(".extern .func"), "{ptx}");
+        assert!(rtc_ptx::parse(ptx).is_ok(), "our own reader takes it");
+        ptxas::check(ptx, target);
+    }
+}
+
+#[test]
+fn the_library_hears_whether_denormals_are_flushed() {
+    let text = calling("__nv_flushedf", "%v");
+    let stored = |flush| {
+        let ptx = with_library(&text, LIBRARY, flush).expect("links");
+        assert!(!ptx.contains("reflect"), "{ptx}");
+        (
+            ptx.contains("0f3F800000") || ptx.contains("1065353216"),
+            ptx.contains("0f40000000") || ptx.contains("1073741824"),
+        )
+    };
+    assert_eq!(stored(true), (true, false));
+    assert_eq!(stored(false), (false, true));
+}
+
+#[test]
+fn a_library_that_cannot_be_used_is_an_error_value() {
+    let text = calling("__nv_shiftedf", "%v, %v");
+    let message = |result: Result<String>| match result.expect_err("cannot be used") {
+        CodegenError::Library { message } => message,
+        other => panic!("{other}"),
+    };
+    for bitcode in [&b""[..], b"BC\xC0\xDE", b"BC\xC0\xDE no bitcode at all", &LIBRARY[..LIBRARY.len() / 2], b"text"] {
+        let message = message(with_library(&text, bitcode, true));
+        assert!(message.starts_with("the library "), "{message}");
+    }
+    let missing = message(with_library(&calling("__nv_nothing", "%v"), LIBRARY, true));
+    assert!(missing.contains("__nv_nothing"), "{missing}");
+    let none = compile_text(&text, "sm_90a", CodegenOptions::default());
+    assert!(matches!(none, Err(CodegenError::Library { .. })), "{none:?}");
+    // What calls nothing needs none.
+    assert!(with_library(ADD, b"text", true).is_ok());
 }

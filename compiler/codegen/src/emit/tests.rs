@@ -79,7 +79,7 @@ fn compile(target: &str, build: impl for<'c> FnOnce(&Emitter<'c>, Value<'c>)) ->
     translate::to_llvm_dialect(&cx, &mut module).expect("conversion");
     let llvm = translate::to_llvm(&cx, &module).expect("translation");
     let target = Target::named(target).expect("known");
-    let ptx = translate::emit(llvm, target, Want::Ptx).expect("code generation").ptx;
+    let ptx = translate::emit(llvm, target, Want::Ptx, None).expect("code generation").ptx;
     ptxas::check(&ptx, target);
     ptx
 }
@@ -93,7 +93,7 @@ fn vector_add_is_vectorised_and_carries_lines() {
         assert!(module.as_operation().verify(), "{:?}", cx.take_diagnostics());
         translate::to_llvm_dialect(&cx, &mut module).expect("conversion");
         let llvm = translate::to_llvm(&cx, &module).expect("translation");
-        let ptx = translate::emit(llvm, target, Want::Ptx).expect("code generation").ptx;
+        let ptx = translate::emit(llvm, target, Want::Ptx, None).expect("code generation").ptx;
         for needle in [
             &format!(".target {name}"),
             ".version 8.3",
@@ -224,7 +224,7 @@ fn a_small_kernel_compiles_in_milliseconds() {
         lap("convert");
         let llvm = translate::to_llvm(&cx, &module).expect("translation");
         lap("translate");
-        translate::emit(llvm, target, Want::Ptx).expect("code generation");
+        translate::emit(llvm, target, Want::Ptx, None).expect("code generation");
         lap("llvm");
         let total: f64 = laps.iter().map(|(_, time)| time).sum();
         best = best.min(total);

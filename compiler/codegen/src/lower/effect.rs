@@ -21,28 +21,35 @@ impl Text {
     }
 }
 
-/// A function of the driver's, to be declared in the module.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A function to be declared in the module: one of the driver's, or of a library of bitcode.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum External {
     /// `int vprintf(const char *format, void *arguments)`.
     Print,
     /// `void __assertfail(const char *message, const char *file, unsigned line, const char *function, size_t char)`.
     AssertFail,
+    /// A function of the library.
+    Library { symbol: String, parameters: Vec<Elem>, result: Elem },
 }
 
 impl External {
-    fn symbol(self) -> &'static str {
+    fn symbol(&self) -> &str {
         match self {
             External::Print => "vprintf",
             External::AssertFail => "__assertfail",
+            External::Library { symbol, .. } => symbol,
         }
     }
 
-    pub fn declare<'c>(self, context: &'c Context, module: &Module<'c>) {
+    pub fn declare<'c>(&self, context: &'c Context, module: &Module<'c>) {
         let ty = Types::new(context);
         let (parameters, result): (Vec<Type<'c>>, _) = match self {
             External::Print => (vec![ty.generic, ty.generic], Some(ty.i32)),
             External::AssertFail => (vec![ty.generic, ty.generic, ty.i32, ty.generic, ty.i64], None),
+            External::Library { parameters, result, .. } => {
+                let parameters = parameters.iter().map(|elem| super::element_type(&ty, *elem));
+                (parameters.collect(), Some(super::element_type(&ty, *result)))
+            }
         };
         emit::external_function(context, module, self.symbol(), &parameters, result);
     }
@@ -105,6 +112,24 @@ impl<'c> Lowering<'_, 'c> {
             values.truncate(count);
             self.set(*result, values);
         }
+        Ok(())
+    }
+
+    /// Calls a function of the library for each register.
+    pub(super) fn extern_call(&self, op: Op, symbol: &str, to: Elem) -> Result<()> {
+        let data = self.kernel.op(op);
+        let parameters: Vec<Elem> = data.operands.iter().map(|value| self.elem(*value)).collect::<Result<_>>()?;
+        let operands: Vec<_> = data.operands.iter().map(|value| self.get(*value)).collect::<Result<_>>()?;
+        let result = [self.element(to)];
+        let count = self.register_count(data.results[0])?;
+        let call = |register: usize| {
+            let arguments: Vec<Value<'c>> = operands.iter().map(|registers| registers[register]).collect();
+            let value = self.e.call(symbol, &arguments, &result);
+            value.ok_or_else(|| CodegenError::lowering("a call without a result"))
+        };
+        let results = (0..count).map(call).collect::<Result<_>>()?;
+        self.define(op, results);
+        self.external(External::Library { symbol: symbol.to_owned(), parameters, result: to });
         Ok(())
     }
 

@@ -178,6 +178,7 @@ impl<'c> Lowering<'_, 'c> {
             | OpKind::Print { .. }
             | OpKind::Assertion { .. }
             | OpKind::InlineAsm { .. }
+            | OpKind::ExternCall { .. }
             | OpKind::SpecialRegister { .. }
             | OpKind::GridDependency { .. }
             | OpKind::AllocShared { .. } => self.operation(op, kind),

@@ -301,6 +301,10 @@ impl Machine<'_> {
             OpKind::InlineAsm { text, .. } => {
                 Err(self.stop(FaultKind::Unsupported(format!("inline assembly is not interpreted: {}", text.0))))
             }
+            OpKind::ExternCall { symbol, .. } => {
+                Err(self
+                    .stop(FaultKind::Unsupported(format!("functions of bitcode are not interpreted: {}", symbol.0))))
+            }
             OpKind::SpecialRegister { name } => self.special_register(op, &name.0),
             // One program runs at a time, and its operations one after the other: nothing to wait for.
             OpKind::Barrier {} | OpKind::GridDependency { .. } | OpKind::AllocShared { .. } => self.tick(1),

@@ -120,6 +120,18 @@ pub(super) fn cast_float_float(cx: &InferContext<'_>) -> Inferred {
     cast(cx, |from, to| from.is_float() && to.is_float() && from != to)
 }
 
+/// Numbers of one shape give numbers of that shape and the type `to`.
+pub(super) fn extern_call(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::ExternCall { to, .. } = cx.kind else { return Err("is not a call".into()) };
+    let Some((first, rest)) = cx.operands.split_first() else { return Err("needs an operand".into()) };
+    elem(*first)?;
+    let result = first.with_elem(*to);
+    for other in rest {
+        expect(other.with_elem(*to) == result, || format!("operands differ: {first} and {other}"))?;
+    }
+    one(result)
+}
+
 /// An `f64` gives an `f32`.
 pub(super) fn narrow_rounded(cx: &InferContext<'_>) -> Inferred {
     let from = elem(cx.operands[0])?;

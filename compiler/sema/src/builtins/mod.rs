@@ -11,6 +11,7 @@ mod cuda;
 mod debug;
 mod descriptor;
 mod dot;
+mod external;
 mod maths;
 mod memory;
 mod prim;
@@ -135,6 +136,8 @@ pub(crate) fn target_info(name: &str) -> Option<&'static Builtin> {
 pub(crate) fn prim(name: &str) -> Option<&'static Builtin> {
     find(&[prim::TABLE], name)
 }
+
+pub(crate) use external::external;
 
 /// `libdevice.name`, where the library has no text for it.
 pub(crate) fn libdevice(name: &str) -> Option<&'static Builtin> {

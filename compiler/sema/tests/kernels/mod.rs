@@ -66,7 +66,9 @@ pub fn analyse(
         options: LaunchOptions::default(),
     };
     let modules = [ModuleAst { name: "kernels", ast: &ast }];
-    let result = compile_kernel(&sources, &modules, &spec, TargetInfo { capability });
+    // `# libdevice: external` stands for a library that the user gives.
+    let external_libdevice = directive(text, "libdevice").is_some();
+    let result = compile_kernel(&sources, &modules, &spec, TargetInfo { capability, external_libdevice });
     (sources, result)
 }
 
