@@ -6,6 +6,7 @@
 use crate::Failure;
 use rtc_source::{Diagnostic, FileId, Levels, Severity, SourceMap};
 use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The most files of one program; further imports are not looked for.
@@ -74,8 +75,13 @@ pub(crate) struct ImportedModule {
 }
 
 impl Program {
-    /// Reads the files.
+    /// Reads the files; others import each by its stem.
     pub fn parse(files: &[Source]) -> Program {
+        let names: Vec<String> = files.iter().map(|f| f.module_name().to_owned()).collect();
+        Program::parse_named(files, &names)
+    }
+
+    fn parse_named(files: &[Source], names: &[String]) -> Program {
         let mut program = Program {
             sources: SourceMap::new(),
             modules: Vec::new(),
@@ -84,11 +90,11 @@ impl Program {
             levels: Levels::default(),
             libdevice: None,
         };
-        for source in files {
+        for (source, name) in files.iter().zip(names) {
             let file: FileId = program.sources.add(&source.name, &source.text);
             let (module, diagnostics) = rtc_syntax::parse(file, &source.text);
             program.diagnostics.extend(diagnostics);
-            program.modules.push(ImportedModule { name: source.module_name().to_owned(), module });
+            program.modules.push(ImportedModule { name: name.clone(), module });
         }
         if let Some(main) = program.modules.first() {
             program.kernels = kernels(&main.module, &files[0].text);
@@ -96,21 +102,32 @@ impl Program {
         program
     }
 
-    /// Reads a file and what it imports, and what that imports. `find` gives the file for a module name, or nothing for
-    /// modules that are not kernel files; an error of it ends the reading.
+    /// Reads a file and what it imports, and what that imports. `find` gives the file for a dotted module name, or
+    /// nothing for modules that are not kernel files; an error of it ends the reading.
     pub fn parse_importing<E>(
         main: Source,
         find: &mut dyn FnMut(&str) -> Result<Option<Source>, E>,
     ) -> Result<Program, E> {
+        let mut names = vec![main.module_name().to_owned()];
         let mut files = vec![main];
-        let mut asked = Vec::new();
+        let mut asked = HashSet::new();
         loop {
-            let program = Program::parse(&files);
+            let program = Program::parse_named(&files, &names);
             let known = files.len();
-            for name in program.imports() {
-                if !program.has_module(&name) && !asked.contains(&name) && files.len() < MAX_FILES {
-                    files.extend(find(&name)?);
-                    asked.push(name);
+            for candidates in program.imports() {
+                for name in candidates {
+                    if names.iter().any(|n| n.trim_end_matches(".__init__") == name) {
+                        break;
+                    }
+                    if files.len() == MAX_FILES || !asked.insert(name.clone()) {
+                        continue;
+                    }
+                    if let Some(file) = find(&name)? {
+                        let is_package = file.module_name() == "__init__";
+                        names.push(if is_package { format!("{name}.__init__") } else { name });
+                        files.push(file);
+                        break;
+                    }
                 }
             }
             if files.len() == known {
@@ -198,39 +215,63 @@ impl Program {
         }
     }
 
-    /// The names of the modules that the main file and the imported ones import, for whoever reads files.
-    pub fn imports(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        let mut add = |name: &str| {
-            let leaf = name.rsplit('.').next().unwrap_or(name);
-            if !leaf.is_empty() && !names.iter().any(|n| n == leaf) {
-                names.push(leaf.to_owned());
+    /// What the main file and the imported ones import: for each import the dotted names to look for, the best first.
+    /// That is the name as it is written, or beside the file for relative imports; then the last part alone, for
+    /// files that lie beside the main file.
+    fn imports(&self) -> Vec<Vec<String>> {
+        let mut all: Vec<Vec<String>> = Vec::new();
+        let mut add = |name: String| {
+            let leaf = name.rsplit('.').next().unwrap_or(&name).to_owned();
+            let mut candidates = vec![name];
+            if leaf != candidates[0] {
+                candidates.push(leaf);
+            }
+            if !candidates[0].is_empty() && !all.contains(&candidates) {
+                all.push(candidates);
             }
         };
         for imported in &self.modules {
-            for stmt in &imported.module.body {
-                match &stmt.kind {
-                    StmtKind::Import { names } => names.iter().for_each(|alias| add(&alias.name.text)),
-                    StmtKind::ImportFrom { module, names, .. } => {
-                        if let Some(module) = module {
-                            add(&module.text);
+            let mut statements = Vec::new();
+            imports_of(&imported.module.body, &mut statements);
+            for kind in statements {
+                match kind {
+                    StmtKind::Import { names } => names.iter().for_each(|alias| add(alias.name.text.to_string())),
+                    StmtKind::ImportFrom { module, names, level } => {
+                        let mut parts: Vec<&str> = imported.name.split('.').collect();
+                        parts.truncate(if *level == 0 { 0 } else { parts.len().saturating_sub(*level as usize) });
+                        parts.extend(module.as_ref().map(|m| &*m.text));
+                        add(parts.join("."));
+                        for alias in names {
+                            add(parts.iter().copied().chain([&*alias.name.text]).collect::<Vec<_>>().join("."));
                         }
-                        names.iter().for_each(|alias| add(&alias.name.text));
                     }
                     _ => {}
                 }
             }
         }
-        names
-    }
-
-    /// Whether a file that is imported by this name is there.
-    pub fn has_module(&self, name: &str) -> bool {
-        self.modules.iter().any(|m| m.name == name)
+        all
     }
 
     pub(crate) fn modules(&self) -> &[ImportedModule] {
         &self.modules
+    }
+}
+
+/// The imports at module level, also under `if` and `try`.
+fn imports_of<'m>(body: &'m [Stmt], out: &mut Vec<&'m StmtKind>) {
+    for stmt in body {
+        match &stmt.kind {
+            kind @ (StmtKind::Import { .. } | StmtKind::ImportFrom { .. }) => out.push(kind),
+            StmtKind::If { body, orelse, .. } => {
+                imports_of(body, out);
+                imports_of(orelse, out);
+            }
+            StmtKind::Try { body, handlers, .. } => {
+                imports_of(body, out);
+                handlers.iter().for_each(|h| imports_of(&h.body, out));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -303,7 +344,7 @@ mod tests {
             kernel.params.iter().map(|p| (p.name.as_str(), p.is_constexpr, p.has_default)).collect();
         assert_eq!(params, [("x", false, false), ("N", true, false), ("m", false, true)]);
         assert_eq!(program.kernel(Some("inner")).unwrap().name, "inner");
-        assert_eq!(program.imports(), ["triton", "helpers", "scale"]);
+        assert_eq!(program.imports(), [vec!["triton"], vec!["helpers"], vec!["helpers.scale", "scale"]]);
         assert!(program.has_module("a"));
     }
 
@@ -325,7 +366,7 @@ mod tests {
             program.sources().files().map(|(_, f)| f.name.as_str()).collect::<Vec<_>>(),
             ["a.py", "b.py", "c.py"]
         );
-        assert_eq!(asked, ["b", "c", "f", "triton"]);
+        assert_eq!(asked, ["b", "x.c", "c", "x.c.f", "f", "triton"]);
     }
 
     #[test]

@@ -283,6 +283,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             OpKind::Dot { kind, .. } => self.dot(op, *kind),
             OpKind::Reduce { axis } => self.reduce(op, *axis),
             OpKind::Scan { axis, reverse } => self.scan(op, *axis, *reverse),
+            OpKind::MapElements {} => self.map_elements(op),
             OpKind::Gather { axis } => self.gather(op, *axis),
             OpKind::Histogram { bins } => self.histogram(op, *bins),
             OpKind::Sort { descending, signed } => self.sort(op, *descending, *signed),

@@ -309,6 +309,10 @@ word_attr! {
         Add = "add",
         /// Float sum.
         FAdd = "fadd",
+        /// Maximum of 16-bit floats; a NaN loses to a number.
+        FMax = "fmax",
+        /// Minimum of 16-bit floats; a NaN loses to a number.
+        FMin = "fmin",
         /// Signed maximum.
         Max = "max",
         /// Signed minimum.

@@ -41,4 +41,4 @@ pub use ops::{
 };
 pub use scratch::{SCRATCH_ALIGN, part_bytes, scan_partials, scratch_bytes};
 pub use types::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
-pub use verify::{Verified, VerifyError, print_errors, verify};
+pub use verify::{Verified, VerifyError, may_stand_in, print_errors, verify};

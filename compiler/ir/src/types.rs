@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::LayoutId;
 
 /// The highest rank of a tile.
-pub const MAX_RANK: usize = 5;
+pub const MAX_RANK: usize = rtc_layout::MAX_RANK;
 
 /// The most elements that a tile may have.
 pub const MAX_TILE_ELEMENTS: u64 = 1 << 20;

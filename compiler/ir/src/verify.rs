@@ -6,13 +6,13 @@
 //!    operation; each result and block argument names where it comes from.
 //! 2. *Form.* The numbers of operands, results and nested blocks are those of the operation's row; further operands only
 //!    where the row says so.
-//! 3. *Types.* Result types are what the type rule gives. Tiles have rank 1 to 5, sizes that are powers of two, and at
+//! 3. *Types.* Result types are what the type rule gives. Tiles have rank 1 to 9, sizes that are powers of two, and at
 //!    most [`MAX_TILE_ELEMENTS`] elements. Constants are numbers or tiles of numbers.
 //! 4. *Dominance.* An operand is defined earlier in its block, or in a block around it.
 //! 5. *Ends.* Each block ends with its one terminator: the body with `ret`, the first block of `while_loop` with
 //!    `condition`, all others with `yields`; the yielded types are the carried types, the result types, or the elements
 //!    of the operands (`reduce`, `scan`).
-//! 6. *Combine blocks* are made of scalars, and have no effects.
+//! 6. *Combine blocks* and the blocks of `map_elements` are made of scalars, and have no effects; the latter may load.
 //! 7. *Kernel.* Parameters are the arguments of the body, scalars, with distinct names; warps and blocks of the cluster
 //!    are powers of two.
 //! 8. *Phase `Tile`*: no layouts, no shared memory.
@@ -63,7 +63,7 @@ pub fn verify(kernel: &Kernel) -> Result<Verified<'_>, Vec<VerifyError>> {
         visible: SecondaryMap::new(),
         seen_ops: SecondaryMap::new(),
         seen_blocks: SecondaryMap::new(),
-        combining: false,
+        combining: None,
     };
     verifier.kernel();
     if verifier.errors.is_empty() { Ok(Verified(kernel)) } else { Err(verifier.errors) }
@@ -93,8 +93,8 @@ struct Verifier<'k> {
     visible: SecondaryMap<Value, bool>,
     seen_ops: SecondaryMap<Op, bool>,
     seen_blocks: SecondaryMap<Block, bool>,
-    /// Whether the current block is, or is nested in, a combine block.
-    combining: bool,
+    /// The operation whose combine block, or block for each element, the current block is or is nested in.
+    combining: Option<Op>,
 }
 
 impl Verifier<'_> {
@@ -207,16 +207,14 @@ impl Verifier<'_> {
         {
             self.complain(op, "a constant is a number or a tile of numbers");
         }
-        if self.combining {
-            let effects = [Traits::READS, Traits::WRITES, Traits::CONVERGENT];
-            // Messages are no part of the result: a combine function may check its values.
-            let message = matches!(data.kind, OpKind::Assertion { .. } | OpKind::Print { .. });
-            if !message && effects.iter().any(|t| spec.traits.has(*t)) {
-                self.complain(op, "stands in a combine block but has effects");
+        if let Some(around) = self.combining {
+            let name = kernel.kind(around).spec().mnemonic;
+            if !may_stand_in(&data.kind, kernel.kind(around)) {
+                self.complain(op, format!("stands in a block of `{name}` but has effects"));
             }
             let values = data.operands.iter().chain(&data.results);
             if values.into_iter().any(|v| !matches!(kernel.value_type(*v), Type::Scalar(_))) {
-                self.complain(op, "stands in a combine block but is not made of scalars");
+                self.complain(op, format!("stands in a block of `{name}` but is not made of scalars"));
             }
         }
         // Layout rules rely on well-formed types.
@@ -224,7 +222,9 @@ impl Verifier<'_> {
             self.phase(op);
         }
         let outer = self.combining;
-        self.combining |= matches!(data.kind, OpKind::Reduce { .. } | OpKind::Scan { .. });
+        if matches!(data.kind, OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::MapElements {}) {
+            self.combining = outer.or(Some(op));
+        }
         for nested in &data.blocks {
             self.block(*nested, Some(op));
         }
@@ -357,10 +357,8 @@ impl Verifier<'_> {
             OpKind::WhileLoop {} if first => (true, args_of(1)),
             OpKind::WhileLoop {} => (false, args_of(0)),
             OpKind::IfElse {} => (false, types(&outer.results)),
-            OpKind::Reduce { .. } | OpKind::Scan { .. } => {
-                let elements = found_elements(kernel, around);
-                (false, elements)
-            }
+            OpKind::Reduce { .. } | OpKind::Scan { .. } => (false, elements(kernel, kernel.variadic(around))),
+            OpKind::MapElements {} => (false, elements(kernel, &outer.results)),
             _ => return self.complain(around, "has nested blocks of no known use"),
         };
         let expected = if by_condition { "condition" } else { "yields" };
@@ -379,8 +377,24 @@ fn is_number(ty: Type) -> bool {
     matches!(ty, Type::Scalar(_) | Type::Tile(_)) && ty.elem().and_then(Elem::num).is_some()
 }
 
-fn found_elements(kernel: &Kernel, op: Op) -> Vec<Type> {
-    kernel.variadic(op).iter().filter_map(|v| kernel.value_type(*v).elem()).map(Type::Scalar).collect()
+fn elements(kernel: &Kernel, values: &[Value]) -> Vec<Type> {
+    values.iter().filter_map(|v| kernel.value_type(*v).elem()).map(Type::Scalar).collect()
+}
+
+/// Whether an operation may stand in the nested block of `reduce`, `scan` or `map_elements`, which runs any number of
+/// times: it must not do more than give results.
+pub fn may_stand_in(kind: &OpKind, around: &OpKind) -> bool {
+    match kind {
+        // Messages are no part of the result: a combine function may check its values.
+        OpKind::Assertion { .. } => true,
+        OpKind::Print { .. } => !matches!(around, OpKind::MapElements {}),
+        OpKind::Load { volatile, .. } => !volatile && matches!(around, OpKind::MapElements {}),
+        OpKind::InlineAsm { pure, .. } => *pure,
+        kind => {
+            let effects = [Traits::READS, Traits::WRITES, Traits::CONVERGENT];
+            !effects.iter().any(|t| kind.spec().traits.has(*t))
+        }
+    }
 }
 
 /// The type rule on the operation as it stands.

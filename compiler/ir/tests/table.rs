@@ -25,6 +25,7 @@ const STRUCTURED: &[&str] = &[
     "dot",
     "reduce",
     "scan",
+    "map_elements",
     "gather",
     "histogram",
     "sort",

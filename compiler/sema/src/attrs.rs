@@ -1,12 +1,12 @@
-//! Attributes, methods and subscripts of values.
+//! Attributes and methods of values.
 
 use std::rc::Rc;
 
 use rtc_ir::{OpKind, Shape};
 use rtc_source::{Code, Diagnostic, Span};
-use rtc_syntax::ast::{Expr, ExprKind, StmtKind, Symbol};
+use rtc_syntax::ast::{StmtKind, Symbol};
 
-use crate::builtins::{self, dimensions};
+use crate::builtins;
 use crate::cx::{Arg, Cx, R};
 use crate::spec::DType;
 use crate::suggest::suggest;
@@ -328,131 +328,6 @@ impl<'a> Cx<'a> {
             }
             _ => None,
         })
-    }
-
-    /// `value[index]`.
-    pub(crate) fn subscript(&mut self, value: &Arg<'a>, index: &'a Expr, span: Span) -> R<Val<'a>> {
-        match &value.val {
-            Val::Tensor(t) => self.block_subscript(*t, value.span, index, span),
-            Val::Tuple(t) => {
-                let t = t.clone();
-                self.tuple_subscript(&t.items, value, index, span)
-            }
-            Val::Const(Const::Str(s)) => {
-                let items: Vec<Val<'a>> = s.chars().map(|c| Val::str(&c.to_string())).collect();
-                match self.tuple_subscript(&items, value, index, span)? {
-                    Val::Tuple(t) => {
-                        let text: String = t.items.iter().map(|v| v.to_string()).collect();
-                        Ok(Val::str(&text))
-                    }
-                    other => Ok(other),
-                }
-            }
-            other => {
-                let text = other.describe();
-                let d = Diagnostic::error(Code::TYPE_MISMATCH, span, format!("{text} cannot be indexed"))
-                    .primary(format!("this is {text}"));
-                self.fail(d)
-            }
-        }
-    }
-
-    fn tuple_subscript(&mut self, items: &[Val<'a>], value: &Arg<'a>, index: &'a Expr, span: Span) -> R<Val<'a>> {
-        let len = items.len() as i128;
-        if let ExprKind::Slice { lower, upper, step } = &index.kind {
-            let mut bound = |e: &'a Option<Box<Expr>>| -> R<Option<i128>> {
-                let Some(e) = e else { return Ok(None) };
-                let arg = self.eval_arg(e)?;
-                match arg.val {
-                    Val::Const(Const::None) => Ok(None),
-                    _ => self.int_of(&arg, "a bound of a slice").map(Some),
-                }
-            };
-            let (lower, upper, step) = (bound(lower)?, bound(upper)?, bound(step)?.unwrap_or(1));
-            if step == 0 {
-                return self.error(Code::BAD_VALUE, index.span, "the step of a slice cannot be 0", "");
-            }
-            let clamp = |x: i128, low: i128, high: i128| (if x < 0 { x + len } else { x }).clamp(low, high);
-            let mut picked = Vec::new();
-            if step > 0 {
-                let (mut i, end) = (clamp(lower.unwrap_or(0), 0, len), clamp(upper.unwrap_or(len), 0, len));
-                while i < end {
-                    picked.push(items[i as usize].clone());
-                    i += step;
-                }
-            } else {
-                let mut i = lower.map_or(len - 1, |x| clamp(x, -1, len - 1));
-                let end = upper.map_or(-1, |x| clamp(x, -1, len - 1));
-                while i > end {
-                    picked.push(items[i as usize].clone());
-                    i += step;
-                }
-            }
-            return Ok(Val::tuple(picked));
-        }
-        let arg = self.eval_arg(index)?;
-        let i = self.int_of(&arg, "the index of a tuple")?;
-        let at = if i < 0 { i + len } else { i };
-        match usize::try_from(at).ok().and_then(|at| items.get(at)) {
-            Some(item) => Ok(item.clone()),
-            None => {
-                let d =
-                    Diagnostic::error(Code::BAD_VALUE, span, format!("the index {i} is outside of a tuple of {len}"))
-                        .label(value.span, format!("this is {}", value.val.describe()))
-                        .help(match len {
-                            0 => "an empty tuple has no elements".into(),
-                            _ => format!("its elements are 0 to {}, or -1 to -{len} from the end", len - 1),
-                        });
-                self.fail(d)
-            }
-        }
-    }
-
-    /// `x[:, None]`: dimensions of size 1 where `None` stands.
-    fn block_subscript(&mut self, t: Tensor, value_span: Span, index: &'a Expr, span: Span) -> R<Val<'a>> {
-        let items: &[Expr] = match &index.kind {
-            ExprKind::Tuple(items) => items,
-            _ => std::slice::from_ref(index),
-        };
-        let mut result = t;
-        let mut axis = 0;
-        for item in items {
-            match &item.kind {
-                ExprKind::Slice { lower: None, upper: None, step: None } => {
-                    if axis >= result.shape.rank() {
-                        let d = Diagnostic::error(
-                            Code::BAD_SHAPE,
-                            span,
-                            format!("{t} has only {}", dimensions(t.shape.rank())),
-                        )
-                        .label(value_span, format!("this is {t}"))
-                        .label(item.span, "one `:` too many")
-                        .help("write `None` where a new dimension is meant: `x[:, None]`");
-                        return self.fail(d);
-                    }
-                    axis += 1;
-                }
-                kind => {
-                    let none = matches!(kind, ExprKind::None)
-                        || (!matches!(kind, ExprKind::Slice { .. }) && self.eval(item)?.is_none());
-                    if !none {
-                        return self.no_element_access(t, value_span, item.span, span);
-                    }
-                    self.span = span;
-                    result = self.insert_axis(result, axis, span)?;
-                    axis += 1;
-                }
-            }
-        }
-        Ok(Val::Tensor(result))
-    }
-
-    fn no_element_access(&mut self, t: Tensor, value: Span, item: Span, span: Span) -> R<Val<'a>> {
-        let d = Diagnostic::error(Code::UNSUPPORTED, span, "blocks cannot be indexed by numbers or ranges")
-            .label(value, format!("this is {t}"))
-            .label(item, "only `:` and `None` can stand here")
-            .help("load the element from memory, pick it with `tl.sum(tl.where(tl.arange(0, n) == i, x, 0))`, or use `tl.gather`");
-        self.fail(d)
     }
 
     /// `t` with a dimension of size 1 before `axis`.

@@ -12,10 +12,10 @@ use rtc_syntax::ast::{self, ClassDef, Expr, ExprKind, Ident, Param, ParamKind, S
 use crate::builtins::{Args, Builtin};
 use crate::cx::{Arg, Binding, Cx, Fault, Frame, MAX_CALLS, MAX_RECURSION, R};
 use crate::resolve::ModuleId;
-use crate::stmt::{Flow, Todo};
+use crate::stmt::{Flow, Todo, is_constexpr};
 use crate::suggest::suggest;
 use crate::types::TyVal;
-use crate::values::{Function, FunctionKind, Lambda, Tuple, Val};
+use crate::values::{Function, FunctionKind, Lambda, Tuple, Val, is_aggregate};
 
 /// Arguments of a call, evaluated.
 #[derive(Clone, Debug, Default)]
@@ -86,6 +86,7 @@ impl<'a> Cx<'a> {
             }
             Val::Lambda(l) => self.call_lambda(*l, args, span),
             Val::Class(class, module) => self.construct(class, *module, args, span),
+            Val::Record(record) => self.construct_record(record, args, span),
             Val::Type(TyVal::Elem(elem)) if args.positional.len() == 1 => {
                 let t = self.tensor(&args.positional[0], "the value of a cast")?;
                 Ok(Val::Tensor(self.cast(t, *elem)?))
@@ -203,7 +204,9 @@ impl<'a> Cx<'a> {
         };
         if host {
             let all = args.positional.iter().chain(args.named.iter().map(|(_, a)| a));
-            if let Some(bad) = all.clone().find(|a| !a.val.is_constant()) {
+            // Of an aggregate, the constant fields can be used.
+            let fits = |val: &Val<'a>| val.is_constant() || matches!(val, Val::Tuple(t) if t.is_aggregate());
+            if let Some(bad) = all.clone().find(|a| !fits(&a.val)) {
                 let text = bad.val.describe();
                 let d = Diagnostic::error(
                     Code::EXPECTED_CONSTEXPR,
@@ -445,10 +448,7 @@ impl<'a> Cx<'a> {
             ExprKind::Attribute { attr, .. } => &*attr.text == "NamedTuple",
             _ => false,
         });
-        let aggregate = class
-            .decorators
-            .iter()
-            .any(|d| matches!(crate::resolve::decorator_name(d), Some("_aggregate" | "aggregate" | "dataclass")));
+        let aggregate = is_aggregate(class);
         if !is_tuple && !aggregate {
             let d = Diagnostic::error(
                 Code::NOT_CALLABLE,
@@ -460,13 +460,15 @@ impl<'a> Cx<'a> {
             return self.fail(d);
         }
         let mut names: Vec<Symbol> = Vec::new();
+        let mut constant = Vec::new();
         let mut items: Vec<Option<Val<'a>>> = Vec::new();
         let mut init = None;
         for stmt in &class.body {
             match &stmt.kind {
-                StmtKind::AnnAssign { target, value, .. } => {
+                StmtKind::AnnAssign { target, value, annotation } => {
                     if let Some(name) = target.as_name() {
                         names.push(name.clone());
+                        constant.push(!aggregate || is_constexpr(annotation));
                         items.push(match value {
                             Some(default) => Some(self.eval_in_module(module, default)?),
                             None => None,
@@ -478,7 +480,7 @@ impl<'a> Cx<'a> {
             }
         }
         if let Some(def) = init {
-            return self.construct_by_init(class, module, def, &names, args, span);
+            return self.construct_by_init(class, module, def, (&names, &constant), args, span);
         }
         for (i, arg) in args.positional.into_iter().enumerate() {
             match items.get_mut(i) {
@@ -499,9 +501,9 @@ impl<'a> Cx<'a> {
             }
         }
         let mut all = Vec::with_capacity(items.len());
-        for (item, name) in items.into_iter().zip(&names) {
+        for ((item, name), constant) in items.into_iter().zip(&names).zip(&constant) {
             match item {
-                Some(val) => all.push(val),
+                Some(val) => all.push(self.field(val, *constant, span)?),
                 None => {
                     let message = format!("`{}` needs the field `{name}`", class.name.text);
                     return self.error(Code::WRONG_ARGUMENTS, span, message, "");
@@ -511,13 +513,18 @@ impl<'a> Cx<'a> {
         Ok(Val::Tuple(Rc::new(Tuple { items: all, fields: Some(names.into()), class: Some((class, module)) })))
     }
 
+    /// What a field holds: a number is a run-time value, unless the field is declared as a constant.
+    fn field(&mut self, val: Val<'a>, constant: bool, span: Span) -> R<Val<'a>> {
+        if constant || self.host() { Ok(val) } else { self.decay(val, span) }
+    }
+
     /// A constructor with statements `self.field = expr`, as aggregates have.
     fn construct_by_init(
         &mut self,
         class: &'a ClassDef,
         module: ModuleId,
         def: &'a ast::FunctionDef,
-        names: &[Symbol],
+        (names, constant): (&[Symbol], &[bool]),
         mut args: CallArgs<'a>,
         span: Span,
     ) -> R<Val<'a>> {
@@ -561,7 +568,11 @@ impl<'a> Cx<'a> {
             let message = format!("the constructor of `{}` does not set `{name}`", class.name.text);
             return self.error(Code::WRONG_ARGUMENTS, span, message, "");
         }
-        let items = items.into_iter().flatten().collect();
+        let mut all = Vec::with_capacity(items.len());
+        for (val, constant) in items.into_iter().flatten().zip(constant) {
+            all.push(self.field(val, *constant, span)?);
+        }
+        let items = all;
         Ok(Val::Tuple(Rc::new(Tuple { items, fields: Some(names.into()), class: Some((class, module)) })))
     }
 }

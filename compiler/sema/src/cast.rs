@@ -52,10 +52,12 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// What an assignment makes of a value: numbers become run-time scalars, tuples element by element.
+    /// What an assignment makes of a value: numbers become run-time scalars, tuples element by element. The fields of an
+    /// aggregate stay as they are declared.
     pub(crate) fn decay(&mut self, val: Val<'a>, span: Span) -> R<Val<'a>> {
         Ok(match val {
             Val::Const(c) if const_kind(&c).is_some() => Val::Tensor(self.const_tensor(&c, span)?),
+            Val::Tuple(t) if t.is_aggregate() => Val::Tuple(t),
             Val::Tuple(t) if t.items.iter().any(|v| matches!(v, Val::Const(_) | Val::Tuple(_))) => {
                 let mut tuple = (*t).clone();
                 for item in &mut tuple.items {
@@ -245,7 +247,7 @@ impl<'a> Cx<'a> {
         self.cast_rounding(t, to, rounding)
     }
 
-    fn bitcast(&mut self, t: Tensor, to: ElemTy) -> R<Tensor> {
+    pub(crate) fn bitcast(&mut self, t: Tensor, to: ElemTy) -> R<Tensor> {
         if matches!((t.elem, to), (ElemTy::Ptr(_), _) | (_, ElemTy::Ptr(_))) {
             return self.cast(t, to);
         }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use indexmap::IndexMap;
 use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Loc, LocData, Op, OpKind, Shape, Type, TypeError, Value};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap, Span};
-use rtc_syntax::ast::{FunctionDef, Symbol};
+use rtc_syntax::ast::{Expr, FunctionDef, Symbol};
 
 use crate::TargetInfo;
 use crate::library::is_library;
@@ -314,6 +314,22 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Reports a global that is no compile-time constant.
+    pub(crate) fn not_constant(&mut self, name: &Symbol, expr: &Expr, why: Option<Diagnostic>) -> R<Val<'a>> {
+        let mut d = Diagnostic::error(
+            Code::EXPECTED_CONSTEXPR,
+            self.span,
+            format!("the global `{name}` is not a compile-time constant"),
+        )
+        .primary("used in a kernel")
+        .label(expr.span, "this is evaluated on the host only")
+        .help(format!("pass it to the kernel as an argument, or define `{name} = tl.constexpr(...)` of a plain value"));
+        if let Some(why) = why {
+            d = d.note(why.message);
+        }
+        self.fail(d)
+    }
+
     pub(crate) fn warn(&mut self, code: Code, span: Span, message: impl Into<String>, help: &str) {
         if self.in_library() {
             return;
@@ -323,6 +339,13 @@ impl<'a> Cx<'a> {
             diagnostic = diagnostic.help(help);
         }
         self.report(diagnostic);
+    }
+
+    /// Notes what a construct costs, for those who ask.
+    pub(crate) fn cost(&mut self, span: Span, message: String) {
+        if !self.in_library() {
+            self.report(Diagnostic::remark(Code::COST, span, message));
+        }
     }
 
     pub(crate) fn has_errors(&self) -> bool {

@@ -157,7 +157,7 @@ impl<'a> Cx<'a> {
             d = d.help(format!("did you mean `tl.{name}`?"));
         } else if let Some(close) = suggest(name, names.iter().map(String::as_str)) {
             d = d.help(format!("did you mean `{close}`?"));
-        } else if matches!(&**name, "any" | "all" | "zip" | "enumerate" | "sorted" | "map") {
+        } else if matches!(&**name, "any" | "all" | "sorted" | "map") {
             d = d.help("kernels know `range`, `len`, `min`, `max`, `int`, `float`, `isinstance`, `getattr`, `hasattr` and `print` of Python's functions");
         }
         self.fail(d)

@@ -8,7 +8,7 @@
 //! | `entry.rs` | the kernel function and its parameters |
 //! | `resolve.rs`, `library.rs` | names: files, imports; the standard library |
 //! | `stmt.rs`, `control.rs`, `loops.rs` | statements, branches, loops |
-//! | `expr.rs`, `operators.rs`, `attrs.rs`, `call.rs` | expressions, operators, attributes and subscripts, calls |
+//! | `expr.rs`, `operators.rs`, `attrs.rs`, `subscript.rs`, `call.rs` | expressions, operators, attributes, subscripts, calls |
 //! | `values.rs`, `types.rs`, `const_eval.rs` | what an expression can be |
 //! | `promote.rs`, `cast.rs`, `broadcast.rs` | types and shapes that meet |
 //! | `builtins/` | the functions of the language, one row each |
@@ -35,6 +35,7 @@ pub mod reference;
 mod resolve;
 pub mod spec;
 mod stmt;
+mod subscript;
 mod suggest;
 mod types;
 mod values;

@@ -95,6 +95,7 @@ const DECLARED: &[&str] = &[
     include_str!("builtins/maths.rt"),
     include_str!("builtins/dot.rt"),
     include_str!("builtins/reduce.rt"),
+    include_str!("builtins/map.rt"),
     include_str!("builtins/debug.rt"),
     include_str!("builtins/cuda.rt"),
     include_str!("builtins/python.rt"),

@@ -15,7 +15,7 @@ use rtc_syntax::ast::{self, Alias, ClassDef, Expr, ExprKind, FunctionDef, Stmt, 
 use crate::builtins::{self, Builtin};
 use crate::cx::{Cx, Frame, R};
 use crate::library::{LibraryModule, library};
-use crate::suggest::suggest;
+use crate::suggest::{absent_name, suggest};
 use crate::types::{ElemTy, TyVal, dtype_named};
 use crate::values::{Const, Function, FunctionKind, Val};
 
@@ -26,7 +26,7 @@ pub(crate) struct ModuleId(pub u32);
 /// A parsed source file with the name that other files import it by.
 #[derive(Clone, Copy, Debug)]
 pub struct ModuleAst<'a> {
-    /// The last part of its dotted name: `kernels` of `kernels.py`.
+    /// Its dotted name: `pkg.kernels` of `pkg/kernels.py`, `pkg.__init__` of a package itself.
     pub name: &'a str,
     /// Its text as a tree.
     pub ast: &'a ast::Module,
@@ -80,15 +80,22 @@ enum Decl<'a> {
     Element(&'a Expr, usize),
     /// `import a.b as name`; without a name it binds the first part.
     Import(&'a str),
-    /// `from module import name`.
-    ImportFrom(&'a str, &'a str),
+    /// `from ..module import name`, with the number of leading dots.
+    ImportFrom(Path<'a>, &'a str),
+}
+
+/// A module as an import names it: leading dots, then a dotted name.
+#[derive(Clone, Copy, Debug)]
+struct Path<'a> {
+    level: u32,
+    name: &'a str,
 }
 
 struct File<'a> {
     name: &'a str,
     decls: HashMap<&'a str, (Decl<'a>, Span)>,
     /// Modules whose names were all imported by `*`.
-    stars: Vec<&'a str>,
+    stars: Vec<Path<'a>>,
 }
 
 /// All files of a compilation: the user's, then the modules of the standard library.
@@ -156,10 +163,35 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The user's file that an import path means, by its last part.
+    /// The user's file that a dotted name means: the file of that name, else one whose last part is the same.
     fn file_named(&self, path: &str) -> Option<ModuleId> {
         let last = path.rsplit('.').next()?;
-        self.user_modules().find(|id| self.files[id.0 as usize].name == last)
+        let name = |id: &ModuleId| self.files[id.0 as usize].name;
+        let exact = self.user_modules().find(|id| name(id).trim_end_matches(".__init__") == path);
+        exact.or_else(|| self.user_modules().find(|id| name(id).rsplit('.').next() == Some(last)))
+    }
+
+    /// The name of a package that consists of files, if the file is its `__init__`.
+    fn package(&self, id: ModuleId) -> Option<&'a str> {
+        self.files.get(id.0 as usize)?.name.strip_suffix(".__init__")
+    }
+
+    /// The file of exactly that dotted name.
+    fn file(&self, name: &str) -> Option<ModuleRef> {
+        self.user_modules()
+            .find(|id| self.files[id.0 as usize].name.trim_end_matches(".__init__") == name)
+            .map(ModuleRef::File)
+    }
+
+    /// The dotted name that an import in `home` means.
+    fn absolute(&self, home: ModuleId, path: Path<'_>) -> String {
+        let mut parts: Vec<&str> = match self.files.get(home.0 as usize) {
+            Some(file) if path.level > 0 => file.name.split('.').collect(),
+            _ => return path.name.into(),
+        };
+        parts.truncate(parts.len().saturating_sub(path.level as usize));
+        parts.extend(Some(path.name).filter(|name| !name.is_empty()));
+        parts.join(".")
     }
 
     /// The module behind a dotted path.
@@ -231,8 +263,8 @@ impl<'a> File<'a> {
                 }
                 StmtKind::With { body, .. } => self.collect(body),
                 StmtKind::Import { names } => names.iter().for_each(|n| self.import(n)),
-                StmtKind::ImportFrom { module, names, .. } => {
-                    let path = module.as_ref().map_or("", |m| &*m.text);
+                StmtKind::ImportFrom { module, names, level } => {
+                    let path = Path { level: *level, name: module.as_ref().map_or("", |m| &*m.text) };
                     names.iter().for_each(|n| self.import_from(path, n));
                 }
                 _ => {}
@@ -267,7 +299,7 @@ impl<'a> File<'a> {
         };
     }
 
-    fn import_from(&mut self, path: &'a str, alias: &'a Alias) {
+    fn import_from(&mut self, path: Path<'a>, alias: &'a Alias) {
         if &*alias.name.text == "*" {
             self.stars.push(path);
             return;
@@ -338,7 +370,7 @@ impl<'a> Cx<'a> {
                 }
             },
             Decl::Import(path) => Ok(Val::Module(self.world.module(path))),
-            Decl::ImportFrom(path, item) => self.imported(path, item),
+            Decl::ImportFrom(path, item) => self.imported(&self.world.absolute(home, path), item),
         }
     }
 
@@ -389,27 +421,12 @@ impl<'a> Cx<'a> {
         }
     }
 
-    fn not_constant(&mut self, name: &Symbol, expr: &Expr, why: Option<Diagnostic>) -> R<Val<'a>> {
-        let mut d = Diagnostic::error(
-            Code::EXPECTED_CONSTEXPR,
-            self.span,
-            format!("the global `{name}` is not a compile-time constant"),
-        )
-        .primary("used in a kernel")
-        .label(expr.span, "this is evaluated on the host only")
-        .help(format!("pass it to the kernel as an argument, or define `{name} = tl.constexpr(...)` of a plain value"));
-        if let Some(why) = why {
-            d = d.note(why.message);
-        }
-        self.fail(d)
-    }
-
     /// Names that are known without a definition.
     fn implied(&mut self, module: ModuleId, name: &Symbol) -> R<Option<Val<'a>>> {
         let library = self.world.is_library(module);
         let stars = self.world.files.get(module.0 as usize).map_or(&[][..], |file| &file.stars);
         for path in stars {
-            let star = self.world.module(path);
+            let star = self.world.module(&self.world.absolute(module, *path));
             if let Some(val) = self.module_member(&star, name)? {
                 return Ok(Some(val));
             }
@@ -422,7 +439,10 @@ impl<'a> Cx<'a> {
             "libdevice" => Some(Val::Module(ModuleRef::Libdevice)),
             "triton_helpers" => Some(Val::Module(ModuleRef::Helpers)),
             "prim" if library => Some(Val::Module(ModuleRef::Prim)),
-            _ => builtins::python(name).map(Val::Builtin),
+            _ => {
+                let of_host = if self.host() { builtins::host(name) } else { None };
+                of_host.or_else(|| builtins::python(name)).map(Val::Builtin)
+            }
         })
     }
 
@@ -476,9 +496,19 @@ impl<'a> Cx<'a> {
                 "math" => Some(Val::Module(ModuleRef::Language)),
                 _ => return self.namespace_member("triton_helpers", name),
             },
-            ModuleRef::File(id) => return self.global(*id, name),
+            ModuleRef::File(id) => {
+                if let Some(val) = self.global(*id, name)? {
+                    return Ok(Some(val));
+                }
+                // A file of a package, as its member.
+                let package = self.world.package(*id);
+                return Ok(package.and_then(|p| self.world.file(&format!("{p}.{name}"))).map(Val::Module));
+            }
             ModuleRef::Unknown(path) => {
                 let whole = format!("{path}.{name}");
+                if let Some(maker) = builtins::tuple_maker(&whole) {
+                    return Ok(Some(Val::Builtin(maker)));
+                }
                 match self.world.module(&whole) {
                     ModuleRef::Unknown(p) => Some(Val::Module(ModuleRef::Unknown(p))),
                     known => Some(Val::Module(known)),
@@ -561,22 +591,4 @@ impl<'a> Cx<'a> {
         names.extend(builtins::python_names().map(String::from));
         names
     }
-}
-
-/// What to write instead of names that people expect but that the language lacks.
-fn absent_name(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "mean" => "write `tl.sum(x, axis) / n`",
-        "var" => "write the sum of squared differences divided by `n`",
-        "prod" => "write `tl.reduce(x, axis, multiply)` with a jit function that multiplies",
-        "any" => "write `tl.reduce_or(x != 0, axis)`",
-        "all" => "write `tl.min(x.to(tl.int32), axis)`",
-        "ones" => "write `tl.full(shape, 1, dtype)`",
-        "eye" => "compare two `tl.arange` with each other",
-        "sign" => "write `tl.where(x > 0, 1, tl.where(x < 0, -1, 0))`",
-        "round" => "write `libdevice.rint(x)` or `libdevice.round(x)`",
-        "isnan" => "write `x != x`",
-        "clock" => "write `tl.extra.cuda.globaltimer()`",
-        _ => return None,
-    })
 }

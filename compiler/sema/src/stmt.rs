@@ -130,6 +130,7 @@ impl<'a> Cx<'a> {
             }
             StmtKind::AugAssign { target, op, value } => self.exec_aug_assign(target, *op, value, stmt.span)?,
             StmtKind::AnnAssign { target, annotation, value } => self.exec_ann_assign(target, annotation, value)?,
+            StmtKind::Expr(expr) if self.host() && self.exec_list_method(expr)? => {}
             StmtKind::Expr(expr) => {
                 let val = self.eval(expr)?;
                 if let (Val::BlockPtr(_), ExprKind::Call { .. }) = (&val, &expr.kind) {
@@ -160,6 +161,24 @@ impl<'a> Cx<'a> {
             _ => return self.exec_refused(stmt),
         }
         Ok(Flow::Next)
+    }
+
+    /// `items.append(x)` and `items.extend(xs)` of a list in host code, which is a tuple here: the name gets a longer one.
+    fn exec_list_method(&mut self, expr: &'a Expr) -> R<bool> {
+        let ExprKind::Call { func, args } = &expr.kind else { return Ok(false) };
+        let ExprKind::Attribute { value, attr } = &func.kind else { return Ok(false) };
+        let (Some(name), [arg], "append" | "extend") = (value.as_name(), &args[..], &*attr.text) else {
+            return Ok(false);
+        };
+        let Some(Val::Tuple(list)) = self.frame().scope.get(name).map(|b| b.val.clone()) else { return Ok(false) };
+        let mut items = list.items.clone();
+        match (&*attr.text, self.eval(&arg.value)?) {
+            ("append", item) => items.push(item),
+            ("extend", Val::Tuple(more)) => items.extend(more.items.iter().cloned()),
+            _ => return Ok(false),
+        }
+        self.bind(name, Val::tuple(items), expr.span);
+        Ok(true)
     }
 
     fn exec_refused(&mut self, stmt: &'a Stmt) -> R<Flow<'a>> {
@@ -269,6 +288,11 @@ impl<'a> Cx<'a> {
                     .help("only tuples are unpacked: `a, b = x, y`");
                     return self.fail(d);
                 };
+                if let Some(star) = targets.iter().position(|t| matches!(t.kind, ExprKind::Starred(_)))
+                    && t.items.len() + 1 >= targets.len()
+                {
+                    return self.assign_starred(targets, star, &t.items.clone(), value_span);
+                }
                 if t.items.len() < targets.len() || (self.host() && t.items.len() != targets.len()) {
                     let d = Diagnostic::error(
                         Code::TYPE_MISMATCH,
@@ -287,8 +311,8 @@ impl<'a> Cx<'a> {
             ExprKind::Starred(_) => self.error(
                 Code::UNSUPPORTED,
                 target.span,
-                "`*` in a target does not work in kernels",
-                "take a slice of the tuple: `t[1:]`",
+                "only one target can take the rest with `*`, in a list of targets",
+                "write `first, *rest = t`",
             ),
             ExprKind::Attribute { .. } => self.error(
                 Code::UNSUPPORTED,
@@ -304,6 +328,22 @@ impl<'a> Cx<'a> {
             ),
             _ => self.error(Code::UNSUPPORTED, target.span, "this cannot be assigned to", ""),
         }
+    }
+
+    /// `a, *b, c = ...`: the target at `star` takes what the others leave.
+    fn assign_starred(&mut self, targets: &'a [Expr], star: usize, items: &[Val<'a>], value_span: Span) -> R<()> {
+        let behind = targets.len() - star - 1;
+        let taken = items.len() - targets.len() + 1;
+        for (target, item) in targets[..star].iter().zip(items) {
+            self.assign_target(target, item.clone(), value_span)?;
+        }
+        if let ExprKind::Starred(inner) = &targets[star].kind {
+            self.assign_target(inner, Val::tuple(items[star..star + taken].to_vec()), value_span)?;
+        }
+        for (target, item) in targets[star + 1..].iter().zip(&items[items.len() - behind..]) {
+            self.assign_target(target, item.clone(), value_span)?;
+        }
+        Ok(())
     }
 
     fn exec_aug_assign(&mut self, target: &'a Expr, op: Operator, value: &'a Expr, span: Span) -> R<()> {

@@ -43,6 +43,28 @@ pub(crate) struct Tuple<'a> {
     pub class: Option<(&'a ClassDef, ModuleId)>,
 }
 
+impl Tuple<'_> {
+    /// Whether it is a value of an aggregate class.
+    pub(crate) fn is_aggregate(&self) -> bool {
+        self.class.is_some_and(|(class, _)| is_aggregate(class))
+    }
+}
+
+/// Whether a class is an aggregate: fields of declared kinds, methods.
+pub(crate) fn is_aggregate(class: &ClassDef) -> bool {
+    let mut names = class.decorators.iter().filter_map(crate::resolve::decorator_name);
+    names.any(|name| matches!(name, "_aggregate" | "aggregate" | "dataclass"))
+}
+
+/// A class of named tuples made by a call such as `namedtuple("T", ["a", "b"])`. Its values share `fields`.
+#[derive(Clone, Debug)]
+pub(crate) struct Record<'a> {
+    pub name: Symbol,
+    pub fields: Rc<[Symbol]>,
+    /// One entry per field.
+    pub defaults: Vec<Option<Val<'a>>>,
+}
+
 /// How a function of a source file is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FunctionKind {
@@ -130,6 +152,7 @@ pub(crate) enum Val<'a> {
     /// A method with its receiver.
     Method(Rc<(Val<'a>, Val<'a>)>),
     Class(&'a ClassDef, ModuleId),
+    Record(Rc<Record<'a>>),
     Range(Rc<Range<'a>>),
     BlockPtr(Rc<BlockPtr>),
     Descriptor(Rc<Descriptor>),
@@ -246,6 +269,7 @@ impl<'a> Val<'a> {
             (Val::Builtin(a), Val::Builtin(b)) => std::ptr::eq(*a, *b),
             (Val::Module(a), Val::Module(b)) => a == b,
             (Val::Class(a, _), Val::Class(b, _)) => std::ptr::eq(*a, *b),
+            (Val::Record(a), Val::Record(b)) => Rc::ptr_eq(a, b),
             (Val::Tuple(a), Val::Tuple(b)) => {
                 a.items.len() == b.items.len() && a.items.iter().zip(&b.items).all(|(a, b)| a.identical(b))
             }
@@ -290,6 +314,7 @@ impl<'a> Val<'a> {
                 other => other.describe(),
             },
             Val::Class(c, _) => format!("the class `{}`", c.name.text),
+            Val::Record(r) => format!("the class `{}`", r.name),
             Val::Range(_) => "a range".into(),
             Val::BlockPtr(p) => format!("a block pointer to {}{:?}", pointee(p.base), p.block),
             Val::Descriptor(d) => format!("a tensor descriptor of {}{:?}", pointee(d.base), d.block),

@@ -50,7 +50,8 @@ fn first_lines_are_one_plain_sentence() {
     for (name, text) in files() {
         for drawn in compile_file(&name, &text).rendered {
             let line = drawn.lines().next().expect("a drawing has lines");
-            let message = line.strip_prefix("error[").or_else(|| line.strip_prefix("warning["));
+            let severities = ["error[", "warning[", "note["];
+            let message = severities.iter().find_map(|severity| line.strip_prefix(severity));
             let message = message.and_then(|rest| rest.split_once("]: ")).map(|(_, message)| message);
             let plain = message.is_some_and(|m| {
                 !m.is_empty()

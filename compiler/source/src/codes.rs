@@ -137,6 +137,8 @@ codes! {
     /// tl.store(y, acc.to(y.dtype.element_ty))
     /// ```
     NARROWING_STORE = "narrowing-store";
+    /// What a construct costs at run time; shown with `-v`.
+    COST = "cost";
     /// A bug of the compiler.
     INTERNAL = "internal";
 }

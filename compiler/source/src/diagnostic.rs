@@ -55,6 +55,11 @@ impl Diagnostic {
         Diagnostic::new(Severity::Warning, code, span, message)
     }
 
+    /// For information, about `span`.
+    pub fn remark(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Note, code, span, message)
+    }
+
     fn new(severity: Severity, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         let label = Label { span, text: String::new(), primary: true };
         Diagnostic { severity, code, message: message.into(), labels: vec![label], notes: Vec::new(), help: None }

@@ -29,6 +29,7 @@
 mod generate;
 
 use generate::Embedded;
+use rtc_compiler::source::Severity;
 use rtc_compiler::{Failure, LaunchOptions, Level, Levels, Program, Signature, Silent, Source, Spec};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -188,7 +189,10 @@ impl Config {
         let directories: Vec<&Path> =
             std::iter::once(directory).chain(self.include.iter().map(PathBuf::as_path)).collect();
         let program = Program::parse_importing(read(file)?, &mut |module| {
-            let candidates = directories.iter().flat_map(|d| ["rt", "py"].map(|e| d.join(format!("{module}.{e}"))));
+            // A dotted name is a path; a package is its `__init__`.
+            let path = module.replace('.', "/");
+            let ends = [".rt", ".py", "/__init__.rt", "/__init__.py"];
+            let candidates = directories.iter().flat_map(|d| ends.map(|end| d.join(format!("{path}{end}"))));
             candidates.into_iter().find(|path| path.is_file()).map(|path| read(&path)).transpose()
         })?;
         if program.has_errors() {
@@ -244,7 +248,8 @@ impl Config {
             let hash = rtc_compiler::source_hash(program, &spec, arch);
             let compiled = rtc_compiler::compile(program, &specialization, arch, hash, &mut Silent)
                 .map_err(|failure| explain(program, failure))?;
-            for warning in &compiled.warnings {
+            // What is only for information is left out.
+            for warning in compiled.warnings.iter().filter(|d| d.severity != Severity::Note) {
                 let text = rtc_compiler::source::render(program.sources(), warning, false);
                 text.lines().for_each(|line| println!("cargo::warning={line}"));
             }

@@ -33,7 +33,10 @@ pub(crate) fn load(
     let directory = file.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directories: Vec<&Path> = std::iter::once(directory).chain(include.iter().map(PathBuf::as_path)).collect();
     let program = Program::parse_importing(read(file)?, &mut |module| {
-        let candidates = directories.iter().flat_map(|d| ["rt", "py"].map(|e| d.join(format!("{module}.{e}"))));
+        // A dotted name is a path; a package is its `__init__`.
+        let path = module.replace('.', "/");
+        let ends = [".rt", ".py", "/__init__.rt", "/__init__.py"];
+        let candidates = directories.iter().flat_map(|d| ends.map(|end| d.join(format!("{path}{end}"))));
         candidates.into_iter().find(|path| path.is_file()).map(|path| read(&path)).transpose()
     })?;
     let found = levels.apply(program.diagnostics().to_vec());

@@ -56,9 +56,9 @@ impl Reporter {
         }
     }
 
-    /// Shows diagnostics.
+    /// Shows diagnostics; what is only for information, with `-v`.
     pub(crate) fn diagnostics(&self, sources: &SourceMap, list: &[Diagnostic]) {
-        for diagnostic in list {
+        for diagnostic in list.iter().filter(|d| self.verbose || d.severity != Severity::Note) {
             match self.format {
                 MessageFormat::Human => eprintln!("{}", render(sources, diagnostic, self.color).trim_end()),
                 MessageFormat::Json => eprintln!("{}", render_json(sources, diagnostic)),

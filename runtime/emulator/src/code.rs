@@ -106,6 +106,8 @@ pub struct AddressOperand {
     pub base: Src,
     /// Bytes added.
     pub offset: i64,
+    /// The bits that count: a sum with a 32-bit register wraps around at 32 bits.
+    pub mask: u64,
     /// Where it goes.
     pub window: Window,
 }

@@ -9,9 +9,12 @@ use rtc_ir::{Elem, MemScope, MemSemantic, Op, RmwOp, Scalar};
 
 use super::Lowering;
 use crate::{
-    emit::{Cmpi, Value},
+    emit::{Cmpi, Emitter, Value},
     error::{CodegenError, Result},
 };
+
+/// The new value of an element, of its old one and the operand.
+type Update<'c> = fn(&Emitter<'c>, Value<'c>, Value<'c>) -> Value<'c>;
 
 /// The parts of an atomic instruction that its element and order decide.
 struct Form {
@@ -28,12 +31,13 @@ impl<'c> Lowering<'_, 'c> {
         let values = self.operand(op, 1)?;
         let elem = self.elem(self.kernel.operand(op, 1))?;
         let form = form(elem, sem, scope)?;
-        let action = action(rmw, elem)?;
-        if elem == Elem::BF16 && rmw == RmwOp::FAdd && !self.target.features.bf16_atomics {
+        if let Some(update) = self.by_exchange(rmw, elem) {
             return self.atomic(op, elem, Some(0), |pointer, register, condition| {
-                self.bf16_add_by_exchange(&form, pointer, values[register], condition)
+                let update = |old| update(self.e, old, values[register]);
+                self.exchange_until_done(&form, elem, pointer, &update, condition)
             });
         }
+        let action = action(rmw, elem)?;
         let text = format!("{}.{action} $0, [$1], $2;", form.start);
         let constraints = format!("={0},l,{0}", form.class);
         self.atomic(op, elem, Some(0), |pointer, register, condition| {
@@ -150,23 +154,37 @@ impl<'c> Lowering<'_, 'c> {
         self.e.bitcast(value, self.e.integer_type(elem.bits()))
     }
 
-    /// Adds to a bf16 in memory by compare-and-swap, for targets whose `atom` cannot.
-    fn bf16_add_by_exchange(
+    /// What stands in memory afterwards, where `atom` cannot do it: compare-and-swap does.
+    fn by_exchange(&self, rmw: RmwOp, elem: Elem) -> Option<Update<'c>> {
+        match rmw {
+            RmwOp::FAdd if elem == Elem::BF16 && !self.target.features.bf16_atomics => {
+                Some(|e, old, value| e.addf(old, value, false))
+            }
+            RmwOp::FMax => Some(|e, old, value| e.maxnumf(old, value)),
+            RmwOp::FMin => Some(|e, old, value| e.minnumf(old, value)),
+            _ => None,
+        }
+    }
+
+    /// Replaces 16 bits in memory by what `update` makes of them; gives what was there.
+    fn exchange_until_done(
         &self,
         form: &Form,
+        elem: Elem,
         pointer: Value<'c>,
-        value: Value<'c>,
+        update: &dyn Fn(Value<'c>) -> Value<'c>,
         condition: Option<Value<'c>>,
     ) -> Value<'c> {
         let e = self.e;
+        let ty = self.element(elem);
         let exchange = format!("{}.cas.b16 $0, [$1], $2, $3;", form.start);
-        let add = || -> std::result::Result<_, Infallible> {
+        let replace = || -> std::result::Result<_, Infallible> {
             let first = e.assembly("ld.volatile.global.b16 $0, [$1];", "=h,l", &[pointer], &[e.ty.i16], true);
             e.while_loop(
                 &first,
                 |assumed| {
-                    let sum = e.addf(e.bitcast(assumed[0], e.ty.bf16), value, false);
-                    let operands = [pointer, assumed[0], e.bitcast(sum, e.ty.i16)];
+                    let updated = update(e.bitcast(assumed[0], ty));
+                    let operands = [pointer, assumed[0], e.bitcast(updated, e.ty.i16)];
                     let found = e.assembly(&exchange, "=h,l,h,h", &operands, &[e.ty.i16], true);
                     Ok((e.cmpi(Cmpi::Ne, found[0], assumed[0]), found))
                 },
@@ -174,11 +192,11 @@ impl<'c> Lowering<'_, 'c> {
             )
         };
         let built = match condition {
-            None => add(),
-            Some(condition) => e.if_else(condition, &[e.ty.i16], add, || Ok(vec![e.int(e.ty.i16, 0)])),
+            None => replace(),
+            Some(condition) => e.if_else(condition, &[e.ty.i16], replace, || Ok(vec![e.int(e.ty.i16, 0)])),
         };
         let Ok(old) = built;
-        e.bitcast(old[0], e.ty.bf16)
+        e.bitcast(old[0], ty)
     }
 }
 
@@ -208,7 +226,9 @@ fn action(rmw: RmwOp, elem: Elem) -> Result<String> {
         (RmwOp::FAdd, Elem::Num(Scalar::BF16)) => "add.noftz.bf16".to_owned(),
         (RmwOp::FAdd, Elem::Num(Scalar::F32)) => "add.f32".to_owned(),
         (RmwOp::FAdd, Elem::Num(Scalar::F64)) => "add.f64".to_owned(),
-        (RmwOp::FAdd, _) => return Err(CodegenError::lowering(format!("an atomic float sum of {elem}"))),
+        (RmwOp::FAdd | RmwOp::FMax | RmwOp::FMin, _) => {
+            return Err(CodegenError::lowering(format!("an atomic {rmw} of {elem}")));
+        }
         (RmwOp::Add, _) => format!("add.u{bits}"),
         (RmwOp::Max, _) => format!("max.s{bits}"),
         (RmwOp::Min, _) => format!("min.s{bits}"),

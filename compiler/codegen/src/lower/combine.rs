@@ -1,10 +1,10 @@
-//! What reductions and scans share: several operands are combined together, as a [`Tuple`] with one value of each, by
-//! the operation's nested block, which is lowered in place each time.
+//! What reductions, scans and functions of each element share: several operands go together, as a [`Tuple`] with one
+//! value of each, through the operation's nested block, which is lowered in place each time.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use rtc_ir::{Block, Traits};
+use rtc_ir::{Block, Op, Traits};
 
 use super::Lowering;
 use crate::{
@@ -33,10 +33,32 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Lowers the nested block on two tuples.
     pub(super) fn combine(&self, block: Block, lhs: &Tuple<'c>, rhs: &Tuple<'c>) -> Result<Tuple<'c>> {
-        for (argument, value) in self.kernel.block(block).args.iter().zip(lhs.iter().chain(rhs)) {
+        self.apply(block, lhs.iter().chain(rhs))
+    }
+
+    /// Lowers the nested block on one value for each of its arguments.
+    fn apply<'t>(&self, block: Block, values: impl Iterator<Item = &'t Value<'c>>) -> Result<Tuple<'c>>
+    where
+        'c: 't,
+    {
+        for (argument, value) in self.kernel.block(block).args.iter().zip(values) {
             self.set(*argument, vec![*value]);
         }
         Ok(self.block(block)?.iter().map(|registers| registers[0]).collect())
+    }
+
+    /// `map_elements`: the nested block on each register. Threads go their own ways where it branches.
+    pub(super) fn map_elements(&self, op: Op) -> Result<()> {
+        let data = self.kernel.op(op);
+        let mut columns = vec![Vec::new(); data.results.len()];
+        for tuple in self.tuples(self.kernel.variadic(op))? {
+            let mapped = self.apply(data.blocks[0], tuple.iter())?;
+            columns.iter_mut().zip(mapped).for_each(|(column, value)| column.push(value));
+        }
+        for (result, column) in data.results.iter().zip(columns) {
+            self.set(*result, column);
+        }
+        Ok(())
     }
 
     /// Whether a block gives the same bits when its two tuples are exchanged, as far as its form tells: with the

@@ -164,6 +164,7 @@ impl<'c> Lowering<'_, 'c> {
             | OpKind::Dot { .. }
             | OpKind::Reduce { .. }
             | OpKind::Scan { .. }
+            | OpKind::MapElements {}
             | OpKind::Gather { .. }
             | OpKind::Histogram { .. }
             | OpKind::Sort { .. }

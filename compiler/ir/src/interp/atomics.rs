@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, Stop};
 use super::value::Data;
-use crate::ops::eval::{decode, mask, sign_extend};
+use crate::ops::eval::{decode, mask, max_num, min_num, sign_extend};
 use crate::{Elem, Op, RmwOp, Rounding, Scalar, Type, encode_float};
 
 impl Machine<'_> {
@@ -55,9 +55,14 @@ impl Machine<'_> {
 fn modify(rmw: RmwOp, scalar: Scalar, old: u64, value: u64) -> u64 {
     let elem = Elem::Num(scalar);
     let signed = |x| sign_extend(x, elem);
+    let float = |f: fn(f64, f64) -> f64| {
+        encode_float(f(decode(old, scalar), decode(value, scalar)), scalar, Rounding::NearestEven)
+    };
     match rmw {
         RmwOp::Add => mask(old.wrapping_add(value), elem),
-        RmwOp::FAdd => encode_float(decode(old, scalar) + decode(value, scalar), scalar, Rounding::NearestEven),
+        RmwOp::FAdd => float(|a, b| a + b),
+        RmwOp::FMax => float(max_num),
+        RmwOp::FMin => float(min_num),
         RmwOp::Max => {
             if signed(value) > signed(old) {
                 value

@@ -284,6 +284,7 @@ impl Machine<'_> {
             OpKind::Dot { precision, .. } => self.dot(op, *precision),
             OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
             OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
+            OpKind::MapElements {} => self.map_elements(op),
             OpKind::Gather { axis } => self.gather(op, *axis as usize),
             OpKind::Histogram { bins } => self.histogram(op, *bins),
             OpKind::Sort { descending, signed } => self.sort(op, *descending, *signed),

@@ -1,6 +1,6 @@
-//! Reductions and scans.
+//! Reductions, scans, and functions of each element.
 //!
-//! The combine block is run on all rows at once where it holds element-wise operations only, else row by row.
+//! The nested block is run on all rows at once where it holds element-wise operations only, else row by row.
 
 use super::elementwise::is_flat;
 use super::machine::{Machine, Stop};
@@ -29,7 +29,7 @@ impl Machine<'_> {
             };
             let lower = tiles.iter().map(|t| part(t, 0)).collect();
             let upper = tiles.iter().map(|t| part(t, 1)).collect();
-            tiles = self.combine(block, lower, upper)?;
+            tiles = self.apply(block, pairs(lower, upper))?;
             size = half;
         }
         self.set_all(op, tiles);
@@ -52,7 +52,7 @@ impl Machine<'_> {
         let mut sums: Columns = tiles.iter().map(|t| slice(t, 0)).collect();
         for i in 1..size {
             let next = tiles.iter().map(|t| slice(t, i)).collect();
-            sums = self.combine(block, sums, next)?;
+            sums = self.apply(block, pairs(sums, next))?;
             for (tile, sum) in tiles.iter_mut().zip(&sums) {
                 for (k, bits) in sum.iter().enumerate() {
                     tile[index(k / after, i, k % after)] = *bits;
@@ -60,6 +60,24 @@ impl Machine<'_> {
             }
         }
         self.set_all(op, tiles);
+        Ok(())
+    }
+
+    /// `map_elements`: slot by slot, wherever the slots are.
+    pub(crate) fn map_elements(&mut self, op: Op) -> Result<(), Stop> {
+        let kernel = self.kernel;
+        let operands = kernel.variadic(op);
+        let count = self.slots(kernel.value_type(operands[0]));
+        self.tick(count)?;
+        let mut columns = Vec::new();
+        for operand in operands {
+            let data = self.get(*operand);
+            columns.push((0..count).map(|i| data.slot(i)).collect());
+        }
+        let mapped = self.apply(kernel.op(op).blocks[0], columns)?;
+        for (result, column) in kernel.op(op).results.iter().zip(mapped) {
+            self.set(*result, Data::many(column));
+        }
         Ok(())
     }
 
@@ -82,13 +100,13 @@ impl Machine<'_> {
         }
     }
 
-    /// The combine block on each pair.
-    fn combine(&mut self, block: Block, lower: Columns, upper: Columns) -> Result<Columns, Stop> {
+    /// The nested block on each row of its arguments.
+    fn apply(&mut self, block: Block, columns: Columns) -> Result<Columns, Stop> {
         let kernel = self.kernel;
         let args = &kernel.block(block).args;
-        let count = lower[0].len();
+        let count = columns[0].len();
         if is_flat(kernel, block) {
-            for (arg, column) in args.iter().zip(lower.into_iter().chain(upper)) {
+            for (arg, column) in args.iter().zip(columns) {
                 self.set(*arg, Data::many(column));
             }
             let end = self.block(block)?;
@@ -99,9 +117,10 @@ impl Machine<'_> {
             };
             return Ok(yielded.iter().map(column).collect());
         }
-        let mut out: Columns = vec![Vec::with_capacity(count); lower.len()];
+        let width = kernel.terminator(block).map_or(0, |end| kernel.variadic(end).len());
+        let mut out: Columns = vec![Vec::with_capacity(count); width];
         for i in 0..count {
-            for (arg, column) in args.iter().zip(lower.iter().chain(&upper)) {
+            for (arg, column) in args.iter().zip(&columns) {
                 self.set(*arg, Data::Scalar(column[i]));
             }
             let end = self.block(block)?;
@@ -112,4 +131,10 @@ impl Machine<'_> {
         }
         Ok(out)
     }
+}
+
+/// The arguments of a combine block: all left values, then all right ones.
+fn pairs(mut lower: Columns, upper: Columns) -> Columns {
+    lower.extend(upper);
+    lower
 }

@@ -154,11 +154,11 @@ pub(super) fn rem_signed(a: i64, b: i64) -> i64 {
     if b == 0 { 0 } else { a.wrapping_rem(b) }
 }
 
-pub(super) fn min_num(a: f64, b: f64) -> f64 {
+pub(crate) fn min_num(a: f64, b: f64) -> f64 {
     if a.is_nan() || b < a || (a == b && b.is_sign_negative()) { b } else { a }
 }
 
-pub(super) fn max_num(a: f64, b: f64) -> f64 {
+pub(crate) fn max_num(a: f64, b: f64) -> f64 {
     if a.is_nan() || b > a || (a == b && b.is_sign_positive()) { b } else { a }
 }
 

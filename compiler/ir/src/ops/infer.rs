@@ -338,6 +338,7 @@ pub(super) fn atomic_rmw(cx: &InferContext<'_>) -> Inferred {
     let scalar = elem(wanted)?.num().unwrap_or(Scalar::I64);
     let fits = match op {
         RmwOp::FAdd => is_arithmetic_float(scalar.into()),
+        RmwOp::FMax | RmwOp::FMin => matches!(scalar, Scalar::F16 | Scalar::BF16),
         RmwOp::Add | RmwOp::Max | RmwOp::Min | RmwOp::UMax | RmwOp::UMin => matches!(scalar, Scalar::I32 | Scalar::I64),
         RmwOp::And | RmwOp::Or | RmwOp::Xor | RmwOp::Xchg => scalar.bits() >= 32,
     };
@@ -408,6 +409,23 @@ pub(super) fn scan(cx: &InferContext<'_>) -> Inferred {
     let shape = tile(cx.variadic()[0])?;
     expect((*axis as usize) < shape.rank(), || format!("axis {axis} is outside of {shape}"))?;
     Ok(cx.variadic().to_vec())
+}
+
+/// Tiles of the shape of the operands, one for each value of the block.
+pub(super) fn map_elements(cx: &InferContext<'_>) -> Inferred {
+    let Some(first) = cx.variadic().first().copied() else { return Err("needs operands".into()) };
+    let shape = tile(first)?;
+    for ty in cx.variadic().iter().chain(cx.given) {
+        expect(tile(*ty)? == shape, || format!("{first} and {ty} differ in shape"))?;
+    }
+    for ty in cx.variadic() {
+        expect(ty.layout() == first.layout(), || format!("operands differ: {first} and {ty}"))?;
+    }
+    if let Some(found) = block_args(cx, 0) {
+        let wanted: Vec<Type> = cx.variadic().iter().filter_map(|t| t.elem()).map(Type::Scalar).collect();
+        expect(found == wanted, || "the arguments of the block do not fit the operands".into())?;
+    }
+    cx.given.iter().map(|ty| Ok(first.with_elem(elem(*ty)?))).collect()
 }
 
 /// The shape of the index, the elements of the source; sizes differ along the axis only.

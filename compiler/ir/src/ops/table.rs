@@ -138,6 +138,7 @@ define_ops! {
     dot Dot { precision: Precision, kind: DotKind, max_imprecise: Option<u32> } (lhs, rhs, acc) [] 0 PURE, dot, Structured, "Matrix product of `[.., M, K]` and `[.., K, N]` added to `acc`." -> Value;
     reduce Reduce { axis: u32 } () [scratch] 1 COMBINE, reduce, Structured, "Combines all elements along an axis with the nested block, in any order." -> Op;
     scan Scan { axis: u32, reverse: bool } () [scratch] 1 COMBINE, scan, Structured, "Inclusive scan along an axis with the nested block." -> Op;
+    map_elements MapElements {} () [] 1 NESTED.and(Traits::ELEMENTWISE).and(Traits::EXPLICIT_TYPE), map_elements, Structured, "Runs the nested block, which is made of scalars, for each element of tiles of one shape." -> Op;
     gather Gather { axis: u32 } (source, index) [scratch] 0 TOGETHER, gather, Structured, "Elements picked along an axis by index." -> Value;
     histogram Histogram { bins: u32 } (source) [mask, scratch] 0 SHAPE.and(Traits::CONVERGENT), histogram, Structured, "Counts of the values `0..bins` in a 1-D tile." -> Value;
     sort Sort { descending: bool, signed: bool } (source) [scratch] 0 TOGETHER, sort, Structured, "The last axis in order; not stable." -> Value;

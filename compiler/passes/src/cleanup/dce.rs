@@ -60,7 +60,10 @@ fn live_values(kernel: &Kernel) -> HashSet<Value> {
             match (&data.kind, around) {
                 // A `while` keeps all that it carries.
                 (OpKind::Condition {}, _) => work.extend(data.operands.iter()),
-                (_, Some(OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::WhileLoop {})) => {
+                (
+                    _,
+                    Some(OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::MapElements {} | OpKind::WhileLoop {}),
+                ) => {
                     work.extend(data.operands.iter());
                 }
                 _ => {}

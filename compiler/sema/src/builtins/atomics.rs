@@ -2,7 +2,8 @@
 //!
 //! Floats have no atomic maximum on the machine: a value without sign bit is ordered like a signed integer, one with it
 //! the other way round like an unsigned integer, so the operation is split into two masked ones on the bits. Bitwise
-//! operations and exchanges of floats work on the bits, too.
+//! operations and exchanges of floats work on the bits, too. Halves, which only descriptors take, have operations of
+//! their own.
 
 use rtc_ir::{MemScope, MemSemantic, OpKind, Predicate, RmwOp};
 use rtc_source::{Code, Diagnostic, Span};
@@ -70,6 +71,8 @@ impl Action {
         match self {
             Action::Add if elem.is_float() => RmwOp::FAdd,
             Action::Add => RmwOp::Add,
+            Action::Max if elem.is_float() => RmwOp::FMax,
+            Action::Min if elem.is_float() => RmwOp::FMin,
             Action::Max if elem.is_signed() => RmwOp::Max,
             Action::Max => RmwOp::UMax,
             Action::Min if elem.is_signed() => RmwOp::Min,
@@ -172,7 +175,8 @@ impl<'a> Cx<'a> {
         mask: Option<Tensor>,
         order: Order,
     ) -> R<Tensor> {
-        if !value.elem.is_float() || action == Action::Add {
+        let half = value.elem.bits() == 16 && matches!(action, Action::Max | Action::Min);
+        if !value.elem.is_float() || action == Action::Add || half {
             return self.rmw(action.rmw(value.elem), pointer, value, mask, order);
         }
         let (signed, unsigned) = match value.elem.bits() {

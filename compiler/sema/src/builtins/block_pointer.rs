@@ -193,7 +193,7 @@ impl<'a> Cx<'a> {
     }
 
     /// A line as one of `rank` dimensions, the others of size 1.
-    pub(super) fn along(&mut self, mut line: Tensor, axis: usize, rank: usize) -> R<Tensor> {
+    pub(crate) fn along(&mut self, mut line: Tensor, axis: usize, rank: usize) -> R<Tensor> {
         let span = self.span;
         for at in 0..rank {
             if at != axis {

@@ -44,6 +44,8 @@ const ATOMIC_PARAMS: &[&str] = &["self", "offsets", "value"];
 
 const PADDINGS: &[(&str, Padding)] = &[("zero", Padding::Zero), ("nan", Padding::Nan)];
 
+/// The most dimensions of a descriptor: those of a tensor map of the machine.
+const MAX_DIMENSIONS: usize = 5;
 /// The fewest bytes along the last dimension of a block.
 const MIN_ROW_BYTES: u32 = 16;
 /// The fewest rows that one gather or scatter moves.
@@ -64,8 +66,9 @@ fn make_tensor_descriptor<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let block_arg = args.arg(3);
     let block = cx.shape_of(&block_arg, &args.what(3))?;
     let rank = block.rank();
-    if rank == 0 {
-        return cx.error(Code::BAD_SHAPE, block_arg.span, "a descriptor has 1 to 5 dimensions", "");
+    if !(1..=MAX_DIMENSIONS).contains(&rank) {
+        let message = format!("a descriptor has 1 to {MAX_DIMENSIONS} dimensions, not {rank}");
+        return cx.error(Code::BAD_SHAPE, block_arg.span, message, "reshape the block after loading it");
     }
     for (index, length) in [(1, shape.len()), (2, strides.len())] {
         if length != rank {
@@ -139,7 +142,7 @@ fn atomic<'a>(cx: &mut Cx<'a>, args: &Args<'a>, action: Action) -> R<Val<'a>> {
     let pointee = desc.pointee();
     let allowed: &[DType] = match action {
         Action::Add => &[UInt32, Int32, UInt64, Fp32, Fp16, Bf16],
-        Action::Min | Action::Max => &[UInt32, Int32, UInt64, Int64],
+        Action::Min | Action::Max => &[UInt32, Int32, UInt64, Int64, Fp16, Bf16],
         Action::And | Action::Or | Action::Xor | Action::Xchg => &[UInt32, Int32, UInt64, Int64],
     };
     if !pointee.num().is_some_and(|d| allowed.contains(&d)) {

@@ -12,8 +12,11 @@ mod debug;
 mod descriptor;
 mod dot;
 mod external;
+mod host;
+mod map;
 mod maths;
 mod memory;
+mod named_tuple;
 mod prim;
 mod program;
 mod python;
@@ -99,6 +102,7 @@ const LANGUAGE: &[&[Builtin]] = &[
     maths::TABLE,
     dot::TABLE,
     reduce::TABLE,
+    map::TABLE,
     debug::TABLE,
 ];
 
@@ -109,7 +113,12 @@ pub(crate) fn language(name: &str) -> Option<&'static Builtin> {
 
 /// A function that needs no module.
 pub(crate) fn python(name: &str) -> Option<&'static Builtin> {
-    find(&[python::TABLE], name)
+    find(&[python::TABLE, host::LOOPS], name)
+}
+
+/// A function of Python that only constexpr functions can call.
+pub(crate) fn host(name: &str) -> Option<&'static Builtin> {
+    find(&[host::TABLE], name)
 }
 
 /// `triton.name`.
@@ -149,6 +158,15 @@ pub(crate) fn descriptor(name: &str) -> Option<&'static Builtin> {
     find(&[descriptor::METHODS], name)
 }
 
+/// What makes classes of named tuples, by its full name.
+pub(crate) fn tuple_maker(path: &str) -> Option<&'static Builtin> {
+    match path {
+        "collections.namedtuple" => find(&[named_tuple::TABLE], "namedtuple"),
+        "typing.NamedTuple" => find(&[named_tuple::TABLE], "NamedTuple"),
+        _ => None,
+    }
+}
+
 /// Methods of types.
 pub(crate) fn type_method(name: &str) -> Option<&'static Builtin> {
     find(&[python::TYPE_METHODS], name)
@@ -170,7 +188,7 @@ pub(crate) fn names(module: &ModuleRef) -> Vec<&'static str> {
 
 /// Python's functions that kernels can call.
 pub(crate) fn python_names() -> impl Iterator<Item = &'static str> {
-    python::TABLE.iter().map(|b| b.name).filter(|n| !n.starts_with('_'))
+    python::TABLE.iter().chain(host::LOOPS).map(|b| b.name).filter(|n| !n.starts_with('_'))
 }
 
 /// All tables with the modules that they belong to, but for the primitives of the standard library.
@@ -178,7 +196,7 @@ pub(crate) fn reference_tables() -> Vec<(&'static str, &'static [&'static [Built
     vec![
         ("tl", LANGUAGE),
         ("descriptor", &[descriptor::METHODS]),
-        ("python", &[python::TABLE]),
+        ("python", &[python::TABLE, host::LOOPS]),
         ("triton", &[python::TRITON]),
         ("math", &[python::MATH]),
         ("type", &[python::TYPE_METHODS]),

@@ -1,5 +1,7 @@
 //! What kernels can call of Python, of `triton` and of `math`, on constants.
 
+use std::rc::Rc;
+
 use rtc_source::{Code, Diagnostic};
 
 use super::{Args, Builtin, program, row};
@@ -264,6 +266,9 @@ fn is_instance<'a>(obj: &Arg<'a>, class: &Arg<'a>) -> bool {
         Val::Tuple(t) => t.items.iter().any(|c| is_instance(obj, &Arg::new(c.clone(), class.span))),
         Val::Class(class, _) => {
             matches!(&obj.val, Val::Tuple(t) if t.class.is_some_and(|(c, _)| std::ptr::eq(c, *class)))
+        }
+        Val::Record(record) => {
+            matches!(&obj.val, Val::Tuple(t) if t.fields.as_ref().is_some_and(|f| Rc::ptr_eq(f, &record.fields)))
         }
         Val::Type(TyVal::Constexpr) => obj.val.is_constant(),
         Val::Builtin(b) => match b.name {

@@ -1,4 +1,4 @@
-//! Reductions and scans with a combine function, sorting, histograms, and functions applied element by element.
+//! Reductions and scans with a combine function, sorting, histograms.
 
 use rtc_ir::{Block, OpKind, Shape, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
@@ -15,7 +15,6 @@ pub(super) const TABLE: &[Builtin] = &[
     row("sort", &["x", "dim?", "descending?"], sort),
     row("topk", &["x", "k", "dim?"], topk),
     row("bitonic_merge", &["x", "dim?", "descending?"], sort),
-    row("map_elementwise", &["scalar_fn", "*args", "pack?"], map_elementwise),
 ];
 
 /// One block, or a tuple of blocks of one shape.
@@ -40,7 +39,8 @@ fn inputs<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<(Vec<Tensor>, bool)> {
 }
 
 /// A block for the combine function: it takes all left values, then all right ones, as scalars.
-fn combine<'a>(cx: &mut Cx<'a>, f: &Arg<'a>, tensors: &[Tensor], span: Span) -> R<Block> {
+fn combine<'a>(cx: &mut Cx<'a>, args: &Args<'a>, tensors: &[Tensor]) -> R<Block> {
+    let (f, span) = (&args.arg(2), args.span);
     let block = cx.kernel.new_block();
     let mut call = Vec::new();
     for _ in 0..2 {
@@ -54,7 +54,34 @@ fn combine<'a>(cx: &mut Cx<'a>, f: &Arg<'a>, tensors: &[Tensor], span: Span) -> 
     let result = combined(cx, f, call, tensors, span);
     cx.block = outer;
     result?;
+    scalars_only(cx, block, &OpKind::Reduce { axis: 0 }, (args.name, f.span))?;
     Ok(block)
+}
+
+/// Reports what cannot stand in the nested block of `around`; `of` is the function of the language and the place of the
+/// function that it got.
+pub(super) fn scalars_only<'a>(cx: &mut Cx<'a>, block: Block, around: &OpKind, of: (&str, Span)) -> R<()> {
+    let (name, span) = of;
+    for op in rtc_ir::walk_block(&cx.kernel, block) {
+        let data = cx.kernel.op(op);
+        let at = cx.kernel.loc(data.loc).span;
+        let tile = data.operands.iter().chain(&data.results).any(|v| cx.kernel.value_type(*v).shape().is_some());
+        let (what, help) = if tile {
+            ("makes a block", "it gets one element of each block at a time: work on scalars only")
+        } else if !rtc_ir::may_stand_in(&data.kind, around) {
+            ("does more than compute a result", "read and write memory, and print, outside of the function")
+        } else {
+            continue;
+        };
+        let mut d = Diagnostic::error(Code::UNSUPPORTED, span, format!("the function for `{name}` {what}"))
+            .primary(format!("called by `{name}` any number of times"))
+            .help(help);
+        if let Some(at) = at.filter(|at| *at != span) {
+            d = d.label(at, "here");
+        }
+        return cx.fail(d);
+    }
+    Ok(())
 }
 
 fn combined<'a>(cx: &mut Cx<'a>, f: &Arg<'a>, call: Vec<Arg<'a>>, tensors: &[Tensor], span: Span) -> R<()> {
@@ -114,7 +141,7 @@ fn reduce<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             0
         }
     };
-    let block = combine(cx, &args.arg(2), &tensors, args.span)?;
+    let block = combine(cx, args, &tensors)?;
     let values: Vec<Value> = tensors.iter().map(|t| t.value).collect();
     let op = cx.build(OpKind::Reduce { axis: axis as u32 }, &[], &[], &values, &[block], &[])?;
     let rest = tensors[0].shape.without(axis);
@@ -140,7 +167,7 @@ fn scan<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let (tensors, many) = inputs(cx, args)?;
     let axis = cx.axis_of(&args.arg(1), tensors[0].shape.rank(), &args.what(1))?;
     let reverse = cx.bool_arg(args, 3, false)?;
-    let block = combine(cx, &args.arg(2), &tensors, args.span)?;
+    let block = combine(cx, args, &tensors)?;
     let values: Vec<Value> = tensors.iter().map(|t| t.value).collect();
     let op = cx.build(OpKind::Scan { axis: axis as u32, reverse }, &[], &[], &values, &[block], &[])?;
     let out = tensors.iter().enumerate().map(|(i, t)| Tensor { value: cx.kernel.result(op, i), ..*t }).collect();
@@ -240,29 +267,4 @@ fn topk<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         e => e,
     };
     Ok(Val::Tensor(cx.cast(first, wide)?))
-}
-
-/// Applies a function of scalars to each element: as block operations, since the function is inlined.
-fn map_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let pack = cx.int_arg(args, 2, 1)?;
-    if pack != 1 {
-        return cx.error(
-            Code::UNSUPPORTED,
-            args.span,
-            "`map_elementwise` takes one element at a time here",
-            "leave out `pack`",
-        );
-    }
-    let mut tensors = Vec::new();
-    let mut shape = scalar_shape();
-    for arg in &args.rest {
-        let t = cx.tensor(arg, "an argument of `map_elementwise`")?;
-        shape = cx.common((Tensor { shape, ..t }, args.span), (t, arg.span), "for `map_elementwise`")?;
-        tensors.push(t);
-    }
-    let mut call = Vec::new();
-    for (t, arg) in tensors.into_iter().zip(&args.rest) {
-        call.push(Arg::new(Val::Tensor(cx.broadcast_to(t, shape)?), arg.span));
-    }
-    cx.call_positional(&args.arg(0).val, call, args.span)
 }

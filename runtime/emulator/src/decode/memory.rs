@@ -30,7 +30,7 @@ impl Decoder {
     pub(super) fn address(&mut self, operand: &Operand, window: Window) -> Result<AddressOperand> {
         let Operand::Address(address) = operand else { return self.invalid("an address is needed") };
         let Some(name) = &address.base else {
-            return Ok(AddressOperand { base: self.constant(0), offset: address.offset, window });
+            return Ok(AddressOperand { base: self.constant(0), offset: address.offset, mask: u64::MAX, window });
         };
         let found = match self.find(name) {
             Some(Symbol::Frame(..)) => Window::Local,
@@ -43,7 +43,8 @@ impl Decoder {
                 }
                 let ty = if width == 32 { B32 } else { B64 };
                 let base = self.source(&Operand::Name(name.clone()), ty, false)?;
-                return Ok(AddressOperand { base, offset: address.offset, window });
+                let mask = if width == 32 { u32::MAX.into() } else { u64::MAX };
+                return Ok(AddressOperand { base, offset: address.offset, mask, window });
             }
             _ => return self.invalid(format!("unknown name `{name}`")),
         };
@@ -51,7 +52,7 @@ impl Decoder {
             return self.invalid(format!("`{name}` is not in the state space of the instruction"));
         }
         let base = self.source(&Operand::Name(name.clone()), B64, true)?;
-        Ok(AddressOperand { base, offset: address.offset, window: found })
+        Ok(AddressOperand { base, offset: address.offset, mask: u64::MAX, window: found })
     }
 
     pub(super) fn cvta(&mut self, instruction: &Instruction) -> Result<()> {

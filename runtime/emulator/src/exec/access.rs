@@ -68,7 +68,7 @@ impl Warp {
     /// The address of each lane.
     pub(super) fn addresses(&self, launch: &Launch<'_>, frame: Frame, operand: AddressOperand) -> [u64; 32] {
         let base = self.source(launch.constants, frame.registers as usize, operand.base);
-        base.map(|a| a.wrapping_add(operand.offset as u64))
+        base.map(|a| a.wrapping_add(operand.offset as u64) & operand.mask)
     }
 
     /// The bytes that a lane reads.
