@@ -370,6 +370,11 @@ fn codegen(
         CodegenError::Unsupported { span: Some(span), .. } => {
             Failure::Diagnostics(vec![Diagnostic::error(Code::UNSUPPORTED_TARGET, span, error.to_string())])
         }
+        CodegenError::TooLong { span: Some(span), .. } => Failure::Diagnostics(vec![
+            Diagnostic::error(Code::OUT_OF_RESOURCES, span, error.to_string())
+                .help("use smaller blocks and loops over them, or more warps"),
+        ]),
+        CodegenError::TooLong { span: None, .. } => Failure::request("out-of-resources", error.to_string()),
         CodegenError::Target { .. } | CodegenError::Unsupported { span: None, .. } => {
             Failure::request("unsupported-target", error.to_string())
         }

@@ -124,6 +124,7 @@ pub(crate) struct Emitter<'c> {
     /// The function's first block: constants at its top, then the prologue, then the body.
     entry: BlockRef<'c, 'c>,
     last_constant: Cell<Option<OperationRef<'c, 'c>>>,
+    count: Cell<usize>,
     last_of_prologue: Cell<OperationRef<'c, 'c>>,
     /// The thread's number in the block; the first operation of the prologue.
     pub thread: Value<'c>,
@@ -164,6 +165,7 @@ pub(crate) fn kernel<'c, E>(
         location: Cell::new(location),
         entry,
         last_constant: Cell::new(None),
+        count: Cell::new(0),
         last_of_prologue: Cell::new(thread),
         thread: first_result(thread),
         constants: RefCell::default(),
@@ -299,6 +301,7 @@ impl<'c> Emitter<'c> {
         if !regions.is_empty() {
             builder = builder.add_regions_vec(regions);
         }
+        self.count.set(self.count.get() + 1);
         // Building fails only where result types are to be inferred, which we never ask for.
         let operation = builder.build().expect("an operation without inferred types is always built");
         match self.cursor.get() {
@@ -309,6 +312,11 @@ impl<'c> Emitter<'c> {
                 operation
             }
         }
+    }
+
+    /// How many operations were appended so far.
+    pub fn count(&self) -> usize {
+        self.count.get()
     }
 
     /// Runs `build` with operations going to the function's prologue: after the constants, before the body, so

@@ -44,6 +44,18 @@ pub enum CodegenError {
         /// One plain sentence.
         message: String,
     },
+    /// The kernel takes more operations than are compiled.
+    #[error(
+        "the kernel is too large to compile: more than {operations} operations in each thread, {allowed} are allowed"
+    )]
+    TooLong {
+        /// How many there were when lowering stopped.
+        operations: usize,
+        /// How many there may be.
+        allowed: usize,
+        /// Where the last of them come from.
+        span: Option<rtc_source::Span>,
+    },
     /// The kernel is not in the form that lowering accepts.
     #[error("cannot lower {what}")]
     Lowering {

@@ -57,6 +57,10 @@ const SHARED_SYMBOL: &str = "rtc_shared";
 /// Its alignment: what swizzled tiles of `wgmma` and TMA need, the strictest use there is.
 const SHARED_ALIGN: u32 = 1024;
 
+/// The most thread-level operations of a kernel. A pass refuses long kernels by an estimate, with better words; this
+/// holds where the estimate is too low.
+const MAX_OPERATIONS: usize = 150_000;
+
 /// The MLIR values of one tile value.
 type Registers<'c> = Rc<[Value<'c>]>;
 
@@ -239,6 +243,10 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 }
                 OpKind::Ret {} => return Ok(Vec::new()),
                 kind => self.element_wise(*op, kind)?,
+            }
+            if self.e.count() > MAX_OPERATIONS {
+                let span = self.kernel.loc(data.loc).span;
+                return Err(CodegenError::TooLong { operations: self.e.count(), allowed: MAX_OPERATIONS, span });
             }
         }
         Ok(Vec::new())

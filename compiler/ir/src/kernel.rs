@@ -6,7 +6,7 @@ use rtc_layout::Layout;
 use rtc_source::Span;
 use smallvec::SmallVec;
 
-use crate::{Block, LayoutId, Loc, Op, OpKind, Type, Value};
+use crate::{Block, LayoutId, Literal, Loc, Op, OpKind, Type, Value};
 
 /// How far a kernel has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -235,6 +235,16 @@ impl Kernel {
         }
     }
 
+    /// Turns an operation with one result into a constant: `value` in every place of its type.
+    pub fn make_constant(&mut self, op: Op, value: Literal) {
+        let data = &mut self.ops[op];
+        data.kind = OpKind::Constant { value };
+        data.operands.clear();
+        data.optional = 0;
+        // A name tells how a value came about, and this one is only a number now.
+        self.values[data.results[0]].name = None;
+    }
+
     /// The operation that a value is a result of; `None` for block arguments.
     pub fn def_op(&self, value: Value) -> Option<Op> {
         match self.values[value].def {
@@ -346,6 +356,17 @@ impl Kernel {
     pub fn detach_op(&mut self, op: Op) {
         if let Some(block) = self.ops[op].parent.take() {
             self.blocks[block].ops.retain(|o| *o != op);
+        }
+    }
+
+    /// Takes many operations out of their blocks, in one go over each block; their data stays.
+    pub fn detach_ops(&mut self, ops: &[Op]) {
+        let mut blocks: Vec<Block> = ops.iter().filter_map(|op| self.ops[*op].parent.take()).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        for block in blocks {
+            let ops = &self.ops;
+            self.blocks[block].ops.retain(|op| ops[*op].parent == Some(block));
         }
     }
 

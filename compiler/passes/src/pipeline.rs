@@ -18,6 +18,7 @@ pub const PASSES: &[Pass] = &[
     laid::vectorize::PASS,          // access widths from layouts and axis information
     scheduled::place_scratch::PASS, // shared memory for what crosses warps
     scheduled::allocate_shared::PASS, // offsets by liveness
+    scheduled::limit_size::PASS,    // layouts and access widths stand, and what lowering costs is still to be spent
     scheduled::insert_barriers::PASS, // the fewest that order all accesses
 ];
 

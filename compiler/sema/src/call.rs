@@ -10,7 +10,7 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{self, ClassDef, Expr, ExprKind, Ident, Param, ParamKind, Star, StmtKind, Symbol};
 
 use crate::builtins::{Args, Builtin};
-use crate::cx::{Arg, Binding, Cx, Fault, Frame, MAX_CALLS, MAX_RECURSION, R};
+use crate::cx::{Arg, Binding, Cx, Fault, Frame, MAX_CALLS, MAX_RECURSION, R, STEPS_PER_CALL};
 use crate::resolve::ModuleId;
 use crate::stmt::{Flow, Todo, is_constexpr};
 use crate::suggest::suggest;
@@ -247,6 +247,9 @@ impl<'a> Cx<'a> {
     /// Runs the body of a function in a frame of its own.
     fn inline(&mut self, f: Function<'a>, args: CallArgs<'a>, span: Span, host: bool) -> R<Val<'a>> {
         let name = &f.def.name;
+        if host {
+            self.steps(STEPS_PER_CALL, span)?;
+        }
         let inside = self.frames.iter().filter(|fr| fr.def.is_some_and(|d| std::ptr::eq(d, f.def))).count();
         let limit = if host { 500 } else { MAX_RECURSION };
         if inside >= limit || (!host && self.frames.len() > MAX_CALLS) {

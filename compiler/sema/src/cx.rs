@@ -29,7 +29,11 @@ pub(crate) const MAX_CALLS: usize = 64;
 /// How often one function may be inside itself.
 pub(crate) const MAX_RECURSION: usize = 8;
 /// The most steps of constexpr functions.
-pub(crate) const MAX_STEPS: u64 = 2_000_000;
+pub(crate) const MAX_STEPS: u64 = 1_000_000;
+/// What a call of a constexpr function takes of them.
+pub(crate) const STEPS_PER_CALL: u64 = 10;
+/// The longest tuple that an operator makes.
+pub(crate) const MAX_TUPLE: usize = 1 << 16;
 /// The deepest nesting of expressions, statements and calls together.
 const MAX_DEPTH: u32 = 4000;
 /// The most errors that are reported.
@@ -215,7 +219,12 @@ impl<'a> Cx<'a> {
 
     /// Counts a step of compile-time evaluation.
     pub(crate) fn step(&mut self, span: Span) -> R<()> {
-        self.steps += 1;
+        self.steps(1, span)
+    }
+
+    /// Counts steps of compile-time evaluation.
+    pub(crate) fn steps(&mut self, count: u64, span: Span) -> R<()> {
+        self.steps += count;
         if self.steps > MAX_STEPS {
             self.fatal = true;
             return self.fail(Diagnostic::error(

@@ -5,7 +5,7 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{CmpOp, Operator, UnaryOp};
 
 use crate::const_eval;
-use crate::cx::{Arg, Cx, R};
+use crate::cx::{Arg, Cx, MAX_TUPLE, R};
 use crate::lints::Side;
 use crate::promote::{self, Clash, const_kind, int_range};
 use crate::spec::DType;
@@ -33,20 +33,31 @@ impl<'a> Cx<'a> {
                 }
             },
             (Val::Tuple(a), Val::Tuple(b)) if op == Operator::Add => {
+                self.tuple_fits(a.items.len() + b.items.len())?;
                 Ok(Val::tuple(a.items.iter().chain(&b.items).cloned().collect()))
             }
             (Val::Tuple(t), Val::Const(Const::Int(n))) | (Val::Const(Const::Int(n)), Val::Tuple(t))
                 if op == Operator::Mult =>
             {
                 let count = usize::try_from(*n).unwrap_or(0);
-                if count.saturating_mul(t.items.len()) > 1 << 16 {
-                    let span = self.span;
-                    return self.error(Code::OUT_OF_RESOURCES, span, "the tuple gets too long", "");
-                }
+                self.tuple_fits(count.saturating_mul(t.items.len()))?;
                 Ok(Val::tuple(t.items.iter().cycle().take(count * t.items.len()).cloned().collect()))
             }
             _ => self.binary_tensors(op, l, r).map(Val::Tensor),
         }
+    }
+
+    /// Refuses a tuple that gets too long.
+    fn tuple_fits(&mut self, length: usize) -> R<()> {
+        if length <= MAX_TUPLE {
+            return Ok(());
+        }
+        self.error(
+            Code::OUT_OF_RESOURCES,
+            self.span,
+            format!("the tuple gets too long: {length} elements, more than the {MAX_TUPLE} that are allowed"),
+            "",
+        )
     }
 
     fn binary_tensors(&mut self, op: Operator, l: &Arg<'a>, r: &Arg<'a>) -> R<Tensor> {

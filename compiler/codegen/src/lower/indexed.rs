@@ -1,5 +1,7 @@
 //! Gather, histogram and sort: elements that go to places which only the data decide, through scratch memory.
 
+use std::collections::HashMap;
+
 use rtc_ir::{Elem, Op, Scalar};
 use rtc_layout::{InputBit, Layout};
 
@@ -8,6 +10,13 @@ use crate::{
     emit::{Access, Cmpf, Cmpi, ShuffleKind, Value},
     error::Result,
 };
+
+/// A condition that is known while lowering, or a thread's.
+#[derive(Clone, Copy)]
+enum Truth<'c> {
+    Known(bool),
+    Of(Value<'c>),
+}
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn gather(&self, op: Op, axis: u32) -> Result<()> {
@@ -92,9 +101,14 @@ impl<'c> Lowering<'_, 'c> {
         let length = layout.shape()[axis].trailing_zeros();
         let carriers = layout.axis_bits(axis);
         let position = self.layout_spot(layout, |flat| flat & (layout.shape()[axis] - 1));
-        let bit_of = |register: usize, bit: u32| {
-            let own = layout.coords(register as u32, 0, 0)[axis];
-            e.andi(self.at(position, own), e.i32(1 << bit))
+        // Whether a bit of a place is clear: known for each register, or one condition on the thread for all.
+        let clear = |register: usize, bit: u32| {
+            let own = layout.coords(register as u32, 0, 0)[axis] >> bit & 1 == 0;
+            if position.is_free_of(1 << bit) {
+                return Truth::Known(own);
+            }
+            let of_thread = self.is_zero(e.andi(self.at(position, 0), e.i32(1 << bit)));
+            Truth::Of(if own { of_thread } else { e.xori(of_thread, e.bool(true)) })
         };
         let mut values = self.get(source)?.to_vec();
         for size in 1..=length {
@@ -109,23 +123,26 @@ impl<'c> Lowering<'_, 'c> {
                         self.partners_through_scratch(op, layout, elem, &values, 1 << distance)?
                     }
                 };
+                // The lower of two places keeps the smaller value while its run ascends. Few registers differ in that.
+                let mut conditions = HashMap::new();
                 values = (0..values.len())
                     .map(|register| {
                         let (own, other) = (values[register], partners[register]);
-                        // The lower of two places keeps the smaller value while its run ascends.
-                        let is_lower = self.is_zero(bit_of(register, distance));
-                        let ascends = if size == length {
-                            e.bool(!descending)
-                        } else {
-                            let clear = self.is_zero(bit_of(register, size));
-                            if descending { e.xori(clear, e.bool(true)) } else { clear }
+                        let place = layout.coords(register as u32, 0, 0)[axis];
+                        let key = (place >> distance & 1, if size == length { 0 } else { place >> size & 1 });
+                        let keeps_larger = *conditions.entry(key).or_insert_with(|| {
+                            let ascends = if size == length { Truth::Known(true) } else { clear(register, size) };
+                            self.differ(self.differ(clear(register, distance), ascends), Truth::Known(descending))
+                        });
+                        let takes = match keeps_larger {
+                            Truth::Known(true) => self.less(elem, signed, own, other),
+                            Truth::Known(false) => self.less(elem, signed, other, own),
+                            Truth::Of(condition) => e.select(
+                                condition,
+                                self.less(elem, signed, own, other),
+                                self.less(elem, signed, other, own),
+                            ),
                         };
-                        let keeps_larger = e.xori(is_lower, ascends);
-                        let takes = e.select(
-                            keeps_larger,
-                            self.less(elem, signed, own, other),
-                            self.less(elem, signed, other, own),
-                        );
                         e.select(takes, other, own)
                     })
                     .collect();
@@ -133,6 +150,17 @@ impl<'c> Lowering<'_, 'c> {
         }
         self.define(op, values);
         Ok(())
+    }
+
+    /// Whether one of two conditions holds and the other does not.
+    fn differ(&self, a: Truth<'c>, b: Truth<'c>) -> Truth<'c> {
+        match (a, b) {
+            (Truth::Known(a), Truth::Known(b)) => Truth::Known(a != b),
+            (Truth::Of(value), Truth::Known(flip)) | (Truth::Known(flip), Truth::Of(value)) => {
+                Truth::Of(if flip { self.e.xori(value, self.e.bool(true)) } else { value })
+            }
+            (Truth::Of(a), Truth::Of(b)) => Truth::Of(self.e.xori(a, b)),
+        }
     }
 
     /// The values at the places whose coordinate along the last axis differs by `distance` in one bit.

@@ -42,6 +42,11 @@ impl Spot<'_> {
         self.part.is_none()
     }
 
+    /// Whether no thread bit has any influence on bits of `mask`.
+    pub fn is_free_of(&self, mask: u32) -> bool {
+        self.bits & mask == 0
+    }
+
     /// Splits a register's constant into what must be XORed and what can be added afterwards.
     pub fn split(&self, constant: u32) -> (u32, u32) {
         (constant & self.bits, constant & !self.bits)

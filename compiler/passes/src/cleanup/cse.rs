@@ -18,18 +18,28 @@ pub const PASS: Pass = Pass { name: "cse", needs: Phase::Tile, leaves: Phase::Ti
 type Key = (OpKind, Vec<Value>, u8, Vec<Type>);
 
 pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    let mut replaced = HashMap::new();
+    let mut found = Found::default();
     let body = kernel.body();
-    visit(kernel, body, &mut HashMap::new(), &mut replaced);
+    visit(kernel, body, &mut HashMap::new(), &mut found);
+    kernel.detach_ops(&found.copies);
     Ok(())
 }
 
+/// What was found to be there twice.
+#[derive(Default)]
+struct Found {
+    /// Which value stands for another.
+    replaced: HashMap<Value, Value>,
+    /// Operations that nobody needs any more.
+    copies: Vec<Op>,
+}
+
 /// `seen` holds what is in sight; entries made in a nested block are taken back at its end.
-fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, replaced: &mut HashMap<Value, Value>) {
+fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, found: &mut Found) {
     let mut added: Vec<Key> = Vec::new();
     for op in kernel.block(block).ops.clone() {
         for operand in &mut kernel.op_mut(op).operands {
-            if let Some(new) = replaced.get(operand) {
+            if let Some(new) = found.replaced.get(operand) {
                 *operand = *new;
             }
         }
@@ -45,9 +55,9 @@ fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, replace
             match seen.get(&key) {
                 Some(first) => {
                     for (old, new) in data.results.iter().zip(&kernel.op(*first).results) {
-                        replaced.insert(*old, *new);
+                        found.replaced.insert(*old, *new);
                     }
-                    kernel.detach_op(op);
+                    found.copies.push(op);
                 }
                 None => {
                     seen.insert(key.clone(), op);
@@ -56,7 +66,7 @@ fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, replace
             }
         }
         for nested in kernel.op(op).blocks.clone() {
-            visit(kernel, nested, seen, replaced);
+            visit(kernel, nested, seen, found);
         }
     }
     for key in added {

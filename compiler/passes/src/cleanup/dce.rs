@@ -17,11 +17,9 @@ pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
     let live = live_values(kernel);
     remove_dead_carried(kernel, &live);
     let live = live_values(kernel);
-    for op in rtc_ir::walk(kernel).into_iter().rev() {
-        if !has_effect(kernel, op) && kernel.op(op).results.iter().all(|v| !live.contains(v)) {
-            kernel.detach_op(op);
-        }
-    }
+    let mut dead = rtc_ir::walk(kernel);
+    dead.retain(|op| !has_effect(kernel, *op) && kernel.op(*op).results.iter().all(|v| !live.contains(v)));
+    kernel.detach_ops(&dead);
     Ok(())
 }
 

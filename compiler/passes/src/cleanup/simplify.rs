@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use rtc_ir::{Builder, Elem, EvalContext, Evaluate, Kernel, Literal, Op, OpKind, Phase, Scalar, Traits, Value};
+use rtc_ir::{Elem, EvalContext, Evaluate, Kernel, Literal, Op, OpKind, Phase, Scalar, Traits, Value};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -20,6 +20,7 @@ type Replaced = HashMap<Value, Value>;
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let mut replaced = Replaced::new();
+    let mut dead = Vec::new();
     for op in rtc_ir::walk(kernel) {
         // An operation inside a branch that went away stands nowhere.
         if !is_placed(kernel, op) {
@@ -29,18 +30,15 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
             *operand = resolve(&replaced, *operand);
         }
         if let Some(literal) = fold(kernel, op) {
-            let result = kernel.result(op, 0);
-            let ty = kernel.value_type(result);
-            let new = Builder::before(kernel, op).constant_of(literal, ty)?;
-            replaced.insert(result, new);
-            kernel.detach_op(op);
+            kernel.make_constant(op, literal);
         } else if let Some(same) = neutral(kernel, op) {
             replaced.insert(kernel.result(op, 0), same);
-            kernel.detach_op(op);
+            dead.push(op);
         } else if matches!(kernel.kind(op), OpKind::IfElse {}) {
             take_known_branch(kernel, op, &mut replaced);
         }
     }
+    kernel.detach_ops(&dead);
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 //! %z = convert_layout %w, scratch = %b1 ..       →   barrier before the second, if %b0 and %b1 overlap
 //! ```
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase};
@@ -21,10 +22,9 @@ pub const PASS: Pass = Pass { name: "insert-barriers", needs: Phase::Laid, leave
 type Pending = Vec<Range<u32>>;
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    let mut needed = Vec::new();
-    let mut pending = Pending::new();
-    let body = kernel.body();
-    visit(kernel, body, &mut pending, &mut needed);
+    let mut visitor = Visitor { kernel, needed: Vec::new(), loops: HashMap::new() };
+    visitor.visit(kernel.body(), &mut Pending::new());
+    let mut needed = visitor.needed;
     needed.sort_unstable();
     needed.dedup();
     for op in needed {
@@ -33,37 +33,54 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// Follows the pending reads through a block; operations that need a barrier before them go to `needed`.
-fn visit(kernel: &Kernel, block: Block, pending: &mut Pending, needed: &mut Vec<Op>) {
-    for op in &kernel.block(block).ops {
-        match kernel.kind(*op) {
-            OpKind::ForRange { .. } | OpKind::WhileLoop {} => {
-                // The second round starts with what the first left pending.
-                let entry = pending.clone();
-                for _ in 0..2 {
-                    for nested in &kernel.op(*op).blocks {
-                        visit(kernel, *nested, pending, needed);
+/// Follows the pending reads through blocks.
+struct Visitor<'k> {
+    kernel: &'k Kernel,
+    /// Operations that need a barrier before them.
+    needed: Vec<Op>,
+    /// What is pending after a loop, by the loop and what is pending before it: nested loops would else be followed
+    /// twice as often with each level.
+    loops: HashMap<(Op, Pending), Pending>,
+}
+
+impl Visitor<'_> {
+    fn visit(&mut self, block: Block, pending: &mut Pending) {
+        let kernel = self.kernel;
+        for op in &kernel.block(block).ops {
+            match kernel.kind(*op) {
+                OpKind::ForRange { .. } | OpKind::WhileLoop {} => {
+                    let entry = pending.clone();
+                    if let Some(known) = self.loops.get(&(*op, entry.clone())) {
+                        pending.clone_from(known);
+                        continue;
                     }
-                    merge(pending, &entry);
+                    // The second round starts with what the first left pending.
+                    for _ in 0..2 {
+                        for nested in &kernel.op(*op).blocks {
+                            self.visit(*nested, pending);
+                        }
+                        merge(pending, &entry);
+                    }
+                    self.loops.insert((*op, entry), pending.clone());
                 }
-            }
-            OpKind::IfElse {} => {
-                let entry = pending.clone();
-                let mut out = Pending::new();
-                for nested in &kernel.op(*op).blocks {
-                    let mut side = entry.clone();
-                    visit(kernel, *nested, &mut side, needed);
-                    merge(&mut out, &side);
+                OpKind::IfElse {} => {
+                    let entry = pending.clone();
+                    let mut out = Pending::new();
+                    for nested in &kernel.op(*op).blocks {
+                        let mut side = entry.clone();
+                        self.visit(*nested, &mut side);
+                        merge(&mut out, &side);
+                    }
+                    *pending = out;
                 }
-                *pending = out;
-            }
-            OpKind::Barrier {} => pending.clear(),
-            _ => {
-                let Some(own) = scratch_range(kernel, *op) else { continue };
-                if pending.iter().any(|r| r.start < own.end && own.start < r.end) {
-                    needed.push(*op);
+                OpKind::Barrier {} => pending.clear(),
+                _ => {
+                    let Some(own) = scratch_range(kernel, *op) else { continue };
+                    if pending.iter().any(|r| r.start < own.end && own.start < r.end) {
+                        self.needed.push(*op);
+                    }
+                    *pending = vec![own];
                 }
-                *pending = vec![own];
             }
         }
     }

@@ -2,4 +2,5 @@
 
 pub mod allocate_shared;
 pub mod insert_barriers;
+pub mod limit_size;
 pub mod place_scratch;

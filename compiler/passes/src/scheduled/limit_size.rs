@@ -1,0 +1,166 @@
+//! Refuses kernels whose code would take too long to compile.
+//!
+//! Tiles are spread over registers and nothing is rolled up again: an operation on a tile becomes at least one
+//! instruction per register of each thread. So the length of the code is known before lowering, from the layouts, and
+//! a kernel that would keep LLVM and `ptxas` busy for minutes (and would then spill everything) is told so at once. The
+//! body of a loop counts once.
+//!
+//! ```text
+//! %z = addf %x, %y : tile<1048576xf32, #l0>   →   an error: 8192 registers in each of 128 threads
+//! ```
+
+use std::collections::HashMap;
+
+use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Scalar, Traits, Value};
+use rtc_layout::{Conversion, MmaShape, conversion};
+use rtc_source::{Code, Diagnostic, Span};
+
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "limit-size", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+/// The most instructions of one thread, as estimated here: about a second of compilation. The longest kernels that are
+/// known to be of use, products of blocks in small formats, take about 35,000.
+const MAX_INSTRUCTIONS: u64 = 50_000;
+
+/// As many operations of one place come from unrolling rather than from the block's size.
+const MANY: u64 = 32;
+
+/// What one place of the source takes.
+struct Place {
+    cost: u64,
+    copies: u64,
+    op: Op,
+}
+
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    let ops = rtc_ir::walk(kernel);
+    let costs: Vec<u64> = ops.iter().map(|op| instructions(kernel, *op)).collect();
+    let total: u64 = costs.iter().sum();
+    if total <= MAX_INSTRUCTIONS {
+        return Ok(());
+    }
+    // What stands at one place of the source belongs together: unrolling makes many operations of it.
+    let mut places: HashMap<Option<Span>, Place> = HashMap::new();
+    for (op, cost) in ops.iter().zip(&costs) {
+        let span = kernel.loc(kernel.op(*op).loc).span;
+        let place = places.entry(span).or_insert(Place { cost: 0, copies: 0, op: *op });
+        place.cost += cost;
+        place.copies += u64::from(*cost > 0);
+    }
+    // Operations are numbered, so that of equal places the same one is named each time.
+    let largest = places.into_iter().max_by_key(|(_, place)| (place.cost, std::cmp::Reverse(place.op)));
+    let Some((span, Place { cost, copies, op })) = largest else { return Ok(()) };
+    let message = format!(
+        "the kernel is too large to compile: about {total} instructions in each thread, more than the \
+         {MAX_INSTRUCTIONS} that are allowed"
+    );
+    let by = if copies > 1 { format!(" by {copies} operations") } else { String::new() };
+    let mut diagnostic = Diagnostic::error(Code::OUT_OF_RESOURCES, span.unwrap_or_default(), message)
+        .primary(format!("about {cost} of them are made here{by}{}", extent(kernel, op)));
+    diagnostic = if copies > MANY {
+        diagnostic.help("replace `tl.static_range` by `range` or `tl.range`, or use smaller blocks")
+    } else {
+        let warps = kernel.options.num_warps;
+        let more = if warps < 32 { format!(", or more warps than {warps}") } else { String::new() };
+        diagnostic.help(format!("use smaller blocks and a loop over them{more}"))
+    };
+    Err(PassError::Diagnostic(Box::new(diagnostic)))
+}
+
+/// How the largest tile of an operation is spread, in words.
+fn extent(kernel: &Kernel, op: Op) -> String {
+    let data = kernel.op(op);
+    let tiles = data.results.iter().chain(&data.operands).filter_map(|v| Some((kernel.layout_of(*v)?, *v)));
+    let Some((layout, value)) = tiles.max_by_key(|(layout, _)| layout.registers()) else { return String::new() };
+    let Some(shape) = kernel.value_type(value).shape() else { return String::new() };
+    format!(
+        ": {} elements, {} registers in each of {} threads",
+        shape.numel(),
+        layout.registers(),
+        32 * kernel.options.num_warps
+    )
+}
+
+/// How many values a thread holds of a tile or scalar.
+fn width(kernel: &Kernel, value: Value) -> u64 {
+    kernel.layout_of(value).map_or(1, |layout| u64::from(layout.registers()))
+}
+
+fn scalar(kernel: &Kernel, value: Value) -> Option<Scalar> {
+    kernel.value_type(value).elem().and_then(Elem::num)
+}
+
+/// About how many instructions of a thread an operation is lowered to; those nested in it count for themselves.
+fn instructions(kernel: &Kernel, op: Op) -> u64 {
+    let data = kernel.op(op);
+    let results: u64 = data.results.iter().map(|v| width(kernel, *v)).sum();
+    let operands: u64 = data.operands.iter().map(|v| width(kernel, *v)).sum();
+    // Rows of the combine block, less its end.
+    let combine = || data.blocks.first().map_or(1, |b| kernel.block(*b).ops.len().saturating_sub(1).max(1)) as u64;
+    match &data.kind {
+        // Registers get other names; constants are shared.
+        OpKind::Constant { .. } | OpKind::Splat {} | OpKind::ExpandDims { .. } | OpKind::Broadcast {} => 0,
+        OpKind::Reshape { .. } | OpKind::Trans { .. } | OpKind::Join {} | OpKind::Split {} | OpKind::Cat {} => 0,
+        OpKind::Hint { .. } | OpKind::AllocShared { .. } | OpKind::Unsplat {} => 0,
+        OpKind::ForRange { .. } | OpKind::WhileLoop {} | OpKind::IfElse {} => results,
+        OpKind::ConvertLayout {} => match (kernel.layout_of(data.operands[0]), kernel.layout_of(data.results[0])) {
+            (Some(from), Some(to)) => match conversion(from, to) {
+                Conversion::Identity | Conversion::Registers(_) => 0,
+                Conversion::Shuffles(_) => 3 * results,
+                Conversion::Shared => width(kernel, data.operands[0]) + results,
+            },
+            _ => results,
+        },
+        OpKind::Load { vector, .. } => {
+            let accesses = results / u64::from(vector.unwrap_or(1));
+            4 * accesses + results
+        }
+        OpKind::Store { vector, .. } => {
+            let stored = width(kernel, data.operands[1]);
+            4 * (stored / u64::from(vector.unwrap_or(1))) + stored
+        }
+        OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => 8 * width(kernel, data.operands[0]),
+        OpKind::Dot { kind, .. } => dot(kernel, op, *kind),
+        OpKind::Reduce { .. } => operands * combine() + results * (combine() + 1) * 5,
+        OpKind::Scan { .. } => 2 * operands * (combine() + 1) + results,
+        OpKind::Sort { .. } => {
+            let shape = kernel.value_type(data.operands[0]).shape();
+            let length = shape.map_or(0, |s| u64::from(s[s.rank() - 1].trailing_zeros()));
+            5 * results * length * (length + 1) / 2
+        }
+        OpKind::Gather { .. } => operands + 4 * results,
+        OpKind::Histogram { bins } => {
+            7 * operands + results + 3 * u64::from(*bins) / (32 * u64::from(kernel.options.num_warps))
+        }
+        OpKind::Print { .. } => 20 * operands,
+        OpKind::Assertion { .. } => 2 * operands,
+        OpKind::InlineAsm { .. } => 2 * (operands + results),
+        OpKind::CastF { .. } => {
+            let narrow = |v: &Value| scalar(kernel, *v).is_some_and(Scalar::is_fp8);
+            let steps = if data.operands.iter().chain(&data.results).any(narrow) { 4 } else { 1 };
+            steps * results
+        }
+        kind if kind.spec().traits.has(Traits::TERMINATOR) => 0,
+        _ => results.max(1),
+    }
+}
+
+/// Products in fragments of the tensor cores, or multiply-adds of single elements.
+fn dot(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
+    let data = kernel.op(op);
+    let (Some(lhs), Some(scalar)) = (kernel.value_type(data.operands[0]).shape(), scalar(kernel, data.operands[0]))
+    else {
+        return 0;
+    };
+    let depth = u64::from(lhs[lhs.rank() - 1]);
+    let sums = width(kernel, data.results[0]);
+    if kind != DotKind::MmaV2 {
+        return sums * depth;
+    }
+    let shape = MmaShape::for_bits(scalar.bits());
+    let per_instruction = u64::from(shape.result_registers());
+    // The sums come back in a structure that is taken apart.
+    (sums / per_instruction) * (depth / u64::from(shape.k)) * (per_instruction + 1)
+}

@@ -1,0 +1,151 @@
+//! Kernels that would take minutes to compile are refused at once, with the sizes that make them so large.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use rtc_compiler::{Failure, Program, Signature, Silent, Source, Spec, compile};
+use rtc_source::render;
+
+/// A refusal takes well below a second; tests are built with little optimization and run side by side.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the compiler says of a kernel `k` that it is to refuse.
+fn refusal(source: &str, signature: &str, num_warps: u32) -> String {
+    let start = Instant::now();
+    let program = Program::parse(&[Source::new("k.rt", source)]);
+    if let Some(first) = program.diagnostics().first() {
+        return render(program.sources(), first, false);
+    }
+    let names: Vec<&str> = program.kernel(None).unwrap().params.iter().map(|p| p.name.as_str()).collect();
+    let mut spec = Spec { args: Signature::parse(signature).unwrap().bind(&names).unwrap(), ..Spec::default() };
+    spec.options.num_warps = num_warps;
+    let specialization = spec.specialize(&program).unwrap();
+    let outcome = compile(&program, &specialization, "sm_80", String::new(), &mut Silent);
+    assert!(start.elapsed() < PATIENCE, "{:?} for\n{}", start.elapsed(), &source[..source.len().min(500)]);
+    match outcome {
+        Ok(_) => panic!("this compiles:\n{source}"),
+        Err(Failure::Diagnostics(list)) => render(program.sources(), &list[0], false),
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+const P: &str = "*fp32:16";
+
+#[test]
+fn what_is_spread_over_too_many_registers_is_refused() {
+    let load = "    o = tl.arange(0, N)\n    x = tl.load(p + o)\n";
+    let mut said = String::new();
+    for (signature, warps, body) in [
+        ("1048576", 4, "    tl.store(p + o, tl.sqrt(x) * x + tl.exp(x) / (x + 1.0))"),
+        ("1048576", 32, "    tl.store(p + o, tl.log(x) / (tl.exp(x) + 1.0) + tl.exp(x * x) * tl.sqrt(x))"),
+        ("1048576", 4, "    tl.store(p, tl.sum(x, 0) + tl.argmax(x, 0))"),
+        ("1048576", 4, "    tl.store(p + o, tl.cumsum(x, 0))"),
+        (
+            "131072",
+            1,
+            "    tl.store(p + o, x * x + 1.0)\n    tl.store(p + 2 * N + o, tl.sqrt(x))\n    tl.store(p + 4 * N + o, -x)",
+        ),
+        ("16384", 4, "    tl.store(p + o, tl.sort(x))"),
+        ("1048576", 4, "    tl.atomic_add(p + o, x)"),
+        ("1048576", 4, "    tl.device_print(\"x\", x)"),
+    ] {
+        let source = format!("@triton.jit\ndef k(p, N: tl.constexpr):\n{load}{body}\n");
+        let text = refusal(&source, &format!("{P}, {signature}"), warps);
+        assert!(text.starts_with("error[out-of-resources]"), "{text}");
+        writeln!(said, "{text}").unwrap();
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn what_does_not_fit_in_shared_memory_is_refused() {
+    let mut said = String::new();
+    for (block, body) in [
+        (512, "tl.dot(x, x, input_precision=\"ieee\")"),
+        (1024, "tl.dot(x.to(tl.float16), x.to(tl.float16))"),
+        (512, "tl.trans(x)"),
+    ] {
+        let source = format!(
+            "@triton.jit\ndef k(p, N: tl.constexpr):\n    o = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]\n    \
+             x = tl.load(p + o)\n    tl.store(p + o, {body})\n"
+        );
+        writeln!(said, "{}", refusal(&source, &format!("{P}, {block}"), 4)).unwrap();
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn what_is_unrolled_too_often_is_refused() {
+    let mut said = String::new();
+    for body in [
+        "    for i in tl.static_range(10_000):\n        x = x * 2.0 + i",
+        "    for i in tl.static_range(100):\n        for j in tl.static_range(100):\n            x += tl.load(p + i * j + o)",
+        "    for i in tl.static_range(100):\n        for j in tl.static_range(100):\n            x = tl.exp(x * 2.0 + i) + tl.sum(x, 0)",
+        "    for i in tl.static_range(1000):\n        for j in tl.static_range(1000):\n            x += j",
+        "    for i in tl.static_range(1_000_000):\n        x += i",
+    ] {
+        let source = format!(
+            "@triton.jit\ndef k(p):\n    o = tl.arange(0, 1024)\n    x = tl.load(p + o)\n{body}\n    tl.store(p + o, x)\n"
+        );
+        writeln!(said, "{}", refusal(&source, P, 4)).unwrap();
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn what_grows_while_compiling_is_refused() {
+    let mut said = String::new();
+    for source in [
+        "@triton.jit\ndef k(p):\n    t = (1,)\n    for i in tl.static_range(40):\n        t = t + t\n    tl.store(p, t[5])\n",
+        "@triton.jit\ndef k(p):\n    t = (1, 2) * 1_000_000_000\n    tl.store(p, t[5])\n",
+        "@triton.jit\ndef k(p):\n    t = [[[[i for i in range(200)] for j in range(200)] for k in range(200)] for l in range(200)]\n",
+        "@triton.jit\ndef k(p):\n    x: tl.constexpr = 7 ** 7 ** 7 ** 7\n    tl.store(p, x)\n",
+        "@tl.constexpr_function\ndef f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\n\n@triton.jit\ndef k(p):\n    tl.store(p, f(35))\n",
+        "@tl.constexpr_function\ndef f(n):\n    while True:\n        n += 1\n    return n\n\n@triton.jit\ndef k(p):\n    tl.store(p, f(35))\n",
+    ] {
+        writeln!(said, "{}", refusal(source, P, 4)).unwrap();
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn what_is_nested_too_deeply_is_refused() {
+    let around = |before: &str, after: &str, n: usize| format!("{}1.0{}", before.repeat(n), after.repeat(n));
+    let chain = |part: &str, n: usize| format!("1.0{}", part.repeat(n));
+    for expression in [
+        around("(", ")", 10_000),
+        around("[", "]", 10_000),
+        around("-", "", 20_000),
+        around("not ", "", 20_000),
+        around("tl.exp(", ")", 3_000),
+        chain(" + 1.0", 10_000),
+        chain(" ** 1", 10_000),
+        chain(" if p else 1.0", 10_000),
+    ] {
+        let source = format!("@triton.jit\ndef k(p):\n    x = {expression}\n    tl.store(p, x)\n");
+        let text = refusal(&source, P, 4);
+        assert!(text.starts_with("error[syntax]: this expression is nested too deeply"), "{text}");
+    }
+    let branches: String = (0..5000).map(|i| format!("    elif N == {i}:\n        x = {i}\n")).collect();
+    let source =
+        format!("@triton.jit\ndef k(p, N):\n    x = 0\n    if N == -1:\n        x = 1\n{branches}    tl.store(p, x)\n");
+    let text = refusal(&source, &format!("{P}, i32"), 4);
+    assert!(text.starts_with("error[syntax]: an `if` with more than 200 `elif`"), "{text}");
+}
+
+/// Loops inside each other double no work: forty levels take as long as forty loops.
+#[test]
+fn deep_loops_compile() {
+    let start = Instant::now();
+    let mut source = String::from("@triton.jit\ndef k(p, n):\n    x = 0.0\n");
+    for level in 0..40 {
+        writeln!(source, "{}for i{level} in range(n):", " ".repeat(4 + level)).unwrap();
+    }
+    write!(source, "{}x += tl.sum(tl.load(p + tl.arange(0, 256)), 0)\n    tl.store(p, x)\n", " ".repeat(44)).unwrap();
+    let program = Program::parse(&[Source::new("k.rt", source)]);
+    let args = Signature::parse("*fp32:16, i32").unwrap().bind(&["p", "n"]).unwrap();
+    let spec = Spec { args, ..Spec::default() }.specialize(&program).unwrap();
+    let compiled = compile(&program, &spec, "sm_80", String::new(), &mut Silent).unwrap();
+    assert!(compiled.artifact.ptx.contains("bar.sync"), "{}", compiled.artifact.ptx);
+    assert!(start.elapsed() < PATIENCE);
+}
