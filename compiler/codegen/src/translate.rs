@@ -54,7 +54,7 @@ use crate::{
 /// A module with more instructions than this goes without the passes that take quadratic time; see [`GATE`].
 const LONG: usize = 5_000;
 
-/// A module with more instructions than this gets the short pipeline.
+/// A module with more instructions than this gets the short pipeline, unless it has functions to inline.
 const VERY_LONG: usize = 16_384;
 
 /// What `O3` gains on long straight code, in a quarter of the time: no inlining, no loop passes beyond hoisting, no
@@ -231,7 +231,7 @@ pub(crate) fn emit(module: LlvmModule, target: &'static Target, want: Want, link
             module.link(link, &errors)?;
         }
         module.verify()?;
-        module.optimize(&machine)?;
+        module.optimize(&machine, link.is_some())?;
         if link.is_some_and(|link| link.fuse) {
             module.allow_contraction();
         }
@@ -431,13 +431,14 @@ impl LlvmModule {
         }
     }
 
-    fn optimize(&self, machine: &Machine) -> Result<()> {
+    /// Optimizes the module; `linked` says whether it calls functions that are to be inlined.
+    fn optimize(&self, machine: &Machine, linked: bool) -> Result<()> {
         let length = self.length();
         if length > LONG {
             // SAFETY: the context is live and the gate is static.
             unsafe { set_pass_gate(self.context, &GATE) };
         }
-        let passes = if length > VERY_LONG { SHORT_PIPELINE } else { c"default<O3>" };
+        let passes = if length > VERY_LONG && !linked { SHORT_PIPELINE } else { c"default<O3>" };
         // SAFETY: all handles are live; the options are disposed of; an error's text is consumed.
         unsafe {
             let options = LLVMCreatePassBuilderOptions();
