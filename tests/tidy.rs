@@ -17,8 +17,12 @@ const LAYERS: &[(u32, &[&str])] = &[
 ];
 
 /// Files in which `unsafe` is allowed, each for a C interface.
-const UNSAFE: &[&str] =
-    &["compiler/codegen/src/translate.rs", "compiler/codegen/src/context.rs", "runtime/src/cuda.rs"];
+const UNSAFE: &[&str] = &[
+    "compiler/codegen/src/translate.rs",
+    "compiler/codegen/src/translate/long_code.rs",
+    "compiler/codegen/src/context.rs",
+    "runtime/src/cuda.rs",
+];
 
 /// No file may be longer; the soft limit is 400.
 const MAX_LINES: usize = 600;

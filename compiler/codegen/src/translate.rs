@@ -1,7 +1,7 @@
 //! From an MLIR module to PTX: MLIR conversions, translation to LLVM IR, `O3`,
 //! the NVPTX back end.
 //!
-//! This is the only file of the crate with `unsafe`: the C APIs of MLIR and
+//! This file and those below it are the only ones of the crate with `unsafe`: the C APIs of MLIR and
 //! LLVM are called here and nowhere else. What each block relies on is said
 //! beside it; the rules common to all are:
 //!
@@ -51,17 +51,7 @@ use crate::{
     target::Target,
 };
 
-/// A module with more instructions than this goes without the passes that take quadratic time; see [`GATE`].
-const LONG: usize = 5_000;
-
-/// A module with more instructions than this gets the short pipeline, unless it has functions to inline.
-const VERY_LONG: usize = 16_384;
-
-/// What `O3` gains on long straight code, in a quarter of the time: no inlining, no loop passes beyond hoisting, no
-/// packing of scalars into vectors, whose search is quadratic.
-const SHORT_PIPELINE: &CStr =
-    c"function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),\
-    early-cse<memssa>,instcombine<no-verify-fixpoint>,dse,adce,infer-alignment)";
+mod long_code;
 
 const TRIPLE: &CStr = c"nvptx64-nvidia-cuda";
 
@@ -74,50 +64,6 @@ unsafe extern "C" {
     fn register_llvm_translation(registry: *mut c_void);
     #[link_name = "_ZN4mlir30registerNVVMDialectTranslationERNS_15DialectRegistryE"]
     fn register_nvvm_translation(registry: *mut c_void);
-}
-
-// The C API of LLVM cannot leave out passes of the back end; this is the C++ function behind `-opt-disable`. It takes an
-// `OptPassGate&` that outlives the context.
-unsafe extern "C" {
-    #[link_name = "_ZN4llvm11LLVMContext14setOptPassGateERNS_11OptPassGateE"]
-    fn set_pass_gate(context: LLVMContextRef, gate: *const PassGate);
-}
-
-/// An object of a class derived from `llvm::OptPassGate`: a pointer to its virtual functions, in the order in which the
-/// class declares them.
-#[repr(C)]
-struct PassGate(&'static PassGateTable);
-
-#[repr(C)]
-struct PassGateTable {
-    destroy: extern "C" fn(*mut c_void),
-    delete: extern "C" fn(*mut c_void),
-    should_run: extern "C" fn(*const c_void, *const u8, usize, *const u8, usize) -> bool,
-    is_enabled: extern "C" fn(*const c_void) -> bool,
-}
-
-/// Keeps straight-line strength reduction and n-ary reassociation out: both compare all accesses of a block with each
-/// other, and in long code took nine tenths of a compilation. ptxas does their work again.
-static GATE: PassGate = PassGate(&PassGateTable {
-    destroy: gate_destroy,
-    delete: gate_destroy,
-    should_run: gate_should_run,
-    is_enabled: gate_is_enabled,
-});
-
-extern "C" fn gate_destroy(_: *mut c_void) {}
-
-extern "C" fn gate_should_run(_: *const c_void, name: *const u8, length: usize, _: *const u8, _: usize) -> bool {
-    if name.is_null() {
-        return true;
-    }
-    // SAFETY: LLVM passes the text of a pass's name.
-    let name = unsafe { std::slice::from_raw_parts(name, length) };
-    name != b"slsr" && name != b"nary-reassociate"
-}
-
-extern "C" fn gate_is_enabled(_: *const c_void) -> bool {
-    true
 }
 
 /// Adds the dialects that lowering emits, and their translations to LLVM IR.
@@ -409,36 +355,9 @@ impl LlvmModule {
         }
     }
 
-    /// How many instructions the module has.
-    fn length(&self) -> usize {
-        // SAFETY: walks the live module by LLVM's own iterators.
-        unsafe {
-            let mut count = 0;
-            let mut function = LLVMGetFirstFunction(self.module);
-            while !function.is_null() {
-                let mut block = LLVMGetFirstBasicBlock(function);
-                while !block.is_null() {
-                    let mut instruction = LLVMGetFirstInstruction(block);
-                    while !instruction.is_null() {
-                        count += 1;
-                        instruction = LLVMGetNextInstruction(instruction);
-                    }
-                    block = LLVMGetNextBasicBlock(block);
-                }
-                function = LLVMGetNextFunction(function);
-            }
-            count
-        }
-    }
-
     /// Optimizes the module; `linked` says whether it calls functions that are to be inlined.
     fn optimize(&self, machine: &Machine, linked: bool) -> Result<()> {
-        let length = self.length();
-        if length > LONG {
-            // SAFETY: the context is live and the gate is static.
-            unsafe { set_pass_gate(self.context, &GATE) };
-        }
-        let passes = if length > VERY_LONG && !linked { SHORT_PIPELINE } else { c"default<O3>" };
+        let passes = long_code::pipeline(self.context, self.module, linked);
         // SAFETY: all handles are live; the options are disposed of; an error's text is consumed.
         unsafe {
             let options = LLVMCreatePassBuilderOptions();

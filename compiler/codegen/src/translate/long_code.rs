@@ -1,0 +1,101 @@
+//! Which passes long code gets.
+//!
+//! Some passes of LLVM compare all accesses of a block with each other. In a kernel whose loop body is thousands of
+//! instructions they took nine tenths of a compilation, so that such code goes without them. Where the limits lie
+//! depends on the number of instructions alone: the same input gives the same bytes.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_void};
+
+use llvm_sys::{
+    core::*,
+    prelude::{LLVMContextRef, LLVMModuleRef},
+};
+
+/// A module with more instructions than this goes without the passes that take quadratic time; see [`GATE`].
+const LONG: usize = 5_000;
+
+/// A module with more instructions than this gets the short pipeline, unless it has functions to inline.
+const VERY_LONG: usize = 16_384;
+
+/// What `O3` gains on long straight code, in a quarter of the time: no inlining, no loop passes beyond hoisting, no
+/// packing of scalars into vectors, whose search is quadratic.
+const SHORT_PIPELINE: &CStr =
+    c"function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),\
+    early-cse<memssa>,instcombine<no-verify-fixpoint>,dse,adce,infer-alignment)";
+
+// The C API of LLVM cannot leave out passes of the back end; this is the C++ function behind `-opt-disable`. It takes an
+// `OptPassGate&` that outlives the context.
+unsafe extern "C" {
+    #[link_name = "_ZN4llvm11LLVMContext14setOptPassGateERNS_11OptPassGateE"]
+    fn set_pass_gate(context: LLVMContextRef, gate: *const PassGate);
+}
+
+/// An object of a class derived from `llvm::OptPassGate`: a pointer to its virtual functions, in the order in which the
+/// class declares them.
+#[repr(C)]
+struct PassGate(&'static PassGateTable);
+
+#[repr(C)]
+struct PassGateTable {
+    destroy: extern "C" fn(*mut c_void),
+    delete: extern "C" fn(*mut c_void),
+    should_run: extern "C" fn(*const c_void, *const u8, usize, *const u8, usize) -> bool,
+    is_enabled: extern "C" fn(*const c_void) -> bool,
+}
+
+/// Keeps straight-line strength reduction and n-ary reassociation out. ptxas does their work again.
+static GATE: PassGate = PassGate(&PassGateTable {
+    destroy: gate_destroy,
+    delete: gate_destroy,
+    should_run: gate_should_run,
+    is_enabled: gate_is_enabled,
+});
+
+extern "C" fn gate_destroy(_: *mut c_void) {}
+
+extern "C" fn gate_should_run(_: *const c_void, name: *const u8, length: usize, _: *const u8, _: usize) -> bool {
+    if name.is_null() {
+        return true;
+    }
+    // SAFETY: LLVM passes the text of a pass's name.
+    let name = unsafe { std::slice::from_raw_parts(name, length) };
+    name != b"slsr" && name != b"nary-reassociate"
+}
+
+extern "C" fn gate_is_enabled(_: *const c_void) -> bool {
+    true
+}
+
+/// The passes for a module, in LLVM's text form; passes of the back end that it should go without are taken out of its
+/// context. `linked` says that it has functions to inline.
+pub(super) fn pipeline(context: LLVMContextRef, module: LLVMModuleRef, linked: bool) -> &'static CStr {
+    let length = length(module);
+    if length > LONG {
+        // SAFETY: the caller's context is live and the gate is static.
+        unsafe { set_pass_gate(context, &GATE) };
+    }
+    if length > VERY_LONG && !linked { SHORT_PIPELINE } else { c"default<O3>" }
+}
+
+/// How many instructions the module has.
+fn length(module: LLVMModuleRef) -> usize {
+    // SAFETY: the caller's module is live; this walks it by LLVM's own iterators.
+    unsafe {
+        let mut count = 0;
+        let mut function = LLVMGetFirstFunction(module);
+        while !function.is_null() {
+            let mut block = LLVMGetFirstBasicBlock(function);
+            while !block.is_null() {
+                let mut instruction = LLVMGetFirstInstruction(block);
+                while !instruction.is_null() {
+                    count += 1;
+                    instruction = LLVMGetNextInstruction(instruction);
+                }
+                block = LLVMGetNextBasicBlock(block);
+            }
+            function = LLVMGetNextFunction(function);
+        }
+        count
+    }
+}
