@@ -345,7 +345,6 @@ mod tests {
         assert_eq!(params, [("x", false, false), ("N", true, false), ("m", false, true)]);
         assert_eq!(program.kernel(Some("inner")).unwrap().name, "inner");
         assert_eq!(program.imports(), [vec!["triton"], vec!["helpers"], vec!["helpers.scale", "scale"]]);
-        assert!(program.has_module("a"));
     }
 
     #[test]

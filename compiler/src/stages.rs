@@ -329,7 +329,7 @@ fn analyse_kernel(
     let threads = u64::from(specialization.options.num_warps) * 32;
     if threads > MAX_THREADS {
         let warps = specialization.options.num_warps;
-        let message = format!("out of threads: {warps} warps are {threads} threads, a block has at most {MAX_THREADS}");
+        let message = format!("out of threads: {threads} needed for {warps} warps, {MAX_THREADS} available");
         return Err(Failure::request("out-of-resources", message));
     }
     let modules: Vec<ModuleAst<'_>> =

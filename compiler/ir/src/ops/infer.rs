@@ -1,7 +1,10 @@
 //! Type rules of the operations. A rule gives the result types; a tile result without layout leaves the layout free.
 
 use super::InferContext;
-use crate::{Elem, MAX_TILE_ELEMENTS, OpKind, RmwOp, Scalar, Shape, SharedType, Type};
+use crate::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, RmwOp, Scalar, Shape, SharedType, Type};
+
+/// The most elements that one execution of inline assembly takes.
+const MAX_PACK: u32 = 64;
 
 type Inferred = Result<Vec<Type>, String>;
 
@@ -22,7 +25,7 @@ fn tile(ty: Type) -> Result<Shape, String> {
 }
 
 fn checked_tile(elem: Elem, shape: Option<Shape>) -> Inferred {
-    let shape = shape.ok_or_else(|| "the rank is above 5".to_string())?;
+    let shape = shape.ok_or_else(|| format!("the rank is above {MAX_RANK}"))?;
     expect(shape.iter().all(|d| d.is_power_of_two()), || format!("sizes of {shape} are not all powers of two"))?;
     expect(shape.numel() <= MAX_TILE_ELEMENTS, || format!("{shape} has more than {MAX_TILE_ELEMENTS} elements"))?;
     one(Type::tile(elem, shape))
@@ -182,8 +185,25 @@ pub(super) fn given_one(cx: &InferContext<'_>) -> Inferred {
     one(cx.given[0])
 }
 
-/// The types are stated.
-pub(super) fn given_any(cx: &InferContext<'_>) -> Inferred {
+/// The types are stated; the constraints name a register for each 32 or 64 bits of what one execution takes and gives.
+pub(super) fn assembly(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::InlineAsm { constraints, pack, .. } = cx.kind else { return Err("is no assembly".into()) };
+    expect((1..=MAX_PACK).contains(pack), || format!("packs {pack} elements, not 1 to {MAX_PACK}"))?;
+    let registers = |types: &[Type]| -> Result<u32, String> {
+        let each = |ty: &Type| elem(*ty).map(|e| e.bits().next_multiple_of(8));
+        let count = |bits: u32| if bits >= 32 { *pack } else { (pack * bits / 32).max(1) };
+        types.iter().map(|ty| each(ty).map(count)).sum()
+    };
+    let items = || constraints.0.split(',').map(str::trim).filter(|c| !c.is_empty() && !c.starts_with('~'));
+    let outputs = items().filter(|c| c.starts_with(['=', '+'])).count();
+    let named = [outputs, items().count() - outputs];
+    let needed = [registers(cx.given)? as usize, registers(cx.operands)? as usize];
+    expect(named == needed, || {
+        format!(
+            "the constraints name {} outputs and {} inputs, not {} and {}",
+            named[0], named[1], needed[0], needed[1]
+        )
+    })?;
     Ok(cx.given.to_vec())
 }
 

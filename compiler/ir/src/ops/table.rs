@@ -157,7 +157,7 @@ define_ops! {
     barrier Barrier {} () [] 0 ATOMIC, nothing, Structured, "All threads of the block wait for each other." -> Op;
     print Print { prefix: Text, hex: bool, signed: Vec<u32> } () [] 0 Traits::WRITES.and(Traits::VARIADIC), nothing, Structured, "Prints its operands element by element; `signed` says 1 for each signed one." -> Op;
     assertion Assertion { message: Text, file: Text, line: u32 } (condition) [mask] 0 Traits::WRITES, assertion, Structured, "Traps the kernel if the condition is false where the mask holds." -> Op;
-    inline_asm InlineAsm { text: Text, constraints: Text, pure: bool, pack: u32 } () [] 0 EFFECT.and(Traits::VARIADIC).and(Traits::EXPLICIT_TYPE), given_any, Structured, "PTX run on `pack` elements of each operand at a time." -> Op;
+    inline_asm InlineAsm { text: Text, constraints: Text, pure: bool, pack: u32 } () [] 0 EFFECT.and(Traits::VARIADIC).and(Traits::EXPLICIT_TYPE), assembly, Structured, "PTX run on `pack` elements of each operand at a time." -> Op;
     extern_call ExternCall { symbol: Text, to: Elem } () [] 0 EACH.and(Traits::VARIADIC), extern_call, Structured, "A pure function of a library of bitcode, on each element alone." -> Value;
     special SpecialRegister { name: Text } () [] 0 EFFECT.and(Traits::EXPLICIT_TYPE), given_one, Structured, "A special register of PTX, such as `globaltimer` or `smid`." -> Value;
     grid_dependency GridDependency { wait: bool } () [] 0 EFFECT, nothing, Structured, "Waits for the kernel before (`wait`), or lets the next one start." -> Op;

@@ -1,5 +1,7 @@
 //! What the tests of the binary share: a kernel, its launch, and a directory to run in.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
