@@ -42,9 +42,11 @@ impl<'c> Lines<'c> {
             let mut next = Some(kernel.op(op).loc);
             while let Some(loc) = next.filter(|loc| !places.contains_key(loc)) {
                 let data = kernel.loc(loc);
-                let at = data.span.map(|span| {
+                // A kernel that was read from tile IR text may name files that nobody has.
+                let at = data.span.and_then(|span| {
+                    let name = sources.get(span.file)?.name.clone();
                     let position = sources.position(span);
-                    (span.file, sources.file(span.file).name.clone(), position.line as usize, position.column as usize)
+                    Some((span.file, name, position.line as usize, position.column as usize))
                 });
                 if let Some((file, name, line, _)) = &at {
                     if data.caller.is_some() && !files.contains(file) {
