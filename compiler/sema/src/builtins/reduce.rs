@@ -1,6 +1,8 @@
 //! Reductions and scans with a combine function, sorting, histograms.
 
-use rtc_ir::{Block, OpKind, Shape, Type, Value};
+use std::collections::HashSet;
+
+use rtc_ir::{Block, Kernel, OpKind, Shape, Traits, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::{Args, Builtin, row};
@@ -62,6 +64,7 @@ fn combine<'a>(cx: &mut Cx<'a>, args: &Args<'a>, tensors: &[Tensor]) -> R<Block>
 /// function that it got.
 pub(super) fn scalars_only<'a>(cx: &mut Cx<'a>, block: Block, around: &OpKind, of: (&str, Span)) -> R<()> {
     let (name, span) = of;
+    remove_unused(&mut cx.kernel, block);
     for op in rtc_ir::walk_block(&cx.kernel, block) {
         let data = cx.kernel.op(op);
         let at = cx.kernel.loc(data.loc).span;
@@ -82,6 +85,22 @@ pub(super) fn scalars_only<'a>(cx: &mut Cx<'a>, block: Block, around: &OpKind, o
         return cx.fail(d);
     }
     Ok(())
+}
+
+/// Takes out operations that nothing uses. TorchInductor's helpers make blocks for the sake of their types alone.
+fn remove_unused(kernel: &mut Kernel, block: Block) {
+    let mut used = HashSet::new();
+    let mut unused = Vec::new();
+    for op in rtc_ir::walk_block(kernel, block).into_iter().rev() {
+        let data = kernel.op(op);
+        let pure = data.kind.spec().traits.has(Traits::PURE) && data.blocks.is_empty();
+        if pure && data.results.iter().all(|v| !used.contains(v)) {
+            unused.push(op);
+        } else {
+            used.extend(data.operands.iter().copied());
+        }
+    }
+    kernel.detach_ops(&unused);
 }
 
 fn combined<'a>(cx: &mut Cx<'a>, f: &Arg<'a>, call: Vec<Arg<'a>>, tensors: &[Tensor], span: Span) -> R<()> {
