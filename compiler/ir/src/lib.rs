@@ -11,6 +11,7 @@
 //! One operation is one row of `ops/table.rs`; from it come the enum variant, the builder method, the
 //! printer, the reader and the reference. `ops/infer.rs` holds the type rules, `interp/` what operations do.
 
+mod assembly;
 mod attrs;
 mod builder;
 mod cursor;
@@ -25,6 +26,7 @@ pub mod text;
 mod types;
 mod verify;
 
+pub use assembly::{MAX_PACK, assembly_registers, constraint_counts};
 pub use attrs::{
     Attr, AttrValue, CacheModifier, DotKind, Eviction, HintKind, Literal, LoopHints, MemScope, MemSemantic, Precision,
     Predicate, RmwOp, Rounding, RoundingMode, Text,

@@ -6,7 +6,7 @@ mod kernels;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use kernels::{Outcome, compile};
+use kernels::{Outcome, TYPES, compile};
 
 /// What every expression of the tables can use.
 const SETUP: &str = "@triton.jit
@@ -88,23 +88,6 @@ fn extensions() {
     });
     check(cells, 10);
 }
-
-/// Names in signatures, names as printed; the order of the promotion tables.
-const TYPES: [(&str, &str); 13] = [
-    ("u1", "int1"),
-    ("i8", "int8"),
-    ("u8", "uint8"),
-    ("i16", "int16"),
-    ("u16", "uint16"),
-    ("i32", "int32"),
-    ("u32", "uint32"),
-    ("i64", "int64"),
-    ("u64", "uint64"),
-    ("fp16", "fp16"),
-    ("bf16", "bf16"),
-    ("fp32", "fp32"),
-    ("fp64", "fp64"),
-];
 
 /// The upper half of the table of `+`, row by row, from the diagonal on.
 const SUMS: [&str; 13] = [

@@ -1,10 +1,10 @@
 //! Type rules of the operations. A rule gives the result types; a tile result without layout leaves the layout free.
 
 use super::InferContext;
-use crate::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, RmwOp, Scalar, Shape, SharedType, Type};
-
-/// The most elements that one execution of inline assembly takes.
-const MAX_PACK: u32 = 64;
+use crate::{
+    Elem, MAX_PACK, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, RmwOp, Scalar, Shape, SharedType, Type, assembly_registers,
+    constraint_counts,
+};
 
 type Inferred = Result<Vec<Type>, String>;
 
@@ -191,12 +191,9 @@ pub(super) fn assembly(cx: &InferContext<'_>) -> Inferred {
     expect((1..=MAX_PACK).contains(pack), || format!("packs {pack} elements, not 1 to {MAX_PACK}"))?;
     let registers = |types: &[Type]| -> Result<u32, String> {
         let each = |ty: &Type| elem(*ty).map(|e| e.bits().next_multiple_of(8));
-        let count = |bits: u32| if bits >= 32 { *pack } else { (pack * bits / 32).max(1) };
-        types.iter().map(|ty| each(ty).map(count)).sum()
+        types.iter().map(|ty| each(ty).map(|bits| assembly_registers(bits, *pack))).sum()
     };
-    let items = || constraints.0.split(',').map(str::trim).filter(|c| !c.is_empty() && !c.starts_with('~'));
-    let outputs = items().filter(|c| c.starts_with(['=', '+'])).count();
-    let named = [outputs, items().count() - outputs];
+    let named = constraint_counts(&constraints.0);
     let needed = [registers(cx.given)? as usize, registers(cx.operands)? as usize];
     expect(named == needed, || {
         format!(

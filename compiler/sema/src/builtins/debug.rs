@@ -1,6 +1,6 @@
 //! Messages, assertions, promises, inline assembly.
 
-use rtc_ir::{HintKind, OpKind, Text, Type};
+use rtc_ir::{HintKind, MAX_PACK, OpKind, Text, Type};
 use rtc_source::{Code, Diagnostic};
 
 use super::{Args, Builtin, row};
@@ -24,9 +24,6 @@ pub(super) const TABLE: &[Builtin] = &[
 ];
 
 const HINT_PARAMS: &[&str] = &["input", "values"];
-
-/// The most elements that one execution of inline assembly takes.
-const MAX_PACK: i128 = 64;
 
 /// Each print is one text, without the newline at its end.
 fn static_print<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
@@ -233,7 +230,7 @@ fn inline_asm_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     }
     let pure = cx.bool_arg(args, 4, false)?;
     let pack = cx.int_arg(args, 5, 1)?;
-    if !(1..=MAX_PACK).contains(&pack) || !pack.cast_unsigned().is_power_of_two() {
+    if !(1..=i128::from(MAX_PACK)).contains(&pack) || !pack.cast_unsigned().is_power_of_two() {
         let d = Diagnostic::error(Code::OUT_OF_RANGE, args.arg(5).span, "`pack` must be a power of two")
             .primary(format!("{pack} is not one of 1 to {MAX_PACK}"));
         return cx.fail(d);
@@ -280,8 +277,7 @@ fn inline_asm_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 
 /// How many registers `pack` elements take: narrow ones share registers of 32 bits.
 fn registers(elem: ElemTy, pack: u32) -> u32 {
-    let bits = elem.bits().next_multiple_of(8);
-    if bits >= 32 { pack } else { (pack * bits / 32).max(1) }
+    rtc_ir::assembly_registers(elem.bits().next_multiple_of(8), pack)
 }
 
 impl<'a> Cx<'a> {
@@ -304,9 +300,7 @@ impl<'a> Cx<'a> {
         inputs: &[ElemTy],
         pack: u32,
     ) -> R<()> {
-        let items = || constraints.split(',').map(str::trim).filter(|c| !c.is_empty() && !c.starts_with('~'));
-        let outputs = items().filter(|c| c.starts_with(['=', '+'])).count();
-        let rest = items().count() - outputs;
+        let [outputs, rest] = rtc_ir::constraint_counts(constraints);
         let count = |elems: &[ElemTy]| elems.iter().map(|e| registers(*e, pack)).sum::<u32>() as usize;
         for (what, named, needed) in [("output", outputs, count(results)), ("input", rest, count(inputs))] {
             if named != needed {

@@ -11,6 +11,23 @@ use rtc_sema::{Analysis, ModuleAst, TargetInfo, compile_kernel};
 use rtc_source::{Diagnostics, Level, Levels, Severity, SourceMap, render};
 use rtc_syntax::ast::{Module, StmtKind};
 
+/// All numbers: names in signatures, names as printed; the order of the promotion tables.
+pub const TYPES: [(&str, &str); 13] = [
+    ("u1", "int1"),
+    ("i8", "int8"),
+    ("u8", "uint8"),
+    ("i16", "int16"),
+    ("u16", "uint16"),
+    ("i32", "int32"),
+    ("u32", "uint32"),
+    ("i64", "int64"),
+    ("u64", "uint64"),
+    ("fp16", "fp16"),
+    ("bf16", "bf16"),
+    ("fp32", "fp32"),
+    ("fp64", "fp64"),
+];
+
 /// Findings as the user sees them, and the output of `static_print`.
 pub struct Outcome {
     pub rendered: Vec<String>,

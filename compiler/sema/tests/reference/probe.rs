@@ -4,24 +4,7 @@ use std::collections::BTreeSet;
 
 use rtc_sema::reference::Entry;
 
-use crate::kernels::compile;
-
-/// Types in signatures, names as they are printed.
-const TYPES: [(&str, &str); 13] = [
-    ("u1", "int1"),
-    ("i8", "int8"),
-    ("u8", "uint8"),
-    ("i16", "int16"),
-    ("u16", "uint16"),
-    ("i32", "int32"),
-    ("u32", "uint32"),
-    ("i64", "int64"),
-    ("u64", "uint64"),
-    ("fp16", "fp16"),
-    ("bf16", "bf16"),
-    ("fp32", "fp32"),
-    ("fp64", "fp64"),
-];
+use crate::kernels::{TYPES, compile};
 
 /// What a function takes and gives.
 pub struct Accepted {
