@@ -93,6 +93,17 @@ fn what_is_unrolled_too_often_is_refused() {
 }
 
 #[test]
+fn what_loops_and_branches_too_often_is_refused() {
+    let mut said = String::new();
+    for statement in ["    for i{i} in range(n):\n        x += i{i} * x\n", "    if n > {i}:\n        x += {i}\n"] {
+        let statements: String = (0..3000).map(|i| statement.replace("{i}", &i.to_string())).collect();
+        let source = format!("@triton.jit\ndef k(p, n):\n    x = 0\n{statements}    tl.store(p, x)\n");
+        writeln!(said, "{}", refusal(&source, &format!("{P}, i32"), 4)).unwrap();
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
 fn what_grows_while_compiling_is_refused() {
     let mut said = String::new();
     for source in [

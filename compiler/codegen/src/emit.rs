@@ -418,7 +418,7 @@ impl<'c> Emitter<'c> {
         if let Some(value) = self.constants.borrow().get(&key) {
             return *value;
         }
-        let operation = OperationBuilder::new("arith.constant", Location::unknown(self.context))
+        let operation = OperationBuilder::new("llvm.mlir.constant", Location::unknown(self.context))
             .add_results(&[ty])
             .add_attributes(&named(self.context, &[("value", attribute())]))
             .build()

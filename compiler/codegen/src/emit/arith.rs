@@ -17,27 +17,27 @@ macro_rules! binary {
 }
 
 binary! {
-    addi "arith.addi" "Integer addition, wrapping.",
-    subi "arith.subi" "Integer subtraction, wrapping.",
-    muli "arith.muli" "Integer multiplication, wrapping.",
-    divsi "arith.divsi" "Signed division towards zero.",
-    divui "arith.divui" "Unsigned division.",
-    remsi "arith.remsi" "Signed remainder with the dividend's sign.",
-    remui "arith.remui" "Unsigned remainder.",
-    andi "arith.andi" "Bitwise and.",
-    ori "arith.ori" "Bitwise or.",
-    xori "arith.xori" "Bitwise exclusive or.",
-    shli "arith.shli" "Shift left.",
-    shrsi "arith.shrsi" "Arithmetic shift right.",
-    shrui "arith.shrui" "Logical shift right.",
-    maxsi "arith.maxsi" "Signed maximum.",
-    maxui "arith.maxui" "Unsigned maximum.",
-    minsi "arith.minsi" "Signed minimum.",
-    minui "arith.minui" "Unsigned minimum.",
-    maximumf "arith.maximumf" "Floating-point maximum, NaN if either operand is.",
-    minimumf "arith.minimumf" "Floating-point minimum, NaN if either operand is.",
-    maxnumf "arith.maxnumf" "Floating-point maximum, the other operand if one is NaN.",
-    minnumf "arith.minnumf" "Floating-point minimum, the other operand if one is NaN.",
+    addi "llvm.add" "Integer addition, wrapping.",
+    subi "llvm.sub" "Integer subtraction, wrapping.",
+    muli "llvm.mul" "Integer multiplication, wrapping.",
+    divsi "llvm.sdiv" "Signed division towards zero.",
+    divui "llvm.udiv" "Unsigned division.",
+    remsi "llvm.srem" "Signed remainder with the dividend's sign.",
+    remui "llvm.urem" "Unsigned remainder.",
+    andi "llvm.and" "Bitwise and.",
+    ori "llvm.or" "Bitwise or.",
+    xori "llvm.xor" "Bitwise exclusive or.",
+    shli "llvm.shl" "Shift left.",
+    shrsi "llvm.ashr" "Arithmetic shift right.",
+    shrui "llvm.lshr" "Logical shift right.",
+    maxsi "llvm.intr.smax" "Signed maximum.",
+    maxui "llvm.intr.umax" "Unsigned maximum.",
+    minsi "llvm.intr.smin" "Signed minimum.",
+    minui "llvm.intr.umin" "Unsigned minimum.",
+    maximumf "llvm.intr.maximum" "Floating-point maximum, NaN if either operand is.",
+    minimumf "llvm.intr.minimum" "Floating-point minimum, NaN if either operand is.",
+    maxnumf "llvm.intr.maxnum" "Floating-point maximum, the other operand if one is NaN.",
+    minnumf "llvm.intr.minnum" "Floating-point minimum, the other operand if one is NaN.",
 }
 
 /// Floating-point operations that may be contracted: method name, operation, what it computes.
@@ -48,8 +48,8 @@ macro_rules! contractible {
             /// With `contract`, LLVM may fuse a multiplication with the addition that uses it.
             pub fn $method(&self, a: Value<'c>, b: Value<'c>, contract: bool) -> Value<'c> {
                 if contract {
-                    let flags = self.attribute("#arith.fastmath<contract>");
-                    self.value($op, &[a, b], type_of(a), &[("fastmath", flags)])
+                    let flags = self.attribute("#llvm.fastmath<contract>");
+                    self.value($op, &[a, b], type_of(a), &[("fastmathFlags", flags)])
                 } else {
                     self.value($op, &[a, b], type_of(a), &[])
                 }
@@ -59,10 +59,10 @@ macro_rules! contractible {
 }
 
 contractible! {
-    addf "arith.addf" "Floating-point addition.",
-    subf "arith.subf" "Floating-point subtraction.",
-    mulf "arith.mulf" "Floating-point multiplication.",
-    divf "arith.divf" "Floating-point division, correctly rounded.",
+    addf "llvm.fadd" "Floating-point addition.",
+    subf "llvm.fsub" "Floating-point subtraction.",
+    mulf "llvm.fmul" "Floating-point multiplication.",
+    divf "llvm.fdiv" "Floating-point division, correctly rounded.",
 }
 
 /// Conversions between types: method name, operation, what it computes.
@@ -79,14 +79,14 @@ macro_rules! cast {
 }
 
 cast! {
-    extsi "arith.extsi" "Sign extension.",
-    extui "arith.extui" "Zero extension.",
-    trunci "arith.trunci" "Truncation of an integer.",
-    sitofp "arith.sitofp" "Signed integer to floating point.",
-    uitofp "arith.uitofp" "Unsigned integer to floating point.",
-    fptosi "arith.fptosi" "Floating point to signed integer, towards zero.",
-    extf "arith.extf" "Floating point to a wider type.",
-    truncf "arith.truncf" "Floating point to a narrower type, to nearest even.",
+    extsi "llvm.sext" "Sign extension.",
+    extui "llvm.zext" "Zero extension.",
+    trunci "llvm.trunc" "Truncation of an integer.",
+    sitofp "llvm.sitofp" "Signed integer to floating point.",
+    uitofp "llvm.uitofp" "Unsigned integer to floating point.",
+    fptosi "llvm.fptosi" "Floating point to signed integer, towards zero.",
+    extf "llvm.fpext" "Floating point to a wider type.",
+    truncf "llvm.fptrunc" "Floating point to a narrower type, to nearest even.",
     bitcast "llvm.bitcast" "The same bits as another type of the same width.",
     ptrtoint "llvm.ptrtoint" "The address as an integer.",
     inttoptr "llvm.inttoptr" "An integer as an address.",
@@ -125,18 +125,18 @@ pub(crate) enum Cmpf {
 impl<'c> Emitter<'c> {
     /// Compares two integer scalars.
     pub fn cmpi(&self, predicate: Cmpi, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.value("arith.cmpi", &[a, b], self.ty.i1, &[("predicate", self.long_attribute(predicate as i64))])
+        self.value("llvm.icmp", &[a, b], self.ty.i1, &[("predicate", self.long_attribute(predicate as i64))])
     }
 
     /// Compares two floating-point scalars.
     pub fn cmpf(&self, predicate: Cmpf, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        self.value("arith.cmpf", &[a, b], self.ty.i1, &[("predicate", self.long_attribute(predicate as i64))])
+        self.value("llvm.fcmp", &[a, b], self.ty.i1, &[("predicate", self.long_attribute(predicate as i64))])
     }
 
     /// The sum of two integers that have no set bit in common.
     pub fn add_disjoint(&self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        let flags = self.attribute("#arith.overflow<nsw, nuw>");
-        self.value("arith.addi", &[a, b], type_of(a), &[("overflowFlags", flags)])
+        let flags = self.attribute("#llvm.overflow<nsw, nuw>");
+        self.value("llvm.add", &[a, b], type_of(a), &[("overflowFlags", flags)])
     }
 
     /// `condition ? a : b`.
@@ -144,17 +144,29 @@ impl<'c> Emitter<'c> {
         if a == b {
             return a;
         }
-        self.value("arith.select", &[condition, a, b], type_of(a), &[])
+        self.value("llvm.select", &[condition, a, b], type_of(a), &[])
     }
 
     /// `a * b + c` with one rounding.
     pub fn fma(&self, a: Value<'c>, b: Value<'c>, c: Value<'c>) -> Value<'c> {
-        self.value("math.fma", &[a, b, c], type_of(a), &[])
+        self.value("llvm.intr.fma", &[a, b, c], type_of(a), &[])
     }
 
-    /// A one-operand operation of the `math` dialect, such as `math.absf`.
-    pub fn math(&self, op: &str, value: Value<'c>) -> Value<'c> {
+    /// A one-operand operation that keeps the type, such as `llvm.intr.fabs`.
+    pub fn unary(&self, op: &str, value: Value<'c>) -> Value<'c> {
         self.value(op, &[value], type_of(value), &[])
+    }
+
+    /// The absolute value of an integer; the lowest stays what it is.
+    pub fn absi(&self, value: Value<'c>) -> Value<'c> {
+        let flag = self.attribute("false");
+        self.value("llvm.intr.abs", &[value], type_of(value), &[("is_int_min_poison", flag)])
+    }
+
+    /// The number of leading zero bits; of zero, the width.
+    pub fn clz(&self, value: Value<'c>) -> Value<'c> {
+        let flag = self.attribute("false");
+        self.value("llvm.intr.ctlz", &[value], type_of(value), &[("is_zero_poison", flag)])
     }
 
     /// Calls an LLVM intrinsic that returns a value.

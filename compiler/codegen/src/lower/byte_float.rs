@@ -111,7 +111,7 @@ impl<'c> Lowering<'_, 'c> {
         let word = |x: i64| e.int(e.ty.i32, x);
         let single = |x: f64| e.float(e.ty.f32, x);
         let sign = e.andi(e.shrui(e.bitcast(value, e.ty.i32), word(24)), word(0x80));
-        let magnitude = e.math("math.absf", value);
+        let magnitude = e.unary("llvm.intr.fabs", value);
         let is_nan = e.cmpf(Cmpf::Uno, value, value);
         let clamped = e.minnumf(magnitude, single(format.largest));
         let bits = e.bitcast(clamped, e.ty.i32);

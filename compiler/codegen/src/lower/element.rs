@@ -65,9 +65,9 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::MaxUI {} => self.each(op, |[a, b]| e.maxui(a, b)),
             OpKind::MulHiUI {} => self.multiply_high(op, elem, ["llvm.nvvm.mulhi.ui", "llvm.nvvm.mulhi.ull"]),
             OpKind::MulHiSI {} => self.multiply_high(op, elem, ["llvm.nvvm.mulhi.i", "llvm.nvvm.mulhi.ll"]),
-            OpKind::AbsI {} => self.each(op, |[a]| e.math("math.absi", a)),
-            OpKind::Clz {} => self.each(op, |[a]| e.math("math.ctlz", a)),
-            OpKind::PopC {} => self.each(op, |[a]| e.math("math.ctpop", a)),
+            OpKind::AbsI {} => self.each(op, |[a]| e.absi(a)),
+            OpKind::Clz {} => self.each(op, |[a]| e.clz(a)),
+            OpKind::PopC {} => self.each(op, |[a]| e.unary("llvm.intr.ctpop", a)),
             OpKind::BRev {} => {
                 let name = format!("llvm.bitreverse.i{}", elem.bits());
                 self.each(op, |[a]| e.intrinsic(&name, &[a], self.element(elem)))
@@ -87,24 +87,24 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::DivFRn {} if wide => self.each(op, |[a, b]| e.divf(a, b, false)),
             OpKind::DivFRn {} => self.each(op, |[a, b]| self.in_single(elem, [a, b], |[a, b]| e.divf(a, b, false))),
             OpKind::Fma {} => self.each(op, |[a, b, c]| e.fma(a, b, c)),
-            OpKind::NegF {} => self.each(op, |[a]| e.math("arith.negf", a)),
+            OpKind::NegF {} => self.each(op, |[a]| e.unary("llvm.fneg", a)),
             OpKind::AbsF {} if elem.num().is_some_and(Scalar::is_fp8) => {
                 self.each(op, |[a]| e.andi(a, e.int(e.ty.i8, 0x7f)))
             }
-            OpKind::AbsF {} => self.each(op, |[a]| e.math("math.absf", a)),
+            OpKind::AbsF {} => self.each(op, |[a]| e.unary("llvm.intr.fabs", a)),
             OpKind::CopySign {} => self.each(op, |[a, b]| self.copy_sign(elem, a, b)),
             OpKind::MinNum {} => self.each(op, |[a, b]| e.minnumf(a, b)),
             OpKind::MaxNum {} => self.each(op, |[a, b]| e.maxnumf(a, b)),
             OpKind::Minimum {} => self.each(op, |[a, b]| e.minimumf(a, b)),
             OpKind::Maximum {} => self.each(op, |[a, b]| e.maximumf(a, b)),
-            OpKind::Floor {} => self.each(op, |[a]| e.math("math.floor", a)),
-            OpKind::Ceil {} => self.each(op, |[a]| e.math("math.ceil", a)),
-            OpKind::Truncate {} => self.each(op, |[a]| e.math("math.trunc", a)),
-            OpKind::Rint {} => self.each(op, |[a]| e.math("math.roundeven", a)),
-            OpKind::Sqrt { .. } if wide => self.each(op, |[a]| e.math("math.sqrt", a)),
+            OpKind::Floor {} => self.each(op, |[a]| e.unary("llvm.intr.floor", a)),
+            OpKind::Ceil {} => self.each(op, |[a]| e.unary("llvm.intr.ceil", a)),
+            OpKind::Truncate {} => self.each(op, |[a]| e.unary("llvm.intr.trunc", a)),
+            OpKind::Rint {} => self.each(op, |[a]| e.unary("llvm.intr.roundeven", a)),
+            OpKind::Sqrt { .. } if wide => self.each(op, |[a]| e.unary("llvm.intr.sqrt", a)),
             OpKind::Sqrt { ftz: true } => self.approximate(op, "llvm.nvvm.sqrt.approx.ftz.f"),
             OpKind::Sqrt { ftz: false } => self.approximate(op, "llvm.nvvm.sqrt.approx.f"),
-            OpKind::SqrtRn {} => self.each(op, |[a]| e.math("math.sqrt", a)),
+            OpKind::SqrtRn {} => self.each(op, |[a]| e.unary("llvm.intr.sqrt", a)),
             OpKind::AddFRounded { mode } => self.rounded::<2>(op, "add", *mode, wide),
             OpKind::MulFRounded { mode } => self.rounded::<2>(op, "mul", *mode, wide),
             OpKind::DivFRounded { mode } => self.rounded::<2>(op, "div", *mode, wide),
@@ -252,7 +252,7 @@ impl<'c> Lowering<'_, 'c> {
     fn copy_sign(&self, elem: Elem, magnitude: Value<'c>, sign: Value<'c>) -> Value<'c> {
         let e = self.e;
         if matches!(elem, Elem::F32 | Elem::F64) {
-            return e.value("math.copysign", &[magnitude, sign], self.element(elem), &[]);
+            return e.value("llvm.intr.copysign", &[magnitude, sign], self.element(elem), &[]);
         }
         let bits = |value| e.bitcast(value, e.ty.i16);
         let kept = e.andi(bits(magnitude), e.int(e.ty.i16, 0x7fff));

@@ -5,7 +5,10 @@
 //! depends on the number of instructions alone: the same input gives the same bytes.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_void};
+use std::{
+    cell::Cell,
+    ffi::{CStr, c_void},
+};
 
 use llvm_sys::{
     core::*,
@@ -21,8 +24,7 @@ const VERY_LONG: usize = 16_384;
 /// What `O3` gains on long straight code, in a quarter of the time: no inlining, no loop passes beyond hoisting, no
 /// packing of scalars into vectors, whose search is quadratic.
 const SHORT_PIPELINE: &CStr =
-    c"function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),\
-    early-cse<memssa>,instcombine<no-verify-fixpoint>,dse,adce,infer-alignment)";
+    c"function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),dse,adce,infer-alignment)";
 
 // The C API of LLVM cannot leave out passes of the back end; this is the C++ function behind `-opt-disable`. It takes an
 // `OptPassGate&` that outlives the context.
@@ -44,7 +46,8 @@ struct PassGateTable {
     is_enabled: extern "C" fn(*const c_void) -> bool,
 }
 
-/// Keeps straight-line strength reduction and n-ary reassociation out. ptxas does their work again.
+/// Keeps straight-line strength reduction and n-ary reassociation out, and the value numbering that would follow the
+/// latter and find nothing new. ptxas does their work again.
 static GATE: PassGate = PassGate(&PassGateTable {
     destroy: gate_destroy,
     delete: gate_destroy,
@@ -60,7 +63,14 @@ extern "C" fn gate_should_run(_: *const c_void, name: *const u8, length: usize, 
     }
     // SAFETY: LLVM passes the text of a pass's name.
     let name = unsafe { std::slice::from_raw_parts(name, length) };
-    name != b"slsr" && name != b"nary-reassociate"
+    let run = name != b"slsr" && name != b"nary-reassociate" && !(name == b"early-cse" && NOTHING_NEW.get());
+    NOTHING_NEW.set(name == b"nary-reassociate");
+    run
+}
+
+thread_local! {
+    /// Whether the pass asked for last was n-ary reassociation, which changed nothing.
+    static NOTHING_NEW: Cell<bool> = const { Cell::new(false) };
 }
 
 extern "C" fn gate_is_enabled(_: *const c_void) -> bool {

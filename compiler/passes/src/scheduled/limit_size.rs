@@ -27,6 +27,13 @@ const MAX_INSTRUCTIONS: u64 = 50_000;
 /// As many operations of one place come from unrolling rather than from the block's size.
 const MANY: u64 = 32;
 
+/// A loop takes as long to compile as this many instructions: LLVM's analyses look at each loop from all others. 300 loops
+/// take a second.
+const LOOP: u64 = 160;
+
+/// And a branch.
+const BRANCH: u64 = 20;
+
 /// What one place of the source takes.
 struct Place {
     cost: u64,
@@ -40,6 +47,9 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let total: u64 = costs.iter().sum();
     if total <= MAX_INSTRUCTIONS {
         return Ok(());
+    }
+    if let Some(diagnostic) = too_branchy(kernel, &ops, total) {
+        return Err(PassError::Diagnostic(Box::new(diagnostic)));
     }
     // What stands at one place of the source belongs together: unrolling makes many operations of it.
     let mut places: HashMap<Option<Span>, Place> = HashMap::new();
@@ -67,6 +77,25 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         diagnostic.help(format!("use smaller blocks and a loop over them{more}"))
     };
     Err(PassError::Diagnostic(Box::new(diagnostic)))
+}
+
+/// The error of a kernel that is more control flow than anything else.
+fn too_branchy(kernel: &Kernel, ops: &[Op], total: u64) -> Option<Diagnostic> {
+    let of = |wanted: fn(&OpKind) -> bool| ops.iter().filter(move |op| wanted(kernel.kind(**op)));
+    let is_loop: fn(&OpKind) -> bool = |kind| matches!(kind, OpKind::ForRange { .. } | OpKind::WhileLoop {});
+    let is_branch: fn(&OpKind) -> bool = |kind| matches!(kind, OpKind::IfElse {});
+    let (loops, branches) = (of(is_loop).count(), of(is_branch).count());
+    if loops as u64 * LOOP + branches as u64 * BRANCH <= total / 2 {
+        return None;
+    }
+    let last = of(is_loop).chain(of(is_branch)).max()?;
+    let span = kernel.loc(kernel.op(*last).loc).span.unwrap_or_default();
+    let message = format!("the kernel is too large to compile: {loops} loops and {branches} branches");
+    Some(
+        Diagnostic::error(Code::OUT_OF_RESOURCES, span, message)
+            .primary("the last of them is here")
+            .help("make a loop of what repeats, or several kernels"),
+    )
 }
 
 /// How the largest tile of an operation is spread, in words.
@@ -104,7 +133,8 @@ fn instructions(kernel: &Kernel, op: Op) -> u64 {
         OpKind::Constant { .. } | OpKind::Splat {} | OpKind::ExpandDims { .. } | OpKind::Broadcast {} => 0,
         OpKind::Reshape { .. } | OpKind::Trans { .. } | OpKind::Join {} | OpKind::Split {} | OpKind::Cat {} => 0,
         OpKind::Hint { .. } | OpKind::AllocShared { .. } | OpKind::Unsplat {} => 0,
-        OpKind::ForRange { .. } | OpKind::WhileLoop {} | OpKind::IfElse {} => results,
+        OpKind::ForRange { .. } | OpKind::WhileLoop {} => results + LOOP,
+        OpKind::IfElse {} => results + BRANCH,
         OpKind::ConvertLayout {} => match (kernel.layout_of(data.operands[0]), kernel.layout_of(data.results[0])) {
             (Some(from), Some(to)) => match conversion(from, to) {
                 Conversion::Identity | Conversion::Registers(_) => 0,
