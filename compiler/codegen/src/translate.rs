@@ -284,7 +284,9 @@ impl LlvmModule {
                     let mut length = 0;
                     let start = LLVMGetValueName2(function, &mut length).cast::<u8>();
                     let name = String::from_utf8_lossy(std::slice::from_raw_parts(start, length)).into_owned();
-                    if name.starts_with("__nv_") {
+                    // What the driver has, and LLVM itself.
+                    let known = matches!(&*name, "vprintf" | "__assertfail" | "__nvvm_reflect");
+                    if !known && !name.starts_with("llvm.") {
                         missing.push(name);
                     }
                 } else if matches!(linkage, LLVMLinkage::LLVMLinkOnceODRLinkage | LLVMLinkage::LLVMInternalLinkage) {

@@ -100,8 +100,13 @@ impl<'a> Cx<'a> {
                     "write a `@triton.jit` function at module level",
                 )
             }
-            ExprKind::Dict(_) | ExprKind::Set(_) | ExprKind::SetComp { .. } | ExprKind::DictComp { .. } => {
-                self.error(Code::UNSUPPORTED, span, "dictionaries and sets do not work in kernels", "use a tuple")
+            ExprKind::Dict(entries) => self.dictionary(entries),
+            ExprKind::Set(_) | ExprKind::SetComp { .. } => {
+                self.error(Code::UNSUPPORTED, span, "sets do not work in kernels", "use a tuple")
+            }
+            ExprKind::DictComp { .. } => {
+                let message = "comprehensions of dictionaries do not work in kernels";
+                self.error(Code::UNSUPPORTED, span, message, "write the entries out")
             }
             ExprKind::Slice { .. } => self.error(Code::UNSUPPORTED, span, "a slice can only stand in `[...]`", ""),
             ExprKind::Starred(_) => {
@@ -332,6 +337,7 @@ impl<'a> Cx<'a> {
                     (item, Val::Tuple(t)) if item.is_constant() && r.val.is_constant() => {
                         t.items.iter().any(|x| equal(item, x))
                     }
+                    (item, Val::Dict(d)) if item.is_constant() => d.iter().any(|(key, _)| equal(item, key)),
                     (Val::Const(Const::Str(x)), Val::Const(Const::Str(y))) => y.contains(&**x),
                     _ => {
                         let span = self.span;

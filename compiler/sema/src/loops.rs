@@ -45,6 +45,7 @@ impl<'a> Cx<'a> {
                 Ok(Flow::Next)
             }
             Val::Tuple(t) => self.unroll(target, t.items.clone(), body, iter.span),
+            Val::Dict(d) => self.unroll(target, d.iter().map(|(key, _)| key.clone()).collect(), body, iter.span),
             other => self.not_iterable(&other, iter.span),
         }
     }

@@ -97,6 +97,7 @@ const DECLARED: &[&str] = &[
     include_str!("builtins/reduce.rt"),
     include_str!("builtins/map.rt"),
     include_str!("builtins/debug.rt"),
+    include_str!("builtins/external.rt"),
     include_str!("builtins/cuda.rt"),
     include_str!("builtins/python.rt"),
     include_str!("builtins/attributes.rt"),

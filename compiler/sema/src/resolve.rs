@@ -321,7 +321,8 @@ pub(crate) fn decorator_name(decorator: &Expr) -> Option<&str> {
 
 fn kind_of(def: &FunctionDef) -> FunctionKind {
     let has = |name: &str| def.decorators.iter().any(|d| decorator_name(d) == Some(name));
-    if def.is_jit() {
+    // Wrappers of functions of a library are inlined like kernel code.
+    if def.is_jit() || has("extern") {
         FunctionKind::Jit
     } else if has("constexpr_function") {
         FunctionKind::Constexpr

@@ -69,6 +69,7 @@ impl<'a> Cx<'a> {
                 let t = t.clone();
                 self.tuple_subscript(&t.items, value, index, span)
             }
+            Val::Dict(entries) => self.dictionary_entry(&entries.clone(), index, span),
             Val::Const(Const::Str(s)) => {
                 let items: Vec<Val<'a>> = s.chars().map(|c| Val::str(&c.to_string())).collect();
                 match self.tuple_subscript(&items, value, index, span)? {

@@ -144,6 +144,8 @@ pub(crate) enum Val<'a> {
     Const(Const),
     Tensor(Tensor),
     Tuple(Rc<Tuple<'a>>),
+    /// A dictionary: keys, all constant and different, with their values.
+    Dict(Rc<Vec<(Val<'a>, Val<'a>)>>),
     Type(TyVal),
     Function(Function<'a>),
     Lambda(Lambda<'a>),
@@ -190,6 +192,7 @@ impl<'a> Val<'a> {
         match self {
             Val::Tensor(t) => out.push(t.value),
             Val::Tuple(t) => t.items.iter().for_each(|v| v.flatten(out)),
+            Val::Dict(d) => d.iter().for_each(|(_, v)| v.flatten(out)),
             Val::BlockPtr(p) => {
                 out.push(p.base.value);
                 out.extend(p.shape.iter().chain(&p.strides).chain(&p.offsets).map(|t| t.value));
@@ -231,6 +234,7 @@ impl<'a> Val<'a> {
                 let items = t.items.iter().map(|v| v.rebuild(values)).collect();
                 Val::Tuple(Rc::new(Tuple { items, fields: t.fields.clone(), class: t.class }))
             }
+            Val::Dict(d) => Val::Dict(Rc::new(d.iter().map(|(k, v)| (k.clone(), v.rebuild(values))).collect())),
             other => other.clone(),
         }
     }
@@ -241,6 +245,9 @@ impl<'a> Val<'a> {
             (Val::Tensor(a), Val::Tensor(b)) => a.elem == b.elem && a.shape == b.shape,
             (Val::Tuple(a), Val::Tuple(b)) => {
                 a.items.len() == b.items.len() && a.items.iter().zip(&b.items).all(|(a, b)| a.same_type(b))
+            }
+            (Val::Dict(a), Val::Dict(b)) => {
+                a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| a.0.identical(&b.0) && a.1.same_type(&b.1))
             }
             (Val::BlockPtr(a), Val::BlockPtr(b)) => {
                 a.base.elem == b.base.elem && a.block == b.block && a.shape.len() == b.shape.len()
@@ -273,6 +280,7 @@ impl<'a> Val<'a> {
             (Val::Tuple(a), Val::Tuple(b)) => {
                 a.items.len() == b.items.len() && a.items.iter().zip(&b.items).all(|(a, b)| a.identical(b))
             }
+            (Val::Dict(a), Val::Dict(b)) => Rc::ptr_eq(a, b),
             (Val::Opaque(a), Val::Opaque(b)) => a == b,
             _ => false,
         }
@@ -283,6 +291,7 @@ impl<'a> Val<'a> {
         match self {
             Val::Tensor(_) | Val::BlockPtr(_) | Val::Descriptor(_) | Val::Error => false,
             Val::Tuple(t) => t.items.iter().all(Val::is_constant),
+            Val::Dict(d) => d.iter().all(|(_, v)| v.is_constant()),
             Val::Range(r) => r.start.is_constant() && r.stop.is_constant() && r.step.is_constant(),
             _ => true,
         }
@@ -300,6 +309,7 @@ impl<'a> Val<'a> {
                 let items: Vec<String> = t.items.iter().take(4).map(Val::describe).collect();
                 format!("a tuple ({}{})", items.join(", "), if t.items.len() > 4 { ", ..." } else { "" })
             }
+            Val::Dict(d) => format!("a dictionary of {}", d.len()),
             Val::Type(t) => format!("the type {t}"),
             Val::Function(f) => match f.kind {
                 FunctionKind::Jit => format!("the jit function `{}`", f.def.name.text),

@@ -104,6 +104,7 @@ const LANGUAGE: &[&[Builtin]] = &[
     reduce::TABLE,
     map::TABLE,
     debug::TABLE,
+    external::TABLE,
 ];
 
 /// `tl.name`.

@@ -17,12 +17,13 @@ pub(super) const TABLE: &[Builtin] = &[
         let arg = args.arg(0);
         match &arg.val {
             Val::Tuple(t) => Ok(Val::int(t.items.len() as i128)),
+            Val::Dict(d) => Ok(Val::int(d.len() as i128)),
             Val::Const(Const::Str(s)) => Ok(Val::int(s.chars().count() as i128)),
             Val::Tensor(t) if t.shape.rank() > 0 => Ok(Val::int(i128::from(t.shape[0]))),
             other => {
                 let text = other.describe();
                 let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, format!("{text} has no length"))
-                    .help("`len` works on tuples and strings; a block's sizes are in `.shape`");
+                    .help("`len` works on tuples, dictionaries and strings; a block's sizes are in `.shape`");
                 cx.fail(d)
             }
         }
