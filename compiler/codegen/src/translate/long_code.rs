@@ -16,10 +16,10 @@ use llvm_sys::{
 };
 
 /// A module with more instructions than this goes without the passes that take quadratic time; see [`GATE`].
-const LONG: usize = 5_000;
+const LONG: usize = 2_000;
 
 /// A module with more instructions than this gets the short pipeline, unless it has functions to inline.
-const VERY_LONG: usize = 16_384;
+const VERY_LONG: usize = 10_000;
 
 /// What `O3` gains on long straight code, in a quarter of the time: no inlining, no loop passes beyond hoisting, no
 /// packing of scalars into vectors, whose search is quadratic.
