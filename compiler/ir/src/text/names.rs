@@ -1,6 +1,6 @@
 //! Names of values in the text form.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use cranelift_entity::SecondaryMap;
 
@@ -11,13 +11,20 @@ pub(crate) struct Names {
     names: SecondaryMap<Value, Option<String>>,
     taken: HashSet<String>,
     /// Per stem, the next number to try.
-    counters: std::collections::HashMap<String, u32>,
+    counters: HashMap<String, u32>,
+    /// Per name of the source, the last number that was put behind it.
+    suffixes: HashMap<String, u32>,
 }
 
 impl Names {
     /// Names all values in print order.
     pub(crate) fn of(kernel: &Kernel) -> Names {
-        let mut names = Names { names: SecondaryMap::new(), taken: HashSet::new(), counters: Default::default() };
+        let mut names = Names {
+            names: SecondaryMap::new(),
+            taken: HashSet::new(),
+            counters: HashMap::new(),
+            suffixes: HashMap::new(),
+        };
         for param in &kernel.params {
             names.assign(param.value, &clean(&param.name));
         }
@@ -70,13 +77,18 @@ impl Names {
     }
 
     fn assign(&mut self, value: Value, wanted: &str) {
-        let mut name = wanted.to_string();
-        let mut suffix = 0;
-        while !self.taken.insert(name.clone()) {
-            suffix += 1;
-            name = format!("{wanted}_{suffix}");
+        if self.taken.insert(wanted.to_string()) {
+            self.names[value] = Some(wanted.to_string());
+            return;
         }
-        self.names[value] = Some(name);
+        let suffix = self.suffixes.entry(wanted.to_string()).or_default();
+        self.names[value] = Some(loop {
+            *suffix += 1;
+            let name = format!("{wanted}_{suffix}");
+            if self.taken.insert(name.clone()) {
+                break name;
+            }
+        });
     }
 }
 
