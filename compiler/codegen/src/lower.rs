@@ -34,6 +34,7 @@ mod reduce;
 mod scan;
 mod scratch;
 mod shape;
+mod sort;
 
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 

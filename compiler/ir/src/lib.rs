@@ -22,6 +22,7 @@ mod layout_rules;
 mod linear;
 mod ops;
 mod scratch;
+mod sort;
 pub mod text;
 mod types;
 mod verify;
@@ -42,5 +43,6 @@ pub use ops::{
     EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS,
 };
 pub use scratch::{SCRATCH_ALIGN, part_bytes, scan_partials, scratch_bytes};
+pub use sort::sort_is_rolled;
 pub use types::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
 pub use verify::{Verified, VerifyError, may_stand_in, print_errors, verify};

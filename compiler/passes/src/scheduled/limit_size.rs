@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Scalar, Traits, Value};
+use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Scalar, Traits, Value, sort_is_rolled};
 use rtc_layout::{Conversion, MmaShape, conversion};
 use rtc_source::{Code, Diagnostic, Span};
 
@@ -158,7 +158,8 @@ fn instructions(kernel: &Kernel, op: Op) -> u64 {
         OpKind::Sort { .. } => {
             let shape = kernel.value_type(data.operands[0]).shape();
             let length = shape.map_or(0, |s| u64::from(s[s.rank() - 1].trailing_zeros()));
-            5 * results * length * (length + 1) / 2
+            let steps = if sort_is_rolled(results, length) { 2 * length } else { length * (length + 1) / 2 };
+            5 * results * steps
         }
         OpKind::Gather { .. } => operands + 4 * results,
         OpKind::Histogram { bins } => {
