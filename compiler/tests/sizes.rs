@@ -45,7 +45,7 @@ fn what_is_spread_over_too_many_registers_is_refused() {
             1,
             "    tl.store(p + o, x * x + 1.0)\n    tl.store(p + 2 * N + o, tl.sqrt(x))\n    tl.store(p + 4 * N + o, -x)",
         ),
-        ("16384", 4, "    tl.store(p + o, tl.sort(x))"),
+        ("32768", 1, "    tl.store(p + o, tl.sort(x))"),
         ("1048576", 4, "    tl.atomic_add(p + o, x)"),
         ("1048576", 4, "    tl.device_print(\"x\", x)"),
     ] {

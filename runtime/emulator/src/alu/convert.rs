@@ -9,7 +9,7 @@ use rtc_ptx::{Modifier, Opcode};
 
 use super::{AluFn, Flags, Form, f1, f2, f3};
 use crate::numeric::convert::{integer_odd, integer_to_f64, integer_value, integral, mask, range, to_integer};
-use crate::numeric::float::{NAN32, flush, saturate};
+use crate::numeric::float::{NAN32, NAN32_AS_F64, flush, saturate};
 use crate::numeric::format::{self, Format, Round, bf16_value, f16_value};
 use Modifier::*;
 
@@ -154,7 +154,7 @@ fn between_floats(a: u64, flags: Flags) -> u64 {
             (F32, Tf32) => return a & 0xffff_e000,
             (F64, F32) => return (a >> 32 & 0x8000_0000) | 0x7fc0_0000 | (a >> 29 & 0x3f_ffff),
             (F64, F16) => return (a >> 48 & 0x8000) | 0x7e00 | (a >> 42 & 0x1ff),
-            (F32, F64) if flags.has(Flags::FTZ) => return f64::from(f32::from_bits(NAN32)).to_bits(),
+            (F32, F64) if flags.has(Flags::FTZ) => return NAN32_AS_F64,
             _ => {}
         }
     }
