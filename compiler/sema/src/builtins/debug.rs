@@ -212,10 +212,7 @@ impl<'a> Cx<'a> {
 fn inline_asm_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let text = cx.needed_text(args, 0)?;
     let constraints = cx.needed_text(args, 1)?;
-    let operands = match &args.arg(2).val {
-        Val::Tuple(t) => super::memory::entries(t, args.arg(2).span),
-        _ => vec![args.arg(2)],
-    };
+    let operands = super::memory::one_or_more(args.arg(2));
     let types_arg = args.arg(3);
     let (elems, is_tuple) = match &types_arg.val {
         Val::Tuple(t) => {

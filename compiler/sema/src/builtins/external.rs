@@ -127,10 +127,7 @@ struct Choice {
 }
 
 fn extern_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let operands = match &args.arg(2).val {
-        Val::Tuple(t) => super::memory::entries(t, args.arg(2).span),
-        _ => vec![args.arg(2)],
-    };
+    let operands = super::memory::one_or_more(args.arg(2));
     let mut tensors: Vec<(Tensor, Span)> = Vec::with_capacity(operands.len());
     for arg in &operands {
         tensors.push((cx.tensor(arg, "an argument of a function")?, arg.span));

@@ -390,3 +390,11 @@ impl<'a> Cx<'a> {
 pub(super) fn entries<'a>(t: &Tuple<'a>, span: Span) -> Vec<Arg<'a>> {
     t.items.iter().map(|v| Arg::new(v.clone(), span)).collect()
 }
+
+/// The elements of a tuple, or the one value that stands for itself.
+pub(super) fn one_or_more<'a>(arg: Arg<'a>) -> Vec<Arg<'a>> {
+    match &arg.val {
+        Val::Tuple(t) => entries(t, arg.span),
+        _ => vec![arg],
+    }
+}
