@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use crate::data::Random;
 
+mod reused;
 mod steps;
 
 /// A value in reach.

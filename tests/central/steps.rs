@@ -7,7 +7,7 @@ use super::{LIMIT, Maker, Value, is_float, numel, ty};
 impl Maker {
     /// Adds one operation, or a few that belong together.
     pub(super) fn step(&mut self) {
-        let made = match self.random.below(30) {
+        let made = match self.random.below(31) {
             0..=4 => {
                 let a = self.any();
                 Some(self.binary(&a))
@@ -52,6 +52,7 @@ impl Maker {
             25 if self.depth == 0 => self.multiplied(),
             26 | 27 => self.indexed(),
             28 => self.walked(),
+            30 if self.depth == 0 => self.reused(),
             22 | 23 if self.depth < 2 => self.repeated(),
             24 if self.depth < 2 => self.chosen(),
             _ => self.met(),

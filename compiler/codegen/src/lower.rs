@@ -232,9 +232,9 @@ impl<'a, 'c> Lowering<'a, 'c> {
 
     /// Lowers the operations of a block; the registers that its terminator hands out.
     fn block(&self, block: Block) -> Result<Vec<Registers<'c>>> {
-        for op in &self.kernel.block(block).ops {
-            self.e.set_location(self.lines.at(self.kernel.op(*op).loc));
-            let data = self.kernel.op(*op);
+        for op in self.kernel.ops(block) {
+            self.e.set_location(self.lines.at(self.kernel.op(op).loc));
+            let data = self.kernel.op(op);
             match &data.kind {
                 OpKind::Yields {} | OpKind::Condition {} => {
                     return data.operands.iter().map(|value| self.get(*value)).collect();
@@ -243,7 +243,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
                     return Err(CodegenError::lowering("a `ret` inside of a loop or branch"));
                 }
                 OpKind::Ret {} => return Ok(Vec::new()),
-                kind => self.element_wise(*op, kind)?,
+                kind => self.element_wise(op, kind)?,
             }
             if self.e.count() > MAX_OPERATIONS {
                 let span = self.kernel.loc(data.loc).span;

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{Block, InferContext, Kernel, Loc, Op, OpData, OpKind, Traits, Type, TypeError, Value};
+use crate::{Block, InferContext, Kernel, Loc, Op, OpData, OpKind, Position, Traits, Type, TypeError, Value};
 
 /// What a builder method hands out: the operation, or its first result.
 pub trait FromOp {
@@ -28,37 +28,33 @@ impl FromOp for Value {
 /// rule of the operation.
 pub struct Builder<'k> {
     kernel: &'k mut Kernel,
-    block: Block,
-    /// Index in the block where the next operation goes.
-    at: usize,
+    at: Position,
     loc: Loc,
 }
 
 impl<'k> Builder<'k> {
     /// Builds at the end of `block`.
     pub fn at_end(kernel: &'k mut Kernel, block: Block) -> Builder<'k> {
-        let (at, loc) = (kernel.block(block).ops.len(), kernel.no_loc());
-        Builder { kernel, block, at, loc }
+        let loc = kernel.no_loc();
+        Builder { kernel, at: Position::End(block), loc }
     }
 
     /// Builds before an operation, at its location.
     pub fn before(kernel: &'k mut Kernel, op: Op) -> Builder<'k> {
         let loc = kernel.op(op).loc;
-        let (block, at) = kernel.position(op).unwrap_or((kernel.body(), 0));
-        Builder { kernel, block, at, loc }
+        Builder { kernel, at: Position::Before(op), loc }
     }
 
     /// Builds after an operation, at its location.
     pub fn after(kernel: &'k mut Kernel, op: Op) -> Builder<'k> {
-        let mut builder = Builder::before(kernel, op);
-        builder.at += 1;
-        builder
+        let loc = kernel.op(op).loc;
+        Builder { kernel, at: Position::After(op), loc }
     }
 
     /// Builds at the start of `block`.
     pub fn at_start(kernel: &'k mut Kernel, block: Block) -> Builder<'k> {
         let loc = kernel.no_loc();
-        Builder { kernel, block, at: 0, loc }
+        Builder { kernel, at: Position::Start(block), loc }
     }
 
     /// The kernel.
@@ -71,11 +67,6 @@ impl<'k> Builder<'k> {
         self.kernel
     }
 
-    /// The block that is built in.
-    pub fn block(&self) -> Block {
-        self.block
-    }
-
     /// The location given to operations from now on.
     pub fn set_loc(&mut self, loc: Loc) {
         self.loc = loc;
@@ -83,8 +74,7 @@ impl<'k> Builder<'k> {
 
     /// Goes to the end of another block.
     pub fn switch_to(&mut self, block: Block) {
-        self.block = block;
-        self.at = self.kernel.block(block).ops.len();
+        self.at = Position::End(block);
     }
 
     /// Builds any operation. `optional` says for each optional operand whether it is there (missing entries are absent);
@@ -127,8 +117,10 @@ impl<'k> Builder<'k> {
             parent: None,
         };
         let op = self.kernel.make_op(data, &results);
-        self.kernel.insert_op(self.block, self.at, op);
-        self.at += 1;
+        self.kernel.insert_op(op, self.at);
+        if matches!(self.at, Position::After(_) | Position::Start(_)) {
+            self.at = Position::After(op);
+        }
         Ok(op)
     }
 

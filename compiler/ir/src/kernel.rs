@@ -6,7 +6,8 @@ use rtc_layout::Layout;
 use rtc_source::Span;
 use smallvec::SmallVec;
 
-use crate::{Block, LayoutId, Literal, Loc, Op, OpKind, Type, Value};
+use crate::order::Link;
+use crate::{Block, LayoutId, Loc, Op, OpKind, Type, Value};
 
 /// How far a kernel has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,15 +59,16 @@ pub struct ValueData {
     pub name: Option<String>,
 }
 
-/// A block: arguments, operations in order, and the operation around it.
+/// A block: arguments, operations in order, and the operation around it. The operations are a linked list; see
+/// [`Kernel::ops`].
 #[derive(Clone, Debug, Default)]
 pub struct BlockData {
     /// Arguments.
     pub args: Vec<Value>,
-    /// Operations; the last one ends the block.
-    pub ops: Vec<Op>,
     /// The operation that the block is nested in; `None` for the kernel's body.
     pub parent: Option<Op>,
+    pub(crate) first: Option<Op>,
+    pub(crate) last: Option<Op>,
 }
 
 /// A source location: a span, and the call through which it was inlined.
@@ -125,9 +127,13 @@ pub struct Kernel {
     pub params: Vec<Param>,
     /// Dynamic shared memory in bytes; set by `allocate_shared`.
     pub shared_bytes: u32,
-    ops: PrimaryMap<Op, OpData>,
-    values: PrimaryMap<Value, ValueData>,
-    blocks: PrimaryMap<Block, BlockData>,
+    pub(crate) ops: PrimaryMap<Op, OpData>,
+    pub(crate) values: PrimaryMap<Value, ValueData>,
+    pub(crate) blocks: PrimaryMap<Block, BlockData>,
+    /// Where each operation stands in its block.
+    pub(crate) order: SecondaryMap<Op, Link>,
+    /// Operations that use a value, and perhaps some that used it once; see [`Kernel::users`].
+    pub(crate) users: SecondaryMap<Value, SmallVec<[Op; 2]>>,
     layouts: IndexSet<Layout>,
     locs: IndexSet<LocData>,
     body: Block,
@@ -149,6 +155,8 @@ impl Kernel {
             ops: PrimaryMap::new(),
             values: PrimaryMap::new(),
             blocks,
+            order: SecondaryMap::new(),
+            users: SecondaryMap::new(),
             layouts: IndexSet::new(),
             locs,
             body,
@@ -192,11 +200,6 @@ impl Kernel {
         &self.ops[op]
     }
 
-    /// An operation, to change its kind, operands or location in place.
-    pub fn op_mut(&mut self, op: Op) -> &mut OpData {
-        &mut self.ops[op]
-    }
-
     /// The kind of an operation.
     pub fn kind(&self, op: Op) -> &OpKind {
         &self.ops[op].kind
@@ -205,11 +208,6 @@ impl Kernel {
     /// A block.
     pub fn block(&self, block: Block) -> &BlockData {
         &self.blocks[block]
-    }
-
-    /// A block, to reorder its operations or change its arguments.
-    pub fn block_mut(&mut self, block: Block) -> &mut BlockData {
-        &mut self.blocks[block]
     }
 
     /// A value.
@@ -235,16 +233,6 @@ impl Kernel {
         }
     }
 
-    /// Turns an operation with one result into a constant: `value` in every place of its type.
-    pub fn make_constant(&mut self, op: Op, value: Literal) {
-        let data = &mut self.ops[op];
-        data.kind = OpKind::Constant { value };
-        data.operands.clear();
-        data.optional = 0;
-        // A name tells how a value came about, and this one is only a number now.
-        self.values[data.results[0]].name = None;
-    }
-
     /// The operation that a value is a result of; `None` for block arguments.
     pub fn def_op(&self, value: Value) -> Option<Op> {
         match self.values[value].def {
@@ -268,19 +256,6 @@ impl Kernel {
         data.operands.get(data.kind.spec().operands.len() + before).copied()
     }
 
-    /// Sets or replaces optional operand `index`.
-    pub fn set_optional(&mut self, op: Op, index: usize, value: Value) {
-        let data = &mut self.ops[op];
-        let before = (data.optional & ((1 << index) - 1)).count_ones() as usize;
-        let at = data.kind.spec().operands.len() + before;
-        if data.optional & (1 << index) == 0 {
-            data.optional |= 1 << index;
-            data.operands.insert(at, value);
-        } else {
-            data.operands[at] = value;
-        }
-    }
-
     /// The operands after the named and optional ones.
     pub fn variadic(&self, op: Op) -> &[Value] {
         let data = &self.ops[op];
@@ -291,111 +266,6 @@ impl Kernel {
     /// Result `index`.
     pub fn result(&self, op: Op, index: usize) -> Value {
         self.ops[op].results[index]
-    }
-
-    /// The operation that ends a block, if it has one.
-    pub fn terminator(&self, block: Block) -> Option<Op> {
-        let op = *self.blocks[block].ops.last()?;
-        self.ops[op].kind.spec().traits.has(crate::Traits::TERMINATOR).then_some(op)
-    }
-
-    /// Makes an operation that stands nowhere yet; see [`crate::Builder`] for the usual way.
-    pub(crate) fn make_op(&mut self, data: OpData, results: &[Type]) -> Op {
-        let blocks = data.blocks.clone();
-        let op = self.ops.push(data);
-        for (i, ty) in results.iter().enumerate() {
-            let value = self.values.push(ValueData { ty: *ty, def: ValueDef::Result(op, i as u32), name: None });
-            self.ops[op].results.push(value);
-        }
-        for block in blocks {
-            self.blocks[block].parent = Some(op);
-        }
-        op
-    }
-
-    /// A copy of an operation without nested blocks, with other operands and result types; it stands nowhere yet.
-    pub fn clone_op(&mut self, op: Op, operands: &[Value], types: &[Type]) -> Op {
-        let mut data = self.ops[op].clone();
-        data.operands = operands.iter().copied().collect();
-        data.results.clear();
-        data.parent = None;
-        self.make_op(data, types)
-    }
-
-    /// Adds a result to an operation (loops and branches that get another carried value).
-    pub fn add_result(&mut self, op: Op, ty: Type) -> Value {
-        let index = self.ops[op].results.len() as u32;
-        let value = self.values.push(ValueData { ty, def: ValueDef::Result(op, index), name: None });
-        self.ops[op].results.push(value);
-        value
-    }
-
-    /// Removes result `index`, which must have no uses.
-    pub fn remove_result(&mut self, op: Op, index: usize) {
-        self.ops[op].results.remove(index);
-        for (i, value) in self.ops[op].results.clone().into_iter().enumerate() {
-            self.values[value].def = ValueDef::Result(op, i as u32);
-        }
-    }
-
-    /// Removes argument `index` of a block, which must have no uses.
-    pub fn remove_arg(&mut self, block: Block, index: usize) {
-        self.blocks[block].args.remove(index);
-        for (i, value) in self.blocks[block].args.clone().into_iter().enumerate() {
-            self.values[value].def = ValueDef::Arg(block, i as u32);
-        }
-    }
-
-    /// Puts an operation into a block, before the operation at `index`.
-    pub fn insert_op(&mut self, block: Block, index: usize, op: Op) {
-        self.blocks[block].ops.insert(index, op);
-        self.ops[op].parent = Some(block);
-    }
-
-    /// Takes an operation out of its block; its data stays.
-    pub fn detach_op(&mut self, op: Op) {
-        if let Some(block) = self.ops[op].parent.take() {
-            self.blocks[block].ops.retain(|o| *o != op);
-        }
-    }
-
-    /// Takes many operations out of their blocks, in one go over each block; their data stays.
-    pub fn detach_ops(&mut self, ops: &[Op]) {
-        let mut blocks: Vec<Block> = ops.iter().filter_map(|op| self.ops[*op].parent.take()).collect();
-        blocks.sort_unstable();
-        blocks.dedup();
-        for block in blocks {
-            let ops = &self.ops;
-            self.blocks[block].ops.retain(|op| ops[*op].parent == Some(block));
-        }
-    }
-
-    /// Position of an operation in its block.
-    pub fn position(&self, op: Op) -> Option<(Block, usize)> {
-        let block = self.ops[op].parent?;
-        self.blocks[block].ops.iter().position(|o| *o == op).map(|i| (block, i))
-    }
-
-    /// Uses `new` wherever `old` was used.
-    pub fn replace_uses(&mut self, old: Value, new: Value) {
-        for data in self.ops.values_mut() {
-            for operand in &mut data.operands {
-                if *operand == old {
-                    *operand = new;
-                }
-            }
-        }
-    }
-
-    /// The uses of every value: operation and operand number, for operations that stand in a block.
-    pub fn uses(&self) -> SecondaryMap<Value, Vec<(Op, usize)>> {
-        let mut uses: SecondaryMap<Value, Vec<(Op, usize)>> = SecondaryMap::new();
-        for op in crate::walk(self) {
-            for (i, operand) in self.ops[op].operands.iter().enumerate() {
-                uses[*operand].push((op, i));
-            }
-        }
-        uses
     }
 
     /// How many values there ever were; handles are below this.

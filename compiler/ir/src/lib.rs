@@ -21,6 +21,9 @@ mod kernel;
 mod layout_rules;
 mod linear;
 mod ops;
+mod order;
+pub mod regions;
+mod rewrite;
 mod scratch;
 mod sort;
 pub mod text;
@@ -33,7 +36,7 @@ pub use attrs::{
     Predicate, RmwOp, Rounding, RoundingMode, Text,
 };
 pub use builder::{Builder, FromOp};
-pub use cursor::{Position, walk, walk_block};
+pub use cursor::{walk, walk_block};
 pub use entity::{Block, LayoutId, Loc, Op, Value};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
 pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};
@@ -42,6 +45,8 @@ pub use ops::eval::{decode as decode_float, encode as encode_float};
 pub use ops::{
     EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS,
 };
+pub use order::{Ops, Position};
+pub use rewrite::ValueMap;
 pub use scratch::{SCRATCH_ALIGN, part_bytes, scan_partials, scratch_bytes};
 pub use sort::sort_is_rolled;
 pub use types::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};

@@ -1,6 +1,6 @@
 //! What an index is linear in: the way back from an address to the numbers that it grows with.
 
-use crate::{Block, Kernel, OpKind, Value, ValueDef};
+use crate::{Kernel, OpKind, Value, ValueDef, regions};
 
 /// The values that a value is computed from by sums, products, choices and widening.
 ///
@@ -8,17 +8,9 @@ use crate::{Block, Kernel, OpKind, Value, ValueDef};
 /// `(a * b) % n` is computed from nothing in this sense.
 pub fn linear_sources(kernel: &Kernel, value: Value) -> Vec<Value> {
     match kernel.value(value).def {
-        ValueDef::Result(op, index) => {
-            let (data, index) = (kernel.op(op), index as usize);
-            let yields = |blocks: &[Block]| -> Vec<Value> {
-                blocks.iter().filter_map(|b| yielded(kernel, *b).get(index)).copied().collect()
-            };
+        ValueDef::Result(op, _) => {
+            let data = kernel.op(op);
             match &data.kind {
-                OpKind::ForRange { .. } => {
-                    yields(&data.blocks).into_iter().chain(kernel.variadic(op).get(index).copied()).collect()
-                }
-                OpKind::IfElse {} => yields(&data.blocks),
-                OpKind::WhileLoop {} => yields(&data.blocks[..1]),
                 OpKind::Select {} => data.operands[1..].to_vec(),
                 OpKind::ShlI {} => vec![data.operands[0]],
                 OpKind::AddI {}
@@ -39,31 +31,17 @@ pub fn linear_sources(kernel: &Kernel, value: Value) -> Vec<Value> {
                 | OpKind::Cat {}
                 | OpKind::ConvertLayout {}
                 | OpKind::Hint { .. } => data.operands.to_vec(),
-                _ => Vec::new(),
+                _ => regions::sources(kernel, value).to_vec(),
             }
         }
-        ValueDef::Arg(block, index) => {
-            let Some(op) = kernel.block(block).parent else { return Vec::new() };
-            let data = kernel.op(op);
-            let (index, last) = match &data.kind {
-                OpKind::ForRange { .. } => match (index as usize).checked_sub(1) {
-                    Some(index) => (index, data.blocks[0]),
-                    None => return data.operands[..2].to_vec(),
-                },
-                OpKind::WhileLoop {} if data.blocks[0] == block => (index as usize, data.blocks[1]),
-                // The second block sees what the condition hands on.
-                OpKind::WhileLoop {} => {
-                    return yielded(kernel, data.blocks[0]).get(index as usize).copied().into_iter().collect();
-                }
-                _ => return Vec::new(),
-            };
-            let carried = [kernel.variadic(op).get(index), yielded(kernel, last).get(index)];
-            carried.into_iter().flatten().copied().collect()
+        ValueDef::Arg(block, _) => {
+            let handed = regions::sources(kernel, value);
+            let around = kernel.block(block).parent;
+            match around.map(|op| (op, kernel.kind(op))) {
+                // The index of a loop grows from its bounds.
+                Some((op, OpKind::ForRange { .. })) if handed.is_empty() => kernel.op(op).operands[..2].to_vec(),
+                _ => handed.to_vec(),
+            }
         }
     }
-}
-
-/// What a block hands to the operation around it.
-fn yielded(kernel: &Kernel, block: Block) -> &[Value] {
-    kernel.terminator(block).map(|end| kernel.variadic(end)).unwrap_or_default()
 }

@@ -148,9 +148,9 @@ impl Verifier<'_> {
             self.visible[*arg] = true;
             defined.push(*arg);
         }
-        for op in &data.ops {
-            self.op(*op, block);
-            for result in &kernel.op(*op).results {
+        for op in kernel.ops(block) {
+            self.op(op, block);
+            for result in &kernel.op(op).results {
                 self.visible[*result] = true;
                 defined.push(*result);
             }
@@ -332,14 +332,13 @@ impl Verifier<'_> {
     /// The terminator of a block and what it hands over.
     fn end(&mut self, block: Block, around: Option<Op>) {
         let kernel = self.kernel;
-        let data = kernel.block(block);
-        for op in data.ops.iter().rev().skip(1) {
-            if kernel.kind(*op).spec().traits.has(Traits::TERMINATOR) {
-                self.complain(*op, "ends a block before its end");
+        for op in kernel.ops(block).rev().skip(1) {
+            if kernel.kind(op).spec().traits.has(Traits::TERMINATOR) {
+                self.complain(op, "ends a block before its end");
             }
         }
         let Some(end) = kernel.terminator(block) else {
-            return self.complain(data.ops.last().copied().or(around), "the block has no terminator");
+            return self.complain(kernel.last_op(block).or(around), "the block has no terminator");
         };
         let types = |values: &[Value]| values.iter().map(|v| kernel.value_type(*v)).collect::<Vec<Type>>();
         let found = types(kernel.variadic(end));
@@ -433,17 +432,13 @@ mod tests {
     fn broken_links_are_found() {
         assert_eq!(messages(&sample().0), [""; 0]);
         let (mut kernel, op) = sample();
-        kernel.op_mut(op).parent = None;
+        kernel.ops[op].parent = None;
         assert_eq!(messages(&kernel), ["does not name its block as its parent"]);
         let (mut kernel, op) = sample();
-        let body = kernel.body();
-        kernel.block_mut(body).ops.insert(0, op);
-        assert_eq!(messages(&kernel), ["stands in the kernel twice"]);
-        let (mut kernel, op) = sample();
-        kernel.op_mut(op).operands.pop();
+        kernel.ops[op].operands.pop();
         assert_eq!(messages(&kernel), ["has 1 operands, not 2"]);
         let (mut kernel, op) = sample();
-        kernel.op_mut(op).optional = 1;
+        kernel.ops[op].optional = 1;
         assert!(messages(&kernel).contains(&"has more optional operands than its row".to_string()));
         let (mut kernel, _) = sample();
         let body = kernel.body();
@@ -460,7 +455,7 @@ mod tests {
         b.muli(y, y).expect("the types fit");
         kernel.detach_op(op);
         let errors = verify(&kernel).expect_err("an operand is gone");
-        assert_eq!(kernel.block(body).ops.len(), 2);
+        assert_eq!(kernel.ops(body).count(), 2);
         let text = print_errors(&kernel, &errors);
         assert!(text.contains("uses a value that is not defined before it"), "{text}");
         assert!(text.contains("%undefined."), "{text}");

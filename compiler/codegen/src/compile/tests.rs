@@ -143,9 +143,9 @@ fn lines_follow_inlined_code_into_its_file() {
     let third = kernel.intern_loc(LocData { span: Some(Span::new(own, 15, 20)), caller: None });
     let body = kernel.intern_loc(LocData { span: Some(Span::new(library, 13, 17)), caller: Some(third) });
     let ops = rtc_ir::walk(&kernel);
-    kernel.op_mut(ops[0]).loc = third;
-    kernel.op_mut(ops[1]).loc = body;
-    kernel.op_mut(ops[2]).loc = third;
+    kernel.set_loc(ops[0], third);
+    kernel.set_loc(ops[1], body);
+    kernel.set_loc(ops[2], third);
     let verified = verify(&kernel).expect("a correct kernel");
     let target = Target::named("sm_80").expect("known");
     let ptx = compile(verified, &sources, target, CodegenOptions::default()).expect("compiles").ptx;

@@ -83,8 +83,8 @@ impl<'c> Lowering<'_, 'c> {
             forms.insert(*name, hash(("argument", &[place as u64])));
         }
         let mut last = 0;
-        for op in &self.kernel.block(block).ops {
-            let op = self.kernel.op(*op);
+        for op in self.kernel.ops(block) {
+            let op = self.kernel.op(op);
             if !op.blocks.is_empty() {
                 return None;
             }

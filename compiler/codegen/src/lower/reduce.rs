@@ -110,8 +110,8 @@ impl<'c> Lowering<'_, 'c> {
 
     /// The instruction that reduces an `i32` over a whole warp, if the block is one that has it.
     fn warp_instruction(&self, combine: Block, operands: &[rtc_ir::Value]) -> Result<Option<&'static str>> {
-        let ops = &self.kernel.block(combine).ops;
-        let ([only, _], [operand]) = (ops.as_slice(), operands) else { return Ok(None) };
+        let ops: Vec<Op> = self.kernel.ops(combine).collect();
+        let ([only, _], [operand]) = (&ops[..], operands) else { return Ok(None) };
         if self.elem(*operand)? != rtc_ir::Elem::I32 {
             return Ok(None);
         }

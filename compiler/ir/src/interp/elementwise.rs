@@ -94,8 +94,8 @@ fn shortcut(kind: &OpKind, elem: Elem) -> Option<fn(u64, u64) -> u64> {
 
 /// Whether all operations of a combine block can be evaluated on many scalars at once.
 pub(crate) fn is_flat(kernel: &crate::Kernel, block: crate::Block) -> bool {
-    kernel.block(block).ops.iter().all(|op| {
-        let data = kernel.op(*op);
+    kernel.ops(block).all(|op| {
+        let data = kernel.op(op);
         let each = matches!(data.kind.spec().eval, crate::Evaluate::Each(_));
         (each && !matches!(kernel.value_type(data.results[0]), Type::Tile(_)))
             || matches!(data.kind, OpKind::Constant { .. } | OpKind::Yields {})

@@ -192,13 +192,13 @@ impl Machine<'_> {
 
     /// Runs a block up to its terminator, and gives that.
     pub(crate) fn block(&mut self, block: Block) -> Result<Option<Op>, Stop> {
-        for op in &self.kernel.block(block).ops {
-            self.current = Some(*op);
-            if self.kernel.kind(*op).spec().traits.has(Traits::TERMINATOR) {
+        for op in self.kernel.ops(block) {
+            self.current = Some(op);
+            if self.kernel.kind(op).spec().traits.has(Traits::TERMINATOR) {
                 self.tick(1)?;
-                return Ok(Some(*op));
+                return Ok(Some(op));
             }
-            self.op(*op)?;
+            self.op(op)?;
         }
         Ok(None)
     }

@@ -45,8 +45,8 @@ impl Names {
         for arg in &kernel.block(block).args {
             self.name(kernel, *arg, "arg");
         }
-        for op in &kernel.block(block).ops {
-            let data = kernel.op(*op);
+        for op in kernel.ops(block) {
+            let data = kernel.op(op);
             for result in &data.results {
                 self.name(kernel, *result, data.kind.spec().mnemonic);
             }

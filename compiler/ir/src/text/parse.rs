@@ -14,7 +14,8 @@ use smallvec::SmallVec;
 use super::lexer::Token;
 use super::names::is_automatic;
 use crate::{
-    AttrValue, Block, Kernel, KernelOptions, LayoutId, Op, OpData, OpKind, OpSpec, Param, Phase, SPECS, Traits, Value,
+    AttrValue, Block, Kernel, KernelOptions, LayoutId, Op, OpData, OpKind, OpSpec, Param, Phase, Position, SPECS,
+    Traits, Value,
 };
 
 /// Deepest nesting of blocks and of lists.
@@ -337,8 +338,7 @@ impl<'t> Reader<'t> {
         let data =
             OpData { kind, operands: SmallVec::new(), optional, results: SmallVec::new(), blocks, loc, parent: None };
         let op = self.kernel.make_op(data, &types);
-        let end = self.kernel.block(block).ops.len();
-        self.kernel.insert_op(block, end, op);
+        self.kernel.insert_op(op, Position::End(block));
         for (i, name) in results.into_iter().enumerate() {
             let value = self.kernel.result(op, i);
             if !is_automatic(name.0, mnemonic) {
@@ -407,7 +407,7 @@ impl<'t> Reader<'t> {
         for (op, names) in std::mem::take(&mut self.pending) {
             for (name, offset) in names {
                 match self.values.get(name) {
-                    Some(value) => self.kernel.op_mut(op).operands.push(*value),
+                    Some(value) => self.kernel.push_operand(op, *value),
                     None => return Err(Wrong { offset, message: format!("`%{name}` is not defined") }),
                 }
             }

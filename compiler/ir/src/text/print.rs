@@ -82,8 +82,8 @@ impl<'k> Printer<'k> {
         for value in args {
             self.collect_layout(*value);
         }
-        for op in &data.ops {
-            let data = kernel.op(*op);
+        for op in kernel.ops(block) {
+            let data = kernel.op(op);
             for value in &data.results {
                 self.collect_layout(*value);
             }
@@ -100,8 +100,8 @@ impl<'k> Printer<'k> {
     }
 
     fn block(&self, out: &mut String, block: Block, depth: usize, after: &mut AfterOp<'_>) -> fmt::Result {
-        for op in &self.kernel.block(block).ops {
-            self.op(out, *op, depth, after)?;
+        for op in self.kernel.ops(block) {
+            self.op(out, op, depth, after)?;
         }
         Ok(())
     }

@@ -96,7 +96,7 @@ fn floats_keep_their_bits() {
             crate::AttrValue::Float(bits)
         );
         let kernel = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let op = kernel.block(kernel.body()).ops[0];
+        let op = kernel.first_op(kernel.body()).expect("an operation");
         assert_eq!(*kernel.kind(op), crate::OpKind::Constant { value }, "{text}");
     }
 }

@@ -9,7 +9,7 @@
 //! with a bound divisible by 16 has constancy 16, which makes 16 masked elements one access.
 
 use cranelift_entity::SecondaryMap;
-use rtc_ir::{Block, HintKind, Kernel, Literal, Op, OpKind, Predicate, Traits, Value};
+use rtc_ir::{Block, HintKind, Kernel, Literal, Op, OpKind, Predicate, Traits, Value, regions};
 
 const CAP: u64 = 1 << 40;
 
@@ -108,98 +108,65 @@ impl Analysis<'_> {
     }
 
     fn block(&mut self, block: Block) {
-        for op in self.kernel.block(block).ops.clone() {
+        for op in self.kernel.ops(block) {
             self.op(op);
         }
     }
 
     fn op(&mut self, op: Op) {
         let data = self.kernel.op(op);
-        match &data.kind {
-            OpKind::ForRange { .. } => self.for_range(op),
-            OpKind::WhileLoop {} => self.while_loop(op),
-            OpKind::IfElse {} => {
-                for block in data.blocks.clone() {
-                    self.block(block);
-                }
-                self.join_yields(op);
+        if regions::flow(&data.kind).is_empty() {
+            // What was not looked at has no entry, so that loops can tell it from what is not known.
+            for result in &data.results {
+                let is_plain = data.blocks.is_empty() && data.results.len() == 1;
+                let info = if is_plain { self.transfer(op, *result) } else { self.unknown(*result) };
+                self.infos[*result] = Some(info);
             }
-            OpKind::Reduce { .. } | OpKind::Scan { .. } => {}
-            _ => {
-                if let [result] = data.results[..] {
-                    let info = self.transfer(op, result);
-                    self.infos[result] = Some(info);
-                }
-            }
+            return;
         }
+        if let OpKind::ForRange { .. } = data.kind {
+            let (lower, step) = (self.info(data.operands[0]), self.info(data.operands[2]));
+            let divisibility = gcd(lower.axes[0].divisibility, step.axes[0].divisibility);
+            let index = self.kernel.block(data.blocks[0]).args[0];
+            self.infos[index] = Some(AxisInfo { axes: vec![Axis { divisibility, ..Axis::UNKNOWN }], constant: None });
+        }
+        self.handed_values(op);
     }
 
-    fn yields(&self, block: Block) -> Vec<Value> {
-        self.kernel.terminator(block).map(|t| self.kernel.variadic(t).to_vec()).unwrap_or_default()
-    }
-
-    fn join_yields(&mut self, op: Op) {
-        let data = self.kernel.op(op);
-        let sides: Vec<Vec<Value>> = data.blocks.iter().map(|b| self.yields(*b)).collect();
-        for (i, result) in data.results.iter().enumerate() {
-            let mut infos = sides.iter().filter_map(|s| s.get(i)).map(|v| self.info(*v));
-            let Some(first) = infos.next() else { continue };
-            let joined = infos.fold(first, join);
-            self.infos[*result] = Some(joined);
-        }
-    }
-
-    fn for_range(&mut self, op: Op) {
-        let data = self.kernel.op(op);
-        let body = data.blocks[0];
-        let args = self.kernel.block(body).args.clone();
-        let (lower, step) = (self.info(data.operands[0]), self.info(data.operands[2]));
-        let divisibility = gcd(lower.axes[0].divisibility, step.axes[0].divisibility);
-        self.infos[args[0]] = Some(AxisInfo { axes: vec![Axis { divisibility, ..Axis::UNKNOWN }], constant: None });
-        self.carried(&args[1..], self.kernel.variadic(op).to_vec(), body, body);
-        for (arg, result) in args[1..].iter().zip(&data.results) {
-            self.infos[*result] = self.infos[*arg].clone();
-        }
-    }
-
-    fn while_loop(&mut self, op: Op) {
-        let data = self.kernel.op(op);
-        let [before, after] = data.blocks[..] else { return };
-        let args = self.kernel.block(before).args.clone();
-        let handed = self.yields(before);
-        let inner = self.kernel.block(after).args.clone();
-        // The second block sees what `condition` hands over; nothing is assumed of it.
-        for value in inner.iter().chain(&data.results) {
-            let info = self.unknown(*value);
-            self.infos[*value] = Some(info);
-        }
-        let _ = handed;
-        self.block(after);
-        self.carried(&args, self.kernel.variadic(op).to_vec(), before, after);
-    }
-
-    /// Values carried around a loop: starts from what goes in and weakens until what comes back fits.
-    fn carried(&mut self, args: &[Value], inits: Vec<Value>, body: Block, last: Block) {
-        for (arg, init) in args.iter().zip(&inits) {
-            let mut info = self.info(*init);
-            info.constant = None;
-            self.infos[*arg] = Some(info);
-        }
+    /// The values that nested blocks are handed and hand on: starts from what comes in first and weakens it until it
+    /// fits all sources.
+    fn handed_values(&mut self, op: Op) {
+        let slots = regions::slots(self.kernel, op);
         // Each round lowers some power of two; 48 rounds suffice, and the last resort is to know nothing.
-        for round in 0..48 {
-            self.block(body);
+        for round in 0..=48 {
             let mut changed = false;
-            for (arg, back) in args.iter().zip(self.yields(last)) {
-                let old = self.info(*arg);
-                let new = if round == 47 { self.unknown(*arg) } else { join(old.clone(), self.info(back)) };
-                changed |= new != old;
-                self.infos[*arg] = Some(new);
+            for block in self.kernel.op(op).blocks.clone() {
+                changed |= self.join_sources(&slots, round == 48);
+                self.block(block);
             }
+            changed |= self.join_sources(&slots, round == 48);
             if !changed {
                 return;
             }
         }
-        self.block(body);
+    }
+
+    /// Lets the targets of slots be no more than all their sources known so far; true if that changed something.
+    fn join_sources(&mut self, slots: &[regions::Slot], give_up: bool) -> bool {
+        let mut changed = false;
+        for slot in slots {
+            let first = slot.targets[0];
+            let known = slot.values(self.kernel).filter_map(|value| self.infos[value].clone());
+            let Some(mut info) = known.chain(self.infos[first].clone()).reduce(join) else { continue };
+            if give_up {
+                info = self.unknown(first);
+            }
+            if self.infos[first].as_ref() != Some(&info) {
+                changed = true;
+                slot.targets.iter().for_each(|target| self.infos[*target] = Some(info.clone()));
+            }
+        }
+        changed
     }
 
     fn transfer(&self, op: Op, result: Value) -> AxisInfo {

@@ -18,31 +18,20 @@ pub const PASS: Pass = Pass { name: "cse", needs: Phase::Tile, leaves: Phase::Ti
 type Key = (OpKind, Vec<Value>, u8, Vec<Type>);
 
 pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    let mut found = Found::default();
+    let mut copies = Vec::new();
     let body = kernel.body();
-    visit(kernel, body, &mut HashMap::new(), &mut found);
-    kernel.detach_ops(&found.copies);
+    visit(kernel, body, &mut HashMap::new(), &mut copies);
+    for copy in copies {
+        kernel.erase(copy);
+    }
     Ok(())
 }
 
-/// What was found to be there twice.
-#[derive(Default)]
-struct Found {
-    /// Which value stands for another.
-    replaced: HashMap<Value, Value>,
-    /// Operations that nobody needs any more.
-    copies: Vec<Op>,
-}
-
-/// `seen` holds what is in sight; entries made in a nested block are taken back at its end.
-fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, found: &mut Found) {
+/// `seen` holds what is in sight; entries made in a nested block are taken back at its end. `copies` gets the operations
+/// whose results another one has.
+fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, copies: &mut Vec<Op>) {
     let mut added: Vec<Key> = Vec::new();
-    for op in kernel.block(block).ops.clone() {
-        for operand in &mut kernel.op_mut(op).operands {
-            if let Some(new) = found.replaced.get(operand) {
-                *operand = *new;
-            }
-        }
+    for op in kernel.ops(block).collect::<Vec<_>>() {
         let data = kernel.op(op);
         let traits = data.kind.spec().traits;
         if traits.has(Traits::PURE) && data.blocks.is_empty() {
@@ -54,10 +43,9 @@ fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, found: 
             let key = (data.kind.clone(), operands, data.optional, types);
             match seen.get(&key) {
                 Some(first) => {
-                    for (old, new) in data.results.iter().zip(&kernel.op(*first).results) {
-                        found.replaced.insert(*old, *new);
-                    }
-                    found.copies.push(op);
+                    let (old, new) = (data.results.clone(), kernel.op(*first).results.clone());
+                    old.iter().zip(&new).for_each(|(old, new)| kernel.replace_uses(*old, *new));
+                    copies.push(op);
                 }
                 None => {
                     seen.insert(key.clone(), op);
@@ -66,7 +54,7 @@ fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, found: 
             }
         }
         for nested in kernel.op(op).blocks.clone() {
-            visit(kernel, nested, seen, found);
+            visit(kernel, nested, seen, copies);
         }
     }
     for key in added {

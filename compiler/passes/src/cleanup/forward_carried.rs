@@ -5,9 +5,7 @@
 //! %r = for_range .., (%x) ^(%i: i32, %a: i32) { .. yields (%a) }   →   uses of %a and %r become %x
 //! ```
 
-use std::collections::HashMap;
-
-use rtc_ir::{Kernel, Op, OpKind, Phase, Value};
+use rtc_ir::{Block, Kernel, Op, Phase, Value, ValueDef, regions};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -15,55 +13,37 @@ use crate::{Pass, PassContext, PassError};
 pub const PASS: Pass = Pass { name: "forward-carried", needs: Phase::Tile, leaves: Phase::Tile, run };
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    let mut replaced: HashMap<Value, Value> = HashMap::new();
     // Inner loops first: what they carry unchanged may be carried unchanged by the outer ones too.
     for op in rtc_ir::walk(kernel).into_iter().rev() {
-        match kernel.kind(op) {
-            OpKind::ForRange { .. } => forward_loop(kernel, op, &mut replaced),
-            OpKind::IfElse {} => forward_branch(kernel, op, &mut replaced),
-            _ => {}
-        }
-    }
-    if replaced.is_empty() {
-        return Ok(());
-    }
-    for op in rtc_ir::walk(kernel) {
-        for operand in &mut kernel.op_mut(op).operands {
-            *operand = resolve(&replaced, *operand);
+        // The slots themselves go with the dead code.
+        for slot in regions::slots(kernel, op) {
+            let Some(value) = only_source(kernel, &slot) else { continue };
+            if is_visible(kernel, value, op) {
+                slot.targets.iter().for_each(|target| kernel.replace_uses(*target, value));
+            }
         }
     }
     Ok(())
 }
 
-fn resolve(replaced: &HashMap<Value, Value>, mut value: Value) -> Value {
-    while let Some(new) = replaced.get(&value) {
-        value = *new;
-    }
-    value
+/// The one value that comes into a slot from elsewhere.
+fn only_source(kernel: &Kernel, slot: &regions::Slot) -> Option<Value> {
+    let mut from_elsewhere = slot.values(kernel).filter(|value| !slot.targets.contains(value));
+    let first = from_elsewhere.next()?;
+    from_elsewhere.all(|value| value == first).then_some(first)
 }
 
-/// The slots themselves go with the dead code.
-fn forward_loop(kernel: &Kernel, op: Op, replaced: &mut HashMap<Value, Value>) {
-    let body = kernel.op(op).blocks[0];
-    let Some(end) = kernel.terminator(body) else { return };
-    let args = &kernel.block(body).args[1..];
-    for (slot, (arg, init)) in args.iter().zip(kernel.variadic(op)).enumerate() {
-        let back = resolve(replaced, kernel.variadic(end)[slot]);
-        if back == *arg || back == *init {
-            replaced.insert(*arg, *init);
-            replaced.insert(kernel.result(op, slot), *init);
+/// Whether a value that is used in or under `op` is defined outside of it.
+fn is_visible(kernel: &Kernel, value: Value, op: Op) -> bool {
+    let mut block: Option<Block> = match kernel.value(value).def {
+        ValueDef::Result(def, _) => kernel.op(def).parent,
+        ValueDef::Arg(block, _) => Some(block),
+    };
+    while let Some(inner) = block {
+        match kernel.block(inner).parent {
+            Some(around) if around == op => return false,
+            around => block = around.and_then(|around| kernel.op(around).parent),
         }
     }
-}
-
-fn forward_branch(kernel: &Kernel, op: Op, replaced: &mut HashMap<Value, Value>) {
-    let blocks = &kernel.op(op).blocks;
-    let [Some(then), Some(orelse)] = [0, 1].map(|i| kernel.terminator(blocks[i])) else { return };
-    for (slot, result) in kernel.op(op).results.iter().enumerate() {
-        let (a, b) = (resolve(replaced, kernel.variadic(then)[slot]), resolve(replaced, kernel.variadic(orelse)[slot]));
-        // Equal on both sides means defined outside of both.
-        if a == b {
-            replaced.insert(*result, a);
-        }
-    }
+    true
 }

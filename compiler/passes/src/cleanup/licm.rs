@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Traits, Value};
+use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Position, Traits, Value, regions};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -17,20 +17,22 @@ pub const PASS: Pass = Pass { name: "licm", needs: Phase::Tile, leaves: Phase::T
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     // Inner loops first, so that what leaves them can leave the outer ones too.
     for op in rtc_ir::walk(kernel).into_iter().rev() {
-        if let OpKind::ForRange { hints, .. } = kernel.kind(op)
-            && !hints.disable_licm
-        {
-            hoist(kernel, op);
+        if matches!(kernel.kind(op), OpKind::ForRange { hints, .. } if hints.disable_licm) {
+            continue;
+        }
+        for (number, block) in kernel.op(op).blocks.clone().into_iter().enumerate() {
+            if regions::repeats(kernel.kind(op), number) {
+                hoist(kernel, op, block);
+            }
         }
     }
     Ok(())
 }
 
-fn hoist(kernel: &mut Kernel, of: Op) {
-    let body = kernel.op(of).blocks[0];
+fn hoist(kernel: &mut Kernel, of: Op, body: Block) {
     let mut inside: HashSet<Value> = HashSet::new();
     values_in(kernel, body, &mut inside);
-    for op in kernel.block(body).ops.clone() {
+    for op in kernel.ops(body).collect::<Vec<_>>() {
         let data = kernel.op(op);
         let movable = data.kind.spec().traits.has(Traits::PURE)
             && !matches!(data.kind, OpKind::Dot { .. })
@@ -42,10 +44,7 @@ fn hoist(kernel: &mut Kernel, of: Op) {
         for result in &data.results {
             inside.remove(result);
         }
-        kernel.detach_op(op);
-        if let Some((block, at)) = kernel.position(of) {
-            kernel.insert_op(block, at, op);
-        }
+        kernel.move_op(op, Position::Before(of));
     }
 }
 
@@ -60,9 +59,9 @@ fn closed(kernel: &Kernel, block: Block, inside: &HashSet<Value>) -> bool {
 
 fn values_in(kernel: &Kernel, block: Block, out: &mut HashSet<Value>) {
     out.extend(&kernel.block(block).args);
-    for op in &kernel.block(block).ops {
-        out.extend(&kernel.op(*op).results);
-        for nested in &kernel.op(*op).blocks {
+    for op in kernel.ops(block) {
+        out.extend(&kernel.op(op).results);
+        for nested in &kernel.op(op).blocks {
             values_in(kernel, *nested, out);
         }
     }

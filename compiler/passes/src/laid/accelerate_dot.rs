@@ -26,11 +26,11 @@ pub fn choose_kinds(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassErr
             let value = kernel.operand(op, index);
             if kernel.value_type(value).elem().and_then(Elem::num).is_some_and(Scalar::is_fp8) {
                 let half = Builder::before(kernel, op).castf(value, Elem::F16, Rounding::NearestEven)?;
-                kernel.op_mut(op).operands[index] = half;
+                kernel.set_operand(op, index, half);
             }
         }
         let chosen = kind_of(kernel, cx, op);
-        if let OpKind::Dot { kind, .. } = &mut kernel.op_mut(op).kind {
+        if let OpKind::Dot { kind, .. } = kernel.kind_mut(op) {
             *kind = chosen;
         }
     }

@@ -9,7 +9,9 @@
 //! ```
 
 use std::collections::HashMap;
+use std::ops::Range;
 
+use rtc_ir::regions::{self, Slot};
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Type, Value, ValueDef};
 use rtc_layout::Layout;
 
@@ -36,6 +38,11 @@ struct Decided {
 struct Assignment<'k> {
     kernel: &'k Kernel,
     ops: Vec<Op>,
+    slots: Vec<Slot>,
+    /// The slots of an operation.
+    slots_of_op: HashMap<Op, Range<usize>>,
+    /// The slot that a value is a target of, by its index.
+    slot_of: HashMap<Value, usize>,
     decided: Decided,
     accesses: HashMap<Op, Layout>,
     changed: bool,
@@ -47,7 +54,16 @@ impl<'k> Assignment<'k> {
         let infos = axis_info(kernel);
         let accesses = coalesce::access_layouts(kernel, &infos, &ops);
         let decided = Decided { layouts: HashMap::new(), demands: HashMap::new() };
-        Assignment { kernel, ops, decided, accesses, changed: false }
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut slots_of_op = HashMap::new();
+        for op in &ops {
+            let first = slots.len();
+            slots.extend(regions::slots(kernel, *op));
+            slots_of_op.insert(*op, first..slots.len());
+        }
+        let targets = slots.iter().enumerate().flat_map(|(i, slot)| slot.targets.iter().map(move |value| (*value, i)));
+        let slot_of = targets.collect();
+        Assignment { kernel, ops, slots, slots_of_op, slot_of, decided, accesses, changed: false }
     }
 
     fn solve(mut self) -> Result<Decided, PassError> {
@@ -68,9 +84,17 @@ impl<'k> Assignment<'k> {
     }
 
     fn assign(&mut self, value: Value, layout: Layout) {
-        if self.is_tile(value) && !self.decided.layouts.contains_key(&value) {
+        if !self.is_tile(value) || self.decided.layouts.contains_key(&value) {
+            return;
+        }
+        self.changed = true;
+        // The places that one slot fills have one layout, whichever of them gets it first.
+        if let Some(slot) = self.slot_of.get(&value) {
+            for target in &self.slots[*slot].targets {
+                self.decided.layouts.insert(*target, layout.clone());
+            }
+        } else {
             self.decided.layouts.insert(value, layout);
-            self.changed = true;
         }
     }
 
@@ -111,14 +135,14 @@ impl<'k> Assignment<'k> {
             self.changed = false;
             for op in self.ops.clone() {
                 self.forward(op);
-                self.tie_carried(op);
+                self.tie_sources(op);
             }
             if self.changed {
                 continue;
             }
             for op in self.ops.clone().into_iter().rev() {
                 self.backward(op);
-                self.tie_carried(op);
+                self.tie_sources(op);
             }
             if !self.changed {
                 return;
@@ -163,12 +187,15 @@ impl<'k> Assignment<'k> {
         }
     }
 
-    /// Values that go around a loop or out of a branch keep one layout.
-    fn tie_carried(&mut self, op: Op) {
-        for group in carried_groups(self.kernel, op) {
+    /// Values that go around a loop or out of a branch keep their layout where nothing speaks against it.
+    fn tie_sources(&mut self, op: Op) {
+        for index in self.slots_of_op.get(&op).cloned().unwrap_or_default() {
+            let slot = self.slots[index].clone();
+            let values: Vec<Value> = slot.values(self.kernel).collect();
             // The value that comes back decides before the one that goes in: sums start from a constant.
-            let Some(layout) = group.iter().rev().find_map(|v| self.get(*v)) else { continue };
-            for value in group {
+            let mut all = slot.targets.iter().chain(values.iter().rev());
+            let Some(layout) = all.find_map(|value| self.get(*value)) else { continue };
+            for value in values.into_iter().chain([slot.targets[0]]) {
                 self.assign(value, layout.clone());
             }
         }
@@ -194,30 +221,6 @@ impl<'k> Assignment<'k> {
     }
 }
 
-/// The values that share one layout because `op` carries them: per slot, in the order in, inside, back, out.
-fn carried_groups(kernel: &Kernel, op: Op) -> Vec<Vec<Value>> {
-    let data = kernel.op(op);
-    let end = |block: rtc_ir::Block| kernel.terminator(block).map(|t| kernel.variadic(t).to_vec()).unwrap_or_default();
-    let zip = |lists: &[&[Value]]| {
-        let slots = lists.iter().map(|l| l.len()).max().unwrap_or(0);
-        (0..slots).map(|i| lists.iter().filter_map(|l| l.get(i).copied()).collect()).collect::<Vec<Vec<Value>>>()
-    };
-    match &data.kind {
-        OpKind::ForRange { .. } => {
-            let args = &kernel.block(data.blocks[0]).args[1..];
-            zip(&[kernel.variadic(op), args, &end(data.blocks[0]), &data.results])
-        }
-        OpKind::WhileLoop {} => {
-            let (first, second) = (data.blocks[0], data.blocks[1]);
-            let mut groups = zip(&[kernel.variadic(op), &kernel.block(first).args, &end(second)]);
-            groups.extend(zip(&[&end(first), &kernel.block(second).args, &data.results]));
-            groups
-        }
-        OpKind::IfElse {} => zip(&[&end(data.blocks[0]), &end(data.blocks[1]), &data.results]),
-        _ => Vec::new(),
-    }
-}
-
 fn rewrite(kernel: &mut Kernel, decided: Decided) -> Result<(), PassError> {
     for (value, layout) in &sorted(&decided.layouts) {
         let id = kernel.intern_layout((*layout).clone());
@@ -231,7 +234,7 @@ fn rewrite(kernel: &mut Kernel, decided: Decided) -> Result<(), PassError> {
             let wanted = decided.demands.get(&(op, index)).cloned().or_else(|| wanted_layout(kernel, op, index));
             if let Some(wanted) = wanted.filter(|w| *w != has) {
                 let new = convert(kernel, op, operand, wanted)?;
-                kernel.op_mut(op).operands[index] = new;
+                kernel.set_operand(op, index, new);
             }
         }
         fix_result(kernel, op)?;
@@ -254,6 +257,9 @@ fn convert(kernel: &mut Kernel, before: Op, value: Value, layout: Layout) -> Res
 
 /// What operand `index` must have, by what the results or the other operands have.
 fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
+    if let Some(target) = regions::targets(kernel, op, index).first() {
+        return kernel.layout_of(*target).cloned();
+    }
     let data = kernel.op(op);
     match &data.kind {
         // All operands of a reduction share the layout of the first.
@@ -270,23 +276,6 @@ fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
         OpKind::InlineAsm { .. } => kernel.layout_of(*data.results.first()?).cloned(),
         OpKind::Histogram { .. } => kernel.layout_of(data.operands[0]).cloned(),
         OpKind::Cat {} => kernel.layout_of(data.operands[0]).cloned(),
-        OpKind::Yields {} | OpKind::Condition {} => {
-            let around = kernel.block(data.parent?).parent?;
-            let slot = index - data.kind.spec().operands.len();
-            let target = match kernel.kind(around) {
-                OpKind::WhileLoop {} if Some(kernel.op(around).blocks[1]) == data.parent => {
-                    *kernel.block(kernel.op(around).blocks[0]).args.get(slot)?
-                }
-                OpKind::WhileLoop {} => *kernel.block(kernel.op(around).blocks[1]).args.get(slot)?,
-                _ => *kernel.op(around).results.get(slot)?,
-            };
-            kernel.layout_of(target).cloned()
-        }
-        OpKind::ForRange { .. } => {
-            let slot = index.checked_sub(3)?;
-            kernel.layout_of(*kernel.block(data.blocks[0]).args.get(slot + 1)?).cloned()
-        }
-        OpKind::WhileLoop {} => kernel.layout_of(*kernel.block(data.blocks[0]).args.get(index)?).cloned(),
         _ => {
             let result = kernel.layout_of(*data.results.first()?)?.clone();
             let required = rtc_ir::required_operand_layout(kernel, op, index, &result);
@@ -319,12 +308,8 @@ fn fix_result(kernel: &mut Kernel, op: Op) -> Result<(), PassError> {
         let id = kernel.intern_layout(chosen);
         let wanted = ty.with_layout(Some(id));
         let new = Builder::after(kernel, op).convert_to(result, wanted)?;
-        // The conversion itself keeps using the original.
-        let converted = kernel.def_op(new);
-        kernel.replace_uses(result, new);
-        if let Some(converted) = converted {
-            kernel.op_mut(converted).operands[0] = result;
-        }
+        let conversion = kernel.def_op(new);
+        kernel.replace_uses_except(result, new, conversion);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Takes conversions out where the value can be computed anew in the layout that is asked for.
+//! Takes conversions out where the value can be rematerialized in the layout that is asked for.
 //!
 //! Index arithmetic, masks, constants and splats cost little next to moving data between threads; so does a counter that
-//! a loop carries, which then is carried twice.
+//! a loop carries or a branch yields, which is then carried or yielded twice.
 //!
 //! ```text
 //! %i = arange .. : tile<64xi32, #l0>
@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use rtc_ir::{Kernel, LayoutId, Op, OpData, OpKind, Phase, Traits, Value, ValueDef};
+use rtc_ir::{Kernel, LayoutId, Op, OpData, OpKind, Phase, Position, Traits, Value, regions};
 use rtc_layout::Layout;
 
 use crate::{Pass, PassContext, PassError};
@@ -31,7 +31,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         let Some(layout) = kernel.layout_of(result).cloned() else { continue };
         if kernel.layout_of(source) == Some(&layout) {
             kernel.replace_uses(result, source);
-            kernel.detach_op(op);
+            kernel.erase(op);
             continue;
         }
         let mut plan = Plan { kernel, wanted: HashMap::new(), cost: 0 };
@@ -41,7 +41,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         let remade = (Remake { kernel, made: &mut made }).value(source, &layout);
         if let Some(new) = remade {
             kernel.replace_uses(result, new);
-            kernel.detach_op(op);
+            kernel.erase(op);
         }
     }
     Ok(())
@@ -66,19 +66,10 @@ impl Plan<'_> {
         if self.cost > BUDGET {
             return false;
         }
-        match kernel.value(value).def {
-            ValueDef::Result(op, _) => self.visit_op(op, layout),
-            ValueDef::Arg(block, index) => {
-                let Some(around) = kernel.block(block).parent else { return false };
-                if !matches!(kernel.kind(around), OpKind::ForRange { .. }) || index == 0 {
-                    return false;
-                }
-                let slot = index as usize - 1;
-                let init = kernel.variadic(around)[slot];
-                let back = kernel.terminator(block).map(|t| kernel.variadic(t)[slot]);
-                self.visit(init, layout) && back.is_some_and(|b| self.visit(b, layout))
-            }
+        if let Some(slot) = regions::slot_of(kernel, value) {
+            return slot.values(kernel).all(|source| self.visit(source, layout));
         }
+        kernel.def_op(value).is_some_and(|op| self.visit_op(op, layout))
     }
 
     fn visit_op(&mut self, op: Op, layout: &Layout) -> bool {
@@ -126,29 +117,27 @@ impl Remake<'_> {
         if let Some(new) = self.made.get(&(value, id)) {
             return Some(*new);
         }
-        match self.kernel.value(value).def {
-            ValueDef::Result(op, _) => self.op(op, value, layout, id),
-            ValueDef::Arg(block, index) => {
-                let around = self.kernel.block(block).parent?;
-                let slot = index as usize - 1;
-                let ty = self.kernel.value_type(value).with_layout(Some(id));
-                let init = self.kernel.variadic(around)[slot];
-                let init = self.value(init, layout)?;
-                let name = self.kernel.value(value).name.clone();
-                let arg = self.kernel.add_arg(block, ty, name);
-                self.kernel.op_mut(around).operands.push(init);
-                self.kernel.add_result(around, ty);
-                self.made.insert((value, id), arg);
-                let end = self.kernel.terminator(block)?;
-                let back = self.kernel.variadic(end)[slot];
-                // Slots may be added on the way; the new value goes to the end of the list that then is.
-                let place = self.kernel.op(end).operands.len();
-                self.kernel.op_mut(end).operands.push(back);
-                let back = self.value(back, layout)?;
-                self.kernel.op_mut(end).operands[place] = back;
-                Some(arg)
-            }
+        match regions::slot_of(self.kernel, value) {
+            Some(slot) => self.slot(&slot, value, layout, id),
+            None => self.op(self.kernel.def_op(value)?, value, layout, id),
         }
+    }
+
+    /// A slot beside `slot` that holds the same values in another layout.
+    fn slot(&mut self, slot: &regions::Slot, value: Value, layout: &Layout, id: LayoutId) -> Option<Value> {
+        let ty = self.kernel.value_type(value).with_layout(Some(id));
+        // What comes in may depend on the new slot itself, so it is there first, with the old values.
+        let old: Vec<Value> = slot.values(self.kernel).collect();
+        let new = self.kernel.add_slot(slot, ty, &old);
+        for (target, new) in slot.targets.iter().zip(&new) {
+            self.made.insert((*target, id), *new);
+        }
+        let added = regions::slot_of(self.kernel, new[0])?;
+        for ((user, index), old) in added.sources.iter().zip(old) {
+            let source = self.value(old, layout)?;
+            self.kernel.set_operand(*user, *index, source);
+        }
+        self.made.get(&(value, id)).copied()
     }
 
     fn op(&mut self, op: Op, value: Value, layout: &Layout, id: LayoutId) -> Option<Value> {
@@ -165,8 +154,7 @@ impl Remake<'_> {
         }
         let ty = self.kernel.value_type(value).with_layout(Some(id));
         let new = self.kernel.clone_op(op, &operands, &[ty]);
-        let (block, at) = self.kernel.position(op)?;
-        self.kernel.insert_op(block, at + 1, new);
+        self.kernel.insert_op(new, Position::After(op));
         let made = self.kernel.result(new, 0);
         if let Some(name) = self.kernel.value(value).name.clone() {
             self.kernel.name_value(made, &name);

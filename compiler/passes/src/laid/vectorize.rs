@@ -20,7 +20,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
             continue;
         }
         let width = width(kernel, &infos, op);
-        if let OpKind::Load { vector, .. } | OpKind::Store { vector, .. } = &mut kernel.op_mut(op).kind {
+        if let OpKind::Load { vector, .. } | OpKind::Store { vector, .. } = kernel.kind_mut(op) {
             *vector = (width > 1).then_some(width);
         }
     }

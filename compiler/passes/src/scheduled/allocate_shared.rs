@@ -34,7 +34,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         };
         previous = start..start + bytes;
         total = total.max(previous.end);
-        if let OpKind::AllocShared { offset, .. } = &mut kernel.op_mut(op).kind {
+        if let OpKind::AllocShared { offset, .. } = kernel.kind_mut(op) {
             *offset = Some(start);
         }
         if previous.end > cx.max_shared_bytes {

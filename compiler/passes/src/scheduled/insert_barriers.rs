@@ -9,24 +9,23 @@
 //! %z = convert_layout %w, scratch = %b1 ..       →   barrier before the second, if %b0 and %b1 overlap
 //! ```
 
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase};
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, regions};
 
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "insert-barriers", needs: Phase::Laid, leaves: Phase::Scheduled, run };
 
-type Pending = Vec<Range<u32>>;
+/// Byte ranges that threads may still be reading: start and end.
+type Pending = BTreeSet<(u32, u32)>;
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    let mut visitor = Visitor { kernel, needed: Vec::new(), loops: HashMap::new() };
-    visitor.visit(kernel.body(), &mut Pending::new());
-    let mut needed = visitor.needed;
+    let mut visitor = Visitor { kernel, needed: HashSet::new(), known: HashMap::new() };
+    visitor.visit(kernel.body(), Pending::new());
+    let mut needed: Vec<Op> = visitor.needed.into_iter().collect();
     needed.sort_unstable();
-    needed.dedup();
     for op in needed {
         Builder::before(kernel, op).barrier()?;
     }
@@ -37,69 +36,52 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 struct Visitor<'k> {
     kernel: &'k Kernel,
     /// Operations that need a barrier before them.
-    needed: Vec<Op>,
-    /// What is pending after a loop, by the loop and what is pending before it: nested loops would else be followed
-    /// twice as often with each level.
-    loops: HashMap<(Op, Pending), Pending>,
+    needed: HashSet<Op>,
+    /// What is pending after an operation with nested blocks, by the operation and what is pending before it: nested
+    /// loops would else be followed twice as often with each level.
+    known: HashMap<(Op, Pending), Pending>,
 }
 
 impl Visitor<'_> {
-    fn visit(&mut self, block: Block, pending: &mut Pending) {
+    fn visit(&mut self, block: Block, mut pending: Pending) -> Pending {
         let kernel = self.kernel;
-        for op in &kernel.block(block).ops {
-            match kernel.kind(*op) {
-                OpKind::ForRange { .. } | OpKind::WhileLoop {} => {
-                    let entry = pending.clone();
-                    if let Some(known) = self.loops.get(&(*op, entry.clone())) {
-                        pending.clone_from(known);
-                        continue;
-                    }
-                    // The second round starts with what the first left pending.
-                    for _ in 0..2 {
-                        for nested in &kernel.op(*op).blocks {
-                            self.visit(*nested, pending);
-                        }
-                        merge(pending, &entry);
-                    }
-                    self.loops.insert((*op, entry), pending.clone());
+        for op in kernel.ops(block) {
+            let kind = kernel.kind(op);
+            if matches!(kind, OpKind::Barrier {}) {
+                pending.clear();
+            } else if !regions::flow(kind).is_empty() {
+                pending = self.nested(op, pending);
+            } else if let Some(own) = scratch_range(kernel, op) {
+                if pending.iter().any(|(start, end)| *start < own.1 && own.0 < *end) {
+                    self.needed.insert(op);
                 }
-                OpKind::IfElse {} => {
-                    let entry = pending.clone();
-                    let mut out = Pending::new();
-                    for nested in &kernel.op(*op).blocks {
-                        let mut side = entry.clone();
-                        self.visit(*nested, &mut side);
-                        merge(&mut out, &side);
-                    }
-                    *pending = out;
-                }
-                OpKind::Barrier {} => pending.clear(),
-                _ => {
-                    let Some(own) = scratch_range(kernel, *op) else { continue };
-                    if pending.iter().any(|r| r.start < own.end && own.start < r.end) {
-                        self.needed.push(*op);
-                    }
-                    *pending = vec![own];
-                }
+                pending = Pending::from([own]);
             }
         }
+        pending
+    }
+
+    fn nested(&mut self, op: Op, entry: Pending) -> Pending {
+        if let Some(known) = self.known.get(&(op, entry.clone())) {
+            return known.clone();
+        }
+        let kernel = self.kernel;
+        let after = regions::follow(kernel, op, entry.clone(), merge, |block, pending| self.visit(block, pending));
+        self.known.insert((op, entry), after.clone());
+        after
     }
 }
 
 fn merge(into: &mut Pending, other: &Pending) {
-    for range in other {
-        if !into.contains(range) {
-            into.push(range.clone());
-        }
-    }
+    into.extend(other);
 }
 
 /// The bytes of the scratch buffer of an operation, if it has one.
-fn scratch_range(kernel: &Kernel, op: Op) -> Option<Range<u32>> {
+fn scratch_range(kernel: &Kernel, op: Op) -> Option<(u32, u32)> {
     let slot = kernel.kind(op).spec().optional.iter().position(|n| *n == "scratch")?;
     let buffer = kernel.def_op(kernel.optional(op, slot)?)?;
     match kernel.kind(buffer) {
-        OpKind::AllocShared { bytes, offset: Some(offset), .. } => Some(*offset..offset + bytes),
+        OpKind::AllocShared { bytes, offset: Some(offset), .. } => Some((*offset, offset + bytes)),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Scalar, Traits, Value, sort_is_rolled};
+use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Scalar, Traits, Value, regions, sort_is_rolled};
 use rtc_layout::{Conversion, MmaShape, conversion};
 use rtc_source::{Code, Diagnostic, Span};
 
@@ -82,8 +82,8 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 /// The error of a kernel that is more control flow than anything else.
 fn too_branchy(kernel: &Kernel, ops: &[Op], total: u64) -> Option<Diagnostic> {
     let of = |wanted: fn(&OpKind) -> bool| ops.iter().filter(move |op| wanted(kernel.kind(**op)));
-    let is_loop: fn(&OpKind) -> bool = |kind| matches!(kind, OpKind::ForRange { .. } | OpKind::WhileLoop {});
-    let is_branch: fn(&OpKind) -> bool = |kind| matches!(kind, OpKind::IfElse {});
+    let is_loop: fn(&OpKind) -> bool = |kind| regions::is_loop(kind);
+    let is_branch: fn(&OpKind) -> bool = |kind| !regions::flow(kind).is_empty() && !regions::is_loop(kind);
     let (loops, branches) = (of(is_loop).count(), of(is_branch).count());
     if loops as u64 * LOOP + branches as u64 * BRANCH <= total / 2 {
         return None;
@@ -127,14 +127,14 @@ fn instructions(kernel: &Kernel, op: Op) -> u64 {
     let results: u64 = data.results.iter().map(|v| width(kernel, *v)).sum();
     let operands: u64 = data.operands.iter().map(|v| width(kernel, *v)).sum();
     // Rows of the combine block, less its end.
-    let combine = || data.blocks.first().map_or(1, |b| kernel.block(*b).ops.len().saturating_sub(1).max(1)) as u64;
+    let combine = || data.blocks.first().map_or(1, |b| kernel.ops(*b).count().saturating_sub(1).max(1)) as u64;
     match &data.kind {
         // Registers get other names; constants are shared.
         OpKind::Constant { .. } | OpKind::Splat {} | OpKind::ExpandDims { .. } | OpKind::Broadcast {} => 0,
         OpKind::Reshape { .. } | OpKind::Trans { .. } | OpKind::Join {} | OpKind::Split {} | OpKind::Cat {} => 0,
         OpKind::Hint { .. } | OpKind::AllocShared { .. } | OpKind::Unsplat {} => 0,
-        OpKind::ForRange { .. } | OpKind::WhileLoop {} => results + LOOP,
-        OpKind::IfElse {} => results + BRANCH,
+        kind if regions::is_loop(kind) => results + LOOP,
+        kind if !regions::flow(kind).is_empty() => results + BRANCH,
         OpKind::ConvertLayout {} => match (kernel.layout_of(data.operands[0]), kernel.layout_of(data.results[0])) {
             (Some(from), Some(to)) => match conversion(from, to) {
                 Conversion::Identity | Conversion::Registers(_) => 0,

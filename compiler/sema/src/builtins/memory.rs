@@ -356,8 +356,8 @@ impl<'a> Cx<'a> {
     fn note_access(&mut self, args: &Args<'a>, mask: Option<Span>, store: bool) {
         let wanted = |kind: &OpKind| matches!(kind, OpKind::Load { .. } | OpKind::Store { .. });
         // A load may be followed by a cast of what it gave.
-        let last = self.kernel.block(self.block).ops.iter().rev().take(8).find(|op| wanted(self.kernel.kind(**op)));
-        if let Some(op) = last.copied().filter(|_| !self.in_library()) {
+        let last = self.kernel.ops(self.block).rev().take(8).find(|op| wanted(self.kernel.kind(*op)));
+        if let Some(op) = last.filter(|_| !self.in_library()) {
             self.lint_sites.accesses.insert(op, Access { pointer: Side::of(&args.arg(0)), mask, store });
         }
     }

@@ -100,7 +100,7 @@ fn remove_unused(kernel: &mut Kernel, block: Block) {
             used.extend(data.operands.iter().copied());
         }
     }
-    kernel.detach_ops(&unused);
+    unused.into_iter().for_each(|op| kernel.erase(op));
 }
 
 fn combined<'a>(cx: &mut Cx<'a>, f: &Arg<'a>, call: Vec<Arg<'a>>, tensors: &[Tensor], span: Span) -> R<()> {

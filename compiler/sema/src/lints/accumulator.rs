@@ -2,34 +2,33 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Block, Elem, Kernel, Loc, Op, OpKind, Scalar, Value, walk};
+use rtc_ir::{Elem, Kernel, Loc, Op, OpKind, Scalar, Value, regions, walk};
 use rtc_source::{Code, Diagnostic};
 
 use super::REACH;
-use super::ranges::yielded;
 use crate::cx::Cx;
 
 pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
     let kernel = &cx.kernel;
     let mut found = Vec::new();
     for op in walk(kernel) {
-        let data = kernel.op(op);
-        let (args, last): (&[Value], Block) = match &data.kind {
-            OpKind::ForRange { .. } => (&kernel.block(data.blocks[0]).args[1..], data.blocks[0]),
-            OpKind::WhileLoop {} => (&kernel.block(data.blocks[1]).args, data.blocks[1]),
-            _ => continue,
-        };
-        for (arg, back) in args.iter().zip(yielded(kernel, last)) {
-            let name = match kernel.value_type(*arg).elem() {
+        if !regions::is_loop(kernel.kind(op)) {
+            continue;
+        }
+        for slot in regions::slots(kernel, op) {
+            let mut values = slot.values(kernel);
+            let (Some(_), Some(back)) = (values.next(), values.next()) else { continue };
+            let arg = slot.targets[0];
+            let name = match kernel.value_type(arg).elem() {
                 Some(Elem::Num(Scalar::F16)) => "fp16",
                 Some(Elem::Num(Scalar::BF16)) => "bf16",
                 _ => continue,
             };
-            let Some(dot) = dot_in_sum(kernel, *arg, *back) else { continue };
+            let Some(dot) = dot_in_sum(kernel, arg, back) else { continue };
             let place = |op: Op| kernel.loc(kernel.op(op).loc).span;
             let (Some(span), loc) = (place(dot), kernel.op(dot).loc) else { continue };
-            let shape = kernel.value_type(*arg).shape().map_or(String::new(), |s| format!("{s:?}"));
-            let variable = kernel.value(*arg).name.clone().or_else(|| kernel.value(*back).name.clone());
+            let shape = kernel.value_type(arg).shape().map_or(String::new(), |s| format!("{s:?}"));
+            let variable = kernel.value(arg).name.clone().or_else(|| kernel.value(back).name.clone());
             let sum = variable.map_or("the sum".into(), |n| format!("`{n}`"));
             let mut d = Diagnostic::warning(
                 Code::HALF_ACCUMULATOR,
@@ -37,7 +36,7 @@ pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
                 format!("{sum} adds products in {name} and is rounded in every round of the loop"),
             )
             .primary(format!("summed in {name}{shape}"));
-            if let Some(at) = kernel.def_op(*back).and_then(place).filter(|at| *at != span) {
+            if let Some(at) = kernel.def_op(back).and_then(place).filter(|at| *at != span) {
                 d = d.label(at, "added here");
             }
             let long = if name == "fp16" { "float16" } else { "bfloat16" };
@@ -57,7 +56,8 @@ fn dot_in_sum(kernel: &Kernel, arg: Value, back: Value) -> Option<Op> {
     let (mut seen, mut work) = (HashSet::new(), vec![back]);
     let (mut dot, mut itself) = (None, false);
     while let Some(value) = work.pop() {
-        itself |= value == arg;
+        // A loop of two blocks hands what it carries from the first to the second.
+        itself |= value == arg || regions::sources(kernel, value)[..] == [arg];
         if seen.len() > REACH || !seen.insert(value) {
             continue;
         }

@@ -8,10 +8,9 @@
 use std::collections::HashSet;
 
 use cranelift_entity::SecondaryMap;
-use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Traits, Value};
+use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Traits, Value, regions};
 use rtc_source::{Code, Diagnostic};
 
-use super::ranges::yielded;
 use super::{NESTING, REACH, text};
 use crate::cx::Cx;
 
@@ -77,8 +76,8 @@ struct Search<'c, 'a> {
 
 impl Search<'_, '_> {
     fn block(&mut self, block: Block) {
-        for op in &self.kernel.block(block).ops {
-            self.op(*op);
+        for op in self.kernel.ops(block) {
+            self.op(op);
         }
     }
 
@@ -96,26 +95,7 @@ impl Search<'_, '_> {
             }
             OpKind::Reduce { axis } => self.combined(op, *axis),
             OpKind::Scan { axis, .. } => self.combined(op, *axis),
-            OpKind::ForRange { .. } => {
-                let body = data.blocks[0];
-                let args = &kernel.block(body).args[1..];
-                self.start(args, kernel.variadic(op));
-                self.nesting += 1;
-                for _ in 0..if self.nesting > NESTING { 1 } else { 2 } {
-                    self.block(body);
-                    self.merge(args, yielded(kernel, body));
-                }
-                self.nesting -= 1;
-                self.start(&data.results, args);
-            }
-            OpKind::WhileLoop {} => data.blocks.iter().for_each(|b| self.block(*b)),
-            OpKind::IfElse {} => {
-                for (i, block) in data.blocks.iter().enumerate() {
-                    self.block(*block);
-                    let values = yielded(kernel, *block);
-                    if i == 0 { self.start(&data.results, values) } else { self.merge(&data.results, values) }
-                }
-            }
+            kind if !regions::flow(kind).is_empty() => self.nested(op),
             _ => {
                 if let [result] = data.results[..] {
                     self.lanes[result] = self.transfer(op);
@@ -124,16 +104,23 @@ impl Search<'_, '_> {
         }
     }
 
-    fn start(&mut self, to: &[Value], from: &[Value]) {
-        for (to, from) in to.iter().zip(from) {
-            self.lanes[*to] = self.lanes[*from];
+    fn nested(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let slots = regions::slots(kernel, op);
+        for slot in slots.iter().filter(|slot| slot.sources[0].0 == op) {
+            let entry = slot.values(kernel).next().map_or(Lanes::Defined, |value| self.lanes[value]);
+            slot.targets.iter().for_each(|target| self.lanes[*target] = entry);
         }
-    }
-
-    fn merge(&mut self, to: &[Value], from: &[Value]) {
-        for (to, from) in to.iter().zip(from) {
-            self.lanes[*to] = self.lanes[*to].join(self.lanes[*from]);
+        let depth = u32::from(regions::is_loop(kernel.kind(op)));
+        self.nesting += depth;
+        for _ in 0..if depth == 0 || self.nesting > NESTING { 1 } else { 2 } {
+            kernel.op(op).blocks.iter().for_each(|block| self.block(*block));
+            for slot in &slots {
+                let lanes = slot.values(kernel).map(|value| self.lanes[value]).reduce(Lanes::join);
+                slot.targets.iter().for_each(|target| self.lanes[*target] = lanes.unwrap_or(Lanes::Defined));
+            }
         }
+        self.nesting -= depth;
     }
 
     fn transfer(&self, op: Op) -> Lanes {
@@ -247,8 +234,8 @@ impl Search<'_, '_> {
 
 /// Whether combining with 0 changes nothing: sums, disjunctions.
 fn zero_is_neutral(kernel: &Kernel, combine: Block) -> bool {
-    kernel.block(combine).ops.iter().all(|op| {
-        let kind = kernel.kind(*op);
+    kernel.ops(combine).all(|op| {
+        let kind = kernel.kind(op);
         kind.spec().traits.has(Traits::TERMINATOR)
             || matches!(
                 kind,

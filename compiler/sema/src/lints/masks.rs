@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rtc_ir::{Kernel, Literal, Loc, Op, OpKind, Predicate, Value, ValueDef, linear_sources, walk};
+use rtc_ir::{Kernel, Literal, Loc, Op, OpKind, Predicate, Value, ValueDef, linear_sources, regions, walk};
 use rtc_source::{Code, Diagnostic};
 
 use super::{REACH, text, unshaped};
@@ -108,7 +108,7 @@ fn is_fixed(kernel: &Kernel, value: Value) -> bool {
             ValueDef::Arg(..) => {}
             ValueDef::Result(op, _) => match kernel.kind(op) {
                 OpKind::Arange { .. } | OpKind::Load { .. } => return false,
-                OpKind::ForRange { .. } | OpKind::WhileLoop {} | OpKind::IfElse {} => return false,
+                kind if !regions::flow(kind).is_empty() => return false,
                 _ => work.extend(&kernel.op(op).operands),
             },
         }
@@ -142,13 +142,19 @@ fn parts(kernel: &Kernel, pointer: Value) -> HashSet<Value> {
     seen
 }
 
+/// Whether an operation runs some of its blocks under a condition.
+fn is_branch(kernel: &Kernel, op: Op) -> bool {
+    let kind = kernel.kind(op);
+    !regions::flow(kind).is_empty() && !regions::is_loop(kind)
+}
+
 /// Whether no branch holds one of the two accesses and not the other.
 fn same_branches(kernel: &Kernel, a: Op, b: Op) -> bool {
     let branches = |mut op: Op| {
         let mut out = Vec::new();
         while let Some(block) = kernel.op(op).parent {
             let Some(parent) = kernel.block(block).parent else { break };
-            if let OpKind::IfElse {} = kernel.kind(parent) {
+            if is_branch(kernel, parent) {
                 out.push(block);
             }
             op = parent;
@@ -195,7 +201,7 @@ fn past_the_loop(cx: &Cx<'_>, op: Op, parts: &HashSet<Value>) -> Option<Diagnost
     while let Some(parent) = kernel.op(inner).parent.and_then(|b| kernel.block(b).parent) {
         inner = parent;
         let data = kernel.op(parent);
-        if let OpKind::IfElse {} = data.kind {
+        if is_branch(kernel, parent) {
             return None;
         }
         let OpKind::ForRange { .. } = data.kind else { continue };

@@ -12,6 +12,7 @@
 //! ```
 
 use cranelift_entity::SecondaryMap;
+use rtc_ir::regions::{self, Slot};
 use rtc_ir::{Block, Elem, Kernel, Literal, Op, OpKind, Predicate, Scalar, Traits, Type, Value, walk};
 
 use super::NESTING;
@@ -160,89 +161,91 @@ impl<'k> Ranges<'k> {
     }
 
     fn block(&mut self, block: Block) {
-        for op in &self.kernel.block(block).ops {
-            self.op(*op);
+        for op in self.kernel.ops(block) {
+            self.op(op);
         }
     }
 
     fn op(&mut self, op: Op) {
         let kernel = self.kernel;
         let data = kernel.op(op);
-        match &data.kind {
-            OpKind::ForRange { .. } => {
-                let (lower, upper, step) =
-                    (self.of(data.operands[0]), self.of(data.operands[1]), self.of(data.operands[2]));
-                let body = data.blocks[0];
-                let args = &kernel.block(body).args;
-                let index = if step.low >= 0 {
-                    Range::new(lower.low, (upper.high - 1).max(lower.high), lower.factors.max(upper.factors))
-                } else {
-                    lower.join(upper)
-                };
-                self.set(args[0], index);
-                self.carried(&args[1..], kernel.variadic(op), &[body], body);
-                for (arg, result) in args[1..].iter().zip(&data.results) {
-                    self.known[*result] = self.known[*arg];
-                }
-            }
-            OpKind::WhileLoop {} => {
-                let [before, after] = data.blocks[..] else { return };
-                self.carried(&kernel.block(before).args, kernel.variadic(op), &[before, after], after);
-            }
-            OpKind::IfElse {} => {
-                for block in &data.blocks {
-                    self.block(*block);
-                }
-                for (i, result) in data.results.iter().enumerate() {
-                    let sides = data.blocks.iter().filter_map(|b| yielded(kernel, *b).get(i)).map(|v| self.of(*v));
-                    if let Some(range) = sides.reduce(Range::join) {
-                        self.set(*result, range);
-                    }
-                }
-            }
-            OpKind::Reduce { .. } | OpKind::Scan { .. } => {}
-            _ => {
-                if let [result] = data.results[..]
-                    && is_integer(kernel.value_type(result))
-                    && let Some(range) = self.transfer(op, result)
-                {
-                    self.set(result, range);
-                }
-            }
+        if let OpKind::ForRange { .. } = data.kind {
+            let [lower, upper, step] = [0, 1, 2].map(|i| self.of(data.operands[i]));
+            let index = if step.low >= 0 {
+                Range::new(lower.low, (upper.high - 1).max(lower.high), lower.factors.max(upper.factors))
+            } else {
+                lower.join(upper)
+            };
+            self.set(kernel.block(data.blocks[0]).args[0], index);
+        }
+        if regions::is_loop(&data.kind) {
+            self.nesting += 1;
+            self.carried(op);
+            self.nesting -= 1;
+        } else if !regions::flow(&data.kind).is_empty() {
+            data.blocks.iter().for_each(|b| self.block(*b));
+            regions::slots(kernel, op).iter().for_each(|slot| self.join_sources(slot));
+        } else if let ([result], true) = (&data.results[..], data.blocks.is_empty())
+            && is_integer(kernel.value_type(*result))
+            && let Some(range) = self.transfer(op, *result)
+        {
+            self.set(*result, range);
+        }
+    }
+
+    fn set_targets(&mut self, slot: &Slot, range: Range) {
+        slot.targets.iter().for_each(|target| self.set(*target, range));
+    }
+
+    fn join_sources(&mut self, slot: &Slot) {
+        if let Some(range) = slot.values(self.kernel).map(|value| self.of(value)).reduce(Range::join) {
+            self.set_targets(slot, range);
         }
     }
 
     /// Values carried around a loop: a bound that grows in the first round is given up.
-    fn carried(&mut self, args: &[Value], inits: &[Value], blocks: &[Block], last: Block) {
-        for (arg, init) in args.iter().zip(inits) {
-            let range = self.of(*init);
-            self.set(*arg, range);
+    fn carried(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let from_outside = |slot: &Slot| slot.sources[0].0 == op && slot.sources.len() > 1;
+        let (carried, inner): (Vec<Slot>, Vec<Slot>) = regions::slots(kernel, op).into_iter().partition(from_outside);
+        for slot in &carried {
+            let first = slot.values(kernel).next();
+            first.into_iter().for_each(|value| self.set_targets(slot, self.of(value)));
         }
-        self.nesting += 1;
         for _ in 0..if self.nesting > NESTING { 0 } else { 3 } {
-            blocks.iter().for_each(|b| self.block(*b));
+            self.round(op, &inner);
             let mut changed = false;
-            for (arg, back) in args.iter().zip(yielded(self.kernel, last)) {
-                let (old, new) = (self.of(*arg), self.of(*back));
-                let full = Range::full(bits(self.kernel.value_type(*arg)), 1);
+            for slot in &carried {
+                let Some(new) = slot.values(kernel).skip(1).map(|value| self.of(value)).reduce(Range::join) else {
+                    continue;
+                };
+                let old = self.of(slot.targets[0]);
+                let full = Range::full(bits(kernel.value_type(slot.targets[0])), 1);
                 let low = if new.low < old.low { full.low } else { old.low };
                 let high = if new.high > old.high { full.high } else { old.high };
                 // What is added up over steps is as large as a number of the launch.
                 let grows = u8::from((low, high) != (old.low, old.high));
                 let next = Range::new(low, high, old.factors.max(new.factors).max(grows));
                 changed |= next != old;
-                self.set(*arg, next);
+                self.set_targets(slot, next);
             }
             if !changed {
-                self.nesting -= 1;
                 return;
             }
         }
-        for arg in args {
-            self.known[*arg] = None;
+        for target in carried.iter().flat_map(|slot| &slot.targets) {
+            self.known[*target] = None;
         }
-        blocks.iter().for_each(|b| self.block(*b));
-        self.nesting -= 1;
+        self.round(op, &inner);
+    }
+
+    /// One go over the blocks of a loop; `inner` is what its blocks hand to each other.
+    fn round(&mut self, op: Op, inner: &[Slot]) {
+        for block in &self.kernel.op(op).blocks {
+            inner.iter().for_each(|slot| self.join_sources(slot));
+            self.block(*block);
+        }
+        inner.iter().for_each(|slot| self.join_sources(slot));
     }
 
     fn transfer(&self, op: Op, result: Value) -> Option<Range> {
@@ -336,11 +339,6 @@ fn quotient(l: Range, r: Range) -> Range {
     }
     let most = l.low.abs().max(l.high.abs());
     Range::new(if l.low >= 0 && r.low >= 0 { 0 } else { -most }, most, l.factors)
-}
-
-/// What a block hands to the operation around it.
-pub(super) fn yielded(kernel: &Kernel, block: Block) -> &[Value] {
-    kernel.terminator(block).map(|end| kernel.variadic(end)).unwrap_or_default()
 }
 
 fn is_integer(ty: Type) -> bool {

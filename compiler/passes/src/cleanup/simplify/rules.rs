@@ -1,0 +1,174 @@
+//! Laws by which an operation only repeats one of its operands. One row, one law.
+
+use rtc_ir::{Elem, Kernel, Op, OpKind, Value};
+
+use super::constant_bits;
+
+/// A law: what it says, and what the result is where it holds.
+struct Rule {
+    #[cfg_attr(not(test), allow(dead_code, reason = "the tests name the law that fails"))]
+    law: &'static str,
+    apply: fn(&Sides<'_>) -> Option<Value>,
+}
+
+/// An operation whose operands a law looks at.
+struct Sides<'k> {
+    kernel: &'k Kernel,
+    op: Op,
+    kind: &'k OpKind,
+}
+
+const RULES: &[Rule] = &[
+    Rule { law: "x + 0 = x", apply: |s| s.either(matches!(s.kind, OpKind::AddI {}), 0) },
+    Rule { law: "x | 0 = x", apply: |s| s.either(matches!(s.kind, OpKind::OrI {}), 0) },
+    Rule { law: "x ^ 0 = x", apply: |s| s.either(matches!(s.kind, OpKind::XorI {}), 0) },
+    Rule { law: "x - 0 = x", apply: |s| s.right(matches!(s.kind, OpKind::SubI {}), 0) },
+    Rule { law: "x << 0 = x", apply: |s| s.right(matches!(s.kind, OpKind::ShlI {}), 0) },
+    Rule { law: "x >> 0 = x", apply: |s| s.right(matches!(s.kind, OpKind::ShrSI {} | OpKind::ShrUI {}), 0) },
+    Rule { law: "pointer + 0 = pointer", apply: |s| s.right(matches!(s.kind, OpKind::AddPtr {}), 0) },
+    Rule { law: "x * 1 = x", apply: |s| s.either(matches!(s.kind, OpKind::MulI {}) && s.bits() > 1, 1) },
+    Rule { law: "x / 1 = x, signed", apply: |s| s.right(matches!(s.kind, OpKind::DivSI {}) && s.bits() > 1, 1) },
+    Rule { law: "x / 1 = x, unsigned", apply: |s| s.right(matches!(s.kind, OpKind::DivUI {}) && s.bits() > 1, 1) },
+    Rule { law: "x & all ones = x", apply: |s| s.either(matches!(s.kind, OpKind::AndI {}), s.all_ones()) },
+    Rule { law: "select(false, x, y) = y", apply: |s| s.chosen(|c| c == Some(0), 2) },
+    Rule { law: "select(true, x, y) = x", apply: |s| s.chosen(|c| c.is_some_and(|c| c != 0), 1) },
+    Rule { law: "select(c, x, x) = x", apply: |s| s.chosen(|_| s.operand(1) == s.operand(2), 1) },
+    Rule { law: "broadcast to the same shape = x", apply: |s| s.same(matches!(s.kind, OpKind::Broadcast {})) },
+    Rule { law: "reshape to the same shape = x", apply: |s| s.same(matches!(s.kind, OpKind::Reshape { .. })) },
+    Rule { law: "unsplat(splat x) = x", apply: |s| s.unsplat() },
+    Rule { law: "trans in the same order = x", apply: |s| s.same_order() },
+];
+
+/// The operand that the operation repeats by the first law that holds.
+pub(super) fn apply(kernel: &Kernel, op: Op) -> Option<Value> {
+    let kind = kernel.kind(op);
+    if kernel.op(op).operands.is_empty() || kernel.op(op).results.is_empty() {
+        return None;
+    }
+    let sides = Sides { kernel, op, kind };
+    RULES.iter().find_map(|rule| (rule.apply)(&sides))
+}
+
+impl Sides<'_> {
+    fn operand(&self, index: usize) -> Value {
+        self.kernel.operand(self.op, index)
+    }
+
+    fn constant(&self, index: usize) -> Option<u64> {
+        constant_bits(self.kernel, self.operand(index))
+    }
+
+    /// The left operand, if the right one is the constant.
+    fn right(&self, is_it: bool, neutral: u64) -> Option<Value> {
+        (is_it && self.constant(1) == Some(neutral)).then(|| self.operand(0))
+    }
+
+    /// The operand beside the constant, on whichever side that is.
+    fn either(&self, is_it: bool, neutral: u64) -> Option<Value> {
+        let left = || (is_it && self.constant(0) == Some(neutral)).then(|| self.operand(1));
+        self.right(is_it, neutral).or_else(left)
+    }
+
+    fn chosen(&self, holds: impl Fn(Option<u64>) -> bool, index: usize) -> Option<Value> {
+        (matches!(self.kind, OpKind::Select {}) && holds(self.constant(0))).then(|| self.operand(index))
+    }
+
+    fn same(&self, is_it: bool) -> Option<Value> {
+        let types = [self.operand(0), self.kernel.result(self.op, 0)].map(|value| self.kernel.value_type(value));
+        (is_it && types[0] == types[1]).then(|| self.operand(0))
+    }
+
+    fn unsplat(&self) -> Option<Value> {
+        let OpKind::Unsplat {} = self.kind else { return None };
+        let splat = self.kernel.def_op(self.operand(0))?;
+        matches!(self.kernel.kind(splat), OpKind::Splat {}).then(|| self.kernel.operand(splat, 0))
+    }
+
+    fn same_order(&self) -> Option<Value> {
+        let OpKind::Trans { order } = self.kind else { return None };
+        order.iter().enumerate().all(|(i, o)| i == *o as usize).then(|| self.operand(0))
+    }
+
+    fn bits(&self) -> u32 {
+        self.kernel.value_type(self.operand(0)).elem().map_or(0, Elem::bits)
+    }
+
+    fn all_ones(&self) -> u64 {
+        match self.bits() {
+            64 => u64::MAX,
+            bits => (1 << bits) - 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rtc_ir::text::parse;
+
+    /// Per law an operation that it applies to, and the operand that must come out.
+    const CASES: &[(&str, &str, &str)] = &[
+        ("x + 0 = x", "addi %zero, %x : i32", "x"),
+        ("x | 0 = x", "ori %x, %zero : i32", "x"),
+        ("x ^ 0 = x", "xori %zero, %x : i32", "x"),
+        ("x - 0 = x", "subi %x, %zero : i32", "x"),
+        ("x << 0 = x", "shli %x, %zero : i32", "x"),
+        ("x >> 0 = x", "shrsi %x, %zero : i32", "x"),
+        ("pointer + 0 = pointer", "addptr %p, %zero : ptr<f32>", "p"),
+        ("x * 1 = x", "muli %one, %x : i32", "x"),
+        ("x / 1 = x, signed", "divsi %x, %one : i32", "x"),
+        ("x / 1 = x, unsigned", "divui %x, %one : i32", "x"),
+        ("x & all ones = x", "andi %x, %ones : i32", "x"),
+        ("select(false, x, y) = y", "select %false, %x, %y : i32", "y"),
+        ("select(true, x, y) = x", "select %true, %x, %y : i32", "x"),
+        ("select(c, x, x) = x", "select %c, %y, %y : i32", "y"),
+        ("broadcast to the same shape = x", "broadcast %t : tile<2x4xi32>", "t"),
+        ("reshape to the same shape = x", "reshape %t {reorder = false} : tile<2x4xi32>", "t"),
+        ("unsplat(splat x) = x", "unsplat %s : i32", "x"),
+        ("trans in the same order = x", "trans %t {order = [0, 1]} : tile<2x4xi32>", "t"),
+    ];
+
+    /// Operations that look alike and must stay.
+    const OTHERS: &[&str] = &[
+        "subi %zero, %x : i32",
+        "shli %zero, %x : i32",
+        "divsi %one, %x : i32",
+        "muli %x, %zero : i32",
+        "andi %x, %one : i32",
+        "select %c, %x, %y : i32",
+        "trans %t {order = [1, 0]} : tile<4x2xi32>",
+        "reshape %t {reorder = false} : tile<8xi32>",
+    ];
+
+    fn outcome(text: &str) -> Option<String> {
+        let kernel = parse(&format!(
+            "kernel @k(%x: i32, %y: i32, %c: i1, %p: ptr<f32>) warps 1 phase tile {{
+  %zero = constant {{value = 0}} : i32
+  %one = constant {{value = 1}} : i32
+  %ones = constant {{value = -1}} : i32
+  %false = constant {{value = 0}} : i1
+  %true = constant {{value = 1}} : i1
+  %s = splat %x : tile<1xi32>
+  %t = splat %x : tile<2x4xi32>
+  %r = {text}
+  ret
+}}"
+        ))
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
+        let end = kernel.terminator(kernel.body()).expect("it has one");
+        let op = kernel.previous_op(end).expect("the operation");
+        apply(&kernel, op).and_then(|value| kernel.value(value).name.clone())
+    }
+
+    #[test]
+    fn each_law_holds_where_it_should() {
+        let laws: Vec<&str> = RULES.iter().map(|rule| rule.law).collect();
+        assert_eq!(laws, CASES.iter().map(|case| case.0).collect::<Vec<_>>(), "one case for each law");
+        for (law, text, wanted) in CASES {
+            assert_eq!(outcome(text).as_deref(), Some(*wanted), "{law}");
+        }
+        for text in OTHERS {
+            assert_eq!(outcome(text), None, "{text}");
+        }
+    }
+}
