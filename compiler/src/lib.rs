@@ -12,6 +12,7 @@
 
 mod artifact;
 mod failure;
+mod kernels;
 mod program;
 mod signature;
 mod spec;
@@ -19,7 +20,8 @@ mod stages;
 
 pub use artifact::{Artifact, COMPILER_VERSION, source_hash};
 pub use failure::Failure;
-pub use program::{KernelInfo, ParamInfo, Program, Source};
+pub use kernels::{KernelInfo, ParamInfo};
+pub use program::{Program, Source};
 pub use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, DType, LaunchOptions, Specialization, ValueType};
 pub use rtc_sema::suggest;
 pub use rtc_source as source;

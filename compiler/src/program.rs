@@ -1,11 +1,10 @@
 //! The source files of a compilation, read, and the kernels in them.
 //!
-//! Reading never fails: what is wrong becomes a diagnostic. A kernel is a function with `@triton.jit` that no other
-//! such function of the file refers to; any `@triton.jit` function can be asked for by name.
+//! Reading never fails: what is wrong becomes a diagnostic.
 
-use crate::Failure;
+use crate::{Failure, KernelInfo, kernels};
 use rtc_source::{Diagnostic, FileId, Levels, Severity, SourceMap};
-use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind};
+use rtc_syntax::ast::{Module, Stmt, StmtKind};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -32,28 +31,6 @@ impl Source {
         let file = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
         file.rsplit_once('.').map_or(file, |(stem, _)| stem)
     }
-}
-
-/// A jit function of the main file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelInfo {
-    /// Its name.
-    pub name: String,
-    /// Its parameters, in order.
-    pub params: Vec<ParamInfo>,
-    /// Whether another jit function of the file refers to it.
-    pub is_called: bool,
-}
-
-/// A parameter of a jit function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParamInfo {
-    /// Its name.
-    pub name: String,
-    /// Annotated as `tl.constexpr`.
-    pub is_constexpr: bool,
-    /// It has a default.
-    pub has_default: bool,
 }
 
 /// Parsed source files; the first one holds the kernels, the others are there to be imported.
@@ -97,7 +74,7 @@ impl Program {
             program.modules.push(ImportedModule { name: name.clone(), module });
         }
         if let Some(main) = program.modules.first() {
-            program.kernels = kernels(&main.module, &files[0].text);
+            program.kernels = kernels::kernels(&main.module);
         }
         program
     }
@@ -201,11 +178,7 @@ impl Program {
                 )
             });
         }
-        let mut candidates: Vec<&KernelInfo> = self.kernels.iter().filter(|k| !k.is_called).collect();
-        if candidates.is_empty() {
-            candidates = self.kernels.iter().collect();
-        }
-        match candidates.as_slice() {
+        match kernels::candidates(&self.kernels).as_slice() {
             [only] => Ok(only),
             [] => Err(Failure::request("unknown-kernel", "the file has no `@triton.jit` function")),
             several => {
@@ -273,55 +246,6 @@ fn imports_of<'m>(body: &'m [Stmt], out: &mut Vec<&'m StmtKind>) {
             _ => {}
         }
     }
-}
-
-fn kernels(module: &Module, text: &str) -> Vec<KernelInfo> {
-    let functions: Vec<&FunctionDef> = jit_functions(&module.body).collect();
-    let info = |function: &&FunctionDef| {
-        let params = function.params.iter().map(|param| ParamInfo {
-            name: param.name.text.to_string(),
-            is_constexpr: param.annotation.as_ref().is_some_and(is_constexpr),
-            has_default: param.default.is_some(),
-        });
-        let name = &*function.name.text;
-        let is_called =
-            functions.iter().any(|other| other.name.text != function.name.text && refers_to(&other.body, text, name));
-        KernelInfo { name: name.to_owned(), params: params.collect(), is_called }
-    };
-    functions.iter().map(info).collect()
-}
-
-/// Top-level functions with a `jit` decorator, however it is spelled and whatever stands above it.
-fn jit_functions(body: &[Stmt]) -> impl Iterator<Item = &FunctionDef> {
-    body.iter().filter_map(|stmt| match &stmt.kind {
-        StmtKind::FunctionDef(function) if function.decorators.iter().any(is_jit) => Some(function),
-        _ => None,
-    })
-}
-
-fn is_jit(decorator: &Expr) -> bool {
-    let name = match &decorator.kind {
-        ExprKind::Call { func, .. } => func.dotted_name(),
-        _ => decorator.dotted_name(),
-    };
-    name.is_some_and(|name| name == "jit" || name.ends_with(".jit"))
-}
-
-fn is_constexpr(annotation: &Expr) -> bool {
-    match &annotation.kind {
-        ExprKind::Str(text) => text.contains("constexpr"),
-        _ => annotation.dotted_name().is_some_and(|name| name.contains("constexpr")),
-    }
-}
-
-/// Whether the name occurs as a word in the text of the statements; comments count, which does no harm here.
-fn refers_to(body: &[Stmt], text: &str, name: &str) -> bool {
-    let (Some(first), Some(last)) = (body.first(), body.last()) else { return false };
-    let Some(text) = text.get(first.span.start as usize..last.span.end as usize) else { return false };
-    let is_word = |c: char| c == '_' || c.is_alphanumeric();
-    text.match_indices(name).any(|(at, _)| {
-        !text[..at].ends_with(is_word) && !text[at + name.len()..].starts_with(is_word) && !text[..at].ends_with('.')
-    })
 }
 
 #[cfg(test)]

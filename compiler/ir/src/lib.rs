@@ -16,6 +16,7 @@ mod attrs;
 mod builder;
 mod cursor;
 mod entity;
+mod fold;
 pub mod interp;
 mod kernel;
 mod layout_rules;
@@ -38,6 +39,7 @@ pub use attrs::{
 pub use builder::{Builder, FromOp};
 pub use cursor::{walk, walk_block};
 pub use entity::{Block, LayoutId, Loc, Op, Value};
+pub use fold::{constant_bits, fold, known_bits, literal_of};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
 pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};
 pub use linear::linear_sources;

@@ -118,12 +118,17 @@ impl<'a> Cx<'a> {
                 };
             }
             Val::Tensor(t) => return self.tensor_attribute(*t, value, name, span),
+            // Constants come bare or as constexprs; both are the same here.
+            Val::Type(_) | Val::Function(_) | Val::Builtin(_) | Val::Lambda(_) if &**name == "value" => {
+                Some(value.val.clone())
+            }
             Val::Type(t) => self.type_attribute(*t, value, name),
             Val::Tuple(t) => {
                 let index = t.fields.as_ref().and_then(|f| f.iter().position(|x| x == name));
                 match (index, t.class) {
                     (Some(i), _) => t.items.get(i).cloned(),
                     (None, None) if &**name == "type" && value.val.is_constant() => Some(Val::Type(TyVal::Constexpr)),
+                    (None, _) if &**name == "value" && value.val.is_constant() => Some(value.val.clone()),
                     (None, Some((class, module))) => return self.class_method(value, class, module, name, span),
                     _ => None,
                 }
@@ -159,6 +164,9 @@ impl<'a> Cx<'a> {
                     "padding" => Some(Val::str(if d.padding == Padding::Nan { "nan" } else { "zero" })),
                     _ => builtins::descriptor(name).map(|b| bound(value, Val::Builtin(b))),
                 }
+            }
+            Val::Function(_) | Val::Builtin(_) | Val::Lambda(_) if &**name == "type" => {
+                Some(Val::Type(TyVal::Constexpr))
             }
             Val::Function(f) if matches!(&**name, "fn" | "__name__") => Some(match &**name {
                 "fn" => value.val.clone(),
@@ -217,6 +225,7 @@ impl<'a> Cx<'a> {
         Ok(match &**name {
             "dtype" => Val::Type(TyVal::Elem(t.elem)),
             "type" => Val::Type(ty),
+            "value" if self.declared.contains(&t.value) => Val::Tensor(t),
             "shape" => shape_tuple(t.shape),
             "numel" => Val::int(i128::from(t.shape.numel())),
             "T" => {
@@ -271,6 +280,7 @@ impl<'a> Cx<'a> {
             }
             "fp_mantissa_width" => num.and_then(float_format).and_then(|(bits, _)| int(bits)),
             "exponent_bias" => num.and_then(float_format).and_then(|(_, bias)| int(bias)),
+            "type" => Some(Val::Type(TyVal::Constexpr)),
             "const" => elem.and_then(ElemTy::ptr).map(|p| Val::bool(p.is_const)),
             "address_space" => elem.and_then(ElemTy::ptr).map(|_| Val::int(1)),
             n if PREDICATES.contains(&n) => builtins::type_method(n).map(|b| bound(value, Val::Builtin(b))),

@@ -91,7 +91,9 @@ impl<'a> Cx<'a> {
                 let t = self.tensor(&args.positional[0], "the value of a cast")?;
                 Ok(Val::Tensor(self.cast(t, *elem)?))
             }
-            Val::Type(TyVal::Constexpr) if args.positional.len() == 1 => Ok(args.positional[0].val.clone()),
+            Val::Type(TyVal::Constexpr) if args.positional.len() == 1 => {
+                Ok(args.positional[0].val.clone().into_constexpr())
+            }
             other => {
                 let text = other.describe();
                 let mut d = Diagnostic::error(Code::NOT_CALLABLE, span, format!("{text} cannot be called"))
@@ -202,22 +204,6 @@ impl<'a> Cx<'a> {
                 return self.fail(d);
             }
         };
-        if host {
-            let all = args.positional.iter().chain(args.named.iter().map(|(_, a)| a));
-            // Of an aggregate, the constant fields can be used.
-            let fits = |val: &Val<'a>| val.is_constant() || matches!(val, Val::Tuple(t) if t.is_aggregate());
-            if let Some(bad) = all.clone().find(|a| !fits(&a.val)) {
-                let text = bad.val.describe();
-                let d = Diagnostic::error(
-                    Code::EXPECTED_CONSTEXPR,
-                    bad.span,
-                    format!("the constexpr function `{}` takes compile-time values only", f.def.name.text),
-                )
-                .primary(format!("this is {text}"))
-                .help("pass literals, constexpr parameters, shapes or dtypes");
-                return self.fail(d);
-            }
-        }
         self.check_noinline(f, &args)?;
         self.inline(f, args, span, host)
     }
@@ -428,7 +414,9 @@ impl<'a> Cx<'a> {
                 (_, _, ParamKind::VarArgs) => Arg::new(Val::tuple(std::mem::take(&mut extra)), span),
                 (_, _, ParamKind::KwArgs) => Arg::new(Val::tuple(Vec::new()), span),
                 (Some(arg), ..) => arg,
-                (None, Some(default), _) => Arg::new(self.eval_in_module(module, default)?, default.span),
+                (None, Some(default), _) => {
+                    Arg::new(self.eval_in_module(module, default)?.into_constexpr(), default.span)
+                }
                 (None, None, _) => {
                     missing.push(format!("`{}`", param.name.text));
                     continue;

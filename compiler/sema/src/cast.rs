@@ -212,7 +212,8 @@ impl<'a> Cx<'a> {
         if bitcast {
             return self.bitcast(t, to);
         }
-        let Some((name, span)) = rounding else { return self.cast(t, to) };
+        // Between equal types nothing is rounded, so that the mode does not matter.
+        let Some((name, span)) = rounding.filter(|_| t.elem != to) else { return self.cast(t, to) };
         let rounding = match name {
             "rtne" => Rounding::NearestEven,
             "rtz" => Rounding::TowardZero,

@@ -5,7 +5,7 @@
 //! with the chain of calls that led there; code of the standard library is opaque: its operations and diagnostics carry
 //! the place of the user's call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Loc, LocData, Op, OpKind, Shape, Type, TypeError, Value};
@@ -117,6 +117,8 @@ pub(crate) struct Cx<'a> {
     pub prints: Vec<String>,
     /// Places that lints point at.
     pub lint_sites: Sites,
+    /// Run-time values that are declared as constexprs.
+    pub declared: HashSet<Value>,
     /// The expression that operations are built for.
     pub span: Span,
     /// Steps of constexpr functions so far.
@@ -152,6 +154,7 @@ impl<'a> Cx<'a> {
             diagnostics: Vec::new(),
             prints: Vec::new(),
             lint_sites: Sites::default(),
+            declared: HashSet::new(),
             span: Span::default(),
             steps: 0,
             fatal: false,
@@ -402,6 +405,14 @@ impl<'a> Cx<'a> {
     ) -> R<Op> {
         if self.fatal {
             return Err(Fault);
+        }
+        if let Frame { host: true, def: Some(def), .. } = self.frame() {
+            let message = format!("the constexpr function `{}` computes with a run-time value", def.name.text);
+            let span = self.span;
+            let d = Diagnostic::error(Code::EXPECTED_CONSTEXPR, span, message)
+                .primary("this is known only at run time")
+                .help("pass literals, constexpr parameters, shapes or dtypes, or decorate it with `@triton.jit`");
+            return self.fail(d);
         }
         if self.kernel.op_count() >= MAX_OPS {
             self.fatal = true;

@@ -131,7 +131,7 @@ fn parameter<'a>(cx: &mut Cx<'a>, spec: &Specialization, f: Function<'a>, param:
     let name = &param.name;
     let Some(arg) = spec.arg(&name.text) else {
         return match &param.default {
-            Some(default) => cx.eval_in_module(f.module, default),
+            Some(default) => Ok(cx.eval_in_module(f.module, default)?.into_constexpr()),
             None => {
                 let message = format!("nothing is known of the argument `{}` of `{}`", name.text, spec.kernel);
                 cx.error(
@@ -233,7 +233,7 @@ fn constant<'a>(cx: &mut Cx<'a>, module: ModuleId, value: &ConstValue, span: Spa
                 None => cx.module_member(&language, &name)?,
             };
             match found {
-                Some(val) => val,
+                Some(val) => val.into_constexpr(),
                 None => {
                     let message = format!("there is no function `{name}` to pass as a constexpr");
                     return cx.error(

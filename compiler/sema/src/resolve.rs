@@ -324,7 +324,7 @@ fn kind_of(def: &FunctionDef) -> FunctionKind {
     // Wrappers of functions of a library are inlined like kernel code.
     if def.is_jit() || has("extern") {
         FunctionKind::Jit
-    } else if has("constexpr_function") {
+    } else if has("constexpr_function") || has("constexpr") {
         FunctionKind::Constexpr
     } else {
         FunctionKind::Host
@@ -499,7 +499,7 @@ impl<'a> Cx<'a> {
             },
             ModuleRef::File(id) => {
                 if let Some(val) = self.global(*id, name)? {
-                    return Ok(Some(val));
+                    return Ok(Some(val.into_constexpr()));
                 }
                 // A file of a package, as its member.
                 let package = self.world.package(*id);

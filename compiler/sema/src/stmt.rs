@@ -10,6 +10,7 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Expr, ExprKind, Operator, Stmt, StmtKind, Symbol};
 
 use crate::cx::{Cx, R};
+use crate::types::ElemTy;
 use crate::values::{Const, Tensor, Val};
 
 /// What a function gives back.
@@ -371,17 +372,9 @@ impl<'a> Cx<'a> {
         let Some(name) = target.as_name() else {
             return self.error(Code::UNSUPPORTED, target.span, "only a name can be declared as a constexpr", "");
         };
+        let val = self.declared_constexpr(val.into_constexpr());
         if !val.is_constant() {
-            let text = val.describe();
-            let d = Diagnostic::error(
-                Code::EXPECTED_CONSTEXPR,
-                value.span,
-                format!("`{name}` is declared as a constexpr, but its value is known only at run time"),
-            )
-            .primary(format!("this is {text}"))
-            .label(annotation.span, "declared here")
-            .help("leave out the annotation, or compute it from constexpr values only: a plain local variable is a run-time value");
-            return self.fail(d);
+            self.run_time_constexpr(name, &val, value.span, annotation.span);
         }
         if let Some(before) = self.frame().scope.get(name)
             && before.gone.is_none()
@@ -397,6 +390,49 @@ impl<'a> Cx<'a> {
             return self.fail(d);
         }
         self.assign_target(target, val, value.span)
+    }
+
+    /// A scalar that was computed from nothing but constants, as a constant.
+    fn declared_constexpr(&self, val: Val<'a>) -> Val<'a> {
+        match &val {
+            Val::Tensor(t) => self.known(*t).map_or(val, Val::Const),
+            Val::Tuple(tuple) if tuple.items.iter().any(|v| !v.is_constant()) => {
+                let mut tuple = (**tuple).clone();
+                tuple.items = tuple.items.into_iter().map(|v| self.declared_constexpr(v)).collect();
+                Val::Tuple(std::rc::Rc::new(tuple))
+            }
+            _ => val,
+        }
+    }
+
+    fn known(&self, t: Tensor) -> Option<Const> {
+        let dtype = t.elem.num().filter(|_| t.shape.rank() == 0)?;
+        let bits = rtc_ir::known_bits(&self.kernel, t.value)?;
+        let scalar = self.kernel.value_type(t.value).elem()?.num()?;
+        Some(match rtc_ir::literal_of(bits, scalar)? {
+            _ if t.elem == ElemTy::I1 => Const::Bool(bits != 0),
+            rtc_ir::Literal::Int(_) if !dtype.is_signed() => Const::Int(i128::from(bits)),
+            rtc_ir::Literal::Int(i) => Const::Int(i128::from(i)),
+            rtc_ir::Literal::Float(bits) => Const::Float(f64::from_bits(bits)),
+        })
+    }
+
+    /// Says that a name is declared as a constexpr whose value is known only at run time. It stays a run-time value.
+    fn run_time_constexpr(&mut self, name: &str, val: &Val<'a>, at: Span, declared: Span) {
+        let mut values = Vec::new();
+        val.flatten(&mut values);
+        self.declared.extend(values);
+        if self.in_library() {
+            return;
+        }
+        let message = format!("`{name}` is declared as a constexpr, but its value is known only at run time");
+        let d = Diagnostic::warning(Code::CONSTEXPR_AT_RUN_TIME, at, message)
+            .primary(format!("this is {}", val.describe()))
+            .label(declared, "declared here")
+            .help(
+                "leave out the annotation, or compute it from constexprs: a plain local variable is a run-time value",
+            );
+        self.report(d);
     }
 
     fn exec_return(&mut self, value: Option<&'a Expr>, span: Span) -> R<Flow<'a>> {

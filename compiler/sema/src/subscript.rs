@@ -196,11 +196,14 @@ impl<'a> Cx<'a> {
         if taken > rank {
             let over = items.iter().filter(|(i, _)| !matches!(i, Item::New | Item::Rest)).nth(rank);
             let place = over.map_or(span, |(_, at)| *at);
-            let message = format!("{t} has only {}", dimensions(rank));
+            let message = match rank {
+                0 => format!("{t} is a scalar and has no dimensions"),
+                _ => format!("{t} has only {}", dimensions(rank)),
+            };
             let help = "write `None` where a new dimension is meant: `x[:, None]`";
             let mut news = items.iter().enumerate().filter(|(_, (i, _))| matches!(i, Item::New)).map(|(at, _)| at);
-            if plain && news.by_ref().enumerate().all(|(before, at)| at <= rank + before) {
-                // The reference takes a `:` behind the last dimension, too.
+            if plain && (rank == 0 || news.by_ref().enumerate().all(|(before, at)| at <= rank + before)) {
+                // The reference takes a `:` behind the last dimension, too, and any of a scalar.
                 let d = Diagnostic::warning(Code::DEPRECATED, span, message)
                     .label(value_span, format!("this is {t}"))
                     .label(place, "this `:` stands for nothing");
@@ -250,14 +253,14 @@ impl<'a> Cx<'a> {
             }
         }
         let mut at = 0;
-        for (item, _) in items {
+        for ((item, _), axis) in items.iter().zip(&axes) {
             match item {
                 Item::New => {
                     result = self.insert_axis(result, at, span)?;
                     at += 1;
                 }
                 Item::Rest => at += rank.saturating_sub(taken),
-                Item::Range(_) => at += 1,
+                Item::Range(_) => at += usize::from(*axis < rank),
                 Item::At(_) | Item::AtRun(_) => {}
             }
         }

@@ -70,9 +70,9 @@ pub(crate) struct Record<'a> {
 pub(crate) enum FunctionKind {
     /// `@triton.jit`: inlined.
     Jit,
-    /// `@triton.constexpr_function`: evaluated on constants.
+    /// Evaluated while compiling: `@triton.constexpr_function`, `@tl.constexpr`, `tl.constexpr(f)`.
     Constexpr,
-    /// Host code; cannot be called.
+    /// Host code; cannot be called by its name.
     Host,
 }
 
@@ -283,6 +283,20 @@ impl<'a> Val<'a> {
             (Val::Dict(a), Val::Dict(b)) => Rc::ptr_eq(a, b),
             (Val::Opaque(a), Val::Opaque(b)) => a == b,
             _ => false,
+        }
+    }
+
+    /// What `tl.constexpr(value)` is: plain Python functions in it can be called.
+    pub(crate) fn into_constexpr(self) -> Val<'a> {
+        match self {
+            Val::Function(f) if f.kind == FunctionKind::Host => {
+                Val::Function(Function { kind: FunctionKind::Constexpr, ..f })
+            }
+            Val::Tuple(t) => {
+                let items = t.items.iter().map(|v| v.clone().into_constexpr()).collect();
+                Val::Tuple(Rc::new(Tuple { items, fields: t.fields.clone(), class: t.class }))
+            }
+            other => other,
         }
     }
 

@@ -50,6 +50,16 @@ codes! {
     BAD_VALUE = "bad-value";
     /// A variable that a loop or branch would give another type.
     CHANGED_TYPE = "changed-type";
+    /// A variable that is declared as a constexpr and whose value is known only at run time.
+    ///
+    /// It stays a run-time value: it can be loaded from, added or be the bound of a loop, but it is no shape and selects
+    /// no code. Leave out the annotation, or compute it from constexprs only:
+    ///
+    /// ```text
+    /// width: tl.constexpr = n * 2                             # n is an argument: a warning
+    /// width: tl.constexpr = tl.cdiv(BLOCK_M, BLOCK_N) * 2     # of constexprs: a constexpr
+    /// ```
+    CONSTEXPR_AT_RUN_TIME = "constexpr-at-run-time";
     /// Something that still works and has a better form.
     DEPRECATED = "deprecated";
     /// An assignment in one branch that has no effect after it.

@@ -30,6 +30,7 @@ pub enum Level {
 /// The codes that warnings have, with their levels where the user says nothing.
 pub const WARNINGS: &[(Code, Level)] = &[
     (Code::BAD_CONDITION, Level::Warn),
+    (Code::CONSTEXPR_AT_RUN_TIME, Level::Warn),
     (Code::DEPRECATED, Level::Warn),
     (Code::LOST_ASSIGNMENT, Level::Warn),
     (Code::OUT_OF_RANGE, Level::Warn),

@@ -19,9 +19,11 @@
 
 mod expr;
 mod operator;
+mod walk;
 
 pub use expr::{Arg, Comprehension, Expr, ExprKind, FStringPart, Star};
 pub use operator::{BoolOp, CmpOp, Operator, UnaryOp};
+pub use walk::walk_expressions;
 
 use rtc_source::{Diagnostic, FileId, Span};
 use std::sync::Arc;

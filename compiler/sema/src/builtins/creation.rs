@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Builtin] = &[
         let t = cx.tensor_arg(args, 0)?;
         Ok(Val::Tensor(t))
     }),
-    row("constexpr", &["value"], |_, args| Ok(args.arg(0).val)),
+    row("constexpr", &["value"], |_, args| Ok(args.arg(0).val.into_constexpr())),
     row("constexpr_type", &["value"], |_, _| Ok(Val::Type(TyVal::Constexpr))),
     row("pointer_type", &["element_ty", "address_space?", "const?"], |cx, args| {
         let elem = cx.type_of(&args.arg(0), &args.what(0))?;

@@ -229,7 +229,7 @@ impl<'a> Cx<'a> {
             Val::Error => Err(crate::cx::Fault),
             other => {
                 let text = other.describe();
-                let (message, help) = self.not_constexpr(arg.span, what);
+                let (message, help) = self.not_constexpr(other, arg.span, what);
                 let d = Diagnostic::error(Code::EXPECTED_CONSTEXPR, arg.span, message)
                     .primary(format!("this is {text}, known only at run time"))
                     .help(help);
@@ -239,7 +239,7 @@ impl<'a> Cx<'a> {
     }
 
     /// What to say of a run-time value where a constant is needed: it depends on how the name came about.
-    fn not_constexpr(&self, span: Span, what: &str) -> (String, String) {
+    fn not_constexpr(&self, val: &Val<'a>, span: Span, what: &str) -> (String, String) {
         let name = self.sources.get(span.file).map_or("", |_| self.sources.text(span));
         let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.is_empty();
         if !is_name || self.in_library() {
@@ -247,7 +247,10 @@ impl<'a> Cx<'a> {
             return (format!("{what} must be a constexpr"), help);
         }
         let parameter = self.frame().def.is_some_and(|def| def.params.iter().any(|p| &*p.name.text == name));
-        let help = if parameter {
+        let declared = matches!(val, Val::Tensor(t) if self.declared.contains(&t.value));
+        let help = if declared {
+            format!("compute `{name}` from constexprs only")
+        } else if parameter {
             format!("annotate the parameter and pass a constant: `{name}: tl.constexpr`")
         } else {
             format!("a plain assignment makes a run-time value; declare the constant: `{name}: tl.constexpr = ...`")

@@ -1,8 +1,6 @@
 //! Laws by which an operation only repeats one of its operands. One row, one law.
 
-use rtc_ir::{Elem, Kernel, Op, OpKind, Value};
-
-use super::constant_bits;
+use rtc_ir::{Elem, Kernel, Op, OpKind, Value, constant_bits};
 
 /// A law: what it says, and what the result is where it holds.
 struct Rule {

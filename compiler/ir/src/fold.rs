@@ -1,0 +1,78 @@
+//! Operations on constants.
+
+use std::collections::HashMap;
+
+use crate::{Elem, EvalContext, Evaluate, Kernel, Literal, Op, OpKind, Scalar, Traits, Value};
+
+/// The most operations that [`known_bits`] follows.
+const MAX_STEPS: usize = 1000;
+
+/// The bits of a constant number, or of a tile filled with one.
+pub fn constant_bits(kernel: &Kernel, value: Value) -> Option<u64> {
+    let op = kernel.def_op(value)?;
+    match kernel.kind(op) {
+        OpKind::Constant { value: literal } => Some(literal.bits(kernel.value_type(value).elem()?.num()?)),
+        OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ExpandDims { .. } => {
+            constant_bits(kernel, kernel.operand(op, 0))
+        }
+        _ => None,
+    }
+}
+
+/// What an exact element-wise operation gives whose operands are constants.
+pub fn fold(kernel: &Kernel, op: Op) -> Option<Literal> {
+    let bits = result_bits(kernel, op, |value| constant_bits(kernel, value))?;
+    literal_of(bits, kernel.value_type(kernel.result(op, 0)).elem()?.num()?)
+}
+
+/// The bits of a scalar that exact operations compute from nothing but constants.
+pub fn known_bits(kernel: &Kernel, value: Value) -> Option<u64> {
+    let mut known = HashMap::new();
+    follow(kernel, value, &mut known)
+}
+
+fn follow(kernel: &Kernel, value: Value, known: &mut HashMap<Value, Option<u64>>) -> Option<u64> {
+    if let Some(bits) = known.get(&value) {
+        return *bits;
+    }
+    if known.len() >= MAX_STEPS {
+        return None;
+    }
+    known.insert(value, None);
+    let bits = constant_bits(kernel, value)
+        .or_else(|| result_bits(kernel, kernel.def_op(value)?, |operand| follow(kernel, operand, known)));
+    known.insert(value, bits);
+    bits
+}
+
+fn result_bits(kernel: &Kernel, op: Op, mut operand: impl FnMut(Value) -> Option<u64>) -> Option<u64> {
+    let data = kernel.op(op);
+    let spec = data.kind.spec();
+    let Evaluate::Each(eval) = spec.eval else { return None };
+    if !spec.traits.has(Traits::EXACT) {
+        return None;
+    }
+    let result = kernel.value_type(data.results[0]).elem()?;
+    result.num().filter(|s| !s.is_fp8())?;
+    let operands: Vec<Elem> = data.operands.iter().map(|v| kernel.value_type(*v).elem()).collect::<Option<_>>()?;
+    let bits: Vec<u64> = data.operands.iter().map(|v| operand(*v)).collect::<Option<_>>()?;
+    let divides = matches!(data.kind, OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {});
+    if divides && bits[1] == 0 {
+        return None;
+    }
+    Some(eval(&EvalContext { kind: &data.kind, operands: &operands, result }, &bits))
+}
+
+/// The literal that stands for these bits; `None` for NaNs, whose payload a literal does not keep.
+pub fn literal_of(bits: u64, scalar: Scalar) -> Option<Literal> {
+    let unused = 64 - scalar.bits();
+    let literal = match scalar {
+        Scalar::F64 => Literal::Float(bits),
+        Scalar::F32 => Literal::float(f64::from(f32::from_bits(bits as u32))),
+        Scalar::F16 | Scalar::BF16 => Literal::float(crate::decode_float(bits, scalar)),
+        Scalar::I1 => Literal::Int(bits as i64),
+        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => Literal::Int(((bits << unused) as i64) >> unused),
+        Scalar::F8E5 | Scalar::F8E4 | Scalar::F8E4B15 => return None,
+    };
+    (literal.bits(scalar) == bits).then_some(literal)
+}

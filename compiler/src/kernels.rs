@@ -1,0 +1,218 @@
+//! Which functions of a file are kernels.
+//!
+//! Any `@triton.jit` function can be asked for by name. Where none is named, a kernel is one that nobody else calls or
+//! takes as an argument, and that has an effect: a function that stores nothing, such as an activation that is passed to
+//! a kernel, is not one, as long as another is there.
+
+use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind, walk_expressions};
+use std::collections::HashSet;
+
+/// A jit function of the main file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelInfo {
+    /// Its name.
+    pub name: String,
+    /// Its parameters, in order.
+    pub params: Vec<ParamInfo>,
+    /// Whether another jit function of the file refers to it, or it is an argument of a launch.
+    pub is_called: bool,
+    /// Whether it stores or prints, itself or by what it calls.
+    pub has_effects: bool,
+}
+
+/// A parameter of a jit function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamInfo {
+    /// Its name.
+    pub name: String,
+    /// Annotated as `tl.constexpr`.
+    pub is_constexpr: bool,
+    /// It has a default.
+    pub has_default: bool,
+}
+
+/// The jit functions at the top level of a file, in order.
+pub(crate) fn kernels(module: &Module) -> Vec<KernelInfo> {
+    let functions: Vec<&FunctionDef> = jit_functions(&module.body).collect();
+    let effects = with_effects(&functions, &imported(&module.body));
+    let passed = passed_to_launches(&module.body);
+    let refers = |function: &FunctionDef, name: &str| {
+        let defaults = function.params.iter().filter_map(|p| p.default.as_ref());
+        let mut found = defaults.into_iter().any(|default| default.as_name().is_some_and(|n| **n == *name));
+        walk_expressions(&function.body, &mut |e| found |= e.as_name().is_some_and(|n| **n == *name));
+        found
+    };
+    let info = |function: &&FunctionDef| {
+        let params = function.params.iter().map(|param| ParamInfo {
+            name: param.name.text.to_string(),
+            is_constexpr: param.annotation.as_ref().is_some_and(is_constexpr),
+            has_default: param.default.is_some(),
+        });
+        let name = &*function.name.text;
+        let others = functions.iter().filter(|other| other.name.text != function.name.text);
+        KernelInfo {
+            name: name.to_owned(),
+            params: params.collect(),
+            is_called: passed.contains(name) || others.into_iter().any(|other| refers(other, name)),
+            has_effects: effects.contains(name),
+        }
+    };
+    functions.iter().map(info).collect()
+}
+
+/// The functions of which one is meant when no name is given.
+pub(crate) fn candidates(kernels: &[KernelInfo]) -> Vec<&KernelInfo> {
+    let choose = |wanted: fn(&KernelInfo) -> bool| kernels.iter().filter(|k| wanted(k)).collect::<Vec<_>>();
+    let choices = [choose(|k| !k.is_called && k.has_effects), choose(|k| !k.is_called), choose(|_| true)];
+    choices.into_iter().find(|c| !c.is_empty()).unwrap_or_default()
+}
+
+/// Top-level functions with a `jit` decorator, however it is spelled and whatever stands above it.
+fn jit_functions(body: &[Stmt]) -> impl Iterator<Item = &FunctionDef> {
+    body.iter().filter_map(|stmt| match &stmt.kind {
+        StmtKind::FunctionDef(function) if function.decorators.iter().any(is_jit) => Some(function),
+        _ => None,
+    })
+}
+
+fn is_jit(decorator: &Expr) -> bool {
+    let name = match &decorator.kind {
+        ExprKind::Call { func, .. } => func.dotted_name(),
+        _ => decorator.dotted_name(),
+    };
+    name.is_some_and(|name| name == "jit" || name.ends_with(".jit"))
+}
+
+fn is_constexpr(annotation: &Expr) -> bool {
+    match &annotation.kind {
+        ExprKind::Str(text) => text.contains("constexpr"),
+        _ => annotation.dotted_name().is_some_and(|name| name.contains("constexpr")),
+    }
+}
+
+/// The names that files other than Triton's own bring in: nobody knows here what such functions do.
+fn imported(body: &[Stmt]) -> HashSet<&str> {
+    let known = |module: &str| ["triton", "math"].contains(&module.split('.').next().unwrap_or(module));
+    let mut names = HashSet::new();
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::Import { names: list } => {
+                for alias in list.iter().filter(|a| !known(&a.name.text)) {
+                    let name = alias.asname.as_ref().unwrap_or(&alias.name);
+                    names.insert(name.text.split('.').next().unwrap_or(&name.text));
+                }
+            }
+            StmtKind::ImportFrom { module, level, names: list } => {
+                if *level > 0 || !module.as_ref().is_some_and(|m| known(&m.text)) {
+                    names.extend(list.iter().map(|alias| &*alias.asname.as_ref().unwrap_or(&alias.name).text));
+                }
+            }
+            StmtKind::If { body, orelse, .. } => {
+                names.extend(imported(body));
+                names.extend(imported(orelse));
+            }
+            StmtKind::Try { body, handlers, .. } => {
+                names.extend(imported(body));
+                handlers.iter().for_each(|h| names.extend(imported(&h.body)));
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// The functions that have an effect, by their names.
+fn with_effects<'m>(functions: &[&'m FunctionDef], imported: &HashSet<&str>) -> HashSet<&'m str> {
+    let mut found: HashSet<&str> = HashSet::new();
+    // A function gets its effects from others, so that this goes on until nothing is found any more.
+    loop {
+        let before = found.len();
+        for function in functions {
+            let mut effect = false;
+            walk_expressions(&function.body, &mut |e| {
+                if let ExprKind::Call { func, .. } = &e.kind {
+                    effect |= has_effect(func, &found, imported);
+                }
+            });
+            if effect {
+                found.insert(&function.name.text);
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+/// Whether a call of `callee` does more than give a value, as far as the name tells.
+fn has_effect(callee: &Expr, found: &HashSet<&str>, imported: &HashSet<&str>) -> bool {
+    let named = |name: &str| {
+        let stores = name == "store" || name.ends_with("_store") || name.starts_with("atomic_") || name == "scatter";
+        stores || matches!(name, "device_print" | "print")
+    };
+    match &callee.kind {
+        ExprKind::Name(name) => named(name) || found.contains(&**name) || imported.contains(&**name),
+        ExprKind::Attribute { value, attr } => {
+            let text = value.dotted_name();
+            let root = text.as_deref().map(|t| t.split('.').next().unwrap_or(t));
+            named(&attr.text) || root.is_some_and(|root| imported.contains(root))
+        }
+        _ => false,
+    }
+}
+
+/// The names that host code passes to a launch, `kernel[grid](x, ACTIVATION=name)`, or makes constants of.
+fn passed_to_launches(body: &[Stmt]) -> HashSet<&str> {
+    let mut names = HashSet::new();
+    walk_expressions(body, &mut |e| {
+        if let ExprKind::Call { func, args } = &e.kind
+            && (matches!(func.kind, ExprKind::Subscript { .. }) || is_constexpr(func))
+        {
+            names.extend(args.iter().filter_map(|arg| arg.value.as_name()).map(|name| &**name));
+        }
+    });
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(text: &str) -> Vec<String> {
+        let (module, diagnostics) = rtc_syntax::parse(rtc_source::FileId(0), text);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        candidates(&kernels(&module)).into_iter().map(|k| k.name.clone()).collect()
+    }
+
+    const ACTIVATION: &str = "@triton.jit\ndef leaky_relu(x):\n    return tl.where(x >= 0, x, 0.01 * x)\n\n";
+    const KERNEL: &str = "@triton.jit\ndef matmul_kernel(x, ACT: tl.constexpr):\n    tl.store(x, ACT(tl.load(x)))\n\n";
+
+    #[test]
+    fn a_function_without_effects_is_no_kernel_beside_one() {
+        assert_eq!(chosen(&format!("{ACTIVATION}{KERNEL}")), ["matmul_kernel"]);
+        assert_eq!(chosen(ACTIVATION), ["leaky_relu"]);
+        let calls = "@triton.jit\ndef put(p, v):\n    tl.atomic_add(p, v)\n\n@triton.jit\ndef top(p):\n    put(p, 1)\n";
+        assert_eq!(chosen(&format!("{ACTIVATION}{calls}")), ["top"]);
+        let method = "@triton.jit\ndef k(d):\n    d.store([0], d.load([0]))\n";
+        assert_eq!(chosen(&format!("{method}{ACTIVATION}")), ["k"]);
+    }
+
+    #[test]
+    fn what_a_launch_is_given_is_no_kernel() {
+        let epilogue = "@triton.jit\ndef epilogue(p, v):\n    tl.store(p, v)\n\n";
+        let launch = "def host(x):\n    matmul_kernel[(1,)](x, ACT=epilogue)\n";
+        assert_eq!(chosen(&format!("{epilogue}{KERNEL}{launch}")), ["matmul_kernel"]);
+        let global = "STORE = tl.constexpr(epilogue)\n";
+        assert_eq!(chosen(&format!("{epilogue}{KERNEL}{global}")), ["matmul_kernel"]);
+        let default = "@triton.jit\ndef k(x, F: tl.constexpr = epilogue):\n    F(x, 1)\n    tl.store(x, 2)\n";
+        assert_eq!(chosen(&format!("{epilogue}{default}")), ["k"]);
+        assert_eq!(chosen(&format!("{epilogue}{KERNEL}")), ["epilogue", "matmul_kernel"]);
+    }
+
+    #[test]
+    fn what_another_file_does_is_not_known() {
+        let text = "from helpers import put\nimport triton.language as tl\n@triton.jit\ndef k(p):\n    put(p, tl.exp(1.0))\n\n";
+        assert_eq!(chosen(&format!("{text}{KERNEL}")), ["k", "matmul_kernel"]);
+        assert_eq!(chosen(&format!("import helpers.a\n{}", text.replace("put(", "helpers.a.put(")).as_str()), ["k"]);
+    }
+}

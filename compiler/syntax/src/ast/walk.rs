@@ -1,0 +1,158 @@
+//! All expressions of a piece of code.
+
+use super::{Arg, Comprehension, Expr, ExprKind, FStringPart, FunctionDef, Param, Stmt, StmtKind};
+
+type Visit<'v, 'a> = &'v mut dyn FnMut(&'a Expr);
+
+/// Calls `visit` with each expression in statements and with each that is nested in one, outer ones first.
+pub fn walk_expressions<'a>(body: &'a [Stmt], visit: Visit<'_, 'a>) {
+    for stmt in body {
+        statement(stmt, visit);
+    }
+}
+
+fn statement<'a>(stmt: &'a Stmt, visit: Visit<'_, 'a>) {
+    match &stmt.kind {
+        StmtKind::FunctionDef(def) => function(def, visit),
+        StmtKind::ClassDef(class) => {
+            each(&class.decorators, visit);
+            arguments(&class.args, visit);
+            walk_expressions(&class.body, visit);
+        }
+        StmtKind::Return(value) => each(value, visit),
+        StmtKind::Delete(targets) => each(targets, visit),
+        StmtKind::Assign { targets, value } => {
+            each(targets, visit);
+            expression(value, visit);
+        }
+        StmtKind::AugAssign { target, value, .. } => each([target, value], visit),
+        StmtKind::AnnAssign { target, annotation, value } => {
+            each([target, annotation], visit);
+            each(value, visit);
+        }
+        StmtKind::For { target, iter, body, orelse } => {
+            each([target, iter], visit);
+            walk_expressions(body, visit);
+            walk_expressions(orelse, visit);
+        }
+        StmtKind::While { test, body, orelse } | StmtKind::If { test, body, orelse } => {
+            expression(test, visit);
+            walk_expressions(body, visit);
+            walk_expressions(orelse, visit);
+        }
+        StmtKind::With { items, body } => {
+            for item in items {
+                expression(&item.context, visit);
+                each(&item.target, visit);
+            }
+            walk_expressions(body, visit);
+        }
+        StmtKind::Raise { exc, cause } => each(exc.iter().chain(cause), visit),
+        StmtKind::Try { body, handlers, orelse, finalbody } => {
+            walk_expressions(body, visit);
+            for handler in handlers {
+                each(&handler.ty, visit);
+                walk_expressions(&handler.body, visit);
+            }
+            walk_expressions(orelse, visit);
+            walk_expressions(finalbody, visit);
+        }
+        StmtKind::Assert { test, msg } => {
+            expression(test, visit);
+            each(msg, visit);
+        }
+        StmtKind::Expr(value) => expression(value, visit),
+        StmtKind::Import { .. } | StmtKind::ImportFrom { .. } | StmtKind::Global(_) | StmtKind::Nonlocal(_) => {}
+        StmtKind::Pass | StmtKind::Break | StmtKind::Continue | StmtKind::Unreadable(_) => {}
+    }
+}
+
+fn function<'a>(def: &'a FunctionDef, visit: Visit<'_, 'a>) {
+    each(&def.decorators, visit);
+    parameters(&def.params, visit);
+    each(&def.returns, visit);
+    walk_expressions(&def.body, visit);
+}
+
+fn parameters<'a>(params: &'a [Param], visit: Visit<'_, 'a>) {
+    for param in params {
+        each(param.annotation.iter().chain(&param.default), visit);
+    }
+}
+
+fn arguments<'a>(args: &'a [Arg], visit: Visit<'_, 'a>) {
+    each(args.iter().map(|arg| &arg.value), visit);
+}
+
+fn each<'a>(exprs: impl IntoIterator<Item = &'a Expr>, visit: Visit<'_, 'a>) {
+    for expr in exprs {
+        expression(expr, visit);
+    }
+}
+
+fn expression<'a>(expr: &'a Expr, visit: Visit<'_, 'a>) {
+    visit(expr);
+    match &expr.kind {
+        ExprKind::Name(_) | ExprKind::Int(_) | ExprKind::BigInt(_) | ExprKind::Float(_) | ExprKind::Bool(_) => {}
+        ExprKind::Str(_) | ExprKind::Bytes(_) | ExprKind::None | ExprKind::Ellipsis => {}
+        ExprKind::FString(parts) => text_parts(parts, visit),
+        ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Set(items) => each(items, visit),
+        ExprKind::BoolOp { values, .. } => each(values, visit),
+        ExprKind::Dict(entries) => {
+            for (key, value) in entries {
+                each(key, visit);
+                expression(value, visit);
+            }
+        }
+        ExprKind::BinOp { left, right, .. } => each([&**left, right], visit),
+        ExprKind::UnaryOp { operand, .. } => expression(operand, visit),
+        ExprKind::Compare { left, ops } => {
+            expression(left, visit);
+            each(ops.iter().map(|(_, right)| right), visit);
+        }
+        ExprKind::Call { func, args } => {
+            expression(func, visit);
+            arguments(args, visit);
+        }
+        ExprKind::Attribute { value, .. } | ExprKind::Starred(value) | ExprKind::NamedExpr { value, .. } => {
+            expression(value, visit);
+        }
+        ExprKind::Await(value) | ExprKind::YieldFrom(value) => expression(value, visit),
+        ExprKind::Yield(value) => each(value.as_deref(), visit),
+        ExprKind::Subscript { value, index } => each([&**value, index], visit),
+        ExprKind::Slice { lower, upper, step } => {
+            each([lower, upper, step].into_iter().filter_map(|part| part.as_deref()), visit);
+        }
+        ExprKind::IfExp { test, body, orelse } => each([&**test, body, orelse], visit),
+        ExprKind::Lambda { params, body } => {
+            parameters(params, visit);
+            expression(body, visit);
+        }
+        ExprKind::ListComp { element, generators }
+        | ExprKind::SetComp { element, generators }
+        | ExprKind::GeneratorExp { element, generators } => {
+            expression(element, visit);
+            comprehensions(generators, visit);
+        }
+        ExprKind::DictComp { key, value, generators } => {
+            each([&**key, value], visit);
+            comprehensions(generators, visit);
+        }
+    }
+}
+
+fn comprehensions<'a>(generators: &'a [Comprehension], visit: Visit<'_, 'a>) {
+    for generator in generators {
+        each([&generator.target, &generator.iter], visit);
+        each(&generator.ifs, visit);
+    }
+}
+
+fn text_parts<'a>(parts: &'a [FStringPart], visit: Visit<'_, 'a>) {
+    for part in parts {
+        if let FStringPart::Hole { value, format, .. } = part {
+            expression(value, visit);
+            text_parts(format, visit);
+        }
+    }
+}
