@@ -89,7 +89,7 @@ fn execute(kernel: Verified<'_>) {
         });
     }
     let launch = LaunchConfig { grid: [1, 1, 1], args };
-    let options = RunOptions { max_steps: 20_000, storage: Storage::Tiles };
+    let options = RunOptions { max_steps: 20_000, storage: Storage::Tiles, ..RunOptions::default() };
     // Faults of the kernel are its own.
     let _ = run(kernel, &mut memory, &launch, &options);
 }

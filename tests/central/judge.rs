@@ -155,7 +155,7 @@ fn interpret(case: &Case, kernel: &Kernel, storage: Storage) -> Run {
         });
     }
     let verified = verify(kernel).map_err(|e| print_errors(kernel, &e))?;
-    let options = RunOptions { max_steps: BUDGET, storage };
+    let options = RunOptions { max_steps: BUDGET, storage, ..RunOptions::default() };
     let report = interp::run(verified, &mut memory, &launch, &options).map_err(|e| format!("fault: {e}"))?;
     for finding in &report.findings {
         let text = finding.to_string();

@@ -38,7 +38,8 @@ fn outcome(kernel: Verified<'_>, storage: Storage) -> Result<Vec<Vec<u8>>, Strin
         });
     }
     let launch = LaunchConfig { grid: [1, 1, 1], args };
-    run(kernel, &mut memory, &launch, &RunOptions { max_steps: 100_000, storage }).map_err(|e| e.kind.to_string())?;
+    let options = RunOptions { max_steps: 100_000, storage, ..RunOptions::default() };
+    run(kernel, &mut memory, &launch, &options).map_err(|e| e.kind.to_string())?;
     Ok(bases.iter().map(|base| memory.bytes(*base).expect("it was allocated").to_vec()).collect())
 }
 

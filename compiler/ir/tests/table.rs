@@ -1,56 +1,84 @@
-//! The table of operations: what does not say in its row what it computes is known to the interpreter by name.
+//! Runs every operation whose row of the table says what it computes: a kernel is built around each, of whatever
+//! operands and attributes its type rule accepts. The other operations have kernels in `tests/filetests/run/`, see
+//! `filetests/run.rs`.
 
-use rtc_ir::{Evaluate, SPECS};
-
-/// Operations with an arm of their own in `interp/machine.rs`.
-const STRUCTURED: &[&str] = &[
-    "constant",
-    "program_id",
-    "num_programs",
-    "arange",
-    "splat",
-    "expand_dims",
-    "broadcast",
-    "reshape",
-    "trans",
-    "join",
-    "split",
-    "cat",
-    "unsplat",
-    "convert_layout",
-    "load",
-    "store",
-    "atomic_rmw",
-    "atomic_cas",
-    "dot",
-    "reduce",
-    "scan",
-    "map_elements",
-    "gather",
-    "histogram",
-    "sort",
-    "for_range",
-    "while_loop",
-    "if_else",
-    "yields",
-    "condition",
-    "ret",
-    "assume",
-    "barrier",
-    "print",
-    "assertion",
-    "inline_asm",
-    "extern_call",
-    "special",
-    "grid_dependency",
-    "alloc_shared",
-];
+use rtc_ir::interp::{ArgValue, HostMemory, LaunchConfig, RunOptions, run};
+use rtc_ir::{
+    AttrValue, Builder, Elem, Evaluate, Kernel, KernelOptions, OpKind, OpSpec, SPECS, Scalar, Type, print_errors,
+    verify,
+};
 
 #[test]
-fn every_operation_is_evaluated() {
-    for spec in SPECS {
-        let by_name = STRUCTURED.contains(&spec.mnemonic);
-        let by_row = matches!(spec.eval, Evaluate::Each(_));
-        assert!(by_name != by_row, "{}: by name {by_name}, by its row {by_row}", spec.mnemonic);
+fn every_element_wise_operation_is_run() {
+    let each: Vec<&OpSpec> = SPECS.iter().filter(|spec| matches!(spec.eval, Evaluate::Each(_))).collect();
+    assert!(each.len() > 60, "only {}", each.len());
+    for spec in each {
+        let kernel = kernel(spec).unwrap_or_else(|| panic!("`{}`: its type rule accepts nothing tried", spec.mnemonic));
+        let verified = verify(&kernel).unwrap_or_else(|e| panic!("{}", print_errors(&kernel, &e)));
+        let args = kernel.params.iter().map(|_| ArgValue::Bits(1)).collect();
+        let launch = LaunchConfig { grid: [1; 3], args };
+        let report = run(verified, &mut HostMemory::new(), &launch, &RunOptions::default());
+        let report = report.unwrap_or_else(|fault| panic!("`{}`: {fault}", spec.mnemonic));
+        assert_eq!(report.printed.lines().count(), 1, "`{}` has one result", spec.mnemonic);
     }
+}
+
+/// What operands are tried of, scalars all.
+const ELEMS: [Elem; 6] = [
+    Elem::Num(Scalar::I32),
+    Elem::Num(Scalar::F32),
+    Elem::Num(Scalar::I1),
+    Elem::Num(Scalar::I64),
+    Elem::Num(Scalar::F64),
+    Elem::Ptr(Scalar::I32),
+];
+
+/// A kernel that gives its parameters to the operation and prints the result: the first that its type rule accepts.
+fn kernel(spec: &OpSpec) -> Option<Kernel> {
+    let kinds = kinds(spec);
+    assert!(!kinds.is_empty(), "`{}`: no attributes of {:?} fit", spec.mnemonic, spec.attr_types);
+    kinds
+        .iter()
+        .find_map(|kind| ELEMS.iter().find_map(|first| ELEMS.iter().find_map(|rest| build(kind, spec, *first, *rest))))
+}
+
+fn build(kind: &OpKind, spec: &OpSpec, first: Elem, rest: Elem) -> Option<Kernel> {
+    let mut kernel = Kernel::new("k", KernelOptions::default());
+    let mut operands = Vec::new();
+    for (i, name) in spec.operands.iter().enumerate() {
+        let elem = if i == 0 { first } else { rest };
+        operands.push(kernel.add_param(*name, Type::Scalar(elem), "i32", 1));
+    }
+    let body = kernel.body();
+    let mut builder = Builder::at_end(&mut kernel, body);
+    let op = builder.build(kind.clone(), &operands, &[], &[], &[], &[]).ok()?;
+    let result = builder.kernel().result(op, 0);
+    let print = OpKind::Print { prefix: "result".into(), hex: true, signed: vec![0] };
+    builder.build(print, &[], &[], &[result], &[], &[]).expect("anything can be printed");
+    builder.ret().expect("a body can end");
+    Some(kernel)
+}
+
+/// The operation with each choice of attributes that is tried.
+fn kinds(spec: &OpSpec) -> Vec<OpKind> {
+    let mut choices: Vec<Vec<(String, AttrValue)>> = vec![Vec::new()];
+    for (name, ty) in spec.attrs.iter().zip(spec.attr_types) {
+        let words: Vec<AttrValue> = match *ty {
+            // Those have a default.
+            "bool" | "Rounding" => continue,
+            "Elem" => ELEMS.iter().map(|elem| AttrValue::Word(elem.to_string())).collect(),
+            "Predicate" => vec![AttrValue::Word("lt".into())],
+            "RoundingMode" => vec![AttrValue::Word("rz".into())],
+            "HintKind" => vec![AttrValue::Word("multiple_of".into())],
+            "Vec<u32>" => vec![AttrValue::List(vec![AttrValue::Int(1)])],
+            other => panic!("`{}`: this test does not know what to give for {other}", spec.mnemonic),
+        };
+        choices = choices
+            .iter()
+            .flat_map(|chosen| {
+                words.iter().map(|word| [&chosen[..], &[(name.to_string(), word.clone())]].concat()).collect::<Vec<_>>()
+            })
+            .collect();
+    }
+    choices.iter().filter_map(|attrs| OpKind::from_attrs(spec.mnemonic, attrs).ok()).collect()
 }

@@ -1,10 +1,23 @@
-//! Loops and branches.
+//! Loops and branches: how each starts, and what it does when one of its blocks is done; see `frame.rs`.
 
 use super::FaultKind;
+use super::frame::{Exit, Handed};
 use super::machine::{Machine, Stop};
 use super::value::Data;
 use crate::ops::eval::{mask, sign_extend};
-use crate::{Block, Elem, Op, Value};
+use crate::{Elem, Op};
+
+/// The iterations of a `for_range` that are still to come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    /// How many.
+    count: u64,
+    /// The index of the next one.
+    index: u64,
+    step: u64,
+    /// The type of the index.
+    elem: Elem,
+}
 
 impl Machine<'_> {
     /// `for_range`.
@@ -13,70 +26,54 @@ impl Machine<'_> {
         let data = kernel.op(op);
         let elem = kernel.value_type(data.operands[0]).elem().unwrap_or(Elem::I32);
         let number = |bits: u64| if unsigned { i128::from(bits) } else { i128::from(sign_extend(bits, elem)) };
-        let [mut index, upper, step] = [0, 1, 2].map(|i| number(self.scalar(data.operands[i])));
-        let block = data.blocks[0];
-        let mut carried = self.all(kernel.variadic(op));
+        let [index, upper, step] = [0, 1, 2].map(|i| number(self.scalar(data.operands[i])));
         if index < upper && step <= 0 {
             return Err(self.stop(FaultKind::LoopStep(step)));
         }
-        while index < upper {
-            self.tick(1)?;
-            let args = &kernel.block(block).args;
-            self.set(args[0], Data::Scalar(mask(index as u64, elem)));
-            carried = self.run_with(block, &args[1..], carried)?.1;
-            index += step;
+        let count = if index < upper { (upper - index + step - 1) / step } else { 0 };
+        let range = Range { count: count as u64, index: index as u64, step: step as u64, elem };
+        self.iterate(op, range, self.all(kernel.variadic(op)))
+    }
+
+    /// The next iteration of a `for_range`, or its results.
+    pub(crate) fn iterate(&mut self, op: Op, range: Range, carried: Handed) -> Result<(), Stop> {
+        if range.count == 0 {
+            self.set_results(op, carried);
+            return Ok(());
         }
-        self.set_results(op, carried);
+        self.tick(1)?;
+        let kernel = self.kernel;
+        let block = kernel.op(op).blocks[0];
+        let args = &kernel.block(block).args;
+        self.set(args[0], Data::Scalar(mask(range.index, range.elem)));
+        let rest = Range { count: range.count - 1, index: range.index.wrapping_add(range.step), ..range };
+        self.enter(block, &args[1..], carried, Exit::Iterate(op, rest));
         Ok(())
     }
 
-    /// `while_loop`.
-    pub(crate) fn while_loop(&mut self, op: Op) -> Result<(), Stop> {
-        let kernel = self.kernel;
-        let data = kernel.op(op);
-        let (before, after) = (data.blocks[0], data.blocks[1]);
-        let mut carried = self.all(kernel.variadic(op));
-        loop {
-            self.tick(1)?;
-            let (end, handed) = self.run_with(before, &kernel.block(before).args, carried)?;
-            if end.is_none_or(|end| self.scalar(kernel.operand(end, 0)) & 1 == 0) {
-                self.set_results(op, handed);
-                return Ok(());
-            }
-            carried = self.run_with(after, &kernel.block(after).args, handed)?.1;
+    /// The first block of a `while_loop`.
+    pub(crate) fn repeat(&mut self, op: Op, carried: Handed) -> Result<(), Stop> {
+        self.tick(1)?;
+        let block = self.kernel.op(op).blocks[0];
+        self.enter(block, &self.kernel.block(block).args, carried, Exit::Condition(op));
+        Ok(())
+    }
+
+    /// After the first block of a `while_loop`: the second one, or the results.
+    pub(crate) fn decide(&mut self, op: Op, go_on: bool, handed: Handed) {
+        if !go_on {
+            return self.set_results(op, handed);
         }
+        let block = self.kernel.op(op).blocks[1];
+        self.enter(block, &self.kernel.block(block).args, handed, Exit::Repeat(op));
     }
 
     /// `if_else`.
     pub(crate) fn if_else(&mut self, op: Op) -> Result<(), Stop> {
-        let kernel = self.kernel;
-        let data = kernel.op(op);
+        let data = self.kernel.op(op);
         let holds = self.scalar(data.operands[0]) & 1 != 0;
         self.tick(1)?;
-        let block = data.blocks[usize::from(!holds)];
-        let (_, handed) = self.run_with(block, &[], Vec::new())?;
-        self.set_results(op, handed);
+        self.enter(data.blocks[usize::from(!holds)], &[], Handed::new(), Exit::Branch(op));
         Ok(())
-    }
-
-    fn all(&self, values: &[Value]) -> Vec<Data> {
-        values.iter().map(|v| self.get(*v)).collect()
-    }
-
-    fn set_results(&mut self, op: Op, values: Vec<Data>) {
-        let kernel = self.kernel;
-        for (result, data) in kernel.op(op).results.iter().zip(values) {
-            self.set(*result, data);
-        }
-    }
-
-    /// Runs a block on arguments; gives its terminator and what that hands over.
-    fn run_with(&mut self, block: Block, args: &[Value], values: Vec<Data>) -> Result<(Option<Op>, Vec<Data>), Stop> {
-        for (arg, data) in args.iter().zip(values) {
-            self.set(*arg, data);
-        }
-        let end = self.block(block)?;
-        let handed = end.map(|end| self.all(self.kernel.variadic(end))).unwrap_or_default();
-        Ok((end, handed))
     }
 }

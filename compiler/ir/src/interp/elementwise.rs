@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::FindingKind;
 use super::machine::{Machine, Stop};
 use super::value::Data;
@@ -15,10 +17,10 @@ impl Machine<'_> {
     pub(crate) fn elementwise(&mut self, op: Op, eval: Eval) -> Result<(), Stop> {
         let kernel = self.kernel;
         let data = kernel.op(op);
-        let elems: Vec<Elem> =
+        let elems: SmallVec<[Elem; 4]> =
             data.operands.iter().map(|v| kernel.value_type(*v).elem().unwrap_or(Elem::I64)).collect();
         let result = self.result_type(op).elem().unwrap_or(Elem::I64);
-        let operands: Vec<Data> = data.operands.iter().map(|v| self.get(*v)).collect();
+        let operands: SmallVec<[Data; 4]> = data.operands.iter().map(|v| self.get(*v)).collect();
         let count = operands.iter().find_map(|d| match d {
             Data::Many(slots) => Some(slots.len()),
             Data::Scalar(_) | Data::Nothing => None,
@@ -27,7 +29,7 @@ impl Machine<'_> {
         self.check_overflow(op, &operands, count);
         let cx = EvalContext { kind: &data.kind, operands: &elems, result };
         let Some(count) = count else {
-            let bits: Vec<u64> = operands.iter().map(|d| d.slot(0)).collect();
+            let bits: SmallVec<[u64; 4]> = operands.iter().map(|d| d.slot(0)).collect();
             self.set_result(op, Data::Scalar(eval(&cx, &bits)));
             return Ok(());
         };

@@ -5,6 +5,7 @@ use std::fmt;
 use rtc_source::Span;
 
 use super::Nearest;
+use super::shared::SharedError;
 
 /// Why a launch ended early.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +67,10 @@ pub enum FaultKind {
     LoopStep(i128),
     /// The step limit was reached.
     StepLimit(u64),
+    /// A use of shared memory that has no defined result.
+    Shared(SharedError),
+    /// No warp group can go on, now or ever.
+    Deadlock(Vec<Waiting>),
     /// Threads that should hold copies of one element hold different values, or data would have to cross threads: the
     /// layouts are wrong.
     Layout(String),
@@ -73,6 +78,26 @@ pub enum FaultKind {
     Unsupported(String),
     /// The launch does not fit the kernel.
     Launch(String),
+}
+
+/// A warp group that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// Its number; the one that runs the body of the kernel is 0.
+    pub group: u32,
+    /// Mnemonic of the operation that waits.
+    pub op: &'static str,
+    /// Where that comes from.
+    pub span: Option<Span>,
+    /// What it waits for.
+    pub reason: String,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waiting { group, op, reason, .. } = self;
+        write!(f, "group {group} waits in `{op}` for {reason}")
+    }
 }
 
 impl fmt::Display for FaultKind {
@@ -96,6 +121,11 @@ impl fmt::Display for FaultKind {
             FaultKind::BrokenPromise => f.write_str("the condition of `assume` does not hold"),
             FaultKind::LoopStep(step) => write!(f, "the step of a loop is {step}, not positive"),
             FaultKind::StepLimit(limit) => write!(f, "the limit of {limit} steps is reached"),
+            FaultKind::Shared(error) => error.fmt(f),
+            FaultKind::Deadlock(waiting) => {
+                f.write_str("deadlock: no warp group can go on")?;
+                waiting.iter().try_for_each(|group| write!(f, "; {group}"))
+            }
             FaultKind::Layout(text) | FaultKind::Unsupported(text) | FaultKind::Launch(text) => f.write_str(text),
         }
     }
@@ -143,6 +173,8 @@ pub enum FindingKind {
     },
     /// A 32-bit operation on the way to an address wrapped.
     AddressOverflow,
+    /// A read of shared memory that nobody wrote.
+    UnwrittenShared,
     /// An index of `gather`, or a value of `histogram`, out of range.
     IndexOutOfRange {
         /// The index.
@@ -154,6 +186,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             FindingKind::UninitializedRead { address } => write!(f, "memory at {address:#x} is read but never written"),
+            FindingKind::UnwrittenShared => f.write_str("shared memory is read but never written"),
             FindingKind::AddressOverflow => f.write_str("a 32-bit number on the way to an address overflows"),
             FindingKind::IndexOutOfRange { index } => write!(f, "index {index} is out of range"),
         }?;

@@ -5,16 +5,13 @@ use std::rc::Rc;
 
 use cranelift_entity::SecondaryMap;
 
-use super::overflow::address_values;
+use super::frame::WarpGroup;
+use super::schedule::Turns;
+use super::shared::SharedMemory;
 use super::value::{Data, Placement};
-use super::{
-    ArgValue, Fault, FaultKind, Finding, FindingKind, GlobalMemory, LaunchConfig, Report, RunOptions, Storage,
-};
+use super::{Fault, FaultKind, Finding, FindingKind, GlobalMemory, Report, Storage};
 use crate::ops::eval::mask;
-use crate::{
-    Block, Elem, Evaluate, Kernel, LayoutId, Loc, Op, OpKind, Phase, Rounding, Scalar, Traits, Type, Value, Verified,
-    encode_float,
-};
+use crate::{Elem, Evaluate, Kernel, LayoutId, Loc, Op, OpKind, Scalar, Type, Value};
 
 /// A fault without its place; the operation being run adds it.
 pub(crate) struct Stop {
@@ -38,123 +35,30 @@ pub(crate) struct Machine<'a> {
     pub(crate) sources: HashMap<(Op, usize), Sources>,
     /// Values that end up in an address.
     pub(crate) addresses: SecondaryMap<Value, bool>,
-    values: Vec<Data>,
-    /// The operation being run, innermost.
-    current: Option<Op>,
-    max_steps: u64,
-    found: HashSet<(Op, std::mem::Discriminant<FindingKind>)>,
-}
-
-/// Runs a kernel over a grid.
-///
-/// ```
-/// use rtc_ir::interp::{ArgValue, GlobalMemory, HostMemory, LaunchConfig, RunOptions, run};
-/// let kernel = rtc_ir::text::parse(
-///     "kernel @k(%x: ptr<i32> {sig = \"*i32\"}) warps 1 phase tile {
-///        %i = arange {start = 0, end = 4} : tile<4xi32>
-///        %p = splat %x : tile<4xptr<i32>>
-///        %q = addptr %p, %i : tile<4xptr<i32>>
-///        store %q, %i
-///        ret
-///      }",
-/// )?;
-/// let mut memory = HostMemory::new();
-/// let x = memory.alloc_uninit("x", 16);
-/// let launch = LaunchConfig { grid: [1, 1, 1], args: vec![ArgValue::Pointer(x)] };
-/// let kernel = rtc_ir::verify(&kernel).expect("it is well-formed");
-/// run(kernel, &mut memory, &launch, &RunOptions::default())?;
-/// assert_eq!(memory.bytes(x), Some(&[0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0][..]));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-// There is one fault per launch: its size does not matter.
-#[allow(clippy::result_large_err)]
-pub fn run(
-    kernel: Verified<'_>,
-    memory: &mut dyn GlobalMemory,
-    launch: &LaunchConfig,
-    options: &RunOptions,
-) -> Result<Report, Fault> {
-    let kernel = kernel.kernel();
-    let args = arguments(kernel, launch, options).map_err(|text| Fault {
-        kind: FaultKind::Launch(text),
-        op: None,
-        span: None,
-        callers: Vec::new(),
-        program: [0; 3],
-        element: None,
-        printed: String::new(),
-        findings: Vec::new(),
-    })?;
-    let mut machine = Machine {
-        kernel,
-        memory,
-        storage: options.storage,
-        grid: launch.grid,
-        program: [0; 3],
-        report: Report::default(),
-        placements: HashMap::new(),
-        sources: HashMap::new(),
-        addresses: address_values(kernel),
-        values: vec![Data::Nothing; kernel.value_count()],
-        current: None,
-        max_steps: options.max_steps,
-        found: HashSet::new(),
-    };
-    let [x, y, z] = launch.grid;
-    for z in 0..z {
-        for y in 0..y {
-            for x in 0..x {
-                machine.program = [x, y, z];
-                for (param, bits) in kernel.params.iter().zip(&args) {
-                    machine.set(param.value, Data::Scalar(*bits));
-                }
-                if let Err(stop) = machine.block(kernel.body()) {
-                    return Err(machine.fault(stop));
-                }
-            }
-        }
-    }
-    Ok(machine.report)
-}
-
-/// The bits of the arguments.
-fn arguments(kernel: &Kernel, launch: &LaunchConfig, options: &RunOptions) -> Result<Vec<u64>, String> {
-    if options.storage == Storage::Registers && kernel.phase == Phase::Tile {
-        return Err("registers can be interpreted from phase `laid` on only".into());
-    }
-    if kernel.params.len() != launch.args.len() {
-        return Err(format!("the kernel has {} parameters, not {}", kernel.params.len(), launch.args.len()));
-    }
-    let bits = |(param, arg): (&crate::Param, &ArgValue)| {
-        let elem = kernel.value_type(param.value).elem().unwrap_or(Elem::I64);
-        match (*arg, elem) {
-            (ArgValue::Bits(bits), _) => Ok(mask(bits, elem)),
-            (ArgValue::Pointer(address), Elem::Ptr(_)) => Ok(address),
-            (ArgValue::Int(i), Elem::Num(s)) if s.is_int() => Ok(mask(i as u64, elem)),
-            (ArgValue::Float(x), Elem::Num(Scalar::BF16)) => {
-                Ok(encode_float(f64::from(x as f32), Scalar::BF16, Rounding::TowardZero))
-            }
-            (ArgValue::Float(x), Elem::Num(s)) if s.is_float() => Ok(encode_float(x, s, Rounding::NearestEven)),
-            (arg, elem) => Err(format!("parameter `{}` is {elem}, not {arg:?}", param.name)),
-        }
-    };
-    kernel.params.iter().zip(&launch.args).map(bits).collect()
+    /// The warp group whose turn it is.
+    pub(crate) group: WarpGroup,
+    /// Shared memory of the program.
+    pub(crate) shared: SharedMemory,
+    /// The other warp groups of the program.
+    pub(crate) turns: Turns,
+    pub(crate) max_steps: u64,
+    pub(crate) found: HashSet<(Op, std::mem::Discriminant<FindingKind>)>,
 }
 
 impl Machine<'_> {
     /// What a value holds.
     pub(crate) fn get(&self, value: Value) -> Data {
-        self.values[value.as_u32() as usize].clone()
+        self.group.values[value.as_u32() as usize].clone()
     }
 
     /// The bits of a scalar.
     pub(crate) fn scalar(&self, value: Value) -> u64 {
-        self.values[value.as_u32() as usize].slot(0)
+        self.group.values[value.as_u32() as usize].slot(0)
     }
 
     /// Gives a value its content.
     pub(crate) fn set(&mut self, value: Value, data: Data) {
-        self.values[value.as_u32() as usize] = data;
+        self.group.values[value.as_u32() as usize] = data;
     }
 
     /// Gives the first result of an operation its content.
@@ -190,20 +94,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Runs a block up to its terminator, and gives that.
-    pub(crate) fn block(&mut self, block: Block) -> Result<Option<Op>, Stop> {
-        for op in self.kernel.ops(block) {
-            self.current = Some(op);
-            if self.kernel.kind(op).spec().traits.has(Traits::TERMINATOR) {
-                self.tick(1)?;
-                return Ok(Some(op));
-            }
-            self.op(op)?;
-        }
-        Ok(None)
-    }
-
-    fn spans(&self, loc: Loc) -> Vec<rtc_source::Span> {
+    /// Where an operation comes from, then the calls on the way there.
+    pub(crate) fn spans(&self, loc: Loc) -> Vec<rtc_source::Span> {
         let mut spans = Vec::new();
         let mut next = Some(loc);
         while let Some(loc) = next {
@@ -214,8 +106,9 @@ impl Machine<'_> {
         spans
     }
 
-    fn fault(&mut self, stop: Stop) -> Fault {
-        let data = self.current.map(|op| self.kernel.op(op));
+    /// The fault that ends the launch.
+    pub(crate) fn fault(&mut self, stop: Stop) -> Fault {
+        let data = self.group.current.map(|op| self.kernel.op(op));
         let mut spans = data.map(|d| self.spans(d.loc)).unwrap_or_default().into_iter();
         Fault {
             kind: stop.kind,
@@ -229,7 +122,8 @@ impl Machine<'_> {
         }
     }
 
-    fn op(&mut self, op: Op) -> Result<(), Stop> {
+    /// Runs an operation; one with nested blocks goes into the first of them.
+    pub(crate) fn op(&mut self, op: Op) -> Result<(), Stop> {
         let kernel = self.kernel;
         let data = kernel.op(op);
         if let Evaluate::Each(eval) = data.kind.spec().eval {
@@ -289,7 +183,7 @@ impl Machine<'_> {
             OpKind::Histogram { bins } => self.histogram(op, *bins),
             OpKind::Sort { descending, signed } => self.sort(op, *descending, *signed),
             OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
-            OpKind::WhileLoop {} => self.while_loop(op),
+            OpKind::WhileLoop {} => self.repeat(op, self.all(kernel.variadic(op))),
             OpKind::IfElse {} => self.if_else(op),
             OpKind::Assume {} => {
                 if self.scalar(data.operands[0]) & 1 == 0 {

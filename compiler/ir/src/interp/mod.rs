@@ -17,12 +17,16 @@
 //!
 //! | file | holds |
 //! | --- | --- |
+//! | `launch.rs` | arguments, one program after the other |
 //! | `machine.rs` | the state of a launch, dispatch over the operations |
+//! | `frame.rs`, `control.rs` | the stack of blocks being run; loops and branches |
+//! | `schedule.rs` | warp groups: who has the next turn, who waits for what |
 //! | `value.rs` | what values hold, placement by layouts |
 //! | `elementwise.rs` | element-wise operations, with short cuts for common ones |
 //! | `shape.rs`, `reduce.rs`, `dot.rs`, `pick.rs` | operations over several elements |
 //! | `access.rs`, `atomics.rs` | global memory |
-//! | `control.rs`, `message.rs` | loops and branches; prints and assertions |
+//! | `shared.rs`, `mbarrier.rs` | shared memory, asynchronous copies; barriers |
+//! | `message.rs` | prints and assertions |
 //! | `memory.rs`, `fault.rs` | memory of the host; what can go wrong |
 
 mod access;
@@ -31,19 +35,27 @@ mod control;
 mod dot;
 mod elementwise;
 mod fault;
+mod frame;
+mod launch;
 mod machine;
+mod mbarrier;
 mod memory;
 mod message;
 mod overflow;
 mod pick;
 mod reduce;
+mod schedule;
 mod shape;
+mod shared;
 mod value;
 
-pub use fault::{Fault, FaultKind, Finding, FindingKind};
-pub use machine::run;
+pub use fault::{Fault, FaultKind, Finding, FindingKind, Waiting};
+pub use launch::run;
+pub use mbarrier::BarrierError;
 pub use memory::{Access, GlobalMemory, HostMemory, MemoryError, Nearest};
 pub use message::full_prefix;
+pub use schedule::Schedule;
+pub use shared::{SharedError, Start};
 
 /// A launch.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,11 +86,13 @@ pub struct RunOptions {
     pub max_steps: u64,
     /// How tiles are held.
     pub storage: Storage,
+    /// In which order the warp groups of a program take turns.
+    pub schedule: Schedule,
 }
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { max_steps: 1 << 40, storage: Storage::Tiles }
+        RunOptions { max_steps: 1 << 40, storage: Storage::Tiles, schedule: Schedule::RoundRobin }
     }
 }
 

@@ -32,7 +32,7 @@ impl Machine<'_> {
             tiles = self.apply(block, pairs(lower, upper))?;
             size = half;
         }
-        self.set_all(op, tiles);
+        self.set_tiles(op, tiles);
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl Machine<'_> {
                 }
             }
         }
-        self.set_all(op, tiles);
+        self.set_tiles(op, tiles);
         Ok(())
     }
 
@@ -92,7 +92,7 @@ impl Machine<'_> {
         Ok((tiles, around(kernel.value_type(operands[0]), axis)))
     }
 
-    fn set_all(&mut self, op: Op, tiles: Columns) {
+    fn set_tiles(&mut self, op: Op, tiles: Columns) {
         let kernel = self.kernel;
         for (result, tile) in kernel.op(op).results.iter().zip(tiles) {
             let placed = self.place(kernel.value_type(*result), tile);
@@ -109,8 +109,7 @@ impl Machine<'_> {
             for (arg, column) in args.iter().zip(columns) {
                 self.set(*arg, Data::many(column));
             }
-            let end = self.block(block)?;
-            let yielded = end.map(|end| kernel.variadic(end)).unwrap_or_default();
+            let yielded = self.evaluate(block)?;
             let column = |v: &crate::Value| {
                 let data = self.get(*v);
                 (0..count).map(|i| data.slot(i)).collect()
@@ -123,8 +122,7 @@ impl Machine<'_> {
             for (arg, column) in args.iter().zip(&columns) {
                 self.set(*arg, Data::Scalar(column[i]));
             }
-            let end = self.block(block)?;
-            let yielded = end.map(|end| kernel.variadic(end)).unwrap_or_default();
+            let yielded = self.evaluate(block)?;
             for (column, value) in out.iter_mut().zip(yielded) {
                 column.push(self.scalar(*value));
             }

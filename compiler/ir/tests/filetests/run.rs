@@ -13,11 +13,11 @@
 //!
 //! Kernels from phase `laid` on run on whole tiles and on registers. `// ----` separates kernels in a file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rtc_ir::interp::{ArgValue, HostMemory, LaunchConfig, RunOptions, Storage, run};
 use rtc_ir::text::parse;
-use rtc_ir::{Elem, Kernel, Literal, Phase, Scalar, decode_float, print_errors, verify};
+use rtc_ir::{Elem, Evaluate, Kernel, Literal, OpKind, Phase, SPECS, Scalar, decode_float, print_errors, verify};
 
 #[test]
 fn interpreter() {
@@ -33,6 +33,33 @@ fn interpreter() {
     }
     assert!(wrong.is_empty(), "{wrong}");
     assert!(count > 20, "only {count} kernels");
+}
+
+/// An operation that takes its meaning from the interpreter's code is run by a kernel of this folder: it stands in the
+/// body, or in a block that runs at least once, of a kernel that ends without a fault, or it is the one at fault.
+/// The others are run by `tests/table.rs`.
+#[test]
+fn every_structured_operation_is_run() {
+    let mut seen: HashSet<&str> = HashSet::new();
+    for (_, source) in super::files("run") {
+        for part in source.split("\n// ----\n") {
+            let kernel = parse(part).expect("the test beside this one reads it too");
+            let fault = part.lines().find_map(|l| l.strip_prefix("// fault: "));
+            let mut ops = kernel.block(kernel.body()).ops.clone();
+            for op in &kernel.block(kernel.body()).ops {
+                let runs = match kernel.kind(*op) {
+                    OpKind::ForRange { .. } | OpKind::IfElse {} => continue,
+                    _ => kernel.op(*op).blocks.first(),
+                };
+                ops.extend(runs.iter().flat_map(|block| &kernel.block(**block).ops));
+            }
+            let names = ops.iter().map(|op| kernel.kind(*op).spec().mnemonic);
+            seen.extend(names.filter(|name| fault.is_none_or(|text| text.contains(&format!("`{name}`")))));
+        }
+    }
+    let structured = SPECS.iter().filter(|spec| matches!(spec.eval, Evaluate::Structured));
+    let missing: Vec<&str> = structured.map(|spec| spec.mnemonic).filter(|name| !seen.contains(name)).collect();
+    assert!(missing.is_empty(), "no kernel in tests/filetests/run/ runs {missing:?}");
 }
 
 fn check(source: &str) -> Result<(), String> {

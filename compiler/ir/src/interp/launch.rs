@@ -1,0 +1,122 @@
+//! A launch: its arguments, and one program after the other.
+
+use std::collections::{HashMap, HashSet};
+
+use super::frame::WarpGroup;
+use super::machine::Machine;
+use super::overflow::address_values;
+use super::schedule::Turns;
+use super::shared::SharedMemory;
+use super::value::Data;
+use super::{ArgValue, Fault, FaultKind, GlobalMemory, LaunchConfig, Report, RunOptions, Storage};
+use crate::ops::eval::mask;
+use crate::{Elem, Kernel, Phase, Rounding, Scalar, Verified, encode_float};
+
+/// Runs a kernel over a grid.
+///
+/// ```
+/// use rtc_ir::interp::{ArgValue, GlobalMemory, HostMemory, LaunchConfig, RunOptions, run};
+/// let kernel = rtc_ir::text::parse(
+///     "kernel @k(%x: ptr<i32> {sig = \"*i32\"}) warps 1 phase tile {
+///        %i = arange {start = 0, end = 4} : tile<4xi32>
+///        %p = splat %x : tile<4xptr<i32>>
+///        %q = addptr %p, %i : tile<4xptr<i32>>
+///        store %q, %i
+///        ret
+///      }",
+/// )?;
+/// let mut memory = HostMemory::new();
+/// let x = memory.alloc_uninit("x", 16);
+/// let launch = LaunchConfig { grid: [1, 1, 1], args: vec![ArgValue::Pointer(x)] };
+/// let kernel = rtc_ir::verify(&kernel).expect("it is well-formed");
+/// run(kernel, &mut memory, &launch, &RunOptions::default())?;
+/// assert_eq!(memory.bytes(x), Some(&[0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+// There is one fault per launch: its size does not matter.
+#[allow(clippy::result_large_err)]
+pub fn run(
+    kernel: Verified<'_>,
+    memory: &mut dyn GlobalMemory,
+    launch: &LaunchConfig,
+    options: &RunOptions,
+) -> Result<Report, Fault> {
+    let kernel = kernel.kernel();
+    let args = arguments(kernel, launch, options).map_err(|text| Fault {
+        kind: FaultKind::Launch(text),
+        op: None,
+        span: None,
+        callers: Vec::new(),
+        program: [0; 3],
+        element: None,
+        printed: String::new(),
+        findings: Vec::new(),
+    })?;
+    let mut machine = Machine::new(kernel, memory, launch, options);
+    let [x, y, z] = launch.grid;
+    for z in 0..z {
+        for y in 0..y {
+            for x in 0..x {
+                machine.program = [x, y, z];
+                for (param, bits) in kernel.params.iter().zip(&args) {
+                    machine.set(param.value, Data::Scalar(*bits));
+                }
+                if let Err(stop) = machine.run_program() {
+                    return Err(machine.fault(stop));
+                }
+            }
+        }
+    }
+    Ok(machine.report)
+}
+
+/// The bits of the arguments.
+fn arguments(kernel: &Kernel, launch: &LaunchConfig, options: &RunOptions) -> Result<Vec<u64>, String> {
+    if options.storage == Storage::Registers && kernel.phase == Phase::Tile {
+        return Err("registers can be interpreted from phase `laid` on only".into());
+    }
+    if kernel.params.len() != launch.args.len() {
+        return Err(format!("the kernel has {} parameters, not {}", kernel.params.len(), launch.args.len()));
+    }
+    let bits = |(param, arg): (&crate::Param, &ArgValue)| {
+        let elem = kernel.value_type(param.value).elem().unwrap_or(Elem::I64);
+        match (*arg, elem) {
+            (ArgValue::Bits(bits), _) => Ok(mask(bits, elem)),
+            (ArgValue::Pointer(address), Elem::Ptr(_)) => Ok(address),
+            (ArgValue::Int(i), Elem::Num(s)) if s.is_int() => Ok(mask(i as u64, elem)),
+            (ArgValue::Float(x), Elem::Num(Scalar::BF16)) => {
+                Ok(encode_float(f64::from(x as f32), Scalar::BF16, Rounding::TowardZero))
+            }
+            (ArgValue::Float(x), Elem::Num(s)) if s.is_float() => Ok(encode_float(x, s, Rounding::NearestEven)),
+            (arg, elem) => Err(format!("parameter `{}` is {elem}, not {arg:?}", param.name)),
+        }
+    };
+    kernel.params.iter().zip(&launch.args).map(bits).collect()
+}
+
+impl<'a> Machine<'a> {
+    /// Before the first program.
+    pub(crate) fn new(
+        kernel: &'a Kernel,
+        memory: &'a mut dyn GlobalMemory,
+        launch: &LaunchConfig,
+        options: &RunOptions,
+    ) -> Machine<'a> {
+        Machine {
+            kernel,
+            memory,
+            storage: options.storage,
+            grid: launch.grid,
+            program: [0; 3],
+            report: Report::default(),
+            placements: HashMap::new(),
+            sources: HashMap::new(),
+            addresses: address_values(kernel),
+            group: WarpGroup::new(0, vec![Data::Nothing; kernel.value_count()]),
+            shared: SharedMemory::default(),
+            turns: Turns::new(options.schedule),
+            max_steps: options.max_steps,
+            found: HashSet::new(),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Shared memory of a program: ring buffers of elements, barriers, and the asynchronous copies that are on their way.
+//!
+//! Elements are held by their position in a slot, not by address: what an element means to threads is the business of
+//! layouts. Each knows whether it was written and by whom it is still in use, so that a missing wait is a fault and not
+//! just another result:
+//!
+//! | | written by nobody | written | a copy to it is in flight | a copy from it is in flight |
+//! | --- | --- | --- | --- | --- |
+//! | load | finding | the bits | fault | the bits |
+//! | store, or the start of a copy to it | goes through | goes through | fault | fault |
+//!
+//! A copy takes its bits when it starts, and they show when it is complete. That is as late as may be: when an operation
+//! waits for that copy, or when no warp group can go on without it.
+
+use std::fmt;
+
+use rtc_source::Span;
+
+use super::machine::{Machine, Stop};
+use super::mbarrier::{Barrier, BarrierError};
+use super::{FaultKind, FindingKind};
+use crate::{Op, Type};
+
+/// A buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BufferId(usize);
+
+/// One slot of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotId {
+    buffer: BufferId,
+    slot: usize,
+}
+
+/// A ring of barriers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BarrierRing {
+    first: usize,
+    slots: usize,
+}
+
+/// One barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BarrierId(usize);
+
+/// An asynchronous copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopyId(u64);
+
+/// The operation that started a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Its mnemonic.
+    pub op: &'static str,
+    /// Where it comes from.
+    pub span: Option<Span>,
+}
+
+/// A use of shared memory that has no defined result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedError {
+    /// A load of what a copy has yet to write.
+    ReadInFlight(Start),
+    /// A store, or another copy, to what a copy has yet to write.
+    WriteInFlight(Start),
+    /// A store or copy to what an asynchronous operation still reads.
+    WriteUnderRead(Start),
+    /// There is no such slot.
+    Slot {
+        /// Its index.
+        index: i64,
+        /// How many there are.
+        slots: usize,
+    },
+    /// A barrier is misused.
+    Barrier(BarrierError),
+}
+
+impl fmt::Display for SharedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SharedError::ReadInFlight(start) => {
+                write!(f, "shared memory is read before the copy of `{}` to it is complete", start.op)
+            }
+            SharedError::WriteInFlight(start) => {
+                write!(f, "shared memory is written before the copy of `{}` to it is complete", start.op)
+            }
+            SharedError::WriteUnderRead(start) => {
+                write!(f, "shared memory is written while `{}` still reads it", start.op)
+            }
+            SharedError::Slot { index, slots } => write!(f, "slot {index} of a buffer with {slots} slots"),
+            SharedError::Barrier(error) => error.fmt(f),
+        }
+    }
+}
+
+/// An error, and which of the elements accessed has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) error: SharedError,
+    pub(crate) position: usize,
+}
+
+/// What a load gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loaded {
+    /// The bits of the elements.
+    pub(crate) bits: Vec<u64>,
+    /// The first of them that nobody wrote.
+    pub(crate) unwritten: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Buffer {
+    /// Elements of a slot.
+    size: usize,
+    slots: usize,
+    elements: Vec<Element>,
+}
+
+#[derive(Clone, Debug)]
+struct Element {
+    bits: u64,
+    state: State,
+    /// How many copies read it.
+    readers: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unwritten,
+    Written,
+    /// This copy will write it.
+    InFlight(CopyId),
+}
+
+/// A copy that is on its way.
+#[derive(Clone, Debug)]
+struct Copy {
+    id: CopyId,
+    slot: SlotId,
+    at: Vec<u32>,
+    /// What it writes; `None` if it reads.
+    bits: Option<Vec<u64>>,
+    /// The barrier that is told, and of how many bytes.
+    arrival: Option<(BarrierId, u32)>,
+    start: Start,
+}
+
+/// What unwritten elements hold.
+const POISON: u64 = 0xcbcb_cbcb_cbcb_cbcb;
+
+/// Shared memory of a program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedMemory {
+    buffers: Vec<Buffer>,
+    barriers: Vec<Option<Barrier>>,
+    /// Oldest first.
+    copies: Vec<Copy>,
+    started: u64,
+}
+
+impl SharedMemory {
+    /// The copies on their way, oldest first.
+    pub(crate) fn in_flight(&self) -> impl ExactSizeIterator<Item = CopyId> {
+        self.copies.iter().map(|copy| copy.id)
+    }
+
+    /// Completes a copy: what it writes shows, what it reads may be written, its barrier is told. One that is complete
+    /// stays so.
+    pub(crate) fn complete(&mut self, id: CopyId) -> Result<(), SharedError> {
+        let Some(index) = self.copies.iter().position(|copy| copy.id == id) else { return Ok(()) };
+        let copy = self.copies.remove(index);
+        for (i, at) in copy.at.iter().enumerate() {
+            let element = self.element(copy.slot, *at);
+            match &copy.bits {
+                Some(bits) => (element.bits, element.state) = (bits[i], State::Written),
+                None => element.readers -= 1,
+            }
+        }
+        match copy.arrival {
+            Some((barrier, bytes)) => self.with_barrier(barrier, |b| b.complete(bytes)),
+            None => Ok(()),
+        }
+    }
+
+    /// See [`Barrier::try_wait`].
+    pub(crate) fn try_wait(&self, barrier: BarrierId, parity: u32) -> Result<bool, SharedError> {
+        match &self.barriers[barrier.0] {
+            Some(barrier) => Ok(barrier.try_wait(parity)),
+            None => Err(SharedError::Barrier(BarrierError::NotInitialized)),
+        }
+    }
+
+    /// What somebody waits for, in words.
+    pub(crate) fn describe(&self, barrier: BarrierId, parity: u32) -> String {
+        let state = self.barriers[barrier.0].as_ref().map_or("not initialized".into(), ToString::to_string);
+        format!("a phase of parity {parity} of barrier {}, which is {state}", barrier.0)
+    }
+
+    fn with_barrier(
+        &mut self,
+        barrier: BarrierId,
+        change: impl FnOnce(&mut Barrier) -> Result<(), BarrierError>,
+    ) -> Result<(), SharedError> {
+        let barrier = self.barriers[barrier.0].as_mut().ok_or(SharedError::Barrier(BarrierError::NotInitialized))?;
+        change(barrier).map_err(SharedError::Barrier)
+    }
+
+    fn element(&mut self, slot: SlotId, at: u32) -> &mut Element {
+        let buffer = &mut self.buffers[slot.buffer.0];
+        &mut buffer.elements[slot.slot * buffer.size + at as usize]
+    }
+}
+
+#[cfg_attr(not(test), expect(dead_code, reason = "the operations on buffers and barriers are still to come"))]
+impl SharedMemory {
+    /// A buffer of `slots` times `size` elements that nobody has written.
+    pub(crate) fn alloc(&mut self, size: usize, slots: usize) -> BufferId {
+        let element = Element { bits: POISON, state: State::Unwritten, readers: 0 };
+        self.buffers.push(Buffer { size, slots, elements: vec![element; size * slots] });
+        BufferId(self.buffers.len() - 1)
+    }
+
+    /// Slot `index` of a buffer.
+    pub(crate) fn slot(&self, buffer: BufferId, index: i64) -> Result<SlotId, SharedError> {
+        Ok(SlotId { buffer, slot: within(index, self.buffers[buffer.0].slots)? })
+    }
+
+    /// Writes elements of a slot.
+    pub(crate) fn store(&mut self, slot: SlotId, at: &[u32], bits: &[u64]) -> Result<(), Refused> {
+        self.check_write(slot, at)?;
+        for (at, bits) in at.iter().zip(bits) {
+            let element = self.element(slot, *at);
+            (element.bits, element.state) = (*bits, State::Written);
+        }
+        Ok(())
+    }
+
+    /// Reads elements of a slot.
+    pub(crate) fn load(&mut self, slot: SlotId, at: &[u32]) -> Result<Loaded, Refused> {
+        let mut loaded = Loaded { bits: Vec::with_capacity(at.len()), unwritten: None };
+        for (position, at) in at.iter().enumerate() {
+            let element = self.element(slot, *at);
+            loaded.bits.push(element.bits);
+            match element.state {
+                State::Written => {}
+                State::Unwritten => loaded.unwritten = loaded.unwritten.or(Some(position)),
+                State::InFlight(copy) => {
+                    return Err(Refused {
+                        error: SharedError::ReadInFlight(self.start_of(|c| c.id == copy)),
+                        position,
+                    });
+                }
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Starts a copy to elements of a slot; when it is complete it tells a barrier of that many bytes, if one is given.
+    pub(crate) fn start_write(
+        &mut self,
+        (slot, at): (SlotId, Vec<u32>),
+        bits: Vec<u64>,
+        arrival: Option<(BarrierId, u32)>,
+        start: Start,
+    ) -> Result<CopyId, Refused> {
+        self.check_write(slot, &at)?;
+        let id = self.next_copy();
+        for at in &at {
+            self.element(slot, *at).state = State::InFlight(id);
+        }
+        self.copies.push(Copy { id, slot, at, bits: Some(bits), arrival, start });
+        Ok(id)
+    }
+
+    /// Starts a copy from elements of a slot: they may not be written until it is complete.
+    pub(crate) fn start_read(
+        &mut self,
+        (slot, at): (SlotId, Vec<u32>),
+        arrival: Option<(BarrierId, u32)>,
+        start: Start,
+    ) -> Result<(CopyId, Loaded), Refused> {
+        let loaded = self.load(slot, &at)?;
+        let id = self.next_copy();
+        for at in &at {
+            self.element(slot, *at).readers += 1;
+        }
+        self.copies.push(Copy { id, slot, at, bits: None, arrival, start });
+        Ok((id, loaded))
+    }
+
+    /// A ring of barriers; each must be given its count before it is used.
+    pub(crate) fn alloc_barriers(&mut self, slots: usize) -> BarrierRing {
+        let first = self.barriers.len();
+        self.barriers.resize(first + slots, None);
+        BarrierRing { first, slots }
+    }
+
+    /// Barrier `index` of a ring.
+    pub(crate) fn barrier(&self, ring: BarrierRing, index: i64) -> Result<BarrierId, SharedError> {
+        Ok(BarrierId(ring.first + within(index, ring.slots)?))
+    }
+
+    /// See [`Barrier::init`].
+    pub(crate) fn init(&mut self, barrier: BarrierId, count: u32) -> Result<(), SharedError> {
+        self.barriers[barrier.0] = Some(Barrier::init(count).map_err(SharedError::Barrier)?);
+        Ok(())
+    }
+
+    /// See [`Barrier::expect_tx`].
+    pub(crate) fn expect_tx(&mut self, barrier: BarrierId, bytes: u32) -> Result<(), SharedError> {
+        self.with_barrier(barrier, |b| b.expect_tx(bytes))
+    }
+
+    /// See [`Barrier::arrive`].
+    pub(crate) fn arrive(&mut self, barrier: BarrierId, count: u32) -> Result<(), SharedError> {
+        self.with_barrier(barrier, |b| b.arrive(count))
+    }
+
+    fn next_copy(&mut self) -> CopyId {
+        self.started += 1;
+        CopyId(self.started)
+    }
+
+    /// What started the oldest copy of this kind.
+    fn start_of(&self, which: impl Fn(&Copy) -> bool) -> Start {
+        self.copies.iter().find(|copy| which(copy)).map_or(Start { op: "copy", span: None }, |copy| copy.start)
+    }
+
+    /// Whether nothing is on its way to or from these elements.
+    fn check_write(&mut self, slot: SlotId, at: &[u32]) -> Result<(), Refused> {
+        for (position, at) in at.iter().enumerate() {
+            let element = self.element(slot, *at);
+            let error = match (element.state, element.readers) {
+                (State::InFlight(copy), _) => SharedError::WriteInFlight(self.start_of(|c| c.id == copy)),
+                (_, 0) => continue,
+                _ => SharedError::WriteUnderRead(
+                    self.start_of(|c| c.bits.is_none() && c.slot == slot && c.at.contains(at)),
+                ),
+            };
+            return Err(Refused { error, position });
+        }
+        Ok(())
+    }
+}
+
+fn within(index: i64, slots: usize) -> Result<usize, SharedError> {
+    let slot = usize::try_from(index).ok().filter(|i| *i < slots);
+    slot.ok_or(SharedError::Slot { index, slots })
+}
+
+#[cfg_attr(not(test), expect(dead_code, reason = "the operations on buffers are still to come"))]
+impl Machine<'_> {
+    /// Reads a tile of type `ty` for `op`, in row-major order; elements that nobody wrote are noted.
+    pub(crate) fn load_shared(&mut self, op: Op, ty: Type, slot: SlotId, at: &[u32]) -> Result<Vec<u64>, Stop> {
+        let loaded = self.shared.load(slot, at).map_err(|refused| self.refuse(ty, refused))?;
+        if let Some(position) = loaded.unwritten {
+            let slot = self.owners(ty)[position] as usize;
+            self.find(op, FindingKind::UnwrittenShared, ty, slot);
+        }
+        Ok(loaded.bits)
+    }
+
+    /// Writes a tile of type `ty`, given in row-major order.
+    pub(crate) fn store_shared(&mut self, ty: Type, slot: SlotId, at: &[u32], bits: &[u64]) -> Result<(), Stop> {
+        self.shared.store(slot, at, bits).map_err(|refused| self.refuse(ty, refused))
+    }
+
+    /// The fault of an access to shared memory, with the element of the tile.
+    pub(crate) fn refuse(&mut self, ty: Type, refused: Refused) -> Stop {
+        let slot = self.owners(ty)[refused.position] as usize;
+        Stop { kind: FaultKind::Shared(refused.error), element: self.coordinate(ty, slot) }
+    }
+}
+
+#[cfg(test)]
+mod tests;
