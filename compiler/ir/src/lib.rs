@@ -20,6 +20,7 @@ pub mod interp;
 mod kernel;
 mod layout_rules;
 mod linear;
+mod metadata;
 mod ops;
 mod scratch;
 mod sort;
