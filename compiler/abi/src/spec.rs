@@ -120,7 +120,8 @@ pub enum ConstValue {
 }
 
 /// How a kernel is launched and compiled, as far as the launch decides it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct LaunchOptions {
     /// Warps that compute; a power of two.
     pub num_warps: u32,
