@@ -2,8 +2,8 @@
 
 use crate::spec::const_to_json;
 use crate::{Program, Spec};
-use rtc_ptx::{Metadata, Param};
-use rtc_sema::spec::{ArgKind, Specialization, ValueType};
+use rtc_abi::Metadata;
+use rtc_abi::spec::{ArgKind, Specialization};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -40,25 +40,9 @@ pub fn source_hash(program: &Program, spec: &Spec, arch: &str) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Lays the run-time parameters out as the kernel's `.param` list does: each at a multiple of its size.
-///
-/// `params` are names with types as signatures spell them.
-pub(crate) fn lay_out<'a>(params: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Vec<Param>, String> {
-    let mut end = 0u32;
-    let mut laid = Vec::new();
-    for (name, ty) in params {
-        let size = ValueType::parse(ty).map(ValueType::param_bytes);
-        let size = size.ok_or_else(|| format!("parameter `{name}` has type `{ty}`, which has no place in memory"))?;
-        let offset = end.next_multiple_of(size);
-        end = offset + size;
-        laid.push(Param { name: name.to_owned(), ty: ty.to_owned(), offset, size, tensor_map: None });
-    }
-    Ok(laid)
-}
-
 /// The constexprs of a specialization as metadata writes them.
 pub(crate) fn constexprs(specialization: &Specialization) -> Map<String, Value> {
-    let value = |arg: &rtc_sema::spec::ArgSpec| match &arg.kind {
+    let value = |arg: &rtc_abi::spec::ArgSpec| match &arg.kind {
         ArgKind::Constexpr(value) => Some((arg.name.clone(), const_to_json(value))),
         _ => None,
     };
@@ -69,14 +53,6 @@ pub(crate) fn constexprs(specialization: &Specialization) -> Map<String, Value> 
 mod tests {
     use super::*;
     use crate::Source;
-
-    #[test]
-    fn parameters_lie_at_multiples_of_their_size() {
-        let params = lay_out([("a", "u1"), ("x", "*fp32"), ("h", "fp16"), ("n", "i32"), ("m", "i64")]).unwrap();
-        let places: Vec<(u32, u32)> = params.iter().map(|p| (p.offset, p.size)).collect();
-        assert_eq!(places, [(0, 1), (8, 8), (16, 2), (20, 4), (24, 8)]);
-        assert!(lay_out([("x", "fp33")]).unwrap_err().contains("fp33"));
-    }
 
     #[test]
     fn the_hash_depends_on_every_part() {

@@ -21,7 +21,8 @@
 //! ```
 
 use crate::spec::{is_identifier, run_time_type, takes_divisibility};
-use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, ValueType};
+use rtc_abi::ValueType;
+use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue};
 use std::fmt;
 
 /// A signature string, read but not yet bound to the parameters of a kernel.

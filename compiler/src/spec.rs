@@ -1,7 +1,7 @@
 //! SPEC.json: one instance of a kernel, as other programs ask for it.
 //!
 //! The format is a contract (it changes only by adding). Every error names the field. What the fields mean stands in
-//! [`rtc_sema::spec`]; the same data in one line of text is a [signature](crate::signature).
+//! [`rtc_abi::spec`]; the same data in one line of text is a [signature](crate::signature).
 //!
 //! ```
 //! let spec = rtc_compiler::Spec::parse(r#"{
@@ -14,7 +14,8 @@
 //! ```
 
 use crate::{Failure, Program};
-use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, DType, LaunchOptions, Specialization, ValueType};
+use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
+use rtc_abi::{DType, ParamType, ValueType};
 use rtc_source::json_fields::{self, Field, FieldError};
 
 /// The content of a SPEC.json.
@@ -261,25 +262,17 @@ pub(crate) fn takes_divisibility(ty: ValueType) -> bool {
 
 /// Reads the type of a run-time argument: a scalar, a pointer or `tensordesc<fp16[128,64]>`.
 pub(crate) fn run_time_type(text: &str) -> Result<ArgKind, String> {
-    if let Some(rest) = text.trim().strip_prefix("tensordesc<") {
-        return descriptor(rest).ok_or_else(|| {
-            format!("`{text}` is not a descriptor type; write it like `tensordesc<fp16[128,64]>` with 1 to 5 sizes")
-        });
-    }
-    match ValueType::parse(text) {
-        Some(ty) => Ok(ArgKind::Value { ty, divisible_by: None }),
-        None => Err(format!(
+    match text.parse() {
+        Ok(ParamType::Value(ty)) => Ok(ArgKind::Value { ty, divisible_by: None }),
+        Ok(ParamType::Descriptor { element, block_shape }) => Ok(ArgKind::Descriptor { element, block_shape }),
+        Ok(ParamType::TensorMap) | Err(_) if text.trim().starts_with("tensordesc<") => Err(format!(
+            "`{text}` is not a descriptor type; write it like `tensordesc<fp16[128,64]>` with 1 to 5 sizes"
+        )),
+        Ok(ParamType::TensorMap) | Err(_) => Err(format!(
             "`{text}` is not a type; types are i1 to i64, u8 to u64, fp16, bf16, fp32, fp64, fp8e5, \
              fp8e4nv, fp8e4b15, pointers such as *fp32, and tensordesc<..>"
         )),
     }
-}
-
-fn descriptor(rest: &str) -> Option<ArgKind> {
-    let (element, shape) = rest.strip_suffix('>')?.trim_end().strip_suffix(']')?.split_once('[')?;
-    let element = DType::parse(element.trim())?;
-    let sizes = shape.split(',').map(|s| s.trim().parse().ok().filter(|v| *v > 0)).collect::<Option<Vec<u32>>>()?;
-    (1..=5).contains(&sizes.len()).then_some(ArgKind::Descriptor { element, block_shape: sizes })
 }
 
 fn const_value(field: &Field<'_>) -> Result<ConstValue, FieldError> {

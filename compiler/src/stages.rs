@@ -8,10 +8,10 @@
 //! may look at the kernel after each pass; the compiler itself has no clock and prints nothing.
 
 use crate::{Artifact, Failure, Program, Specialization, artifact};
-use rtc_codegen::{CodegenError, CodegenOptions, Library, Output, Target};
+use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
+use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, Phase, Verified};
 use rtc_passes::{PassContext, PassError};
-use rtc_ptx::Metadata;
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity};
 use std::fmt;
@@ -123,9 +123,6 @@ pub struct Compiled {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// The most threads that a block may have, on all targets.
-const MAX_THREADS: u64 = 1024;
-
 /// A kernel as tile IR and what the compiler warns of.
 #[derive(Clone, Debug)]
 pub struct Analysed {
@@ -139,7 +136,7 @@ pub struct Analysed {
 
 /// The names of all targets.
 pub fn target_names() -> Vec<&'static str> {
-    rtc_codegen::TARGETS.iter().map(|target| target.name).collect()
+    TARGETS.iter().map(|target| target.name).collect()
 }
 
 /// The names of all passes, in the order in which they run.
@@ -161,15 +158,7 @@ pub fn compile(
     run_passes(&mut kernel, target, observer)?;
     let options = CodegenOptions { library: library(program, specialization), ..CodegenOptions::default() };
     let output = codegen(&kernel, program, target, options, observer)?;
-    let metadata = Metadata {
-        kernel: specialization.kernel.clone(),
-        constexprs: artifact::constexprs(specialization),
-        launch_pdl: specialization.options.launch_pdl,
-        launch_cooperative_grid: specialization.options.launch_cooperative_grid,
-        source_hash,
-        compiler_version: artifact::COMPILER_VERSION.to_owned(),
-        ..output.metadata
-    };
+    let metadata = metadata(&kernel, specialization, target, source_hash);
     Ok(Compiled { artifact: Artifact { ptx: output.ptx, metadata }, warnings })
 }
 
@@ -184,7 +173,7 @@ pub fn analyse(
     let target = target(arch)?;
     // The interpreter cannot run bitcode.
     let (kernel, warnings) = analyse_kernel(program, specialization, target, false, observer)?;
-    let metadata = metadata(&kernel, specialization, target, source_hash)?;
+    let metadata = metadata(&kernel, specialization, target, source_hash);
     Ok(Analysed { kernel, metadata, warnings })
 }
 
@@ -234,22 +223,27 @@ fn target(arch: &str) -> Result<&'static Target, Failure> {
 }
 
 /// Runs the passes that leave a phase up to `phase`; the others are not run.
-fn run_phase(kernel: &mut Kernel, target: &Target, phase: Phase, observer: &mut dyn Observer) -> Result<(), Failure> {
+fn run_phase(
+    kernel: &mut Kernel,
+    target: &'static Target,
+    phase: Phase,
+    observer: &mut dyn Observer,
+) -> Result<(), Failure> {
     run_pipeline(kernel, target, Some(phase), observer)
 }
 
-fn run_passes(kernel: &mut Kernel, target: &Target, observer: &mut dyn Observer) -> Result<(), Failure> {
+fn run_passes(kernel: &mut Kernel, target: &'static Target, observer: &mut dyn Observer) -> Result<(), Failure> {
     run_pipeline(kernel, target, None, observer)
 }
 
 fn run_pipeline(
     kernel: &mut Kernel,
-    target: &Target,
+    target: &'static Target,
     until: Option<Phase>,
     observer: &mut dyn Observer,
 ) -> Result<(), Failure> {
     observer.enter("passes");
-    let cx = PassContext { capability: target.capability, max_shared_bytes: target.shared_bytes_max };
+    let cx = PassContext { target };
     for pass in rtc_passes::PASSES {
         if until.is_some_and(|phase| pass.leaves > phase) {
             break;
@@ -289,52 +283,36 @@ fn verified<'k>(kernel: &'k Kernel, after: &str) -> Result<Verified<'k>, Failure
     })
 }
 
-fn metadata(
-    kernel: &Kernel,
-    specialization: &Specialization,
-    target: &Target,
-    source_hash: String,
-) -> Result<Metadata, Failure> {
-    let params = kernel.params.iter().map(|p| (p.name.as_str(), p.signature.as_str()));
-    let params = artifact::lay_out(params).map_err(|message| Failure::internal("metadata", message))?;
-    Ok(Metadata {
+/// What a launch needs to know: of the kernel, and of what was asked for.
+fn metadata(kernel: &Kernel, specialization: &Specialization, target: &Target, source_hash: String) -> Metadata {
+    Metadata {
         kernel: specialization.kernel.clone(),
-        symbol: kernel.name.clone(),
-        arch: target.name.to_owned(),
-        ptx_version: target.ptx_version.0 * 10 + target.ptx_version.1,
-        num_warps: kernel.options.num_warps,
-        num_ctas: kernel.options.num_ctas,
-        threads_per_block: kernel.options.num_warps * 32,
-        shared_bytes: kernel.shared_bytes,
-        global_scratch_bytes: 0,
-        global_scratch_align: 1,
-        cluster: [kernel.options.num_ctas, 1, 1],
         launch_pdl: specialization.options.launch_pdl,
         launch_cooperative_grid: specialization.options.launch_cooperative_grid,
-        params,
         constexprs: artifact::constexprs(specialization),
         source_hash,
         compiler_version: artifact::COMPILER_VERSION.to_owned(),
-    })
+        ..kernel.metadata(target)
+    }
 }
 
 fn analyse_kernel(
     program: &Program,
     specialization: &Specialization,
-    target: &Target,
+    target: &'static Target,
     external_libdevice: bool,
     observer: &mut dyn Observer,
 ) -> Result<(Kernel, Vec<Diagnostic>), Failure> {
     observer.enter("sema");
     let threads = u64::from(specialization.options.num_warps) * 32;
-    if threads > MAX_THREADS {
+    if threads > u64::from(MAX_THREADS) {
         let warps = specialization.options.num_warps;
         let message = format!("out of threads: {threads} needed for {warps} warps, {MAX_THREADS} available");
         return Err(Failure::request("out-of-resources", message));
     }
     let modules: Vec<ModuleAst<'_>> =
         program.modules().iter().map(|m| ModuleAst { name: &m.name, ast: &m.module }).collect();
-    let info = TargetInfo { capability: target.capability, external_libdevice };
+    let info = TargetInfo { target, external_libdevice };
     let levels = program.levels();
     let analysis = rtc_sema::compile_kernel(program.sources(), &modules, specialization, info)
         .map_err(|found| Failure::Diagnostics(levels.apply(found)))?;
@@ -375,9 +353,7 @@ fn codegen(
                 .help("use smaller blocks and loops over them, or more warps"),
         ]),
         CodegenError::TooLong { span: None, .. } => Failure::request("out-of-resources", error.to_string()),
-        CodegenError::Target { .. } | CodegenError::Unsupported { span: None, .. } => {
-            Failure::request("unsupported-target", error.to_string())
-        }
+        CodegenError::Unsupported { span: None, .. } => Failure::request("unsupported-target", error.to_string()),
         CodegenError::Library { message } => Failure::request("libdevice", message),
         CodegenError::Resource { .. } => Failure::request("out-of-resources", error.to_string()),
         CodegenError::Lowering { .. } | CodegenError::Mlir { .. } | CodegenError::Llvm { .. } => Failure::Internal {

@@ -13,7 +13,8 @@ mod mutate;
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use mutate::{Random, mutate};
-use rtc_codegen::{CodegenError, CodegenOptions, Target};
+use rtc_abi::Target;
+use rtc_codegen::{CodegenError, CodegenOptions};
 use rtc_ir::interp::{ArgValue, HostMemory, LaunchConfig, RunOptions, Storage, run};
 use rtc_ir::text::{parse, print};
 use rtc_ir::{Elem, Kernel, Phase, Verified, print_errors, verify};
@@ -61,8 +62,8 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 });
 
 /// Runs the passes that the kernel still needs; false where one refuses it for a reason.
-fn passes(kernel: &mut Kernel, target: &Target) -> bool {
-    let cx = PassContext { capability: target.capability, max_shared_bytes: target.shared_bytes_max };
+fn passes(kernel: &mut Kernel, target: &'static Target) -> bool {
+    let cx = PassContext { target };
     for pass in rtc_passes::PASSES {
         if pass.needs != kernel.phase {
             continue;

@@ -2,10 +2,11 @@
 //!
 //! The layout comes from the metadata. Integers are checked for range, fp32 takes the nearest value, fp16 rounds to
 //! nearest even and refuses what overflows, bf16 cuts the low bits of the fp32 value off, as Triton's launcher does.
+//! Integers and addresses are checked against the factor that the kernel was compiled for: its code relies on it.
 
-use crate::{Buffer, Error, Result};
+use crate::{Buffer, DeviceAddress, Error, Result};
 use half::f16;
-use rtc_ptx::Metadata;
+use rtc_abi::{DType, Hidden, Metadata, Param, ParamType, ValueType};
 
 /// One argument of a launch.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +15,8 @@ pub enum Arg<'a> {
     Buffer(&'a Buffer),
     /// A place in a buffer, in bytes from its start.
     BufferAt(&'a Buffer, u64),
-    /// A device address that the caller vouches for; 0 is the null pointer.
-    Address(u64),
+    /// A device address that the caller vouches for, or the null pointer.
+    Address(DeviceAddress),
     /// An integer of any width.
     Int(i128),
     /// A float of any width.
@@ -24,7 +25,7 @@ pub enum Arg<'a> {
     Bool(bool),
 }
 
-/// A pointer argument: a buffer, or a place in one.
+/// A pointer argument: a buffer, a place in one, or an address.
 #[derive(Clone, Copy, Debug)]
 pub struct Pointer<'a>(Arg<'a>);
 
@@ -37,6 +38,12 @@ impl<'a> From<&'a Buffer> for Pointer<'a> {
 impl<'a> From<(&'a Buffer, u64)> for Pointer<'a> {
     fn from((buffer, offset): (&'a Buffer, u64)) -> Pointer<'a> {
         Pointer(Arg::BufferAt(buffer, offset))
+    }
+}
+
+impl From<DeviceAddress> for Pointer<'_> {
+    fn from(address: DeviceAddress) -> Self {
+        Pointer(Arg::Address(address))
     }
 }
 
@@ -55,6 +62,12 @@ impl<'a> From<&'a Buffer> for Arg<'a> {
 impl<'a> From<(&'a Buffer, u64)> for Arg<'a> {
     fn from((buffer, offset): (&'a Buffer, u64)) -> Arg<'a> {
         Arg::BufferAt(buffer, offset)
+    }
+}
+
+impl From<DeviceAddress> for Arg<'_> {
+    fn from(address: DeviceAddress) -> Self {
+        Arg::Address(address)
     }
 }
 
@@ -95,36 +108,60 @@ pub(crate) enum SlotKind {
 pub(crate) struct Slot {
     kind: SlotKind,
     offset: usize,
+    /// The factor that the kernel relies on; 1 for none.
+    divisible_by: u32,
 }
 
-/// The parameters of a kernel as packing needs them; an error names the parameter that the runtime cannot pass.
+/// The parameters that take arguments, as packing needs them; an error names what the runtime cannot pass.
 pub(crate) fn slots(metadata: &Metadata) -> Result<Box<[Slot]>> {
-    let slot = |(i, param): (usize, &rtc_ptx::Param)| {
-        let (kind, size) = match param.ty.as_str() {
-            _ if param.tensor_map.is_some() => (SlotKind::TensorMap, 128),
-            ty if ty.starts_with('*') => (SlotKind::Pointer, 8),
-            "i1" | "u1" => (SlotKind::Bool, 1),
-            "i8" => (SlotKind::Int { bits: 8, signed: true }, 1),
-            "i16" => (SlotKind::Int { bits: 16, signed: true }, 2),
-            "i32" => (SlotKind::Int { bits: 32, signed: true }, 4),
-            "i64" => (SlotKind::Int { bits: 64, signed: true }, 8),
-            "u8" => (SlotKind::Int { bits: 8, signed: false }, 1),
-            "u16" => (SlotKind::Int { bits: 16, signed: false }, 2),
-            "u32" => (SlotKind::Int { bits: 32, signed: false }, 4),
-            "u64" => (SlotKind::Int { bits: 64, signed: false }, 8),
-            "fp16" => (SlotKind::Fp16, 2),
-            "bf16" => (SlotKind::Bf16, 2),
-            "fp32" => (SlotKind::Fp32, 4),
-            "fp64" => (SlotKind::Fp64, 8),
-            ty => return Err(metadata_error(format!("params[{i}].type"), format!("`{ty}` is not a parameter type"))),
+    let slot = |(i, param): (usize, &Param)| {
+        let kind = match &param.ty {
+            ParamType::Value(ValueType::Pointer { .. }) => SlotKind::Pointer,
+            ParamType::Value(ValueType::Scalar(dtype)) => scalar_slot(*dtype).ok_or_else(|| {
+                metadata_error(format!("params[{i}].type"), format!("a `{dtype}` cannot be passed by value"))
+            })?,
+            ParamType::Descriptor { .. } | ParamType::TensorMap => SlotKind::TensorMap,
         };
-        if param.size != size {
-            let message = format!("{} bytes, but `{}` takes {size}", param.size, param.ty);
-            return Err(metadata_error(format!("params[{i}].size"), message));
-        }
-        Ok(Slot { kind, offset: param.offset as usize })
+        Ok(Slot { kind, offset: param.offset as usize, divisible_by: param.divisible_by.max(1) })
     };
-    metadata.params.iter().enumerate().map(slot).collect()
+    metadata.visible_params().iter().enumerate().map(slot).collect()
+}
+
+fn scalar_slot(dtype: DType) -> Option<SlotKind> {
+    Some(match dtype {
+        DType::UInt1 => SlotKind::Bool,
+        DType::Fp16 => SlotKind::Fp16,
+        DType::Bf16 => SlotKind::Bf16,
+        DType::Fp32 => SlotKind::Fp32,
+        DType::Fp64 => SlotKind::Fp64,
+        dtype if dtype.is_integer() => SlotKind::Int { bits: dtype.bits(), signed: dtype.is_signed() },
+        _ => return None,
+    })
+}
+
+/// A parameter that the launch fills by itself: the number of programs along an axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GridSlot {
+    axis: usize,
+    offset: usize,
+}
+
+/// The hidden parameters; an error names what the runtime cannot make.
+pub(crate) fn grid_slots(metadata: &Metadata) -> Result<Box<[GridSlot]>> {
+    let visible = metadata.visible_params().len();
+    let hidden = metadata.params.iter().enumerate().skip(visible);
+    let slot = |(i, param): (usize, &Param)| match &param.hidden {
+        Some(Hidden::Grid(axis)) if *axis < 3 => Ok(GridSlot { axis: *axis as usize, offset: param.offset as usize }),
+        _ => Err(metadata_error(format!("params[{i}].hidden"), "this runtime cannot make tensor maps yet".to_owned())),
+    };
+    hidden.map(slot).collect()
+}
+
+/// Writes the numbers of programs to `out`, which has the size of the kernel's parameter buffer.
+pub(crate) fn pack_grid(slots: &[GridSlot], grid: [u32; 3], out: &mut [u8]) {
+    for slot in slots {
+        out[slot.offset..slot.offset + 4].copy_from_slice(&grid[slot.axis].to_le_bytes());
+    }
 }
 
 /// Checks the arguments and writes them to `out`, which has the size of the kernel's parameter buffer.
@@ -132,7 +169,7 @@ pub(crate) fn slots(metadata: &Metadata) -> Result<Box<[Slot]>> {
 /// Allocates nothing unless it fails.
 pub(crate) fn pack(metadata: &Metadata, slots: &[Slot], args: &[Arg<'_>], out: &mut [u8]) -> Result<()> {
     if args.len() != slots.len() {
-        let names: Vec<&str> = metadata.params.iter().map(|p| p.name.as_str()).collect();
+        let names: Vec<&str> = metadata.visible_params().iter().map(|p| p.name.as_str()).collect();
         return Err(Error::ArgumentCount {
             kernel: metadata.kernel.clone(),
             expected: slots.len(),
@@ -141,38 +178,74 @@ pub(crate) fn pack(metadata: &Metadata, slots: &[Slot], args: &[Arg<'_>], out: &
         });
     }
     for (index, (slot, arg)) in slots.iter().zip(args).enumerate() {
-        let mut put = |bytes: &[u8]| out[slot.offset..slot.offset + bytes.len()].copy_from_slice(bytes);
-        let written = match (slot.kind, *arg) {
-            (SlotKind::Pointer, arg) => address(arg).map(|v| put(&v.to_le_bytes())),
-            (SlotKind::Bool, Arg::Bool(v)) => {
-                put(&[u8::from(v)]);
-                Ok(())
-            }
-            (SlotKind::Bool, Arg::Int(v @ (0 | 1))) => {
-                put(&[v as u8]);
-                Ok(())
-            }
-            (SlotKind::Int { bits, signed }, Arg::Int(v)) => {
-                int_in_range(v, bits, signed).map(|()| put(&v.to_le_bytes()[..bits as usize / 8]))
-            }
-            (SlotKind::Int { bits, .. }, Arg::Bool(v)) => {
-                put(&u64::from(v).to_le_bytes()[..bits as usize / 8]);
-                Ok(())
-            }
-            (SlotKind::Fp16, arg) => float(arg).and_then(fp16).map(|v| put(&v)),
-            (SlotKind::Bf16, arg) => float(arg).map(|v| put(&bf16_truncated(v))),
-            (SlotKind::Fp32, arg) => float(arg).map(|v| put(&(v as f32).to_le_bytes())),
-            (SlotKind::Fp64, arg) => float(arg).map(|v| put(&v.to_le_bytes())),
-            (SlotKind::TensorMap, _) => Err("tensor maps cannot be launched by this runtime yet".to_owned()),
-            (SlotKind::Bool, arg) => Err(format!("true or false is needed, {} was given", what(arg))),
-            (SlotKind::Int { .. }, arg) => Err(format!("an integer is needed, {} was given", what(arg))),
-        };
-        written.map_err(|message| {
+        pack_one(slot, *arg, out).map_err(|wrong| {
             let param = &metadata.params[index];
+            let message = match wrong {
+                Wrong::Unfit(message) => message,
+                Wrong::Promise(what) => broken_promise(param, &what),
+            };
             Error::Argument { kernel: metadata.kernel.clone(), name: param.name.clone(), ty: param.ty.clone(), message }
         })?;
     }
     Ok(())
+}
+
+/// Why an argument cannot be passed.
+enum Wrong {
+    /// In words.
+    Unfit(String),
+    /// This value is no multiple of what the kernel was compiled for.
+    Promise(String),
+}
+
+impl From<String> for Wrong {
+    fn from(message: String) -> Wrong {
+        Wrong::Unfit(message)
+    }
+}
+
+fn pack_one(slot: &Slot, arg: Arg<'_>, out: &mut [u8]) -> std::result::Result<(), Wrong> {
+    let mut put = |bytes: &[u8]| out[slot.offset..slot.offset + bytes.len()].copy_from_slice(bytes);
+    match (slot.kind, arg) {
+        (SlotKind::Pointer, arg) => {
+            let address = address(arg)?;
+            if !is_multiple(i128::from(address), slot.divisible_by) {
+                return Err(Wrong::Promise(format!("the address {address:#x}")));
+            }
+            put(&address.to_le_bytes());
+        }
+        (SlotKind::Bool, Arg::Bool(v)) => put(&[u8::from(v)]),
+        (SlotKind::Bool, Arg::Int(v @ (0 | 1))) => put(&[v as u8]),
+        (SlotKind::Int { bits, signed }, Arg::Int(_) | Arg::Bool(_)) => {
+            let v = if let Arg::Int(v) = arg { v } else { i128::from(matches!(arg, Arg::Bool(true))) };
+            int_in_range(v, bits, signed)?;
+            if !is_multiple(v, slot.divisible_by) {
+                return Err(Wrong::Promise(v.to_string()));
+            }
+            put(&v.to_le_bytes()[..bits as usize / 8]);
+        }
+        (SlotKind::Fp16, arg) => put(&fp16(float(arg)?)?),
+        (SlotKind::Bf16, arg) => put(&bf16_truncated(float(arg)?)),
+        (SlotKind::Fp32, arg) => put(&(float(arg)? as f32).to_le_bytes()),
+        (SlotKind::Fp64, arg) => put(&float(arg)?.to_le_bytes()),
+        (SlotKind::TensorMap, _) => return Err("tensor maps cannot be launched by this runtime yet".to_owned().into()),
+        (SlotKind::Bool, arg) => return Err(format!("true or false is needed, {} was given", what(arg)).into()),
+        (SlotKind::Int { .. }, arg) => return Err(format!("an integer is needed, {} was given", what(arg)).into()),
+    }
+    Ok(())
+}
+
+fn is_multiple(value: i128, factor: u32) -> bool {
+    if factor.is_power_of_two() { value as u32 & (factor - 1) == 0 } else { value % i128::from(factor) == 0 }
+}
+
+/// What was promised, what came, and what to do.
+fn broken_promise(param: &Param, value: &str) -> String {
+    let Param { ty, divisible_by: factor, .. } = param;
+    format!(
+        "{value} is not a multiple of {factor}, but the kernel was compiled for `{ty}:{factor}` and relies on it; \
+         pass a multiple of {factor}, or compile the kernel for `{ty}`"
+    )
 }
 
 type Checked<T> = std::result::Result<T, String>;
@@ -184,7 +257,7 @@ fn address(arg: Arg<'_>) -> Checked<u64> {
         Arg::BufferAt(buffer, offset) => {
             Err(format!("offset {offset} lies past the end of its buffer of {} bytes", buffer.len()))
         }
-        Arg::Address(address) => Ok(address),
+        Arg::Address(address) => Ok(address.get()),
         other => Err(format!("a buffer is needed, {} was given", what(other))),
     }
 }
@@ -218,7 +291,7 @@ fn bf16_truncated(value: f64) -> [u8; 2] {
 fn what(arg: Arg<'_>) -> String {
     match arg {
         Arg::Buffer(_) | Arg::BufferAt(..) => "a buffer".into(),
-        Arg::Address(value) => format!("the address {value:#x}"),
+        Arg::Address(value) => format!("the address {:#x}", value.get()),
         Arg::Int(value) => format!("the integer {value}"),
         Arg::Float(value) => format!("the float {value:?}"),
         Arg::Bool(value) => format!("{value}"),
@@ -226,25 +299,25 @@ fn what(arg: Arg<'_>) -> String {
 }
 
 fn metadata_error(field: String, message: String) -> Error {
-    Error::Metadata(rtc_ptx::MetadataError { field, message })
+    Error::Metadata(rtc_abi::MetadataError { field, message })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rtc_ptx::Param;
+    use rtc_abi::metadata::lay_out;
 
-    fn kernel(types: &[(&str, u32)]) -> Metadata {
-        let mut offset = 0;
-        let params = types.iter().enumerate().map(|(i, (ty, size))| {
-            offset = u32::next_multiple_of(offset, *size);
-            offset += size;
-            Param { name: format!("p{i}"), ty: (*ty).into(), offset: offset - size, size: *size, tensor_map: None }
+    /// Types as signatures have them, with what they promise.
+    fn kernel(types: &[&str]) -> Metadata {
+        let params = types.iter().enumerate().map(|(i, text)| {
+            let (ty, factor) = text.split_once(':').unwrap_or((text, "1"));
+            let ty: ParamType = ty.parse().unwrap();
+            Param { divisible_by: factor.parse().unwrap(), ..Param::new(format!("p{i}"), ty) }
         });
-        crate::test_metadata("k", params.collect())
+        crate::test_metadata("k", lay_out(params.collect()))
     }
 
-    fn packed(types: &[(&str, u32)], args: &[Arg<'_>]) -> Result<Vec<u8>> {
+    fn packed(types: &[&str], args: &[Arg<'_>]) -> Result<Vec<u8>> {
         let metadata = kernel(types);
         let mut out = vec![0; metadata.params_size() as usize];
         pack(&metadata, &slots(&metadata)?, args, &mut out)?;
@@ -253,12 +326,12 @@ mod tests {
 
     #[test]
     fn every_type_lies_at_its_offset() {
-        let types =
-            [("u8", 1), ("i16", 2), ("*fp32", 8), ("fp32", 4), ("u1", 1), ("bf16", 2), ("fp16", 2), ("fp64", 8)];
+        let buffer = crate::Device::emulator().alloc(16).unwrap();
+        let types = ["u8", "i16", "*fp32", "fp32", "u1", "bf16", "fp16", "fp64"];
         let args = [
             Arg::from(255u8),
             Arg::from(-2i16),
-            Arg::Address(0x1122334455667788),
+            Arg::from(&buffer),
             Arg::from(1.5f32),
             Arg::from(true),
             Arg::Float(1.01171875),
@@ -268,7 +341,7 @@ mod tests {
         let bytes = packed(&types, &args).unwrap();
         assert_eq!(bytes[0], 255);
         assert_eq!(bytes[2..4], (-2i16).to_le_bytes());
-        assert_eq!(bytes[8..16], 0x1122334455667788u64.to_le_bytes());
+        assert_eq!(bytes[8..16], buffer.address().to_le_bytes());
         assert_eq!(bytes[16..20], 1.5f32.to_le_bytes());
         assert_eq!(bytes[20], 1);
         // 1.01171875 lies halfway between two bf16 values; rounding to even would go up.
@@ -279,34 +352,61 @@ mod tests {
 
     #[test]
     fn ranges_are_checked_at_their_ends() {
-        for (ty, size, low, high) in [
-            ("i8", 1, -128i128, 127i128),
-            ("i32", 4, i32::MIN.into(), i32::MAX.into()),
-            ("u64", 8, 0, u64::MAX.into()),
-            ("u16", 2, 0, 65535),
+        for (ty, low, high) in [
+            ("i8", -128i128, 127i128),
+            ("i32", i32::MIN.into(), i32::MAX.into()),
+            ("u64", 0, u64::MAX.into()),
+            ("u16", 0, 65535),
         ] {
-            assert!(packed(&[(ty, size)], &[Arg::Int(low)]).is_ok());
-            assert!(packed(&[(ty, size)], &[Arg::Int(high)]).is_ok());
+            assert!(packed(&[ty], &[Arg::Int(low)]).is_ok());
+            assert!(packed(&[ty], &[Arg::Int(high)]).is_ok());
             for bad in [low - 1, high + 1] {
-                let text = packed(&[(ty, size)], &[Arg::Int(bad)]).unwrap_err().to_string();
+                let text = packed(&[ty], &[Arg::Int(bad)]).unwrap_err().to_string();
                 assert_eq!(text, format!("kernel `k`, argument `p0` ({ty}): {bad} is out of range ({low} to {high})"));
             }
         }
-        assert!(packed(&[("fp16", 2)], &[Arg::Float(65519.0)]).is_ok());
-        assert!(packed(&[("fp16", 2)], &[Arg::Float(65520.0)]).is_err());
-        assert!(packed(&[("fp16", 2)], &[Arg::Float(f64::INFINITY)]).is_ok());
-        assert_eq!(packed(&[("fp32", 4)], &[Arg::Float(1e300)]).unwrap(), f32::INFINITY.to_le_bytes());
+        assert!(packed(&["fp16"], &[Arg::Float(65519.0)]).is_ok());
+        assert!(packed(&["fp16"], &[Arg::Float(65520.0)]).is_err());
+        assert!(packed(&["fp16"], &[Arg::Float(f64::INFINITY)]).is_ok());
+        assert_eq!(packed(&["fp32"], &[Arg::Float(1e300)]).unwrap(), f32::INFINITY.to_le_bytes());
     }
 
     #[test]
     fn mistakes_name_the_argument() {
-        let text = |types: &[(&str, u32)], args: &[Arg<'_>]| packed(types, args).unwrap_err().to_string();
-        insta::assert_snapshot!(text(&[("i32", 4)], &[Arg::Float(1.0)]), @"kernel `k`, argument `p0` (i32): an integer is needed, the float 1.0 was given");
-        insta::assert_snapshot!(text(&[("*fp32", 8)], &[Arg::Int(5)]), @"kernel `k`, argument `p0` (*fp32): a buffer is needed, the integer 5 was given");
-        insta::assert_snapshot!(text(&[("fp32", 4)], &[Arg::Bool(true)]), @"kernel `k`, argument `p0` (fp32): a float is needed, true was given");
-        insta::assert_snapshot!(text(&[("u1", 1)], &[Arg::Int(2)]), @"kernel `k`, argument `p0` (u1): true or false is needed, the integer 2 was given");
-        insta::assert_snapshot!(text(&[("i32", 4), ("i32", 4)], &[Arg::Int(2)]), @"kernel `k` takes 2 arguments (p0, p1), the launch gives 1");
-        insta::assert_snapshot!(text(&[("i33", 4)], &[Arg::Int(2)]), @"kernel metadata: field `params[0].type`: `i33` is not a parameter type");
-        insta::assert_snapshot!(text(&[("i32", 8)], &[Arg::Int(2)]), @"kernel metadata: field `params[0].size`: 8 bytes, but `i32` takes 4");
+        let text = |types: &[&str], args: &[Arg<'_>]| packed(types, args).unwrap_err().to_string();
+        insta::assert_snapshot!(text(&["i32"], &[Arg::Float(1.0)]), @"kernel `k`, argument `p0` (i32): an integer is needed, the float 1.0 was given");
+        insta::assert_snapshot!(text(&["*fp32"], &[Arg::Int(5)]), @"kernel `k`, argument `p0` (*fp32): a buffer is needed, the integer 5 was given");
+        insta::assert_snapshot!(text(&["fp32"], &[Arg::Bool(true)]), @"kernel `k`, argument `p0` (fp32): a float is needed, true was given");
+        insta::assert_snapshot!(text(&["u1"], &[Arg::Int(2)]), @"kernel `k`, argument `p0` (u1): true or false is needed, the integer 2 was given");
+        insta::assert_snapshot!(text(&["i32", "i32"], &[Arg::Int(2)]), @"kernel `k` takes 2 arguments (p0, p1), the launch gives 1");
+        insta::assert_snapshot!(text(&["fp8e5"], &[Arg::Float(2.0)]), @"kernel metadata: field `params[0].type`: a `fp8e5` cannot be passed by value");
+    }
+
+    #[test]
+    fn promises_are_checked() {
+        let device = crate::Device::emulator();
+        let buffer = device.alloc(64).unwrap();
+        for (ty, good, bad) in [
+            ("i32:16", vec![0, 16, -32, 1 << 30], vec![1, 17, -8, i128::from(i32::MAX)]),
+            ("u64:8", vec![8, 1 << 63], vec![i128::from(u64::MAX), 4]),
+            ("i64:12", vec![-24, 36, 0], vec![-6, 16]),
+            ("i8:1", vec![1, -1], vec![]),
+        ] {
+            for value in good {
+                assert!(packed(&[ty], &[Arg::Int(value)]).is_ok(), "{ty} {value}");
+            }
+            for value in bad {
+                let error = packed(&[ty], &[Arg::Int(value)]).unwrap_err().to_string();
+                assert!(error.contains(&format!("{value} is not a multiple of")), "{ty} {error}");
+            }
+        }
+        assert!(packed(&["*fp32:16"], &[(&buffer, 32).into()]).is_ok());
+        assert!(packed(&["*fp32:16"], &[DeviceAddress::NULL.into()]).is_ok());
+        let text = |types: &[&str], args: &[Arg<'_>]| packed(types, args).unwrap_err().to_string();
+        insta::assert_snapshot!(text(&["i32:16"], &[17.into()]), @"kernel `k`, argument `p0` (i32): 17 is not a multiple of 16, but the kernel was compiled for `i32:16` and relies on it; pass a multiple of 16, or compile the kernel for `i32`");
+        insta::assert_snapshot!(text(&["i32:16"], &[true.into()]), @"kernel `k`, argument `p0` (i32): 1 is not a multiple of 16, but the kernel was compiled for `i32:16` and relies on it; pass a multiple of 16, or compile the kernel for `i32`");
+        let error =
+            text(&["*fp32:16"], &[(&buffer, 4).into()]).replace(&format!("{:#x}", buffer.address() + 4), "0x..4");
+        insta::assert_snapshot!(error, @"kernel `k`, argument `p0` (*fp32): the address 0x..4 is not a multiple of 16, but the kernel was compiled for `*fp32:16` and relies on it; pass a multiple of 16, or compile the kernel for `*fp32`");
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct Context {
     name: String,
     capability: u32,
     shared_limit: u32,
+    multiprocessors: u32,
 }
 
 // SAFETY: contexts of the driver may be used from any thread, as long as they are made current there; `bind` does that.
@@ -45,11 +46,12 @@ impl Context {
         };
         let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
         let shared = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
         // SAFETY: `device` comes from the driver; released in `Drop`.
         let raw = check("cuDevicePrimaryCtxRetain", unsafe { result::primary_ctx::retain(device) })?;
         let capability = (major * 10 + minor) as u32;
-        Ok(Arc::new(Context { ordinal, device, raw, name, capability, shared_limit: shared as u32 }))
+        Ok(Arc::new(Context { ordinal, device, raw, name, capability, shared_limit: shared as u32, multiprocessors }))
     }
 
     /// Number of the device.
@@ -70,6 +72,11 @@ impl Context {
     /// The most shared memory that a block may ask for.
     pub(crate) fn shared_limit(&self) -> u32 {
         self.shared_limit
+    }
+
+    /// Multiprocessors.
+    pub(crate) fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
     }
 
     fn bind(&self) -> Result<()> {

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Debug)]
 pub struct Device {
     backend: Backend,
+    /// Why [`Device::auto`] found no GPU.
+    fallback: Option<Arc<Error>>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,7 +68,14 @@ impl FromStr for DeviceKind {
     }
 }
 
+/// What the devices on the CPU say they have: few, so that persistent kernels take several rounds there, too.
+const EMULATED_MULTIPROCESSORS: u32 = 2;
+
 impl Device {
+    fn new(backend: Backend) -> Device {
+        Device { backend, fallback: None }
+    }
+
     /// The device that `kind` names.
     pub fn open(kind: DeviceKind) -> Result<Device> {
         match kind {
@@ -79,7 +88,7 @@ impl Device {
 
     /// The GPU of that number; an error where there is no driver or no such GPU.
     pub fn cuda(ordinal: usize) -> Result<Device> {
-        Ok(Device { backend: Backend::Cuda(cuda::Context::open(ordinal)?) })
+        Ok(Device::new(Backend::Cuda(cuda::Context::open(ordinal)?)))
     }
 
     /// How many GPUs there are; 0 where there is no driver.
@@ -89,21 +98,42 @@ impl Device {
 
     /// A new emulated device with empty memory. It executes PTX.
     pub fn emulator() -> Device {
-        Device { backend: Backend::Emulator(HostMemory::create()) }
+        Device::new(Backend::Emulator(HostMemory::create()))
     }
 
     /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: feature `jit`.
     pub fn interpreter() -> Result<Device> {
         if cfg!(feature = "jit") {
-            Ok(Device { backend: Backend::Interpreter(HostMemory::create()) })
+            Ok(Device::new(Backend::Interpreter(HostMemory::create())))
         } else {
             Err(Error::NoDevice("the interpreter needs the feature `jit` of rtc-runtime".into()))
         }
     }
 
-    /// The first GPU, or the emulator where there is none.
+    /// The first GPU, or the emulator where there is none; [`Device::fallback_reason`] then says why.
     pub fn auto() -> Device {
-        Device::cuda(0).unwrap_or_else(|_| Device::emulator())
+        Device::cuda(0).unwrap_or_else(|error| Device { fallback: Some(Arc::new(error)), ..Device::emulator() })
+    }
+
+    /// Why [`Device::auto`] gave the emulator instead of a GPU; `None` for devices that were asked for.
+    ///
+    /// ```
+    /// let device = rtc_runtime::Device::auto();
+    /// if let Some(reason) = device.fallback_reason() {
+    ///     eprintln!("running on the {device}: {reason}");
+    /// }
+    /// assert_eq!(device.fallback_reason().is_some(), !device.is_cuda());
+    /// ```
+    pub fn fallback_reason(&self) -> Option<&Error> {
+        self.fallback.as_deref()
+    }
+
+    /// How many multiprocessors it has, which run blocks at the same time.
+    pub fn multiprocessors(&self) -> u32 {
+        match &self.backend {
+            Backend::Cuda(context) => context.multiprocessors(),
+            Backend::Emulator(_) | Backend::Interpreter(_) => EMULATED_MULTIPROCESSORS,
+        }
     }
 
     /// Whether it is a GPU.
@@ -176,9 +206,13 @@ mod tests {
 
     #[test]
     fn a_missing_driver_is_an_error() {
+        assert_eq!(Device::emulator().fallback_reason(), None);
         if Device::cuda_count() == 0 {
             assert!(matches!(Device::cuda(0), Err(Error::NoDevice(_) | Error::Cuda { .. })));
-            assert_eq!(Device::auto().to_string(), "emulator");
+            let device = Device::auto();
+            assert_eq!(device.to_string(), "emulator");
+            let reason = device.fallback_reason().expect("there is a reason").to_string();
+            assert!(reason.contains("CUDA"), "{reason}");
         }
     }
 }

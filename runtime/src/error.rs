@@ -4,7 +4,7 @@
 //! runs; the text names the argument or the resource), or the kernel itself did wrong (the emulator's and the
 //! interpreter's findings carry source lines).
 
-use rtc_ptx::MetadataError;
+use rtc_abi::{MetadataError, ParamType};
 use rtc_source::json_fields::FieldError;
 
 /// A run-time failure.
@@ -48,7 +48,7 @@ pub enum Error {
         /// The parameter.
         name: String,
         /// Its type.
-        ty: String,
+        ty: ParamType,
         /// What is wrong.
         message: String,
     },

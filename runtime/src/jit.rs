@@ -111,12 +111,12 @@ impl InterpretedKernel {
         memory: &mut rtc_emulator::Memory,
         grid: [u32; 3],
         params: &[u8],
-        metadata: &rtc_ptx::Metadata,
+        metadata: &rtc_abi::Metadata,
     ) -> Result<String> {
         let fault = |message: String, location: String| Error::Interpreter { message, location };
         let kernel = rtc_ir::verify(&self.kernel)
             .map_err(|errors| fault(rtc_ir::print_errors(&self.kernel, &errors), String::new()))?;
-        let bits = |param: &rtc_ptx::Param| {
+        let bits = |param: &rtc_abi::Param| {
             let bytes = &params[param.offset as usize..][..param.size as usize];
             ArgValue::Bits(bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
         };

@@ -4,10 +4,10 @@
 //! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver; it allocates
 //! nothing.
 
-use crate::argument::{self, Slot};
+use crate::argument::{self, GridSlot, Slot};
 use crate::device::Backend;
 use crate::{Arg, Device, Error, Result, Stream, cuda, ptx_check};
-use rtc_ptx::Metadata;
+use rtc_abi::{Arch, Metadata};
 use std::sync::{Mutex, PoisonError};
 
 /// A kernel that is ready to launch on one device.
@@ -16,6 +16,7 @@ pub struct Kernel {
     device: Device,
     metadata: Metadata,
     slots: Box<[Slot]>,
+    grid_slots: Box<[GridSlot]>,
     code: Code,
 }
 
@@ -75,8 +76,9 @@ pub struct KernelUsage {
 impl Device {
     /// Loads a kernel: PTX text and the metadata that was written beside it.
     pub fn load(&self, ptx: &str, metadata: &Metadata) -> Result<Kernel> {
+        metadata.check()?;
         ptx_check::check(ptx, metadata)?;
-        let slots = argument::slots(metadata)?;
+        let (slots, grid_slots) = (argument::slots(metadata)?, argument::grid_slots(metadata)?);
         let code = match self.backend() {
             Backend::Cuda(context) => Code::Cuda(load_cuda(self, context, ptx, metadata)?),
             Backend::Emulator(_) => {
@@ -88,7 +90,7 @@ impl Device {
                 return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));
             }
         };
-        Ok(Kernel { device: self.clone(), metadata: metadata.clone(), slots, code })
+        Ok(Kernel { device: self.clone(), metadata: metadata.clone(), slots, grid_slots, code })
     }
 
     /// Loads a kernel from PTX text and the JSON text of its metadata.
@@ -98,8 +100,8 @@ impl Device {
 
     #[cfg(feature = "jit")]
     pub(crate) fn interpreted(&self, kernel: crate::jit::InterpretedKernel, metadata: Metadata) -> Result<Kernel> {
-        let slots = argument::slots(&metadata)?;
-        Ok(Kernel { device: self.clone(), metadata, slots, code: Code::Interpreter(Box::new(kernel)) })
+        let (slots, grid_slots) = (argument::slots(&metadata)?, argument::grid_slots(&metadata)?);
+        Ok(Kernel { device: self.clone(), metadata, slots, grid_slots, code: Code::Interpreter(Box::new(kernel)) })
     }
 }
 
@@ -136,13 +138,7 @@ fn load_cuda(
 
 /// PTX for a plain target runs on it and on later ones, for an architecture-specific target only there.
 fn check_arch(device: &Device, capability: u32, metadata: &Metadata) -> Result<()> {
-    let number = metadata.arch.strip_prefix("sm_").unwrap_or(&metadata.arch);
-    let specific = number.ends_with(['a', 'f']);
-    let Ok(target) = number.trim_end_matches(['a', 'f']).parse::<u32>() else {
-        let message = format!("`{}` is not a target", metadata.arch);
-        return Err(Error::Metadata(rtc_ptx::MetadataError { field: "arch".into(), message }));
-    };
-    if target == capability || (target < capability && !specific) {
+    if metadata.arch.parse::<Arch>().is_ok_and(|arch| arch.runs_on(capability)) {
         return Ok(());
     }
     Err(wrong_device(device, metadata, format!("it was built for {}, the device is sm_{capability}", metadata.arch)))
@@ -202,10 +198,8 @@ impl Kernel {
     pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
         let grid = grid.into();
         self.check_buffers(stream, args)?;
-        // The scratch pointer, if any, follows the last parameter.
-        let params = self.metadata.params_size() as usize;
-        let scratch = (self.metadata.global_scratch_bytes > 0).then(|| params.next_multiple_of(8));
-        let size = scratch.map_or(params, |at| at + 8);
+        let scratch = self.metadata.scratch_offset().map(|at| at as usize);
+        let size = scratch.map_or(self.metadata.params_size() as usize, |at| at + 8);
         if size <= STACK_PARAMS {
             let mut buffer = Aligned([0; STACK_PARAMS]);
             self.launch_packed(stream, grid, args, &mut buffer.0[..size], scratch)
@@ -243,6 +237,7 @@ impl Kernel {
         scratch: Option<usize>,
     ) -> Result<()> {
         argument::pack(&self.metadata, &self.slots, args, params)?;
+        argument::pack_grid(&self.grid_slots, grid.0, params);
         let grid = self.blocks(grid)?;
         if grid.contains(&0) {
             return Ok(());
@@ -323,10 +318,19 @@ impl Kernel {
         }
     }
 
-    /// The grid in blocks: programs times the cluster's x.
+    /// The grid in blocks: programs times the cluster's x; of persistent kernels as many as are worth starting.
     fn blocks(&self, grid: Grid) -> Result<[u32; 3]> {
-        let [x, y, z] = grid.0;
-        let blocks = [u64::from(x) * u64::from(self.metadata.cluster[0]), y.into(), z.into()];
+        let grid = match self.metadata.persistent {
+            Some(persistent) => {
+                let programs = grid.0.iter().map(|size| u128::from(*size)).product::<u128>();
+                // More than 2^64 programs do not fit the launch either; the limit below says so.
+                let programs = u64::try_from(programs).unwrap_or(u64::MAX);
+                [persistent.blocks(programs, self.device.multiprocessors()), 1, 1]
+            }
+            None => grid.0.map(u64::from),
+        };
+        let [x, y, z] = grid;
+        let blocks = [x.saturating_mul(u64::from(self.metadata.cluster[0])), y, z];
         for (index, (size, limit)) in blocks.into_iter().zip([0x7fff_ffff, 65535, 65535]).enumerate() {
             if size > limit {
                 return Err(Error::OutOfResources {
@@ -338,7 +342,7 @@ impl Kernel {
                 });
             }
         }
-        Ok([blocks[0] as u32, y, z])
+        Ok(blocks.map(|size| size as u32))
     }
 }
 

@@ -9,8 +9,8 @@
 //! assert!(error.to_string().contains("`grid[2]`"));
 //! ```
 
-use crate::{Arg, Buffer, Dtype, Error, Kernel, Result, Tensor, Tensors};
-use rtc_ptx::Param;
+use crate::{Arg, Buffer, DeviceAddress, Dtype, Error, Kernel, Result, Tensor, Tensors};
+use rtc_abi::{DType, Param};
 use rtc_source::json_fields::{self, Field, FieldError};
 use serde_json::Value;
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl LaunchFile {
         storages.allocate(kernel, tensors)?;
         let args = kernel
             .metadata()
-            .params
+            .visible_params()
             .iter()
             .map(|param| self.resolve(param, &storages, tensors))
             .collect::<std::result::Result<Vec<_>, FieldError>>()?;
@@ -118,14 +118,23 @@ impl LaunchFile {
         let root = |p: &Param| p.name.split('.').next().unwrap_or_default().to_owned();
         let in_spec = |name: &str| self.spec_arg(name).is_some();
         for arg in &self.args {
-            let known = metadata.params.iter().any(|p| root(p) == arg.name)
+            let known = metadata.visible_params().iter().any(|p| root(p) == arg.name)
                 || metadata.constexprs.contains_key(&arg.name)
                 || in_spec(&arg.name);
             if !known {
-                let mut names: Vec<String> = metadata.params.iter().map(root).collect();
+                let mut names: Vec<String> = metadata.visible_params().iter().map(root).collect();
                 names.dedup();
                 let message =
                     format!("kernel `{}` has no such parameter; it has {}", metadata.kernel, names.join(", "));
+                return Err(FieldError { path: arg.path.clone(), message });
+            }
+            if let Some(built) = metadata.constexprs.get(&arg.name)
+                && differs(&arg.value, built)
+            {
+                let message = format!(
+                    "kernel `{}` was compiled for the value {built}; leave this one out, or compile for it",
+                    metadata.kernel
+                );
                 return Err(FieldError { path: arg.path.clone(), message });
             }
         }
@@ -162,27 +171,19 @@ impl LaunchFile {
             found = item;
         }
         let error = |message: String| FieldError { path: found.path.clone(), message };
-        let divisible_by = spec.and_then(|s| s.get("divisible_by")).and_then(Value::as_u64).filter(|v| *v > 0);
-        let promised = |what: &str, value: i128| match divisible_by {
-            Some(factor) if value % i128::from(factor) != 0 => {
-                Err(error(format!("the spec promises a multiple of {factor}, but {what} is {value}")))
-            }
-            _ => Ok(()),
-        };
         match &found.value {
             LaunchValue::None => Err(error(format!("null cannot be passed as a {}", param.ty))),
             LaunchValue::Bool(v) => Ok(Arg::Bool(*v)),
-            LaunchValue::Int(v) if param.ty.starts_with('*') && *v == 0 => Ok(Arg::Address(0)),
-            LaunchValue::Int(v) if param.ty.starts_with('*') => {
+            LaunchValue::Int(0) if param.ty.is_pointer() => Ok(Arg::Address(DeviceAddress::NULL)),
+            LaunchValue::Int(v) if param.ty.is_pointer() => {
                 Err(error(format!("the kernel needs a {}: write {{\"tensor\": ..}} instead of {v}", param.ty)))
             }
-            LaunchValue::Int(v) => promised("the value", *v).map(|()| Arg::Int(*v)),
+            LaunchValue::Int(v) => Ok(Arg::Int(*v)),
             LaunchValue::Float(v) => Ok(Arg::Float(*v)),
             LaunchValue::Tensor(place) => {
                 let (buffer, offset) = storages.pointer(place);
                 check_dtype(param, &place.tensor, tensors)
                     .map_err(|m| FieldError { path: format!("{}.tensor", found.path), message: m })?;
-                promised("the address", i128::from(buffer.address()) + i128::from(offset))?;
                 Ok(Arg::BufferAt(buffer, offset))
             }
             LaunchValue::Descriptor { tensor, shape, strides, pads_nan } => {
@@ -223,6 +224,18 @@ impl LaunchFile {
             other => other,
         }
     }
+}
+
+/// Whether a number is another one than that of the constexpr; what else a constexpr may be is only carried along.
+fn differs(given: &LaunchValue, built: &Value) -> bool {
+    let built = built.as_bool().map(f64::from).or_else(|| built.as_f64());
+    let given = match given {
+        LaunchValue::Bool(v) => f64::from(*v),
+        LaunchValue::Int(v) => *v as f64,
+        LaunchValue::Float(v) => *v,
+        _ => return false,
+    };
+    built.is_some_and(|built| built != given)
 }
 
 fn value(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError> {
@@ -303,23 +316,23 @@ fn descriptor(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError>
 /// A tensor must have the element type of the pointer; the sign of integers does not matter, and bytes may stand for
 /// any 8-bit type.
 fn check_dtype(param: &Param, name: &str, tensors: &Tensors) -> std::result::Result<(), String> {
-    let (Some(pointee), Some(tensor)) = (param.ty.strip_prefix('*'), tensors.get(name)) else {
+    let (Some(pointee), Some(tensor)) = (param.ty.pointee(), tensors.get(name)) else {
         return Err(format!("a tensor cannot be passed as a {}", param.ty));
     };
     use Dtype::*;
-    let fits = match pointee.strip_prefix('k').unwrap_or(pointee) {
-        "u1" | "i1" | "i8" | "u8" => matches!(tensor.dtype, BOOL | I8 | U8),
-        "i16" | "u16" => matches!(tensor.dtype, I16 | U16),
-        "i32" | "u32" => matches!(tensor.dtype, I32 | U32),
-        "i64" | "u64" => matches!(tensor.dtype, I64 | U64),
-        "fp16" => tensor.dtype == F16,
-        "bf16" => tensor.dtype == BF16,
-        "fp32" => tensor.dtype == F32,
-        "fp64" => tensor.dtype == F64,
-        "fp8e5" => matches!(tensor.dtype, F8_E5M2 | I8 | U8),
-        "fp8e4nv" => matches!(tensor.dtype, F8_E4M3 | I8 | U8),
-        "fp8e4b15" => matches!(tensor.dtype, I8 | U8),
-        _ => false,
+    let fits = match pointee {
+        DType::UInt1 | DType::Int8 | DType::UInt8 => matches!(tensor.dtype, BOOL | I8 | U8),
+        DType::Int16 | DType::UInt16 => matches!(tensor.dtype, I16 | U16),
+        DType::Int32 | DType::UInt32 => matches!(tensor.dtype, I32 | U32),
+        DType::Int64 | DType::UInt64 => matches!(tensor.dtype, I64 | U64),
+        DType::Fp16 => tensor.dtype == F16,
+        DType::Bf16 => tensor.dtype == BF16,
+        DType::Fp32 => tensor.dtype == F32,
+        DType::Fp64 => tensor.dtype == F64,
+        DType::Fp8E5 => matches!(tensor.dtype, F8_E5M2 | I8 | U8),
+        DType::Fp8E4Nv => matches!(tensor.dtype, F8_E4M3 | I8 | U8),
+        DType::Fp8E4B15 => matches!(tensor.dtype, I8 | U8),
+        DType::Fp8E4B8 | DType::Fp8E5B16 => false,
     };
     if fits {
         Ok(())

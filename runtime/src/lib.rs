@@ -13,9 +13,11 @@
 //! # Ok::<(), rtc_runtime::Error>(())
 //! ```
 //!
-//! Invariants: `unsafe` stands only in `cuda.rs`; a launch is checked against the kernel's metadata before anything
-//! runs; a launch allocates nothing.
+//! Invariants: `unsafe` stands only in `cuda.rs`, and in `address.rs`, which leaves addresses without a buffer to those who
+//! vouch for them; a launch is checked against the kernel's metadata, with all that its signature promised, before
+//! anything runs; a launch allocates nothing.
 
+mod address;
 mod argument;
 mod buffer;
 mod compare;
@@ -31,6 +33,7 @@ mod ptx_check;
 mod stream;
 mod tensors;
 
+pub use address::DeviceAddress;
 pub use argument::{Arg, Pointer};
 pub use buffer::Buffer;
 pub use compare::{Comparison, Tolerance, compare};
@@ -39,15 +42,16 @@ pub use error::{Error, Result};
 pub use include::Variant;
 pub use kernel::{Grid, Kernel, KernelUsage};
 pub use launch_file::{LaunchFile, Outcome};
+pub use rtc_abi as abi;
+pub use rtc_abi::Metadata;
 pub use rtc_emulator::FaultKind;
-pub use rtc_ptx::Metadata;
 pub use rtc_source::json_fields::FieldError;
 pub use stream::{Event, Stream};
 pub use tensors::{Dtype, Tensor, Tensors};
 
 /// Metadata for tests: one warp, nothing special.
 #[cfg(test)]
-pub(crate) fn test_metadata(symbol: &str, params: Vec<rtc_ptx::Param>) -> Metadata {
+pub(crate) fn test_metadata(symbol: &str, params: Vec<rtc_abi::Param>) -> Metadata {
     Metadata {
         kernel: symbol.into(),
         symbol: symbol.into(),
@@ -63,6 +67,7 @@ pub(crate) fn test_metadata(symbol: &str, params: Vec<rtc_ptx::Param>) -> Metada
         launch_pdl: false,
         launch_cooperative_grid: false,
         params,
+        persistent: None,
         constexprs: serde_json::Map::new(),
         source_hash: String::new(),
         compiler_version: String::new(),

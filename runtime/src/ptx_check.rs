@@ -5,7 +5,7 @@
 //! and size and order of the parameters. Only the head of the kernel is read, not its body.
 
 use crate::{Error, Result};
-use rtc_ptx::Metadata;
+use rtc_abi::Metadata;
 
 /// Compares the kernel's declaration with the metadata.
 pub(crate) fn check(ptx: &str, metadata: &Metadata) -> Result<()> {
@@ -83,18 +83,16 @@ fn param(text: &str) -> std::result::Result<Declared, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rtc_ptx::Param;
+    use rtc_abi::Param;
 
     const PTX: &str = ".version 8.3\n.target sm_90a\n.visible .entry add(\n\t.param .u64 .ptr .global .align 1 add_param_0,\n\t\
         .param .u32 add_param_1,\n\t.param .align 2 .b8 add_param_2[2]\n)\n.reqntid 128\n{\n\tret;\n}\n";
 
     fn metadata(params: &[(&str, u32, u32)]) -> Metadata {
-        let params = params.iter().enumerate().map(|(i, (ty, offset, size))| Param {
-            name: format!("p{i}"),
-            ty: (*ty).into(),
+        let params = params.iter().map(|(ty, offset, size)| Param {
             offset: *offset,
             size: *size,
-            tensor_map: None,
+            ..Param::new("p", ty.parse::<rtc_abi::ParamType>().unwrap())
         });
         crate::test_metadata("add", params.collect())
     }
@@ -110,7 +108,7 @@ mod tests {
     fn mismatches_are_named() {
         let text = |m: &Metadata| check(PTX, m).unwrap_err().to_string();
         insta::assert_snapshot!(text(&metadata(&[("*fp32", 0, 8)])), @"PTX of kernel `add`: it declares 3 parameters, the metadata 1");
-        insta::assert_snapshot!(text(&metadata(&[("*fp32", 0, 8), ("i64", 8, 8), ("fp16", 16, 2)])), @"PTX of kernel `add`: parameter `p1` lies at 8 with 4 bytes, by the metadata at 8 with 8");
+        insta::assert_snapshot!(text(&metadata(&[("*fp32", 0, 8), ("i64", 8, 8), ("fp16", 16, 2)])), @"PTX of kernel `add`: parameter `p` lies at 8 with 4 bytes, by the metadata at 8 with 8");
         let mut other = metadata(&[]);
         other.symbol = "ad".into();
         insta::assert_snapshot!(text(&other), @"PTX of kernel `ad`: there is no entry `ad`; metadata and PTX do not belong together");

@@ -99,6 +99,23 @@ fn a_launch_that_does_not_fit_runs_nothing() {
 }
 
 #[test]
+fn what_the_signature_promised_is_checked_at_every_launch() {
+    let device = Device::emulator();
+    let kernel = device.load_json(PTX, &promised()).unwrap();
+    let (x, y) = (device.upload_f32(&[1.0; 40]).unwrap(), device.upload_f32(&[0.0; 40]).unwrap());
+    let stream = device.default_stream();
+    let launch = |x: Arg<'_>, n: i32| kernel.launch(&stream, 2, &[x, (&y).into(), 2.0f32.into(), n.into()]);
+    let error = launch((&x).into(), 39).unwrap_err();
+    assert!(matches!(&error, Error::Argument { name, .. } if name == "n"), "{error}");
+    insta::assert_snapshot!(error, @"kernel `scale`, argument `n` (i32): 39 is not a multiple of 4, but the kernel was compiled for `i32:4` and relies on it; pass a multiple of 4, or compile the kernel for `i32`");
+    let error = launch((&x, 8).into(), 36).unwrap_err();
+    assert!(matches!(&error, Error::Argument { name, .. } if name == "x"), "{error}");
+    assert_eq!(y.to_vec_f32().unwrap(), [0.0; 40], "nothing ran");
+    launch((&x, 16).into(), 36).unwrap();
+    assert_eq!(y.to_vec_f32().unwrap(), [[2.0; 36].as_slice(), &[0.0; 4]].concat());
+}
+
+#[test]
 fn a_fault_of_the_kernel_is_an_error() {
     let device = Device::emulator();
     let kernel = device.load_json(PTX, METADATA).unwrap();
@@ -121,8 +138,17 @@ fn variants_are_chosen_by_target() {
     assert_eq!(device.load_variant("scale", &variants).unwrap().metadata().arch, "sm_80");
 }
 
+/// The metadata of the same kernel, compiled for `*fp32:16, *fp32, fp32, i32:4`.
+fn promised() -> String {
+    let params = [("\"x\", \"type\": \"*fp32\"", 16), ("\"n\", \"type\": \"i32\"", 4)];
+    params.iter().fold(METADATA.to_owned(), |text, (param, factor)| {
+        assert!(text.contains(param));
+        text.replace(param, &format!("{param}, \"divisible_by\": {factor}"))
+    })
+}
+
 fn run(launch: &str, tensors: &Tensors) -> Result<Tensors, Error> {
-    let kernel = Device::emulator().load_json(PTX, METADATA)?;
+    let kernel = Device::emulator().load_json(PTX, &promised())?;
     Ok(LaunchFile::parse(launch)?.run(&kernel, tensors)?.outputs)
 }
 

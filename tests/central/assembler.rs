@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rtc_codegen::Target;
+use rtc_abi::Target;
 
 /// The assembler: what `RTC_PTXAS` names, else what `scripts/setup` has installed, else the one on the path.
 fn program() -> PathBuf {

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use rtc_codegen::{CodegenOptions, Target};
+use rtc_abi::Target;
+use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Storage};
 use rtc_ir::text::{parse, print};
@@ -87,7 +88,7 @@ fn check_target(
     seen: &mut HashSet<String>,
     sources: &SourceMap,
 ) -> Result<(), String> {
-    let cx = PassContext { capability: target.capability, max_shared_bytes: target.shared_bytes_max };
+    let cx = PassContext { target };
     let mut observer = |pass: &'static str, kernel: &Kernel| {
         let text = print(kernel);
         let wrong = |message: String| PassError::Internal(format!("after `{pass}`: {message}"));
@@ -116,7 +117,7 @@ fn check_target(
     if case.warps.last().is_none_or(|most| *most == kernel.options.num_warps) {
         assembler::check(&output.ptx, target, case.may_spill)?;
     }
-    let found = emulate(case, &kernel, &output)?;
+    let found = emulate(case, &kernel, target, &output)?;
     expected(case, &found, false).map_err(|e| format!("the emulator: {e}"))?;
     match reference {
         Some(reference) => compare(case, reference, &found, false).map_err(|e| format!("the emulator: {e}")),
@@ -168,7 +169,7 @@ fn interpret(case: &Case, kernel: &Kernel, storage: Storage) -> Run {
 }
 
 /// The outer error is a failure of the test, the inner one a fault of the launch.
-fn emulate(case: &Case, kernel: &Kernel, output: &rtc_codegen::Output) -> Result<Run, String> {
+fn emulate(case: &Case, kernel: &Kernel, target: &Target, output: &rtc_codegen::Output) -> Result<Run, String> {
     let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
     let mut memory = emulator::Memory::new();
     let mut bases = Vec::new();
@@ -179,9 +180,8 @@ fn emulate(case: &Case, kernel: &Kernel, output: &rtc_codegen::Output) -> Result
             bases.push((name, base, bytes.len()));
         }
     }
-    let metadata = &output.metadata;
-    let size = metadata.params.iter().map(|p| p.offset + p.size).max().unwrap_or(0);
-    let mut params = vec![0; size as usize];
+    let metadata = kernel.metadata(target);
+    let mut params = vec![0; metadata.params_size() as usize];
     for (param, placed) in kernel.params.iter().zip(&metadata.params) {
         let bits = match argument(case, &param.name)? {
             Argument::Number(literal) => literal.bits(scalar_of(kernel, param)),

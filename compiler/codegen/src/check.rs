@@ -3,12 +3,10 @@
 //! LLVM ends a compilation in instruction selection when it meets what the chip lacks; here the same is said with the
 //! operation's span.
 
+use rtc_abi::{Feature, MAX_THREADS, Target};
 use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Scalar, walk};
 
-use crate::{
-    error::{CodegenError, Result},
-    target::Target,
-};
+use crate::error::{CodegenError, Result};
 
 /// Checks every operation of the kernel, and its size, against the target.
 pub(crate) fn check(kernel: &Kernel, target: &Target) -> Result<()> {
@@ -20,15 +18,15 @@ pub(crate) fn check(kernel: &Kernel, target: &Target) -> Result<()> {
             target: target.name.to_owned(),
         });
     }
-    if crate::lower::threads_per_block(kernel) > 1024 {
+    if crate::lower::threads_per_block(kernel) > MAX_THREADS {
         return Err(CodegenError::Resource {
             what: "threads of a block".to_owned(),
             needed: crate::lower::threads_per_block(kernel),
-            available: 1024,
+            available: MAX_THREADS,
             target: target.name.to_owned(),
         });
     }
-    if kernel.options.num_ctas > 1 && !target.features.clusters {
+    if kernel.options.num_ctas > 1 && !target.has(Feature::Clusters) {
         return Err(unsupported("a cluster of blocks", target, None));
     }
     // LLVM ends on a symbol that PTX cannot spell.
@@ -56,10 +54,10 @@ fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
     match &data.kind {
         OpKind::Dot { kind: DotKind::MmaV2, .. } => {
             let is_fp8 = |index| elem(index).and_then(Elem::num).is_some_and(Scalar::is_fp8);
-            (is_fp8(0) && !target.features.fp8_mma).then(|| "`mma.sync` on 8-bit floats".to_owned())
+            (is_fp8(0) && !target.has(Feature::Fp8Mma)).then(|| "`mma.sync` on 8-bit floats".to_owned())
         }
         OpKind::GridDependency { .. } => {
-            (!target.features.dependent_launch).then(|| "programmatic dependent launch".to_owned())
+            (!target.has(Feature::DependentLaunch)).then(|| "programmatic dependent launch".to_owned())
         }
         _ => None,
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rtc_ir::{Elem, Kernel, OpKind, Phase, Verified};
-use rtc_ptx::{Metadata, Param};
+use rtc_abi::Target;
+use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_source::SourceMap;
 
 use melior::ir::operation::OperationLike;
@@ -13,7 +13,6 @@ use crate::{
     context::MlirContext,
     error::{CodegenError, Result},
     lower,
-    target::Target,
     translate::{self, Link, Want},
 };
 
@@ -44,8 +43,6 @@ pub struct Library {
 pub struct Output {
     /// The PTX text.
     pub ptx: String,
-    /// How to launch it. `constexprs`, `source_hash` and `compiler_version` are empty: the driver knows them.
-    pub metadata: Metadata,
     /// The thread-level MLIR, if it was asked for.
     pub mlir: Option<String>,
     /// The module in the LLVM dialect, if it was asked for.
@@ -78,13 +75,7 @@ pub fn compile(
     let want = if options.llvm { Want::Both } else { Want::Ptx };
     let link = link(kernel, options.library)?;
     let emitted = translate::emit(llvm_module, target, want, link)?;
-    Ok(Output {
-        ptx: emitted.ptx,
-        metadata: metadata(kernel, target),
-        mlir,
-        llvm_dialect,
-        llvm: options.llvm.then_some(emitted.llvm),
-    })
+    Ok(Output { ptx: emitted.ptx, mlir, llvm_dialect, llvm: options.llvm.then_some(emitted.llvm) })
 }
 
 /// What is to be linked: nothing, if the kernel calls nothing.
@@ -97,44 +88,6 @@ fn link(kernel: &Kernel, library: Option<Library>) -> Result<Option<Link>> {
             Err(CodegenError::Library { message: "the kernel calls functions of bitcode, but none is given".into() })
         }
     }
-}
-
-fn metadata(kernel: &Kernel, target: &Target) -> Metadata {
-    let (major, minor) = target.ptx_version;
-    Metadata {
-        kernel: kernel.name.clone(),
-        symbol: kernel.name.clone(),
-        arch: target.name.to_owned(),
-        ptx_version: major * 10 + minor,
-        num_warps: kernel.options.num_warps,
-        num_ctas: kernel.options.num_ctas,
-        threads_per_block: lower::threads_per_block(kernel),
-        shared_bytes: kernel.shared_bytes,
-        global_scratch_bytes: 0,
-        global_scratch_align: 1,
-        cluster: [kernel.options.num_ctas, 1, 1],
-        launch_pdl: false,
-        launch_cooperative_grid: false,
-        params: parameters(kernel),
-        constexprs: Default::default(),
-        source_hash: String::new(),
-        compiler_version: String::new(),
-    }
-}
-
-/// The parameters, each at the next multiple of its size.
-fn parameters(kernel: &Kernel) -> Vec<Param> {
-    let mut end = 0u32;
-    kernel
-        .params
-        .iter()
-        .map(|param| {
-            let size = kernel.value_type(param.value).elem().map_or(8, Elem::bytes);
-            let offset = end.next_multiple_of(size);
-            end = offset + size;
-            Param { name: param.name.clone(), ty: param.signature.clone(), offset, size, tensor_map: None }
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,21 +1,13 @@
 //! What can go wrong between tile IR and PTX, as data.
 //!
 //! A verified kernel that fails here is nearly always a bug of the compiler;
-//! the exceptions ([`CodegenError::Target`], [`CodegenError::Unsupported`])
-//! name what the target lacks. Messages of MLIR and LLVM are captured and
+//! the exception ([`CodegenError::Unsupported`]) names what the target
+//! lacks. Messages of MLIR and LLVM are captured and
 //! carried along; nothing is printed and nothing ends the process.
 
 /// Why no PTX was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodegenError {
-    /// The target's name is not in the table.
-    #[error("unknown target `{name}`; known targets: {known}")]
-    Target {
-        /// The name that was asked for.
-        name: String,
-        /// The names that are known, separated by commas.
-        known: String,
-    },
     /// The kernel needs what the target does not have.
     #[error("{what} is not available on {target}")]
     Unsupported {

@@ -14,9 +14,7 @@ mod error;
 mod lower;
 #[cfg(test)]
 mod ptxas;
-mod target;
 mod translate;
 
 pub use compile::{CodegenOptions, Library, Output, compile};
 pub use error::{CodegenError, Result};
-pub use target::{Features, TARGETS, Target};

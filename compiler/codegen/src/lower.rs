@@ -39,6 +39,7 @@ mod sort;
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use melior::{Context, ir::Module};
+use rtc_abi::Target;
 use rtc_ir::{Block, Elem, Kernel, Op, OpKind, Scalar, Type as TileType};
 use rtc_layout::Layout;
 use rtc_source::SourceMap;
@@ -47,7 +48,6 @@ use crate::{
     debug::Lines,
     emit::{self, Emitter, KernelShape, Parameter, Type, Types, Value},
     error::{CodegenError, Result},
-    target::Target,
 };
 
 use effect::Text;
@@ -137,7 +137,7 @@ pub(crate) fn module<'c>(
 
 /// The threads that a block is launched with.
 pub(crate) fn threads_per_block(kernel: &Kernel) -> u32 {
-    32 * kernel.options.num_warps
+    kernel.threads_per_block()
 }
 
 fn parameter<'c>(types: &Types<'c>, kernel: &Kernel, param: &rtc_ir::Param) -> Parameter<'c> {

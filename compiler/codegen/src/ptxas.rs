@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::target::Target;
+use rtc_abi::Target;
 
 /// Assembles the PTX with the `ptxas` that `RTC_PTXAS` names, or the one on the path, and fails the test if it
 /// objects. Does nothing where there is none, or where it is too old for the PTX version.

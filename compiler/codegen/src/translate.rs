@@ -43,12 +43,12 @@ use melior::{
     ir::Module,
     pass::{self, PassManager},
 };
+use rtc_abi::Target;
 
 use crate::{
     compile::Library,
     context::MlirContext,
     error::{CodegenError, Result},
-    target::Target,
 };
 
 mod long_code;
@@ -432,7 +432,8 @@ struct Machine(LLVMTargetMachineRef);
 impl Machine {
     fn new(target: &Target) -> Result<Self> {
         initialize();
-        let features = CString::new(target.llvm_features()).expect("digits hold no NUL");
+        let (major, minor) = target.ptx_version;
+        let features = CString::new(format!("+ptx{major}{minor}")).expect("digits hold no NUL");
         let cpu = CString::new(target.name).expect("names in the table hold no NUL");
         // SAFETY: the strings outlive the calls; the machine is owned by the result.
         unsafe {

@@ -2,6 +2,7 @@
 
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use indexmap::IndexSet;
+use rtc_abi::ParamType;
 use rtc_layout::Layout;
 use rtc_source::Span;
 use smallvec::SmallVec;
@@ -85,8 +86,8 @@ pub struct LocData {
 pub struct Param {
     /// Its name; elements of tuples are `t.0` or `t.field`.
     pub name: String,
-    /// Its type as a signature spells it: `*fp32`, `u32`.
-    pub signature: String,
+    /// Its type as the launcher sees it, with the sign of integers.
+    pub ty: ParamType,
     /// A number that its value or address is known to be a multiple of; 1 if nothing is known.
     pub divisible_by: u32,
     /// The argument of the body block.
@@ -173,12 +174,12 @@ impl Kernel {
         &mut self,
         name: impl Into<String>,
         ty: Type,
-        signature: impl Into<String>,
+        param: impl Into<ParamType>,
         divisible_by: u32,
     ) -> Value {
         let name = name.into();
         let value = self.add_arg(self.body, ty, Some(name.clone()));
-        self.params.push(Param { name, signature: signature.into(), divisible_by, value });
+        self.params.push(Param { name, ty: param.into(), divisible_by, value });
         value
     }
 

@@ -21,6 +21,7 @@ pub mod interp;
 mod kernel;
 mod layout_rules;
 mod linear;
+mod metadata;
 mod ops;
 mod order;
 pub mod regions;

@@ -13,8 +13,8 @@
 //!    `condition`, all others with `yields`; the yielded types are the carried types, the result types, or the elements
 //!    of the operands (`reduce`, `scan`).
 //! 6. *Combine blocks* and the blocks of `map_elements` are made of scalars, and have no effects; the latter may load.
-//! 7. *Kernel.* Parameters are the arguments of the body, scalars, with distinct names; warps and blocks of the cluster
-//!    are powers of two.
+//! 7. *Kernel.* Parameters are the arguments of the body, scalars that fit their types at launch, with distinct names;
+//!    warps and blocks of the cluster are powers of two.
 //! 8. *Phase `Tile`*: no layouts, no shared memory.
 //! 9. *Phase `Laid`*: each tile has a layout of its shape for the kernel's warps that covers it; layouts are tied as
 //!    `layout_rules.rs` says.
@@ -122,6 +122,9 @@ impl Verifier<'_> {
             }
             if !matches!(kernel.value_type(param.value), Type::Scalar(_)) {
                 self.complain(None, format!("parameter `{}` is no scalar", param.name));
+            } else if !crate::metadata::fits(&param.ty, kernel.value_type(param.value)) {
+                let ty = kernel.value_type(param.value);
+                self.complain(None, format!("parameter `{}` of type {} cannot be a {ty}", param.name, param.ty));
             }
         }
         if kernel.block(kernel.body()).parent.is_some() {
@@ -419,7 +422,7 @@ mod tests {
 
     fn sample() -> (Kernel, Op) {
         let mut kernel = Kernel::new("k", KernelOptions::default());
-        let x = kernel.add_param("x", Elem::I32.into(), "i32", 1);
+        let x = kernel.add_param("x", Elem::I32.into(), rtc_abi::DType::Int32, 1);
         let body = kernel.body();
         let mut b = Builder::at_end(&mut kernel, body);
         let y = b.addi(x, x).expect("the types fit");

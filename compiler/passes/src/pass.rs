@@ -1,15 +1,14 @@
 //! What a pass is.
 
+use rtc_abi::Target;
 use rtc_ir::{Kernel, Phase, TypeError};
 use rtc_source::Diagnostic;
 
-/// What passes know of the target.
+/// What passes know besides the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassContext {
-    /// Compute capability times ten: 80 for `sm_80`, 90 for `sm_90a`.
-    pub capability: u32,
-    /// The most shared memory that a block can have, in bytes.
-    pub max_shared_bytes: u32,
+    /// The target.
+    pub target: &'static Target,
 }
 
 /// Why a pass could not go on.

@@ -3,15 +3,14 @@
 
 use rtc_passes::{PASSES, PassContext, run_through};
 
-const CONTEXT: PassContext = PassContext { capability: 90, max_shared_bytes: 232_448 };
-
 fn run(text: &str) -> String {
+    let cx = PassContext { target: rtc_abi::Target::named("sm_90a").expect("it is in the table") };
     let (header, body) = text.split_once('\n').expect("a header line");
     let wanted = header.strip_prefix("// pass: ").expect("`// pass: NAME` in the first line").trim();
     let mut kernel = rtc_ir::text::parse(body).unwrap_or_else(|e| panic!("{e}"));
     rtc_ir::verify(&kernel).unwrap_or_else(|e| panic!("{}", rtc_ir::print_errors(&kernel, &e)));
     if wanted == "all" {
-        run_through(&mut kernel, &CONTEXT, &mut |name, kernel| {
+        run_through(&mut kernel, &cx, &mut |name, kernel| {
             if let Err(errors) = rtc_ir::verify(kernel) {
                 panic!("after {name}:\n{}", rtc_ir::print_errors(kernel, &errors));
             }
@@ -20,7 +19,7 @@ fn run(text: &str) -> String {
         .unwrap_or_else(|e| panic!("{e}"));
     } else {
         let pass = PASSES.iter().find(|p| p.name == wanted).unwrap_or_else(|| panic!("there is no pass `{wanted}`"));
-        (pass.run)(&mut kernel, &CONTEXT).unwrap_or_else(|e| panic!("{e}"));
+        (pass.run)(&mut kernel, &cx).unwrap_or_else(|e| panic!("{e}"));
         kernel.phase = pass.leaves;
         rtc_ir::verify(&kernel).unwrap_or_else(|e| panic!("{}", rtc_ir::print_errors(&kernel, &e)));
     }

@@ -36,7 +36,8 @@ fn run(text: &str, spec: &Specialization) -> (Duration, Duration) {
     let parse = start.elapsed();
     let start = Instant::now();
     let modules = [ModuleAst { name: "kernel", ast: &ast }];
-    let result = compile_kernel(&sources, &modules, spec, TargetInfo { capability: 90, external_libdevice: false });
+    let target = rtc_abi::Target::named("sm_90a").expect("it is in the table");
+    let result = compile_kernel(&sources, &modules, spec, TargetInfo { target, external_libdevice: false });
     let sema = start.elapsed();
     if let Err(findings) = result {
         eprintln!("{findings:?}");

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
+use rtc_abi::{DType, Target, ValueType};
 use rtc_ir::{Kernel, KernelOptions, OpKind, Type};
 use rtc_source::{Code, Diagnostic, Diagnostics, Severity, SourceMap, Span};
 use rtc_syntax::ast::{Param, Symbol};
 
 use crate::cx::{Cx, Frame, R};
 use crate::resolve::{ModuleAst, ModuleId, World};
-use crate::spec::{ArgKind, ConstValue, DType, Specialization, ValueType};
+use crate::spec::{ArgKind, ConstValue, Specialization};
 use crate::stmt::{Todo, is_constexpr};
 use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal, scalar_shape};
@@ -17,8 +18,8 @@ use crate::values::{Const, Descriptor, Function, FunctionKind, Padding, Tensor, 
 /// What the analysis needs to know of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetInfo {
-    /// Compute capability times ten: 90 for `sm_90a`.
-    pub capability: u32,
+    /// The target itself.
+    pub target: &'static Target,
     /// The functions of `libdevice` are calls of NVIDIA's library, which codegen links.
     pub external_libdevice: bool,
 }
@@ -160,8 +161,7 @@ fn parameter<'a>(cx: &mut Cx<'a>, spec: &Specialization, f: Function<'a>, param:
 fn argument<'a>(cx: &mut Cx<'a>, module: ModuleId, name: &str, kind: &ArgKind, span: Span) -> R<Val<'a>> {
     match kind {
         ArgKind::Value { ty, divisible_by } => {
-            let elem = ElemTy::from(*ty);
-            run_time(cx, name.to_string(), elem, &ty.to_string(), divisible_by.unwrap_or(1)).map(Val::Tensor)
+            run_time(cx, name.to_string(), *ty, divisible_by.unwrap_or(1)).map(Val::Tensor)
         }
         ArgKind::Constexpr(value) => constant(cx, module, value, span),
         ArgKind::Tuple { items, fields } => {
@@ -176,9 +176,10 @@ fn argument<'a>(cx: &mut Cx<'a>, module: ModuleId, name: &str, kind: &ArgKind, s
     }
 }
 
-fn run_time<'a>(cx: &mut Cx<'a>, name: String, elem: ElemTy, signature: &str, divisible_by: u32) -> R<Tensor> {
+fn run_time<'a>(cx: &mut Cx<'a>, name: String, ty: ValueType, divisible_by: u32) -> R<Tensor> {
+    let elem = ElemTy::from(ty);
     let ir = cx.ir_elem(elem)?;
-    let value = cx.kernel.add_param(name, Type::Scalar(ir), signature, divisible_by);
+    let value = cx.kernel.add_param(name, Type::Scalar(ir), ty, divisible_by);
     Ok(Tensor { value, elem, shape: scalar_shape() })
 }
 
@@ -186,20 +187,20 @@ fn descriptor<'a>(cx: &mut Cx<'a>, name: &str, element: DType, block_shape: &[u3
     let dims: Vec<i128> = block_shape.iter().map(|d| i128::from(*d)).collect();
     let block = cx.shape(&dims, span)?;
     let pointer = ValueType::Pointer { pointee: element, is_const: false };
-    let base = run_time(cx, format!("{name}.base"), pointer.into(), &pointer.to_string(), 16)?;
+    let base = run_time(cx, format!("{name}.base"), pointer, 16)?;
     let mut shape = Vec::new();
     for i in 0..block.rank() {
-        shape.push(run_time(cx, format!("{name}.shape.{i}"), ElemTy::I32, "i32", 1)?);
+        shape.push(run_time(cx, format!("{name}.shape.{i}"), ValueType::Scalar(DType::Int32), 1)?);
     }
     let mut strides = Vec::new();
     // The last stride is 1; the others are multiples of 16 bytes.
     let step = (16 / (element.bits() / 8).max(1)).max(1);
     for i in 0..block.rank() {
         let divisible = if i + 1 == block.rank() { 1 } else { step };
-        let stride = run_time(cx, format!("{name}.strides.{i}"), ElemTy::I64, "i64", divisible)?;
+        let stride = run_time(cx, format!("{name}.strides.{i}"), ValueType::Scalar(DType::Int64), divisible)?;
         strides.push(if i + 1 == block.rank() { cx.int_literal(1, ElemTy::I64, scalar_shape())? } else { stride });
     }
-    let padding = run_time(cx, format!("{name}.padding"), ElemTy::I1, "u1", 1)?;
+    let padding = run_time(cx, format!("{name}.padding"), ValueType::Scalar(DType::UInt1), 1)?;
     let padding = if element.is_integer() { Padding::Zero } else { Padding::Run(padding) };
     Ok(Val::Descriptor(Rc::new(Descriptor { base, shape, strides, block, padding })))
 }

@@ -34,7 +34,6 @@ mod operators;
 mod promote;
 pub mod reference;
 mod resolve;
-pub mod spec;
 mod stmt;
 mod subscript;
 mod suggest;
@@ -43,4 +42,5 @@ mod values;
 
 pub use entry::{Analysis, TargetInfo, compile_kernel};
 pub use resolve::ModuleAst;
+pub use rtc_abi::spec;
 pub use suggest::suggest;

@@ -17,7 +17,8 @@
 use crate::{CODES, Code, Diagnostic, Severity};
 
 /// What happens to a warning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Level {
     /// It is not shown.
     Allow,

@@ -3,6 +3,7 @@
 //! Per kernel a function that loads it and a struct with a typed `launch`. PTX and metadata stand in files beside the
 //! module and are included as text.
 
+use rtc_abi::{DType, ParamType, ValueType};
 use rtc_compiler::Artifact;
 use std::fmt::Write;
 
@@ -34,7 +35,7 @@ pub(crate) fn module(stem: &str, kernels: &[Embedded]) -> String {
 fn kernel(text: &mut String, stem: &str, embedded: &Embedded) -> std::fmt::Result {
     let Embedded { name, signature, variants } = embedded;
     let (function, ty) = (identifier(name), type_name(name));
-    let params = variants.first().map_or(&[][..], |v| &v.metadata.params);
+    let params = variants.first().map_or(&[][..], |v| v.metadata.visible_params());
     writeln!(text, "    /// `{name}`, loaded on a device; compiled for `{}`.", signature.replace('`', "'"))?;
     writeln!(text, "    #[derive(Debug)]\n    pub struct {ty} {{\n        kernel: ::rtc_runtime::Kernel,\n    }}\n")?;
     writeln!(text, "    /// Loads `{name}` on a device.")?;
@@ -68,7 +69,7 @@ fn kernel(text: &mut String, stem: &str, embedded: &Embedded) -> std::fmt::Resul
     )?;
     for param in params {
         let value = argument(&param.name);
-        if param.ty.starts_with('*') {
+        if param.ty.is_pointer() {
             writeln!(text, "                Into::<::rtc_runtime::Pointer<'a>>::into({value}).into(),")?;
         } else {
             writeln!(text, "                {value}.into(),")?;
@@ -82,13 +83,17 @@ fn kernel(text: &mut String, stem: &str, embedded: &Embedded) -> std::fmt::Resul
     )
 }
 
-fn rust_type(ty: &str) -> &str {
+fn rust_type(ty: &ParamType) -> &'static str {
     match ty {
-        pointer if pointer.starts_with('*') => "impl Into<::rtc_runtime::Pointer<'a>>",
-        "i1" | "u1" => "bool",
-        "fp16" | "bf16" | "fp32" => "f32",
-        "fp64" => "f64",
-        integer => integer,
+        ParamType::Value(ValueType::Scalar(dtype)) => match dtype {
+            DType::UInt1 => "bool",
+            DType::Fp64 => "f64",
+            dtype if dtype.is_integer() => dtype.name(),
+            _ => "f32",
+        },
+        ParamType::Value(ValueType::Pointer { .. }) => "impl Into<::rtc_runtime::Pointer<'a>>",
+        // The launch refuses every value, with the reason.
+        ParamType::Descriptor { .. } | ParamType::TensorMap => "impl Into<::rtc_runtime::Arg<'a>>",
     }
 }
 
@@ -133,12 +138,12 @@ fn type_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rtc_ptx::{Metadata, Param};
+    use rtc_abi::Param;
+    use rtc_abi::metadata::{Metadata, lay_out};
 
     #[test]
     fn a_module() {
-        let param =
-            |name: &str, ty: &str| Param { name: name.into(), ty: ty.into(), offset: 0, size: 8, tensor_map: None };
+        let param = |name: &str, ty: &str| Param::new(name, ty.parse::<ParamType>().unwrap());
         let metadata = Metadata::from_json(
             r#"{"kernel": "scale_kernel", "symbol": "scale_kernel", "arch": "sm_80", "ptx_version": 83, "num_warps": 4,
             "num_ctas": 1, "threads_per_block": 128, "shared_bytes": 0, "global_scratch_bytes": 0, "global_scratch_align": 1,
@@ -146,7 +151,7 @@ mod tests {
         );
         let mut metadata = metadata.unwrap();
         let params = [("x_ptr", "*fp32"), ("n", "i32"), ("type", "fp16"), ("t.0", "u64"), ("stream", "u1")];
-        metadata.params = params.into_iter().map(|(name, ty)| param(name, ty)).collect();
+        metadata.params = lay_out(params.into_iter().map(|(name, ty)| param(name, ty)).collect());
         let second = Metadata { arch: "sm_90a".into(), ..metadata.clone() };
         let variants = [metadata, second].map(|metadata| Artifact { ptx: String::new(), metadata }).into();
         let embedded = Embedded { name: "scale_kernel".into(), signature: "*fp32:16, i32".into(), variants };

@@ -2,6 +2,12 @@
 //!
 //! The program then ships PTX and needs only the driver: neither the compiler nor LLVM is linked into it.
 //!
+//! The build script needs no LLVM either: it calls an `rtc` executable of the same version, which is `$RTC`, or else the
+//! `rtc` on `$PATH` (`cargo install --path runtime/cli` in the repository of rtc makes one). With the feature `linked` the
+//! compiler is linked into the build script instead, which needs LLVM and MLIR 22 where the script is built; outside of
+//! rtc's repository, `MLIR_SYS_220_PREFIX`, `LLVM_SYS_221_PREFIX` and `TABLEGEN_220_PREFIX` must then name where they
+//! are, such as `/usr/lib/llvm-22`.
+//!
 //! ```no_run
 //! // build.rs
 //! rtc_build::Config::new()
@@ -22,21 +28,31 @@
 //! kernel.launch(&stream, rows, &output, &input, stride, stride, columns)?; // launch often
 //! ```
 //!
-//! Kernels carry no types, so each instance says them by a signature (its form: [`Signature`]); parameters with a value
+//! Kernels carry no types, so each instance says them by a signature (`rtc build --help` says its form); parameters with a value
 //! there are constexprs and are not arguments of the Rust function. Pointers take a `&Buffer` or `(&Buffer, offset)`,
 //! numbers take the Rust type of their name, fp16 and bf16 take an `f32`.
 
+mod executable;
+#[cfg(feature = "linked")]
 mod generate;
+#[cfg(feature = "linked")]
+mod linked;
 
-use generate::Embedded;
-use rtc_compiler::source::Severity;
-use rtc_compiler::{Failure, LaunchOptions, Level, Levels, Program, Signature, Silent, Source, Spec};
+#[cfg(feature = "linked")]
+pub use linked::serve;
+pub use rtc_abi::spec::LaunchOptions;
+
+use rtc_source::Level;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What is compiled, for which targets.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
+    /// The `rtc` to call, if it was named.
+    #[serde(skip)]
+    executable: Option<PathBuf>,
     archs: Vec<String>,
     instances: Vec<Instance>,
     include: Vec<PathBuf>,
@@ -45,8 +61,17 @@ pub struct Config {
     libdevice: Option<PathBuf>,
 }
 
+/// What `rtc embed` reads from its standard input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Request {
+    config: Config,
+    files: Vec<PathBuf>,
+    /// Where the modules go.
+    out_dir: PathBuf,
+}
+
 /// One kernel for one signature.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
     kernel: String,
     signature: String,
@@ -147,6 +172,12 @@ impl Config {
         self
     }
 
+    /// The `rtc` to call; with the feature `linked` it is called only if it is named here.
+    pub fn executable(mut self, path: impl Into<PathBuf>) -> Config {
+        self.executable = Some(path.into());
+        self
+    }
+
     /// Where the modules go; `$OUT_DIR/rtc`, where `include_kernels!` looks for them, by default.
     pub fn out_dir(mut self, directory: impl Into<PathBuf>) -> Config {
         self.out_dir = Some(directory.into());
@@ -160,114 +191,13 @@ impl Config {
             (None, Some(directory)) => Path::new(&directory).join("rtc"),
             (None, None) => return Err(error("OUT_DIR is not set; call this from a build script or set `out_dir`")),
         };
-        let mut levels = Levels::default();
-        for (code, level) in &self.levels {
-            levels.set(code, *level).map_err(|unknown| error(unknown.to_string()))?;
+        let files = files.iter().map(|file| file.as_ref().to_owned()).collect();
+        let request = Request { config: self.clone(), files, out_dir };
+        #[cfg(feature = "linked")]
+        if self.executable.is_none() {
+            return linked::compile(&request);
         }
-        let read = |file| Ok(self.read(file)?.with_levels(levels.clone()));
-        let programs = files.iter().map(|file| read(file.as_ref())).collect::<Result<Vec<_>, Error>>()?;
-        for instance in &self.instances {
-            let is_here = |program: &Program| program.kernels().iter().any(|k| k.name == instance.kernel);
-            if !programs.iter().any(is_here) {
-                return Err(error(format!("there is no `@triton.jit` function `{}` in these files", instance.kernel)));
-            }
-        }
-        for (file, program) in files.iter().zip(&programs) {
-            self.compile_file(file.as_ref(), program, &out_dir)?;
-        }
-        Ok(())
-    }
-
-    fn read(&self, file: &Path) -> Result<Program, Error> {
-        let read = |path: &Path| {
-            println!("cargo::rerun-if-changed={}", path.display());
-            let text = std::fs::read_to_string(path);
-            let text = text.map_err(|e| error(format!("cannot read {}: {e}", path.display())))?;
-            Ok(Source::new(path.display().to_string(), text))
-        };
-        let directory = file.parent().unwrap_or(Path::new(""));
-        let directories: Vec<&Path> =
-            std::iter::once(directory).chain(self.include.iter().map(PathBuf::as_path)).collect();
-        let program = Program::parse_importing(read(file)?, &mut |module| {
-            // A dotted name is a path; a package is its `__init__`.
-            let path = module.replace('.', "/");
-            let ends = [".rt", ".py", "/__init__.rt", "/__init__.py"];
-            let candidates = directories.iter().flat_map(|d| ends.map(|end| d.join(format!("{path}{end}"))));
-            candidates.into_iter().find(|path| path.is_file()).map(|path| read(&path)).transpose()
-        })?;
-        if program.has_errors() {
-            return Err(explain(&program, Failure::Diagnostics(program.diagnostics().to_vec())));
-        }
-        let Some(library) = &self.libdevice else { return Ok(program) };
-        println!("cargo::rerun-if-changed={}", library.display());
-        let bitcode = std::fs::read(library).map_err(|e| error(format!("cannot read {}: {e}", library.display())))?;
-        program.with_libdevice(bitcode).map_err(|e| error(format!("{}: {e}", library.display())))
-    }
-
-    fn compile_file(&self, file: &Path, program: &Program, out_dir: &Path) -> Result<(), Error> {
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let mut embedded: Vec<Embedded> = Vec::new();
-        for instance in &self.instances {
-            if !program.kernels().iter().any(|k| k.name == instance.kernel) {
-                continue;
-            }
-            let name = instance.name.clone().unwrap_or_else(|| instance.kernel.clone());
-            if embedded.iter().any(|e| e.name == name) {
-                return Err(error(format!(
-                    "two instances are called `{name}`; give them names with `Instance::named`"
-                )));
-            }
-            embedded.push(self.compile_instance(program, instance, name)?);
-        }
-        let write = |path: PathBuf, text: &str| {
-            std::fs::write(&path, text).map_err(|e| error(format!("cannot write {}: {e}", path.display())))
-        };
-        std::fs::create_dir_all(out_dir).map_err(|e| error(format!("cannot make {}: {e}", out_dir.display())))?;
-        for kernel in &embedded {
-            for artifact in &kernel.variants {
-                let (name, arch) = (&kernel.name, &artifact.metadata.arch);
-                write(out_dir.join(format!("{stem}.{name}.{arch}.ptx")), &artifact.ptx)?;
-                write(out_dir.join(format!("{stem}.{name}.{arch}.json")), &artifact.metadata.to_json())?;
-            }
-        }
-        write(out_dir.join(format!("{stem}.rs")), &generate::module(&stem, &embedded))
-    }
-
-    fn compile_instance(&self, program: &Program, instance: &Instance, name: String) -> Result<Embedded, Error> {
-        let of = |message: String| error(format!("kernel `{}`: {message}", instance.kernel));
-        let info = program.kernel(Some(&instance.kernel)).map_err(|f| explain(program, f))?;
-        let params: Vec<&str> = info.params.iter().map(|p| p.name.as_str()).collect();
-        let args =
-            Signature::parse(&instance.signature).and_then(|s| s.bind(&params)).map_err(|e| of(e.to_string()))?;
-        let spec = Spec { kernel: Some(instance.kernel.clone()), args, options: instance.options.clone(), arch: None };
-        let specialization = spec.specialize(program).map_err(|f| explain(program, f))?;
-        let default = [rtc_compiler::DEFAULT_ARCH.to_owned()];
-        let archs = if self.archs.is_empty() { &default[..] } else { &self.archs };
-        let mut variants = Vec::new();
-        for arch in archs {
-            let hash = rtc_compiler::source_hash(program, &spec, arch);
-            let compiled = rtc_compiler::compile(program, &specialization, arch, hash, &mut Silent)
-                .map_err(|failure| explain(program, failure))?;
-            // What is only for information is left out.
-            for warning in compiled.warnings.iter().filter(|d| d.severity != Severity::Note) {
-                let text = rtc_compiler::source::render(program.sources(), warning, false);
-                text.lines().for_each(|line| println!("cargo::warning={line}"));
-            }
-            variants.push(compiled.artifact);
-        }
-        Ok(Embedded { name, signature: instance.signature.clone(), variants })
-    }
-}
-
-/// A failure with its pictures of the source.
-fn explain(program: &Program, failure: Failure) -> Error {
-    match &failure {
-        Failure::Diagnostics(list) => {
-            let pictures: Vec<String> =
-                list.iter().map(|d| rtc_compiler::source::render(program.sources(), d, false)).collect();
-            error(pictures.join("\n"))
-        }
-        other => error(other.to_string()),
+        executable::compile(&request)
     }
 }
 

@@ -58,6 +58,9 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
+    /// Compile what a build script with rtc-build asks for on standard input
+    #[command(hide = true)]
+    Embed,
 }
 
 /// Which warnings are shown and which are errors. A code counts more than a group, and `--deny` more than `--warn` more

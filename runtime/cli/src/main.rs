@@ -1,6 +1,6 @@
 //! `rtc`: the compiler on the command line.
 //!
-//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `explain.rs`), `arguments.rs` for what they take, `input.rs`
+//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `explain.rs`, `embed.rs`), `arguments.rs` for what they take, `input.rs`
 //! and `output.rs` for files, `report.rs` for everything the user reads on stderr.
 //!
 //! Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc. No input ends the
@@ -8,6 +8,7 @@
 
 mod arguments;
 mod build;
+mod embed;
 mod emit;
 mod explain;
 mod input;
@@ -62,5 +63,6 @@ fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
         Command::Emit(arguments) => emit::emit(arguments, reporter),
         Command::Run(arguments) => run::run(arguments, reporter),
         Command::Explain(arguments) => explain::explain(arguments),
+        Command::Embed => embed::embed(),
     }
 }

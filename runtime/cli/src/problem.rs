@@ -11,6 +11,8 @@ pub(crate) enum Problem {
     Input { code: String, message: String, place: Option<String> },
     /// The source is at fault.
     Diagnostics { sources: SourceMap, list: Vec<Diagnostic> },
+    /// The input is at fault, and this text tells all of it.
+    Rendered(String),
     /// The command line is at fault.
     Usage(String),
     /// A bug of rtc.
@@ -45,7 +47,7 @@ impl Problem {
     /// The exit status that it means.
     pub(crate) fn status(&self) -> u8 {
         match self {
-            Problem::Input { .. } | Problem::Diagnostics { .. } => 1,
+            Problem::Input { .. } | Problem::Diagnostics { .. } | Problem::Rendered(_) => 1,
             Problem::Usage(_) => 2,
             Problem::Bug { .. } => 3,
         }

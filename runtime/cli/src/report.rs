@@ -41,6 +41,7 @@ impl Reporter {
                 }
             }
             Problem::Input { code, message, place } => self.error(code, message, place.as_deref(), &[]),
+            Problem::Rendered(text) => eprintln!("{}", text.trim_end()),
             Problem::Usage(message) => self.error("usage", message, None, &["For help, try `--help`.".into()]),
             Problem::Bug { stage, message, ir } => {
                 let mut notes = vec![format!("it happened in: {stage}")];

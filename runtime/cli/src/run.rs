@@ -60,7 +60,10 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     let metadata = compiled.kernel.metadata();
     let [x, y, z] = launch.grid;
     println!("kernel     {} ({})", metadata.kernel, arguments.file.display());
-    println!("device     {device}");
+    match device.fallback_reason() {
+        Some(reason) => println!("device     {device}, as no GPU can be used: {reason}"),
+        None => println!("device     {device}"),
+    }
     println!(
         "launch     grid {x} x {y} x {z}, {} threads per block, {} bytes of shared memory",
         metadata.threads_per_block, metadata.shared_bytes

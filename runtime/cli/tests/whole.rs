@@ -15,9 +15,9 @@ fn build_writes_ptx_and_metadata() {
     assert!(ptx.contains(".target sm_80") && ptx.contains(".entry copy_kernel("), "{ptx}");
     let metadata = std::fs::read_to_string(scratch.0.join("out/deep/copy_kernel.json")).unwrap();
     let metadata = rtc_runtime::Metadata::from_json(&metadata).unwrap();
-    let params: Vec<(&str, &str, u32)> =
-        metadata.params.iter().map(|p| (p.name.as_str(), p.ty.as_str(), p.offset)).collect();
-    assert_eq!(params, [("x_ptr", "*fp32", 0), ("y_ptr", "*fp32", 8), ("n", "i32", 16)]);
+    let params: Vec<_> =
+        metadata.params.iter().map(|p| format!("{}: {} at {}, {}", p.name, p.ty, p.offset, p.divisible_by)).collect();
+    assert_eq!(params, ["x_ptr: *fp32 at 0, 16", "y_ptr: *fp32 at 8, 16", "n: i32 at 16, 1"]);
     assert_eq!(metadata.constexprs["BLOCK"], 128);
     assert_eq!((metadata.num_warps, metadata.threads_per_block), (4, 128));
     let names: Vec<_> = std::fs::read_dir(scratch.0.join("out/deep")).unwrap().collect();

@@ -1,8 +1,8 @@
-//! PTX text as data, and the metadata of compiled kernels.
+//! PTX text as data.
 //!
 //! `parse` reads PTX as LLVM's NVPTX back end prints it, and as people write it; `print` writes it back. One table
 //! ([`table`]) says what an instruction is: what it does not list is an error with the line and the text, never
-//! silently ignored. Executing PTX is the emulator's part; launching it on a GPU needs the metadata only.
+//! silently ignored. Executing PTX is the emulator's part.
 //!
 //! ```
 //! let text = ".version 8.3 .target sm_90a .address_size 64 .visible .entry f() { .reg .b32 %r<2>; mov.b32 %r1, 7; ret; }";
@@ -13,7 +13,6 @@
 //! ```
 
 mod lexer;
-pub mod metadata;
 pub mod modifier;
 pub mod module;
 mod parse;
@@ -21,7 +20,6 @@ mod print;
 pub mod table;
 pub mod types;
 
-pub use metadata::{Metadata, MetadataError, Param, TensorMap};
 pub use modifier::Modifier;
 pub use module::Module;
 pub use parse::{ParseError, parse};

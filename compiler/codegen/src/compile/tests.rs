@@ -6,7 +6,8 @@ use rtc_ir::{LocData, text, verify};
 use rtc_source::Span;
 
 use super::*;
-use crate::{ptxas, target::TARGETS};
+use crate::ptxas;
+use rtc_abi::TARGETS;
 
 const ADD: &str = "
 #l0 = blocked(shape [1024], size [4], lanes [32], warps [4], order [0])
@@ -34,7 +35,7 @@ kernel @add(%flag: i1 {sig = \"i1\"}, %x: ptr<f32> {sig = \"*fp32\", align = 16}
 fn compile_text(text: &str, target: &str, options: CodegenOptions) -> Result<Output> {
     let kernel = text::parse(text).expect("the text reads");
     let verified = verify(&kernel).unwrap_or_else(|errors| panic!("{}", rtc_ir::print_errors(&kernel, &errors)));
-    compile(verified, &SourceMap::new(), Target::named(target)?, options)
+    compile(verified, &SourceMap::new(), Target::named(target).expect("known"), options)
 }
 
 #[test]
@@ -81,16 +82,6 @@ kernel @sum(%x: ptr<f32> {sig = \"*fp32\", align = 16}) warps 4 shared 16 phase 
     let ptx = compile_text(text, "sm_80", CodegenOptions::default()).expect("compiles").ptx;
     assert_eq!(ptx.matches("ld.shared.v4.b32").count(), 1, "{ptx}");
     assert_eq!(ptx.matches("shfl.sync.bfly").count(), 5, "{ptx}");
-}
-
-#[test]
-fn metadata_lays_parameters_out() {
-    let output = compile_text(ADD, "sm_80", CodegenOptions::default()).expect("compiles");
-    let places: Vec<_> = output.metadata.params.iter().map(|p| (p.name.as_str(), p.offset, p.size)).collect();
-    assert_eq!(places, [("flag", 0, 1), ("x", 8, 8), ("h", 16, 2), ("y", 24, 8), ("n", 32, 4)]);
-    assert_eq!(output.metadata.threads_per_block, 128);
-    assert_eq!(output.metadata.ptx_version, 83);
-    assert_eq!(rtc_ptx::Metadata::from_json(&output.metadata.to_json()), Ok(output.metadata.clone()));
 }
 
 #[test]

@@ -8,9 +8,9 @@ use super::*;
 use crate::{
     context::MlirContext,
     ptxas,
-    target::Target,
     translate::{self, Want},
 };
+use rtc_abi::Target;
 
 /// Adds two vectors: each thread handles four elements, with a scalar tail under a mask.
 fn vector_add<'c>(context: &'c Context) -> Module<'c> {

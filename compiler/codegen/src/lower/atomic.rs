@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 
+use rtc_abi::Feature;
 use rtc_ir::{Elem, MemScope, MemSemantic, Op, RmwOp, Scalar};
 
 use super::Lowering;
@@ -157,7 +158,7 @@ impl<'c> Lowering<'_, 'c> {
     /// What stands in memory afterwards, where `atom` cannot do it: compare-and-swap does.
     fn by_exchange(&self, rmw: RmwOp, elem: Elem) -> Option<Update<'c>> {
         match rmw {
-            RmwOp::FAdd if elem == Elem::BF16 && !self.target.features.bf16_atomics => {
+            RmwOp::FAdd if elem == Elem::BF16 && !self.target.has(Feature::Bf16Atomics) => {
                 Some(|e, old, value| e.addf(old, value, false))
             }
             RmwOp::FMax => Some(|e, old, value| e.maxnumf(old, value)),

@@ -2,6 +2,7 @@
 //!
 //! All ways give the same results: round to nearest even, saturate at the largest finite number, keep NaN.
 
+use rtc_abi::Feature;
 use rtc_ir::{Rounding, Scalar};
 
 use super::Lowering;
@@ -35,7 +36,7 @@ impl<'c> Lowering<'_, 'c> {
     /// 8-bit floats to halves, exactly.
     pub(super) fn from_byte_floats(&self, values: &[Value<'c>], from: Scalar) -> Vec<Value<'c>> {
         let e = self.e;
-        if from == Scalar::F8E4 && self.target.features.fp8_conversions {
+        if from == Scalar::F8E4 && self.target.has(Feature::Fp8Conversions) {
             return self.in_pairs(values, |low, high| {
                 let pair = e.bitcast(e.pack(&[low, high]), e.ty.i16);
                 let halves = e.intrinsic("llvm.nvvm.e4m3x2.to.f16x2.rn", &[pair], e.vector_type(2, e.ty.f16));
@@ -87,7 +88,7 @@ impl<'c> Lowering<'_, 'c> {
             return values.iter().map(|value| self.to_e4m3_bias_15(half(*value))).collect();
         }
         let singles: Vec<_> = values.iter().map(|value| self.cast_float_to_single(*value, from)).collect();
-        if rounding == Rounding::NearestEven && self.target.features.fp8_conversions {
+        if rounding == Rounding::NearestEven && self.target.has(Feature::Fp8Conversions) {
             let name = if to == Scalar::F8E4 { "llvm.nvvm.ff.to.e4m3x2.rn" } else { "llvm.nvvm.ff.to.e5m2x2.rn" };
             return self.in_pairs(&singles, |low, high| {
                 // The first operand goes to the upper byte.

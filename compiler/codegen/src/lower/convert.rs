@@ -1,5 +1,6 @@
 //! Layout conversions: a renaming of registers, shuffles, or a way through shared memory.
 
+use rtc_abi::Feature;
 use rtc_ir::Op;
 use rtc_layout::{Conversion, LaneXor, MatrixInstructions, ShufflePlan, conversion, shared_plan};
 
@@ -36,7 +37,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// The matrix instructions of the target.
     pub(super) fn matrix_instructions(&self) -> MatrixInstructions {
-        MatrixInstructions { load: true, store: self.target.features.stmatrix }
+        MatrixInstructions { load: true, store: self.target.has(Feature::Stmatrix) }
     }
 
     fn shuffle_tile(&self, plan: &ShufflePlan, registers: &Registers<'c>) -> Vec<Value<'c>> {

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::lexer::Token;
 use super::names::is_automatic;
+use crate::metadata::{default_param_type, param_type};
 use crate::{
     AttrValue, Block, Kernel, KernelOptions, LayoutId, Op, OpData, OpKind, OpSpec, Param, Phase, Position, SPECS,
     Traits, Value,
@@ -243,19 +244,25 @@ impl<'t> Reader<'t> {
         let name = self.value_name()?;
         self.expect(Token::Colon)?;
         let ty = self.ty()?;
-        let mut param = (name.0.to_string(), String::new(), 1);
+        let mut param = (name.0.to_string(), None, 1);
         if self.peek() == Some(Token::OpenBrace) {
             for (key, value) in self.attrs()? {
                 match (key.as_str(), value) {
-                    ("sig", AttrValue::Str(s)) => param.1 = s,
+                    ("sig", AttrValue::Str(s)) => match param_type(&s) {
+                        Some(ty) => param.1 = Some(ty),
+                        None => return self.fail(format!("`{s}` is no type of a parameter")),
+                    },
                     ("name", AttrValue::Str(s)) => param.0 = s,
                     ("align", AttrValue::Int(n)) if u32::try_from(n).is_ok() => param.2 = n as u32,
                     _ => return self.fail(format!("`{key}` is no attribute of a parameter, or has the wrong form")),
                 }
             }
         }
+        let Some(param_ty) = param.1.or_else(|| default_param_type(ty)) else {
+            return self.fail(format!("a parameter cannot be a {ty}"));
+        };
         let value = self.kernel.add_arg(self.kernel.body(), ty, Some(name.0.to_string()));
-        self.kernel.params.push(Param { name: param.0, signature: param.1, divisible_by: param.2, value });
+        self.kernel.params.push(Param { name: param.0, ty: param_ty, divisible_by: param.2, value });
         self.define(name, value)
     }
 

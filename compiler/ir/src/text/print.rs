@@ -56,7 +56,7 @@ impl<'k> Printer<'k> {
             let name = self.names.get(param.value);
             let comma = if i > 0 { ", " } else { "" };
             let ty = self.ty(kernel.value_type(param.value));
-            write!(out, "{comma}%{name}: {ty} {{sig = \"{}\"", escape(&param.signature))?;
+            write!(out, "{comma}%{name}: {ty} {{sig = \"{}\"", param.ty)?;
             if param.divisible_by != 1 {
                 write!(out, ", align = {}", param.divisible_by)?;
             }

@@ -45,13 +45,13 @@ fn every_structured_operation_is_run() {
         for part in source.split("\n// ----\n") {
             let kernel = parse(part).expect("the test beside this one reads it too");
             let fault = part.lines().find_map(|l| l.strip_prefix("// fault: "));
-            let mut ops = kernel.block(kernel.body()).ops.clone();
-            for op in &kernel.block(kernel.body()).ops {
-                let runs = match kernel.kind(*op) {
+            let mut ops: Vec<_> = kernel.ops(kernel.body()).collect();
+            for op in kernel.ops(kernel.body()) {
+                let runs = match kernel.kind(op) {
                     OpKind::ForRange { .. } | OpKind::IfElse {} => continue,
-                    _ => kernel.op(*op).blocks.first(),
+                    _ => kernel.op(op).blocks.first(),
                 };
-                ops.extend(runs.iter().flat_map(|block| &kernel.block(**block).ops));
+                ops.extend(runs.iter().flat_map(|block| kernel.ops(**block)));
             }
             let names = ops.iter().map(|op| kernel.kind(*op).spec().mnemonic);
             seen.extend(names.filter(|name| fault.is_none_or(|text| text.contains(&format!("`{name}`")))));

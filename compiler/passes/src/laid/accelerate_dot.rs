@@ -64,7 +64,7 @@ fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     let rank = c.rank();
     let shape = MmaShape::for_bits(lhs.bits());
     let fits = c[rank - 2] >= shape.m && c[rank - 1] >= shape.n && a[rank - 1] >= shape.k;
-    if cx.capability >= 80 && supported && fits { DotKind::MmaV2 } else { DotKind::Fma }
+    if cx.target.capability >= 80 && supported && fits { DotKind::MmaV2 } else { DotKind::Fma }
 }
 
 /// The layouts of a dot whose kind is chosen.

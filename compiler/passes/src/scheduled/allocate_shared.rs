@@ -37,11 +37,11 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         if let OpKind::AllocShared { offset, .. } = kernel.kind_mut(op) {
             *offset = Some(start);
         }
-        if previous.end > cx.max_shared_bytes {
+        if previous.end > cx.target.shared_bytes_max {
             let span = kernel.loc(kernel.op(op).loc).span.unwrap_or_default();
             let message = format!(
                 "the kernel needs {} bytes of shared memory, the target has {} for a block",
-                previous.end, cx.max_shared_bytes
+                previous.end, cx.target.shared_bytes_max
             );
             let diagnostic = Diagnostic::error(Code::OUT_OF_RESOURCES, span, message)
                 .primary("this tile goes through shared memory")

@@ -1,5 +1,6 @@
 //! `tl.extra.cuda` and `tl.target_info`.
 
+use rtc_abi::Feature;
 use rtc_ir::{OpKind, Text, Type};
 use rtc_source::Code;
 
@@ -31,9 +32,6 @@ pub(super) const TARGET_INFO: &[Builtin] = &[
 
 const CONVERT_PARAMS: &[&str] = &["arg", "dst_ty", "fp_downcast_rounding?"];
 
-/// The first architecture that starts dependent grids early.
-const DEPENDENT_LAUNCH_CAPABILITY: u32 = 90;
-
 fn special_register<'a>(cx: &mut Cx<'a>, name: &str, elem: ElemTy) -> R<Val<'a>> {
     let ty = Type::Scalar(cx.ir_elem(elem)?);
     let value = cx.emit_typed(OpKind::SpecialRegister { name: Text::from(name) }, &[], ty)?;
@@ -41,7 +39,7 @@ fn special_register<'a>(cx: &mut Cx<'a>, name: &str, elem: ElemTy) -> R<Val<'a>>
 }
 
 fn grid_dependency<'a>(cx: &mut Cx<'a>, args: &Args<'a>, wait: bool) -> R<Val<'a>> {
-    if cx.target.capability < DEPENDENT_LAUNCH_CAPABILITY {
+    if !cx.target.target.has(Feature::DependentLaunch) {
         return cx.error(
             Code::UNSUPPORTED_TARGET,
             args.span,
@@ -65,6 +63,6 @@ fn convert_custom_float8<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 fn cuda_capability_geq<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let major = cx.int_arg(args, 0, 0)?;
     let minor = cx.int_arg(args, 1, 0)?;
-    let capability = i128::from(cx.target.capability);
+    let capability = i128::from(cx.target.target.capability);
     Ok(Val::bool((capability / 10, capability % 10) >= (major, minor)))
 }

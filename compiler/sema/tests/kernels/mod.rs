@@ -85,7 +85,8 @@ pub fn analyse(
     let modules = [ModuleAst { name: "kernels", ast: &ast }];
     // `# libdevice: external` stands for a library that the user gives.
     let external_libdevice = directive(text, "libdevice").is_some();
-    let result = compile_kernel(&sources, &modules, &spec, TargetInfo { capability, external_libdevice });
+    let target = rtc_abi::Target::of_capability(capability).expect("a known capability");
+    let result = compile_kernel(&sources, &modules, &spec, TargetInfo { target, external_libdevice });
     (sources, result)
 }
 

@@ -7,7 +7,8 @@
 //! `divisible_by` stands only on pointers and integers.
 //!
 //! ```
-//! use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, DType, LaunchOptions, Specialization, ValueType};
+//! use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
+//! use rtc_abi::{DType, ValueType};
 //! let spec = Specialization {
 //!     kernel: "copy".into(),
 //!     args: vec![
@@ -20,6 +21,7 @@
 //! assert!(matches!(spec.args[0].kind, ArgKind::Value { ty: ValueType::Pointer { pointee: DType::Fp32, .. }, .. }));
 //! ```
 
+pub use crate::{DType, ValueType};
 use std::fmt;
 
 /// One instance of a kernel: which kernel, what its arguments are, how it is launched.
@@ -117,158 +119,9 @@ pub enum ConstValue {
     Opaque(String),
 }
 
-/// Type of a run-time argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ValueType {
-    /// A number.
-    Scalar(DType),
-    /// A pointer to global memory.
-    Pointer {
-        /// What it points to.
-        pointee: DType,
-        /// Stores through it are errors.
-        is_const: bool,
-    },
-}
-
-impl ValueType {
-    /// Reads a type as annotations and signatures write it: `i32`, `float16`, `*fp32`, `fp32*`, `*ku8`, `const *fp16`.
-    pub fn parse(text: &str) -> Option<ValueType> {
-        let text = text.trim();
-        let (text, mut is_const) = match text.strip_prefix("const ") {
-            Some(rest) => (rest.trim(), true),
-            None => (text, false),
-        };
-        let pointee = match (text.strip_prefix('*'), text.strip_suffix('*')) {
-            (Some(rest), _) => match rest.strip_prefix('k') {
-                Some(rest) => {
-                    is_const = true;
-                    rest
-                }
-                None => rest,
-            },
-            (None, Some(rest)) => rest.trim_end(),
-            (None, None) if is_const => return None,
-            (None, None) => return DType::parse(text).map(ValueType::Scalar),
-        };
-        Some(ValueType::Pointer { pointee: DType::parse(pointee.trim())?, is_const })
-    }
-
-    /// Bytes that it takes as a kernel parameter.
-    pub fn param_bytes(self) -> u32 {
-        match self {
-            ValueType::Scalar(dtype) => dtype.bytes(),
-            ValueType::Pointer { .. } => 8,
-        }
-    }
-}
-
-impl fmt::Display for ValueType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ValueType::Scalar(dtype) => write!(f, "{dtype}"),
-            ValueType::Pointer { pointee, is_const } => write!(f, "*{}{pointee}", if *is_const { "k" } else { "" }),
-        }
-    }
-}
-
-macro_rules! dtypes {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $bits:literal, [$($alias:literal),*];)*) => {
-        /// Element types of the language.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum DType {
-            $($(#[doc = $doc])+ $variant,)*
-        }
-
-        impl DType {
-            /// Every element type.
-            pub const ALL: &'static [DType] = &[$(DType::$variant),*];
-
-            /// The short name that signatures and metadata use.
-            pub fn name(self) -> &'static str {
-                match self { $(DType::$variant => $name,)* }
-            }
-
-            /// Width in bits; `u1` has 1.
-            pub fn bits(self) -> u32 {
-                match self { $(DType::$variant => $bits,)* }
-            }
-
-            /// Reads any of the names that annotations and signatures accept; a trailing `_t` is dropped.
-            pub fn parse(text: &str) -> Option<DType> {
-                match text.strip_suffix("_t").unwrap_or(text) {
-                    $($name $(| $alias)* => Some(DType::$variant),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-dtypes! {
-    /// Boolean, one byte in memory.
-    UInt1 = "u1", 1, ["bool", "int1", "uint1", "i1"];
-    /// Signed, 8 bits.
-    Int8 = "i8", 8, ["int8"];
-    /// Signed, 16 bits.
-    Int16 = "i16", 16, ["int16"];
-    /// Signed, 32 bits.
-    Int32 = "i32", 32, ["int", "int32"];
-    /// Signed, 64 bits.
-    Int64 = "i64", 64, ["int64"];
-    /// Unsigned, 8 bits.
-    UInt8 = "u8", 8, ["uint8"];
-    /// Unsigned, 16 bits.
-    UInt16 = "u16", 16, ["uint16"];
-    /// Unsigned, 32 bits.
-    UInt32 = "u32", 32, ["uint32"];
-    /// Unsigned, 64 bits.
-    UInt64 = "u64", 64, ["uint64"];
-    /// E5M2.
-    Fp8E5 = "fp8e5", 8, ["float8e5", "float8_e5m2"];
-    /// E4M3FN: no infinities.
-    Fp8E4Nv = "fp8e4nv", 8, ["float8e4nv", "float8_e4m3fn"];
-    /// E4M3 with bias 15, neither NaN nor infinity.
-    Fp8E4B15 = "fp8e4b15", 8, ["float8e4b15"];
-    /// E4M3 "fnuz"; no NVIDIA target has it.
-    Fp8E4B8 = "fp8e4b8", 8, ["float8e4b8", "float8_e4m3fnuz"];
-    /// E5M2 "fnuz"; no NVIDIA target has it.
-    Fp8E5B16 = "fp8e5b16", 8, ["float8e5b16", "float8_e5m2fnuz"];
-    /// IEEE half.
-    Fp16 = "fp16", 16, ["float16", "half", "f16"];
-    /// bfloat16.
-    Bf16 = "bf16", 16, ["bfloat16"];
-    /// IEEE single.
-    Fp32 = "fp32", 32, ["float", "float32", "f32"];
-    /// IEEE double.
-    Fp64 = "fp64", 64, ["double", "float64", "f64"];
-}
-
-impl DType {
-    /// Bytes in memory.
-    pub fn bytes(self) -> u32 {
-        self.bits().div_ceil(8)
-    }
-
-    /// An integer type, `u1` included.
-    pub fn is_integer(self) -> bool {
-        self <= DType::UInt64
-    }
-
-    /// A signed integer type.
-    pub fn is_signed(self) -> bool {
-        matches!(self, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64)
-    }
-}
-
-impl fmt::Display for DType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// How a kernel is launched and compiled, as far as the launch decides it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct LaunchOptions {
     /// Warps that compute; a power of two.
     pub num_warps: u32,
@@ -369,38 +222,4 @@ fn write_tuple<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], fields:
         write!(f, "{item}")?;
     }
     f.write_str(if items.len() == 1 { ",)" } else { ")" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_accepted_spelling_of_a_type() {
-        for (text, name) in [
-            ("bool", "u1"),
-            ("i1", "u1"),
-            ("int", "i32"),
-            ("int32_t", "i32"),
-            ("float", "fp32"),
-            ("half", "fp16"),
-            ("float8_e4m3fn", "fp8e4nv"),
-            ("*fp32", "*fp32"),
-            ("fp32*", "*fp32"),
-            ("*ki8", "*ki8"),
-            ("const *bf16", "*kbf16"),
-        ] {
-            assert_eq!(ValueType::parse(text).unwrap().to_string(), name, "{text}");
-        }
-        for text in ["", "*", "const i32", "fp33", "**fp32", "k", "Int32"] {
-            assert_eq!(ValueType::parse(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn names_read_back() {
-        for dtype in DType::ALL {
-            assert_eq!(DType::parse(dtype.name()), Some(*dtype));
-        }
-    }
 }

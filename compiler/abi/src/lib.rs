@@ -1,0 +1,25 @@
+//! What the compiler and whoever launches its kernels agree on: plain data, without LLVM and without IO.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `dtype.rs` | [`DType`], the element types |
+//! | `types.rs` | [`ValueType`] of run-time arguments, [`ParamType`] of kernel parameters |
+//! | `target.rs` | [`Target`], what each architecture can do, and [`Arch`], which PTX runs where |
+//! | `spec.rs` | [`spec::Specialization`], what a kernel is compiled for, and the launch options |
+//! | `metadata.rs` | [`Metadata`], the `<symbol>.json` beside `<symbol>.ptx`, and where each parameter lies |
+//! | `expr.rs` | [`Expr`], what the launcher computes from integer arguments |
+//!
+//! Types are written as signatures spell them wherever they are text: `i32`, `*fp16`, `tensordesc<fp16[128,64]>`.
+
+mod dtype;
+pub mod expr;
+pub mod metadata;
+pub mod spec;
+mod target;
+mod types;
+
+pub use dtype::DType;
+pub use expr::Expr;
+pub use metadata::{Hidden, HostTensorMap, Metadata, MetadataError, Padding, Param, Persistent, TensorMap};
+pub use target::{Arch, Feature, MAX_THREADS, TARGETS, Target, UnknownTarget};
+pub use types::{ParamType, UnknownType, ValueType};

@@ -1,0 +1,503 @@
+//! Metadata of a compiled kernel: the `<symbol>.json` beside `<symbol>.ptx`.
+//!
+//! Written by the compiler, read by whoever launches. Fields are only ever added.
+//!
+//! ```
+//! use rtc_abi::Metadata;
+//! let error = Metadata::from_json(r#"{"kernel": "f", "symbol": 4}"#).unwrap_err();
+//! assert!(error.to_string().contains("symbol"));
+//! ```
+
+use crate::target::MAX_THREADS;
+use crate::{Arch, DType, Expr, ParamType};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Everything needed to launch a compiled kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Name of the function in the source.
+    pub kernel: String,
+    /// Name of the entry in the PTX.
+    pub symbol: String,
+    /// Target, such as `sm_90a`.
+    pub arch: String,
+    /// PTX version as major * 10 + minor.
+    pub ptx_version: u32,
+    /// Warps that compute.
+    pub num_warps: u32,
+    /// Blocks per program.
+    pub num_ctas: u32,
+    /// Threads to launch per block.
+    pub threads_per_block: u32,
+    /// Dynamic shared memory to pass at launch.
+    pub shared_bytes: u32,
+    /// Global scratch memory per block.
+    pub global_scratch_bytes: u64,
+    /// Alignment of the global scratch memory.
+    pub global_scratch_align: u64,
+    /// Blocks per cluster.
+    pub cluster: [u32; 3],
+    /// Whether the launch may begin before the kernel before it on the stream has ended; `gdc_wait` then waits for that.
+    pub launch_pdl: bool,
+    /// Whether all blocks must be on the device at once.
+    pub launch_cooperative_grid: bool,
+    /// Parameters in order, constexprs removed, hidden ones last.
+    pub params: Vec<Param>,
+    /// For a kernel that loops over programs by itself: how many blocks are started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistent: Option<Persistent>,
+    /// Values of the constexprs, in order.
+    pub constexprs: Map<String, Value>,
+    /// Hash of the source text and what it was compiled with.
+    pub source_hash: String,
+    /// Version of the compiler.
+    pub compiler_version: String,
+}
+
+/// One kernel parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Param {
+    /// Name: `x_ptr`, `desc.shape.0`, `t.field`.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: ParamType,
+    /// Offset in the parameter buffer.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+    /// The factor that the signature promises of the integer, or of the address in bytes; 1 if it promises nothing.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub divisible_by: u32,
+    /// For descriptors: how to make the tensor map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor_map: Option<TensorMap>,
+    /// For parameters that no argument of the source stands for: what the launcher passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Hidden>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(factor: &u32) -> bool {
+    *factor == 1
+}
+
+impl Param {
+    /// A parameter of that type, to be given a place by [`lay_out`].
+    pub fn new(name: impl Into<String>, ty: impl Into<ParamType>) -> Param {
+        let ty = ty.into();
+        let size = ty.bytes();
+        Param { name: name.into(), ty, offset: 0, size, divisible_by: 1, tensor_map: None, hidden: None }
+    }
+}
+
+/// Gives every parameter its place, as the `.param` list of the kernel does: each at the next multiple of its alignment.
+pub fn lay_out(mut params: Vec<Param>) -> Vec<Param> {
+    let mut end = 0u32;
+    for param in &mut params {
+        param.offset = end.next_multiple_of(param.ty.align());
+        end = param.offset + param.size;
+    }
+    params
+}
+
+/// What the launcher passes for a parameter that no argument of the source stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hidden {
+    /// The number of programs along an axis: 0, 1 or 2.
+    Grid(u32),
+    /// A tensor map that the host encodes.
+    TensorMap(Box<HostTensorMap>),
+}
+
+/// A tensor map over memory that pointer arguments give; dimensions stand outermost first and count elements.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostTensorMap {
+    /// The pointer argument that it lies behind.
+    pub base: String,
+    /// The first element, counted from the pointer.
+    pub start: Expr,
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes; a size below 1 is encoded as 1.
+    pub shape: Vec<Expr>,
+    /// Strides; the innermost is 1.
+    pub strides: Vec<Expr>,
+    /// The box of one copy.
+    #[serde(rename = "box")]
+    pub box_shape: Vec<u32>,
+    /// Swizzle in bytes: 0, 32, 64 or 128.
+    pub swizzle: u32,
+    /// The number of the `CUtensorMapDataType`, where it is not that of `dtype`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_type: Option<u32>,
+    /// What stands for elements outside.
+    pub padding: Padding,
+}
+
+/// What a tensor map gives for elements outside of the tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Padding {
+    /// Zero.
+    Zero,
+    /// A NaN; floats only.
+    Nan,
+}
+
+/// How many blocks of a persistent kernel are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Persistent {
+    /// Blocks that run on one multiprocessor at once.
+    pub blocks_per_multiprocessor: u32,
+}
+
+impl Persistent {
+    /// Blocks to start for so many programs: as few as finish in the same number of rounds as all that fit at once.
+    ///
+    /// ```
+    /// let persistent = rtc_abi::Persistent { blocks_per_multiprocessor: 1 };
+    /// assert_eq!(persistent.blocks(100, 132), 100);
+    /// assert_eq!(persistent.blocks(265, 132), 89); // three rounds
+    /// ```
+    pub fn blocks(self, programs: u64, multiprocessors: u32) -> u64 {
+        let at_once = (u64::from(self.blocks_per_multiprocessor) * u64::from(multiprocessors)).max(1);
+        let rounds = programs.div_ceil(at_once).max(1);
+        programs.div_ceil(rounds)
+    }
+}
+
+/// How to encode a TMA descriptor for a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorMap {
+    /// Element type.
+    pub dtype: DType,
+    /// The box of one TMA copy in elements, outermost dimension first.
+    pub block_shape: Vec<u32>,
+    /// Swizzle in bytes: 0, 32, 64 or 128.
+    pub swizzle: u32,
+    /// L2 promotion in bytes: 0, 64, 128 or 256.
+    pub l2_promotion: u32,
+    /// Interleave in bytes: 0, 16 or 32.
+    pub interleave: u32,
+}
+
+/// A metadata file that cannot be used; the text names the field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("kernel metadata: field `{field}`: {message}")]
+pub struct MetadataError {
+    /// Path of the field, such as `params[2].offset`; empty for the file as a whole.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Metadata {
+    /// Reads the JSON text; the error names the first field at fault.
+    pub fn from_json(text: &str) -> Result<Metadata, MetadataError> {
+        let value: Value = serde_json::from_str(text).map_err(|e| error("", format!("not JSON: {e}")))?;
+        let object = value.as_object().ok_or_else(|| error("", "must be an object".to_string()))?;
+        let metadata = Metadata {
+            kernel: field(object, "", "kernel")?,
+            symbol: field(object, "", "symbol")?,
+            arch: field(object, "", "arch")?,
+            ptx_version: field(object, "", "ptx_version")?,
+            num_warps: field(object, "", "num_warps")?,
+            num_ctas: field(object, "", "num_ctas")?,
+            threads_per_block: field(object, "", "threads_per_block")?,
+            shared_bytes: field(object, "", "shared_bytes")?,
+            global_scratch_bytes: field(object, "", "global_scratch_bytes")?,
+            global_scratch_align: field(object, "", "global_scratch_align")?,
+            cluster: field(object, "", "cluster")?,
+            // Files of older compilers lack these two.
+            launch_pdl: optional(object, "", "launch_pdl")?,
+            launch_cooperative_grid: optional(object, "", "launch_cooperative_grid")?,
+            params: params(object)?,
+            persistent: optional(object, "", "persistent")?,
+            constexprs: field(object, "", "constexprs")?,
+            source_hash: field(object, "", "source_hash")?,
+            compiler_version: field(object, "", "compiler_version")?,
+        };
+        metadata.check()?;
+        Ok(metadata)
+    }
+
+    /// The JSON text, pretty, with a final newline.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("only strings as keys, only finite numbers");
+        text.push('\n');
+        text
+    }
+
+    /// Size of the parameter buffer in bytes.
+    pub fn params_size(&self) -> u32 {
+        self.params.iter().map(|p| p.offset + p.size).max().unwrap_or(0)
+    }
+
+    /// Offset of the pointer to the global scratch memory, which follows the last parameter; `None` if there is none.
+    pub fn scratch_offset(&self) -> Option<u32> {
+        (self.global_scratch_bytes > 0).then(|| self.params_size().next_multiple_of(8))
+    }
+
+    /// The parameters that the caller gives arguments for; the hidden ones stand after them.
+    pub fn visible_params(&self) -> &[Param] {
+        let count = self.params.iter().take_while(|p| p.hidden.is_none()).count();
+        &self.params[..count]
+    }
+
+    /// Checks what one field alone cannot show.
+    pub fn check(&self) -> Result<(), MetadataError> {
+        if self.arch.parse::<Arch>().is_err() {
+            return Err(error("arch", format!("`{}` is not a target", self.arch)));
+        }
+        if self.threads_per_block == 0 || self.threads_per_block > MAX_THREADS {
+            return Err(error("threads_per_block", format!("{} is not in 1..={MAX_THREADS}", self.threads_per_block)));
+        }
+        if self.cluster.contains(&0) {
+            return Err(error("cluster", "must not contain 0".to_string()));
+        }
+        if self.persistent.is_some_and(|p| p.blocks_per_multiprocessor == 0) {
+            return Err(error("persistent.blocks_per_multiprocessor", "must not be 0".to_string()));
+        }
+        let mut end = 0;
+        for (i, param) in self.params.iter().enumerate() {
+            let fail = |field: &str, message: String| Err(error(&format!("params[{i}].{field}"), message));
+            if param.offset < end {
+                return fail("offset", format!("`{}` overlaps the parameter before it", param.name));
+            }
+            if param.offset % param.ty.align() != 0 {
+                return fail("offset", format!("{} is not a multiple of {}", param.offset, param.ty.align()));
+            }
+            if param.size != param.ty.bytes() {
+                return fail("size", format!("{} bytes, but `{}` takes {}", param.size, param.ty, param.ty.bytes()));
+            }
+            if param.divisible_by == 0 {
+                return fail("divisible_by", "must not be 0".to_string());
+            }
+            let after_hidden = i >= self.visible_params().len();
+            match (&param.hidden, &param.ty) {
+                (None, _) if after_hidden => return fail("hidden", "is missing after a hidden parameter".to_string()),
+                (Some(Hidden::Grid(axis)), ParamType::Value(_)) => {
+                    if *axis > 2 || param.ty != ParamType::from(DType::Int32) {
+                        return fail("hidden", "a grid parameter is an i32 for axis 0, 1 or 2".to_string());
+                    }
+                }
+                (None, ParamType::TensorMap)
+                | (Some(Hidden::Grid(_)), _)
+                | (Some(Hidden::TensorMap(_)), ParamType::Value(_)) => {
+                    return fail("hidden", format!("does not fit the type {}", param.ty));
+                }
+                (Some(Hidden::TensorMap(map)), _) => {
+                    if map.shape.len() != map.strides.len() || map.shape.len() != map.box_shape.len() {
+                        return fail("hidden", "shape, strides and box differ in their length".to_string());
+                    }
+                }
+                (None, _) => {}
+            }
+            end = match param.offset.checked_add(param.size) {
+                Some(end) => end,
+                None => return fail("offset", "is too large".to_string()),
+            };
+        }
+        Ok(())
+    }
+}
+
+fn params(object: &Map<String, Value>) -> Result<Vec<Param>, MetadataError> {
+    let list: Vec<Map<String, Value>> = field(object, "", "params")?;
+    let read = |(i, param): (usize, &Map<String, Value>)| {
+        let path = format!("params[{i}].");
+        let tensor_map = match param.get("tensor_map") {
+            None | Some(Value::Null) => None,
+            Some(_) => {
+                let map: Map<String, Value> = field(param, &path, "tensor_map")?;
+                let path = format!("{path}tensor_map.");
+                Some(TensorMap {
+                    dtype: field(&map, &path, "dtype")?,
+                    block_shape: field(&map, &path, "block_shape")?,
+                    swizzle: field(&map, &path, "swizzle")?,
+                    l2_promotion: field(&map, &path, "l2_promotion")?,
+                    interleave: field(&map, &path, "interleave")?,
+                })
+            }
+        };
+        Ok(Param {
+            name: field(param, &path, "name")?,
+            ty: field(param, &path, "type")?,
+            offset: field(param, &path, "offset")?,
+            size: field(param, &path, "size")?,
+            divisible_by: if param.contains_key("divisible_by") { field(param, &path, "divisible_by")? } else { 1 },
+            tensor_map,
+            hidden: optional(param, &path, "hidden")?,
+        })
+    };
+    list.iter().enumerate().map(read).collect()
+}
+
+fn field<T: for<'de> Deserialize<'de>>(
+    object: &Map<String, Value>,
+    path: &str,
+    name: &str,
+) -> Result<T, MetadataError> {
+    let full = format!("{path}{name}");
+    let value = object.get(name).ok_or_else(|| error(&full, "is missing".to_string()))?;
+    serde_json::from_value(value.clone()).map_err(|e| error(&full, e.to_string()))
+}
+
+fn optional<T: for<'de> Deserialize<'de> + Default>(
+    object: &Map<String, Value>,
+    path: &str,
+    name: &str,
+) -> Result<T, MetadataError> {
+    if object.contains_key(name) { field(object, path, name) } else { Ok(T::default()) }
+}
+
+fn error(field: &str, message: String) -> MetadataError {
+    MetadataError { field: field.to_string(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Metadata {
+        let map = TensorMap {
+            dtype: DType::Fp16,
+            block_shape: vec![128, 64],
+            swizzle: 128,
+            l2_promotion: 128,
+            interleave: 0,
+        };
+        let param = |name: &str, ty: &str| Param::new(name, ty.parse::<ParamType>().unwrap());
+        let descriptor = Param { tensor_map: Some(map), ..param("d", "tensordesc<fp16[128,64]>") };
+        let pointer = Param { divisible_by: 16, ..param("x", "*fp16") };
+        Metadata {
+            kernel: "add".into(),
+            symbol: "add_0".into(),
+            arch: "sm_90a".into(),
+            ptx_version: 83,
+            num_warps: 4,
+            num_ctas: 1,
+            threads_per_block: 128,
+            shared_bytes: 512,
+            global_scratch_bytes: 0,
+            global_scratch_align: 1,
+            cluster: [1, 1, 1],
+            launch_pdl: true,
+            launch_cooperative_grid: false,
+            params: lay_out(vec![pointer, descriptor, param("n", "i32")]),
+            persistent: None,
+            constexprs: Map::from_iter([("Z".to_string(), Value::from(2)), ("A".to_string(), Value::Null)]),
+            source_hash: "00".into(),
+            compiler_version: "0.1.0".into(),
+        }
+    }
+
+    #[test]
+    fn reads_what_it_writes_and_keeps_the_order_of_constexprs() {
+        let metadata = sample();
+        let back = Metadata::from_json(&metadata.to_json()).unwrap();
+        assert_eq!(back, metadata);
+        assert_eq!(back.constexprs.keys().collect::<Vec<_>>(), ["Z", "A"]);
+        assert_eq!(back.params_size(), 196);
+    }
+
+    #[test]
+    fn files_of_older_compilers_are_read() {
+        let lines = |text: &str| text.lines().filter(|l| !l.contains("launch_")).collect::<Vec<_>>().join("\n");
+        let old = Metadata::from_json(&lines(&sample().to_json())).unwrap();
+        assert_eq!(old, Metadata { launch_pdl: false, ..sample() });
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let text = sample().to_json();
+        let cases = [
+            ("\"num_warps\": 4", "\"num_warps\": -4", "num_warps"),
+            ("\"offset\": 64", "\"offset\": 4", "params[1].offset"),
+            ("\"swizzle\": 128", "\"swizzle\": \"128\"", "params[1].tensor_map.swizzle"),
+            ("\"launch_pdl\": true", "\"launch_pdl\": 1", "launch_pdl"),
+            ("\"symbol\"", "\"symbols\"", "symbol"),
+            ("\"sm_90a\"", "\"90a\"", "arch"),
+            ("\"i32\"", "\"i33\"", "params[2].type"),
+            ("\"size\": 4", "\"size\": 8", "params[2].size"),
+            ("\"offset\": 192", "\"offset\": 194", "params[2].offset"),
+            ("\"divisible_by\": 16", "\"divisible_by\": 0", "params[0].divisible_by"),
+            ("\"threads_per_block\": 128", "\"threads_per_block\": 2048", "threads_per_block"),
+        ];
+        for (from, to, name) in cases {
+            assert!(text.contains(from));
+            let error = Metadata::from_json(&text.replace(from, to)).unwrap_err();
+            assert_eq!(error.field, name, "{error}");
+        }
+        assert!(Metadata::from_json("[1]").is_err());
+    }
+
+    #[test]
+    fn parameters_lie_at_multiples_of_their_alignment() {
+        let types = ["u1", "*fp32", "fp16", "i32", "i64", "tensormap", "u8"];
+        let params = types.map(|ty| Param::new("p", ty.parse::<ParamType>().unwrap())).into();
+        let places: Vec<(u32, u32)> = lay_out(params).iter().map(|p| (p.offset, p.size)).collect();
+        assert_eq!(places, [(0, 1), (8, 8), (16, 2), (20, 4), (24, 8), (64, 128), (192, 1)]);
+    }
+
+    #[test]
+    fn what_promises_nothing_leaves_no_trace() {
+        let metadata = Metadata { params: lay_out(vec![Param::new("n", DType::Int32)]), ..sample() };
+        let text = metadata.to_json();
+        for key in ["divisible_by", "hidden", "persistent", "tensor_map"] {
+            assert!(!text.contains(key), "{text}");
+        }
+    }
+
+    const HIDDEN: &str = r#"[{"name": "a", "type": "*fp16", "offset": 0, "size": 8},
+        {"name": "grid.0", "type": "i32", "offset": 8, "size": 4, "hidden": {"grid": 0}},
+        {"name": "map.0", "type": "tensormap", "offset": 64, "size": 128, "hidden": {"tensor_map": {"base": "a",
+         "start": 0, "dtype": "fp16", "shape": ["M // 2", 64], "strides": ["K", 1], "box": [64, 64], "swizzle": 128,
+         "padding": "zero"}}}]"#;
+
+    fn with_params(params: &str) -> Result<Metadata, MetadataError> {
+        let mut json: Value = serde_json::from_str(&sample().to_json()).unwrap();
+        json["params"] = serde_json::from_str(params).unwrap();
+        json["persistent"] = serde_json::json!({"blocks_per_multiprocessor": 2});
+        Metadata::from_json(&json.to_string())
+    }
+
+    #[test]
+    fn hidden_parameters_and_persistent_grids() {
+        let metadata = with_params(HIDDEN).unwrap();
+        assert_eq!(metadata.visible_params().len(), 1);
+        assert_eq!(metadata.params[1].hidden, Some(Hidden::Grid(0)));
+        let Some(Hidden::TensorMap(map)) = &metadata.params[2].hidden else { panic!("{:?}", metadata.params[2]) };
+        assert_eq!(map.shape[0].eval_values(&[7]), Ok(3));
+        assert_eq!(Metadata::from_json(&metadata.to_json()), Ok(metadata.clone()));
+        for (from, to, name) in [
+            ("\"grid\": 0", "\"grid\": 3", "params[1].hidden"),
+            ("\"grid\": 0", "\"gird\": 0", "params[1].hidden"),
+            ("\"M // 2\", 64", "64", "params[2].hidden"),
+            ("M // 2", "M / 2", "params[2].hidden"),
+            ("\"type\": \"i32\"", "\"type\": \"fp32\"", "params[1].hidden"),
+        ] {
+            assert_eq!(with_params(&HIDDEN.replace(from, to)).expect_err(to).field, name);
+        }
+        let late = r#"{"name": "z", "type": "i32", "offset": 192, "size": 4}]"#;
+        let late = HIDDEN.trim_end_matches(']').to_string() + ", " + late;
+        assert_eq!(with_params(&late).expect_err("after a hidden one").field, "params[3].hidden");
+    }
+
+    #[test]
+    fn persistent_grids_are_as_small_as_their_rounds_allow() {
+        let blocks = |n, programs| Persistent { blocks_per_multiprocessor: n }.blocks(programs, 132);
+        for (n, programs, expected) in
+            [(1, 0, 0), (1, 1, 1), (1, 132, 132), (1, 133, 67), (2, 264, 264), (2, 265, 133), (1, 1000, 125)]
+        {
+            assert_eq!(blocks(n, programs), expected, "{n} a multiprocessor, {programs} programs");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The metadata of a kernel: what a launch needs to know of it, and where its parameters lie.
+
+use rtc_abi::metadata::{Metadata, lay_out};
+use rtc_abi::{DType, ParamType, Target, ValueType};
+
+use crate::{Elem, Kernel, Param, Scalar, Type};
+
+impl Kernel {
+    /// Threads of a block.
+    pub fn threads_per_block(&self) -> u32 {
+        32 * self.options.num_warps
+    }
+
+    /// What a launch needs to know. The fields that the kernel does not know are empty: constexprs, the options of the
+    /// launch itself, hash and version.
+    pub fn metadata(&self, target: &Target) -> Metadata {
+        let (major, minor) = target.ptx_version;
+        let param = |param: &Param| rtc_abi::Param {
+            divisible_by: param.divisible_by.max(1),
+            ..rtc_abi::Param::new(&param.name, param.ty.clone())
+        };
+        Metadata {
+            kernel: self.name.clone(),
+            symbol: self.name.clone(),
+            arch: target.name.to_owned(),
+            ptx_version: major * 10 + minor,
+            num_warps: self.options.num_warps,
+            num_ctas: self.options.num_ctas,
+            threads_per_block: self.threads_per_block(),
+            shared_bytes: self.shared_bytes,
+            global_scratch_bytes: 0,
+            global_scratch_align: 1,
+            cluster: [self.options.num_ctas, 1, 1],
+            launch_pdl: false,
+            launch_cooperative_grid: false,
+            params: lay_out(self.params.iter().map(param).collect()),
+            persistent: None,
+            constexprs: Default::default(),
+            source_hash: String::new(),
+            compiler_version: String::new(),
+        }
+    }
+}
+
+/// A parameter's type as a launcher or as the tile IR spells it: `*fp32`, `*f32`.
+pub(crate) fn param_type(text: &str) -> Option<ParamType> {
+    let spelt_as_ir = || match text.strip_prefix('*') {
+        Some(pointee) => pointee.parse().ok().map(Elem::Ptr),
+        None => text.parse().ok().map(Elem::Num),
+    };
+    text.parse().ok().or_else(|| spelt_as_ir().map(of_elem))
+}
+
+/// The type of a parameter that nothing else is said of: integers are signed, pointers are for loads and stores.
+pub(crate) fn default_param_type(ty: Type) -> Option<ParamType> {
+    ty.elem().map(of_elem)
+}
+
+/// Whether a parameter of that type can be a value of that type.
+pub(crate) fn fits(param: &ParamType, ty: Type) -> bool {
+    match ty {
+        Type::Scalar(elem) => param.is_pointer() == elem.num().is_none() && param.bytes() == elem.bytes(),
+        _ => false,
+    }
+}
+
+fn of_elem(elem: Elem) -> ParamType {
+    match elem {
+        Elem::Num(scalar) => dtype(scalar).into(),
+        Elem::Ptr(scalar) => ValueType::Pointer { pointee: dtype(scalar), is_const: false }.into(),
+    }
+}
+
+fn dtype(scalar: Scalar) -> DType {
+    match scalar {
+        Scalar::I1 => DType::UInt1,
+        Scalar::I8 => DType::Int8,
+        Scalar::I16 => DType::Int16,
+        Scalar::I32 => DType::Int32,
+        Scalar::I64 => DType::Int64,
+        Scalar::F8E5 => DType::Fp8E5,
+        Scalar::F8E4 => DType::Fp8E4Nv,
+        Scalar::F8E4B15 => DType::Fp8E4B15,
+        Scalar::F16 => DType::Fp16,
+        Scalar::BF16 => DType::Bf16,
+        Scalar::F32 => DType::Fp32,
+        Scalar::F64 => DType::Fp64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_get_their_places() {
+        let text = "kernel @k(%flag: i1 {sig = \"u1\"}, %x: ptr<f32> {sig = \"*kfp32\", align = 16}, %h: f16, %n: i32) \
+                    warps 4 phase tile {\n  ret\n}\n";
+        let metadata = crate::text::parse(text).expect("reads").metadata(Target::named("sm_80").expect("known"));
+        let places: Vec<_> =
+            metadata.params.iter().map(|p| (&*p.name, p.ty.to_string(), p.offset, p.divisible_by)).collect();
+        let expected = [("flag", "u1", 0, 1), ("x", "*kfp32", 8, 16), ("h", "fp16", 16, 1), ("n", "i32", 20, 1)];
+        assert_eq!(places, expected.map(|(name, ty, at, factor)| (name, ty.to_owned(), at, factor)));
+        assert_eq!((metadata.threads_per_block, metadata.ptx_version), (128, 83));
+        assert_eq!(Metadata::from_json(&metadata.to_json()), Ok(metadata));
+    }
+
+    #[test]
+    fn types_as_the_tile_ir_spells_them() {
+        for scalar in Scalar::ALL {
+            for elem in [Elem::Num(scalar), Elem::Ptr(scalar)] {
+                let ty = default_param_type(Type::Scalar(elem)).expect("a scalar");
+                assert!(fits(&ty, Type::Scalar(elem)), "{ty}");
+                assert_eq!(param_type(&ty.to_string()), Some(ty));
+            }
+            assert_eq!(param_type(&format!("*{scalar}")), Some(of_elem(Elem::Ptr(scalar))));
+        }
+        assert_eq!(param_type("f33"), None);
+    }
+}
