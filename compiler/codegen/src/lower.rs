@@ -14,7 +14,7 @@
 //! | `memory.rs`, `atomic.rs` | global memory |
 //! | `scratch.rs`, `convert.rs`, `indexed.rs` | shared memory: layout conversions, gather, histogram, sort |
 //! | `combine.rs`, `reduce.rs`, `scan.rs` | reductions and scans |
-//! | `dot.rs` | matrix products |
+//! | `dot.rs`, `dot_shared.rs` | matrix products |
 //! | `control.rs` | loops and branches |
 //! | `effect.rs` | print, assert, inline assembly, calls of bitcode, special registers |
 
@@ -25,6 +25,7 @@ mod combine;
 mod control;
 mod convert;
 mod dot;
+mod dot_shared;
 mod effect;
 mod element;
 mod indexed;

@@ -347,8 +347,10 @@ word_attr! {
     DotKind default Unset {
         /// Not chosen yet.
         Unset = "unset",
-        /// Fused multiply-adds in each thread.
+        /// Fused multiply-adds in each thread, operands whole in registers.
         Fma = "fma",
+        /// Fused multiply-adds in each thread, in a loop that loads the operands from shared memory.
+        FmaShared = "fma_shared",
         /// `mma.sync` m16n8kX.
         MmaV2 = "mma_v2",
     }

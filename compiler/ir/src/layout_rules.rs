@@ -169,6 +169,8 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
     let fits = match kind {
         // Before a form is chosen nothing is asked.
         DotKind::Unset => true,
+        // The operands are laid out anew in shared memory.
+        DotKind::FmaShared => true,
         DotKind::Fma => {
             let k = lhs.shape()[lhs.rank() - 1];
             let holds = |index: u32, operand: &Layout| {

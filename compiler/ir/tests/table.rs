@@ -47,7 +47,7 @@ fn build(kind: &OpKind, spec: &OpSpec, first: Elem, rest: Elem) -> Option<Kernel
     let mut operands = Vec::new();
     for (i, name) in spec.operands.iter().enumerate() {
         let elem = if i == 0 { first } else { rest };
-        operands.push(kernel.add_param(*name, Type::Scalar(elem), "i32", 1));
+        operands.push(kernel.add_param(*name, Type::Scalar(elem), rtc_abi::DType::Int32, 1));
     }
     let body = kernel.body();
     let mut builder = Builder::at_end(&mut kernel, body);

@@ -178,8 +178,13 @@ impl Access {
     /// Wavefronts (passes over the 32 banks) that one step takes in one warp; the same for every step and warp, since
     /// an XOR permutes banks. Counted address by address; copies are skipped in stores.
     pub fn wavefronts(&self, store: bool) -> u32 {
+        self.wavefronts_at(store, |offset| offset * self.bits / 8)
+    }
+
+    /// As [`wavefronts`](Access::wavefronts) for the first step, where `place` takes offsets to addresses in bytes.
+    pub(crate) fn wavefronts_at(&self, store: bool, place: impl Fn(u32) -> u32) -> u32 {
         let Some(step) = self.steps.first() else { return 0 };
-        self.phases(store).map(|lanes| self.conflicts(step, &lanes).max(1)).sum()
+        self.phases(store).map(|lanes| self.conflicts(step, &lanes, &place).max(1)).sum()
     }
 
     /// The least number of wavefronts that a step of this width can take.
@@ -204,10 +209,10 @@ impl Access {
     }
 
     /// The greatest number of different 32-bit words in one bank.
-    fn conflicts(&self, step: &AccessStep, lanes: &[u32]) -> u32 {
+    fn conflicts(&self, step: &AccessStep, lanes: &[u32], place: impl Fn(u32) -> u32) -> u32 {
         let mut words = Vec::new();
         for &lane in lanes {
-            let first = self.address(step, lane, 0) * self.bits / 8;
+            let first = place(self.address(step, lane, 0));
             let last = first + (self.width * self.bits / 8).max(1) - 1;
             words.extend(first / 4..=last / 4);
         }

@@ -55,6 +55,7 @@ impl<'c> Lowering<'_, 'c> {
         };
         match kind {
             DotKind::Fma => self.dot_fma(op, &layouts),
+            DotKind::FmaShared => self.dot_shared(op),
             DotKind::MmaV2 => self.dot_mma(op, &layouts),
             DotKind::Unset => Err(CodegenError::lowering("`dot` without a chosen instruction")),
         }
@@ -165,7 +166,6 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     fn dot_fma(&self, op: Op, layouts: &Layouts<'_>) -> Result<()> {
-        let e = self.e;
         let elem = self.elem(self.kernel.operand(op, 2))?;
         let lhs = self.widened(op, 0, elem)?;
         let rhs = self.widened(op, 1, elem)?;
@@ -183,15 +183,21 @@ impl<'c> Lowering<'_, 'c> {
             let (from_lhs, from_rhs) = (at(layouts.lhs, rank - 1)?, at(layouts.rhs, rank - 2)?);
             for (register, sum) in acc.iter_mut().enumerate() {
                 let (a, b) = (lhs[from_lhs[register] as usize], rhs[from_rhs[register] as usize]);
-                *sum = if elem.is_int() { e.addi(e.muli(a, b), *sum) } else { e.fma(a, b, *sum) };
+                *sum = self.multiply_add(elem, a, b, *sum);
             }
         }
         self.define(op, acc);
         Ok(())
     }
 
+    /// `a * b + sum`, rounded once.
+    pub(super) fn multiply_add(&self, elem: Elem, a: Value<'c>, b: Value<'c>, sum: Value<'c>) -> Value<'c> {
+        let e = self.e;
+        if elem.is_int() { e.addi(e.muli(a, b), sum) } else { e.fma(a, b, sum) }
+    }
+
     /// An operand's registers in the type of the sums.
-    fn widened(&self, op: Op, index: usize, to: Elem) -> Result<Vec<Value<'c>>> {
+    pub(super) fn widened(&self, op: Op, index: usize, to: Elem) -> Result<Vec<Value<'c>>> {
         let from = self.elem(self.kernel.operand(op, index))?;
         let registers = self.operand(op, index)?;
         let (Elem::Num(from), Elem::Num(to)) = (from, to) else {

@@ -375,7 +375,7 @@ pub(super) fn atomic_cas(cx: &InferContext<'_>) -> Inferred {
 
 /// `[.., M, K]` and `[.., K, N]` of rank 2 or 3 give the type of the accumulator `[.., M, N]`.
 pub(super) fn dot(cx: &InferContext<'_>) -> Inferred {
-    let [lhs, rhs, acc] = cx.operands else { return Err("needs three operands".into()) };
+    let [lhs, rhs, acc, ..] = cx.operands else { return Err("needs three operands".into()) };
     let (a, b, c) = (tile(*lhs)?, tile(*rhs)?, tile(*acc)?);
     let rank = a.rank();
     let fits = (2..=3).contains(&rank)

@@ -135,7 +135,7 @@ define_ops! {
     atomic_cas AtomicCas { sem: MemSemantic, scope: MemScope } (pointer, compare, value) [scratch] 0 ATOMIC, atomic_cas, Structured, "Atomic compare and swap, by bits; gives the old value." -> Value;
 
     // Over several elements.
-    dot Dot { precision: Precision, kind: DotKind, max_imprecise: Option<u32> } (lhs, rhs, acc) [] 0 PURE, dot, Structured, "Matrix product of `[.., M, K]` and `[.., K, N]` added to `acc`." -> Value;
+    dot Dot { precision: Precision, kind: DotKind, max_imprecise: Option<u32> } (lhs, rhs, acc) [scratch] 0 TOGETHER, dot, Structured, "Matrix product of `[.., M, K]` and `[.., K, N]` added to `acc`." -> Value;
     reduce Reduce { axis: u32 } () [scratch] 1 COMBINE, reduce, Structured, "Combines all elements along an axis with the nested block, in any order." -> Op;
     scan Scan { axis: u32, reverse: bool } () [scratch] 1 COMBINE, scan, Structured, "Inclusive scan along an axis with the nested block." -> Op;
     map_elements MapElements {} () [] 1 NESTED.and(Traits::ELEMENTWISE).and(Traits::EXPLICIT_TYPE), map_elements, Structured, "Runs the nested block, which is made of scalars, for each element of tiles of one shape." -> Op;

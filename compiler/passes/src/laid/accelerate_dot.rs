@@ -1,19 +1,21 @@
 //! The machine form of every `dot`: `mma.sync` where the target, the elements and the shape allow it, else fused
-//! multiply-adds in each thread.
+//! multiply-adds in each thread. Operands of those come from shared memory, but for the smallest products and for
+//! operands that it cannot hold.
 
 use std::collections::HashSet;
 
 use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value};
-use rtc_layout::{Layout, MmaShape};
+use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 
+use super::fma_accumulator::fma_accumulator;
 use crate::{PassContext, PassError};
 
 /// Layouts of one `dot`.
 pub struct DotLayouts {
-    /// The left operand, `[.., M, K]`.
-    pub lhs: Layout,
-    /// The right operand, `[.., K, N]`.
-    pub rhs: Layout,
+    /// The left operand, `[.., M, K]`; `None` if any layout will do.
+    pub lhs: Option<Layout>,
+    /// The right operand, `[.., K, N]`; `None` if any layout will do.
+    pub rhs: Option<Layout>,
     /// The accumulator and the result.
     pub acc: Layout,
 }
@@ -64,7 +66,22 @@ fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     let rank = c.rank();
     let shape = MmaShape::for_bits(lhs.bits());
     let fits = c[rank - 2] >= shape.m && c[rank - 1] >= shape.n && a[rank - 1] >= shape.k;
-    if cx.target.capability >= 80 && supported && fits { DotKind::MmaV2 } else { DotKind::Fma }
+    if cx.target.capability >= 80 && supported && fits { DotKind::MmaV2 } else { fma_kind(kernel, cx, op) }
+}
+
+/// Multiply-adds of a thread up to which the operands of a product stay in registers.
+const FEW_MULTIPLY_ADDS: u64 = 64;
+
+/// Where a product by multiply-adds has its operands.
+fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
+    let types = kernel.op(op).operands.iter().map(|value| kernel.value_type(*value));
+    let (shapes, elems): (Vec<_>, Vec<_>) = types.filter_map(|ty| Some((ty.shape()?, ty.elem()?))).unzip();
+    let ([a, b, c], Some(elem)) = (&shapes[..], elems.last()) else { return DotKind::Fma };
+    let threads = 32 * u64::from(kernel.options.num_warps);
+    let steps = a[a.rank() - 1];
+    let few = (c.numel() / threads).max(1) * u64::from(steps) <= FEW_MULTIPLY_ADDS;
+    let bytes = (a.numel() + b.numel()) * u64::from(elem.bytes()) + 2 * u64::from(steps * MOST_ROOM);
+    if few || bytes > u64::from(cx.target.shared_bytes_max) { DotKind::Fma } else { DotKind::FmaShared }
 }
 
 /// The layouts of a dot whose kind is chosen.
@@ -79,51 +96,19 @@ pub fn layouts(kernel: &Kernel, op: Op, chained: bool) -> Option<DotLayouts> {
             let bits = scalar_of(kernel, data.operands[0])?.bits();
             let warps = mma_warps(c, warps, chained);
             DotLayouts {
-                lhs: Layout::mma_operand(&a, 0, bits, &warps),
-                rhs: Layout::mma_operand(&b, 1, bits, &warps),
+                lhs: Some(Layout::mma_operand(&a, 0, bits, &warps)),
+                rhs: Some(Layout::mma_operand(&b, 1, bits, &warps)),
                 acc: Layout::mma_v2(&c, &warps),
             }
         }
+        DotKind::FmaShared => DotLayouts { lhs: None, rhs: None, acc: fma_accumulator(c, warps) },
         DotKind::Fma | DotKind::Unset => {
-            let order: Vec<u32> = (0..c.rank() as u32).rev().collect();
-            let per_thread = c.numel() / (u64::from(warps) * 32);
-            let vector = if per_thread >= 16 {
-                4
-            } else if per_thread >= 4 {
-                2
-            } else {
-                1
-            };
-            let acc = fma_accumulator(c, warps, vector, &order);
+            let acc = fma_accumulator(c, warps);
             let k = a[a.rank() - 1];
-            DotLayouts { lhs: Layout::fma_operand(&acc, 0, k), rhs: Layout::fma_operand(&acc, 1, k), acc }
+            let operand = |index| Some(Layout::fma_operand(&acc, index, k));
+            DotLayouts { lhs: operand(0), rhs: operand(1), acc }
         }
     })
-}
-
-/// A square of `vector` by `vector` elements per thread, so that operands are used more than once.
-fn fma_accumulator(shape: Shape, warps: u32, vector: u32, order: &[u32]) -> Layout {
-    let rank = shape.rank();
-    let mut size = vec![1; rank];
-    size[rank - 1] = vector.min(shape[rank - 1]);
-    size[rank - 2] = vector.min(shape[rank - 2]);
-    let mut lanes = vec![1; rank];
-    let mut left = 32;
-    for axis in [rank - 1, rank - 2] {
-        let fit = (shape[axis] / size[axis]).clamp(1, if axis == rank - 1 { 8 } else { left });
-        lanes[axis] = fit.min(left);
-        left /= lanes[axis];
-    }
-    lanes[0] *= left;
-    let mut spread = vec![1; rank];
-    let mut left = warps;
-    for axis in (0..rank).rev() {
-        let fit = (shape[axis] / (size[axis] * lanes[axis]).max(1)).clamp(1, left);
-        spread[axis] = fit;
-        left /= fit;
-    }
-    spread[0] *= left;
-    Layout::blocked(&shape, &size, &lanes, &spread, order)
 }
 
 /// How the warps divide the accumulator: near squares, or all along M where one dot feeds another, so that a row of

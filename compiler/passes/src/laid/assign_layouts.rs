@@ -106,8 +106,11 @@ impl<'k> Assignment<'k> {
         let chained = accelerate_dot::is_chained(self.kernel);
         for op in accelerate_dot::dots(self.kernel) {
             let Some(layouts) = accelerate_dot::layouts(self.kernel, op, chained) else { continue };
-            self.decided.demands.insert((op, 0), layouts.lhs);
-            self.decided.demands.insert((op, 1), layouts.rhs);
+            for (index, layout) in [layouts.lhs, layouts.rhs].into_iter().enumerate() {
+                if let Some(layout) = layout {
+                    self.decided.demands.insert((op, index), layout);
+                }
+            }
             self.decided.demands.insert((op, 2), layouts.acc.clone());
             self.assign(self.kernel.result(op, 0), layouts.acc.clone());
             self.assign(self.kernel.operand(op, 2), layouts.acc);

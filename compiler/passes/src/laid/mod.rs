@@ -3,5 +3,6 @@
 mod accelerate_dot;
 pub mod assign_layouts;
 mod coalesce;
+mod fma_accumulator;
 pub mod remove_conversions;
 pub mod vectorize;

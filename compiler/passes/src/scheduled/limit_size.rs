@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Scalar, Traits, Value, regions, sort_is_rolled};
-use rtc_layout::{Conversion, MmaShape, conversion};
+use rtc_layout::{Conversion, MmaShape, conversion, unrolled_steps};
 use rtc_source::{Code, Diagnostic, Span};
 
 use crate::{Pass, PassContext, PassError};
@@ -187,6 +187,12 @@ fn dot(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
     };
     let depth = u64::from(lhs[lhs.rank() - 1]);
     let sums = width(kernel, data.results[0]);
+    if kind == DotKind::FmaShared {
+        let steps = u64::from(unrolled_steps(sums as u32, depth as u32));
+        let stored = width(kernel, data.operands[0]) + width(kernel, data.operands[1]);
+        // The loads fill at most as many registers as there are multiply-adds, mostly far fewer.
+        return 2 * stored + sums * steps + sums * steps / 2 + LOOP;
+    }
     if kind != DotKind::MmaV2 {
         return sums * depth;
     }

@@ -1,5 +1,6 @@
 //! Gives a buffer in shared memory to each operation that moves data between threads through it: conversions that cross
-//! warps, reductions and scans across warps, gathers, sorts, histograms, atomics whose result all threads need.
+//! warps, products by multiply-adds, reductions and scans across warps, gathers, sorts, histograms, atomics whose result
+//! all threads need.
 //!
 //! ```text
 //! %y = convert_layout %x : tile<..>   →   %b = alloc_shared {bytes = 8192, align = 16} : shared<8192xi8>
