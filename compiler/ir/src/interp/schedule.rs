@@ -2,9 +2,9 @@
 //!
 //! A program starts with one warp group, which runs the body of the kernel. An operation that starts others calls
 //! [`Machine::start_groups`], and one that must wait calls [`Machine::wait_for`]. A turn ends when the group ends, has
-//! to wait, or has run as many operations as the turn is long. When all wait, an asynchronous copy of shared memory
-//! arrives, so that copies are as late as they may be; when none is on its way either, the launch ends with
-//! [`FaultKind::Deadlock`].
+//! to wait, or has run as many operations as the turn is long. Asynchronous copies of shared memory are as late as they may
+//! be: one arrives when all groups wait, or when one has waited for long. When all wait and no copy is on its way, the
+//! launch ends with [`FaultKind::Deadlock`].
 
 use std::collections::VecDeque;
 
@@ -26,6 +26,8 @@ pub enum Schedule {
 
 /// How many operations a turn has at most.
 const TURN: u64 = 64;
+/// After so many turns a copy arrives, should somebody wait: who can go on may be one that waits in a loop for the other.
+const PATIENCE: u32 = 64;
 
 /// The warp groups of a program beside the one that runs, and who of them is next.
 pub(crate) struct Turns {
@@ -36,12 +38,14 @@ pub(crate) struct Turns {
     parked: VecDeque<WarpGroup>,
     /// How many the program has started, beside the first one.
     started: u32,
+    /// How many turns there were since a copy arrived.
+    since_arrival: u32,
 }
 
 impl Turns {
     pub(crate) fn new(schedule: Schedule) -> Turns {
         let state = if let Schedule::Random(seed) = schedule { seed } else { 0 };
-        Turns { schedule, state, parked: VecDeque::new(), started: 0 }
+        Turns { schedule, state, parked: VecDeque::new(), started: 0, since_arrival: 0 }
     }
 
     /// A number below `count`: the first, or a random one.
@@ -89,6 +93,7 @@ impl Machine<'_> {
     pub(crate) fn run_program(&mut self) -> Result<(), Stop> {
         self.shared = SharedMemory::default();
         self.turns.started = 0;
+        self.turns.since_arrival = 0;
         self.group.push(self.kernel, self.kernel.body(), Exit::Return);
         self.run_groups()
     }
@@ -115,17 +120,26 @@ impl Machine<'_> {
     fn resume(&mut self) -> Result<(), Stop> {
         loop {
             let able: Vec<usize> = (0..self.turns.parked.len()).filter(|i| self.can_go_on(*i)).collect();
-            let chosen = able.get(self.turns.pick(able.len())).and_then(|i| self.turns.parked.remove(*i));
-            if let Some(group) = chosen {
+            let overdue = self.turns.since_arrival >= PATIENCE && able.len() < self.turns.parked.len();
+            let choice = able.get(self.turns.pick(able.len()));
+            if let Some(group) = choice.filter(|_| !overdue).and_then(|i| self.turns.parked.remove(*i)) {
+                self.turns.since_arrival += 1;
                 self.group = group;
                 self.group.wait = None;
                 return Ok(());
             }
+            self.turns.since_arrival = 0;
             let which = self.turns.pick(self.shared.in_flight().len());
             let copy = self.shared.in_flight().nth(which);
             match copy {
-                Some(copy) => self.shared.complete(copy).map_err(|error| self.stop(FaultKind::Shared(error)))?,
-                None => return Err(self.deadlock()),
+                Some(copy) => {
+                    if let Err(error) = self.shared.complete(copy) {
+                        self.show_first();
+                        return Err(self.stop(FaultKind::Shared(error)));
+                    }
+                }
+                None if able.is_empty() => return Err(self.deadlock()),
+                None => {}
             }
         }
     }
@@ -143,10 +157,15 @@ impl Machine<'_> {
     fn deadlock(&mut self) -> Stop {
         self.turns.parked.make_contiguous().sort_by_key(|g| g.id);
         let waiting = self.turns.parked.iter().map(|g| self.waiting(g)).collect();
+        self.show_first();
+        self.stop(FaultKind::Deadlock(waiting))
+    }
+
+    /// Makes a parked warp group the running one, so that a fault is shown at its operation.
+    fn show_first(&mut self) {
         if let Some(first) = self.turns.parked.pop_front() {
             self.group = first;
         }
-        self.stop(FaultKind::Deadlock(waiting))
     }
 
     fn waiting(&self, group: &WarpGroup) -> Waiting {

@@ -74,6 +74,8 @@ pub enum SharedError {
     },
     /// A barrier is misused.
     Barrier(BarrierError),
+    /// A copy that is complete misuses the barrier that it tells.
+    Arrival(Start, BarrierError),
 }
 
 impl fmt::Display for SharedError {
@@ -90,6 +92,7 @@ impl fmt::Display for SharedError {
             }
             SharedError::Slot { index, slots } => write!(f, "slot {index} of a buffer with {slots} slots"),
             SharedError::Barrier(error) => error.fmt(f),
+            SharedError::Arrival(start, error) => write!(f, "when the copy of `{}` is complete: {error}", start.op),
         }
     }
 }
@@ -178,10 +181,8 @@ impl SharedMemory {
                 None => element.readers -= 1,
             }
         }
-        match copy.arrival {
-            Some((barrier, bytes)) => self.with_barrier(barrier, |b| b.complete(bytes)),
-            None => Ok(()),
-        }
+        let Some((barrier, bytes)) = copy.arrival else { return Ok(()) };
+        self.with_barrier(barrier, |b| b.complete(bytes)).map_err(|error| SharedError::Arrival(copy.start, error))
     }
 
     /// See [`Barrier::try_wait`].
@@ -202,9 +203,8 @@ impl SharedMemory {
         &mut self,
         barrier: BarrierId,
         change: impl FnOnce(&mut Barrier) -> Result<(), BarrierError>,
-    ) -> Result<(), SharedError> {
-        let barrier = self.barriers[barrier.0].as_mut().ok_or(SharedError::Barrier(BarrierError::NotInitialized))?;
-        change(barrier).map_err(SharedError::Barrier)
+    ) -> Result<(), BarrierError> {
+        change(self.barriers[barrier.0].as_mut().ok_or(BarrierError::NotInitialized)?)
     }
 
     fn element(&mut self, slot: SlotId, at: u32) -> &mut Element {
@@ -310,12 +310,12 @@ impl SharedMemory {
 
     /// See [`Barrier::expect_tx`].
     pub(crate) fn expect_tx(&mut self, barrier: BarrierId, bytes: u32) -> Result<(), SharedError> {
-        self.with_barrier(barrier, |b| b.expect_tx(bytes))
+        self.with_barrier(barrier, |b| b.expect_tx(bytes)).map_err(SharedError::Barrier)
     }
 
     /// See [`Barrier::arrive`].
     pub(crate) fn arrive(&mut self, barrier: BarrierId, count: u32) -> Result<(), SharedError> {
-        self.with_barrier(barrier, |b| b.arrive(count))
+        self.with_barrier(barrier, |b| b.arrive(count)).map_err(SharedError::Barrier)
     }
 
     fn next_copy(&mut self) -> CopyId {

@@ -156,7 +156,7 @@ fn groups_that_wait_in_a_loop_do_not_keep_others_from_running() {
 #[test]
 fn a_copy_arrives_when_nobody_can_go_on_without_it() {
     let kernel = text::parse(HANDSHAKE).expect("it is well-formed");
-    for schedule in schedules() {
+    for (schedule, spins) in schedules().flat_map(|schedule| [(schedule, false), (schedule, true)]) {
         let (mut memory, bases, launch) = cells();
         let mut machine = machine(&kernel, &mut memory, &launch, schedule, 4);
         let ring = machine.shared.alloc_barriers(1);
@@ -172,8 +172,9 @@ fn a_copy_arrives_when_nobody_can_go_on_without_it() {
             machine.shared.start_write(part, vec![5, 6], Some((barrier, 8)), start).expect("nothing else is under way");
         }
         start_both(&mut machine);
-        // The group that sets the flag waits for the copies, the other one for that group.
-        machine.turns.parked[0].wait = Some(Wait::Ended(vec![2]));
+        // The group that sets the flag waits for the copies; the other one waits for that group or, which is no waiting
+        // to the machine, for its flag.
+        machine.turns.parked[0].wait = (!spins).then(|| Wait::Ended(vec![2]));
         machine.turns.parked[1].wait = Some(Wait::Phase { barrier, parity: 0 });
         assert!(machine.run_groups().is_ok(), "{schedule:?}");
         assert_eq!(machine.shared.in_flight().len(), 0);
@@ -243,8 +244,12 @@ fn a_copy_that_misuses_its_barrier_is_a_fault() {
     machine.shared.start_write((slot, vec![0]), vec![1], Some((barrier, 4)), start).expect("nothing else is under way");
     machine.wait_for(Wait::Phase { barrier, parity: 0 });
     let Err(stop) = machine.run_groups() else { panic!("it went through") };
-    let wanted = SharedError::Barrier(crate::interp::BarrierError::NotInitialized);
-    assert_eq!(stop.kind, FaultKind::Shared(wanted));
+    assert_eq!(stop.kind, FaultKind::Shared(SharedError::Arrival(start, crate::interp::BarrierError::NotInitialized)));
+    assert_eq!(
+        machine.fault(stop).to_string(),
+        "when the copy of `copy` is complete: the barrier is used before it is initialized \
+         (in `if_else`, program (0, 0, 0))"
+    );
 }
 
 #[test]
