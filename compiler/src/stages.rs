@@ -11,7 +11,7 @@ use crate::{Artifact, Failure, Program, Specialization, artifact};
 use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, Phase, Verified};
-use rtc_passes::{PassContext, PassError};
+use rtc_passes::{LIMIT_SIZE, PassContext, PassError, long_kernel};
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity};
 use std::fmt;
@@ -99,6 +99,11 @@ pub trait Observer {
         let _ = line;
     }
 
+    /// The kernel is long, so that its compilation takes a while: about so many instructions in each thread.
+    fn long(&mut self, instructions: u64) {
+        let _ = instructions;
+    }
+
     /// A pass has run; `text` prints the kernel.
     fn after_pass(&mut self, pass: &'static str, text: &dyn Fn() -> String) {
         let _ = (pass, text);
@@ -154,9 +159,14 @@ pub fn compile(
 ) -> Result<Compiled, Failure> {
     let target = target(arch)?;
     let external = program.libdevice().is_some();
-    let (mut kernel, warnings) = analyse_kernel(program, specialization, target, external, observer)?;
-    run_passes(&mut kernel, target, observer)?;
-    let options = CodegenOptions { library: library(program, specialization), ..CodegenOptions::default() };
+    let (mut kernel, mut warnings) = analyse_kernel(program, specialization, target, external, observer)?;
+    let max_instructions = specialization.options.max_instructions;
+    warnings.extend(run_passes(&mut kernel, target, max_instructions, observer)?);
+    let options = CodegenOptions {
+        library: library(program, specialization),
+        max_operations: Some(max_operations(max_instructions)),
+        ..CodegenOptions::default()
+    };
     let output = codegen(&kernel, program, target, options, observer)?;
     let metadata = metadata(&kernel, specialization, target, source_hash);
     Ok(Compiled { artifact: Artifact { ptx: output.ptx, metadata }, warnings })
@@ -191,14 +201,14 @@ pub fn emit(
     let target = target(arch)?;
     let external = program.libdevice().is_some();
     let (mut kernel, _) = analyse_kernel(program, specialization, target, external, observer)?;
-    match stage {
+    let max_instructions = specialization.options.max_instructions;
+    let until = match stage {
         Stage::Ast | Stage::Tile => return Ok(rtc_ir::text::print(&kernel)),
-        Stage::TileOpt => run_phase(&mut kernel, target, Phase::Tile, observer)?,
-        Stage::Laid => run_phase(&mut kernel, target, Phase::Laid, observer)?,
-        Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => {
-            run_passes(&mut kernel, target, observer)?;
-        }
-    }
+        Stage::TileOpt => Phase::Tile,
+        Stage::Laid => Phase::Laid,
+        Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => Phase::Scheduled,
+    };
+    run_pipeline(&mut kernel, target, max_instructions, until, observer)?;
     if stage <= Stage::Scheduled {
         return Ok(rtc_ir::text::print(&kernel));
     }
@@ -207,6 +217,7 @@ pub fn emit(
         llvm_dialect: stage == Stage::LlvmDialect,
         llvm: stage == Stage::Llvm,
         library: library(program, specialization),
+        max_operations: Some(max_operations(max_instructions)),
     };
     let output = codegen(&kernel, program, target, options, observer)?;
     let text = output.mlir.or(output.llvm_dialect).or(output.llvm);
@@ -222,30 +233,33 @@ fn target(arch: &str) -> Result<&'static Target, Failure> {
     Target::named(arch).map_err(|error| Failure::request("unsupported-target", error.to_string()))
 }
 
-/// Runs the passes that leave a phase up to `phase`; the others are not run.
-fn run_phase(
+fn run_passes(
     kernel: &mut Kernel,
     target: &'static Target,
-    phase: Phase,
+    max_instructions: u64,
     observer: &mut dyn Observer,
-) -> Result<(), Failure> {
-    run_pipeline(kernel, target, Some(phase), observer)
+) -> Result<Vec<Diagnostic>, Failure> {
+    run_pipeline(kernel, target, max_instructions, Phase::Scheduled, observer)
 }
 
-fn run_passes(kernel: &mut Kernel, target: &'static Target, observer: &mut dyn Observer) -> Result<(), Failure> {
-    run_pipeline(kernel, target, None, observer)
+/// How many operations lowering may make of so many instructions: some are folded away, and the estimate is no more.
+fn max_operations(max_instructions: u64) -> usize {
+    usize::try_from(max_instructions.saturating_mul(3)).unwrap_or(usize::MAX)
 }
 
+/// Runs the passes that leave a phase up to `until`; the others are not run. Gives what is to be said of the kernel.
 fn run_pipeline(
     kernel: &mut Kernel,
     target: &'static Target,
-    until: Option<Phase>,
+    max_instructions: u64,
+    until: Phase,
     observer: &mut dyn Observer,
-) -> Result<(), Failure> {
+) -> Result<Vec<Diagnostic>, Failure> {
     observer.enter("passes");
-    let cx = PassContext { target };
+    let cx = PassContext { target, max_instructions };
+    let mut remarks = Vec::new();
     for pass in rtc_passes::PASSES {
-        if until.is_some_and(|phase| pass.leaves > phase) {
+        if pass.leaves > until {
             break;
         }
         if kernel.phase != pass.needs {
@@ -256,11 +270,17 @@ fn run_pipeline(
         (pass.run)(kernel, &cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
         kernel.phase = pass.leaves;
         observer.after_pass(pass.name, &|| rtc_ir::text::print(kernel));
+        if pass.name == LIMIT_SIZE.name
+            && let Some(size) = long_kernel(kernel)
+        {
+            observer.long(size.instructions);
+            remarks.push(size.remark());
+        }
         if cfg!(debug_assertions) {
             verified(kernel, pass.name)?;
         }
     }
-    Ok(())
+    Ok(remarks)
 }
 
 fn pass_failure(pass: &str, kernel: &Kernel, error: PassError) -> Failure {
@@ -348,10 +368,11 @@ fn codegen(
         CodegenError::Unsupported { span: Some(span), .. } => {
             Failure::Diagnostics(vec![Diagnostic::error(Code::UNSUPPORTED_TARGET, span, error.to_string())])
         }
-        CodegenError::TooLong { span: Some(span), .. } => Failure::Diagnostics(vec![
-            Diagnostic::error(Code::OUT_OF_RESOURCES, span, error.to_string())
-                .help("use smaller blocks and loops over them, or more warps"),
-        ]),
+        CodegenError::TooLong { span: Some(span), .. } => {
+            Failure::Diagnostics(vec![Diagnostic::error(Code::OUT_OF_RESOURCES, span, error.to_string()).help(
+                "use smaller blocks and loops over them, or more warps; the option `max_instructions` raises the limit",
+            )])
+        }
         CodegenError::TooLong { span: None, .. } => Failure::request("out-of-resources", error.to_string()),
         CodegenError::Unsupported { span: None, .. } => Failure::request("unsupported-target", error.to_string()),
         CodegenError::Library { message } => Failure::request("libdevice", message),

@@ -1,13 +1,17 @@
-//! Kernels that would take minutes to compile are refused at once, with the sizes that make them so large.
+//! Kernels that would take minutes to compile are refused at once, with the sizes that make them so large; of those that
+//! take seconds a remark tells.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use rtc_compiler::{Failure, Program, Signature, Silent, Source, Spec, compile};
+use rtc_compiler::{Failure, LaunchOptions, Observer, Program, Signature, Silent, Source, Spec, compile};
 use rtc_source::render;
 
 /// A refusal takes well below a second; tests are built with little optimization and run side by side.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Ten times less than is allowed by default, so that what is not refused does not hold up the tests.
+const LIMIT: u64 = 50_000;
 
 /// What the compiler says of a kernel `k` that it is to refuse.
 fn refusal(source: &str, signature: &str, num_warps: u32) -> String {
@@ -19,6 +23,7 @@ fn refusal(source: &str, signature: &str, num_warps: u32) -> String {
     let names: Vec<&str> = program.kernel(None).unwrap().params.iter().map(|p| p.name.as_str()).collect();
     let mut spec = Spec { args: Signature::parse(signature).unwrap().bind(&names).unwrap(), ..Spec::default() };
     spec.options.num_warps = num_warps;
+    spec.options.max_instructions = LIMIT;
     let specialization = spec.specialize(&program).unwrap();
     let outcome = compile(&program, &specialization, "sm_80", String::new(), &mut Silent);
     assert!(start.elapsed() < PATIENCE, "{:?} for\n{}", start.elapsed(), &source[..source.len().min(500)]);
@@ -90,6 +95,39 @@ fn what_is_unrolled_too_often_is_refused() {
         writeln!(said, "{}", refusal(&source, P, 4)).unwrap();
     }
     insta::assert_snapshot!(said);
+}
+
+/// A second's worth of instructions: what is refused in the other tests compiles where the limit allows it.
+#[test]
+fn what_is_long_is_compiled_and_remarked_on() {
+    struct Heard(Option<u64>);
+    impl Observer for Heard {
+        fn long(&mut self, instructions: u64) {
+            self.0 = Some(instructions);
+        }
+    }
+    let source = "@triton.jit\ndef k(p):\n    o = tl.arange(0, 8192)\n    x = tl.load(p + o)\n    \
+                  for i in tl.static_range(420):\n        x = x * 2.0 + i\n    tl.store(p + o, x)\n";
+    let program = Program::parse(&[Source::new("k.rt", source)]);
+    let mut spec = Spec { args: Signature::parse(P).unwrap().bind(&["p"]).unwrap(), ..Spec::default() };
+    let mut run = |limit: Option<u64>| {
+        let mut heard = Heard(None);
+        spec.options.max_instructions = limit.unwrap_or(LaunchOptions::default().max_instructions);
+        let specialization = spec.specialize(&program).unwrap();
+        (compile(&program, &specialization, "sm_80", String::new(), &mut heard), heard.0)
+    };
+    let (compiled, heard) = run(None);
+    let remarks: Vec<String> = compiled
+        .unwrap()
+        .warnings
+        .iter()
+        .map(|d| format!("{:?}: {}", d.severity, render(program.sources(), d, false)))
+        .collect();
+    assert!(heard.is_some_and(|n| n > LIMIT), "{heard:?}");
+    let (refused, heard) = run(Some(LIMIT));
+    assert_eq!(heard, None);
+    let Err(Failure::Diagnostics(list)) = refused else { panic!("{refused:?}") };
+    insta::assert_snapshot!(format!("{}\n{}", remarks.join("\n"), render(program.sources(), &list[0], false)));
 }
 
 #[test]

@@ -26,7 +26,7 @@ fuzz_target!(|text: &str| {
         let specialization = Specialization {
             kernel: kernel.name.clone(),
             args: arguments(text, kernel),
-            options: LaunchOptions::default(),
+            options: LaunchOptions { max_instructions: 50_000, ..LaunchOptions::default() },
         };
         match rtc_compiler::compile(&program, &specialization, arch, String::new(), &mut Silent) {
             Err(Failure::Internal { message, stage, ir }) => {

@@ -151,7 +151,13 @@ pub struct LaunchOptions {
     pub max_num_imprecise_acc_default: Option<u32>,
     /// PTX version, `87` for 8.7; `None`: what the target needs.
     pub ptx_version: Option<u32>,
+    /// The most instructions of a thread, as estimated before they are made: longer kernels are refused.
+    pub max_instructions: u64,
 }
+
+/// The limit of [`LaunchOptions::max_instructions`] where none is given. How long such a kernel takes to compile is said
+/// in `rtc_passes::scheduled::limit_size`.
+pub const MAX_INSTRUCTIONS: u64 = 500_000;
 
 impl Default for LaunchOptions {
     fn default() -> LaunchOptions {
@@ -170,6 +176,7 @@ impl Default for LaunchOptions {
             allowed_dot_input_precisions: ["tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"].map(String::from).into(),
             max_num_imprecise_acc_default: None,
             ptx_version: None,
+            max_instructions: MAX_INSTRUCTIONS,
         }
     }
 }

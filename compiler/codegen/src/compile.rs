@@ -27,6 +27,8 @@ pub struct CodegenOptions {
     pub llvm: bool,
     /// The library that `extern_call` takes its functions from.
     pub library: Option<Library>,
+    /// The most operations of a thread before they are optimized; a kernel with more is refused. `None`: any number.
+    pub max_operations: Option<usize>,
 }
 
 /// A library of functions in LLVM's bitcode, such as NVIDIA's libdevice.
@@ -64,7 +66,7 @@ pub fn compile(
     }
     check::check(kernel, target)?;
     let cx = MlirContext::new();
-    let mut module = lower::module(cx.get(), kernel, sources, target)?;
+    let mut module = lower::module(cx.get(), kernel, sources, target, options.max_operations.unwrap_or(usize::MAX))?;
     if !module.as_operation().verify() {
         return Err(CodegenError::Mlir { stage: "verification", diagnostics: cx.take_diagnostics() });
     }

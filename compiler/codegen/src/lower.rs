@@ -59,10 +59,6 @@ const SHARED_SYMBOL: &str = "rtc_shared";
 /// Its alignment: what swizzled tiles of `wgmma` and TMA need, the strictest use there is.
 const SHARED_ALIGN: u32 = 1024;
 
-/// The most thread-level operations of a kernel. A pass refuses long kernels by an estimate, with better words; this
-/// holds where the estimate is too low.
-const MAX_OPERATIONS: usize = 150_000;
-
 /// The MLIR values of one tile value.
 type Registers<'c> = Rc<[Value<'c>]>;
 
@@ -71,6 +67,8 @@ pub(crate) struct Lowering<'a, 'c> {
     kernel: &'a Kernel,
     e: &'a Emitter<'c>,
     target: &'static Target,
+    /// A pass refuses long kernels by an estimate, with better words; this holds where the estimate is too low.
+    max_operations: usize,
     lines: &'a Lines<'c>,
     values: RefCell<HashMap<rtc_ir::Value, Registers<'c>>>,
     places: Places<'c>,
@@ -84,6 +82,7 @@ pub(crate) fn module<'c>(
     kernel: &Kernel,
     sources: &SourceMap,
     target: &'static Target,
+    max_operations: usize,
 ) -> Result<Module<'c>> {
     let lines = Lines::new(context, kernel, sources);
     let module = Module::new(lines.function());
@@ -103,6 +102,7 @@ pub(crate) fn module<'c>(
             kernel,
             e,
             target,
+            max_operations,
             lines: &lines,
             values: RefCell::default(),
             places: Places::new(threads_per_block(kernel)),
@@ -246,9 +246,9 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 OpKind::Ret {} => return Ok(Vec::new()),
                 kind => self.element_wise(op, kind)?,
             }
-            if self.e.count() > MAX_OPERATIONS {
+            if self.e.count() > self.max_operations {
                 let span = self.kernel.loc(data.loc).span;
-                return Err(CodegenError::TooLong { operations: self.e.count(), allowed: MAX_OPERATIONS, span });
+                return Err(CodegenError::TooLong { operations: self.e.count(), allowed: self.max_operations, span });
             }
         }
         Ok(Vec::new())

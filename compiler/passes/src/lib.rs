@@ -13,3 +13,4 @@ mod scheduled;
 
 pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, run_pipeline, run_through};
+pub use scheduled::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};

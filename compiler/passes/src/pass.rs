@@ -9,6 +9,8 @@ use rtc_source::Diagnostic;
 pub struct PassContext {
     /// The target.
     pub target: &'static Target,
+    /// The most instructions of a thread, as estimated before lowering.
+    pub max_instructions: u64,
 }
 
 /// Why a pass could not go on.

@@ -20,10 +20,9 @@ use crate::spec::LaunchOptions;
 use crate::types::{ElemTy, ir_type, scalar_shape};
 use crate::values::{Const, Tensor, Val};
 
-/// The most operations that a kernel may have before passes.
-pub(crate) const MAX_OPS: usize = 200_000;
-/// The most iterations that are unrolled.
-pub(crate) const MAX_UNROLL: i128 = 10_000;
+/// The most operations that a kernel may have before passes, for each instruction that it may have in the end: constants
+/// and operations on shapes become none.
+const OPS_PER_INSTRUCTION: u64 = 2;
 /// The most calls inside each other.
 pub(crate) const MAX_CALLS: usize = 64;
 /// How often one function may be inside itself.
@@ -414,16 +413,17 @@ impl<'a> Cx<'a> {
                 .help("pass literals, constexpr parameters, shapes or dtypes, or decorate it with `@triton.jit`");
             return self.fail(d);
         }
-        if self.kernel.op_count() >= MAX_OPS {
+        let max_ops = self.options.max_instructions.saturating_mul(OPS_PER_INSTRUCTION);
+        if self.kernel.op_count() as u64 >= max_ops {
             self.fatal = true;
             let span = self.span;
             return self.fail(
                 Diagnostic::error(
                     Code::OUT_OF_RESOURCES,
                     span,
-                    format!("the kernel needs more than {MAX_OPS} operations after inlining and unrolling"),
+                    format!("the kernel needs more than {max_ops} operations after inlining and unrolling"),
                 )
-                .help("replace `tl.static_range` by `range`, or unroll by `tl.range(..., loop_unroll_factor=n)`"),
+                .help("replace `tl.static_range` by `range`, or raise the limit by the option `max_instructions`"),
             );
         }
         let loc = self.loc();

@@ -9,7 +9,7 @@ use rtc_ir::{Block, OpKind, Value};
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Expr, ExprKind, Stmt, Symbol};
 
-use crate::cx::{Arg, Binding, Cx, Fault, Gone, MAX_UNROLL, R, Scope};
+use crate::cx::{Arg, Binding, Cx, Fault, Gone, R, Scope};
 use crate::expr::Condition;
 use crate::promote;
 use crate::spec::DType;
@@ -64,11 +64,13 @@ impl<'a> Cx<'a> {
         }
         let distance = if step > 0 { stop.saturating_sub(start) } else { start.saturating_sub(stop) };
         let count = if distance <= 0 { 0 } else { (distance - 1) / step.unsigned_abs() as i128 + 1 };
-        if count > MAX_UNROLL {
+        // Each iteration makes an instruction at least, if it makes any.
+        let limit = i128::from(self.options.max_instructions);
+        if count > limit {
             return self.error(
                 Code::OUT_OF_RESOURCES,
                 span,
-                format!("this loop would be unrolled {count} times, more than the {MAX_UNROLL} that are allowed"),
+                format!("this loop would be unrolled {count} times, more than the {limit} that are allowed"),
                 "use `range` or `tl.range(..., loop_unroll_factor=n)` instead of `tl.static_range`",
             );
         }

@@ -103,6 +103,12 @@ impl Instance {
         self
     }
 
+    /// The most instructions of a thread, as estimated: a longer kernel is refused.
+    pub fn max_instructions(mut self, max_instructions: u64) -> Instance {
+        self.options.max_instructions = max_instructions;
+        self
+    }
+
     /// All launch options.
     pub fn options(mut self, options: LaunchOptions) -> Instance {
         self.options = options;

@@ -101,6 +101,9 @@ pub(crate) struct KernelArguments {
     /// Depth of software pipelines [default: that of the spec, else 3]
     #[arg(long, value_name = "N")]
     pub(crate) num_stages: Option<u32>,
+    /// Refuse a kernel with more instructions in a thread, by estimate [default: that of the spec, else 500000]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_instructions: Option<u32>,
     /// Any launch option, such as maxnreg=128 or enable_fp_fusion=false
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) option: Vec<String>,

@@ -159,7 +159,12 @@ fn apply_options(arguments: &KernelArguments, spec: &mut Spec) -> Result<(), Pro
         };
         set(name.trim(), &value)?;
     }
-    for (name, value) in [("num_warps", arguments.num_warps), ("num_stages", arguments.num_stages)] {
+    let flags = [
+        ("num_warps", arguments.num_warps),
+        ("num_stages", arguments.num_stages),
+        ("max_instructions", arguments.max_instructions),
+    ];
+    for (name, value) in flags {
         if let Some(value) = value {
             set(name, &value.into())?;
         }

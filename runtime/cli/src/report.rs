@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use rtc_compiler::Observer;
 use rtc_source::{Diagnostic, Severity, SourceMap, render, render_json};
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -118,12 +118,15 @@ pub(crate) struct Progress {
 
 struct Shared {
     stage: Mutex<&'static str>,
+    /// About how many instructions a thread of a long kernel has.
+    instructions: AtomicU64,
     done: AtomicBool,
 }
 
 impl Progress {
     fn start(what: String, verbose: bool, visible: bool) -> Progress {
-        let shared = Arc::new(Shared { stage: Mutex::new(""), done: AtomicBool::new(false) });
+        let shared =
+            Arc::new(Shared { stage: Mutex::new(""), instructions: AtomicU64::new(0), done: AtomicBool::new(false) });
         let thread = visible.then(|| {
             let (shared, what) = (shared.clone(), what.clone());
             std::thread::spawn(move || show(&shared, &what))
@@ -162,6 +165,10 @@ impl Observer for Progress {
         eprintln!("{line}");
     }
 
+    fn long(&mut self, instructions: u64) {
+        self.shared.instructions.store(instructions, Ordering::Relaxed);
+    }
+
     fn enter(&mut self, stage: &'static str) {
         self.stages.push((stage, Instant::now()));
         *self.shared.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
@@ -187,7 +194,11 @@ fn show(shared: &Shared, what: &str) {
         }
         next = elapsed + period;
         let stage = *shared.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = format!("{what}: {stage} ({:.0} s)", elapsed.as_secs_f64());
+        let size = match shared.instructions.load(Ordering::Relaxed) {
+            0 => String::new(),
+            instructions => format!(", about {instructions} instructions in each thread; -v says where"),
+        };
+        let line = format!("{what}: {stage} ({:.0} s{size})", elapsed.as_secs_f64());
         let mut stderr = std::io::stderr().lock();
         // A failed write to stderr has nobody to be told.
         let _ = if terminal { write!(stderr, "\r\x1b[K{line}") } else { writeln!(stderr, "{line}") };
