@@ -116,7 +116,7 @@ fn explain(program: &Program, failure: Failure) -> Error {
         Failure::Diagnostics(list) => {
             let pictures: Vec<String> =
                 list.iter().map(|d| rtc_compiler::source::render(program.sources(), d, false)).collect();
-            error(pictures.join("\n"))
+            error(pictures.join("\n").trim_end())
         }
         other => error(other.to_string()),
     }
