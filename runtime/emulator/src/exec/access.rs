@@ -149,7 +149,6 @@ impl Warp {
     }
 
     /// Checks that an access of shared memory is ordered with those before it, where the program is checked.
-    #[inline]
     pub(super) fn check(
         &self,
         launch: &Launch<'_>,
@@ -233,6 +232,7 @@ impl Warp {
         load: &Load,
     ) -> Result<()> {
         let window = load.address.window;
+        let checked = shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic);
         let addresses = self.addresses(launch, frame, load.address);
         let total = load.bytes * load.registers.len() as u32;
         let base = frame.registers as usize;
@@ -243,7 +243,9 @@ impl Warp {
             rest &= rest - 1;
             let address = addresses[lane as usize];
             aligned(window, Access::Read, address, total).map_err(|kind| (kind, lane))?;
-            self.check(launch, shared, (window, address), total, lane, Access::Read)?;
+            if checked {
+                self.check(launch, shared, (window, address), total, lane, Access::Read)?;
+            }
             let bytes = self.read(launch, state, shared, frame, (window, address), total, lane)?;
             for (i, element) in bytes.chunks_exact(load.bytes as usize).enumerate() {
                 values[i][lane as usize] = from_bytes(element);
@@ -273,6 +275,7 @@ impl Warp {
         store: &Store,
     ) -> Result<()> {
         let window = store.address.window;
+        let checked = shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic);
         let addresses = self.addresses(launch, frame, store.address);
         let total = store.bytes * store.sources.len() as u32;
         let base = frame.registers as usize;
@@ -287,7 +290,9 @@ impl Warp {
             rest &= rest - 1;
             let address = addresses[lane as usize];
             aligned(window, Access::Write, address, total).map_err(|kind| (kind, lane))?;
-            self.check(launch, shared, (window, address), total, lane, Access::Write)?;
+            if checked {
+                self.check(launch, shared, (window, address), total, lane, Access::Write)?;
+            }
             let slot = self.slot(state, shared, frame, Access::Write, (window, address), total, lane)?;
             for (i, element) in slot.chunks_exact_mut(size).enumerate() {
                 element.copy_from_slice(&values[i][lane as usize].to_le_bytes()[..size]);

@@ -90,7 +90,7 @@ impl Products {
     }
 
     /// Looks at an arithmetic operation.
-    #[inline]
+    #[inline(never)]
     pub fn alu(
         &mut self,
         launch: &Launch<'_>,

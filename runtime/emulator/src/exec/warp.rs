@@ -279,6 +279,7 @@ impl Warp {
         let (mut steps, mut threads, mut instructions) = (0, 0u64, 0u64);
         let ops = launch.code.ops.as_slice();
         let base = group.frame().registers as usize;
+        let checked = self.products.checked;
         let result = loop {
             if steps >= turn {
                 self.avoid = group.mask;
@@ -300,7 +301,7 @@ impl Warp {
                     None if self.wraps.is_empty() => {}
                     None => self.forget_wraps((base as u32).wrapping_add(*to), active),
                 }
-                if self.products.checked
+                if checked
                     && let Err((kind, lane)) = self.products.alu(launch, base, *to, sources, active)
                 {
                     break Err(Stop { kind, pc: group.pc, warp: self.id, lane });
@@ -371,6 +372,7 @@ impl Warp {
         }
     }
 
+    #[inline(never)]
     fn step(
         &mut self,
         launch: &Launch<'_>,
