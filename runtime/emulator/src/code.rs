@@ -289,6 +289,152 @@ pub struct CopyAsync {
     pub ignore: Option<Src>,
 }
 
+/// What is done to an mbarrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MbarrierAction {
+    Init,
+    Inval,
+    ExpectTx,
+    CompleteTx,
+    Arrive,
+    ArriveDrop,
+}
+
+/// An operation on mbarriers.
+#[derive(Clone, Debug)]
+pub struct MbarrierOp {
+    /// What.
+    pub action: MbarrierAction,
+    /// Where.
+    pub address: AddressOperand,
+    /// Arrivals, 1 if not told.
+    pub count: Option<Src>,
+    /// Bytes announced, or done.
+    pub bytes: Option<Src>,
+    /// The state goes here, or [`NONE`].
+    pub state: Reg,
+    /// `.noComplete`
+    pub no_complete: bool,
+    /// `.relaxed`
+    pub relaxed: bool,
+}
+
+/// A wait on mbarriers.
+#[derive(Clone, Debug)]
+pub struct MbarrierTest {
+    /// The predicate.
+    pub to: Reg,
+    /// Where.
+    pub address: AddressOperand,
+    /// A parity, or a state.
+    pub value: Src,
+    /// True for a parity.
+    pub parity: bool,
+    /// `.relaxed`
+    pub relaxed: bool,
+}
+
+/// Which way a tensor copy goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Direction {
+    /// Into shared memory; with a mask into several blocks.
+    In { to: AddressOperand, barrier: AddressOperand, mask: Option<Src> },
+    /// Out of shared memory.
+    Out { from: AddressOperand, reduce: Option<AtomicOp> },
+    /// Nowhere.
+    Prefetch,
+}
+
+/// A copy of a box of a tensor.
+#[derive(Clone, Debug)]
+pub struct TensorCopy {
+    /// The tensor map.
+    pub map: AddressOperand,
+    /// Coordinates, innermost first.
+    pub at: Vec<Src>,
+    /// Which way.
+    pub direction: Direction,
+}
+
+/// A linear bulk copy.
+#[derive(Clone, Debug)]
+pub struct BulkCopy {
+    /// To where.
+    pub to: AddressOperand,
+    /// From where.
+    pub from: AddressOperand,
+    /// How many bytes.
+    pub bytes: Src,
+    /// The mbarrier of a copy into shared memory; without, it goes to global memory.
+    pub barrier: Option<AddressOperand>,
+    /// Several blocks.
+    pub mask: Option<Src>,
+    /// How a reduction combines.
+    pub reduce: Option<(AtomicOp, Modifier)>,
+}
+
+/// `tensormap.replace`
+#[derive(Clone, Debug)]
+pub struct TensormapReplace {
+    /// The map.
+    pub address: AddressOperand,
+    /// First byte of the field and its size, see `tensor_map::field`.
+    pub field: (usize, usize),
+    /// True if the field holds the value less one.
+    pub less_one: bool,
+    /// What to write.
+    pub value: Src,
+}
+
+/// Where `wgmma` takes A from.
+#[derive(Clone, Debug)]
+pub enum MatrixA {
+    /// Shared memory, by descriptor; true if M is innermost.
+    Shared(Src, bool),
+    /// Registers.
+    Registers(Vec<Reg>),
+}
+
+/// `wgmma.mma_async`
+#[derive(Clone, Debug)]
+pub struct Product {
+    /// Columns of B.
+    pub n: u32,
+    /// Columns of A.
+    pub k: u32,
+    /// Type of D.
+    pub d_type: Modifier,
+    /// Type of A.
+    pub a_type: Modifier,
+    /// Type of B.
+    pub b_type: Modifier,
+    /// `.satfinite`
+    pub saturate: bool,
+    /// Accumulators.
+    pub d: Vec<Reg>,
+    /// A.
+    pub a: MatrixA,
+    /// Descriptor of B.
+    pub b: Src,
+    /// True if N is innermost in B.
+    pub b_transposed: bool,
+    /// False: D is overwritten.
+    pub scale_d: Src,
+    /// 1 or -1 for A and B, in one.
+    pub sign: f64,
+}
+
+/// What a fence orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceKind {
+    /// Ordinary accesses.
+    Ordinary,
+    /// Ordinary with asynchronous accesses.
+    Proxy,
+    /// The initialisation of mbarriers.
+    MbarrierInit,
+}
+
 /// What an operation does.
 #[derive(Clone, Debug)]
 pub enum Kind {
@@ -336,6 +482,44 @@ pub enum Kind {
     CopyCommit,
     /// `cp.async.wait_group n`; `None` is `wait_all`.
     CopyWait(Option<u32>),
+    /// `cp.async.mbarrier.arrive`; true with `.noinc`.
+    CopyArrive(AddressOperand, bool),
+    /// An operation on mbarriers.
+    Mbarrier(Box<MbarrierOp>),
+    /// A wait on mbarriers.
+    MbarrierTest(Box<MbarrierTest>),
+    /// A copy of a box of a tensor.
+    Tensor(Box<TensorCopy>),
+    /// A linear bulk copy.
+    Bulk(Box<BulkCopy>),
+    /// `cp.async.bulk.commit_group`
+    BulkCommit,
+    /// `cp.async.bulk.wait_group n`; true for `.read`.
+    BulkWait(u32, bool),
+    /// `tensormap.replace`
+    TensormapReplace(Box<TensormapReplace>),
+    /// `tensormap.cp_fenceproxy`: to, from.
+    TensormapCopy(AddressOperand, AddressOperand),
+    /// `wgmma.mma_async`
+    Product(Box<Product>),
+    /// `wgmma.fence`
+    ProductFence,
+    /// `wgmma.commit_group`
+    ProductCommit,
+    /// `wgmma.wait_group n`
+    ProductWait(u32),
+    /// A fence.
+    Fence(FenceKind),
+    /// `barrier.cluster.arrive`; true if relaxed.
+    ClusterArrive(bool),
+    /// `barrier.cluster.wait`
+    ClusterWait,
+    /// `mapa`: destination, address, rank of the block; true for generic addresses.
+    MapShared(Reg, Src, Src, bool),
+    /// `getctarank`: destination, address; true for generic addresses.
+    RankOf(Reg, Src, bool),
+    /// `setmaxnreg`: registers.
+    MaxRegisters(u32),
     /// Lets others run.
     Pause,
     /// No effect here: fences, prefetches, hints.
@@ -428,6 +612,8 @@ pub struct FunctionCode {
     pub max_threads: Option<u32>,
     /// `.reqnctapercluster`
     pub required_cluster: Option<[u32; 3]>,
+    /// Registers by name; with a count for the `<n>` form: name, first, count.
+    pub names: Vec<(String, Reg, Option<u32>)>,
 }
 
 /// A module-level variable in global or constant memory.
@@ -470,4 +656,9 @@ pub struct Code {
     pub static_shared: u32,
     /// Target.
     pub target: String,
+    /// Width of the narrowest access of shared memory, if the module has asynchronous instructions: then their use is
+    /// checked.
+    pub granule: Option<u32>,
+    /// Whether the module has `wgmma`: then the use of registers is checked.
+    pub products: bool,
 }

@@ -124,6 +124,84 @@ pub enum FaultKind {
         /// Where each warp waits.
         waiting: String,
     },
+    /// Shared memory that an asynchronous copy writes was accessed before anybody waited for the copy.
+    NotArrived {
+        /// What was tried.
+        access: Access,
+        /// First byte concerned, in the block's shared memory.
+        address: u64,
+        /// The copy.
+        copy: String,
+        /// True if the copy had arrived, but this warp does not know.
+        arrived: bool,
+    },
+    /// Shared memory was written that an asynchronous instruction reads, before anybody waited for the reads.
+    StillRead {
+        /// First byte concerned, in the block's shared memory.
+        address: u64,
+        /// What reads it.
+        reader: String,
+    },
+    /// Two warps access shared memory without a barrier in between.
+    Unordered {
+        /// The later access.
+        access: Access,
+        /// First byte concerned, in the block's shared memory.
+        address: u64,
+        /// The earlier access.
+        other: String,
+        /// What that one does.
+        other_access: Access,
+    },
+    /// An asynchronous instruction reads shared memory that ordinary stores wrote, without `fence.proxy.async` in between.
+    MissingProxyFence {
+        /// First byte concerned, in the block's shared memory.
+        address: u64,
+        /// The store.
+        write: String,
+    },
+    /// A register that an unfinished `wgmma` uses was accessed.
+    RegisterInUse {
+        /// What was tried.
+        access: Access,
+        /// The register.
+        register: String,
+        /// The `wgmma`.
+        product: String,
+    },
+    /// A `wgmma` uses a register that was written after the last `wgmma.fence`.
+    MissingProductFence {
+        /// The register.
+        register: String,
+        /// True if it belongs to D, false if to A.
+        accumulator: bool,
+    },
+    /// An mbarrier is used that was never initialised, or was invalidated.
+    NotInitialized {
+        /// Its address.
+        address: u64,
+    },
+    /// An mbarrier is used by a thread, or by an asynchronous copy, that need not see its initialisation.
+    InitNotVisible {
+        /// Its address.
+        address: u64,
+        /// The initialisation.
+        init: String,
+        /// True if only a fence is missing, false if a barrier is.
+        fence: bool,
+    },
+    /// An mbarrier is used wrongly.
+    MbarrierMisuse {
+        /// Its address.
+        address: u64,
+        /// How.
+        message: String,
+    },
+    /// A thread or cluster ended while something asynchronous still used its shared memory or registers.
+    PendingAtEnd {
+        /// True for copies into shared memory.
+        writes: bool,
+    },
     /// `__assertfail` was called.
     Assertion {
         /// The asserted text.
@@ -184,6 +262,10 @@ pub struct Fault {
     pub block: [u32; 3],
     /// Thread index in the block: the first thread concerned.
     pub thread: [u32; 3],
+    /// Warp in the block.
+    pub warp: u32,
+    /// Lane in the warp.
+    pub lane: u32,
     /// Line in the PTX text, from 1 (0: none).
     pub ptx_line: u32,
     /// The instruction as PTX text.
@@ -220,9 +302,11 @@ impl fmt::Display for Fault {
             FaultKind::InvalidInstruction(text) => write!(f, "invalid instruction: {text}")?,
             FaultKind::Unsupported(text) => write!(f, "not supported by the emulator: {text}")?,
             FaultKind::Launch(text) => return write!(f, "cannot launch `{}`: {text}", self.kernel),
+            kind => write_asynchronous(f, kind)?,
         }
         let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
         write!(f, ". Kernel `{}`, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})", self.kernel)?;
+        write!(f, " (warp {}, lane {})", self.warp, self.lane)?;
         if self.ptx_line > 0 {
             write!(f, ", PTX line {}", self.ptx_line)?;
         }
@@ -234,6 +318,55 @@ impl fmt::Display for Fault {
         }
         f.write_str(".")?;
         self.findings.iter().try_for_each(|finding| write!(f, " Before: {finding}"))
+    }
+}
+
+/// The message of a fault in the use of asynchronous instructions.
+fn write_asynchronous(f: &mut fmt::Formatter<'_>, kind: &FaultKind) -> fmt::Result {
+    match kind {
+        FaultKind::NotArrived { access, address, copy, arrived } => {
+            let state = if *arrived { "was not waited for by this warp" } else { "has not arrived" };
+            write!(
+                f,
+                "{access} at {address:#x} in shared memory of what an asynchronous copy writes; the copy {state}: {copy}"
+            )
+        }
+        FaultKind::StillRead { address, reader } => {
+            write!(
+                f,
+                "write at {address:#x} in shared memory under an asynchronous read that was not waited for: {reader}"
+            )
+        }
+        FaultKind::Unordered { access, address, other, other_access } => write!(
+            f,
+            "{access} at {address:#x} in shared memory is not ordered with the {other_access} of another warp; a barrier \
+             or a wait is missing after {other}"
+        ),
+        FaultKind::MissingProxyFence { address, write } => write!(
+            f,
+            "asynchronous read at {address:#x} in shared memory: `fence.proxy.async` is missing after the write by {write}"
+        ),
+        FaultKind::RegisterInUse { access, register, product } => {
+            write!(f, "{access} of register {register}, which an unfinished product uses: {product}")
+        }
+        FaultKind::MissingProductFence { register, accumulator } => {
+            let role = if *accumulator { "accumulator" } else { "operand" };
+            write!(f, "`wgmma.fence` is missing: the {role} register {register} was written since the last one")
+        }
+        FaultKind::NotInitialized { address } => write!(f, "there is no initialised mbarrier at {address:#x}"),
+        FaultKind::InitNotVisible { address, init, fence } => {
+            let missing = if *fence { "`fence.mbarrier_init` or `fence.proxy.async`" } else { "a barrier" };
+            write!(
+                f,
+                "the mbarrier at {address:#x} may not be seen as initialised here; {missing} is missing after {init}"
+            )
+        }
+        FaultKind::MbarrierMisuse { address, message } => write!(f, "mbarrier {address:#x}: {message}"),
+        FaultKind::PendingAtEnd { writes: true } => {
+            f.write_str("the block ended before a copy into its shared memory had arrived")
+        }
+        FaultKind::PendingAtEnd { .. } => f.write_str("the thread ended without a wait for what it had begun"),
+        _ => Ok(()),
     }
 }
 

@@ -2,6 +2,18 @@
 
 use crate::finding::Finding;
 
+/// In which order warps run, and when asynchronous copies arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schedule {
+    /// Warp after warp, each until it has to wait; copies arrive only when nobody can go on without them. The same in
+    /// every run.
+    #[default]
+    InOrder,
+    /// An adversary: warps in random order with short random turns, copies at random moments that PTX allows, waits that
+    /// time out early. The same for the same seed.
+    Random(u64),
+}
+
 /// A kernel launch.
 #[derive(Clone, Debug)]
 pub struct LaunchConfig<'a> {
@@ -19,6 +31,9 @@ pub struct LaunchConfig<'a> {
     pub params: &'a [u8],
     /// Most warp instructions that the launch may execute; `None` is no limit.
     pub budget: Option<u64>,
+    /// The order of execution. Misuse of asynchronous instructions is reported by either; a program that depends on the
+    /// order in other ways is found by trying seeds.
+    pub schedule: Schedule,
 }
 
 impl<'a> LaunchConfig<'a> {
@@ -32,6 +47,7 @@ impl<'a> LaunchConfig<'a> {
             shared_bytes: 0,
             params: &[],
             budget: None,
+            schedule: Schedule::InOrder,
         }
     }
 }

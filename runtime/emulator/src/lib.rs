@@ -5,6 +5,11 @@
 //! does. Accesses outside allocations, misaligned ones, divergent barriers and deadlocks are faults that name kernel,
 //! block, thread, PTX line and, through `.loc`, the source line. An address that wrapped around in 32 bits is a finding.
 //!
+//! Asynchronous instructions (`cp.async`, mbarriers, bulk and tensor copies, `wgmma`) do their work as late as PTX allows,
+//! or by [`Schedule::Random`] at random moments. Programs that have them are checked: memory or registers used before a
+//! wait, buffers reused too early, missing fences, barriers that cannot complete, and accesses of shared memory by two warps
+//! without a barrier are faults, whatever the schedule. Tensor maps come as [`tensor_map::TensorMap`].
+//!
 //! ```
 //! use rtc_emulator::{LaunchConfig, Memory, Program};
 //! let ptx = "
@@ -41,9 +46,10 @@ pub mod launch;
 pub mod memory;
 mod numeric;
 mod program;
+pub mod tensor_map;
 
 pub use fault::{Access, AccessError, Fault, FaultKind, Near, SourceLocation, Space};
 pub use finding::{Finding, FindingKind};
-pub use launch::{LaunchConfig, LaunchReport};
+pub use launch::{LaunchConfig, LaunchReport, Schedule};
 pub use memory::Memory;
 pub use program::{LoadError, Program};

@@ -6,12 +6,12 @@ use rtc_ptx::module::Loc;
 
 use crate::code::{Code, FunctionCode, NONE, Origin};
 use crate::decode::decode;
-use crate::exec::{Block, Launch, RawFinding, State, Stop};
+use crate::exec::{Cluster, Launch, Random, RawFinding, State, Stop};
 use crate::finding::{Finding, FindingKind};
-use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory, SourceLocation};
+use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory, Schedule, SourceLocation};
 
-/// Turns that a block gets before the next one starts.
-const BLOCK_TURNS: u32 = 64;
+/// Turns that a cluster gets before the next one starts.
+const CLUSTER_TURNS: u32 = 64;
 
 /// PTX that cannot be executed: where and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -92,7 +92,7 @@ impl Program {
             thread_instructions: 0,
             findings: Vec::new(),
         };
-        let result = run(&launch, &mut state);
+        let result = run(&launch, &mut state, config.schedule);
         let State { printed, warp_instructions, thread_instructions, findings, .. } = state;
         let findings: Vec<Finding> = findings.iter().map(|raw| self.finding(config, raw)).collect();
         for address in addresses {
@@ -110,6 +110,8 @@ impl Program {
             kernel: config.kernel.to_string(),
             block: [0; 3],
             thread: [0; 3],
+            warp: 0,
+            lane: 0,
             ptx_line: 0,
             instruction: String::new(),
             location: None,
@@ -140,6 +142,8 @@ impl Program {
             kernel: config.kernel.to_string(),
             block,
             thread: thread_index(config, stop.warp, stop.lane),
+            warp: stop.warp,
+            lane: stop.lane,
             ptx_line: origin.line,
             instruction: self.code.instructions.get(origin.instruction as usize).cloned().unwrap_or_default(),
             location: self.location(origin.location),
@@ -213,30 +217,47 @@ fn shared_limit(target: &str) -> u64 {
     }
 }
 
-fn run(launch: &Launch<'_>, state: &mut State<'_>) -> Result<(), (Stop, [u32; 3])> {
-    let [x, y, z] = launch.grid.map(u64::from);
+/// Runs clusters one after the other; one that does not end in its share of turns goes on later.
+fn run(launch: &Launch<'_>, state: &mut State<'_>, schedule: Schedule) -> Result<(), (Stop, [u32; 3])> {
+    let clusters: [u64; 3] = std::array::from_fn(|i| u64::from(launch.grid[i] / launch.cluster[i]));
+    let total: u64 = clusters.iter().product();
     let mut next = 0;
-    let mut resident: VecDeque<Block> = VecDeque::new();
+    let mut resident: VecDeque<Cluster> = VecDeque::new();
     loop {
-        let mut block = if next < x * y * z {
-            let index = [(next % x) as u32, (next / x % y) as u32, (next / (x * y)) as u32];
+        let mut cluster = if next < total {
+            let index = [next % clusters[0], next / clusters[0] % clusters[1], next / (clusters[0] * clusters[1])];
+            let random = match schedule {
+                Schedule::InOrder => None,
+                Schedule::Random(seed) => Some(Random::new(seed ^ next << 32)),
+            };
             next += 1;
-            Block::new(launch, index)
+            Cluster::new(launch, &members(launch, index), random)
         } else {
             match resident.pop_front() {
-                Some(block) => block,
+                Some(cluster) => cluster,
                 None => return Ok(()),
             }
         };
-        if !block.run(launch, state, BLOCK_TURNS).map_err(|stop| (stop, block.index()))? {
-            resident.push_back(block);
-            // Those that wait get a turn after each new block, in order.
-            if next < x * y * z
+        if !cluster.run(launch, state, CLUSTER_TURNS)? {
+            resident.push_back(cluster);
+            // Those that wait get a turn after each new one, in order.
+            if next < total
                 && let Some(mut waiting) = resident.pop_front()
-                && !waiting.run(launch, state, BLOCK_TURNS).map_err(|stop| (stop, waiting.index()))?
+                && !waiting.run(launch, state, CLUSTER_TURNS)?
             {
                 resident.push_back(waiting);
             }
         }
     }
+}
+
+/// The indices of a cluster's blocks, by rank.
+fn members(launch: &Launch<'_>, cluster: [u64; 3]) -> Vec<[u32; 3]> {
+    let [x, y, z] = launch.cluster;
+    (0..x * y * z)
+        .map(|rank| {
+            let within = [rank % x, rank / x % y, rank / (x * y)];
+            std::array::from_fn(|i| cluster[i] as u32 * launch.cluster[i] + within[i])
+        })
+        .collect()
 }

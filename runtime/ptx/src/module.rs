@@ -287,6 +287,8 @@ pub enum Operand {
     Vector(Vec<Operand>),
     /// `[base + offset]`
     Address(Address),
+    /// `[map, {x, y}]`: a tensor map and where in the tensor.
+    TensorAddress(Address, Vec<Operand>),
     /// `d|p`
     Pair(Box<Operand>, Box<Operand>),
     /// `(a, b)`

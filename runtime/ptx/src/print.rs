@@ -206,14 +206,22 @@ impl Display for Operand {
             Operand::Vector(list) => write!(f, "{{{}}}", Joined(list, ", ")),
             Operand::List(list) => write!(f, "({})", Joined(list, ", ")),
             Operand::Pair(a, b) => write!(f, "{a}|{b}"),
-            Operand::Address(address) => match &address.base {
-                Some(base) => {
-                    write!(f, "[{base}")?;
-                    write_offset(f, address.offset)?;
-                    f.write_str("]")
-                }
-                None => write!(f, "[{}]", address.offset as u64),
-            },
+            Operand::Address(address) => write!(f, "[{address}]"),
+            Operand::TensorAddress(address, coordinates) => {
+                write!(f, "[{address}, {{{}}}]", Joined(coordinates, ", "))
+            }
+        }
+    }
+}
+
+impl Display for Address {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.base {
+            Some(base) => {
+                f.write_str(base)?;
+                write_offset(f, self.offset)
+            }
+            None => write!(f, "{}", self.offset as u64),
         }
     }
 }

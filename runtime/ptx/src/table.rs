@@ -4,7 +4,7 @@
 //! stands for one modifier: `a|b` is a choice, `?` makes it optional, `@name` is a set of [`SETS`], `;` separates
 //! alternatives. The order of the words is PTX's order. In the operands `d` is a destination, `d|p` a destination that
 //! may have a predicate as second half, `s` a source, `a` an address, `l` a label or function, `(` a list in
-//! parentheses; `?` again makes it optional.
+//! parentheses, `t` a tensor map with coordinates (`[map, {x, y}]`); `?` again makes it optional.
 //!
 //! ```text
 //! Add, "add", "d s s", "sat? s32; cc? u32|s32|u64|s64; ..."      add.rn.f32 %r1, %r2, %r3;
@@ -40,6 +40,20 @@ const SETS: &[(&str, &str)] = &[
     ("vec", "v2|v4|v8"),
     ("red", "b32|u32|u64|s32|s64|b64|f32|f64"),
     ("f16s", "f16|f16x2|bf16|bf16x2"),
+    ("near", "cta|cluster"),
+    ("dim", "1d|2d|3d|4d|5d"),
+    (
+        "m64k8",
+        "m64n8k8|m64n16k8|m64n24k8|m64n32k8|m64n40k8|m64n48k8|m64n56k8|m64n64k8|m64n72k8|m64n80k8|m64n88k8|m64n96k8|m64n104k8|m64n112k8|m64n120k8|m64n128k8|m64n136k8|m64n144k8|m64n152k8|m64n160k8|m64n168k8|m64n176k8|m64n184k8|m64n192k8|m64n200k8|m64n208k8|m64n216k8|m64n224k8|m64n232k8|m64n240k8|m64n248k8|m64n256k8",
+    ),
+    (
+        "m64k16",
+        "m64n8k16|m64n16k16|m64n24k16|m64n32k16|m64n40k16|m64n48k16|m64n56k16|m64n64k16|m64n72k16|m64n80k16|m64n88k16|m64n96k16|m64n104k16|m64n112k16|m64n120k16|m64n128k16|m64n136k16|m64n144k16|m64n152k16|m64n160k16|m64n168k16|m64n176k16|m64n184k16|m64n192k16|m64n200k16|m64n208k16|m64n216k16|m64n224k16|m64n232k16|m64n240k16|m64n248k16|m64n256k16",
+    ),
+    (
+        "m64k32",
+        "m64n8k32|m64n16k32|m64n24k32|m64n32k32|m64n40k32|m64n48k32|m64n56k32|m64n64k32|m64n72k32|m64n80k32|m64n88k32|m64n96k32|m64n104k32|m64n112k32|m64n120k32|m64n128k32|m64n136k32|m64n144k32|m64n152k32|m64n160k32|m64n168k32|m64n176k32|m64n184k32|m64n192k32|m64n200k32|m64n208k32|m64n216k32|m64n224k32|m64n232k32|m64n240k32|m64n248k32|m64n256k32",
+    ),
 ];
 
 macro_rules! instructions {
@@ -128,12 +142,13 @@ instructions! {
     Cvta "cvta" "d s" "to? @space u32|u64";
     Isspacep "isspacep" "d s" "@space";
     Mapa "mapa" "d s s" "shared::cluster? u32|u64";
+    Getctarank "getctarank" "d s" "shared::cluster? u32|u64";
 
     // Memory.
     Ld "ld" "d a s?" "@sem? @scope? @space? @cop? nc? @l1? @l2? L2::cache_hint? @pre? @vec? @any";
     Ldu "ldu" "d a" "global? @vec? @any";
     St "st" "a s s?" "@sem? @scope? @space? @cop? @l1? @l2? L2::cache_hint? @vec? @any";
-    Prefetch "prefetch" "a" "global|local? L1|L2; global L2::evict_last|L2::evict_normal";
+    Prefetch "prefetch" "a" "global|local? L1|L2; global L2::evict_last|L2::evict_normal; param|const? tensormap";
     Prefetchu "prefetchu" "a" "L1";
     Discard "discard" "a s" "global? L2";
     Createpolicy "createpolicy" "d s?" "fractional @l2|L2::evict_unchanged @l2|L2::evict_unchanged? b64";
@@ -142,12 +157,35 @@ instructions! {
     Membar "membar" "" "cta|gl|sys";
     Fence "fence" "" "sc|acq_rel? @scope; mbarrier_init release cluster";
     FenceProxy "fence.proxy" "" "alias; async; async global|shared::cta|shared::cluster|shared";
+    FenceTensormap "fence.proxy.tensormap::generic" "a? s?" "acquire|release @scope";
 
     // Asynchronous copies.
     CpAsync "cp.async" "a a s s? s?" "ca|cg @shared global L2::cache_hint? @pre?";
     CpAsyncCommitGroup "cp.async.commit_group" "" "";
     CpAsyncWaitGroup "cp.async.wait_group" "s" "";
     CpAsyncWaitAll "cp.async.wait_all" "" "";
+    CpAsyncArrive "cp.async.mbarrier.arrive" "a" "noinc? @shared? b64";
+    BulkCopy "cp.async.bulk" "a a s a? s? s?" "shared::cluster|shared::cta global mbarrier::complete_tx::bytes multicast::cluster? L2::cache_hint?; shared::cluster shared::cta mbarrier::complete_tx::bytes; global shared::cta bulk_group L2::cache_hint?";
+    BulkReduce "cp.reduce.async.bulk" "a a s a? s?" "shared::cluster shared::cta mbarrier::complete_tx::bytes add|min|max|and|or|xor|inc|dec u32|s32|u64|b32; global shared::cta bulk_group L2::cache_hint? add|min|max|and|or|xor|inc|dec noftz? f16|bf16|b32|u32|s32|b64|u64|s64|f32|f64";
+    BulkPrefetch "cp.async.bulk.prefetch" "a s s?" "L2 global L2::cache_hint?";
+    BulkCommit "cp.async.bulk.commit_group" "" "";
+    BulkWait "cp.async.bulk.wait_group" "s" "read?";
+    TensorCopy "cp.async.bulk.tensor" "a? t a s? s?" "@dim shared::cluster|shared::cta global tile? mbarrier::complete_tx::bytes multicast::cluster? L2::cache_hint?; @dim global shared::cta tile? bulk_group L2::cache_hint?";
+    TensorReduce "cp.reduce.async.bulk.tensor" "t a s?" "@dim global shared::cta add|min|max|and|or|xor|inc|dec tile? bulk_group L2::cache_hint?";
+    TensorPrefetch "cp.async.bulk.prefetch.tensor" "t s?" "@dim L2 global tile? L2::cache_hint?";
+    TensormapReplace "tensormap.replace" "a s s?" "tile global_address|global_stride shared::cta|global? b1024 b64; tile rank|box_dim|global_dim|element_stride|elemtype|interleave_layout|swizzle_mode|fill_mode shared::cta|global? b1024 b32";
+    TensormapCopy "tensormap.cp_fenceproxy" "a a s" "global shared::cta tensormap::generic release @scope sync aligned";
+
+    // Barriers in shared memory.
+    MbarrierInit "mbarrier.init" "a s" "@shared? b64";
+    MbarrierInval "mbarrier.inval" "a" "@shared? b64";
+    MbarrierExpectTx "mbarrier.expect_tx" "a s" "relaxed? @near? @shared|shared::cluster? b64";
+    MbarrierCompleteTx "mbarrier.complete_tx" "a s" "relaxed? @near? @shared|shared::cluster? b64";
+    MbarrierArrive "mbarrier.arrive" "d? a s?" "expect_tx|noComplete? release|relaxed? @near? @shared|shared::cluster? b64";
+    MbarrierArriveDrop "mbarrier.arrive_drop" "d? a s?" "expect_tx|noComplete? release|relaxed? @near? @shared|shared::cluster? b64";
+    MbarrierTestWait "mbarrier.test_wait" "d a s" "parity? acquire|relaxed? @near? @shared? b64";
+    MbarrierTryWait "mbarrier.try_wait" "d a s s?" "parity? acquire|relaxed? @near? @shared? b64";
+    MbarrierPendingCount "mbarrier.pending_count" "d s" "b64";
 
     // Control.
     Bra "bra" "l" "uni?";
@@ -180,6 +218,10 @@ instructions! {
 
     // Matrices.
     Mma "mma.sync" "d s s s" "aligned m16n8k16|m16n8k8|m16n8k4|m8n8k4|m16n8k32|m8n8k16 row col satfinite? f16|f32|f64|s32 f16|bf16|tf32|f64|s8|u8|e4m3|e5m2 f16|bf16|tf32|f64|s8|u8|e4m3|e5m2 f16|f32|f64|s32; aligned m8n8k4 row|col row|col f16|f32 f16 f16 f16|f32";
+    Wgmma "wgmma.mma_async" "d s s s s? s? s? s?" "sync aligned @m64k16 f16|f32 f16 f16; sync aligned @m64k16 f32 bf16 bf16; sync aligned @m64k8 f32 tf32 tf32; sync aligned @m64k32 f16|f32 e4m3|e5m2 e4m3|e5m2; sync aligned @m64k32 satfinite? s32 s8|u8 s8|u8";
+    WgmmaFence "wgmma.fence" "" "sync aligned";
+    WgmmaCommit "wgmma.commit_group" "" "sync aligned";
+    WgmmaWait "wgmma.wait_group" "s" "sync aligned";
     Ldmatrix "ldmatrix.sync" "d a" "aligned m8n8 x1|x2|x4 trans? @shared? b16";
     Stmatrix "stmatrix.sync" "a s" "aligned m8n8 x1|x2|x4 trans? @shared? b16";
 }
@@ -199,6 +241,8 @@ pub enum OperandKind {
     Label,
     /// A list in parentheses.
     List,
+    /// `[map, {coordinates}]`.
+    TensorAddress,
 }
 
 /// One place of an instruction's operands.
@@ -227,10 +271,13 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| Opcode::ALL.iter().map(|op| r
 static BY_TEXT: LazyLock<HashMap<&'static str, Opcode>> =
     LazyLock::new(|| Opcode::ALL.iter().map(|op| (op.text(), *op)).collect());
 
+/// Most words of an opcode: `cp.async.bulk.prefetch.tensor`.
+const LONGEST: usize = 5;
+
 impl Opcode {
     /// Finds the longest opcode that `words` begin with, and how many words it takes.
     pub fn find(words: &[&str]) -> Option<(Opcode, usize)> {
-        (1..=words.len().min(3)).rev().find_map(|n| BY_TEXT.get(words[..n].join(".").as_str()).map(|op| (*op, n)))
+        (1..=words.len().min(LONGEST)).rev().find_map(|n| BY_TEXT.get(words[..n].join(".").as_str()).map(|op| (*op, n)))
     }
 
     /// The operands that the table gives it.
@@ -261,6 +308,7 @@ fn read_row(op: Opcode) -> Row {
             "a" => OperandKind::Address,
             "l" => OperandKind::Label,
             "(" => OperandKind::List,
+            "t" => OperandKind::TensorAddress,
             _ => unreachable!("operand letters of the table are checked by a test"),
         };
         Place { kind, optional }
@@ -319,7 +367,14 @@ mod tests {
             let modifiers: Option<Vec<Modifier>> = words[n..].iter().map(|w| Modifier::from_text(w)).collect();
             modifiers.is_some_and(|m| op.allows(&m))
         };
-        for text in ["add.rn.ftz.f32", "ld.global.nc.L1::evict_last.v4.b32", "setp.lt.and.s32", "cp.async.wait_group"] {
+        for text in [
+            "add.rn.ftz.f32",
+            "ld.global.nc.L1::evict_last.v4.b32",
+            "setp.lt.and.s32",
+            "cp.async.wait_group",
+            "cp.async.bulk.prefetch.tensor.2d.L2.global",
+            "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16",
+        ] {
             assert!(allows(text), "{text}");
         }
         for text in ["add.ftz.rn.f32", "add.f8", "add.sat.u32", "ld.global", "bar.sync.aligned"] {

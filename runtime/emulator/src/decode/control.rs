@@ -34,7 +34,8 @@ impl Decoder {
             Opcode::Exit => self.push(Kind::Exit),
             Opcode::Trap => self.push(Kind::Trap),
             Opcode::Nanosleep => self.push(Kind::Pause),
-            Opcode::BarrierCluster => {}
+            Opcode::BarrierCluster if instruction.has(Wait) => self.push(Kind::ClusterWait),
+            Opcode::BarrierCluster => self.push(Kind::ClusterArrive(instruction.has(Relaxed))),
             _ => self.barrier(instruction)?,
         }
         Ok(())

@@ -1,12 +1,12 @@
 //! Arithmetic, moves and warp instructions to operations.
 
-use rtc_ptx::module::{Instruction, Operand};
+use rtc_ptx::module::{Immediate, Instruction, Operand};
 use rtc_ptx::types::{bits, is_signed};
 use rtc_ptx::{Modifier, Opcode};
 
 use super::{Decoder, Result, Symbol};
 use crate::alu::{self, Form, f1, f2, f4};
-use crate::code::{AtomicOp, Kind, Mma, NEGATED, NONE, Reg, ShuffleMode, Src, WarpOp};
+use crate::code::{AtomicOp, FenceKind, Kind, Mma, NEGATED, NONE, Reg, ShuffleMode, Src, WarpOp};
 use Modifier::*;
 
 impl Decoder {
@@ -14,7 +14,7 @@ impl Decoder {
     pub(super) fn instruction(&mut self, instruction: &Instruction) -> Result<()> {
         self.frame.line = instruction.line;
         self.frame.instruction = self.code.instructions.len() as u32;
-        self.code.instructions.push(instruction.to_string().trim_end_matches(';').to_string());
+        self.code.instructions.push(shorten(instruction.to_string().trim_end_matches(';')));
         self.frame.guard = NONE;
         if let Some(guard) = &instruction.guard {
             match self.find(&guard.register) {
@@ -56,12 +56,37 @@ impl Decoder {
                 self.push(Kind::IsSpace(window, to, source));
                 Ok(())
             }
-            Mapa => self.invalid("`mapa` is not supported: clusters share no memory in the emulator"),
+            Mapa | Getctarank => self.other_block(instruction),
             Ld | Ldu => self.load(instruction),
             St => self.store(instruction),
             Atom | Red => self.atomic(instruction),
-            Prefetch | Prefetchu | Discard | Membar | Fence | FenceProxy | Brkpt | Pmevent | Griddepcontrol
-            | Setmaxnreg => Ok(()),
+            Prefetch | Prefetchu | Discard | Brkpt | Pmevent | Griddepcontrol | BulkPrefetch | FenceTensormap => Ok(()),
+            Membar | Fence | FenceProxy => {
+                let kind = match () {
+                    () if instruction.has(Modifier::MbarrierInit) => FenceKind::MbarrierInit,
+                    () if instruction.has(Async) => FenceKind::Proxy,
+                    () => FenceKind::Ordinary,
+                };
+                self.push(Kind::Fence(kind));
+                Ok(())
+            }
+            Setmaxnreg => {
+                let count = self.small(&operands[0])?;
+                self.push(Kind::MaxRegisters(count));
+                Ok(())
+            }
+            CpAsyncArrive | BulkCopy | BulkReduce | BulkCommit | BulkWait | TensorCopy | TensorReduce
+            | TensorPrefetch | TensormapReplace | TensormapCopy => self.bulk(instruction),
+            Opcode::MbarrierInit
+            | MbarrierInval
+            | MbarrierExpectTx
+            | MbarrierCompleteTx
+            | MbarrierArrive
+            | MbarrierArriveDrop
+            | MbarrierTestWait
+            | MbarrierTryWait
+            | MbarrierPendingCount => self.mbarrier(instruction),
+            Wgmma | WgmmaFence | WgmmaCommit | WgmmaWait => self.product(instruction),
             Createpolicy => {
                 let (to, _) = self.destination(&operands[0], B64, false)?;
                 let zero = self.constant(0);
@@ -75,10 +100,8 @@ impl Decoder {
                 Ok(())
             }
             CpAsyncWaitGroup => {
-                let Operand::Immediate(rtc_ptx::module::Immediate::Integer { bits, .. }) = operands[0] else {
-                    return self.invalid("the number of groups must be an immediate");
-                };
-                self.push(Kind::CopyWait(Some(bits as u32)));
+                let groups = self.small(&operands[0])?;
+                self.push(Kind::CopyWait(Some(groups)));
                 Ok(())
             }
             CpAsyncWaitAll => {
@@ -116,6 +139,14 @@ impl Decoder {
                 self.push(Kind::StoreMatrix(sources.into(), address, instruction.has(Trans)));
                 Ok(())
             }
+        }
+    }
+
+    /// An immediate that fits in 32 bits.
+    pub(super) fn small(&self, operand: &Operand) -> Result<u32> {
+        match operand {
+            Operand::Immediate(Immediate::Integer { bits, .. }) if u32::try_from(*bits).is_ok() => Ok(*bits as u32),
+            _ => self.invalid(format!("`{operand}` must be a small immediate")),
         }
     }
 
@@ -399,5 +430,17 @@ impl Decoder {
         };
         self.push(Kind::Mma(Box::new(mma)));
         Ok(())
+    }
+}
+
+/// The text of an instruction for messages: of a long vector the first and the last element.
+fn shorten(text: &str) -> String {
+    let Some((start, end)) = text.find('{').zip(text.find('}')) else { return text.to_string() };
+    let elements: Vec<&str> = text.get(start + 1..end).unwrap_or("").split(", ").collect();
+    match elements[..] {
+        [first, .., last] if elements.len() > 8 => {
+            format!("{}{first}, .., {last}{}", &text[..=start], &text[end..])
+        }
+        _ => text.to_string(),
     }
 }

@@ -4,9 +4,12 @@
 //! Temporaries are written without the guard, destinations under it.
 
 mod addresses;
+mod asynchronous;
+mod checks;
 mod control;
 mod instruction;
 mod memory;
+mod products;
 mod scope;
 mod variables;
 
@@ -47,6 +50,7 @@ pub fn decode(module: &Module) -> Result<Code> {
         }
     }
     addresses::keep_addresses(&mut decoder.code);
+    checks::choose(&mut decoder.code);
     Ok(decoder.code)
 }
 
@@ -75,6 +79,8 @@ struct Frame {
     instruction: u32,
     /// Registers and negation of the present guard.
     guard: u32,
+    /// Index of the function.
+    function: usize,
 }
 
 struct Decoder {
@@ -89,7 +95,15 @@ struct Decoder {
 impl Decoder {
     fn function(&mut self, index: usize, function: &Function, body: &[Statement]) -> Result<()> {
         let (entry, bytes) = (function.entry, self.code.functions[index].frame_bytes);
-        self.frame = Frame { entry, bytes, location: NONE, guard: NONE, line: function.line, ..Frame::default() };
+        self.frame = Frame {
+            entry,
+            bytes,
+            location: NONE,
+            guard: NONE,
+            line: function.line,
+            function: index,
+            ..Frame::default()
+        };
         let mut scope = Scope::default();
         let mut offset = 0;
         for (i, variable) in function.params.iter().chain(&function.returns).enumerate() {
@@ -185,6 +199,7 @@ impl Decoder {
                         return error(self.frame.line, "too many registers");
                     }
                     self.frame.registers += count.unwrap_or(1);
+                    self.code.functions[self.frame.function].names.push((name.clone(), start, *count));
                     let Some(scope) = self.scopes.last_mut() else { continue };
                     match count {
                         Some(n) => scope.ranges.insert(name.clone(), (start, *n, width)).map(|_| ()),

@@ -65,6 +65,7 @@ pub fn function_code(function: &Function) -> Result<FunctionCode> {
         required_threads: function.directive("reqntid").map(three),
         max_threads: function.directive("maxntid").map(|v| v.iter().product()),
         required_cluster: function.directive("reqnctapercluster").map(three),
+        names: Vec::new(),
     })
 }
 

@@ -1,8 +1,10 @@
 //! Loads and stores of lanes, with every check.
 
-use super::block::Shared;
+use super::hazard::shadow::How;
+use super::hazard::{Conflict, Touch};
+use super::shared::Shared;
 use super::warp::{Frame, Warp};
-use super::{Launch, State};
+use super::{Launch, State, place};
 use crate::code::{AddressOperand, LOCAL_WINDOW, Load, NONE, PARAM_WINDOW, SHARED_WINDOW, Store, WINDOW_BYTES, Window};
 use crate::fault::{Access, AccessError, FaultKind, Near, Space};
 
@@ -35,13 +37,19 @@ fn space_of(window: Window) -> Space {
     }
 }
 
-fn global_fault(error: AccessError) -> FaultKind {
+pub fn global_fault(error: AccessError) -> FaultKind {
     let AccessError { access, address, bytes, near } = error;
     FaultKind::OutOfBounds { access, space: Space::Global, address, bytes, near }
 }
 
 /// Bytes `at..at + bytes` of a window of `length` bytes.
-fn within(window: Window, access: Access, at: u64, bytes: u32, length: usize) -> std::result::Result<usize, FaultKind> {
+pub fn within(
+    window: Window,
+    access: Access,
+    at: u64,
+    bytes: u32,
+    length: usize,
+) -> std::result::Result<usize, FaultKind> {
     if at.checked_add(u64::from(bytes)).is_some_and(|end| end <= length as u64) {
         return Ok(at as usize);
     }
@@ -91,8 +99,10 @@ impl Warp {
                 state.memory.bytes(&mut self.hint, at, n).map_err(|error| (global_fault(error), lane))
             }
             Window::Shared => {
-                let start = inside(shared.bytes.len())?;
-                Ok(&shared.bytes[start..start + n])
+                let (block, at) = shared.locate(at);
+                let bytes = &shared.blocks[block].bytes;
+                let start = within(window, Access::Read, at, n as u32, bytes.len()).map_err(|kind| (kind, lane))?;
+                Ok(&bytes[start..start + n])
             }
             Window::Local => {
                 let start = inside(frame.top as usize)?;
@@ -125,8 +135,10 @@ impl Warp {
                 state.memory.bytes_mut(&mut self.hint, at, n, access).map_err(|error| (global_fault(error), lane))
             }
             Window::Shared => {
-                let start = inside(shared.bytes.len())?;
-                Ok(&mut shared.bytes[start..start + n])
+                let (block, at) = shared.locate(at);
+                let bytes = &mut shared.blocks[block].bytes;
+                let start = within(window, access, at, n as u32, bytes.len()).map_err(|kind| (kind, lane))?;
+                Ok(&mut bytes[start..start + n])
             }
             Window::Local => {
                 let start = inside(frame.top as usize)?;
@@ -134,6 +146,80 @@ impl Warp {
             }
             Window::Param => Err((FaultKind::InvalidInstruction("kernel parameters cannot be written".into()), lane)),
         }
+    }
+
+    /// Checks that an access of shared memory is ordered with those before it, where the program is checked.
+    pub(super) fn check(
+        &self,
+        launch: &Launch<'_>,
+        shared: &mut Shared,
+        place: (Window, u64),
+        bytes: u32,
+        lane: u32,
+        access: Access,
+    ) -> Result<()> {
+        if shared.hazards.is_none() {
+            return Ok(());
+        }
+        self.check_order(launch, shared, place, bytes, access).map_err(|kind| (kind, lane))
+    }
+
+    fn check_order(
+        &self,
+        launch: &Launch<'_>,
+        shared: &mut Shared,
+        (window, address): (Window, u64),
+        bytes: u32,
+        access: Access,
+    ) -> std::result::Result<(), FaultKind> {
+        let (window, at) = resolve(window, address);
+        if window != Window::Shared {
+            return Ok(());
+        }
+        let warp = self.index(launch, shared);
+        let (block, at) = shared.locate(at);
+        let start = within(window, access, at, bytes, shared.blocks[block].bytes.len())?;
+        if block != shared.rank && shared.blocks[block].live == 0 {
+            let text = format!("block {block} of the cluster has ended, its shared memory with it");
+            return Err(FaultKind::InvalidInstruction(text));
+        }
+        let range = start..start + bytes as usize;
+        let barriers = &shared.blocks[block].mbarriers;
+        if access != Access::Read
+            && let Some((at, _)) = barriers.range((start as u32).saturating_sub(7)..range.end as u32).next()
+        {
+            let message = "ordinary write over an mbarrier".to_string();
+            return Err(FaultKind::MbarrierMisuse { address: (*at).into(), message });
+        }
+        let Some(hazards) = &mut shared.hazards else { return Ok(()) };
+        let how = if access == Access::Atomic { How::Atomic } else { How::Generic };
+        let touch = Touch { warp, epoch: hazards.now(warp), how, pc: self.pc };
+        let result = match access {
+            Access::Read => hazards.read(block, range, touch),
+            _ => hazards.write(block, range, touch),
+        };
+        self.judged(launch, result, access)
+    }
+
+    /// What a conflict means to the user.
+    pub(super) fn judged(
+        &self,
+        launch: &Launch<'_>,
+        result: std::result::Result<(), (Conflict, usize)>,
+        access: Access,
+    ) -> std::result::Result<(), FaultKind> {
+        let Err((conflict, at)) = result else { return Ok(()) };
+        let address = at as u64;
+        let place = |pc| place(launch.code, pc);
+        Err(match conflict {
+            Conflict::NotArrived(pc, arrived) => FaultKind::NotArrived { access, address, copy: place(pc), arrived },
+            Conflict::StillRead(pc) => FaultKind::StillRead { address, reader: place(pc) },
+            Conflict::Unordered(pc, write) => {
+                let other_access = if write { Access::Write } else { Access::Read };
+                FaultKind::Unordered { access, address, other: place(pc), other_access }
+            }
+            Conflict::Unfenced(pc) => FaultKind::MissingProxyFence { address, write: place(pc) },
+        })
     }
 
     pub(super) fn load(
@@ -146,6 +232,7 @@ impl Warp {
         load: &Load,
     ) -> Result<()> {
         let window = load.address.window;
+        let checked = shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic);
         let addresses = self.addresses(launch, frame, load.address);
         let total = load.bytes * load.registers.len() as u32;
         let base = frame.registers as usize;
@@ -156,6 +243,9 @@ impl Warp {
             rest &= rest - 1;
             let address = addresses[lane as usize];
             aligned(window, Access::Read, address, total).map_err(|kind| (kind, lane))?;
+            if checked {
+                self.check(launch, shared, (window, address), total, lane, Access::Read)?;
+            }
             let bytes = self.read(launch, state, shared, frame, (window, address), total, lane)?;
             for (i, element) in bytes.chunks_exact(load.bytes as usize).enumerate() {
                 values[i][lane as usize] = from_bytes(element);
@@ -185,6 +275,7 @@ impl Warp {
         store: &Store,
     ) -> Result<()> {
         let window = store.address.window;
+        let checked = shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic);
         let addresses = self.addresses(launch, frame, store.address);
         let total = store.bytes * store.sources.len() as u32;
         let base = frame.registers as usize;
@@ -199,6 +290,9 @@ impl Warp {
             rest &= rest - 1;
             let address = addresses[lane as usize];
             aligned(window, Access::Write, address, total).map_err(|kind| (kind, lane))?;
+            if checked {
+                self.check(launch, shared, (window, address), total, lane, Access::Write)?;
+            }
             let slot = self.slot(state, shared, frame, Access::Write, (window, address), total, lane)?;
             for (i, element) in slot.chunks_exact_mut(size).enumerate() {
                 element.copy_from_slice(&values[i][lane as usize].to_le_bytes()[..size]);

@@ -3,7 +3,7 @@
 use rtc_ptx::Modifier::{self, *};
 
 use super::access::{aligned, from_bytes};
-use super::block::Shared;
+use super::shared::Shared;
 use super::warp::{Frame, Warp};
 use super::{Launch, State};
 use crate::code::{Atomic, AtomicOp};
@@ -32,6 +32,7 @@ impl Warp {
         for lane in (0..32u32).filter(|lane| active >> lane & 1 == 1) {
             let i = lane as usize;
             aligned(window, Access::Atomic, addresses[i], total).map_err(|kind| (kind, lane))?;
+            self.check(launch, shared, (window, addresses[i]), total, lane, Access::Atomic)?;
             let slot = self.slot(state, shared, frame, Access::Atomic, (window, addresses[i]), total, lane)?;
             for (n, element) in slot.chunks_exact_mut(atomic.bytes as usize).enumerate() {
                 let before = from_bytes(element);

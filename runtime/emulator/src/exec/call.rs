@@ -1,8 +1,8 @@
 //! Calls of device functions, `vprintf` and `__assertfail`.
 
 use super::access::from_bytes;
-use super::block::Shared;
 use super::print::{Piece, format, pieces};
+use super::shared::Shared;
 use super::warp::{Frame, Group, Next, Wait, Warp};
 use super::{Launch, State};
 use crate::code::{Call, Callee, Kind, Window};

@@ -8,7 +8,7 @@ use rtc_ptx::Modifier::{self, *};
 use rtc_ptx::types::bits;
 
 use super::access::aligned;
-use super::block::Shared;
+use super::shared::Shared;
 use super::warp::{Frame, Warp};
 use super::{Launch, State};
 use crate::alu::Lanes;
@@ -17,8 +17,8 @@ use crate::fault::{Access, FaultKind};
 use crate::numeric::float::bits32;
 use crate::numeric::format::{self, Round};
 
-/// Elements of a register, and the value of each.
-fn element(register: u64, index: u32, ty: Modifier) -> f64 {
+/// The value of an element of a register.
+pub fn element(register: u64, index: u32, ty: Modifier) -> f64 {
     match ty {
         F64 => f64::from_bits(register),
         F32 => f32::from_bits(register as u32).into(),
@@ -119,6 +119,7 @@ impl Warp {
                 let lane = (matrix * 8 + i) as u32;
                 let at = addresses[lane as usize];
                 aligned(address.window, Access::Read, at, 16).map_err(|kind| (kind, lane))?;
+                self.check(launch, shared, (address.window, at), 16, lane, Access::Read)?;
                 let bytes = self.read(launch, state, shared, frame, (address.window, at), 16, lane)?;
                 for (value, pair) in row.iter_mut().zip(bytes.chunks_exact(2)) {
                     *value = u16::from_le_bytes([pair[0], pair[1]]);
@@ -160,6 +161,7 @@ impl Warp {
                 let lane = (matrix * 8 + i) as u32;
                 let at = addresses[lane as usize];
                 aligned(address.window, Access::Write, at, 16).map_err(|kind| (kind, lane))?;
+                self.check(launch, shared, (address.window, at), 16, lane, Access::Write)?;
                 self.slot(state, shared, frame, Access::Write, (address.window, at), 16, lane)?.copy_from_slice(row);
             }
         }

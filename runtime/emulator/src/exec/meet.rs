@@ -1,7 +1,8 @@
 //! Where lanes part and meet: jumps by table, barriers of the block, instructions of the whole warp.
 
 use super::Launch;
-use super::block::Shared;
+use super::mbarrier::published;
+use super::shared::Shared;
 use super::warp::{Group, Next, Wait, Warp, lanes_where, mask_of};
 use crate::code::{BlockBarrier, Src};
 use crate::fault::FaultKind;
@@ -56,7 +57,11 @@ impl Warp {
         if id > 15 {
             return Err((FaultKind::InvalidInstruction(format!("there is no barrier {id}")), lane));
         }
-        let state = &mut shared.barriers[id as usize];
+        let warp = self.index(launch, shared);
+        let knowledge = published(&mut shared.hazards, warp, false);
+        shared.events += 1;
+        let state = &mut shared.own_mut().barriers[id as usize];
+        state.knowledge.join(&knowledge);
         match barrier.count.map(value) {
             Some(count) if count == 0 || count % 32 != 0 => {
                 let text = format!("the number of threads at a barrier must be a multiple of 32, not {count}");

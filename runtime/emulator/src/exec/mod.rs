@@ -2,22 +2,36 @@
 //!
 //! A launch runs block by block. A block that does not finish within its share of instructions (it may wait for
 //! another one) goes to the end of a queue and the next block starts, so blocks that wait for each other make
-//! progress. Within a block warps take turns: a warp runs until it waits at a barrier, ends, or used up its share.
+//! progress. The blocks of a cluster run together. Within it warps take turns: a warp runs until it waits at a barrier,
+//! ends, or used up its share; or, by an adversarial schedule, in random order for a few operations.
 
 mod access;
 mod atomics;
-mod block;
+mod bulk;
+mod bulk_copy;
 mod call;
+mod cluster;
 mod copy;
+mod hazard;
 mod matrix;
+mod matrix_descriptor;
+mod mbarrier;
 mod meet;
 mod print;
+mod product;
+mod random;
+mod register_use;
+mod shared;
 mod special;
+mod sync;
+mod tensor_copy;
+mod tensormap;
 mod together;
 mod warp;
 mod wrap;
 
-pub use block::Block;
+pub use cluster::Cluster;
+pub use random::Random;
 
 use crate::alu::Lanes;
 use crate::code::Code;
@@ -88,4 +102,10 @@ pub struct RawFinding {
     pub warp: u32,
     /// Lane in the warp.
     pub lane: u32,
+}
+
+/// An operation as messages name it.
+pub fn place(code: &Code, pc: u32) -> String {
+    let origin = code.origins[pc as usize];
+    format!("`{}` at PTX line {}", code.instructions[origin.instruction as usize], origin.line)
 }

@@ -1,6 +1,6 @@
 //! Special registers.
 
-use super::block::Shared;
+use super::shared::Shared;
 use super::warp::Warp;
 use super::{Launch, State};
 use crate::alu::Lanes;
@@ -11,7 +11,7 @@ impl Warp {
         let block = launch.block;
         let lanes = |f: &dyn Fn(u32) -> u32| -> Lanes { std::array::from_fn(|lane| u64::from(f(lane as u32))) };
         let same = |value: u32| [u64::from(value); 32];
-        let in_cluster = |n: usize| shared.index[n] % launch.cluster[n];
+        let in_cluster = |n: usize| shared.own().index[n] % launch.cluster[n];
         match special {
             Special::Tid(n) => lanes(&|lane| {
                 let thread = self.id * 32 + lane;
@@ -22,9 +22,9 @@ impl Warp {
                 }
             }),
             Special::Ntid(n) => same(block[n as usize]),
-            Special::Ctaid(n) => same(shared.index[n as usize]),
+            Special::Ctaid(n) => same(shared.own().index[n as usize]),
             Special::Nctaid(n) => same(launch.grid[n as usize]),
-            Special::ClusterId(n) => same(shared.index[n as usize] / launch.cluster[n as usize]),
+            Special::ClusterId(n) => same(shared.own().index[n as usize] / launch.cluster[n as usize]),
             Special::NclusterId(n) => same(launch.grid[n as usize] / launch.cluster[n as usize]),
             Special::ClusterCtaid(n) => same(in_cluster(n as usize)),
             Special::ClusterNctaid(n) => same(launch.cluster[n as usize]),
@@ -44,7 +44,7 @@ impl Warp {
             Special::ClockHi => same((state.warp_instructions >> 32) as u32),
             Special::Clock64 => [state.warp_instructions; 32],
             Special::DynamicSmemSize => same(launch.dynamic_shared),
-            Special::TotalSmemSize => same(shared.bytes.len() as u32),
+            Special::TotalSmemSize => same(shared.own().bytes.len() as u32),
             Special::Zero => same(0),
             Special::One => same(1),
         }

@@ -7,7 +7,10 @@
 //! reconvergence analysis and holds for any control flow. A group that runs long while others could run yields to
 //! them, so a lane that waits for another lane's store makes progress.
 
-use super::block::Shared;
+use super::bulk::Bulk;
+use super::product::Products;
+use super::shared::Shared;
+use super::sync::check_register_count;
 use super::wrap::Wraps;
 use super::{Launch, State, Stop};
 use crate::alu::{AluFn, Lanes};
@@ -41,6 +44,12 @@ pub enum Wait {
     },
     /// A barrier of the block.
     Barrier(u32),
+    /// A release of the cluster's barrier, by number.
+    Cluster(u32),
+    /// An mbarrier's phase; the completions seen so far.
+    Poll(u64),
+    /// Nothing any more: a wait on an mbarrier that gives up.
+    Expired,
 }
 
 /// A function's activation.
@@ -91,6 +100,16 @@ pub struct Warp {
     pub hint: usize,
     /// Registers that hold less than was computed.
     pub(super) wraps: Wraps,
+    /// Bulk copies out of shared memory.
+    pub(super) bulk: Bulk,
+    /// `wgmma`s under way.
+    pub(super) products: Products,
+    /// Lanes that arrived at the cluster's barrier and did not wait yet.
+    pub(super) cluster_arrived: u32,
+    /// The phase in which each lane arrived last.
+    pub(super) cluster_phase: [u32; 32],
+    /// The operation being executed.
+    pub(super) pc: u32,
     groups: Vec<Group>,
     /// Lanes of the group that used up its turn.
     avoid: u32,
@@ -125,6 +144,11 @@ impl Warp {
             copies: Copies::default(),
             hint: 0,
             wraps: Wraps::new(),
+            bulk: Bulk::default(),
+            products: Products::new(launch.code.products, function.registers),
+            cluster_arrived: 0,
+            cluster_phase: [0; 32],
+            pc: 0,
             groups: vec![group],
             avoid: 0,
         }
@@ -160,14 +184,49 @@ impl Warp {
         Ok(Status::Running)
     }
 
-    /// Lets the groups that wait at a barrier go on; `visit` sees operation, registers and lanes of each.
-    pub fn release(&mut self, barrier: u32, visit: impl Fn(u32, &mut [Lanes], u32)) {
-        for group in self.groups.iter_mut().filter(|g| g.wait == Wait::Barrier(barrier)) {
+    /// Its index in the cluster.
+    pub(super) fn index(&self, launch: &Launch<'_>, shared: &Shared) -> u32 {
+        shared.rank as u32 * launch.block.iter().product::<u32>().div_ceil(32) + self.id
+    }
+
+    /// Lets the groups that wait for something go on; `visit` sees operation, registers and lanes of each. True if there
+    /// were any.
+    pub fn release(&mut self, wait: Wait, visit: impl Fn(u32, &mut [Lanes], u32)) -> bool {
+        let mut any = false;
+        for group in self.groups.iter_mut().filter(|g| g.wait == wait) {
             let start = group.frame().registers as usize;
             visit(group.pc, &mut self.registers[start..], group.mask);
             group.pc += 1;
             group.wait = Wait::No;
+            any = true;
         }
+        any
+    }
+
+    /// Whether a group waits on an mbarrier and a phase ended since it looked.
+    pub fn sees_news(&self, completions: u64) -> bool {
+        self.groups.iter().any(|g| matches!(g.wait, Wait::Poll(seen) if seen != completions))
+    }
+
+    /// Lets those groups look again.
+    pub fn wake(&mut self, completions: u64) {
+        for group in &mut self.groups {
+            if matches!(group.wait, Wait::Poll(seen) if seen != completions) {
+                group.wait = Wait::No;
+            }
+        }
+    }
+
+    /// Lets all waits on mbarriers give up; true if there were any.
+    pub fn expire(&mut self) -> bool {
+        let mut any = false;
+        for group in &mut self.groups {
+            if matches!(group.wait, Wait::Poll(_)) {
+                group.wait = Wait::Expired;
+                any = true;
+            }
+        }
+        any
     }
 
     /// Joins groups at the same place and picks the one to run; `None` if none can.
@@ -178,7 +237,7 @@ impl Warp {
             let mut j = i + 1;
             while j < self.groups.len() {
                 let (a, b) = (&self.groups[i], &self.groups[j]);
-                let joins = |g: &Group| !matches!(g.wait, Wait::Barrier(_));
+                let joins = |g: &Group| !matches!(g.wait, Wait::Barrier(_) | Wait::Cluster(_) | Wait::Expired);
                 if a.pc == b.pc && joins(a) && joins(b) && a.frames == b.frames {
                     let other = self.groups.swap_remove(j);
                     self.groups[i].mask |= other.mask;
@@ -197,7 +256,7 @@ impl Warp {
             }
         }
         let avoid = std::mem::take(&mut self.avoid);
-        let ready = |g: &&(usize, &Group)| g.1.wait == Wait::No;
+        let ready = |g: &&(usize, &Group)| matches!(g.1.wait, Wait::No | Wait::Expired);
         let order = |g: &(usize, &Group)| (g.1.mask == avoid, std::cmp::Reverse(g.1.frames.len()), g.1.pc);
         self.groups.iter().enumerate().filter(|g| ready(&g)).min_by_key(order).map(|(i, _)| i)
     }
@@ -220,6 +279,7 @@ impl Warp {
         let (mut steps, mut threads, mut instructions) = (0, 0u64, 0u64);
         let ops = launch.code.ops.as_slice();
         let base = group.frame().registers as usize;
+        let checked = self.products.checked;
         let result = loop {
             if steps >= turn {
                 self.avoid = group.mask;
@@ -241,10 +301,16 @@ impl Warp {
                     None if self.wraps.is_empty() => {}
                     None => self.forget_wraps((base as u32).wrapping_add(*to), active),
                 }
+                if checked
+                    && let Err((kind, lane)) = self.products.alu(launch, base, *to, sources, active)
+                {
+                    break Err(Stop { kind, pc: group.pc, warp: self.id, lane });
+                }
                 self.alu(launch.constants, base, active, *function, *to, sources);
                 group.pc += 1;
                 continue;
             }
+            self.pc = group.pc;
             match self.step(launch, state, shared, &mut group, active, &op.kind) {
                 Ok(Next::Step) => group.pc += 1,
                 Ok(Next::Jump(pc)) => group.pc = pc,
@@ -306,6 +372,7 @@ impl Warp {
         }
     }
 
+    #[inline(never)]
     fn step(
         &mut self,
         launch: &Launch<'_>,
@@ -319,6 +386,9 @@ impl Warp {
         let base = frame.registers as usize;
         if !self.wraps.is_empty() {
             self.inspect_wraps(state, shared, base, active, kind, group.pc);
+        }
+        if self.products.checked {
+            self.products.operation(launch, base, kind, active)?;
         }
         match kind {
             Kind::Alu(function, to, sources) => {
@@ -362,7 +432,7 @@ impl Warp {
             }
             Kind::Return | Kind::Exit => {
                 self.live &= !active;
-                shared.live -= active.count_ones();
+                shared.own_mut().live -= active.count_ones();
                 group.mask &= !active;
                 if active != 0 {
                     group.pc += 1;
@@ -384,12 +454,36 @@ impl Warp {
                     return self.together(launch, group, active, op, *members);
                 }
             }
-            Kind::Mma(_) | Kind::LoadMatrix(..) | Kind::StoreMatrix(..) => {
+            Kind::Mma(_)
+            | Kind::LoadMatrix(..)
+            | Kind::StoreMatrix(..)
+            | Kind::Product(_)
+            | Kind::ProductFence
+            | Kind::ProductCommit
+            | Kind::ProductWait(_)
+            | Kind::TensormapCopy(..)
+            | Kind::MaxRegisters(..) => {
                 if active != 0 {
                     if let Some(next) = self.wait_for_all(group, active)? {
                         return Ok(next);
                     }
                     match kind {
+                        Kind::Product(product) => self.product(launch, shared, base, product)?,
+                        Kind::ProductFence => self.products.fence(),
+                        Kind::ProductCommit => self.product_commit(shared),
+                        Kind::ProductWait(groups) => {
+                            if !self.product_wait(launch, shared, *groups) {
+                                group.wait = Wait::No;
+                                self.split_waiting(group, active, Wait::Poll(shared.completions));
+                                group.pc += 1;
+                                return Ok(Next::Choose);
+                            }
+                            group.wait = Wait::No;
+                        }
+                        Kind::TensormapCopy(to, from) => {
+                            self.tensormap_copy(launch, state, shared, frame, *to, *from)?
+                        }
+                        Kind::MaxRegisters(count) => check_register_count(*count)?,
                         Kind::Mma(mma) => self.mma(launch, base, mma),
                         Kind::LoadMatrix(to, address, transposed) => {
                             self.load_matrix(launch, state, shared, frame, to, *address, *transposed)?
@@ -403,7 +497,28 @@ impl Warp {
             }
             Kind::CopyAsync(copy) => self.copy_async(launch, state, shared, frame, active, copy)?,
             Kind::CopyCommit => self.copies.commit(active),
-            Kind::CopyWait(groups) => self.copy_wait(state, shared, active, *groups)?,
+            Kind::CopyWait(groups) => self.copy_wait(launch, state, shared, active, *groups)?,
+            Kind::MbarrierTest(test) => {
+                if active != 0 {
+                    return self.mbarrier_test(launch, shared, group, active, test);
+                }
+            }
+            Kind::ClusterWait => {
+                if active != 0 {
+                    return self.cluster_wait(launch, shared, group, active);
+                }
+            }
+            Kind::CopyArrive(..)
+            | Kind::Mbarrier(_)
+            | Kind::Tensor(_)
+            | Kind::Bulk(_)
+            | Kind::BulkCommit
+            | Kind::BulkWait(..)
+            | Kind::TensormapReplace(_)
+            | Kind::Fence(_)
+            | Kind::ClusterArrive(_)
+            | Kind::MapShared(..)
+            | Kind::RankOf(..) => self.asynchronous(launch, state, shared, frame, active, kind)?,
             Kind::Pause => return Ok(Next::Yield),
             Kind::Nothing => {}
         }

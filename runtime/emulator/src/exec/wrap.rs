@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::block::Shared;
+use super::shared::Shared;
 use super::warp::Warp;
 use super::{RawFinding, State};
 use crate::alu::Lanes;
@@ -184,7 +184,7 @@ impl Warp {
         let lane = lanes.trailing_zeros();
         let (origin, value) = wrapped.origin[lane as usize];
         if state.findings.iter().all(|f| f.origin != origin) {
-            let block = shared.index;
+            let block = shared.own().index;
             state.findings.push(RawFinding { origin, access: pc, value, block, warp: self.id, lane });
         }
     }

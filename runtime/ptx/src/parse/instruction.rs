@@ -77,6 +77,11 @@ impl Parser<'_> {
                     TokenKind::Number(_) => Address { base: None, offset: self.integer()? as i64 },
                     _ => return self.expected("an address"),
                 };
+                if self.eat(',') {
+                    let coordinates = self.operands('{', '}')?;
+                    self.expect(']')?;
+                    return Ok(Operand::TensorAddress(address, coordinates));
+                }
                 self.expect(']')?;
                 Ok(Operand::Address(address))
             }
@@ -142,6 +147,7 @@ fn fits(opcode: Opcode, operands: &[Operand]) -> bool {
         OperandKind::Address => matches!(operand, Operand::Address(_)),
         OperandKind::Label => matches!(operand, Operand::Name(_)),
         OperandKind::List => matches!(operand, Operand::List(_)),
+        OperandKind::TensorAddress => matches!(operand, Operand::TensorAddress(..)),
     };
     let mut rest = operands.iter().peekable();
     for place in opcode.places() {

@@ -1,0 +1,276 @@
+//! Order in shared memory: which accesses are separated by a barrier, a wait or a fence.
+//!
+//! Each warp has a vector clock of what it knows to be over: accesses of other warps (through `bar.sync`, mbarriers,
+//! cluster barriers), copies and products that work asynchronously (through the waits that PTX asks for). An access whose
+//! predecessor is not known to be over is a fault, whichever of the two the schedule happened to run first. A second
+//! clock holds what happened before a `fence.proxy.async`: bulk stores and `wgmma` read no ordinary write that is not
+//! in it. Lanes of one warp count as ordered among themselves.
+//!
+//! This is done for programs with asynchronous instructions only.
+
+pub mod clock;
+pub mod shadow;
+
+use std::ops::Range;
+
+use clock::{Clock, Epoch, Knowledge};
+use shadow::{Cell, How, Read, ReadSets};
+
+/// Time of an asynchronous write that did not arrive yet.
+pub const PENDING: u32 = u32::MAX;
+
+/// What an agent's number means, in a cluster of so many warps.
+#[derive(Clone, Copy, Debug)]
+pub struct Agents(pub u32);
+
+/// A kind of agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// A warp, in the order of its program.
+    Warp(u32),
+    /// Its `cp.async`s.
+    Copies(u32),
+    /// Its bulk copies from shared memory, as far as they read.
+    Stores(u32),
+    /// Its `wgmma`s.
+    Products(u32),
+    /// What completes at an mbarrier; its time is the number of phases.
+    Barrier(u32),
+}
+
+impl Agents {
+    /// The number of an agent.
+    pub fn number(self, agent: Agent) -> u32 {
+        match agent {
+            Agent::Warp(w) => w,
+            Agent::Copies(w) => self.0 + w,
+            Agent::Stores(w) => 2 * self.0 + w,
+            Agent::Products(w) => 3 * self.0 + w,
+            Agent::Barrier(b) => 4 * self.0 + b,
+        }
+    }
+
+    /// The agent of a number.
+    pub fn agent(self, number: u32) -> Agent {
+        let w = number % self.0;
+        match number / self.0 {
+            0 => Agent::Warp(w),
+            1 => Agent::Copies(w),
+            2 => Agent::Stores(w),
+            3 => Agent::Products(w),
+            _ => Agent::Barrier(number - 4 * self.0),
+        }
+    }
+}
+
+/// What is wrong with an access; the number is the operation on the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    /// An asynchronous copy writes these bytes, and nobody waited for it; true if it arrived.
+    NotArrived(u32, bool),
+    /// Something asynchronous still reads these bytes, or nobody waited until it had.
+    StillRead(u32),
+    /// No barrier between this and another warp's write (true) or read.
+    Unordered(u32, bool),
+    /// No `fence.proxy.async` between a write and this asynchronous read.
+    Unfenced(u32),
+}
+
+/// One access as seen from the checks.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch {
+    /// The warp that issued it, in the cluster.
+    pub warp: u32,
+    /// Under which agent and time it is remembered.
+    pub epoch: Epoch,
+    /// How it writes; `Bulk` for asynchronous reads.
+    pub how: How,
+    /// Its operation.
+    pub pc: u32,
+}
+
+/// What one warp knows.
+#[derive(Debug, Default)]
+struct WarpState {
+    known: Knowledge,
+    /// What it knew at its last fence: what a relaxed arrival hands on.
+    fence: Knowledge,
+    /// Asynchronous operations issued so far.
+    issued: u32,
+}
+
+/// The order in the shared memory of a cluster.
+#[derive(Debug)]
+pub struct Hazards {
+    /// Numbers of agents.
+    pub agents: Agents,
+    warps: Vec<WarpState>,
+    blocks: Vec<Vec<Cell>>,
+    sets: ReadSets,
+    /// Bytes of a cell as a power of two.
+    shift: u32,
+    barriers: u32,
+}
+
+impl Hazards {
+    /// Nothing happened yet; `granule` is the width of the narrowest access in bytes.
+    pub fn new(warps: usize, blocks: usize, bytes: usize, granule: u32) -> Hazards {
+        let shift = granule.trailing_zeros();
+        let start = |w: usize| {
+            let mut state = WarpState::default();
+            state.known.seen.raise(w as u32, 1);
+            state
+        };
+        Hazards {
+            agents: Agents(warps as u32),
+            warps: (0..warps).map(start).collect(),
+            blocks: vec![vec![Cell::default(); bytes.div_ceil(1 << shift)]; blocks],
+            sets: ReadSets::new(),
+            shift,
+            barriers: 0,
+        }
+    }
+
+    /// What a warp knows.
+    pub fn known(&self, warp: u32) -> &Clock {
+        &self.warps[warp as usize].known.seen
+    }
+
+    /// The present moment of a warp.
+    pub fn now(&self, warp: u32) -> Epoch {
+        Epoch { agent: warp, time: self.known(warp).get(warp) }
+    }
+
+    /// A number for a new mbarrier.
+    pub fn new_barrier(&mut self) -> u32 {
+        self.barriers += 1;
+        self.barriers - 1
+    }
+
+    /// The moment of the next asynchronous operation of a warp.
+    pub fn issue(&mut self, warp: u32, agent: Agent) -> Epoch {
+        let state = &mut self.warps[warp as usize];
+        state.issued += 1;
+        Epoch { agent: self.agents.number(agent), time: state.issued }
+    }
+
+    /// What a warp hands on by an arrival; what it does afterwards is not part of it.
+    pub fn publish(&mut self, warp: u32, relaxed: bool) -> Knowledge {
+        let state = &mut self.warps[warp as usize];
+        if relaxed {
+            return state.fence.clone();
+        }
+        let all = state.known.clone();
+        let time = all.seen.get(warp);
+        state.known.seen.raise(warp, time + 1);
+        all
+    }
+
+    /// A warp learns something at a barrier.
+    pub fn acquire(&mut self, warp: u32, knowledge: &Knowledge) {
+        self.warps[warp as usize].known.join(knowledge);
+    }
+
+    /// A warp waited until an agent reached a time.
+    pub fn learn(&mut self, warp: u32, epoch: Epoch) {
+        self.warps[warp as usize].known.seen.raise(epoch.agent, epoch.time);
+    }
+
+    /// `fence.acq_rel` and its like.
+    pub fn fence(&mut self, warp: u32) {
+        let state = &mut self.warps[warp as usize];
+        state.fence = state.known.clone();
+        let time = state.known.seen.get(warp);
+        state.known.seen.raise(warp, time + 1);
+    }
+
+    /// `fence.proxy.async`: what the warp knows of is visible to asynchronous reads.
+    pub fn proxy_fence(&mut self, warp: u32) {
+        let state = &mut self.warps[warp as usize];
+        let seen = state.known.seen.clone();
+        state.known.fenced.join(&seen);
+        let time = seen.get(warp);
+        state.known.seen.raise(warp, time + 1);
+    }
+
+    fn cells(&self, bytes: &Range<usize>) -> Range<usize> {
+        bytes.start >> self.shift..((bytes.end + (1 << self.shift) - 1) >> self.shift)
+    }
+
+    /// Checks and remembers a read of bytes of a block's shared memory; the address is the first byte at fault.
+    pub fn read(&mut self, block: usize, bytes: Range<usize>, touch: Touch) -> Result<(), (Conflict, usize)> {
+        let range = self.cells(&bytes);
+        let Hazards { agents, warps, blocks, sets, shift, .. } = self;
+        let known = &warps[touch.warp as usize].known;
+        let mut last: Option<(Cell, u32)> = None;
+        for (i, cell) in range.clone().zip(&mut blocks[block][range]) {
+            if let Some((same, reads)) = last
+                && same == *cell
+            {
+                cell.reads = reads;
+                continue;
+            }
+            let before = *cell;
+            let at = (i << *shift).max(bytes.start);
+            let atomics = touch.how == How::Atomic && cell.how == How::Atomic;
+            if !atomics && !known.seen.covers(cell.write) {
+                return Err((written(*agents, cell), at));
+            }
+            if touch.how == How::Bulk && cell.how != How::Bulk && !known.fenced.covers(cell.write) {
+                return Err((Conflict::Unfenced(cell.pc), at));
+            }
+            if touch.how != How::Atomic {
+                cell.reads = sets.with(cell.reads, Read { epoch: touch.epoch, pc: touch.pc }, &known.seen);
+            }
+            last = Some((before, cell.reads));
+        }
+        Ok(())
+    }
+
+    /// Checks and remembers a write.
+    pub fn write(&mut self, block: usize, bytes: Range<usize>, touch: Touch) -> Result<(), (Conflict, usize)> {
+        let range = self.cells(&bytes);
+        let Hazards { agents, warps, blocks, sets, shift, .. } = self;
+        let known = &warps[touch.warp as usize].known.seen;
+        let mut last: Option<Cell> = None;
+        for (i, cell) in range.clone().zip(&mut blocks[block][range]) {
+            let new = Cell { write: touch.epoch, pc: touch.pc, how: touch.how, reads: 0 };
+            if last != Some(*cell) {
+                last = Some(*cell);
+                let at = (i << *shift).max(bytes.start);
+                let atomics = touch.how == How::Atomic && cell.how == How::Atomic;
+                if !atomics && !known.covers(cell.write) {
+                    return Err((written(*agents, cell), at));
+                }
+                if let Some(read) = sets.get(cell.reads).iter().find(|r| !known.covers(r.epoch)) {
+                    let conflict = match agents.agent(read.epoch.agent) {
+                        Agent::Warp(_) => Conflict::Unordered(read.pc, false),
+                        _ => Conflict::StillRead(read.pc),
+                    };
+                    return Err((conflict, at));
+                }
+            }
+            *cell = new;
+        }
+        Ok(())
+    }
+
+    /// A bulk copy arrived: its bytes are there for who knows of this phase of its barrier.
+    pub fn arrive(&mut self, block: usize, bytes: Range<usize>, epoch: Epoch) {
+        let range = self.cells(&bytes);
+        for cell in &mut self.blocks[block][range] {
+            if cell.write == (Epoch { time: PENDING, ..epoch }) {
+                cell.write = epoch;
+            }
+        }
+    }
+}
+
+/// What is wrong with an access after a write that is not known to be over.
+fn written(agents: Agents, cell: &Cell) -> Conflict {
+    match agents.agent(cell.write.agent) {
+        Agent::Warp(_) => Conflict::Unordered(cell.pc, true),
+        Agent::Barrier(_) => Conflict::NotArrived(cell.pc, cell.write.time != PENDING),
+        _ => Conflict::NotArrived(cell.pc, false),
+    }
+}

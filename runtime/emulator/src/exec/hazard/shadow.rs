@@ -1,0 +1,77 @@
+//! For each piece of shared memory: who wrote it last, and who read it since.
+
+use std::collections::HashMap;
+
+use super::clock::{Clock, Epoch};
+
+/// A piece of shared memory as wide as the narrowest access of the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// The last write.
+    pub write: Epoch,
+    /// Its operation.
+    pub pc: u32,
+    /// How it was written.
+    pub how: How,
+    /// The reads since, an index into [`ReadSets`].
+    pub reads: u32,
+}
+
+/// How memory was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum How {
+    /// By a store or `cp.async`.
+    #[default]
+    Generic,
+    /// By an atomic.
+    Atomic,
+    /// By a bulk copy.
+    Bulk,
+}
+
+/// A read and its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// When, by whom.
+    pub epoch: Epoch,
+    /// The operation.
+    pub pc: u32,
+}
+
+/// Sets of reads, each kept once: neighbouring cells mostly have the same.
+#[derive(Debug)]
+pub struct ReadSets {
+    sets: Vec<Vec<Read>>,
+    larger: HashMap<(u32, Epoch), u32>,
+}
+
+impl ReadSets {
+    /// Only the empty set, number 0.
+    pub fn new() -> ReadSets {
+        ReadSets { sets: vec![Vec::new()], larger: HashMap::new() }
+    }
+
+    /// The reads of a set.
+    pub fn get(&self, set: u32) -> &[Read] {
+        &self.sets[set as usize]
+    }
+
+    /// The set with one more read. What its reader knows to be over need not be kept: who waits for the new read waits
+    /// for that too.
+    pub fn with(&mut self, set: u32, read: Read, known: &Clock) -> u32 {
+        if let Some(found) = self.larger.get(&(set, read.epoch)) {
+            return *found;
+        }
+        let mut list: Vec<Read> = self
+            .get(set)
+            .iter()
+            .copied()
+            .filter(|r| r.epoch.agent != read.epoch.agent && !known.covers(r.epoch))
+            .collect();
+        list.push(read);
+        let new = self.sets.len() as u32;
+        self.sets.push(list);
+        self.larger.insert((set, read.epoch), new);
+        new
+    }
+}

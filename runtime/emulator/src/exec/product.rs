@@ -1,0 +1,358 @@
+//! `wgmma`: products of a warp group, warp by warp, that run asynchronously.
+//!
+//! A product changes its accumulators when its group is waited for, as late as it may. Until then they and the registers
+//! of A must not be touched, and its operands in shared memory must stay; both are checked. The four warps of a group
+//! multiply together: a wait ends when all four have committed, and then memory is free of the reads of all four.
+//! Results are exact sums rounded once, as those of `mma.sync` here.
+
+use rtc_ptx::Modifier::{self, *};
+use rtc_ptx::types::bits;
+
+use super::access::from_bytes;
+use super::hazard::clock::Epoch;
+use super::hazard::shadow::How;
+use super::hazard::{Agent, Touch};
+use super::matrix::element;
+use super::matrix_descriptor::Descriptor;
+use super::register_use::visit;
+use super::shared::Shared;
+use super::warp::Warp;
+use super::{Launch, place};
+use crate::alu::Lanes;
+use crate::code::{CONSTANT, Kind, MatrixA, Product, Reg, Src};
+use crate::fault::{Access, FaultKind};
+use crate::numeric::float::bits32;
+use crate::numeric::format::{self, Round};
+
+/// Rows of a warp's part.
+const ROWS: usize = 16;
+
+/// A product that was not waited for yet.
+struct Running {
+    pc: u32,
+    base: usize,
+    /// Number of its group.
+    group: u32,
+    /// The warp's rows of A, if they come from shared memory.
+    a: Vec<f64>,
+    /// Columns of B.
+    b: Vec<f64>,
+    /// False: D is overwritten.
+    adds: bool,
+}
+
+/// The products of a warp and the registers that they use.
+#[derive(Default)]
+pub struct Products {
+    /// Whether the program has products at all.
+    pub checked: bool,
+    running: Vec<Running>,
+    committed: u32,
+    /// Number of the last product.
+    last: u32,
+    /// For each register 1 more than the fences before its last ordinary write.
+    written: Vec<u32>,
+    fences: u32,
+    /// For each register the product that uses it plus 1, or 0.
+    users: Vec<u32>,
+}
+
+impl Products {
+    /// No products yet; nothing was fenced.
+    pub fn new(checked: bool, registers: u32) -> Products {
+        let length = if checked { registers as usize } else { 0 };
+        Products { checked, written: vec![1; length], users: vec![0; length], ..Products::default() }
+    }
+
+    /// `wgmma.fence`
+    pub fn fence(&mut self) {
+        self.fences += 1;
+    }
+
+    fn user(&self, register: usize) -> Option<u32> {
+        self.users.get(register).and_then(|user| user.checked_sub(1))
+    }
+
+    fn touch(&mut self, launch: &Launch<'_>, base: usize, register: u32, write: bool) -> Result<(), FaultKind> {
+        let index = base + register as usize;
+        if let Some(pc) = self.user(index) {
+            let access = if write { Access::Write } else { Access::Read };
+            let register = name(launch, base, register);
+            return Err(FaultKind::RegisterInUse { access, register, product: place(launch.code, pc) });
+        }
+        if write {
+            if self.written.len() <= index {
+                self.written.resize(index + 1, 1);
+            }
+            self.written[index] = self.fences + 1;
+        }
+        Ok(())
+    }
+
+    /// Looks at an arithmetic operation.
+    #[inline(never)]
+    pub fn alu(
+        &mut self,
+        launch: &Launch<'_>,
+        base: usize,
+        to: Reg,
+        sources: &[Src; 4],
+        active: u32,
+    ) -> Result<(), (FaultKind, u32)> {
+        if active == 0 {
+            return Ok(());
+        }
+        if !self.running.is_empty() {
+            for source in sources.iter().filter(|s| **s & CONSTANT == 0) {
+                self.touch(launch, base, *source, false).map_err(|kind| (kind, active.trailing_zeros()))?;
+            }
+        }
+        self.touch(launch, base, to, true).map_err(|kind| (kind, active.trailing_zeros()))
+    }
+
+    /// Looks at another operation.
+    pub fn operation(
+        &mut self,
+        launch: &Launch<'_>,
+        base: usize,
+        kind: &Kind,
+        active: u32,
+    ) -> Result<(), (FaultKind, u32)> {
+        if active == 0 {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        visit(kind, &mut |register, write| {
+            if result.is_ok() {
+                result = self.touch(launch, base, register, write);
+            }
+        });
+        result.map_err(|kind| (kind, active.trailing_zeros()))
+    }
+
+    /// Checks the registers of a product that starts.
+    fn check(&self, launch: &Launch<'_>, base: usize, product: &Product) -> Result<(), FaultKind> {
+        let operands: &[Reg] = match &product.a {
+            MatrixA::Registers(list) => list,
+            MatrixA::Shared(..) => &[],
+        };
+        for (register, accumulator) in product.d.iter().map(|r| (*r, true)).chain(operands.iter().map(|r| (*r, false)))
+        {
+            let index = base + register as usize;
+            if let Some(pc) = self.user(index) {
+                let Kind::Product(other) = &launch.code.ops[pc as usize].kind else { continue };
+                let in_d = other.d.contains(&register);
+                // Products with the same accumulators follow one another; A may be read by several.
+                let allowed = if in_d { accumulator && other.d == product.d } else { !accumulator };
+                if !allowed {
+                    let access = if accumulator { Access::Write } else { Access::Read };
+                    let register = name(launch, base, register);
+                    return Err(FaultKind::RegisterInUse { access, register, product: place(launch.code, pc) });
+                }
+            } else if self.written.get(index).copied().unwrap_or(1) > self.fences {
+                return Err(FaultKind::MissingProductFence { register: name(launch, base, register), accumulator });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes which registers the products under way use.
+    fn mark(&mut self, launch: &Launch<'_>) {
+        self.users.fill(0);
+        for running in &self.running {
+            let Kind::Product(product) = &launch.code.ops[running.pc as usize].kind else { continue };
+            let operands: &[Reg] = match &product.a {
+                MatrixA::Registers(list) => list,
+                MatrixA::Shared(..) => &[],
+            };
+            for register in product.d.iter().chain(operands) {
+                let index = running.base + *register as usize;
+                if self.users.len() <= index {
+                    self.users.resize(index + 1, 0);
+                }
+                self.users[index] = running.pc + 1;
+            }
+        }
+    }
+
+    /// A product that nobody waited for.
+    pub fn unfinished(&self) -> Option<u32> {
+        self.running.first().map(|running| running.pc)
+    }
+}
+
+/// The name of a register in the kernel.
+fn name(launch: &Launch<'_>, base: usize, register: u32) -> String {
+    let names = &launch.code.functions[launch.kernel].names;
+    let found = names.iter().filter(|_| base == 0).find_map(|(name, first, count)| match count {
+        None => (register == *first).then(|| name.clone()),
+        Some(n) => (*first..first + n).contains(&register).then(|| format!("{name}{}", register - first)),
+    });
+    found.unwrap_or_else(|| format!("number {register}"))
+}
+
+impl Warp {
+    /// `wgmma.mma_async`
+    pub(super) fn product(
+        &mut self,
+        launch: &Launch<'_>,
+        shared: &mut Shared,
+        base: usize,
+        product: &Product,
+    ) -> Result<(), (FaultKind, u32)> {
+        let fail = |kind| (kind, 0);
+        if self.id as usize / 4 * 4 + 4 > shared.own().products.len() {
+            let text = "the block has no four warps for a group".to_string();
+            return Err(fail(FaultKind::InvalidInstruction(text)));
+        }
+        self.products.check(launch, base, product).map_err(fail)?;
+        let uniform = |source: Src, what: &str| {
+            let lanes = self.source(launch.constants, base, source);
+            match lanes.iter().position(|value| *value != lanes[0]) {
+                None => Ok(lanes[0]),
+                Some(lane) => {
+                    let text = format!("{what} differs between the lanes of a warp");
+                    Err((FaultKind::InvalidInstruction(text), lane as u32))
+                }
+            }
+        };
+        let adds = uniform(product.scale_d, "scale-d")? & 1 == 1;
+        let b = uniform(product.b, "the descriptor of B")?;
+        let a = match &product.a {
+            MatrixA::Shared(source, _) => uniform(*source, "the descriptor of A")?,
+            MatrixA::Registers(_) => 0,
+        };
+        let warp = self.index(launch, shared);
+        let mut epoch = Epoch::default();
+        let mut operands = vec![(self.describe(b, product.b_type, product.b_transposed).map_err(fail)?, product.n)];
+        if let MatrixA::Shared(_, transposed) = product.a {
+            operands.push((self.describe(a, product.a_type, transposed).map_err(fail)?, 64));
+        }
+        let rank = shared.rank;
+        let length = shared.own().bytes.len();
+        if let Some(hazards) = &mut shared.hazards {
+            epoch = hazards.issue(warp, Agent::Products(warp));
+        }
+        for (descriptor, rows) in &operands {
+            for range in descriptor.pieces(*rows, product.k) {
+                let bytes = range.len() as u32;
+                super::access::within(crate::code::Window::Shared, Access::Read, range.start as u64, bytes, length)
+                    .map_err(fail)?;
+                if let Some(hazards) = &mut shared.hazards {
+                    let touch = Touch { warp, epoch, how: How::Bulk, pc: self.pc };
+                    let result = hazards.read(rank, range, touch);
+                    self.judged(launch, result, Access::Read).map_err(fail)?;
+                }
+            }
+        }
+        self.products.last = epoch.time;
+        let memory = &shared.own().bytes;
+        let rows = |descriptor: &Descriptor, first: u32, count: u32, ty: Modifier| -> Vec<f64> {
+            let bytes = bits(ty).unwrap_or(16) as usize / 8;
+            let places = (first..first + count).flat_map(|row| (0..product.k).map(move |k| (row, k)));
+            let value = |at: usize| element(from_bytes(&memory[at..at + bytes]), 0, ty);
+            places.map(|(row, k)| value(descriptor.address(row, k) as usize)).collect()
+        };
+        let b = rows(&operands[0].0, 0, product.n, product.b_type);
+        let a = operands.get(1).map(|(a, _)| rows(a, self.id % 4 * ROWS as u32, ROWS as u32, product.a_type));
+        let group = self.products.committed;
+        let a = a.unwrap_or_default();
+        self.products.running.push(Running { pc: self.pc, base, group, a, b, adds });
+        self.products.mark(launch);
+        Ok(())
+    }
+
+    fn describe(&self, bits_of: u64, ty: Modifier, transposed: bool) -> Result<Descriptor, FaultKind> {
+        let size = bits(ty).unwrap_or(16) / 8;
+        Descriptor::new(bits_of, size, transposed).map_err(FaultKind::Unsupported)
+    }
+
+    /// `wgmma.commit_group`
+    pub(super) fn product_commit(&mut self, shared: &mut Shared) {
+        self.products.committed += 1;
+        let (id, last) = (self.id as usize, self.products.last);
+        shared.own_mut().products[id].push(last);
+        // Other warps of the group may wait for this.
+        shared.completions += 1;
+        shared.events += 1;
+    }
+
+    /// `wgmma.wait_group`: ends all but the last `groups` groups; false if other warps have not committed them yet.
+    pub(super) fn product_wait(&mut self, launch: &Launch<'_>, shared: &mut Shared, groups: u32) -> bool {
+        let due = self.products.committed.saturating_sub(groups);
+        let first = self.id as usize / 4 * 4;
+        let (rank, index) = (shared.rank, self.index(launch, shared));
+        let Shared { blocks, hazards, .. } = shared;
+        let Some(peers) = blocks[rank].products.get(first..first + 4).filter(|_| due > 0) else { return true };
+        if peers.iter().any(|commits| commits.len() < due as usize) {
+            return false;
+        }
+        if let (Some(hazards), Some(last)) = (hazards, (due as usize).checked_sub(1)) {
+            for (i, commits) in peers.iter().enumerate() {
+                let peer = index - self.id + (first + i) as u32;
+                let agent = hazards.agents.number(Agent::Products(peer));
+                hazards.learn(index, Epoch { agent, time: commits[last] });
+            }
+        }
+        let (now, later): (Vec<Running>, Vec<Running>) =
+            std::mem::take(&mut self.products.running).into_iter().partition(|running| running.group < due);
+        self.products.running = later;
+        for running in &now {
+            let Kind::Product(product) = &launch.code.ops[running.pc as usize].kind else { continue };
+            self.multiply(running, product);
+        }
+        if !now.is_empty() {
+            self.products.mark(launch);
+        }
+        true
+    }
+
+    fn multiply(&mut self, running: &Running, product: &Product) {
+        let k = product.k as usize;
+        let mut a = vec![0f64; ROWS * k];
+        match &product.a {
+            MatrixA::Shared(..) => a.copy_from_slice(&running.a),
+            MatrixA::Registers(list) => {
+                let per = 32 / bits(product.a_type).unwrap_or(16) as usize;
+                for (r, register) in list.iter().enumerate() {
+                    let lanes = &self.registers[running.base + *register as usize];
+                    for (lane, value) in lanes.iter().enumerate() {
+                        for j in 0..per {
+                            let (row, column) = (lane / 4 + 8 * (r % 2), lane % 4 * per + j + r / 2 * 4 * per);
+                            a[row * k + column] = element(*value, j as u32, product.a_type);
+                        }
+                    }
+                }
+            }
+        }
+        let per = if product.d_type == F16 { 2 } else { 1 };
+        for (r, register) in product.d.iter().enumerate() {
+            let before = self.registers[running.base + *register as usize];
+            let mut after: Lanes = [0; 32];
+            for (lane, value) in after.iter_mut().enumerate() {
+                for j in 0..per {
+                    // Pairs of columns; first the row lane / 4, then the one 8 below.
+                    let index = per * r + j;
+                    let row = lane / 4 + 8 * (index / 2 % 2);
+                    let column = index / 4 * 8 + lane % 4 * 2 + index % 2;
+                    let start = if running.adds { element(before[lane], j as u32, product.d_type) } else { 0.0 };
+                    let (x, y) = (&a[row * k..(row + 1) * k], &running.b[column * k..(column + 1) * k]);
+                    let sum = x.iter().zip(y).fold(start, |sum, (x, y)| sum + product.sign * x * y);
+                    *value |= round(sum, product) << (16 * j);
+                }
+            }
+            self.registers[running.base + *register as usize] = after;
+        }
+    }
+}
+
+/// The bits of a result.
+fn round(value: f64, product: &Product) -> u64 {
+    match product.d_type {
+        F32 => bits32(format::F32.round(value, Round::Nearest) as f32).into(),
+        F16 => format::F16.narrow(value, Round::Nearest).into(),
+        // Sums of 32 products of bytes and a 32-bit integer are exact in f64.
+        _ if product.saturate => value.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32 as u32 as u64,
+        _ => value as i64 as u32 as u64,
+    }
+}

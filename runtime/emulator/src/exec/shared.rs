@@ -1,0 +1,129 @@
+//! What the threads of a cluster share: the shared memory of its blocks, barriers, copies under way.
+
+use std::collections::BTreeMap;
+
+use super::bulk::Job;
+use super::hazard::Hazards;
+use super::hazard::clock::Knowledge;
+use super::mbarrier::Mbarrier;
+use super::{Launch, random::Random};
+
+/// The bits of a shared address that tell the byte; the bits above tell the block's rank plus 1, or 0 for the own one.
+pub const BLOCK_SHIFT: u32 = 24;
+
+/// What the threads of a cluster share.
+pub struct Shared {
+    /// Its blocks by rank.
+    pub blocks: Vec<BlockShared>,
+    /// Rank of the block whose warp runs.
+    pub rank: usize,
+    /// The barrier of the cluster.
+    pub cluster: ClusterBarrier,
+    /// Copies that complete at an mbarrier, oldest first.
+    pub jobs: Vec<Job>,
+    /// Phases that mbarriers completed.
+    pub completions: u64,
+    /// What happened at barriers: as long as this stands still, polling warps see nothing new.
+    pub events: u64,
+    /// Order of accesses, where the program has asynchronous instructions.
+    pub hazards: Option<Box<Hazards>>,
+    /// Source of the schedule's choices, unless warps run in order.
+    pub random: Option<Random>,
+}
+
+/// What the threads of a block share.
+pub struct BlockShared {
+    /// Index of the block.
+    pub index: [u32; 3],
+    /// Shared memory, static and dynamic.
+    pub bytes: Vec<u8>,
+    /// The 16 barriers.
+    pub barriers: [BarrierState; 16],
+    /// Threads that have not ended.
+    pub live: u32,
+    /// For each warp the number of its last `wgmma` at each commit.
+    pub products: Vec<Vec<u32>>,
+    /// The mbarriers, by address.
+    pub mbarriers: BTreeMap<u32, Mbarrier>,
+}
+
+/// A barrier that threads arrive at.
+#[derive(Clone, Default)]
+pub struct BarrierState {
+    /// Threads that arrived since the last release.
+    pub arrived: u32,
+    /// Threads needed, if told by an arrival.
+    pub expected: Option<u32>,
+    /// Predicates that were true.
+    pub held: u32,
+    /// Predicates that were false.
+    pub failed: u32,
+    /// What those who arrived know.
+    pub knowledge: Knowledge,
+}
+
+/// `barrier.cluster`
+#[derive(Default)]
+pub struct ClusterBarrier {
+    /// Threads that arrived since the last release.
+    pub arrived: u32,
+    /// Releases so far.
+    pub phase: u32,
+    /// What those who arrived know.
+    pub gathering: Knowledge,
+    /// What those of the last phase knew.
+    pub done: Knowledge,
+}
+
+impl Shared {
+    /// The shared state of a cluster at its start.
+    pub fn new(launch: &Launch<'_>, indices: &[[u32; 3]], random: Option<Random>) -> Shared {
+        let threads: u32 = launch.block.iter().product();
+        let bytes = (launch.code.static_shared + launch.dynamic_shared) as usize;
+        let each = threads.div_ceil(32) as usize;
+        let block = |index: &[u32; 3]| BlockShared {
+            index: *index,
+            bytes: vec![0; bytes],
+            barriers: Default::default(),
+            live: threads,
+            products: vec![Vec::new(); each],
+            mbarriers: BTreeMap::new(),
+        };
+        let warps = each * indices.len();
+        let hazards = launch.code.granule.map(|n| Box::new(Hazards::new(warps, indices.len(), bytes, n)));
+        Shared {
+            blocks: indices.iter().map(block).collect(),
+            rank: 0,
+            cluster: ClusterBarrier::default(),
+            jobs: Vec::new(),
+            completions: 0,
+            events: 0,
+            hazards,
+            random,
+        }
+    }
+
+    /// The block of the warp that runs.
+    pub fn own(&self) -> &BlockShared {
+        &self.blocks[self.rank]
+    }
+
+    /// The block of the warp that runs.
+    pub fn own_mut(&mut self) -> &mut BlockShared {
+        &mut self.blocks[self.rank]
+    }
+
+    /// The block and the byte that a shared address means; a rank beyond the cluster gives an address beyond the block.
+    pub fn locate(&self, address: u64) -> (usize, u64) {
+        match address >> BLOCK_SHIFT {
+            0 => (self.rank, address),
+            n if n as usize <= self.blocks.len() => (n as usize - 1, address & ((1 << BLOCK_SHIFT) - 1)),
+            _ => (self.rank, address),
+        }
+    }
+
+    /// Threads of the cluster that have not ended.
+    pub fn live(&self) -> u32 {
+        self.blocks.iter().map(|b| b.live).sum()
+    }
+}

@@ -1,0 +1,231 @@
+//! Boxes of tensors: which bytes a tensor map and coordinates mean, and how they lie in shared memory.
+
+use std::ops::Range;
+
+use super::bulk::{Destination, Source, Target};
+use super::shared::Shared;
+use super::warp::{Frame, Warp};
+use super::{Launch, State};
+use crate::code::{Direction, TensorCopy, Window};
+use crate::fault::{Access, AccessError, FaultKind};
+use crate::memory::Memory;
+use crate::tensor_map::{ElementType, Fill, MAP_BYTES, TensorMap, swizzled};
+use rtc_ptx::Modifier;
+
+/// A box of a tensor.
+pub struct TensorBox {
+    /// The tensor.
+    pub map: TensorMap,
+    /// Coordinates of the first element, innermost first; may lie outside the tensor.
+    pub at: Vec<i32>,
+}
+
+/// Visits the rows of a box in the order in which they lie in shared memory: the offset there, and where the row meets
+/// the tensor: the address of its first element inside, and the bytes of the row that are inside.
+pub fn rows(tensor: &TensorBox, mut visit: impl FnMut(usize, Option<(u64, Range<usize>)>)) {
+    let TensorBox { map, at } = tensor;
+    let size = u64::from(map.ty.bytes());
+    let width = u64::from(map.box_dims[0]);
+    let first = i64::from(at[0]);
+    // Elements of a row inside: from `low` to before `high`.
+    let low = (-first).clamp(0, width as i64);
+    let high = (map.dims[0] as i64 - first).clamp(low, width as i64);
+    let total: u32 = (1..map.rank()).map(|i| map.moved(i)).product();
+    for row in 0..total {
+        let mut rest = row;
+        let mut inside = low < high;
+        let mut address = map.address.wrapping_add(((first + low) as u64).wrapping_mul(size));
+        for (i, start) in at.iter().enumerate().skip(1) {
+            let index = rest % map.moved(i);
+            rest /= map.moved(i);
+            let coordinate = i64::from(*start) + i64::from(index * map.element_strides[i]);
+            inside &= (0..map.dims[i] as i64).contains(&coordinate);
+            address = address.wrapping_add((coordinate as u64).wrapping_mul(map.strides[i - 1]));
+        }
+        let offset = (u64::from(row) * width * size) as usize;
+        let range = (low as u64 * size) as usize..(high as u64 * size) as usize;
+        visit(offset, inside.then_some((address, range)));
+    }
+}
+
+/// The bytes of a box as they lie in shared memory before the swizzle.
+pub fn read_box(memory: &Memory, tensor: &TensorBox) -> Result<Vec<u8>, AccessError> {
+    let mut data = vec![0; tensor.map.box_bytes() as usize];
+    let (ty, fill) = (tensor.map.ty, tensor.map.fill);
+    if fill == Fill::Nan {
+        let element: &[u8] = match ty.bytes() {
+            2 => &[0xff, 0x7f],
+            4 => &[0xff, 0xff, 0xff, 0x7f],
+            _ => &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+        };
+        data.chunks_exact_mut(element.len()).for_each(|e| e.copy_from_slice(element));
+    }
+    let mut result = Ok(());
+    rows(tensor, |offset, inside| {
+        let Some((address, range)) = inside else { return };
+        match memory.read(address, range.len()) {
+            Ok(bytes) => data[offset + range.start..offset + range.end].copy_from_slice(bytes),
+            Err(error) => result = Err(error),
+        }
+    });
+    result?;
+    convert(&mut data, ty);
+    Ok(data)
+}
+
+/// What a load does to the elements: types with `ftz` lose subnormal numbers, tf32 is rounded to nearest.
+fn convert(data: &mut [u8], ty: ElementType) {
+    let (ftz, round) = match ty {
+        ElementType::F32Ftz => (true, false),
+        ElementType::Tf32 => (false, true),
+        ElementType::Tf32Ftz => (true, true),
+        _ => return,
+    };
+    for element in data.chunks_exact_mut(4) {
+        let mut bits = u32::from_le_bytes([element[0], element[1], element[2], element[3]]);
+        if ftz && bits & 0x7f80_0000 == 0 {
+            bits &= 0x8000_0000;
+        }
+        if round && bits & 0x7f80_0000 != 0x7f80_0000 {
+            bits = bits.wrapping_add(0xfff + (bits >> 13 & 1)) & !0x1fff;
+        }
+        element.copy_from_slice(&bits.to_le_bytes());
+    }
+}
+
+/// Puts data into shared memory, 16 bytes at a time, where the swizzle wants them.
+pub fn write_swizzled(bytes: &mut [u8], to: u32, data: &[u8], swizzle: u32) {
+    for (i, piece) in data.chunks(16).enumerate() {
+        let at = swizzled(to + 16 * i as u32, swizzle) as usize;
+        if let Some(slot) = bytes.get_mut(at..at + piece.len()) {
+            slot.copy_from_slice(piece);
+        }
+    }
+}
+
+/// The inverse of [`write_swizzled`].
+pub fn read_swizzled(bytes: &[u8], from: u32, length: u32, swizzle: u32) -> Vec<u8> {
+    let mut data = vec![0; length as usize];
+    for (i, piece) in data.chunks_mut(16).enumerate() {
+        let at = swizzled(from + 16 * i as u32, swizzle) as usize;
+        if let Some(slot) = bytes.get(at..at + piece.len()) {
+            piece.copy_from_slice(slot);
+        }
+    }
+    data
+}
+
+/// The type in which a reduction into a tensor combines elements.
+fn reduction_type(ty: ElementType) -> Modifier {
+    use ElementType::*;
+    match ty {
+        U8 | U16 | U32 => Modifier::U32,
+        S32 => Modifier::S32,
+        U64 => Modifier::U64,
+        S64 => Modifier::S64,
+        F16 => Modifier::F16,
+        Bf16 => Modifier::Bf16,
+        F64 => Modifier::F64,
+        F32 | F32Ftz | Tf32 | Tf32Ftz => Modifier::F32,
+    }
+}
+
+impl Warp {
+    /// The tensor map at an address.
+    fn tensor_map(
+        &mut self,
+        launch: &Launch<'_>,
+        state: &State<'_>,
+        shared: &Shared,
+        frame: Frame,
+        (window, address): (Window, u64),
+        lane: u32,
+    ) -> Result<TensorMap, (FaultKind, u32)> {
+        super::access::aligned(window, Access::Read, address, 64).map_err(|kind| (kind, lane))?;
+        let bytes = self.read(launch, state, shared, frame, (window, address), MAP_BYTES as u32, lane)?;
+        TensorMap::decode(bytes).map_err(|e| (FaultKind::InvalidInstruction(e.to_string()), lane))
+    }
+
+    pub(super) fn tensor_copy(
+        &mut self,
+        launch: &Launch<'_>,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        frame: Frame,
+        active: u32,
+        copy: &TensorCopy,
+    ) -> Result<(), (FaultKind, u32)> {
+        let base = frame.registers as usize;
+        let maps = self.addresses(launch, frame, copy.map);
+        for lane in (0..32u32).filter(|lane| active >> lane & 1 == 1) {
+            let i = lane as usize;
+            let fail = |kind| (kind, lane);
+            let map = self.tensor_map(launch, state, shared, frame, (copy.map.window, maps[i]), lane)?;
+            if map.rank() != copy.at.len() {
+                let text = format!("{} coordinates for a tensor of rank {}", copy.at.len(), map.rank());
+                return Err(fail(FaultKind::InvalidInstruction(text)));
+            }
+            let at = copy.at.iter().map(|s| self.source(launch.constants, base, *s)[i] as i32).collect();
+            let bytes = map.box_bytes();
+            let tensor = TensorBox { map, at };
+            let writes = !matches!(copy.direction, Direction::In { .. } | Direction::Prefetch);
+            let access = if writes { Access::Write } else { Access::Read };
+            check_rows(state, &mut self.hint, &tensor, access).map_err(fail)?;
+            match copy.direction {
+                Direction::In { to, barrier, mask } => {
+                    let to = self.addresses(launch, frame, to)[i];
+                    let bar = self.addresses(launch, frame, barrier)[i];
+                    let mask = mask.map(|s| self.source(launch.constants, base, s)[i] as u32);
+                    let targets = self.targets(shared, to, (barrier.window, bar), mask, bytes).map_err(fail)?;
+                    self.start_incoming(launch, shared, lane, Source::Tensor(tensor), targets, 128).map_err(fail)?;
+                }
+                Direction::Out { from, reduce } => {
+                    let from = self.addresses(launch, frame, from)[i] as u32;
+                    let reduce = reduce.map(|op| (op, reduction_type(tensor.map.ty)));
+                    let to = Destination::Tensor(tensor);
+                    self.start_outgoing(launch, shared, lane, (from, bytes), to, reduce, 128).map_err(fail)?;
+                }
+                Direction::Prefetch => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a copy goes: one block, or with a mask the same place in several blocks of the cluster.
+    pub(super) fn targets(
+        &self,
+        shared: &Shared,
+        to: u64,
+        (window, barrier): (Window, u64),
+        mask: Option<u32>,
+        bytes: u32,
+    ) -> Result<Vec<Target>, FaultKind> {
+        let barrier = self.mbarrier_at(shared, window, barrier)?;
+        let (_, to) = super::access::resolve(Window::Generic, to);
+        let (block, at) = shared.locate(to);
+        let at = u32::try_from(at).unwrap_or(u32::MAX);
+        let Some(mask) = mask else { return Ok(vec![Target { to: (block, at), bytes, barrier }]) };
+        if mask == 0 || mask >> shared.blocks.len() != 0 {
+            let text = format!("the mask {mask:#x} does not fit a cluster of {} blocks", shared.blocks.len());
+            return Err(FaultKind::InvalidInstruction(text));
+        }
+        let blocks = (0..shared.blocks.len()).filter(|block| mask >> block & 1 == 1);
+        Ok(blocks.map(|block| Target { to: (block, at), bytes, barrier: (block, barrier.1) }).collect())
+    }
+}
+
+/// Checks that what a box holds of its tensor exists.
+fn check_rows(state: &mut State<'_>, hint: &mut usize, tensor: &TensorBox, access: Access) -> Result<(), FaultKind> {
+    let mut result = Ok(());
+    rows(tensor, |_, inside| {
+        let Some((address, range)) = inside else { return };
+        let found = match access {
+            Access::Read => state.memory.bytes(hint, address, range.len()).map(|_| ()),
+            _ => state.memory.bytes_mut(hint, address, range.len(), access).map(|_| ()),
+        };
+        if let (Err(error), Ok(())) = (found, &result) {
+            result = Err(super::access::global_fault(error));
+        }
+    });
+    result
+}
