@@ -171,6 +171,10 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
         DotKind::Unset => true,
         // The operands are laid out anew in shared memory.
         DotKind::FmaShared => true,
+        DotKind::MmaF64 => {
+            let grids = warp_grids(acc.rank(), acc.warps());
+            grids.into_iter().any(|warps| *acc == Layout::mma_f64(acc.shape(), &warps))
+        }
         DotKind::Fma => {
             let k = lhs.shape()[lhs.rank() - 1];
             let holds = |index: u32, operand: &Layout| {

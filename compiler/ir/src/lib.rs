@@ -50,7 +50,7 @@ pub use ops::{
 };
 pub use order::{Ops, Position};
 pub use rewrite::ValueMap;
-pub use scratch::{SCRATCH_ALIGN, part_bytes, scan_partials, scratch_bytes};
+pub use scratch::{SCRATCH_ALIGN, multiplier, part_bytes, scan_partials, scratch_bytes};
 pub use sort::sort_is_rolled;
 pub use types::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
 pub use verify::{Verified, VerifyError, may_stand_in, print_errors, verify};

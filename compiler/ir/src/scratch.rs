@@ -4,7 +4,7 @@
 //! the buffer and whoever writes the accesses must agree on when it is needed and on its size: both ask here.
 //! Buffers of several operands lie one after the other, each aligned to [`SCRATCH_ALIGN`].
 
-use rtc_layout::{Conversion, InputBit, Layout, conversion, operand_plan, reduce_plan};
+use rtc_layout::{Conversion, InputBit, Layout, Multiplier, conversion, operand_plan, reduce_plan};
 
 use crate::{DotKind, Elem, Kernel, Op, OpKind, Value};
 
@@ -48,18 +48,28 @@ pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
             let needed = layout.axis_bits(layout.rank() - 1).is_none_or(|bits| bits.iter().any(crosses));
             needed.then(|| tile_bytes(kernel, data.operands[0]))
         }
-        OpKind::Dot { kind: DotKind::FmaShared, .. } => {
+        OpKind::Dot { kind, .. } => {
+            let multiplier = multiplier(*kind)?;
             // Operands are widened to the elements of the sums before they are stored.
             let acc = data.operands[2];
             let bits = kernel.value_type(acc).elem()?.bytes() * 8;
             let bytes = |index: u32| {
                 let source = kernel.layout_of(data.operands[index as usize])?;
-                Some(operand_plan(source, kernel.layout_of(acc)?, index, bits).bytes())
+                Some(operand_plan(source, kernel.layout_of(acc)?, index, bits, multiplier).bytes())
             };
             Some(bytes(0)? + bytes(1)?)
         }
         OpKind::Histogram { bins } => Some(bins * 4),
         _ => None,
+    }
+}
+
+/// What multiplies in a product whose operands come from shared memory; `None` for other products.
+pub fn multiplier(kind: DotKind) -> Option<Multiplier> {
+    match kind {
+        DotKind::FmaShared => Some(Multiplier::Threads),
+        DotKind::MmaF64 => Some(Multiplier::MmaF64),
+        DotKind::Unset | DotKind::Fma | DotKind::MmaV2 => None,
     }
 }
 

@@ -12,7 +12,7 @@
 //! | `query.rs` | copies, contiguity, register maps |
 //! | `convert.rs`, `shuffle.rs` | from one layout to another: registers, shuffles or shared memory |
 //! | `shared.rs`, `access.rs`, `swizzle.rs` | shared memory: layouts, vector and matrix accesses, conflict-free swizzles |
-//! | `product.rs` | operands of products by multiply-adds in shared memory |
+//! | `product.rs` | operands of products in shared memory |
 //! | `reduce.rs` | reduction trees: registers, lanes, warps |
 //! | `text.rs`, `describe.rs` | text form and its reader; names of known layouts |
 //! | `gf2.rs`, `coord.rs` | vectors, spans and coordinates |
@@ -47,7 +47,7 @@ pub use convert::{Conversion, conversion};
 pub use coord::{Coord, MAX_RANK};
 pub use linear::{Bases, InputBit, LANES, Layout};
 pub use mma::MmaShape;
-pub use product::{MOST_ROOM, OperandPlan, operand_plan, unrolled_steps};
+pub use product::{MOST_ROOM, Multiplier, OperandPlan, operand_plan, unrolled_steps};
 pub use query::Copies;
 pub use reduce::{ReduceLaneStep, ReducePlan, ReduceWarpStep, reduce_plan};
 pub use shared::SharedLayout;

@@ -83,6 +83,37 @@ impl Layout {
         layout.register = [along_k, gf2::independent(&[], &layout.register)].concat();
         layout
     }
+
+    /// Operand 0 or 1 of `mma.sync` m8n8k4 for f64, `k` long along the axis summed over, for an accumulator made by
+    /// [`mma_f64`](Layout::mma_f64): [`mma_operand`](Layout::mma_operand) without the numbers of warps.
+    pub fn mma_f64_operand(accumulator: &Layout, operand: u32, k: u32) -> Layout {
+        let rank = accumulator.rank();
+        assert!(operand < 2 && k >= 4, "m8n8k4 has operands 0 and 1 of at least 4 steps");
+        let k_axis = if operand == 0 { rank - 1 } else { rank - 2 };
+        let mut dims = accumulator.shape().to_vec();
+        dims[k_axis] = k;
+        let shape = Shape::new(&dims);
+        let project = |basis: u64| {
+            let mut coord = accumulator.shape.unflatten(basis);
+            coord[k_axis] = 0;
+            shape.flatten(coord)
+        };
+        let mut along_k = (0..k.trailing_zeros()).map(|bit| 1u64 << (bit + shape.shift(k_axis)));
+        let steps = [along_k.next().unwrap_or(0), along_k.next().unwrap_or(0)];
+        // Lane / 4 counts rows of A and columns of B; pairs of columns lie in one thread of the accumulator.
+        let (first, lane) = (accumulator.register[0], accumulator.lane);
+        let others = if operand == 0 { [lane[2], lane[3], lane[4]] } else { [first, lane[0], lane[1]] };
+        let repeated: Vec<u64> = accumulator.register[1..].iter().map(|&basis| project(basis)).collect();
+        let mut register: Vec<u64> = along_k.collect();
+        register.extend(gf2::independent(&[], &repeated));
+        Layout {
+            shape,
+            register,
+            lane: lane_bases(steps, others.map(project)),
+            warp: accumulator.warp.iter().map(|&basis| project(basis)).collect(),
+            block: Vec::new(),
+        }
+    }
 }
 
 fn accumulator(shape: &[u32], warps: &[u32], rows_16: bool) -> Layout {
@@ -203,6 +234,18 @@ mod tests {
         check(&Layout::mma_operand(&[32, 8], 1, 8, &[1, 1]), |i, lane| {
             [lane % 4 * 4 + (i & 3) + if i < 4 { 0 } else { 16 }, lane / 4]
         });
+    }
+
+    #[test]
+    fn operands_of_f64_follow_from_the_accumulator() {
+        for warps in [[1, 1], [2, 2], [4, 1], [1, 8]] {
+            let acc = Layout::mma_f64(&[64, 64], &warps);
+            for k in [4, 16] {
+                let lhs = Layout::mma_operand(&[64, k], 0, 64, &warps);
+                assert_eq!(Layout::mma_f64_operand(&acc, 0, k), lhs);
+                assert_eq!(Layout::mma_f64_operand(&acc, 1, k), Layout::mma_operand(&[k, 64], 1, 64, &warps));
+            }
+        }
     }
 
     #[test]

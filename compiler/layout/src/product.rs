@@ -1,4 +1,5 @@
-//! Operands of a matrix product by multiply-adds, on their way through shared memory.
+//! Operands of a matrix product on their way through shared memory, for products by multiply-adds and by `mma.sync` on
+//! `f64`.
 //!
 //! Each operand is cut along the axis that is summed over into *slices* of a few steps. A slice lies in one piece, and
 //! the next follows at a fixed distance, so that a loop over slices adds a constant to its addresses. Within a slice the
@@ -17,6 +18,32 @@ use crate::shared::SharedLayout;
 
 /// The most bytes of room between two slices.
 pub const MOST_ROOM: u32 = 64;
+
+/// What multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multiplier {
+    /// Each thread, by multiply-adds.
+    Threads,
+    /// `mma.sync` m8n8k4 on `f64`; the sums have the layout [`Layout::mma_f64`].
+    MmaF64,
+}
+
+impl Multiplier {
+    /// Steps of the sum that are taken at once.
+    pub fn steps(self) -> u32 {
+        match self {
+            Multiplier::Threads => 1,
+            Multiplier::MmaF64 => 4,
+        }
+    }
+
+    fn fragment(self, accumulator: &Layout, operand: u32, depth: u32) -> Layout {
+        match self {
+            Multiplier::Threads => Layout::fma_operand(accumulator, operand, depth),
+            Multiplier::MmaF64 => Layout::mma_f64_operand(accumulator, operand, depth),
+        }
+    }
+}
 
 /// How an operand gets to shared memory and, slice by slice, into the registers of the threads that multiply it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,23 +91,32 @@ fn fragment_limit(accumulator: &Layout, bits: u32) -> u32 {
 
 /// The plan for operand 0 (`[.., M, K]`) or 1 (`[.., K, N]`) of a product whose sums have layout `accumulator`. The
 /// operand arrives as `source` says, with elements of `bits` bits.
-pub fn operand_plan(source: &Layout, accumulator: &Layout, operand: u32, bits: u32) -> OperandPlan {
+pub fn operand_plan(
+    source: &Layout,
+    accumulator: &Layout,
+    operand: u32,
+    bits: u32,
+    multiplier: Multiplier,
+) -> OperandPlan {
     let rank = accumulator.rank();
     let axis = if operand == 0 { rank - 1 } else { rank - 2 };
-    let steps = source.shape()[axis];
-    let widest = 128 / bits;
-    let depths = (0..=steps.min(widest).trailing_zeros()).map(|bit| 1 << bit);
+    let least = multiplier.steps();
+    let most = source.shape()[axis].min(least * 128 / bits);
+    let depths = (least.trailing_zeros()..=most.trailing_zeros()).map(|bit| 1 << bit);
     let plans = depths.flat_map(|depth| {
-        let fragment = Layout::fma_operand(accumulator, operand, depth);
-        let allowed = depth == 1 || fragment.registers() * bits <= 32 * fragment_limit(accumulator, bits);
-        let rooms: &[u32] = if allowed { &[0, 16, 32, MOST_ROOM] } else { &[] };
-        rooms.iter().map(move |room| plan(source, fragment.clone(), axis, bits, *room))
+        let fragment = multiplier.fragment(accumulator, operand, depth);
+        let allowed = depth == least || fragment.registers() * bits <= 32 * fragment_limit(accumulator, bits);
+        let widths = if allowed { 0..=(128 / bits).trailing_zeros() } else { 1..=0 };
+        widths.rev().flat_map(move |width| {
+            let slice = slice_layout(&fragment, width as usize);
+            let fragment = fragment.clone();
+            [0, 16, 32, MOST_ROOM].map(|room| plan(source, &slice, fragment.clone(), axis, bits, room))
+        })
     });
-    plans.min_by_key(OperandPlan::cost).expect("slices of one step are always tried")
+    plans.min_by_key(OperandPlan::cost).expect("the shallowest slices are always tried")
 }
 
-fn plan(source: &Layout, fragment: Layout, axis: usize, bits: u32, room: u32) -> OperandPlan {
-    let slice = slice_layout(&fragment, bits);
+fn plan(source: &Layout, slice: &SharedLayout, fragment: Layout, axis: usize, bits: u32, room: u32) -> OperandPlan {
     let depth = fragment.shape()[axis];
     let slices = source.shape()[axis] / depth;
     // The whole operand: the slice's offsets, then the number of the slice.
@@ -94,14 +130,14 @@ fn plan(source: &Layout, fragment: Layout, axis: usize, bits: u32, room: u32) ->
         elements,
         stride: (elements * bits / 8).next_multiple_of(16) + room,
         store: Access::vector(&whole, source, bits),
-        load: Access::vector(&slice, &fragment, bits),
+        load: Access::vector(slice, &fragment, bits),
         fragment,
     }
 }
 
-/// Where the elements of a slice lie.
-fn slice_layout(fragment: &Layout, bits: u32) -> SharedLayout {
-    let wide = ((128 / bits).trailing_zeros() as usize).min(fragment.register.len());
+/// Where the elements of a slice lie: the lowest `wide` bits are those of registers.
+fn slice_layout(fragment: &Layout, wide: usize) -> SharedLayout {
+    let wide = wide.min(fragment.register.len());
     let shape = Shape::new(fragment.shape());
     let rest: Vec<u64> = (0..shape.bits()).map(|bit| 1 << bit).collect();
     let order = [&fragment.register[..wide], &fragment.lane, &rest].concat();
@@ -123,9 +159,12 @@ mod tests {
     }
 
     /// Stores every element by the plan and loads it back as the loop does.
-    fn check(source: &Layout, operand: u32, bits: u32) -> OperandPlan {
-        let acc = accumulator();
-        let plan = operand_plan(source, &acc, operand, bits);
+    fn check(source: &Layout, operand: u32, bits: u32, multiplier: Multiplier) -> OperandPlan {
+        let acc = match multiplier {
+            Multiplier::Threads => accumulator(),
+            Multiplier::MmaF64 => Layout::mma_f64(&[64, 64], &[2, 2]),
+        };
+        let plan = operand_plan(source, &acc, operand, bits, multiplier);
         let axis = if operand == 0 { 1 } else { 0 };
         let mut memory = std::collections::HashMap::new();
         for warp in 0..source.warps() {
@@ -163,8 +202,9 @@ mod tests {
         for operand in [0, 1] {
             for source in [&rows, &columns, &accumulator(), &Layout::mma_v2(&[64, 64], &[2, 2])] {
                 for bits in [16, 32, 64] {
-                    check(source, operand, bits);
+                    check(source, operand, bits, Multiplier::Threads);
                 }
+                check(source, operand, 64, Multiplier::MmaF64);
             }
         }
     }
@@ -174,7 +214,7 @@ mod tests {
         let rows = Layout::blocked(&[64, 64], &[1, 4], &[2, 16], &[4, 1], &[1, 0]);
         for (source, operand) in [(&rows, 0), (&rows, 1), (&rows.transpose(&[1, 0]), 0), (&rows.transpose(&[1, 0]), 1)]
         {
-            let plan = check(source, operand, 32);
+            let plan = check(source, operand, 32, Multiplier::Threads);
             assert_eq!((plan.store.width, plan.load.width), (4, 4));
             assert_eq!(plan.load.wavefronts(false), plan.load.minimum_wavefronts(false));
             let store = plan.store.wavefronts_at(true, |offset| plan.place(offset));

@@ -37,7 +37,7 @@ enum Pack {
 }
 
 /// One `mma.sync` instruction.
-struct Instruction {
+pub(super) struct Instruction {
     shape: MmaShape,
     /// An intrinsic's name, or PTX after `mma.sync.aligned.`.
     name: String,
@@ -55,7 +55,7 @@ impl<'c> Lowering<'_, 'c> {
         };
         match kind {
             DotKind::Fma => self.dot_fma(op, &layouts),
-            DotKind::FmaShared => self.dot_shared(op),
+            DotKind::FmaShared | DotKind::MmaF64 => self.dot_shared(op, kind),
             DotKind::MmaV2 => self.dot_mma(op, &layouts),
             DotKind::Unset => Err(CodegenError::lowering("`dot` without a chosen instruction")),
         }
@@ -91,7 +91,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    fn instruction(&self, lhs: Elem, rhs: Elem, acc: Elem) -> Result<Instruction> {
+    pub(super) fn instruction(&self, lhs: Elem, rhs: Elem, acc: Elem) -> Result<Instruction> {
         let unsupported = || CodegenError::lowering(format!("`mma.sync` of {lhs} and {rhs} into {acc}"));
         let (Elem::Num(a), Elem::Num(b), Elem::Num(c)) = (lhs, rhs, acc) else { return Err(unsupported()) };
         let intrinsic = |name: &str, operands, accumulator| Instruction {
@@ -131,7 +131,12 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// One instruction on packed operands and sums.
-    fn multiply(&self, instruction: &Instruction, operands: Vec<Value<'c>>, sums: Vec<Value<'c>>) -> Vec<Value<'c>> {
+    pub(super) fn multiply(
+        &self,
+        instruction: &Instruction,
+        operands: Vec<Value<'c>>,
+        sums: Vec<Value<'c>>,
+    ) -> Vec<Value<'c>> {
         let e = self.e;
         let fields: Vec<_> = sums.iter().map(|sum| crate::emit::type_of(*sum)).collect();
         let mut all = operands;

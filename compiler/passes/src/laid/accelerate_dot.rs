@@ -66,7 +66,11 @@ fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     let rank = c.rank();
     let shape = MmaShape::for_bits(lhs.bits());
     let fits = c[rank - 2] >= shape.m && c[rank - 1] >= shape.n && a[rank - 1] >= shape.k;
-    if cx.target.capability >= 80 && supported && fits { DotKind::MmaV2 } else { fma_kind(kernel, cx, op) }
+    match fma_kind(kernel, cx, op) {
+        _ if cx.target.capability >= 80 && supported && fits => DotKind::MmaV2,
+        DotKind::FmaShared if cx.target.capability >= 80 && lhs == Scalar::F64 && fits => DotKind::MmaF64,
+        kind => kind,
+    }
 }
 
 /// Multiply-adds of a thread up to which the operands of a product stay in registers.
@@ -101,6 +105,7 @@ pub fn layouts(kernel: &Kernel, op: Op, chained: bool) -> Option<DotLayouts> {
                 acc: Layout::mma_v2(&c, &warps),
             }
         }
+        DotKind::MmaF64 => DotLayouts { lhs: None, rhs: None, acc: Layout::mma_f64(&c, &mma_warps(c, warps, chained)) },
         DotKind::FmaShared => DotLayouts { lhs: None, rhs: None, acc: fma_accumulator(c, warps) },
         DotKind::Fma | DotKind::Unset => {
             let acc = fma_accumulator(c, warps);

@@ -67,8 +67,9 @@ fn spread(rows: u32, columns: u32, lanes: u32, warps: u32) -> (Spread, Spread) {
     let cost = |(along_m, along_n): &(Spread, Spread)| {
         let (m, n) = (1 << along_m.per_thread(rows), 1 << along_n.per_thread(columns));
         let loads = u32::div_ceil(m, BOX) + u32::div_ceil(n, BOX);
-        // Of equal ones: near squares, in a warp and in all.
-        (loads, m + n, along_m.lanes.abs_diff(along_n.lanes), along_m.warps.abs_diff(along_n.warps))
+        // Of equal ones: few rows in a thread, since the left operand mostly arrives with rows contiguous, so that a
+        // fragment of it has several steps; then near squares.
+        (loads, m + n, m, along_m.lanes.abs_diff(along_n.lanes), along_m.warps.abs_diff(along_n.warps))
     };
     options.min_by_key(cost).unwrap_or((Spread { lanes, warps }, Spread { lanes: 0, warps: 0 }))
 }

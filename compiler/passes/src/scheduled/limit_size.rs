@@ -244,11 +244,11 @@ fn dot(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
     };
     let depth = u64::from(lhs[lhs.rank() - 1]);
     let sums = width(kernel, data.results[0]);
-    if kind == DotKind::FmaShared {
+    if let Some(multiplier) = rtc_ir::multiplier(kind) {
         let steps = u64::from(unrolled_steps(sums as u32, depth as u32));
         let stored = width(kernel, data.operands[0]) + width(kernel, data.operands[1]);
         // The loads fill at most as many registers as there are multiply-adds, mostly far fewer.
-        return 2 * stored + sums * steps + sums * steps / 2 + LOOP;
+        return 2 * stored + (sums * steps + sums * steps / 2) / u64::from(multiplier.steps()) + LOOP;
     }
     if kind != DotKind::MmaV2 {
         return sums * depth;
