@@ -351,7 +351,7 @@ word_attr! {
         Fma = "fma",
         /// Fused multiply-adds in each thread, in a loop that loads the operands from shared memory.
         FmaShared = "fma_shared",
-        /// `mma.sync` m8n8k4 on `f64`, in a loop that loads the operands from shared memory.
+        /// `mma.sync` m8n8k4 or m16n8k4 on `f64`, in a loop that loads the operands from shared memory.
         MmaF64 = "mma_f64",
         /// `mma.sync` m16n8kX.
         MmaV2 = "mma_v2",

@@ -173,7 +173,8 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
         DotKind::FmaShared => true,
         DotKind::MmaF64 => {
             let grids = warp_grids(acc.rank(), acc.warps());
-            grids.into_iter().any(|warps| *acc == Layout::mma_f64(acc.shape(), &warps))
+            let forms = |warps: Vec<u32>| [Layout::mma_f64(acc.shape(), &warps), Layout::mma_v2(acc.shape(), &warps)];
+            grids.into_iter().flat_map(forms).any(|form| *acc == form)
         }
         DotKind::Fma => {
             let k = lhs.shape()[lhs.rank() - 1];

@@ -85,7 +85,8 @@ impl Layout {
     }
 
     /// Operand 0 or 1 of `mma.sync` m8n8k4 for f64, `k` long along the axis summed over, for an accumulator made by
-    /// [`mma_f64`](Layout::mma_f64): [`mma_operand`](Layout::mma_operand) without the numbers of warps.
+    /// [`mma_f64`](Layout::mma_f64): [`mma_operand`](Layout::mma_operand) without the numbers of warps. One made by
+    /// [`mma_v2`](Layout::mma_v2) is that of m16n8k4, whose operands are two of those one above the other.
     pub fn mma_f64_operand(accumulator: &Layout, operand: u32, k: u32) -> Layout {
         let rank = accumulator.rank();
         assert!(operand < 2 && k >= 4, "m8n8k4 has operands 0 and 1 of at least 4 steps");

@@ -24,7 +24,7 @@ pub const MOST_ROOM: u32 = 64;
 pub enum Multiplier {
     /// Each thread, by multiply-adds.
     Threads,
-    /// `mma.sync` m8n8k4 on `f64`; the sums have the layout [`Layout::mma_f64`].
+    /// `mma.sync` m8n8k4 or m16n8k4 on `f64`; the sums have the layout [`Layout::mma_f64`] or [`Layout::mma_v2`].
     MmaF64,
 }
 
@@ -162,7 +162,7 @@ mod tests {
     fn check(source: &Layout, operand: u32, bits: u32, multiplier: Multiplier) -> OperandPlan {
         let acc = match multiplier {
             Multiplier::Threads => accumulator(),
-            Multiplier::MmaF64 => Layout::mma_f64(&[64, 64], &[2, 2]),
+            Multiplier::MmaF64 => Layout::mma_v2(&[64, 64], &[2, 2]),
         };
         let plan = operand_plan(source, &acc, operand, bits, multiplier);
         let axis = if operand == 0 { 1 } else { 0 };

@@ -154,19 +154,39 @@ impl<'c> Lowering<'_, 'c> {
         sums: &mut [Value<'c>],
     ) -> Result<()> {
         let instruction = self.instruction(product.elem, product.elem, product.elem)?;
-        for (pair, sums) in sums.chunks_mut(2).enumerate() {
-            let place = product.layout.coords(2 * pair as u32, 0, 0);
-            let mut operands = Vec::new();
-            for (operand, fragment) in product.operands.iter().zip(fragments) {
-                let mut coord = place;
-                coord[operand.axis] = step % operand.plan.depth;
-                let register = operand.plan.fragment.find_register(coord, 0, 0).ok_or_else(elsewhere)?;
-                operands.push(fragment[register as usize]);
+        let rows = product.layout.rank() - 2;
+        let pairs: Vec<Coord> = (0..sums.len() as u32).step_by(2).map(|r| product.layout.coords(r, 0, 0)).collect();
+        let find = |index: usize, place: Coord| {
+            let operand = &product.operands[index];
+            let mut coord = place;
+            coord[operand.axis] = step % operand.plan.depth;
+            let register = operand.plan.fragment.find_register(coord, 0, 0).ok_or_else(elsewhere)?;
+            Ok::<_, CodegenError>(fragments[index][register as usize])
+        };
+        // Two pairs eight rows apart have the same columns.
+        let tall = pairs.get(1).is_some_and(|second| second[rows] == pairs[0][rows] + 8);
+        if tall && self.target.capability >= 90 {
+            for (places, sums) in pairs.chunks(2).zip(sums.chunks_mut(4)) {
+                let operands = [find(0, places[0])?, find(0, places[1])?, find(1, places[0])?];
+                let results = self.multiply_tall_f64(operands, sums);
+                sums.copy_from_slice(&results);
             }
+            return Ok(());
+        }
+        for (place, sums) in pairs.into_iter().zip(sums.chunks_mut(2)) {
+            let operands = vec![find(0, place)?, find(1, place)?];
             let results = self.multiply(&instruction, operands, sums.to_vec());
             sums.copy_from_slice(&results);
         }
         Ok(())
+    }
+
+    /// `mma.sync` m16n8k4 on `f64`, which LLVM has no intrinsic for.
+    fn multiply_tall_f64(&self, operands: [Value<'c>; 3], sums: &[Value<'c>]) -> Vec<Value<'c>> {
+        let text =
+            "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {$0, $1, $2, $3}, {$4, $5}, {$6}, {$7, $8, $9, $10};";
+        let all = [&operands[..], sums].concat();
+        self.e.assembly(text, "=d,=d,=d,=d,d,d,d,d,d,d,d", &all, &[self.e.ty.f64; 4], true)
     }
 }
 

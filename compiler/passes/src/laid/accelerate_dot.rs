@@ -105,7 +105,13 @@ pub fn layouts(kernel: &Kernel, op: Op, chained: bool) -> Option<DotLayouts> {
                 acc: Layout::mma_v2(&c, &warps),
             }
         }
-        DotKind::MmaF64 => DotLayouts { lhs: None, rhs: None, acc: Layout::mma_f64(&c, &mma_warps(c, warps, chained)) },
+        DotKind::MmaF64 => {
+            let warps = mma_warps(c, warps, chained);
+            // From 16 rows on, pairs of eight rows lie in one thread: newer targets have an instruction for them.
+            let tall = c[c.rank() - 2] >= 16;
+            let acc = if tall { Layout::mma_v2(&c, &warps) } else { Layout::mma_f64(&c, &warps) };
+            DotLayouts { lhs: None, rhs: None, acc }
+        }
         DotKind::FmaShared => DotLayouts { lhs: None, rhs: None, acc: fma_accumulator(c, warps) },
         DotKind::Fma | DotKind::Unset => {
             let acc = fma_accumulator(c, warps);
