@@ -106,8 +106,8 @@ pub fn operand_plan(
     let plans = depths.flat_map(|depth| {
         let fragment = multiplier.fragment(accumulator, operand, depth);
         let allowed = depth == least || fragment.registers() * bits <= 32 * fragment_limit(accumulator, bits);
-        let widths = if allowed { 0..=(128 / bits).trailing_zeros() } else { 1..=0 };
-        widths.rev().flat_map(move |width| {
+        let widths = if allowed { (128 / bits).trailing_zeros() + 1 } else { 0 };
+        (0..widths).rev().flat_map(move |width| {
             let slice = slice_layout(&fragment, width as usize);
             let fragment = fragment.clone();
             [0, 16, 32, MOST_ROOM].map(|room| plan(source, &slice, fragment.clone(), axis, bits, room))
