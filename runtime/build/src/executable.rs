@@ -69,7 +69,7 @@ fn check_version(executable: &Path) -> Result<(), Error> {
     let said = String::from_utf8_lossy(&output.stdout);
     let version = said.trim().strip_prefix("rtc ");
     match version {
-        Some(version) if version == env!("CARGO_PKG_VERSION") => Ok(()),
+        Some(env!("CARGO_PKG_VERSION")) => Ok(()),
         Some(version) => Err(error(format!(
             "`{shown}` is rtc {version}, rtc-build is {}: both must be the same\n{REMEDY}",
             env!("CARGO_PKG_VERSION")
