@@ -1,6 +1,8 @@
 //! Kernels that would take minutes to compile are refused at once, with the sizes that make them so large; of those that
 //! take seconds a remark tells.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 

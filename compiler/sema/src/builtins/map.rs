@@ -45,7 +45,7 @@ fn map_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     }
     let mut block = Mapped { args: &blocks, span: args.span, results: Vec::new(), single: false };
     let nested = block.build(cx, &function)?;
-    if block.results.len() % pack as usize != 0 {
+    if !block.results.len().is_multiple_of(pack as usize) {
         let message = format!("the function gives {} values for {pack} packed elements", block.results.len());
         let help = "it returns the values of the first result for all packed elements, then those of the next";
         return cx.error(Code::WRONG_ARGUMENTS, function.span, message, help);
