@@ -170,7 +170,7 @@ ld.param.b32 %r2, [bytes]; ld.param.b32 %r3, [adds]; setp.ne.b32 %p, %r3, 0; set
 FILL: setp.ge.u32 %m, %r1, %r2; @%m bra FILLED; cvt.u64.u32 %x3, %r1; add.s64 %x3, %x3, %x0;
 ld.global.v4.b32 {%r5, %r6, %r7, %r8}, [%x3]; add.s32 %r9, %r4, %r1; st.shared.v4.b32 [%r9], {%r5, %r6, %r7, %r8};
 add.s32 %r1, %r1, 2048; bra FILL;
-FILLED: shl.b32 %r10, %r0, 2; cvt.u64.u32 %x4, %r10; add.s64 %x1, %x1, %x4; add.s64 %x2, %x2, %x4;\n",
+FILLED: shr.u32 %r12, %r4, 4; cvt.u64.u32 %x7, %r12; shl.b32 %r10, %r0, 2; cvt.u64.u32 %x4, %r10; add.s64 %x1, %x1, %x4; add.s64 %x2, %x2, %x4;\n",
         );
         t.push_str(&unless("no proxy fence", "fence.proxy.async;"));
         t.push_str(&unless("no barrier", "bar.sync 0;"));
@@ -184,6 +184,7 @@ FILLED: shl.b32 %r10, %r0, 2; cvt.u64.u32 %x4, %r10; add.s64 %x1, %x1, %x4; add.
         let list: Vec<String> = (0..count).map(|i| format!("%d{i}")).collect();
         for step in 0..STEPS {
             writeln!(t, "ld.param.b64 %x5, [a{step}]; ld.param.b64 %x6, [b{step}];").unwrap();
+            t.push_str("add.s64 %x5, %x5, %x7; add.s64 %x6, %x6, %x7;\n");
             let a = match self.a {
                 Some(_) => "%x5".to_string(),
                 None => {
