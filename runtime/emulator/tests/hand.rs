@@ -2,20 +2,24 @@
 //!
 //! Lines that begin with `//!` are read:
 //! ```text
-//! //! launch KERNEL [grid=1,1,1] [block=32,1,1] [shared=0] [cluster=1,1,1] [budget=N]
+//! //! launch KERNEL [grid=1,1,1] [block=32,1,1] [shared=0] [cluster=1,1,1] [budget=N] [seeds=N]
 //! //! in NAME TYPE: values          an allocation, passed as the next parameter
 //! //! arg TYPE: value               a scalar, passed as the next parameter
+//! //! map NAME TYPE: dims=64,8 strides=256 box=64,4 [every=1,1] [swizzle=128] [fill=nan] [offset=N]
+//! //!                               a tensor map of an allocation (from a byte offset), passed as the next parameter
 //! //! out NAME TYPE: values         what an allocation must hold after the launch (from its start)
-//! //! fault: text                   the launch must fail, and its message must hold this text
+//! //! fault: text || text           the launch must fail, and its message must hold one of these texts
 //! //! error: text                   loading must fail, and its message must hold this text
 //! //! print: text                   the launch must print this line
 //! //! finding: text                 the launch must give a finding with this text, and as many as there are such lines
 //! ```
 //! Values are integers, `0x` bits, decimal floats for `f32` and `f64`, `nan`, `inf`, `-inf`; `V*N` repeats; `a..b`
-//! counts from a to b - 1; `_` in `out` is not compared. Several launches share a file; each starts afresh.
+//! counts from a to b - 1; `_` in `out` is not compared. Several launches share a file; each starts afresh. With
+//! `seeds=N` a launch runs in order and then under N random schedules, and the same must come out.
 #![allow(clippy::unwrap_used)]
 
-use rtc_emulator::{LaunchConfig, Memory, Program};
+use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap};
+use rtc_emulator::{LaunchConfig, Memory, Program, Schedule};
 
 fn bytes_of(ty: &str) -> usize {
     ty[1..].parse::<usize>().unwrap() / 8
@@ -61,8 +65,48 @@ fn show(ty: &str, bits: u64) -> String {
     }
 }
 
-/// Runs one launch of a file; `lines` are those after its `launch` line.
-fn run(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
+/// The tensor map that the words of a `map` line describe.
+fn tensor_map(ty: &str, address: u64, words: &str) -> [u8; 128] {
+    let list =
+        |text: &str| -> Vec<u64> { text.split(',').filter(|n| !n.is_empty()).map(|n| n.parse().unwrap()).collect() };
+    let small = |text: &str| -> Vec<u32> { list(text).iter().map(|n| *n as u32).collect() };
+    let mut map = TensorMap {
+        ty: ElementType::from_text(ty).unwrap(),
+        address,
+        dims: Vec::new(),
+        strides: Vec::new(),
+        box_dims: Vec::new(),
+        element_strides: Vec::new(),
+        swizzle: 0,
+        fill: Fill::Zero,
+        l2_promotion: 0,
+    };
+    for word in words.split_whitespace() {
+        match word.split_once('=').unwrap() {
+            ("dims", text) => map.dims = list(text),
+            ("strides", text) => map.strides = list(text),
+            ("box", text) => map.box_dims = small(text),
+            ("every", text) => map.element_strides = small(text),
+            ("swizzle", text) => map.swizzle = text.parse().unwrap(),
+            ("offset", text) => map.address += text.parse::<u64>().unwrap(),
+            ("fill", "nan") => map.fill = Fill::Nan,
+            other => panic!("unknown word {other:?}"),
+        }
+    }
+    map.element_strides.resize(map.dims.len(), 1);
+    map.encode().unwrap()
+}
+
+/// Runs one launch of a file, in order and under random schedules; `lines` are those after its `launch` line.
+fn run_all(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
+    let seeds = header.split_whitespace().find_map(|w| w.strip_prefix("seeds=")).map_or(0, |n| n.parse().unwrap());
+    run(program, header, lines, Schedule::InOrder)?;
+    (0..seeds).try_for_each(|seed| {
+        run(program, header, lines, Schedule::Random(seed)).map_err(|error| format!("seed {seed}: {error}"))
+    })
+}
+
+fn run(program: &Program, header: &str, lines: &[&str], schedule: Schedule) -> Result<(), String> {
     let mut words = header.split_whitespace();
     let mut config = LaunchConfig::new(words.next().unwrap());
     let three = |text: &str| {
@@ -70,6 +114,7 @@ fn run(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
         [list.next().unwrap(), list.next().unwrap_or(1), list.next().unwrap_or(1)]
     };
     config.budget = Some(10_000_000);
+    config.schedule = schedule;
     for word in words {
         let (key, text) = word.split_once('=').unwrap();
         match key {
@@ -77,6 +122,7 @@ fn run(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
             "block" => config.block = three(text),
             "cluster" => config.cluster = three(text),
             "shared" => config.shared_bytes = text.parse().unwrap(),
+            "seeds" => {}
             "budget" => config.budget = Some(text.parse().unwrap()),
             _ => panic!("unknown key `{key}`"),
         }
@@ -85,7 +131,7 @@ fn run(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
     let mut names = Vec::new();
     let mut params: Vec<u8> = Vec::new();
     let mut push = |bytes: &[u8]| {
-        params.resize(params.len().next_multiple_of(bytes.len()), 0);
+        params.resize(params.len().next_multiple_of(bytes.len().min(64)), 0);
         params.extend_from_slice(bytes);
     };
     for line in lines {
@@ -101,6 +147,10 @@ fn run(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
                 push(&address.to_le_bytes());
             }
             ["arg", ty] => push(&value(ty, text.trim()).to_le_bytes()[..bytes_of(ty)]),
+            ["map", name, ty] => {
+                let address = names.iter().find(|n| n.0 == name).unwrap_or_else(|| panic!("no `{name}`")).1;
+                push(&tensor_map(ty, address, text));
+            }
             ["out", ..] | ["fault"] | ["print"] | ["finding"] => {}
             _ => panic!("unknown line `{line}`"),
         }
@@ -113,7 +163,7 @@ fn run(program: &Program, header: &str, lines: &[&str]) -> Result<(), String> {
         Err(fault) if faults.is_empty() => return Err(fault.to_string()),
         Err(fault) => {
             let text = fault.to_string();
-            if let Some(missing) = faults.iter().find(|f| !text.contains(**f)) {
+            if let Some(missing) = faults.iter().find(|f| !f.split(" || ").any(|f| text.contains(f))) {
                 return Err(format!("`{missing}` is not in the fault: {text}"));
             }
         }
@@ -183,7 +233,7 @@ fn hand_written_ptx_does_what_its_comments_say() {
             for (n, start) in starts.iter().enumerate() {
                 seen += 1;
                 let end = starts.get(n + 1).copied().unwrap_or(lines.len());
-                if let Err(error) = run(&program, &lines[*start]["launch ".len()..], &lines[start + 1..end]) {
+                if let Err(error) = run_all(&program, &lines[*start]["launch ".len()..], &lines[start + 1..end]) {
                     failures.push(format!("{name}, {}: {error}", lines[*start]));
                 }
             }

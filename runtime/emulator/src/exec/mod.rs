@@ -28,6 +28,7 @@ mod tensor_copy;
 mod tensormap;
 mod together;
 mod warp;
+mod whole;
 mod wrap;
 
 pub use cluster::Cluster;

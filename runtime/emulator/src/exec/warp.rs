@@ -10,7 +10,6 @@
 use super::bulk::Bulk;
 use super::product::Products;
 use super::shared::Shared;
-use super::sync::check_register_count;
 use super::wrap::Wraps;
 use super::{Launch, State, Stop};
 use crate::alu::{AluFn, Lanes};
@@ -110,7 +109,7 @@ pub struct Warp {
     pub(super) cluster_phase: [u32; 32],
     /// The operation being executed.
     pub(super) pc: u32,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     /// Lanes of the group that used up its turn.
     avoid: u32,
 }
@@ -189,46 +188,6 @@ impl Warp {
         shared.rank as u32 * launch.block.iter().product::<u32>().div_ceil(32) + self.id
     }
 
-    /// Lets the groups that wait for something go on; `visit` sees operation, registers and lanes of each. True if there
-    /// were any.
-    pub fn release(&mut self, wait: Wait, visit: impl Fn(u32, &mut [Lanes], u32)) -> bool {
-        let mut any = false;
-        for group in self.groups.iter_mut().filter(|g| g.wait == wait) {
-            let start = group.frame().registers as usize;
-            visit(group.pc, &mut self.registers[start..], group.mask);
-            group.pc += 1;
-            group.wait = Wait::No;
-            any = true;
-        }
-        any
-    }
-
-    /// Whether a group waits on an mbarrier and a phase ended since it looked.
-    pub fn sees_news(&self, completions: u64) -> bool {
-        self.groups.iter().any(|g| matches!(g.wait, Wait::Poll(seen) if seen != completions))
-    }
-
-    /// Lets those groups look again.
-    pub fn wake(&mut self, completions: u64) {
-        for group in &mut self.groups {
-            if matches!(group.wait, Wait::Poll(seen) if seen != completions) {
-                group.wait = Wait::No;
-            }
-        }
-    }
-
-    /// Lets all waits on mbarriers give up; true if there were any.
-    pub fn expire(&mut self) -> bool {
-        let mut any = false;
-        for group in &mut self.groups {
-            if matches!(group.wait, Wait::Poll(_)) {
-                group.wait = Wait::Expired;
-                any = true;
-            }
-        }
-        any
-    }
-
     /// Joins groups at the same place and picks the one to run; `None` if none can.
     fn choose(&mut self) -> Option<usize> {
         self.groups.retain(|g| g.mask != 0);
@@ -301,9 +260,7 @@ impl Warp {
                     None if self.wraps.is_empty() => {}
                     None => self.forget_wraps((base as u32).wrapping_add(*to), active),
                 }
-                if checked
-                    && let Err((kind, lane)) = self.products.alu(launch, base, *to, sources, active)
-                {
+                if checked && let Err((kind, lane)) = self.products.alu(launch, base, *to, sources, active) {
                     break Err(Stop { kind, pc: group.pc, warp: self.id, lane });
                 }
                 self.alu(launch.constants, base, active, *function, *to, sources);
@@ -462,37 +419,9 @@ impl Warp {
             | Kind::ProductCommit
             | Kind::ProductWait(_)
             | Kind::TensormapCopy(..)
-            | Kind::MaxRegisters(..) => {
+            | Kind::MaxRegisters(_) => {
                 if active != 0 {
-                    if let Some(next) = self.wait_for_all(group, active)? {
-                        return Ok(next);
-                    }
-                    match kind {
-                        Kind::Product(product) => self.product(launch, shared, base, product)?,
-                        Kind::ProductFence => self.products.fence(),
-                        Kind::ProductCommit => self.product_commit(shared),
-                        Kind::ProductWait(groups) => {
-                            if !self.product_wait(launch, shared, *groups) {
-                                group.wait = Wait::No;
-                                self.split_waiting(group, active, Wait::Poll(shared.completions));
-                                group.pc += 1;
-                                return Ok(Next::Choose);
-                            }
-                            group.wait = Wait::No;
-                        }
-                        Kind::TensormapCopy(to, from) => {
-                            self.tensormap_copy(launch, state, shared, frame, *to, *from)?
-                        }
-                        Kind::MaxRegisters(count) => check_register_count(*count)?,
-                        Kind::Mma(mma) => self.mma(launch, base, mma),
-                        Kind::LoadMatrix(to, address, transposed) => {
-                            self.load_matrix(launch, state, shared, frame, to, *address, *transposed)?
-                        }
-                        Kind::StoreMatrix(from, address, transposed) => {
-                            self.store_matrix(launch, state, shared, frame, from, *address, *transposed)?
-                        }
-                        _ => {}
-                    }
+                    return self.whole(launch, state, shared, group, active, kind);
                 }
             }
             Kind::CopyAsync(copy) => self.copy_async(launch, state, shared, frame, active, copy)?,
