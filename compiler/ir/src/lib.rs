@@ -44,6 +44,7 @@ pub use fold::{constant_bits, fold, known_bits, literal_of};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
 pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};
 pub use linear::linear_sources;
+pub use metadata::default_param_type;
 pub use ops::eval::{decode as decode_float, encode as encode_float};
 pub use ops::{
     EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS,

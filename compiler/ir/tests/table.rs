@@ -4,8 +4,8 @@
 
 use rtc_ir::interp::{ArgValue, HostMemory, LaunchConfig, RunOptions, run};
 use rtc_ir::{
-    AttrValue, Builder, Elem, Evaluate, Kernel, KernelOptions, OpKind, OpSpec, SPECS, Scalar, Type, print_errors,
-    verify,
+    AttrValue, Builder, Elem, Evaluate, Kernel, KernelOptions, OpKind, OpSpec, SPECS, Scalar, Type, default_param_type,
+    print_errors, verify,
 };
 
 #[test]
@@ -47,7 +47,8 @@ fn build(kind: &OpKind, spec: &OpSpec, first: Elem, rest: Elem) -> Option<Kernel
     let mut operands = Vec::new();
     for (i, name) in spec.operands.iter().enumerate() {
         let elem = if i == 0 { first } else { rest };
-        operands.push(kernel.add_param(*name, Type::Scalar(elem), rtc_abi::DType::Int32, 1));
+        let ty = default_param_type(elem.into()).expect("a scalar can be a parameter");
+        operands.push(kernel.add_param(*name, Type::Scalar(elem), ty, 1));
     }
     let body = kernel.body();
     let mut builder = Builder::at_end(&mut kernel, body);
