@@ -19,6 +19,7 @@ const LAYERS: &[(u32, &[&str])] = &[
 /// Files in which `unsafe` is allowed, for a C interface or for memory that only the caller knows.
 const UNSAFE: &[&str] = &[
     "compiler/codegen/src/translate.rs",
+    "compiler/codegen/src/translate/exact_products.rs",
     "compiler/codegen/src/translate/long_code.rs",
     "compiler/codegen/src/context.rs",
     "runtime/src/cuda.rs",

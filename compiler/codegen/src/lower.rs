@@ -9,7 +9,7 @@
 //! | file | operations |
 //! | --- | --- |
 //! | `place.rs` | which element a thread's register is; who stores it |
-//! | `element.rs`, `cast.rs`, `byte_float.rs` | one element at a time |
+//! | `element.rs`, `divide.rs`, `cast.rs`, `byte_float.rs` | one element at a time |
 //! | `shape.rs` | renaming of registers |
 //! | `memory.rs`, `atomic.rs` | global memory |
 //! | `scratch.rs`, `convert.rs`, `indexed.rs` | shared memory: layout conversions, gather, histogram, sort |
@@ -24,6 +24,7 @@ mod cast;
 mod combine;
 mod control;
 mod convert;
+mod divide;
 mod dot;
 mod dot_shared;
 mod effect;

@@ -51,6 +51,7 @@ use crate::{
     error::{CodegenError, Result},
 };
 
+mod exact_products;
 mod long_code;
 
 const TRIPLE: &CStr = c"nvptx64-nvidia-cuda";
@@ -182,6 +183,7 @@ pub(crate) fn emit(module: LlvmModule, target: &'static Target, want: Want, link
         if link.is_some_and(|link| link.fuse) {
             module.allow_contraction();
         }
+        exact_products::keep(module.context, module.module);
         let llvm = if want == Want::Ptx { String::new() } else { module.text() };
         let ptx = if want == Want::Llvm { String::new() } else { module.ptx(&machine)? };
         // The module's context holds a pointer to `errors`; both live until the end of this closure.

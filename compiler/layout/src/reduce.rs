@@ -3,15 +3,22 @@
 //! "Forget the axis" after a layout is a linear map from places to coordinates of the result. Places that it takes to
 //! the same coordinate must be combined: they differ by its kernel. A kernel vector of register bits only is a step
 //! within the thread. One with lane bits is a step by `shfl.xor` (and, if it has register bits too, with another
-//! register of the partner). One with warp bits needs shared memory: each warp stores its partial results, each thread
-//! loads those of all warps. Redundant bits (copies) are no part of the kernel, or an element would count twice.
+//! register of the partner). One with warp bits needs shared memory: each warp stores its partial results, and those of
+//! all warps are loaded: a few by each thread, more by lanes that hold copies of the result, one by each, which then
+//! take further steps between lanes. Redundant bits (copies) are no part of the kernel, or an element would count twice.
 //!
 //! Example: axis 1 of `blocked(shape [4, 128], size [1, 2], lanes [1, 32], warps [2, 2])` is one register step, five
-//! lane steps with masks 1, 2, 4, 8, 16, and 2 partial results by warps.
+//! lane steps with masks 1, 2, 4, 8, 16, and 2 partial results by warps. With 16 warps along the axis each lane loads
+//! one of the 16 partial results, and four more steps with masks 1, 2, 4 and 8 combine them.
 
 use crate::coord::{Coord, Shape};
 use crate::gf2::{self, Span};
 use crate::linear::{InputBit, Layout};
+
+/// Up to this many partial results each thread loads all, in one access of 16 bytes for four-byte elements: that takes
+/// less time than steps between lanes. Of more, each lane loads one where it can: the wide accesses of all warps would
+/// queue up behind the barrier.
+const LOADED_BY_THREAD: u32 = 4;
 
 /// A step between lanes, for all result registers at once:
 /// `next[r] = combine(now[r], shfl.xor(now[r ^ register_xor], mask))`.
@@ -30,9 +37,13 @@ pub struct ReduceWarpStep {
     pub count: u32,
     /// The partial results after the lane steps, a tile `[..result, count]`: one element per result register.
     pub partial: Layout,
-    /// The same tile with all partial results of an element in one thread: register `r * count + i` is the i-th
-    /// partial result of result register `r`. Plan the exchange as a conversion from `partial`.
+    /// Partial results per element of the result that one thread loads.
+    pub in_thread: u32,
+    /// The same tile as it is loaded: register `r * in_thread + i` is a partial result of result register `r`, the i-th
+    /// of consecutive ones. Plan the exchange as a conversion from `partial`.
     pub gathered: Layout,
+    /// The steps between lanes, in order, for partial results that were loaded by different lanes.
+    pub lane_steps: Vec<ReduceLaneStep>,
 }
 
 /// How to reduce a tile along an axis.
@@ -126,9 +137,18 @@ fn warp_step(layout: &Layout, result: &Layout, bits: &[InputBit], columns: &[u64
             }
         }
     }
+    // Lanes that hold copies of the result can load different partial results of it.
     let mut gathered = result.map_bases(shape, |v| v << count_bits);
-    gathered.register.splice(0..0, (0..count_bits).map(|bit| 1u64 << bit));
-    ReduceWarpStep { count: 1 << count_bits, partial, gathered }
+    let copies = (0..gathered.lane.len()).filter(|lane| gathered.lane[*lane] == 0);
+    let by_lanes = if 1 << count_bits > LOADED_BY_THREAD { count_bits } else { 0 };
+    let shared: Vec<usize> = copies.take(by_lanes).collect();
+    let in_thread = count_bits - shared.len();
+    gathered.register.splice(0..0, (0..in_thread).map(|bit| 1u64 << bit));
+    for (i, lane) in shared.iter().enumerate() {
+        gathered.lane[*lane] = 1 << (in_thread + i);
+    }
+    let lane_steps = shared.iter().map(|lane| ReduceLaneStep { mask: 1 << lane, register_xor: 0 }).collect();
+    ReduceWarpStep { count: 1 << count_bits, partial, in_thread: 1 << in_thread, gathered, lane_steps }
 }
 
 fn forget_axis(layout: &Layout, result: &Layout, axis: usize, v: u64) -> u64 {

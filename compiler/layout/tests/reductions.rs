@@ -14,16 +14,9 @@ fn combine(a: &[u32], b: &[u32]) -> Vec<u32> {
     all
 }
 
-fn run(layout: &Layout, plan: &ReducePlan) -> Sets {
-    let fold = |thread: &Vec<u32>| -> Vec<Vec<u32>> {
-        plan.groups
-            .iter()
-            .map(|group| group.iter().fold(Vec::new(), |all, &r| combine(&all, &[thread[r as usize]])))
-            .collect()
-    };
-    let mut sets: Sets = fill(layout).iter().map(|lanes| lanes.iter().map(fold).collect()).collect();
-    for step in &plan.lane_steps {
-        for warp in &mut sets {
+fn between_lanes(sets: &mut Sets, steps: &[ReduceLaneStep]) {
+    for step in steps {
+        for warp in sets.iter_mut() {
             let old = warp.clone();
             for (lane, thread) in warp.iter_mut().enumerate() {
                 for (r, set) in thread.iter_mut().enumerate() {
@@ -33,6 +26,17 @@ fn run(layout: &Layout, plan: &ReducePlan) -> Sets {
             }
         }
     }
+}
+
+fn run(layout: &Layout, plan: &ReducePlan) -> Sets {
+    let fold = |thread: &Vec<u32>| -> Vec<Vec<u32>> {
+        plan.groups
+            .iter()
+            .map(|group| group.iter().fold(Vec::new(), |all, &r| combine(&all, &[thread[r as usize]])))
+            .collect()
+    };
+    let mut sets: Sets = fill(layout).iter().map(|lanes| lanes.iter().map(fold).collect()).collect();
+    between_lanes(&mut sets, &plan.lane_steps);
     let Some(step) = &plan.warp_step else { return sets };
     // Exchange through a table indexed by the element of the partial tile.
     let mut table = vec![None; step.partial.elements() as usize];
@@ -46,14 +50,16 @@ fn run(layout: &Layout, plan: &ReducePlan) -> Sets {
         }
     }
     let gather = |r: u32, lane, warp| {
-        (0..step.count).fold(Vec::new(), |all, i| {
-            let index = step.gathered.index(r * step.count + i, lane, warp);
+        (0..step.in_thread).fold(Vec::new(), |all, i| {
+            let index = step.gathered.index(r * step.in_thread + i, lane, warp);
             combine(&all, table[index as usize].as_ref().expect("a partial result that no one wrote"))
         })
     };
     let registers = plan.result.registers();
     let thread = |lane, warp| (0..registers).map(|r| gather(r, lane, warp)).collect::<Vec<Vec<u32>>>();
-    (0..layout.warps()).map(|warp| (0..32).map(|lane| thread(lane, warp)).collect()).collect()
+    let mut sets: Sets = (0..layout.warps()).map(|warp| (0..32).map(|lane| thread(lane, warp)).collect()).collect();
+    between_lanes(&mut sets, &step.lane_steps);
+    sets
 }
 
 fn check(layout: &Layout, axis: usize) {
@@ -82,7 +88,7 @@ fn random_layouts() {
         let mut random = Random(seed);
         let shape = shapes[random.below(4) as usize];
         let mixed = random.below(2) == 0;
-        let num_warps = 1 << random.below(4);
+        let num_warps = 1 << random.below(6);
         let layout = random.layout(shape, num_warps, mixed);
         for axis in 0..shape.len() {
             println!("seed {seed}");
@@ -99,6 +105,20 @@ fn layouts_of_kernels() {
     assert_eq!(plan.warp_step.as_ref().map(|s| s.count), Some(2));
     check(&blocked, 0);
     check(&blocked, 1);
+    // Few partial results are loaded by each thread, many by one lane each.
+    let cases = [(4, 4, &[][..]), (8, 1, &[1, 2, 4]), (16, 1, &[1, 2, 4, 8]), (32, 1, &[1, 2, 4, 8, 16])];
+    for (num_warps, in_thread, masks) in cases {
+        let row = Layout::blocked(&[4096], &[4], &[32], &[num_warps], &[0]);
+        let step = reduce_plan(&row, 0).warp_step.expect("the row crosses warps");
+        assert_eq!((step.count, step.in_thread), (num_warps, in_thread));
+        assert_eq!(step.lane_steps.iter().map(|s| s.mask).collect::<Vec<u32>>(), masks);
+        check(&row, 0);
+    }
+    // No lane holds a copy of another's result.
+    let columns = Layout::blocked(&[64, 32], &[1, 1], &[1, 32], &[16, 1], &[1, 0]);
+    let step = reduce_plan(&columns, 0).warp_step.expect("columns cross warps");
+    assert_eq!((step.count, step.in_thread, step.lane_steps.len()), (16, 16, 0));
+    check(&columns, 0);
     let accumulator = Layout::mma_v2(&[64, 64], &[4, 1]);
     let plan = reduce_plan(&accumulator, 1);
     assert_eq!(plan.lane_steps.iter().map(|s| s.mask).collect::<Vec<u32>>(), [1, 2]);

@@ -16,6 +16,7 @@ pub const PASSES: &[Pass] = &[
     cleanup::cse_laid::PASS,        // copies made by the pass before meet again
     cleanup::dce_laid::PASS,        // the originals of those copies
     laid::vectorize::PASS,          // access widths from layouts and axis information
+    laid::share_runs::PASS,         // masks have their final layouts, and access widths are set
     scheduled::place_scratch::PASS, // shared memory for what crosses warps
     scheduled::allocate_shared::PASS, // offsets by liveness
     scheduled::limit_size::PASS,    // layouts and access widths stand, and what lowering costs is still to be spent

@@ -1,6 +1,6 @@
 //! Operations that work on each element alone.
 
-use rtc_ir::{Elem, Literal, Op, OpKind, Predicate, RoundingMode, Scalar};
+use rtc_ir::{Elem, HintKind, Literal, Op, OpKind, Predicate, RoundingMode, Scalar};
 
 use super::Lowering;
 use crate::{
@@ -80,9 +80,7 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::SubF {} => self.each(op, |[a, b]| e.subf(a, b, fuse)),
             OpKind::MulF {} => self.each(op, |[a, b]| e.mulf(a, b, fuse)),
             OpKind::DivF {} if wide => self.each(op, |[a, b]| e.divf(a, b, false)),
-            OpKind::DivF {} => self.each(op, |[a, b]| {
-                self.in_single(elem, [a, b], |[a, b]| e.intrinsic("llvm.nvvm.div.full", &[a, b], e.ty.f32))
-            }),
+            OpKind::DivF {} => self.divide(op, elem),
             OpKind::DivFApprox {} => self.each(op, |[a, b]| e.intrinsic("llvm.nvvm.div.approx.f", &[a, b], e.ty.f32)),
             OpKind::DivFRn {} if wide => self.each(op, |[a, b]| e.divf(a, b, false)),
             OpKind::DivFRn {} => self.each(op, |[a, b]| self.in_single(elem, [a, b], |[a, b]| e.divf(a, b, false))),
@@ -131,7 +129,8 @@ impl<'c> Lowering<'_, 'c> {
             }
             OpKind::CmpF { predicate } => self.each(op, |[a, b]| e.cmpf(compare_floats(*predicate), a, b)),
             OpKind::Select {} => self.each(op, |[condition, a, b]| e.select(condition, a, b)),
-            OpKind::Hint { .. } => self.each(op, |[a]| a),
+            OpKind::Hint { kind: HintKind::MaxConstancy, values } => self.share_runs(op, values),
+            OpKind::Hint { kind: HintKind::MultipleOf | HintKind::MaxContiguous, .. } => self.each(op, |[a]| a),
             OpKind::AddPtr {} => self.add_pointer(op, elem),
             OpKind::TruncI { .. }
             | OpKind::ExtSI { .. }
@@ -239,7 +238,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Computes in `f32` and rounds to the element's format.
-    fn in_single<const N: usize>(
+    pub(super) fn in_single<const N: usize>(
         &self,
         elem: Elem,
         operands: [Value<'c>; N],

@@ -1,12 +1,12 @@
 //! Reductions: values of one row meet in registers, then between lanes by shuffles, then between warps through scratch
-//! memory, as `reduce_plan` says.
+//! memory and once more between lanes, as `reduce_plan` says.
 
-use rtc_ir::{Block, Op, OpKind, part_bytes};
-use rtc_layout::{reduce_plan, shared_plan};
+use rtc_ir::{Block, Elem, Op, OpKind, part_bytes};
+use rtc_layout::{MatrixInstructions, ReduceLaneStep, ReduceWarpStep, reduce_plan, shared_plan};
 
 use super::{Lowering, combine::Tuple};
 use crate::{
-    emit::ShuffleKind,
+    emit::{Cmpf, Emitter, ShuffleKind, Value},
     error::{CodegenError, Result},
 };
 
@@ -20,47 +20,39 @@ impl<'c> Lowering<'_, 'c> {
         for group in &plan.groups {
             partials.push(self.fold(combine, group.iter().map(|register| &tuples[*register as usize]))?);
         }
-        let masks: Vec<u32> = plan.lane_steps.iter().map(|step| step.mask).collect();
         let plain = plan.lane_steps.iter().all(|step| step.register_xor == 0);
-        match self.warp_instruction(combine, &operands)? {
-            Some(name) if plain && masks.iter().fold(0, |all, mask| all | mask) == 31 => {
-                for partial in &mut partials {
-                    partial[0] = self.e.intrinsic(name, &[partial[0], self.e.i32(-1)], self.e.ty.i32);
-                }
+        let whole_warp = plain && plan.lane_steps.iter().fold(0, |all, step| all | step.mask) == 31;
+        let instruction = if whole_warp { self.warp_instruction(combine, &operands)? } else { None };
+        // Floats stand in as integers of the same order until the end.
+        let keyed = instruction.filter(|instruction| instruction.float);
+        if let Some(instruction) = keyed {
+            partials.iter_mut().for_each(|partial| partial[0] = self.order_key(partial[0], instruction.name));
+        }
+        let between_lanes = |partials: Vec<Tuple<'c>>, steps: &[ReduceLaneStep]| match instruction {
+            // Lanes beyond the steps hold copies.
+            Some(instruction) if steps.len() == 5 || instruction.idempotent && !steps.is_empty() => {
+                Ok(partials.into_iter().map(|partial| vec![self.reduce_warp(instruction, partial[0])]).collect())
             }
             Some(_) | None => {
-                for step in &plan.lane_steps {
-                    partials = self.reduce_lanes(combine, &partials, step.mask, step.register_xor)?;
-                }
+                steps.iter().try_fold(partials, |partials, step| self.reduce_lanes(combine, &partials, step))
             }
-        }
+        };
+        partials = between_lanes(partials, &plan.lane_steps)?;
         if let Some(step) = &plan.warp_step {
-            let scratch = self.scratch(op, 0)?;
-            let plans: Vec<_> = operands
-                .iter()
-                .map(|operand| {
-                    let elem = self.elem(*operand)?;
-                    let bits = elem.bytes() * 8;
-                    Ok((elem, shared_plan(&step.partial, &step.gathered, bits, self.matrix_instructions())))
-                })
-                .collect::<Result<_>>()?;
-            let mut offsets = vec![0];
-            for (index, (elem, plan)) in plans.iter().enumerate() {
-                let base = self.e.constant_offset(scratch, offsets[index] as i32);
-                let values: Vec<_> = partials.iter().map(|partial| partial[index]).collect();
-                self.store_tile(base, &plan.store, *elem, &values);
-                offsets.push(offsets[index] + part_bytes(*elem, step.partial.elements()));
-            }
-            self.e.barrier();
-            let mut gathered: Vec<Tuple<'c>> = vec![Vec::new(); partials.len() * step.count as usize];
-            for (index, (elem, plan)) in plans.iter().enumerate() {
-                let base = self.e.constant_offset(scratch, offsets[index] as i32);
-                for (tuple, value) in gathered.iter_mut().zip(self.load_tile(base, &plan.load, *elem)) {
-                    tuple.push(value);
+            let gathered = self.gather_partials(op, &operands, step, &partials, keyed.is_some())?;
+            let fold = |row: &[Tuple<'c>]| match keyed {
+                None => self.fold(combine, row),
+                Some(instruction) => {
+                    let values = row.iter().map(|tuple| tuple[0]);
+                    Ok(values.reduce(|a, b| instruction.combine_keys(self.e, a, b)).into_iter().collect())
                 }
-            }
-            partials =
-                gathered.chunks(step.count as usize).map(|row| self.fold(combine, row)).collect::<Result<_>>()?;
+            };
+            partials = gathered.chunks(step.in_thread as usize).map(fold).collect::<Result<_>>()?;
+            partials = between_lanes(partials, &step.lane_steps)?;
+        }
+        if keyed.is_some() {
+            let number = |key| self.e.bitcast(self.flip_negative(key), self.e.ty.f32);
+            partials.iter_mut().for_each(|partial| partial[0] = number(partial[0]));
         }
         for index in 0..operands.len() {
             let result = self.kernel.result(op, index);
@@ -78,15 +70,49 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// Combines each partial result with that of the lane at distance `mask`.
-    fn reduce_lanes(
+    /// Stores the partial results of each warp to scratch memory and loads those of all: `in_thread` of each result.
+    /// Keys take the places of the floats that they stand for.
+    fn gather_partials(
         &self,
-        combine: Block,
+        op: Op,
+        operands: &[rtc_ir::Value],
+        step: &ReduceWarpStep,
         partials: &[Tuple<'c>],
-        mask: u32,
-        register_xor: u32,
+        keys: bool,
     ) -> Result<Vec<Tuple<'c>>> {
         let e = self.e;
+        let scratch = self.scratch(op, 0)?;
+        let plans: Vec<_> = operands
+            .iter()
+            .map(|operand| {
+                let elem = self.elem(*operand)?;
+                let bits = elem.bytes() * 8;
+                Ok((elem, shared_plan(&step.partial, &step.gathered, bits, MatrixInstructions::default())))
+            })
+            .collect::<Result<_>>()?;
+        let mut offsets = vec![0];
+        for (index, (elem, plan)) in plans.iter().enumerate() {
+            let base = self.e.constant_offset(scratch, offsets[index] as i32);
+            let value = |partial: &Tuple<'c>| if keys { e.bitcast(partial[index], e.ty.f32) } else { partial[index] };
+            let values: Vec<_> = partials.iter().map(value).collect();
+            self.store_tile(base, &plan.store, *elem, &values);
+            offsets.push(offsets[index] + part_bytes(*elem, step.partial.elements()));
+        }
+        self.e.barrier();
+        let mut gathered: Vec<Tuple<'c>> = vec![Vec::new(); partials.len() * step.in_thread as usize];
+        for (index, (elem, plan)) in plans.iter().enumerate() {
+            let base = self.e.constant_offset(scratch, offsets[index] as i32);
+            for (tuple, value) in gathered.iter_mut().zip(self.load_tile(base, &plan.load, *elem)) {
+                tuple.push(if keys { e.bitcast(value, e.ty.i32) } else { value });
+            }
+        }
+        Ok(gathered)
+    }
+
+    /// Combines each partial result with that of the partner's lane.
+    fn reduce_lanes(&self, combine: Block, partials: &[Tuple<'c>], step: &ReduceLaneStep) -> Result<Vec<Tuple<'c>>> {
+        let e = self.e;
+        let ReduceLaneStep { mask, register_xor } = *step;
         let distance = e.i32(mask as i32);
         // Both lanes must come to the same bits, so that copies agree: where the order of operands could matter, the
         // lane with the lower number gives the first one.
@@ -108,26 +134,66 @@ impl<'c> Lowering<'_, 'c> {
         (0..partials.len()).map(step).collect()
     }
 
-    /// The instruction that reduces an `i32` over a whole warp, if the block is one that has it.
-    fn warp_instruction(&self, combine: Block, operands: &[rtc_ir::Value]) -> Result<Option<&'static str>> {
+    /// The instruction that reduces a value over a whole warp, if the block is one that has it.
+    fn warp_instruction(&self, combine: Block, operands: &[rtc_ir::Value]) -> Result<Option<WarpInstruction>> {
         let ops: Vec<Op> = self.kernel.ops(combine).collect();
         let ([only, _], [operand]) = (&ops[..], operands) else { return Ok(None) };
-        if self.elem(*operand)? != rtc_ir::Elem::I32 {
+        if self.kernel.op(ops[1]).operands[..] != self.kernel.op(*only).results[..] {
             return Ok(None);
         }
-        let yields_it = self.kernel.op(ops[1]).operands[..] == self.kernel.op(*only).results[..];
-        Ok(match &self.kernel.op(*only).kind {
-            _ if !yields_it => None,
-            OpKind::AddI {} => Some("llvm.nvvm.redux.sync.add"),
-            OpKind::MinSI {} => Some("llvm.nvvm.redux.sync.min"),
-            OpKind::MaxSI {} => Some("llvm.nvvm.redux.sync.max"),
-            OpKind::MinUI {} => Some("llvm.nvvm.redux.sync.umin"),
-            OpKind::MaxUI {} => Some("llvm.nvvm.redux.sync.umax"),
-            OpKind::AndI {} => Some("llvm.nvvm.redux.sync.and"),
-            OpKind::OrI {} => Some("llvm.nvvm.redux.sync.or"),
-            OpKind::XorI {} => Some("llvm.nvvm.redux.sync.xor"),
-            _ => None,
-        })
+        let elem = self.elem(*operand)?;
+        let (name, idempotent) = match &self.kernel.op(*only).kind {
+            OpKind::MinNum {} if elem == Elem::F32 => ("min", true),
+            OpKind::MaxNum {} if elem == Elem::F32 => ("max", true),
+            _ if elem != Elem::I32 => return Ok(None),
+            OpKind::AddI {} => ("add", false),
+            OpKind::MinSI {} => ("min", true),
+            OpKind::MaxSI {} => ("max", true),
+            OpKind::MinUI {} => ("umin", true),
+            OpKind::MaxUI {} => ("umax", true),
+            OpKind::AndI {} => ("and", true),
+            OpKind::OrI {} => ("or", true),
+            OpKind::XorI {} => ("xor", false),
+            _ => return Ok(None),
+        };
+        Ok(Some(WarpInstruction { name, float: elem == Elem::F32, idempotent }))
+    }
+
+    /// Reduces a value over the whole warp.
+    fn reduce_warp(&self, instruction: WarpInstruction, value: Value<'c>) -> Value<'c> {
+        let name = format!("llvm.nvvm.redux.sync.{}", instruction.name);
+        self.e.intrinsic(&name, &[value, self.e.i32(-1)], self.e.ty.i32)
+    }
+
+    /// An integer that orders as the float does. A NaN comes last in the direction of the reduction, so that any number
+    /// wins over it, and it becomes a NaN again if there is none.
+    fn order_key(&self, value: Value<'c>, direction: &str) -> Value<'c> {
+        let e = self.e;
+        let last = if direction == "max" { i32::MIN } else { i32::MAX };
+        let key = self.flip_negative(e.bitcast(value, e.ty.i32));
+        e.select(e.cmpf(Cmpf::Uno, value, value), e.i32(last), key)
+    }
+
+    /// Flips all bits but the sign of negative numbers: from a float's bits to an integer of its order, and back.
+    fn flip_negative(&self, bits: Value<'c>) -> Value<'c> {
+        let e = self.e;
+        e.xori(bits, e.andi(e.shrsi(bits, e.i32(31)), e.i32(i32::MAX)))
+    }
+}
+
+/// `redux.sync`, on integers or on floats by their order.
+#[derive(Clone, Copy)]
+struct WarpInstruction {
+    name: &'static str,
+    float: bool,
+    /// Whether a value may count twice.
+    idempotent: bool,
+}
+
+impl WarpInstruction {
+    /// The same on two keys.
+    fn combine_keys<'c>(self, e: &Emitter<'c>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        if self.name == "max" { e.maxsi(a, b) } else { e.minsi(a, b) }
     }
 }
 

@@ -43,6 +43,26 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
+    /// A promise that the tile falls into aligned runs of equal elements: the registers of a run share the first one.
+    pub(super) fn share_runs(&self, op: Op, runs: &[u32]) -> Result<()> {
+        let operand = self.operand(op, 0)?;
+        let mut registers = operand.to_vec();
+        if let Some(layout) = self.kernel.layout_of(self.kernel.result(op, 0)) {
+            let aligned = |axis: usize| runs.get(axis).map_or(1, |run| 1 << run.trailing_zeros().min(31));
+            // Bits of the register's number that stay within a run.
+            let within = |bit: &u32| {
+                let coords = layout.coords(*bit, 0, 0);
+                (0..layout.rank()).all(|axis| coords[axis] < aligned(axis))
+            };
+            let bits = (0..layout.registers().ilog2()).map(|bit| 1 << bit).filter(within).fold(0, |all, bit| all | bit);
+            for (number, register) in registers.iter_mut().enumerate() {
+                *register = operand[number & !(bits as usize)];
+            }
+        }
+        self.define(op, registers);
+        Ok(())
+    }
+
     pub(super) fn splat(&self, op: Op) -> Result<()> {
         let value = self.scalar(self.kernel.operand(op, 0))?;
         self.define(op, vec![value; self.register_count(self.kernel.result(op, 0))?]);

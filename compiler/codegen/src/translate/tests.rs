@@ -51,3 +51,24 @@ fn only_assembly_with_side_effects_is_convergent() {
     assert!(attributes("bar.warp.sync").is_some_and(|line| line.contains("convergent")), "{llvm}");
     assert!(!attributes("not.b32").is_some_and(|line| line.contains("convergent")), "{llvm}");
 }
+
+#[test]
+fn an_exact_product_is_fused_only_where_it_vanishes() {
+    let ptx = |stored: &str| {
+        let text = format!(
+            "llvm.func @k(%p: !llvm.ptr<1>, %q: !llvm.ptr<1>, %x: f32, %n: i32, %s: f32) attributes {{nvvm.kernel}} {{
+                %c = llvm.mlir.constant(23 : i32) : i32
+                %bits = llvm.shl %n, %c : i32
+                %power = llvm.bitcast %bits : i32 to f32
+                %y = llvm.fmul %x, %power {{fastmathFlags = #llvm.fastmath<contract>}} : f32
+                %z = llvm.fadd %y, %s {{fastmathFlags = #llvm.fastmath<contract>}} : f32
+                llvm.store %z, %p : f32, !llvm.ptr<1>
+                llvm.store {stored}, %q : f32, !llvm.ptr<1>
+                llvm.return }}"
+        );
+        compile(&text, "sm_90a").expect("plain arithmetic")
+    };
+    assert!(ptx("%s").contains("fma.rn.f32"), "the product has no other use");
+    let both = ptx("%y");
+    assert!(!both.contains("fma.rn.f32") && both.contains("mul.rn.f32"), "{both}");
+}

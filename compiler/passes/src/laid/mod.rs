@@ -5,4 +5,5 @@ pub mod assign_layouts;
 mod coalesce;
 mod fma_accumulator;
 pub mod remove_conversions;
+pub mod share_runs;
 pub mod vectorize;
