@@ -303,7 +303,7 @@ mod tests {
         kernel.erase(end);
         crate::verify(&kernel).expect("the copy is in order");
         insta::assert_snapshot!(print(&kernel), @r#"
-        kernel @k(%c: i1 {sig = ""}, %n: i32 {sig = ""}, %x: f32 {sig = ""}) warps 1 phase tile {
+        kernel @k(%c: i1 {sig = "u1"}, %n: i32 {sig = "i32"}, %x: f32 {sig = "fp32"}) warps 1 phase tile {
           if_else %c ^() {
             %r = for_range %n, %n, %n, (%x) : f32 ^(%i: i32, %a: f32) {
               %s = addf %a, %x : f32

@@ -301,9 +301,7 @@ impl Warp {
                     None if self.wraps.is_empty() => {}
                     None => self.forget_wraps((base as u32).wrapping_add(*to), active),
                 }
-                if checked
-                    && let Err((kind, lane)) = self.products.alu(launch, base, *to, sources, active)
-                {
+                if checked && let Err((kind, lane)) = self.products.alu(launch, base, *to, sources, active) {
                     break Err(Stop { kind, pc: group.pc, warp: self.id, lane });
                 }
                 self.alu(launch.constants, base, active, *function, *to, sources);
