@@ -12,6 +12,7 @@
 //! | `element.rs`, `divide.rs`, `cast.rs`, `byte_float.rs` | one element at a time |
 //! | `shape.rs` | renaming of registers |
 //! | `memory.rs`, `atomic.rs` | global memory |
+//! | `buffer.rs` | buffers and barriers in shared memory |
 //! | `scratch.rs`, `convert.rs`, `indexed.rs` | shared memory: layout conversions, gather, histogram, sort |
 //! | `combine.rs`, `reduce.rs`, `scan.rs` | reductions and scans |
 //! | `dot.rs`, `dot_shared.rs` | matrix products |
@@ -19,6 +20,7 @@
 //! | `effect.rs` | print, assert, inline assembly, calls of bitcode, special registers |
 
 mod atomic;
+mod buffer;
 mod byte_float;
 mod cast;
 mod combine;
@@ -195,7 +197,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
     fn register_count(&self, value: rtc_ir::Value) -> Result<usize> {
         match self.kernel.value_type(value) {
             TileType::Tile(_) => Ok(self.layout(value)?.registers() as usize),
-            TileType::Scalar(_) | TileType::Shared(_) => Ok(1),
+            TileType::Scalar(_) | TileType::Shared(_) | TileType::Barrier { .. } => Ok(1),
             TileType::Token => Ok(0),
         }
     }
@@ -317,6 +319,12 @@ impl<'a, 'c> Lowering<'a, 'c> {
                 Ok(())
             }
             OpKind::AllocShared { offset, .. } => self.alloc_shared(op, *offset),
+            OpKind::AllocBarriers { count, offset } => self.alloc_barriers(op, *count, *offset),
+            OpKind::Slot {} => self.slot(op),
+            OpKind::SharedTrans { .. } => self.shared_trans(op),
+            OpKind::SharedSlice { offsets, shape } => self.shared_slice(op, offsets, shape),
+            OpKind::LocalStore {} => self.local_store(op),
+            OpKind::LocalLoad {} => self.local_load(op),
             // `element_wise` has answered for these.
             other => Err(CodegenError::lowering(format!("`{}` beside the elements", other.spec().mnemonic))),
         }

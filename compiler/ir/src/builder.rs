@@ -1,8 +1,11 @@
 //! Builds operations at a place in a kernel.
 
+use rtc_layout::SharedLayout;
 use smallvec::SmallVec;
 
-use crate::{Block, InferContext, Kernel, Loc, Op, OpData, OpKind, Position, Traits, Type, TypeError, Value};
+use crate::{
+    Block, InferContext, Kernel, Loc, Op, OpData, OpKind, Position, SharedType, Traits, Type, TypeError, Value,
+};
 
 /// What a builder method hands out: the operation, or its first result.
 pub trait FromOp {
@@ -151,6 +154,60 @@ impl<'k> Builder<'k> {
     /// `source` in the layout of `ty`.
     pub fn convert_to(&mut self, source: Value, ty: Type) -> Result<Value, TypeError> {
         let op = self.build(OpKind::ConvertLayout {}, &[source], &[], &[], &[], &[ty])?;
+        Ok(self.kernel.result(op, 0))
+    }
+
+    /// A buffer in shared memory; `align` is the alignment of its address in bytes.
+    pub fn buffer(&mut self, ty: SharedType, align: u32) -> Result<Value, TypeError> {
+        let kind = OpKind::AllocShared { align, offset: None };
+        let op = self.build(kind, &[], &[], &[], &[], &[Type::Shared(ty)])?;
+        Ok(self.kernel.result(op, 0))
+    }
+
+    /// A ring of `slots` barriers that expect `count` arrivals in each phase.
+    pub fn barriers(&mut self, slots: u32, count: u32) -> Result<Value, TypeError> {
+        let kind = OpKind::AllocBarriers { count, offset: None };
+        let op = self.build(kind, &[], &[], &[], &[], &[Type::Barrier { slots }])?;
+        Ok(self.kernel.result(op, 0))
+    }
+
+    /// A slot of a buffer as a tile of type `ty`.
+    pub fn local_load_to(&mut self, buffer: Value, ty: Type) -> Result<Value, TypeError> {
+        let op = self.build(OpKind::LocalLoad {}, &[buffer], &[], &[], &[], &[ty])?;
+        Ok(self.kernel.result(op, 0))
+    }
+
+    /// A buffer with its dimensions in another order.
+    pub fn shared_trans_of(&mut self, buffer: Value, order: &[u32]) -> Result<Value, TypeError> {
+        let permuted = |source: &SharedLayout| {
+            let mut sorted = order.to_vec();
+            sorted.sort_unstable();
+            sorted.into_iter().eq(0..source.shape().len() as u32).then(|| source.transpose(order))
+        };
+        self.view(OpKind::SharedTrans { order: order.to_vec() }, buffer, permuted)
+    }
+
+    /// The part of a slot of a buffer that starts at `offsets` and has the sizes `shape`.
+    pub fn shared_slice_of(&mut self, buffer: Value, offsets: &[u32], shape: &[u32]) -> Result<Value, TypeError> {
+        let kind = OpKind::SharedSlice { offsets: offsets.to_vec(), shape: shape.to_vec() };
+        self.view(kind, buffer, |source| source.slice(offsets, shape).map(|(_, part)| part))
+    }
+
+    /// A view of a buffer; where no layout serves the type rule says why.
+    fn view(
+        &mut self,
+        kind: OpKind,
+        buffer: Value,
+        layout: impl FnOnce(&SharedLayout) -> Option<SharedLayout>,
+    ) -> Result<Value, TypeError> {
+        let source = self.kernel.value_type(buffer);
+        let mut ty = source;
+        if let Some(shared) = source.as_shared().filter(|s| s.shape.iter().all(|d| d.is_power_of_two())) {
+            let layout = layout(&self.kernel.slot_layout(shared));
+            let viewed = layout.and_then(|layout| self.kernel.shared_type(shared.elem, &layout, shared.slots));
+            ty = viewed.map_or(source, Type::Shared);
+        }
+        let op = self.build(kind, &[buffer], &[], &[], &[], &[ty])?;
         Ok(self.kernel.result(op, 0))
     }
 

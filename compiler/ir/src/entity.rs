@@ -22,6 +22,11 @@ entity_impl!(Block, "block");
 pub struct LayoutId(u32);
 entity_impl!(LayoutId, "l");
 
+/// An interned layout of tiles in shared memory of a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SharedLayoutId(u32);
+entity_impl!(SharedLayoutId, "s");
+
 /// An interned source location of a kernel: a span and the calls that were inlined on the way to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Loc(u32);

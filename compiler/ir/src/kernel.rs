@@ -1,14 +1,16 @@
 //! The kernel: arenas of operations, values and blocks, and what is known of the whole.
 
+use std::borrow::Cow;
+
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use indexmap::IndexSet;
 use rtc_abi::ParamType;
-use rtc_layout::Layout;
+use rtc_layout::{Layout, SharedLayout};
 use rtc_source::Span;
 use smallvec::SmallVec;
 
 use crate::order::Link;
-use crate::{Block, LayoutId, Loc, Op, OpKind, Type, Value};
+use crate::{Block, LayoutId, Loc, Op, OpKind, SharedLayoutId, SharedType, Type, Value};
 
 /// How far a kernel has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -136,6 +138,7 @@ pub struct Kernel {
     /// Operations that use a value, and perhaps some that used it once; see [`Kernel::users`].
     pub(crate) users: SecondaryMap<Value, SmallVec<[Op; 2]>>,
     layouts: IndexSet<Layout>,
+    shared_layouts: IndexSet<SharedLayout>,
     locs: IndexSet<LocData>,
     body: Block,
 }
@@ -159,6 +162,7 @@ impl Kernel {
             order: SecondaryMap::new(),
             users: SecondaryMap::new(),
             layouts: IndexSet::new(),
+            shared_layouts: IndexSet::new(),
             locs,
             body,
         }
@@ -297,6 +301,32 @@ impl Kernel {
     /// All interned layouts with their handles.
     pub fn layouts(&self) -> impl Iterator<Item = (LayoutId, &Layout)> {
         self.layouts.iter().enumerate().map(|(i, l)| (LayoutId::from_u32(i as u32), l))
+    }
+
+    /// Interns a layout of tiles in shared memory.
+    pub fn intern_shared_layout(&mut self, layout: SharedLayout) -> SharedLayoutId {
+        SharedLayoutId::from_u32(self.shared_layouts.insert_full(layout).0 as u32)
+    }
+
+    /// An interned layout of tiles in shared memory.
+    pub fn shared_layout(&self, id: SharedLayoutId) -> &SharedLayout {
+        &self.shared_layouts[id.as_u32() as usize]
+    }
+
+    /// Where the elements of a slot of a buffer lie. The sizes of the buffer must be powers of two.
+    pub fn slot_layout(&self, ty: SharedType) -> Cow<'_, SharedLayout> {
+        match ty.layout {
+            Some(id) => Cow::Borrowed(self.shared_layout(id)),
+            None => Cow::Owned(SharedLayout::row_major(&ty.shape)),
+        }
+    }
+
+    /// The type of a buffer with this layout; row-major needs none.
+    pub fn shared_type(&mut self, elem: crate::Elem, layout: &SharedLayout, slots: u32) -> Option<SharedType> {
+        let shape = crate::Shape::new(layout.shape())?;
+        let plain = *layout == SharedLayout::row_major(layout.shape());
+        let layout = (!plain).then(|| self.intern_shared_layout(layout.clone()));
+        Some(SharedType { elem, shape, layout, slots })
     }
 
     /// Interns a location.

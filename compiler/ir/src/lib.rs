@@ -24,6 +24,7 @@ mod linear;
 mod metadata;
 mod ops;
 mod order;
+mod places;
 pub mod regions;
 mod rewrite;
 mod scratch;
@@ -39,12 +40,12 @@ pub use attrs::{
 };
 pub use builder::{Builder, FromOp};
 pub use cursor::{walk, walk_block};
-pub use entity::{Block, LayoutId, Loc, Op, Value};
+pub use entity::{Block, LayoutId, Loc, Op, SharedLayoutId, Value};
 pub use fold::{constant_bits, fold, known_bits, literal_of};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
 pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};
 pub use linear::linear_sources;
-pub use metadata::default_param_type;
+pub use ops::effects;
 pub use ops::eval::{decode as decode_float, encode as encode_float};
 pub use ops::{
     EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS,
@@ -53,5 +54,5 @@ pub use order::{Ops, Position};
 pub use rewrite::ValueMap;
 pub use scratch::{SCRATCH_ALIGN, multiplier, part_bytes, scan_partials, scratch_bytes};
 pub use sort::sort_is_rolled;
-pub use types::{Elem, MAX_RANK, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
-pub use verify::{Verified, VerifyError, may_stand_in, print_errors, verify};
+pub use types::{Elem, MAX_RANK, MAX_SLOTS, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
+pub use verify::{BARRIER_BYTES, Verified, VerifyError, may_stand_in, place_bytes, print_errors, verify};

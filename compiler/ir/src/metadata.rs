@@ -52,7 +52,7 @@ pub(crate) fn param_type(text: &str) -> Option<ParamType> {
 }
 
 /// The type of a parameter that nothing else is said of: integers are signed, pointers are for loads and stores.
-pub fn default_param_type(ty: Type) -> Option<ParamType> {
+pub(crate) fn default_param_type(ty: Type) -> Option<ParamType> {
     ty.elem().map(of_elem)
 }
 

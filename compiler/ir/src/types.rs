@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-use crate::LayoutId;
+use crate::{LayoutId, SharedLayoutId};
 
 /// The highest rank of a tile.
 pub const MAX_RANK: usize = rtc_layout::MAX_RANK;
@@ -308,13 +308,37 @@ pub struct TileType {
     pub layout: Option<LayoutId>,
 }
 
-/// A buffer in shared memory.
+/// The most slots that a ring of buffers or barriers may have.
+pub const MAX_SLOTS: u32 = 1024;
+
+/// A buffer in shared memory: a ring of slots, each of which holds a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SharedType {
     /// Element.
     pub elem: Elem,
-    /// Sizes.
+    /// Sizes of a slot. Those of a buffer that holds no tile need not be powers of two.
     pub shape: Shape,
+    /// Where the elements of a slot lie; row-major without swizzle if there is none.
+    pub layout: Option<SharedLayoutId>,
+    /// How many slots there are; they lie one after the other.
+    pub slots: u32,
+}
+
+impl SharedType {
+    /// A buffer with one slot, row-major.
+    pub fn plain(elem: Elem, shape: Shape) -> SharedType {
+        SharedType { elem, shape, layout: None, slots: 1 }
+    }
+
+    /// The size of a slot in bytes.
+    pub fn slot_bytes(&self) -> u64 {
+        self.shape.numel().saturating_mul(u64::from(self.elem.bytes()))
+    }
+
+    /// The size of all slots in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.slot_bytes().saturating_mul(u64::from(self.slots))
+    }
 }
 
 /// The type of a value.
@@ -326,6 +350,11 @@ pub enum Type {
     Tile(TileType),
     /// A buffer in shared memory.
     Shared(SharedType),
+    /// A ring of barriers in shared memory (`mbarrier`).
+    Barrier {
+        /// How many there are.
+        slots: u32,
+    },
     /// Order between asynchronous operations and those that wait for them.
     Token,
 }
@@ -342,7 +371,7 @@ impl Type {
             Type::Scalar(e) => Some(e),
             Type::Tile(t) => Some(t.elem),
             Type::Shared(s) => Some(s.elem),
-            Type::Token => None,
+            Type::Barrier { .. } | Type::Token => None,
         }
     }
 
@@ -350,8 +379,21 @@ impl Type {
     pub fn as_tile(self) -> Option<TileType> {
         match self {
             Type::Tile(t) => Some(t),
-            Type::Scalar(_) | Type::Shared(_) | Type::Token => None,
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Token => None,
         }
+    }
+
+    /// The type of a buffer in shared memory, if it is one.
+    pub fn as_shared(self) -> Option<SharedType> {
+        match self {
+            Type::Shared(s) => Some(s),
+            Type::Scalar(_) | Type::Tile(_) | Type::Barrier { .. } | Type::Token => None,
+        }
+    }
+
+    /// Whether it stands for a place in shared memory: a buffer or barriers.
+    pub fn is_place(self) -> bool {
+        matches!(self, Type::Shared(_) | Type::Barrier { .. })
     }
 
     /// The shape of a tile; `None` for everything else.
@@ -370,7 +412,7 @@ impl Type {
             Type::Scalar(_) => Type::Scalar(elem),
             Type::Tile(t) => Type::Tile(TileType { elem, ..t }),
             Type::Shared(s) => Type::Shared(SharedType { elem, ..s }),
-            Type::Token => Type::Token,
+            Type::Barrier { .. } | Type::Token => self,
         }
     }
 
@@ -378,7 +420,7 @@ impl Type {
     pub fn with_layout(self, layout: Option<LayoutId>) -> Type {
         match self {
             Type::Tile(t) => Type::Tile(TileType { layout, ..t }),
-            Type::Scalar(_) | Type::Shared(_) | Type::Token => self,
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Token => self,
         }
     }
 
@@ -402,7 +444,17 @@ impl fmt::Display for Type {
                 Some(l) => write!(f, "tile<{}x{}, #{l}>", t.shape, t.elem),
                 None => write!(f, "tile<{}x{}>", t.shape, t.elem),
             },
-            Type::Shared(s) => write!(f, "shared<{}x{}>", s.shape, s.elem),
+            Type::Shared(s) => {
+                write!(f, "shared<{}x{}", s.shape, s.elem)?;
+                if let Some(layout) = s.layout {
+                    write!(f, ", #{layout}")?;
+                }
+                if s.slots != 1 {
+                    write!(f, ", {}", s.slots)?;
+                }
+                f.write_str(">")
+            }
+            Type::Barrier { slots } => write!(f, "barrier<{slots}>"),
             Type::Token => f.write_str("token"),
         }
     }

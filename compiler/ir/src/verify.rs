@@ -17,12 +17,15 @@
 //!    warps and blocks of the cluster are powers of two.
 //! 8. *Phase `Tile`*: no layouts, no shared memory.
 //! 9. *Phase `Laid`*: each tile has a layout of its shape for the kernel's warps that covers it; layouts are tied as
-//!    `layout_rules.rs` says.
+//!    `layout_rules.rs` says. Buffers and barriers are not handed on by loops and branches, so that it is known which
+//!    allocation a value stands for ([`Kernel::allocation`]); barriers are made in the body.
 //! 10. *Phase `Scheduled`*: what needs scratch memory has enough of it; buffers have an aligned offset and lie within
 //!     the kernel's shared memory; each `dot` has a kind.
 //!
 //! Not checked: that barriers order all accesses to shared memory, that buffers in use at one time do not overlap (the
 //! emulator finds both).
+
+mod shared;
 
 use std::collections::HashSet;
 
@@ -34,6 +37,8 @@ use crate::text::{PrintOptions, Printer, indent};
 use crate::{
     Block, DotKind, Elem, Kernel, MAX_TILE_ELEMENTS, Op, OpKind, Phase, Traits, Type, Value, ValueDef, scratch_bytes,
 };
+
+pub use shared::{BARRIER_BYTES, place_bytes};
 
 /// A kernel that the verifier accepted; the only way to get one is [`verify`].
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +147,7 @@ impl Verifier<'_> {
         if data.parent != around {
             self.complain(around, "a nested block names another operation as its parent");
         }
+        self.not_handed(around, &data.args);
         let mut defined = Vec::new();
         for (i, arg) in data.args.iter().enumerate() {
             self.value_type(around, kernel.value_type(*arg));
@@ -220,6 +226,10 @@ impl Verifier<'_> {
                 self.complain(op, format!("stands in a block of `{name}` but is not made of scalars"));
             }
         }
+        if !data.blocks.is_empty() {
+            self.not_handed(Some(op), &data.results);
+        }
+        self.place(op, block);
         // Layout rules rely on well-formed types.
         if self.errors.len() == before {
             self.phase(op);
@@ -236,7 +246,7 @@ impl Verifier<'_> {
 
     fn value_type(&mut self, op: impl Into<Option<Op>>, ty: Type) {
         let op = op.into();
-        let Type::Tile(tile) = ty else { return };
+        let Type::Tile(tile) = ty else { return self.place_type(op, ty) };
         let kernel = self.kernel;
         let shape = tile.shape;
         if shape.rank() == 0 || shape.iter().any(|d| !d.is_power_of_two()) {
@@ -269,9 +279,6 @@ impl Verifier<'_> {
         let kernel = self.kernel;
         let data = kernel.op(op);
         if kernel.phase == Phase::Tile {
-            if matches!(data.kind, OpKind::AllocShared { .. }) {
-                self.complain(op, "shared memory in phase `tile`");
-            }
             return;
         }
         if data.operands.iter().any(|v| !self.is_laid(*v)) {
@@ -293,26 +300,14 @@ impl Verifier<'_> {
                 let layout = self.kernel.layout(id);
                 has_shape(layout, &tile.shape) && layout.warps() == self.kernel.options.num_warps
             }),
-            Type::Scalar(_) | Type::Shared(_) | Type::Token => true,
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Token => true,
         }
     }
 
     fn scheduled(&mut self, op: Op) {
         let kernel = self.kernel;
         let data = kernel.op(op);
-        if let OpKind::AllocShared { bytes, align, offset } = data.kind {
-            match offset {
-                None => self.complain(op, "the buffer has no offset"),
-                Some(at) if align == 0 || at % align != 0 => {
-                    self.complain(op, format!("offset {at} is not aligned to {align}"));
-                }
-                Some(at) if at.checked_add(bytes).is_none_or(|end| end > kernel.shared_bytes) => {
-                    let size = kernel.shared_bytes;
-                    self.complain(op, format!("the buffer ends beyond the kernel's {size} bytes of shared memory"));
-                }
-                Some(_) => {}
-            }
-        }
+        self.offset(op);
         if let OpKind::Dot { kind: DotKind::Unset, .. } = data.kind {
             self.complain(op, "the dot has no kind");
         }
@@ -321,7 +316,7 @@ impl Verifier<'_> {
         {
             match kernel.optional(op, slot).map(|v| kernel.value_type(v)) {
                 Some(Type::Shared(shared)) => {
-                    let size = shared.shape.numel() * u64::from(shared.elem.bytes());
+                    let size = shared.bytes();
                     if size < u64::from(needed) {
                         self.complain(op, format!("needs {needed} bytes of scratch memory, has {size}"));
                     }
@@ -392,10 +387,7 @@ pub fn may_stand_in(kind: &OpKind, around: &OpKind) -> bool {
         OpKind::Print { .. } => !matches!(around, OpKind::MapElements {}),
         OpKind::Load { volatile, .. } => !volatile && matches!(around, OpKind::MapElements {}),
         OpKind::InlineAsm { pure, .. } => *pure,
-        kind => {
-            let effects = [Traits::READS, Traits::WRITES, Traits::CONVERGENT];
-            !effects.iter().any(|t| kind.spec().traits.has(*t))
-        }
+        kind => kind.spec().effects.is_empty() && !kind.spec().traits.has(Traits::CONVERGENT),
     }
 }
 

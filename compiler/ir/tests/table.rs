@@ -2,10 +2,11 @@
 //! operands and attributes its type rule accepts. The other operations have kernels in `tests/filetests/run/`, see
 //! `filetests/run.rs`.
 
+use rtc_abi::{DType, ParamType, ValueType};
 use rtc_ir::interp::{ArgValue, HostMemory, LaunchConfig, RunOptions, run};
 use rtc_ir::{
-    AttrValue, Builder, Elem, Evaluate, Kernel, KernelOptions, OpKind, OpSpec, SPECS, Scalar, Type, default_param_type,
-    print_errors, verify,
+    AttrValue, Builder, Elem, Evaluate, Kernel, KernelOptions, OpKind, OpSpec, SPECS, Scalar, Type, print_errors,
+    verify,
 };
 
 #[test]
@@ -47,8 +48,7 @@ fn build(kind: &OpKind, spec: &OpSpec, first: Elem, rest: Elem) -> Option<Kernel
     let mut operands = Vec::new();
     for (i, name) in spec.operands.iter().enumerate() {
         let elem = if i == 0 { first } else { rest };
-        let ty = default_param_type(elem.into()).expect("a scalar can be a parameter");
-        operands.push(kernel.add_param(*name, Type::Scalar(elem), ty, 1));
+        operands.push(kernel.add_param(*name, Type::Scalar(elem), at_launch(elem), 1));
     }
     let body = kernel.body();
     let mut builder = Builder::at_end(&mut kernel, body);
@@ -58,6 +58,18 @@ fn build(kind: &OpKind, spec: &OpSpec, first: Elem, rest: Elem) -> Option<Kernel
     builder.build(print, &[], &[], &[result], &[], &[]).expect("anything can be printed");
     builder.ret().expect("a body can end");
     Some(kernel)
+}
+
+/// The type of a parameter of one of [`ELEMS`] as the launcher sees it.
+fn at_launch(elem: Elem) -> ParamType {
+    match elem {
+        Elem::Ptr(_) => ValueType::Pointer { pointee: DType::Int32, is_const: false }.into(),
+        Elem::F32 => DType::Fp32.into(),
+        Elem::F64 => DType::Fp64.into(),
+        Elem::I1 => DType::UInt1.into(),
+        Elem::I64 => DType::Int64.into(),
+        _ => DType::Int32.into(),
+    }
 }
 
 /// The operation with each choice of attributes that is tried.

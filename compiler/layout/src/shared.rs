@@ -135,6 +135,45 @@ impl SharedLayout {
         SharedLayout { shape: to, offset: self.offset.clone() }
     }
 
+    /// The part of the tile that starts at `start` and has the sides `shape`, and the offset at which it begins. `None`
+    /// unless the part lies in one piece that begins at a multiple of its size, and is swizzled as if it were alone.
+    pub fn slice(&self, start: &[u32], shape: &[u32]) -> Option<(u32, SharedLayout)> {
+        let sides = || shape.iter().zip(self.shape());
+        let fits = shape.len() == self.shape().len()
+            && start.len() == shape.len()
+            && sides().all(|(part, whole)| part.is_power_of_two() && part <= whole)
+            && sides().zip(start).all(|((part, whole), at)| at % part == 0 && at < whole);
+        if !fits {
+            return None;
+        }
+        let part = Shape::new(shape);
+        let size = part.bits() as usize;
+        let low = self.offset.get(..size)?;
+        let inside = |&basis: &u64| {
+            let coord = self.shape.unflatten(basis);
+            shape.iter().enumerate().all(|(axis, side)| coord[axis] < *side).then(|| part.flatten(coord))
+        };
+        let columns: Option<Vec<u64>> = low.iter().map(inside).collect();
+        // The offset of `start` is a sum of higher bits, since the lower ones reach every element of the part at the
+        // origin; a swizzle that depends on `start` would show as lower bits.
+        let begin = self.offset(start.into())?;
+        (begin % (1 << size) == 0).then_some(())?;
+        Some((begin, SharedLayout::from_columns(part, columns?)))
+    }
+
+    /// The offsets of all elements in row-major order; `None` if the layout leaves some out.
+    pub fn offsets(&self) -> Option<Vec<u32>> {
+        let inverse = self.inverse();
+        let mut offsets = vec![0u32];
+        for bit in 0..self.shape.bits() {
+            let step = inverse.express(1 << bit)? as u32;
+            offsets.extend_from_within(..);
+            let half = offsets.len() / 2;
+            offsets[half..].iter_mut().for_each(|offset| *offset ^= step);
+        }
+        Some(offsets)
+    }
+
     /// From row-major indices of elements to offsets.
     pub(crate) fn inverse(&self) -> Span {
         Span::of(self.offset.iter().copied())
@@ -188,14 +227,38 @@ impl FromStr for SharedLayout {
 
     fn from_str(text: &str) -> Result<SharedLayout, ParseLayoutError> {
         let call = Call::parse(text)?;
-        call.require(call.name == "shared", "expected a shared layout")?;
         let shape = call.shape()?;
+        match call.name.as_str() {
+            "shared" => {}
+            "row_major" => return Ok(SharedLayout::row_major(&shape)),
+            "swizzled" | "nvmma" => return read_constructor(&call, &shape),
+            _ => call.require(false, "expected a shared layout")?,
+        }
         let bases = call.coords("offset", &shape)?;
         let flat = Shape::new(&shape);
         let columns: Vec<u64> = bases.iter().take(64).map(|&c| flat.flatten(c)).collect();
         call.require(bases.len() <= 32 && gf2::rank(&columns) == bases.len(), "the bases must be independent")?;
         Ok(SharedLayout::from_columns(flat, columns))
     }
+}
+
+/// `swizzled(shape [64, 64], vector 8, per_phase 1, max_phase 8, order [1, 0])` or
+/// `nvmma(shape [64, 64], bits 16, swizzle 128, order [1, 0])`.
+fn read_constructor(call: &Call, shape: &[u32]) -> Result<SharedLayout, ParseLayoutError> {
+    let order = call.numbers("order")?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    call.require(sorted.into_iter().eq(0..shape.len() as u32), "order must name each axis once")?;
+    if call.name == "swizzled" {
+        let [vector, per_phase, max_phase] = ["vector", "per_phase", "max_phase"].map(|key| call.power_of_two(key));
+        return Ok(SharedLayout::swizzled(shape, vector?, per_phase?, max_phase?, &order));
+    }
+    let (bits, swizzle) = (call.number("bits")?, call.number("swizzle")?);
+    call.require(matches!(bits, 8 | 16 | 32), "bits must be 8, 16 or 32")?;
+    call.require(matches!(swizzle, 0 | 32 | 64 | 128), "the swizzle must be 0, 32, 64 or 128 bytes")?;
+    let row = order.first().map_or(1, |&axis| shape[axis as usize]);
+    call.require(u64::from(row) * u64::from(bits) >= u64::from(swizzle) * 8, "a row must be as wide as the swizzle")?;
+    Ok(SharedLayout::nvmma(shape, bits, swizzle, &order))
 }
 
 #[cfg(test)]
@@ -240,6 +303,61 @@ mod tests {
         assert_eq!(SharedLayout::nvmma_swizzle(64, 16), 128);
         assert_eq!(SharedLayout::nvmma_swizzle(32, 16), 64);
         assert_eq!(SharedLayout::nvmma_swizzle(8, 16), 0);
+    }
+
+    #[test]
+    fn slices_lie_in_one_piece() {
+        let layout = SharedLayout::nvmma(&[64, 128], 16, 128, &[1, 0]);
+        // Whole atoms of eight rows, and the second box.
+        let atom = SharedLayout::nvmma(&[8, 64], 16, 128, &[1, 0]);
+        assert_eq!(layout.slice(&[16, 64], &[8, 64]), Some((64 * 64 + 16 * 64, atom)));
+        assert_eq!(layout.slice(&[4, 0], &[4, 64]), None, "the rows are swizzled unlike the first four");
+        assert_eq!(layout.slice(&[0, 16], &[64, 16]), None, "the columns lie apart");
+        assert_eq!(layout.slice(&[0, 0], &[128, 64]), None, "there are fewer rows");
+        for (start, shape) in [([16u32, 64u32], [8u32, 64u32]), ([32, 0], [32, 64])] {
+            let (begin, part) = layout.slice(&start, &shape).expect("it is in one piece");
+            for row in 0..shape[0] {
+                for column in 0..shape[1] {
+                    let within = part.offset([row, column].into()).expect("it is in the part");
+                    assert_eq!(layout.offset([start[0] + row, start[1] + column].into()), Some(begin + within));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn offsets_are_those_of_each_element() {
+        let layout = SharedLayout::nvmma(&[8, 4, 32], 16, 64, &[2, 0, 1]);
+        let offsets = layout.offsets().expect("it holds every element");
+        for (index, offset) in offsets.into_iter().enumerate() {
+            assert_eq!(layout.offset(layout.shape.unflatten(index as u64)), Some(offset));
+        }
+        let half = SharedLayout::from_bases(&[4], &[[2].into()]);
+        assert_eq!(half.offsets(), None);
+    }
+
+    #[test]
+    fn constructors_are_read() {
+        let read = |text: &str| text.parse::<SharedLayout>();
+        assert_eq!(
+            read("swizzled(shape [64, 32], vector 8, per_phase 2, max_phase 4, order [1, 0])"),
+            Ok(SharedLayout::swizzled(&[64, 32], 8, 2, 4, &[1, 0]))
+        );
+        assert_eq!(
+            read("nvmma(shape [64, 128], bits 16, swizzle 128, order [0, 1])"),
+            Ok(SharedLayout::nvmma(&[64, 128], 16, 128, &[0, 1]))
+        );
+        assert_eq!(read("row_major(shape [4, 8])"), Ok(SharedLayout::row_major(&[4, 8])));
+        for wrong in [
+            "linear(shape [4], reg [], lane [[0],[0],[0],[0],[0]], warp [])",
+            "swizzled(shape [64, 32], vector 8, per_phase 2, max_phase 4, order [1, 1])",
+            "swizzled(shape [64, 32], vector 3, per_phase 2, max_phase 4, order [1, 0])",
+            "nvmma(shape [64, 32], bits 16, swizzle 128, order [1, 0])",
+            "nvmma(shape [64, 64], bits 0, swizzle 128, order [1, 0])",
+            "nvmma(shape [64, 64], bits 16, swizzle 96, order [1, 0])",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

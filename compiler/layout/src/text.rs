@@ -170,13 +170,13 @@ impl Call {
         }
     }
 
-    fn power_of_two(&self, key: &str) -> Result<u32, ParseLayoutError> {
+    pub(crate) fn power_of_two(&self, key: &str) -> Result<u32, ParseLayoutError> {
         let n = self.number(key)?;
         self.require(n.is_power_of_two(), &format!("{key} must be a power of two"))?;
         Ok(n)
     }
 
-    fn numbers(&self, key: &str) -> Result<Vec<u32>, ParseLayoutError> {
+    pub(crate) fn numbers(&self, key: &str) -> Result<Vec<u32>, ParseLayoutError> {
         numbers(self.value(key)?)
             .ok_or_else(|| ParseLayoutError(format!("`{key}` of layout `{}` must be a list of numbers", self.name)))
     }

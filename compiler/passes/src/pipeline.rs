@@ -31,9 +31,10 @@ pub fn run_pipeline(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassErr
     run_through(kernel, cx, &mut |_, _| Ok(()))
 }
 
-/// Runs all passes and calls `observer` after each.
+/// Runs all passes from the first one on that takes a kernel of this phase, and calls `observer` after each.
 pub fn run_through(kernel: &mut Kernel, cx: &PassContext, observer: Observer<'_>) -> Result<(), PassError> {
-    for pass in PASSES {
+    let given = kernel.phase;
+    for pass in PASSES.iter().skip_while(|pass| pass.needs != given) {
         if kernel.phase != pass.needs {
             return Err(PassError::Internal(format!(
                 "`{}` needs phase {:?}, not {:?}",

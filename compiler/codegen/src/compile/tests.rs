@@ -70,7 +70,7 @@ kernel @sum(%x: ptr<f32> {sig = \"*fp32\", align = 16}) warps 4 shared 16 phase 
   %xs = splat %x : tile<1024xptr<f32>, #l0>
   %p = addptr %xs, %lane : tile<1024xptr<f32>, #l0>
   %v = load %p {vector = 4} : tile<1024xf32, #l0>
-  %s = alloc_shared {bytes = 16, align = 16, offset = 0} : shared<16xi8>
+  %s = alloc_shared {align = 16, offset = 0} : shared<16xi8>
   %sum = reduce scratch = %s, (%v) {axis = 0} : f32 ^(%a: f32, %b: f32) {
     %c = addf %a, %b : f32
     yields (%c)

@@ -181,7 +181,13 @@ impl<'c> Lowering<'_, 'c> {
             | OpKind::ExternCall { .. }
             | OpKind::SpecialRegister { .. }
             | OpKind::GridDependency { .. }
-            | OpKind::AllocShared { .. } => self.operation(op, kind),
+            | OpKind::AllocShared { .. }
+            | OpKind::AllocBarriers { .. }
+            | OpKind::Slot {}
+            | OpKind::SharedTrans { .. }
+            | OpKind::SharedSlice { .. }
+            | OpKind::LocalStore {}
+            | OpKind::LocalLoad {} => self.operation(op, kind),
         }
     }
 

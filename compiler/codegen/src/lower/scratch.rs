@@ -3,21 +3,13 @@
 use rtc_ir::{Elem, Op};
 use rtc_layout::{Access as TileAccess, AccessKind, Layout};
 
-use super::{Lowering, SHARED_SYMBOL, memory::Words, place::Spot};
+use super::{Lowering, memory::Words, place::Spot};
 use crate::{
-    emit::{Access, Space, Value},
+    emit::{Access, Value},
     error::{CodegenError, Result},
 };
 
 impl<'c> Lowering<'_, 'c> {
-    pub(super) fn alloc_shared(&self, op: Op, offset: Option<u32>) -> Result<()> {
-        let offset = offset.ok_or_else(|| CodegenError::lowering("`alloc_shared` without a place"))?;
-        let e = self.e;
-        let base = e.in_prologue(|| e.constant_offset(e.address_of(SHARED_SYMBOL, Space::Shared), offset as i32));
-        self.define(op, vec![base]);
-        Ok(())
-    }
-
     /// The address of an operation's scratch buffer, its optional operand `index`.
     pub(super) fn scratch(&self, op: Op, index: usize) -> Result<Value<'c>> {
         let buffer = self.kernel.optional(op, index).ok_or_else(|| {

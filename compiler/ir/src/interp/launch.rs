@@ -110,6 +110,7 @@ impl<'a> Machine<'a> {
             program: [0; 3],
             report: Report::default(),
             placements: HashMap::new(),
+            offsets: HashMap::new(),
             sources: HashMap::new(),
             addresses: address_values(kernel),
             group: WarpGroup::new(0, vec![Data::Nothing; kernel.value_count()]),

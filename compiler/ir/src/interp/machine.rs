@@ -11,7 +11,7 @@ use super::shared::SharedMemory;
 use super::value::{Data, Placement};
 use super::{Fault, FaultKind, Finding, FindingKind, GlobalMemory, Report, Storage};
 use crate::ops::eval::mask;
-use crate::{Elem, Evaluate, Kernel, LayoutId, Loc, Op, OpKind, Scalar, Type, Value};
+use crate::{Elem, Evaluate, Kernel, LayoutId, Loc, Op, OpKind, Scalar, SharedLayoutId, Type, Value};
 
 /// A fault without its place; the operation being run adds it.
 pub(crate) struct Stop {
@@ -31,6 +31,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) program: [u32; 3],
     pub(crate) report: Report,
     pub(crate) placements: HashMap<LayoutId, Rc<Placement>>,
+    /// For each layout of a buffer, where the elements of a tile lie.
+    pub(crate) offsets: HashMap<SharedLayoutId, Rc<Vec<u32>>>,
     /// Per shape operation and result, where each slot comes from.
     pub(crate) sources: HashMap<(Op, usize), Sources>,
     /// Values that end up in an address.
@@ -202,7 +204,14 @@ impl Machine<'_> {
             }
             OpKind::SpecialRegister { name } => self.special_register(op, &name.0),
             // One program runs at a time, and its operations one after the other: nothing to wait for.
-            OpKind::Barrier {} | OpKind::GridDependency { .. } | OpKind::AllocShared { .. } => self.tick(1),
+            OpKind::Barrier {} | OpKind::GridDependency { .. } => self.tick(1),
+            OpKind::AllocShared { .. } => self.alloc_shared(op),
+            OpKind::AllocBarriers { count, .. } => self.alloc_barriers(op, *count),
+            OpKind::Slot {} => self.slot(op),
+            OpKind::SharedTrans { .. } => self.shared_trans(op),
+            OpKind::SharedSlice { offsets, shape } => self.shared_slice(op, offsets, shape),
+            OpKind::LocalStore {} => self.local_store(op),
+            OpKind::LocalLoad {} => self.local_load(op),
             // The block that they end looks at them.
             OpKind::Yields {} | OpKind::Condition {} | OpKind::Ret {} => Ok(()),
             // All others say in their row what they compute, see above; a test walks the table for rows that say nothing.

@@ -25,12 +25,14 @@
 //! | `elementwise.rs` | element-wise operations, with short cuts for common ones |
 //! | `shape.rs`, `reduce.rs`, `dot.rs`, `pick.rs` | operations over several elements |
 //! | `access.rs`, `atomics.rs` | global memory |
+//! | `buffers.rs` | operations on buffers and barriers |
 //! | `shared.rs`, `mbarrier.rs` | shared memory, asynchronous copies; barriers |
 //! | `message.rs` | prints and assertions |
 //! | `memory.rs`, `fault.rs` | memory of the host; what can go wrong |
 
 mod access;
 mod atomics;
+mod buffers;
 mod control;
 mod dot;
 mod elementwise;

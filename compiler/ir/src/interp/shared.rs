@@ -12,6 +12,7 @@
 //! A copy takes its bits when it starts, and they show when it is complete. That is as late as may be: when an operation
 //! waits for that copy, or when no warp group can go on without it.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use rtc_source::Span;
@@ -37,6 +38,13 @@ pub(crate) struct SlotId {
 pub(crate) struct BarrierRing {
     first: usize,
     slots: usize,
+}
+
+impl BarrierRing {
+    /// The ring that consists of barrier `index` alone.
+    pub(crate) fn one(self, index: i64) -> Result<BarrierRing, SharedError> {
+        Ok(BarrierRing { first: self.first + within(index, self.slots)?, slots: 1 })
+    }
 }
 
 /// One barrier.
@@ -117,8 +125,8 @@ pub(crate) struct Loaded {
 struct Buffer {
     /// Elements of a slot.
     size: usize,
-    slots: usize,
-    elements: Vec<Element>,
+    /// The slots; one that nobody has touched is empty.
+    slots: Vec<Vec<Element>>,
 }
 
 #[derive(Clone, Debug)]
@@ -157,6 +165,8 @@ const POISON: u64 = 0xcbcb_cbcb_cbcb_cbcb;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedMemory {
     buffers: Vec<Buffer>,
+    /// The buffer of each operation that makes one.
+    made: HashMap<Op, BufferId>,
     barriers: Vec<Option<Barrier>>,
     /// Oldest first.
     copies: Vec<Copy>,
@@ -209,22 +219,37 @@ impl SharedMemory {
 
     fn element(&mut self, slot: SlotId, at: u32) -> &mut Element {
         let buffer = &mut self.buffers[slot.buffer.0];
-        &mut buffer.elements[slot.slot * buffer.size + at as usize]
+        let elements = &mut buffer.slots[slot.slot];
+        if elements.is_empty() {
+            *elements = vec![Element { bits: POISON, state: State::Unwritten, readers: 0 }; buffer.size];
+        }
+        &mut elements[at as usize]
     }
-}
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the operations on buffers and barriers are still to come"))]
-impl SharedMemory {
     /// A buffer of `slots` times `size` elements that nobody has written.
     pub(crate) fn alloc(&mut self, size: usize, slots: usize) -> BufferId {
-        let element = Element { bits: POISON, state: State::Unwritten, readers: 0 };
-        self.buffers.push(Buffer { size, slots, elements: vec![element; size * slots] });
+        self.buffers.push(Buffer { size, slots: vec![Vec::new(); slots] });
         BufferId(self.buffers.len() - 1)
+    }
+
+    /// The buffer that an operation makes: the same each time, but what was written to it is lost.
+    pub(crate) fn alloc_for(&mut self, op: Op, size: usize, slots: usize) -> BufferId {
+        let Some(buffer) = self.made.get(&op).copied() else {
+            let buffer = self.alloc(size, slots);
+            self.made.insert(op, buffer);
+            return buffer;
+        };
+        for element in self.buffers[buffer.0].slots.iter_mut().flatten() {
+            if element.state == State::Written {
+                (element.bits, element.state) = (POISON, State::Unwritten);
+            }
+        }
+        buffer
     }
 
     /// Slot `index` of a buffer.
     pub(crate) fn slot(&self, buffer: BufferId, index: i64) -> Result<SlotId, SharedError> {
-        Ok(SlotId { buffer, slot: within(index, self.buffers[buffer.0].slots)? })
+        Ok(SlotId { buffer, slot: within(index, self.buffers[buffer.0].slots.len())? })
     }
 
     /// Writes elements of a slot.
@@ -257,6 +282,48 @@ impl SharedMemory {
         Ok(loaded)
     }
 
+    /// A ring of barriers; each must be given its count before it is used.
+    pub(crate) fn alloc_barriers(&mut self, slots: usize) -> BarrierRing {
+        let first = self.barriers.len();
+        self.barriers.resize(first + slots, None);
+        BarrierRing { first, slots }
+    }
+
+    /// Barrier `index` of a ring.
+    pub(crate) fn barrier(&self, ring: BarrierRing, index: i64) -> Result<BarrierId, SharedError> {
+        Ok(BarrierId(ring.first + within(index, ring.slots)?))
+    }
+
+    /// See [`Barrier::init`].
+    pub(crate) fn init(&mut self, barrier: BarrierId, count: u32) -> Result<(), SharedError> {
+        self.barriers[barrier.0] = Some(Barrier::init(count).map_err(SharedError::Barrier)?);
+        Ok(())
+    }
+
+    /// What started the oldest copy of this kind.
+    fn start_of(&self, which: impl Fn(&Copy) -> bool) -> Start {
+        self.copies.iter().find(|copy| which(copy)).map_or(Start { op: "copy", span: None }, |copy| copy.start)
+    }
+
+    /// Whether nothing is on its way to or from these elements.
+    fn check_write(&mut self, slot: SlotId, at: &[u32]) -> Result<(), Refused> {
+        for (position, at) in at.iter().enumerate() {
+            let element = self.element(slot, *at);
+            let error = match (element.state, element.readers) {
+                (State::InFlight(copy), _) => SharedError::WriteInFlight(self.start_of(|c| c.id == copy)),
+                (_, 0) => continue,
+                _ => SharedError::WriteUnderRead(
+                    self.start_of(|c| c.bits.is_none() && c.slot == slot && c.at.contains(at)),
+                ),
+            };
+            return Err(Refused { error, position });
+        }
+        Ok(())
+    }
+}
+
+#[cfg_attr(not(test), expect(dead_code, reason = "the asynchronous operations are still to come"))]
+impl SharedMemory {
     /// Starts a copy to elements of a slot; when it is complete it tells a barrier of that many bytes, if one is given.
     pub(crate) fn start_write(
         &mut self,
@@ -290,24 +357,6 @@ impl SharedMemory {
         Ok((id, loaded))
     }
 
-    /// A ring of barriers; each must be given its count before it is used.
-    pub(crate) fn alloc_barriers(&mut self, slots: usize) -> BarrierRing {
-        let first = self.barriers.len();
-        self.barriers.resize(first + slots, None);
-        BarrierRing { first, slots }
-    }
-
-    /// Barrier `index` of a ring.
-    pub(crate) fn barrier(&self, ring: BarrierRing, index: i64) -> Result<BarrierId, SharedError> {
-        Ok(BarrierId(ring.first + within(index, ring.slots)?))
-    }
-
-    /// See [`Barrier::init`].
-    pub(crate) fn init(&mut self, barrier: BarrierId, count: u32) -> Result<(), SharedError> {
-        self.barriers[barrier.0] = Some(Barrier::init(count).map_err(SharedError::Barrier)?);
-        Ok(())
-    }
-
     /// See [`Barrier::expect_tx`].
     pub(crate) fn expect_tx(&mut self, barrier: BarrierId, bytes: u32) -> Result<(), SharedError> {
         self.with_barrier(barrier, |b| b.expect_tx(bytes)).map_err(SharedError::Barrier)
@@ -322,27 +371,6 @@ impl SharedMemory {
         self.started += 1;
         CopyId(self.started)
     }
-
-    /// What started the oldest copy of this kind.
-    fn start_of(&self, which: impl Fn(&Copy) -> bool) -> Start {
-        self.copies.iter().find(|copy| which(copy)).map_or(Start { op: "copy", span: None }, |copy| copy.start)
-    }
-
-    /// Whether nothing is on its way to or from these elements.
-    fn check_write(&mut self, slot: SlotId, at: &[u32]) -> Result<(), Refused> {
-        for (position, at) in at.iter().enumerate() {
-            let element = self.element(slot, *at);
-            let error = match (element.state, element.readers) {
-                (State::InFlight(copy), _) => SharedError::WriteInFlight(self.start_of(|c| c.id == copy)),
-                (_, 0) => continue,
-                _ => SharedError::WriteUnderRead(
-                    self.start_of(|c| c.bits.is_none() && c.slot == slot && c.at.contains(at)),
-                ),
-            };
-            return Err(Refused { error, position });
-        }
-        Ok(())
-    }
 }
 
 fn within(index: i64, slots: usize) -> Result<usize, SharedError> {
@@ -350,7 +378,6 @@ fn within(index: i64, slots: usize) -> Result<usize, SharedError> {
     slot.ok_or(SharedError::Slot { index, slots })
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the operations on buffers are still to come"))]
 impl Machine<'_> {
     /// Reads a tile of type `ty` for `op`, in row-major order; elements that nobody wrote are noted.
     pub(crate) fn load_shared(&mut self, op: Op, ty: Type, slot: SlotId, at: &[u32]) -> Result<Vec<u64>, Stop> {

@@ -7,7 +7,9 @@ use std::rc::Rc;
 
 use rtc_layout::Layout;
 
+use super::buffers::BufferView;
 use super::machine::{Machine, Stop};
+use super::shared::BarrierRing;
 use super::{FaultKind, Storage};
 use crate::{Type, Value};
 
@@ -18,7 +20,11 @@ pub(crate) enum Data {
     Scalar(u64),
     /// The slots of a tile. In combine blocks also one scalar for each of many evaluations.
     Many(Rc<Vec<u64>>),
-    /// Nothing: buffers, tokens.
+    /// Slots of a buffer, or a part of each.
+    Buffer(BufferView),
+    /// Barriers.
+    Barriers(BarrierRing),
+    /// Nothing: tokens.
     Nothing,
 }
 
@@ -32,7 +38,7 @@ impl Data {
         match self {
             Data::Scalar(bits) => *bits,
             Data::Many(slots) => slots[index],
-            Data::Nothing => 0,
+            Data::Buffer(_) | Data::Barriers(_) | Data::Nothing => 0,
         }
     }
 }
@@ -89,7 +95,7 @@ impl Machine<'_> {
     pub(crate) fn fill(&mut self, ty: Type, bits: u64) -> Data {
         match ty {
             Type::Tile(_) => Data::many(vec![bits; self.slots(ty)]),
-            Type::Scalar(_) | Type::Shared(_) | Type::Token => Data::Scalar(bits),
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Token => Data::Scalar(bits),
         }
     }
 
@@ -98,7 +104,7 @@ impl Machine<'_> {
         let slots = match self.get(value) {
             Data::Many(slots) => slots,
             Data::Scalar(bits) => return Ok(Rc::new(vec![bits])),
-            Data::Nothing => return Ok(Rc::new(Vec::new())),
+            Data::Buffer(_) | Data::Barriers(_) | Data::Nothing => return Ok(Rc::new(Vec::new())),
         };
         let Some(placement) = self.placement(self.kernel.value_type(value)) else { return Ok(slots) };
         for (slot, element) in placement.element.iter().enumerate() {

@@ -2,22 +2,22 @@
 
 use super::InferContext;
 use crate::{
-    Elem, MAX_PACK, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, RmwOp, Scalar, Shape, SharedType, Type, assembly_registers,
+    Elem, MAX_PACK, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, RmwOp, Scalar, Shape, Type, assembly_registers,
     constraint_counts,
 };
 
-type Inferred = Result<Vec<Type>, String>;
+pub(super) type Inferred = Result<Vec<Type>, String>;
 
-fn one(ty: Type) -> Inferred {
+pub(super) fn one(ty: Type) -> Inferred {
     Ok(vec![ty])
 }
 
-fn expect(ok: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn expect(ok: bool, message: impl FnOnce() -> String) -> Result<(), String> {
     if ok { Ok(()) } else { Err(message()) }
 }
 
 fn elem(ty: Type) -> Result<Elem, String> {
-    ty.elem().ok_or_else(|| format!("{ty} has no elements"))
+    ty.elem().filter(|_| !ty.is_place()).ok_or_else(|| format!("needs a scalar or a tile, not {ty}"))
 }
 
 fn tile(ty: Type) -> Result<Shape, String> {
@@ -34,6 +34,7 @@ fn checked_tile(elem: Elem, shape: Option<Shape>) -> Inferred {
 /// All operands have one type, which is the result's.
 pub(super) fn same_any(cx: &InferContext<'_>) -> Inferred {
     let first = cx.operands[0];
+    elem(first)?;
     for other in &cx.operands[1..] {
         expect(*other == first, || format!("operands differ: {first} and {other}"))?;
     }
@@ -88,6 +89,7 @@ pub(super) fn compare_float(cx: &InferContext<'_>) -> Inferred {
 /// An `i1` and two operands of one type give that type.
 pub(super) fn select(cx: &InferContext<'_>) -> Inferred {
     let [condition, lhs, rhs] = cx.operands else { return Err("needs three operands".into()) };
+    elem(*lhs)?;
     expect(lhs == rhs, || format!("operands differ: {lhs} and {rhs}"))?;
     expect(*condition == lhs.with_elem(Elem::I1), || {
         format!("the condition is {condition}, not {}", lhs.with_elem(Elem::I1))
@@ -183,6 +185,19 @@ pub(super) fn add_pointer(cx: &InferContext<'_>) -> Inferred {
 pub(super) fn given_one(cx: &InferContext<'_>) -> Inferred {
     expect(cx.given.len() == 1, || "needs one result type".into())?;
     one(cx.given[0])
+}
+
+/// The stated type is a number.
+pub(super) fn special(cx: &InferContext<'_>) -> Inferred {
+    let result = given_one(cx)?[0];
+    expect(matches!(result, Type::Scalar(Elem::Num(_))), || format!("gives a number, not {result}"))?;
+    one(result)
+}
+
+/// The operands are scalars or tiles; no result.
+pub(super) fn print(cx: &InferContext<'_>) -> Inferred {
+    cx.operands.iter().try_for_each(|ty| elem(*ty).map(drop))?;
+    Ok(Vec::new())
 }
 
 /// The types are stated; the constraints name a register for each 32 or 64 bits of what one execution takes and gives.
@@ -307,6 +322,7 @@ pub(super) fn unsplat(cx: &InferContext<'_>) -> Inferred {
 /// The stated tile differs from the operand in layout only.
 pub(super) fn convert_layout(cx: &InferContext<'_>) -> Inferred {
     let result = given_one(cx)?[0];
+    tile(result)?;
     expect(result.without_layout() == cx.operands[0].without_layout(), || {
         format!("{} is not {result}", cx.operands[0])
     })?;
@@ -524,11 +540,4 @@ pub(super) fn assertion(cx: &InferContext<'_>) -> Inferred {
     expect(cx.operands[0].elem() == Some(Elem::I1), || format!("the condition is {}, not i1", cx.operands[0]))?;
     check_mask(cx, cx.operands[0])?;
     Ok(Vec::new())
-}
-
-/// A shared-memory buffer of bytes.
-pub(super) fn alloc_shared(cx: &InferContext<'_>) -> Inferred {
-    let OpKind::AllocShared { bytes, .. } = cx.kind else { return Err("is not alloc_shared".into()) };
-    let shape = Shape::new(&[*bytes]).ok_or("no shape")?;
-    one(Type::Shared(SharedType { elem: Elem::I8, shape }))
 }

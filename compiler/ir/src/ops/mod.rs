@@ -1,7 +1,9 @@
 //! Operations: the row format, and what is made from the rows of [`table`].
 
+pub mod effects;
 pub(crate) mod eval;
 mod infer;
+mod infer_shared;
 pub mod reference;
 mod rounded;
 pub mod table;
@@ -9,6 +11,7 @@ pub mod table;
 use std::fmt;
 
 use crate::{AttrValue, Block, Elem, Kernel, Type};
+use effects::Effect;
 
 pub use table::OpKind;
 
@@ -25,24 +28,20 @@ impl Traits {
     pub const ELEMENTWISE: Traits = Traits(1 << 1);
     /// The first two operands may be exchanged.
     pub const COMMUTATIVE: Traits = Traits(1 << 2);
-    /// Reads memory.
-    pub const READS: Traits = Traits(1 << 3);
-    /// Writes memory.
-    pub const WRITES: Traits = Traits(1 << 4);
     /// Takes any number of operands after the named ones.
-    pub const VARIADIC: Traits = Traits(1 << 5);
+    pub const VARIADIC: Traits = Traits(1 << 3);
     /// Ends a block.
-    pub const TERMINATOR: Traits = Traits(1 << 6);
+    pub const TERMINATOR: Traits = Traits(1 << 4);
     /// The result types cannot be inferred: they are given when it is built.
-    pub const EXPLICIT_TYPE: Traits = Traits(1 << 7);
+    pub const EXPLICIT_TYPE: Traits = Traits(1 << 5);
     /// The layout of its result is free; a pass chooses it.
-    pub const FREE_LAYOUT: Traits = Traits(1 << 8);
+    pub const FREE_LAYOUT: Traits = Traits(1 << 6);
     /// The same on every device, bit for bit; may be folded on constants.
-    pub const EXACT: Traits = Traits(1 << 9);
+    pub const EXACT: Traits = Traits(1 << 7);
     /// Every thread of the block must reach it together.
-    pub const CONVERGENT: Traits = Traits(1 << 10);
+    pub const CONVERGENT: Traits = Traits(1 << 8);
     /// A loop, a branch, or an operation with a combine block.
-    pub const NESTED: Traits = Traits(1 << 11);
+    pub const NESTED: Traits = Traits(1 << 9);
 
     /// These and those.
     pub const fn and(self, other: Traits) -> Traits {
@@ -136,6 +135,8 @@ pub struct OpSpec {
     pub blocks: usize,
     /// Traits.
     pub traits: Traits,
+    /// What it does beside giving results.
+    pub effects: &'static [Effect],
     /// Name of the type rule in `infer.rs`.
     pub rule: &'static str,
     /// The type rule.
@@ -162,7 +163,7 @@ pub(crate) fn take_attr<T: crate::Attr>(attrs: &[(String, AttrValue)], name: &st
 macro_rules! define_ops {
     ($(
         $mnemonic:ident $name:ident { $($attr:ident : $aty:ty),* } ($($operand:ident),*) [$($optional:ident),*] $blocks:literal
-        $traits:expr, $infer:expr, $eval:expr, $doc:literal -> $ret:ty;
+        $traits:expr $(; [$($effect:expr),*])?, $infer:expr, $eval:expr, $doc:literal -> $ret:ty;
     )*) => {
         /// What an operation is, with its attributes.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -189,6 +190,7 @@ macro_rules! define_ops {
             optional: &[$(stringify!($optional)),*],
             blocks: $blocks,
             traits: $traits,
+            effects: &[$($($effect),*)?],
             rule: stringify!($infer),
             infer: $infer,
             eval: $eval,

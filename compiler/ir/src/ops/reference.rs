@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::effects::{Access, Effect, On, Space, When};
 use super::table::SPECS;
 use super::{Evaluate, OpSpec, Traits};
 
@@ -11,8 +12,6 @@ const TRAITS: &[(Traits, &str, &str)] = &[
     (Traits::ELEMENTWISE, "element-wise", "works on each element alone"),
     (Traits::COMMUTATIVE, "commutative", "the first two operands may be exchanged"),
     (Traits::EXACT, "exact", "the same bits on every device; folded on constants"),
-    (Traits::READS, "reads", "reads memory"),
-    (Traits::WRITES, "writes", "writes memory, or has another effect"),
     (Traits::VARIADIC, "variadic", "takes any number of operands after the named ones"),
     (Traits::TERMINATOR, "terminator", "ends a block"),
     (Traits::EXPLICIT_TYPE, "stated type", "its result types stand in the text, as nothing else gives them"),
@@ -65,6 +64,10 @@ fn entry(out: &mut String, spec: &OpSpec) {
     if !traits.is_empty() {
         let _ = writeln!(out, "- traits: {}", traits.join(", "));
     }
+    let effects: Vec<String> = spec.effects.iter().map(effect).collect();
+    if !effects.is_empty() {
+        let _ = writeln!(out, "- effects: {}", effects.join(", "));
+    }
     let evaluated = match spec.eval {
         Evaluate::Each(_) => "by its row of the table, element by element",
         Evaluate::Structured => "by code of its own",
@@ -72,10 +75,33 @@ fn entry(out: &mut String, spec: &OpSpec) {
     let _ = writeln!(out, "- interpreted: {evaluated}");
 }
 
+/// An effect in words.
+fn effect(effect: &Effect) -> String {
+    let Effect { space, access, on, when } = effect;
+    let place = match (space, on) {
+        (Space::Global, _) => "global memory",
+        (Space::Shared, _) => "shared memory",
+        (Space::Barrier, _) => "a barrier",
+        (Space::Outside, _) => return "is seen outside of the kernel".into(),
+    };
+    let verb = match access {
+        Access::Read => "reads",
+        Access::Write => "writes",
+        Access::Exchange => "passes values between threads through",
+    };
+    let through = match on {
+        On::Operand(name) => format!(" (`{name}`)"),
+        On::Result => " (the result)".into(),
+        On::Anything => String::new(),
+    };
+    let later = if *when == When::Async { ", later" } else { "" };
+    format!("{verb} {place}{through}{later}")
+}
+
 /// The comment above a type rule.
 fn rule(name: &str) -> Option<&'static str> {
-    let text = include_str!("infer.rs");
-    let (before, _) = text.split_once(&format!("\npub(super) fn {name}("))?;
+    let files = [include_str!("infer.rs"), include_str!("infer_shared.rs")];
+    let before = files.iter().find_map(|text| Some(text.split_once(&format!("\npub(super) fn {name}("))?.0))?;
     before.rsplit('\n').next()?.strip_prefix("/// ")
 }
 

@@ -2,14 +2,18 @@
 //!
 //! ```text
 //! mnemonic Variant { attribute: Type } (operands) [optional operands] nested-blocks
-//!     traits, type rule, semantics, "One sentence." -> what the builder method returns;
+//!     traits; [effects], type rule, semantics, "One sentence." -> what the builder method returns;
 //! ```
+//!
+//! `; [..]` is left out where there are none.
 //!
 //! Operations with explicit types, nested blocks or variadic operands are built with `Builder::build`
 //! or the methods of `builder.rs`; their generated methods suit only the plain case.
 
+use super::effects::{Access, Effect, Space};
 use super::eval::*;
 use super::infer::*;
+use super::infer_shared::*;
 use super::rounded::rounded;
 use super::{Evaluate, OpSpec, Traits, TypeError, define_ops};
 use crate::builder::{Builder, FromOp};
@@ -25,12 +29,20 @@ const EXACT: Traits = EACH.and(Traits::EXACT);
 const COMM: Traits = EXACT.and(Traits::COMMUTATIVE);
 const FREE: Traits = PURE.and(Traits::EXPLICIT_TYPE).and(Traits::FREE_LAYOUT);
 const SHAPE: Traits = PURE.and(Traits::FREE_LAYOUT);
-const EFFECT: Traits = Traits::READS.and(Traits::WRITES);
-const ATOMIC: Traits = EFFECT.and(Traits::CONVERGENT);
+const STATED: Traits = Traits::EXPLICIT_TYPE;
+const VIEW: Traits = PURE.and(STATED);
 const TOGETHER: Traits = PURE.and(Traits::CONVERGENT);
 const NESTED: Traits = Traits::NESTED.and(Traits::VARIADIC);
 const COMBINE: Traits = TOGETHER.and(NESTED);
 const END: Traits = Traits::TERMINATOR.and(Traits::VARIADIC);
+
+const LOADS: Effect = Effect::read(Space::Global, "pointer");
+const STORES: Effect = Effect::write(Space::Global, "pointer");
+const SCRATCH: Effect = Effect::SCRATCH;
+/// Something is seen outside of the kernel: it must stay, and keep its place.
+const OUTSIDE: Effect = Effect::any(Space::Outside, Access::Write);
+const READS_ALL: Effect = Effect::any(Space::Global, Access::Read);
+const WRITES_ALL: Effect = Effect::any(Space::Global, Access::Write);
 
 define_ops! {
     // Creation.
@@ -126,22 +138,22 @@ define_ops! {
     split Split {} (source) [] 0 SHAPE, split, Structured, "The two halves along an innermost dimension of size 2." -> Op;
     cat Cat {} (lhs, rhs) [] 0 SHAPE, cat, Structured, "The elements of both 1-D tiles, in any order." -> Value;
     unsplat Unsplat {} (source) [] 0 PURE, unsplat, Structured, "The element of a tile with one element, as a scalar." -> Value;
-    convert_layout ConvertLayout {} (source) [scratch] 0 FREE.and(Traits::CONVERGENT), convert_layout, Structured, "The same tile in another layout." -> Value;
+    convert_layout ConvertLayout {} (source) [scratch] 0 FREE.and(Traits::CONVERGENT); [SCRATCH], convert_layout, Structured, "The same tile in another layout." -> Value;
 
     // Memory.
-    load Load { cache: CacheModifier, evict: Eviction, volatile: bool, vector: Option<u32> } (pointer) [mask, other] 0 Traits::READS, load, Structured, "Reads global memory; lanes with a false mask are not accessed and get `other`, or zero; `vector` consecutive registers make one access." -> Value;
-    store Store { cache: CacheModifier, evict: Eviction, vector: Option<u32> } (pointer, value) [mask] 0 Traits::WRITES, store, Structured, "Writes global memory where the mask holds; `vector` consecutive registers make one access." -> Op;
-    atomic_rmw AtomicRmw { op: RmwOp, sem: MemSemantic, scope: MemScope } (pointer, value) [mask, scratch] 0 ATOMIC, atomic_rmw, Structured, "Atomic read-modify-write; gives the old value." -> Value;
-    atomic_cas AtomicCas { sem: MemSemantic, scope: MemScope } (pointer, compare, value) [scratch] 0 ATOMIC, atomic_cas, Structured, "Atomic compare and swap, by bits; gives the old value." -> Value;
+    load Load { cache: CacheModifier, evict: Eviction, volatile: bool, vector: Option<u32> } (pointer) [mask, other] 0 Traits::NONE; [LOADS], load, Structured, "Reads global memory; lanes with a false mask are not accessed and get `other`, or zero; `vector` consecutive registers make one access." -> Value;
+    store Store { cache: CacheModifier, evict: Eviction, vector: Option<u32> } (pointer, value) [mask] 0 Traits::NONE; [STORES], store, Structured, "Writes global memory where the mask holds; `vector` consecutive registers make one access." -> Op;
+    atomic_rmw AtomicRmw { op: RmwOp, sem: MemSemantic, scope: MemScope } (pointer, value) [mask, scratch] 0 Traits::CONVERGENT; [LOADS, STORES, SCRATCH], atomic_rmw, Structured, "Atomic read-modify-write; gives the old value." -> Value;
+    atomic_cas AtomicCas { sem: MemSemantic, scope: MemScope } (pointer, compare, value) [scratch] 0 Traits::CONVERGENT; [LOADS, STORES, SCRATCH], atomic_cas, Structured, "Atomic compare and swap, by bits; gives the old value." -> Value;
 
     // Over several elements.
-    dot Dot { precision: Precision, kind: DotKind, max_imprecise: Option<u32> } (lhs, rhs, acc) [scratch] 0 TOGETHER, dot, Structured, "Matrix product of `[.., M, K]` and `[.., K, N]` added to `acc`." -> Value;
-    reduce Reduce { axis: u32 } () [scratch] 1 COMBINE, reduce, Structured, "Combines all elements along an axis with the nested block, in any order." -> Op;
-    scan Scan { axis: u32, reverse: bool } () [scratch] 1 COMBINE, scan, Structured, "Inclusive scan along an axis with the nested block." -> Op;
+    dot Dot { precision: Precision, kind: DotKind, max_imprecise: Option<u32> } (lhs, rhs, acc) [scratch] 0 TOGETHER; [SCRATCH], dot, Structured, "Matrix product of `[.., M, K]` and `[.., K, N]` added to `acc`." -> Value;
+    reduce Reduce { axis: u32 } () [scratch] 1 COMBINE; [SCRATCH], reduce, Structured, "Combines all elements along an axis with the nested block, in any order." -> Op;
+    scan Scan { axis: u32, reverse: bool } () [scratch] 1 COMBINE; [SCRATCH], scan, Structured, "Inclusive scan along an axis with the nested block." -> Op;
     map_elements MapElements {} () [] 1 NESTED.and(Traits::ELEMENTWISE).and(Traits::EXPLICIT_TYPE), map_elements, Structured, "Runs the nested block, which is made of scalars, for each element of tiles of one shape." -> Op;
-    gather Gather { axis: u32 } (source, index) [scratch] 0 TOGETHER, gather, Structured, "Elements picked along an axis by index." -> Value;
-    histogram Histogram { bins: u32 } (source) [mask, scratch] 0 SHAPE.and(Traits::CONVERGENT), histogram, Structured, "Counts of the values `0..bins` in a 1-D tile." -> Value;
-    sort Sort { descending: bool, signed: bool } (source) [scratch] 0 TOGETHER, sort, Structured, "The last axis in order; not stable." -> Value;
+    gather Gather { axis: u32 } (source, index) [scratch] 0 TOGETHER; [SCRATCH], gather, Structured, "Elements picked along an axis by index." -> Value;
+    histogram Histogram { bins: u32 } (source) [mask, scratch] 0 SHAPE.and(Traits::CONVERGENT); [SCRATCH], histogram, Structured, "Counts of the values `0..bins` in a 1-D tile." -> Value;
+    sort Sort { descending: bool, signed: bool } (source) [scratch] 0 TOGETHER; [SCRATCH], sort, Structured, "The last axis in order; not stable." -> Value;
 
     // Control flow.
     for_range ForRange { unsigned: bool, hints: LoopHints } (lower, upper, step) [] 1 NESTED, for_range, Structured, "Repeats its block for `lower..upper` by `step`; carried values are block arguments after the index." -> Op;
@@ -153,15 +165,21 @@ define_ops! {
 
     // Promises, order, messages.
     hint Hint { kind: HintKind, values: Vec<u32> } (value) [] 0 EACH, same_any, Each(|_, v| v[0]), "The value itself, with a promise about it per dimension." -> Value;
-    assume Assume {} (condition) [] 0 Traits::WRITES, assume, Structured, "Promises that a scalar condition holds." -> Op;
-    barrier Barrier {} () [] 0 ATOMIC, nothing, Structured, "All threads of the block wait for each other." -> Op;
-    print Print { prefix: Text, hex: bool, signed: Vec<u32> } () [] 0 Traits::WRITES.and(Traits::VARIADIC), nothing, Structured, "Prints its operands element by element; `signed` says 1 for each signed one." -> Op;
-    assertion Assertion { message: Text, file: Text, line: u32 } (condition) [mask] 0 Traits::WRITES, assertion, Structured, "Traps the kernel if the condition is false where the mask holds." -> Op;
-    inline_asm InlineAsm { text: Text, constraints: Text, pure: bool, pack: u32 } () [] 0 EFFECT.and(Traits::VARIADIC).and(Traits::EXPLICIT_TYPE), assembly, Structured, "PTX run on `pack` elements of each operand at a time." -> Op;
+    assume Assume {} (condition) [] 0 Traits::NONE; [OUTSIDE], assume, Structured, "Promises that a scalar condition holds." -> Op;
+    barrier Barrier {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "All threads of the block wait for each other." -> Op;
+    print Print { prefix: Text, hex: bool, signed: Vec<u32> } () [] 0 Traits::VARIADIC; [OUTSIDE], print, Structured, "Prints its operands element by element; `signed` says 1 for each signed one." -> Op;
+    assertion Assertion { message: Text, file: Text, line: u32 } (condition) [mask] 0 Traits::NONE; [OUTSIDE], assertion, Structured, "Traps the kernel if the condition is false where the mask holds." -> Op;
+    inline_asm InlineAsm { text: Text, constraints: Text, pure: bool, pack: u32 } () [] 0 STATED.and(Traits::VARIADIC); [READS_ALL, WRITES_ALL, OUTSIDE], assembly, Structured, "PTX run on `pack` elements of each operand at a time." -> Op;
     extern_call ExternCall { symbol: Text, to: Elem } () [] 0 EACH.and(Traits::VARIADIC), extern_call, Structured, "A pure function of a library of bitcode, on each element alone." -> Value;
-    special SpecialRegister { name: Text } () [] 0 EFFECT.and(Traits::EXPLICIT_TYPE), given_one, Structured, "A special register of PTX, such as `globaltimer` or `smid`." -> Value;
-    grid_dependency GridDependency { wait: bool } () [] 0 EFFECT, nothing, Structured, "Waits for the kernel before (`wait`), or lets the next one start." -> Op;
+    special SpecialRegister { name: Text } () [] 0 STATED; [OUTSIDE], special, Structured, "A special register of PTX, such as `globaltimer` or `smid`." -> Value;
+    grid_dependency GridDependency { wait: bool } () [] 0 Traits::NONE; [READS_ALL, WRITES_ALL, OUTSIDE], nothing, Structured, "Waits for the kernel before (`wait`), or lets the next one start." -> Op;
 
-    // Shared memory, from phase `Scheduled` on.
-    alloc_shared AllocShared { bytes: u32, align: u32, offset: Option<u32> } () [] 0 Traits::NONE, alloc_shared, Structured, "A buffer in shared memory; `offset` is set by `allocate_shared`." -> Value;
+    // Shared memory, from phase `Laid` on.
+    alloc_shared AllocShared { align: u32, offset: Option<u32> } () [] 0 STATED, alloc_shared, Structured, "A buffer in shared memory, whose content is undefined; `offset` is set by `allocate_shared`." -> Value;
+    alloc_barriers AllocBarriers { count: u32, offset: Option<u32> } () [] 0 STATED.and(Traits::CONVERGENT); [Effect::init(Space::Barrier)], alloc_barriers, Structured, "A ring of barriers in shared memory, each of which expects `count` arrivals in every phase." -> Value;
+    slot Slot {} (buffer, index) [] 0 VIEW, slot, Structured, "One slot of a ring of buffers or barriers; undefined where the index is out of range." -> Value;
+    shared_trans SharedTrans { order: Vec<u32> } (buffer) [] 0 VIEW, shared_trans, Structured, "The same memory as a buffer with permuted dimensions: dimension `i` is dimension `order[i]`." -> Value;
+    shared_slice SharedSlice { offsets: Vec<u32>, shape: Vec<u32> } (buffer) [] 0 VIEW, shared_slice, Structured, "A part of a slot that lies in one piece, as a buffer." -> Value;
+    local_store LocalStore {} (value, buffer) [] 0 Traits::CONVERGENT; [Effect::write(Space::Shared, "buffer")], local_store, Structured, "Writes a tile to a slot of a buffer." -> Op;
+    local_load LocalLoad {} (buffer) [] 0 STATED.and(Traits::CONVERGENT); [Effect::read(Space::Shared, "buffer")], local_load, Structured, "Reads a slot of a buffer as a tile." -> Value;
 }

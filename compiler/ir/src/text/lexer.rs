@@ -18,11 +18,11 @@ pub(crate) enum Token<'t> {
     /// `@` before a quoted name.
     #[token("@")]
     At,
-    /// A line of the preamble: `#l0 = linear(..)`.
-    #[regex(r"#l[0-9]+[ \t]*=[^\n]*", |lex| lex.slice(), allow_greedy = true)]
+    /// A line of the preamble: `#l0 = linear(..)`, `#s0 = shared(..)`.
+    #[regex(r"#[ls][0-9]+[ \t]*=[^\n]*", |lex| lex.slice(), allow_greedy = true)]
     LayoutDef(&'t str),
     /// A type with angle brackets.
-    #[regex(r"(tile|shared)<[^<>\n]*(<[^<>\n]*>)?[^<>\n]*>|ptr<[^<>\n]*>", |lex| lex.slice())]
+    #[regex(r"(tile|shared)<[^<>\n]*(<[^<>\n]*>)?[^<>\n]*>|(ptr|barrier)<[^<>\n]*>", |lex| lex.slice())]
     Type(&'t str),
     /// A source location.
     #[regex(r"loc\([^()\n]*\)", |lex| &lex.slice()[4..lex.slice().len() - 1])]

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use cranelift_entity::SecondaryMap;
 use logos::Logos;
-use rtc_layout::Layout;
+use rtc_layout::{Layout, SharedLayout};
 use smallvec::SmallVec;
 
 use super::lexer::Token;
@@ -16,7 +16,7 @@ use super::names::is_automatic;
 use crate::metadata::{default_param_type, param_type};
 use crate::{
     AttrValue, Block, Kernel, KernelOptions, LayoutId, Op, OpData, OpKind, OpSpec, Param, Phase, Position, SPECS,
-    Traits, Value,
+    SharedLayoutId, Traits, Value,
 };
 
 /// Deepest nesting of blocks and of lists.
@@ -82,6 +82,7 @@ fn read(text: &str) -> Read<Parsed> {
         end: text.len(),
         kernel: Kernel::new("", KernelOptions::default()),
         layouts: HashMap::new(),
+        shared_layouts: HashMap::new(),
         values: HashMap::new(),
         pending: Vec::new(),
         spans: SecondaryMap::new(),
@@ -98,6 +99,7 @@ pub(super) struct Reader<'t> {
     end: usize,
     pub(super) kernel: Kernel,
     pub(super) layouts: HashMap<&'t str, LayoutId>,
+    pub(super) shared_layouts: HashMap<&'t str, SharedLayoutId>,
     values: HashMap<&'t str, Value>,
     /// Operands by name, put in once all values are known.
     pending: Vec<(Op, Vec<Named<'t>>)>,
@@ -227,15 +229,21 @@ impl<'t> Reader<'t> {
 
     fn layout(&mut self, text: &'t str) -> Read<()> {
         let (name, rest) = text.split_once('=').unwrap_or((text, ""));
-        let rest = rest.split("//").next().unwrap_or_default().trim();
-        match rest.parse::<Layout>() {
-            Ok(layout) => {
+        let (name, rest) = (name.trim(), rest.split("//").next().unwrap_or_default().trim());
+        let defined = if name.starts_with("#s") {
+            rest.parse::<SharedLayout>().map(|layout| {
+                let id = self.kernel.intern_shared_layout(layout);
+                self.shared_layouts.insert(name, id).is_some()
+            })
+        } else {
+            rest.parse::<Layout>().map(|layout| {
                 let id = self.kernel.intern_layout(layout);
-                if self.layouts.insert(name.trim(), id).is_some() {
-                    return self.fail(format!("`{}` is defined twice", name.trim()));
-                }
-                Ok(())
-            }
+                self.layouts.insert(name, id).is_some()
+            })
+        };
+        match defined {
+            Ok(false) => Ok(()),
+            Ok(true) => self.fail(format!("`{name}` is defined twice")),
             Err(e) => self.fail(e.to_string()),
         }
     }

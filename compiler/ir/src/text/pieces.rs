@@ -83,28 +83,34 @@ impl Reader<'_> {
     }
 
     pub(super) fn bracketed_type(&self, text: &str) -> Option<Type> {
-        let shared = text.strip_prefix("shared<");
-        let Some(inner) = shared.or_else(|| text.strip_prefix("tile<")) else {
+        let (word, inner) = text.split_once('<')?;
+        if word == "ptr" {
             return text.parse().ok().map(Type::Scalar);
-        };
-        let inner = inner.strip_suffix('>')?;
-        let (body, layout) = match inner.split_once(',') {
-            Some((body, layout)) => (body, Some(*self.layouts.get(layout.trim())?)),
-            None => (inner, None),
-        };
-        let mut dims = Vec::new();
-        let mut rest = body.trim();
-        while rest.starts_with(|c: char| c.is_ascii_digit()) {
-            let (size, tail) = rest.split_once('x')?;
-            dims.push(size.parse().ok()?);
-            rest = tail;
         }
-        let elem: Elem = rest.parse().ok()?;
-        let shape = Shape::new(&dims).filter(|s| s.rank() > 0)?;
-        Some(match shared {
-            Some(_) => Type::Shared(SharedType { elem, shape }),
-            None => Type::Tile(TileType { elem, shape, layout }),
-        })
+        let mut parts = inner.strip_suffix('>')?.split(',').map(str::trim);
+        let body = parts.next()?;
+        let mut parts = parts.peekable();
+        match word {
+            "barrier" if parts.peek().is_none() => Some(Type::Barrier { slots: body.parse().ok()? }),
+            "tile" => {
+                let (shape, elem) = shape_and_elem(body)?;
+                let layout = match parts.next() {
+                    Some(name) => Some(*self.layouts.get(name)?),
+                    None => None,
+                };
+                parts.next().is_none().then_some(Type::Tile(TileType { elem, shape, layout }))
+            }
+            "shared" => {
+                let (shape, elem) = shape_and_elem(body)?;
+                let layout = match parts.next_if(|part| part.starts_with('#')) {
+                    Some(name) => Some(*self.shared_layouts.get(name)?),
+                    None => None,
+                };
+                let slots = parts.next().map_or(Ok(1), str::parse).ok()?;
+                parts.next().is_none().then_some(Type::Shared(SharedType { elem, shape, layout, slots }))
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn loc(&mut self) -> Read<Loc> {
@@ -123,6 +129,19 @@ impl Reader<'_> {
         self.at += 1;
         Ok(caller.unwrap_or(self.kernel.no_loc()))
     }
+}
+
+/// The sizes and the element in `16x32xf16`.
+fn shape_and_elem(text: &str) -> Option<(Shape, Elem)> {
+    let mut dims = Vec::new();
+    let mut rest = text;
+    while rest.starts_with(|c: char| c.is_ascii_digit()) {
+        let (size, tail) = rest.split_once('x')?;
+        dims.push(size.parse().ok()?);
+        rest = tail;
+    }
+    let shape = Shape::new(&dims).filter(|s| s.rank() > 0)?;
+    Some((shape, rest.parse().ok()?))
 }
 
 fn read_span(text: &str) -> Option<Span> {

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use indexmap::IndexMap;
 
 use super::names::{Names, is_name_char};
-use crate::{AttrValue, Block, Kernel, KernelOptions, LayoutId, Loc, Op, Phase, Type, Value};
+use crate::{AttrValue, Block, Kernel, KernelOptions, LayoutId, Loc, Op, Phase, SharedLayoutId, Type, Value};
 
 /// What to print beside the kernel itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,11 +36,18 @@ pub(crate) struct Printer<'k> {
     options: PrintOptions,
     names: Names,
     layouts: IndexMap<LayoutId, ()>,
+    shared_layouts: IndexMap<SharedLayoutId, ()>,
 }
 
 impl<'k> Printer<'k> {
     pub(crate) fn new(kernel: &'k Kernel, options: PrintOptions) -> Printer<'k> {
-        let mut printer = Printer { kernel, options, names: Names::of(kernel), layouts: IndexMap::new() };
+        let mut printer = Printer {
+            kernel,
+            options,
+            names: Names::of(kernel),
+            layouts: IndexMap::new(),
+            shared_layouts: IndexMap::new(),
+        };
         printer.collect_layouts(kernel.body());
         printer
     }
@@ -50,6 +57,9 @@ impl<'k> Printer<'k> {
         let kernel = self.kernel;
         for (i, id) in self.layouts.keys().enumerate() {
             writeln!(out, "#l{i} = {}", kernel.layout(*id))?;
+        }
+        for (i, id) in self.shared_layouts.keys().enumerate() {
+            writeln!(out, "#s{i} = {}", kernel.shared_layout(*id))?;
         }
         write!(out, "kernel {}(", symbol(&kernel.name))?;
         for (i, param) in kernel.params.iter().enumerate() {
@@ -94,8 +104,12 @@ impl<'k> Printer<'k> {
     }
 
     fn collect_layout(&mut self, value: Value) {
-        if let Some(layout) = self.kernel.value_type(value).layout() {
+        let ty = self.kernel.value_type(value);
+        if let Some(layout) = ty.layout() {
             self.layouts.entry(layout).or_default();
+        }
+        if let Some(layout) = ty.as_shared().and_then(|s| s.layout) {
+            self.shared_layouts.entry(layout).or_default();
         }
     }
 
@@ -187,7 +201,12 @@ impl<'k> Printer<'k> {
                 Some(layout) => format!("tile<{}x{}, #l{layout}>", tile.shape, tile.elem),
                 None => ty.without_layout().to_string(),
             },
-            Type::Scalar(_) | Type::Shared(_) | Type::Token => ty.to_string(),
+            Type::Shared(mut shared) => {
+                let printed = shared.layout.and_then(|l| self.shared_layouts.get_index_of(&l));
+                shared.layout = printed.map(|i| SharedLayoutId::from_u32(i as u32));
+                Type::Shared(shared).to_string()
+            }
+            Type::Scalar(_) | Type::Barrier { .. } | Type::Token => ty.to_string(),
         }
     }
 

@@ -30,7 +30,7 @@ kernel @forms(%x: ptr<f32> {sig = "*fp32", align = 16}, %n: i32 {sig = "i32"}, %
   %ninf = constant {value = -inf} : f64
   %tiny = constant {value = 5e-324} : f64
   %a = load %q, mask = %m, other = %zero {cache = cg, volatile = true} : tile<128xf32, #l7> loc(0:12..34 from 0:1..2 from none)
-  %s = alloc_shared {bytes = 16, align = 16, offset = 32} : shared<16xi8>
+  %s = alloc_shared {align = 16, offset = 32} : shared<16xi8>
   %sum, %reduce7 = reduce scratch = %s, (%a, %a) {axis = 0} : f32, f32 ^(%l: f32, %k: f32, %arg5: f32, %arg6: f32) {
     %u = addf %l, %arg5 : f32
     %v = mulf %k, %arg6 : f32

@@ -60,6 +60,18 @@ const WORDS: &[&str] = &[
     "broadcast",
     "scan",
     "mma_v2(shape [64, 64], warps [4, 1])",
+    "#s0",
+    "shared<4xi32>",
+    "shared<4x8xf16, #s0, 3>",
+    "barrier<2>",
+    "alloc_shared",
+    "alloc_barriers",
+    "slot",
+    "shared_trans",
+    "shared_slice",
+    "local_store",
+    "local_load",
+    "nvmma(shape [64, 64], bits 16, swizzle 128, order [1, 0])",
 ];
 
 /// Up to three changes of a text; lines of `others` may get in.

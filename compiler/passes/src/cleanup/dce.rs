@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use rtc_ir::effects::Effect;
 use rtc_ir::{Kernel, Op, OpKind, Phase, Traits, Value, ValueDef, regions};
 
 use crate::{Pass, PassContext, PassError};
@@ -41,10 +42,9 @@ pub(crate) fn has_effect(kernel: &Kernel, op: Op) -> bool {
         let has_effect = |o: Op| !is_terminator(kernel, o) && has_effect(kernel, o);
         return regions::may_not_end(kind) || nested.iter().any(|b| kernel.ops(*b).any(has_effect));
     }
-    if matches!(kind, OpKind::Load { volatile: false, .. } | OpKind::AllocShared { .. }) {
-        return false;
-    }
-    !traits.has(Traits::PURE)
+    matches!(kind, OpKind::Load { volatile: true, .. })
+        || is_terminator(kernel, op)
+        || kind.spec().effects.iter().any(Effect::lasts)
 }
 
 fn is_terminator(kernel: &Kernel, op: Op) -> bool {

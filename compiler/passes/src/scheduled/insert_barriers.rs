@@ -11,7 +11,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, regions};
+use rtc_ir::effects::Access;
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, place_bytes, regions};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -78,10 +79,9 @@ fn merge(into: &mut Pending, other: &Pending) {
 
 /// The bytes of the scratch buffer of an operation, if it has one.
 fn scratch_range(kernel: &Kernel, op: Op) -> Option<(u32, u32)> {
-    let slot = kernel.kind(op).spec().optional.iter().position(|n| *n == "scratch")?;
-    let buffer = kernel.def_op(kernel.optional(op, slot)?)?;
-    match kernel.kind(buffer) {
-        OpKind::AllocShared { bytes, offset: Some(offset), .. } => Some((*offset, offset + bytes)),
-        _ => None,
-    }
+    let exchanged = kernel.effects(op).find(|(effect, _)| effect.access == Access::Exchange)?;
+    let buffer = kernel.allocation(exchanged.1?)?;
+    let OpKind::AllocShared { offset: Some(offset), .. } = *kernel.kind(buffer) else { return None };
+    let bytes = place_bytes(kernel.value_type(kernel.result(buffer, 0)));
+    Some((offset, offset + bytes as u32))
 }

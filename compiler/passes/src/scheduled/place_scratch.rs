@@ -3,11 +3,11 @@
 //! all threads need.
 //!
 //! ```text
-//! %y = convert_layout %x : tile<..>   →   %b = alloc_shared {bytes = 8192, align = 16} : shared<8192xi8>
+//! %y = convert_layout %x : tile<..>   →   %b = alloc_shared {align = 16} : shared<8192xi8>
 //!                                         %y = convert_layout %x, scratch = %b : tile<..>
 //! ```
 
-use rtc_ir::{Builder, Kernel, Phase, SCRATCH_ALIGN, scratch_bytes};
+use rtc_ir::{Builder, Elem, Kernel, Phase, SCRATCH_ALIGN, Shape, SharedType, scratch_bytes};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -18,7 +18,8 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     for op in rtc_ir::walk(kernel) {
         let Some(slot) = kernel.kind(op).spec().optional.iter().position(|n| *n == "scratch") else { continue };
         if let Some(bytes) = scratch_bytes(kernel, op) {
-            let buffer = Builder::before(kernel, op).alloc_shared(bytes, SCRATCH_ALIGN, None)?;
+            let Some(shape) = Shape::new(&[bytes]) else { continue };
+            let buffer = Builder::before(kernel, op).buffer(SharedType::plain(Elem::I8, shape), SCRATCH_ALIGN)?;
             kernel.set_optional(op, slot, buffer);
         }
     }

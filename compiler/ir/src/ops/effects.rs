@@ -1,0 +1,142 @@
+//! What operations do beside giving results, as data: each row of the table lists its effects.
+
+use crate::{Kernel, Op, Value};
+
+/// What an effect concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// Global memory.
+    Global,
+    /// A buffer in shared memory.
+    Shared,
+    /// A barrier in shared memory.
+    Barrier,
+    /// What is neither: messages, traps, clocks, other kernels, and the order of all these.
+    Outside,
+}
+
+/// What happens there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// It is read.
+    Read,
+    /// It is written.
+    Write,
+    /// It is written, all threads of the block meet, and it is read: the use of a scratch buffer.
+    Exchange,
+}
+
+/// When it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum When {
+    /// It is done when the operation is.
+    Now,
+    /// It begins with the operation; a barrier or another operation tells when it is done.
+    Async,
+}
+
+/// Through what an operation gets there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum On {
+    /// The operand of this name, which may be an optional one.
+    Operand(&'static str),
+    /// What the first result stands for.
+    Result,
+    /// Nothing that can be named: anything in that space.
+    Anything,
+}
+
+/// One effect of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Effect {
+    /// What it concerns.
+    pub space: Space,
+    /// What happens there.
+    pub access: Access,
+    /// Through what.
+    pub on: On,
+    /// When.
+    pub when: When,
+}
+
+impl Effect {
+    /// Reads through an operand.
+    pub const fn read(space: Space, operand: &'static str) -> Effect {
+        Effect { space, access: Access::Read, on: On::Operand(operand), when: When::Now }
+    }
+
+    /// Writes through an operand.
+    pub const fn write(space: Space, operand: &'static str) -> Effect {
+        Effect { space, access: Access::Write, on: On::Operand(operand), when: When::Now }
+    }
+
+    /// Uses the operand `scratch` to pass values from thread to thread.
+    pub const SCRATCH: Effect =
+        Effect { space: Space::Shared, access: Access::Exchange, on: On::Operand("scratch"), when: When::Now };
+
+    /// Reads or writes something that cannot be named.
+    pub const fn any(space: Space, access: Access) -> Effect {
+        Effect { space, access, on: On::Anything, when: When::Now }
+    }
+
+    /// Gives what the result stands for its first content.
+    pub const fn init(space: Space) -> Effect {
+        Effect { space, access: Access::Write, on: On::Result, when: When::Now }
+    }
+
+    /// The same effect, begun by the operation and done later.
+    pub const fn later(self) -> Effect {
+        Effect { when: When::Async, ..self }
+    }
+
+    /// Whether something changes that outlives the operation and its results.
+    pub fn lasts(&self) -> bool {
+        match self.access {
+            Access::Read => self.space == Space::Outside,
+            Access::Write => self.on != On::Result,
+            // The buffer is the operation's own; nobody relies on what is left in it.
+            Access::Exchange => false,
+        }
+    }
+}
+
+impl Kernel {
+    /// The effects of an operation, without those nested in it, each with the value through which it gets there. Those
+    /// of optional operands that are absent are left out.
+    pub fn effects(&self, op: Op) -> impl Iterator<Item = (&'static Effect, Option<Value>)> + '_ {
+        let spec = self.kind(op).spec();
+        spec.effects.iter().filter_map(move |effect| match effect.on {
+            On::Operand(name) => match spec.operands.iter().position(|operand| *operand == name) {
+                Some(index) => Some((effect, Some(self.operand(op, index)))),
+                None => {
+                    let index = spec.optional.iter().position(|operand| *operand == name)?;
+                    self.optional(op, index).map(|value| (effect, Some(value)))
+                }
+            },
+            On::Result => Some((effect, self.op(op).results.first().copied())),
+            On::Anything => Some((effect, None)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SPECS, Traits};
+
+    #[test]
+    fn effects_name_operands_and_pure_operations_have_none_that_last() {
+        for spec in SPECS {
+            for effect in spec.effects {
+                if let On::Operand(name) = effect.on {
+                    let known = spec.operands.contains(&name) || spec.optional.contains(&name);
+                    assert!(known, "`{}` has no operand `{name}`", spec.mnemonic);
+                }
+                let lasts = effect.lasts() || effect.access == Access::Read;
+                assert!(!(spec.traits.has(Traits::PURE) && lasts), "`{}` is pure: {effect:?}", spec.mnemonic);
+            }
+            let scratch = spec.optional.contains(&"scratch");
+            assert_eq!(scratch, spec.effects.contains(&Effect::SCRATCH), "`{}`", spec.mnemonic);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What holds of buffers and barriers in shared memory.
+
+use super::Verifier;
+use crate::{Block, Kernel, MAX_SLOTS, Op, OpKind, Phase, SharedType, Type, Value};
+
+/// The most bytes of a buffer; no target has as many, but only a pass knows the target.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The size of a barrier in bytes, and its alignment.
+pub const BARRIER_BYTES: u32 = 8;
+
+impl Verifier<'_> {
+    /// The type of a value that is no tile.
+    pub(super) fn place_type(&mut self, op: Option<Op>, ty: Type) {
+        let slots = match ty {
+            Type::Shared(shared) => {
+                if let Err(message) = check_buffer(self.kernel, shared) {
+                    self.complain(op, message);
+                }
+                shared.slots
+            }
+            Type::Barrier { slots } => slots,
+            Type::Scalar(_) | Type::Tile(_) | Type::Token => return,
+        };
+        if !(1..=MAX_SLOTS).contains(&slots) {
+            self.complain(op, format!("a ring of {slots} slots: not 1 to {MAX_SLOTS}"));
+        }
+    }
+
+    /// That it is known everywhere which memory a value stands for: nothing is handed on by loops and branches.
+    pub(super) fn not_handed(&mut self, op: Option<Op>, values: &[Value]) {
+        if values.iter().any(|value| self.kernel.value_type(*value).is_place()) {
+            self.complain(op, "hands on a place in shared memory; blocks use such places from outside");
+        }
+    }
+
+    /// Where an operation on shared memory may stand.
+    pub(super) fn place(&mut self, op: Op, block: Block) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        let concerned = data.operands.iter().chain(&data.results).any(|v| kernel.value_type(*v).is_place());
+        if kernel.phase == Phase::Tile && concerned {
+            self.complain(op, "shared memory in phase `tile`");
+        }
+        if matches!(data.kind, OpKind::AllocBarriers { .. }) && block != kernel.body() {
+            self.complain(op, "barriers are made once, in the body of the kernel");
+        }
+    }
+
+    /// Where a buffer or barriers lie, in phase `Scheduled`.
+    pub(super) fn offset(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        let (align, offset) = match data.kind {
+            OpKind::AllocShared { align, offset } => (align, offset),
+            OpKind::AllocBarriers { offset, .. } => (BARRIER_BYTES, offset),
+            _ => return,
+        };
+        let bytes = data.results.first().map_or(0, |v| place_bytes(kernel.value_type(*v)));
+        let size = kernel.shared_bytes;
+        match offset {
+            None => self.complain(op, "the buffer has no offset"),
+            Some(at) if align == 0 || at % align != 0 => {
+                self.complain(op, format!("offset {at} is not aligned to {align}"));
+            }
+            Some(at) if u64::from(at) + bytes > u64::from(size) => {
+                self.complain(op, format!("the buffer ends beyond the kernel's {size} bytes of shared memory"));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// The bytes of shared memory that a value of this type stands for.
+pub fn place_bytes(ty: Type) -> u64 {
+    match ty {
+        Type::Shared(shared) => shared.bytes(),
+        Type::Barrier { slots } => u64::from(slots) * u64::from(BARRIER_BYTES),
+        Type::Scalar(_) | Type::Tile(_) | Type::Token => 0,
+    }
+}
+
+fn check_buffer(kernel: &Kernel, ty: SharedType) -> Result<(), String> {
+    if ty.shape.rank() == 0 || ty.bytes() > MOST_BYTES {
+        return Err(format!("{} is no shape of a buffer with {} slots", ty.shape, ty.slots));
+    }
+    let Some(id) = ty.layout else { return Ok(()) };
+    let layout = kernel.shared_layout(id);
+    if layout.shape() != &ty.shape[..] {
+        return Err(format!("the layout is for shape {:?}, not {}", layout.shape(), ty.shape));
+    }
+    if u64::from(layout.elements()) != ty.shape.numel() {
+        return Err("the layout does not cover the buffer".into());
+    }
+    Ok(())
+}
