@@ -64,7 +64,7 @@ impl Decoder {
             Membar | Fence | FenceProxy => {
                 let kind = match () {
                     () if instruction.has(Modifier::MbarrierInit) => FenceKind::MbarrierInit,
-                    () if instruction.has(Async) => FenceKind::Proxy,
+                    () if instruction.has(Async) && !instruction.has(Global) => FenceKind::Proxy,
                     () => FenceKind::Ordinary,
                 };
                 self.push(Kind::Fence(kind));

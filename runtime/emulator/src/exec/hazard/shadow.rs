@@ -38,6 +38,9 @@ pub struct Read {
     pub pc: u32,
 }
 
+/// Sets after which unused ones are dropped: more than the cells of a block can have.
+const MANY: usize = 1 << 19;
+
 /// Sets of reads, each kept once: neighbouring cells mostly have the same.
 #[derive(Debug)]
 pub struct ReadSets {
@@ -54,6 +57,23 @@ impl ReadSets {
     /// The reads of a set.
     pub fn get(&self, set: u32) -> &[Read] {
         &self.sets[set as usize]
+    }
+
+    /// Whether so many sets were made that those of no cell should go.
+    pub fn is_large(&self) -> bool {
+        self.sets.len() > MANY
+    }
+
+    /// Keeps only the sets of cells.
+    pub fn compact<'a>(&mut self, cells: impl Iterator<Item = &'a mut Cell>) {
+        let old = std::mem::replace(self, ReadSets::new());
+        let mut places = HashMap::from([(0, 0)]);
+        for cell in cells {
+            cell.reads = *places.entry(cell.reads).or_insert_with(|| {
+                self.sets.push(old.sets[cell.reads as usize].clone());
+                self.sets.len() as u32 - 1
+            });
+        }
     }
 
     /// The set with one more read. What its reader knows to be over need not be kept: who waits for the new read waits
