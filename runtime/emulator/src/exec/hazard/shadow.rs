@@ -46,12 +46,14 @@ const MANY: usize = 1 << 19;
 pub struct ReadSets {
     sets: Vec<Vec<Read>>,
     larger: HashMap<(u32, Epoch), u32>,
+    /// The last answer: neighbouring cells ask for the same.
+    last: ((u32, Epoch), u32),
 }
 
 impl ReadSets {
     /// Only the empty set, number 0.
     pub fn new() -> ReadSets {
-        ReadSets { sets: vec![Vec::new()], larger: HashMap::new() }
+        ReadSets { sets: vec![Vec::new()], larger: HashMap::new(), last: ((u32::MAX, Epoch::default()), 0) }
     }
 
     /// The reads of a set.
@@ -79,7 +81,12 @@ impl ReadSets {
     /// The set with one more read. What its reader knows to be over need not be kept: who waits for the new read waits
     /// for that too.
     pub fn with(&mut self, set: u32, read: Read, known: &Clock) -> u32 {
-        if let Some(found) = self.larger.get(&(set, read.epoch)) {
+        let key = (set, read.epoch);
+        if self.last.0 == key {
+            return self.last.1;
+        }
+        if let Some(found) = self.larger.get(&key) {
+            self.last = (key, *found);
             return *found;
         }
         let mut list: Vec<Read> = self
@@ -91,7 +98,8 @@ impl ReadSets {
         list.push(read);
         let new = self.sets.len() as u32;
         self.sets.push(list);
-        self.larger.insert((set, read.epoch), new);
+        self.larger.insert(key, new);
+        self.last = (key, new);
         new
     }
 }
