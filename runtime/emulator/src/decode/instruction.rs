@@ -72,7 +72,10 @@ impl Decoder {
             }
             Setmaxnreg => {
                 let count = self.small(&operands[0])?;
-                self.push(Kind::MaxRegisters(count));
+                if !count.is_multiple_of(8) || !(24..=256).contains(&count) {
+                    return self.invalid(format!("{count} registers are not a multiple of 8 from 24 to 256"));
+                }
+                self.push(Kind::MaxRegisters);
                 Ok(())
             }
             CpAsyncArrive | BulkCopy | BulkReduce | BulkCommit | BulkWait | TensorCopy | TensorReduce
