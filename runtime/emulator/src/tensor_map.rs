@@ -17,6 +17,8 @@
 
 /// Most dimensions of a tensor.
 pub const MAX_RANK: usize = 5;
+/// Most bytes of a box.
+const MAX_BOX: u64 = 227 << 10;
 /// Bytes of an encoded map.
 pub const MAP_BYTES: usize = 128;
 
@@ -200,6 +202,8 @@ impl TensorMap {
             ensure((1..=256).contains(n), || format!("the box has {n} elements in dimension {i}, not 1 to 256"))?;
             ensure((1..=8).contains(every), || format!("the element stride of dimension {i} is {every}, not 1 to 8"))?;
         }
+        let bytes = (0..rank).map(|i| u64::from(self.moved(i))).product::<u64>() * u64::from(self.ty.bytes());
+        ensure(bytes <= MAX_BOX, || format!("the box has {bytes} bytes, more than shared memory"))?;
         let row = self.box_dims[0] * self.ty.bytes();
         ensure(row.is_multiple_of(16), || format!("a row of the box has {row} bytes, not a multiple of 16"))?;
         ensure(matches!(self.swizzle, 0 | 32 | 64 | 128), || format!("there is no swizzle of {} bytes", self.swizzle))?;
@@ -313,6 +317,7 @@ mod tests {
             (|m| m.box_dims[0] = 30, "row of the box has 60 bytes"),
             (|m| m.box_dims[0] = 64, "more than the 64 of the swizzle"),
             (|m| m.box_dims[1] = 257, "257 elements in dimension 1"),
+            (|m| m.box_dims = vec![32, 256, 256], "more than shared memory"),
             (|m| m.ty = ElementType::U16, "NaN fill of integers"),
             (|m| m.element_strides[2] = 0, "element stride of dimension 2"),
             (|m| m.dims.truncate(2), "2 strides for rank 2"),

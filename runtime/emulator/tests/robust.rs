@@ -1,7 +1,8 @@
 //! Damaged PTX gives errors or faults, never a panic.
 #![allow(clippy::unwrap_used)]
 
-use rtc_emulator::{LaunchConfig, Memory, Program};
+use rtc_emulator::tensor_map::{ElementType, TensorMap};
+use rtc_emulator::{LaunchConfig, Memory, Program, Schedule};
 
 #[test]
 fn damaged_text_never_panics() {
@@ -16,7 +17,10 @@ fn damaged_text_never_panics() {
     };
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hand");
     let mut loaded = 0;
-    for name in ["divergence", "memory", "barriers", "calls"] {
+    let names = ["divergence", "memory", "barriers", "calls"];
+    let asynchronous =
+        ["copies", "mbarrier", "ring", "tensors", "cluster", "roles"].map(|name| format!("async_{name}"));
+    for name in names.iter().map(|name| name.to_string()).chain(asynchronous) {
         let text = std::fs::read_to_string(folder.join(name).with_extension("ptx")).unwrap();
         let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with("//")).collect();
         for _ in 0..150 {
@@ -45,10 +49,14 @@ fn damaged_text_never_panics() {
             loaded += 1;
             let mut memory = Memory::new();
             let address = memory.alloc(4096, 16, "all");
-            let params: Vec<u8> = (0..8).flat_map(|_| address.to_le_bytes()).collect();
+            let addresses: Vec<u8> = (0..8).flat_map(|_| address.to_le_bytes()).collect();
+            let map = TensorMap::tiled(ElementType::U32, address, &[16, 8], &[64], &[8, 4]).unwrap().encode().unwrap();
+            let params: Vec<u8> = [addresses.as_slice(), &map, &map, &map, &map, &addresses].concat();
             for kernel in program.kernels().collect::<Vec<_>>() {
                 let config = LaunchConfig { params: &params, budget: Some(3000), ..LaunchConfig::new(kernel) };
-                // Any result is fine.
+                // Any result is fine; blocks of four warps in clusters of two reach more.
+                let more = LaunchConfig { block: [128, 1, 1], grid: [2, 1, 1], cluster: [2, 1, 1], ..config.clone() };
+                let _ = program.launch(&mut memory, &LaunchConfig { schedule: Schedule::Random(1), ..more });
                 let _ = program.launch(&mut memory, &config);
             }
         }

@@ -360,8 +360,8 @@ pub enum Kind {
     MapShared(Reg, Src, Src, bool),
     /// `getctarank`: destination, address; true for generic addresses.
     RankOf(Reg, Src, bool),
-    /// `setmaxnreg`: registers.
-    MaxRegisters(u32),
+    /// `setmaxnreg`: nothing but that the warp comes together.
+    MaxRegisters,
     /// Lets others run.
     Pause,
     /// No effect here: fences, prefetches, hints.

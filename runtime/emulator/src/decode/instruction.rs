@@ -64,7 +64,7 @@ impl Decoder {
             Membar | Fence | FenceProxy => {
                 let kind = match () {
                     () if instruction.has(Modifier::MbarrierInit) => FenceKind::MbarrierInit,
-                    () if instruction.has(Async) => FenceKind::Proxy,
+                    () if instruction.has(Async) && !instruction.has(Global) => FenceKind::Proxy,
                     () => FenceKind::Ordinary,
                 };
                 self.push(Kind::Fence(kind));
@@ -72,7 +72,10 @@ impl Decoder {
             }
             Setmaxnreg => {
                 let count = self.small(&operands[0])?;
-                self.push(Kind::MaxRegisters(count));
+                if !count.is_multiple_of(8) || !(24..=256).contains(&count) {
+                    return self.invalid(format!("{count} registers are not a multiple of 8 from 24 to 256"));
+                }
+                self.push(Kind::MaxRegisters);
                 Ok(())
             }
             CpAsyncArrive | BulkCopy | BulkReduce | BulkCommit | BulkWait | TensorCopy | TensorReduce

@@ -164,6 +164,38 @@ impl Warp {
         self.check_order(launch, shared, place, bytes, access).map_err(|kind| (kind, lane))
     }
 
+    /// As [`Warp::check`] for all lanes, those with neighbouring addresses together.
+    fn check_lanes(
+        &self,
+        launch: &Launch<'_>,
+        shared: &mut Shared,
+        (window, addresses): (Window, &[u64; 32]),
+        bytes: u32,
+        active: u32,
+        access: Access,
+    ) -> Result<()> {
+        let mut rest = active;
+        while rest != 0 {
+            let first = rest.trailing_zeros();
+            let start = addresses[first as usize];
+            let mut next = first;
+            while next < 32
+                && rest >> next & 1 == 1
+                && addresses[next as usize] == start.wrapping_add(u64::from((next - first) * bytes))
+            {
+                rest &= !(1 << next);
+                next += 1;
+            }
+            if self.check_order(launch, shared, (window, start), (next - first) * bytes, access).is_err() {
+                // Which lane it is, and what of the range it accesses.
+                for lane in first..next {
+                    self.check(launch, shared, (window, addresses[lane as usize]), bytes, lane, access)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn check_order(
         &self,
         launch: &Launch<'_>,
@@ -232,9 +264,11 @@ impl Warp {
         load: &Load,
     ) -> Result<()> {
         let window = load.address.window;
-        let checked = shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic);
         let addresses = self.addresses(launch, frame, load.address);
         let total = load.bytes * load.registers.len() as u32;
+        if shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic) {
+            self.check_lanes(launch, shared, (window, &addresses), total, active, Access::Read)?;
+        }
         let base = frame.registers as usize;
         let mut values = [[0; 32]; 8];
         let mut rest = active;
@@ -243,9 +277,6 @@ impl Warp {
             rest &= rest - 1;
             let address = addresses[lane as usize];
             aligned(window, Access::Read, address, total).map_err(|kind| (kind, lane))?;
-            if checked {
-                self.check(launch, shared, (window, address), total, lane, Access::Read)?;
-            }
             let bytes = self.read(launch, state, shared, frame, (window, address), total, lane)?;
             for (i, element) in bytes.chunks_exact(load.bytes as usize).enumerate() {
                 values[i][lane as usize] = from_bytes(element);
@@ -275,9 +306,11 @@ impl Warp {
         store: &Store,
     ) -> Result<()> {
         let window = store.address.window;
-        let checked = shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic);
         let addresses = self.addresses(launch, frame, store.address);
         let total = store.bytes * store.sources.len() as u32;
+        if shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic) {
+            self.check_lanes(launch, shared, (window, &addresses), total, active, Access::Write)?;
+        }
         let base = frame.registers as usize;
         let mut values = [[0; 32]; 8];
         for (values, source) in values.iter_mut().zip(&store.sources) {
@@ -290,9 +323,6 @@ impl Warp {
             rest &= rest - 1;
             let address = addresses[lane as usize];
             aligned(window, Access::Write, address, total).map_err(|kind| (kind, lane))?;
-            if checked {
-                self.check(launch, shared, (window, address), total, lane, Access::Write)?;
-            }
             let slot = self.slot(state, shared, frame, Access::Write, (window, address), total, lane)?;
             for (i, element) in slot.chunks_exact_mut(size).enumerate() {
                 element.copy_from_slice(&values[i][lane as usize].to_le_bytes()[..size]);

@@ -4,14 +4,14 @@
 //! a phase of some mbarrier ends, or until nobody else in the cluster can go on: then copies arrive, one by one, and
 //! when there are none left the wait gives false, as hardware's does after its time limit.
 
-use super::access::{aligned, resolve};
+use super::access::{aligned, resolve, within};
 use super::hazard::clock::{Epoch, Knowledge};
 use super::hazard::{Agent, Hazards};
 use super::shared::Shared;
 use super::warp::{Frame, Group, Next, Wait, Warp, lanes_where};
 use super::{Launch, place};
 use crate::code::{MbarrierAction, MbarrierOp, MbarrierTest, NONE, Window};
-use crate::fault::{Access, FaultKind, Space};
+use crate::fault::{Access, FaultKind};
 
 /// Most arrivals, and most bytes, that an mbarrier counts.
 const LIMIT: i64 = (1 << 20) - 1;
@@ -155,11 +155,8 @@ impl Warp {
             return Err(FaultKind::InvalidInstruction(text));
         }
         let (block, at) = shared.locate(at);
-        if at + 8 > shared.blocks[block].bytes.len() as u64 {
-            let access = Access::Atomic;
-            return Err(FaultKind::OutOfBounds { access, space: Space::Shared, address: at, bytes: 8, near: None });
-        }
-        Ok((block, at as u32))
+        let start = within(window, Access::Atomic, at, 8, shared.blocks[block].bytes.len())?;
+        Ok((block, start as u32))
     }
 
     pub(super) fn mbarrier(

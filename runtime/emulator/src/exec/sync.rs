@@ -145,11 +145,3 @@ impl Warp {
         Some(format!("{waits}{}", shared.blocks[at.0].mbarriers.get(&at.1)?.describe(at.1)))
     }
 }
-
-/// `setmaxnreg` takes multiples of 8 from 24 to 256.
-pub fn check_register_count(count: u32) -> Result<(), (FaultKind, u32)> {
-    if count.is_multiple_of(8) && (24..=256).contains(&count) {
-        return Ok(());
-    }
-    Err((FaultKind::InvalidInstruction(format!("{count} registers are not a multiple of 8 from 24 to 256")), 0))
-}

@@ -419,7 +419,7 @@ impl Warp {
             | Kind::ProductCommit
             | Kind::ProductWait(_)
             | Kind::TensormapCopy(..)
-            | Kind::MaxRegisters(_) => {
+            | Kind::MaxRegisters => {
                 if active != 0 {
                     return self.whole(launch, state, shared, group, active, kind);
                 }

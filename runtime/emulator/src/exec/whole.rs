@@ -1,7 +1,6 @@
 //! Instructions of the whole warp, and what lets waiting groups go on.
 
 use super::shared::Shared;
-use super::sync::check_register_count;
 use super::warp::{Group, Next, Wait, Warp};
 use super::{Launch, State};
 use crate::alu::Lanes;
@@ -37,7 +36,6 @@ impl Warp {
                 }
             }
             Kind::TensormapCopy(to, from) => self.tensormap_copy(launch, state, shared, frame, *to, *from)?,
-            Kind::MaxRegisters(count) => check_register_count(*count)?,
             Kind::Mma(mma) => self.mma(launch, base, mma),
             Kind::LoadMatrix(to, address, transposed) => {
                 self.load_matrix(launch, state, shared, frame, to, *address, *transposed)?

@@ -201,6 +201,9 @@ impl Hazards {
     pub fn read(&mut self, block: usize, bytes: Range<usize>, touch: Touch) -> Result<(), (Conflict, usize)> {
         let range = self.cells(&bytes);
         let Hazards { agents, warps, blocks, sets, shift, .. } = self;
+        if sets.is_large() {
+            sets.compact(blocks.iter_mut().flatten());
+        }
         let known = &warps[touch.warp as usize].known;
         let mut last: Option<(Cell, u32)> = None;
         for (i, cell) in range.clone().zip(&mut blocks[block][range]) {

@@ -38,17 +38,22 @@ pub struct Read {
     pub pc: u32,
 }
 
+/// Sets after which unused ones are dropped: more than the cells of a block can have.
+const MANY: usize = 1 << 19;
+
 /// Sets of reads, each kept once: neighbouring cells mostly have the same.
 #[derive(Debug)]
 pub struct ReadSets {
     sets: Vec<Vec<Read>>,
     larger: HashMap<(u32, Epoch), u32>,
+    /// The last answer: neighbouring cells ask for the same.
+    last: ((u32, Epoch), u32),
 }
 
 impl ReadSets {
     /// Only the empty set, number 0.
     pub fn new() -> ReadSets {
-        ReadSets { sets: vec![Vec::new()], larger: HashMap::new() }
+        ReadSets { sets: vec![Vec::new()], larger: HashMap::new(), last: ((u32::MAX, Epoch::default()), 0) }
     }
 
     /// The reads of a set.
@@ -56,10 +61,32 @@ impl ReadSets {
         &self.sets[set as usize]
     }
 
+    /// Whether so many sets were made that those of no cell should go.
+    pub fn is_large(&self) -> bool {
+        self.sets.len() > MANY
+    }
+
+    /// Keeps only the sets of cells.
+    pub fn compact<'a>(&mut self, cells: impl Iterator<Item = &'a mut Cell>) {
+        let old = std::mem::replace(self, ReadSets::new());
+        let mut places = HashMap::from([(0, 0)]);
+        for cell in cells {
+            cell.reads = *places.entry(cell.reads).or_insert_with(|| {
+                self.sets.push(old.sets[cell.reads as usize].clone());
+                self.sets.len() as u32 - 1
+            });
+        }
+    }
+
     /// The set with one more read. What its reader knows to be over need not be kept: who waits for the new read waits
     /// for that too.
     pub fn with(&mut self, set: u32, read: Read, known: &Clock) -> u32 {
-        if let Some(found) = self.larger.get(&(set, read.epoch)) {
+        let key = (set, read.epoch);
+        if self.last.0 == key {
+            return self.last.1;
+        }
+        if let Some(found) = self.larger.get(&key) {
+            self.last = (key, *found);
             return *found;
         }
         let mut list: Vec<Read> = self
@@ -71,7 +98,8 @@ impl ReadSets {
         list.push(read);
         let new = self.sets.len() as u32;
         self.sets.push(list);
-        self.larger.insert((set, read.epoch), new);
+        self.larger.insert(key, new);
+        self.last = (key, new);
         new
     }
 }
