@@ -78,15 +78,13 @@ fn place_apart(items: &[Item]) -> (Places, u64) {
             let placed = items[..index].iter().filter(|other| item.overlaps(other) || avoided(other));
             first_fit(item, placed.map(|other| places[&other.op].clone()).collect())
         };
-        let apart = choose(&|other| item.apart.contains(&other.op) || other.apart.contains(&item.op));
-        let beside = choose(&|other| item.neighbours.contains(&other.op));
-        let place = if apart.end <= total {
-            apart
-        } else if beside.end <= ROOMY.max(total) {
-            beside
-        } else {
-            choose(&|_| false)
-        };
+        let mut place = choose(&|other| item.apart.contains(&other.op) || other.apart.contains(&item.op));
+        if place.end > total {
+            place = choose(&|other| item.neighbours.contains(&other.op));
+        }
+        if place.end > ROOMY.max(total) {
+            place = choose(&|_| false);
+        }
         total = total.max(place.end);
         places.insert(item.op, place);
     }

@@ -35,7 +35,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             within = block;
         }
         if !is_split(kernel, op) {
-            if touches_shared(kernel, op) {
+            if !stored.is_empty() && touches_shared(kernel, op) {
                 stored.clear();
             }
             continue;
