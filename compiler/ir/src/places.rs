@@ -1,20 +1,47 @@
 //! Which memory a buffer or barrier is.
 
-use crate::{Kernel, Op, OpKind, Value};
+use std::ops::Range;
+
+use crate::{Kernel, Op, OpKind, Value, constant_bits, place_bytes};
 
 impl Kernel {
     /// The operation that allocates what a value of type `Shared` or `Barrier` stands for: slots and views are followed
     /// back to it. `None` for other values.
     pub fn allocation(&self, value: Value) -> Option<Op> {
-        let mut value = value;
-        loop {
-            let op = self.def_op(value)?;
-            match self.kind(op) {
-                OpKind::AllocShared { .. } | OpKind::AllocBarriers { .. } => return Some(op),
-                // A view is made of its first operand.
-                _ if self.value_type(value).is_place() => value = *self.op(op).operands.first()?,
-                _ => return None,
-            }
+        self.extent(value).map(|(op, _)| op)
+    }
+
+    /// The operation that allocates what a value of type `Shared` or `Barrier` stands for, and the bytes of it that the
+    /// value may stand for: all of them where a slot is known only at run time.
+    pub fn extent(&self, value: Value) -> Option<(Op, Range<u64>)> {
+        let op = self.def_op(value)?;
+        let ty = self.value_type(value);
+        let size = place_bytes(ty);
+        if matches!(self.kind(op), OpKind::AllocShared { .. } | OpKind::AllocBarriers { .. }) {
+            return Some((op, 0..size));
         }
+        if !ty.is_place() {
+            return None;
+        }
+        // A view is made of its first operand.
+        let source = *self.op(op).operands.first()?;
+        let (made, whole) = self.extent(source)?;
+        if whole.end - whole.start != place_bytes(self.value_type(source)) {
+            // Which slot the source is is not known.
+            return Some((made, whole));
+        }
+        let start = match self.kind(op) {
+            OpKind::Slot {} => match constant_bits(self, self.operand(op, 1)) {
+                Some(index) => u64::from(index as u32) * size,
+                None => return Some((made, whole)),
+            },
+            OpKind::SharedSlice { offsets, shape } => {
+                let source = self.value_type(source).as_shared()?;
+                let (start, _) = self.slot_layout(source).slice(offsets, shape)?;
+                u64::from(start) * u64::from(source.elem.bytes())
+            }
+            _ => return Some((made, whole)),
+        };
+        Some((made, whole.start + start..whole.start + start + size))
     }
 }

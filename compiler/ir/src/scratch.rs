@@ -4,7 +4,7 @@
 //! the buffer and whoever writes the accesses must agree on when it is needed and on its size: both ask here.
 //! Buffers of several operands lie one after the other, each aligned to [`SCRATCH_ALIGN`].
 
-use rtc_layout::{Conversion, InputBit, Layout, Multiplier, conversion, operand_plan, reduce_plan};
+use rtc_layout::{InputBit, Layout, Multiplier, operand_plan, reduce_plan};
 
 use crate::{DotKind, Elem, Kernel, Op, OpKind, Value};
 
@@ -16,10 +16,6 @@ pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
     let data = kernel.op(op);
     let first = |values: &[Value]| values.first().and_then(|value| kernel.layout_of(*value));
     match &data.kind {
-        OpKind::ConvertLayout {} => {
-            let (from, to) = (kernel.layout_of(data.operands[0])?, kernel.layout_of(data.results[0])?);
-            (conversion(from, to) == Conversion::Shared).then(|| tile_bytes(kernel, data.operands[0]))
-        }
         OpKind::Reduce { axis } => {
             let operands = kernel.variadic(op);
             let step = reduce_plan(first(operands)?, *axis as usize).warp_step?;

@@ -19,7 +19,7 @@
 //! 9. *Phase `Laid`*: each tile has a layout of its shape for the kernel's warps that covers it; layouts are tied as
 //!    `layout_rules.rs` says. Buffers and barriers are not handed on by loops and branches, so that it is known which
 //!    allocation a value stands for ([`Kernel::allocation`]); barriers are made in the body.
-//! 10. *Phase `Scheduled`*: what needs scratch memory has enough of it; buffers have an aligned offset and lie within
+//! 10. *Phase `Scheduled`*: conversions stay within warps; what needs scratch memory has enough of it; buffers have an aligned offset and lie within
 //!     the kernel's shared memory; each `dot` has a kind.
 //!
 //! Not checked: that barriers order all accesses to shared memory, that buffers in use at one time do not overlap (the
@@ -30,6 +30,7 @@ mod shared;
 use std::collections::HashSet;
 
 use cranelift_entity::SecondaryMap;
+use rtc_layout::{Conversion, conversion};
 
 use crate::builder::infer_results;
 use crate::layout_rules::{self, has_shape};
@@ -308,6 +309,12 @@ impl Verifier<'_> {
         let kernel = self.kernel;
         let data = kernel.op(op);
         self.offset(op);
+        if let OpKind::ConvertLayout {} = data.kind
+            && let (Some(from), Some(to)) = (kernel.layout_of(data.operands[0]), kernel.layout_of(data.results[0]))
+            && conversion(from, to) == Conversion::Shared
+        {
+            self.complain(op, "the conversion goes through shared memory: it is a store and a load");
+        }
         if let OpKind::Dot { kind: DotKind::Unset, .. } = data.kind {
             self.complain(op, "the dot has no kind");
         }

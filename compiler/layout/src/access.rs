@@ -193,7 +193,7 @@ impl Access {
     }
 
     /// A measure of time: wavefronts, and the instructions that issue them.
-    pub(crate) fn cost(&self, store: bool) -> u32 {
+    pub fn cost(&self, store: bool) -> u32 {
         (4 * self.wavefronts(store) + 3) * self.steps.len() as u32
     }
 

@@ -17,6 +17,7 @@ pub const PASSES: &[Pass] = &[
     cleanup::dce_laid::PASS,        // the originals of those copies
     laid::vectorize::PASS,          // access widths from layouts and axis information
     laid::share_runs::PASS,         // masks have their final layouts, and access widths are set
+    scheduled::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
     scheduled::place_scratch::PASS, // shared memory for what crosses warps
     scheduled::allocate_shared::PASS, // offsets by liveness
     scheduled::limit_size::PASS,    // layouts and access widths stand, and what lowering costs is still to be spent

@@ -1,20 +1,19 @@
-//! Layout conversions: a renaming of registers, shuffles, or a way through shared memory.
+//! Layout conversions within warps: a renaming of registers, or shuffles. A pass has split the others.
 
 use rtc_abi::Feature;
 use rtc_ir::Op;
-use rtc_layout::{Conversion, LaneXor, MatrixInstructions, ShufflePlan, conversion, shared_plan};
+use rtc_layout::{Conversion, LaneXor, MatrixInstructions, ShufflePlan, conversion};
 
 use super::{Lowering, Registers};
 use crate::{
     emit::{Cmpi, ShuffleKind, Value},
-    error::Result,
+    error::{CodegenError, Result},
 };
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn convert_layout(&self, op: Op) -> Result<()> {
         let (source, result) = (self.kernel.operand(op, 0), self.kernel.result(op, 0));
         let (from, to) = (self.layout(source)?, self.layout(result)?);
-        let elem = self.elem(source)?;
         let registers = self.get(source)?;
         match conversion(from, to) {
             Conversion::Identity => self.define(op, registers.to_vec()),
@@ -24,12 +23,7 @@ impl<'c> Lowering<'_, 'c> {
                 self.define(op, moved);
             }
             Conversion::Shared => {
-                let scratch = self.scratch(op, 0)?;
-                let plan = shared_plan(from, to, elem.bytes() * 8, self.matrix_instructions());
-                self.store_tile(scratch, &plan.store, elem, &registers);
-                self.e.barrier();
-                let loaded = self.load_tile(scratch, &plan.load, elem);
-                self.define(op, loaded);
+                return Err(CodegenError::lowering("a conversion through shared memory that was not split"));
             }
         }
         Ok(())

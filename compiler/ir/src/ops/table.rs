@@ -138,7 +138,7 @@ define_ops! {
     split Split {} (source) [] 0 SHAPE, split, Structured, "The two halves along an innermost dimension of size 2." -> Op;
     cat Cat {} (lhs, rhs) [] 0 SHAPE, cat, Structured, "The elements of both 1-D tiles, in any order." -> Value;
     unsplat Unsplat {} (source) [] 0 PURE, unsplat, Structured, "The element of a tile with one element, as a scalar." -> Value;
-    convert_layout ConvertLayout {} (source) [scratch] 0 FREE.and(Traits::CONVERGENT); [SCRATCH], convert_layout, Structured, "The same tile in another layout." -> Value;
+    convert_layout ConvertLayout {} (source) [] 0 FREE.and(Traits::CONVERGENT), convert_layout, Structured, "The same tile in another layout." -> Value;
 
     // Memory.
     load Load { cache: CacheModifier, evict: Eviction, volatile: bool, vector: Option<u32> } (pointer) [mask, other] 0 Traits::NONE; [LOADS], load, Structured, "Reads global memory; lanes with a false mask are not accessed and get `other`, or zero; `vector` consecutive registers make one access." -> Value;

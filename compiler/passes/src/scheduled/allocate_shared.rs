@@ -1,84 +1,193 @@
-//! Places buffers in shared memory and says how much the kernel needs.
+//! Places buffers and barriers in shared memory and says how much the kernel needs.
 //!
-//! A scratch buffer lives for one operation, so one place would do for all. Neighbours in program order get different
-//! places all the same while that is cheap: then the barrier between two operations that use the same bytes falls away.
-//! Buffers that several operations use, and barriers, have places of their own below those.
+//! A buffer is in use from its first access to its last one, over whole loops if it is made outside of them; up to the
+//! end of the kernel if an asynchronous operation accesses it, as are barriers throughout. Buffers in use at one time lie
+//! apart. Others may share bytes, but then a barrier must stand between them; so as long as space is plentiful they lie
+//! apart, too, where none stands there anyway.
 //!
 //! ```text
 //! %b = alloc_shared {align = 16}   →   %b = alloc_shared {align = 16, offset = 0}
 //! ```
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use rtc_ir::effects::Access;
-use rtc_ir::{BARRIER_BYTES, Kernel, Op, OpKind, Phase, SCRATCH_ALIGN, place_bytes};
+use rtc_ir::effects::{Space, When};
+use rtc_ir::{BARRIER_BYTES, Kernel, Op, OpKind, Phase, place_bytes, regions};
 use rtc_source::{Code, Diagnostic};
 
+use super::pending::{self, Part};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "allocate-shared", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// Up to this many bytes neighbours are kept apart; above it space counts more than a barrier.
-const ROOMY: u32 = 48 * 1024;
+/// Up to this many bytes buffers are kept apart for the sake of a barrier; above it space counts more.
+const ROOMY: u64 = 48 * 1024;
+
+/// Something to be placed.
+struct Item {
+    op: Op,
+    bytes: u64,
+    align: u64,
+    /// Numbers of the first and the last operation that use it; `None` if none does.
+    used: Option<(usize, usize)>,
+    /// What is pending at its accesses: a barrier would be needed if they had a byte in common.
+    apart: BTreeSet<Op>,
+    /// The same without what comes round a loop.
+    neighbours: BTreeSet<Op>,
+}
+
+/// Where each item lies.
+type Places = HashMap<Op, Range<u64>>;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    let allocations: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(|op| alignment(kernel, *op).is_some()).collect();
-    let (scratch, kept): (Vec<Op>, Vec<Op>) = allocations.into_iter().partition(|op| is_scratch(kernel, *op));
-    let mut bottom = 0;
-    for op in kept {
-        bottom = place(kernel, cx, op, bottom)?.end;
+    let items = items(kernel);
+    let (mut places, mut total) = place_apart(&items);
+    if total > ROOMY {
+        let (tight, least) = place_tightly(&items);
+        if least < total {
+            (places, total) = (tight, least);
+        }
     }
-    let bottom = bottom.next_multiple_of(SCRATCH_ALIGN);
-    let mut previous = bottom..bottom;
-    let mut total = bottom;
-    for op in scratch {
-        let bytes = place_bytes(kernel.value_type(kernel.result(op, 0))) as u32;
-        let after = previous.end.next_multiple_of(SCRATCH_ALIGN);
-        let before_fits = bottom + bytes <= previous.start;
-        let start = if !before_fits && after + bytes <= ROOMY.max(total) { after } else { bottom };
-        previous = place(kernel, cx, op, start)?;
-        total = total.max(previous.end);
+    let most = u64::from(cx.target.shared_bytes_max);
+    if total > most {
+        let largest = items.iter().rev().filter(|item| places[&item.op].end > most).max_by_key(|item| item.bytes);
+        let span = largest.and_then(|item| kernel.loc(kernel.op(item.op).loc).span).unwrap_or_default();
+        let message = format!("the kernel needs {total} bytes of shared memory, the target has {most} for a block");
+        let diagnostic = Diagnostic::error(Code::OUT_OF_RESOURCES, span, message)
+            .primary("this tile goes through shared memory")
+            .help("use smaller blocks, or fewer stages");
+        return Err(PassError::Diagnostic(Box::new(diagnostic)));
     }
-    kernel.shared_bytes = total;
+    for (op, place) in places {
+        if let OpKind::AllocShared { offset, .. } | OpKind::AllocBarriers { offset, .. } = kernel.kind_mut(op) {
+            *offset = Some(place.start as u32);
+        }
+    }
+    kernel.shared_bytes = total as u32;
     Ok(())
 }
 
-/// Gives a buffer the first aligned place from `from` on.
-fn place(kernel: &mut Kernel, cx: &PassContext, op: Op, from: u32) -> Result<Range<u32>, PassError> {
-    let bytes = place_bytes(kernel.value_type(kernel.result(op, 0))) as u32;
-    let start = from.next_multiple_of(alignment(kernel, op).unwrap_or(1));
-    if let OpKind::AllocShared { offset, .. } | OpKind::AllocBarriers { offset, .. } = kernel.kind_mut(op) {
-        *offset = Some(start);
+/// In program order, each as low as may be: apart from what would need a barrier if that takes no more room than there
+/// is already, from its neighbours if there is room enough, else only from what is in use at the same time.
+fn place_apart(items: &[Item]) -> (Places, u64) {
+    let (mut places, mut total) = (Places::new(), 0);
+    for (index, item) in items.iter().enumerate() {
+        let choose = |avoided: &dyn Fn(&Item) -> bool| {
+            let placed = items[..index].iter().filter(|other| item.overlaps(other) || avoided(other));
+            first_fit(item, placed.map(|other| places[&other.op].clone()).collect())
+        };
+        let mut place = choose(&|other| item.apart.contains(&other.op) || other.apart.contains(&item.op));
+        if place.end > total {
+            place = choose(&|other| item.neighbours.contains(&other.op));
+        }
+        if place.end > ROOMY.max(total) {
+            place = choose(&|_| false);
+        }
+        total = total.max(place.end);
+        places.insert(item.op, place);
     }
-    let end = start + bytes;
-    if end <= cx.target.shared_bytes_max {
-        return Ok(start..end);
-    }
-    let span = kernel.loc(kernel.op(op).loc).span.unwrap_or_default();
-    let message = format!(
-        "the kernel needs {end} bytes of shared memory, the target has {} for a block",
-        cx.target.shared_bytes_max
-    );
-    let diagnostic = Diagnostic::error(Code::OUT_OF_RESOURCES, span, message)
-        .primary("this tile goes through shared memory")
-        .help("use smaller blocks, or fewer stages");
-    Err(PassError::Diagnostic(Box::new(diagnostic)))
+    (places, total)
 }
 
-fn alignment(kernel: &Kernel, op: Op) -> Option<u32> {
-    match kernel.kind(op) {
-        OpKind::AllocShared { align, .. } => Some(*align),
-        OpKind::AllocBarriers { .. } => Some(BARRIER_BYTES),
-        _ => None,
+/// The largest first, each as low as may be.
+fn place_tightly(items: &[Item]) -> (Places, u64) {
+    let mut order: Vec<&Item> = items.iter().collect();
+    order.sort_by_key(|item| std::cmp::Reverse(item.bytes));
+    let (mut places, mut total) = (Places::new(), 0);
+    for (index, item) in order.iter().enumerate() {
+        let placed = order[..index].iter().filter(|other| item.overlaps(other));
+        let place = first_fit(item, placed.map(|other| places[&other.op].clone()).collect());
+        total = total.max(place.end);
+        places.insert(item.op, place);
+    }
+    (places, total)
+}
+
+/// The lowest aligned place that meets none of `taken`.
+fn first_fit(item: &Item, mut taken: Vec<Range<u64>>) -> Range<u64> {
+    taken.sort_by_key(|range| range.start);
+    let mut start = 0;
+    for range in taken {
+        if start + item.bytes > range.start && range.end > start {
+            start = range.end.next_multiple_of(item.align);
+        }
+    }
+    start..start + item.bytes
+}
+
+impl Item {
+    /// Whether both are in use at one time.
+    fn overlaps(&self, other: &Item) -> bool {
+        match (self.used, other.used) {
+            (Some((first, last)), Some((other_first, other_last))) => first <= other_last && other_first <= last,
+            _ => false,
+        }
     }
 }
 
-/// Whether a buffer is used by operations that pass values from thread to thread, and by nothing else.
-fn is_scratch(kernel: &Kernel, op: Op) -> bool {
-    let buffer = kernel.result(op, 0);
-    kernel
-        .users(buffer)
-        .into_iter()
-        .all(|user| kernel.effects(user).any(|(effect, on)| effect.access == Access::Exchange && on == Some(buffer)))
+/// All allocations in the order of their first use.
+fn items(kernel: &Kernel) -> Vec<Item> {
+    let order = rtc_ir::walk(kernel);
+    let numbers: HashMap<Op, usize> = order.iter().enumerate().map(|(number, op)| (*op, number)).collect();
+    let end = order.len();
+    let mut items: Vec<Item> = Vec::new();
+    let mut known: HashMap<Op, usize> = HashMap::new();
+    for op in &order {
+        let (align, used) = match kernel.kind(*op) {
+            OpKind::AllocShared { align, .. } => (*align, None),
+            OpKind::AllocBarriers { .. } => (BARRIER_BYTES, Some((0, end))),
+            _ => continue,
+        };
+        let bytes = place_bytes(kernel.value_type(kernel.result(*op, 0)));
+        known.insert(*op, items.len());
+        let (apart, neighbours) = (BTreeSet::new(), BTreeSet::new());
+        items.push(Item { op: *op, bytes, align: align.into(), used, apart, neighbours });
+    }
+    for op in &order {
+        for (effect, value) in kernel.effects(*op).filter(|(effect, _)| effect.space == Space::Shared) {
+            let Some(made) = value.and_then(|value| kernel.allocation(value)) else { continue };
+            let Some(item) = known.get(&made).and_then(|index| items.get_mut(*index)) else { continue };
+            let (mut first, mut last) = spread(kernel, &numbers, *op, made);
+            if effect.when == When::Async {
+                last = end;
+            }
+            if let Some((before, after)) = item.used {
+                (first, last) = (first.min(before), last.max(after));
+            }
+            item.used = Some((first, last));
+        }
+    }
+    let mut seen: BTreeSet<Op> = BTreeSet::new();
+    pending::needed(kernel, &Part::meets, &mut |op, pending| {
+        let first_time = seen.insert(op);
+        for (_, part) in pending::accesses(kernel, op) {
+            let Some(item) = known.get(&part.of).and_then(|index| items.get_mut(*index)) else { continue };
+            let others: Vec<Op> = pending.allocations().filter(|other| *other != part.of).collect();
+            item.apart.extend(&others);
+            if first_time {
+                item.neighbours.extend(&others);
+            }
+        }
+    });
+    items
+}
+
+/// The numbers of the first and the last operation during which a buffer made by `made` is in use because `op` uses it.
+fn spread(kernel: &Kernel, numbers: &HashMap<Op, usize>, op: Op, made: Op) -> (usize, usize) {
+    let (mut first, mut last) = (numbers[&op], numbers[&op]);
+    let scope = kernel.op(made).parent;
+    let mut block = kernel.op(op).parent;
+    while let Some(around) = block.filter(|_| block != scope).and_then(|block| kernel.block(block).parent) {
+        // Blocks that are not run one after the other, or more than once.
+        let kind = kernel.kind(around);
+        if regions::is_loop(kind) || regions::flow(kind).is_empty() {
+            let nested = kernel.op(around).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+            first = first.min(numbers[&around]);
+            last = nested.map(|op| numbers[&op]).fold(last, usize::max);
+        }
+        block = kernel.op(around).parent;
+    }
+    (first, last)
 }

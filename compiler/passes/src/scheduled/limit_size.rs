@@ -198,6 +198,7 @@ fn instructions(kernel: &Kernel, op: Op) -> u64 {
             (Some(from), Some(to)) => match conversion(from, to) {
                 Conversion::Identity | Conversion::Registers(_) => 0,
                 Conversion::Shuffles(_) => 3 * results,
+                // Split into a store and a load before.
                 Conversion::Shared => width(kernel, data.operands[0]) + results,
             },
             _ => results,

@@ -3,4 +3,6 @@
 pub mod allocate_shared;
 pub mod insert_barriers;
 pub mod limit_size;
+mod pending;
 pub mod place_scratch;
+pub mod split_conversions;

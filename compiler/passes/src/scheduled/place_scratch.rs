@@ -1,10 +1,9 @@
-//! Gives a buffer in shared memory to each operation that moves data between threads through it: conversions that cross
-//! warps, products by multiply-adds, reductions and scans across warps, gathers, sorts, histograms, atomics whose result
-//! all threads need.
+//! Gives a buffer in shared memory to each operation that moves data between threads through it: products by
+//! multiply-adds, reductions and scans across warps, gathers, sorts, histograms, atomics whose result all threads need.
 //!
 //! ```text
-//! %y = convert_layout %x : tile<..>   →   %b = alloc_shared {align = 16} : shared<8192xi8>
-//!                                         %y = convert_layout %x, scratch = %b : tile<..>
+//! %y = gather %x, %i {axis = 0} : tile<..>   →   %b = alloc_shared {align = 16} : shared<8192xi8>
+//!                                                %y = gather %x, %i, scratch = %b {axis = 0} : tile<..>
 //! ```
 
 use rtc_ir::{Builder, Elem, Kernel, Phase, SCRATCH_ALIGN, Shape, SharedType, scratch_bytes};

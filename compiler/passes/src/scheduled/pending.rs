@@ -1,0 +1,158 @@
+//! Which accesses to shared memory threads may not have finished at each operation, and where a barrier must stand so
+//! that none meets another one that it must not meet. Follows from the effects of operations alone.
+//!
+//! Threads run ahead of each other until they meet at a barrier of the block. So a read waits for all writes before it,
+//! and a write for all reads and writes, unless there was a barrier in between. An exchange (the use of a scratch buffer)
+//! has one inside: what came before it is done, its own reads are pending. Barriers in shared memory (`mbarrier`) order
+//! themselves; only that they are set up must be seen by all before they are used. What asynchronous effects wait for
+//! and who waits for them is written out in the kernel.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+
+use rtc_ir::effects::{Access, On, Space, When};
+use rtc_ir::{Block, Kernel, Op, OpKind, Value, regions};
+
+/// A part of an allocation, in bytes from its start.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Part {
+    pub(crate) of: Op,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+impl Part {
+    /// The part that a value of type `Shared` stands for.
+    fn of(kernel: &Kernel, value: Value) -> Option<Part> {
+        let (of, Range { start, end }) = kernel.extent(value)?;
+        Some(Part { of, start, end })
+    }
+
+    /// Whether both have a byte of one allocation.
+    pub(crate) fn meets(&self, other: &Part) -> bool {
+        self.of == other.of && self.start < other.end && other.start < self.end
+    }
+}
+
+/// What may not be finished.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Pending {
+    reads: BTreeSet<Part>,
+    writes: BTreeSet<Part>,
+    /// Barriers that have been set up.
+    set_up: BTreeSet<Op>,
+}
+
+impl Pending {
+    /// The allocations that are still accessed.
+    pub(crate) fn allocations(&self) -> impl Iterator<Item = Op> + '_ {
+        self.reads.iter().chain(&self.writes).map(|part| part.of)
+    }
+
+    fn clear(&mut self) {
+        *self = Pending::default();
+    }
+
+    fn join(&mut self, other: &Pending) {
+        self.reads.extend(other.reads.iter().cloned());
+        self.writes.extend(other.writes.iter().cloned());
+        self.set_up.extend(&other.set_up);
+    }
+}
+
+/// The accesses of an operation to shared memory that are done with it.
+pub(crate) fn accesses(kernel: &Kernel, op: Op) -> Vec<(Access, Part)> {
+    let now = kernel.effects(op).filter(|(effect, _)| effect.space == Space::Shared && effect.when == When::Now);
+    now.filter_map(|(effect, value)| Some((effect.access, Part::of(kernel, value?)?))).collect()
+}
+
+/// Called for each operation that accesses shared memory, with what is pending when it begins; more than once for those
+/// in loops, first with what is pending when the loop is entered.
+pub(crate) type Watch<'a> = &'a mut dyn FnMut(Op, &Pending);
+
+/// The operations that need a barrier before them. `meet` says whether two parts have a byte in common.
+pub(crate) fn needed(kernel: &Kernel, meet: &dyn Fn(&Part, &Part) -> bool, watch: Watch<'_>) -> Vec<Op> {
+    let mut visitor = Visitor { kernel, meet, watch, needed: HashSet::new(), known: HashMap::new() };
+    visitor.visit(kernel.body(), Pending::default());
+    let mut needed: Vec<Op> = visitor.needed.into_iter().collect();
+    needed.sort_unstable();
+    needed
+}
+
+/// Follows what is pending through blocks.
+struct Visitor<'k> {
+    kernel: &'k Kernel,
+    meet: &'k dyn Fn(&Part, &Part) -> bool,
+    watch: Watch<'k>,
+    /// Operations that need a barrier before them. Once in, an operation stays: the barrier then also serves those
+    /// after it.
+    needed: HashSet<Op>,
+    /// What is pending after an operation with nested blocks, by the operation, what is pending before it and how many
+    /// barriers there are: nested loops would else be followed twice as often with each level.
+    known: HashMap<(Op, Pending, usize), Pending>,
+}
+
+impl Visitor<'_> {
+    fn visit(&mut self, block: Block, mut pending: Pending) -> Pending {
+        let kernel = self.kernel;
+        for op in kernel.ops(block) {
+            if matches!(kernel.kind(op), OpKind::Barrier {}) {
+                pending.clear();
+                continue;
+            }
+            let accesses = accesses(kernel, op);
+            if self.needed.contains(&op) || self.collides(op, &accesses, &pending) {
+                self.needed.insert(op);
+                pending.clear();
+            }
+            if !accesses.is_empty() {
+                (self.watch)(op, &pending);
+            }
+            if accesses.iter().any(|(access, _)| *access == Access::Exchange) {
+                pending.clear();
+            }
+            for (access, part) in accesses {
+                match access {
+                    Access::Read | Access::Exchange => pending.reads.insert(part),
+                    Access::Write => pending.writes.insert(part),
+                };
+            }
+            if kernel.effects(op).any(|(effect, _)| effect.space == Space::Barrier && effect.on == On::Result) {
+                pending.set_up.insert(op);
+            }
+            if !kernel.op(op).blocks.is_empty() {
+                pending = self.nested(op, pending);
+            }
+        }
+        pending
+    }
+
+    fn collides(&self, op: Op, accesses: &[(Access, Part)], pending: &Pending) -> bool {
+        let with = |parts: &BTreeSet<Part>, part: &Part| parts.iter().any(|other| (self.meet)(part, other));
+        let collides = accesses.iter().any(|(access, part)| {
+            with(&pending.writes, part) || (*access != Access::Read && with(&pending.reads, part))
+        });
+        collides || (!pending.set_up.is_empty() && uses_barrier(self.kernel, op, &pending.set_up))
+    }
+
+    fn nested(&mut self, op: Op, entry: Pending) -> Pending {
+        let key = (op, entry.clone(), self.needed.len());
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let after = regions::follow(self.kernel, op, entry, Pending::join, |block, pending| self.visit(block, pending));
+        self.known.insert(key, after.clone());
+        after
+    }
+}
+
+/// Whether an operation or one nested in it uses one of these barriers. Barriers are set up in the body of the kernel,
+/// and that is where all threads are sure to meet afterwards.
+fn uses_barrier(kernel: &Kernel, op: Op, set_up: &BTreeSet<Op>) -> bool {
+    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+    [op].into_iter().chain(nested).any(|op| {
+        let mut used =
+            kernel.effects(op).filter(|(effect, _)| effect.space == Space::Barrier && effect.on != On::Result);
+        used.any(|(_, value)| value.and_then(|v| kernel.allocation(v)).is_some_and(|made| set_up.contains(&made)))
+    })
+}
