@@ -174,9 +174,7 @@ impl Warp {
         let mut latest = 0;
         let mut kept = Vec::new();
         for mut copy in std::mem::take(&mut self.bulk.outgoing) {
-            let due = active >> copy.lane & 1 == 1
-                && copy.group < committed[copy.lane as usize]
-                && copy.group + groups < committed[copy.lane as usize];
+            let due = active >> copy.lane & 1 == 1 && copy.group + groups < committed[copy.lane as usize];
             if due && copy.data.is_none() {
                 copy.read(shared);
             }

@@ -6,7 +6,7 @@ use super::bulk::{Destination, Source, Target};
 use super::shared::Shared;
 use super::warp::{Frame, Warp};
 use super::{Launch, State};
-use crate::code::{Direction, TensorCopy, Window};
+use crate::code::{AtomicOp, Direction, TensorCopy, Window};
 use crate::fault::{Access, AccessError, FaultKind};
 use crate::memory::Memory;
 use crate::tensor_map::{ElementType, Fill, MAP_BYTES, TensorMap, swizzled};
@@ -115,19 +115,22 @@ pub fn read_swizzled(bytes: &[u8], from: u32, length: u32, swizzle: u32) -> Vec<
     data
 }
 
-/// The type in which a reduction into a tensor combines elements.
-fn reduction_type(ty: ElementType) -> Modifier {
+/// The type in which a reduction into a tensor combines elements; `None` if it cannot.
+fn reduction_type(op: AtomicOp, ty: ElementType) -> Option<Modifier> {
     use ElementType::*;
-    match ty {
-        U8 | U16 | U32 => Modifier::U32,
-        S32 => Modifier::S32,
-        U64 => Modifier::U64,
-        S64 => Modifier::S64,
-        F16 => Modifier::F16,
-        Bf16 => Modifier::Bf16,
-        F64 => Modifier::F64,
-        F32 | F32Ftz | Tf32 | Tf32Ftz => Modifier::F32,
-    }
+    let bitwise = matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor);
+    let counts = matches!(op, AtomicOp::Inc | AtomicOp::Dec);
+    Some(match ty {
+        U32 => Modifier::U32,
+        S32 if !counts => Modifier::S32,
+        U64 if !counts => Modifier::U64,
+        S64 if !counts => Modifier::S64,
+        F16 if !bitwise && !counts => Modifier::F16,
+        Bf16 if !bitwise && !counts => Modifier::Bf16,
+        F32 | F32Ftz if op == AtomicOp::Add => Modifier::F32,
+        F64 if op == AtomicOp::Add => Modifier::F64,
+        _ => return None,
+    })
 }
 
 impl Warp {
@@ -181,7 +184,15 @@ impl Warp {
                 }
                 Direction::Out { from, reduce } => {
                     let from = self.addresses(launch, frame, from)[i] as u32;
-                    let reduce = reduce.map(|op| (op, reduction_type(tensor.map.ty)));
+                    let reduce = match reduce {
+                        None => None,
+                        Some(op) => {
+                            let ty = tensor.map.ty;
+                            let text = || format!("elements of type {} cannot be combined so", ty.text());
+                            let combined = reduction_type(op, ty).ok_or_else(|| FaultKind::InvalidInstruction(text()));
+                            Some((op, combined.map_err(fail)?))
+                        }
+                    };
                     let to = Destination::Tensor(tensor);
                     self.start_outgoing(launch, shared, lane, (from, bytes), to, reduce, 128).map_err(fail)?;
                 }
