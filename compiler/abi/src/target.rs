@@ -58,6 +58,8 @@ features! {
     ReduxF32 = "redux_f32",
     /// The fifth-generation tensor core (`tcgen05`).
     Tcgen05 = "tcgen05",
+    /// Warps that change the number of their registers (`setmaxnreg`).
+    RegisterBudgets = "register_budgets",
 }
 
 impl fmt::Display for Feature {
@@ -113,11 +115,12 @@ const HOPPER: Features = ADA.with(&[
     Feature::Clusters,
     Feature::DependentLaunch,
 ]);
-/// `wgmma` belongs to the architecture-specific feature set, which later chips lack.
-const HOPPER_SPECIFIC: Features = HOPPER.with(&[Feature::Wgmma]);
+/// `wgmma` and `setmaxnreg` belong to the architecture-specific feature set; later chips lack the former.
+const HOPPER_SPECIFIC: Features = HOPPER.with(&[Feature::Wgmma, Feature::RegisterBudgets]);
 /// The large Blackwell has no fp8 `mma.sync`: its fp8 products go through `tcgen05`.
-const BLACKWELL: Features = HOPPER.without(Feature::Fp8Mma).with(&[Feature::ReduxF32, Feature::Tcgen05]);
-const BLACKWELL_SMALL: Features = HOPPER;
+const BLACKWELL: Features =
+    HOPPER.without(Feature::Fp8Mma).with(&[Feature::ReduxF32, Feature::Tcgen05, Feature::RegisterBudgets]);
+const BLACKWELL_SMALL: Features = HOPPER.with(&[Feature::RegisterBudgets]);
 
 const fn target(
     name: &'static str,

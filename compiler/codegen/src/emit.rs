@@ -36,7 +36,7 @@ use melior::{
     ir::{
         Attribute, Block, BlockLike, BlockRef, Identifier, Location, Module, Region, RegionLike, ValueLike,
         attribute::{FloatAttribute, IntegerAttribute, StringAttribute, TypeAttribute},
-        operation::{OperationBuilder, OperationRef},
+        operation::{OperationBuilder, OperationRef, OperationResult},
         r#type::IntegerType,
     },
 };
@@ -111,8 +111,8 @@ enum Constant {
 enum Cursor<'c> {
     /// To the end of a block.
     End(BlockRef<'c, 'c>),
-    /// After an operation of the entry block.
-    After(OperationRef<'c, 'c>),
+    /// After an operation of a block.
+    After(BlockRef<'c, 'c>, OperationRef<'c, 'c>),
 }
 
 /// Appends operations to the current block.
@@ -125,7 +125,10 @@ pub(crate) struct Emitter<'c> {
     entry: BlockRef<'c, 'c>,
     last_constant: Cell<Option<OperationRef<'c, 'c>>>,
     count: Cell<usize>,
-    last_of_prologue: Cell<OperationRef<'c, 'c>>,
+    /// The last operation of the function's prologue.
+    prologue: Cell<OperationRef<'c, 'c>>,
+    /// The last operation of the prologue of the warps that run what is being built, and its block, if they have one.
+    group_prologue: Cell<Option<(BlockRef<'c, 'c>, OperationRef<'c, 'c>)>>,
     /// The thread's number in the block; the first operation of the prologue.
     pub thread: Value<'c>,
     constants: RefCell<HashMap<Constant, Value<'c>>>,
@@ -166,7 +169,8 @@ pub(crate) fn kernel<'c, E>(
         entry,
         last_constant: Cell::new(None),
         count: Cell::new(0),
-        last_of_prologue: Cell::new(thread),
+        prologue: Cell::new(thread),
+        group_prologue: Cell::new(None),
         thread: first_result(thread),
         constants: RefCell::default(),
         attributes: RefCell::default(),
@@ -306,9 +310,9 @@ impl<'c> Emitter<'c> {
         let operation = builder.build().expect("an operation without inferred types is always built");
         match self.cursor.get() {
             Cursor::End(block) => block.append_operation(operation),
-            Cursor::After(previous) => {
-                let operation = self.entry.insert_operation_after(previous, operation);
-                self.cursor.set(Cursor::After(operation));
+            Cursor::After(block, previous) => {
+                let operation = block.insert_operation_after(previous, operation);
+                self.cursor.set(Cursor::After(block, operation));
                 operation
             }
         }
@@ -319,16 +323,46 @@ impl<'c> Emitter<'c> {
         self.count.get()
     }
 
-    /// Runs `build` with operations going to the function's prologue: after the constants, before the body, so
-    /// that the results may be used anywhere. No control flow there.
+    /// Runs `build` with operations going to the prologue of the warps that run what is being built, so that the results
+    /// may be used anywhere in their code: of the function, or of their region. No control flow there.
     pub fn in_prologue<T>(&self, build: impl FnOnce() -> T) -> T {
-        let outer = self.cursor.replace(Cursor::After(self.last_of_prologue.get()));
+        let Some((block, last)) = self.group_prologue.get() else { return self.in_entry(build) };
+        let (result, last) = self.building_after(block, last, build);
+        self.group_prologue.set(Some((block, last)));
+        result
+    }
+
+    /// Runs `build` with operations going to the function's prologue: after the constants, before the body.
+    fn in_entry<T>(&self, build: impl FnOnce() -> T) -> T {
+        let (result, last) = self.building_after(self.entry, self.prologue.get(), build);
+        self.prologue.set(last);
+        result
+    }
+
+    /// Runs `build` with operations going after `last`; gives the last of them.
+    fn building_after<T>(
+        &self,
+        block: BlockRef<'c, 'c>,
+        last: OperationRef<'c, 'c>,
+        build: impl FnOnce() -> T,
+    ) -> (T, OperationRef<'c, 'c>) {
+        let outer = self.cursor.replace(Cursor::After(block, last));
         let location = self.location.replace(Location::unknown(self.context));
         let result = build();
-        if let Cursor::After(last) = self.cursor.replace(outer) {
-            self.last_of_prologue.set(last);
-        }
+        let end = self.cursor.replace(outer);
         self.location.set(location);
+        (result, if let Cursor::After(_, last) = end { last } else { last })
+    }
+
+    /// Runs `build` with a prologue that begins after what makes `start`, an operation of the current block.
+    pub fn with_prologue<T>(&self, start: Value<'c>, build: impl FnOnce() -> T) -> T {
+        let place = match (self.cursor.get(), OperationResult::try_from(start)) {
+            (Cursor::End(block), Ok(result)) => Some((block, result.owner())),
+            _ => None,
+        };
+        let outer = self.group_prologue.replace(place);
+        let result = build();
+        self.group_prologue.set(outer);
         result
     }
 

@@ -17,6 +17,7 @@
 //! | `combine.rs`, `reduce.rs`, `scan.rs` | reductions and scans |
 //! | `dot.rs`, `dot_shared.rs` | matrix products |
 //! | `control.rs` | loops and branches |
+//! | `groups.rs` | which threads run a region, and their barrier; roles of warps |
 //! | `effect.rs` | print, assert, inline assembly, calls of bitcode, special registers |
 
 mod atomic;
@@ -31,6 +32,7 @@ mod dot;
 mod dot_shared;
 mod effect;
 mod element;
+mod groups;
 mod indexed;
 mod memory;
 mod place;
@@ -55,7 +57,7 @@ use crate::{
 };
 
 use effect::Text;
-use place::Places;
+use groups::Threads;
 
 /// The symbol of the block's dynamic shared memory.
 const SHARED_SYMBOL: &str = "rtc_shared";
@@ -74,7 +76,8 @@ pub(crate) struct Lowering<'a, 'c> {
     max_operations: usize,
     lines: &'a Lines<'c>,
     values: RefCell<HashMap<rtc_ir::Value, Registers<'c>>>,
-    places: Places<'c>,
+    /// The threads that run what is being lowered.
+    threads: RefCell<Rc<Threads<'c>>>,
     texts: RefCell<Vec<Text>>,
     externals: RefCell<Vec<effect::External>>,
 }
@@ -96,7 +99,8 @@ pub(crate) fn module<'c>(
     let parameters: Vec<Parameter<'c>> = kernel.params.iter().map(|param| parameter(&types, kernel, param)).collect();
     let shape = KernelShape {
         threads_per_block: threads_per_block(kernel),
-        max_registers: kernel.options.maxnreg,
+        // A change of their number counts from a known one.
+        max_registers: kernel.registers_at_start().or(kernel.options.maxnreg),
         cluster: (kernel.options.num_ctas > 1).then_some([kernel.options.num_ctas, 1, 1]),
     };
     let (mut texts, mut externals) = (Vec::new(), Vec::new());
@@ -108,7 +112,7 @@ pub(crate) fn module<'c>(
             max_operations,
             lines: &lines,
             values: RefCell::default(),
-            places: Places::new(threads_per_block(kernel)),
+            threads: RefCell::new(Threads::of_block(e.thread, threads_per_block(kernel))),
             texts: RefCell::default(),
             externals: RefCell::default(),
         };
@@ -303,10 +307,11 @@ impl<'a, 'c> Lowering<'a, 'c> {
             OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
             OpKind::WhileLoop {} => self.while_loop(op),
             OpKind::IfElse {} => self.if_else(op),
+            OpKind::WarpSpecialize { registers, .. } => self.warp_specialize(op, registers.as_deref()),
             OpKind::Yields {} | OpKind::Condition {} | OpKind::Ret {} => Ok(()),
             OpKind::Assume {} => self.assume(op),
             OpKind::Barrier {} => {
-                self.e.barrier();
+                self.barrier();
                 Ok(())
             }
             OpKind::Print { prefix, hex, signed } => self.print(op, prefix, *hex, signed),

@@ -137,6 +137,8 @@ pub struct Kernel {
     pub(crate) order: SecondaryMap<Op, Link>,
     /// Operations that use a value, and perhaps some that used it once; see [`Kernel::users`].
     pub(crate) users: SecondaryMap<Value, SmallVec<[Op; 2]>>,
+    /// Every `warp_specialize` there ever was; see [`Kernel::specialization`].
+    pub(crate) specializations: SmallVec<[Op; 1]>,
     layouts: IndexSet<Layout>,
     shared_layouts: IndexSet<SharedLayout>,
     locs: IndexSet<LocData>,
@@ -161,6 +163,7 @@ impl Kernel {
             blocks,
             order: SecondaryMap::new(),
             users: SecondaryMap::new(),
+            specializations: SmallVec::new(),
             layouts: IndexSet::new(),
             shared_layouts: IndexSet::new(),
             locs,

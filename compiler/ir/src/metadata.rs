@@ -6,11 +6,6 @@ use rtc_abi::{DType, ParamType, Target, ValueType};
 use crate::{Elem, Kernel, Param, Scalar, Type};
 
 impl Kernel {
-    /// Threads of a block.
-    pub fn threads_per_block(&self) -> u32 {
-        32 * self.options.num_warps
-    }
-
     /// What a launch needs to know. The fields that the kernel does not know are empty: constexprs, the options of the
     /// launch itself, hash and version.
     pub fn metadata(&self, target: &Target) -> Metadata {

@@ -9,6 +9,7 @@
 //! for_range    outside → body, body → body, body → outside, outside → outside (no iteration)
 //! while_loop   outside → first, first → second, second → first, first → outside
 //! if_else      outside → then, outside → else, then → outside, else → outside
+//! warp_specialize    outside → role, role → outside, for each role: nothing is handed over, and all of them run
 //! ```
 //!
 //! From the edges follow the [`Slot`]s: what can hold the same value at different times. In
@@ -20,7 +21,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::{Block, Kernel, Op, OpKind, Traits, Type, Value, ValueDef};
+use crate::{Block, Kernel, MAX_ROLES, Op, OpKind, Traits, Type, Value, ValueDef};
 
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,9 +39,27 @@ pub fn flow(kind: &OpKind) -> &'static [(Place, Place)] {
     match kind {
         OpKind::ForRange { .. } => &[(Outside, In(0)), (In(0), In(0)), (In(0), Outside), (Outside, Outside)],
         OpKind::WhileLoop {} => &[(Outside, In(0)), (In(0), In(1)), (In(1), In(0)), (In(0), Outside)],
+        OpKind::WarpSpecialize { warps, .. } => &ROLES[..2 * warps.len().min(MAX_ROLES)],
         OpKind::IfElse {} => &[(Outside, In(0)), (Outside, In(1)), (In(0), Outside), (In(1), Outside)],
         _ => &[],
     }
+}
+
+/// The edges of `warp_specialize` with as many roles as there can be.
+const ROLES: [(Place, Place); 2 * MAX_ROLES] = {
+    let mut edges = [(Outside, Outside); 2 * MAX_ROLES];
+    let mut role = 0;
+    while role < MAX_ROLES {
+        edges[2 * role] = (Outside, In(role));
+        edges[2 * role + 1] = (In(role), Outside);
+        role += 1;
+    }
+    edges
+};
+
+/// Whether the nested blocks run at the same time, each on warps of its own.
+pub fn is_concurrent(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::WarpSpecialize { .. })
 }
 
 /// How many arguments at the start of nested block `block` the operation itself gives.
@@ -49,6 +68,20 @@ fn given_args(kind: &OpKind, block: usize) -> usize {
         (OpKind::ForRange { .. }, 0) => 1,
         _ => 0,
     }
+}
+
+/// The mnemonic of the terminator of nested block `block`.
+pub fn terminator(kind: &OpKind, block: usize) -> &'static str {
+    match (kind, block) {
+        (OpKind::WhileLoop {}, 0) => "condition",
+        _ => "yields",
+    }
+}
+
+/// What the values become that nested block `block` hands on; `None` if the operation runs it as a function.
+pub fn handed_to(kernel: &Kernel, op: Op, block: usize) -> Option<&[Value]> {
+    let (_, to) = flow(kernel.kind(op)).iter().find(|(from, _)| *from == In(block))?;
+    Some(received(kernel, op, *to))
 }
 
 /// Whether the operation can run some nested block more than once.
@@ -173,7 +206,7 @@ fn received(kernel: &Kernel, op: Op, to: Place) -> &[Value] {
     let data = kernel.op(op);
     match to {
         Outside => &data.results,
-        In(block) => &kernel.block(data.blocks[block]).args[given_args(&data.kind, block)..],
+        In(block) => kernel.block(data.blocks[block]).args.get(given_args(&data.kind, block)..).unwrap_or_default(),
     }
 }
 

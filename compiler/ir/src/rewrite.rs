@@ -144,7 +144,11 @@ impl Kernel {
     pub(crate) fn make_op(&mut self, data: OpData, results: &[Type]) -> Op {
         let blocks = data.blocks.clone();
         let operands = data.operands.clone();
+        let divides = matches!(data.kind, OpKind::WarpSpecialize { .. });
         let op = self.ops.push(data);
+        if divides {
+            self.specializations.push(op);
+        }
         for value in operands {
             self.users[value].push(op);
         }

@@ -16,15 +16,18 @@
 //! 7. *Kernel.* Parameters are the arguments of the body, scalars that fit their types at launch, with distinct names;
 //!    warps and blocks of the cluster are powers of two.
 //! 8. *Phase `Tile`*: no layouts, no shared memory.
-//! 9. *Phase `Laid`*: each tile has a layout of its shape for the kernel's warps that covers it; layouts are tied as
-//!    `layout_rules.rs` says. Buffers and barriers are not handed on by loops and branches, so that it is known which
-//!    allocation a value stands for ([`Kernel::allocation`]); barriers are made in the body.
-//! 10. *Phase `Scheduled`*: conversions stay within warps; what needs scratch memory has enough of it; buffers have an aligned offset and lie within
-//!     the kernel's shared memory; each `dot` has a kind.
+//! 9. *Warp groups*: one `warp_specialize` at most, in the body, with as many warps and registers as a block can have; a
+//!    kernel that has one has tiles within its roles only.
+//! 10. *Phase `Laid`*: each tile has a layout of its shape for the warps that hold it, which covers it; layouts are tied as
+//!     `layout_rules.rs` says. Buffers and barriers are not handed on by loops and branches, so that it is known which
+//!     allocation a value stands for ([`Kernel::allocation`]); barriers are made in the body.
+//! 11. *Phase `Scheduled`*: conversions stay within warps; what needs scratch memory has enough of it, of its own warps;
+//!     buffers have an aligned offset and lie within the kernel's shared memory; each `dot` has a kind.
 //!
 //! Not checked: that barriers order all accesses to shared memory, that buffers in use at one time do not overlap (the
 //! emulator finds both).
 
+mod groups;
 mod shared;
 
 use std::collections::HashSet;
@@ -34,9 +37,11 @@ use rtc_layout::{Conversion, conversion};
 
 use crate::builder::infer_results;
 use crate::layout_rules::{self, has_shape};
+use crate::regions;
 use crate::text::{PrintOptions, Printer, indent};
 use crate::{
-    Block, DotKind, Elem, Kernel, MAX_TILE_ELEMENTS, Op, OpKind, Phase, Traits, Type, Value, ValueDef, scratch_bytes,
+    Block, DotKind, Elem, Kernel, MAX_TILE_ELEMENTS, Op, OpKind, Phase, Traits, Type, Value, ValueDef, WarpGroup,
+    scratch_bytes,
 };
 
 pub use shared::{BARRIER_BYTES, place_bytes};
@@ -70,6 +75,7 @@ pub fn verify(kernel: &Kernel) -> Result<Verified<'_>, Vec<VerifyError>> {
         seen_ops: SecondaryMap::new(),
         seen_blocks: SecondaryMap::new(),
         combining: None,
+        group: kernel.whole_block(),
     };
     verifier.kernel();
     if verifier.errors.is_empty() { Ok(Verified(kernel)) } else { Err(verifier.errors) }
@@ -101,6 +107,8 @@ struct Verifier<'k> {
     seen_blocks: SecondaryMap<Block, bool>,
     /// The operation whose combine block, or block for each element, the current block is or is nested in.
     combining: Option<Op>,
+    /// The warps that run the current block.
+    group: WarpGroup,
 }
 
 impl Verifier<'_> {
@@ -191,8 +199,9 @@ impl Verifier<'_> {
         if !form {
             return self.complain(op, format!("has {count} operands, not {fixed}"));
         }
-        if data.blocks.len() != spec.blocks {
-            return self.complain(op, format!("has {} nested blocks, not {}", data.blocks.len(), spec.blocks));
+        let count = data.blocks.len();
+        if count < spec.blocks || (count > spec.blocks && !spec.traits.has(Traits::MORE_BLOCKS)) {
+            return self.complain(op, format!("has {count} nested blocks, not {}", spec.blocks));
         }
         for (i, result) in data.results.iter().enumerate() {
             if kernel.value(*result).def != ValueDef::Result(op, i as u32) {
@@ -239,9 +248,17 @@ impl Verifier<'_> {
         if matches!(data.kind, OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::MapElements {}) {
             self.combining = outer.or(Some(op));
         }
+        if let OpKind::WarpSpecialize { warps, registers } = &data.kind
+            && !self.specialization(op, warps, registers.as_deref())
+        {
+            return;
+        }
+        let group = self.group;
         for nested in &data.blocks {
+            self.group = kernel.group_of_nested(op, *nested);
             self.block(*nested, Some(op));
         }
+        self.group = group;
         self.combining = outer;
     }
 
@@ -250,6 +267,9 @@ impl Verifier<'_> {
         let Type::Tile(tile) = ty else { return self.place_type(op, ty) };
         let kernel = self.kernel;
         let shape = tile.shape;
+        if self.group.role.is_none() && kernel.specialization().is_some() {
+            return self.complain(op, "a tile outside of the roles of a kernel whose warps are divided");
+        }
         if shape.rank() == 0 || shape.iter().any(|d| !d.is_power_of_two()) {
             return self.complain(op, format!("{shape} is no shape of a tile: all sizes are powers of two"));
         }
@@ -264,8 +284,8 @@ impl Verifier<'_> {
                 let layout = kernel.layout(id);
                 if !has_shape(layout, &shape) {
                     self.complain(op, format!("the layout is for shape {:?}, not {shape}", layout.shape()));
-                } else if layout.warps() != kernel.options.num_warps {
-                    let warps = kernel.options.num_warps;
+                } else if layout.warps() != self.group.warps {
+                    let warps = self.group.warps;
                     self.complain(op, format!("the layout is for {} warps, not {warps}", layout.warps()));
                 } else if layout.blocks() != 1 {
                     self.complain(op, "the layout spreads the tile over several blocks");
@@ -299,7 +319,7 @@ impl Verifier<'_> {
         match self.kernel.value_type(value) {
             Type::Tile(tile) => tile.layout.is_some_and(|id| {
                 let layout = self.kernel.layout(id);
-                has_shape(layout, &tile.shape) && layout.warps() == self.kernel.options.num_warps
+                has_shape(layout, &tile.shape) && layout.warps() == self.group.warps
             }),
             Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Token => true,
         }
@@ -318,6 +338,7 @@ impl Verifier<'_> {
         if let OpKind::Dot { kind: DotKind::Unset, .. } = data.kind {
             self.complain(op, "the dot has no kind");
         }
+        self.scratch_of_group(op);
         if let Some(slot) = data.kind.spec().optional.iter().position(|name| *name == "scratch")
             && let Some(needed) = scratch_bytes(kernel, op)
         {
@@ -354,18 +375,14 @@ impl Verifier<'_> {
             return;
         };
         let outer = kernel.op(around);
-        let args_of = |i: usize| outer.blocks.get(i).map(|b| types(&kernel.block(*b).args)).unwrap_or_default();
-        let first = outer.blocks.first() == Some(&block);
-        let (by_condition, wanted) = match &outer.kind {
-            OpKind::ForRange { .. } => (false, types(kernel.variadic(around))),
-            OpKind::WhileLoop {} if first => (true, args_of(1)),
-            OpKind::WhileLoop {} => (false, args_of(0)),
-            OpKind::IfElse {} => (false, types(&outer.results)),
-            OpKind::Reduce { .. } | OpKind::Scan { .. } => (false, elements(kernel, kernel.variadic(around))),
-            OpKind::MapElements {} => (false, elements(kernel, &outer.results)),
-            _ => return self.complain(around, "has nested blocks of no known use"),
+        let number = outer.blocks.iter().position(|b| *b == block).unwrap_or(0);
+        let wanted = match (&outer.kind, regions::handed_to(kernel, around, number)) {
+            (_, Some(targets)) => types(targets),
+            (OpKind::Reduce { .. } | OpKind::Scan { .. }, None) => elements(kernel, kernel.variadic(around)),
+            (OpKind::MapElements {}, None) => elements(kernel, &outer.results),
+            (_, None) => return self.complain(around, "has nested blocks of no known use"),
         };
-        let expected = if by_condition { "condition" } else { "yields" };
+        let expected = regions::terminator(&outer.kind, number);
         if kernel.kind(end).spec().mnemonic != expected {
             return self.complain(end, format!("the block ends with `{expected}`"));
         }

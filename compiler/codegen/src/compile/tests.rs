@@ -105,6 +105,21 @@ fn what_a_target_lacks_is_said() {
     let output = compile_text(dependent, "sm_90", CodegenOptions::default()).expect("Hopper has it");
     assert!(output.ptx.contains("griddepcontrol.wait"));
 
+    let registers = "kernel @k() warps 4 phase scheduled {
+  warp_specialize {warps = [4, 4], registers = [40, 0]} ^() {
+    yields
+  } ^() {
+    yields
+  }
+  ret
+}
+";
+    let error = compile_text(registers, "sm_90", CodegenOptions::default()).expect_err("sm_90a has it");
+    assert_eq!(error.to_string(), "`setmaxnreg`, which gives roles registers of their own, is not available on sm_90");
+    let output = compile_text(registers, "sm_90a", CodegenOptions::default()).expect("Hopper has it");
+    assert!(output.ptx.contains("setmaxnreg.dec.sync.aligned.u32 40;"), "{}", output.ptx);
+    ptxas::check(&output.ptx, Target::named("sm_90a").expect("it is in the table"));
+
     let large = "kernel @k() warps 1 shared 120000 phase scheduled {\n  ret\n}\n";
     let error = compile_text(large, "sm_86", CodegenOptions::default()).expect_err("99 KiB");
     assert_eq!(error.to_string(), "shared memory: 120000 needed, 101376 available on sm_86");

@@ -127,9 +127,9 @@ impl<'c> Emitter<'c> {
         (!results.is_empty()).then(|| super::first_result(operation))
     }
 
-    /// Memory of the thread's own, for `count` elements; made in the prologue.
+    /// Memory of the thread's own, for `count` elements; made at the start of the function.
     pub fn local(&self, element: Type<'c>, count: i32, align: u32) -> Value<'c> {
-        self.in_prologue(|| {
+        self.in_entry(|| {
             let attributes = [
                 ("elem_type", TypeAttribute::new(element).into()),
                 ("alignment", self.long_attribute(i64::from(align))),

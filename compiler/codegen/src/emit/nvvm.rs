@@ -77,19 +77,20 @@ impl<'c> Emitter<'c> {
         self.effect("nvvm.barrier0", &[], &[]);
     }
 
-    // No pass asks for the two below yet.
-
-    /// Waits until `threads` threads have come to the barrier numbered `id`.
-    #[cfg(test)]
+    /// Waits until `threads` threads, this one among them, have come to the barrier numbered `id`.
     pub fn named_barrier(&self, id: Value<'c>, threads: Value<'c>) {
-        use melior::ir::attribute::DenseI32ArrayAttribute;
-        let segments = DenseI32ArrayAttribute::new(self.context, &[1, 1, 0]).into();
-        self.effect("nvvm.barrier", &[id, threads], &[("operandSegmentSizes", segments)]);
+        self.assembly("bar.sync $0, $1;", "r,r,~{memory}", &[id, threads], &[], true);
     }
 
-    /// Waits until every lane of the warp has come here.
-    #[cfg(test)]
+    /// Waits until every lane of the warp has come here; shared memory is then in order among them.
     pub fn warp_barrier(&self) {
         self.effect("nvvm.bar.warp.sync", &[self.i32(-1)], &[]);
+    }
+
+    /// Sets the number of registers of each thread of the warp group: to more than it has, or to fewer.
+    pub fn set_registers(&self, count: u32, more: bool) {
+        let direction = if more { "inc" } else { "dec" };
+        let text = format!("setmaxnreg.{direction}.sync.aligned.u32 {count};");
+        self.assembly(&text, "~{memory}", &[], &[], true);
     }
 }

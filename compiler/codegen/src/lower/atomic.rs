@@ -107,13 +107,13 @@ impl<'c> Lowering<'_, 'c> {
         let base = self.scratch(op, scratch)?;
         let Some(layout) = layout else {
             self.when(holders.thread, || self.store_shared(base, elem, &olds, elem.bytes()));
-            self.e.barrier();
+            self.barrier();
             let shared = self.load_shared(base, elem, 1, elem.bytes());
             self.define(op, shared);
             return Ok(());
         };
         self.when(holders.thread, || self.store_row_major(base, layout, elem, &olds));
-        self.e.barrier();
+        self.barrier();
         let shared = self.load_row_major(base, layout, elem);
         self.define(op, shared);
         Ok(())

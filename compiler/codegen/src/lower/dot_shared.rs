@@ -47,7 +47,7 @@ impl<'c> Lowering<'_, 'c> {
         let rhs = Stored { plan: plan(1)?, axis: rank - 2, start: after };
         self.store_operand(&lhs, elem, &self.widened(op, 0, elem)?);
         self.store_operand(&rhs, elem, &self.widened(op, 1, elem)?);
-        e.barrier();
+        self.barrier();
 
         let steps = lhs.plan.depth * lhs.plan.slices;
         let in_body = unrolled_steps(layout.registers(), steps).max(lhs.plan.depth).max(rhs.plan.depth);

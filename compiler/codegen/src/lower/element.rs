@@ -170,6 +170,7 @@ impl<'c> Lowering<'_, 'c> {
             | OpKind::ForRange { .. }
             | OpKind::WhileLoop {}
             | OpKind::IfElse {}
+            | OpKind::WarpSpecialize { .. }
             | OpKind::Yields {}
             | OpKind::Condition {}
             | OpKind::Ret {}

@@ -18,7 +18,7 @@ impl<'c> Lowering<'_, 'c> {
         let narrow = self.elem(index)?.bits() < 32;
         let base = self.scratch(op, 0)?;
         self.store_row_major(base, from, elem, &self.get(source)?);
-        e.barrier();
+        self.barrier();
         // The place of an element is the sum of what its other coordinates say and its index times a stride.
         let stride = from.shape()[axis + 1..].iter().product::<u32>() * elem.bytes();
         let other = |coord: rtc_layout::Coord| {
@@ -50,17 +50,17 @@ impl<'c> Lowering<'_, 'c> {
         let (values, mask) = (self.get(source)?, self.optional(op, 0)?);
         let base = self.scratch(op, 1)?;
         let access = Access { align: 4, ..Access::default() };
-        let threads = super::threads_per_block(self.kernel);
-        let own = e.byte_offset(base, e.muli(e.thread, e.i32(4)));
+        let threads = self.kernel.group_of(op).threads();
+        let own = e.byte_offset(base, e.muli(self.thread(), e.i32(4)));
         for first in (0..bins).step_by(threads as usize) {
             let store = || e.store(e.i32(0), e.constant_offset(own, 4 * first as i32), access);
             if bins - first < threads {
-                e.if_then(e.cmpi(Cmpi::Ult, e.thread, e.i32((bins - first) as i32)), store);
+                e.if_then(e.cmpi(Cmpi::Ult, self.thread(), e.i32((bins - first) as i32)), store);
             } else {
                 store();
             }
         }
-        e.barrier();
+        self.barrier();
         let holders = self.holders(source)?;
         for (register, value) in values.iter().enumerate() {
             if register as u32 & holders.copied_registers != 0 {
@@ -73,7 +73,7 @@ impl<'c> Lowering<'_, 'c> {
             let bin = e.byte_offset(base, e.muli(word, e.i32(4)));
             e.assembly("@$1 red.shared.add.u32 [$0], 1;", "r,b", &[bin, condition], &[], true);
         }
-        e.barrier();
+        self.barrier();
         let layout = self.layout(self.kernel.result(op, 0))?;
         let counts = self.load_row_major(base, layout, Elem::I32);
         self.define(op, counts);

@@ -1,7 +1,7 @@
 //! Where a thread's registers lie in a tile, and which threads hold copies.
 //!
 //! A linear map from places to numbers (coordinates, addresses) is a sum, by XOR, of a part that depends on the
-//! thread and a constant per register. The thread's part is computed once, in the function's prologue, from the bits
+//! thread and a constant per register. The thread's part is computed once, in the prologue of its warps, from the bits
 //! of the thread's number; runs of bits that keep their order become one shift and mask.
 
 use std::{cell::RefCell, collections::HashMap};
@@ -16,6 +16,7 @@ use crate::{
 
 /// The thread's parts of the linear maps seen so far.
 pub(super) struct Places<'c> {
+    /// Bits of the numbers that the threads have.
     thread_bits: u32,
     parts: RefCell<HashMap<Vec<u32>, Option<Value<'c>>>>,
     masks: RefCell<HashMap<u32, Value<'c>>>,
@@ -23,7 +24,11 @@ pub(super) struct Places<'c> {
 
 impl Places<'_> {
     pub fn new(threads: u32) -> Self {
-        Places { thread_bits: threads.trailing_zeros(), parts: RefCell::default(), masks: RefCell::default() }
+        Places {
+            thread_bits: threads.next_power_of_two().trailing_zeros(),
+            parts: RefCell::default(),
+            masks: RefCell::default(),
+        }
     }
 }
 
@@ -63,16 +68,17 @@ impl<'c> Lowering<'_, 'c> {
     /// The map in which bit `i` of the thread's number contributes `bases[i]`. Lanes are bits 0 to 4, warps follow.
     pub(super) fn spot(&self, bases: &[u32]) -> Spot<'c> {
         let mut key = bases.to_vec();
-        key.truncate(self.places.thread_bits as usize);
+        let threads = self.threads();
+        key.truncate(threads.places.thread_bits as usize);
         while key.last() == Some(&0) {
             key.pop();
         }
         let bits = key.iter().fold(0, |all, basis| all | basis);
-        if let Some(part) = self.places.parts.borrow().get(&key) {
+        if let Some(part) = threads.places.parts.borrow().get(&key) {
             return Spot { part: *part, bits };
         }
         let part = self.e.in_prologue(|| self.thread_part(&key));
-        self.places.parts.borrow_mut().insert(key, part);
+        threads.places.parts.borrow_mut().insert(key, part);
         Spot { part, bits }
     }
 
@@ -101,6 +107,7 @@ impl<'c> Lowering<'_, 'c> {
     /// The thread's part of a map, by the bits of the thread's number.
     fn thread_part(&self, bases: &[u32]) -> Option<Value<'c>> {
         let e = self.e;
+        let thread = self.thread();
         let mut sum: Option<(Value<'c>, u32)> = None;
         let mut add = |value: Value<'c>, bits: u32| {
             sum = Some(match sum {
@@ -123,10 +130,10 @@ impl<'c> Lowering<'_, 'c> {
                 }
                 let shift = basis.trailing_zeros() as i32 - from as i32;
                 let mask = ((1u32 << (to - from)) - 1) << from;
-                let run = if to as u32 == self.places.thread_bits && from == 0 {
-                    e.thread
+                let run = if to as u32 == self.threads().places.thread_bits && from == 0 {
+                    thread
                 } else {
-                    e.andi(e.thread, e.i32(mask as i32))
+                    e.andi(thread, e.i32(mask as i32))
                 };
                 let moved = match shift {
                     0 => run,
@@ -136,7 +143,7 @@ impl<'c> Lowering<'_, 'c> {
                 add(moved, basis * ((1 << (to - from)) - 1));
             } else {
                 // All ones if the bit is set, then the bits of the basis.
-                let up = e.shli(e.thread, e.i32(31 - from as i32));
+                let up = e.shli(thread, e.i32(31 - from as i32));
                 add(e.andi(e.shrsi(up, e.i32(31)), e.i32(basis as i32)), basis);
             }
             from = to;
@@ -146,15 +153,16 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Whether the bits of `mask` of the thread's number are all zero; nothing if the mask is empty.
     pub(super) fn thread_bits_clear(&self, mask: u32) -> Option<Value<'c>> {
-        let mask = mask & ((1 << self.places.thread_bits) - 1);
+        let threads = self.threads();
+        let mask = mask & ((1 << threads.places.thread_bits) - 1);
         if mask == 0 {
             return None;
         }
-        let known = self.places.masks.borrow().get(&mask).copied();
+        let known = threads.places.masks.borrow().get(&mask).copied();
         Some(known.unwrap_or_else(|| {
             let e = self.e;
-            let value = e.in_prologue(|| e.cmpi(Cmpi::Eq, e.andi(e.thread, e.i32(mask as i32)), e.i32(0)));
-            self.places.masks.borrow_mut().insert(mask, value);
+            let value = e.in_prologue(|| e.cmpi(Cmpi::Eq, e.andi(self.thread(), e.i32(mask as i32)), e.i32(0)));
+            threads.places.masks.borrow_mut().insert(mask, value);
             value
         }))
     }

@@ -98,7 +98,7 @@ impl<'c> Lowering<'_, 'c> {
             self.store_tile(base, &plan.store, *elem, &values);
             offsets.push(offsets[index] + part_bytes(*elem, step.partial.elements()));
         }
-        self.e.barrier();
+        self.barrier();
         let mut gathered: Vec<Tuple<'c>> = vec![Vec::new(); partials.len() * step.in_thread as usize];
         for (index, (elem, plan)) in plans.iter().enumerate() {
             let base = self.e.constant_offset(scratch, offsets[index] as i32);

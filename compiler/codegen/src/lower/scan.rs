@@ -244,7 +244,7 @@ impl<'c> Lowering<'_, 'c> {
         let mask = walk.lane_mask();
         let silent = copies.lanes | copies.warps << 5;
         let last = if walk.reverse { 0 } else { mask };
-        let speaker = e.cmpi(Cmpi::Eq, e.andi(e.thread, e.i32((mask | silent) as i32)), e.i32(last as i32));
+        let speaker = e.cmpi(Cmpi::Eq, e.andi(self.thread(), e.i32((mask | silent) as i32)), e.i32(last as i32));
         let mut offset = 0;
         let mut bases = Vec::new();
         for (index, operand) in operands.iter().enumerate() {
@@ -263,7 +263,7 @@ impl<'c> Lowering<'_, 'c> {
             bases.push((base, elem, scaled(&rows, bytes)));
             offset += part_bytes(elem, others * chunks * warps);
         }
-        e.barrier();
+        self.barrier();
         let number = self.at(self.spot(&numbers), 0);
         let mut prefixes = Vec::new();
         for row in 0..totals.len() {

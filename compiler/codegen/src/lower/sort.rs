@@ -164,9 +164,9 @@ impl<'c> Sort<'_, '_, 'c> {
         let (cx, layout, elem) = (self.cx, self.layout, self.elem);
         let bytes = elem.bytes();
         let base = cx.scratch(self.op, 0)?;
-        cx.e.barrier();
+        cx.barrier();
         cx.store_row_major(base, layout, elem, values);
-        cx.e.barrier();
+        cx.barrier();
         let spot: Spot<'c> = cx.layout_spot(layout, |flat| flat * bytes);
         let partners = (0..values.len()).map(|register| {
             let place = layout.index(register as u32, 0, 0) ^ distance;

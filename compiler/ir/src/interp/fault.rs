@@ -96,7 +96,11 @@ pub struct Waiting {
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Waiting { group, op, reason, .. } = self;
-        write!(f, "group {group} waits in `{op}` for {reason}")
+        match group.checked_sub(1) {
+            None => write!(f, "the body")?,
+            Some(role) => write!(f, "role {role}")?,
+        }
+        write!(f, " waits in `{op}` for {reason}")
     }
 }
 
@@ -123,7 +127,7 @@ impl fmt::Display for FaultKind {
             FaultKind::StepLimit(limit) => write!(f, "the limit of {limit} steps is reached"),
             FaultKind::Shared(error) => error.fmt(f),
             FaultKind::Deadlock(waiting) => {
-                f.write_str("deadlock: no warp group can go on")?;
+                f.write_str("deadlock: no warps can go on")?;
                 waiting.iter().try_for_each(|group| write!(f, "; {group}"))
             }
             FaultKind::Layout(text) | FaultKind::Unsupported(text) | FaultKind::Launch(text) => f.write_str(text),

@@ -187,6 +187,7 @@ impl Machine<'_> {
             OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
             OpKind::WhileLoop {} => self.repeat(op, self.all(kernel.variadic(op))),
             OpKind::IfElse {} => self.if_else(op),
+            OpKind::WarpSpecialize { .. } => self.run_roles(op),
             OpKind::Assume {} => {
                 if self.scalar(data.operands[0]) & 1 == 0 {
                     return Err(self.stop(FaultKind::BrokenPromise));

@@ -12,7 +12,7 @@ use super::frame::{Exit, Turn, WarpGroup};
 use super::machine::{Machine, Stop};
 use super::shared::{BarrierId, SharedMemory};
 use super::{FaultKind, Waiting};
-use crate::Block;
+use crate::{Block, Op};
 
 /// The order in which the warp groups of a program take turns. What a kernel without races computes does not depend
 /// on it.
@@ -75,11 +75,11 @@ impl Turns {
 
 /// What a warp group waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(not(test), expect(dead_code, reason = "the operations that wait are still to come"))]
 pub(crate) enum Wait {
     /// For these warp groups to end.
     Ended(Vec<u32>),
     /// For the phase of this parity of a barrier to complete.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the operation that waits for it is still to come"))]
     Phase {
         /// The barrier.
         barrier: BarrierId,
@@ -107,13 +107,16 @@ impl Machine<'_> {
             match self.turn(length)? {
                 Turn::Done if alone => return Ok(()),
                 Turn::Done => {}
-                Turn::Blocked | Turn::Paused => {
-                    let idle = WarpGroup::new(self.group.id, Vec::new());
-                    self.turns.parked.push_back(std::mem::replace(&mut self.group, idle));
-                }
+                Turn::Blocked | Turn::Paused => self.park(),
             }
             self.resume()?;
         }
+    }
+
+    /// Ends the turn of the running warp group.
+    fn park(&mut self) {
+        let idle = WarpGroup::new(self.group.id, Vec::new());
+        self.turns.parked.push_back(std::mem::replace(&mut self.group, idle));
     }
 
     /// Gives the turn to a parked warp group that can go on.
@@ -172,7 +175,10 @@ impl Machine<'_> {
         let data = group.current.map(|op| self.kernel.op(op));
         let reason = match &group.wait {
             None => String::new(),
-            Some(Wait::Ended(groups)) => format!("warp groups {groups:?} to end"),
+            Some(Wait::Ended(groups)) => {
+                let roles: Vec<String> = groups.iter().map(|id| id.saturating_sub(1).to_string()).collect();
+                format!("roles {} to end", roles.join(", "))
+            }
             Some(Wait::Phase { barrier, parity }) => self.shared.describe(*barrier, *parity),
         };
         Waiting {
@@ -184,11 +190,18 @@ impl Machine<'_> {
     }
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the operations that wait are still to come"))]
 impl Machine<'_> {
+    /// Runs the roles of a `warp_specialize`, each as a warp group, and waits until they have ended.
+    pub(crate) fn run_roles(&mut self, op: Op) -> Result<(), Stop> {
+        let kernel = self.kernel;
+        let groups = self.start_groups(&kernel.op(op).blocks);
+        self.wait_for(Wait::Ended(groups));
+        self.tick(1)
+    }
+
     /// Starts a warp group on each block, with the values that the running one has; gives their numbers. They get
     /// their first turns after the running one's turn has ended.
-    pub(crate) fn start_groups(&mut self, blocks: &[Block]) -> Vec<u32> {
+    fn start_groups(&mut self, blocks: &[Block]) -> Vec<u32> {
         let start = |block: &Block| {
             self.turns.started += 1;
             let mut group = WarpGroup::new(self.turns.started, self.group.values.clone());

@@ -38,10 +38,12 @@ impl Traits {
     pub const FREE_LAYOUT: Traits = Traits(1 << 6);
     /// The same on every device, bit for bit; may be folded on constants.
     pub const EXACT: Traits = Traits(1 << 7);
-    /// Every thread of the block must reach it together.
+    /// Every thread of the block, or of its role, must reach it together.
     pub const CONVERGENT: Traits = Traits(1 << 8);
     /// A loop, a branch, or an operation with a combine block.
     pub const NESTED: Traits = Traits(1 << 9);
+    /// Takes any number of nested blocks after those of its row.
+    pub const MORE_BLOCKS: Traits = Traits(1 << 10);
 
     /// These and those.
     pub const fn and(self, other: Traits) -> Traits {
@@ -131,7 +133,7 @@ pub struct OpSpec {
     pub operands: &'static [&'static str],
     /// Operands that may be absent.
     pub optional: &'static [&'static str],
-    /// How many nested blocks.
+    /// How many nested blocks; at least as many with [`Traits::MORE_BLOCKS`].
     pub blocks: usize,
     /// Traits.
     pub traits: Traits,

@@ -16,8 +16,9 @@ const TRAITS: &[(Traits, &str, &str)] = &[
     (Traits::TERMINATOR, "terminator", "ends a block"),
     (Traits::EXPLICIT_TYPE, "stated type", "its result types stand in the text, as nothing else gives them"),
     (Traits::FREE_LAYOUT, "free layout", "a pass chooses the layout of the result"),
-    (Traits::CONVERGENT, "convergent", "all threads of a block must reach it together"),
+    (Traits::CONVERGENT, "convergent", "all threads of a block, or of its role, must reach it together"),
     (Traits::NESTED, "nested", "holds blocks of its own"),
+    (Traits::MORE_BLOCKS, "more blocks", "takes any number of nested blocks after those that it must have"),
 ];
 
 /// The operations of the tile IR as Markdown: the traits, then each operation under the heading of its group.
@@ -55,7 +56,8 @@ fn entry(out: &mut String, spec: &OpSpec) {
         let _ = writeln!(out, "- attributes: {}", attrs.join(", "));
     }
     if spec.blocks > 0 {
-        let _ = writeln!(out, "- blocks: {}", spec.blocks);
+        let more = if spec.traits.has(Traits::MORE_BLOCKS) { ", .." } else { "" };
+        let _ = writeln!(out, "- blocks: {}{more}", spec.blocks);
     }
     if let Some(rule) = rule(spec.rule) {
         let _ = writeln!(out, "- types: {rule}");

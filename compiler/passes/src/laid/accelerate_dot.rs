@@ -81,7 +81,7 @@ fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     let types = kernel.op(op).operands.iter().map(|value| kernel.value_type(*value));
     let (shapes, elems): (Vec<_>, Vec<_>) = types.filter_map(|ty| Some((ty.shape()?, ty.elem()?))).unzip();
     let ([a, b, c], Some(elem)) = (&shapes[..], elems.last()) else { return DotKind::Fma };
-    let threads = 32 * u64::from(kernel.options.num_warps);
+    let threads = 32 * u64::from(kernel.group_of(op).warps);
     let steps = a[a.rank() - 1];
     let few = (c.numel() / threads).max(1) * u64::from(steps) <= FEW_MULTIPLY_ADDS;
     let bytes = (a.numel() + b.numel()) * u64::from(elem.bytes()) + 2 * u64::from(steps * MOST_ROOM);
@@ -94,7 +94,7 @@ pub fn layouts(kernel: &Kernel, op: Op, chained: bool) -> Option<DotLayouts> {
     let data = kernel.op(op);
     let [a, b, c] = [0, 1, 2].map(|i| kernel.value_type(data.operands[i]).shape());
     let (a, b, c) = (a?, b?, c?);
-    let warps = kernel.options.num_warps;
+    let warps = kernel.group_of(op).warps;
     Some(match kind {
         DotKind::MmaV2 => {
             let bits = scalar_of(kernel, data.operands[0])?.bits();

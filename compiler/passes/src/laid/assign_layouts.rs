@@ -220,7 +220,7 @@ impl<'k> Assignment<'k> {
             return layout;
         }
         let order: Vec<u32> = (0..shape.len() as u32).rev().collect();
-        Layout::default_blocked(&shape, self.kernel.options.num_warps, &order, 1)
+        Layout::default_blocked(&shape, self.kernel.group_of_value(value).warps, &order, 1)
     }
 }
 
@@ -274,7 +274,7 @@ fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
                 return Some(first.clone());
             }
             let order: Vec<u32> = (0..first.rank() as u32).rev().collect();
-            Some(Layout::default_blocked(first.shape(), kernel.options.num_warps, &order, 1))
+            Some(Layout::default_blocked(first.shape(), kernel.group_of(op).warps, &order, 1))
         }
         OpKind::InlineAsm { .. } => kernel.layout_of(*data.results.first()?).cloned(),
         OpKind::Histogram { .. } => kernel.layout_of(data.operands[0]).cloned(),

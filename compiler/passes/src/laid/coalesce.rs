@@ -20,23 +20,23 @@ struct Wish {
     vector: u64,
 }
 
-/// The layouts of all memory operations on tiles. Operations of one shape and order share one layout.
+/// The layouts of all memory operations on tiles. Operations of one shape and order on as many warps share one layout.
 pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, ops: &[Op]) -> HashMap<Op, Layout> {
-    let mut widest: HashMap<(Shape, Vec<u32>), u64> = HashMap::new();
+    let mut widest: HashMap<(Shape, Vec<u32>, u32), u64> = HashMap::new();
     let mut wishes = Vec::new();
     for op in ops {
         let Some((shape, wish)) = wish(kernel, infos, *op) else { continue };
-        let slot = widest.entry((shape, wish.order.clone())).or_insert(1);
+        let warps = kernel.group_of(*op).warps;
+        let slot = widest.entry((shape, wish.order.clone(), warps)).or_insert(1);
         *slot = (*slot).max(wish.vector);
-        wishes.push((*op, shape, wish.order));
+        wishes.push((*op, shape, wish.order, warps));
     }
-    let warps = kernel.options.num_warps;
     wishes
         .into_iter()
-        .map(|(op, shape, order)| {
+        .map(|(op, shape, order, warps)| {
             let threads = u64::from(warps) * 32;
             let per_thread = (shape.numel() / threads).max(1);
-            let vector = widest[&(shape, order.clone())].min(per_thread);
+            let vector = widest[&(shape, order.clone(), warps)].min(per_thread);
             (op, Layout::default_blocked(&shape, warps, &order, vector as u32))
         })
         .collect()

@@ -3,7 +3,8 @@
 //! A buffer is in use from its first access to its last one, over whole loops if it is made outside of them; up to the
 //! end of the kernel if an asynchronous operation accesses it, as are barriers throughout. Buffers in use at one time lie
 //! apart. Others may share bytes, but then a barrier must stand between them; so as long as space is plentiful they lie
-//! apart, too, where none stands there anyway.
+//! apart, too, where none stands there anyway. Roles of `warp_specialize` run at the same time: what is made in one lies
+//! apart from what is made in another.
 //!
 //! ```text
 //! %b = alloc_shared {align = 16}   →   %b = alloc_shared {align = 16, offset = 0}
@@ -30,6 +31,8 @@ struct Item {
     op: Op,
     bytes: u64,
     align: u64,
+    /// The role that it is made in.
+    role: Option<usize>,
     /// Numbers of the first and the last operation that use it; `None` if none does.
     used: Option<(usize, usize)>,
     /// What is pending at its accesses: a barrier would be needed if they had a byte in common.
@@ -120,6 +123,9 @@ fn first_fit(item: &Item, mut taken: Vec<Range<u64>>) -> Range<u64> {
 impl Item {
     /// Whether both are in use at one time.
     fn overlaps(&self, other: &Item) -> bool {
+        if matches!((self.role, other.role), (Some(role), Some(another)) if role != another) {
+            return true;
+        }
         match (self.used, other.used) {
             (Some((first, last)), Some((other_first, other_last))) => first <= other_last && other_first <= last,
             _ => false,
@@ -143,7 +149,8 @@ fn items(kernel: &Kernel) -> Vec<Item> {
         let bytes = place_bytes(kernel.value_type(kernel.result(*op, 0)));
         known.insert(*op, items.len());
         let (apart, neighbours) = (BTreeSet::new(), BTreeSet::new());
-        items.push(Item { op: *op, bytes, align: align.into(), used, apart, neighbours });
+        let role = kernel.group_of(*op).role;
+        items.push(Item { op: *op, bytes, align: align.into(), role, used, apart, neighbours });
     }
     for op in &order {
         for (effect, value) in kernel.effects(*op).filter(|(effect, _)| effect.space == Space::Shared) {
@@ -182,7 +189,7 @@ fn spread(kernel: &Kernel, numbers: &HashMap<Op, usize>, op: Op, made: Op) -> (u
     while let Some(around) = block.filter(|_| block != scope).and_then(|block| kernel.block(block).parent) {
         // Blocks that are not run one after the other, or more than once.
         let kind = kernel.kind(around);
-        if regions::is_loop(kind) || regions::flow(kind).is_empty() {
+        if regions::is_loop(kind) || regions::is_concurrent(kind) || regions::flow(kind).is_empty() {
             let nested = kernel.op(around).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
             first = first.min(numbers[&around]);
             last = nested.map(|op| numbers[&op]).fold(last, usize::max);

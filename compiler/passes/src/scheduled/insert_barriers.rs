@@ -1,6 +1,8 @@
 //! Puts a barrier of the block between accesses of different threads to the same bytes of shared memory, of which one is a
 //! write. `pending.rs` says where one is needed; here the places of buffers are known.
 //!
+//! Within a role of `warp_specialize` a barrier is one of the role's threads.
+//!
 //! ```text
 //! local_store %x, %b                         local_store %x, %b
 //! %y = local_load %b : tile<..>       →      barrier

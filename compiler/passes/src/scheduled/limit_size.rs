@@ -123,7 +123,7 @@ fn size(kernel: &Kernel, ops: &[Op], costs: &[u64], total: u64) -> Option<Size> 
     let help = if copies > MANY {
         "replace `tl.static_range` by `range` or `tl.range`, or use smaller blocks".to_owned()
     } else {
-        let warps = kernel.options.num_warps;
+        let warps = kernel.group_of(op).warps;
         let more = if warps < 32 { format!(", or more warps than {warps}") } else { String::new() };
         format!("use smaller blocks and a loop over them{more}")
     };
@@ -165,7 +165,7 @@ fn extent(kernel: &Kernel, op: Op) -> String {
         ": {} elements, {} registers in each of {} threads",
         shape.numel(),
         layout.registers(),
-        32 * kernel.options.num_warps
+        32 * kernel.group_of(op).warps
     )
 }
 
@@ -223,7 +223,7 @@ fn instructions(kernel: &Kernel, op: Op) -> u64 {
         }
         OpKind::Gather { .. } => operands + 4 * results,
         OpKind::Histogram { bins } => {
-            7 * operands + results + 3 * u64::from(*bins) / (32 * u64::from(kernel.options.num_warps))
+            7 * operands + results + 3 * u64::from(*bins) / (32 * u64::from(kernel.group_of(op).warps))
         }
         OpKind::Print { .. } => 20 * operands,
         OpKind::Assertion { .. } => 2 * operands,

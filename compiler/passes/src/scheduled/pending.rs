@@ -6,6 +6,10 @@
 //! has one inside: what came before it is done, its own reads are pending. Barriers in shared memory (`mbarrier`) order
 //! themselves; only that they are set up must be seen by all before they are used. What asynchronous effects wait for
 //! and who waits for them is written out in the kernel.
+//!
+//! Roles of `warp_specialize` run at the same time, and a barrier in one is a barrier of its threads alone. So nothing may
+//! be pending when they begin, and all have met when they have ended. Buffers that one role has to itself lie apart from
+//! those of the others (`allocate_shared.rs`); buffers that several use are guarded by barriers in shared memory.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -101,6 +105,10 @@ impl Visitor<'_> {
                 continue;
             }
             let accesses = accesses(kernel, op);
+            let divides = regions::is_concurrent(kernel.kind(op));
+            if divides && pending != Pending::default() {
+                self.needed.insert(op);
+            }
             if self.needed.contains(&op) || self.collides(op, &accesses, &pending) {
                 self.needed.insert(op);
                 pending.clear();
@@ -122,6 +130,9 @@ impl Visitor<'_> {
             }
             if !kernel.op(op).blocks.is_empty() {
                 pending = self.nested(op, pending);
+            }
+            if divides {
+                pending.clear();
             }
         }
         pending

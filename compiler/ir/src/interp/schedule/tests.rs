@@ -1,4 +1,4 @@
-//! Warp groups taking turns, on the blocks of ordinary operations.
+//! Warp groups taking turns.
 
 use super::*;
 use crate::interp::shared::Start;
@@ -11,8 +11,7 @@ kernel @handshake(%flag: ptr<i32> {sig = "*i32"}, %x: ptr<i32> {sig = "*i32"}, %
   %zero = constant {value = 0} : i32
   %one = constant {value = 1} : i32
   %n = constant {value = 100} : i32
-  %c = constant {value = 1} : i1
-  if_else %c ^() {
+  warp_specialize {warps = [4, 4]} ^() {
     %seen = while_loop (%zero) : i32 ^(%a: i32) {
       %v = load %flag : i32
       %go = cmpi %v, %zero {predicate = eq} : i1
@@ -73,12 +72,17 @@ fn machine<'a>(
     machine
 }
 
-/// The body waits at its fifth operation, `if_else`, for warp groups on both blocks of that.
+/// Runs `warp_specialize`, the fourth operation of the body: it waits for the roles, which are yet to begin.
 fn start_both(machine: &mut Machine<'_>) {
-    let branch = find(machine.kernel, |kind| matches!(kind, OpKind::IfElse {}));
-    let groups = machine.start_groups(&machine.kernel.op(branch).blocks);
-    assert_eq!(groups, [1, 2]);
-    machine.wait_for(Wait::Ended(groups));
+    assert_eq!(machine.turn(1).ok(), Some(Turn::Blocked));
+    assert_eq!(machine.group.wait, Some(Wait::Ended(vec![1, 2])));
+    machine.park();
+}
+
+/// Runs what [`start_both`] has begun.
+fn run_both(machine: &mut Machine<'_>) -> Result<(), Stop> {
+    machine.resume()?;
+    machine.run_groups()
 }
 
 #[test]
@@ -144,9 +148,9 @@ fn groups_that_wait_in_a_loop_do_not_keep_others_from_running() {
     let mut steps = std::collections::HashSet::new();
     for schedule in schedules() {
         let (mut memory, bases, launch) = cells();
-        let mut machine = machine(&kernel, &mut memory, &launch, schedule, 4);
+        let mut machine = machine(&kernel, &mut memory, &launch, schedule, 3);
         start_both(&mut machine);
-        assert!(machine.run_groups().is_ok(), "{schedule:?}");
+        assert!(run_both(&mut machine).is_ok(), "{schedule:?}");
         steps.insert(machine.report.steps);
         assert_eq!(memory.bytes(bases[2]), Some(&4950i32.to_le_bytes()[..]), "{schedule:?}");
     }
@@ -158,7 +162,7 @@ fn a_copy_arrives_when_nobody_can_go_on_without_it() {
     let kernel = text::parse(HANDSHAKE).expect("it is well-formed");
     for (schedule, spins) in schedules().flat_map(|schedule| [(schedule, false), (schedule, true)]) {
         let (mut memory, bases, launch) = cells();
-        let mut machine = machine(&kernel, &mut memory, &launch, schedule, 4);
+        let mut machine = machine(&kernel, &mut memory, &launch, schedule, 3);
         let ring = machine.shared.alloc_barriers(1);
         let barrier = machine.shared.barrier(ring, 0).expect("there is one");
         machine.shared.init(barrier, 1).expect("a count");
@@ -176,7 +180,7 @@ fn a_copy_arrives_when_nobody_can_go_on_without_it() {
         // to the machine, for its flag.
         machine.turns.parked[0].wait = (!spins).then(|| Wait::Ended(vec![2]));
         machine.turns.parked[1].wait = Some(Wait::Phase { barrier, parity: 0 });
-        assert!(machine.run_groups().is_ok(), "{schedule:?}");
+        assert!(run_both(&mut machine).is_ok(), "{schedule:?}");
         assert_eq!(machine.shared.in_flight().len(), 0);
         assert_eq!(machine.shared.load(slot, &[0, 1, 2, 3]).map(|loaded| loaded.bits), Ok(vec![5, 6, 5, 6]));
         assert_eq!(memory.bytes(bases[2]), Some(&4950i32.to_le_bytes()[..]));
@@ -186,7 +190,7 @@ fn a_copy_arrives_when_nobody_can_go_on_without_it() {
 #[test]
 fn groups_that_all_wait_are_a_fault_with_its_place() {
     let mut kernel = text::parse(HANDSHAKE).expect("it is well-formed");
-    let branch = find(&kernel, |kind| matches!(kind, OpKind::IfElse {}));
+    let branch = find(&kernel, |kind| matches!(kind, OpKind::WarpSpecialize { .. }));
     let span = rtc_source::Span::new(rtc_source::FileId(0), 7, 9);
     let loc = kernel.intern_loc(crate::LocData { span: Some(span), caller: None });
     let inner = find(&kernel, |kind| matches!(kind, OpKind::ForRange { .. }));
@@ -195,25 +199,24 @@ fn groups_that_all_wait_are_a_fault_with_its_place() {
     }
     for schedule in schedules() {
         let (mut memory, _, launch) = cells();
-        let mut machine = machine(&kernel, &mut memory, &launch, schedule, 4);
+        let mut machine = machine(&kernel, &mut memory, &launch, schedule, 3);
         let ring = machine.shared.alloc_barriers(1);
         let barrier = machine.shared.barrier(ring, 0).expect("there is one");
         machine.shared.init(barrier, 1).expect("a count");
         start_both(&mut machine);
-        machine.group.current = Some(branch);
-        for group in &mut machine.turns.parked {
+        for group in machine.turns.parked.iter_mut().filter(|group| group.id != 0) {
             group.wait = Some(Wait::Phase { barrier, parity: group.id - 1 });
             group.current = Some(inner);
         }
         // Group 2 waits for the parity of the phase before the first, and ends; group 1 waits in vain.
-        let Err(stop) = machine.run_groups() else { panic!("{schedule:?}: it went through") };
+        let Err(stop) = run_both(&mut machine) else { panic!("{schedule:?}: it went through") };
         let fault = machine.fault(stop);
         assert_eq!(fault.span, Some(span));
         assert_eq!(
             fault.to_string(),
-            "deadlock: no warp group can go on; group 0 waits in `if_else` for warp groups [1, 2] to end; \
-             group 1 waits in `for_range` for a phase of parity 0 of barrier 0, which is in phase 0, \
-             1 of 1 arrivals and 0 bytes missing (in `if_else`, program (0, 0, 0))"
+            "deadlock: no warps can go on; the body waits in `warp_specialize` for roles 0, 1 to end; \
+             role 0 waits in `for_range` for a phase of parity 0 of barrier 0, which is in phase 0, \
+             1 of 1 arrivals and 0 bytes missing (in `warp_specialize`, program (0, 0, 0))"
         );
         let FaultKind::Deadlock(waiting) = fault.kind else { panic!("{schedule:?}: another fault") };
         assert_eq!(waiting.iter().map(|w| (w.group, w.span)).collect::<Vec<_>>(), [(0, Some(span)), (1, Some(span))]);
@@ -224,8 +227,8 @@ fn groups_that_all_wait_are_a_fault_with_its_place() {
 fn an_evaluated_block_cannot_wait() {
     let kernel = text::parse(HANDSHAKE).expect("it is well-formed");
     let (mut memory, _, launch) = cells();
-    let mut machine = machine(&kernel, &mut memory, &launch, Schedule::RoundRobin, 4);
-    let branch = find(&kernel, |kind| matches!(kind, OpKind::IfElse {}));
+    let mut machine = machine(&kernel, &mut memory, &launch, Schedule::RoundRobin, 3);
+    let branch = find(&kernel, |kind| matches!(kind, OpKind::WarpSpecialize { .. }));
     machine.wait_for(Wait::Ended(vec![1]));
     let Err(stop) = machine.evaluate(kernel.op(branch).blocks[1]) else { panic!("it went through") };
     assert!(matches!(stop.kind, FaultKind::Unsupported(_)));
@@ -235,7 +238,7 @@ fn an_evaluated_block_cannot_wait() {
 fn a_copy_that_misuses_its_barrier_is_a_fault() {
     let kernel = text::parse(HANDSHAKE).expect("it is well-formed");
     let (mut memory, _, launch) = cells();
-    let mut machine = machine(&kernel, &mut memory, &launch, Schedule::RoundRobin, 4);
+    let mut machine = machine(&kernel, &mut memory, &launch, Schedule::RoundRobin, 2);
     let ring = machine.shared.alloc_barriers(1);
     let barrier = machine.shared.barrier(ring, 0).expect("there is one");
     let buffer = machine.shared.alloc(1, 1);
@@ -248,7 +251,7 @@ fn a_copy_that_misuses_its_barrier_is_a_fault() {
     assert_eq!(
         machine.fault(stop).to_string(),
         "when the copy of `copy` is complete: the barrier is used before it is initialized \
-         (in `if_else`, program (0, 0, 0))"
+         (in `constant`, program (0, 0, 0))"
     );
 }
 

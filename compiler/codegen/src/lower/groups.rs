@@ -1,0 +1,102 @@
+//! Which threads run a region: all of the block, or those of a role, which count from 0 and have a barrier of their own.
+//!
+//! `warp_specialize` becomes a chain of branches on the number of the warp. A role begins with the change of the
+//! registers that its threads have; what depends on the thread is computed after that, in a prologue of the role, so
+//! that it takes none of the registers of the others.
+
+use std::rc::Rc;
+
+use rtc_ir::{Block, Op};
+
+use super::{Lowering, place::Places};
+use crate::{
+    emit::{Cmpi, ShuffleKind, Value},
+    error::{CodegenError, Result},
+};
+
+/// The threads that run a region.
+pub(super) struct Threads<'c> {
+    /// The thread's number among them.
+    number: Value<'c>,
+    count: u32,
+    /// The number of their barrier, if it is not that of the block.
+    barrier: Option<u32>,
+    pub(super) places: Places<'c>,
+}
+
+impl<'c> Threads<'c> {
+    /// All threads of the block.
+    pub fn of_block(number: Value<'c>, count: u32) -> Rc<Self> {
+        Rc::new(Threads { number, count, barrier: None, places: Places::new(count) })
+    }
+}
+
+impl<'c> Lowering<'_, 'c> {
+    /// The threads that run what is being lowered.
+    pub(super) fn threads(&self) -> Rc<Threads<'c>> {
+        self.threads.borrow().clone()
+    }
+
+    /// The thread's number among those that run what is being lowered.
+    pub(super) fn thread(&self) -> Value<'c> {
+        self.threads.borrow().number
+    }
+
+    /// Waits for all threads that run what is being lowered; shared memory is then in order among them.
+    pub(super) fn barrier(&self) {
+        let e = self.e;
+        let threads = self.threads();
+        match threads.barrier {
+            None => e.barrier(),
+            Some(_) if threads.count == 32 => e.warp_barrier(),
+            Some(id) => e.named_barrier(e.i32(id as i32), e.i32(threads.count as i32)),
+        }
+    }
+
+    pub(super) fn warp_specialize(&self, op: Op, registers: Option<&[u32]>) -> Result<()> {
+        let e = self.e;
+        // Lane 0 tells the number of the warp, so that it is seen to be the same in all lanes.
+        let warp = e.shuffle(ShuffleKind::Index, e.shrui(e.thread, e.i32(5)), e.i32(0));
+        let roles = self.kernel.op(op).blocks.clone();
+        self.roles(op, warp, &roles, registers)?;
+        // The roles are done when all are.
+        self.barrier();
+        Ok(())
+    }
+
+    /// Branches to the first of `roles`, or on to the others.
+    fn roles(&self, op: Op, warp: Value<'c>, roles: &[Block], registers: Option<&[u32]>) -> Result<()> {
+        let Some((role, others)) = roles.split_first() else { return Ok(()) };
+        if others.is_empty() {
+            return self.role(op, *role, registers);
+        }
+        let e = self.e;
+        let group = self.kernel.group_of_nested(op, *role);
+        let is_own = e.cmpi(Cmpi::Ult, warp, e.i32((group.first + group.warps) as i32));
+        let own = || self.role(op, *role, registers).map(|()| Vec::new());
+        let rest = || self.roles(op, warp, others, registers).map(|()| Vec::new());
+        e.if_else(is_own, &[], own, rest).map(drop)
+    }
+
+    fn role(&self, op: Op, block: Block, registers: Option<&[u32]>) -> Result<()> {
+        let e = self.e;
+        let group = self.kernel.group_of_nested(op, block);
+        let role = group.role.ok_or_else(|| CodegenError::lowering("a role of no warps"))?;
+        let wanted = registers.and_then(|registers| registers.get(role)).copied().unwrap_or(0);
+        if let Some(start) = self.kernel.registers_at_start()
+            && wanted != 0
+            && wanted != start
+        {
+            e.set_registers(wanted, wanted > start);
+        }
+        // The mask tells LLVM how large the number can be.
+        let moved = e.subi(e.thread, e.i32(32 * group.first as i32));
+        let number = e.andi(moved, e.i32(group.threads() as i32 - 1));
+        let places = Places::new(group.threads());
+        let own = Threads { number, count: group.threads(), barrier: Some(1 + role as u32), places };
+        let outer = self.threads.replace(Rc::new(own));
+        let lowered = e.with_prologue(number, || self.block(block));
+        self.threads.replace(outer);
+        lowered.map(drop)
+    }
+}

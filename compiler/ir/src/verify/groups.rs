@@ -1,0 +1,87 @@
+//! What holds for an operation that divides the warps of the block.
+
+use super::Verifier;
+use crate::effects::Access;
+use crate::{MAX_ROLES, Op};
+
+/// The most warps of a block.
+const MAX_WARPS: u32 = 32;
+
+/// Warps that change their number of registers together.
+const ALIGNED_WARPS: u32 = 4;
+
+impl Verifier<'_> {
+    /// Checks place and numbers of a `warp_specialize`; gives whether it makes sense to look at its blocks.
+    pub(super) fn specialization(&mut self, op: Op, warps: &[u32], registers: Option<&[u32]>) -> bool {
+        let kernel = self.kernel;
+        let before = self.errors.len();
+        let data = kernel.op(op);
+        if data.parent != Some(kernel.body()) {
+            self.complain(op, "stands in a nested block, where not all warps of the block come by");
+        } else if kernel.specialization() != Some(op) {
+            self.complain(op, "the warps are divided a second time");
+        }
+        let roles = data.blocks.len();
+        if roles > MAX_ROLES {
+            self.complain(op, format!("has {roles} roles, more than {MAX_ROLES}"));
+        }
+        if warps.len() != roles {
+            self.complain(op, format!("has {roles} roles, and numbers of warps for {}", warps.len()));
+        }
+        for count in warps.iter().filter(|n| !n.is_power_of_two()) {
+            self.complain(op, format!("{count} warps of a role: not a power of two"));
+        }
+        let all = warps.iter().fold(0u32, |sum, n| sum.saturating_add(*n));
+        if all > MAX_WARPS {
+            self.complain(op, format!("{all} warps, more than {MAX_WARPS}"));
+        }
+        if data.blocks.iter().any(|block| !kernel.block(*block).args.is_empty()) {
+            self.complain(op, "a role takes no arguments");
+        }
+        if let Some(registers) = registers.filter(|_| self.errors.len() == before) {
+            self.registers(op, warps, registers);
+        }
+        self.errors.len() == before
+    }
+
+    /// That an operation passes values from thread to thread through a buffer of the same warps.
+    pub(super) fn scratch_of_group(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let exchanged = kernel.effects(op).filter(|(effect, _)| effect.access == Access::Exchange);
+        let mut buffers = exchanged.filter_map(|(_, value)| kernel.allocation(value?));
+        if buffers.any(|buffer| kernel.group_of(buffer) != self.group) {
+            self.complain(op, "the scratch memory is that of other warps");
+        }
+    }
+
+    fn registers(&mut self, op: Op, warps: &[u32], registers: &[u32]) {
+        if registers.len() != warps.len() {
+            let (roles, given) = (warps.len(), registers.len());
+            return self.complain(op, format!("has {roles} roles, and numbers of registers for {given}"));
+        }
+        let Some(start) = self.kernel.registers_at_start() else { return };
+        let (mut first, mut sum) = (0u32, 0u32);
+        for (count, wanted) in warps.iter().zip(registers) {
+            let wanted = match wanted {
+                0 => start,
+                wanted => {
+                    if !wanted.is_multiple_of(8) || !(24..=256).contains(wanted) {
+                        self.complain(op, format!("{wanted} registers: not a multiple of 8 from 24 to 256"));
+                    }
+                    if !first.is_multiple_of(ALIGNED_WARPS) || !count.is_multiple_of(ALIGNED_WARPS) {
+                        let message = format!("a role with registers of its own takes groups of {ALIGNED_WARPS} warps");
+                        self.complain(op, message);
+                    }
+                    *wanted
+                }
+            };
+            first += count;
+            sum += count * wanted.min(1024);
+        }
+        let available = start * first;
+        if sum > available {
+            let message = format!("the roles need {sum} registers for a lane of all warps, and start with {available}");
+            self.complain(op, message);
+        }
+    }
+}
