@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rtc_abi::Target;
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
-use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Storage};
+use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Schedule, Storage};
 use rtc_ir::text::{parse, print};
 use rtc_ir::{Elem, Kernel, Phase, Scalar, decode_float, print_errors, verify};
 use rtc_passes::{PassContext, PassError, run_through};
@@ -69,7 +69,7 @@ fn check_targets(case: &Case, warps: Option<u32>, make: Make<'_>, sources: &Sour
         let kernel = make(name, warps).map_err(|e| format!("{name}, {e}"))?;
         let text = print(&kernel);
         if case.interpreted && reference.as_ref().is_none_or(|(t, _)| *t != text) {
-            let outcome = interpret(case, &kernel, Storage::Tiles);
+            let outcome = interpret(case, &kernel, Storage::Tiles, None);
             expected(case, &outcome, true).map_err(|e| format!("the interpreter: {e}"))?;
             reference = Some((text.clone(), outcome));
         }
@@ -102,8 +102,10 @@ fn check_target(
             if storage == Storage::Registers && kernel.phase == Phase::Tile {
                 continue;
             }
-            let found = interpret(case, kernel, storage);
-            compare(case, reference, &found, true).map_err(|e| wrong(format!("{storage:?}: {e}")))?;
+            for seed in seeds(kernel) {
+                let found = interpret(case, kernel, storage, seed);
+                compare(case, reference, &found, true).map_err(|e| wrong(format!("{storage:?}, {seed:?}: {e}")))?;
+            }
         }
         Ok(())
     };
@@ -117,12 +119,24 @@ fn check_target(
     if case.warps.last().is_none_or(|most| *most == kernel.options.num_warps) {
         assembler::check(&output.ptx, target, case.may_spill)?;
     }
-    let found = emulate(case, &kernel, target, &output)?;
-    expected(case, &found, false).map_err(|e| format!("the emulator: {e}"))?;
-    match reference {
-        Some(reference) => compare(case, reference, &found, false).map_err(|e| format!("the emulator: {e}")),
-        None => Ok(()),
+    for seed in seeds(&kernel) {
+        let found = emulate(case, &kernel, target, &output, seed)?;
+        let wrong = |e: String| match seed {
+            None => format!("the emulator: {e}"),
+            Some(seed) => format!("the emulator, seed {seed}: {e}"),
+        };
+        expected(case, &found, false).map_err(wrong)?;
+        if let Some(reference) = reference {
+            compare(case, reference, &found, false).map_err(wrong)?;
+        }
     }
+    Ok(())
+}
+
+/// The orders in which warps take turns: that of their numbers, and some at random where roles run at the same time.
+fn seeds(kernel: &Kernel) -> Vec<Option<u64>> {
+    let at_random = if kernel.specialization().is_some() { 4 } else { 0 };
+    std::iter::once(None).chain((0..at_random).map(Some)).collect()
 }
 
 /// The value of a parameter, or the index of its tensor.
@@ -135,7 +149,7 @@ fn scalar_of(kernel: &Kernel, param: &rtc_ir::Param) -> Scalar {
     kernel.value_type(param.value).elem().and_then(Elem::num).unwrap_or(Scalar::I64)
 }
 
-fn interpret(case: &Case, kernel: &Kernel, storage: Storage) -> Run {
+fn interpret(case: &Case, kernel: &Kernel, storage: Storage, seed: Option<u64>) -> Run {
     let mut memory = HostMemory::new();
     let mut bases = Vec::new();
     for (name, arg) in &case.args {
@@ -156,7 +170,8 @@ fn interpret(case: &Case, kernel: &Kernel, storage: Storage) -> Run {
         });
     }
     let verified = verify(kernel).map_err(|e| print_errors(kernel, &e))?;
-    let options = RunOptions { max_steps: BUDGET, storage, ..RunOptions::default() };
+    let options =
+        RunOptions { max_steps: BUDGET, storage, schedule: seed.map_or(Schedule::RoundRobin, Schedule::Random) };
     let report = interp::run(verified, &mut memory, &launch, &options).map_err(|e| format!("fault: {e}"))?;
     for finding in &report.findings {
         let text = finding.to_string();
@@ -169,7 +184,13 @@ fn interpret(case: &Case, kernel: &Kernel, storage: Storage) -> Run {
 }
 
 /// The outer error is a failure of the test, the inner one a fault of the launch.
-fn emulate(case: &Case, kernel: &Kernel, target: &Target, output: &rtc_codegen::Output) -> Result<Run, String> {
+fn emulate(
+    case: &Case,
+    kernel: &Kernel,
+    target: &Target,
+    output: &rtc_codegen::Output,
+    seed: Option<u64>,
+) -> Result<Run, String> {
     let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
     let mut memory = emulator::Memory::new();
     let mut bases = Vec::new();
@@ -198,6 +219,7 @@ fn emulate(case: &Case, kernel: &Kernel, target: &Target, output: &rtc_codegen::
         shared_bytes: metadata.shared_bytes,
         params: &params,
         budget: Some(BUDGET),
+        schedule: seed.map_or(emulator::Schedule::InOrder, emulator::Schedule::Random),
         ..emulator::LaunchConfig::new(&metadata.symbol)
     };
     let report = match program.launch(&mut memory, &config) {
