@@ -14,16 +14,26 @@
 
 mod arith;
 mod control;
+#[cfg_attr(not(test), expect(dead_code, reason = "the operations that need it are still to come"))]
+mod copy;
+#[cfg_attr(not(test), expect(dead_code, reason = "the operations that need it are still to come"))]
+mod mbarrier;
 mod memory;
 mod nvvm;
+#[cfg_attr(not(test), expect(dead_code, reason = "the operations that need it are still to come"))]
+mod wgmma;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use arith::{Cmpf, Cmpi};
 pub(crate) use control::Loop;
+#[cfg(test)]
+pub(crate) use copy::BulkReduction;
 pub(crate) use memory::{Access, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
+#[cfg(test)]
+pub(crate) use wgmma::{WgmmaOperand, WgmmaProduct, WgmmaShape};
 
 use std::{
     cell::{Cell, RefCell},
@@ -87,6 +97,15 @@ impl<'c> Types<'c> {
 pub(crate) struct Parameter<'c> {
     pub ty: Type<'c>,
     pub attributes: String,
+}
+
+impl<'c> Parameter<'c> {
+    #[cfg_attr(not(test), expect(dead_code, reason = "no kernel has such a parameter yet"))]
+    /// A tensor map: 128 bytes in the parameter buffer, whose address the body gets.
+    pub fn tensor_map(types: &Types<'c>) -> Self {
+        let attributes = "llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant";
+        Parameter { ty: types.generic, attributes: attributes.to_owned() }
+    }
 }
 
 /// What distinguishes kernels from each other besides their body.
