@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use rtc_abi::Target;
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
+use rtc_emulator::Schedule;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Storage};
 use rtc_ir::text::{parse, print};
 use rtc_ir::{Elem, Kernel, Phase, Scalar, decode_float, print_errors, verify};
@@ -117,12 +118,15 @@ fn check_target(
     if case.warps.last().is_none_or(|most| *most == kernel.options.num_warps) {
         assembler::check(&output.ptx, target, case.may_spill)?;
     }
-    let found = emulate(case, &kernel, target, &output)?;
-    expected(case, &found, false).map_err(|e| format!("the emulator: {e}"))?;
-    match reference {
-        Some(reference) => compare(case, reference, &found, false).map_err(|e| format!("the emulator: {e}")),
-        None => Ok(()),
+    for schedule in schedules(&output.ptx) {
+        let wrong = |e: String| format!("the emulator, {schedule:?}: {e}");
+        let found = emulate(case, &kernel, target, &output, *schedule)?;
+        expected(case, &found, false).map_err(wrong)?;
+        if let Some(reference) = reference {
+            compare(case, reference, &found, false).map_err(wrong)?;
+        }
     }
+    Ok(())
 }
 
 /// The value of a parameter, or the index of its tensor.
@@ -168,8 +172,21 @@ fn interpret(case: &Case, kernel: &Kernel, storage: Storage) -> Run {
     Ok(Outcome { tensors, printed: sorted(&report.printed) })
 }
 
+/// The orders of execution that a program is run with: what copies and products leave must not depend on it.
+fn schedules(ptx: &str) -> &'static [Schedule] {
+    let is_async = ["cp.async", "mbarrier", "wgmma"].iter().any(|name| ptx.contains(name));
+    let all = &[Schedule::InOrder, Schedule::Random(1), Schedule::Random(2), Schedule::Random(3)];
+    if is_async { all } else { &all[..1] }
+}
+
 /// The outer error is a failure of the test, the inner one a fault of the launch.
-fn emulate(case: &Case, kernel: &Kernel, target: &Target, output: &rtc_codegen::Output) -> Result<Run, String> {
+fn emulate(
+    case: &Case,
+    kernel: &Kernel,
+    target: &Target,
+    output: &rtc_codegen::Output,
+    schedule: Schedule,
+) -> Result<Run, String> {
     let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
     let mut memory = emulator::Memory::new();
     let mut bases = Vec::new();
@@ -198,6 +215,7 @@ fn emulate(case: &Case, kernel: &Kernel, target: &Target, output: &rtc_codegen::
         shared_bytes: metadata.shared_bytes,
         params: &params,
         budget: Some(BUDGET),
+        schedule,
         ..emulator::LaunchConfig::new(&metadata.symbol)
     };
     let report = match program.launch(&mut memory, &config) {

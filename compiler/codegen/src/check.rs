@@ -60,6 +60,10 @@ fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
             let lacks = kernel.registers_at_start().is_some() && !target.has(Feature::RegisterBudgets);
             lacks.then(|| "`setmaxnreg`, which gives roles registers of their own,".to_owned())
         }
+        OpKind::Mma {} => (!target.has(Feature::Wgmma)).then(|| "`wgmma`".to_owned()),
+        OpKind::FenceAsync {} => {
+            (!target.has(Feature::Tma)).then(|| "a fence between threads and copies of tiles".to_owned())
+        }
         OpKind::GridDependency { .. } => {
             (!target.has(Feature::DependentLaunch)).then(|| "programmatic dependent launch".to_owned())
         }

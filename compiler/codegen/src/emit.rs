@@ -20,7 +20,6 @@ mod copy;
 mod mbarrier;
 mod memory;
 mod nvvm;
-#[cfg_attr(not(test), expect(dead_code, reason = "the operations that need it are still to come"))]
 mod wgmma;
 
 #[cfg(test)]
@@ -32,7 +31,6 @@ pub(crate) use control::Loop;
 pub(crate) use copy::BulkReduction;
 pub(crate) use memory::{Access, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
-#[cfg(test)]
 pub(crate) use wgmma::{WgmmaOperand, WgmmaProduct, WgmmaShape};
 
 use std::{

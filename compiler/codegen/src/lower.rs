@@ -16,6 +16,7 @@
 //! | `scratch.rs`, `convert.rs`, `indexed.rs` | shared memory: layout conversions, gather, histogram, sort |
 //! | `combine.rs`, `reduce.rs`, `scan.rs` | reductions and scans |
 //! | `dot.rs`, `dot_shared.rs` | matrix products |
+//! | `product.rs` | products by `wgmma` |
 //! | `control.rs` | loops and branches |
 //! | `groups.rs` | which threads run a region, and their barrier; roles of warps |
 //! | `effect.rs` | print, assert, inline assembly, calls of bitcode, special registers |
@@ -36,6 +37,7 @@ mod groups;
 mod indexed;
 mod memory;
 mod place;
+mod product;
 mod reduce;
 mod scan;
 mod scratch;
@@ -330,6 +332,11 @@ impl<'a, 'c> Lowering<'a, 'c> {
             OpKind::SharedSlice { offsets, shape } => self.shared_slice(op, offsets, shape),
             OpKind::LocalStore {} => self.local_store(op),
             OpKind::LocalLoad {} => self.local_load(op),
+            OpKind::Mma {} => self.mma(op),
+            OpKind::FenceAsync {} => {
+                self.e.fence_async();
+                Ok(())
+            }
             // `element_wise` has answered for these.
             other => Err(CodegenError::lowering(format!("`{}` beside the elements", other.spec().mnemonic))),
         }

@@ -158,6 +158,7 @@ pub(crate) fn check(kernel: &Kernel, op: Op) -> Result<(), String> {
             Ok(())
         }
         OpKind::Dot { kind, .. } => check_dot(kernel, op, *kind),
+        OpKind::Mma {} => crate::MmaForm::of(kernel, op).map(drop),
         _ => Ok(()),
     }
 }

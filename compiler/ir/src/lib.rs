@@ -33,6 +33,7 @@ mod sort;
 pub mod text;
 mod types;
 mod verify;
+mod wgmma;
 
 pub use assembly::{MAX_PACK, assembly_registers, constraint_counts};
 pub use attrs::{
@@ -58,3 +59,4 @@ pub use scratch::{SCRATCH_ALIGN, multiplier, part_bytes, scan_partials, scratch_
 pub use sort::sort_is_rolled;
 pub use types::{Elem, MAX_RANK, MAX_SLOTS, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
 pub use verify::{BARRIER_BYTES, Verified, VerifyError, may_stand_in, place_bytes, print_errors, verify};
+pub use wgmma::MmaForm;

@@ -188,7 +188,9 @@ impl<'c> Lowering<'_, 'c> {
             | OpKind::SharedTrans { .. }
             | OpKind::SharedSlice { .. }
             | OpKind::LocalStore {}
-            | OpKind::LocalLoad {} => self.operation(op, kind),
+            | OpKind::LocalLoad {}
+            | OpKind::Mma {}
+            | OpKind::FenceAsync {} => self.operation(op, kind),
         }
     }
 

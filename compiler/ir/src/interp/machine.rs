@@ -178,6 +178,11 @@ impl Machine<'_> {
             OpKind::AtomicRmw { op: rmw, .. } => self.atomic_rmw(op, *rmw),
             OpKind::AtomicCas { .. } => self.atomic_cas(op),
             OpKind::Dot { precision, .. } => self.dot(op, *precision),
+            OpKind::Mma {} => self.mma(op),
+            OpKind::FenceAsync {} => {
+                self.shared.fence();
+                self.tick(1)
+            }
             OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
             OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
             OpKind::MapElements {} => self.map_elements(op),

@@ -25,6 +25,7 @@
 //! | `elementwise.rs` | element-wise operations, with short cuts for common ones |
 //! | `shape.rs`, `reduce.rs`, `dot.rs`, `pick.rs` | operations over several elements |
 //! | `access.rs`, `atomics.rs` | global memory |
+//! | `products.rs` | products with operands in shared memory |
 //! | `buffers.rs` | operations on buffers and barriers |
 //! | `shared.rs`, `mbarrier.rs` | shared memory, asynchronous copies; barriers |
 //! | `message.rs` | prints and assertions |
@@ -45,6 +46,7 @@ mod memory;
 mod message;
 mod overflow;
 mod pick;
+mod products;
 mod reduce;
 mod schedule;
 mod shape;

@@ -73,6 +73,8 @@ pub enum SharedError {
     WriteInFlight(Start),
     /// A store or copy to what an asynchronous operation still reads.
     WriteUnderRead(Start),
+    /// A product or a copy of a tile reads what threads have written, without a fence between.
+    Unfenced,
     /// There is no such slot.
     Slot {
         /// Its index.
@@ -98,6 +100,7 @@ impl fmt::Display for SharedError {
             SharedError::WriteUnderRead(start) => {
                 write!(f, "shared memory is written while `{}` still reads it", start.op)
             }
+            SharedError::Unfenced => f.write_str("shared memory is read without `fence_async` after threads wrote it"),
             SharedError::Slot { index, slots } => write!(f, "slot {index} of a buffer with {slots} slots"),
             SharedError::Barrier(error) => error.fmt(f),
             SharedError::Arrival(start, error) => write!(f, "when the copy of `{}` is complete: {error}", start.op),
@@ -135,6 +138,8 @@ struct Element {
     state: State,
     /// How many copies read it.
     readers: u32,
+    /// How many fences there were when a thread wrote it; `None` if it was written otherwise.
+    stored: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +176,8 @@ pub(crate) struct SharedMemory {
     /// Oldest first.
     copies: Vec<Copy>,
     started: u64,
+    /// How many fences there were between what threads write and what is read asynchronously.
+    fences: u64,
 }
 
 impl SharedMemory {
@@ -187,7 +194,7 @@ impl SharedMemory {
         for (i, at) in copy.at.iter().enumerate() {
             let element = self.element(copy.slot, *at);
             match &copy.bits {
-                Some(bits) => (element.bits, element.state) = (bits[i], State::Written),
+                Some(bits) => (element.bits, element.state, element.stored) = (bits[i], State::Written, None),
                 None => element.readers -= 1,
             }
         }
@@ -221,7 +228,7 @@ impl SharedMemory {
         let buffer = &mut self.buffers[slot.buffer.0];
         let elements = &mut buffer.slots[slot.slot];
         if elements.is_empty() {
-            *elements = vec![Element { bits: POISON, state: State::Unwritten, readers: 0 }; buffer.size];
+            *elements = vec![Element { bits: POISON, state: State::Unwritten, readers: 0, stored: None }; buffer.size];
         }
         &mut elements[at as usize]
     }
@@ -255,11 +262,27 @@ impl SharedMemory {
     /// Writes elements of a slot.
     pub(crate) fn store(&mut self, slot: SlotId, at: &[u32], bits: &[u64]) -> Result<(), Refused> {
         self.check_write(slot, at)?;
+        let fences = self.fences;
         for (at, bits) in at.iter().zip(bits) {
             let element = self.element(slot, *at);
-            (element.bits, element.state) = (*bits, State::Written);
+            (element.bits, element.state, element.stored) = (*bits, State::Written, Some(fences));
         }
         Ok(())
+    }
+
+    /// What threads have written so far may be read asynchronously.
+    pub(crate) fn fence(&mut self) {
+        self.fences += 1;
+    }
+
+    /// Reads elements of a slot as products and copies of tiles do, not as threads.
+    pub(crate) fn load_async(&mut self, slot: SlotId, at: &[u32]) -> Result<Loaded, Refused> {
+        let loaded = self.load(slot, at)?;
+        let fences = self.fences;
+        match at.iter().position(|at| self.element(slot, *at).stored.is_some_and(|stored| stored == fences)) {
+            Some(position) => Err(Refused { error: SharedError::Unfenced, position }),
+            None => Ok(loaded),
+        }
     }
 
     /// Reads elements of a slot.

@@ -13,6 +13,7 @@
 use super::effects::{Access, Effect, Space};
 use super::eval::*;
 use super::infer::*;
+use super::infer_async::*;
 use super::infer_shared::*;
 use super::rounded::rounded;
 use super::{Evaluate, OpSpec, Traits, TypeError, define_ops};
@@ -43,6 +44,8 @@ const SCRATCH: Effect = Effect::SCRATCH;
 /// Something is seen outside of the kernel: it must stay, and keep its place.
 const OUTSIDE: Effect = Effect::any(Space::Outside, Access::Write);
 const READS_ALL: Effect = Effect::any(Space::Global, Access::Read);
+const READS_LHS: Effect = Effect::read(Space::Shared, "lhs");
+const READS_RHS: Effect = Effect::read(Space::Shared, "rhs");
 const WRITES_ALL: Effect = Effect::any(Space::Global, Access::Write);
 
 define_ops! {
@@ -184,4 +187,8 @@ define_ops! {
     shared_slice SharedSlice { offsets: Vec<u32>, shape: Vec<u32> } (buffer) [] 0 VIEW, shared_slice, Structured, "A part of a slot that lies in one piece, as a buffer." -> Value;
     local_store LocalStore {} (value, buffer) [] 0 Traits::CONVERGENT; [Effect::write(Space::Shared, "buffer")], local_store, Structured, "Writes a tile to a slot of a buffer." -> Op;
     local_load LocalLoad {} (buffer) [] 0 STATED.and(Traits::CONVERGENT); [Effect::read(Space::Shared, "buffer")], local_load, Structured, "Reads a slot of a buffer as a tile." -> Value;
+
+    // Products of warp groups, and what orders them.
+    mma Mma {} (lhs, rhs, acc) [use_acc] 0 Traits::CONVERGENT; [READS_LHS, READS_RHS], mma, Structured, "Matrix product by `wgmma` of `lhs`, a buffer or a tile, and the buffer `rhs`, added to `acc`, or in place of it where `use_acc` is false." -> Value;
+    fence_async FenceAsync {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "What the threads have written to shared memory before is seen by products and copies of tiles after." -> Op;
 }
