@@ -34,6 +34,8 @@ mod language;
 mod random;
 #[path = "central/source.rs"]
 mod source;
+#[path = "central/tensor.rs"]
+mod tensor;
 
 use case::Case;
 

@@ -14,9 +14,7 @@
 
 mod arith;
 mod control;
-#[cfg_attr(not(test), expect(dead_code, reason = "the operations that need it are still to come"))]
 mod copy;
-#[cfg_attr(not(test), expect(dead_code, reason = "the operations that need it are still to come"))]
 mod mbarrier;
 mod memory;
 mod nvvm;
@@ -27,7 +25,6 @@ mod tests;
 
 pub(crate) use arith::{Cmpf, Cmpi};
 pub(crate) use control::Loop;
-#[cfg(test)]
 pub(crate) use copy::BulkReduction;
 pub(crate) use memory::{Access, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
@@ -98,7 +95,6 @@ pub(crate) struct Parameter<'c> {
 }
 
 impl<'c> Parameter<'c> {
-    #[cfg_attr(not(test), expect(dead_code, reason = "no kernel has such a parameter yet"))]
     /// A tensor map: 128 bytes in the parameter buffer, whose address the body gets.
     pub fn tensor_map(types: &Types<'c>) -> Self {
         let attributes = "llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant";

@@ -15,6 +15,7 @@ mod assembly;
 mod attrs;
 mod builder;
 mod cursor;
+mod descriptor;
 mod entity;
 mod fold;
 mod groups;
@@ -42,6 +43,7 @@ pub use attrs::{
 };
 pub use builder::{Builder, FromOp};
 pub use cursor::{walk, walk_block};
+pub use descriptor::DescType;
 pub use entity::{Block, LayoutId, Loc, Op, SharedLayoutId, Value};
 pub use fold::{constant_bits, fold, known_bits, literal_of};
 pub use groups::{MAX_ROLES, WarpGroup};

@@ -95,7 +95,6 @@ impl<'c> Emitter<'c> {
         self.tied(&lines.join(" "), sums, operands)
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "all operations wait at once so far"))]
     /// Waits until all but the warp group's latest `pending` groups of products are complete. `sums` are the registers of
     /// the accumulators that are then complete; they are to be used by what it gives only.
     pub fn wgmma_wait(&self, pending: u32, sums: &[Value<'c>]) -> Vec<Value<'c>> {

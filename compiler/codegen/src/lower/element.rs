@@ -189,7 +189,19 @@ impl<'c> Lowering<'_, 'c> {
             | OpKind::SharedSlice { .. }
             | OpKind::LocalStore {}
             | OpKind::LocalLoad {}
+            | OpKind::CopyAsync { .. }
+            | OpKind::CopyCommit {}
+            | OpKind::CopyWait { .. }
+            | OpKind::BarrierExpect { .. }
+            | OpKind::BarrierArrive {}
+            | OpKind::BarrierWait {}
+            | OpKind::CopyDesc {}
+            | OpKind::CopyDescStore {}
+            | OpKind::CopyDescReduce { .. }
+            | OpKind::CopyDescWait { .. }
             | OpKind::Mma {}
+            | OpKind::MmaAsync {}
+            | OpKind::MmaWait { .. }
             | OpKind::FenceAsync {} => self.operation(op, kind),
         }
     }

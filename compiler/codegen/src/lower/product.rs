@@ -18,6 +18,27 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
+    /// `mma_async`: all products in one statement that does not wait for them.
+    pub(super) fn mma_async(&self, op: Op) -> Result<()> {
+        let sums = self.start_products(op, &self.operand(op, 2)?, None)?;
+        self.define(op, sums);
+        Ok(())
+    }
+
+    /// `mma_wait`: what is read of the accumulators afterwards comes out of it.
+    pub(super) fn mma_wait(&self, op: Op, pending: u32) -> Result<()> {
+        let mut all = Vec::new();
+        for value in self.kernel.variadic(op) {
+            all.extend_from_slice(&self.get(*value)?);
+        }
+        let mut complete = self.e.wgmma_wait(pending, &all);
+        for (value, result) in self.kernel.variadic(op).iter().zip(&self.kernel.op(op).results) {
+            let rest = complete.split_off(self.register_count(*value)?.min(complete.len()));
+            self.set(*result, std::mem::replace(&mut complete, rest));
+        }
+        Ok(())
+    }
+
     /// The products of an operation in one statement; `sums` and what comes out are registers of 32 bits.
     fn start_products(&self, op: Op, sums: &[Value<'c>], wait: Option<u32>) -> Result<Vec<Value<'c>>> {
         let form = MmaForm::of(self.kernel, op).map_err(CodegenError::lowering)?;

@@ -75,6 +75,8 @@ pub enum SharedError {
     WriteUnderRead(Start),
     /// A product or a copy of a tile reads what threads have written, without a fence between.
     Unfenced,
+    /// A sum is used before the product is complete that it belongs to.
+    SumUnderWay,
     /// There is no such slot.
     Slot {
         /// Its index.
@@ -101,6 +103,9 @@ impl fmt::Display for SharedError {
                 write!(f, "shared memory is written while `{}` still reads it", start.op)
             }
             SharedError::Unfenced => f.write_str("shared memory is read without `fence_async` after threads wrote it"),
+            SharedError::SumUnderWay => f.write_str(
+                "the result of a product is used before `mma_wait` has waited for it, or not as that gives it",
+            ),
             SharedError::Slot { index, slots } => write!(f, "slot {index} of a buffer with {slots} slots"),
             SharedError::Barrier(error) => error.fmt(f),
             SharedError::Arrival(start, error) => write!(f, "when the copy of `{}` is complete: {error}", start.op),
@@ -181,9 +186,10 @@ pub(crate) struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// The copies on their way, oldest first.
-    pub(crate) fn in_flight(&self) -> impl ExactSizeIterator<Item = CopyId> {
-        self.copies.iter().map(|copy| copy.id)
+    /// The copies on their way that complete by themselves, because a barrier is told of it, oldest first. The others are
+    /// as late as the operation that waits for them.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = CopyId> {
+        self.copies.iter().filter(|copy| copy.arrival.is_some()).map(|copy| copy.id)
     }
 
     /// Completes a copy: what it writes shows, what it reads may be written, its barrier is told. One that is complete
@@ -191,10 +197,12 @@ impl SharedMemory {
     pub(crate) fn complete(&mut self, id: CopyId) -> Result<(), SharedError> {
         let Some(index) = self.copies.iter().position(|copy| copy.id == id) else { return Ok(()) };
         let copy = self.copies.remove(index);
+        // Copies that tell no barrier are made by threads, and so are their writes.
+        let stored = copy.arrival.is_none().then_some(self.fences);
         for (i, at) in copy.at.iter().enumerate() {
             let element = self.element(copy.slot, *at);
             match &copy.bits {
-                Some(bits) => (element.bits, element.state, element.stored) = (bits[i], State::Written, None),
+                Some(bits) => (element.bits, element.state, element.stored) = (bits[i], State::Written, stored),
                 None => element.readers -= 1,
             }
         }
@@ -345,7 +353,6 @@ impl SharedMemory {
     }
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the asynchronous operations are still to come"))]
 impl SharedMemory {
     /// Starts a copy to elements of a slot; when it is complete it tells a barrier of that many bytes, if one is given.
     pub(crate) fn start_write(
@@ -364,19 +371,18 @@ impl SharedMemory {
         Ok(id)
     }
 
-    /// Starts a copy from elements of a slot: they may not be written until it is complete.
-    pub(crate) fn start_read(
+    /// Starts a read of elements of a slot by a product or a copy of a tile: they may not be written until it is complete.
+    pub(crate) fn start_read_async(
         &mut self,
         (slot, at): (SlotId, Vec<u32>),
-        arrival: Option<(BarrierId, u32)>,
         start: Start,
     ) -> Result<(CopyId, Loaded), Refused> {
-        let loaded = self.load(slot, &at)?;
+        let loaded = self.load_async(slot, &at)?;
         let id = self.next_copy();
         for at in &at {
             self.element(slot, *at).readers += 1;
         }
-        self.copies.push(Copy { id, slot, at, bits: None, arrival, start });
+        self.copies.push(Copy { id, slot, at, bits: None, arrival: None, start });
         Ok((id, loaded))
     }
 

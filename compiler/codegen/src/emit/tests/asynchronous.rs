@@ -45,7 +45,7 @@ fn a_ring_of_bulk_copies() {
         let leader = e.cmpi(Cmpi::Eq, e.thread, e.i32(0));
         e.if_then(leader, || {
             e.fence_barrier_init();
-            e.barrier_expect(bar, 16384);
+            e.barrier_expect(leader, bar, 16384);
         });
         e.barrier();
         let range = Loop { lower: e.i32(0), upper: e.special_register("nctaid.x"), step: e.i32(1), unsigned: false };
@@ -53,7 +53,7 @@ fn a_ring_of_bulk_copies() {
             e.bulk_load(leader, shared, arguments[1], &[i, e.i32(64)], bar);
             e.barrier_wait(bar, e.andi(i, e.i32(1)));
             e.warp_barrier();
-            e.barrier_arrive(bar);
+            e.barrier_arrive(e.elected(), bar);
             e.fence_async();
             e.bulk_store(leader, arguments[2], &[i, i, i], shared, None);
             e.bulk_store(leader, arguments[2], &[i, i, i], shared, Some(BulkReduction::Add));
