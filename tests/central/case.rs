@@ -12,7 +12,7 @@
 //! // expect y = f32 [1, 2]          content afterwards, beside the equality of all stages
 //! // only sm_90a                    targets
 //! // fault: assertion               all stages end in a fault that says so
-//! // emulator fault: not ordered    the emulator's, where it says it in other words
+//! // emulator fault: not ordered    the emulator's, where it says it in other words; ` | ` stands between several
 //! // finding: overflow              the interpreter notes something that says so
 //! // not interpreted                the interpreter cannot run it; `expect` judges
 //! // spills                         the assembler may spill registers

@@ -249,7 +249,11 @@ fn expected(case: &Case, run: &Run, exact: bool) -> Result<(), String> {
     let fault = case.emulator_fault.as_ref().filter(|_| !exact).or(case.fault.as_ref());
     let outcome = match (run, fault) {
         (Ok(outcome), None) => outcome,
-        (Err(found), Some(wanted)) if found.to_lowercase().contains(&wanted.to_lowercase()) => return Ok(()),
+        (Err(found), Some(wanted))
+            if wanted.split(" | ").any(|words| found.to_lowercase().contains(&words.to_lowercase())) =>
+        {
+            return Ok(());
+        }
         (Err(found), _) => return Err(found.clone()),
         (Ok(_), Some(wanted)) => return Err(format!("no fault with `{wanted}`")),
     };
