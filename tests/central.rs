@@ -1,6 +1,6 @@
 //! The central test: a kernel computes the same after every pass, and in the end as PTX.
 //!
-//! Every kernel of `tests/filetests/central/`, of `tests/filetests/run/` and of `tests/filetests/language/` (in the
+//! Every kernel of `tests/filetests/central/`, of `tests/filetests/async/`, of `tests/filetests/run/` and of `tests/filetests/language/` (in the
 //! kernel language: `language.rs`, `source.rs`), and kernels made at random, are
 //! interpreted as they stand, interpreted again after each pass (on whole tiles and, once there are layouts, in the
 //! registers of the threads), compiled for two targets, assembled where NVIDIA's assembler is installed, and executed
@@ -34,12 +34,15 @@ mod language;
 mod random;
 #[path = "central/source.rs"]
 mod source;
+#[path = "central/tensor.rs"]
+mod tensor;
 
 use case::Case;
 
 fn main() {
     let arguments = Arguments::from_args();
     let mut trials = files("central");
+    trials.extend(files("async"));
     trials.extend(files("run"));
     trials.extend(language_cases());
     assert!(trials.len() > 60, "only {} kernels", trials.len());
@@ -109,7 +112,7 @@ fn language_cases() -> Vec<Trial> {
 fn every_operation() -> Result<(), Failed> {
     let mut missing: Vec<&str> = rtc_ir::SPECS.iter().map(|spec| spec.mnemonic).collect();
     missing.retain(|name| !["convert_layout", "extern_call"].contains(name));
-    for path in paths("central", "tir") {
+    for path in paths("central", "tir").into_iter().chain(paths("async", "tir")) {
         let text = fs::read_to_string(path)?;
         missing.retain(|name| !text.lines().any(|l| l.split_whitespace().any(|word| word == *name)));
     }

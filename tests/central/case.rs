@@ -7,10 +7,12 @@
 //! // arg x = f32 special 64         a tensor; `data.rs` lists the contents
 //! // arg y = f32 uninit 64          one that nobody has written
 //! // arg n = 3                      a scalar
+//! // arg d = desc x 64 128           a tensor descriptor: the tensor `x` as rows of 128 elements, of which it has 64
 //! // tolerance y = 2 ulp            for this tensor in the emulator; `1e-3` alone is relative to its largest number
 //! // expect y = f32 [1, 2]          content afterwards, beside the equality of all stages
 //! // only sm_90a                    targets
 //! // fault: assertion               all stages end in a fault that says so
+//! // emulator fault: not ordered    the emulator's, where it says it in other words; ` | ` stands between several
 //! // finding: overflow              the interpreter notes something that says so
 //! // not interpreted                the interpreter cannot run it; `expect` judges
 //! // spills                         the assembler may spill registers
@@ -43,6 +45,13 @@ pub enum Argument {
     },
     /// A number.
     Number(Literal),
+    /// A tensor descriptor.
+    Desc {
+        /// The tensor that it describes.
+        of: String,
+        /// Sizes, outermost first.
+        shape: Vec<u64>,
+    },
 }
 
 /// A kernel's text with its launch.
@@ -57,6 +66,7 @@ pub struct Case {
     pub prints: String,
     pub only: Vec<String>,
     pub fault: Option<String>,
+    pub emulator_fault: Option<String>,
     pub findings: Vec<String>,
     pub interpreted: bool,
     pub may_spill: bool,
@@ -76,6 +86,7 @@ impl Default for Case {
             prints: String::new(),
             only: Vec::new(),
             fault: None,
+            emulator_fault: None,
             findings: Vec::new(),
             interpreted: true,
             may_spill: false,
@@ -112,6 +123,12 @@ impl Case {
                 let (name, value) = rest.split_once(" = ").ok_or("name = value")?;
                 let arg = match value.split_once(' ') {
                     None => Argument::Number(data::literal(value)?),
+                    Some(("desc", rest)) => {
+                        let mut words = rest.split(' ');
+                        let of = words.next().unwrap_or_default().to_string();
+                        let shape = words.map(str::parse).collect::<Result<_, _>>().map_err(|_| "sizes of a tensor")?;
+                        Argument::Desc { of, shape }
+                    }
                     Some((scalar, content)) => {
                         let scalar: Scalar = scalar.parse().map_err(|()| format!("`{scalar}` is no type"))?;
                         match content.strip_prefix("uninit ") {
@@ -146,6 +163,7 @@ impl Case {
             "print" => self.prints.push_str(&format!("{rest}\n")),
             "only" => self.only = rest.split(' ').map(str::to_string).collect(),
             "fault:" => self.fault = Some(rest.to_string()),
+            "emulator" => self.emulator_fault = rest.strip_prefix("fault: ").map(str::to_string),
             "finding:" => self.findings.push(rest.to_string()),
             "not" if rest == "interpreted" => self.interpreted = false,
             "spills" => self.may_spill = true,

@@ -14,16 +14,21 @@
 
 mod arith;
 mod control;
+mod copy;
+mod mbarrier;
 mod memory;
 mod nvvm;
+mod wgmma;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use arith::{Cmpf, Cmpi};
 pub(crate) use control::Loop;
+pub(crate) use copy::BulkReduction;
 pub(crate) use memory::{Access, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
+pub(crate) use wgmma::{WgmmaOperand, WgmmaProduct, WgmmaShape};
 
 use std::{
     cell::{Cell, RefCell},
@@ -87,6 +92,14 @@ impl<'c> Types<'c> {
 pub(crate) struct Parameter<'c> {
     pub ty: Type<'c>,
     pub attributes: String,
+}
+
+impl<'c> Parameter<'c> {
+    /// A tensor map: 128 bytes in the parameter buffer, whose address the body gets.
+    pub fn tensor_map(types: &Types<'c>) -> Self {
+        let attributes = "llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant";
+        Parameter { ty: types.generic, attributes: attributes.to_owned() }
+    }
 }
 
 /// What distinguishes kernels from each other besides their body.

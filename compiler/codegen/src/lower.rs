@@ -16,6 +16,8 @@
 //! | `scratch.rs`, `convert.rs`, `indexed.rs` | shared memory: layout conversions, gather, histogram, sort |
 //! | `combine.rs`, `reduce.rs`, `scan.rs` | reductions and scans |
 //! | `dot.rs`, `dot_shared.rs` | matrix products |
+//! | `copy.rs` | asynchronous copies, barriers |
+//! | `product.rs` | products by `wgmma` |
 //! | `control.rs` | loops and branches |
 //! | `groups.rs` | which threads run a region, and their barrier; roles of warps |
 //! | `effect.rs` | print, assert, inline assembly, calls of bitcode, special registers |
@@ -27,6 +29,7 @@ mod cast;
 mod combine;
 mod control;
 mod convert;
+mod copy;
 mod divide;
 mod dot;
 mod dot_shared;
@@ -36,6 +39,7 @@ mod groups;
 mod indexed;
 mod memory;
 mod place;
+mod product;
 mod reduce;
 mod scan;
 mod scratch;
@@ -117,6 +121,10 @@ pub(crate) fn module<'c>(
             externals: RefCell::default(),
         };
         for (param, argument) in kernel.params.iter().zip(arguments) {
+            if let TileType::Desc(_) = kernel.value_type(param.value) {
+                lowering.set(param.value, vec![*argument]);
+                continue;
+            }
             let elem = lowering.elem(param.value)?;
             let value = if elem == Elem::I1 { lowering.byte_to_truth(*argument) } else { *argument };
             lowering.set(param.value, vec![value]);
@@ -149,6 +157,9 @@ pub(crate) fn threads_per_block(kernel: &Kernel) -> u32 {
 }
 
 fn parameter<'c>(types: &Types<'c>, kernel: &Kernel, param: &rtc_ir::Param) -> Parameter<'c> {
+    if let TileType::Desc(_) = kernel.value_type(param.value) {
+        return Parameter::tensor_map(types);
+    }
     let elem = kernel.value_type(param.value).elem().unwrap_or(Elem::I64);
     let mut attributes = String::new();
     if let Elem::Ptr(pointee) = elem {
@@ -201,7 +212,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
     fn register_count(&self, value: rtc_ir::Value) -> Result<usize> {
         match self.kernel.value_type(value) {
             TileType::Tile(_) => Ok(self.layout(value)?.registers() as usize),
-            TileType::Scalar(_) | TileType::Shared(_) | TileType::Barrier { .. } => Ok(1),
+            TileType::Scalar(_) | TileType::Shared(_) | TileType::Barrier { .. } | TileType::Desc(_) => Ok(1),
             TileType::Token => Ok(0),
         }
     }
@@ -330,6 +341,32 @@ impl<'a, 'c> Lowering<'a, 'c> {
             OpKind::SharedSlice { offsets, shape } => self.shared_slice(op, offsets, shape),
             OpKind::LocalStore {} => self.local_store(op),
             OpKind::LocalLoad {} => self.local_load(op),
+            OpKind::CopyAsync { vector } => self.copy_async(op, *vector),
+            OpKind::CopyCommit {} => {
+                self.e.copy_commit();
+                Ok(())
+            }
+            OpKind::CopyWait { pending } => {
+                self.e.copy_wait(*pending);
+                Ok(())
+            }
+            OpKind::BarrierExpect { bytes } => self.barrier_expect(op, *bytes),
+            OpKind::BarrierArrive {} => self.barrier_arrive(op),
+            OpKind::BarrierWait {} => self.barrier_wait(op),
+            OpKind::CopyDesc {} => self.copy_desc(op),
+            OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
+            OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(*rmw)),
+            OpKind::CopyDescWait { pending, read } => {
+                self.e.bulk_wait(*pending, *read);
+                Ok(())
+            }
+            OpKind::Mma {} => self.mma(op),
+            OpKind::MmaAsync {} => self.mma_async(op),
+            OpKind::MmaWait { pending } => self.mma_wait(op, *pending),
+            OpKind::FenceAsync {} => {
+                self.e.fence_async();
+                Ok(())
+            }
             // `element_wise` has answered for these.
             other => Err(CodegenError::lowering(format!("`{}` beside the elements", other.spec().mnemonic))),
         }

@@ -10,7 +10,7 @@
 
 use rtc_layout::{Coord, Layout};
 
-use crate::{DotKind, Kernel, Op, OpKind, Scalar, Shape, Traits};
+use crate::{DotKind, Kernel, Op, OpKind, Scalar, Shape, Traits, Type};
 
 /// The layout that operand `index` should have so that the results get `result` for nothing. `None` if the operation
 /// does not tie the two.
@@ -158,8 +158,44 @@ pub(crate) fn check(kernel: &Kernel, op: Op) -> Result<(), String> {
             Ok(())
         }
         OpKind::Dot { kind, .. } => check_dot(kernel, op, *kind),
+        OpKind::Mma {} | OpKind::MmaAsync {} => crate::MmaForm::of(kernel, op).map(drop),
+        OpKind::CopyAsync { vector } => check_copy(kernel, op, *vector),
+        OpKind::CopyDesc {} | OpKind::CopyDescStore {} | OpKind::CopyDescReduce { .. } => {
+            let Type::Desc(desc) = kernel.value_type(data.operands[0]) else { return Ok(()) };
+            let (has, needs) = (kernel.place_alignment(data.operands[1]), desc.align());
+            if has.is_multiple_of(needs) {
+                return Ok(());
+            }
+            Err(format!("the buffer lies at a multiple of {has} bytes, not of {needs}"))
+        }
         _ => Ok(()),
     }
+}
+
+/// Copies by threads: each element once, and whole pieces of 4, 8 or 16 bytes side by side in the buffer.
+fn check_copy(kernel: &Kernel, op: Op, vector: u32) -> Result<(), String> {
+    let [pointer, buffer, ..] = kernel.op(op).operands[..] else { return Ok(()) };
+    let (Some(layout), Some(ty)) = (kernel.layout_of(pointer), kernel.value_type(buffer).as_shared()) else {
+        return Ok(());
+    };
+    if !layout.copies().none() {
+        return Err("several threads or registers would copy the same element".into());
+    }
+    let bytes = vector.saturating_mul(ty.elem.bytes());
+    if !matches!(bytes, 4 | 8 | 16) || vector > layout.registers() {
+        return Err(format!("a copy of {bytes} bytes: not 4, 8 or 16, or more than a thread has"));
+    }
+    if !kernel.place_alignment(buffer).is_multiple_of(bytes) {
+        return Err(format!("the buffer does not lie at a multiple of {bytes} bytes"));
+    }
+    let shared = kernel.slot_layout(ty);
+    // Linear maps: it is enough to look at the bits of the places.
+    let bases = layout.bases();
+    let others = bases.register.iter().skip(vector.trailing_zeros() as usize).chain(&bases.lane).chain(&bases.warp);
+    let side_by_side = (0..vector.trailing_zeros())
+        .all(|bit| shared.offset(bases.register[bit as usize]) == Some(1 << bit))
+        && others.into_iter().all(|basis| shared.offset(*basis).is_some_and(|at| at.is_multiple_of(vector)));
+    if side_by_side { Ok(()) } else { Err(format!("{vector} registers do not lie side by side in the buffer")) }
 }
 
 fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {

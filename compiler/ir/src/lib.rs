@@ -15,6 +15,7 @@ mod assembly;
 mod attrs;
 mod builder;
 mod cursor;
+mod descriptor;
 mod entity;
 mod fold;
 mod groups;
@@ -33,6 +34,7 @@ mod sort;
 pub mod text;
 mod types;
 mod verify;
+mod wgmma;
 
 pub use assembly::{MAX_PACK, assembly_registers, constraint_counts};
 pub use attrs::{
@@ -41,6 +43,7 @@ pub use attrs::{
 };
 pub use builder::{Builder, FromOp};
 pub use cursor::{walk, walk_block};
+pub use descriptor::DescType;
 pub use entity::{Block, LayoutId, Loc, Op, SharedLayoutId, Value};
 pub use fold::{constant_bits, fold, known_bits, literal_of};
 pub use groups::{MAX_ROLES, WarpGroup};
@@ -58,3 +61,4 @@ pub use scratch::{SCRATCH_ALIGN, multiplier, part_bytes, scan_partials, scratch_
 pub use sort::sort_is_rolled;
 pub use types::{Elem, MAX_RANK, MAX_SLOTS, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
 pub use verify::{BARRIER_BYTES, Verified, VerifyError, may_stand_in, place_bytes, print_errors, verify};
+pub use wgmma::MmaForm;

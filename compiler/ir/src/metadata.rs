@@ -1,7 +1,7 @@
 //! The metadata of a kernel: what a launch needs to know of it, and where its parameters lie.
 
 use rtc_abi::metadata::{Metadata, lay_out};
-use rtc_abi::{DType, ParamType, Target, ValueType};
+use rtc_abi::{DType, ParamType, Target, TensorMap, ValueType};
 
 use crate::{Elem, Kernel, Param, Scalar, Type};
 
@@ -12,6 +12,7 @@ impl Kernel {
         let (major, minor) = target.ptx_version;
         let param = |param: &Param| rtc_abi::Param {
             divisible_by: param.divisible_by.max(1),
+            tensor_map: tensor_map(self.value_type(param.value)),
             ..rtc_abi::Param::new(&param.name, param.ty.clone())
         };
         Metadata {
@@ -48,13 +49,24 @@ pub(crate) fn param_type(text: &str) -> Option<ParamType> {
 
 /// The type of a parameter that nothing else is said of: integers are signed, pointers are for loads and stores.
 pub(crate) fn default_param_type(ty: Type) -> Option<ParamType> {
-    ty.elem().map(of_elem)
+    match ty {
+        Type::Desc(desc) => Some(ParamType::Descriptor { element: dtype(desc.elem), block_shape: desc.shape.to_vec() }),
+        _ => ty.elem().map(of_elem),
+    }
+}
+
+/// How the host makes the tensor map of a parameter that is one.
+fn tensor_map(ty: Type) -> Option<TensorMap> {
+    let Type::Desc(desc) = ty else { return None };
+    let block_shape = desc.shape.to_vec();
+    Some(TensorMap { dtype: dtype(desc.elem), block_shape, swizzle: desc.swizzle, l2_promotion: 128, interleave: 0 })
 }
 
 /// Whether a parameter of that type can be a value of that type.
 pub(crate) fn fits(param: &ParamType, ty: Type) -> bool {
     match ty {
         Type::Scalar(elem) => param.is_pointer() == elem.num().is_none() && param.bytes() == elem.bytes(),
+        Type::Desc(_) => Some(param) == default_param_type(ty).as_ref(),
         _ => false,
     }
 }

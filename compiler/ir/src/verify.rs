@@ -134,7 +134,7 @@ impl Verifier<'_> {
             if !names.insert(&param.name) {
                 self.complain(None, format!("two parameters are called `{}`", param.name));
             }
-            if !matches!(kernel.value_type(param.value), Type::Scalar(_)) {
+            if !matches!(kernel.value_type(param.value), Type::Scalar(_) | Type::Desc(_)) {
                 self.complain(None, format!("parameter `{}` is no scalar", param.name));
             } else if !crate::metadata::fits(&param.ty, kernel.value_type(param.value)) {
                 let ty = kernel.value_type(param.value);
@@ -156,7 +156,9 @@ impl Verifier<'_> {
         if data.parent != around {
             self.complain(around, "a nested block names another operation as its parent");
         }
-        self.not_handed(around, &data.args);
+        if around.is_some() {
+            self.not_handed(around, &data.args);
+        }
         let mut defined = Vec::new();
         for (i, arg) in data.args.iter().enumerate() {
             self.value_type(around, kernel.value_type(*arg));
@@ -321,7 +323,7 @@ impl Verifier<'_> {
                 let layout = self.kernel.layout(id);
                 has_shape(layout, &tile.shape) && layout.warps() == self.group.warps
             }),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Token => true,
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::Token => true,
         }
     }
 

@@ -12,6 +12,7 @@
 //! | `query.rs` | copies, contiguity, register maps |
 //! | `convert.rs`, `shuffle.rs` | from one layout to another: registers, shuffles or shared memory |
 //! | `shared.rs`, `access.rs`, `swizzle.rs` | shared memory: layouts, vector and matrix accesses, conflict-free swizzles |
+//! | `descriptor.rs` | operands of `wgmma` in shared memory |
 //! | `product.rs` | operands of products in shared memory |
 //! | `reduce.rs` | reduction trees: registers, lanes, warps |
 //! | `text.rs`, `describe.rs` | text form and its reader; names of known layouts |
@@ -30,6 +31,7 @@ mod blocked;
 mod convert;
 mod coord;
 mod describe;
+mod descriptor;
 pub mod gf2;
 mod linear;
 mod mma;
@@ -45,6 +47,7 @@ mod wgmma;
 pub use access::{Access, AccessKind, AccessStep};
 pub use convert::{Conversion, conversion};
 pub use coord::{Coord, MAX_RANK};
+pub use descriptor::MatrixDescriptor;
 pub use linear::{Bases, InputBit, LANES, Layout};
 pub use mma::MmaShape;
 pub use product::{MOST_ROOM, Multiplier, OperandPlan, operand_plan, unrolled_steps};

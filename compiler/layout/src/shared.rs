@@ -115,6 +115,11 @@ impl SharedLayout {
         gf2::solve(&self.offset, self.shape.flatten(coord)).map(|offset| offset as u32)
     }
 
+    /// The offset of the element with a row-major index; `None` if the layout leaves it out.
+    pub fn offset_of(&self, index: u32) -> Option<u32> {
+        gf2::solve(&self.offset, u64::from(index)).map(|offset| offset as u32)
+    }
+
     /// The layout of the transposed tile in the same memory: axis `i` of the result is axis `permutation[i]` of this.
     pub fn transpose(&self, permutation: &[u32]) -> SharedLayout {
         let dims: Vec<u32> = permutation.iter().map(|&axis| self.shape()[axis as usize]).collect();

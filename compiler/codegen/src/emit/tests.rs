@@ -12,6 +12,8 @@ use crate::{
 };
 use rtc_abi::Target;
 
+mod asynchronous;
+
 /// Adds two vectors: each thread handles four elements, with a scalar tail under a mask.
 fn vector_add<'c>(context: &'c Context) -> Module<'c> {
     let location = Location::new(context, "vadd.rt", 3, 1);
@@ -60,18 +62,29 @@ fn vector_add<'c>(context: &'c Context) -> Module<'c> {
     module
 }
 
-/// Builds a kernel with one pointer parameter and compiles it.
+/// Builds a kernel of one warp with one pointer parameter and compiles it.
 fn compile(target: &str, build: impl for<'c> FnOnce(&Emitter<'c>, Value<'c>)) -> String {
+    compile_with(target, 32, 0, |e, arguments| build(e, arguments[0]))
+}
+
+/// Builds a kernel with a pointer parameter and some tensor maps, and compiles it.
+fn compile_with(
+    target: &str,
+    threads_per_block: u32,
+    maps: usize,
+    build: impl for<'c> FnOnce(&Emitter<'c>, &[Value<'c>]),
+) -> String {
     let cx = MlirContext::new();
     let context = cx.get();
     let mut module = Module::new(Location::unknown(context));
-    let parameters = [Parameter { ty: Types::new(context).global, attributes: String::new() }];
-    let shape = KernelShape { threads_per_block: 32, ..KernelShape::default() };
-    dynamic_shared_memory(context, &module, "shared", 128);
+    let mut parameters = vec![Parameter { ty: Types::new(context).global, attributes: String::new() }];
+    parameters.extend((0..maps).map(|_| Parameter::tensor_map(&Types::new(context))));
+    let shape = KernelShape { threads_per_block, max_registers: Some(232), ..KernelShape::default() };
+    dynamic_shared_memory(context, &module, "shared", 1024);
     let location = Location::unknown(context);
     let built: Result<(), std::convert::Infallible> =
         kernel(context, &module, "k", &parameters, &shape, location, |e, arguments| {
-            build(e, arguments[0]);
+            build(e, arguments);
             Ok(())
         });
     let Ok(()) = built;

@@ -1,5 +1,6 @@
 //! Buffers and barriers in shared memory: a value of these types is an address.
 
+use rtc_abi::Feature;
 use rtc_ir::{BARRIER_BYTES, Op, SharedType};
 use rtc_layout::{Access as TileAccess, SharedLayout};
 
@@ -28,6 +29,9 @@ impl<'c> Lowering<'_, 'c> {
             for slot in 0..slots {
                 let address = e.constant_offset(base, (slot * BARRIER_BYTES) as i32);
                 e.intrinsic_effect("llvm.nvvm.mbarrier.init.shared", &[address, e.i32(count as i32)]);
+            }
+            if self.target.has(Feature::Tma) {
+                e.fence_barrier_init();
             }
             Ok::<_, CodegenError>(Vec::new())
         };
@@ -89,7 +93,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The type of a buffer, and where the elements of a slot of it lie.
-    fn slot_layout(&self, buffer: rtc_ir::Value) -> Result<(SharedType, SharedLayout)> {
+    pub(super) fn slot_layout(&self, buffer: rtc_ir::Value) -> Result<(SharedType, SharedLayout)> {
         let ty = self.kernel.value_type(buffer);
         let shared = ty.as_shared().ok_or_else(|| CodegenError::lowering(format!("a buffer of type {ty}")))?;
         Ok((shared, self.kernel.slot_layout(shared).into_owned()))

@@ -35,11 +35,11 @@ impl<'c> Lowering<'_, 'c> {
         let e = self.e;
         let fuse = self.kernel.options.fp_fusion;
         let data = self.kernel.op(op);
-        let Some(first) = data.operands.first().or(data.results.first()) else {
+        let first = data.operands.first().or(data.results.first());
+        let Some(elem) = first.and_then(|value| self.kernel.value_type(*value).elem()) else {
             // Such as a barrier: nothing that has elements.
             return self.operation(op, kind);
         };
-        let elem = self.elem(*first)?;
         let wide = elem == Elem::F64;
         match kind {
             OpKind::Constant { value } => self.constant(op, *value),
@@ -188,7 +188,21 @@ impl<'c> Lowering<'_, 'c> {
             | OpKind::SharedTrans { .. }
             | OpKind::SharedSlice { .. }
             | OpKind::LocalStore {}
-            | OpKind::LocalLoad {} => self.operation(op, kind),
+            | OpKind::LocalLoad {}
+            | OpKind::CopyAsync { .. }
+            | OpKind::CopyCommit {}
+            | OpKind::CopyWait { .. }
+            | OpKind::BarrierExpect { .. }
+            | OpKind::BarrierArrive {}
+            | OpKind::BarrierWait {}
+            | OpKind::CopyDesc {}
+            | OpKind::CopyDescStore {}
+            | OpKind::CopyDescReduce { .. }
+            | OpKind::CopyDescWait { .. }
+            | OpKind::Mma {}
+            | OpKind::MmaAsync {}
+            | OpKind::MmaWait { .. }
+            | OpKind::FenceAsync {} => self.operation(op, kind),
         }
     }
 

@@ -4,7 +4,7 @@
 //! registers that its threads have; what depends on the thread is computed after that, in a prologue of the role, so
 //! that it takes none of the registers of the others.
 
-use std::rc::Rc;
+use std::{cell::OnceCell, rc::Rc};
 
 use rtc_ir::{Block, Op};
 
@@ -22,12 +22,14 @@ pub(super) struct Threads<'c> {
     /// The number of their barrier, if it is not that of the block.
     barrier: Option<u32>,
     pub(super) places: Places<'c>,
+    /// The number of the thread's warp among theirs, once it was asked for.
+    warp: OnceCell<Value<'c>>,
 }
 
 impl<'c> Threads<'c> {
     /// All threads of the block.
     pub fn of_block(number: Value<'c>, count: u32) -> Rc<Self> {
-        Rc::new(Threads { number, count, barrier: None, places: Places::new(count) })
+        Rc::new(Threads { number, count, barrier: None, places: Places::new(count), warp: OnceCell::new() })
     }
 }
 
@@ -40,6 +42,15 @@ impl<'c> Lowering<'_, 'c> {
     /// The thread's number among those that run what is being lowered.
     pub(super) fn thread(&self) -> Value<'c> {
         self.threads.borrow().number
+    }
+
+    /// The number of the thread's warp among those that run what is being lowered, as a value that is seen to be the same
+    /// in all lanes.
+    pub(super) fn warp(&self) -> Value<'c> {
+        let (e, threads) = (self.e, self.threads());
+        *threads.warp.get_or_init(|| {
+            e.in_prologue(|| e.shuffle(ShuffleKind::Index, e.shrui(threads.number, e.i32(5)), e.i32(0)))
+        })
     }
 
     /// Waits for all threads that run what is being lowered; shared memory is then in order among them.
@@ -93,7 +104,8 @@ impl<'c> Lowering<'_, 'c> {
         let moved = e.subi(e.thread, e.i32(32 * group.first as i32));
         let number = e.andi(moved, e.i32(group.threads() as i32 - 1));
         let places = Places::new(group.threads());
-        let own = Threads { number, count: group.threads(), barrier: Some(1 + role as u32), places };
+        let own =
+            Threads { number, count: group.threads(), barrier: Some(1 + role as u32), places, warp: OnceCell::new() };
         let outer = self.threads.replace(Rc::new(own));
         let lowered = e.with_prologue(number, || self.block(block));
         self.threads.replace(outer);

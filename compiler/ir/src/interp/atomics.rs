@@ -45,14 +45,17 @@ impl Machine<'_> {
         }
         let result = match ty {
             Type::Tile(_) => self.place(self.result_type(op), olds),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Token => Data::Scalar(olds[0]),
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::Token => {
+                Data::Scalar(olds[0])
+            }
         };
         self.set_result(op, result);
         Ok(())
     }
 }
 
-fn modify(rmw: RmwOp, scalar: Scalar, old: u64, value: u64) -> u64 {
+/// What an operation makes of an old element and another one.
+pub(crate) fn modify(rmw: RmwOp, scalar: Scalar, old: u64, value: u64) -> u64 {
     let elem = Elem::Num(scalar);
     let signed = |x| sign_extend(x, elem);
     let float = |f: fn(f64, f64) -> f64| {

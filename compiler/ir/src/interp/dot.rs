@@ -12,7 +12,8 @@
 
 use super::machine::{Machine, Stop};
 use crate::ops::eval::{decode, mask, sign_extend};
-use crate::{Elem, Op, Precision, Rounding, Scalar, encode_float};
+use crate::wgmma::operand_shape;
+use crate::{Elem, Op, Precision, Rounding, Scalar, Value, encode_float};
 
 /// The bits of an `f32` that `tf32` keeps.
 const TF32_MASK: u64 = 0xffff_e000;
@@ -21,33 +22,49 @@ impl Machine<'_> {
     /// `dot`.
     pub(crate) fn dot(&mut self, op: Op, precision: Precision) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let data = kernel.op(op);
-        let [a, b, c] = [data.operands[0], data.operands[1], data.operands[2]];
+        let operands = [0, 1, 2].map(|i| kernel.operand(op, i));
+        let [lhs, rhs, acc] = operands;
+        let (lhs, rhs, acc) = (self.elements(lhs)?, self.elements(rhs)?, self.elements(acc)?.to_vec());
+        let sums = self.product(operands, &lhs, &rhs, acc, precision)?;
+        let placed = self.place(self.result_type(op), sums);
+        self.set_result(op, placed);
+        Ok(())
+    }
+
+    /// The product of the elements of the first two values, added to those of the third; all in row-major order.
+    pub(crate) fn product(
+        &mut self,
+        [a, b, c]: [Value; 3],
+        lhs: &[u64],
+        rhs: &[u64],
+        mut acc: Vec<u64>,
+        precision: Precision,
+    ) -> Result<Vec<u64>, Stop> {
+        let kernel = self.kernel;
         let scalar = |v| kernel.value_type(v).elem().and_then(Elem::num).unwrap_or(Scalar::F32);
-        let (Some(shape), Some(out)) = (kernel.value_type(a).shape(), kernel.value_type(c).shape()) else {
-            return Ok(());
+        let (Some(shape), Some(out)) = (operand_shape(kernel.value_type(a)), kernel.value_type(c).shape()) else {
+            return Ok(acc);
         };
         let rank = shape.rank();
         let (m, k, n) = (shape[rank - 2] as usize, shape[rank - 1] as usize, out[rank - 1] as usize);
         let size = Size { batches: shape[..rank - 2].iter().map(|d| *d as usize).product(), m, k, n };
-        let (lhs, rhs, mut acc) = (self.elements(a)?, self.elements(b)?, self.elements(c)?.to_vec());
         self.tick(size.batches * m * n * k)?;
         match scalar(a) {
             Scalar::I8 => {
                 let wide = |tile: &[u64]| tile.iter().map(|x| sign_extend(*x, Elem::I8) as i32).collect::<Vec<i32>>();
                 let step = |acc: i32, a: i32, b: i32| acc.wrapping_add(a.wrapping_mul(b));
                 let start: Vec<i32> = acc.iter().map(|x| *x as i32).collect();
-                let sums = size.multiply(&wide(&lhs), &wide(&rhs), start, step);
+                let sums = size.multiply(&wide(lhs), &wide(rhs), start, step);
                 acc = sums.into_iter().map(|x| mask(x as u64, Elem::I32)).collect();
             }
             Scalar::F64 => {
                 let wide = |tile: &[u64]| tile.iter().map(|x| f64::from_bits(*x)).collect::<Vec<f64>>();
-                let sums = size.multiply(&wide(&lhs), &wide(&rhs), wide(&acc), |acc, a, b| a.mul_add(b, acc));
+                let sums = size.multiply(&wide(lhs), &wide(rhs), wide(&acc), |acc, a, b| a.mul_add(b, acc));
                 acc = sums.into_iter().map(|x| encode_float(x, Scalar::F64, Rounding::NearestEven)).collect();
             }
             Scalar::F32 if precision == Precision::Ieee => {
                 let wide = |tile: &[u64]| tile.iter().map(|x| f32::from_bits(*x as u32)).collect::<Vec<f32>>();
-                let sums = size.multiply(&wide(&lhs), &wide(&rhs), wide(&acc), |acc, a, b| a.mul_add(b, acc));
+                let sums = size.multiply(&wide(lhs), &wide(rhs), wide(&acc), |acc, a, b| a.mul_add(b, acc));
                 acc = sums.into_iter().map(|x| encode_float(x.into(), Scalar::F32, Rounding::NearestEven)).collect();
             }
             from => {
@@ -55,13 +72,11 @@ impl Machine<'_> {
                 let wide = |tile: &[u64], from| tile.iter().map(|x| decode(*x & keep, from)).collect::<Vec<f64>>();
                 let start: Vec<f32> = acc.iter().map(|x| decode(*x, scalar(c)) as f32).collect();
                 let step = |acc: f32, a: f64, b: f64| (f64::from(acc) + a * b) as f32;
-                let sums = size.multiply(&wide(&lhs, from), &wide(&rhs, scalar(b)), start, step);
+                let sums = size.multiply(&wide(lhs, from), &wide(rhs, scalar(b)), start, step);
                 acc = sums.into_iter().map(|x| encode_float(x.into(), scalar(c), Rounding::NearestEven)).collect();
             }
         }
-        let placed = self.place(self.result_type(op), acc);
-        self.set_result(op, placed);
-        Ok(())
+        Ok(acc)
     }
 }
 

@@ -23,7 +23,7 @@ impl Machine<'_> {
         let operands: SmallVec<[Data; 4]> = data.operands.iter().map(|v| self.get(*v)).collect();
         let count = operands.iter().find_map(|d| match d {
             Data::Many(slots) => Some(slots.len()),
-            Data::Scalar(_) | Data::Buffer(_) | Data::Barriers(_) | Data::Nothing => None,
+            _ => None,
         });
         self.tick(count.unwrap_or(1))?;
         self.check_overflow(op, &operands, count);

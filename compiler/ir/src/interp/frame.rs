@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::FaultKind;
 use super::control::Range;
+use super::copies::Pending;
 use super::machine::{Machine, Stop};
 use super::schedule::Wait;
 use super::value::Data;
@@ -49,6 +50,8 @@ pub(crate) struct WarpGroup {
     pub(crate) current: Option<Op>,
     /// What it waits for before it goes on.
     pub(crate) wait: Option<Wait>,
+    /// What it has started and not waited for.
+    pub(crate) pending: Pending,
     /// What its values hold.
     pub(crate) values: Vec<Data>,
     /// The blocks being run, innermost last.
@@ -58,7 +61,7 @@ pub(crate) struct WarpGroup {
 impl WarpGroup {
     /// One that has nothing to do.
     pub(crate) fn new(id: u32, values: Vec<Data>) -> WarpGroup {
-        WarpGroup { id, current: None, wait: None, values, frames: Vec::new() }
+        WarpGroup { id, current: None, wait: None, pending: Pending::default(), values, frames: Vec::new() }
     }
 
     /// Runs `block`, which has what it takes already, before what is on the stack.

@@ -1,6 +1,7 @@
 //! A launch: its arguments, and one program after the other.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use super::frame::WarpGroup;
 use super::machine::Machine;
@@ -10,7 +11,7 @@ use super::shared::SharedMemory;
 use super::value::Data;
 use super::{ArgValue, Fault, FaultKind, GlobalMemory, LaunchConfig, Report, RunOptions, Storage};
 use crate::ops::eval::mask;
-use crate::{Elem, Kernel, Phase, Rounding, Scalar, Verified, encode_float};
+use crate::{Elem, Kernel, Phase, Rounding, Scalar, Type, Verified, encode_float};
 
 /// Runs a kernel over a grid.
 ///
@@ -58,8 +59,8 @@ pub fn run(
         for y in 0..y {
             for x in 0..x {
                 machine.program = [x, y, z];
-                for (param, bits) in kernel.params.iter().zip(&args) {
-                    machine.set(param.value, Data::Scalar(*bits));
+                for (param, arg) in kernel.params.iter().zip(&args) {
+                    machine.set(param.value, arg.clone());
                 }
                 if let Err(stop) = machine.run_program() {
                     return Err(machine.fault(stop));
@@ -70,8 +71,8 @@ pub fn run(
     Ok(machine.report)
 }
 
-/// The bits of the arguments.
-fn arguments(kernel: &Kernel, launch: &LaunchConfig, options: &RunOptions) -> Result<Vec<u64>, String> {
+/// What the parameters hold.
+fn arguments(kernel: &Kernel, launch: &LaunchConfig, options: &RunOptions) -> Result<Vec<Data>, String> {
     if options.storage == Storage::Registers && kernel.phase == Phase::Tile {
         return Err("registers can be interpreted from phase `laid` on only".into());
     }
@@ -91,7 +92,12 @@ fn arguments(kernel: &Kernel, launch: &LaunchConfig, options: &RunOptions) -> Re
             (arg, elem) => Err(format!("parameter `{}` is {elem}, not {arg:?}", param.name)),
         }
     };
-    kernel.params.iter().zip(&launch.args).map(bits).collect()
+    let data = |(param, arg): (&crate::Param, &ArgValue)| match (arg, kernel.value_type(param.value)) {
+        (ArgValue::Desc(desc), Type::Desc(_)) => Ok(Data::Desc(Rc::new(*desc))),
+        (arg, ty @ Type::Desc(_)) => Err(format!("parameter `{}` is {ty}, not {arg:?}", param.name)),
+        (arg, _) => bits((param, arg)).map(Data::Scalar),
+    };
+    kernel.params.iter().zip(&launch.args).map(data).collect()
 }
 
 impl<'a> Machine<'a> {

@@ -128,6 +128,9 @@ impl Machine<'_> {
     pub(crate) fn op(&mut self, op: Op) -> Result<(), Stop> {
         let kernel = self.kernel;
         let data = kernel.op(op);
+        if self.group.pending.has_products() {
+            self.check_sums(op)?;
+        }
         if let Evaluate::Each(eval) = data.kind.spec().eval {
             return self.elementwise(op, eval);
         }
@@ -178,6 +181,23 @@ impl Machine<'_> {
             OpKind::AtomicRmw { op: rmw, .. } => self.atomic_rmw(op, *rmw),
             OpKind::AtomicCas { .. } => self.atomic_cas(op),
             OpKind::Dot { precision, .. } => self.dot(op, *precision),
+            OpKind::CopyAsync { .. } => self.copy_async(op),
+            OpKind::CopyCommit {} => self.copy_commit(),
+            OpKind::CopyWait { pending } => self.copy_wait(*pending),
+            OpKind::BarrierExpect { bytes } => self.barrier_expect(op, *bytes),
+            OpKind::BarrierArrive {} => self.barrier_arrive(op),
+            OpKind::BarrierWait {} => self.barrier_wait(op),
+            OpKind::CopyDesc {} => self.copy_desc(op),
+            OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
+            OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(*rmw)),
+            OpKind::CopyDescWait { pending, .. } => self.copy_desc_wait(*pending),
+            OpKind::Mma {} => self.mma(op),
+            OpKind::MmaAsync {} => self.mma_async(op),
+            OpKind::MmaWait { pending } => self.mma_wait(op, *pending),
+            OpKind::FenceAsync {} => {
+                self.shared.fence();
+                self.tick(1)
+            }
             OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
             OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
             OpKind::MapElements {} => self.map_elements(op),

@@ -25,6 +25,8 @@
 //! | `elementwise.rs` | element-wise operations, with short cuts for common ones |
 //! | `shape.rs`, `reduce.rs`, `dot.rs`, `pick.rs` | operations over several elements |
 //! | `access.rs`, `atomics.rs` | global memory |
+//! | `products.rs` | products with operands in shared memory |
+//! | `copies.rs` | asynchronous copies, barriers, what waits for them |
 //! | `buffers.rs` | operations on buffers and barriers |
 //! | `shared.rs`, `mbarrier.rs` | shared memory, asynchronous copies; barriers |
 //! | `message.rs` | prints and assertions |
@@ -34,6 +36,7 @@ mod access;
 mod atomics;
 mod buffers;
 mod control;
+mod copies;
 mod dot;
 mod elementwise;
 mod fault;
@@ -45,6 +48,7 @@ mod memory;
 mod message;
 mod overflow;
 mod pick;
+mod products;
 mod reduce;
 mod schedule;
 mod shape;
@@ -79,6 +83,19 @@ pub enum ArgValue {
     Float(f64),
     /// The bits of any value.
     Bits(u64),
+    /// A tensor descriptor.
+    Desc(DescArg),
+}
+
+/// A tensor in global memory; its element type and the box are those of the parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct DescArg {
+    /// Address of the first element.
+    pub base: u64,
+    /// Sizes, outermost first; as many count as the parameter has dimensions.
+    pub shape: [u64; 5],
+    /// Bytes from one index to the next, outermost first; the elements of the innermost dimension are neighbours.
+    pub strides: [u64; 5],
 }
 
 /// How a launch is run.

@@ -79,7 +79,6 @@ pub(crate) enum Wait {
     /// For these warp groups to end.
     Ended(Vec<u32>),
     /// For the phase of this parity of a barrier to complete.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the operation that waits for it is still to come"))]
     Phase {
         /// The barrier.
         barrier: BarrierId,
@@ -132,7 +131,7 @@ impl Machine<'_> {
                 return Ok(());
             }
             self.turns.since_arrival = 0;
-            let which = self.turns.pick(self.shared.in_flight().len());
+            let which = self.turns.pick(self.shared.in_flight().count());
             let copy = self.shared.in_flight().nth(which);
             match copy {
                 Some(copy) => {

@@ -73,6 +73,10 @@ pub enum SharedError {
     WriteInFlight(Start),
     /// A store or copy to what an asynchronous operation still reads.
     WriteUnderRead(Start),
+    /// A product or a copy of a tile reads what threads have written, without a fence between.
+    Unfenced,
+    /// A sum is used before the product is complete that it belongs to.
+    SumUnderWay,
     /// There is no such slot.
     Slot {
         /// Its index.
@@ -98,6 +102,10 @@ impl fmt::Display for SharedError {
             SharedError::WriteUnderRead(start) => {
                 write!(f, "shared memory is written while `{}` still reads it", start.op)
             }
+            SharedError::Unfenced => f.write_str("shared memory is read without `fence_async` after threads wrote it"),
+            SharedError::SumUnderWay => f.write_str(
+                "the result of a product is used before `mma_wait` has waited for it, or not as that gives it",
+            ),
             SharedError::Slot { index, slots } => write!(f, "slot {index} of a buffer with {slots} slots"),
             SharedError::Barrier(error) => error.fmt(f),
             SharedError::Arrival(start, error) => write!(f, "when the copy of `{}` is complete: {error}", start.op),
@@ -135,6 +143,8 @@ struct Element {
     state: State,
     /// How many copies read it.
     readers: u32,
+    /// How many fences there were when a thread wrote it; `None` if it was written otherwise.
+    stored: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,12 +181,15 @@ pub(crate) struct SharedMemory {
     /// Oldest first.
     copies: Vec<Copy>,
     started: u64,
+    /// How many fences there were between what threads write and what is read asynchronously.
+    fences: u64,
 }
 
 impl SharedMemory {
-    /// The copies on their way, oldest first.
-    pub(crate) fn in_flight(&self) -> impl ExactSizeIterator<Item = CopyId> {
-        self.copies.iter().map(|copy| copy.id)
+    /// The copies on their way that complete by themselves, because a barrier is told of it, oldest first. The others are
+    /// as late as the operation that waits for them.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = CopyId> {
+        self.copies.iter().filter(|copy| copy.arrival.is_some()).map(|copy| copy.id)
     }
 
     /// Completes a copy: what it writes shows, what it reads may be written, its barrier is told. One that is complete
@@ -184,10 +197,12 @@ impl SharedMemory {
     pub(crate) fn complete(&mut self, id: CopyId) -> Result<(), SharedError> {
         let Some(index) = self.copies.iter().position(|copy| copy.id == id) else { return Ok(()) };
         let copy = self.copies.remove(index);
+        // Copies that tell no barrier are made by threads, and so are their writes.
+        let stored = copy.arrival.is_none().then_some(self.fences);
         for (i, at) in copy.at.iter().enumerate() {
             let element = self.element(copy.slot, *at);
             match &copy.bits {
-                Some(bits) => (element.bits, element.state) = (bits[i], State::Written),
+                Some(bits) => (element.bits, element.state, element.stored) = (bits[i], State::Written, stored),
                 None => element.readers -= 1,
             }
         }
@@ -221,7 +236,7 @@ impl SharedMemory {
         let buffer = &mut self.buffers[slot.buffer.0];
         let elements = &mut buffer.slots[slot.slot];
         if elements.is_empty() {
-            *elements = vec![Element { bits: POISON, state: State::Unwritten, readers: 0 }; buffer.size];
+            *elements = vec![Element { bits: POISON, state: State::Unwritten, readers: 0, stored: None }; buffer.size];
         }
         &mut elements[at as usize]
     }
@@ -255,11 +270,27 @@ impl SharedMemory {
     /// Writes elements of a slot.
     pub(crate) fn store(&mut self, slot: SlotId, at: &[u32], bits: &[u64]) -> Result<(), Refused> {
         self.check_write(slot, at)?;
+        let fences = self.fences;
         for (at, bits) in at.iter().zip(bits) {
             let element = self.element(slot, *at);
-            (element.bits, element.state) = (*bits, State::Written);
+            (element.bits, element.state, element.stored) = (*bits, State::Written, Some(fences));
         }
         Ok(())
+    }
+
+    /// What threads have written so far may be read asynchronously.
+    pub(crate) fn fence(&mut self) {
+        self.fences += 1;
+    }
+
+    /// Reads elements of a slot as products and copies of tiles do, not as threads.
+    pub(crate) fn load_async(&mut self, slot: SlotId, at: &[u32]) -> Result<Loaded, Refused> {
+        let loaded = self.load(slot, at)?;
+        let fences = self.fences;
+        match at.iter().position(|at| self.element(slot, *at).stored.is_some_and(|stored| stored == fences)) {
+            Some(position) => Err(Refused { error: SharedError::Unfenced, position }),
+            None => Ok(loaded),
+        }
     }
 
     /// Reads elements of a slot.
@@ -322,7 +353,6 @@ impl SharedMemory {
     }
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the asynchronous operations are still to come"))]
 impl SharedMemory {
     /// Starts a copy to elements of a slot; when it is complete it tells a barrier of that many bytes, if one is given.
     pub(crate) fn start_write(
@@ -341,19 +371,18 @@ impl SharedMemory {
         Ok(id)
     }
 
-    /// Starts a copy from elements of a slot: they may not be written until it is complete.
-    pub(crate) fn start_read(
+    /// Starts a read of elements of a slot by a product or a copy of a tile: they may not be written until it is complete.
+    pub(crate) fn start_read_async(
         &mut self,
         (slot, at): (SlotId, Vec<u32>),
-        arrival: Option<(BarrierId, u32)>,
         start: Start,
     ) -> Result<(CopyId, Loaded), Refused> {
-        let loaded = self.load(slot, &at)?;
+        let loaded = self.load_async(slot, &at)?;
         let id = self.next_copy();
         for at in &at {
             self.element(slot, *at).readers += 1;
         }
-        self.copies.push(Copy { id, slot, at, bits: None, arrival, start });
+        self.copies.push(Copy { id, slot, at, bits: None, arrival: None, start });
         Ok((id, loaded))
     }
 

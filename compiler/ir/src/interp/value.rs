@@ -10,7 +10,7 @@ use rtc_layout::Layout;
 use super::buffers::BufferView;
 use super::machine::{Machine, Stop};
 use super::shared::BarrierRing;
-use super::{FaultKind, Storage};
+use super::{DescArg, FaultKind, SharedError, Storage};
 use crate::{Type, Value};
 
 /// What a value holds at run time.
@@ -24,6 +24,10 @@ pub(crate) enum Data {
     Buffer(BufferView),
     /// Barriers.
     Barriers(BarrierRing),
+    /// A tensor descriptor.
+    Desc(Rc<DescArg>),
+    /// The slots of an accumulator of the product with this number, which must be waited for.
+    Sums(u64, Rc<Vec<u64>>),
     /// Nothing: tokens.
     Nothing,
 }
@@ -37,8 +41,8 @@ impl Data {
     pub(crate) fn slot(&self, index: usize) -> u64 {
         match self {
             Data::Scalar(bits) => *bits,
-            Data::Many(slots) => slots[index],
-            Data::Buffer(_) | Data::Barriers(_) | Data::Nothing => 0,
+            Data::Many(slots) | Data::Sums(_, slots) => slots[index],
+            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::Nothing => 0,
         }
     }
 }
@@ -95,18 +99,26 @@ impl Machine<'_> {
     pub(crate) fn fill(&mut self, ty: Type, bits: u64) -> Data {
         match ty {
             Type::Tile(_) => Data::many(vec![bits; self.slots(ty)]),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Token => Data::Scalar(bits),
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::Token => {
+                Data::Scalar(bits)
+            }
         }
     }
 
     /// The elements of a tile in row-major order. Copies must agree.
     pub(crate) fn elements(&mut self, value: Value) -> Result<Rc<Vec<u64>>, Stop> {
-        let slots = match self.get(value) {
+        self.elements_of(self.kernel.value_type(value), self.get(value))
+    }
+
+    /// The elements of what a value of type `ty` holds.
+    pub(crate) fn elements_of(&mut self, ty: Type, data: Data) -> Result<Rc<Vec<u64>>, Stop> {
+        let slots = match data {
             Data::Many(slots) => slots,
             Data::Scalar(bits) => return Ok(Rc::new(vec![bits])),
-            Data::Buffer(_) | Data::Barriers(_) | Data::Nothing => return Ok(Rc::new(Vec::new())),
+            Data::Sums(..) => return Err(self.stop(FaultKind::Shared(SharedError::SumUnderWay))),
+            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::Nothing => return Ok(Rc::new(Vec::new())),
         };
-        let Some(placement) = self.placement(self.kernel.value_type(value)) else { return Ok(slots) };
+        let Some(placement) = self.placement(ty) else { return Ok(slots) };
         for (slot, element) in placement.element.iter().enumerate() {
             if slots[slot] != slots[placement.owner[*element as usize] as usize] {
                 let text = format!("threads hold different values for element {element} of an operand");

@@ -102,20 +102,27 @@ impl Effect {
 
 impl Kernel {
     /// The effects of an operation, without those nested in it, each with the value through which it gets there. Those
-    /// of optional operands that are absent are left out.
+    /// of optional operands that are absent are left out, and those on buffers where an operand is a tile.
     pub fn effects(&self, op: Op) -> impl Iterator<Item = (&'static Effect, Option<Value>)> + '_ {
         let spec = self.kind(op).spec();
         spec.effects.iter().filter_map(move |effect| match effect.on {
             On::Operand(name) => match spec.operands.iter().position(|operand| *operand == name) {
-                Some(index) => Some((effect, Some(self.operand(op, index)))),
+                Some(index) => self.through(effect, self.operand(op, index)),
                 None => {
                     let index = spec.optional.iter().position(|operand| *operand == name)?;
-                    self.optional(op, index).map(|value| (effect, Some(value)))
+                    self.through(effect, self.optional(op, index)?)
                 }
             },
             On::Result => Some((effect, self.op(op).results.first().copied())),
             On::Anything => Some((effect, None)),
         })
+    }
+
+    /// An effect on shared memory through a value, unless that is none that stands for it: some operands may be tiles
+    /// instead.
+    fn through(&self, effect: &'static Effect, value: Value) -> Option<(&'static Effect, Option<Value>)> {
+        let concerns = effect.space != Space::Shared || self.value_type(value).is_place();
+        concerns.then_some((effect, Some(value)))
     }
 }
 

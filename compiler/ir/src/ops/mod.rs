@@ -3,6 +3,7 @@
 pub mod effects;
 pub(crate) mod eval;
 mod infer;
+mod infer_async;
 mod infer_shared;
 pub mod reference;
 mod rounded;

@@ -102,7 +102,7 @@ fn effect(effect: &Effect) -> String {
 
 /// The comment above a type rule.
 fn rule(name: &str) -> Option<&'static str> {
-    let files = [include_str!("infer.rs"), include_str!("infer_shared.rs")];
+    let files = [include_str!("infer.rs"), include_str!("infer_shared.rs"), include_str!("infer_async.rs")];
     let before = files.iter().find_map(|text| Some(text.split_once(&format!("\npub(super) fn {name}("))?.0))?;
     before.rsplit('\n').next()?.strip_prefix("/// ")
 }

@@ -13,6 +13,7 @@
 use super::effects::{Access, Effect, Space};
 use super::eval::*;
 use super::infer::*;
+use super::infer_async::*;
 use super::infer_shared::*;
 use super::rounded::rounded;
 use super::{Evaluate, OpSpec, Traits, TypeError, define_ops};
@@ -32,6 +33,7 @@ const SHAPE: Traits = PURE.and(Traits::FREE_LAYOUT);
 const STATED: Traits = Traits::EXPLICIT_TYPE;
 const VIEW: Traits = PURE.and(STATED);
 const TOGETHER: Traits = PURE.and(Traits::CONVERGENT);
+const VARIADIC: Traits = Traits::CONVERGENT.and(Traits::VARIADIC);
 const NESTED: Traits = Traits::NESTED.and(Traits::VARIADIC);
 const ROLES: Traits = Traits::NESTED.and(Traits::MORE_BLOCKS).and(Traits::CONVERGENT);
 const COMBINE: Traits = TOGETHER.and(NESTED);
@@ -43,6 +45,11 @@ const SCRATCH: Effect = Effect::SCRATCH;
 /// Something is seen outside of the kernel: it must stay, and keep its place.
 const OUTSIDE: Effect = Effect::any(Space::Outside, Access::Write);
 const READS_ALL: Effect = Effect::any(Space::Global, Access::Read);
+const FILLS: Effect = Effect::write(Space::Shared, "buffer");
+const DRAINS: Effect = Effect::read(Space::Shared, "buffer");
+const SIGNALS: Effect = Effect::write(Space::Barrier, "barrier");
+const READS_LHS: Effect = Effect::read(Space::Shared, "lhs");
+const READS_RHS: Effect = Effect::read(Space::Shared, "rhs");
 const WRITES_ALL: Effect = Effect::any(Space::Global, Access::Write);
 
 define_ops! {
@@ -184,4 +191,22 @@ define_ops! {
     shared_slice SharedSlice { offsets: Vec<u32>, shape: Vec<u32> } (buffer) [] 0 VIEW, shared_slice, Structured, "A part of a slot that lies in one piece, as a buffer." -> Value;
     local_store LocalStore {} (value, buffer) [] 0 Traits::CONVERGENT; [Effect::write(Space::Shared, "buffer")], local_store, Structured, "Writes a tile to a slot of a buffer." -> Op;
     local_load LocalLoad {} (buffer) [] 0 STATED.and(Traits::CONVERGENT); [Effect::read(Space::Shared, "buffer")], local_load, Structured, "Reads a slot of a buffer as a tile." -> Value;
+
+    // Asynchronous copies and barriers.
+    copy_async CopyAsync { vector: u32 } (pointer, buffer) [mask] 0 Traits::CONVERGENT; [LOADS, FILLS.later()], copy_async, Structured, "Begins to copy what pointers point to into a buffer, `vector` consecutive registers at a time (4, 8 or 16 bytes); zeros where the mask is false." -> Op;
+    copy_commit CopyCommit {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "Makes a group of the copies by `copy_async` so far." -> Op;
+    copy_wait CopyWait { pending: u32 } () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "Waits until all but the latest `pending` groups of copies are complete; for its own copies each thread." -> Op;
+    barrier_expect BarrierExpect { bytes: u32 } (barrier) [] 0 Traits::CONVERGENT; [SIGNALS], barrier_of, Structured, "One arrival at a barrier, whose phase then also waits for so many bytes of copies." -> Op;
+    barrier_arrive BarrierArrive {} (barrier) [] 0 Traits::CONVERGENT; [SIGNALS, OUTSIDE], barrier_of, Structured, "One arrival of each warp at a barrier." -> Op;
+    barrier_wait BarrierWait {} (barrier, parity) [] 0 Traits::CONVERGENT; [Effect::read(Space::Barrier, "barrier"), OUTSIDE], barrier_wait, Structured, "Waits until the phase of a barrier that has this parity, 0 or 1, is complete; before the first phase lies a complete one of parity 1." -> Op;
+    copy_desc CopyDesc {} (desc, buffer, barrier) [] 0 VARIADIC; [READS_ALL, FILLS.later(), SIGNALS.later()], copy_desc, Structured, "Begins to copy the box of a tensor at the coordinates into a buffer, zeros beside the tensor; then the barrier is told of the bytes of the box." -> Op;
+    copy_desc_store CopyDescStore {} (desc, buffer) [] 0 VARIADIC; [DRAINS.later(), WRITES_ALL.later()], copy_desc_store, Structured, "Begins to copy a buffer into a tensor at the coordinates; what lies beside the tensor is left out." -> Op;
+    copy_desc_reduce CopyDescReduce { op: RmwOp } (desc, buffer) [] 0 VARIADIC; [DRAINS.later(), READS_ALL.later(), WRITES_ALL.later()], copy_desc_store, Structured, "Like `copy_desc_store`, but each element is combined with that of the tensor, atomically." -> Op;
+    copy_desc_wait CopyDescWait { pending: u32, read: bool } () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "Waits until all but the latest `pending` copies to tensors are complete, or only have `read` their buffers." -> Op;
+    fence_async FenceAsync {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "What the threads have written to shared memory before is seen by products and copies of tiles after." -> Op;
+
+    // Products of warp groups, and what waits for them.
+    mma Mma {} (lhs, rhs, acc) [use_acc] 0 Traits::CONVERGENT; [READS_LHS, READS_RHS], mma, Structured, "Matrix product by `wgmma` of `lhs`, a buffer or a tile, and the buffer `rhs`, added to `acc`, or in place of it where `use_acc` is false." -> Value;
+    mma_async MmaAsync {} (lhs, rhs, acc) [use_acc] 0 Traits::CONVERGENT; [READS_LHS.later(), READS_RHS.later(), OUTSIDE], mma, Structured, "Begins a product like that of `mma`; its result is for `mma_wait`, and for further products as accumulator." -> Value;
+    mma_wait MmaWait { pending: u32 } () [] 0 VARIADIC; [OUTSIDE], mma_wait, Structured, "Waits until all but the latest `pending` products are complete; gives its operands, which are results of complete ones." -> Op;
 }

@@ -20,6 +20,12 @@ impl Verifier<'_> {
                 shared.slots
             }
             Type::Barrier { slots } => slots,
+            Type::Desc(desc) => {
+                if let Err(message) = desc.check() {
+                    self.complain(op, message);
+                }
+                return;
+            }
             Type::Scalar(_) | Type::Tile(_) | Type::Token => return,
         };
         if !(1..=MAX_SLOTS).contains(&slots) {
@@ -29,8 +35,9 @@ impl Verifier<'_> {
 
     /// That it is known everywhere which memory a value stands for: nothing is handed on by loops and branches.
     pub(super) fn not_handed(&mut self, op: Option<Op>, values: &[Value]) {
-        if values.iter().any(|value| self.kernel.value_type(*value).is_place()) {
-            self.complain(op, "hands on a place in shared memory; blocks use such places from outside");
+        let is_fixed = |ty: Type| ty.is_place() || matches!(ty, Type::Desc(_));
+        if values.iter().any(|value| is_fixed(self.kernel.value_type(*value))) {
+            self.complain(op, "hands on a place in shared memory or a descriptor; blocks use those from outside");
         }
     }
 
@@ -76,7 +83,7 @@ pub fn place_bytes(ty: Type) -> u64 {
     match ty {
         Type::Shared(shared) => shared.bytes(),
         Type::Barrier { slots } => u64::from(slots) * u64::from(BARRIER_BYTES),
-        Type::Scalar(_) | Type::Tile(_) | Type::Token => 0,
+        Type::Scalar(_) | Type::Tile(_) | Type::Desc(_) | Type::Token => 0,
     }
 }
 

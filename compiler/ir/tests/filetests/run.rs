@@ -4,6 +4,7 @@
 //! // grid 2 1 1                   programs; 1 1 1 if absent
 //! // arg x = f32 [1, 2.5, inf]    an allocation; also `f32 iota 8`, `f32 fill 8 1.5`, `f32 uninit 8`
 //! // arg n = 3                    a scalar
+//! // arg d = desc x 20 40         a tensor descriptor: the allocation `x` as 20 rows of 40 elements of 4 bytes
 //! // steps 100                    the step limit
 //! // expect x = f32 [2, 3.5, inf] content afterwards; floats are compared by bits, any NaN equals any NaN
 //! // print pid (0, 0, 0) idx () x: 1
@@ -15,7 +16,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rtc_ir::interp::{ArgValue, HostMemory, LaunchConfig, RunOptions, Storage, run};
+use rtc_ir::interp::{ArgValue, DescArg, HostMemory, LaunchConfig, RunOptions, Storage, run};
 use rtc_ir::text::parse;
 use rtc_ir::{Elem, Evaluate, Kernel, Literal, OpKind, Phase, SPECS, Scalar, decode_float, print_errors, verify};
 
@@ -91,6 +92,16 @@ fn check_storage(source: &str, kernel: &Kernel, storage: Storage) -> Result<(), 
             "arg" => {
                 let (name, value) = rest.split_once(" = ").expect("name = value");
                 let arg = match value.split_once(' ') {
+                    Some(("desc", rest)) => {
+                        let (of, sizes) = rest.split_once(' ').expect("an allocation and sizes");
+                        let sizes: Vec<u64> = sizes.split(' ').map(|s| s.parse().expect("a size")).collect();
+                        let mut desc = DescArg { base: bases[of], ..DescArg::default() };
+                        for (axis, size) in sizes.iter().enumerate() {
+                            desc.shape[axis] = *size;
+                            desc.strides[axis] = 4 * sizes[axis + 1..].iter().product::<u64>();
+                        }
+                        ArgValue::Desc(desc)
+                    }
                     Some((scalar, content)) => {
                         let scalar = scalar.parse().expect("a scalar type");
                         let base = match content.strip_prefix("uninit ") {

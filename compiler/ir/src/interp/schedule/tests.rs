@@ -181,7 +181,7 @@ fn a_copy_arrives_when_nobody_can_go_on_without_it() {
         machine.turns.parked[0].wait = (!spins).then(|| Wait::Ended(vec![2]));
         machine.turns.parked[1].wait = Some(Wait::Phase { barrier, parity: 0 });
         assert!(run_both(&mut machine).is_ok(), "{schedule:?}");
-        assert_eq!(machine.shared.in_flight().len(), 0);
+        assert_eq!(machine.shared.in_flight().count(), 0);
         assert_eq!(machine.shared.load(slot, &[0, 1, 2, 3]).map(|loaded| loaded.bits), Ok(vec![5, 6, 5, 6]));
         assert_eq!(memory.bytes(bases[2]), Some(&4950i32.to_le_bytes()[..]));
     }

@@ -54,7 +54,7 @@ fn a_copy_shows_when_it_is_complete() {
     let clash = |position| Refused { error: SharedError::WriteInFlight(COPY), position };
     assert_eq!(memory.store(slot, &[1], &[9]), Err(clash(0)));
     assert_eq!(memory.start_write((slot, vec![3, 2]), vec![9, 9], None, OTHER), Err(clash(1)));
-    assert_eq!(memory.start_read((slot, vec![0, 1]), None, OTHER), Err(early));
+    assert_eq!(memory.start_read_async((slot, vec![0, 1]), OTHER), Err(early));
     memory.complete(copy).expect("no barrier is told");
     assert_eq!(memory.load(slot, &[0, 1, 2, 3]), loaded(&[0, 5, 6, 0]));
     memory.store(slot, &[1], &[9]).expect("nothing is under way");
@@ -67,7 +67,10 @@ fn what_is_being_read_may_be_read_but_not_written() {
     let (mut memory, buffer) = memory(1);
     let slot = memory.slot(buffer, 0).expect("there is one");
     memory.store(slot, &[0, 1], &[4, 5]).expect("nothing is under way");
-    let (copy, taken) = memory.start_read((slot, vec![0, 1]), None, COPY).expect("nothing is under way");
+    let unfenced = Err(Refused { error: SharedError::Unfenced, position: 0 });
+    assert_eq!(memory.start_read_async((slot, vec![0, 1]), COPY).map(|_| ()), unfenced);
+    memory.fence();
+    let (copy, taken) = memory.start_read_async((slot, vec![0, 1]), COPY).expect("nothing is under way");
     assert_eq!(taken.bits, [4, 5]);
     assert_eq!(memory.load(slot, &[0]), loaded(&[4]));
     let clash = Refused { error: SharedError::WriteUnderRead(COPY), position: 0 };
@@ -83,7 +86,8 @@ fn two_reads_must_both_be_complete() {
     let slot = memory.slot(buffer, 0).expect("there is one");
     memory.store(slot, &[0], &[4]).expect("nothing is under way");
     for late in [0, 1] {
-        let copies = [COPY, OTHER].map(|start| memory.start_read((slot, vec![0]), None, start).expect("read only").0);
+        memory.fence();
+        let copies = [COPY, OTHER].map(|start| memory.start_read_async((slot, vec![0]), start).expect("read only").0);
         memory.complete(copies[1 - late]).expect("no barrier is told");
         let left = [COPY, OTHER][late];
         let clash = Refused { error: SharedError::WriteUnderRead(left), position: 0 };

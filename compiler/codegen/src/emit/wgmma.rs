@@ -1,0 +1,143 @@
+//! `wgmma`: products of a warp group with operands in shared memory.
+//!
+//! All products of a step are one statement, with every accumulator as a result and as an input tied to it. Between
+//! statements nothing then stands in the registers of products under way; each statement costs LLVM time in proportion to
+//! the registers that it names.
+
+use super::{Emitter, Value, type_of};
+
+/// The instruction: m64n`n`k`k` on elements of certain types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WgmmaShape {
+    /// Columns of the accumulator.
+    pub n: u32,
+    /// Elements of K.
+    pub k: u32,
+    /// Types of the accumulator, of A and of B, as PTX has them: `f32`, `f16`, `f16`.
+    pub types: [&'static str; 3],
+    /// Whether A and B have M and N innermost; only for elements of 16 bits.
+    pub transposed: [bool; 2],
+}
+
+impl WgmmaShape {
+    /// The registers of 32 bits that an accumulator takes.
+    pub fn registers(&self) -> usize {
+        self.n as usize / if self.types[0] == "f16" { 4 } else { 2 }
+    }
+}
+
+/// Operand A of a product.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WgmmaOperand<'c> {
+    /// In shared memory: a matrix descriptor.
+    Shared(Value<'c>),
+    /// In registers: four words.
+    Registers([Value<'c>; 4]),
+}
+
+/// One instruction of a step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WgmmaProduct<'c> {
+    /// Which accumulator it adds to.
+    pub accumulator: usize,
+    pub a: WgmmaOperand<'c>,
+    /// The matrix descriptor of B.
+    pub b: Value<'c>,
+}
+
+impl<'c> Emitter<'c> {
+    /// Products as one group: fence, instructions, commit, and if `wait` is given a wait until all but that many groups
+    /// are complete. `sums` are the accumulators one after the other, in registers of 32 bits; `keep` is false where the
+    /// first product of each overwrites it.
+    pub fn wgmma(
+        &self,
+        shape: &WgmmaShape,
+        products: &[WgmmaProduct<'c>],
+        sums: &[Value<'c>],
+        keep: Option<Value<'c>>,
+        wait: Option<u32>,
+    ) -> Vec<Value<'c>> {
+        let mut operands = Operands { first: 2 * sums.len(), values: sums.to_vec(), constraints: Vec::new() };
+        let is_float = shape.types[0] != "s32";
+        let first = keep.map(|keep| operands.add(keep, "b"));
+        let mut lines = vec!["{ .reg .pred add; setp.ne.b32 add, 1, 0; wgmma.fence.sync.aligned;".to_owned()];
+        let mut seen = vec![false; sums.len() / shape.registers()];
+        for product in products {
+            let from = product.accumulator * shape.registers();
+            let list = numbered(from..from + shape.registers());
+            let (a, in_registers) = match product.a {
+                WgmmaOperand::Shared(descriptor) => (operands.add(descriptor, "l"), false),
+                WgmmaOperand::Registers(words) => {
+                    let words = words.map(|word| operands.add(word, "r"));
+                    (format!("{{{}}}", words.join(", ")), true)
+                }
+            };
+            let b = operands.add(product.b, "l");
+            let scale = match &first {
+                Some(first) if !std::mem::replace(&mut seen[product.accumulator], true) => first,
+                _ => "add",
+            };
+            let [d, ta, tb] = shape.types;
+            let mut line = format!("wgmma.mma_async.sync.aligned.m64n{}k{}.{d}.{ta}.{tb} ", shape.n, shape.k);
+            line += &format!("{{{list}}}, {a}, {b}, {scale}");
+            if is_float {
+                line += ", 1, 1";
+            }
+            if matches!(ta, "f16" | "bf16") {
+                let flags = shape.transposed.map(u8::from);
+                line += &if in_registers { format!(", {}", flags[1]) } else { format!(", {}, {}", flags[0], flags[1]) };
+            }
+            lines.push(line + ";");
+        }
+        lines.push("wgmma.commit_group.sync.aligned;".to_owned());
+        lines.extend(wait.map(|pending| format!("wgmma.wait_group.sync.aligned {pending};")));
+        lines.push("}".to_owned());
+        self.tied(&lines.join(" "), sums, operands)
+    }
+
+    /// Waits until all but the warp group's latest `pending` groups of products are complete. `sums` are the registers of
+    /// the accumulators that are then complete; they are to be used by what it gives only.
+    pub fn wgmma_wait(&self, pending: u32, sums: &[Value<'c>]) -> Vec<Value<'c>> {
+        let operands = Operands { first: 2 * sums.len(), values: sums.to_vec(), constraints: Vec::new() };
+        self.tied(&format!("wgmma.wait_group.sync.aligned {pending};"), sums, operands)
+    }
+
+    /// A statement whose results are `sums` in the same registers.
+    fn tied(&self, text: &str, sums: &[Value<'c>], operands: Operands<'c>) -> Vec<Value<'c>> {
+        let types: Vec<_> = sums.iter().map(|sum| type_of(*sum)).collect();
+        let results = types.iter().map(|ty| if *ty == self.ty.f32 { "=f" } else { "=r" }.to_owned());
+        let tied = (0..sums.len()).map(|i| i.to_string());
+        let others = operands.constraints.iter().map(|c| (*c).to_owned());
+        let constraints: Vec<_> = results.chain(tied).chain(others).chain(["~{memory}".to_owned()]).collect();
+        self.assembly(text, &constraints.join(","), &operands.values, &types, true)
+    }
+}
+
+/// The operands of a statement after its results; those used twice stand once.
+struct Operands<'c> {
+    /// The number of the first one that is not tied to a result.
+    first: usize,
+    /// The tied ones, then the others.
+    values: Vec<Value<'c>>,
+    /// Constraints of the others.
+    constraints: Vec<&'static str>,
+}
+
+impl<'c> Operands<'c> {
+    /// The place of a value in the text.
+    fn add(&mut self, value: Value<'c>, constraint: &'static str) -> String {
+        let tied = self.values.len() - self.constraints.len();
+        let known = self.values[tied..].iter().position(|other| *other == value);
+        let index = known.unwrap_or_else(|| {
+            self.values.push(value);
+            self.constraints.push(constraint);
+            self.constraints.len() - 1
+        });
+        format!("${}", self.first + index)
+    }
+}
+
+/// Operands of a statement by their numbers.
+fn numbered(range: std::ops::Range<usize>) -> String {
+    range.map(|i| format!("${i}")).collect::<Vec<_>>().join(", ")
+}

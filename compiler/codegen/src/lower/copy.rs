@@ -1,0 +1,87 @@
+//! Asynchronous copies, of elements by each thread and of tiles by tensor maps, and barriers.
+
+use rtc_ir::{Op, RmwOp};
+
+use super::Lowering;
+use crate::{
+    emit::{BulkReduction, Value},
+    error::{CodegenError, Result},
+};
+
+impl<'c> Lowering<'_, 'c> {
+    /// `copy_async`: each thread copies what its pointers point to, `vector` elements at a time.
+    pub(super) fn copy_async(&self, op: Op, vector: u32) -> Result<()> {
+        let e = self.e;
+        let (pointer, buffer) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        let (pointers, mask) = (self.get(pointer)?, self.optional(op, 0)?);
+        let (layout, (ty, shared)) = (self.layout(pointer)?, self.slot_layout(buffer)?);
+        let size = ty.elem.bytes();
+        let place = |index: u32| shared.offset_of(index).unwrap_or(0) * size;
+        let (base, spot) = (self.scalar(buffer)?, self.layout_spot(layout, place));
+        for first in (0..pointers.len()).step_by(vector as usize) {
+            let to = self.shared_address(base, spot, place(layout.index(first as u32, 0, 0)));
+            let bytes = (vector * size) as i32;
+            let read = mask.as_ref().map(|mask| e.select(mask[first], e.i32(bytes), e.i32(0)));
+            e.copy_async(to, pointers[first], vector * size, read);
+        }
+        Ok(())
+    }
+
+    /// Whether the thread is the one that acts for the block.
+    fn leader(&self) -> Value<'c> {
+        self.thread_bits_clear(u32::MAX).unwrap_or_else(|| self.e.bool(true))
+    }
+
+    pub(super) fn barrier_expect(&self, op: Op, bytes: u32) -> Result<()> {
+        self.e.barrier_expect(self.leader(), self.scalar(self.kernel.operand(op, 0))?, bytes);
+        Ok(())
+    }
+
+    /// One arrival for each warp, after all that its lanes did.
+    pub(super) fn barrier_arrive(&self, op: Op) -> Result<()> {
+        let first = self.thread_bits_clear(31).unwrap_or_else(|| self.e.bool(true));
+        self.e.warp_barrier();
+        self.e.barrier_arrive(first, self.scalar(self.kernel.operand(op, 0))?);
+        Ok(())
+    }
+
+    pub(super) fn barrier_wait(&self, op: Op) -> Result<()> {
+        let (barrier, parity) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        self.e.barrier_wait(self.scalar(barrier)?, self.e.andi(self.scalar(parity)?, self.e.i32(1)));
+        Ok(())
+    }
+
+    pub(super) fn copy_desc(&self, op: Op) -> Result<()> {
+        let operand = |index: usize| self.scalar(self.kernel.operand(op, index));
+        self.e.bulk_load(self.leader(), operand(1)?, operand(0)?, &self.coordinates(op)?, operand(2)?);
+        Ok(())
+    }
+
+    /// A copy to a tensor is a group of its own.
+    pub(super) fn copy_desc_store(&self, op: Op, reduction: Option<RmwOp>) -> Result<()> {
+        let operand = |index: usize| self.scalar(self.kernel.operand(op, index));
+        let reduction = reduction.map(bulk_reduction).transpose()?;
+        self.e.bulk_store(self.leader(), operand(0)?, &self.coordinates(op)?, operand(1)?, reduction);
+        self.e.bulk_commit();
+        Ok(())
+    }
+
+    /// The coordinates of a box, innermost first, as tensor maps have them.
+    fn coordinates(&self, op: Op) -> Result<Vec<Value<'c>>> {
+        self.kernel.variadic(op).iter().rev().map(|value| self.scalar(*value)).collect()
+    }
+}
+
+fn bulk_reduction(op: RmwOp) -> Result<BulkReduction> {
+    match op {
+        RmwOp::Add | RmwOp::FAdd => Ok(BulkReduction::Add),
+        RmwOp::UMin | RmwOp::FMin => Ok(BulkReduction::Min),
+        RmwOp::UMax | RmwOp::FMax => Ok(BulkReduction::Max),
+        RmwOp::And => Ok(BulkReduction::And),
+        RmwOp::Or => Ok(BulkReduction::Or),
+        RmwOp::Xor => Ok(BulkReduction::Xor),
+        RmwOp::Min | RmwOp::Max | RmwOp::Xchg => {
+            Err(CodegenError::lowering(format!("a copy of a tile that combines by `{op}`")))
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Types of tensor descriptors.
+
+use std::fmt;
+
+use rtc_layout::SharedLayout;
+
+use crate::{Elem, Scalar, Shape};
+
+/// A tensor descriptor (a tensor map): what copies of whole tiles know of a tensor in global memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DescType {
+    /// Element.
+    pub elem: Scalar,
+    /// Sizes of the box that one copy moves, outermost first.
+    pub shape: Shape,
+    /// Width of the swizzle in shared memory in bytes, 0 for none.
+    pub swizzle: u32,
+}
+
+/// The most dimensions of a tensor.
+const MOST_DIMENSIONS: usize = 5;
+/// The largest size of a box.
+const LARGEST_SIZE: u32 = 256;
+
+impl DescType {
+    /// Whether there are such boxes; why not.
+    pub fn check(&self) -> Result<(), String> {
+        let DescType { elem, shape, swizzle } = *self;
+        let fail = |what: &str| Err(format!("{self}: {what}"));
+        if !(1..=MOST_DIMENSIONS).contains(&shape.rank()) {
+            return fail("a tensor has 1 to 5 dimensions");
+        }
+        if shape.iter().any(|d| !d.is_power_of_two() || *d > LARGEST_SIZE) {
+            return fail("sizes of a box are powers of two up to 256");
+        }
+        if elem == Scalar::I1 {
+            return fail("there are no tensors of `i1`");
+        }
+        let row = shape[shape.rank() - 1] * elem.bytes();
+        if !row.is_multiple_of(16) {
+            return fail("a row of a box is a multiple of 16 bytes");
+        }
+        match swizzle {
+            0 => Ok(()),
+            32 | 64 | 128 if row != swizzle => fail("a row of a box is as wide as the swizzle"),
+            32 | 64 | 128 if shape.rank() < 2 || shape[shape.rank() - 2] < 8 => {
+                fail("a swizzled box has 8 rows or more")
+            }
+            32 | 64 | 128 => Ok(()),
+            _ => fail("a swizzle is 32, 64 or 128 bytes wide"),
+        }
+    }
+
+    /// Where the elements of a box lie in shared memory.
+    pub fn shared_layout(&self) -> SharedLayout {
+        let order: Vec<u32> = (0..self.shape.rank() as u32).rev().collect();
+        match self.swizzle {
+            0 => SharedLayout::row_major(&self.shape),
+            swizzle => SharedLayout::nvmma(&self.shape, self.elem.bits(), swizzle, &order),
+        }
+    }
+
+    /// The bytes of a box.
+    pub fn bytes(&self) -> u32 {
+        self.shape.numel() as u32 * self.elem.bytes()
+    }
+
+    /// What the address of a box in shared memory must be a multiple of.
+    pub fn align(&self) -> u32 {
+        (8 * self.swizzle).max(128)
+    }
+
+    /// The type of an element.
+    pub fn elem(&self) -> Elem {
+        self.elem.into()
+    }
+}
+
+impl fmt::Display for DescType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "desc<{}x{}", self.shape, self.elem)?;
+        match self.swizzle {
+            0 => f.write_str(">"),
+            swizzle => write!(f, ", {swizzle}>"),
+        }
+    }
+}

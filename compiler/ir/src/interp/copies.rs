@@ -1,0 +1,198 @@
+//! Asynchronous copies, of elements by pointers and of tiles by tensor descriptors; barriers; what waits for them.
+
+use std::collections::VecDeque;
+
+use super::atomics::modify;
+use super::machine::{Machine, Stop};
+use super::schedule::Wait;
+use super::shared::{BarrierId, CopyId, Start};
+use super::value::Data;
+use super::{DescArg, FaultKind};
+use crate::{DescType, Elem, Op, RmwOp, Scalar, Type, Value};
+
+/// The asynchronous operations that a warp group has started and not waited for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending {
+    /// Copies of elements since the last `copy_commit`.
+    open: Vec<CopyId>,
+    /// Groups of them, oldest first.
+    groups: VecDeque<Vec<CopyId>>,
+    /// Copies of tiles from shared memory, oldest first.
+    stores: VecDeque<CopyId>,
+    /// What products under way read, oldest first.
+    pub(super) products: VecDeque<Vec<CopyId>>,
+    /// How many products are complete.
+    pub(super) complete: u64,
+}
+
+impl Pending {
+    /// Whether a product was ever under way.
+    pub(super) fn has_products(&self) -> bool {
+        self.complete > 0 || !self.products.is_empty()
+    }
+}
+
+/// A box of a tensor: for each element in row-major order its address, or `None` beside the tensor.
+type Places = Vec<Option<u64>>;
+
+impl Machine<'_> {
+    /// The mark of what an operation starts.
+    pub(super) fn start(&self, op: Op) -> Start {
+        let data = self.kernel.op(op);
+        Start { op: data.kind.spec().mnemonic, span: self.spans(data.loc).first().copied() }
+    }
+
+    /// `copy_async`: the elements are taken now and arrive when they are waited for.
+    pub(crate) fn copy_async(&mut self, op: Op) -> Result<(), Stop> {
+        let kernel = self.kernel;
+        let (pointer, buffer) = (kernel.operand(op, 0), kernel.operand(op, 1));
+        let ty = kernel.value_type(pointer);
+        let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I8);
+        let (addresses, mask) = (self.get(pointer), kernel.optional(op, 0).map(|v| self.get(v)));
+        let owners = self.owners(ty);
+        self.tick(owners.len())?;
+        let mut bits = Vec::with_capacity(owners.len());
+        for slot in owners {
+            let slot = slot as usize;
+            let on = mask.as_ref().is_none_or(|mask| mask.slot(slot) & 1 != 0);
+            bits.push(if on { self.read(op, ty, slot, addresses.slot(slot), scalar)? } else { 0 });
+        }
+        let Some(place) = self.positions(buffer)? else { return Ok(()) };
+        let start = self.start(op);
+        let copy = self.shared.start_write(place, bits, None, start).map_err(|refused| self.refuse(ty, refused))?;
+        self.group.pending.open.push(copy);
+        Ok(())
+    }
+
+    /// `copy_commit`.
+    pub(crate) fn copy_commit(&mut self) -> Result<(), Stop> {
+        let group = std::mem::take(&mut self.group.pending.open);
+        self.group.pending.groups.push_back(group);
+        self.tick(1)
+    }
+
+    /// `copy_wait`.
+    pub(crate) fn copy_wait(&mut self, pending: u32) -> Result<(), Stop> {
+        while self.group.pending.groups.len() > pending as usize {
+            let group = self.group.pending.groups.pop_front().unwrap_or_default();
+            self.complete_all(group)?;
+        }
+        self.tick(1)
+    }
+
+    /// Completes copies.
+    pub(super) fn complete_all(&mut self, copies: impl IntoIterator<Item = CopyId>) -> Result<(), Stop> {
+        for copy in copies {
+            self.shared.complete(copy).map_err(|error| self.stop(FaultKind::Shared(error)))?;
+        }
+        Ok(())
+    }
+
+    /// `barrier_expect`.
+    pub(crate) fn barrier_expect(&mut self, op: Op, bytes: u32) -> Result<(), Stop> {
+        if let Some(barrier) = self.barrier_at(op, 0)? {
+            let done = self.shared.expect_tx(barrier, bytes).and_then(|()| self.shared.arrive(barrier, 1));
+            done.map_err(|error| self.stop(FaultKind::Shared(error)))?;
+        }
+        self.tick(1)
+    }
+
+    /// `barrier_arrive`: once for each warp.
+    pub(crate) fn barrier_arrive(&mut self, op: Op) -> Result<(), Stop> {
+        if let Some(barrier) = self.barrier_at(op, 0)? {
+            let warps = self.kernel.group_of(op).warps;
+            self.shared.arrive(barrier, warps).map_err(|error| self.stop(FaultKind::Shared(error)))?;
+        }
+        self.tick(1)
+    }
+
+    /// `barrier_wait`.
+    pub(crate) fn barrier_wait(&mut self, op: Op) -> Result<(), Stop> {
+        let parity = self.scalar(self.kernel.operand(op, 1)) as u32 & 1;
+        if let Some(barrier) = self.barrier_at(op, 0)? {
+            let done = self.shared.try_wait(barrier, parity).map_err(|error| self.stop(FaultKind::Shared(error)))?;
+            if !done {
+                self.wait_for(Wait::Phase { barrier, parity });
+            }
+        }
+        self.tick(1)
+    }
+
+    fn barrier_at(&self, op: Op, index: usize) -> Result<Option<BarrierId>, Stop> {
+        let Data::Barriers(ring) = self.get(self.kernel.operand(op, index)) else { return Ok(None) };
+        let barrier = self.shared.barrier(ring, 0);
+        barrier.map(Some).map_err(|error| self.stop(FaultKind::Shared(error)))
+    }
+
+    /// `copy_desc`: elements beside the tensor are zero; the barrier is told of all bytes of the box.
+    pub(crate) fn copy_desc(&mut self, op: Op) -> Result<(), Stop> {
+        let Some((desc, places)) = self.box_of(op)? else { return Ok(()) };
+        let ty = Type::tile(desc.elem(), desc.shape);
+        let mut bits = Vec::with_capacity(places.len());
+        for (slot, address) in places.into_iter().enumerate() {
+            bits.push(address.map_or(Ok(0), |address| self.read(op, ty, slot, address, desc.elem))?);
+        }
+        let arrival = self.barrier_at(op, 2)?.map(|barrier| (barrier, desc.bytes()));
+        let Some(place) = self.positions(self.kernel.operand(op, 1))? else { return Ok(()) };
+        let start = self.start(op);
+        self.shared.start_write(place, bits, arrival, start).map_err(|refused| self.refuse(ty, refused))?;
+        Ok(())
+    }
+
+    /// `copy_desc_store`, or `copy_desc_reduce` with what it does: global memory has the elements at once, the buffer is
+    /// read until it is waited for.
+    pub(crate) fn copy_desc_store(&mut self, op: Op, reduction: Option<RmwOp>) -> Result<(), Stop> {
+        let Some((desc, places)) = self.box_of(op)? else { return Ok(()) };
+        let ty = Type::tile(desc.elem(), desc.shape);
+        let Some(place) = self.positions(self.kernel.operand(op, 1))? else { return Ok(()) };
+        let start = self.start(op);
+        let read = self.shared.start_read_async(place, start).map_err(|refused| self.refuse(ty, refused))?;
+        let (copy, loaded) = read;
+        self.note_unwritten(op, ty, &loaded);
+        self.group.pending.stores.push_back(copy);
+        for (slot, (address, bits)) in places.into_iter().zip(loaded.bits).enumerate() {
+            let Some(address) = address else { continue };
+            let bits = match reduction {
+                None => bits,
+                Some(rmw) => modify(rmw, desc.elem, self.read(op, ty, slot, address, desc.elem)?, bits),
+            };
+            self.write(ty, slot, address, desc.elem, bits)?;
+        }
+        Ok(())
+    }
+
+    /// `copy_desc_wait`.
+    pub(crate) fn copy_desc_wait(&mut self, pending: u32) -> Result<(), Stop> {
+        while self.group.pending.stores.len() > pending as usize {
+            let copy = self.group.pending.stores.pop_front();
+            self.complete_all(copy)?;
+        }
+        self.tick(1)
+    }
+
+    /// The type of an operation's descriptor and the places of the box; the coordinates stand last.
+    fn box_of(&mut self, op: Op) -> Result<Option<(DescType, Places)>, Stop> {
+        let kernel = self.kernel;
+        let value: Value = kernel.operand(op, 0);
+        let (Type::Desc(ty), Data::Desc(arg)) = (kernel.value_type(value), self.get(value)) else { return Ok(None) };
+        let at: Vec<i64> = kernel.variadic(op).iter().map(|v| i64::from(self.scalar(*v) as i32)).collect();
+        self.tick(ty.shape.numel() as usize)?;
+        let places = (0..ty.shape.numel() as u32).map(|index| {
+            let within = crate::layout_rules::unflatten(index, &ty.shape);
+            arg.address(&ty, |axis| at[axis] + i64::from(within[axis]))
+        });
+        Ok(Some((ty, places.collect())))
+    }
+}
+
+impl DescArg {
+    /// Where an element of the tensor is, if it has one there.
+    fn address(&self, ty: &DescType, at: impl Fn(usize) -> i64) -> Option<u64> {
+        let last = ty.shape.rank() - 1;
+        (0..=last).try_fold(self.base, |address, axis| {
+            let index = u64::try_from(at(axis)).ok().filter(|index| *index < self.shape[axis])?;
+            let stride = if axis == last { u64::from(ty.elem.bytes()) } else { self.strides[axis] };
+            Some(address.wrapping_add(index * stride))
+        })
+    }
+}

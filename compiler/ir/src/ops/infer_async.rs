@@ -1,0 +1,123 @@
+//! Type rules of asynchronous operations, and of products with operands in shared memory.
+
+use super::InferContext;
+use super::infer::{Inferred, expect, one};
+use crate::wgmma::{mma_elements, operand_shape};
+use crate::{DescType, Elem, OpKind, RmwOp, Scalar, SharedType, Type};
+
+/// A tile or buffer `[M, K]`, a buffer `[K, N]` and a tile `[M, N]`, which is the result's type; `use_acc` is an `i1`.
+pub(super) fn mma(cx: &InferContext<'_>) -> Inferred {
+    let [lhs, rhs, acc, ..] = cx.operands else { return Err("needs three operands".into()) };
+    for buffer in [lhs, rhs].into_iter().filter_map(|ty| ty.as_shared()) {
+        expect(buffer.slots == 1, || format!("{} has {} slots; take one of them", Type::Shared(buffer), buffer.slots))?;
+    }
+    let shapes = [operand_shape(*lhs), rhs.as_shared().map(|b| b.shape), acc.shape()];
+    let [Some(a), Some(b), Some(c)] = shapes else { return Err(format!("no product of {lhs} and {rhs} into {acc}")) };
+    let fits = [a, b, c].iter().all(|s| s.rank() == 2 && s.iter().all(|d| d.is_power_of_two()))
+        && a[1] == b[0]
+        && c[..] == [a[0], b[1]];
+    expect(fits, || format!("shapes {a}, {b}, {c} do not fit"))?;
+    let scalars = [lhs, rhs, acc].map(|ty| ty.elem().and_then(Elem::num));
+    let known = matches!(scalars, [Some(l), Some(r), Some(c)] if mma_elements(l, r, c));
+    expect(known, || format!("no product of {lhs} and {rhs} into {acc}"))?;
+    if let Some(flag) = cx.optional(0) {
+        expect(flag == Type::Scalar(Elem::I1), || format!("`use_acc` is {flag}, not i1"))?;
+    }
+    let is_async = !matches!(cx.kind, OpKind::Mma {});
+    expect(!is_async || acc.elem().is_some_and(|elem| elem.bits() == 32), || {
+        format!("an accumulator under way has elements of 32 bits, not {acc}")
+    })?;
+    one(*acc)
+}
+
+/// A tile of pointers and a buffer of what they point to, of the same sizes; the mask has them, too; no result.
+pub(super) fn copy_async(cx: &InferContext<'_>) -> Inferred {
+    let [pointer, place, ..] = cx.operands else { return Err("needs two operands".into()) };
+    let pointee = pointer.elem().and_then(Elem::pointee).ok_or_else(|| format!("needs pointers, not {pointer}"))?;
+    let buffer = one_slot(*place)?;
+    expect(buffer.elem == pointee.into() && Some(buffer.shape) == pointer.shape(), || {
+        format!("{pointer} does not fit {place}")
+    })?;
+    if let Some(mask) = cx.optional(0) {
+        expect(mask == pointer.with_elem(Elem::I1), || {
+            format!("the mask is {mask}, not {}", pointer.with_elem(Elem::I1))
+        })?;
+    }
+    Ok(Vec::new())
+}
+
+fn one_slot(ty: Type) -> Result<SharedType, String> {
+    let buffer = ty.as_shared().ok_or_else(|| format!("needs a buffer, not {ty}"))?;
+    expect(buffer.slots == 1, || format!("{ty} has {} slots; take one of them", buffer.slots))?;
+    Ok(buffer)
+}
+
+fn one_barrier(ty: Type) -> Result<(), String> {
+    expect(ty == Type::Barrier { slots: 1 }, || format!("needs one barrier, not {ty}"))
+}
+
+/// One barrier; no result.
+pub(super) fn barrier_of(cx: &InferContext<'_>) -> Inferred {
+    one_barrier(cx.operands[0])?;
+    Ok(Vec::new())
+}
+
+/// One barrier and an `i32` scalar; no result.
+pub(super) fn barrier_wait(cx: &InferContext<'_>) -> Inferred {
+    let [barrier, parity] = cx.operands else { return Err("needs two operands".into()) };
+    one_barrier(*barrier)?;
+    expect(*parity == Type::Scalar(Elem::I32), || format!("the parity is {parity}, not i32"))?;
+    Ok(Vec::new())
+}
+
+/// The parts of the box of a tensor descriptor: a buffer with its layout, and as many `i32` coordinates as dimensions.
+fn check_box(cx: &InferContext<'_>) -> Result<DescType, String> {
+    let [Type::Desc(desc), place, ..] = cx.operands else {
+        return Err(format!("needs a tensor descriptor, not {}", cx.operands[0]));
+    };
+    desc.check()?;
+    let buffer = one_slot(*place)?;
+    let fits = buffer.elem == desc.elem.into() && buffer.shape == desc.shape;
+    expect(fits, || format!("{place} does not fit {}", Type::Desc(*desc)))?;
+    expect(*cx.kernel.slot_layout(buffer) == desc.shared_layout(), || {
+        format!("the layout of {place} is not that of a box of {}", Type::Desc(*desc))
+    })?;
+    let at = cx.variadic();
+    expect(at.len() == desc.shape.rank() && at.iter().all(|ty| *ty == Type::Scalar(Elem::I32)), || {
+        format!("needs {} coordinates of type i32", desc.shape.rank())
+    })?;
+    Ok(*desc)
+}
+
+/// A tensor descriptor, a buffer of its box, one barrier, and an `i32` coordinate for each dimension; no result.
+pub(super) fn copy_desc(cx: &InferContext<'_>) -> Inferred {
+    check_box(cx)?;
+    one_barrier(cx.operands[2])?;
+    Ok(Vec::new())
+}
+
+/// A tensor descriptor, a buffer of its box, and an `i32` coordinate for each dimension; no result.
+pub(super) fn copy_desc_store(cx: &InferContext<'_>) -> Inferred {
+    let desc = check_box(cx)?;
+    if let OpKind::CopyDescReduce { op } = cx.kind {
+        let elem = Elem::from(desc.elem);
+        let has = match op {
+            RmwOp::Add => elem.is_int() && elem.bits() >= 32,
+            RmwOp::FAdd => matches!(desc.elem, Scalar::F16 | Scalar::BF16 | Scalar::F32),
+            RmwOp::FMin | RmwOp::FMax => matches!(desc.elem, Scalar::F16 | Scalar::BF16),
+            RmwOp::And | RmwOp::Or | RmwOp::Xor | RmwOp::UMin | RmwOp::UMax => elem.is_int() && elem.bits() >= 32,
+            RmwOp::Min | RmwOp::Max | RmwOp::Xchg => false,
+        };
+        expect(has, || format!("copies to {} have no `{op}`", Type::Desc(desc)))?;
+    }
+    Ok(Vec::new())
+}
+
+/// Tiles with elements of 32 bits give tiles of the same types.
+pub(super) fn mma_wait(cx: &InferContext<'_>) -> Inferred {
+    for ty in cx.variadic() {
+        let is_sum = ty.as_tile().is_some_and(|tile| tile.elem.bits() == 32);
+        expect(is_sum, || format!("needs accumulators with elements of 32 bits, not {ty}"))?;
+    }
+    Ok(cx.variadic().to_vec())
+}

@@ -1,0 +1,107 @@
+//! What products by `wgmma` ask of types, layouts and buffers, and how they are taken apart into instructions.
+
+use rtc_layout::{Layout, MatrixDescriptor};
+
+use crate::{Kernel, Op, OpKind, Scalar, Shape, Type, Value};
+
+/// How a product `[M, K]` times `[K, N]` is made of instructions m64nNkK.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MmaForm {
+    /// Columns of an instruction.
+    pub n: u32,
+    /// Elements of K of an instruction.
+    pub k: u32,
+    /// Warps along M and N.
+    pub warps: [u32; 2],
+    /// Instructions of a warp group along M and N.
+    pub repeats: [u32; 2],
+    /// Instructions along K.
+    pub steps: u32,
+    /// How the left operand lies in shared memory; `None` if it is in registers.
+    pub lhs: Option<MatrixDescriptor>,
+    /// How the right operand lies in shared memory.
+    pub rhs: MatrixDescriptor,
+}
+
+impl MmaForm {
+    /// The form of an `mma` or `mma_async`; why it has none.
+    pub fn of(kernel: &Kernel, op: Op) -> Result<MmaForm, String> {
+        let data = kernel.op(op);
+        let [lhs, rhs, acc, ..] = data.operands[..] else { return Err("needs three operands".into()) };
+        let (Some(a), Some(c)) = (operand_shape(kernel.value_type(lhs)), kernel.value_type(acc).shape()) else {
+            return Err("has no shapes".into());
+        };
+        let bits = kernel.value_type(lhs).elem().map_or(0, |elem| elem.bits());
+        let layout = kernel.layout_of(acc).ok_or("the accumulator has no layout")?;
+        let (n, warps) = accumulator_form(layout).ok_or("the accumulator has not the layout of `wgmma`")?;
+        if kernel.group_of(op).first % 4 != 0 {
+            return Err("the warps of `wgmma` begin at a multiple of four".into());
+        }
+        let k = 256 / bits;
+        if a[1] < k {
+            return Err(format!("K is {}, but an instruction takes {k} of it", a[1]));
+        }
+        let in_memory = |value: Value, k_axis: usize| -> Result<MatrixDescriptor, String> {
+            let ty = kernel.value_type(value).as_shared().ok_or("the right operand must be in shared memory")?;
+            let descriptor = MatrixDescriptor::of(&kernel.slot_layout(ty), bits, k_axis);
+            let descriptor = descriptor.ok_or_else(|| format!("`wgmma` cannot read {}", Type::Shared(ty)))?;
+            let (has, needs) = (kernel.place_alignment(value), descriptor.align());
+            if !has.is_multiple_of(needs) {
+                return Err(format!("an operand lies at a multiple of {has} bytes, not of {needs}"));
+            }
+            Ok(descriptor)
+        };
+        let rhs = in_memory(rhs, 0)?;
+        let lhs = match kernel.layout_of(lhs) {
+            None => Some(in_memory(lhs, 1)?),
+            Some(layout) if *layout == Layout::wgmma_operand(&a, bits, warps) => None,
+            Some(_) => return Err("the left operand has not the layout of `wgmma`".into()),
+        };
+        let repeats = [c[0] / (16 * warps[0]), c[1] / (n * warps[1])];
+        Ok(MmaForm { n, k, warps, repeats, steps: a[1] / k, lhs, rhs })
+    }
+}
+
+/// Columns of an instruction and the grid of warps, if a layout is that of an accumulator.
+fn accumulator_form(layout: &Layout) -> Option<(u32, [u32; 2])> {
+    let &[m, columns] = layout.shape() else { return None };
+    let forms = (3..=8).rev().flat_map(|log| {
+        let grids = (2..=layout.warps().trailing_zeros()).map(|bits| [1 << bits, layout.warps() >> bits]);
+        grids.map(move |warps| (1u32 << log, warps))
+    });
+    let fits = |(n, warps): &(u32, [u32; 2])| {
+        m >= 16 * warps[0] && columns >= n * warps[1] && Layout::wgmma(&[m, columns], *n, *warps) == *layout
+    };
+    forms.into_iter().find(fits)
+}
+
+/// The sizes of an operand: a tile, or a slot of a buffer.
+pub(crate) fn operand_shape(ty: Type) -> Option<Shape> {
+    ty.shape().or_else(|| ty.as_shared().map(|shared| shared.shape))
+}
+
+/// Which element types `wgmma` has.
+pub(crate) fn mma_elements(lhs: Scalar, rhs: Scalar, acc: Scalar) -> bool {
+    let has = !matches!(lhs, Scalar::F64 | Scalar::F8E4B15) && rhs != Scalar::F8E4B15;
+    has && crate::layout_rules::dot_elements(lhs, rhs, acc)
+}
+
+impl Kernel {
+    /// What the address of a buffer is known to be a multiple of.
+    pub fn place_alignment(&self, value: Value) -> u32 {
+        let (Some(op), Some(ty)) = (self.def_op(value), self.value_type(value).as_shared()) else { return 1 };
+        let source = self.op(op).operands.first().copied();
+        let inner = source.map_or(1 << 30, |source| self.place_alignment(source));
+        let step = match self.kind(op) {
+            OpKind::AllocShared { align, .. } => *align,
+            OpKind::Slot {} => ty.slot_bytes() as u32,
+            OpKind::SharedSlice { offsets, shape } => {
+                let whole = source.and_then(|source| self.value_type(source).as_shared());
+                let start = whole.and_then(|whole| self.slot_layout(whole).slice(offsets, shape));
+                start.map_or(1, |(start, _)| start * ty.elem.bytes())
+            }
+            _ => 0,
+        };
+        1 << (inner | step).trailing_zeros().min(30)
+    }
+}
