@@ -34,7 +34,7 @@ impl MmaForm {
         let bits = kernel.value_type(lhs).elem().map_or(0, |elem| elem.bits());
         let layout = kernel.layout_of(acc).ok_or("the accumulator has no layout")?;
         let (n, warps) = accumulator_form(layout).ok_or("the accumulator has not the layout of `wgmma`")?;
-        if kernel.group_of(op).first % 4 != 0 {
+        if !kernel.group_of(op).first.is_multiple_of(4) {
             return Err("the warps of `wgmma` begin at a multiple of four".into());
         }
         let k = 256 / bits;
