@@ -104,7 +104,9 @@ fn check_target(
             if storage == Storage::Registers && kernel.phase == Phase::Tile {
                 continue;
             }
-            for seed in seeds(kernel) {
+            // In another order a planted mistake may first show in another place.
+            let seeds = seeds(kernel).into_iter().filter(|seed| seed.is_none() || case.fault.is_none());
+            for seed in seeds {
                 let found = interpret(case, kernel, storage, seed);
                 compare(case, reference, &found, true).map_err(|e| wrong(format!("{storage:?}, {seed:?}: {e}")))?;
             }
