@@ -40,8 +40,8 @@ impl<'c> Emitter<'c> {
     }
 }
 
-// No operation asks for these yet: they are for groups of warps that run code of their own.
-#[cfg_attr(not(test), expect(dead_code, reason = "warp groups with code of their own are still to come"))]
+// No operation asks for these yet: they are for roles that take turns, and for a role whose warp elects a lane.
+#[cfg_attr(not(test), expect(dead_code, reason = "operations for turns of roles are still to come"))]
 impl<'c> Emitter<'c> {
     /// Comes to the barrier numbered `id`, which takes `threads` threads, without waiting there.
     pub fn named_barrier_arrive(&self, id: Value<'c>, threads: Value<'c>) {
