@@ -32,7 +32,7 @@ pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
                 let copies = layout.copies();
                 copies.lanes == 0 && copies.warps == 0
             });
-            let used = crate::walk(kernel).iter().any(|op| kernel.op(*op).operands.contains(&result));
+            let used = kernel.is_used(result);
             (used && !held_once).then(|| tile_bytes(kernel, result))
         }
         OpKind::Gather { .. } => Some(tile_bytes(kernel, data.operands[0])),
