@@ -156,7 +156,7 @@ pub struct LaunchOptions {
 }
 
 /// The limit of [`LaunchOptions::max_instructions`] where none is given. How long such a kernel takes to compile is said
-/// in `rtc_passes::scheduled::limit_size`.
+/// in `rtc_passes::place::limit_size`.
 pub const MAX_INSTRUCTIONS: u64 = 500_000;
 
 impl Default for LaunchOptions {

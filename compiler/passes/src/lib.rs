@@ -7,10 +7,10 @@ mod pass;
 mod pipeline;
 
 pub mod analysis;
-mod cleanup;
 mod laid;
-mod scheduled;
+mod place;
+mod tile;
 
 pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, run_pipeline, run_through};
-pub use scheduled::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
+pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};

@@ -2,26 +2,29 @@
 
 use rtc_ir::Kernel;
 
-use crate::{Pass, PassContext, PassError, cleanup, laid, scheduled};
+use crate::{Pass, PassContext, PassError, laid, place, tile};
 
 /// All passes in the order in which they run, with half a line on *why here*.
 pub const PASSES: &[Pass] = &[
-    cleanup::forward_carried::PASS, // loops carry whole block pointers; most of their parts never change
-    cleanup::simplify::PASS,        // constants and identities, so that analyses see plain values
-    cleanup::cse::PASS,             // masks and offsets that the source spells twice
-    cleanup::licm::PASS,            // bounds and splats leave the loops
-    cleanup::dce::PASS,             // untaken variants leave much behind
-    laid::assign_layouts::PASS,     // every tile gets a layout; memory accesses and dots decide
+    // tile: shapes and types, no layouts yet
+    tile::forward_carried::PASS, // loops carry whole block pointers; most of their parts never change
+    tile::simplify::PASS,        // constants and identities, so that analyses see plain values
+    tile::cse::PASS,             // masks and offsets that the source spells twice
+    tile::licm::PASS,            // bounds and splats leave the loops
+    tile::dce::PASS,             // untaken variants leave much behind
+    // laid: every tile type carries a layout
+    laid::assign_layouts::PASS, // every tile gets a layout; memory accesses and dots decide
     laid::remove_conversions::PASS, // cheap chains are computed anew in the layout that is asked for
-    cleanup::cse_laid::PASS,        // copies made by the pass before meet again
-    cleanup::dce_laid::PASS,        // the originals of those copies
-    laid::vectorize::PASS,          // access widths from layouts and axis information
-    laid::share_runs::PASS,         // masks have their final layouts, and access widths are set
-    scheduled::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
-    scheduled::place_scratch::PASS, // shared memory for what crosses warps
-    scheduled::allocate_shared::PASS, // offsets by liveness
-    scheduled::limit_size::PASS,    // layouts and access widths stand, and what lowering costs is still to be spent
-    scheduled::insert_barriers::PASS, // the fewest that order all accesses
+    tile::cse_laid::PASS,       // copies made by the pass before meet again
+    tile::dce_laid::PASS,       // the originals of those copies
+    laid::vectorize::PASS,      // access widths from layouts and axis information
+    laid::share_runs::PASS,     // masks have their final layouts, and access widths are set
+    // place: shared memory, barriers, and whether the kernel is too long
+    place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
+    place::place_scratch::PASS,     // shared memory for what crosses warps
+    place::allocate_shared::PASS,   // offsets by liveness
+    place::limit_size::PASS,        // layouts and access widths stand, and what lowering costs is still to be spent
+    place::insert_barriers::PASS,   // the fewest that order all accesses
 ];
 
 /// Called after each pass with its name.

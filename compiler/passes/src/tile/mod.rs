@@ -1,4 +1,4 @@
-//! Cleanups, run at fixed points of the pipeline.
+//! Passes over tiles without layouts: constants, common subexpressions, loop invariants, dead code.
 
 pub mod cse;
 pub mod dce;
