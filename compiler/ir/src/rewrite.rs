@@ -88,6 +88,16 @@ impl Kernel {
         self.users[value].push(op);
     }
 
+    /// Removes optional operand `index`, if it is there.
+    pub fn clear_optional(&mut self, op: Op, index: usize) {
+        let data = &mut self.ops[op];
+        if data.optional & (1 << index) != 0 {
+            let before = (data.optional & ((1 << index) - 1)).count_ones() as usize;
+            data.operands.remove(data.kind.spec().operands.len() + before);
+            data.optional &= !(1 << index);
+        }
+    }
+
     /// Uses `new` wherever `old` was used.
     pub fn replace_uses(&mut self, old: Value, new: Value) {
         self.replace_uses_except(old, new, None);

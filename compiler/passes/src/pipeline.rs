@@ -9,6 +9,7 @@ pub const PASSES: &[Pass] = &[
     // tile: shapes and types, no layouts yet
     tile::forward_carried::PASS, // loops carry whole block pointers; most of their parts never change
     tile::simplify::PASS,        // constants and identities, so that analyses see plain values
+    tile::split_loops::PASS,     // masks that hold go before anything looks at them
     tile::cse::PASS,             // masks and offsets that the source spells twice
     tile::licm::PASS,            // bounds and splats leave the loops
     tile::dce::PASS,             // untaken variants leave much behind

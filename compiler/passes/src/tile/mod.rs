@@ -5,6 +5,7 @@ pub mod dce;
 pub mod forward_carried;
 pub mod licm;
 pub mod simplify;
+pub mod split_loops;
 
 use rtc_ir::Phase;
 

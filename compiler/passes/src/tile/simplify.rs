@@ -14,7 +14,7 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "simplify", needs: Phase::Tile, leaves: Phase::Tile, run };
 
-fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let mut dead = Vec::new();
     for op in rtc_ir::walk(kernel) {
         // An operation inside of a branch that went away stands nowhere.
@@ -28,12 +28,28 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
             dead.push(op);
         } else if matches!(kernel.kind(op), OpKind::IfElse {}) {
             take_known_branch(kernel, op);
+        } else {
+            drop_full_mask(kernel, op);
         }
     }
     for op in dead {
         kernel.erase(op);
     }
     Ok(())
+}
+
+/// Takes a mask that holds everywhere off an access, and with it what a load gives elsewhere.
+fn drop_full_mask(kernel: &mut Kernel, op: Op) {
+    let optional = kernel.kind(op).spec().optional;
+    let Some(index) = optional.iter().position(|name| *name == "mask") else { return };
+    let Some(mask) = kernel.optional(op, index) else { return };
+    if constant_bits(kernel, mask).is_none_or(|bits| bits == 0) {
+        return;
+    }
+    kernel.clear_optional(op, index);
+    if let Some(other) = optional.iter().position(|name| *name == "other") {
+        kernel.clear_optional(op, other);
+    }
 }
 
 /// Puts the operations of the branch that is taken in the place of the whole; they are walked later.

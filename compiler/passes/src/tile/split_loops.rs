@@ -1,0 +1,233 @@
+//! Splits a loop in two: iterations in which its masks hold everywhere, several at a time, and the rest as it was.
+//!
+//! ```text
+//! for_range 0, %n, 1024 ^(%i) {            for_range 0, %full, 2048 ^(%i) {
+//!   %m = cmpi %i + arange, %n lt             load ..                          masks are gone
+//!   load .., mask = %m               →       load .. of the iteration at %i + 1024
+//! }                                        }
+//!                                          for_range %full, %n, 1024 ^(%i) { .. as before }
+//! ```
+//!
+//! Without masks a load has no registers to clear, and two short iterations keep twice the bytes in flight. Loops with
+//! products are left to the passes that pipeline them; `loop_unroll_factor` is obeyed anywhere.
+
+mod guards;
+
+use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Type, Value, regions};
+
+use crate::{Pass, PassContext, PassError};
+use guards::Guard;
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "split-loops", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+/// The most operations of a thread, estimated, that the copies of a body may have together.
+const MAX_COPIES: u64 = 1500;
+
+/// Bytes of one load that a thread has in flight for the memory to be busy; with fewer, two iterations are taken at once.
+const ENOUGH_BYTES: u64 = 16;
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    let mut changed = false;
+    // Inner loops first: a copy of an outer loop then has them as they are to be.
+    for op in rtc_ir::walk(kernel).into_iter().rev() {
+        if let Some(plan) = Plan::of(kernel, op) {
+            changed |= split(kernel, op, &plan)?;
+        }
+    }
+    if changed {
+        super::simplify::run(kernel, cx)?;
+    }
+    Ok(())
+}
+
+/// How a loop is to be split.
+struct Plan {
+    lower: Value,
+    upper: Value,
+    step: i64,
+    /// Iterations of the source in one of the first loop.
+    factor: i64,
+    /// Masks that hold everywhere up to a bound.
+    guards: Vec<Guard>,
+}
+
+impl Plan {
+    /// The plan for a loop that gains by it.
+    fn of(kernel: &Kernel, op: Op) -> Option<Plan> {
+        let OpKind::ForRange { unsigned: false, hints } = kernel.kind(op) else { return None };
+        let [lower, upper, step] = [0, 1, 2].map(|index| kernel.operand(op, index));
+        let step = rtc_ir::constant_bits(kernel, step)? as u32 as i32;
+        if kernel.value_type(lower) != Type::Scalar(Elem::I32) || step <= 0 {
+            return None;
+        }
+        let mut plan = Plan { lower, upper, step: step.into(), factor: 1, guards: Vec::new() };
+        if let Some(factor) = hints.unroll {
+            plan.factor = i64::from(factor.max(1));
+            return (factor > 1 && u64::from(factor) * operations(kernel, op) <= MAX_COPIES).then_some(plan);
+        }
+        let body = Body::of(kernel, op)?;
+        plan.guards = guards::of_loop(kernel, op);
+        if body.bytes < ENOUGH_BYTES && 2 * body.cost <= MAX_COPIES {
+            plan.factor = 2;
+        }
+        (plan.factor > 1 || !plan.guards.is_empty() && body.cost <= MAX_COPIES).then_some(plan)
+    }
+}
+
+/// What is asked of the body of a loop that is split unasked.
+struct Body {
+    /// Operations of a thread, estimated.
+    cost: u64,
+    /// Bytes of the widest load in a thread.
+    bytes: u64,
+}
+
+impl Body {
+    /// An innermost loop that loads tiles and has no products in it.
+    fn of(kernel: &Kernel, op: Op) -> Option<Body> {
+        let threads = u64::from(kernel.group_of(op).threads());
+        let mut body = Body { cost: 0, bytes: 0 };
+        for inner in rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]) {
+            let data = kernel.op(inner);
+            if regions::is_loop(&data.kind) || matches!(data.kind, OpKind::Dot { .. }) {
+                return None;
+            }
+            let numel = data.results.iter().chain(&data.operands).map(|v| numel(kernel, *v)).max();
+            body.cost += numel.map_or(1, |numel| numel.div_ceil(threads));
+            if let OpKind::Load { .. } = data.kind
+                && let Type::Tile(tile) = kernel.value_type(data.results[0])
+            {
+                body.bytes = body.bytes.max((tile.shape.numel() * u64::from(tile.elem.bits()) / 8).div_ceil(threads));
+            }
+        }
+        (body.bytes > 0).then_some(body)
+    }
+}
+
+fn numel(kernel: &Kernel, value: Value) -> u64 {
+    kernel.value_type(value).shape().map_or(1, |shape| shape.numel())
+}
+
+fn operations(kernel: &Kernel, op: Op) -> u64 {
+    rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).len() as u64
+}
+
+fn split(kernel: &mut Kernel, op: Op, plan: &Plan) -> Result<bool, PassError> {
+    let body = kernel.op(op).blocks[0];
+    let lower = plan.lower;
+    let mut build = Builder::before(kernel, op);
+    let Some(middle) = middle(&mut build, plan)? else { return Ok(false) };
+    let wide = build.constant_of(Literal::Int(plan.step * plan.factor), Type::Scalar(Elem::I32))?;
+    let carried = build.kernel().variadic(op).to_vec();
+    let block = copy_arguments(build.kernel_mut(), body);
+    let kind = build.kernel().kind(op).clone();
+    let first = build.build(kind, &[lower, middle, wide], &[], &carried, &[block], &[])?;
+    if let OpKind::ForRange { hints, .. } = build.kernel_mut().kind_mut(first) {
+        hints.unroll = None;
+    }
+    fill(kernel, body, block, plan)?;
+
+    if let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) {
+        hints.unroll = None;
+    }
+    let results = kernel.op(first).results.clone();
+    let ends = [middle, plan.upper].map(|end| rtc_ir::known_bits(kernel, end));
+    if ends[0].is_some() && ends[0] == ends[1] {
+        for (old, new) in kernel.op(op).results.clone().into_iter().zip(results) {
+            kernel.replace_uses(old, new);
+        }
+        kernel.erase(op);
+        return Ok(true);
+    }
+    kernel.set_operand(op, 0, middle);
+    for (index, result) in results.into_iter().enumerate() {
+        kernel.set_operand(op, 3 + index, result);
+    }
+    Ok(true)
+}
+
+/// A block with the arguments of another one.
+fn copy_arguments(kernel: &mut Kernel, body: Block) -> Block {
+    let block = kernel.new_block();
+    for arg in kernel.block(body).args.clone() {
+        let name = kernel.value(arg).name.clone();
+        kernel.add_arg(block, kernel.value_type(arg), name);
+    }
+    block
+}
+
+/// Fills the block of the first loop with copies of the body, one iteration after the other, whose masks hold.
+fn fill(kernel: &mut Kernel, body: Block, block: Block, plan: &Plan) -> Result<(), PassError> {
+    let args = kernel.block(block).args.clone();
+    let of_body = kernel.block(body).args.clone();
+    let mut carried = args[1..].to_vec();
+    for iteration in 0..plan.factor {
+        let mut index = args[0];
+        if iteration > 0 {
+            let mut build = Builder::at_end(kernel, block);
+            let distance = build.constant_of(Literal::Int(iteration * plan.step), Type::Scalar(Elem::I32))?;
+            index = build.addi(index, distance)?;
+        }
+        let mut map: rtc_ir::ValueMap = of_body[1..].iter().copied().zip(carried).collect();
+        map.insert(of_body[0], index);
+        kernel.clone_ops(body, &mut map, Position::End(block));
+        for guard in &plan.guards {
+            if let Some(mask) = map.get(&guard.mask).and_then(|copy| kernel.def_op(*copy)) {
+                kernel.make_constant(mask, Literal::Int(1));
+            }
+        }
+        let Some(end) = kernel.terminator(block) else {
+            return Err(PassError::Internal("the body of a loop has no terminator".into()));
+        };
+        carried = kernel.variadic(end).to_vec();
+        if iteration + 1 < plan.factor {
+            kernel.erase(end);
+        }
+    }
+    Ok(())
+}
+
+/// The index at which the second loop starts: after the last whole round of the first. `None` if it is known that there
+/// is no such round. Computed in 64 bits, so that nothing wraps.
+fn middle(build: &mut Builder<'_>, plan: &Plan) -> Result<Option<Value>, PassError> {
+    let long = Elem::I64;
+    let number = |build: &mut Builder<'_>, n: i64| build.constant_of(Literal::Int(n), Type::Scalar(long));
+    let zero = number(build, 0)?;
+    let lower = build.extsi(plan.lower, long)?;
+    let upper = build.extsi(plan.upper, long)?;
+    // The indices whose masks all hold are those below `end`.
+    let mut end = upper;
+    for guard in &plan.guards {
+        // scale * index + reach < bound, that is index < ceil((bound - reach) / scale)
+        let mut room = number(build, -guard.reach)?;
+        if let Some(bound) = guard.bound {
+            let bound = build.extsi(bound, long)?;
+            room = build.addi(bound, room)?;
+        }
+        let mut limit = build.maxsi(room, zero)?;
+        if guard.scale > 1 {
+            let (up, scale) = (number(build, guard.scale - 1)?, number(build, guard.scale)?);
+            limit = build.addi(limit, up)?;
+            limit = build.divui(limit, scale)?;
+        }
+        end = build.minsi(end, limit)?;
+    }
+    let round = plan.step * plan.factor;
+    // A round at i needs i + (factor - 1) * step < end.
+    let distance = build.subi(end, lower)?;
+    let up = number(build, round - 1 - (plan.factor - 1) * plan.step)?;
+    let distance = build.addi(distance, up)?;
+    let distance = build.maxsi(distance, zero)?;
+    let size = number(build, round)?;
+    let rounds = build.divui(distance, size)?;
+    let length = build.muli(rounds, size)?;
+    let middle = build.addi(lower, length)?;
+    // The last round may end past `upper`, even past 32 bits: then nothing is left.
+    let last = build.maxsi(lower, upper)?;
+    let middle = build.minsi(middle, last)?;
+    if rtc_ir::known_bits(build.kernel(), rounds) == Some(0) {
+        return Ok(None);
+    }
+    Ok(Some(build.trunci(middle, Elem::I32)?))
+}
