@@ -6,8 +6,8 @@ use rtc_ir::{OpKind, Shape};
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{StmtKind, Symbol};
 
-use crate::builtins;
 use crate::cx::{Arg, Cx, R};
+use crate::declared::{self, Namespace};
 use crate::spec::DType;
 use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal, float_format};
@@ -142,7 +142,7 @@ impl<'a> Cx<'a> {
                     let dtype = crate::promote::const_dtype(c);
                     dtype.map(|d| Val::Type(TyVal::Elem(ElemTy::Num(d))))
                 }
-                "bit_length" => builtins::python("__bit_length").map(|b| bound(value, Val::Builtin(b))),
+                "bit_length" => declared::find(Namespace::Constant, name).map(|b| bound(value, Val::Builtin(b))),
                 "shape" => Some(Val::tuple(Vec::new())),
                 _ => None,
             },
@@ -162,7 +162,7 @@ impl<'a> Cx<'a> {
                     "strides" => tensors(&d.strides),
                     "block_shape" => Some(shape_tuple(d.block)),
                     "padding" => Some(Val::str(if d.padding == Padding::Nan { "nan" } else { "zero" })),
-                    _ => builtins::descriptor(name).map(|b| bound(value, Val::Builtin(b))),
+                    _ => declared::find(Namespace::Descriptor, name).map(|b| bound(value, Val::Builtin(b))),
                 }
             }
             Val::Function(_) | Val::Builtin(_) | Val::Lambda(_) if &**name == "type" => {
@@ -283,7 +283,7 @@ impl<'a> Cx<'a> {
             "type" => Some(Val::Type(TyVal::Constexpr)),
             "const" => elem.and_then(ElemTy::ptr).map(|p| Val::bool(p.is_const)),
             "address_space" => elem.and_then(ElemTy::ptr).map(|_| Val::int(1)),
-            n if PREDICATES.contains(&n) => builtins::type_method(n).map(|b| bound(value, Val::Builtin(b))),
+            n if PREDICATES.contains(&n) => declared::find(Namespace::Type, n).map(|b| bound(value, Val::Builtin(b))),
             _ => None,
         }
     }

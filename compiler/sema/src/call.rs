@@ -9,8 +9,9 @@ use rtc_ir::LocData;
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{self, ClassDef, Expr, ExprKind, Ident, Param, ParamKind, Star, StmtKind, Symbol};
 
-use crate::builtins::{Args, Builtin};
+use crate::builtins::{self, Args};
 use crate::cx::{Arg, Binding, Cx, Fault, Frame, MAX_CALLS, MAX_RECURSION, R, STEPS_PER_CALL};
+use crate::declared::Builtin;
 use crate::resolve::ModuleId;
 use crate::stmt::{Flow, Todo, is_constexpr};
 use crate::suggest::suggest;
@@ -113,76 +114,12 @@ impl<'a> Cx<'a> {
     }
 
     fn call_builtin(&mut self, b: &'static Builtin, call: CallArgs<'a>, span: Span) -> R<Val<'a>> {
-        let mut args = Args {
-            name: b.name,
-            span,
-            params: b.params,
-            vals: vec![None; b.params.len()],
-            rest: Vec::new(),
-            named: Vec::new(),
-            method: call.method,
-        };
-        let variadic = b.params.iter().position(|p| p.starts_with('*') && !p.starts_with("**"));
-        let extra_names = b.params.iter().any(|p| p.starts_with("**"));
-        for (i, arg) in call.positional.into_iter().enumerate() {
-            match variadic {
-                Some(v) if i >= v => args.rest.push(arg),
-                _ if i < b.params.len() && !b.params[i].starts_with('*') => args.vals[i] = Some(arg),
-                _ => {
-                    let count = b.params.len();
-                    return self.error(
-                        Code::WRONG_ARGUMENTS,
-                        arg.span,
-                        format!("`{}` takes at most {count} positional arguments", b.name),
-                        &format!("its parameters are {}", param_list(b.params)),
-                    );
-                }
-            }
-        }
-        for (Ident { text: name, span: name_span }, arg) in call.named {
-            let at = b.params.iter().position(|p| p.trim_matches(['*', '?']) == &*name && !p.starts_with("**"));
-            match at {
-                Some(i) if b.params[i].starts_with('*') => match &arg.val {
-                    Val::Tuple(t) => args.rest.extend(t.items.iter().map(|v| Arg::new(v.clone(), arg.span))),
-                    _ => args.rest.push(arg),
-                },
-                Some(i) if args.vals[i].is_some() => {
-                    return self.error(
-                        Code::WRONG_ARGUMENTS,
-                        name_span,
-                        format!("`{}` got the argument `{name}` twice", b.name),
-                        "pass it by position or by name, not both",
-                    );
-                }
-                Some(i) => args.vals[i] = Some(arg),
-                None if extra_names => args.named.push((name, arg)),
-                None => {
-                    let known = b.params.iter().map(|p| p.trim_matches(['*', '?']));
-                    let help = match suggest(&name, known) {
-                        Some(close) => format!("did you mean `{close}`?"),
-                        None => format!("its parameters are {}", param_list(b.params)),
-                    };
-                    return self.error(
-                        Code::WRONG_ARGUMENTS,
-                        name_span,
-                        format!("`{}` has no parameter `{name}`", b.name),
-                        &help,
-                    );
-                }
-            }
-        }
-        for (i, param) in b.params.iter().enumerate() {
-            if args.vals[i].is_none() && !param.ends_with('?') && !param.starts_with('*') {
-                return self.error(
-                    Code::WRONG_ARGUMENTS,
-                    span,
-                    format!("`{}` needs the argument `{param}`", b.name),
-                    &format!("its parameters are {}", param_list(b.params)),
-                );
-            }
-        }
+        let args = Args::bind(self, b, call, span)?;
         self.span = span;
-        let result = (b.run)(self, &args);
+        let result = match builtins::implementation(b) {
+            Some(run) => run(self, &args),
+            None => self.error(Code::INTERNAL, span, format!("`{}` is declared only", b.name), ""),
+        };
         self.span = span;
         result
     }
@@ -566,9 +503,4 @@ impl<'a> Cx<'a> {
         let items = all;
         Ok(Val::Tuple(Rc::new(Tuple { items, fields: Some(names.into()), class: Some((class, module)) })))
     }
-}
-
-fn param_list(params: &[&str]) -> String {
-    let names: Vec<String> = params.iter().map(|p| format!("`{}`", p.trim_matches('?'))).collect();
-    if names.is_empty() { "none".into() } else { names.join(", ") }
 }

@@ -3,10 +3,34 @@
 //! Integers are 128 bits wide; what does not fit is an error, not a wrong number. Nothing here builds operations.
 
 use std::cmp::Ordering;
+use std::fmt;
 
-use rtc_syntax::ast::{CmpOp, Operator, UnaryOp};
+use rtc_syntax::ast::{CmpOp, Operator, Symbol, UnaryOp};
 
-use crate::values::Const;
+/// A constant of the Python level.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Const {
+    Int(i128),
+    Float(f64),
+    Bool(bool),
+    Str(Symbol),
+    None,
+    Ellipsis,
+}
+
+/// Python's `str`.
+impl fmt::Display for Const {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Const::Int(i) => write!(f, "{i}"),
+            Const::Float(x) => f.write_str(&float_text(*x)),
+            Const::Bool(b) => f.write_str(if *b { "True" } else { "False" }),
+            Const::Str(s) => f.write_str(s),
+            Const::None => f.write_str("None"),
+            Const::Ellipsis => f.write_str("..."),
+        }
+    }
+}
 
 /// Why an operator does not work on these constants: one plain sentence.
 pub(crate) type Failure = String;

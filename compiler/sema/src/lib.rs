@@ -24,6 +24,7 @@ mod cast;
 mod const_eval;
 mod control;
 mod cx;
+mod declared;
 mod dictionary;
 mod entry;
 mod expr;

@@ -31,7 +31,8 @@ use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, ParamKind, StmtKind};
 pub use docstring::Doc;
 
 use crate::attrs::METHODS;
-use crate::builtins::{self, Builtin};
+use crate::builtins;
+use crate::declared::{self, Namespace};
 
 /// Something that a kernel can name.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,27 +83,6 @@ impl Entry {
     }
 }
 
-/// The declarations of what is built in; a line `#: NAMESPACE | TITLE` begins a group.
-const DECLARED: &[&str] = &[
-    include_str!("builtins/program.rt"),
-    include_str!("builtins/creation.rt"),
-    include_str!("builtins/shape.rt"),
-    include_str!("builtins/memory.rt"),
-    include_str!("builtins/block_pointer.rt"),
-    include_str!("builtins/descriptor.rt"),
-    include_str!("builtins/atomics.rt"),
-    include_str!("builtins/select.rt"),
-    include_str!("builtins/maths.rt"),
-    include_str!("builtins/dot.rt"),
-    include_str!("builtins/reduce.rt"),
-    include_str!("builtins/map.rt"),
-    include_str!("builtins/debug.rt"),
-    include_str!("builtins/external.rt"),
-    include_str!("builtins/cuda.rt"),
-    include_str!("builtins/python.rt"),
-    include_str!("builtins/attributes.rt"),
-];
-
 /// Modules of the standard library: where kernels find their functions, and the title of the group.
 const LIBRARY: &[(&str, &str, &str)] = &[
     (rtc_stdlib::STANDARD, "tl", "Reductions, scans, sorting"),
@@ -127,10 +107,10 @@ const TOPICS: &[(&str, &[&str])] = &[
 /// All entries, group by group.
 pub fn entries() -> Vec<Entry> {
     let mut all = Vec::new();
-    for text in DECLARED {
+    for text in declared::TEXTS {
         for section in text.split("\n#: ").skip(1) {
             let (head, text) = section.split_once('\n').unwrap_or((section, ""));
-            let (namespace, title) = head.split_once(" | ").unwrap_or((head, head));
+            let Some((namespace, title)) = head.split_once(" | ") else { continue };
             all.extend(definitions(text, namespace, title));
         }
     }
@@ -163,12 +143,26 @@ pub fn entries() -> Vec<Entry> {
     all
 }
 
-/// Every function that is built in: the module, the name, the parameters with their marks.
-pub fn built_in() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
-    let rows = |(namespace, tables): (&'static str, &[&'static [Builtin]])| -> Vec<_> {
-        tables.iter().flat_map(|t| t.iter()).map(|b| (namespace, b.name, b.params.to_vec())).collect()
+/// Every function that is built in: its namespace, its name, the parameters as [`Entry::names`] has them, and whether it
+/// has code.
+pub fn built_in() -> Vec<(&'static str, &'static str, Vec<String>, bool)> {
+    let marked = |p: &declared::Parameter| match (p.is_rest, &p.default) {
+        (true, _) => format!("*{}", p.name),
+        (_, Some(_)) => format!("{}?", p.name),
+        (_, None) => p.name.to_string(),
     };
-    builtins::reference_tables().into_iter().flat_map(rows).collect()
+    let all = declared::all().map(|b| {
+        let names = b.signature().parameters.iter().map(marked).collect();
+        (b.namespace.name(), b.name, names, builtins::implementation(b).is_some())
+    });
+    all.collect()
+}
+
+/// The rows of the tables that no text declares.
+pub fn undeclared() -> Vec<String> {
+    let rows = |n: &Namespace| builtins::rows(*n).map(|name| (*n, name)).collect::<Vec<_>>();
+    let missing = Namespace::ALL.iter().flat_map(rows).filter(|(n, name)| declared::find(*n, name).is_none());
+    missing.map(|(n, name)| format!("{}.{name}", n.name())).collect()
 }
 
 /// The common element type of two run-time operands by their names (`fp16`), or why there is none; `division` for `/`,

@@ -12,8 +12,9 @@ use std::fmt;
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{self, Alias, ClassDef, Expr, ExprKind, FunctionDef, Stmt, StmtKind, Symbol};
 
-use crate::builtins::{self, Builtin};
+use crate::builtins;
 use crate::cx::{Cx, Frame, R};
+use crate::declared::{self, Builtin, Namespace};
 use crate::library::{LibraryModule, library};
 use crate::suggest::{absent_name, suggest};
 use crate::types::{ElemTy, TyVal, dtype_named};
@@ -340,6 +341,28 @@ fn is_noinline(def: &FunctionDef) -> bool {
     })
 }
 
+/// The built-in functions of a module.
+fn namespace(module: &ModuleRef) -> Option<Namespace> {
+    Some(match module {
+        ModuleRef::Language => Namespace::Language,
+        ModuleRef::Triton => Namespace::Triton,
+        ModuleRef::PyMath => Namespace::PyMath,
+        ModuleRef::Cuda => Namespace::Cuda,
+        ModuleRef::TargetInfo => Namespace::TargetInfo,
+        ModuleRef::Prim => Namespace::Prim,
+        _ => return None,
+    })
+}
+
+/// What makes classes of named tuples, by its full name.
+fn tuple_maker(path: &str) -> Option<&'static Builtin> {
+    match path {
+        "collections.namedtuple" => declared::find(Namespace::NamedTuple, "namedtuple"),
+        "typing.NamedTuple" => declared::find(Namespace::NamedTuple, "NamedTuple"),
+        _ => None,
+    }
+}
+
 impl<'a> Cx<'a> {
     /// What a name means where the current function stands; `None` if nothing.
     pub(crate) fn global(&mut self, module: ModuleId, name: &Symbol) -> R<Option<Val<'a>>> {
@@ -441,8 +464,8 @@ impl<'a> Cx<'a> {
             "triton_helpers" => Some(Val::Module(ModuleRef::Helpers)),
             "prim" if library => Some(Val::Module(ModuleRef::Prim)),
             _ => {
-                let of_host = if self.host() { builtins::host(name) } else { None };
-                of_host.or_else(|| builtins::python(name)).map(Val::Builtin)
+                let of_host = if self.host() { declared::find(Namespace::Host, name) } else { None };
+                of_host.or_else(|| declared::find(Namespace::Python, name)).map(Val::Builtin)
             }
         })
     }
@@ -464,7 +487,7 @@ impl<'a> Cx<'a> {
                 "jit" | "autotune" | "heuristics" | "Config" | "testing" | "runtime" | "tools" | "compiler" => {
                     Some(Val::Module(ModuleRef::Unknown(format!("triton.{name}").into())))
                 }
-                _ => builtin(builtins::triton(name)),
+                _ => builtin(declared::find(Namespace::Triton, name)),
             },
             ModuleRef::Language => return self.language_member(name),
             ModuleRef::Extra => match &**name {
@@ -474,9 +497,9 @@ impl<'a> Cx<'a> {
             },
             ModuleRef::Cuda => match &**name {
                 "libdevice" => Some(Val::Module(ModuleRef::Libdevice)),
-                _ => builtin(builtins::cuda(name)),
+                _ => builtin(declared::find(Namespace::Cuda, name)),
             },
-            ModuleRef::TargetInfo => builtin(builtins::target_info(name)),
+            ModuleRef::TargetInfo => builtin(declared::find(Namespace::TargetInfo, name)),
             ModuleRef::PropagateNan => match &**name {
                 "NONE" => Some(Val::str("none")),
                 "ALL" => Some(Val::str("all")),
@@ -488,9 +511,9 @@ impl<'a> Cx<'a> {
                 "tau" => Some(Val::Const(Const::Float(std::f64::consts::TAU))),
                 "inf" => Some(Val::Const(Const::Float(f64::INFINITY))),
                 "nan" => Some(Val::Const(Const::Float(f64::NAN))),
-                _ => builtin(builtins::py_math(name)),
+                _ => builtin(declared::find(Namespace::PyMath, name)),
             },
-            ModuleRef::Prim => builtin(builtins::prim(name)),
+            ModuleRef::Prim => builtin(declared::find(Namespace::Prim, name)),
             ModuleRef::Libdevice => return self.namespace_member("libdevice", name),
             ModuleRef::Helpers => match &**name {
                 "libdevice" => Some(Val::Module(ModuleRef::Libdevice)),
@@ -507,7 +530,7 @@ impl<'a> Cx<'a> {
             }
             ModuleRef::Unknown(path) => {
                 let whole = format!("{path}.{name}");
-                if let Some(maker) = builtins::tuple_maker(&whole) {
+                if let Some(maker) = tuple_maker(&whole) {
                     return Ok(Some(Val::Builtin(maker)));
                 }
                 match self.world.module(&whole) {
@@ -530,9 +553,6 @@ impl<'a> Cx<'a> {
             return self.global(self.world.library_id(index), name);
         }
         if file == "libdevice" {
-            if let Some(b) = builtins::libdevice(name) {
-                return Ok(Some(Val::Builtin(b)));
-            }
             return Ok(self.library_function(name).filter(|_| !name.starts_with('_')).map(Val::Function));
         }
         Ok(None)
@@ -551,7 +571,7 @@ impl<'a> Cx<'a> {
             "libdevice" => Val::Module(ModuleRef::Libdevice),
             "target_info" => Val::Module(ModuleRef::TargetInfo),
             "PropagateNan" => Val::Module(ModuleRef::PropagateNan),
-            _ => match builtins::language(name) {
+            _ => match declared::find(Namespace::Language, name) {
                 Some(b) => Val::Builtin(b),
                 None if name.starts_with('_') => return Ok(None),
                 None => return Ok(self.library_function(name).map(Val::Function)),
@@ -569,7 +589,7 @@ impl<'a> Cx<'a> {
             }
             _ => Vec::new(),
         };
-        known.extend(builtins::names(module));
+        known.extend(namespace(module).into_iter().flat_map(declared::names));
         known.sort_unstable();
         if let Some(instead) = absent_name(name) {
             d = d.help(instead);
@@ -589,7 +609,7 @@ impl<'a> Cx<'a> {
         globals.sort_unstable();
         names.extend(globals);
         names.extend(["tl", "triton", "math", "libdevice"].map(String::from));
-        names.extend(builtins::python_names().map(String::from));
+        names.extend(declared::names(Namespace::Python).map(String::from));
         names
     }
 }

@@ -11,20 +11,10 @@ use rtc_ir::{Shape, Value};
 use rtc_source::Span;
 use rtc_syntax::ast::{ClassDef, Expr, FunctionDef, Param, Symbol};
 
-use crate::builtins::Builtin;
+pub(crate) use crate::const_eval::Const;
+use crate::declared::Builtin;
 use crate::resolve::{ModuleId, ModuleRef};
 use crate::types::{ElemTy, TyVal};
-
-/// A constant of the Python level.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Const {
-    Int(i128),
-    Float(f64),
-    Bool(bool),
-    Str(Symbol),
-    None,
-    Ellipsis,
-}
 
 /// A run-time scalar (rank 0) or block.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -355,20 +345,6 @@ fn pointee(t: Tensor) -> String {
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.shape.rank() == 0 { write!(f, "{}", self.elem) } else { write!(f, "{}{:?}", self.elem, self.shape) }
-    }
-}
-
-/// Python's `str`.
-impl fmt::Display for Const {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Const::Int(i) => write!(f, "{i}"),
-            Const::Float(x) => f.write_str(&crate::const_eval::float_text(*x)),
-            Const::Bool(b) => f.write_str(if *b { "True" } else { "False" }),
-            Const::Str(s) => f.write_str(s),
-            Const::None => f.write_str("None"),
-            Const::Ellipsis => f.write_str("..."),
-        }
     }
 }
 

@@ -8,23 +8,21 @@
 use rtc_ir::{MemScope, MemSemantic, OpKind, Predicate, RmwOp};
 use rtc_source::{Code, Diagnostic, Span};
 
-use super::{Args, Builtin, row};
-use crate::cx::{Arg, Cx, R};
+use super::{Args, Row, row};
+use crate::cx::{Cx, R};
 use crate::spec::DType;
 use crate::types::ElemTy;
 use crate::values::{Tensor, Val};
 
-const PARAMS: &[&str] = &["pointer", "val", "mask?", "sem?", "scope?"];
-
-pub(super) const TABLE: &[Builtin] = &[
-    row("atomic_add", PARAMS, |cx, args| atomic(cx, args, Action::Add)),
-    row("atomic_max", PARAMS, |cx, args| atomic(cx, args, Action::Max)),
-    row("atomic_min", PARAMS, |cx, args| atomic(cx, args, Action::Min)),
-    row("atomic_and", PARAMS, |cx, args| atomic(cx, args, Action::And)),
-    row("atomic_or", PARAMS, |cx, args| atomic(cx, args, Action::Or)),
-    row("atomic_xor", PARAMS, |cx, args| atomic(cx, args, Action::Xor)),
-    row("atomic_xchg", PARAMS, |cx, args| atomic(cx, args, Action::Xchg)),
-    row("atomic_cas", &["pointer", "cmp", "val", "sem?", "scope?"], compare_and_swap),
+pub(super) const TABLE: &[Row] = &[
+    row("atomic_add", |cx, args| atomic(cx, args, Action::Add)),
+    row("atomic_max", |cx, args| atomic(cx, args, Action::Max)),
+    row("atomic_min", |cx, args| atomic(cx, args, Action::Min)),
+    row("atomic_and", |cx, args| atomic(cx, args, Action::And)),
+    row("atomic_or", |cx, args| atomic(cx, args, Action::Or)),
+    row("atomic_xor", |cx, args| atomic(cx, args, Action::Xor)),
+    row("atomic_xchg", |cx, args| atomic(cx, args, Action::Xchg)),
+    row("atomic_cas", compare_and_swap),
 ];
 
 /// What is done with the old and the new value.
@@ -86,36 +84,32 @@ impl Action {
 }
 
 fn atomic<'a>(cx: &mut Cx<'a>, args: &Args<'a>, action: Action) -> R<Val<'a>> {
-    let (pointer, pointee) = cx.pointer_arg(args, 0)?;
-    let pointer_span = args.arg(0).span;
+    let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
+    let pointer_span = args.arg("pointer").span;
     cx.writable(args, pointer, pointer_span)?;
     cx.atomic_type(args.name, pointee, action.dtypes(), (pointer, pointer_span))?;
-    let value_arg = args.arg(1);
-    let value = cx.element(&value_arg, pointee, &args.what(1))?;
-    let value = cx.fit(args, 1, value, pointer)?;
-    let mask = match cx.mask_arg(args, 2, false)? {
-        Some((mask, _)) => Some(cx.fit(args, 2, mask, pointer)?),
+    let value_arg = args.arg("val");
+    let value = cx.element(&value_arg, pointee, &args.what("val"))?;
+    let value = cx.fit(args, "val", value, pointer)?;
+    let mask = match cx.mask_arg(args, "mask", false)? {
+        Some((mask, _)) => Some(cx.fit(args, "mask", mask, pointer)?),
         None => None,
     };
-    let order = Order { sem: cx.word(args, 3, SEMANTICS)?, scope: cx.word(args, 4, SCOPES)? };
+    let order = Order { sem: cx.word(args, "sem", SEMANTICS)?, scope: cx.word(args, "scope", SCOPES)? };
     cx.atomic_rmw(action, pointer, value, mask, order).map(Val::Tensor)
 }
 
 /// Converts nothing: compared are bits.
 fn compare_and_swap<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let (pointer, pointee) = cx.pointer_arg(args, 0)?;
-    let pointer_arg = args.arg(0);
+    let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
+    let pointer_arg = args.arg("pointer");
     cx.writable(args, pointer, pointer_arg.span)?;
     let wide: Vec<DType> = DType::ALL.iter().copied().filter(|d| d.bits() >= 16).collect();
     cx.atomic_type(args.name, pointee, &wide, (pointer, pointer_arg.span))?;
-    let mut values = [pointer.value; 3];
-    for index in [1, 2] {
-        let arg = args.arg(index);
-        let t = cx.tensor(&arg, &args.what(index))?;
-        cx.same_as_memory(args, index, t, &arg, &pointer_arg, (pointer, pointee))?;
-        values[index] = t.value;
-    }
-    let order = Order { sem: cx.word(args, 3, SEMANTICS)?, scope: cx.word(args, 4, SCOPES)? };
+    let compared = cx.like_memory(args, "cmp", (pointer, pointee))?;
+    let value = cx.like_memory(args, "val", (pointer, pointee))?;
+    let values = [pointer.value, compared.value, value.value];
+    let order = Order { sem: cx.word(args, "sem", SEMANTICS)?, scope: cx.word(args, "scope", SCOPES)? };
     let op = cx.build(OpKind::AtomicCas { sem: order.sem, scope: order.scope }, &values, &[], &[], &[], &[])?;
     Ok(Val::Tensor(Tensor { value: cx.kernel.result(op, 0), elem: pointee, shape: pointer.shape }))
 }
@@ -133,17 +127,11 @@ impl<'a> Cx<'a> {
         self.fail(d)
     }
 
-    /// The operands of a compare-and-swap must have the type and the shape of the memory.
-    fn same_as_memory(
-        &mut self,
-        args: &Args<'a>,
-        index: usize,
-        t: Tensor,
-        arg: &Arg<'a>,
-        pointer_arg: &Arg<'a>,
-        (pointer, pointee): (Tensor, ElemTy),
-    ) -> R<()> {
-        let what = args.what(index);
+    /// An operand of a compare-and-swap: it must have the type and the shape of the memory.
+    fn like_memory(&mut self, args: &Args<'a>, name: &'static str, memory: (Tensor, ElemTy)) -> R<Tensor> {
+        let (pointer, pointee) = memory;
+        let t = args.tensor(self, name)?;
+        let what = args.what(name);
         let (code, message, help) = if t.elem.num().is_none() || t.elem.ir() != pointee.ir() {
             (
                 Code::TYPE_MISMATCH,
@@ -157,11 +145,11 @@ impl<'a> Cx<'a> {
                 "make it a block of that shape by `tl.full` or `tl.broadcast_to`".to_string(),
             )
         } else {
-            return Ok(());
+            return Ok(t);
         };
-        let d = Diagnostic::error(code, arg.span, message)
+        let d = Diagnostic::error(code, args.arg(name).span, message)
             .primary(format!("this is {t}"))
-            .label(pointer_arg.span, format!("this is {pointer}"))
+            .label(args.arg("pointer").span, format!("this is {pointer}"))
             .help(help);
         self.fail(d)
     }

@@ -15,17 +15,14 @@ use rtc_ir::{Literal, OpKind, Predicate, Shape};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::memory::Caching;
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::cx::{Arg, Cx, Fault, R};
 use crate::promote::int_range;
 use crate::spec::DType;
 use crate::types::{ElemTy, scalar_shape};
 use crate::values::{BlockPtr, Const, Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] = &[
-    row("make_block_ptr", &["base", "shape", "strides", "offsets", "block_shape", "order"], make_block_ptr),
-    row("advance", &["base", "offsets"], advance),
-];
+pub(super) const TABLE: &[Row] = &[row("make_block_ptr", make_block_ptr), row("advance", advance)];
 
 /// What fills the elements of a block pointer that lie outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

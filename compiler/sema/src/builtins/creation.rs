@@ -3,43 +3,48 @@
 use rtc_ir::OpKind;
 use rtc_source::{Code, Diagnostic};
 
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::cx::{Cx, R};
 use crate::spec::DType;
 use crate::types::{ElemTy, TyVal, scalar_shape};
 use crate::values::{Const, Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] = &[
-    row("arange", &["start", "end"], arange),
-    row("full", &["shape", "value", "dtype"], full),
-    row("cast", &["input", "dtype", "fp_downcast_rounding?", "bitcast?"], cast),
-    row("to_tensor", &["x"], |cx, args| {
-        let t = cx.tensor_arg(args, 0)?;
+pub(super) const TABLE: &[Row] = &[
+    row("arange", arange),
+    row("full", full),
+    row("cast", cast),
+    row("to_tensor", |cx, args| {
+        let t = args.tensor(cx, "x")?;
         Ok(Val::Tensor(t))
     }),
-    row("constexpr", &["value"], |_, args| Ok(args.arg(0).val.into_constexpr())),
-    row("constexpr_type", &["value"], |_, _| Ok(Val::Type(TyVal::Constexpr))),
-    row("pointer_type", &["element_ty", "address_space?", "const?"], |cx, args| {
-        let elem = cx.type_of(&args.arg(0), &args.what(0))?;
-        let is_const = cx.bool_arg(args, 2, false)?;
+    row("constexpr", |_, args| Ok(args.arg("value").val.into_constexpr())),
+    row("constexpr_type", |_, args| {
+        args.ignore("value");
+        Ok(Val::Type(TyVal::Constexpr))
+    }),
+    row("pointer_type", |cx, args| {
+        args.ignore("address_space");
+        let elem = args.elem(cx, "element_ty")?;
+        let is_const = args.bool(cx, "const")?;
         Ok(Val::Type(TyVal::Elem(elem.pointer_to(is_const))))
     }),
-    row("block_type", &["element_ty", "shape"], |cx, args| {
-        let elem = cx.type_of(&args.arg(0), &args.what(0))?;
-        let shape = cx.shape_of(&args.arg(1), &args.what(1))?;
+    row("block_type", |cx, args| {
+        let elem = args.elem(cx, "element_ty")?;
+        let shape = args.shape(cx, "shape")?;
         Ok(Val::Type(TyVal::Block(elem, shape)))
     }),
-    row("dtype", &["name"], |cx, args| {
-        let elem = cx.type_of(&args.arg(0), &args.what(0))?;
+    row("dtype", |cx, args| {
+        let elem = args.elem(cx, "name")?;
         Ok(Val::Type(TyVal::Elem(elem)))
     }),
-    row("str_to_ty", &["name", "c?"], |cx, args| {
-        let elem = cx.type_of(&args.arg(0), &args.what(0))?;
+    row("str_to_ty", |cx, args| {
+        args.ignore("c");
+        let elem = args.elem(cx, "name")?;
         Ok(Val::Type(TyVal::Elem(elem)))
     }),
-    row("get_int_dtype", &["bitwidth", "signed"], |cx, args| {
-        let bits = cx.int_of(&args.arg(0), &args.what(0))?;
-        let signed = cx.bool_arg(args, 1, true)?;
+    row("get_int_dtype", |cx, args| {
+        let bits = args.int(cx, "bitwidth")?;
+        let signed = args.bool(cx, "signed")?;
         let dtype = match (bits, signed) {
             (1, _) => DType::UInt1,
             (8, true) => DType::Int8,
@@ -52,22 +57,24 @@ pub(super) const TABLE: &[Builtin] = &[
             (64, false) => DType::UInt64,
             _ => {
                 let message = format!("there is no integer type of {bits} bits");
-                return cx.error(Code::BAD_VALUE, args.arg(0).span, message, "widths are 1, 8, 16, 32 and 64");
+                return cx.error(Code::BAD_VALUE, args.arg("bitwidth").span, message, "widths are 1, 8, 16, 32 and 64");
             }
         };
         Ok(Val::Type(TyVal::Elem(ElemTy::Num(dtype))))
     }),
     // Published kernels take these from `triton.language.standard`.
-    row("_log2", &["i"], |cx, args| {
-        let i = cx.int_of(&args.arg(0), &args.what(0))?;
+    row("_log2", |cx, args| {
+        let i = args.int(cx, "i")?;
         Ok(Val::int(if i > 0 { i128::from(i.ilog2()) } else { 0 }))
     }),
-    row("_is_power_of_two", &["i"], |cx, args| {
-        let i = cx.int_of(&args.arg(0), &args.what(0))?;
+    row("_is_power_of_two", |cx, args| {
+        let i = args.int(cx, "i")?;
         Ok(Val::Const(Const::Bool(i & i.wrapping_sub(1) == 0 && i != 0)))
     }),
     // As classes in `isinstance`.
-    row("tensor", &["handle", "type"], |cx, args| {
+    row("tensor", |cx, args| {
+        args.ignore("handle");
+        args.ignore("type");
         cx.error(
             Code::NOT_CALLABLE,
             args.span,
@@ -75,7 +82,8 @@ pub(super) const TABLE: &[Builtin] = &[
             "write `tl.full` to make a block",
         )
     }),
-    row("tensor_descriptor", &["*args"], |cx, args| {
+    row("tensor_descriptor", |cx, args| {
+        args.ignore("args");
         cx.error(
             Code::NOT_CALLABLE,
             args.span,
@@ -83,13 +91,13 @@ pub(super) const TABLE: &[Builtin] = &[
             "write `tl.make_tensor_descriptor`",
         )
     }),
-    row("tuple", &["items?"], |_, args| Ok(args.given(0).map_or(Val::tuple(Vec::new()), |a| a.val))),
+    row("tuple", |_, args| Ok(args.given("items").map_or(Val::tuple(Vec::new()), |a| a.val))),
 ];
 
 fn arange<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let (first, last) = (args.arg(0), args.arg(1));
-    let start = cx.int_of(&first, &args.what(0))?;
-    let end = cx.int_of(&last, &args.what(1))?;
+    let (first, last) = (args.arg("start"), args.arg("end"));
+    let start = cx.int_of(&first, &args.what("start"))?;
+    let end = cx.int_of(&last, &args.what("end"))?;
     let limit = 1i128 << 32;
     if start < 0 || end > limit {
         let arg = if start < 0 { first } else { last };
@@ -111,8 +119,8 @@ fn arange<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn full<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let shape = cx.shape_of(&args.arg(0), &args.what(0))?;
-    let Some(dtype) = args.given(2) else {
+    let shape = args.shape(cx, "shape")?;
+    let Some(dtype) = args.given("dtype") else {
         return cx.error(
             Code::WRONG_ARGUMENTS,
             args.span,
@@ -120,8 +128,8 @@ fn full<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             "write for example `dtype=tl.float32`",
         );
     };
-    let elem = cx.type_of(&dtype, &args.what(2))?;
-    let value = args.arg(1);
+    let elem = cx.type_of(&dtype, &args.what("dtype"))?;
+    let value = args.arg("value");
     match &value.val {
         Val::Const(c) => {
             if matches!(c, Const::Float(_)) && elem.is_int() {
@@ -166,12 +174,12 @@ fn full<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn cast<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let input = args.arg(0);
-    let elem = cx.type_of(&args.arg(1), &args.what(1))?;
+    let input = args.arg("input");
+    let elem = args.elem(cx, "dtype")?;
     let t = cx.tensor(&input, "the input of a cast")?;
-    let bitcast = cx.bool_arg(args, 3, false)?;
-    let rounding = cx.str_arg(args, 2)?;
-    let span = args.arg(2).span;
+    let bitcast = args.bool(cx, "bitcast")?;
+    let rounding = args.text(cx, "fp_downcast_rounding")?;
+    let span = args.arg("fp_downcast_rounding").span;
     cx.span = args.span;
     let rounding = rounding.as_ref().map(|s| (&**s, span));
     Ok(Val::Tensor(cx.cast_checked(t, elem, rounding, bitcast)?))

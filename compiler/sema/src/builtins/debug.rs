@@ -3,33 +3,33 @@
 use rtc_ir::{HintKind, MAX_PACK, OpKind, Text, Type};
 use rtc_source::{Code, Diagnostic};
 
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::broadcast::common_shape;
 use crate::cx::{Arg, Cx, Fault, R};
 use crate::spec::DType;
 use crate::types::{ElemTy, ir_type, scalar_shape};
 use crate::values::{Const, Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] = &[
-    row("static_print", &["*values", "sep?", "end?", "file?", "flush?"], static_print),
-    row("static_assert", &["cond", "msg?"], static_assert),
-    row("device_print", &["prefix", "*args", "hex?"], device_print),
-    row("device_assert", &["cond", "msg?", "mask?"], device_assert),
-    row("debug_barrier", &[], debug_barrier),
-    row("assume", &["cond"], assume),
-    row("multiple_of", HINT_PARAMS, |cx, args| hint(cx, args, HintKind::MultipleOf)),
-    row("max_contiguous", HINT_PARAMS, |cx, args| hint(cx, args, HintKind::MaxContiguous)),
-    row("max_constancy", HINT_PARAMS, |cx, args| hint(cx, args, HintKind::MaxConstancy)),
-    row("inline_asm_elementwise", &["asm", "constraints", "args", "dtype", "is_pure", "pack"], inline_asm_elementwise),
+pub(super) const TABLE: &[Row] = &[
+    row("static_print", static_print),
+    row("static_assert", static_assert),
+    row("device_print", device_print),
+    row("device_assert", device_assert),
+    row("debug_barrier", debug_barrier),
+    row("assume", assume),
+    row("multiple_of", |cx, args| hint(cx, args, HintKind::MultipleOf)),
+    row("max_contiguous", |cx, args| hint(cx, args, HintKind::MaxContiguous)),
+    row("max_constancy", |cx, args| hint(cx, args, HintKind::MaxConstancy)),
+    row("inline_asm_elementwise", inline_asm_elementwise),
 ];
-
-const HINT_PARAMS: &[&str] = &["input", "values"];
 
 /// Each print is one text, without the newline at its end.
 fn static_print<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let separator = cx.str_arg(args, 1)?.unwrap_or_else(|| " ".into());
-    let end = cx.str_arg(args, 2)?.unwrap_or_else(|| "\n".into());
-    let parts: Vec<String> = args.rest.iter().map(|a| a.val.to_string()).collect();
+    args.ignore("file");
+    args.ignore("flush");
+    let separator = args.text(cx, "sep")?.unwrap_or_else(|| " ".into());
+    let end = args.text(cx, "end")?.unwrap_or_else(|| "\n".into());
+    let parts: Vec<String> = args.rest("values").iter().map(|a| a.val.to_string()).collect();
     let mut text = parts.join(&separator);
     text.push_str(&end);
     if text.ends_with('\n') {
@@ -40,11 +40,11 @@ fn static_print<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn static_assert<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let arg = args.arg(0);
+    let arg = args.arg("cond");
     match &arg.val {
         Val::Const(Const::Bool(true)) => Ok(Val::NONE),
         Val::Const(Const::Bool(false)) => {
-            let message = match args.given(1) {
+            let message = match args.given("msg") {
                 Some(text) => format!("static assertion failed: {}", text.val),
                 None => "static assertion failed".to_string(),
             };
@@ -72,8 +72,8 @@ fn static_assert<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     }
 }
 
-fn device_print<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let prefix_arg = args.arg(0);
+pub(super) fn device_print<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let prefix_arg = args.arg("prefix");
     let prefix = match &prefix_arg.val {
         Val::Const(Const::Str(s)) => s.clone(),
         Val::Error => return Err(Fault),
@@ -95,9 +95,9 @@ fn device_print<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
                 .primary(format!("contains {odd:?}"));
         return cx.fail(d);
     }
-    let hex = cx.bool_arg(args, 2, false)?;
+    let hex = args.bool(cx, "hex")?;
     let (mut values, mut signed) = (Vec::new(), Vec::new());
-    for arg in &args.rest {
+    for arg in args.rest("args") {
         let mut t = cx.tensor(arg, "a value of `device_print`")?;
         if t.elem.is_fp8() {
             let to = if hex { ElemTy::Num(DType::UInt8) } else { ElemTy::F32 };
@@ -112,12 +112,12 @@ fn device_print<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn device_assert<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let message = match args.given(1) {
-        Some(arg) => cx.const_arg(&arg, &args.what(1))?.to_string(),
+    let message = match args.given("msg") {
+        Some(arg) => cx.const_arg(&arg, &args.what("msg"))?.to_string(),
         None => String::new(),
     };
-    let mask = args.given(2);
-    cx.assert_on_device(&args.arg(0), &message, mask.as_ref())?;
+    let mask = args.given("mask");
+    cx.assert_on_device(&args.arg("cond"), &message, mask.as_ref())?;
     Ok(Val::NONE)
 }
 
@@ -127,7 +127,7 @@ fn debug_barrier<'a>(cx: &mut Cx<'a>, _: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn assume<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let arg = args.arg(0);
+    let arg = args.arg("cond");
     match &arg.val {
         Val::Tensor(t) if t.elem == ElemTy::I1 && t.shape.rank() == 0 => {
             cx.build(OpKind::Assume {}, &[t.value], &[], &[], &[], &[])?;
@@ -149,13 +149,13 @@ fn assume<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 
 /// The value itself with a promise; constants promise nothing new.
 fn hint<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: HintKind) -> R<Val<'a>> {
-    let arg = args.arg(0);
+    let arg = args.arg("input");
     if matches!(arg.val, Val::Const(_)) {
         return Ok(arg.val);
     }
-    let t = cx.tensor(&arg, &args.what(0))?;
-    let values_arg = args.arg(1);
-    let numbers = cx.ints_of(std::slice::from_ref(&values_arg), &args.what(1))?;
+    let t = cx.tensor(&arg, &args.what("input"))?;
+    let values_arg = args.arg("values");
+    let numbers = cx.ints_of(std::slice::from_ref(&values_arg), &args.what("values"))?;
     let rank = match kind {
         HintKind::MultipleOf => t.shape.rank().max(1),
         HintKind::MaxContiguous | HintKind::MaxConstancy => t.shape.rank(),
@@ -210,25 +210,25 @@ impl<'a> Cx<'a> {
 }
 
 fn inline_asm_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let text = cx.needed_text(args, 0)?;
-    let constraints = cx.needed_text(args, 1)?;
-    let operands = super::memory::one_or_more(args.arg(2));
-    let types_arg = args.arg(3);
+    let text = cx.needed_text(args, "asm")?;
+    let constraints = cx.needed_text(args, "constraints")?;
+    let operands = super::memory::one_or_more(args.arg("args"));
+    let types_arg = args.arg("dtype");
     let (elems, is_tuple) = match &types_arg.val {
         Val::Tuple(t) => {
             let items = super::memory::entries(t, types_arg.span);
-            let elems = items.iter().map(|item| cx.type_of(item, &args.what(3))).collect::<R<Vec<ElemTy>>>()?;
+            let elems = items.iter().map(|item| cx.type_of(item, &args.what("dtype"))).collect::<R<Vec<ElemTy>>>()?;
             (elems, true)
         }
-        _ => (vec![cx.type_of(&types_arg, &args.what(3))?], false),
+        _ => (vec![cx.type_of(&types_arg, &args.what("dtype"))?], false),
     };
     if elems.is_empty() {
         return cx.error(Code::BAD_VALUE, types_arg.span, "inline assembly needs at least one result", "name its type");
     }
-    let pure = cx.bool_arg(args, 4, false)?;
-    let pack = cx.int_arg(args, 5, 1)?;
+    let pure = args.bool(cx, "is_pure")?;
+    let pack = args.int(cx, "pack")?;
     if !(1..=i128::from(MAX_PACK)).contains(&pack) || !pack.cast_unsigned().is_power_of_two() {
-        let d = Diagnostic::error(Code::OUT_OF_RANGE, args.arg(5).span, "`pack` must be a power of two")
+        let d = Diagnostic::error(Code::OUT_OF_RANGE, args.arg("pack").span, "`pack` must be a power of two")
             .primary(format!("{pack} is not one of 1 to {MAX_PACK}"));
         return cx.fail(d);
     }
@@ -278,12 +278,12 @@ fn registers(elem: ElemTy, pack: u32) -> u32 {
 }
 
 impl<'a> Cx<'a> {
-    fn needed_text(&mut self, args: &Args<'a>, index: usize) -> R<rtc_syntax::ast::Symbol> {
-        match self.str_arg(args, index)? {
+    fn needed_text(&mut self, args: &Args<'a>, name: &'static str) -> R<rtc_syntax::ast::Symbol> {
+        match args.text(self, name)? {
             Some(text) => Ok(text),
             None => {
-                let span = args.arg(index).span;
-                self.error(Code::TYPE_MISMATCH, span, format!("{} must be a string", args.what(index)), "")
+                let span = args.arg(name).span;
+                self.error(Code::TYPE_MISMATCH, span, format!("{} must be a string", args.what(name)), "")
             }
         }
     }
@@ -303,7 +303,7 @@ impl<'a> Cx<'a> {
             if named != needed {
                 let d = Diagnostic::error(
                     Code::BAD_VALUE,
-                    args.arg(1).span,
+                    args.arg("constraints").span,
                     format!("the constraints name {named} {what} registers, but the {what}s take {needed}"),
                 )
                 .note("each execution takes `pack` elements; elements below 32 bits share registers of 32 bits")

@@ -10,37 +10,31 @@ use rtc_source::{Code, Diagnostic, Span};
 
 use super::atomics::{Action, Order, long_name};
 use super::memory::{Caching, stored_as};
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::cx::{Arg, Cx, Fault, R};
 use crate::spec::DType;
 use crate::types::{ElemTy, dtype_name, scalar_shape};
 use crate::values::{Const, Descriptor, Padding, Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] = &[
-    row(
-        "make_tensor_descriptor",
-        &["base", "shape", "strides", "block_shape", "padding_option?"],
-        make_tensor_descriptor,
-    ),
-    row("load_tensor_descriptor", &["desc", "offsets"], load),
-    row("store_tensor_descriptor", &["desc", "offsets", "value"], store),
+pub(super) const TABLE: &[Row] = &[
+    row("make_tensor_descriptor", make_tensor_descriptor),
+    row("load_tensor_descriptor", load),
+    row("store_tensor_descriptor", store),
 ];
 
 /// Methods of a descriptor, which is their first argument.
-pub(super) const METHODS: &[Builtin] = &[
-    row("load", &["self", "offsets"], load),
-    row("store", &["self", "offsets", "value"], store),
-    row("atomic_add", ATOMIC_PARAMS, |cx, args| atomic(cx, args, Action::Add)),
-    row("atomic_min", ATOMIC_PARAMS, |cx, args| atomic(cx, args, Action::Min)),
-    row("atomic_max", ATOMIC_PARAMS, |cx, args| atomic(cx, args, Action::Max)),
-    row("atomic_and", ATOMIC_PARAMS, |cx, args| atomic(cx, args, Action::And)),
-    row("atomic_or", ATOMIC_PARAMS, |cx, args| atomic(cx, args, Action::Or)),
-    row("atomic_xor", ATOMIC_PARAMS, |cx, args| atomic(cx, args, Action::Xor)),
-    row("gather", &["self", "x_offsets", "y_offset"], gather),
-    row("scatter", &["self", "value", "x_offsets", "y_offset"], scatter),
+pub(super) const METHODS: &[Row] = &[
+    row("load", load),
+    row("store", store),
+    row("atomic_add", |cx, args| atomic(cx, args, Action::Add)),
+    row("atomic_min", |cx, args| atomic(cx, args, Action::Min)),
+    row("atomic_max", |cx, args| atomic(cx, args, Action::Max)),
+    row("atomic_and", |cx, args| atomic(cx, args, Action::And)),
+    row("atomic_or", |cx, args| atomic(cx, args, Action::Or)),
+    row("atomic_xor", |cx, args| atomic(cx, args, Action::Xor)),
+    row("gather", gather),
+    row("scatter", scatter),
 ];
-
-const ATOMIC_PARAMS: &[&str] = &["self", "offsets", "value"];
 
 const PADDINGS: &[(&str, Padding)] = &[("zero", Padding::Zero), ("nan", Padding::Nan)];
 

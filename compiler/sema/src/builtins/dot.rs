@@ -3,17 +3,13 @@
 use rtc_ir::{DotKind, OpKind, Precision};
 use rtc_source::{Code, Diagnostic};
 
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::cx::{Cx, R};
 use crate::spec::DType;
 use crate::types::{ElemTy, is_fp8};
 use crate::values::{Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] = &[row(
-    "dot",
-    &["input", "other", "acc?", "input_precision?", "allow_tf32?", "max_num_imprecise_acc?", "out_dtype?"],
-    dot,
-)];
+pub(super) const TABLE: &[Row] = &[row("dot", dot)];
 
 /// How fp32 operands are multiplied.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,17 +22,17 @@ enum Scheme {
 }
 
 fn dot<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let (a, b) = (cx.tensor_arg(args, 0)?, cx.tensor_arg(args, 1)?);
+    let (a, b) = (args.tensor(cx, "input")?, args.tensor(cx, "other")?);
     check_shapes(cx, args, a, b)?;
-    let out = match args.given(6) {
-        Some(arg) => cx.type_of(&arg, &args.what(6))?,
+    let out = match args.given("out_dtype") {
+        Some(arg) => cx.type_of(&arg, &args.what("out_dtype"))?,
         None => ElemTy::F32,
     };
     let result = check_types(cx, args, a, b, out)?;
     let scheme = scheme(cx, args)?;
-    let imprecise = match args.given(5) {
+    let imprecise = match args.given("max_num_imprecise_acc") {
         Some(arg) => {
-            let n = cx.int_of(&arg, &args.what(5))?;
+            let n = cx.int_of(&arg, &args.what("max_num_imprecise_acc"))?;
             let k = i128::from(a.shape[a.shape.rank() - 1]);
             if n > k {
                 let message = format!("`max_num_imprecise_acc` is {n}, more than the {k} elements that are summed");
@@ -60,14 +56,17 @@ fn dot<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let mut dims: Vec<i128> = a.shape[..rank - 1].iter().map(|d| i128::from(*d)).collect();
     dims.push(i128::from(b.shape[rank - 1]));
     let shape = cx.shape(&dims, args.span)?;
-    let acc = match cx.optional_tensor(args, 2)? {
+    let acc = match args.optional_tensor(cx, "acc")? {
         Some(acc) => {
             // The accumulator must have `out_dtype`, even where the product has another type by nature.
-            if acc.shape != shape || acc.elem != result || (args.given(6).is_none() && acc.elem != ElemTy::F32) {
-                let wanted = if args.given(6).is_some() { out } else { ElemTy::F32 };
+            if acc.shape != shape
+                || acc.elem != result
+                || (args.given("out_dtype").is_none() && acc.elem != ElemTy::F32)
+            {
+                let wanted = if args.given("out_dtype").is_some() { out } else { ElemTy::F32 };
                 let d = Diagnostic::error(
                     Code::TYPE_MISMATCH,
-                    args.arg(2).span,
+                    args.arg("acc").span,
                     format!("the accumulator must be {wanted}{shape:?}, the `out_dtype` and shape of the product"),
                 )
                 .primary(format!("this is {acc}"))
@@ -132,8 +131,8 @@ fn check_shapes<'a>(cx: &mut Cx<'a>, args: &Args<'a>, a: Tensor, b: Tensor) -> R
     };
     let Some((message, help)) = problem else { return Ok(()) };
     let d = Diagnostic::error(Code::SHAPE_MISMATCH, args.span, message)
-        .label(args.arg(0).span, format!("this is {a}"))
-        .label(args.arg(1).span, format!("this is {b}"))
+        .label(args.arg("input").span, format!("this is {a}"))
+        .label(args.arg("other").span, format!("this is {b}"))
         .help(help);
     cx.fail(d)
 }
@@ -162,13 +161,13 @@ fn check_types<'a>(cx: &mut Cx<'a>, args: &Args<'a>, a: Tensor, b: Tensor, out: 
             format!("`dot` does not multiply {} by {}", a.elem, b.elem)
         };
         let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, message)
-            .label(args.arg(0).span, format!("this is {a}"))
-            .label(args.arg(1).span, format!("this is {b}"))
+            .label(args.arg("input").span, format!("this is {a}"))
+            .label(args.arg("other").span, format!("this is {b}"))
             .help("both operands must be of one type: int8, fp16, bf16, fp32 or fp64 (8-bit floats may mix); cast with `.to(dtype)`");
         return cx.fail(d);
     }
     if out == ElemTy::Num(DType::Bf16) {
-        let span = args.arg(6).span;
+        let span = args.arg("out_dtype").span;
         return cx.error(
             Code::TYPE_MISMATCH,
             span,
@@ -183,7 +182,7 @@ fn check_types<'a>(cx: &mut Cx<'a>, args: &Args<'a>, a: Tensor, b: Tensor, out: 
         _ => match out {
             ElemTy::Num(DType::Fp16 | DType::Fp32) => out,
             other => {
-                let span = args.arg(6).span;
+                let span = args.arg("out_dtype").span;
                 return cx.error(
                     Code::TYPE_MISMATCH,
                     span,
@@ -196,8 +195,8 @@ fn check_types<'a>(cx: &mut Cx<'a>, args: &Args<'a>, a: Tensor, b: Tensor, out: 
 }
 
 fn scheme<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Scheme> {
-    let allow = args.given(4);
-    if let (Some(_), Some(arg)) = (args.given(3), &allow) {
+    let allow = args.given("allow_tf32");
+    if let (Some(_), Some(arg)) = (args.given("input_precision"), &allow) {
         return cx.error(
             Code::WRONG_ARGUMENTS,
             arg.span,
@@ -206,10 +205,10 @@ fn scheme<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Scheme> {
         );
     }
     if allow.is_some() {
-        return Ok(if cx.bool_arg(args, 4, true)? { Scheme::Tf32 } else { Scheme::Ieee });
+        return Ok(if args.bool(cx, "allow_tf32")? { Scheme::Tf32 } else { Scheme::Ieee });
     }
-    let (name, span) = match cx.str_arg(args, 3)? {
-        Some(name) => (name.to_ascii_lowercase(), args.arg(3).span),
+    let (name, span) = match args.text(cx, "input_precision")? {
+        Some(name) => (name.to_ascii_lowercase(), args.arg("input_precision").span),
         None => (cx.options.default_dot_input_precision.to_ascii_lowercase(), args.span),
     };
     Ok(match name.as_str() {

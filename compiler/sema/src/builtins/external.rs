@@ -11,18 +11,15 @@ use rtc_ir::{OpKind, Predicate, Text};
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::Symbol;
 
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::cx::{Arg, Cx, R};
+use crate::declared::Builtin;
 use crate::resolve::ModuleRef;
 use crate::spec::DType;
 use crate::types::{ElemTy, scalar_shape};
 use crate::values::{Const, Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] = &[row(
-    "extern_elementwise",
-    &["lib_name", "lib_path", "args", "arg_type_symbol_dict", "is_pure", "_semantic?"],
-    extern_elementwise,
-)];
+pub(super) const TABLE: &[Row] = &[row("extern_elementwise", extern_elementwise)];
 
 /// One signature of a function.
 struct Signature {
@@ -54,7 +51,7 @@ fn table() -> &'static HashMap<&'static str, Function> {
             let Some(parameters) = PARAMETERS.get(arguments.len()) else { continue };
             let function = table
                 .entry(name)
-                .or_insert_with(|| Function { builtin: row(name, parameters, call), signatures: Vec::new() });
+                .or_insert_with(|| Function { builtin: Builtin::external(name, parameters), signatures: Vec::new() });
             function.signatures.push(Signature { arguments, result, symbol });
         }
         table
@@ -75,8 +72,8 @@ fn dtype(word: &str) -> Option<DType> {
     })
 }
 
-fn call<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let list: Vec<_> = (0..args.vals.len()).map(|i| args.arg(i)).collect();
+pub(super) fn call<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let list: Vec<_> = args.all();
     let Some(function) = table().get(args.name) else {
         return cx.error(Code::INTERNAL, args.span, format!("the table has no `{}`", args.name), "");
     };
@@ -127,7 +124,10 @@ struct Choice {
 }
 
 fn extern_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let operands = super::memory::one_or_more(args.arg(2));
+    args.ignore("lib_name");
+    args.ignore("lib_path");
+    args.ignore("_semantic");
+    let operands = super::memory::one_or_more(args.arg("args"));
     let mut tensors: Vec<(Tensor, Span)> = Vec::with_capacity(operands.len());
     for arg in &operands {
         tensors.push((cx.tensor(arg, "an argument of a function")?, arg.span));
@@ -138,23 +138,28 @@ fn extern_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         all.find(|(_, s)| s.symbol == name && s.arguments.len() == tensors.len())
     });
     if cx.target.external_libdevice {
-        if known.is_none() && !cx.bool_arg(args, 4, false)? {
+        if known.is_none() && !args.bool(cx, "is_pure")? {
             let message = "functions with effects cannot be called";
-            return cx.error(Code::UNSUPPORTED, args.arg(4).span, message, "only pure ones, with `is_pure=True`");
+            return cx.error(
+                Code::UNSUPPORTED,
+                args.arg("is_pure").span,
+                message,
+                "only pure ones, with `is_pure=True`",
+            );
         }
         return cx.external_call(&symbol, &tensors, result, args.span).map(Val::Tensor);
     }
     let Some((name, signature)) = known else {
         let message = format!("the standard library has no function `{symbol}`");
         let help = "name a file of bitcode that has it: `--libdevice FILE.bc`";
-        return cx.error(Code::UNSUPPORTED, args.arg(3).span, message, help);
+        return cx.error(Code::UNSUPPORTED, args.arg("arg_type_symbol_dict").span, message, help);
     };
     let fits = tensors.iter().zip(&signature.arguments).all(|((t, _), dtype)| t.elem == ElemTy::Num(*dtype));
     let declared = ElemTy::Num(signature.result);
     if !fits || (declared != result && declared != ElemTy::I1) {
         let message = format!("`{symbol}` is a function of {} to {declared}", words(&signature.arguments));
         let here: Vec<String> = tensors.iter().map(|(t, _)| t.elem.to_string()).collect();
-        let d = Diagnostic::error(Code::TYPE_MISMATCH, args.arg(3).span, message)
+        let d = Diagnostic::error(Code::TYPE_MISMATCH, args.arg("arg_type_symbol_dict").span, message)
             .primary(format!("named here for ({}) to {result}", here.join(", ")));
         return cx.fail(d);
     }
@@ -172,12 +177,16 @@ fn extern_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 impl<'a> Cx<'a> {
     /// Which function the dictionary of `extern_elementwise` names for the types of the arguments.
     fn choice(&mut self, args: &Args<'a>, tensors: &[(Tensor, Span)]) -> R<Choice> {
-        let arg = args.arg(3);
+        let arg = args.arg("arg_type_symbol_dict");
         let Val::Dict(entries) = &arg.val else {
             let text = arg.val.describe();
-            let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, format!("{} must be a dictionary", args.what(3)))
-                .primary(format!("this is {text}"))
-                .help("write `{(tl.float32,): (\"name\", tl.float32)}`");
+            let d = Diagnostic::error(
+                Code::TYPE_MISMATCH,
+                arg.span,
+                format!("{} must be a dictionary", args.what("arg_type_symbol_dict")),
+            )
+            .primary(format!("this is {text}"))
+            .help("write `{(tl.float32,): (\"name\", tl.float32)}`");
             return self.fail(d);
         };
         let items = |val: &Val<'a>| match val {

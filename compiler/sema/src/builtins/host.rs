@@ -3,22 +3,22 @@
 use rtc_source::Code;
 use rtc_syntax::ast::Operator;
 
-use super::{Builtin, row};
+use super::{Row, row};
 use crate::const_eval::{as_float, as_int};
 use crate::cx::{Arg, Cx, R};
 use crate::values::{Const, Val};
 
 /// What loops over tuples need; kernels can call it.
-pub(super) const LOOPS: &[Builtin] = &[
-    row("enumerate", &["items", "start?"], |cx, args| {
-        let start = cx.int_arg(args, 1, 0)?;
-        let items = items(cx, &args.arg(0))?;
+pub(super) const LOOPS: &[Row] = &[
+    row("enumerate", |cx, args| {
+        let start = args.int(cx, "start")?;
+        let items = items(cx, &args.arg("items"))?;
         let pair = |(i, item)| Val::tuple(vec![Val::int(start + i as i128), item]);
         Ok(Val::tuple(items.into_iter().enumerate().map(pair).collect()))
     }),
-    row("zip", &["*items"], |cx, args| {
+    row("zip", |cx, args| {
         let mut lists = Vec::new();
-        for arg in &args.rest {
+        for arg in args.rest("items") {
             lists.push(items(cx, arg)?);
         }
         let count = lists.iter().map(Vec::len).min().unwrap_or(0);
@@ -28,14 +28,14 @@ pub(super) const LOOPS: &[Builtin] = &[
 ];
 
 /// What only constexpr functions can call.
-pub(super) const TABLE: &[Builtin] = &[
-    row("reversed", &["items"], |cx, args| {
-        let mut items = items(cx, &args.arg(0))?;
+pub(super) const TABLE: &[Row] = &[
+    row("reversed", |cx, args| {
+        let mut items = items(cx, &args.arg("items"))?;
         items.reverse();
         Ok(Val::tuple(items))
     }),
-    row("sorted", &["items", "reverse?"], |cx, args| {
-        let mut items = items(cx, &args.arg(0))?;
+    row("sorted", |cx, args| {
+        let mut items = items(cx, &args.arg("items"))?;
         let key = |val: &Val<'_>| match val {
             Val::Const(c) => as_float(c),
             _ => None,
@@ -44,41 +44,41 @@ pub(super) const TABLE: &[Builtin] = &[
             return cx.error(Code::TYPE_MISMATCH, args.span, "`sorted` works on numbers", "");
         }
         items.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
-        if cx.bool_arg(args, 1, false)? {
+        if args.bool(cx, "reverse")? {
             items.reverse();
         }
         Ok(Val::tuple(items))
     }),
-    row("sum", &["items", "start?"], |cx, args| {
-        let mut total = args.given(1).map_or(Val::int(0), |a| a.val);
-        for item in items(cx, &args.arg(0))? {
+    row("sum", |cx, args| {
+        let mut total = args.given("start").map_or(Val::int(0), |a| a.val);
+        for item in items(cx, &args.arg("items"))? {
             total = cx.binary(Operator::Add, &Arg::new(total, args.span), &Arg::new(item, args.span))?;
         }
         Ok(total)
     }),
-    row("any", &["items"], |cx, args| {
-        for item in items(cx, &args.arg(0))? {
+    row("any", |cx, args| {
+        for item in items(cx, &args.arg("items"))? {
             if cx.truth(&item, args.span)? {
                 return Ok(Val::bool(true));
             }
         }
         Ok(Val::bool(false))
     }),
-    row("all", &["items"], |cx, args| {
-        for item in items(cx, &args.arg(0))? {
+    row("all", |cx, args| {
+        for item in items(cx, &args.arg("items"))? {
             if !cx.truth(&item, args.span)? {
                 return Ok(Val::bool(false));
             }
         }
         Ok(Val::bool(true))
     }),
-    row("pow", &["base", "exponent"], |cx, args| cx.binary(Operator::Pow, &args.arg(0), &args.arg(1))),
-    row("round", &["x"], |cx, args| {
-        let c = cx.const_arg(&args.arg(0), &args.what(0))?;
+    row("pow", |cx, args| cx.binary(Operator::Pow, &args.arg("base"), &args.arg("exponent"))),
+    row("round", |cx, args| {
+        let c = args.constant(cx, "x")?;
         match (as_int(&c), as_float(&c)) {
             (Some(i), _) => Ok(Val::int(i)),
             (None, Some(x)) if x.is_finite() => Ok(Val::int(x.round_ties_even() as i128)),
-            _ => cx.error(Code::BAD_VALUE, args.arg(0).span, "`round` cannot convert this", ""),
+            _ => cx.error(Code::BAD_VALUE, args.arg("x").span, "`round` cannot convert this", ""),
         }
     }),
 ];

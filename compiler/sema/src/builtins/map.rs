@@ -4,18 +4,18 @@ use rtc_ir::{Block, OpKind, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::reduce::scalars_only;
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::cx::{Arg, Cx, R};
 use crate::types::{ElemTy, ir_type, scalar_shape};
 use crate::values::{Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] = &[row("map_elementwise", &["scalar_fn", "*args", "pack?"], map_elementwise)];
+pub(super) const TABLE: &[Row] = &[row("map_elementwise", map_elementwise)];
 
 fn map_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let pack = cx.int_arg(args, 2, 1)?;
+    let pack = args.int(cx, "pack")?;
     let mut tensors = Vec::new();
     let mut shape = scalar_shape();
-    for arg in &args.rest {
+    for arg in args.rest("args") {
         let t = cx.tensor(arg, "an argument of `map_elementwise`")?;
         shape = cx.common((Tensor { shape, ..t }, args.span), (t, arg.span), "for `map_elementwise`")?;
         tensors.push(t);
@@ -24,7 +24,7 @@ fn map_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         let message = "`map_elementwise` needs at least one block";
         return cx.error(Code::WRONG_ARGUMENTS, args.span, message, "pass the blocks after the function");
     }
-    let pack_span = args.given(2).map_or(args.span, |a| a.span);
+    let pack_span = args.given("pack").map_or(args.span, |a| a.span);
     if pack < 1 || pack & (pack - 1) != 0 {
         let message = format!("`pack` of `map_elementwise` must be a power of two, not {pack}");
         return cx.error(Code::BAD_VALUE, pack_span, message, "");
@@ -33,7 +33,7 @@ fn map_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         let message = format!("`map_elementwise` cannot pack {pack} elements of blocks with {}", shape.numel());
         return cx.error(Code::OUT_OF_RANGE, pack_span, message, "");
     }
-    let function = args.arg(0);
+    let function = args.arg("scalar_fn");
     if shape.rank() == 0 {
         let call = tensors.into_iter().map(|t| Arg::new(Val::Tensor(t), args.span)).collect();
         return cx.call_positional(&function.val, call, args.span);

@@ -4,58 +4,48 @@ use rtc_ir::OpKind;
 use rtc_source::{Code, Diagnostic};
 use rtc_syntax::ast::Operator;
 
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::cx::{Arg, Cx, R};
 use crate::spec::DType;
 use crate::types::ElemTy;
 use crate::values::{Tensor, Val};
 
-/// An elementary function that takes fp32 and fp64, and that the standard library has.
-macro_rules! elementary {
-    ($($name:literal),*) => { [$(row($name, &["x"], |cx, args| through_library(cx, args))),*] };
-}
-
-const ELEMENTARY: [Builtin; 9] = elementary!("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf");
-
-pub(super) const TABLE: &[Builtin] = &{
-    let [exp, exp2, log, log2, sin, cos, sqrt, rsqrt, erf] = ELEMENTARY;
-    [
-        exp,
-        exp2,
-        log,
-        log2,
-        sin,
-        cos,
-        sqrt,
-        rsqrt,
-        erf,
-        row("floor", &["x"], |cx, args| direct(cx, args, OpKind::Floor {})),
-        row("ceil", &["x"], |cx, args| direct(cx, args, OpKind::Ceil {})),
-        row("sqrt_rn", &["x"], |cx, args| single(cx, args, 1, |cx, t| cx.each(OpKind::SqrtRn {}, &[t[0].value], t[0]))),
-        row("div_rn", &["x", "y"], |cx, args| {
-            single(cx, args, 2, |cx, t| cx.each(OpKind::DivFRn {}, &[t[0].value, t[1].value], t[0]))
-        }),
-        row("fdiv", &["x", "y", "ieee_rounding?"], fdiv),
-        row("abs", &["x"], abs),
-        row("fma", &["x", "y", "z"], fma),
-        row("umulhi", &["x", "y"], umulhi),
-        row("maximum", &["x", "y", "propagate_nan?"], |cx, args| extremum(cx, args, true).map(Val::Tensor)),
-        row("minimum", &["x", "y", "propagate_nan?"], |cx, args| extremum(cx, args, false).map(Val::Tensor)),
-        row("clamp", &["x", "min", "max", "propagate_nan?"], clamp),
-        row("add", &["x", "y", "sanitize_overflow?"], |cx, args| cx.binary(Operator::Add, &args.arg(0), &args.arg(1))),
-        row("sub", &["x", "y", "sanitize_overflow?"], |cx, args| cx.binary(Operator::Sub, &args.arg(0), &args.arg(1))),
-        row("mul", &["x", "y", "sanitize_overflow?"], |cx, args| cx.binary(Operator::Mult, &args.arg(0), &args.arg(1))),
-        row("logical_and", &["input", "other"], |cx, args| logical(cx, args, OpKind::AndI {})),
-        row("logical_or", &["input", "other"], |cx, args| logical(cx, args, OpKind::OrI {})),
-    ]
-};
+pub(super) const TABLE: &[Row] = &[
+    row("exp", through_library),
+    row("exp2", through_library),
+    row("log", through_library),
+    row("log2", through_library),
+    row("sin", through_library),
+    row("cos", through_library),
+    row("sqrt", through_library),
+    row("rsqrt", through_library),
+    row("erf", through_library),
+    row("floor", |cx, args| direct(cx, args, OpKind::Floor {})),
+    row("ceil", |cx, args| direct(cx, args, OpKind::Ceil {})),
+    row("sqrt_rn", |cx, args| single(cx, args, &["x"], |cx, t| cx.each(OpKind::SqrtRn {}, &[t[0].value], t[0]))),
+    row("div_rn", |cx, args| {
+        single(cx, args, &["x", "y"], |cx, t| cx.each(OpKind::DivFRn {}, &[t[0].value, t[1].value], t[0]))
+    }),
+    row("fdiv", fdiv),
+    row("abs", abs),
+    row("fma", fma),
+    row("umulhi", umulhi),
+    row("maximum", |cx, args| extremum(cx, args, true).map(Val::Tensor)),
+    row("minimum", |cx, args| extremum(cx, args, false).map(Val::Tensor)),
+    row("clamp", clamp),
+    row("add", |cx, args| operator(cx, args, Operator::Add)),
+    row("sub", |cx, args| operator(cx, args, Operator::Sub)),
+    row("mul", |cx, args| operator(cx, args, Operator::Mult)),
+    row("logical_and", |cx, args| logical(cx, args, OpKind::AndI {})),
+    row("logical_or", |cx, args| logical(cx, args, OpKind::OrI {})),
+];
 
 const FP64: ElemTy = ElemTy::Num(DType::Fp64);
 
 /// The argument of an elementary function: fp32 or fp64. A method call on a half goes by way of fp32 and back.
 fn wide_argument<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<(Tensor, Option<ElemTy>)> {
-    let arg = args.arg(0);
-    let t = cx.tensor(&arg, &args.what(0))?;
+    let arg = args.arg("x");
+    let t = cx.tensor(&arg, &args.what("x"))?;
     if t.elem == ElemTy::F32 || t.elem == FP64 {
         return Ok((t, None));
     }
@@ -83,7 +73,8 @@ fn through_library<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let Some(f) = cx.library_function(args.name) else {
         return cx.error(Code::INTERNAL, args.span, format!("the standard library has no `{}`", args.name), "");
     };
-    let result = cx.call_positional(&Val::Function(f), vec![Arg::new(Val::Tensor(t), args.arg(0).span)], args.span)?;
+    let result =
+        cx.call_positional(&Val::Function(f), vec![Arg::new(Val::Tensor(t), args.arg("x").span)], args.span)?;
     match (back, result) {
         (Some(elem), Val::Tensor(t)) => Ok(Val::Tensor(cx.cast(t, elem)?)),
         (_, result) => Ok(result),
@@ -103,38 +94,38 @@ fn direct<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: OpKind) -> R<Val<'a>> {
 fn single<'a>(
     cx: &mut Cx<'a>,
     args: &Args<'a>,
-    count: usize,
+    names: &[&'static str],
     f: impl Fn(&mut Cx<'a>, &[Tensor]) -> R<Tensor>,
 ) -> R<Val<'a>> {
     let mut tensors = Vec::new();
-    for i in 0..count {
-        let t = cx.tensor_arg(args, i)?;
+    for name in names {
+        let t = args.tensor(cx, *name)?;
         if t.elem != ElemTy::F32 {
             let d = Diagnostic::error(
                 Code::TYPE_MISMATCH,
                 args.span,
                 format!("`{}` takes fp32, not {}", args.name, t.elem),
             )
-            .label(args.arg(i).span, format!("this is {t}"))
+            .label(args.arg(*name).span, format!("this is {t}"))
             .help("cast it first: `x.to(tl.float32)`");
             return cx.fail(d);
         }
         tensors.push(t);
     }
-    if let [a, b] = tensors[..] {
-        let (a, b) =
-            cx.broadcast_pair((a, args.arg(0).span), (b, args.arg(1).span), &format!("for `{}`", args.name))?;
+    if let ([a, b], [x, y]) = (&tensors[..], names) {
+        let (x, y) = (args.arg(*x).span, args.arg(*y).span);
+        let (a, b) = cx.broadcast_pair((*a, x), (*b, y), &format!("for `{}`", args.name))?;
         tensors = vec![a, b];
     }
     Ok(Val::Tensor(f(cx, &tensors)?))
 }
 
 /// Arguments as values of one type; constants are typed first, as they stand.
-fn together<'a>(cx: &mut Cx<'a>, args: &Args<'a>, count: usize) -> R<Vec<Tensor>> {
+fn together<'a>(cx: &mut Cx<'a>, args: &Args<'a>, names: &[&'static str]) -> R<Vec<Tensor>> {
     let mut list: Vec<Arg<'a>> = Vec::new();
-    for i in 0..count {
-        let t = cx.tensor_arg(args, i)?;
-        list.push(Arg::new(Val::Tensor(t), args.arg(i).span));
+    for name in names {
+        let t = args.tensor(cx, *name)?;
+        list.push(Arg::new(Val::Tensor(t), args.arg(*name).span));
     }
     let mut common = list[0].clone();
     for arg in &list[1..] {
@@ -155,27 +146,28 @@ fn together<'a>(cx: &mut Cx<'a>, args: &Args<'a>, count: usize) -> R<Vec<Tensor>
 }
 
 fn fdiv<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    for i in 0..2 {
-        let t = cx.tensor_arg(args, i)?;
+    args.ignore("ieee_rounding");
+    for name in ["x", "y"] {
+        let t = args.tensor(cx, name)?;
         if !t.elem.is_float() {
             let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "`fdiv` divides floats only")
-                .label(args.arg(i).span, format!("this is {t}"))
+                .label(args.arg(name).span, format!("this is {t}"))
                 .help("write `x / y`, or cast with `.to(tl.float32)`");
             return cx.fail(d);
         }
     }
-    let tensors = together(cx, args, 2)?;
+    let tensors = together(cx, args, &["x", "y"])?;
     let (l, r) =
-        (Arg::new(Val::Tensor(tensors[0]), args.arg(0).span), Arg::new(Val::Tensor(tensors[1]), args.arg(1).span));
+        (Arg::new(Val::Tensor(tensors[0]), args.arg("x").span), Arg::new(Val::Tensor(tensors[1]), args.arg("y").span));
     cx.binary(Operator::Div, &l, &r)
 }
 
 fn abs<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = cx.tensor_arg(args, 0)?;
+    let t = args.tensor(cx, "x")?;
     let kind = match t.elem {
         ElemTy::Ptr(_) => {
             let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "a pointer has no absolute value")
-                .label(args.arg(0).span, format!("this is {t}"));
+                .label(args.arg("x").span, format!("this is {t}"));
             return cx.fail(d);
         }
         e if e.is_float() => OpKind::AbsF {},
@@ -186,48 +178,54 @@ fn abs<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn fma<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = together(cx, args, 3)?;
+    let t = together(cx, args, &["x", "y", "z"])?;
     if t[0].elem.is_float() {
-        cx.no_fp8("fma", t[0], args.arg(0).span)?;
+        cx.no_fp8("fma", t[0], args.arg("x").span)?;
         return Ok(Val::Tensor(cx.each(OpKind::Fma {}, &[t[0].value, t[1].value, t[2].value], t[0])?));
     }
     let product = cx.each(OpKind::MulI {}, &[t[0].value, t[1].value], t[0])?;
     Ok(Val::Tensor(cx.each(OpKind::AddI {}, &[product.value, t[2].value], t[0])?))
 }
 
+/// What an operator does.
+fn operator<'a>(cx: &mut Cx<'a>, args: &Args<'a>, op: Operator) -> R<Val<'a>> {
+    args.ignore("sanitize_overflow");
+    cx.binary(op, &args.arg("x"), &args.arg("y"))
+}
+
 /// `and` and `or` of truth values as methods.
 fn logical<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: OpKind) -> R<Val<'a>> {
-    let (a, b) = (cx.tensor_arg(args, 0)?, cx.tensor_arg(args, 1)?);
-    if let Some((i, t)) = [a, b].iter().enumerate().find(|(_, t)| t.elem != ElemTy::I1) {
+    let (a, b) = (args.tensor(cx, "input")?, args.tensor(cx, "other")?);
+    if let Some((name, t)) = [("input", a), ("other", b)].into_iter().find(|(_, t)| t.elem != ElemTy::I1) {
         let message = format!("`{}` works on truth values only, not on {t}", args.name);
         let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, message)
-            .label(args.arg(i).span, format!("this is {t}"))
+            .label(args.arg(name).span, format!("this is {t}"))
             .help("compare with zero first: `x != 0`");
         return cx.fail(d);
     }
     let what = format!("for `{}`", args.name);
-    let (a, b) = cx.broadcast_pair((a, args.arg(0).span), (b, args.arg(1).span), &what)?;
+    let (a, b) = cx.broadcast_pair((a, args.arg("input").span), (b, args.arg("other").span), &what)?;
     Ok(Val::Tensor(cx.each(kind, &[a.value, b.value], a)?))
 }
 
 fn umulhi<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = together(cx, args, 2)?;
+    let t = together(cx, args, &["x", "y"])?;
     if !t[0].elem.is_int() || t[0].elem.bits() < 32 {
         let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "`umulhi` takes integers of 32 or 64 bits")
-            .label(args.arg(0).span, format!("this is {}", t[0]));
+            .label(args.arg("x").span, format!("this is {}", t[0]));
         return cx.fail(d);
     }
     Ok(Val::Tensor(cx.each(OpKind::MulHiUI {}, &[t[0].value, t[1].value], t[0])?))
 }
 
 /// Whether a NaN wins (`ALL`) or loses (`NONE`).
-fn nan_wins<'a>(cx: &mut Cx<'a>, args: &Args<'a>, index: usize) -> R<bool> {
-    Ok(cx.str_arg(args, index)?.is_some_and(|s| &*s == "all"))
+fn nan_wins<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<bool> {
+    Ok(args.text(cx, "propagate_nan")?.is_some_and(|s| &*s == "all"))
 }
 
 fn extremum<'a>(cx: &mut Cx<'a>, args: &Args<'a>, largest: bool) -> R<Tensor> {
-    let nan = nan_wins(cx, args, 2)?;
-    let t = together(cx, args, 2)?;
+    let nan = nan_wins(cx, args)?;
+    let t = together(cx, args, &["x", "y"])?;
     extremum_of(cx, args, t[0], t[1], largest, nan)
 }
 
@@ -243,7 +241,7 @@ fn extremum_of<'a>(
         a = cx.cast(a, ElemTy::F32)?;
         b = cx.cast(b, ElemTy::F32)?;
     }
-    cx.no_fp8(args.name, a, args.arg(0).span)?;
+    cx.no_fp8(args.name, a, args.arg("x").span)?;
     let kind = match (a.elem.is_float(), a.elem.is_signed(), largest) {
         (true, _, true) if nan => OpKind::Maximum {},
         (true, _, false) if nan => OpKind::Minimum {},
@@ -258,11 +256,11 @@ fn extremum_of<'a>(
 }
 
 fn clamp<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let nan = nan_wins(cx, args, 3)?;
-    let t = together(cx, args, 3)?;
+    let nan = nan_wins(cx, args)?;
+    let t = together(cx, args, &["x", "min", "max"])?;
     if !t[0].elem.is_float() {
         let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "`clamp` takes floats")
-            .label(args.arg(0).span, format!("this is {}", t[0]))
+            .label(args.arg("x").span, format!("this is {}", t[0]))
             .help("write `tl.minimum(tl.maximum(x, low), high)` for integers");
         return cx.fail(d);
     }

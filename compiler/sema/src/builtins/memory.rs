@@ -9,7 +9,8 @@
 use rtc_ir::{CacheModifier, Eviction, Literal, OpKind, Shape};
 use rtc_source::{Code, Diagnostic, Span};
 
-use super::{Args, Builtin, row};
+use super::args::Key;
+use super::{Args, Row, row};
 use crate::cx::{Arg, Cx, Fault, R};
 use crate::lints::{Access, Side};
 use crate::promote::int_range;
@@ -17,23 +18,7 @@ use crate::spec::DType;
 use crate::types::{ElemTy, scalar_shape};
 use crate::values::{Const, Tensor, Tuple, Val};
 
-pub(super) const TABLE: &[Builtin] = &[
-    row(
-        "load",
-        &[
-            "pointer",
-            "mask?",
-            "other?",
-            "boundary_check?",
-            "padding_option?",
-            "cache_modifier?",
-            "eviction_policy?",
-            "volatile?",
-        ],
-        load,
-    ),
-    row("store", &["pointer", "value", "mask?", "boundary_check?", "cache_modifier?", "eviction_policy?"], store),
-];
+pub(super) const TABLE: &[Row] = &[row("load", load), row("store", store)];
 
 /// Wishes about the caches.
 #[derive(Clone, Copy, Debug)]
@@ -63,18 +48,18 @@ const EVICTIONS: &[(&str, Eviction)] =
 
 fn load<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let how = Caching {
-        cache: cx.word(args, 5, LOAD_CACHES)?,
-        evict: cx.word(args, 6, EVICTIONS)?,
-        volatile: cx.bool_arg(args, 7, false)?,
+        cache: cx.word(args, "cache_modifier", LOAD_CACHES)?,
+        evict: cx.word(args, "eviction_policy", EVICTIONS)?,
+        volatile: args.bool(cx, "volatile")?,
     };
-    if let Val::BlockPtr(p) = &args.arg(0).val {
+    if let Val::BlockPtr(p) = &args.arg("pointer").val {
         let p = p.clone();
         return cx.load_block(args, &p, how);
     }
-    let (pointer, pointee) = cx.pointer_arg(args, 0)?;
-    cx.only_for_block_pointers(args, &[3, 4])?;
-    let mut mask = cx.mask_arg(args, 1, true)?;
-    let other_arg = args.given(2);
+    let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
+    cx.only_for_block_pointers(args, &["boundary_check", "padding_option"])?;
+    let mut mask = cx.mask_arg(args, "mask", true)?;
+    let other_arg = args.given("other");
     if let (None, Some(other)) = (&mask, &other_arg) {
         let d = Diagnostic::error(Code::WRONG_ARGUMENTS, other.span, "`other` of `load` needs a `mask`")
             .primary("used nowhere, as every element is loaded")
@@ -85,17 +70,17 @@ fn load<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         Some(arg) => Some((cx.stored(arg, pointee, "`other` of `load`")?, arg.span)),
         None => None,
     };
-    if other.is_none() && matches!(args.given(1), Some(Arg { val: Val::Const(Const::Bool(true)), .. })) {
+    if other.is_none() && matches!(args.given("mask"), Some(Arg { val: Val::Const(Const::Bool(true)), .. })) {
         mask = None;
     }
     let mut target = pointer;
-    for (index, part) in [(1, &mask), (2, &other)] {
+    for (name, part) in [("mask", &mask), ("other", &other)] {
         let Some((t, span)) = part else { continue };
         if pointer.shape.rank() == 0 {
-            cx.need_scalar(args, index, *t)?;
+            cx.need_scalar(args, name, *t)?;
         } else {
-            let what = format!("as pointer and {}", args.what(index));
-            let shape = cx.common((target, args.arg(0).span), (*t, *span), &what)?;
+            let what = format!("as pointer and {}", args.what(name));
+            let shape = cx.common((target, args.arg("pointer").span), (*t, *span), &what)?;
             target = cx.broadcast_to(target, shape)?;
         }
     }
@@ -109,32 +94,36 @@ fn load<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let how = Caching { cache: cx.word(args, 4, STORE_CACHES)?, evict: cx.word(args, 5, EVICTIONS)?, volatile: false };
-    if let Val::BlockPtr(p) = &args.arg(0).val {
+    let how = Caching {
+        cache: cx.word(args, "cache_modifier", STORE_CACHES)?,
+        evict: cx.word(args, "eviction_policy", EVICTIONS)?,
+        volatile: false,
+    };
+    if let Val::BlockPtr(p) = &args.arg("pointer").val {
         let p = p.clone();
         return cx.store_block(args, &p, how);
     }
-    let (pointer, pointee) = cx.pointer_arg(args, 0)?;
-    cx.writable(args, pointer, args.arg(0).span)?;
-    cx.only_for_block_pointers(args, &[3])?;
-    let value_arg = args.arg(1);
+    let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
+    cx.writable(args, pointer, args.arg("pointer").span)?;
+    cx.only_for_block_pointers(args, &["boundary_check"])?;
+    let value_arg = args.arg("value");
     warn_of_narrowing(cx, args, pointee);
     let value = cx.stored(&value_arg, pointee, "the value of `store`")?;
-    let value = cx.fit(args, 1, value, pointer)?;
-    let mask = match cx.mask_arg(args, 2, true)? {
-        Some(_) if matches!(args.given(2), Some(Arg { val: Val::Const(Const::Bool(true)), .. })) => None,
-        Some((mask, _)) => Some(cx.fit(args, 2, mask, pointer)?),
+    let value = cx.fit(args, "value", value, pointer)?;
+    let mask = match cx.mask_arg(args, "mask", true)? {
+        Some(_) if matches!(args.given("mask"), Some(Arg { val: Val::Const(Const::Bool(true)), .. })) => None,
+        Some((mask, _)) => Some(cx.fit(args, "mask", mask, pointer)?),
         None => None,
     };
     cx.write(pointer, value, mask, how)?;
-    let place = args.given(2).filter(|_| mask.is_some()).map(|a| a.span);
+    let place = args.given("mask").filter(|_| mask.is_some()).map(|a| a.span);
     cx.note_access(args, place, true);
     Ok(Val::NONE)
 }
 
 /// Says that a float loses digits on its way to memory.
 fn warn_of_narrowing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, pointee: ElemTy) {
-    let value = args.arg(1);
+    let value = args.arg("value");
     let Val::Tensor(t) = &value.val else { return };
     if cx.in_library() || !t.elem.is_float() || !pointee.is_float() || t.elem.bits() <= pointee.bits() {
         return;
@@ -142,7 +131,7 @@ fn warn_of_narrowing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, pointee: ElemTy) {
     let message = format!("{} is rounded to {pointee} by this `store`", t.elem);
     let d = Diagnostic::warning(Code::NARROWING_STORE, value.span, message)
         .primary(format!("this is {t}"))
-        .label(args.arg(0).span, format!("this is {}", args.arg(0).val.describe()))
+        .label(args.arg("pointer").span, format!("this is {}", args.arg("pointer").val.describe()))
         .help("cast it to show that this is meant: `value.to(ptr.dtype.element_ty)`");
     cx.report(d);
 }
@@ -173,24 +162,24 @@ fn casts_exactly(c: &Const, elem: ElemTy) -> bool {
 
 impl<'a> Cx<'a> {
     /// One of several words, the first of which is the default.
-    pub(super) fn word<T: Copy>(&mut self, args: &Args<'a>, index: usize, words: &[(&str, T)]) -> R<T> {
-        let Some(text) = self.str_arg(args, index)? else { return Ok(words[0].1) };
+    pub(super) fn word<T: Copy>(&mut self, args: &Args<'a>, name: impl Key, words: &[(&str, T)]) -> R<T> {
+        let Some(text) = args.text(self, name)? else { return Ok(words[0].1) };
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == &*text) {
             return Ok(*value);
         }
         let known: Vec<String> = words.iter().filter(|(w, _)| !w.is_empty()).map(|(w, _)| format!("{w:?}")).collect();
         let d = Diagnostic::error(
             Code::BAD_VALUE,
-            args.arg(index).span,
-            format!("{} cannot be {:?}", args.what(index), &*text),
+            args.arg(name).span,
+            format!("{} cannot be {:?}", args.what(name), &*text),
         )
         .help(format!("write one of {}", known.join(", ")));
         self.fail(d)
     }
 
     /// An argument that must be a pointer or a block of pointers, with what it points to.
-    pub(super) fn pointer_arg(&mut self, args: &Args<'a>, index: usize) -> R<(Tensor, ElemTy)> {
-        let arg = args.arg(index);
+    pub(super) fn pointer_arg(&mut self, args: &Args<'a>, name: impl Key) -> R<(Tensor, ElemTy)> {
+        let arg = args.arg(name);
         let help = match &arg.val {
             Val::Tensor(t) => match t.elem.pointee() {
                 Some(pointee) => return Ok((*t, pointee)),
@@ -206,7 +195,7 @@ impl<'a> Cx<'a> {
         let d = Diagnostic::error(
             Code::TYPE_MISMATCH,
             arg.span,
-            format!("{} must be a pointer or a block of pointers", args.what(index)),
+            format!("{} must be a pointer or a block of pointers", args.what(name)),
         )
         .primary(format!("this is {text}"))
         .help(help);
@@ -229,20 +218,20 @@ impl<'a> Cx<'a> {
     }
 
     /// Refuses arguments that mean something for block pointers only.
-    fn only_for_block_pointers(&mut self, args: &Args<'a>, which: &[usize]) -> R<()> {
-        for index in which {
-            let Some(arg) = args.given(*index) else { continue };
+    fn only_for_block_pointers(&mut self, args: &Args<'a>, which: &[&'static str]) -> R<()> {
+        for name in which {
+            let Some(arg) = args.given(*name) else { continue };
             let empty = match &arg.val {
                 Val::Tuple(t) => t.items.is_empty(),
                 Val::Const(Const::Str(s)) => s.is_empty(),
                 _ => false,
             };
             if !empty {
-                let pointer = args.arg(0);
+                let pointer = args.arg("pointer");
                 let d = Diagnostic::error(
                     Code::WRONG_ARGUMENTS,
                     arg.span,
-                    format!("{} works with block pointers only", args.what(*index)),
+                    format!("{} works with block pointers only", args.what(*name)),
                 )
                 .label(pointer.span, format!("this is {}", pointer.val.describe()))
                 .help("pass a `mask` instead, or make the pointer by `tl.make_block_ptr`");
@@ -253,8 +242,8 @@ impl<'a> Cx<'a> {
     }
 
     /// A mask: run-time booleans, or a constant where `constants` allows it.
-    pub(super) fn mask_arg(&mut self, args: &Args<'a>, index: usize, constants: bool) -> R<Option<(Tensor, Span)>> {
-        let Some(arg) = args.given(index) else { return Ok(None) };
+    pub(super) fn mask_arg(&mut self, args: &Args<'a>, name: impl Key, constants: bool) -> R<Option<(Tensor, Span)>> {
+        let Some(arg) = args.given(name) else { return Ok(None) };
         let help = match &arg.val {
             Val::Tensor(t) if t.elem == ElemTy::I1 => return Ok(Some((*t, arg.span))),
             Val::Const(Const::Bool(b)) if constants => return Ok(Some((self.bool_literal(*b)?, arg.span))),
@@ -266,7 +255,7 @@ impl<'a> Cx<'a> {
         let d = Diagnostic::error(
             Code::TYPE_MISMATCH,
             arg.span,
-            format!("{} must be a boolean or a block of booleans", args.what(index)),
+            format!("{} must be a boolean or a block of booleans", args.what(name)),
         )
         .primary(format!("this is {text}"))
         .help(help);
@@ -274,15 +263,15 @@ impl<'a> Cx<'a> {
     }
 
     /// Beside a scalar pointer only scalars can stand.
-    fn need_scalar(&mut self, args: &Args<'a>, index: usize, t: Tensor) -> R<()> {
+    fn need_scalar(&mut self, args: &Args<'a>, name: impl Key, t: Tensor) -> R<()> {
         if t.shape.rank() == 0 {
             return Ok(());
         }
-        let (pointer, arg) = (args.arg(0), args.arg(index));
+        let (pointer, arg) = (args.arg("pointer"), args.arg(name));
         let d = Diagnostic::error(
             Code::SHAPE_MISMATCH,
             arg.span,
-            format!("{} is a block, but the pointer is a scalar", args.what(index)),
+            format!("{} is a block, but the pointer is a scalar", args.what(name)),
         )
         .primary(format!("this is {}", arg.val.describe()))
         .label(pointer.span, format!("this is {}", pointer.val.describe()))
@@ -291,9 +280,9 @@ impl<'a> Cx<'a> {
     }
 
     /// An operand in the shape of the pointer, which does not grow.
-    pub(super) fn fit(&mut self, args: &Args<'a>, index: usize, t: Tensor, pointer: Tensor) -> R<Tensor> {
+    pub(super) fn fit(&mut self, args: &Args<'a>, name: impl Key, t: Tensor, pointer: Tensor) -> R<Tensor> {
         if pointer.shape.rank() == 0 {
-            self.need_scalar(args, index, t)?;
+            self.need_scalar(args, name, t)?;
             return Ok(t);
         }
         let (from, to) = (t.shape, pointer.shape);
@@ -307,14 +296,14 @@ impl<'a> Cx<'a> {
         } else {
             "each size must be that of the pointer, or 1"
         };
-        let arg = args.arg(index);
+        let arg = args.arg(name);
         let d = Diagnostic::error(
             Code::SHAPE_MISMATCH,
             arg.span,
-            format!("{} has the shape {from:?}, the pointer {to:?}", args.what(index)),
+            format!("{} has the shape {from:?}, the pointer {to:?}", args.what(name)),
         )
         .primary(format!("this is {}", arg.val.describe()))
-        .label(args.arg(0).span, format!("this is {pointer}"))
+        .label(args.arg("pointer").span, format!("this is {pointer}"))
         .help(help);
         self.fail(d)
     }
@@ -358,7 +347,7 @@ impl<'a> Cx<'a> {
         // A load may be followed by a cast of what it gave.
         let last = self.kernel.ops(self.block).rev().take(8).find(|op| wanted(self.kernel.kind(*op)));
         if let Some(op) = last.filter(|_| !self.in_library()) {
-            self.lint_sites.accesses.insert(op, Access { pointer: Side::of(&args.arg(0)), mask, store });
+            self.lint_sites.accesses.insert(op, Access { pointer: Side::of(&args.arg("pointer")), mask, store });
         }
     }
 

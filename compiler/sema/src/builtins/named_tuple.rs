@@ -5,16 +5,18 @@ use std::rc::Rc;
 use rtc_source::{Code, Span};
 use rtc_syntax::ast::{Ident, Symbol};
 
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::call::CallArgs;
 use crate::cx::{Cx, R};
 use crate::values::{Const, Record, Tuple, Val};
 
-pub(super) const TABLE: &[Builtin] = &[
-    row("namedtuple", &["typename", "field_names", "rename?", "defaults?", "module?"], |cx, args| {
-        let names = field_names(cx, args)?;
+pub(super) const TABLE: &[Row] = &[
+    row("namedtuple", |cx, args| {
+        args.ignore("rename");
+        args.ignore("module");
+        let names = field_names(cx, args, "field_names")?;
         let mut defaults = vec![None; names.len()];
-        if let Some(given) = args.given(3) {
+        if let Some(given) = args.given("defaults") {
             let Val::Tuple(t) = &given.val else { return cx.not_iterable(&given.val, given.span) };
             for (slot, val) in defaults.iter_mut().rev().zip(t.items.iter().rev()) {
                 *slot = Some(val.clone());
@@ -22,18 +24,18 @@ pub(super) const TABLE: &[Builtin] = &[
         }
         class(cx, args, names, defaults)
     }),
-    row("NamedTuple", &["typename", "fields"], |cx, args| {
-        let names = field_names(cx, args)?;
+    row("NamedTuple", |cx, args| {
+        let names = field_names(cx, args, "fields")?;
         let defaults = vec![None; names.len()];
         class(cx, args, names, defaults)
     }),
 ];
 
 /// `"a b"`, `"a, b"`, `["a", "b"]` or `[("a", int), ("b", int)]`.
-fn field_names<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Vec<Symbol>> {
-    let arg = args.arg(1);
+fn field_names<'a>(cx: &mut Cx<'a>, args: &Args<'a>, name: &'static str) -> R<Vec<Symbol>> {
+    let arg = args.arg(name);
     let words = |text: &str| text.replace(',', " ").split_whitespace().map(Symbol::from).collect();
-    let name = |val: &Val<'a>| match val {
+    let field = |val: &Val<'a>| match val {
         Val::Const(Const::Str(s)) => Some(s.clone()),
         Val::Tuple(t) => match t.items.first() {
             Some(Val::Const(Const::Str(s))) => Some(s.clone()),
@@ -43,22 +45,22 @@ fn field_names<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Vec<Symbol>> {
     };
     let names: Option<Vec<Symbol>> = match &arg.val {
         Val::Const(Const::Str(text)) => Some(words(text)),
-        Val::Tuple(t) => t.items.iter().map(name).collect(),
+        Val::Tuple(t) => t.items.iter().map(field).collect(),
         _ => None,
     };
     match names {
         Some(names) => Ok(names),
         None => {
-            let message = format!("{} must be the names of the fields", args.what(1));
+            let message = format!("{} must be the names of the fields", args.what(name));
             cx.error(Code::TYPE_MISMATCH, arg.span, message, "write them in a list: `[\"ptr\", \"shape\"]`")
         }
     }
 }
 
 fn class<'a>(cx: &mut Cx<'a>, args: &Args<'a>, names: Vec<Symbol>, defaults: Vec<Option<Val<'a>>>) -> R<Val<'a>> {
-    let Const::Str(name) = cx.const_arg(&args.arg(0), &args.what(0))? else {
-        let message = format!("{} must be a string", args.what(0));
-        return cx.error(Code::TYPE_MISMATCH, args.arg(0).span, message, "");
+    let Const::Str(name) = args.constant(cx, "typename")? else {
+        let message = format!("{} must be a string", args.what("typename"));
+        return cx.error(Code::TYPE_MISMATCH, args.arg("typename").span, message, "");
     };
     Ok(Val::Record(Rc::new(Record { name, fields: names.into(), defaults })))
 }

@@ -4,17 +4,18 @@ use std::rc::Rc;
 
 use rtc_source::{Code, Diagnostic};
 
-use super::{Args, Builtin, program, row};
+use super::{Args, Row, program, row};
 use crate::attrs::type_predicate;
 use crate::const_eval::{self, as_float, as_int};
 use crate::cx::{Arg, Cx, R};
+use crate::declared::{self, Builtin, Namespace};
 use crate::types::TyVal;
 use crate::values::{Const, Val};
 
-pub(super) const TABLE: &[Builtin] = &[
+pub(super) const TABLE: &[Row] = &[
     program::RANGE,
-    row("len", &["obj"], |cx, args| {
-        let arg = args.arg(0);
+    row("len", |cx, args| {
+        let arg = args.arg("obj");
         match &arg.val {
             Val::Tuple(t) => Ok(Val::int(t.items.len() as i128)),
             Val::Dict(d) => Ok(Val::int(d.len() as i128)),
@@ -28,7 +29,7 @@ pub(super) const TABLE: &[Builtin] = &[
             }
         }
     }),
-    row("int", &["x?"], |cx, args| {
+    row("int", |cx, args| {
         number(cx, args, |c| {
             as_int(c)
                 .map(Const::Int)
@@ -39,53 +40,45 @@ pub(super) const TABLE: &[Builtin] = &[
                 })
         })
     }),
-    row("float", &["x?"], |cx, args| {
+    row("float", |cx, args| {
         number(cx, args, |c| match c {
             Const::Str(s) => parse_float(s).map(Const::Float),
             other => as_float(other).map(Const::Float),
         })
     }),
-    row("bool", &["x?"], |cx, args| number(cx, args, |c| Some(Const::Bool(const_eval::truth(c))))),
-    row("str", &["x"], |_, args| Ok(Val::str(&args.arg(0).val.to_string()))),
-    row("print", &["prefix", "*args", "hex?"], |cx, args| {
-        let callee = super::language("device_print").map(Val::Builtin);
-        let mut positional = vec![args.arg(0)];
-        positional.extend(args.rest.iter().cloned());
-        match callee {
-            Some(callee) => cx.call_positional(&callee, positional, args.span),
-            None => Ok(Val::NONE),
-        }
-    }),
-    row("min", &["*args"], |cx, args| extremum(cx, args, "minimum", |a, b| b < a)),
-    row("max", &["*args"], |cx, args| extremum(cx, args, "maximum", |a, b| b > a)),
-    row("abs", &["x"], |cx, args| match &args.arg(0).val {
+    row("bool", |cx, args| number(cx, args, |c| Some(Const::Bool(const_eval::truth(c))))),
+    row("str", |_, args| Ok(Val::str(&args.arg("x").val.to_string()))),
+    row("print", super::debug::device_print),
+    row("min", |cx, args| extremum(cx, args, |a, b| b < a)),
+    row("max", |cx, args| extremum(cx, args, |a, b| b > a)),
+    row("abs", |cx, args| match &args.arg("x").val {
         Val::Const(c) => match (as_int(c), as_float(c)) {
             (Some(i), _) => Ok(Val::int(i.abs())),
             (None, Some(x)) => Ok(Val::Const(Const::Float(x.abs()))),
-            _ => cx.const_arg(&args.arg(0), "the argument of `abs`").map(Val::Const),
+            _ => cx.const_arg(&args.arg("x"), "the argument of `abs`").map(Val::Const),
         },
-        _ => match super::language("abs") {
-            Some(b) => cx.call_positional(&Val::Builtin(b), vec![args.arg(0)], args.span),
+        _ => match language("abs") {
+            Some(b) => cx.call_positional(&Val::Builtin(b), vec![args.arg("x")], args.span),
             None => Ok(Val::Error),
         },
     }),
-    row("isinstance", &["obj", "class_or_tuple"], |_, args| {
-        let (obj, class) = (args.arg(0), args.arg(1));
+    row("isinstance", |_, args| {
+        let (obj, class) = (args.arg("obj"), args.arg("class_or_tuple"));
         Ok(Val::bool(is_instance(&obj, &class)))
     }),
-    row("hasattr", &["obj", "name"], |cx, args| {
-        let (obj, name) = (args.arg(0), args.arg(1));
-        let Const::Str(name) = cx.const_arg(&name, &args.what(1))? else { return Ok(Val::bool(false)) };
+    row("hasattr", |cx, args| {
+        let (obj, name) = (args.arg("obj"), args.arg("name"));
+        let Const::Str(name) = cx.const_arg(&name, &args.what("name"))? else { return Ok(Val::bool(false)) };
         let span = args.span;
         Ok(Val::bool(cx.quietly(|cx| cx.attribute(&obj, &name, span)).is_ok()))
     }),
-    row("getattr", &["obj", "name", "default?"], |cx, args| {
-        let (obj, name) = (args.arg(0), args.arg(1));
-        let Const::Str(name) = cx.const_arg(&name, &args.what(1))? else {
+    row("getattr", |cx, args| {
+        let (obj, name) = (args.arg("obj"), args.arg("name"));
+        let Const::Str(name) = cx.const_arg(&name, &args.what("name"))? else {
             return cx.error(Code::TYPE_MISMATCH, name.span, "the name of an attribute must be a string", "");
         };
         let span = args.span;
-        match args.vals[2].clone() {
+        match args.passed("default") {
             None => cx.attribute(&obj, &name, span),
             Some(default) => match cx.quietly(|cx| cx.attribute(&obj, &name, span)) {
                 Ok(found) => Ok(found),
@@ -93,86 +86,115 @@ pub(super) const TABLE: &[Builtin] = &[
             },
         }
     }),
-    row("list", &["items?"], sequence),
-    row("tuple", &["items?"], sequence),
-    row("__bit_length", &["self"], |cx, args| match as_int(&cx.const_arg(&args.arg(0), "the number")?) {
-        Some(i) => Ok(Val::int(i128::from(128 - i.unsigned_abs().leading_zeros()))),
-        None => Ok(Val::int(0)),
-    }),
+    row("list", sequence),
+    row("tuple", sequence),
 ];
 
-pub(super) const TRITON: &[Builtin] = &[
-    row("cdiv", &["x", "y"], |cx, args| {
-        let (x, y) = (cx.int_of(&args.arg(0), &args.what(0))?, cx.int_of(&args.arg(1), &args.what(1))?);
+pub(super) const TRITON: &[Row] = &[
+    row("cdiv", |cx, args| {
+        let (x, y) = (args.int(cx, "x")?, args.int(cx, "y")?);
         if y == 0 {
             return cx.error(Code::BAD_VALUE, args.span, "division by zero", "");
         }
         Ok(Val::int((x + y - 1).div_euclid(y)))
     }),
-    row("next_power_of_2", &["n"], |cx, args| {
-        let n = cx.int_of(&args.arg(0), &args.what(0))?;
+    row("next_power_of_2", |cx, args| {
+        let n = args.int(cx, "n")?;
         Ok(Val::int(const_eval::next_power_of_2(n)))
     }),
 ];
 
-macro_rules! math_rows {
-    ($($name:literal),*) => { &[$(row($name, &["x", "y?"], |cx, args| python_math(cx, args, $name))),*] };
-}
+pub(super) const MATH: &[Row] = &[
+    row("sqrt", python_math),
+    row("exp", python_math),
+    row("exp2", python_math),
+    row("log", python_math),
+    row("log2", python_math),
+    row("log10", python_math),
+    row("sin", python_math),
+    row("cos", python_math),
+    row("tan", python_math),
+    row("tanh", python_math),
+    row("floor", python_math),
+    row("ceil", python_math),
+    row("pow", python_math),
+    row("fabs", python_math),
+    row("isnan", python_math),
+    row("isinf", python_math),
+    row("trunc", python_math),
+    row("erf", python_math),
+    row("gcd", python_math),
+    row("log1p", python_math),
+    row("expm1", python_math),
+    row("asin", python_math),
+    row("acos", python_math),
+    row("atan", python_math),
+    row("atan2", python_math),
+    row("sinh", python_math),
+    row("cosh", python_math),
+    row("fmod", python_math),
+    row("copysign", python_math),
+    row("isqrt", python_math),
+];
 
-pub(super) const MATH: &[Builtin] = math_rows!(
-    "sqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "floor", "ceil", "pow", "fabs",
-    "isnan", "isinf", "trunc", "erf", "gcd", "log1p", "expm1", "asin", "acos", "atan", "atan2", "sinh", "cosh", "fmod",
-    "copysign", "isqrt"
-);
+/// Methods of constants.
+pub(super) const CONSTANT: &[Row] =
+    &[row("bit_length", |cx, args| match as_int(&cx.const_arg(&args.arg("self"), "the number")?) {
+        Some(i) => Ok(Val::int(i128::from(128 - i.unsigned_abs().leading_zeros()))),
+        None => Ok(Val::int(0)),
+    })];
 
-macro_rules! predicate_rows {
-    ($($name:literal),*) => { &[$(row($name, &["self"], |_, args| type_test(args, $name))),*] };
-}
+/// Methods of types.
+pub(super) const TYPE_METHODS: &[Row] = &[
+    row("is_fp8", type_test),
+    row("is_fp8e4nv", type_test),
+    row("is_fp8e4b8", type_test),
+    row("is_fp8e4b15", type_test),
+    row("is_fp8e5", type_test),
+    row("is_fp8e5b16", type_test),
+    row("is_fp16", type_test),
+    row("is_bf16", type_test),
+    row("is_fp32", type_test),
+    row("is_fp64", type_test),
+    row("is_int1", type_test),
+    row("is_int8", type_test),
+    row("is_int16", type_test),
+    row("is_int32", type_test),
+    row("is_int64", type_test),
+    row("is_uint8", type_test),
+    row("is_uint16", type_test),
+    row("is_uint32", type_test),
+    row("is_uint64", type_test),
+    row("is_floating", type_test),
+    row("is_standard_floating", type_test),
+    row("is_int_signed", type_test),
+    row("is_int_unsigned", type_test),
+    row("is_int", type_test),
+    row("is_bool", type_test),
+    row("is_ptr", type_test),
+    row("is_block", type_test),
+    row("is_const", type_test),
+    row("is_void", type_test),
+    row("get_block_shapes", type_test),
+];
 
-pub(super) const TYPE_METHODS: &[Builtin] = predicate_rows!(
-    "is_fp8",
-    "is_fp8e4nv",
-    "is_fp8e4b8",
-    "is_fp8e4b15",
-    "is_fp8e5",
-    "is_fp8e5b16",
-    "is_fp16",
-    "is_bf16",
-    "is_fp32",
-    "is_fp64",
-    "is_int1",
-    "is_int8",
-    "is_int16",
-    "is_int32",
-    "is_int64",
-    "is_uint8",
-    "is_uint16",
-    "is_uint32",
-    "is_uint64",
-    "is_floating",
-    "is_standard_floating",
-    "is_int_signed",
-    "is_int_unsigned",
-    "is_int",
-    "is_bool",
-    "is_ptr",
-    "is_block",
-    "is_const",
-    "is_void",
-    "get_block_shapes"
-);
-
-fn type_test<'a>(args: &Args<'a>, name: &str) -> R<Val<'a>> {
-    match (&args.arg(0).val, name) {
+fn type_test<'a>(_: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let name = args.name;
+    match (&args.arg("self").val, name) {
         (Val::Type(TyVal::Block(_, shape)), "get_block_shapes") => Ok(crate::attrs::shape_tuple(*shape)),
         (Val::Type(t), _) => Ok(Val::bool(type_predicate(*t, name))),
         _ => Ok(Val::bool(false)),
     }
 }
 
+/// The function of the language by that name.
+fn language(name: &str) -> Option<&'static Builtin> {
+    declared::find(Namespace::Language, name)
+}
+
 /// A conversion of a constant.
 fn number<'a>(cx: &mut Cx<'a>, args: &Args<'a>, f: impl Fn(&Const) -> Option<Const>) -> R<Val<'a>> {
-    let Some(arg) = args.vals[0].clone() else { return Ok(Val::int(0)) };
+    let arg = args.arg("x");
     if let Val::Tensor(t) = &arg.val {
         let d = Diagnostic::error(
             Code::EXPECTED_CONSTEXPR,
@@ -187,7 +209,7 @@ fn number<'a>(cx: &mut Cx<'a>, args: &Args<'a>, f: impl Fn(&Const) -> Option<Con
         });
         return cx.fail(d);
     }
-    let c = cx.const_arg(&arg, &args.what(0))?;
+    let c = args.constant(cx, "x")?;
     match f(&c) {
         Some(result) => Ok(Val::Const(result)),
         None => {
@@ -208,15 +230,17 @@ fn parse_float(text: &str) -> Option<f64> {
 }
 
 /// Python's `min` and `max`: of constants a constant, else `tl.minimum` and `tl.maximum` in a chain.
-fn extremum<'a>(cx: &mut Cx<'a>, args: &Args<'a>, name: &str, better: fn(f64, f64) -> bool) -> R<Val<'a>> {
-    let items: Vec<Arg<'a>> = match &args.rest[..] {
+fn extremum<'a>(cx: &mut Cx<'a>, args: &Args<'a>, better: fn(f64, f64) -> bool) -> R<Val<'a>> {
+    let name = if args.name == "min" { "minimum" } else { "maximum" };
+    let given = args.rest("args");
+    let items: Vec<Arg<'a>> = match given {
         [only] => match &only.val {
             Val::Tuple(t) => t.items.iter().map(|v| Arg::new(v.clone(), only.span)).collect(),
-            _ => args.rest.clone(),
+            _ => given.to_vec(),
         },
-        _ => args.rest.clone(),
+        _ => given.to_vec(),
     };
-    if items.len() < 2 && !(items.len() == 1 && args.rest.len() == 1 && matches!(args.rest[0].val, Val::Tuple(_))) {
+    if items.len() < 2 && !(items.len() == 1 && given.len() == 1 && matches!(given[0].val, Val::Tuple(_))) {
         let help = format!("for the {name} of a block write `tl.{}(x, axis)`", args.name);
         return cx.error(
             Code::WRONG_ARGUMENTS,
@@ -251,7 +275,7 @@ fn extremum<'a>(cx: &mut Cx<'a>, args: &Args<'a>, name: &str, better: fn(f64, f6
         }
         return Ok(Val::Const(best.clone()));
     }
-    let Some(callee) = super::language(name) else { return Ok(Val::Error) };
+    let Some(callee) = language(name) else { return Ok(Val::Error) };
     let mut items = items.into_iter();
     let Some(mut result) = items.next() else { return Ok(Val::Error) };
     for item in items {
@@ -292,7 +316,7 @@ fn is_instance<'a>(obj: &Arg<'a>, class: &Arg<'a>) -> bool {
 }
 
 fn sequence<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    match args.vals[0].clone() {
+    match args.passed("items") {
         None => Ok(Val::tuple(Vec::new())),
         Some(arg) => match &arg.val {
             Val::Tuple(t) => Ok(Val::tuple(t.items.clone())),
@@ -302,19 +326,18 @@ fn sequence<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     }
 }
 
-fn python_math<'a>(cx: &mut Cx<'a>, args: &Args<'a>, name: &str) -> R<Val<'a>> {
-    if args.vals.iter().flatten().any(|a| matches!(a.val, Val::Tensor(_))) {
+fn python_math<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (name, given) = (args.name, args.all());
+    if given.iter().any(|a| matches!(a.val, Val::Tensor(_))) {
         // A module that calls itself `math` may mean the language's.
         let symbol: rtc_syntax::ast::Symbol = name.into();
         if let Some(callee) = cx.module_member(&crate::resolve::ModuleRef::Language, &symbol)? {
-            return cx.call_positional(&callee, args.vals.iter().flatten().cloned().collect(), args.span);
+            return cx.call_positional(&callee, given, args.span);
         }
     }
     let mut constants = Vec::new();
-    for (i, arg) in args.vals.iter().enumerate() {
-        if let Some(arg) = arg {
-            constants.push(cx.const_arg(arg, &args.what(i))?);
-        }
+    for arg in &given {
+        constants.push(cx.const_arg(arg, &format!("an argument of `math.{name}`"))?);
     }
     match const_eval::math(name, &constants) {
         Ok(c) => Ok(Val::Const(c)),

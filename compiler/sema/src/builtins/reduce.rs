@@ -5,30 +5,30 @@ use std::collections::HashSet;
 use rtc_ir::{Block, Kernel, OpKind, Shape, Traits, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
 
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::cx::{Arg, Cx, R};
 use crate::types::{ElemTy, scalar_shape};
 use crate::values::{Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] = &[
-    row("reduce", &["input", "axis", "combine_fn", "keep_dims?"], reduce),
-    row("associative_scan", &["input", "axis", "combine_fn", "reverse?"], scan),
-    row("histogram", &["input", "num_bins", "mask?"], histogram),
-    row("sort", &["x", "dim?", "descending?"], sort),
-    row("topk", &["x", "k", "dim?"], topk),
-    row("bitonic_merge", &["x", "dim?", "descending?"], sort),
+pub(super) const TABLE: &[Row] = &[
+    row("reduce", reduce),
+    row("associative_scan", scan),
+    row("histogram", histogram),
+    row("sort", sort),
+    row("topk", topk),
+    row("bitonic_merge", sort),
 ];
 
 /// One block, or a tuple of blocks of one shape.
 fn inputs<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<(Vec<Tensor>, bool)> {
-    let input = args.arg(0);
+    let input = args.arg("input");
     let (list, many) = match &input.val {
         Val::Tuple(t) => (t.items.iter().map(|v| Arg::new(v.clone(), input.span)).collect(), true),
         _ => (vec![input.clone()], false),
     };
     let mut tensors = Vec::new();
     for arg in &list {
-        tensors.push(cx.tensor(arg, &args.what(0))?);
+        tensors.push(cx.tensor(arg, &args.what("input"))?);
     }
     let Some(first) = tensors.first().copied() else {
         return cx.error(Code::WRONG_ARGUMENTS, input.span, format!("`{}` needs at least one block", args.name), "");
@@ -42,7 +42,7 @@ fn inputs<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<(Vec<Tensor>, bool)> {
 
 /// A block for the combine function: it takes all left values, then all right ones, as scalars.
 fn combine<'a>(cx: &mut Cx<'a>, args: &Args<'a>, tensors: &[Tensor]) -> R<Block> {
-    let (f, span) = (&args.arg(2), args.span);
+    let (f, span) = (&args.arg("combine_fn"), args.span);
     let block = cx.kernel.new_block();
     let mut call = Vec::new();
     for _ in 0..2 {
@@ -143,15 +143,15 @@ fn results<'a>(tensors: Vec<Tensor>, many: bool) -> Val<'a> {
 
 fn reduce<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let (mut tensors, many) = inputs(cx, args)?;
-    let keep_dims = cx.bool_arg(args, 3, false)?;
+    let keep_dims = args.bool(cx, "keep_dims")?;
     let original = tensors[0].shape;
     if original.rank() == 0 {
-        let d = Diagnostic::error(Code::BAD_SHAPE, args.arg(0).span, "a scalar cannot be reduced")
+        let d = Diagnostic::error(Code::BAD_SHAPE, args.arg("input").span, "a scalar cannot be reduced")
             .primary(format!("this is {}", tensors[0]));
         return cx.fail(d);
     }
-    let axis = match args.given(1) {
-        Some(arg) => cx.axis_of(&arg, original.rank(), &args.what(1))?,
+    let axis = match args.given("axis") {
+        Some(arg) => cx.axis_of(&arg, original.rank(), &args.what("axis"))?,
         None => {
             let flat = cx.shape(&[i128::from(original.numel())], args.span)?;
             for t in &mut tensors {
@@ -168,7 +168,7 @@ fn reduce<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     for (i, t) in tensors.iter().enumerate() {
         let mut result = Tensor { value: cx.kernel.result(op, i), shape: rest, ..*t };
         if keep_dims {
-            result = match args.given(1) {
+            result = match args.given("axis") {
                 Some(_) => cx.insert_axis(result, axis, args.span)?,
                 None => {
                     let ones = vec![1; original.rank()];
@@ -184,8 +184,8 @@ fn reduce<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 
 fn scan<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let (tensors, many) = inputs(cx, args)?;
-    let axis = cx.axis_of(&args.arg(1), tensors[0].shape.rank(), &args.what(1))?;
-    let reverse = cx.bool_arg(args, 3, false)?;
+    let axis = args.axis(cx, "axis", tensors[0].shape.rank())?;
+    let reverse = args.bool(cx, "reverse")?;
     let block = combine(cx, args, &tensors)?;
     let values: Vec<Value> = tensors.iter().map(|t| t.value).collect();
     let op = cx.build(OpKind::Scan { axis: axis as u32, reverse }, &[], &[], &values, &[block], &[])?;
@@ -194,19 +194,19 @@ fn scan<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn histogram<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = cx.tensor_arg(args, 0)?;
+    let t = args.tensor(cx, "input")?;
     if t.shape.rank() != 1 || !t.elem.is_int() {
         let d = Diagnostic::error(
             Code::TYPE_MISMATCH,
-            args.arg(0).span,
+            args.arg("input").span,
             "`histogram` takes a block of integers with one dimension",
         )
         .primary(format!("this is {t}"));
         return cx.fail(d);
     }
-    let bins = cx.int_of(&args.arg(1), &args.what(1))?;
-    let shape = cx.shape(&[bins], args.arg(1).span)?;
-    let mask = match cx.optional_tensor(args, 2)? {
+    let bins = args.int(cx, "num_bins")?;
+    let shape = cx.shape(&[bins], args.arg("num_bins").span)?;
+    let mask = match args.optional_tensor(cx, "mask")? {
         Some(mask) => {
             let mask = cx.is_not_zero(mask)?;
             Some(cx.broadcast_to(mask, t.shape)?.value)
@@ -218,15 +218,15 @@ fn histogram<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 /// The block and whether to sort down; only the last axis can be sorted.
-fn sorted<'a>(cx: &mut Cx<'a>, args: &Args<'a>, dim: usize) -> R<Tensor> {
-    let t = cx.tensor_arg(args, 0)?;
+fn sorted<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Tensor> {
+    let t = args.tensor(cx, "x")?;
     let rank = t.shape.rank();
     if rank == 0 {
-        let d = Diagnostic::error(Code::BAD_SHAPE, args.arg(0).span, format!("`{}` takes a block", args.name))
+        let d = Diagnostic::error(Code::BAD_SHAPE, args.arg("x").span, format!("`{}` takes a block", args.name))
             .primary(format!("this is {t}"));
         return cx.fail(d);
     }
-    if let Some(dim) = args.given(dim) {
+    if let Some(dim) = args.given("dim") {
         let axis = cx.axis_of(&dim, rank, "the dim")?;
         if axis != rank - 1 {
             let message = format!("`{}` works along the last dimension only", args.name);
@@ -237,8 +237,8 @@ fn sorted<'a>(cx: &mut Cx<'a>, args: &Args<'a>, dim: usize) -> R<Tensor> {
 }
 
 fn sort<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = sorted(cx, args, 1)?;
-    let descending = cx.bool_arg(args, 2, false)?;
+    let t = sorted(cx, args)?;
+    let descending = args.bool(cx, "descending")?;
     sort_tensor(cx, t, descending).map(Val::Tensor)
 }
 
@@ -250,12 +250,12 @@ fn sort_tensor<'a>(cx: &mut Cx<'a>, t: Tensor, descending: bool) -> R<Tensor> {
 
 /// The largest elements in descending order. Small integers and halves come back widened, as reductions widen them.
 fn topk<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = sorted(cx, args, 2)?;
-    let k = cx.int_of(&args.arg(1), &args.what(1))?;
+    let t = sorted(cx, args)?;
+    let k = args.int(cx, "k")?;
     let n = *t.shape.last().unwrap_or(&1);
     if k < 1 || k > i128::from(n) {
         let message = format!("`topk` cannot take {k} of {n} elements");
-        return cx.error(Code::OUT_OF_RANGE, args.arg(1).span, message, "");
+        return cx.error(Code::OUT_OF_RANGE, args.arg("k").span, message, "");
     }
     let k = 1u32 << k.ilog2();
     let descending = sort_tensor(cx, t, true)?;

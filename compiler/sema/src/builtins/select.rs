@@ -3,17 +3,16 @@
 use rtc_ir::OpKind;
 use rtc_source::{Code, Diagnostic};
 
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::broadcast::common_shape;
 use crate::cx::{Cx, R};
 use crate::types::ElemTy;
 use crate::values::{Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] =
-    &[row("where", &["condition", "x", "y"], choose), row("gather", &["src", "index", "axis"], gather)];
+pub(super) const TABLE: &[Row] = &[row("where", choose), row("gather", gather)];
 
 fn choose<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let (condition_arg, x, y) = (args.arg(0), args.arg(1), args.arg(2));
+    let (condition_arg, x, y) = (args.arg("condition"), args.arg("x"), args.arg("y"));
     let condition = cx.tensor(&condition_arg, "the condition of `where`")?;
     if condition.elem != ElemTy::I1 {
         cx.warn(
@@ -48,13 +47,14 @@ fn choose<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn gather<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let (src, index) = (cx.tensor_arg(args, 0)?, cx.tensor_arg(args, 1)?);
+    let (src, index) = (args.tensor(cx, "src")?, args.tensor(cx, "index")?);
     if !index.elem.is_int() {
-        let d = Diagnostic::error(Code::TYPE_MISMATCH, args.arg(1).span, "the index of `gather` must be integers")
-            .primary(format!("this is {index}"));
+        let d =
+            Diagnostic::error(Code::TYPE_MISMATCH, args.arg("index").span, "the index of `gather` must be integers")
+                .primary(format!("this is {index}"));
         return cx.fail(d);
     }
-    let axis = cx.axis_of(&args.arg(2), src.shape.rank(), &args.what(2))?;
+    let axis = args.axis(cx, "axis", src.shape.rank())?;
     let fits = src.shape.rank() == index.shape.rank()
         && (0..src.shape.rank()).all(|i| i == axis || src.shape[i] == index.shape[i]);
     if !fits {
@@ -63,8 +63,8 @@ fn gather<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             args.span,
             format!("the index {:?} of `gather` does not fit {:?} along axis {axis}", index.shape, src.shape),
         )
-        .label(args.arg(0).span, format!("this is {src}"))
-        .label(args.arg(1).span, format!("this is {index}"))
+        .label(args.arg("src").span, format!("this is {src}"))
+        .label(args.arg("index").span, format!("this is {index}"))
         .help("all sizes but the one along the axis must be equal");
         return cx.fail(d);
     }

@@ -3,37 +3,37 @@
 use rtc_ir::{OpKind, Shape};
 use rtc_source::{Code, Diagnostic};
 
-use super::{Args, Builtin, row};
+use super::{Args, Row, row};
 use crate::cx::{Arg, Cx, R};
 use crate::types::ir_type;
 use crate::values::{Tensor, Val};
 
-pub(super) const TABLE: &[Builtin] = &[
-    row("broadcast", &["input", "other"], |cx, args| {
-        let (a, b) = (cx.tensor_arg(args, 0)?, cx.tensor_arg(args, 1)?);
-        let (a, b) = cx.broadcast_pair((a, args.arg(0).span), (b, args.arg(1).span), "for `broadcast`")?;
+pub(super) const TABLE: &[Row] = &[
+    row("broadcast", |cx, args| {
+        let (a, b) = (args.tensor(cx, "input")?, args.tensor(cx, "other")?);
+        let (a, b) = cx.broadcast_pair((a, args.arg("input").span), (b, args.arg("other").span), "for `broadcast`")?;
         Ok(Val::tuple(vec![Val::Tensor(a), Val::Tensor(b)]))
     }),
-    row("broadcast_to", &["input", "*shape"], broadcast_to),
-    row("expand_dims", &["input", "axis"], expand_dims),
-    row("reshape", &["input", "*shape", "can_reorder?"], |cx, args| {
-        let reorder = cx.bool_arg(args, 2, false)?;
+    row("broadcast_to", broadcast_to),
+    row("expand_dims", expand_dims),
+    row("reshape", |cx, args| {
+        let reorder = args.bool(cx, "can_reorder")?;
         reshape(cx, args, reorder)
     }),
-    row("view", &["input", "*shape"], |cx, args| {
+    row("view", |cx, args| {
         cx.warn(Code::DEPRECATED, args.span, "`view` is deprecated", "write `tl.reshape(x, shape, can_reorder=True)`");
         reshape(cx, args, true)
     }),
-    row("trans", &["input", "*dims"], trans),
-    row("permute", &["input", "*dims"], permute),
-    row("join", &["a", "b"], join),
-    row("split", &["a"], split),
-    row("cat", &["input", "other", "can_reorder?"], cat),
-    row("item", &["input"], |cx, args| {
-        let t = cx.tensor_arg(args, 0)?;
+    row("trans", trans),
+    row("permute", permute),
+    row("join", join),
+    row("split", split),
+    row("cat", cat),
+    row("item", |cx, args| {
+        let t = args.tensor(cx, "input")?;
         if t.shape.numel() != 1 {
             let d = Diagnostic::error(Code::BAD_SHAPE, args.span, "`item` takes a block with one element")
-                .label(args.arg(0).span, format!("this is {t}"))
+                .label(args.arg("input").span, format!("this is {t}"))
                 .help("pick an element with a reduction, such as `tl.sum(tl.where(index == i, x, 0))`");
             return cx.fail(d);
         }
@@ -41,21 +41,20 @@ pub(super) const TABLE: &[Builtin] = &[
     }),
 ];
 
-fn block<'a>(cx: &mut Cx<'a>, args: &Args<'a>, index: usize) -> R<Tensor> {
-    let t = cx.tensor_arg(args, index)?;
+fn block<'a>(cx: &mut Cx<'a>, args: &Args<'a>, name: &'static str) -> R<Tensor> {
+    let t = args.tensor(cx, name)?;
     if t.shape.rank() == 0 {
-        let d =
-            Diagnostic::error(Code::BAD_SHAPE, args.arg(index).span, format!("{} must be a block", args.what(index)))
-                .primary(format!("this is the scalar {t}"))
-                .help("make a block of one element with `x[None]`");
+        let d = Diagnostic::error(Code::BAD_SHAPE, args.arg(name).span, format!("{} must be a block", args.what(name)))
+            .primary(format!("this is the scalar {t}"))
+            .help("make a block of one element with `x[None]`");
         return cx.fail(d);
     }
     Ok(t)
 }
 
 fn broadcast_to<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = cx.tensor_arg(args, 0)?;
-    let dims = cx.ints_of(&args.rest, "the shape of `broadcast_to`")?;
+    let t = args.tensor(cx, "input")?;
+    let dims = cx.ints_of(args.rest("shape"), "the shape of `broadcast_to`")?;
     let shape = cx.shape(&dims, args.span)?;
     if t.shape.rank() == 0 || t.shape == shape {
         return Ok(Val::Tensor(cx.broadcast_to(t, shape)?));
@@ -66,7 +65,7 @@ fn broadcast_to<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             args.span,
             format!("`broadcast_to` keeps the number of dimensions: {:?} does not become {shape:?}", t.shape),
         )
-        .label(args.arg(0).span, format!("this is {t}"))
+        .label(args.arg("input").span, format!("this is {t}"))
         .help("add dimensions first: `x[:, None]` or `x[None, :]`");
         return cx.fail(d);
     }
@@ -76,7 +75,7 @@ fn broadcast_to<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             args.span,
             format!("the shape {:?} does not broadcast to {shape:?}", t.shape),
         )
-        .label(args.arg(0).span, format!("this is {t}"))
+        .label(args.arg("input").span, format!("this is {t}"))
         .help("only dimensions of size 1 are repeated");
         return cx.fail(d);
     }
@@ -84,8 +83,8 @@ fn broadcast_to<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn expand_dims<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let mut t = cx.tensor_arg(args, 0)?;
-    let axis = args.arg(1);
+    let mut t = args.tensor(cx, "input")?;
+    let axis = args.arg("axis");
     let list: Vec<Arg<'a>> = match &axis.val {
         Val::Tuple(t) => t.items.iter().map(|v| Arg::new(v.clone(), axis.span)).collect(),
         _ => vec![axis.clone()],
@@ -93,7 +92,7 @@ fn expand_dims<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let rank = t.shape.rank() + list.len();
     let mut axes = Vec::new();
     for arg in &list {
-        let at = cx.axis_of(arg, rank, &args.what(1))?;
+        let at = cx.axis_of(arg, rank, &args.what("axis"))?;
         if axes.contains(&at) {
             return cx.error(Code::BAD_VALUE, arg.span, format!("axis {at} is given twice"), "");
         }
@@ -125,8 +124,8 @@ impl<'a> Cx<'a> {
 }
 
 fn reshape<'a>(cx: &mut Cx<'a>, args: &Args<'a>, reorder: bool) -> R<Val<'a>> {
-    let t = cx.tensor_arg(args, 0)?;
-    let dims = cx.ints_of(&args.rest, &format!("the shape of `{}`", args.name))?;
+    let t = args.tensor(cx, "input")?;
+    let dims = cx.ints_of(args.rest("shape"), &format!("the shape of `{}`", args.name))?;
     if dims.contains(&-1) {
         return cx.error(
             Code::BAD_SHAPE,
@@ -142,7 +141,7 @@ fn reshape<'a>(cx: &mut Cx<'a>, args: &Args<'a>, reorder: bool) -> R<Val<'a>> {
             args.span,
             format!("{:?} has {} elements, {shape:?} has {}", t.shape, t.shape.numel(), shape.numel()),
         )
-        .label(args.arg(0).span, format!("this is {t}"))
+        .label(args.arg("input").span, format!("this is {t}"))
         .help("both shapes must have as many elements");
         return cx.fail(d);
     }
@@ -150,14 +149,14 @@ fn reshape<'a>(cx: &mut Cx<'a>, args: &Args<'a>, reorder: bool) -> R<Val<'a>> {
 }
 
 fn trans<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    if !args.rest.is_empty() {
+    if !args.rest("dims").is_empty() {
         return permute(cx, args);
     }
-    let t = block(cx, args, 0)?;
+    let t = block(cx, args, "input")?;
     let rank = t.shape.rank();
     if rank < 2 {
         let d = Diagnostic::error(Code::BAD_SHAPE, args.span, "`trans` needs a block with at least two dimensions")
-            .label(args.arg(0).span, format!("this is {t}"));
+            .label(args.arg("input").span, format!("this is {t}"));
         return cx.fail(d);
     }
     let mut order: Vec<u32> = (0..rank as u32).collect();
@@ -166,8 +165,8 @@ fn trans<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn permute<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = block(cx, args, 0)?;
-    let dims = cx.ints_of(&args.rest, &format!("the dims of `{}`", args.name))?;
+    let t = block(cx, args, "input")?;
+    let dims = cx.ints_of(args.rest("dims"), &format!("the dims of `{}`", args.name))?;
     let rank = t.shape.rank();
     let mut sorted = dims.clone();
     sorted.sort_unstable();
@@ -177,7 +176,7 @@ fn permute<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             args.span,
             format!("{dims:?} is no order of the dimensions 0 to {}", rank - 1),
         )
-        .label(args.arg(0).span, format!("this is {t}"))
+        .label(args.arg("input").span, format!("this is {t}"))
         .help("name each dimension once");
         return cx.fail(d);
     }
@@ -186,15 +185,15 @@ fn permute<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn join<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let (a, b) = (cx.tensor_arg(args, 0)?, cx.tensor_arg(args, 1)?);
+    let (a, b) = (args.tensor(cx, "a")?, args.tensor(cx, "b")?);
     if a.elem != b.elem {
         let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "`join` takes two blocks of one element type")
-            .label(args.arg(0).span, format!("this is {a}"))
-            .label(args.arg(1).span, format!("this is {b}"))
+            .label(args.arg("a").span, format!("this is {a}"))
+            .label(args.arg("b").span, format!("this is {b}"))
             .help("cast one of them with `.to(dtype)`");
         return cx.fail(d);
     }
-    let (a, b) = cx.broadcast_pair((a, args.arg(0).span), (b, args.arg(1).span), "for `join`")?;
+    let (a, b) = cx.broadcast_pair((a, args.arg("a").span), (b, args.arg("b").span), "for `join`")?;
     let scalars = a.shape.rank() == 0;
     let one = cx.shape(&[1], args.span)?;
     let (a, b) = if scalars { (cx.broadcast_to(a, one)?, cx.broadcast_to(b, one)?) } else { (a, b) };
@@ -211,10 +210,10 @@ fn join<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn split<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = block(cx, args, 0)?;
+    let t = block(cx, args, "a")?;
     if t.shape.last() != Some(&2) {
         let d = Diagnostic::error(Code::BAD_SHAPE, args.span, "`split` needs a last dimension of size 2")
-            .label(args.arg(0).span, format!("this is {t}"))
+            .label(args.arg("a").span, format!("this is {t}"))
             .help("reshape it first, for example `x.reshape(n, 2)`");
         return cx.fail(d);
     }
@@ -231,8 +230,8 @@ fn split<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 fn cat<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let (a, b) = (block(cx, args, 0)?, block(cx, args, 1)?);
-    if !cx.bool_arg(args, 2, false)? {
+    let (a, b) = (block(cx, args, "input")?, block(cx, args, "other")?);
+    if !args.bool(cx, "can_reorder")? {
         return cx.error(
             Code::UNSUPPORTED,
             args.span,
@@ -246,8 +245,8 @@ fn cat<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             args.span,
             "`cat` takes two blocks with one dimension of one type and size",
         )
-        .label(args.arg(0).span, format!("this is {a}"))
-        .label(args.arg(1).span, format!("this is {b}"));
+        .label(args.arg("input").span, format!("this is {a}"))
+        .label(args.arg("other").span, format!("this is {b}"));
         return cx.fail(d);
     }
     let shape = cx.shape(&[i128::from(a.shape[0]) * 2], args.span)?;

@@ -1,0 +1,223 @@
+//! The arguments of a call of a built-in function, bound to the declared parameters and taken by their names.
+
+use rtc_ir::Shape;
+use rtc_source::{Code, Diagnostic, Span};
+use rtc_syntax::ast::{Ident, Symbol};
+
+use crate::call::CallArgs;
+use crate::const_eval;
+use crate::cx::{Arg, Cx, R};
+use crate::declared::{Builtin, Default, Parameter, Signature};
+use crate::suggest::suggest;
+use crate::types::ElemTy;
+use crate::values::{Const, Tensor, Val};
+
+/// The arguments of a call of a built-in function. Parameters go by the names of the declaration; a test compares the
+/// names that a function asks for with those that it declares.
+pub(crate) struct Args<'a> {
+    /// The name of the function.
+    pub name: &'static str,
+    /// The call.
+    pub span: Span,
+    /// Called as a method: the first argument is the receiver.
+    pub method: bool,
+    signature: &'static Signature,
+    /// One entry per parameter.
+    vals: Vec<Option<Arg<'a>>>,
+    /// What the `*` parameter took.
+    rest: Vec<Arg<'a>>,
+}
+
+impl<'a> Args<'a> {
+    /// Binds the arguments of a call as Python does.
+    pub(crate) fn bind(cx: &mut Cx<'a>, b: &'static Builtin, call: CallArgs<'a>, span: Span) -> R<Args<'a>> {
+        let signature = b.signature();
+        let parameters = &signature.parameters;
+        let (mut vals, mut rest) = (vec![None; parameters.len()], Vec::new());
+        let variadic = signature.rest();
+        for (i, arg) in call.positional.into_iter().enumerate() {
+            match variadic {
+                Some(v) if i >= v => rest.push(arg),
+                _ if i < parameters.len() => vals[i] = Some(arg),
+                _ => {
+                    let count = parameters.len();
+                    return cx.error(
+                        Code::WRONG_ARGUMENTS,
+                        arg.span,
+                        format!("`{}` takes at most {count} positional arguments", b.name),
+                        &format!("its parameters are {}", signature.listed()),
+                    );
+                }
+            }
+        }
+        for (Ident { text: name, span: name_span }, arg) in call.named {
+            match signature.position(&name) {
+                Some(i) if parameters[i].is_rest => match &arg.val {
+                    Val::Tuple(t) => rest.extend(t.items.iter().map(|v| Arg::new(v.clone(), arg.span))),
+                    _ => rest.push(arg),
+                },
+                Some(i) if vals[i].is_some() => {
+                    return cx.error(
+                        Code::WRONG_ARGUMENTS,
+                        name_span,
+                        format!("`{}` got the argument `{name}` twice", b.name),
+                        "pass it by position or by name, not both",
+                    );
+                }
+                Some(i) => vals[i] = Some(arg),
+                None => {
+                    let help = match suggest(&name, parameters.iter().map(|p| &*p.name)) {
+                        Some(close) => format!("did you mean `{close}`?"),
+                        None => format!("its parameters are {}", signature.listed()),
+                    };
+                    return cx.error(
+                        Code::WRONG_ARGUMENTS,
+                        name_span,
+                        format!("`{}` has no parameter `{name}`", b.name),
+                        &help,
+                    );
+                }
+            }
+        }
+        let needed = |p: &Parameter| p.default.is_none() && !p.is_rest;
+        if let Some((parameter, _)) = parameters.iter().zip(&vals).find(|(p, val)| val.is_none() && needed(p)) {
+            return cx.error(
+                Code::WRONG_ARGUMENTS,
+                span,
+                format!("`{}` needs the argument `{}`", b.name, parameter.name),
+                &format!("its parameters are {}", signature.listed()),
+            );
+        }
+        Ok(Args { name: b.name, span, method: call.method, signature, vals, rest })
+    }
+
+    /// The argument as it was passed, or the declared default.
+    pub(crate) fn arg(&self, name: impl Key) -> Arg<'a> {
+        let passed = self.passed(name);
+        passed.or_else(|| Some(Arg::new(self.default(name)?, self.span))).unwrap_or(Arg::new(Val::Error, self.span))
+    }
+
+    /// The argument, if it was passed.
+    pub(crate) fn passed(&self, name: impl Key) -> Option<Arg<'a>> {
+        self.vals.get(name.position(self.signature)?)?.clone()
+    }
+
+    /// The argument, unless it was left out or is `None`.
+    pub(crate) fn given(&self, name: impl Key) -> Option<Arg<'a>> {
+        self.passed(name).filter(|a| !a.val.is_none())
+    }
+
+    /// What the `*` parameter took.
+    pub(crate) fn rest(&self, _name: &'static str) -> &[Arg<'a>] {
+        &self.rest
+    }
+
+    /// The arguments that were passed, in the order of the parameters.
+    pub(crate) fn all(&self) -> Vec<Arg<'a>> {
+        self.vals.iter().flatten().cloned().collect()
+    }
+
+    /// The arguments of all parameters but one.
+    pub(crate) fn all_but(&self, name: &'static str) -> Vec<Arg<'a>> {
+        let except = self.signature.position(name);
+        let others = self.vals.iter().enumerate().filter(|(i, _)| Some(*i) != except);
+        others.filter_map(|(_, arg)| arg.clone()).collect()
+    }
+
+    /// Says that a parameter is accepted and has no effect.
+    pub(crate) fn ignore(&self, _name: &'static str) {}
+
+    /// As messages name a parameter.
+    pub(crate) fn what(&self, name: impl Key) -> String {
+        let parameter = name.position(self.signature).map_or("", |i| &*self.signature.parameters[i].name);
+        format!("`{parameter}` of `{}`", self.name)
+    }
+
+    fn default(&self, name: impl Key) -> Option<Val<'a>> {
+        match &self.signature.parameters[name.position(self.signature)?].default {
+            Some(Default::Const(c)) => Some(Val::Const(c.clone())),
+            Some(Default::Described) => Some(Val::NONE),
+            None => None,
+        }
+    }
+
+    /// The argument, where `None` stands for the declared default.
+    fn value(&self, name: impl Key) -> Arg<'a> {
+        match self.given(name) {
+            Some(arg) => arg,
+            None => Arg::new(self.default(name).unwrap_or_else(|| self.arg(name).val), self.arg(name).span),
+        }
+    }
+
+    /// A tensor; constants are typed as they stand.
+    pub(crate) fn tensor(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Tensor> {
+        cx.tensor(&self.arg(name), &self.what(name))
+    }
+
+    /// A tensor, unless the argument was left out.
+    pub(crate) fn optional_tensor(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Option<Tensor>> {
+        self.given(name).map(|_| self.tensor(cx, name)).transpose()
+    }
+
+    /// A compile-time constant.
+    pub(crate) fn constant(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Const> {
+        cx.const_arg(&self.arg(name), &self.what(name))
+    }
+
+    /// A compile-time integer.
+    pub(crate) fn int(&self, cx: &mut Cx<'a>, name: impl Key) -> R<i128> {
+        cx.int_of(&self.value(name), &self.what(name))
+    }
+
+    /// A compile-time truth value.
+    pub(crate) fn bool(&self, cx: &mut Cx<'a>, name: impl Key) -> R<bool> {
+        Ok(const_eval::truth(&cx.const_arg(&self.value(name), &self.what(name))?))
+    }
+
+    /// A string; `None` stays.
+    pub(crate) fn text(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Option<Symbol>> {
+        let arg = self.value(name);
+        match cx.const_arg(&arg, &self.what(name))? {
+            Const::Str(s) => Ok(Some(s)),
+            Const::None => Ok(None),
+            other => {
+                let message = format!("{} must be a string", self.what(name));
+                let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, message);
+                cx.fail(d.primary(format!("this is the constant {other}")))
+            }
+        }
+    }
+
+    /// An element type.
+    pub(crate) fn elem(&self, cx: &mut Cx<'a>, name: impl Key) -> R<ElemTy> {
+        cx.type_of(&self.arg(name), &self.what(name))
+    }
+
+    /// A shape, given as a sequence.
+    pub(crate) fn shape(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Shape> {
+        cx.shape_of(&self.arg(name), &self.what(name))
+    }
+
+    /// An axis of a block, counted from the end if it is negative.
+    pub(crate) fn axis(&self, cx: &mut Cx<'a>, name: impl Key, rank: usize) -> R<usize> {
+        cx.axis_of(&self.arg(name), rank, &self.what(name))
+    }
+}
+
+/// What a parameter is asked for by.
+pub(crate) trait Key: Copy {
+    /// Its place among the parameters.
+    fn position(self, signature: &Signature) -> Option<usize>;
+}
+
+impl Key for &'static str {
+    fn position(self, signature: &Signature) -> Option<usize> {
+        signature.position(self)
+    }
+}
+
+impl Key for usize {
+    fn position(self, _: &Signature) -> Option<usize> {
+        Some(self)
+    }
+}
