@@ -2,16 +2,15 @@
 
 use std::rc::Rc;
 
-use rtc_ir::{OpKind, Shape};
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{StmtKind, Symbol};
 
-use crate::cx::{Arg, Cx, R};
 use crate::declared::{self, Namespace};
-use crate::spec::DType;
+use crate::emitter::R;
+use crate::evaluator::Evaluator;
 use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal, float_format};
-use crate::values::{Const, FunctionKind, Padding, Tensor, Val};
+use crate::values::{Arg, Const, FunctionKind, Padding, Tensor, Val};
 
 /// Functions that can be called on a block or scalar as a method.
 pub(crate) const METHODS: &[&str] = &[
@@ -106,13 +105,13 @@ const PREDICATES: &[&str] = &[
     "get_block_shapes",
 ];
 
-impl<'a> Cx<'a> {
+impl<'a> Evaluator<'a> {
     /// `value.name`.
-    pub(crate) fn attribute(&mut self, value: &Arg<'a>, name: &Symbol, span: Span) -> R<Val<'a>> {
+    pub(crate) fn attribute_of(&mut self, value: &Arg<'a>, name: &Symbol, span: Span) -> R<Val<'a>> {
         let found = match &value.val {
             Val::Module(m) => {
                 let m = m.clone();
-                return match self.module_member(&m, name)? {
+                return match self.member_of(&m, name)? {
                     Some(val) => Ok(val),
                     None => self.no_member(&m, name, span),
                 };
@@ -148,7 +147,7 @@ impl<'a> Cx<'a> {
             },
             Val::BlockPtr(p) => match &**name {
                 "dtype" | "type" => p.base.elem.pointee().map(|e| Val::Type(TyVal::Block(e, p.block))),
-                "shape" | "block_shape" => Some(shape_tuple(p.block)),
+                "shape" | "block_shape" => Some(Val::sizes(p.block)),
                 "advance" | "store" => self.method(value, name)?,
                 _ => None,
             },
@@ -160,7 +159,7 @@ impl<'a> Cx<'a> {
                     "block_type" => d.base.elem.pointee().map(|e| Val::Type(TyVal::Block(e, d.block))),
                     "shape" => tensors(&d.shape),
                     "strides" => tensors(&d.strides),
-                    "block_shape" => Some(shape_tuple(d.block)),
+                    "block_shape" => Some(Val::sizes(d.block)),
                     "padding" => Some(Val::str(if d.padding == Padding::Nan { "nan" } else { "zero" })),
                     _ => declared::find(Namespace::Descriptor, name).map(|b| bound(value, Val::Builtin(b))),
                 }
@@ -200,7 +199,7 @@ impl<'a> Cx<'a> {
         let mut d = Diagnostic::error(Code::UNKNOWN_ATTRIBUTE, span, format!("{text} has no attribute `{name}`"))
             .primary("not found")
             .label(value.span, format!("this is {text}"));
-        let free = self.module_member(&crate::resolve::ModuleRef::Language, &name.into())?;
+        let free = self.member_of(&crate::modules::ModuleRef::Language, &name.into())?;
         if let Some(close) = suggest(name, known) {
             d = d.help(format!("did you mean `.{close}`?"));
         } else if matches!((&value.val, &free), (Val::Tensor(_), Some(Val::Builtin(_) | Val::Function(_)))) {
@@ -216,7 +215,7 @@ impl<'a> Cx<'a> {
     /// The function called `name` of the language with `value` as its first argument.
     fn method(&mut self, value: &Arg<'a>, name: &Symbol) -> R<Option<Val<'a>>> {
         let callee: Symbol = if &**name == "to" { "cast".into() } else { name.clone() };
-        let callee = self.module_member(&crate::resolve::ModuleRef::Language, &callee)?;
+        let callee = self.member_of(&crate::modules::ModuleRef::Language, &callee)?;
         Ok(callee.map(|f| bound(value, f)))
     }
 
@@ -226,7 +225,7 @@ impl<'a> Cx<'a> {
             "dtype" => Val::Type(TyVal::Elem(t.elem)),
             "type" => Val::Type(ty),
             "value" if self.declared.contains(&t.value) => Val::Tensor(t),
-            "shape" => shape_tuple(t.shape),
+            "shape" => Val::sizes(t.shape),
             "numel" => Val::int(i128::from(t.shape.numel())),
             "T" => {
                 if t.shape.rank() != 2 {
@@ -263,7 +262,7 @@ impl<'a> Cx<'a> {
                 _ => None,
             },
             "shape" => match t {
-                TyVal::Block(_, s) => Some(shape_tuple(s)),
+                TyVal::Block(_, s) => Some(Val::sizes(s)),
                 TyVal::Elem(_) => Some(Val::tuple(Vec::new())),
                 _ => None,
             },
@@ -293,7 +292,7 @@ impl<'a> Cx<'a> {
         &mut self,
         value: &Arg<'a>,
         class: &'a rtc_syntax::ast::ClassDef,
-        module: crate::resolve::ModuleId,
+        module: crate::modules::ModuleId,
         name: &Symbol,
         span: Span,
     ) -> R<Val<'a>> {
@@ -306,7 +305,7 @@ impl<'a> Cx<'a> {
     fn class_attribute(
         &mut self,
         class: &'a rtc_syntax::ast::ClassDef,
-        module: crate::resolve::ModuleId,
+        module: crate::modules::ModuleId,
         name: &Symbol,
         span: Span,
     ) -> R<Val<'a>> {
@@ -328,7 +327,7 @@ impl<'a> Cx<'a> {
     fn class_function(
         &mut self,
         class: &'a rtc_syntax::ast::ClassDef,
-        module: crate::resolve::ModuleId,
+        module: crate::modules::ModuleId,
         name: &str,
     ) -> Option<Val<'a>> {
         class.body.iter().find_map(|stmt| match &stmt.kind {
@@ -339,70 +338,8 @@ impl<'a> Cx<'a> {
             _ => None,
         })
     }
-
-    /// `t` with a dimension of size 1 before `axis`.
-    pub(crate) fn insert_axis(&mut self, t: Tensor, axis: usize, span: Span) -> R<Tensor> {
-        let mut dims: Vec<i128> = t.shape.iter().map(|d| i128::from(*d)).collect();
-        dims.insert(axis.min(dims.len()), 1);
-        let shape = self.shape(&dims, span)?;
-        if t.shape.rank() == 0 {
-            return self.broadcast_to(t, shape);
-        }
-        let value = self.emit(OpKind::ExpandDims { axis: axis as u32 }, &[t.value])?;
-        Ok(Tensor { value, shape, ..t })
-    }
-
-    /// `t` with its dimensions in another order.
-    pub(crate) fn permute(&mut self, t: Tensor, order: &[u32]) -> R<Tensor> {
-        let dims: Vec<u32> = order.iter().map(|i| t.shape[*i as usize]).collect();
-        let value = self.emit(OpKind::Trans { order: order.to_vec() }, &[t.value])?;
-        Ok(Tensor { value, shape: Shape::new(&dims).unwrap_or(t.shape), ..t })
-    }
-}
-
-/// Whether a type answers `name()` with yes.
-pub(crate) fn type_predicate(t: TyVal, name: &str) -> bool {
-    let elem = t.scalar();
-    let num = if matches!(t, TyVal::Elem(_) | TyVal::Block(..)) { elem.and_then(ElemTy::num) } else { None };
-    let is = |d: DType| num == Some(d);
-    match name {
-        "is_fp8" => num.is_some_and(crate::types::is_fp8),
-        "is_fp8e4nv" => is(DType::Fp8E4Nv),
-        "is_fp8e4b8" => is(DType::Fp8E4B8),
-        "is_fp8e4b15" => is(DType::Fp8E4B15),
-        "is_fp8e5" => is(DType::Fp8E5),
-        "is_fp8e5b16" => is(DType::Fp8E5B16),
-        "is_fp16" => is(DType::Fp16),
-        "is_bf16" => is(DType::Bf16),
-        "is_fp32" => is(DType::Fp32),
-        "is_fp64" => is(DType::Fp64),
-        "is_floating" => num.is_some_and(|d| !d.is_integer()),
-        "is_standard_floating" => num.is_some_and(|d| !d.is_integer() && !crate::types::is_fp8(d)),
-        "is_int" => num.is_some_and(DType::is_integer),
-        "is_int_signed" => num.is_some_and(DType::is_signed),
-        "is_int_unsigned" => num.is_some_and(|d| d.is_integer() && !d.is_signed()),
-        "is_bool" | "is_int1" => is(DType::UInt1),
-        "is_int8" => is(DType::Int8),
-        "is_int16" => is(DType::Int16),
-        "is_int32" => is(DType::Int32),
-        "is_int64" => is(DType::Int64),
-        "is_uint8" => is(DType::UInt8),
-        "is_uint16" => is(DType::UInt16),
-        "is_uint32" => is(DType::UInt32),
-        "is_uint64" => is(DType::UInt64),
-        "is_ptr" => matches!(t, TyVal::Elem(ElemTy::Ptr(_))),
-        "is_block" => matches!(t, TyVal::Block(..)),
-        "is_const" => elem.and_then(ElemTy::ptr).is_some_and(|p| p.is_const),
-        "is_void" => t == TyVal::Void,
-        _ => false,
-    }
 }
 
 fn bound<'a>(value: &Arg<'a>, callee: Val<'a>) -> Val<'a> {
     Val::Method(Rc::new((value.val.clone(), callee)))
-}
-
-/// The sizes as a tuple of constants.
-pub(crate) fn shape_tuple<'a>(shape: Shape) -> Val<'a> {
-    Val::tuple(shape.iter().map(|d| Val::int(*d)).collect())
 }

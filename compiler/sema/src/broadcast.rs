@@ -3,7 +3,7 @@
 use rtc_ir::{MAX_RANK, MAX_TILE_ELEMENTS, OpKind, Shape};
 use rtc_source::{Code, Diagnostic, Span};
 
-use crate::cx::{Cx, R};
+use crate::emitter::{Emitter, R};
 use crate::types::ir_type;
 use crate::values::Tensor;
 
@@ -23,7 +23,7 @@ pub(crate) fn common_shape(a: Shape, b: Shape) -> Result<Shape, usize> {
     Shape::new(&dims).ok_or(0)
 }
 
-impl<'a> Cx<'a> {
+impl<'a> Emitter<'a> {
     /// A shape from sizes, after checking what every block must satisfy.
     pub(crate) fn shape(&mut self, dims: &[i128], span: Span) -> R<Shape> {
         if dims.len() > MAX_RANK {

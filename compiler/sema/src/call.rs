@@ -3,31 +3,22 @@
 //! Every jit function is inlined. Its operations keep their own place and the chain of calls; functions of the standard
 //! library take the place of the user's call instead.
 
-use std::rc::Rc;
-
 use rtc_ir::LocData;
 use rtc_source::{Code, Diagnostic, Span};
-use rtc_syntax::ast::{self, ClassDef, Expr, ExprKind, Ident, Param, ParamKind, Star, StmtKind, Symbol};
+use rtc_syntax::ast::{self, Expr, Ident, Param, ParamKind, Star, Symbol};
 
 use crate::builtins::{self, Args};
-use crate::cx::{Arg, Binding, Cx, Fault, Frame, MAX_CALLS, MAX_RECURSION, R, STEPS_PER_CALL};
 use crate::declared::Builtin;
-use crate::resolve::ModuleId;
-use crate::stmt::{Flow, Todo, is_constexpr};
+use crate::emitter::{Fault, R};
+use crate::evaluator::{Evaluator, MAX_CALLS, MAX_RECURSION, STEPS_PER_CALL};
+use crate::frames::{Binding, Frame};
+use crate::modules::ModuleId;
+use crate::stmt::{Flow, Todo};
 use crate::suggest::suggest;
 use crate::types::TyVal;
-use crate::values::{Function, FunctionKind, Lambda, Tuple, Val, is_aggregate};
+use crate::values::{Arg, CallArgs, Function, FunctionKind, Lambda, Val};
 
-/// Arguments of a call, evaluated.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CallArgs<'a> {
-    pub positional: Vec<Arg<'a>>,
-    pub named: Vec<(Ident, Arg<'a>)>,
-    /// The first argument is the receiver of a method.
-    pub method: bool,
-}
-
-impl<'a> Cx<'a> {
+impl<'a> Evaluator<'a> {
     pub(crate) fn eval_call(&mut self, func: &'a Expr, args: &'a [ast::Arg], span: Span) -> R<Val<'a>> {
         let callee = self.eval_arg(func)?;
         let mut call = CallArgs::default();
@@ -67,15 +58,16 @@ impl<'a> Cx<'a> {
             }
         }
         self.span = span;
-        self.call(&callee.val, callee.span, call, span)
+        self.call_value(&callee.val, callee.span, call, span)
     }
 
-    /// Calls with positional arguments only.
-    pub(crate) fn call_positional(&mut self, callee: &Val<'a>, args: Vec<Arg<'a>>, span: Span) -> R<Val<'a>> {
-        self.call(callee, span, CallArgs { positional: args, ..CallArgs::default() }, span)
-    }
-
-    pub(crate) fn call(&mut self, callee: &Val<'a>, callee_span: Span, args: CallArgs<'a>, span: Span) -> R<Val<'a>> {
+    pub(crate) fn call_value(
+        &mut self,
+        callee: &Val<'a>,
+        callee_span: Span,
+        args: CallArgs<'a>,
+        span: Span,
+    ) -> R<Val<'a>> {
         match callee {
             Val::Builtin(b) => self.call_builtin(b, args, span),
             Val::Function(f) => self.call_function(*f, args, span),
@@ -83,7 +75,7 @@ impl<'a> Cx<'a> {
                 let mut args = args;
                 args.positional.insert(0, Arg::new(m.0.clone(), callee_span));
                 args.method = true;
-                self.call(&m.1, callee_span, args, span)
+                self.call_value(&m.1, callee_span, args, span)
             }
             Val::Lambda(l) => self.call_lambda(*l, args, span),
             Val::Class(class, module) => self.construct(class, *module, args, span),
@@ -114,10 +106,10 @@ impl<'a> Cx<'a> {
     }
 
     fn call_builtin(&mut self, b: &'static Builtin, call: CallArgs<'a>, span: Span) -> R<Val<'a>> {
-        let args = Args::bind(self, b, call, span)?;
+        let args = Args::bind(self.cx(), b, call, span)?;
         self.span = span;
         let result = match builtins::implementation(b) {
-            Some(run) => run(self, &args),
+            Some(run) => run(self.cx(), &args),
             None => self.error(Code::INTERNAL, span, format!("`{}` is declared only", b.name), ""),
         };
         self.span = span;
@@ -193,8 +185,8 @@ impl<'a> Cx<'a> {
         }
         let mut bound = self.bind_arguments(&name.text, name.span, &f.def.params, f.module, args, span)?;
         let library_module = self.world.is_library(f.module);
-        if library_module && !self.in_library() {
-            self.check_library_call(f.module, &name.text, &mut bound, span)?;
+        if let Some(module) = self.world.library_module(f.module).filter(|_| !self.in_library()) {
+            self.check_library_call(module.name, &name.text, &mut bound, span)?;
         }
         let visible = self.visible(span);
         let outer = self.frame();
@@ -284,7 +276,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Binds arguments to parameters as Python does.
-    fn bind_arguments(
+    pub(crate) fn bind_arguments(
         &mut self,
         name: &Symbol,
         name_span: Span,
@@ -294,7 +286,7 @@ impl<'a> Cx<'a> {
         span: Span,
     ) -> R<Vec<(Symbol, Arg<'a>)>> {
         let library = self.world.is_library(module);
-        let refuse = |cx: &mut Cx<'a>, at: Span, message: String, help: String| {
+        let refuse = |cx: &mut Evaluator<'a>, at: Span, message: String, help: String| {
             let mut d = Diagnostic::error(Code::WRONG_ARGUMENTS, at, message);
             if !library && name_span != at {
                 d = d.label(name_span, "defined here");
@@ -367,140 +359,5 @@ impl<'a> Cx<'a> {
             return refuse(self, span, message, parameters);
         }
         Ok(bound)
-    }
-
-    /// Builds a value of a named tuple or of an aggregate class.
-    fn construct(&mut self, class: &'a ClassDef, module: ModuleId, args: CallArgs<'a>, span: Span) -> R<Val<'a>> {
-        let is_tuple = class.args.iter().any(|a| match &a.value.kind {
-            ExprKind::Name(n) => &**n == "NamedTuple",
-            ExprKind::Attribute { attr, .. } => &*attr.text == "NamedTuple",
-            _ => false,
-        });
-        let aggregate = is_aggregate(class);
-        if !is_tuple && !aggregate {
-            let d = Diagnostic::error(
-                Code::NOT_CALLABLE,
-                span,
-                format!("values of the class `{}` cannot be made in a kernel", class.name.text),
-            )
-            .label(class.name.span, "defined here")
-            .help("derive it from `typing.NamedTuple`");
-            return self.fail(d);
-        }
-        let mut names: Vec<Symbol> = Vec::new();
-        let mut constant = Vec::new();
-        let mut items: Vec<Option<Val<'a>>> = Vec::new();
-        let mut init = None;
-        for stmt in &class.body {
-            match &stmt.kind {
-                StmtKind::AnnAssign { target, value, annotation } => {
-                    if let Some(name) = target.as_name() {
-                        names.push(name.clone());
-                        constant.push(!aggregate || is_constexpr(annotation));
-                        items.push(match value {
-                            Some(default) => Some(self.eval_in_module(module, default)?),
-                            None => None,
-                        });
-                    }
-                }
-                StmtKind::FunctionDef(def) if &*def.name.text == "__init__" => init = Some(def),
-                _ => {}
-            }
-        }
-        if let Some(def) = init {
-            return self.construct_by_init(class, module, def, (&names, &constant), args, span);
-        }
-        for (i, arg) in args.positional.into_iter().enumerate() {
-            match items.get_mut(i) {
-                Some(slot) => *slot = Some(arg.val),
-                None => {
-                    let message = format!("`{}` has {} fields", class.name.text, names.len());
-                    return self.error(Code::WRONG_ARGUMENTS, arg.span, message, "");
-                }
-            }
-        }
-        for (Ident { text: key, span: key_span }, arg) in args.named {
-            match names.iter().position(|n| *n == key) {
-                Some(i) => items[i] = Some(arg.val),
-                None => {
-                    let message = format!("`{}` has no field `{key}`", class.name.text);
-                    return self.error(Code::WRONG_ARGUMENTS, key_span, message, "");
-                }
-            }
-        }
-        let mut all = Vec::with_capacity(items.len());
-        for ((item, name), constant) in items.into_iter().zip(&names).zip(&constant) {
-            match item {
-                Some(val) => all.push(self.field(val, *constant, span)?),
-                None => {
-                    let message = format!("`{}` needs the field `{name}`", class.name.text);
-                    return self.error(Code::WRONG_ARGUMENTS, span, message, "");
-                }
-            }
-        }
-        Ok(Val::Tuple(Rc::new(Tuple { items: all, fields: Some(names.into()), class: Some((class, module)) })))
-    }
-
-    /// What a field holds: a number is a run-time value, unless the field is declared as a constant.
-    fn field(&mut self, val: Val<'a>, constant: bool, span: Span) -> R<Val<'a>> {
-        if constant || self.host() { Ok(val) } else { self.decay(val, span) }
-    }
-
-    /// A constructor with statements `self.field = expr`, as aggregates have.
-    fn construct_by_init(
-        &mut self,
-        class: &'a ClassDef,
-        module: ModuleId,
-        def: &'a ast::FunctionDef,
-        (names, constant): (&[Symbol], &[bool]),
-        mut args: CallArgs<'a>,
-        span: Span,
-    ) -> R<Val<'a>> {
-        args.positional.insert(0, Arg::new(Val::Opaque("self".into()), span));
-        let bound = self.bind_arguments(&class.name.text, class.name.span, &def.params, module, args, span)?;
-        self.push_host_frame(module, class.name.text.clone());
-        for (name, arg) in bound {
-            self.bind(&name, arg.val, arg.span);
-        }
-        let mut items: Vec<Option<Val<'a>>> = vec![None; names.len()];
-        let mut result = Ok(());
-        for stmt in &def.body {
-            let field = match &stmt.kind {
-                StmtKind::Assign { targets, value } if targets.len() == 1 => match &targets[0].kind {
-                    ExprKind::Attribute { attr, .. } => Some((attr, value)),
-                    _ => None,
-                },
-                _ => None,
-            };
-            match field {
-                Some((attr, value)) => match self.eval(value) {
-                    Ok(val) => match names.iter().position(|n| *n == attr.text) {
-                        Some(i) => items[i] = Some(val),
-                        None => {
-                            let message = format!("`{}` has no field `{}`", class.name.text, attr.text);
-                            result = self.error(Code::WRONG_ARGUMENTS, attr.span, message, "");
-                        }
-                    },
-                    Err(e) => result = Err(e),
-                },
-                None => {
-                    self.exec(Todo::new(std::slice::from_ref(stmt)), false);
-                }
-            }
-        }
-        self.frames.pop();
-        self.span = span;
-        result?;
-        let missing = items.iter().zip(names).find(|(i, _)| i.is_none()).map(|(_, n)| n.clone());
-        if let Some(name) = missing {
-            let message = format!("the constructor of `{}` does not set `{name}`", class.name.text);
-            return self.error(Code::WRONG_ARGUMENTS, span, message, "");
-        }
-        let mut all = Vec::with_capacity(items.len());
-        for (val, constant) in items.into_iter().flatten().zip(constant) {
-            all.push(self.field(val, *constant, span)?);
-        }
-        let items = all;
-        Ok(Val::Tuple(Rc::new(Tuple { items, fields: Some(names.into()), class: Some((class, module)) })))
     }
 }

@@ -3,13 +3,13 @@
 use rtc_ir::{Literal, OpKind, Predicate, Rounding};
 use rtc_source::{Code, Diagnostic, Span};
 
-use crate::cx::{Arg, Cx, R};
+use crate::emitter::{Emitter, R};
 use crate::promote::{const_dtype, const_kind};
 use crate::spec::DType;
 use crate::types::{ElemTy, scalar_shape};
-use crate::values::{Const, Tensor, Val};
+use crate::values::{Arg, Const, Tensor, Val};
 
-impl<'a> Cx<'a> {
+impl<'a> Emitter<'a> {
     /// A run-time value out of a number or a run-time value; the constant takes its own type.
     pub(crate) fn tensor(&mut self, arg: &Arg<'a>, what: &str) -> R<Tensor> {
         match &arg.val {

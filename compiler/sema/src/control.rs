@@ -6,8 +6,10 @@ use rtc_ir::{Block, OpKind, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Expr, Stmt, Symbol};
 
-use crate::cx::{Cx, Gone, R, Scope};
+use crate::emitter::R;
+use crate::evaluator::Evaluator;
 use crate::expr::Condition;
+use crate::frames::{Gone, Scope};
 use crate::stmt::{Flow, Return, Todo};
 use crate::types::ElemTy;
 use crate::values::{Tensor, Val};
@@ -20,7 +22,7 @@ struct Side<'a> {
     yields: Vec<Value>,
 }
 
-impl<'a> Cx<'a> {
+impl<'a> Evaluator<'a> {
     /// Runs an `if`. The flag of the result says that the statements after it were run as well.
     pub(crate) fn exec_if(
         &mut self,
@@ -309,7 +311,7 @@ impl<'a> Cx<'a> {
         if matches!(x, Val::Error) || matches!(y, Val::Error) {
             return Val::Error;
         }
-        let decayed = |cx: &mut Cx<'a>, val: &Val<'a>, block: Block| {
+        let decayed = |cx: &mut Evaluator<'a>, val: &Val<'a>, block: Block| {
             let outer = std::mem::replace(&mut cx.block, block);
             let result = cx.decay(val.clone(), place);
             cx.block = outer;

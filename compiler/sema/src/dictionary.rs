@@ -8,11 +8,12 @@ use std::rc::Rc;
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::Expr;
 
-use crate::cx::{Cx, R};
+use crate::emitter::R;
+use crate::evaluator::Evaluator;
 use crate::expr::equal;
 use crate::values::Val;
 
-impl<'a> Cx<'a> {
+impl<'a> Evaluator<'a> {
     /// `{key: value, ...}`; of equal keys the last one counts, at the place of the first.
     pub(crate) fn dictionary(&mut self, written: &'a [(Option<Expr>, Expr)]) -> R<Val<'a>> {
         let mut entries: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(written.len());

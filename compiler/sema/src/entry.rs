@@ -2,27 +2,21 @@
 
 use std::rc::Rc;
 
-use rtc_abi::{DType, Target, ValueType};
+use rtc_abi::{DType, ValueType};
 use rtc_ir::{Kernel, KernelOptions, OpKind, Type};
 use rtc_source::{Code, Diagnostic, Diagnostics, Severity, SourceMap, Span};
 use rtc_syntax::ast::{Param, Symbol};
 
-use crate::cx::{Cx, Frame, R};
-use crate::resolve::{ModuleAst, ModuleId, World};
+use crate::emitter::{Emitter, R, TargetInfo};
+use crate::evaluator::Evaluator;
+use crate::frames::Frame;
+use crate::modules::ModuleId;
 use crate::spec::{ArgKind, ConstValue, Specialization};
 use crate::stmt::{Todo, is_constexpr};
 use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal, scalar_shape};
 use crate::values::{Const, Descriptor, Function, FunctionKind, Padding, Tensor, Tuple, Val};
-
-/// What the analysis needs to know of the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TargetInfo {
-    /// The target itself.
-    pub target: &'static Target,
-    /// The functions of `libdevice` are calls of NVIDIA's library, which codegen links.
-    pub external_libdevice: bool,
-}
+use crate::world::{ModuleAst, World};
 
 /// A kernel in phase `Tile`, and what was found on the way.
 #[derive(Clone, Debug)]
@@ -54,17 +48,19 @@ pub fn compile_kernel(
         fp_fusion: spec.options.enable_fp_fusion,
     };
     let kernel = Kernel::new(spec.kernel.clone(), options);
-    let mut cx = Cx::new(&world, sources, target, &spec.options, kernel);
+    let emitter = Emitter::new(sources, target, &spec.options, kernel);
+    let mut cx = Evaluator::new(&world, emitter);
     let outcome = run(&mut cx, spec);
+    let Emitter { kernel, diagnostics, prints, .. } = cx.emitter;
     let (errors, warnings): (Diagnostics, Diagnostics) =
-        cx.diagnostics.into_iter().partition(|d| d.severity == Severity::Error);
+        diagnostics.into_iter().partition(|d| d.severity == Severity::Error);
     match outcome {
-        Ok(()) if errors.is_empty() => Ok(Analysis { kernel: cx.kernel, warnings, prints: cx.prints }),
+        Ok(()) if errors.is_empty() => Ok(Analysis { kernel, warnings, prints }),
         _ => Err(errors.into_iter().chain(warnings).collect()),
     }
 }
 
-fn run<'a>(cx: &mut Cx<'a>, spec: &Specialization) -> R<()> {
+fn run<'a>(cx: &mut Evaluator<'a>, spec: &Specialization) -> R<()> {
     cx.push_host_frame(ModuleId(0), "module".into());
     let Some(f) = cx.world.function(&spec.kernel) else {
         let names = cx.world.kernel_names();
@@ -119,7 +115,7 @@ fn run<'a>(cx: &mut Cx<'a>, spec: &Specialization) -> R<()> {
     }
     cx.exec(Todo::new(&f.def.body), true);
     if cx.has_errors() {
-        return Err(crate::cx::Fault);
+        return Err(crate::emitter::Fault);
     }
     cx.span = name_span;
     cx.block = cx.kernel.body();
@@ -128,7 +124,7 @@ fn run<'a>(cx: &mut Cx<'a>, spec: &Specialization) -> R<()> {
     Ok(())
 }
 
-fn parameter<'a>(cx: &mut Cx<'a>, spec: &Specialization, f: Function<'a>, param: &'a Param) -> R<Val<'a>> {
+fn parameter<'a>(cx: &mut Evaluator<'a>, spec: &Specialization, f: Function<'a>, param: &'a Param) -> R<Val<'a>> {
     let name = &param.name;
     let Some(arg) = spec.arg(&name.text) else {
         return match &param.default {
@@ -158,7 +154,7 @@ fn parameter<'a>(cx: &mut Cx<'a>, spec: &Specialization, f: Function<'a>, param:
 }
 
 /// The value that a parameter, or an element of a tuple parameter, has in the kernel.
-fn argument<'a>(cx: &mut Cx<'a>, module: ModuleId, name: &str, kind: &ArgKind, span: Span) -> R<Val<'a>> {
+fn argument<'a>(cx: &mut Evaluator<'a>, module: ModuleId, name: &str, kind: &ArgKind, span: Span) -> R<Val<'a>> {
     match kind {
         ArgKind::Value { ty, divisible_by } => {
             run_time(cx, name.to_string(), *ty, divisible_by.unwrap_or(1)).map(Val::Tensor)
@@ -176,14 +172,14 @@ fn argument<'a>(cx: &mut Cx<'a>, module: ModuleId, name: &str, kind: &ArgKind, s
     }
 }
 
-fn run_time<'a>(cx: &mut Cx<'a>, name: String, ty: ValueType, divisible_by: u32) -> R<Tensor> {
+fn run_time<'a>(cx: &mut Evaluator<'a>, name: String, ty: ValueType, divisible_by: u32) -> R<Tensor> {
     let elem = ElemTy::from(ty);
     let ir = cx.ir_elem(elem)?;
     let value = cx.kernel.add_param(name, Type::Scalar(ir), ty, divisible_by);
     Ok(Tensor { value, elem, shape: scalar_shape() })
 }
 
-fn descriptor<'a>(cx: &mut Cx<'a>, name: &str, element: DType, block_shape: &[u32], span: Span) -> R<Val<'a>> {
+fn descriptor<'a>(cx: &mut Evaluator<'a>, name: &str, element: DType, block_shape: &[u32], span: Span) -> R<Val<'a>> {
     let dims: Vec<i128> = block_shape.iter().map(|d| i128::from(*d)).collect();
     let block = cx.shape(&dims, span)?;
     let pointer = ValueType::Pointer { pointee: element, is_const: false };
@@ -210,7 +206,7 @@ fn tuple<'a>(items: Vec<Val<'a>>, fields: Option<&[String]>) -> Val<'a> {
     Val::Tuple(Rc::new(Tuple { items, fields, class: None }))
 }
 
-fn constant<'a>(cx: &mut Cx<'a>, module: ModuleId, value: &ConstValue, span: Span) -> R<Val<'a>> {
+fn constant<'a>(cx: &mut Evaluator<'a>, module: ModuleId, value: &ConstValue, span: Span) -> R<Val<'a>> {
     Ok(match value {
         ConstValue::Int(i) => Val::int(*i),
         ConstValue::Float(x) => Val::Const(Const::Float(*x)),
@@ -228,10 +224,10 @@ fn constant<'a>(cx: &mut Cx<'a>, module: ModuleId, value: &ConstValue, span: Spa
         }
         ConstValue::Function(name) => {
             let name: Symbol = name.as_str().into();
-            let language = crate::resolve::ModuleRef::Language;
+            let language = crate::modules::ModuleRef::Language;
             let found = match cx.global(module, &name)? {
                 Some(val) => Some(val),
-                None => cx.module_member(&language, &name)?,
+                None => cx.member_of(&language, &name)?,
             };
             match found {
                 Some(val) => val.into_constexpr(),

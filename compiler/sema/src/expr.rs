@@ -8,10 +8,12 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{BoolOp, CmpOp, Comprehension, Expr, ExprKind, FStringPart, Symbol};
 
 use crate::const_eval;
-use crate::cx::{Arg, Cx, Fault, Gone, R};
+use crate::emitter::{Fault, R};
+use crate::evaluator::Evaluator;
+use crate::frames::Gone;
 use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal};
-use crate::values::{Const, Lambda, Tensor, Val};
+use crate::values::{Arg, Const, Lambda, Tensor, Val};
 
 /// A condition: known while compiling, or an `i1` at run time.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +22,7 @@ pub(crate) enum Condition {
     Dynamic(Tensor),
 }
 
-impl<'a> Cx<'a> {
+impl<'a> Evaluator<'a> {
     /// The value of an expression.
     pub(crate) fn eval(&mut self, expr: &'a Expr) -> R<Val<'a>> {
         self.deeper(expr.span, |cx| {
@@ -56,12 +58,12 @@ impl<'a> Cx<'a> {
             ExprKind::BinOp { left, op, right } => {
                 let (l, r) = (self.eval_arg(left)?, self.eval_arg(right)?);
                 self.span = span;
-                self.binary(*op, &l, &r)
+                self.cx().binary(*op, &l, &r)
             }
             ExprKind::UnaryOp { op, operand } => {
                 let operand = self.eval_arg(operand)?;
                 self.span = span;
-                self.unary(*op, &operand)
+                self.cx().unary(*op, &operand)
             }
             ExprKind::BoolOp { op, values } => self.bool_op(*op, values, span),
             ExprKind::Compare { left, ops } => self.comparison(left, ops, span),
@@ -69,7 +71,7 @@ impl<'a> Cx<'a> {
             ExprKind::Attribute { value, attr } => {
                 let value = self.eval_arg(value)?;
                 self.span = span;
-                self.attribute(&value, &attr.text, attr.span)
+                self.attribute_of(&value, &attr.text, attr.span)
             }
             ExprKind::Subscript { value, index } => {
                 let value = self.eval_arg(value)?;
@@ -157,7 +159,7 @@ impl<'a> Cx<'a> {
         let names = self.visible_names();
         let mut d = Diagnostic::error(Code::UNDEFINED_NAME, span, format!("the name `{name}` is not defined"))
             .primary("not found");
-        let in_language = self.module_member(&crate::resolve::ModuleRef::Language, name)?;
+        let in_language = self.member_of(&crate::modules::ModuleRef::Language, name)?;
         if in_language.is_some() {
             d = d.help(format!("did you mean `tl.{name}`?"));
         } else if let Some(close) = suggest(name, names.iter().map(String::as_str)) {
@@ -182,28 +184,6 @@ impl<'a> Cx<'a> {
             out.push(self.eval(item)?);
         }
         Ok(Val::tuple(out))
-    }
-
-    pub(crate) fn not_iterable<T>(&mut self, val: &Val<'a>, span: Span) -> R<T> {
-        let text = val.describe();
-        let d = Diagnostic::error(Code::TYPE_MISMATCH, span, format!("{text} cannot be iterated over"))
-            .primary(format!("this is {text}"))
-            .help("loops run over `range`, `tl.range`, `tl.static_range` and tuples");
-        self.fail(d)
-    }
-
-    /// Python's truth of a value that is known while compiling.
-    pub(crate) fn truth(&mut self, val: &Val<'a>, span: Span) -> R<bool> {
-        match val {
-            Val::Const(c) => Ok(const_eval::truth(c)),
-            Val::Tuple(t) => Ok(!t.items.is_empty()),
-            Val::Tensor(t) => {
-                let d = Diagnostic::error(Code::EXPECTED_CONSTEXPR, span, "a compile-time condition is needed here")
-                    .primary(format!("this is {t}, known only at run time"));
-                self.fail(d)
-            }
-            _ => Ok(true),
-        }
     }
 
     /// The condition of `if`, `while`, a ternary.
@@ -255,14 +235,6 @@ impl<'a> Cx<'a> {
 
     /// The element of a block with one element.
     #[allow(clippy::wrong_self_convention, reason = "it is the tensor that becomes a scalar, not the context")]
-    pub(crate) fn to_scalar(&mut self, t: Tensor) -> R<Tensor> {
-        if t.shape.rank() == 0 {
-            return Ok(t);
-        }
-        let value = self.emit(OpKind::Unsplat {}, &[t.value])?;
-        Ok(Tensor { value, shape: crate::types::scalar_shape(), ..t })
-    }
-
     fn bool_op(&mut self, op: BoolOp, values: &'a [Expr], span: Span) -> R<Val<'a>> {
         let and = op == BoolOp::And;
         let mut run_time: Vec<Arg<'a>> = Vec::new();
@@ -286,7 +258,7 @@ impl<'a> Cx<'a> {
             return Ok(Val::Tensor(*t));
         }
         for next in rest {
-            let val = self.logical(and, &result, &next)?;
+            let val = self.cx().logical(and, &result, &next)?;
             result = Arg::new(val, result.span.to(next.span));
         }
         Ok(result.val)
@@ -364,7 +336,7 @@ impl<'a> Cx<'a> {
             (a, b) if matches!(op, CmpOp::Eq | CmpOp::NotEq) && (comparable(a) || comparable(b)) => {
                 Ok(Val::bool(equal(a, b) == (op == CmpOp::Eq)))
             }
-            _ => self.compare(op, l, r),
+            _ => self.cx().compare(op, l, r),
         }
     }
 

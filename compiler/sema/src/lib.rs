@@ -16,32 +16,43 @@
 //! | `reference.rs` | what the language offers, as data for the reference pages |
 //! | `cx.rs` | the context: kernel under construction, frames, findings |
 
+mod assertion;
 mod attrs;
 mod broadcast;
 mod builtins;
 mod call;
 mod cast;
 mod const_eval;
+mod construct;
 mod control;
 mod cx;
 mod declared;
 mod dictionary;
+mod emitter;
 mod entry;
+mod evaluator;
+mod expect;
 mod expr;
+mod frames;
 mod library;
+mod library_call;
 mod lints;
 mod loops;
+mod modules;
 mod operators;
 mod promote;
 pub mod reference;
+mod reshape;
 mod resolve;
 mod stmt;
 mod subscript;
 mod suggest;
 mod types;
 mod values;
+mod world;
 
-pub use entry::{Analysis, TargetInfo, compile_kernel};
-pub use resolve::ModuleAst;
+pub use emitter::TargetInfo;
+pub use entry::{Analysis, compile_kernel};
 pub use rtc_abi::spec;
 pub use suggest::suggest;
+pub use world::ModuleAst;

@@ -3,19 +3,20 @@
 //! Which names a run-time loop carries is decided before its body is run: those that are live and that the body assigns
 //! anywhere. A name that turns out to be unchanged is taken out again.
 
-use std::rc::Rc;
-
 use rtc_ir::{Block, OpKind, Value};
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Expr, ExprKind, Stmt, Symbol};
 
-use crate::cx::{Arg, Binding, Cx, Fault, Gone, R, Scope};
+use crate::emitter::{Fault, R};
+use crate::evaluator::Evaluator;
+use crate::expect::NO_STEP;
 use crate::expr::Condition;
+use crate::frames::{Binding, Gone, Scope};
 use crate::promote;
 use crate::spec::DType;
 use crate::stmt::{Flow, Todo, assigned};
 use crate::types::{ElemTy, ir_type, scalar_shape};
-use crate::values::{Const, Range, Tensor, Val};
+use crate::values::{Arg, Const, Range, Tensor, Val};
 
 /// A name that a loop carries.
 struct Carried<'a> {
@@ -29,10 +30,7 @@ struct Carried<'a> {
     initial_values: Vec<Value>,
 }
 
-/// What to write instead of a step of 0.
-const NO_STEP: &str = "leave the step out, or give the number to count by";
-
-impl<'a> Cx<'a> {
+impl<'a> Evaluator<'a> {
     pub(crate) fn exec_for(&mut self, target: &'a Expr, iter: &'a Expr, body: &'a [Stmt], span: Span) -> R<Flow<'a>> {
         let over = self.eval(iter)?;
         match over {
@@ -48,33 +46,6 @@ impl<'a> Cx<'a> {
             Val::Dict(d) => self.unroll(target, d.iter().map(|(key, _)| key.clone()).collect(), body, iter.span),
             other => self.not_iterable(&other, iter.span),
         }
-    }
-
-    /// The numbers of a range whose bounds are constants.
-    pub(crate) fn range_items(&mut self, r: &Rc<Range<'a>>, span: Span) -> R<Vec<Val<'a>>> {
-        let mut numbers = [0i128; 3];
-        let parts = [(&r.start, "start"), (&r.stop, "stop"), (&r.step, "step")];
-        for (i, (val, what)) in parts.into_iter().enumerate() {
-            let arg = Arg::new(val.clone(), r.spans[i]);
-            numbers[i] = self.int_of(&arg, &format!("the {what} of a static range"))?;
-        }
-        let [start, stop, step] = numbers;
-        if step == 0 {
-            return self.error(Code::BAD_VALUE, r.spans[2], "the step of a range cannot be 0", NO_STEP);
-        }
-        let distance = if step > 0 { stop.saturating_sub(start) } else { start.saturating_sub(stop) };
-        let count = if distance <= 0 { 0 } else { (distance - 1) / step.unsigned_abs() as i128 + 1 };
-        // Each iteration makes an instruction at least, if it makes any.
-        let limit = i128::from(self.options.max_instructions);
-        if count > limit {
-            return self.error(
-                Code::OUT_OF_RESOURCES,
-                span,
-                format!("this loop would be unrolled {count} times, more than the {limit} that are allowed"),
-                "use `range` or `tl.range(..., loop_unroll_factor=n)` instead of `tl.static_range`",
-            );
-        }
-        Ok((0..count).map(|i| Val::int(start + i * step)).collect())
     }
 
     /// Runs the body once per item.

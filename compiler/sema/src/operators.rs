@@ -5,12 +5,13 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{CmpOp, Operator, UnaryOp};
 
 use crate::const_eval;
-use crate::cx::{Arg, Cx, MAX_TUPLE, R};
+use crate::cx::Cx;
+use crate::emitter::{MAX_TUPLE, R};
 use crate::lints::Side;
 use crate::promote::{self, Clash, const_kind, int_range};
 use crate::spec::DType;
 use crate::types::ElemTy;
-use crate::values::{Const, Tensor, Val};
+use crate::values::{Arg, Const, Tensor, Val};
 
 impl<'a> Cx<'a> {
     /// `l op r`.
@@ -52,9 +53,10 @@ impl<'a> Cx<'a> {
         if length <= MAX_TUPLE {
             return Ok(());
         }
+        let span = self.span;
         self.error(
             Code::OUT_OF_RESOURCES,
-            self.span,
+            span,
             format!("the tuple gets too long: {length} elements, more than the {MAX_TUPLE} that are allowed"),
             "",
         )
@@ -64,7 +66,8 @@ impl<'a> Cx<'a> {
         self.need_numbers(op.symbol(), l, r)?;
         match op {
             Operator::MatMult => {
-                self.error(Code::UNSUPPORTED, self.span, "blocks have no operator `@`", "write `tl.dot(a, b)`")
+                let span = self.span;
+                self.error(Code::UNSUPPORTED, span, "blocks have no operator `@`", "write `tl.dot(a, b)`")
             }
             Operator::Pow => self.power(l, r),
             Operator::Add | Operator::Sub if is_pointer(&l.val) || is_pointer(&r.val) => self.move_pointer(op, l, r),
@@ -455,7 +458,7 @@ impl<'a> Cx<'a> {
         let span = self.span;
         match self.call_positional(&Val::Function(pow), args, span)? {
             Val::Tensor(t) => Ok(t),
-            _ => Err(crate::cx::Fault),
+            _ => Err(crate::emitter::Fault),
         }
     }
 

@@ -182,7 +182,7 @@ fn definitions(text: &str, namespace: &str, group: &str) -> Vec<Entry> {
 }
 
 fn entry(def: &FunctionDef, text: &str, namespace: &str, group: &str) -> Entry {
-    let is_attribute = def.decorators.iter().any(|d| crate::resolve::decorator_name(d) == Some("property"));
+    let is_attribute = def.decorators.iter().any(|d| crate::values::decorator_name(d) == Some("property"));
     let written = |p: &rtc_syntax::ast::Param| {
         let source = text.get(p.span.start as usize..p.span.end as usize).unwrap_or_default();
         source.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -6,10 +6,12 @@
 //!
 //! A statement that fails binds the names it assigns to [`Val::Error`], and the next one goes on.
 
+use rtc_ir::OpKind;
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Expr, ExprKind, Operator, Stmt, StmtKind, Symbol};
 
-use crate::cx::{Cx, R};
+use crate::emitter::R;
+use crate::evaluator::Evaluator;
 use crate::types::ElemTy;
 use crate::values::{Const, Tensor, Val};
 
@@ -72,7 +74,26 @@ impl<'a> Todo<'a> {
     }
 }
 
-impl<'a> Cx<'a> {
+impl<'a> Evaluator<'a> {
+    /// A hint whose result is not used, such as the statement `tl.multiple_of(offsets, 16)`, is meant for the value
+    /// itself: the names that hold the value hold the hinted one from here on. No assignment, so what encloses the
+    /// statement does not see a change.
+    pub(crate) fn apply_hint(&mut self, hinted: Tensor) {
+        let mut plain = hinted.value;
+        while let Some(op) = self.kernel.def_op(plain)
+            && matches!(self.kernel.kind(op), OpKind::Hint { .. })
+        {
+            plain = self.kernel.operand(op, 0);
+        }
+        for (_, binding) in self.frame_mut().scope.iter_mut() {
+            if let Val::Tensor(held) = &mut binding.val
+                && held.value == plain
+            {
+                held.value = hinted.value;
+            }
+        }
+    }
+
     /// Runs statements. `tail` says that the function ends after them.
     pub(crate) fn exec(&mut self, mut todo: Todo<'a>, tail: bool) -> Flow<'a> {
         while let Some(stmt) = todo.next() {
@@ -354,7 +375,7 @@ impl<'a> Cx<'a> {
         }
         let (l, r) = (self.eval_arg(target)?, self.eval_arg(value)?);
         self.span = span;
-        let val = self.binary(op, &l, &r)?;
+        let val = self.cx().binary(op, &l, &r)?;
         let val = self.assigned_value(val, value)?;
         self.assign_target(target, val, span)
     }

@@ -8,11 +8,12 @@ use rtc_ir::{Block, OpKind, Predicate, Shape, Type};
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Expr, ExprKind};
 
-use crate::builtins::dimensions;
-use crate::cx::{Arg, Cx, R};
+use crate::emitter::R;
+use crate::evaluator::Evaluator;
+use crate::expect::dimensions;
 use crate::spec::DType;
 use crate::types::ElemTy;
-use crate::values::{Const, Tensor, Val};
+use crate::values::{Arg, Const, Tensor, Val};
 
 /// A range of a dimension or a tuple as it is written; what is left out is `None`.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,7 @@ enum Item {
     Range(Bounds),
 }
 
-impl<'a> Cx<'a> {
+impl<'a> Evaluator<'a> {
     /// `value[index]`.
     pub(crate) fn subscript(&mut self, value: &Arg<'a>, index: &'a Expr, span: Span) -> R<Val<'a>> {
         match &value.val {
@@ -362,7 +363,8 @@ impl<'a> Cx<'a> {
 
     /// `start + step * i` for `count` numbers `i`, as a block that is `count` long along `axis` and 1 along the others.
     fn numbers_along(&mut self, shape: Shape, axis: usize, start: i64, step: i64, count: u32) -> R<Tensor> {
-        let line = self.shape(&[i128::from(count)], self.span)?;
+        let span = self.span;
+        let line = self.shape(&[i128::from(count)], span)?;
         let value = self.emit(OpKind::Arange { start: 0, end: i64::from(count) }, &[])?;
         let mut numbers = Tensor { value, elem: ElemTy::I32, shape: line };
         for (kind, neutral, by) in [(OpKind::MulI {}, 1, step), (OpKind::AddI {}, 0, start)] {

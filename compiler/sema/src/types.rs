@@ -244,3 +244,41 @@ pub(crate) fn ir_type(elem: Elem, shape: Shape) -> Type {
 pub(crate) fn scalar_shape() -> Shape {
     Shape::new(&[]).expect("rank 0 is below the highest rank")
 }
+
+/// Whether a type answers `name()` with yes.
+pub(crate) fn type_predicate(t: TyVal, name: &str) -> bool {
+    let elem = t.scalar();
+    let num = if matches!(t, TyVal::Elem(_) | TyVal::Block(..)) { elem.and_then(ElemTy::num) } else { None };
+    let is = |d: DType| num == Some(d);
+    match name {
+        "is_fp8" => num.is_some_and(is_fp8),
+        "is_fp8e4nv" => is(DType::Fp8E4Nv),
+        "is_fp8e4b8" => is(DType::Fp8E4B8),
+        "is_fp8e4b15" => is(DType::Fp8E4B15),
+        "is_fp8e5" => is(DType::Fp8E5),
+        "is_fp8e5b16" => is(DType::Fp8E5B16),
+        "is_fp16" => is(DType::Fp16),
+        "is_bf16" => is(DType::Bf16),
+        "is_fp32" => is(DType::Fp32),
+        "is_fp64" => is(DType::Fp64),
+        "is_floating" => num.is_some_and(|d| !d.is_integer()),
+        "is_standard_floating" => num.is_some_and(|d| !d.is_integer() && !is_fp8(d)),
+        "is_int" => num.is_some_and(DType::is_integer),
+        "is_int_signed" => num.is_some_and(DType::is_signed),
+        "is_int_unsigned" => num.is_some_and(|d| d.is_integer() && !d.is_signed()),
+        "is_bool" | "is_int1" => is(DType::UInt1),
+        "is_int8" => is(DType::Int8),
+        "is_int16" => is(DType::Int16),
+        "is_int32" => is(DType::Int32),
+        "is_int64" => is(DType::Int64),
+        "is_uint8" => is(DType::UInt8),
+        "is_uint16" => is(DType::UInt16),
+        "is_uint32" => is(DType::UInt32),
+        "is_uint64" => is(DType::UInt64),
+        "is_ptr" => matches!(t, TyVal::Elem(ElemTy::Ptr(_))),
+        "is_block" => matches!(t, TyVal::Block(..)),
+        "is_const" => elem.and_then(ElemTy::ptr).is_some_and(|p| p.is_const),
+        "is_void" => t == TyVal::Void,
+        _ => false,
+    }
+}

@@ -9,11 +9,11 @@ use std::rc::Rc;
 
 use rtc_ir::{Shape, Value};
 use rtc_source::Span;
-use rtc_syntax::ast::{ClassDef, Expr, FunctionDef, Param, Symbol};
+use rtc_syntax::ast::{ClassDef, Expr, ExprKind, FunctionDef, Ident, Param, Symbol};
 
 pub(crate) use crate::const_eval::Const;
 use crate::declared::Builtin;
-use crate::resolve::{ModuleId, ModuleRef};
+use crate::modules::{ModuleId, ModuleRef};
 use crate::types::{ElemTy, TyVal};
 
 /// A run-time scalar (rank 0) or block.
@@ -42,8 +42,18 @@ impl Tuple<'_> {
 
 /// Whether a class is an aggregate: fields of declared kinds, methods.
 pub(crate) fn is_aggregate(class: &ClassDef) -> bool {
-    let mut names = class.decorators.iter().filter_map(crate::resolve::decorator_name);
+    let mut names = class.decorators.iter().filter_map(decorator_name);
     names.any(|name| matches!(name, "_aggregate" | "aggregate" | "dataclass"))
+}
+
+/// The callee of a decorator: `triton.jit` of `@triton.jit(noinline=True)`.
+pub(crate) fn decorator_name(decorator: &Expr) -> Option<&str> {
+    match &decorator.kind {
+        ExprKind::Call { func, .. } => decorator_name(func),
+        ExprKind::Name(name) => Some(name),
+        ExprKind::Attribute { attr, .. } => Some(&attr.text),
+        _ => None,
+    }
 }
 
 /// A class of named tuples made by a call such as `namedtuple("T", ["a", "b"])`. Its values share `fields`.
@@ -154,6 +164,28 @@ pub(crate) enum Val<'a> {
     Error,
 }
 
+/// A value and the expression that it came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Arg<'a> {
+    pub val: Val<'a>,
+    pub span: Span,
+}
+
+impl<'a> Arg<'a> {
+    pub(crate) fn new(val: Val<'a>, span: Span) -> Arg<'a> {
+        Arg { val, span }
+    }
+}
+
+/// Arguments of a call, evaluated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallArgs<'a> {
+    pub positional: Vec<Arg<'a>>,
+    pub named: Vec<(Ident, Arg<'a>)>,
+    /// The first argument is the receiver of a method.
+    pub method: bool,
+}
+
 impl<'a> Val<'a> {
     pub(crate) const NONE: Val<'static> = Val::Const(Const::None);
 
@@ -171,6 +203,11 @@ impl<'a> Val<'a> {
 
     pub(crate) fn tuple(items: Vec<Val<'a>>) -> Val<'a> {
         Val::Tuple(Rc::new(Tuple { items, fields: None, class: None }))
+    }
+
+    /// The sizes of a shape as a tuple of constants.
+    pub(crate) fn sizes(shape: Shape) -> Val<'a> {
+        Val::tuple(shape.iter().map(|d| Val::int(*d)).collect())
     }
 
     pub(crate) fn is_none(&self) -> bool {

@@ -4,13 +4,14 @@ use rtc_ir::Shape;
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Ident, Symbol};
 
-use crate::call::CallArgs;
 use crate::const_eval;
-use crate::cx::{Arg, Cx, R};
+use crate::cx::Cx;
 use crate::declared::{Builtin, Default, Parameter, Signature};
+use crate::emitter::R;
 use crate::suggest::suggest;
 use crate::types::ElemTy;
-use crate::values::{Const, Tensor, Val};
+use crate::values::CallArgs;
+use crate::values::{Arg, Const, Tensor, Val};
 
 /// The arguments of a call of a built-in function. Parameters go by the names of the declaration; a test compares the
 /// names that a function asks for with those that it declares.

@@ -9,7 +9,8 @@ use rtc_ir::{MemScope, MemSemantic, OpKind, Predicate, RmwOp};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::{Args, Row, row};
-use crate::cx::{Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::spec::DType;
 use crate::types::ElemTy;
 use crate::values::{Tensor, Val};

@@ -16,11 +16,12 @@ use rtc_source::{Code, Diagnostic, Span};
 
 use super::memory::Caching;
 use super::{Args, Row, row};
-use crate::cx::{Arg, Cx, Fault, R};
+use crate::cx::Cx;
+use crate::emitter::{Fault, R};
 use crate::promote::int_range;
 use crate::spec::DType;
 use crate::types::{ElemTy, scalar_shape};
-use crate::values::{BlockPtr, Const, Tensor, Val};
+use crate::values::{Arg, BlockPtr, Const, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[row("make_block_ptr", make_block_ptr), row("advance", advance)];
 
@@ -65,7 +66,7 @@ fn make_block_ptr<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
                 format!("{} must have one entry per dimension of the block", args.what(index)),
             )
             .primary(format!("{length} entries"))
-            .label(block_arg.span, format!("the block has {}", super::dimensions(rank)))
+            .label(block_arg.span, format!("the block has {}", crate::expect::dimensions(rank)))
             .help("give one entry for each dimension of `block_shape`");
             return cx.fail(d);
         }
@@ -187,17 +188,6 @@ impl<'a> Cx<'a> {
         let offset = self.broadcast_to(offset, line)?;
         let index = self.each(OpKind::AddI {}, &[offset.value, steps.value], steps)?;
         self.along(index, axis, rank)
-    }
-
-    /// A line as one of `rank` dimensions, the others of size 1.
-    pub(crate) fn along(&mut self, mut line: Tensor, axis: usize, rank: usize) -> R<Tensor> {
-        let span = self.span;
-        for at in 0..rank {
-            if at != axis {
-                line = self.insert_axis(line, at, span)?;
-            }
-        }
-        Ok(line)
     }
 
     /// `base + sum index * stride` in the shape of the block.

@@ -4,7 +4,8 @@ use rtc_ir::OpKind;
 use rtc_source::{Code, Diagnostic};
 
 use super::{Args, Row, row};
-use crate::cx::{Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::spec::DType;
 use crate::types::{ElemTy, TyVal, scalar_shape};
 use crate::values::{Const, Tensor, Val};

@@ -5,7 +5,8 @@ use rtc_ir::{OpKind, Text, Type};
 use rtc_source::Code;
 
 use super::{Args, Row, row};
-use crate::cx::{Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::types::{ElemTy, scalar_shape};
 use crate::values::{Tensor, Val};
 

@@ -5,10 +5,11 @@ use rtc_source::{Code, Diagnostic};
 
 use super::{Args, Row, row};
 use crate::broadcast::common_shape;
-use crate::cx::{Arg, Cx, Fault, R};
+use crate::cx::Cx;
+use crate::emitter::{Fault, R};
 use crate::spec::DType;
 use crate::types::{ElemTy, ir_type, scalar_shape};
-use crate::values::{Const, Tensor, Val};
+use crate::values::{Arg, Const, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[
     row("static_print", static_print),
@@ -188,27 +189,6 @@ fn hint<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: HintKind) -> R<Val<'a>> {
     cx.each(OpKind::Hint { kind, values }, &[t.value], t).map(Val::Tensor)
 }
 
-impl<'a> Cx<'a> {
-    /// A hint whose result is not used, such as the statement `tl.multiple_of(offsets, 16)`, is meant for the value
-    /// itself: the names that hold the value hold the hinted one from here on. No assignment, so what encloses the
-    /// statement does not see a change.
-    pub(crate) fn apply_hint(&mut self, hinted: Tensor) {
-        let mut plain = hinted.value;
-        while let Some(op) = self.kernel.def_op(plain)
-            && matches!(self.kernel.kind(op), OpKind::Hint { .. })
-        {
-            plain = self.kernel.operand(op, 0);
-        }
-        for (_, binding) in self.frame_mut().scope.iter_mut() {
-            if let Val::Tensor(held) = &mut binding.val
-                && held.value == plain
-            {
-                held.value = hinted.value;
-            }
-        }
-    }
-}
-
 fn inline_asm_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let text = cx.needed_text(args, "asm")?;
     let constraints = cx.needed_text(args, "constraints")?;
@@ -311,42 +291,6 @@ impl<'a> Cx<'a> {
                 return self.fail(d);
             }
         }
-        Ok(())
-    }
-
-    /// `assert` and `device_assert`; nothing unless the launch debugs.
-    pub(crate) fn assert_on_device(&mut self, condition: &Arg<'a>, message: &str, mask: Option<&Arg<'a>>) -> R<()> {
-        if !self.options.debug {
-            return Ok(());
-        }
-        let t = self.tensor(condition, "the condition of an assertion")?;
-        let mut holds = self.is_not_zero(t)?;
-        let mask = match mask {
-            Some(arg) => {
-                let t = self.tensor(arg, "the mask of an assertion")?;
-                let t = self.is_not_zero(t)?;
-                let (a, b) = self.broadcast_pair(
-                    (holds, condition.span),
-                    (t, arg.span),
-                    "as condition and mask of an assertion",
-                )?;
-                holds = a;
-                Some(b)
-            }
-            None => None,
-        };
-        self.device_assertion(holds, message, mask)
-    }
-
-    /// Stops the kernel where the condition is false and the mask, of the same shape, true.
-    pub(crate) fn device_assertion(&mut self, condition: Tensor, message: &str, mask: Option<Tensor>) -> R<()> {
-        let span = self.visible(self.span);
-        let (file, line) = match self.sources.get(span.file) {
-            Some(file) => (file.name.clone(), self.sources.position(span).line),
-            None => (String::new(), 0),
-        };
-        let kind = OpKind::Assertion { message: Text::from(message), file: Text::from(file.as_str()), line };
-        self.build(kind, &[condition.value], &[mask.map(|m| m.value)], &[], &[], &[])?;
         Ok(())
     }
 }

@@ -11,10 +11,11 @@ use rtc_source::{Code, Diagnostic, Span};
 use super::atomics::{Action, Order, long_name};
 use super::memory::{Caching, stored_as};
 use super::{Args, Row, row};
-use crate::cx::{Arg, Cx, Fault, R};
+use crate::cx::Cx;
+use crate::emitter::{Fault, R};
 use crate::spec::DType;
 use crate::types::{ElemTy, dtype_name, scalar_shape};
-use crate::values::{Const, Descriptor, Padding, Tensor, Val};
+use crate::values::{Arg, Const, Descriptor, Padding, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[
     row("make_tensor_descriptor", make_tensor_descriptor),
@@ -72,7 +73,7 @@ fn make_tensor_descriptor<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
                 format!("{} must have one entry per dimension of the block", args.what(index)),
             )
             .primary(format!("{length} entries"))
-            .label(block_arg.span, format!("the block has {}", super::dimensions(rank)));
+            .label(block_arg.span, format!("the block has {}", crate::expect::dimensions(rank)));
             return cx.fail(d);
         }
     }

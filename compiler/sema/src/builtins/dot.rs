@@ -4,7 +4,8 @@ use rtc_ir::{DotKind, OpKind, Precision};
 use rtc_source::{Code, Diagnostic};
 
 use super::{Args, Row, row};
-use crate::cx::{Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::spec::DType;
 use crate::types::{ElemTy, is_fp8};
 use crate::values::{Tensor, Val};
@@ -238,7 +239,7 @@ fn product<'a>(
 ) -> R<Tensor> {
     let fp32 = a.elem == ElemTy::F32;
     match scheme {
-        Scheme::Tf32x3 if fp32 => split_product(cx, a, b, acc, 2, |cx, t| rounded_tf32(cx, t)),
+        Scheme::Tf32x3 if fp32 => split_product(cx, a, b, acc, 2, rounded_tf32),
         Scheme::Bf16x3 if fp32 => split_product(cx, a, b, acc, 2, |cx, t| cx.cast(t, ElemTy::Num(DType::Bf16))),
         Scheme::Bf16x6 if fp32 => split_product(cx, a, b, acc, 3, |cx, t| cx.cast(t, ElemTy::Num(DType::Bf16))),
         Scheme::Ieee => one(cx, a, b, acc, Precision::Ieee, imprecise),

@@ -12,12 +12,13 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::Symbol;
 
 use super::{Args, Row, row};
-use crate::cx::{Arg, Cx, R};
+use crate::cx::Cx;
 use crate::declared::Builtin;
-use crate::resolve::ModuleRef;
+use crate::emitter::R;
+use crate::modules::ModuleRef;
 use crate::spec::DType;
 use crate::types::{ElemTy, scalar_shape};
-use crate::values::{Const, Tensor, Val};
+use crate::values::{Arg, Const, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[row("extern_elementwise", extern_elementwise)];
 

@@ -5,8 +5,9 @@ use rtc_syntax::ast::Operator;
 
 use super::{Row, row};
 use crate::const_eval::{as_float, as_int};
-use crate::cx::{Arg, Cx, R};
-use crate::values::{Const, Val};
+use crate::cx::Cx;
+use crate::emitter::R;
+use crate::values::{Arg, Const, Val};
 
 /// What loops over tuples need; kernels can call it.
 pub(super) const LOOPS: &[Row] = &[

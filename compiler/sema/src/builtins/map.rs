@@ -5,9 +5,10 @@ use rtc_source::{Code, Diagnostic, Span};
 
 use super::reduce::scalars_only;
 use super::{Args, Row, row};
-use crate::cx::{Arg, Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::types::{ElemTy, ir_type, scalar_shape};
-use crate::values::{Tensor, Val};
+use crate::values::{Arg, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[row("map_elementwise", map_elementwise)];
 
@@ -168,7 +169,7 @@ fn pieces<'a>(cx: &mut Cx<'a>, t: Tensor, pack: u32) -> R<Vec<Tensor>> {
 
 /// The reverse of [`pieces`], up to the shape.
 fn together<'a>(cx: &mut Cx<'a>, parts: &[Tensor]) -> R<Tensor> {
-    let [first, rest @ ..] = parts else { return Err(crate::cx::Fault) };
+    let [first, rest @ ..] = parts else { return Err(crate::emitter::Fault) };
     if rest.is_empty() {
         return Ok(*first);
     }

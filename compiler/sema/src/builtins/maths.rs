@@ -5,10 +5,11 @@ use rtc_source::{Code, Diagnostic};
 use rtc_syntax::ast::Operator;
 
 use super::{Args, Row, row};
-use crate::cx::{Arg, Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::spec::DType;
 use crate::types::ElemTy;
-use crate::values::{Tensor, Val};
+use crate::values::{Arg, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[
     row("exp", through_library),
@@ -133,7 +134,7 @@ fn together<'a>(cx: &mut Cx<'a>, args: &Args<'a>, names: &[&'static str]) -> R<V
         let t = cx.operand_as(&common, arg, dtype)?;
         common = Arg::new(Val::Tensor(t), common.span);
     }
-    let Val::Tensor(Tensor { elem, .. }) = common.val else { return Err(crate::cx::Fault) };
+    let Val::Tensor(Tensor { elem, .. }) = common.val else { return Err(crate::emitter::Fault) };
     let mut shape = crate::types::scalar_shape();
     let mut tensors = Vec::new();
     for arg in &list {

@@ -11,12 +11,13 @@ use rtc_source::{Code, Diagnostic, Span};
 
 use super::args::Key;
 use super::{Args, Row, row};
-use crate::cx::{Arg, Cx, Fault, R};
+use crate::cx::Cx;
+use crate::emitter::{Fault, R};
 use crate::lints::{Access, Side};
 use crate::promote::int_range;
 use crate::spec::DType;
 use crate::types::{ElemTy, scalar_shape};
-use crate::values::{Const, Tensor, Tuple, Val};
+use crate::values::{Arg, Const, Tensor, Tuple, Val};
 
 pub(super) const TABLE: &[Row] = &[row("load", load), row("store", store)];
 

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use rtc_source::{Code, Span};
-use rtc_syntax::ast::{Ident, Symbol};
+use rtc_source::Code;
+use rtc_syntax::ast::Symbol;
 
 use super::{Args, Row, row};
-use crate::call::CallArgs;
-use crate::cx::{Cx, R};
-use crate::values::{Const, Record, Tuple, Val};
+use crate::cx::Cx;
+use crate::emitter::R;
+use crate::values::{Const, Record, Val};
 
 pub(super) const TABLE: &[Row] = &[
     row("namedtuple", |cx, args| {
@@ -63,50 +63,4 @@ fn class<'a>(cx: &mut Cx<'a>, args: &Args<'a>, names: Vec<Symbol>, defaults: Vec
         return cx.error(Code::TYPE_MISMATCH, args.arg("typename").span, message, "");
     };
     Ok(Val::Record(Rc::new(Record { name, fields: names.into(), defaults })))
-}
-
-impl<'a> Cx<'a> {
-    /// Builds a value of a class of named tuples.
-    pub(crate) fn construct_record(&mut self, record: &Record<'a>, args: CallArgs<'a>, span: Span) -> R<Val<'a>> {
-        let name = record.name.clone();
-        let mut items = vec![None; record.fields.len()];
-        for (i, arg) in args.positional.into_iter().enumerate() {
-            match items.get_mut(i) {
-                Some(slot) => *slot = Some(arg.val),
-                None => {
-                    let message = format!("`{name}` has {} fields", record.fields.len());
-                    return self.error(Code::WRONG_ARGUMENTS, arg.span, message, "");
-                }
-            }
-        }
-        for (Ident { text: key, span: key_span }, arg) in args.named {
-            match record.fields.iter().position(|n| *n == key) {
-                Some(i) if items[i].is_none() => items[i] = Some(arg.val),
-                Some(_) => {
-                    let message = format!("`{name}` got the field `{key}` twice");
-                    return self.error(
-                        Code::WRONG_ARGUMENTS,
-                        key_span,
-                        message,
-                        "pass it by position or by name, not both",
-                    );
-                }
-                None => {
-                    let message = format!("`{name}` has no field `{key}`");
-                    return self.error(Code::WRONG_ARGUMENTS, key_span, message, "");
-                }
-            }
-        }
-        let mut all = Vec::with_capacity(items.len());
-        for ((item, default), field) in items.into_iter().zip(&record.defaults).zip(record.fields.iter()) {
-            match item.or_else(|| default.clone()) {
-                Some(val) => all.push(val),
-                None => {
-                    let message = format!("`{name}` needs the field `{field}`");
-                    return self.error(Code::WRONG_ARGUMENTS, span, message, "");
-                }
-            }
-        }
-        Ok(Val::Tuple(Rc::new(Tuple { items: all, fields: Some(record.fields.clone()), class: None })))
-    }
 }

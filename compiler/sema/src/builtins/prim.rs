@@ -5,9 +5,10 @@ use rtc_ir::{Literal, OpKind, RoundingMode};
 use rtc_source::{Code, Span};
 
 use super::{Args, Row, row};
-use crate::cx::{Arg, Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::types::ElemTy;
-use crate::values::{Tensor, Val};
+use crate::values::{Arg, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[
     row("sqrt_rn", |cx, args| each(cx, args, OpKind::SqrtRn {})),
@@ -29,10 +30,9 @@ pub(super) const TABLE: &[Row] = &[
     row("min_num", |cx, args| each(cx, args, OpKind::MinNum {})),
     row("max_num", |cx, args| each(cx, args, OpKind::MaxNum {})),
     row("umulhi", |cx, args| each(cx, args, OpKind::MulHiUI {})),
-    // They flush denormals unless the launch option `enable_reflect_ftz` is off.
-    row("exp2_approx_ftz", |cx, args| each(cx, args, OpKind::Exp2 { ftz: cx.options.enable_reflect_ftz })),
-    row("sqrt_approx", |cx, args| each(cx, args, OpKind::Sqrt { ftz: cx.options.enable_reflect_ftz })),
-    row("rsqrt_approx", |cx, args| each(cx, args, OpKind::Rsqrt { ftz: cx.options.enable_reflect_ftz })),
+    row("exp2_approx_ftz", |cx, args| flushing(cx, args, |ftz| OpKind::Exp2 { ftz })),
+    row("sqrt_approx", |cx, args| flushing(cx, args, |ftz| OpKind::Sqrt { ftz })),
+    row("rsqrt_approx", |cx, args| flushing(cx, args, |ftz| OpKind::Rsqrt { ftz })),
     row("fma", |cx, args| each(cx, args, OpKind::Fma {})),
     row("div_approx", |cx, args| each(cx, args, OpKind::DivFApprox {})),
     row("mul_rn", mul_rn),
@@ -74,6 +74,12 @@ fn each<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: OpKind) -> R<Val<'a>> {
     let tensors = operands(cx, args)?;
     let values: Vec<_> = tensors.iter().map(|t| t.value).collect();
     Ok(Val::Tensor(cx.each(kind, &values, tensors[0])?))
+}
+
+/// An operation that flushes denormals unless the launch option `enable_reflect_ftz` is off.
+fn flushing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: fn(bool) -> OpKind) -> R<Val<'a>> {
+    let kind = kind(cx.options.enable_reflect_ftz);
+    each(cx, args, kind)
 }
 
 /// A product that is rounded for itself: as a fused multiply-add of negative zero it cannot be contracted further.

@@ -4,7 +4,8 @@ use rtc_ir::{LoopHints, OpKind};
 use rtc_source::Code;
 
 use super::{Args, Row, row};
-use crate::cx::{Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::types::{ElemTy, scalar_shape};
 use crate::values::{Range, Tensor, Val};
 
@@ -55,7 +56,7 @@ fn stages<'a>(cx: &mut Cx<'a>, args: &Args<'a>, name: &'static str) -> R<Option<
 
 /// A range from `(stop)`, `(start, stop)` or `(start, stop, step)`.
 pub(super) fn range<'a>(args: &Args<'a>, is_static: bool, hints: LoopHints) -> R<Val<'a>> {
-    let constant = |x: i128| crate::cx::Arg::new(Val::int(x), args.span);
+    let constant = |x: i128| crate::values::Arg::new(Val::int(x), args.span);
     let (start, stop) = match args.given("arg2") {
         Some(stop) => (args.arg("arg1"), stop),
         None => (constant(0), args.arg("arg1")),

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use rtc_source::{Code, Diagnostic};
 
 use super::{Args, Row, program, row};
-use crate::attrs::type_predicate;
 use crate::const_eval::{self, as_float, as_int};
-use crate::cx::{Arg, Cx, R};
+use crate::cx::Cx;
 use crate::declared::{self, Builtin, Namespace};
+use crate::emitter::R;
 use crate::types::TyVal;
-use crate::values::{Const, Val};
+use crate::types::type_predicate;
+use crate::values::{Arg, Const, Val};
 
 pub(super) const TABLE: &[Row] = &[
     program::RANGE,
@@ -70,7 +71,7 @@ pub(super) const TABLE: &[Row] = &[
         let (obj, name) = (args.arg("obj"), args.arg("name"));
         let Const::Str(name) = cx.const_arg(&name, &args.what("name"))? else { return Ok(Val::bool(false)) };
         let span = args.span;
-        Ok(Val::bool(cx.quietly(|cx| cx.attribute(&obj, &name, span)).is_ok()))
+        Ok(Val::bool(cx.attribute_if_any(&obj, &name, span).is_some()))
     }),
     row("getattr", |cx, args| {
         let (obj, name) = (args.arg("obj"), args.arg("name"));
@@ -80,10 +81,7 @@ pub(super) const TABLE: &[Row] = &[
         let span = args.span;
         match args.passed("default") {
             None => cx.attribute(&obj, &name, span),
-            Some(default) => match cx.quietly(|cx| cx.attribute(&obj, &name, span)) {
-                Ok(found) => Ok(found),
-                Err(_) => Ok(default.val),
-            },
+            Some(default) => Ok(cx.attribute_if_any(&obj, &name, span).unwrap_or(default.val)),
         }
     }),
     row("list", sequence),
@@ -181,7 +179,7 @@ pub(super) const TYPE_METHODS: &[Row] = &[
 fn type_test<'a>(_: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let name = args.name;
     match (&args.arg("self").val, name) {
-        (Val::Type(TyVal::Block(_, shape)), "get_block_shapes") => Ok(crate::attrs::shape_tuple(*shape)),
+        (Val::Type(TyVal::Block(_, shape)), "get_block_shapes") => Ok(Val::sizes(*shape)),
         (Val::Type(t), _) => Ok(Val::bool(type_predicate(*t, name))),
         _ => Ok(Val::bool(false)),
     }
@@ -331,7 +329,7 @@ fn python_math<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     if given.iter().any(|a| matches!(a.val, Val::Tensor(_))) {
         // A module that calls itself `math` may mean the language's.
         let symbol: rtc_syntax::ast::Symbol = name.into();
-        if let Some(callee) = cx.module_member(&crate::resolve::ModuleRef::Language, &symbol)? {
+        if let Some(callee) = cx.module_member(&crate::modules::ModuleRef::Language, &symbol)? {
             return cx.call_positional(&callee, given, args.span);
         }
     }

@@ -6,9 +6,10 @@ use rtc_ir::{Block, Kernel, OpKind, Shape, Traits, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::{Args, Row, row};
-use crate::cx::{Arg, Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::types::{ElemTy, scalar_shape};
-use crate::values::{Tensor, Val};
+use crate::values::{Arg, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[
     row("reduce", reduce),

@@ -5,7 +5,8 @@ use rtc_source::{Code, Diagnostic};
 
 use super::{Args, Row, row};
 use crate::broadcast::common_shape;
-use crate::cx::{Cx, R};
+use crate::cx::Cx;
+use crate::emitter::R;
 use crate::types::ElemTy;
 use crate::values::{Tensor, Val};
 

@@ -1,12 +1,12 @@
 //! Shapes: the order of elements is row-major and stays.
 
-use rtc_ir::{OpKind, Shape};
+use rtc_ir::OpKind;
 use rtc_source::{Code, Diagnostic};
 
 use super::{Args, Row, row};
-use crate::cx::{Arg, Cx, R};
-use crate::types::ir_type;
-use crate::values::{Tensor, Val};
+use crate::cx::Cx;
+use crate::emitter::R;
+use crate::values::{Arg, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[
     row("broadcast", |cx, args| {
@@ -103,24 +103,6 @@ fn expand_dims<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         t = cx.insert_axis(t, at, args.span)?;
     }
     Ok(Val::Tensor(t))
-}
-
-impl<'a> Cx<'a> {
-    /// `t` in another shape of as many elements.
-    pub(crate) fn reshape(&mut self, t: Tensor, shape: Shape, reorder: bool) -> R<Tensor> {
-        if t.shape == shape {
-            return Ok(t);
-        }
-        if shape.rank() == 0 {
-            return self.to_scalar(t);
-        }
-        if t.shape.rank() == 0 {
-            return self.broadcast_to(t, shape);
-        }
-        let ty = ir_type(self.ir_elem(t.elem)?, shape);
-        let value = self.emit_typed(OpKind::Reshape { reorder }, &[t.value], ty)?;
-        Ok(Tensor { value, shape, ..t })
-    }
 }
 
 fn reshape<'a>(cx: &mut Cx<'a>, args: &Args<'a>, reorder: bool) -> R<Val<'a>> {

@@ -6,9 +6,9 @@ use rtc_ir::{Elem, Kernel, Loc, Op, OpKind, Scalar, Value, regions, walk};
 use rtc_source::{Code, Diagnostic};
 
 use super::REACH;
-use crate::cx::Cx;
+use crate::emitter::Emitter;
 
-pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
+pub(super) fn check(cx: &Emitter<'_>) -> Vec<(Diagnostic, Loc)> {
     let kernel = &cx.kernel;
     let mut found = Vec::new();
     for op in walk(kernel) {

@@ -10,12 +10,12 @@ use rtc_source::{Code, Diagnostic};
 
 use super::ranges::{Range, Ranges};
 use super::{Side, text};
-use crate::cx::Cx;
+use crate::emitter::Emitter;
 
 /// From this factor on a program id or an argument times a constant is worth a word.
 const LARGE: i128 = 1 << 17;
 
-pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
+pub(super) fn check(cx: &Emitter<'_>) -> Vec<(Diagnostic, Loc)> {
     let kernel = &cx.kernel;
     if cx.lint_sites.products.is_empty() {
         return Vec::new();
@@ -51,7 +51,7 @@ fn verdict([l, r]: [Range; 2], signed: bool) -> Option<Code> {
     }
 }
 
-fn diagnostic(cx: &Cx<'_>, op: Op, sides: &[Side; 2], ranges: [Range; 2], code: Code, access: Op) -> Diagnostic {
+fn diagnostic(cx: &Emitter<'_>, op: Op, sides: &[Side; 2], ranges: [Range; 2], code: Code, access: Op) -> Diagnostic {
     let span = cx.kernel.loc(cx.kernel.op(op).loc).span.unwrap_or_default();
     let result = cx.kernel.value_type(cx.kernel.result(op, 0));
     let elem = sides.iter().filter_map(|s| s.ty).map(|t| t.elem).next();
@@ -88,7 +88,7 @@ fn diagnostic(cx: &Cx<'_>, op: Op, sides: &[Side; 2], ranges: [Range; 2], code: 
 }
 
 /// Widens one factor: a scalar rather than a block, the left one rather than the right.
-fn help(cx: &Cx<'_>, sides: &[Side; 2]) -> String {
+fn help(cx: &Emitter<'_>, sides: &[Side; 2]) -> String {
     let rank = |side: &Side| side.ty.map_or(usize::MAX, |t| t.shape.rank().min(1));
     let first = rank(&sides[0]) <= rank(&sides[1]);
     let Some([l, r]) = factors(cx, sides) else {
@@ -99,7 +99,7 @@ fn help(cx: &Cx<'_>, sides: &[Side; 2]) -> String {
 }
 
 /// The factors as the user wrote them, in parentheses where they need them.
-fn factors(cx: &Cx<'_>, sides: &[Side; 2]) -> Option<[String; 2]> {
+fn factors(cx: &Emitter<'_>, sides: &[Side; 2]) -> Option<[String; 2]> {
     let atom = |side: &Side| {
         let text = text(cx, side.span)?;
         let plain = text.chars().all(|c| c.is_alphanumeric() || "_.[]: ,".contains(c))

@@ -12,7 +12,7 @@ use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Traits, Value, regions};
 use rtc_source::{Code, Diagnostic};
 
 use super::{NESTING, REACH, text};
-use crate::cx::Cx;
+use crate::emitter::Emitter;
 
 /// What the lanes hold that were not loaded. Each load without `other` is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Lanes {
     }
 }
 
-pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
+pub(super) fn check(cx: &Emitter<'_>) -> Vec<(Diagnostic, Loc)> {
     let kernel = &cx.kernel;
     let open = |op: &Op| kernel.optional(*op, 0).is_some() && kernel.optional(*op, 1).is_none();
     if !cx.lint_sites.accesses.iter().any(|(op, access)| !access.store && open(op)) {
@@ -67,7 +67,7 @@ pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
 }
 
 struct Search<'c, 'a> {
-    cx: &'c Cx<'a>,
+    cx: &'c Emitter<'a>,
     kernel: &'c Kernel,
     lanes: SecondaryMap<Value, Lanes>,
     found: Vec<(Diagnostic, Loc)>,

@@ -10,12 +10,12 @@ use rtc_ir::{Kernel, Literal, Loc, Op, OpKind, Predicate, Value, ValueDef, linea
 use rtc_source::{Code, Diagnostic};
 
 use super::{REACH, text, unshaped};
-use crate::cx::Cx;
+use crate::emitter::Emitter;
 
 /// Further accesses of a kernel repeat those before, by unrolling.
 const MAX_ACCESSES: usize = 1024;
 
-pub(super) fn check(cx: &Cx<'_>) -> Vec<(Diagnostic, Loc)> {
+pub(super) fn check(cx: &Emitter<'_>) -> Vec<(Diagnostic, Loc)> {
     let (kernel, accesses) = (&cx.kernel, &cx.lint_sites.accesses);
     if accesses.values().all(|a| a.mask.is_some()) {
         return Vec::new();
@@ -164,7 +164,7 @@ fn same_branches(kernel: &Kernel, a: Op, b: Op) -> bool {
     branches(a) == branches(b)
 }
 
-fn masked_elsewhere(cx: &Cx<'_>, op: Op, bound: &Bound) -> Option<Diagnostic> {
+fn masked_elsewhere(cx: &Emitter<'_>, op: Op, bound: &Bound) -> Option<Diagnostic> {
     let kernel = &cx.kernel;
     let access = cx.lint_sites.accesses.get(&op)?;
     let place = |op: Op| kernel.loc(kernel.op(op).loc).span;
@@ -185,13 +185,13 @@ fn masked_elsewhere(cx: &Cx<'_>, op: Op, bound: &Bound) -> Option<Diagnostic> {
     Some(d.help(format!("pass `mask={condition}{rest}`, or show that all offsets are inside")))
 }
 
-fn pointer_text(cx: &Cx<'_>, op: Op) -> String {
+fn pointer_text(cx: &Emitter<'_>, op: Op) -> String {
     let pointer = cx.lint_sites.accesses.get(&op).and_then(|a| a.pointer.ty);
     pointer.map_or(String::new(), |t| format!("accesses all of {t}"))
 }
 
 /// An access along a loop `range(lower, upper, step)` in blocks of `step`, where the last block is not whole.
-fn past_the_loop(cx: &Cx<'_>, op: Op, parts: &HashSet<Value>) -> Option<Diagnostic> {
+fn past_the_loop(cx: &Emitter<'_>, op: Op, parts: &HashSet<Value>) -> Option<Diagnostic> {
     let kernel = &cx.kernel;
     let literal = |v: Value| match kernel.def_op(unshaped(kernel, v)).map(|op| kernel.kind(op)) {
         Some(OpKind::Constant { value: Literal::Int(i) }) => Some(*i),

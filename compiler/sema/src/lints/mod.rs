@@ -21,8 +21,8 @@ use std::collections::{HashMap, HashSet};
 use rtc_ir::{Kernel, Loc, Op, OpKind, Value};
 use rtc_source::{Diagnostic, Span};
 
-use crate::cx::{Arg, Cx};
-use crate::values::{Tensor, Val};
+use crate::emitter::Emitter;
+use crate::values::{Arg, Tensor, Val};
 
 /// How many values a search goes through before it gives up: kernels of many unrolled steps have long chains.
 const REACH: usize = 512;
@@ -63,7 +63,7 @@ pub(crate) struct Sites {
 }
 
 /// Looks at the finished kernel.
-pub(crate) fn check(cx: &mut Cx<'_>) {
+pub(crate) fn check(cx: &mut Emitter<'_>) {
     let mut found = index::check(cx);
     found.extend(masks::check(cx));
     found.extend(lanes::check(cx));
@@ -79,7 +79,7 @@ pub(crate) fn check(cx: &mut Cx<'_>) {
 }
 
 /// Labels the calls through which the code was inlined.
-fn with_calls(cx: &Cx<'_>, mut diagnostic: Diagnostic, loc: Loc) -> Diagnostic {
+fn with_calls(cx: &Emitter<'_>, mut diagnostic: Diagnostic, loc: Loc) -> Diagnostic {
     let mut next = cx.kernel.loc(loc).caller;
     while let Some(caller) = next {
         let data = cx.kernel.loc(caller);
@@ -95,7 +95,7 @@ fn with_calls(cx: &Cx<'_>, mut diagnostic: Diagnostic, loc: Loc) -> Diagnostic {
 }
 
 /// The source text of a place, on one line; nothing for what is too long to repeat.
-fn text<'a>(cx: &Cx<'a>, span: Span) -> Option<&'a str> {
+fn text<'a>(cx: &Emitter<'a>, span: Span) -> Option<&'a str> {
     cx.source_text(span).filter(|text| !text.is_empty() && text.len() <= 60 && !text.contains('\n'))
 }
 
