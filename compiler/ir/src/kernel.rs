@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use indexmap::IndexSet;
-use rtc_abi::ParamType;
+use rtc_abi::{DType, ParamType, Persistent};
 use rtc_layout::{Layout, SharedLayout};
 use rtc_source::Span;
 use smallvec::SmallVec;
 
 use crate::order::Link;
-use crate::{Block, LayoutId, Loc, Op, OpKind, SharedLayoutId, SharedType, Type, Value};
+use crate::{Block, Hidden, LayoutId, Loc, Op, OpKind, SharedLayoutId, SharedType, Type, Value};
 
 /// How far a kernel has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,6 +94,8 @@ pub struct Param {
     pub divisible_by: u32,
     /// The argument of the body block.
     pub value: Value,
+    /// What the launch passes, if no argument of the source stands for it; such parameters come last.
+    pub hidden: Option<Hidden>,
 }
 
 /// Options of the launch that the compiler needs.
@@ -128,6 +130,9 @@ pub struct Kernel {
     pub options: KernelOptions,
     /// Run-time parameters.
     pub params: Vec<Param>,
+    /// For a kernel that loops over programs by itself: how many blocks are started. `program_id` and `num_programs` then
+    /// count blocks; the numbers of programs are hidden parameters.
+    pub persistent: Option<Persistent>,
     /// Dynamic shared memory in bytes; set by `allocate_shared`.
     pub shared_bytes: u32,
     pub(crate) ops: PrimaryMap<Op, OpData>,
@@ -157,6 +162,7 @@ impl Kernel {
             phase: Phase::Tile,
             options,
             params: Vec::new(),
+            persistent: None,
             shared_bytes: 0,
             ops: PrimaryMap::new(),
             values: PrimaryMap::new(),
@@ -186,7 +192,20 @@ impl Kernel {
     ) -> Value {
         let name = name.into();
         let value = self.add_arg(self.body, ty, Some(name.clone()));
-        self.params.push(Param { name, ty: param.into(), divisible_by, value });
+        self.params.push(Param { name, ty: param.into(), divisible_by, value, hidden: None });
+        value
+    }
+
+    /// Adds a parameter that the launch fills by itself, after all others.
+    pub fn add_hidden(&mut self, name: impl Into<String>, ty: Type, hidden: Hidden) -> Value {
+        let param = match hidden {
+            Hidden::Grid(_) => DType::Int32.into(),
+            Hidden::TensorMap(_) => ParamType::TensorMap,
+        };
+        let value = self.add_param(name, ty, param, 1);
+        if let Some(param) = self.params.last_mut() {
+            param.hidden = Some(hidden);
+        }
         value
     }
 

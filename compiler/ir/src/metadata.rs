@@ -1,9 +1,9 @@
 //! The metadata of a kernel: what a launch needs to know of it, and where its parameters lie.
 
 use rtc_abi::metadata::{Metadata, lay_out};
-use rtc_abi::{DType, ParamType, Target, TensorMap, ValueType};
+use rtc_abi::{DType, HostTensorMap, ParamType, Target, TensorMap, ValueType};
 
-use crate::{Elem, Kernel, Param, Scalar, Type};
+use crate::{Elem, Hidden, Kernel, Param, Scalar, Type};
 
 impl Kernel {
     /// What a launch needs to know. The fields that the kernel does not know are empty: constexprs, the options of the
@@ -12,7 +12,8 @@ impl Kernel {
         let (major, minor) = target.ptx_version;
         let param = |param: &Param| rtc_abi::Param {
             divisible_by: param.divisible_by.max(1),
-            tensor_map: tensor_map(self.value_type(param.value)),
+            tensor_map: tensor_map(self.value_type(param.value)).filter(|_| param.hidden.is_none()),
+            hidden: param.hidden.as_ref().map(|hidden| launched(hidden, self.value_type(param.value))),
             ..rtc_abi::Param::new(&param.name, param.ty.clone())
         };
         Metadata {
@@ -30,7 +31,7 @@ impl Kernel {
             launch_pdl: false,
             launch_cooperative_grid: false,
             params: lay_out(self.params.iter().map(param).collect()),
-            persistent: None,
+            persistent: self.persistent,
             constexprs: Default::default(),
             source_hash: String::new(),
             compiler_version: String::new(),
@@ -62,11 +63,39 @@ fn tensor_map(ty: Type) -> Option<TensorMap> {
     Some(TensorMap { dtype: dtype(desc.elem), block_shape, swizzle: desc.swizzle, l2_promotion: 128, interleave: 0 })
 }
 
-/// Whether a parameter of that type can be a value of that type.
-pub(crate) fn fits(param: &ParamType, ty: Type) -> bool {
+/// What the launch passes for a hidden parameter of that type.
+fn launched(hidden: &Hidden, ty: Type) -> rtc_abi::Hidden {
+    match (hidden, ty) {
+        (Hidden::TensorMap(map), Type::Desc(desc)) => rtc_abi::Hidden::TensorMap(Box::new(HostTensorMap {
+            base: map.base.clone(),
+            start: map.start.clone(),
+            dtype: dtype(desc.elem),
+            shape: map.shape.clone(),
+            strides: map.strides.clone(),
+            box_shape: desc.shape.to_vec(),
+            swizzle: desc.swizzle,
+            data_type: map.data_type,
+            padding: map.padding,
+        })),
+        (Hidden::Grid(axis), _) => rtc_abi::Hidden::Grid(*axis),
+        // The verifier refuses these.
+        (Hidden::TensorMap(_), _) => rtc_abi::Hidden::Grid(0),
+    }
+}
+
+/// Whether a parameter can be a value of that type.
+pub(crate) fn fits(param: &Param, ty: Type) -> bool {
+    let Param { ty: param, hidden, .. } = param;
     match ty {
         Type::Scalar(elem) => param.is_pointer() == elem.num().is_none() && param.bytes() == elem.bytes(),
-        Type::Desc(_) => Some(param) == default_param_type(ty).as_ref(),
+        Type::Desc(desc) => match param {
+            ParamType::TensorMap => matches!(hidden, Some(Hidden::TensorMap(_))),
+            // A block of the source may be copied as several boxes.
+            ParamType::Descriptor { element, block_shape } => {
+                hidden.is_none() && element.bits() == desc.elem.bits() && block_shape.len() == desc.shape.rank()
+            }
+            ParamType::Value(_) => false,
+        },
         _ => false,
     }
 }
@@ -113,11 +142,31 @@ mod tests {
     }
 
     #[test]
+    fn the_launch_fills_the_hidden_ones() {
+        let text = "kernel @k(%a_ptr: ptr<f32>, %M: i32, %K: i32, %programs: i32 {name = \"grid.0\", grid = 0}, \
+                    %a: desc<64x32xf32, 128> {base = \"a_ptr\", start = \"K * 2\", shape = [\"M\", \"K\"], \
+                    strides = [\"K\", 1], data_type = 11, padding = nan}) warps 4 persistent 2 phase tile {\n  ret\n}\n";
+        let kernel = crate::text::parse(text).expect("reads");
+        assert!(crate::verify(&kernel).is_ok());
+        let metadata = kernel.metadata(Target::named("sm_90a").expect("known"));
+        assert_eq!(metadata.persistent.map(|p| p.blocks_per_multiprocessor), Some(2));
+        assert_eq!(metadata.visible_params().len(), 3);
+        assert_eq!(metadata.params[3].hidden, Some(rtc_abi::Hidden::Grid(0)));
+        let Some(rtc_abi::Hidden::TensorMap(map)) = &metadata.params[4].hidden else { panic!("no map") };
+        assert_eq!((map.dtype, &*map.box_shape, map.swizzle), (DType::Fp32, &[64, 32][..], 128));
+        assert_eq!((map.start.to_string(), map.data_type), ("K * 2".to_owned(), Some(crate::TFLOAT32)));
+        assert_eq!((metadata.params[4].offset, &metadata.params[4].tensor_map), (64, &None));
+        assert_eq!(Metadata::from_json(&metadata.to_json()), Ok(metadata));
+    }
+
+    #[test]
     fn types_as_the_tile_ir_spells_them() {
         for scalar in Scalar::ALL {
             for elem in [Elem::Num(scalar), Elem::Ptr(scalar)] {
                 let ty = default_param_type(Type::Scalar(elem)).expect("a scalar");
-                assert!(fits(&ty, Type::Scalar(elem)), "{ty}");
+                let mut kernel = Kernel::new("k", Default::default());
+                kernel.add_param("x", Type::Scalar(elem), ty.clone(), 1);
+                assert!(fits(&kernel.params[0], Type::Scalar(elem)), "{ty}");
                 assert_eq!(param_type(&ty.to_string()), Some(ty));
             }
             assert_eq!(param_type(&format!("*{scalar}")), Some(of_elem(Elem::Ptr(scalar))));

@@ -15,6 +15,7 @@
 //! 6. *Combine blocks* and the blocks of `map_elements` are made of scalars, and have no effects; the latter may load.
 //! 7. *Kernel.* Parameters are the arguments of the body, scalars that fit their types at launch, with distinct names;
 //!    warps and blocks of the cluster are powers of two.
+//!    Those that the launch fills come last; maps depend on the others only (`hidden.rs`).
 //! 8. *Phase `Tile`*: no layouts, no shared memory.
 //! 9. *Warp groups*: one `warp_specialize` at most, in the body, with as many warps and registers as a block can have; a
 //!    kernel that has one has tiles within its roles only.
@@ -37,12 +38,12 @@ use rtc_layout::{Conversion, conversion};
 
 use crate::builder::infer_results;
 use crate::layout_rules::{self, has_shape};
-use crate::regions;
 use crate::text::{PrintOptions, Printer, indent};
 use crate::{
     Block, DotKind, Elem, Kernel, MAX_TILE_ELEMENTS, Op, OpKind, Phase, Traits, Type, Value, ValueDef, WarpGroup,
     scratch_bytes,
 };
+use crate::{hidden, regions};
 
 pub use shared::{BARRIER_BYTES, place_bytes};
 
@@ -136,10 +137,16 @@ impl Verifier<'_> {
             }
             if !matches!(kernel.value_type(param.value), Type::Scalar(_) | Type::Desc(_)) {
                 self.complain(None, format!("parameter `{}` is no scalar", param.name));
-            } else if !crate::metadata::fits(&param.ty, kernel.value_type(param.value)) {
+            } else if !crate::metadata::fits(param, kernel.value_type(param.value)) {
                 let ty = kernel.value_type(param.value);
                 self.complain(None, format!("parameter `{}` of type {} cannot be a {ty}", param.name, param.ty));
             }
+        }
+        for message in hidden::check(kernel) {
+            self.complain(None, message);
+        }
+        if kernel.persistent.is_some_and(|p| p.blocks_per_multiprocessor == 0) {
+            self.complain(None, "no block of the kernel runs on a multiprocessor");
         }
         if kernel.block(kernel.body()).parent.is_some() {
             self.complain(None, "the body is nested in an operation");

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use cranelift_entity::SecondaryMap;
 use logos::Logos;
+use rtc_abi::{ParamType, Persistent};
 use rtc_layout::{Layout, SharedLayout};
 use smallvec::SmallVec;
 
@@ -15,8 +16,8 @@ use super::lexer::Token;
 use super::names::is_automatic;
 use crate::metadata::{default_param_type, param_type};
 use crate::{
-    AttrValue, Block, Kernel, KernelOptions, LayoutId, Op, OpData, OpKind, OpSpec, Param, Phase, Position, SPECS,
-    SharedLayoutId, Traits, Value,
+    AttrValue, Block, Hidden, Kernel, KernelOptions, LayoutId, Op, OpData, OpKind, OpSpec, Param, Phase, Position,
+    SPECS, SharedLayoutId, Traits, Value,
 };
 
 /// Deepest nesting of blocks and of lists.
@@ -252,9 +253,14 @@ impl<'t> Reader<'t> {
         let name = self.value_name()?;
         self.expect(Token::Colon)?;
         let ty = self.ty()?;
-        let mut param = (name.0.to_string(), None, 1);
+        let (mut param, mut hidden) = ((name.0.to_string(), None, 1), None);
         if self.peek() == Some(Token::OpenBrace) {
-            for (key, value) in self.attrs()? {
+            let mut attrs = self.attrs()?;
+            hidden = match Hidden::from_attrs(&mut attrs) {
+                Ok(hidden) => hidden,
+                Err(message) => return self.fail(message),
+            };
+            for (key, value) in attrs {
                 match (key.as_str(), value) {
                     ("sig", AttrValue::Str(s)) => match param_type(&s) {
                         Some(ty) => param.1 = Some(ty),
@@ -266,11 +272,12 @@ impl<'t> Reader<'t> {
                 }
             }
         }
-        let Some(param_ty) = param.1.or_else(|| default_param_type(ty)) else {
+        let of_map = matches!(hidden, Some(Hidden::TensorMap(_))).then_some(ParamType::TensorMap);
+        let Some(param_ty) = param.1.or(of_map).or_else(|| default_param_type(ty)) else {
             return self.fail(format!("a parameter cannot be a {ty}"));
         };
         let value = self.kernel.add_arg(self.kernel.body(), ty, Some(name.0.to_string()));
-        self.kernel.params.push(Param { name: param.0, ty: param_ty, divisible_by: param.2, value });
+        self.kernel.params.push(Param { name: param.0, ty: param_ty, divisible_by: param.2, value, hidden });
         self.define(name, value)
     }
 
@@ -281,6 +288,9 @@ impl<'t> Reader<'t> {
                 "stages" => self.kernel.options.num_stages = self.number()?,
                 "ctas" => self.kernel.options.num_ctas = self.number()?,
                 "maxnreg" => self.kernel.options.maxnreg = Some(self.number()?),
+                "persistent" => {
+                    self.kernel.persistent = Some(Persistent { blocks_per_multiprocessor: self.number()? });
+                }
                 "no_fp_fusion" => self.kernel.options.fp_fusion = false,
                 "shared" => self.kernel.shared_bytes = self.number()?,
                 "phase" => {

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use indexmap::IndexMap;
 
 use super::names::{Names, is_name_char};
-use crate::{AttrValue, Block, Kernel, KernelOptions, LayoutId, Loc, Op, Phase, SharedLayoutId, Type, Value};
+use crate::{AttrValue, Block, Hidden, Kernel, KernelOptions, LayoutId, Loc, Op, Phase, SharedLayoutId, Type, Value};
 
 /// What to print beside the kernel itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,9 +73,15 @@ impl<'k> Printer<'k> {
             if param.name != name {
                 write!(out, ", name = \"{}\"", escape(&param.name))?;
             }
+            for (name, value) in param.hidden.iter().flat_map(Hidden::attrs) {
+                write!(out, ", {name} = {value}")?;
+            }
             out.push('}');
         }
         write!(out, ") {}", options_text(&kernel.options))?;
+        if let Some(persistent) = kernel.persistent {
+            write!(out, "persistent {} ", persistent.blocks_per_multiprocessor)?;
+        }
         if kernel.shared_bytes != 0 {
             write!(out, "shared {} ", kernel.shared_bytes)?;
         }
