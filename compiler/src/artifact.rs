@@ -21,23 +21,24 @@ pub const COMPILER_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A hash of everything that the result depends on.
 pub fn source_hash(program: &Program, spec: &Spec, arch: &str) -> String {
+    let spec = format!("{spec:?}");
+    let bitcode = program.libdevice().map(|bitcode| hex(&Sha256::digest(bitcode)));
+    let sources = program.sources().files().flat_map(|(_, source)| [source.name.as_str(), source.text.as_str()]);
+    hash_of([COMPILER_VERSION, arch, &spec].into_iter().chain(bitcode.as_deref()).chain(sources))
+}
+
+/// A hash of texts and of where each of them ends.
+pub(crate) fn hash_of<'t>(parts: impl Iterator<Item = &'t str>) -> String {
     let mut hash = Sha256::new();
-    let mut part = |text: &str| {
-        // Lengths keep neighbouring parts apart.
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text);
-    };
-    part(COMPILER_VERSION);
-    part(arch);
-    part(&format!("{spec:?}"));
-    if let Some(bitcode) = program.libdevice() {
-        part(&Sha256::digest(bitcode).iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
     }
-    for (_, source) in program.sources().files() {
-        part(&source.name);
-        part(&source.text);
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The constexprs of a specialization as metadata writes them.

@@ -17,6 +17,7 @@ mod program;
 mod signature;
 mod spec;
 mod stages;
+mod tile_ir;
 
 pub use artifact::{Artifact, COMPILER_VERSION, source_hash};
 pub use failure::Failure;
@@ -34,3 +35,4 @@ pub use stages::{
     Analysed, Compiled, DEFAULT_ARCH, Observer, Silent, Stage, analyse, compile, emit, pass_names, print_ast,
     target_names,
 };
+pub use tile_ir::TileKernel;

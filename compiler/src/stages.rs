@@ -13,7 +13,7 @@ use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, Phase, Verified};
 use rtc_passes::{LIMIT_SIZE, PassContext, PassError, long_kernel};
 use rtc_sema::{ModuleAst, TargetInfo};
-use rtc_source::{Code, Diagnostic, Severity};
+use rtc_source::{Code, Diagnostic, Severity, SourceMap};
 use std::fmt;
 use std::str::FromStr;
 
@@ -167,7 +167,7 @@ pub fn compile(
         max_operations: Some(max_operations(max_instructions)),
         ..CodegenOptions::default()
     };
-    let output = codegen(&kernel, program, target, options, observer)?;
+    let output = codegen(&kernel, program.sources(), target, options, observer)?;
     let metadata = metadata(&kernel, specialization, target, source_hash);
     Ok(Compiled { artifact: Artifact { ptx: output.ptx, metadata }, warnings })
 }
@@ -212,16 +212,25 @@ pub fn emit(
     if stage <= Stage::Scheduled {
         return Ok(rtc_ir::text::print(&kernel));
     }
-    let options = CodegenOptions {
+    let options =
+        CodegenOptions { library: library(program, specialization), ..codegen_options(stage, max_instructions) };
+    Ok(text_of(codegen(&kernel, program.sources(), target, options, observer)?))
+}
+
+/// What to keep for the text of a stage.
+pub(crate) fn codegen_options(stage: Stage, max_instructions: u64) -> CodegenOptions {
+    CodegenOptions {
         mlir: stage == Stage::Mlir,
         llvm_dialect: stage == Stage::LlvmDialect,
         llvm: stage == Stage::Llvm,
-        library: library(program, specialization),
+        library: None,
         max_operations: Some(max_operations(max_instructions)),
-    };
-    let output = codegen(&kernel, program, target, options, observer)?;
-    let text = output.mlir.or(output.llvm_dialect).or(output.llvm);
-    Ok(text.unwrap_or(output.ptx))
+    }
+}
+
+/// The text that was asked for.
+pub(crate) fn text_of(output: Output) -> String {
+    output.mlir.or(output.llvm_dialect).or(output.llvm).unwrap_or(output.ptx)
 }
 
 /// The syntax tree of the main file as text.
@@ -229,7 +238,7 @@ pub fn print_ast(program: &Program) -> String {
     program.modules().first().map_or(String::new(), |main| rtc_syntax::print(&main.module))
 }
 
-fn target(arch: &str) -> Result<&'static Target, Failure> {
+pub(crate) fn target(arch: &str) -> Result<&'static Target, Failure> {
     Target::named(arch).map_err(|error| Failure::request("unsupported-target", error.to_string()))
 }
 
@@ -243,12 +252,12 @@ fn run_passes(
 }
 
 /// How many operations lowering may make of so many instructions: some are folded away, and the estimate is no more.
-fn max_operations(max_instructions: u64) -> usize {
+pub(crate) fn max_operations(max_instructions: u64) -> usize {
     usize::try_from(max_instructions.saturating_mul(3)).unwrap_or(usize::MAX)
 }
 
-/// Runs the passes that leave a phase up to `until`; the others are not run. Gives what is to be said of the kernel.
-fn run_pipeline(
+/// Runs the passes from the kernel's phase on that leave a phase up to `until`; the others are not run. Gives what is to be said of the kernel.
+pub(crate) fn run_pipeline(
     kernel: &mut Kernel,
     target: &'static Target,
     max_instructions: u64,
@@ -258,7 +267,8 @@ fn run_pipeline(
     observer.enter("passes");
     let cx = PassContext { target, max_instructions };
     let mut remarks = Vec::new();
-    for pass in rtc_passes::PASSES {
+    let given = kernel.phase;
+    for pass in rtc_passes::PASSES.iter().skip_while(|pass| pass.needs != given) {
         if pass.leaves > until {
             break;
         }
@@ -355,16 +365,16 @@ fn library(program: &Program, specialization: &Specialization) -> Option<Library
     program.libdevice().map(|bitcode| Library { bitcode: bitcode.clone(), flush_denormals })
 }
 
-fn codegen(
+pub(crate) fn codegen(
     kernel: &Kernel,
-    program: &Program,
+    sources: &SourceMap,
     target: &'static Target,
     options: CodegenOptions,
     observer: &mut dyn Observer,
 ) -> Result<Output, Failure> {
     let kernel = verified(kernel, "the last pass")?;
     observer.enter("codegen");
-    rtc_codegen::compile(kernel, program.sources(), target, options).map_err(|error| match error {
+    rtc_codegen::compile(kernel, sources, target, options).map_err(|error| match error {
         CodegenError::Unsupported { span: Some(span), .. } => {
             Failure::Diagnostics(vec![Diagnostic::error(Code::UNSUPPORTED_TARGET, span, error.to_string())])
         }

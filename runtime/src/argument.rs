@@ -4,7 +4,7 @@
 //! nearest even and refuses what overflows, bf16 cuts the low bits of the fp32 value off, as Triton's launcher does.
 //! Integers and addresses are checked against the factor that the kernel was compiled for: its code relies on it.
 
-use crate::{Buffer, DeviceAddress, Error, Result};
+use crate::{Buffer, DeviceAddress, Error, Result, TensorDescriptor};
 use half::f16;
 use rtc_abi::{DType, Hidden, Metadata, Param, ParamType, ValueType};
 
@@ -23,6 +23,8 @@ pub enum Arg<'a> {
     Float(f64),
     /// A truth value.
     Bool(bool),
+    /// A tensor, for a parameter that is a tensor descriptor.
+    Descriptor(&'a TensorDescriptor<'a>),
 }
 
 /// A pointer argument: a buffer, a place in one, or an address.
@@ -146,15 +148,14 @@ pub(crate) struct GridSlot {
     offset: usize,
 }
 
-/// The hidden parameters; an error names what the runtime cannot make.
-pub(crate) fn grid_slots(metadata: &Metadata) -> Result<Box<[GridSlot]>> {
+/// The hidden parameters that are numbers of programs.
+pub(crate) fn grid_slots(metadata: &Metadata) -> Box<[GridSlot]> {
     let visible = metadata.visible_params().len();
-    let hidden = metadata.params.iter().enumerate().skip(visible);
-    let slot = |(i, param): (usize, &Param)| match &param.hidden {
-        Some(Hidden::Grid(axis)) if *axis < 3 => Ok(GridSlot { axis: *axis as usize, offset: param.offset as usize }),
-        _ => Err(metadata_error(format!("params[{i}].hidden"), "this runtime cannot make tensor maps yet".to_owned())),
+    let slot = |param: &Param| match &param.hidden {
+        Some(Hidden::Grid(axis)) => Some(GridSlot { axis: *axis as usize, offset: param.offset as usize }),
+        Some(Hidden::TensorMap(_)) | None => None,
     };
-    hidden.map(slot).collect()
+    metadata.params[visible..].iter().filter_map(slot).collect()
 }
 
 /// Writes the numbers of programs to `out`, which has the size of the kernel's parameter buffer.
@@ -228,7 +229,11 @@ fn pack_one(slot: &Slot, arg: Arg<'_>, out: &mut [u8]) -> std::result::Result<()
         (SlotKind::Bf16, arg) => put(&bf16_truncated(float(arg)?)),
         (SlotKind::Fp32, arg) => put(&(float(arg)? as f32).to_le_bytes()),
         (SlotKind::Fp64, arg) => put(&float(arg)?.to_le_bytes()),
-        (SlotKind::TensorMap, _) => return Err("tensor maps cannot be launched by this runtime yet".to_owned().into()),
+        // `tensor_map.rs` makes it once all other arguments are in their places.
+        (SlotKind::TensorMap, Arg::Descriptor(_)) => {}
+        (SlotKind::TensorMap, arg) => {
+            return Err(format!("a tensor descriptor is needed, {} was given", what(arg)).into());
+        }
         (SlotKind::Bool, arg) => return Err(format!("true or false is needed, {} was given", what(arg)).into()),
         (SlotKind::Int { .. }, arg) => return Err(format!("an integer is needed, {} was given", what(arg)).into()),
     }
@@ -250,7 +255,7 @@ fn broken_promise(param: &Param, value: &str) -> String {
 
 type Checked<T> = std::result::Result<T, String>;
 
-fn address(arg: Arg<'_>) -> Checked<u64> {
+pub(crate) fn address(arg: Arg<'_>) -> Checked<u64> {
     match arg {
         Arg::Buffer(buffer) => Ok(buffer.address()),
         Arg::BufferAt(buffer, offset) if offset <= buffer.len() as u64 => Ok(buffer.address() + offset),
@@ -295,10 +300,11 @@ fn what(arg: Arg<'_>) -> String {
         Arg::Int(value) => format!("the integer {value}"),
         Arg::Float(value) => format!("the float {value:?}"),
         Arg::Bool(value) => format!("{value}"),
+        Arg::Descriptor(_) => "a tensor descriptor".into(),
     }
 }
 
-fn metadata_error(field: String, message: String) -> Error {
+pub(crate) fn metadata_error(field: String, message: String) -> Error {
     Error::Metadata(rtc_abi::MetadataError { field, message })
 }
 

@@ -1,8 +1,12 @@
 //! Compiling kernels at run time (feature `jit`).
 
 use crate::{Device, Error, Kernel, Result};
-use rtc_compiler::{Artifact, Failure, Observer, Program, Silent, Source, Spec, Specialization};
-use rtc_ir::interp::{self, Access, ArgValue, GlobalMemory, LaunchConfig, MemoryError, Nearest, RunOptions};
+use rtc_abi::ParamType;
+use rtc_compiler::{
+    Artifact, Failure, LaunchOptions, Observer, Program, Silent, Source, Spec, Specialization, TileKernel,
+};
+use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap, TensorMapError};
+use rtc_ir::interp::{self, Access, ArgValue, DescArg, GlobalMemory, LaunchConfig, MemoryError, Nearest, RunOptions};
 use rtc_source::{Diagnostic, SourceMap, Span};
 use std::sync::{Mutex, PoisonError};
 
@@ -70,6 +74,27 @@ pub fn compile(
     Ok(Compiled { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
 }
 
+/// Compiles a kernel that is given as tile IR for a device and loads it there. What the text says of the launch counts; of
+/// `options`, see [`TileKernel::compile`].
+pub fn compile_tile_ir(
+    device: &Device,
+    kernel: &TileKernel,
+    options: &LaunchOptions,
+    arch: &str,
+    observer: &mut dyn Observer,
+) -> std::result::Result<Compiled, CompileError> {
+    if device.is_interpreter() {
+        let analysed = kernel.analyse(options, arch)?;
+        let interpreted = InterpretedKernel::new(analysed.kernel, kernel.sources().clone());
+        let kernel = device.interpreted(interpreted, analysed.metadata)?;
+        return Ok(Compiled { kernel, artifact: None, warnings: analysed.warnings });
+    }
+    let compiled = kernel.compile(options, arch, observer)?;
+    observer.enter("load");
+    let kernel = device.load(&compiled.artifact.ptx, &compiled.artifact.metadata)?;
+    Ok(Compiled { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
+}
+
 impl Device {
     /// Compiles the kernel that `spec` describes from source text for this device, and loads it.
     ///
@@ -116,11 +141,18 @@ impl InterpretedKernel {
         let fault = |message: String, location: String| Error::Interpreter { message, location };
         let kernel = rtc_ir::verify(&self.kernel)
             .map_err(|errors| fault(rtc_ir::print_errors(&self.kernel, &errors), String::new()))?;
-        let bits = |param: &rtc_abi::Param| {
+        let value = |param: &rtc_abi::Param| {
             let bytes = &params[param.offset as usize..][..param.size as usize];
-            ArgValue::Bits(bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
+            match param.ty {
+                ParamType::Descriptor { .. } | ParamType::TensorMap => described(bytes).map(ArgValue::Desc),
+                ParamType::Value(_) => {
+                    Ok(ArgValue::Bits(bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))))
+                }
+            }
         };
-        let launch = LaunchConfig { grid, args: metadata.params.iter().map(bits).collect() };
+        let args = metadata.params.iter().map(value).collect::<std::result::Result<_, _>>();
+        let args = args.map_err(|e: TensorMapError| fault(e.to_string(), String::new()))?;
+        let launch = LaunchConfig { grid, args };
         let result = interp::run(kernel, &mut DeviceMemory(memory), &launch, &RunOptions::default());
         let findings = match &result {
             Ok(report) => &report.findings,
@@ -148,6 +180,20 @@ impl InterpretedKernel {
         };
         spans.map(place).collect::<Vec<_>>().join(", inlined at ")
     }
+}
+
+/// A tensor map of the emulator, as the interpreter takes it.
+fn described(map: &[u8]) -> std::result::Result<DescArg, TensorMapError> {
+    let map = TensorMap::decode(map)?;
+    let rank = map.rank();
+    let mut desc = DescArg { base: map.address, pads_nan: map.fill == Fill::Nan, ..DescArg::default() };
+    desc.rounds_tf32 = map.ty == ElementType::Tf32;
+    for axis in 0..rank {
+        let inner = rank - 1 - axis;
+        desc.shape[axis] = map.dims[inner];
+        desc.strides[axis] = if inner == 0 { map.ty.bytes().into() } else { map.strides[inner - 1] };
+    }
+    Ok(desc)
 }
 
 /// The device's memory as the interpreter sees it.

@@ -6,6 +6,7 @@
 
 use crate::argument::{self, GridSlot, Slot};
 use crate::device::Backend;
+use crate::tensor_map::{self, MapSlot};
 use crate::{Arg, Device, Error, Result, Stream, cuda, ptx_check};
 use rtc_abi::{Arch, Metadata};
 use std::sync::{Mutex, PoisonError};
@@ -15,9 +16,23 @@ use std::sync::{Mutex, PoisonError};
 pub struct Kernel {
     device: Device,
     metadata: Metadata,
-    slots: Box<[Slot]>,
-    grid_slots: Box<[GridSlot]>,
+    fill: Fill,
     code: Code,
+}
+
+/// What the parameter buffer is filled with.
+#[derive(Debug)]
+struct Fill {
+    args: Box<[Slot]>,
+    grid: Box<[GridSlot]>,
+    maps: Box<[MapSlot]>,
+}
+
+impl Fill {
+    fn of(metadata: &Metadata) -> Result<Fill> {
+        let (args, maps) = (argument::slots(metadata)?, tensor_map::slots(metadata)?);
+        Ok(Fill { args, grid: argument::grid_slots(metadata), maps })
+    }
 }
 
 #[derive(Debug)]
@@ -78,7 +93,7 @@ impl Device {
     pub fn load(&self, ptx: &str, metadata: &Metadata) -> Result<Kernel> {
         metadata.check()?;
         ptx_check::check(ptx, metadata)?;
-        let (slots, grid_slots) = (argument::slots(metadata)?, argument::grid_slots(metadata)?);
+        let fill = Fill::of(metadata)?;
         let code = match self.backend() {
             Backend::Cuda(context) => Code::Cuda(load_cuda(self, context, ptx, metadata)?),
             Backend::Emulator(_) => {
@@ -90,7 +105,7 @@ impl Device {
                 return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));
             }
         };
-        Ok(Kernel { device: self.clone(), metadata: metadata.clone(), slots, grid_slots, code })
+        Ok(Kernel { device: self.clone(), metadata: metadata.clone(), fill, code })
     }
 
     /// Loads a kernel from PTX text and the JSON text of its metadata.
@@ -100,8 +115,8 @@ impl Device {
 
     #[cfg(feature = "jit")]
     pub(crate) fn interpreted(&self, kernel: crate::jit::InterpretedKernel, metadata: Metadata) -> Result<Kernel> {
-        let (slots, grid_slots) = (argument::slots(&metadata)?, argument::grid_slots(&metadata)?);
-        Ok(Kernel { device: self.clone(), metadata, slots, grid_slots, code: Code::Interpreter(Box::new(kernel)) })
+        let fill = Fill::of(&metadata)?;
+        Ok(Kernel { device: self.clone(), metadata, fill, code: Code::Interpreter(Box::new(kernel)) })
     }
 }
 
@@ -214,6 +229,7 @@ impl Kernel {
             return Err(wrong_device(&self.device, &self.metadata, message));
         }
         for (arg, param) in args.iter().zip(&self.metadata.params) {
+            let arg = if let Arg::Descriptor(descriptor) = arg { &descriptor.base() } else { arg };
             if let Arg::Buffer(buffer) | Arg::BufferAt(buffer, _) = arg
                 && !buffer.device().is_same(&self.device)
             {
@@ -236,12 +252,13 @@ impl Kernel {
         params: &mut [u8],
         scratch: Option<usize>,
     ) -> Result<()> {
-        argument::pack(&self.metadata, &self.slots, args, params)?;
-        argument::pack_grid(&self.grid_slots, grid.0, params);
+        argument::pack(&self.metadata, &self.fill.args, args, params)?;
+        argument::pack_grid(&self.fill.grid, grid.0, params);
         let grid = self.blocks(grid)?;
         if grid.contains(&0) {
             return Ok(());
         }
+        tensor_map::pack(&self.device, &self.metadata, &self.fill.maps, args, params)?;
         let blocks = grid.iter().map(|v| u64::from(*v)).product::<u64>();
         let scratch_bytes = blocks.saturating_mul(self.metadata.global_scratch_bytes) as usize;
         match &self.code {

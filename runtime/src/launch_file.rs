@@ -9,8 +9,8 @@
 //! assert!(error.to_string().contains("`grid[2]`"));
 //! ```
 
-use crate::{Arg, Buffer, DeviceAddress, Dtype, Error, Kernel, Result, Tensor, Tensors};
-use rtc_abi::{DType, Param};
+use crate::{Arg, Buffer, DeviceAddress, Dtype, Error, Kernel, Result, Tensor, TensorDescriptor, Tensors};
+use rtc_abi::{DType, Param, ParamType};
 use rtc_source::json_fields::{self, Field, FieldError};
 use serde_json::Value;
 use std::time::Duration;
@@ -42,8 +42,29 @@ enum LaunchValue {
     Int(i128),
     Float(f64),
     Tensor(Place),
-    Descriptor { tensor: Place, shape: Vec<i128>, strides: Vec<i128>, pads_nan: bool },
+    Descriptor { tensor: Place, shape: Vec<i128>, strides: Vec<i128>, block_shape: Vec<i128>, pads_nan: bool },
     Tuple(Vec<NamedValue>),
+}
+
+/// An argument of the kernel.
+enum Resolved<'s> {
+    Arg(Arg<'s>),
+    Descriptor(TensorDescriptor<'s>),
+}
+
+impl<'s> From<Arg<'s>> for Resolved<'s> {
+    fn from(arg: Arg<'s>) -> Resolved<'s> {
+        Resolved::Arg(arg)
+    }
+}
+
+impl<'s> Resolved<'s> {
+    fn arg(&self) -> Arg<'_> {
+        match self {
+            Resolved::Arg(arg) => *arg,
+            Resolved::Descriptor(descriptor) => descriptor.into(),
+        }
+    }
 }
 
 /// Where a tensor argument points to.
@@ -96,12 +117,10 @@ impl LaunchFile {
             storages.collect(arg, tensors)?;
         }
         storages.allocate(kernel, tensors)?;
-        let args = kernel
-            .metadata()
-            .visible_params()
-            .iter()
-            .map(|param| self.resolve(param, &storages, tensors))
-            .collect::<std::result::Result<Vec<_>, FieldError>>()?;
+        let params = kernel.metadata().visible_params().iter();
+        let resolved = params.map(|param| self.resolve(param, &storages, tensors));
+        let resolved = resolved.collect::<std::result::Result<Vec<_>, FieldError>>()?;
+        let args: Vec<Arg<'_>> = resolved.iter().map(Resolved::arg).collect();
         let stream = kernel.device().default_stream();
         let start = stream.record()?;
         let launched = kernel.launch(&stream, self.grid, &args);
@@ -152,7 +171,7 @@ impl LaunchFile {
         param: &Param,
         storages: &'s Storages,
         tensors: &Tensors,
-    ) -> std::result::Result<Arg<'s>, FieldError> {
+    ) -> std::result::Result<Resolved<'s>, FieldError> {
         let mut segments = param.name.split('.');
         let root = segments.next().unwrap_or_default();
         let missing = |path: String| FieldError { path, message: format!("missing; the kernel needs a {}", param.ty) };
@@ -173,24 +192,33 @@ impl LaunchFile {
         let error = |message: String| FieldError { path: found.path.clone(), message };
         match &found.value {
             LaunchValue::None => Err(error(format!("null cannot be passed as a {}", param.ty))),
-            LaunchValue::Bool(v) => Ok(Arg::Bool(*v)),
-            LaunchValue::Int(0) if param.ty.is_pointer() => Ok(Arg::Address(DeviceAddress::NULL)),
+            LaunchValue::Bool(v) => Ok(Arg::Bool(*v).into()),
+            LaunchValue::Int(0) if param.ty.is_pointer() => Ok(Arg::Address(DeviceAddress::NULL).into()),
             LaunchValue::Int(v) if param.ty.is_pointer() => {
                 Err(error(format!("the kernel needs a {}: write {{\"tensor\": ..}} instead of {v}", param.ty)))
             }
-            LaunchValue::Int(v) => Ok(Arg::Int(*v)),
-            LaunchValue::Float(v) => Ok(Arg::Float(*v)),
+            LaunchValue::Int(v) => Ok(Arg::Int(*v).into()),
+            LaunchValue::Float(v) => Ok(Arg::Float(*v).into()),
             LaunchValue::Tensor(place) => {
                 let (buffer, offset) = storages.pointer(place);
                 check_dtype(param, &place.tensor, tensors)
                     .map_err(|m| FieldError { path: format!("{}.tensor", found.path), message: m })?;
-                Ok(Arg::BufferAt(buffer, offset))
+                Ok(Arg::BufferAt(buffer, offset).into())
             }
-            LaunchValue::Descriptor { tensor, shape, strides, pads_nan } => {
-                if param.tensor_map.is_some() {
-                    let message = "this kernel reads the descriptor as a tensor map (TMA), which this runtime cannot \
-                                   make yet";
-                    return Err(FieldError { path: format!("{}.descriptor", found.path), message: message.into() });
+            LaunchValue::Descriptor { tensor, shape, strides, block_shape, pads_nan } => {
+                if let ParamType::Descriptor { block_shape: own, .. } = &param.ty {
+                    let within = |field: &str, message| {
+                        Err(FieldError { path: format!("{}.descriptor.{field}", found.path), message })
+                    };
+                    if !block_shape.iter().copied().eq(own.iter().map(|n| i128::from(*n))) {
+                        return within("block_shape", format!("the kernel was compiled for {own:?}"));
+                    }
+                    if let Err(message) = check_dtype(param, &tensor.tensor, tensors) {
+                        return within("tensor", message);
+                    }
+                    let (buffer, offset) = storages.pointer(tensor);
+                    let descriptor = TensorDescriptor::of_numbers((buffer, offset).into(), shape, strides);
+                    return Ok(Resolved::Descriptor(if *pads_nan { descriptor.padded_with_nan() } else { descriptor }));
                 }
                 let part = segments.next().unwrap_or_default();
                 let index = segments.next().and_then(|s| s.parse::<usize>().ok());
@@ -205,7 +233,7 @@ impl LaunchFile {
                     "padding" => Some(Arg::Bool(*pads_nan)),
                     _ => None,
                 };
-                arg.ok_or_else(|| {
+                arg.map(Resolved::Arg).ok_or_else(|| {
                     error(format!("the descriptor has nothing for the kernel's parameter `{}`", param.name))
                 })
             }
@@ -310,13 +338,17 @@ fn descriptor(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError>
             _ => return Err(padding.expected(r#""zero" or "nan""#)),
         },
     };
-    Ok(LaunchValue::Descriptor { tensor, shape, strides, pads_nan })
+    Ok(LaunchValue::Descriptor { tensor, shape, strides, block_shape: block, pads_nan })
 }
 
 /// A tensor must have the element type of the pointer; the sign of integers does not matter, and bytes may stand for
 /// any 8-bit type.
 fn check_dtype(param: &Param, name: &str, tensors: &Tensors) -> std::result::Result<(), String> {
-    let (Some(pointee), Some(tensor)) = (param.ty.pointee(), tensors.get(name)) else {
+    let element = match &param.ty {
+        ParamType::Descriptor { element, .. } => Some(*element),
+        ty => ty.pointee(),
+    };
+    let (Some(pointee), Some(tensor)) = (element, tensors.get(name)) else {
         return Err(format!("a tensor cannot be passed as a {}", param.ty));
     };
     use Dtype::*;

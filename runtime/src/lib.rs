@@ -31,6 +31,7 @@ mod kernel;
 mod launch_file;
 mod ptx_check;
 mod stream;
+mod tensor_map;
 mod tensors;
 
 pub use address::DeviceAddress;
@@ -47,6 +48,7 @@ pub use rtc_abi::Metadata;
 pub use rtc_emulator::FaultKind;
 pub use rtc_source::json_fields::FieldError;
 pub use stream::{Event, Stream};
+pub use tensor_map::TensorDescriptor;
 pub use tensors::{Dtype, Tensor, Tensors};
 
 /// Metadata for tests: one warp, nothing special.

@@ -93,6 +93,11 @@ impl Expr {
         self.run(|index| values.get(index).copied())
     }
 
+    /// Its value, where `value` gives that of each name by its index in [`Expr::names`].
+    pub fn eval_at(&self, value: impl FnMut(usize) -> Option<i64>) -> Result<i64, EvalError> {
+        self.run(value)
+    }
+
     fn run(&self, mut value: impl FnMut(usize) -> Option<i64>) -> Result<i64, EvalError> {
         let mut stack = [0i64; MAX_DEPTH];
         let mut top = 0;

@@ -32,6 +32,11 @@ codes! {
     SHAPE_MISMATCH = "shape-mismatch";
     /// Element types that the operation does not accept together.
     TYPE_MISMATCH = "type-mismatch";
+    /// Tile IR that was read and breaks a rule of its operations or of its phase.
+    ///
+    /// A `.tir` file is verified before anything is done with it. The rules are listed under each operation of the
+    /// reference of the tile IR; those of the whole at the top of `compiler/ir/src/verify.rs`.
+    INVALID_TILE_IR = "invalid-tile-ir";
     /// A compile-time constant is needed.
     EXPECTED_CONSTEXPR = "expected-constexpr";
     /// A `static_assert` whose condition is false.

@@ -81,7 +81,7 @@ pub(crate) struct LevelArguments {
 /// Which kernels of which file, for what arguments.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct KernelArguments {
-    /// Source file: .rt, or a .py file with Triton kernels
+    /// Source file: .rt, a .py file with Triton kernels, or a .tir file with a kernel in tile IR
     pub(crate) file: PathBuf,
     /// The kernel; may be left out where the file has only one that no other calls. Repeat it to name one per signature
     #[arg(long, value_name = "NAME")]
@@ -189,7 +189,7 @@ pub(crate) struct EmitArguments {
     rtc run softmax.rt --launch launch.json -o out.safetensors\n  \
     rtc run softmax.rt --launch launch.json --device emulator --check golden.safetensors --tolerance 2ulp")]
 pub(crate) struct RunArguments {
-    /// Source file: .rt, or a .py file with Triton kernels
+    /// Source file: .rt, a .py file with Triton kernels, or a .tir file with a kernel in tile IR
     pub(crate) file: PathBuf,
     /// What to launch
     #[arg(long, value_name = "LAUNCH.json")]

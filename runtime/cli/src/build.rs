@@ -5,10 +5,14 @@ use crate::input::{self, Request};
 use crate::output;
 use crate::problem::Problem;
 use crate::report::Reporter;
+use crate::tile_ir;
 use std::collections::HashMap;
 
 /// Compiles everything that was asked for, then writes it: if one kernel fails, nothing is written.
 pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), Problem> {
+    if tile_ir::is_tile_ir(&arguments.kernels.file) {
+        return build_tile_ir(arguments, reporter);
+    }
     let program =
         input::load(&arguments.kernels.file, &arguments.kernels.include, &arguments.kernels.levels, reporter)?;
     let program = input::with_libdevice(program, arguments.kernels.libdevice.as_deref())?;
@@ -22,11 +26,32 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
             let hash = rtc_compiler::source_hash(&program, &request.spec, arch);
             let compiled = rtc_compiler::compile(&program, &request.specialization, arch, hash, &mut progress);
             progress.finish();
-            let compiled = compiled.map_err(|failure| Problem::compile(&program, failure))?;
+            let compiled = compiled.map_err(|failure| Problem::compile(program.sources(), failure))?;
             reporter.diagnostics(program.sources(), &compiled.warnings);
             let stem = if request.archs.len() > 1 { format!("{stem}.{arch}") } else { stem.clone() };
             artifacts.push((stem, compiled.artifact));
         }
+    }
+    for (stem, artifact) in &artifacts {
+        let path = output::write_artifact(&arguments.output, stem, artifact)?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+/// The same for a file of tile IR.
+fn build_tile_ir(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), Problem> {
+    let kernel = tile_ir::load(&arguments.kernels.file)?;
+    let (archs, options) = tile_ir::request(&arguments.kernels, &kernel)?;
+    let mut artifacts = Vec::new();
+    for arch in &archs {
+        let mut progress = reporter.follow(format!("{} for {arch}", kernel.name()));
+        let compiled = kernel.compile(&options, arch, &mut progress);
+        progress.finish();
+        let compiled = compiled.map_err(|failure| Problem::compile(kernel.sources(), failure))?;
+        reporter.diagnostics(kernel.sources(), &compiled.warnings);
+        let stem = if archs.len() > 1 { format!("{}.{arch}", kernel.name()) } else { kernel.name().to_owned() };
+        artifacts.push((stem, compiled.artifact));
     }
     for (stem, artifact) in &artifacts {
         let path = output::write_artifact(&arguments.output, stem, artifact)?;

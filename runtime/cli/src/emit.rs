@@ -3,22 +3,25 @@
 use crate::arguments::EmitArguments;
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, output};
-use rtc_compiler::{Observer, Stage};
+use crate::{input, output, tile_ir};
+use rtc_compiler::{Failure, Observer, Stage};
+use rtc_source::SourceMap;
 
 /// Prints the stage, and the kernel after the wanted passes.
 pub(crate) fn emit(arguments: &EmitArguments, reporter: &Reporter) -> Result<(), Problem> {
+    let after = arguments.print_after_all || !arguments.print_after.is_empty();
+    let stage = arguments.stage.unwrap_or(if after { Stage::Scheduled } else { Stage::Ptx });
+    check_passes(arguments)?;
+    if tile_ir::is_tile_ir(&arguments.kernels.file) {
+        let kernel = tile_ir::load(&arguments.kernels.file)?;
+        let (archs, options) = tile_ir::request(&arguments.kernels, &kernel)?;
+        let arch = one_target(&archs)?;
+        let emit = |printer: &mut Printer<'_>| kernel.emit(&options, arch, stage, printer);
+        return print(arguments, reporter, format!("{} for {arch}", kernel.name()), kernel.sources(), emit);
+    }
     let program =
         input::load(&arguments.kernels.file, &arguments.kernels.include, &arguments.kernels.levels, reporter)?;
     let program = input::with_libdevice(program, arguments.kernels.libdevice.as_deref())?;
-    let passes = rtc_compiler::pass_names();
-    for pass in &arguments.print_after {
-        if !passes.contains(&pass.as_str()) {
-            return Err(Problem::Usage(format!("there is no pass `{pass}`; passes are {}", passes.join(", "))));
-        }
-    }
-    let after = arguments.print_after_all || !arguments.print_after.is_empty();
-    let stage = arguments.stage.unwrap_or(if after { Stage::Scheduled } else { Stage::Ptx });
     if stage == Stage::Ast {
         return write(arguments, &rtc_compiler::print_ast(&program));
     }
@@ -26,21 +29,48 @@ pub(crate) fn emit(arguments: &EmitArguments, reporter: &Reporter) -> Result<(),
     let [request] = requests.as_slice() else {
         return Err(Problem::Usage("emit takes one kernel; give one --spec or --signature".into()));
     };
-    let [arch] = request.archs.as_slice() else {
-        return Err(Problem::Usage("emit takes one target".into()));
-    };
+    let arch = one_target(&request.archs)?;
+    let specialization = &request.specialization;
+    let emit = |printer: &mut Printer<'_>| rtc_compiler::emit(&program, specialization, arch, stage, printer);
+    print(arguments, reporter, format!("{} for {arch}", specialization.kernel), program.sources(), emit)
+}
+
+fn check_passes(arguments: &EmitArguments) -> Result<(), Problem> {
+    let passes = rtc_compiler::pass_names();
+    match arguments.print_after.iter().find(|pass| !passes.contains(&pass.as_str())) {
+        Some(pass) => Err(Problem::Usage(format!("there is no pass `{pass}`; passes are {}", passes.join(", ")))),
+        None => Ok(()),
+    }
+}
+
+fn one_target(archs: &[String]) -> Result<&str, Problem> {
+    match archs {
+        [arch] => Ok(arch),
+        _ => Err(Problem::Usage("emit takes one target".into())),
+    }
+}
+
+/// Prints what `emit` gives, and the kernel after the wanted passes.
+fn print(
+    arguments: &EmitArguments,
+    reporter: &Reporter,
+    what: String,
+    sources: &SourceMap,
+    emit: impl FnOnce(&mut Printer<'_>) -> Result<String, Failure>,
+) -> Result<(), Problem> {
     let mut printer = Printer {
         passes: &arguments.print_after,
         all: arguments.print_after_all,
         text: String::new(),
-        progress: reporter.follow(format!("{} for {arch}", request.specialization.kernel)),
+        progress: reporter.follow(what),
     };
-    let result = rtc_compiler::emit(&program, &request.specialization, arch, stage, &mut printer);
+    let result = emit(&mut printer);
+    let only_passes = arguments.stage.is_none() && (printer.all || !printer.passes.is_empty());
     let Printer { mut text, progress, .. } = printer;
     progress.finish();
     match result {
         Ok(stage_text) => {
-            if arguments.stage.is_some() || !after {
+            if !only_passes {
                 text.push_str(&stage_text);
             }
             write(arguments, &text)
@@ -48,7 +78,7 @@ pub(crate) fn emit(arguments: &EmitArguments, reporter: &Reporter) -> Result<(),
         Err(failure) => {
             // What was printed until then is what one looks at to find the reason.
             write(arguments, &text)?;
-            Err(Problem::compile(&program, failure))
+            Err(Problem::compile(sources, failure))
         }
     }
 }

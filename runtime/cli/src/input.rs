@@ -87,7 +87,8 @@ pub(crate) fn requests(arguments: &KernelArguments, program: &Program) -> Result
         .into_iter()
         .map(|mut spec| {
             apply_options(arguments, &mut spec)?;
-            let specialization = spec.specialize(program).map_err(|failure| Problem::compile(program, failure))?;
+            let specialization =
+                spec.specialize(program).map_err(|failure| Problem::compile(program.sources(), failure))?;
             let archs = match (arguments.arch.as_slice(), &spec.arch) {
                 ([], Some(arch)) => vec![arch.clone()],
                 ([], None) => vec![rtc_compiler::DEFAULT_ARCH.to_owned()],
@@ -122,14 +123,15 @@ fn specs(arguments: &KernelArguments, program: &Program) -> Result<Vec<Spec>, Pr
     }
     for (i, text) in signatures.iter().enumerate() {
         let name = if kernels.len() > 1 { kernels.get(i) } else { kernels.first() };
-        let kernel = program.kernel(name.map(String::as_str)).map_err(|f| Problem::compile(program, f))?;
+        let kernel = program.kernel(name.map(String::as_str)).map_err(|f| Problem::compile(program.sources(), f))?;
         let names: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
         let args = Signature::parse(text).and_then(|s| s.bind(&names));
         let args = args.map_err(|error| Problem::input("signature", error.to_string()))?;
         specs.push(Spec { kernel: Some(kernel.name.clone()), args, ..Spec::default() });
     }
     if specs.is_empty() {
-        let kernel = program.kernel(kernels.first().map(String::as_str)).map_err(|f| Problem::compile(program, f))?;
+        let kernel =
+            program.kernel(kernels.first().map(String::as_str)).map_err(|f| Problem::compile(program.sources(), f))?;
         let names: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
         let message = format!(
             "give --signature or --spec: kernel `{}` takes {}; see `rtc build --help`",

@@ -16,6 +16,7 @@ mod output;
 mod problem;
 mod report;
 mod run;
+mod tile_ir;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

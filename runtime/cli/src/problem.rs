@@ -1,6 +1,6 @@
 //! Why a command failed.
 
-use rtc_compiler::{Failure, Program};
+use rtc_compiler::Failure;
 use rtc_runtime::{Error, FaultKind};
 use rtc_source::{Diagnostic, SourceMap};
 
@@ -36,9 +36,9 @@ impl Problem {
     }
 
     /// A failed compilation.
-    pub(crate) fn compile(program: &Program, failure: Failure) -> Problem {
+    pub(crate) fn compile(sources: &SourceMap, failure: Failure) -> Problem {
         match failure {
-            Failure::Diagnostics(list) => Problem::Diagnostics { sources: program.sources().clone(), list },
+            Failure::Diagnostics(list) => Problem::Diagnostics { sources: sources.clone(), list },
             Failure::Request { code, message } => Problem::input(code, message),
             Failure::Internal { message, stage, ir } => Problem::Bug { stage, message, ir },
         }

@@ -3,9 +3,10 @@
 use crate::arguments::RunArguments;
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, output};
-use rtc_compiler::Spec;
+use crate::{input, output, tile_ir};
+use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
 use rtc_runtime::{Device, Error, LaunchFile, Tensors, Tolerance, compare, jit};
+use rtc_source::SourceMap;
 use rtc_source::json_fields::Field;
 use std::path::Path;
 
@@ -21,24 +22,21 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         None => None,
     };
 
-    let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
-    let program = input::with_libdevice(program, arguments.libdevice.as_deref())?;
-    let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(&program, failure))?;
+    let source = Input::read(arguments, &spec, reporter)?;
     let device = Device::open(arguments.device)?;
     let arch = match (&arguments.arch, &spec.arch) {
         (Some(arch), _) => arch.clone(),
         (None, Some(arch)) if !device.is_cuda() => arch.clone(),
         (None, _) => device.arch(),
     };
-    let mut progress = reporter.follow(format!("{} for {arch}", specialization.kernel));
-    let hash = rtc_compiler::source_hash(&program, &spec, &arch);
-    let compiled = jit::compile(&device, &program, &specialization, &arch, hash, &mut progress);
+    let mut progress = reporter.follow(format!("{} for {arch}", source.kernel()));
+    let compiled = source.compile(&device, &spec, &arch, &mut progress);
     progress.finish();
     let compiled = compiled.map_err(|error| match error {
-        jit::CompileError::Compiler(failure) => Problem::compile(&program, failure),
+        jit::CompileError::Compiler(failure) => Problem::compile(source.sources(), failure),
         jit::CompileError::Runtime(error) => error.into(),
     })?;
-    reporter.diagnostics(program.sources(), &compiled.warnings);
+    reporter.diagnostics(source.sources(), &compiled.warnings);
     let kept = match (&arguments.keep, &compiled.artifact) {
         (Some(directory), Some(artifact)) => {
             Some(output::write_artifact(directory, &artifact.metadata.symbol, artifact)?)
@@ -46,7 +44,7 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         _ => None,
     };
 
-    let progress = reporter.follow(format!("{} on {device}", specialization.kernel));
+    let progress = reporter.follow(format!("{} on {device}", source.kernel()));
     let outcome = launch.run(&compiled.kernel, &tensors);
     progress.finish();
     for finding in compiled.kernel.take_findings() {
@@ -90,6 +88,59 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     match golden {
         Some((path, golden)) => check(path, &golden, &outcome.outputs, arguments.tolerance),
         None => Ok(()),
+    }
+}
+
+/// What is compiled: a kernel of a source, or one of tile IR.
+enum Input {
+    Source(Program, Specialization),
+    TileIr(TileKernel),
+}
+
+impl Input {
+    fn read(arguments: &RunArguments, spec: &Spec, reporter: &Reporter) -> Result<Input, Problem> {
+        if tile_ir::is_tile_ir(&arguments.file) {
+            let kernel = tile_ir::load(&arguments.file)?;
+            tile_ir::check_spec(spec, &kernel).map_err(|message| in_launch(arguments, message))?;
+            return Ok(Input::TileIr(kernel));
+        }
+        let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
+        let program = input::with_libdevice(program, arguments.libdevice.as_deref())?;
+        let specialization = spec.specialize(&program);
+        match specialization {
+            Ok(specialization) => Ok(Input::Source(program, specialization)),
+            Err(failure) => Err(Problem::compile(program.sources(), failure)),
+        }
+    }
+
+    fn kernel(&self) -> &str {
+        match self {
+            Input::Source(_, specialization) => &specialization.kernel,
+            Input::TileIr(kernel) => kernel.name(),
+        }
+    }
+
+    fn sources(&self) -> &SourceMap {
+        match self {
+            Input::Source(program, _) => program.sources(),
+            Input::TileIr(kernel) => kernel.sources(),
+        }
+    }
+
+    fn compile(
+        &self,
+        device: &Device,
+        spec: &Spec,
+        arch: &str,
+        observer: &mut dyn Observer,
+    ) -> Result<jit::Compiled, jit::CompileError> {
+        match self {
+            Input::Source(program, specialization) => {
+                let hash = rtc_compiler::source_hash(program, spec, arch);
+                jit::compile(device, program, specialization, arch, hash, observer)
+            }
+            Input::TileIr(kernel) => jit::compile_tile_ir(device, kernel, &spec.options, arch, observer),
+        }
     }
 }
 

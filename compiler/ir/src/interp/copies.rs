@@ -1,6 +1,7 @@
 //! Asynchronous copies, of elements by pointers and of tiles by tensor descriptors; barriers; what waits for them.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use super::atomics::modify;
 use super::machine::{Machine, Stop};
@@ -8,7 +9,8 @@ use super::schedule::Wait;
 use super::shared::{BarrierId, CopyId, Start};
 use super::value::Data;
 use super::{DescArg, FaultKind};
-use crate::{DescType, Elem, Op, RmwOp, Scalar, Type, Value};
+use crate::ops::eval::encode;
+use crate::{DescType, Elem, Op, RmwOp, Rounding, Scalar, Type, Value};
 
 /// The asynchronous operations that a warp group has started and not waited for.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +19,10 @@ pub(crate) struct Pending {
     open: Vec<CopyId>,
     /// Groups of them, oldest first.
     groups: VecDeque<Vec<CopyId>>,
-    /// Copies of tiles from shared memory, oldest first.
+    /// Copies of tiles from shared memory that may not have read their buffers, oldest first.
     stores: VecDeque<CopyId>,
+    /// What such copies have not written yet, oldest first.
+    writes: VecDeque<TileWrite>,
     /// What products under way read, oldest first.
     pub(super) products: VecDeque<Vec<CopyId>>,
     /// How many products are complete.
@@ -30,6 +34,16 @@ impl Pending {
     pub(super) fn has_products(&self) -> bool {
         self.complete > 0 || !self.products.is_empty()
     }
+}
+
+/// What a copy of a tile writes to global memory.
+#[derive(Clone, Debug)]
+struct TileWrite {
+    op: Op,
+    ty: DescType,
+    reduction: Option<RmwOp>,
+    /// The address of each element that is not beside the tensor, its place in the box, its bits.
+    elements: Vec<(u64, usize, u64)>,
 }
 
 /// A box of a tensor: for each element in row-major order its address, or `None` beside the tensor.
@@ -126,11 +140,15 @@ impl Machine<'_> {
 
     /// `copy_desc`: elements beside the tensor are zero; the barrier is told of all bytes of the box.
     pub(crate) fn copy_desc(&mut self, op: Op) -> Result<(), Stop> {
-        let Some((desc, places)) = self.box_of(op)? else { return Ok(()) };
+        let Some((desc, arg, places)) = self.box_of(op)? else { return Ok(()) };
         let ty = Type::tile(desc.elem(), desc.shape);
         let mut bits = Vec::with_capacity(places.len());
         for (slot, address) in places.into_iter().enumerate() {
-            bits.push(address.map_or(Ok(0), |address| self.read(op, ty, slot, address, desc.elem))?);
+            bits.push(match address {
+                Some(address) => arg.rounded(self.read(op, ty, slot, address, desc.elem)?),
+                None if arg.pads_nan => encode(f64::NAN, desc.elem, Rounding::NearestEven),
+                None => 0,
+            });
         }
         let arrival = self.barrier_at(op, 2)?.map(|barrier| (barrier, desc.bytes()));
         let Some(place) = self.positions(self.kernel.operand(op, 1))? else { return Ok(()) };
@@ -139,10 +157,10 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// `copy_desc_store`, or `copy_desc_reduce` with what it does: global memory has the elements at once, the buffer is
-    /// read until it is waited for.
+    /// `copy_desc_store`, or `copy_desc_reduce` with what it does: the buffer is read until that is waited for, and global
+    /// memory has the elements once the copy itself is waited for, or the warp group ends.
     pub(crate) fn copy_desc_store(&mut self, op: Op, reduction: Option<RmwOp>) -> Result<(), Stop> {
-        let Some((desc, places)) = self.box_of(op)? else { return Ok(()) };
+        let Some((desc, _, places)) = self.box_of(op)? else { return Ok(()) };
         let ty = Type::tile(desc.elem(), desc.shape);
         let Some(place) = self.positions(self.kernel.operand(op, 1))? else { return Ok(()) };
         let start = self.start(op);
@@ -150,28 +168,52 @@ impl Machine<'_> {
         let (copy, loaded) = read;
         self.note_unwritten(op, ty, &loaded);
         self.group.pending.stores.push_back(copy);
-        for (slot, (address, bits)) in places.into_iter().zip(loaded.bits).enumerate() {
-            let Some(address) = address else { continue };
-            let bits = match reduction {
-                None => bits,
-                Some(rmw) => modify(rmw, desc.elem, self.read(op, ty, slot, address, desc.elem)?, bits),
-            };
-            self.write(ty, slot, address, desc.elem, bits)?;
-        }
+        let elements = places.into_iter().zip(loaded.bits).enumerate();
+        let elements = elements.filter_map(|(slot, (address, bits))| Some((address?, slot, bits))).collect();
+        self.group.pending.writes.push_back(TileWrite { op, ty: desc, reduction, elements });
         Ok(())
     }
 
     /// `copy_desc_wait`.
-    pub(crate) fn copy_desc_wait(&mut self, pending: u32) -> Result<(), Stop> {
+    pub(crate) fn copy_desc_wait(&mut self, pending: u32, read: bool) -> Result<(), Stop> {
         while self.group.pending.stores.len() > pending as usize {
             let copy = self.group.pending.stores.pop_front();
             self.complete_all(copy)?;
         }
+        if !read {
+            self.write_tiles(pending as usize)?;
+        }
         self.tick(1)
     }
 
-    /// The type of an operation's descriptor and the places of the box; the coordinates stand last.
-    fn box_of(&mut self, op: Op) -> Result<Option<(DescType, Places)>, Stop> {
+    /// What the warp group has begun to write is written when it ends.
+    pub(super) fn end_copies(&mut self) -> Result<(), Stop> {
+        self.write_tiles(0)
+    }
+
+    /// All but the latest `pending` copies of tiles write what they have to.
+    fn write_tiles(&mut self, pending: usize) -> Result<(), Stop> {
+        while self.group.pending.writes.len() > pending {
+            let Some(TileWrite { op, ty: desc, reduction, elements }) = self.group.pending.writes.pop_front() else {
+                break;
+            };
+            let ty = Type::tile(desc.elem(), desc.shape);
+            // A fault is that of the copy, not of what waits for it.
+            let current = self.group.current.replace(op);
+            for (address, slot, bits) in elements {
+                let bits = match reduction {
+                    None => bits,
+                    Some(rmw) => modify(rmw, desc.elem, self.read(op, ty, slot, address, desc.elem)?, bits),
+                };
+                self.write(ty, slot, address, desc.elem, bits)?;
+            }
+            self.group.current = current;
+        }
+        Ok(())
+    }
+
+    /// An operation's descriptor and the places of the box; the coordinates stand last.
+    fn box_of(&mut self, op: Op) -> Result<Option<(DescType, Rc<DescArg>, Places)>, Stop> {
         let kernel = self.kernel;
         let value: Value = kernel.operand(op, 0);
         let (Type::Desc(ty), Data::Desc(arg)) = (kernel.value_type(value), self.get(value)) else { return Ok(None) };
@@ -181,11 +223,21 @@ impl Machine<'_> {
             let within = crate::layout_rules::unflatten(index, &ty.shape);
             arg.address(&ty, |axis| at[axis] + i64::from(within[axis]))
         });
-        Ok(Some((ty, places.collect())))
+        let places = places.collect();
+        Ok(Some((ty, arg, places)))
     }
 }
 
 impl DescArg {
+    /// The bits of an element as a copy to shared memory gives them.
+    fn rounded(&self, bits: u64) -> u64 {
+        let float = bits as u32;
+        if !self.rounds_tf32 || float & 0x7f80_0000 == 0x7f80_0000 {
+            return bits;
+        }
+        (float.wrapping_add(0xfff + (float >> 13 & 1)) & !0x1fff).into()
+    }
+
     /// Where an element of the tensor is, if it has one there.
     fn address(&self, ty: &DescType, at: impl Fn(usize) -> i64) -> Option<u64> {
         let last = ty.shape.rank() - 1;

@@ -190,7 +190,7 @@ impl Machine<'_> {
             OpKind::CopyDesc {} => self.copy_desc(op),
             OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
             OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(*rmw)),
-            OpKind::CopyDescWait { pending, .. } => self.copy_desc_wait(*pending),
+            OpKind::CopyDescWait { pending, read } => self.copy_desc_wait(*pending, *read),
             OpKind::Mma {} => self.mma(op),
             OpKind::MmaAsync {} => self.mma_async(op),
             OpKind::MmaWait { pending } => self.mma_wait(op, *pending),

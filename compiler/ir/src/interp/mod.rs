@@ -96,6 +96,10 @@ pub struct DescArg {
     pub shape: [u64; 5],
     /// Bytes from one index to the next, outermost first; the elements of the innermost dimension are neighbours.
     pub strides: [u64; 5],
+    /// Whether copies give NaN beside the tensor, not zero.
+    pub pads_nan: bool,
+    /// Whether copies round floats of 32 bits to `tf32`, to nearest, ties to even.
+    pub rounds_tf32: bool,
 }
 
 /// How a launch is run.

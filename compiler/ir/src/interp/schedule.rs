@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use super::copies::Pending;
 use super::frame::{Exit, Turn, WarpGroup};
 use super::machine::{Machine, Stop};
 use super::shared::{BarrierId, SharedMemory};
@@ -93,6 +94,7 @@ impl Machine<'_> {
         self.shared = SharedMemory::default();
         self.turns.started = 0;
         self.turns.since_arrival = 0;
+        self.group.pending = Pending::default();
         self.group.push(self.kernel, self.kernel.body(), Exit::Return);
         self.run_groups()
     }
@@ -103,7 +105,11 @@ impl Machine<'_> {
             // One that is alone need not stop for others.
             let alone = self.turns.parked.is_empty();
             let length = if alone { u64::MAX } else { self.turns.length() };
-            match self.turn(length)? {
+            let turn = self.turn(length)?;
+            if turn == Turn::Done {
+                self.end_copies()?;
+            }
+            match turn {
                 Turn::Done if alone => return Ok(()),
                 Turn::Done => {}
                 Turn::Blocked | Turn::Paused => self.park(),
