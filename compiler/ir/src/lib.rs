@@ -11,6 +11,7 @@
 //! One operation is one row of `ops/table.rs`; from it come the enum variant, the builder method, the
 //! printer, the reader and the reference. `ops/infer.rs` holds the type rules, `interp/` what operations do.
 
+pub mod analysis;
 mod assembly;
 mod attrs;
 mod builder;

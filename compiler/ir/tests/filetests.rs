@@ -5,11 +5,13 @@
 //! | `text/` | reading and printing gives the snapshot beside the file, and is a fixed point |
 //! | `verify/` | the verifier complains about exactly the lines with `// error: part of the message` |
 //! | `run/` | the interpreter: see `filetests/run.rs` |
+//! | `analysis/NAME/` | what an analysis knows of each value, as comments in the kernel of the snapshot |
 
 use std::path::{Path, PathBuf};
 
+use rtc_ir::analysis::axis_info;
 use rtc_ir::text::{parse_with_spans, print};
-use rtc_ir::{print_errors, verify};
+use rtc_ir::{Kernel, print_errors, verify};
 
 #[path = "filetests/run.rs"]
 mod run;
@@ -81,5 +83,27 @@ fn check_part(source: &str) -> Result<(), String> {
             Err(format!("line {line}: no complaint with `{text}`\n{}", print_errors(&parsed.kernel, &errors)))
         }
         None => Ok(()),
+    }
+}
+
+/// What an analysis says of a kernel, as text.
+type Analysis = fn(&Kernel) -> String;
+
+/// The analyses by the folder of their files.
+const ANALYSES: &[(&str, Analysis)] = &[("axis-info", |kernel| axis_info(kernel).print(kernel))];
+
+#[test]
+fn analyses() {
+    for (name, analysis) in ANALYSES {
+        for (path, source) in files(&format!("analysis/{name}")) {
+            let kernel = parse_with_spans(&source).unwrap_or_else(|e| panic!("{}:{e}", path.display())).kernel;
+            verify(&kernel).unwrap_or_else(|e| panic!("{}:\n{}", path.display(), print_errors(&kernel, &e)));
+            let mut settings = insta::Settings::clone_current();
+            settings.set_snapshot_path(path.parent().expect("files lie in a folder"));
+            settings.set_prepend_module_to_snapshot(false);
+            settings.set_omit_expression(true);
+            let file = path.file_name().expect("files have names").to_string_lossy().into_owned();
+            settings.bind(|| insta::assert_snapshot!(file, analysis(&kernel)));
+        }
     }
 }

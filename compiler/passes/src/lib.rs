@@ -1,12 +1,11 @@
 //! Passes: tile IR to tile IR. `pipeline.rs` is the page to read first.
 //!
 //! Policy lives here: layouts, shared memory, barriers and machine forms are chosen by passes and stand in the IR;
-//! lowering decides nothing. One pass is one file with a `PASS` constant; analyses are functions in files of their own.
+//! lowering decides nothing. One pass is one file with a `PASS` constant; what is known of values they ask `rtc_ir::analysis`.
 
 mod pass;
 mod pipeline;
 
-pub mod analysis;
 mod laid;
 mod place;
 mod tile;

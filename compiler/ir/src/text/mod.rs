@@ -28,7 +28,7 @@ mod lexer;
 mod names;
 mod parse;
 mod pieces;
-mod print;
+pub(crate) mod print;
 #[cfg(test)]
 mod tests;
 

@@ -52,6 +52,11 @@ impl<'k> Printer<'k> {
         printer
     }
 
+    /// The printed name of a value, without `%`.
+    pub(crate) fn name(&self, value: Value) -> String {
+        self.names.get(value)
+    }
+
     /// Prints the kernel; `after` may add lines under an operation.
     pub(crate) fn kernel(&self, out: &mut String, after: &mut AfterOp<'_>) -> fmt::Result {
         let kernel = self.kernel;

@@ -16,8 +16,8 @@ use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Type, Value, ValueDef};
 use rtc_layout::Layout;
 
 use super::{accelerate_dot, coalesce};
-use crate::analysis::axis_info::axis_info;
 use crate::{Pass, PassContext, PassError};
+use rtc_ir::analysis::axis_info;
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "assign-layouts", needs: Phase::Tile, leaves: Phase::Laid, run };

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rtc_ir::{Kernel, Op, OpKind, Shape, Value};
 use rtc_layout::Layout;
 
-use crate::analysis::axis_info::AxisInfos;
+use rtc_ir::analysis::AxisInfos;
 
 /// The widest access of one thread.
 const MAX_ACCESS_BYTES: u64 = 16;

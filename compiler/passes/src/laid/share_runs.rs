@@ -12,8 +12,8 @@
 
 use rtc_ir::{Builder, HintKind, Kernel, Op, OpKind, Phase};
 
-use crate::analysis::axis_info::{AxisInfos, axis_info};
 use crate::{Pass, PassContext, PassError};
+use rtc_ir::analysis::{AxisInfos, axis_info};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "share-runs", needs: Phase::Laid, leaves: Phase::Laid, run };

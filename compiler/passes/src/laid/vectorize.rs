@@ -7,8 +7,8 @@
 use rtc_ir::{Kernel, Op, OpKind, Phase};
 
 use super::coalesce::vector_width;
-use crate::analysis::axis_info::{AxisInfos, axis_info};
 use crate::{Pass, PassContext, PassError};
+use rtc_ir::analysis::{AxisInfos, axis_info};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "vectorize", needs: Phase::Laid, leaves: Phase::Laid, run };

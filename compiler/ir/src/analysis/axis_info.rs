@@ -8,8 +8,8 @@
 //! Example: `pid * 1024 + arange(0, 1024)` has contiguity 1024, divisibility 1024, constancy 1. A comparison of it
 //! with a bound divisible by 16 has constancy 16, which makes 16 masked elements one access.
 
+use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Predicate, Traits, Value, regions};
 use cranelift_entity::SecondaryMap;
-use rtc_ir::{Block, HintKind, Kernel, Literal, Op, OpKind, Predicate, Traits, Value, regions};
 
 const CAP: u64 = 1 << 40;
 
@@ -70,6 +70,28 @@ impl AxisInfos {
     /// The constant that a value is, or is filled with.
     pub fn constant(&self, value: Value) -> Option<i64> {
         self.infos[value].as_ref().and_then(|i| i.constant)
+    }
+}
+
+impl AxisInfos {
+    /// The kernel with what is known of tiles, and of scalars of which a divisor is known.
+    pub fn print(&self, kernel: &Kernel) -> String {
+        let text = |value: Value| {
+            let info = self.infos[value].as_ref()?;
+            let ty = kernel.value_type(value);
+            let wanted = matches!(ty.elem()?, Elem::Ptr(_)) || ty.elem()?.num().is_some_and(|s| s.is_int());
+            if !wanted || ty.shape().is_none() && info.axes == [Axis::UNKNOWN] {
+                return None;
+            }
+            let axis = |a: &Axis| {
+                let divisor = if a.divisibility == CAP { "all".to_string() } else { a.divisibility.to_string() };
+                format!("contiguous {}, divisible {divisor}, constant {}", a.contiguity, a.constancy)
+            };
+            let axes: Vec<String> = info.axes.iter().map(axis).collect();
+            let constant = info.constant.map_or(String::new(), |c| format!("; is {c}"));
+            Some(axes.join(" | ") + &constant)
+        };
+        super::annotated(kernel, &|value, _| text(value), &|_, _| None)
     }
 }
 

@@ -1,0 +1,53 @@
+//! What is known of values: analyses that passes and lints share. Each looks at a kernel once and answers per value.
+//!
+//! | analysis | answers |
+//! | --- | --- |
+//! | `axis_info.rs` | along each dimension of a tile: runs that grow by one, runs of equal values, divisors |
+//!
+//! An analysis follows values through nested blocks by the slots of `regions.rs`, a bounded number of times round each
+//! loop. Each has a printer for tests ([`annotated`]) and kernels with what is known of them under
+//! `tests/filetests/analysis/`.
+
+mod axis_info;
+
+use std::fmt::Write;
+
+use crate::text::print::{PrintOptions, Printer, indent};
+use crate::{Kernel, Op, Value};
+
+pub use axis_info::{Axis, AxisInfo, AxisInfos, axis_info};
+
+/// The names of values in the text of a kernel, for printers.
+pub type NameOf<'a> = &'a dyn Fn(Value) -> String;
+
+/// The text of a kernel with a comment below each operation: what `value` says of its results and of the arguments of
+/// its blocks, and what `op` says of the operation itself.
+pub fn annotated(
+    kernel: &Kernel,
+    value: &dyn Fn(Value, NameOf<'_>) -> Option<String>,
+    op: &dyn Fn(Op, NameOf<'_>) -> Option<String>,
+) -> String {
+    let printer = Printer::new(kernel, PrintOptions::default());
+    let name = |value: Value| format!("%{}", printer.name(value));
+    let mut out = String::new();
+    let line = |out: &mut String, depth: usize, of: Value| {
+        if let Some(text) = value(of, &name) {
+            indent(out, depth);
+            let _ = writeln!(out, "// {}: {text}", name(of));
+        }
+    };
+    for param in &kernel.params {
+        line(&mut out, 0, param.value);
+    }
+    let _ = printer.kernel(&mut out, &mut |out, at, depth| {
+        let data = kernel.op(at);
+        let inside = data.blocks.iter().flat_map(|block| &kernel.block(*block).args);
+        inside.chain(&data.results).for_each(|value| line(out, depth + 1, *value));
+        if let Some(text) = op(at, &name) {
+            indent(out, depth + 1);
+            let _ = writeln!(out, "// {text}");
+        }
+        Ok(())
+    });
+    out
+}

@@ -1,3 +1,0 @@
-//! What is known of values: analyses, each a function.
-
-pub mod axis_info;
