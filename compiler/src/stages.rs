@@ -346,7 +346,8 @@ fn analyse_kernel(
     let levels = program.levels();
     let analysis = rtc_sema::compile_kernel(program.sources(), &modules, specialization, info)
         .map_err(|found| Failure::Diagnostics(levels.apply(found)))?;
-    let warnings = levels.apply(analysis.warnings);
+    let lints = rtc_lints::check(&analysis.kernel, &analysis.sites, program.sources());
+    let warnings = levels.apply(analysis.warnings.into_iter().chain(lints).collect());
     if warnings.iter().any(|d| d.severity == Severity::Error) {
         return Err(Failure::Diagnostics(warnings));
     }

@@ -32,6 +32,7 @@ mod places;
 pub mod regions;
 mod rewrite;
 mod scratch;
+mod sites;
 mod sort;
 pub mod text;
 mod types;
@@ -61,6 +62,7 @@ pub use ops::{
 pub use order::{Ops, Position};
 pub use rewrite::ValueMap;
 pub use scratch::{SCRATCH_ALIGN, multiplier, part_bytes, scan_partials, scratch_bytes};
+pub use sites::{AccessSite, Side, SideType, Sites};
 pub use sort::sort_is_rolled;
 pub use types::{Elem, MAX_RANK, MAX_SLOTS, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
 pub use verify::{BARRIER_BYTES, Verified, VerifyError, may_stand_in, place_bytes, print_errors, verify};

@@ -8,13 +8,12 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Loc, LocData, Op, OpKind, Shape, Type, TypeError, Value};
+use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Loc, LocData, Op, OpKind, Shape, Sites, Type, TypeError, Value};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap, Span};
 use rtc_syntax::ast::Symbol;
 
 use crate::frames::{Binding, Frame, Gone};
 use crate::library::is_library;
-use crate::lints::Sites;
 use crate::spec::LaunchOptions;
 use crate::types::{ElemTy, ir_type, scalar_shape};
 use crate::values::{Const, Tensor, Val};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use rtc_abi::{DType, ValueType};
-use rtc_ir::{Kernel, KernelOptions, OpKind, Type};
+use rtc_ir::{Kernel, KernelOptions, OpKind, Sites, Type};
 use rtc_source::{Code, Diagnostic, Diagnostics, Severity, SourceMap, Span};
 use rtc_syntax::ast::{Param, Symbol};
 
@@ -23,6 +23,8 @@ use crate::world::{ModuleAst, World};
 pub struct Analysis {
     /// The kernel.
     pub kernel: Kernel,
+    /// Places in the source that lints of the kernel point at.
+    pub sites: Sites,
     /// Warnings.
     pub warnings: Diagnostics,
     /// The output of `static_print`, line by line.
@@ -51,11 +53,11 @@ pub fn compile_kernel(
     let emitter = Emitter::new(sources, target, &spec.options, kernel);
     let mut cx = Evaluator::new(&world, emitter);
     let outcome = run(&mut cx, spec);
-    let Emitter { kernel, diagnostics, prints, .. } = cx.emitter;
+    let Emitter { kernel, lint_sites: sites, diagnostics, prints, .. } = cx.emitter;
     let (errors, warnings): (Diagnostics, Diagnostics) =
         diagnostics.into_iter().partition(|d| d.severity == Severity::Error);
     match outcome {
-        Ok(()) if errors.is_empty() => Ok(Analysis { kernel, warnings, prints }),
+        Ok(()) if errors.is_empty() => Ok(Analysis { kernel, sites, warnings, prints }),
         _ => Err(errors.into_iter().chain(warnings).collect()),
     }
 }
@@ -120,7 +122,6 @@ fn run<'a>(cx: &mut Evaluator<'a>, spec: &Specialization) -> R<()> {
     cx.span = name_span;
     cx.block = cx.kernel.body();
     cx.build(OpKind::Ret {}, &[], &[], &[], &[], &[])?;
-    crate::lints::check(cx);
     Ok(())
 }
 

@@ -12,7 +12,6 @@
 //! | `values.rs`, `types.rs`, `const_eval.rs` | what an expression can be |
 //! | `promote.rs`, `cast.rs`, `broadcast.rs` | types and shapes that meet |
 //! | `builtins/` | the functions of the language, one row each |
-//! | `lints/` | warnings about the finished kernel |
 //! | `reference.rs` | what the language offers, as data for the reference pages |
 //! | `cx.rs` | the context: kernel under construction, frames, findings |
 
@@ -36,7 +35,6 @@ mod expr;
 mod frames;
 mod library;
 mod library_call;
-mod lints;
 mod loops;
 mod modules;
 mod operators;

@@ -7,7 +7,6 @@ use rtc_syntax::ast::{CmpOp, Operator, UnaryOp};
 use crate::const_eval;
 use crate::cx::Cx;
 use crate::emitter::{MAX_TUPLE, R};
-use crate::lints::Side;
 use crate::promote::{self, Clash, const_kind, int_range};
 use crate::spec::DType;
 use crate::types::ElemTy;
@@ -274,7 +273,7 @@ impl<'a> Cx<'a> {
             && !self.in_library()
             && let Some(product) = self.kernel.def_op(result.value)
         {
-            self.lint_sites.products.insert(product, [Side::of(l), Side::of(r)]);
+            self.lint_sites.products.insert(product, [l.site(), r.site()]);
         }
         self.check_overflow(op, a, b, result)?;
         Ok(result)

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use rtc_ir::{Shape, Value};
+use rtc_ir::{Shape, Side, SideType, Value};
 use rtc_source::Span;
 use rtc_syntax::ast::{ClassDef, Expr, ExprKind, FunctionDef, Ident, Param, Symbol};
 
@@ -174,6 +174,15 @@ pub(crate) struct Arg<'a> {
 impl<'a> Arg<'a> {
     pub(crate) fn new(val: Val<'a>, span: Span) -> Arg<'a> {
         Arg { val, span }
+    }
+
+    /// Where it stands and what it is, for lints.
+    pub(crate) fn site(&self) -> Side {
+        let ty = match &self.val {
+            Val::Tensor(t) => Some(SideType { elem: t.elem.to_string(), signed: t.elem.is_signed(), shape: t.shape }),
+            _ => None,
+        };
+        Side { span: self.span, ty }
     }
 }
 

@@ -5,11 +5,20 @@
 //! - `divisibility`: divides the first value of each such run (bytes for pointers);
 //! - `constancy`: the tile falls into aligned runs of this many equal values.
 //!
+//! Numbers wrap, and a wrap may fall into a run; never into its aligned pieces of min(contiguity, divisibility), which is
+//! what an access or a comparison takes at once. Of signed quotients and remainders it must be known that the dividend is
+//! not negative, in launches of expected size ([`Ranges::expected`]).
+//!
 //! Example: `pid * 1024 + arange(0, 1024)` has contiguity 1024, divisibility 1024, constancy 1. A comparison of it
 //! with a bound divisible by 16 has constancy 16, which makes 16 masked elements one access.
 
-use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Predicate, Traits, Value, regions};
+use std::cell::OnceCell;
+
 use cranelift_entity::SecondaryMap;
+
+use super::interval::Interval;
+use super::ranges::{Ranges, width};
+use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Predicate, Traits, Value, regions};
 
 const CAP: u64 = 1 << 40;
 
@@ -97,7 +106,7 @@ impl AxisInfos {
 
 /// Computes the axis information of all values.
 pub fn axis_info(kernel: &Kernel) -> AxisInfos {
-    let mut analysis = Analysis { kernel, infos: SecondaryMap::new() };
+    let mut analysis = Analysis { kernel, ranges: OnceCell::new(), infos: SecondaryMap::new() };
     for param in &kernel.params {
         let divisibility = power_of_two_part(param.divisible_by.into());
         analysis.infos[param.value] =
@@ -109,6 +118,8 @@ pub fn axis_info(kernel: &Kernel) -> AxisInfos {
 
 struct Analysis<'k> {
     kernel: &'k Kernel,
+    /// Made when a quotient or remainder asks for it.
+    ranges: OnceCell<Ranges<'k>>,
     infos: SecondaryMap<Value, Option<AxisInfo>>,
 }
 
@@ -243,8 +254,19 @@ impl Analysis<'_> {
                 let source = operand(0);
                 per_axis(&|i| source.axes[order[i] as usize])
             }
-            OpKind::ConvertLayout {} | OpKind::ExtSI { .. } | OpKind::ExtUI { .. } | OpKind::TruncI { .. } => {
-                operand(0)
+            OpKind::ConvertLayout {} | OpKind::ExtSI { .. } | OpKind::ExtUI { .. } => operand(0),
+            OpKind::TruncI { .. } => {
+                // A run within the narrower type does not wrap.
+                let bits = width(self.kernel.value_type(result));
+                let most = 1u64 << (bits - 1).min(40);
+                let source = operand(0);
+                let mut info = per_axis(&|i| {
+                    let axis = source.axes[i];
+                    let contiguity = axis.contiguity.min(most);
+                    Axis { contiguity, divisibility: axis.start_of(contiguity), ..axis }
+                });
+                info.constant = source.constant.filter(|c| Interval::constant((*c).into()).fits(bits));
+                info
             }
             OpKind::Hint { kind, values } => {
                 let source = operand(0);
@@ -295,15 +317,17 @@ impl Analysis<'_> {
                 per_axis(&|i| product(l.axes[i], by, l.constant, Some(factor)))
             }
             OpKind::DivSI {} | OpKind::DivUI {} => self.quotient(op, result, operand(1).constant),
+            // A shift rounds down, whatever the sign.
             OpKind::ShrSI {} | OpKind::ShrUI {} => {
                 self.quotient(op, result, operand(1).constant.filter(|c| (0..40).contains(c)).map(|c| 1 << c))
             }
             OpKind::RemSI {} | OpKind::RemUI {} => {
                 let (l, r) = (operand(0), operand(1));
+                let rounds_down = self.rounds_down(op);
                 per_axis(&|i| {
                     let (l, r) = (l.axes[i], r.axes[i]);
                     let divisor = r.divides_all();
-                    let run = gcd(gcd(l.contiguity, l.divisibility), divisor);
+                    let run = if rounds_down { gcd(gcd(l.contiguity, l.divisibility), divisor) } else { 1 };
                     let whole = r.constancy >= run;
                     let contiguity = if whole { run } else { 1 };
                     Axis {
@@ -360,17 +384,28 @@ impl Analysis<'_> {
         AxisInfo { axes, constant: None }
     }
 
+    /// Whether a quotient or remainder is that of rounding down. A signed division rounds toward zero, so that in the runs
+    /// of a negative dividend the first element stands apart: `-8 / 8` is -1, but `-7 / 8` is 0.
+    fn rounds_down(&self, op: Op) -> bool {
+        let data = self.kernel.op(op);
+        let signed = matches!(data.kind, OpKind::DivSI {} | OpKind::RemSI {});
+        let ranges = || self.ranges.get_or_init(|| Ranges::new(self.kernel));
+        !signed || ranges().expected(data.operands[0]).low >= 0
+    }
+
     fn quotient(&self, op: Op, result: Value, divisor: Option<i64>) -> AxisInfo {
         let mut info = self.only_constancy(op, result);
         let Some(divisor) = divisor.filter(|d| *d > 0) else { return info };
         let source = self.info(self.kernel.op(op).operands[0]);
+        let rounds_down = self.rounds_down(op);
         if divisor == 1 {
             return source;
         }
         let part = power_of_two_part(divisor as u64);
         for (axis, of) in info.axes.iter_mut().zip(&source.axes) {
-            let run = gcd(gcd(of.contiguity, of.divisibility), part);
-            axis.constancy = axis.constancy.max(run);
+            if rounds_down {
+                axis.constancy = axis.constancy.max(gcd(gcd(of.contiguity, of.divisibility), part));
+            }
             if of.contiguity == 1 && part == divisor as u64 {
                 axis.divisibility = (of.divisibility / part).max(1);
             }

@@ -2,6 +2,7 @@
 //!
 //! | analysis | answers |
 //! | --- | --- |
+//! | `ranges.rs`, `interval.rs` | from where to where an integer goes; whether an operation can wrap |
 //! | `axis_info.rs` | along each dimension of a tile: runs that grow by one, runs of equal values, divisors |
 //!
 //! An analysis follows values through nested blocks by the slots of `regions.rs`, a bounded number of times round each
@@ -9,6 +10,8 @@
 //! `tests/filetests/analysis/`.
 
 mod axis_info;
+mod interval;
+mod ranges;
 
 use std::fmt::Write;
 
@@ -16,6 +19,8 @@ use crate::text::print::{PrintOptions, Printer, indent};
 use crate::{Kernel, Op, Value};
 
 pub use axis_info::{Axis, AxisInfo, AxisInfos, axis_info};
+pub use interval::Interval;
+pub use ranges::{Growth, Ranges, Wraps};
 
 /// The names of values in the text of a kernel, for printers.
 pub type NameOf<'a> = &'a dyn Fn(Value) -> String;

@@ -6,14 +6,13 @@
 //! Invariants: booleans lie in memory as bytes and are read as `byte != 0`; pointers lie there as 64-bit integers; pointer,
 //! mask, value of an access have one shape.
 
-use rtc_ir::{CacheModifier, Eviction, Literal, OpKind, Shape};
+use rtc_ir::{AccessSite, CacheModifier, Eviction, Literal, OpKind, Shape};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::args::Key;
 use super::{Args, Row, row};
 use crate::cx::Cx;
 use crate::emitter::{Fault, R};
-use crate::lints::{Access, Side};
 use crate::promote::int_range;
 use crate::spec::DType;
 use crate::types::{ElemTy, scalar_shape};
@@ -348,7 +347,7 @@ impl<'a> Cx<'a> {
         // A load may be followed by a cast of what it gave.
         let last = self.kernel.ops(self.block).rev().take(8).find(|op| wanted(self.kernel.kind(*op)));
         if let Some(op) = last.filter(|_| !self.in_library()) {
-            self.lint_sites.accesses.insert(op, Access { pointer: Side::of(&args.arg("pointer")), mask, store });
+            self.lint_sites.accesses.insert(op, AccessSite { pointer: args.arg("pointer").site(), mask, store });
         }
     }
 

@@ -56,7 +56,10 @@ pub fn compile(name: &str, text: &str, signature: &str, capability: u32) -> Outc
 fn compile_at(levels: &Levels, name: &str, text: &str, signature: &str, capability: u32) -> Outcome {
     let (sources, result) = analyse(name, text, "kernel", |params| bind(params, signature), capability);
     let (findings, prints, accepted) = match result {
-        Ok(analysis) => (levels.apply(analysis.warnings), analysis.prints, true),
+        Ok(analysis) => {
+            let lints = rtc_lints::check(&analysis.kernel, &analysis.sites, &sources);
+            (levels.apply(analysis.warnings.into_iter().chain(lints).collect()), analysis.prints, true)
+        }
         Err(findings) => (levels.apply(findings), Vec::new(), false),
     };
     let accepted = accepted && findings.iter().all(|d| d.severity != Severity::Error);

@@ -5,11 +5,10 @@ use std::collections::HashSet;
 use rtc_ir::{Elem, Kernel, Loc, Op, OpKind, Scalar, Value, regions, walk};
 use rtc_source::{Code, Diagnostic};
 
-use super::REACH;
-use crate::emitter::Emitter;
+use super::{About, REACH};
 
-pub(super) fn check(cx: &Emitter<'_>) -> Vec<(Diagnostic, Loc)> {
-    let kernel = &cx.kernel;
+pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
+    let kernel = about.kernel;
     let mut found = Vec::new();
     for op in walk(kernel) {
         if !regions::is_loop(kernel.kind(op)) {

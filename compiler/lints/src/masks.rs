@@ -9,14 +9,13 @@ use std::collections::{HashMap, HashSet};
 use rtc_ir::{Kernel, Literal, Loc, Op, OpKind, Predicate, Value, ValueDef, linear_sources, regions, walk};
 use rtc_source::{Code, Diagnostic};
 
-use super::{REACH, text, unshaped};
-use crate::emitter::Emitter;
+use super::{About, REACH, text, unshaped};
 
 /// Further accesses of a kernel repeat those before, by unrolling.
 const MAX_ACCESSES: usize = 1024;
 
-pub(super) fn check(cx: &Emitter<'_>) -> Vec<(Diagnostic, Loc)> {
-    let (kernel, accesses) = (&cx.kernel, &cx.lint_sites.accesses);
+pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
+    let (kernel, accesses) = (about.kernel, &about.sites.accesses);
     if accesses.values().all(|a| a.mask.is_some()) {
         return Vec::new();
     }
@@ -33,8 +32,8 @@ pub(super) fn check(cx: &Emitter<'_>) -> Vec<(Diagnostic, Loc)> {
         let parts = parts(kernel, kernel.operand(op, 0));
         let other = parts.iter().find_map(|v| bounded.get(v)).filter(|b| same_branches(kernel, op, b.access));
         let diagnostic = match other {
-            Some(bound) => masked_elsewhere(cx, op, bound),
-            None => past_the_loop(cx, op, &parts),
+            Some(bound) => masked_elsewhere(about, op, bound),
+            None => past_the_loop(about, op, &parts),
         };
         found.extend(diagnostic.map(|d| (d, kernel.op(op).loc)));
     }
@@ -164,19 +163,19 @@ fn same_branches(kernel: &Kernel, a: Op, b: Op) -> bool {
     branches(a) == branches(b)
 }
 
-fn masked_elsewhere(cx: &Emitter<'_>, op: Op, bound: &Bound) -> Option<Diagnostic> {
-    let kernel = &cx.kernel;
-    let access = cx.lint_sites.accesses.get(&op)?;
+fn masked_elsewhere(about: &About<'_>, op: Op, bound: &Bound) -> Option<Diagnostic> {
+    let kernel = about.kernel;
+    let access = about.sites.accesses.get(&op)?;
     let place = |op: Op| kernel.loc(kernel.op(op).loc).span;
     let comparison = place(bound.comparison)?;
-    let condition = text(cx, comparison).unwrap_or("the comparison");
+    let condition = text(about, comparison).unwrap_or("the comparison");
     let what = if access.store { "store" } else { "load" };
     let mut d = Diagnostic::warning(
         Code::MISSING_MASK,
         place(op)?,
         format!("this `{what}` has no mask, but the same offsets are masked elsewhere"),
     )
-    .primary(pointer_text(cx, op))
+    .primary(pointer_text(about, op))
     .label(comparison, "the bound of these offsets");
     if let Some(other) = place(bound.access).filter(|p| *p != comparison) {
         d = d.label(other, "masked here");
@@ -185,14 +184,14 @@ fn masked_elsewhere(cx: &Emitter<'_>, op: Op, bound: &Bound) -> Option<Diagnosti
     Some(d.help(format!("pass `mask={condition}{rest}`, or show that all offsets are inside")))
 }
 
-fn pointer_text(cx: &Emitter<'_>, op: Op) -> String {
-    let pointer = cx.lint_sites.accesses.get(&op).and_then(|a| a.pointer.ty);
+fn pointer_text(about: &About<'_>, op: Op) -> String {
+    let pointer = about.sites.accesses.get(&op).and_then(|a| a.pointer.ty.as_ref());
     pointer.map_or(String::new(), |t| format!("accesses all of {t}"))
 }
 
 /// An access along a loop `range(lower, upper, step)` in blocks of `step`, where the last block is not whole.
-fn past_the_loop(cx: &Emitter<'_>, op: Op, parts: &HashSet<Value>) -> Option<Diagnostic> {
-    let kernel = &cx.kernel;
+fn past_the_loop(about: &About<'_>, op: Op, parts: &HashSet<Value>) -> Option<Diagnostic> {
+    let kernel = about.kernel;
     let literal = |v: Value| match kernel.def_op(unshaped(kernel, v)).map(|op| kernel.kind(op)) {
         Some(OpKind::Constant { value: Literal::Int(i) }) => Some(*i),
         _ => None,
@@ -219,7 +218,7 @@ fn past_the_loop(cx: &Emitter<'_>, op: Op, parts: &HashSet<Value>) -> Option<Dia
         if whole || !along {
             continue;
         }
-        let access = cx.lint_sites.accesses.get(&op)?;
+        let access = about.sites.accesses.get(&op)?;
         let what = if access.store { "store" } else { "load" };
         let span = kernel.loc(kernel.op(op).loc).span?;
         let bound = match upper {
@@ -231,7 +230,7 @@ fn past_the_loop(cx: &Emitter<'_>, op: Op, parts: &HashSet<Value>) -> Option<Dia
             span,
             format!("this `{what}` has no mask, and the last round of the loop passes the bound"),
         )
-        .primary(pointer_text(cx, op));
+        .primary(pointer_text(about, op));
         if let Some(place) = kernel.loc(data.loc).span {
             d = d.label(place, bound);
         }

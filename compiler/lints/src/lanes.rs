@@ -11,8 +11,7 @@ use cranelift_entity::SecondaryMap;
 use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Traits, Value, regions};
 use rtc_source::{Code, Diagnostic};
 
-use super::{NESTING, REACH, text};
-use crate::emitter::Emitter;
+use super::{About, NESTING, REACH, text};
 
 /// What the lanes hold that were not loaded. Each load without `other` is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,21 +53,21 @@ impl Lanes {
     }
 }
 
-pub(super) fn check(cx: &Emitter<'_>) -> Vec<(Diagnostic, Loc)> {
-    let kernel = &cx.kernel;
+pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
+    let kernel = about.kernel;
     let open = |op: &Op| kernel.optional(*op, 0).is_some() && kernel.optional(*op, 1).is_none();
-    if !cx.lint_sites.accesses.iter().any(|(op, access)| !access.store && open(op)) {
+    if !about.sites.accesses.iter().any(|(op, access)| !access.store && open(op)) {
         return Vec::new();
     }
     let mut search =
-        Search { cx, kernel, lanes: SecondaryMap::with_default(Lanes::Defined), found: Vec::new(), nesting: 0 };
+        Search { about, kernel, lanes: SecondaryMap::with_default(Lanes::Defined), found: Vec::new(), nesting: 0 };
     search.block(kernel.body());
     search.found
 }
 
 struct Search<'c, 'a> {
-    cx: &'c Emitter<'a>,
-    kernel: &'c Kernel,
+    about: &'c About<'a>,
+    kernel: &'a Kernel,
     lanes: SecondaryMap<Value, Lanes>,
     found: Vec<(Diagnostic, Loc)>,
     nesting: u32,
@@ -87,7 +86,7 @@ impl Search<'_, '_> {
         match &data.kind {
             OpKind::Load { .. } => {
                 let lanes = match (kernel.optional(op, 0), kernel.optional(op, 1)) {
-                    (Some(_), None) if self.cx.lint_sites.accesses.contains_key(&op) => Lanes::ZeroOf(op),
+                    (Some(_), None) if self.about.sites.accesses.contains_key(&op) => Lanes::ZeroOf(op),
                     (Some(_), Some(other)) => self.lanes[other],
                     _ => Lanes::Defined,
                 };
@@ -207,11 +206,11 @@ impl Search<'_, '_> {
     }
 
     fn diagnostic(&self, op: Op, load: Op, zero: bool) -> Diagnostic {
-        let (cx, kernel) = (self.cx, self.kernel);
+        let (about, kernel) = (self.about, self.kernel);
         let place = |op: Op| kernel.loc(kernel.op(op).loc).span.unwrap_or_default();
-        let access = &cx.lint_sites.accesses[&load];
+        let access = &about.sites.accesses[&load];
         let span = place(load);
-        let mask = access.mask.and_then(|m| text(cx, m)).unwrap_or("mask");
+        let mask = access.mask.and_then(|m| text(about, m)).unwrap_or("mask");
         let mut d = Diagnostic::warning(
             Code::MISSING_OTHER,
             span,
