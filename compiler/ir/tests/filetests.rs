@@ -9,7 +9,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rtc_ir::analysis::{Ranges, axis_info};
+use rtc_ir::analysis::{Affine, Ranges, axis_info};
 use rtc_ir::text::{parse_with_spans, print};
 use rtc_ir::{Kernel, print_errors, verify};
 
@@ -90,8 +90,12 @@ fn check_part(source: &str) -> Result<(), String> {
 type Analysis = fn(&Kernel) -> String;
 
 /// The analyses by the folder of their files.
-const ANALYSES: &[(&str, Analysis)] =
-    &[("axis-info", |kernel| axis_info(kernel).print(kernel)), ("ranges", |kernel| Ranges::new(kernel).print())];
+const ANALYSES: &[(&str, Analysis)] = &[
+    ("axis-info", |kernel| axis_info(kernel).print(kernel)),
+    ("ranges", |kernel| Ranges::new(kernel).print()),
+    ("affine", Affine::print),
+    ("bounds", Affine::print_accesses),
+];
 
 #[test]
 fn analyses() {

@@ -5,13 +5,14 @@
 //! ends the search: the user chose. Sums of zeros are right; maxima of zeros, and sums of anything, are not, unless the mask
 //! is the same all along the reduced axis.
 
-use std::collections::HashSet;
+use std::cell::OnceCell;
 
 use cranelift_entity::SecondaryMap;
+use rtc_ir::analysis::{AxisInfos, axis_info};
 use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Traits, Value, regions};
 use rtc_source::{Code, Diagnostic};
 
-use super::{About, NESTING, REACH, text};
+use super::{About, NESTING, text};
 
 /// What the lanes hold that were not loaded. Each load without `other` is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +60,14 @@ pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
     if !about.sites.accesses.iter().any(|(op, access)| !access.store && open(op)) {
         return Vec::new();
     }
-    let mut search =
-        Search { about, kernel, lanes: SecondaryMap::with_default(Lanes::Defined), found: Vec::new(), nesting: 0 };
+    let mut search = Search {
+        about,
+        kernel,
+        infos: OnceCell::new(),
+        lanes: SecondaryMap::with_default(Lanes::Defined),
+        found: Vec::new(),
+        nesting: 0,
+    };
     search.block(kernel.body());
     search.found
 }
@@ -68,6 +75,8 @@ pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
 struct Search<'c, 'a> {
     about: &'c About<'a>,
     kernel: &'a Kernel,
+    /// Made when a mask is asked about.
+    infos: OnceCell<AxisInfos>,
     lanes: SecondaryMap<Value, Lanes>,
     found: Vec<(Diagnostic, Loc)>,
     nesting: u32,
@@ -197,12 +206,19 @@ impl Search<'_, '_> {
                 continue;
             }
             let Some(mask) = kernel.optional(load, 0) else { continue };
-            if !varies(kernel, mask, axis as usize) {
+            if self.is_one(mask, axis as usize) {
                 continue;
             }
             self.found.push((self.diagnostic(op, load, lanes.is_zero()), kernel.op(load).loc));
             return;
         }
+    }
+
+    /// Whether the elements along an axis are all equal.
+    fn is_one(&self, value: Value, axis: usize) -> bool {
+        let size = self.kernel.value_type(value).shape().and_then(|shape| shape.get(axis).copied()).unwrap_or(1);
+        let infos = self.infos.get_or_init(|| axis_info(self.kernel));
+        infos.axis(value, axis).constancy >= u64::from(size)
     }
 
     fn diagnostic(&self, op: Op, load: Op, zero: bool) -> Diagnostic {
@@ -241,30 +257,4 @@ fn zero_is_neutral(kernel: &Kernel, combine: Block) -> bool {
                 OpKind::AddF {} | OpKind::AddI {} | OpKind::OrI {} | OpKind::XorI {} | OpKind::CastF { .. }
             )
     })
-}
-
-/// Whether the elements along an axis can differ.
-fn varies(kernel: &Kernel, value: Value, axis: usize) -> bool {
-    let (mut seen, mut work) = (HashSet::new(), vec![(value, axis)]);
-    while let Some((value, axis)) = work.pop() {
-        let size = kernel.value_type(value).shape().and_then(|shape| shape.get(axis).copied());
-        if size.is_none_or(|size| size == 1) || !seen.insert((value, axis)) {
-            continue;
-        }
-        let Some(op) = kernel.def_op(value) else { return true };
-        let data = kernel.op(op);
-        match &data.kind {
-            OpKind::Splat {} | OpKind::Constant { .. } => {}
-            OpKind::ExpandDims { axis: new } => {
-                // The new axis itself has size 1.
-                work.push((data.operands[0], if axis > *new as usize { axis - 1 } else { axis }));
-            }
-            OpKind::Broadcast {} => work.push((data.operands[0], axis)),
-            kind if kind.spec().traits.has(Traits::ELEMENTWISE) && seen.len() < REACH => {
-                work.extend(data.operands.iter().map(|v| (*v, axis)));
-            }
-            _ => return true,
-        }
-    }
-    false
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use rtc_ir::analysis::{Part, conjunction};
 use rtc_ir::{Kernel, Literal, Loc, Op, OpKind, Predicate, Value, ValueDef, linear_sources, regions, walk};
 use rtc_source::{Code, Diagnostic};
 
@@ -57,27 +58,18 @@ fn mask_of(kernel: &Kernel, op: Op) -> Option<Value> {
 
 /// The comparisons `offsets < bound` that a mask is made of; the bound is the same in all rounds of a loop.
 fn comparisons(kernel: &Kernel, mask: Value) -> Vec<Comparison> {
-    let (mut out, mut work) = (Vec::new(), vec![mask]);
-    while let Some(value) = work.pop() {
-        let Some(op) = kernel.def_op(unshaped(kernel, value)) else { continue };
-        let data = kernel.op(op);
-        match &data.kind {
-            OpKind::AndI {} => work.extend(&data.operands),
-            OpKind::CmpI { predicate } => {
-                let [l, r] = [0, 1].map(|i| unshaped(kernel, data.operands[i]));
-                let (offsets, bound) = match predicate {
-                    Predicate::Lt | Predicate::Le | Predicate::Ult | Predicate::Ule => (l, r),
-                    Predicate::Gt | Predicate::Ge | Predicate::Ugt | Predicate::Uge => (r, l),
-                    Predicate::Eq | Predicate::Ne => continue,
-                };
-                if has_arange(kernel, offsets) && is_fixed(kernel, bound) {
-                    out.push(Comparison { offsets, op });
-                }
-            }
-            _ => {}
-        }
-    }
-    out
+    let comparison = |part: Part| {
+        let op = kernel.def_op(part.value)?;
+        let OpKind::CmpI { predicate } = kernel.kind(op) else { return None };
+        let [l, r] = [0, 1].map(|i| unshaped(kernel, kernel.operand(op, i)));
+        let (offsets, bound) = match predicate {
+            Predicate::Lt | Predicate::Le | Predicate::Ult | Predicate::Ule => (l, r),
+            Predicate::Gt | Predicate::Ge | Predicate::Ugt | Predicate::Uge => (r, l),
+            Predicate::Eq | Predicate::Ne => return None,
+        };
+        (has_arange(kernel, offsets) && is_fixed(kernel, bound)).then_some(Comparison { offsets, op })
+    };
+    conjunction(kernel, mask).into_iter().filter_map(comparison).collect()
 }
 
 fn has_arange(kernel: &Kernel, value: Value) -> bool {

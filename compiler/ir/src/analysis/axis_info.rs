@@ -16,45 +16,12 @@ use std::cell::OnceCell;
 
 use cranelift_entity::SecondaryMap;
 
+use super::axis::{
+    Axis, CAP, comparison_constancy, divisibility_of, gcd, lcm_power, pointer_sum, power_of_two_part, product, sum,
+};
 use super::interval::Interval;
 use super::ranges::{Ranges, width};
-use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Predicate, Traits, Value, regions};
-
-const CAP: u64 = 1 << 40;
-
-/// What is known along one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis {
-    /// Length of runs that grow by one.
-    pub contiguity: u64,
-    /// Divides the first value of each such run.
-    pub divisibility: u64,
-    /// Length of runs of equal values.
-    pub constancy: u64,
-}
-
-impl Axis {
-    const UNKNOWN: Axis = Axis { contiguity: 1, divisibility: 1, constancy: 1 };
-
-    /// A number that divides every value.
-    fn divides_all(self) -> u64 {
-        if self.contiguity > 1 { 1 } else { self.divisibility }
-    }
-
-    fn join(self, other: Axis) -> Axis {
-        let contiguity = gcd(self.contiguity, other.contiguity);
-        Axis {
-            contiguity,
-            divisibility: gcd(self.start_of(contiguity), other.start_of(contiguity)),
-            constancy: gcd(self.constancy, other.constancy),
-        }
-    }
-
-    /// What divides the first value of each run when runs are cut to `contiguity`.
-    fn start_of(self, contiguity: u64) -> u64 {
-        if contiguity < self.contiguity { gcd(self.divisibility, contiguity) } else { self.divisibility }
-    }
-}
+use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Traits, Value, regions};
 
 /// What is known of one value: one entry per dimension; scalars have one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -254,7 +221,14 @@ impl Analysis<'_> {
                 let source = operand(0);
                 per_axis(&|i| source.axes[order[i] as usize])
             }
-            OpKind::ConvertLayout {} | OpKind::ExtSI { .. } | OpKind::ExtUI { .. } => operand(0),
+            OpKind::ConvertLayout {} => operand(0),
+            OpKind::ExtSI { .. } | OpKind::ExtUI { .. } => {
+                let mut info = operand(0);
+                // The literal of a negative number says nothing of the bits that are put before it.
+                let narrow = width(self.kernel.value_type(data.operands[0])) == 1;
+                info.constant = info.constant.filter(|c| *c >= 0 && !narrow);
+                info
+            }
             OpKind::TruncI { .. } => {
                 // A run within the narrower type does not wrap.
                 let bits = width(self.kernel.value_type(result));
@@ -306,7 +280,9 @@ impl Analysis<'_> {
             OpKind::MulI {} => {
                 let (l, r) = (operand(0), operand(1));
                 let mut info = per_axis(&|i| product(l.axes[i], r.axes[i], l.constant, r.constant));
-                info.constant = l.constant.zip(r.constant).map(|(a, b)| a.wrapping_mul(b));
+                let bits = width(self.kernel.value_type(result));
+                let both = l.constant.zip(r.constant).and_then(|(a, b)| a.checked_mul(b));
+                info.constant = both.filter(|c| Interval::constant((*c).into()).fits(bits));
                 info
             }
             OpKind::ShlI {} => {
@@ -417,77 +393,4 @@ impl Analysis<'_> {
 fn join(a: AxisInfo, b: AxisInfo) -> AxisInfo {
     let axes = a.axes.iter().zip(&b.axes).map(|(x, y)| x.join(*y)).collect();
     AxisInfo { axes, constant: a.constant.filter(|c| b.constant == Some(*c)) }
-}
-
-fn sum(l: Axis, r: Axis) -> Axis {
-    let contiguity = gcd(l.contiguity, r.constancy).max(gcd(l.constancy, r.contiguity));
-    Axis {
-        contiguity,
-        divisibility: gcd(l.start_of(contiguity), r.start_of(contiguity)),
-        constancy: gcd(l.constancy, r.constancy),
-    }
-}
-
-fn pointer_sum(pointer: Axis, offset: Axis, bytes: u64) -> Axis {
-    let contiguity = gcd(pointer.contiguity, offset.constancy).max(gcd(pointer.constancy, offset.contiguity));
-    let pointer_start = if contiguity < pointer.contiguity {
-        gcd(pointer.divisibility, contiguity * bytes)
-    } else {
-        pointer.divisibility
-    };
-    let offset_start = capped(offset.start_of(contiguity).saturating_mul(bytes));
-    Axis {
-        contiguity,
-        divisibility: gcd(pointer_start, offset_start),
-        constancy: gcd(pointer.constancy, offset.constancy),
-    }
-}
-
-fn product(l: Axis, r: Axis, left: Option<i64>, right: Option<i64>) -> Axis {
-    if left == Some(1) {
-        return r;
-    }
-    if right == Some(1) {
-        return l;
-    }
-    Axis {
-        contiguity: 1,
-        divisibility: capped(l.divides_all().saturating_mul(r.divides_all())),
-        constancy: gcd(l.constancy, r.constancy),
-    }
-}
-
-/// Runs of equal results: where one side grows in aligned runs and the other is a multiple of the run.
-fn comparison_constancy(l: Axis, r: Axis, predicate: Predicate) -> u64 {
-    let run = |grows: Axis, bound: Axis| {
-        let run = gcd(gcd(grows.contiguity, grows.divisibility), bound.divides_all());
-        if bound.constancy >= run { run } else { 1 }
-    };
-    let plain = gcd(l.constancy, r.constancy);
-    plain.max(match predicate {
-        Predicate::Lt | Predicate::Ge | Predicate::Ult | Predicate::Uge => run(l, r),
-        Predicate::Gt | Predicate::Le | Predicate::Ugt | Predicate::Ule => run(r, l),
-        Predicate::Eq | Predicate::Ne => 1,
-    })
-}
-
-fn divisibility_of(x: i64) -> u64 {
-    power_of_two_part(x.unsigned_abs())
-}
-
-fn power_of_two_part(x: u64) -> u64 {
-    if x == 0 { CAP } else { (1 << x.trailing_zeros()).min(CAP) }
-}
-
-fn capped(x: u64) -> u64 {
-    x.min(CAP)
-}
-
-/// All quantities are powers of two (0 is the neutral element of folds).
-fn gcd(a: u64, b: u64) -> u64 {
-    if a == 0 || b == 0 { a.max(b) } else { a.min(b) }
-}
-
-fn lcm_power(known: u64, promised: u64) -> u64 {
-    known.max(power_of_two_part(promised))
 }

@@ -154,12 +154,12 @@ pub(super) fn apply(kernel: &Kernel, op: Op, operand: &dyn Fn(usize) -> Interval
         }
         OpKind::ShrUI {} => {
             let (l, n) = (operand(0).unsigned(bits), count(operand(1), bits)?);
-            Interval::new(l.low >> n, l.high >> n)
+            return signed(Interval::new(l.low >> n, l.high >> n), bits);
         }
         OpKind::DivSI {} => operand(0).quotient(operand(1)),
-        OpKind::DivUI {} => operand(0).unsigned(bits).quotient(operand(1).unsigned(bits)),
+        OpKind::DivUI {} => return signed(operand(0).unsigned(bits).quotient(operand(1).unsigned(bits)), bits),
         OpKind::RemSI {} => operand(0).remainder(operand(1)),
-        OpKind::RemUI {} => operand(0).unsigned(bits).remainder(operand(1).unsigned(bits)),
+        OpKind::RemUI {} => return signed(operand(0).unsigned(bits).remainder(operand(1).unsigned(bits)), bits),
         OpKind::MinSI {} => {
             let (l, r) = (operand(0), operand(1));
             Interval::new(l.low.min(r.low), l.high.min(r.high))
@@ -177,6 +177,11 @@ pub(super) fn apply(kernel: &Kernel, op: Op, operand: &dyn Fn(usize) -> Interval
         OpKind::Clz {} | OpKind::PopC {} => Interval::new(0, i128::from(bits)),
         _ => return None,
     })
+}
+
+/// Numbers without sign as those with one: the same where these hold them.
+fn signed(interval: Interval, bits: u32) -> Option<Interval> {
+    interval.fits(bits).then_some(interval)
 }
 
 /// By how many bits a shift moves, if that is one number below the width.

@@ -3,23 +3,39 @@
 //! | analysis | answers |
 //! | --- | --- |
 //! | `ranges.rs`, `interval.rs` | from where to where an integer goes; whether an operation can wrap |
-//! | `axis_info.rs` | along each dimension of a tile: runs that grow by one, runs of equal values, divisors |
+//! | `affine.rs`, `carried.rs`, `poly.rs` | a value as a sum of products of program ids, counters, places in the tile, arguments |
+//! | `bounds.rs` | a mask as a conjunction of `offset < bound` along one dimension each |
+//! | `address.rs` | a tile of addresses: pointer, and per dimension stride and start |
+//! | `axis_info.rs`, `axis.rs` | along each dimension of a tile: runs that grow by one, runs of equal values, divisors |
 //!
 //! An analysis follows values through nested blocks by the slots of `regions.rs`, a bounded number of times round each
 //! loop. Each has a printer for tests ([`annotated`]) and kernels with what is known of them under
 //! `tests/filetests/analysis/`.
 
+mod address;
+mod affine;
+mod axis;
 mod axis_info;
+mod bounds;
+mod carried;
 mod interval;
+mod poly;
 mod ranges;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Write;
 
 use crate::text::print::{PrintOptions, Printer, indent};
 use crate::{Kernel, Op, Value};
 
-pub use axis_info::{Axis, AxisInfo, AxisInfos, axis_info};
+pub use address::{Address, AddressAxis};
+pub use affine::{Affine, Form, Wrap};
+pub use axis::Axis;
+pub use axis_info::{AxisInfo, AxisInfos, axis_info};
+pub use bounds::{Bound, BoundSide, Mask, Part, conjunction};
 pub use interval::Interval;
+pub use poly::{Poly, Symbol, Term};
 pub use ranges::{Growth, Ranges, Wraps};
 
 /// The names of values in the text of a kernel, for printers.

@@ -371,8 +371,13 @@ impl<'k> Ranges<'k> {
         let integers = || data.operands.iter().filter(|v| is_integer(self.kernel.value_type(**v)));
         let before = integers().map(|v| self.get(*v).excess);
         let excess = match data.kind {
-            // Sums leave the type by one bit and come back; products grow.
-            OpKind::AddI {} | OpKind::SubI {} => before.max().unwrap_or(0).max(left.min(1)),
+            // What constants alone make too large wraps in every launch.
+            _ if left > 0 && factors == 0 => u8::MAX,
+            // Sums leave the type by one bit and come back, unless both sides do; products grow.
+            OpKind::AddI {} | OpKind::SubI {} => {
+                let both = before.clone().all(|e| e > 0);
+                before.max().unwrap_or(0).saturating_add(u8::from(both)).max(left.min(1))
+            }
             OpKind::MulI {} | OpKind::ShlI {} => before.fold(left, u8::saturating_add),
             _ => before.max().unwrap_or(0),
         };

@@ -71,6 +71,38 @@ pub fn run(
     Ok(machine.report)
 }
 
+/// Runs a kernel like [`run`]; `look` sees the machine after each operation that stands in no block which is run as a
+/// function.
+#[cfg(test)]
+#[allow(clippy::result_large_err)]
+pub(crate) fn traced(
+    kernel: Verified<'_>,
+    memory: &mut dyn GlobalMemory,
+    launch: &LaunchConfig,
+    options: &RunOptions,
+    look: &mut dyn FnMut(&Machine<'_>, crate::Op),
+) -> Result<(), Fault> {
+    use super::frame::{Exit, Turn};
+    let kernel = kernel.kernel();
+    let args = arguments(kernel, launch, options).expect("they fit the kernel");
+    let mut machine = Machine::new(kernel, memory, launch, options);
+    let [x, y, z] = launch.grid;
+    let programs = (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z])));
+    for program in programs {
+        machine.program = program;
+        kernel.params.iter().zip(&args).for_each(|(param, arg)| machine.set(param.value, arg.clone()));
+        machine.group.push(kernel, kernel.body(), Exit::Return);
+        loop {
+            match machine.turn(1) {
+                Ok(Turn::Done) => break,
+                Ok(_) => machine.group.current.into_iter().for_each(|op| look(&machine, op)),
+                Err(stop) => return Err(machine.fault(stop)),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What the parameters hold.
 fn arguments(kernel: &Kernel, launch: &LaunchConfig, options: &RunOptions) -> Result<Vec<Data>, String> {
     if options.storage == Storage::Registers && kernel.phase == Phase::Tile {

@@ -57,6 +57,10 @@ mod value;
 
 pub use fault::{Fault, FaultKind, Finding, FindingKind, Waiting};
 pub use launch::run;
+#[cfg(test)]
+pub(crate) use launch::traced;
+#[cfg(test)]
+pub(crate) use machine::Machine;
 pub use mbarrier::BarrierError;
 pub use memory::{Access, GlobalMemory, HostMemory, MemoryError, Nearest};
 pub use message::full_prefix;

@@ -1,0 +1,417 @@
+//! Values as sums of products: constants, program ids, counters of loops, places in the tile, arguments.
+//!
+//! ```text
+//! %offsets = pid * 64 + arange(0, 64)                     64*program(0) + d0
+//! %a + offsets[:, None] * stride + k[None, :]             %a + 64*program(0)*%stride + d0*%stride + d1
+//! ptr += 32 * stride in a loop                            start + 32*round*%stride
+//! (pid * 64 + arange(0, 64)) % n                          the remainder as one symbol, which knows what it is of
+//! ```
+//!
+//! Integers wrap, so a [`Form`] says what it equals: the value itself if nothing wraps, which the ranges prove; else its low
+//! bits. A scalar of which no more is known is a symbol of its own, a tile of which no more is known has no form. Forms are
+//! made when they are asked for, each once; what a loop carries is seen from its start and the step that it is moved by,
+//! so that no block is gone round.
+
+use cranelift_entity::SecondaryMap;
+use smallvec::{SmallVec, smallvec};
+
+use super::interval::Interval;
+use super::poly::{Poly, Symbol};
+use super::ranges::{Ranges, Wraps, is_integer, width};
+use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Type, Value, ValueDef};
+
+/// A value as a sum of products.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// For pointers: what the offset is added to, an argument or another scalar pointer.
+    pub pointer: Option<Value>,
+    /// The sum; for pointers the offset in elements.
+    pub poly: Poly,
+    /// How many low bits of the value, or of the offset of a pointer in bytes, the sum tells.
+    pub bits: u32,
+    /// If never, the sum is the value as a signed number, or the pointer. Otherwise some integer that it was computed from
+    /// may have wrapped around, and only the low bits are known.
+    pub wraps: Wraps,
+}
+
+/// A remainder of tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrap {
+    /// What is divided.
+    pub dividend: Form,
+    /// By what; the same for the whole tile.
+    pub divisor: Form,
+    /// Whether it has the sign of the dividend.
+    pub signed: bool,
+    /// From where to where it goes.
+    pub interval: [i128; 2],
+}
+
+/// The forms of values of a kernel.
+pub struct Affine<'k> {
+    pub(super) kernel: &'k Kernel,
+    pub(super) ranges: &'k Ranges<'k>,
+    forms: SecondaryMap<Value, State>,
+    wraps: Vec<Wrap>,
+}
+
+#[derive(Clone, Default)]
+enum State {
+    #[default]
+    New,
+    /// Being made: who asks for it now is in a circle.
+    Open,
+    Done(Option<Box<Form>>),
+}
+
+impl<'k> Affine<'k> {
+    /// Nothing is computed yet.
+    pub fn new(kernel: &'k Kernel, ranges: &'k Ranges<'k>) -> Affine<'k> {
+        Affine { kernel, ranges, forms: SecondaryMap::new(), wraps: Vec::new() }
+    }
+
+    /// The form of an integer, a pointer or a tile of such; `None` for a tile that is no such sum.
+    pub fn of(&mut self, value: Value) -> Option<Form> {
+        let mut stack = vec![value];
+        while let Some(top) = stack.last().copied() {
+            match self.forms[top] {
+                State::Done(_) => {
+                    stack.pop();
+                }
+                State::New => {
+                    self.forms[top] = State::Open;
+                    let asked = self.asks(top);
+                    stack.extend(asked.into_iter().filter(|v| matches!(self.forms[*v], State::New)));
+                }
+                State::Open => {
+                    let form = self.make(top).or_else(|| self.opaque(top));
+                    self.forms[top] = State::Done(form.map(Box::new));
+                    stack.pop();
+                }
+            }
+        }
+        self.known(value)
+    }
+
+    /// The remainder behind a symbol.
+    pub fn wrap(&self, number: u32) -> &Wrap {
+        &self.wraps[number as usize]
+    }
+
+    /// From where to where a symbol goes.
+    pub fn range(&self, symbol: Symbol) -> Interval {
+        let grid = |axis: u8| if axis == 0 { (1 << 31) - 1 } else { (1 << 16) - 1 };
+        match symbol {
+            Symbol::Dim(_) => Interval::new(0, i128::from(crate::MAX_TILE_ELEMENTS) - 1),
+            Symbol::Round(op) => Interval::new(0, (self.rounds(op) - 1).max(0)),
+            Symbol::Rounds(op) => Interval::new(0, self.rounds(op)),
+            Symbol::Program(axis) => Interval::new(0, grid(axis) - 1),
+            Symbol::Programs(axis) => Interval::new(1, grid(axis)),
+            Symbol::Scalar(value) => self.ranges.of(value),
+            Symbol::Wrap(number) => {
+                let [low, high] = self.wrap(number).interval;
+                Interval::new(low, high)
+            }
+        }
+    }
+
+    /// The names of symbols for printers: the dimension `d0`, the iteration `round(%index)`.
+    pub fn symbol_name(&self, symbol: Symbol, name: &dyn Fn(Value) -> String) -> String {
+        let index = |op: Op| name(self.kernel.block(self.kernel.op(op).blocks[0]).args[0]);
+        match symbol {
+            Symbol::Dim(axis) => format!("d{axis}"),
+            Symbol::Round(op) => format!("round({})", index(op)),
+            Symbol::Rounds(op) => format!("rounds({})", index(op)),
+            Symbol::Program(axis) => format!("program({axis})"),
+            Symbol::Programs(axis) => format!("programs({axis})"),
+            Symbol::Scalar(value) => name(value),
+            Symbol::Wrap(number) => {
+                let wrap = self.wrap(number);
+                format!(
+                    "(({}) % {})",
+                    self.poly_text(&wrap.dividend.poly, name),
+                    self.poly_text(&wrap.divisor.poly, name)
+                )
+            }
+        }
+    }
+
+    /// The text of a sum.
+    pub fn poly_text(&self, poly: &Poly, name: &dyn Fn(Value) -> String) -> String {
+        poly.print(&|symbol| self.symbol_name(symbol, name))
+    }
+
+    /// The text of a form.
+    pub fn form_text(&self, form: &Form, name: &dyn Fn(Value) -> String) -> String {
+        let mut out = self.poly_text(&form.poly, name);
+        if let Some(pointer) = form.pointer {
+            out = if form.poly.value() == Some(0) { name(pointer) } else { format!("{} + {out}", name(pointer)) };
+        }
+        if form.wraps == Wraps::Never { out } else { format!("{out} in {} bits{}", form.bits, wraps_text(form.wraps)) }
+    }
+
+    /// The kernel with the forms of all integers and pointers that are no symbols of their own.
+    pub fn print(kernel: &Kernel) -> String {
+        let ranges = Ranges::new(kernel);
+        let affine = std::cell::RefCell::new(Affine::new(kernel, &ranges));
+        let text = |value: Value, name: &dyn Fn(Value) -> String| {
+            let ty = kernel.value_type(value);
+            let wanted = is_integer(ty) && width(ty) > 1 || matches!(ty.elem(), Some(Elem::Ptr(_)));
+            let form = wanted.then(|| affine.borrow_mut().of(value))?;
+            let affine = affine.borrow();
+            match form {
+                None => Some("no form".into()),
+                Some(form) if Some(&form) == affine.opaque(value).as_ref() => None,
+                Some(form) => Some(affine.form_text(&form, name)),
+            }
+        };
+        super::annotated(kernel, &text, &|_, _| None)
+    }
+
+    /// The most iterations of a loop.
+    fn rounds(&self, op: Op) -> i128 {
+        let [lower, upper, step] = [0, 1, 2].map(|i| self.ranges.of(self.kernel.operand(op, i)));
+        let OpKind::ForRange { unsigned: false, .. } = self.kernel.kind(op) else { return i128::from(u64::MAX) };
+        let step = step.low.max(1);
+        ((upper.high - lower.low + step - 1) / step).max(0)
+    }
+
+    /// The form that a value has been found to have; in a circle, of a value of its own.
+    pub(super) fn known(&self, value: Value) -> Option<Form> {
+        match &self.forms[value] {
+            State::Done(form) => form.as_deref().cloned(),
+            State::New | State::Open => self.opaque(value),
+        }
+    }
+
+    /// A scalar as a symbol.
+    pub(super) fn opaque(&self, value: Value) -> Option<Form> {
+        let ty = self.kernel.value_type(value);
+        let Type::Scalar(elem) = ty else { return None };
+        match elem {
+            Elem::Ptr(_) => Some(Form { pointer: Some(value), poly: Poly::default(), bits: 64, wraps: Wraps::Never }),
+            Elem::Num(s) if s.is_int() => Some(whole(Poly::symbol(Symbol::Scalar(value)), s.bits())),
+            Elem::Num(_) => None,
+        }
+    }
+
+    /// The values whose forms make that of `value`.
+    fn asks(&self, value: Value) -> SmallVec<[Value; 4]> {
+        match self.kernel.value(value).def {
+            ValueDef::Result(op, _) => {
+                let data = self.kernel.op(op);
+                match &data.kind {
+                    OpKind::AddI {} | OpKind::SubI {} | OpKind::MulI {} | OpKind::ShlI {} | OpKind::AddPtr {} => {
+                        data.operands.clone()
+                    }
+                    OpKind::RemSI {} | OpKind::RemUI {} if self.kernel.value_type(value).shape().is_some() => {
+                        data.operands.clone()
+                    }
+                    OpKind::Splat {}
+                    | OpKind::Unsplat {}
+                    | OpKind::ExpandDims { .. }
+                    | OpKind::Broadcast {}
+                    | OpKind::Reshape { .. }
+                    | OpKind::Trans { .. }
+                    | OpKind::ConvertLayout {}
+                    | OpKind::ExtSI { .. }
+                    | OpKind::ExtUI { .. }
+                    | OpKind::TruncI { .. }
+                    | OpKind::Hint { .. } => smallvec![data.operands[0]],
+                    OpKind::ForRange { .. } => self.moved(value).map(|m| m.values()).unwrap_or_default(),
+                    _ => SmallVec::new(),
+                }
+            }
+            ValueDef::Arg(block, index) => match self.counted(block) {
+                Some(op) if index == 0 => SmallVec::from_slice(&self.kernel.op(op).operands[..3]),
+                Some(_) => self.moved(value).map(|m| m.values()).unwrap_or_default(),
+                None => SmallVec::new(),
+            },
+        }
+    }
+
+    /// The `for_range` that a block is the body of.
+    fn counted(&self, block: Block) -> Option<Op> {
+        let op = self.kernel.block(block).parent?;
+        matches!(self.kernel.kind(op), OpKind::ForRange { .. }).then_some(op)
+    }
+
+    /// What is made of the forms of the values that `asks` names.
+    fn make(&mut self, value: Value) -> Option<Form> {
+        let kernel = self.kernel;
+        let op = match kernel.value(value).def {
+            ValueDef::Result(op, _) => op,
+            ValueDef::Arg(block, 0) if self.counted(block).is_some() => return self.counter(self.counted(block)?),
+            ValueDef::Arg(block, _) => {
+                self.counted(block)?;
+                return self.carried(value, Symbol::Round);
+            }
+        };
+        let data = kernel.op(op);
+        let ty = kernel.value_type(value);
+        let bits = width(ty);
+        if is_integer(ty) && bits == 1 {
+            return None;
+        }
+        let operand = |affine: &Affine<'_>, i: usize| affine.known(data.operands[i]);
+        match &data.kind {
+            OpKind::Constant { value: Literal::Int(i) } if is_integer(ty) => {
+                let unused = 64 - bits;
+                Some(whole(Poly::constant(((i << unused) >> unused).into()), bits))
+            }
+            OpKind::ProgramId { axis } => Some(whole(Poly::symbol(Symbol::Program(*axis as u8)), bits)),
+            OpKind::NumPrograms { axis } => Some(whole(Poly::symbol(Symbol::Programs(*axis as u8)), bits)),
+            OpKind::Arange { start, .. } => {
+                let poly = Poly::symbol(Symbol::Dim(0)).plus(&Poly::constant((*start).into()), 1)?;
+                Some(whole(poly, bits))
+            }
+            OpKind::Splat {} | OpKind::ConvertLayout {} | OpKind::Hint { .. } => operand(self, 0),
+            OpKind::Unsplat {} => {
+                let form = operand(self, 0)?;
+                Some(self.with_dims(form, &|_| None))
+            }
+            OpKind::ExpandDims { axis } => {
+                let (form, new) = (operand(self, 0)?, *axis as u8);
+                Some(self.with_dims(form, &|d| Some(if d >= new { d + 1 } else { d })))
+            }
+            OpKind::Broadcast {} => {
+                let from = kernel.value_type(data.operands[0]).shape()?;
+                let form = operand(self, 0)?;
+                Some(self.with_dims(form, &|d| (from[d as usize] != 1).then_some(d)))
+            }
+            OpKind::Trans { order } => {
+                let form = operand(self, 0)?;
+                Some(self.with_dims(form, &|d| order.iter().position(|o| *o == u32::from(d)).map(|i| i as u8)))
+            }
+            OpKind::Reshape { reorder: false } => {
+                let (from, to) = (kernel.value_type(data.operands[0]).shape()?, ty.shape()?);
+                let long = |shape: crate::Shape| {
+                    (0..shape.rank()).filter(|i| shape[*i] != 1).map(|i| (i as u8, shape[i])).collect::<Vec<_>>()
+                };
+                let (from, to) = (long(from), long(to));
+                let same = from.len() == to.len() && from.iter().zip(&to).all(|(f, t)| f.1 == t.1);
+                let form = operand(self, 0).filter(|_| same)?;
+                let place = |d: u8| from.iter().position(|f| f.0 == d).map(|i| to[i].0);
+                Some(self.with_dims(form, &place))
+            }
+            OpKind::ExtSI { .. } if width(kernel.value_type(data.operands[0])) > 1 => {
+                operand(self, 0).map(|form| widened(form, bits))
+            }
+            OpKind::ExtUI { .. } => {
+                let form = operand(self, 0)?;
+                let sign = self.ranges.of(data.operands[0]).low < 0;
+                Some(if sign { Form { wraps: Wraps::Possible, ..form } } else { widened(form, bits) })
+            }
+            OpKind::TruncI { .. } => {
+                let form = operand(self, 0)?;
+                let fits = self.ranges.of(data.operands[0]).fits(bits);
+                let wraps = if fits { form.wraps } else { Wraps::Possible };
+                Some(Form { bits: form.bits.min(bits), wraps, ..form })
+            }
+            OpKind::AddI {} => {
+                let (l, r) = (operand(self, 0)?, operand(self, 1)?);
+                self.computed(op, l.poly.plus(&r.poly, 1)?, &l, &r)
+            }
+            OpKind::SubI {} => {
+                let (l, r) = (operand(self, 0)?, operand(self, 1)?);
+                self.computed(op, l.poly.plus(&r.poly, -1)?, &l, &r)
+            }
+            OpKind::MulI {} => {
+                let (l, r) = (operand(self, 0)?, operand(self, 1)?);
+                self.computed(op, l.poly.times(&r.poly)?, &l, &r)
+            }
+            OpKind::ShlI {} => {
+                let (l, r) = (operand(self, 0)?, operand(self, 1)?);
+                let count = r.poly.value().and_then(|c| u32::try_from(c).ok()).filter(|c| *c < bits)?;
+                self.computed(op, l.poly.times(&Poly::constant(1 << count))?, &l, &r)
+            }
+            OpKind::AddPtr {} => {
+                let (pointer, offset) = (operand(self, 0)?, operand(self, 1)?);
+                let poly = pointer.poly.plus(&offset.poly, 1)?;
+                Some(moved_pointer(pointer, poly, &offset))
+            }
+            OpKind::RemSI {} | OpKind::RemUI {} if ty.shape().is_some() => {
+                let (dividend, divisor) = (operand(self, 0)?, operand(self, 1)?);
+                let local = |s: Symbol| matches!(s, Symbol::Dim(_) | Symbol::Wrap(_));
+                if divisor.poly.mentions(local) {
+                    return None;
+                }
+                let interval = self.ranges.of(value);
+                let signed = matches!(data.kind, OpKind::RemSI {});
+                let wrap = Wrap { dividend, divisor, signed, interval: [interval.low, interval.high] };
+                Some(whole(Poly::symbol(self.intern(wrap)), bits))
+            }
+            OpKind::ForRange { .. } => self.carried(value, Symbol::Rounds),
+            _ => None,
+        }
+    }
+
+    /// The form of a sum or product.
+    fn computed(&self, op: Op, poly: Poly, l: &Form, r: &Form) -> Option<Form> {
+        let ty = self.kernel.value_type(self.kernel.result(op, 0));
+        let bits = width(ty).min(l.bits).min(r.bits);
+        let wraps =
+            if self.proven(&poly, ty, bits) { Wraps::Never } else { l.wraps.max(r.wraps).max(self.ranges.wraps(op)) };
+        Some(Form { pointer: None, poly, bits, wraps })
+    }
+
+    /// Whether a sum of which all bits are known stays within the type.
+    pub(super) fn proven(&self, poly: &Poly, ty: Type, bits: u32) -> bool {
+        let size = |d: u8| ty.shape().map_or(1, |s| i128::from(s[d as usize]));
+        let range = |symbol: Symbol| match symbol {
+            Symbol::Dim(d) => Interval::new(0, size(d) - 1),
+            symbol => self.range(symbol),
+        };
+        bits == width(ty) && poly.interval(range).fits(bits)
+    }
+
+    /// A form in other dimensions; those without a place are 0.
+    pub(super) fn with_dims(&mut self, form: Form, place: &dyn Fn(u8) -> Option<u8>) -> Form {
+        let poly = form.poly.mapped(|symbol| match symbol {
+            Symbol::Dim(d) => place(d).map(Symbol::Dim),
+            Symbol::Wrap(number) => {
+                let wrap = self.wrap(number).clone();
+                let dividend = self.with_dims(wrap.dividend, place);
+                Some(self.intern(Wrap { dividend, ..wrap }))
+            }
+            symbol => Some(symbol),
+        });
+        Form { poly, ..form }
+    }
+
+    fn intern(&mut self, wrap: Wrap) -> Symbol {
+        let number = self.wraps.iter().position(|w| *w == wrap).unwrap_or_else(|| {
+            self.wraps.push(wrap);
+            self.wraps.len() - 1
+        });
+        Symbol::Wrap(number as u32)
+    }
+}
+
+/// What printers say of a wrap.
+pub(super) fn wraps_text(wraps: Wraps) -> &'static str {
+    match wraps {
+        Wraps::Never => "",
+        Wraps::Unexpected => ", which may wrap in huge launches",
+        Wraps::Possible => ", which may wrap",
+    }
+}
+
+/// A form that is the whole value.
+pub(super) fn whole(poly: Poly, bits: u32) -> Form {
+    Form { pointer: None, poly, bits, wraps: Wraps::Never }
+}
+
+/// The same number in more bits; if it may have wrapped, these are not known.
+fn widened(form: Form, bits: u32) -> Form {
+    if form.wraps == Wraps::Never { Form { bits, ..form } } else { form }
+}
+
+/// A pointer at another offset, by which it was moved.
+pub(super) fn moved_pointer(pointer: Form, poly: Poly, by: &Form) -> Form {
+    // All bits of a 64-bit offset count; a narrower one is extended and must not have wrapped.
+    let whole = by.bits == 64 || by.wraps == Wraps::Never;
+    let bits = if whole { pointer.bits } else { pointer.bits.min(by.bits) };
+    let wraps = if whole { pointer.wraps } else { pointer.wraps.max(by.wraps) };
+    Form { poly, bits, wraps, ..pointer }
+}
