@@ -13,6 +13,7 @@
 //! so that no block is gone round.
 
 use cranelift_entity::SecondaryMap;
+use indexmap::IndexSet;
 use smallvec::{SmallVec, smallvec};
 
 use super::interval::Interval;
@@ -21,7 +22,7 @@ use super::ranges::{Ranges, Wraps, is_integer, width};
 use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Type, Value, ValueDef};
 
 /// A value as a sum of products.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
     /// For pointers: what the offset is added to, an argument or another scalar pointer.
     pub pointer: Option<Value>,
@@ -35,7 +36,7 @@ pub struct Form {
 }
 
 /// A remainder of tiles.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wrap {
     /// What is divided.
     pub dividend: Form,
@@ -52,7 +53,7 @@ pub struct Affine<'k> {
     pub(super) kernel: &'k Kernel,
     pub(super) ranges: &'k Ranges<'k>,
     forms: SecondaryMap<Value, State>,
-    wraps: Vec<Wrap>,
+    wraps: IndexSet<Wrap>,
 }
 
 #[derive(Clone, Default)]
@@ -67,7 +68,7 @@ enum State {
 impl<'k> Affine<'k> {
     /// Nothing is computed yet.
     pub fn new(kernel: &'k Kernel, ranges: &'k Ranges<'k>) -> Affine<'k> {
-        Affine { kernel, ranges, forms: SecondaryMap::new(), wraps: Vec::new() }
+        Affine { kernel, ranges, forms: SecondaryMap::new(), wraps: IndexSet::new() }
     }
 
     /// The form of an integer, a pointer or a tile of such; `None` for a tile that is no such sum.
@@ -380,11 +381,7 @@ impl<'k> Affine<'k> {
     }
 
     fn intern(&mut self, wrap: Wrap) -> Symbol {
-        let number = self.wraps.iter().position(|w| *w == wrap).unwrap_or_else(|| {
-            self.wraps.push(wrap);
-            self.wraps.len() - 1
-        });
-        Symbol::Wrap(number as u32)
+        Symbol::Wrap(self.wraps.insert_full(wrap).0 as u32)
     }
 }
 

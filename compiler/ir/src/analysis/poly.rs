@@ -32,7 +32,7 @@ pub enum Symbol {
 }
 
 /// A product of symbols and a constant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Term {
     /// The symbols in order; one can stand there several times.
     pub symbols: SmallVec<[Symbol; 3]>,
@@ -53,7 +53,7 @@ impl Term {
 }
 
 /// A sum of products of symbols and constants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Poly {
     /// In the order of their symbols; no two have the same ones.
     terms: Vec<Term>,

@@ -38,7 +38,7 @@ const NESTING: u32 = 3;
 const EXPECTED_BITS: u8 = 16;
 
 /// Whether an operation can wrap around.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wraps {
     /// In no launch.
     Never,
