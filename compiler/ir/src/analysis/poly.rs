@@ -120,8 +120,7 @@ impl Poly {
             symbols.sort_unstable();
             Some(Term { symbols, factor: term.factor })
         };
-        // Renaming makes a sum no longer and no factor larger than their sum.
-        Poly::of(self.terms.iter().filter_map(renamed).collect()).unwrap_or_default()
+        Poly { terms: merged(self.terms.iter().filter_map(renamed).collect()) }
     }
 
     /// What `symbol` is multiplied by, and the rest; `None` if it stands in a power.
@@ -181,18 +180,24 @@ impl Poly {
         if out.is_empty() { "0".into() } else { out }
     }
 
-    /// Sorts, and adds products of the same symbols.
-    fn of(mut terms: Vec<Term>) -> Option<Poly> {
-        terms.sort_by(|a, b| a.symbols.cmp(&b.symbols));
-        let mut out: Vec<Term> = Vec::with_capacity(terms.len());
-        for term in terms {
-            match out.last_mut() {
-                Some(last) if last.symbols == term.symbols => last.factor += term.factor,
-                _ => out.push(term),
-            }
-        }
-        out.retain(|t| t.factor != 0);
-        let short = out.len() <= MAX_TERMS && out.iter().all(|t| t.symbols.len() <= MAX_SYMBOLS);
-        (short && out.iter().all(|t| t.factor.abs() < MAX_FACTOR)).then_some(Poly { terms: out })
+    /// The sum of these products, unless it is too long.
+    fn of(terms: Vec<Term>) -> Option<Poly> {
+        let terms = merged(terms);
+        let short = terms.len() <= MAX_TERMS && terms.iter().all(|t| t.symbols.len() <= MAX_SYMBOLS);
+        (short && terms.iter().all(|t| t.factor.abs() < MAX_FACTOR)).then_some(Poly { terms })
     }
+}
+
+/// Sorts products, and adds those of the same symbols.
+fn merged(mut terms: Vec<Term>) -> Vec<Term> {
+    terms.sort_by(|a, b| a.symbols.cmp(&b.symbols));
+    let mut out: Vec<Term> = Vec::with_capacity(terms.len());
+    for term in terms {
+        match out.last_mut() {
+            Some(last) if last.symbols == term.symbols => last.factor += term.factor,
+            _ => out.push(term),
+        }
+    }
+    out.retain(|t| t.factor != 0);
+    out
 }
