@@ -3,8 +3,13 @@
 use crate::problem::Problem;
 use std::path::{Path, PathBuf};
 
-/// Writes a file through a temporary one beside it, so that no reader sees half of it.
+/// Writes a file through a temporary one beside it, so that no reader sees half of it. What is a link or no plain file
+/// (`/dev/null`, a pipe) stays what it is: the content is written to it.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Problem> {
+    if std::fs::symlink_metadata(path).is_ok_and(|data| !data.is_file()) {
+        return std::fs::write(path, content)
+            .map_err(|error| Problem::file("io", path, format!("cannot write the file: {error}")));
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
     let result = std::fs::write(&temporary, content).and_then(|()| std::fs::rename(&temporary, path));

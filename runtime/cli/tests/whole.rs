@@ -25,6 +25,19 @@ fn build_writes_ptx_and_metadata() {
 }
 
 #[test]
+#[cfg(unix)]
+fn output_goes_through_a_link_to_what_it_names() {
+    let scratch = Scratch::new("link");
+    let (file, link) = (scratch.0.join("tile.txt"), scratch.0.join("link.txt"));
+    std::fs::write(&file, "before").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let arguments = ["emit", "k.rt", "--stage", "tile", "--signature", SIGNATURE, "-o", "link.txt"];
+    assert!(scratch.rtc(&arguments).status.success());
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink(), "the link stays");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("kernel @copy_kernel"));
+}
+
+#[test]
 fn several_targets_and_instances_have_names_of_their_own() {
     let scratch = Scratch::new("names");
     let other = SIGNATURE.replace("128", "256");
