@@ -249,6 +249,19 @@ impl Module {
     pub(crate) fn launch(&self, stream: &Stream, launch: &Launch<'_>) -> Result<()> {
         self.context.bind()?;
         let mut size = launch.params.len();
+        // Each parameter by itself: the driver knows where it goes.
+        let (mut few, mut many) = ([std::ptr::null_mut(); STACK_POINTERS], Vec::new());
+        let pointers = match few.get_mut(..launch.places.len()) {
+            Some(pointers) => pointers,
+            None => {
+                many.resize(launch.places.len(), std::ptr::null_mut());
+                many.as_mut_slice()
+            }
+        };
+        for (pointer, place) in pointers.iter_mut().zip(launch.places) {
+            *pointer = launch.params[*place as usize..].as_ptr().cast_mut().cast::<c_void>();
+        }
+        let list = if pointers.is_empty() { std::ptr::null_mut() } else { pointers.as_mut_ptr() };
         // The list of CU_LAUNCH_PARAM_BUFFER_POINTER (1), its value, CU_LAUNCH_PARAM_BUFFER_SIZE (2), its value, end (0).
         let mut extra: [*mut c_void; 5] = [
             std::ptr::without_provenance_mut(1),
@@ -257,12 +270,13 @@ impl Module {
             std::ptr::from_mut(&mut size).cast(),
             std::ptr::null_mut(),
         ];
-        let extra = if size == 0 { std::ptr::null_mut() } else { extra.as_mut_ptr() };
+        let extra = if size == 0 || !list.is_null() { std::ptr::null_mut() } else { extra.as_mut_ptr() };
         let [gx, gy, gz] = launch.grid;
         let mut attributes = Attributes::default();
         attributes.ask_for(launch, self.context.capability());
         if attributes.count == 0 {
-            // SAFETY: the parameters were laid out by the kernel's metadata, which was checked against its PTX.
+            // SAFETY: the parameters were laid out by the kernel's metadata, which was checked against its PTX; `list` has
+            // a pointer for each of them.
             let status = unsafe {
                 sys::cuLaunchKernel(
                     self.function,
@@ -274,7 +288,7 @@ impl Module {
                     1,
                     launch.shared_bytes,
                     stream.raw,
-                    std::ptr::null_mut(),
+                    list,
                     extra,
                 )
             };
@@ -293,7 +307,7 @@ impl Module {
             numAttrs: attributes.count as c_uint,
         };
         // SAFETY: as above; `config` and `attributes` live until the call returns.
-        let status = unsafe { sys::cuLaunchKernelEx(&config, self.function, std::ptr::null_mut(), extra) };
+        let status = unsafe { sys::cuLaunchKernelEx(&config, self.function, list, extra) };
         check("cuLaunchKernelEx", status.result())
     }
 }
@@ -430,7 +444,12 @@ pub(crate) struct Launch<'a> {
     pub(crate) cooperative: bool,
     /// The parameter buffer.
     pub(crate) params: &'a [u8],
+    /// Where each parameter lies in it, if the device wants them elsewhere; empty if the buffer is passed as it is.
+    pub(crate) places: &'a [u32],
 }
+
+/// Kernels with more parameters than this have their list of pointers on the heap.
+const STACK_POINTERS: usize = 64;
 
 /// An order of work on the device.
 #[derive(Debug)]

@@ -26,12 +26,21 @@ struct Fill {
     args: Box<[Slot]>,
     grid: Box<[GridSlot]>,
     maps: Box<[MapSlot]>,
+    /// Where each parameter lies in the buffer, the scratch pointer's place last; empty if there is no tensor map.
+    ///
+    /// Devices align parameters by their addresses in constant memory, where the first has none of 64 bytes. So a buffer
+    /// laid out from 0 on is theirs only if nothing in it needs as much.
+    places: Box<[u32]>,
 }
 
 impl Fill {
     fn of(metadata: &Metadata) -> Result<Fill> {
         let (args, maps) = (argument::slots(metadata)?, tensor_map::slots(metadata)?);
-        Ok(Fill { args, grid: argument::grid_slots(metadata), maps })
+        let places = match maps.is_empty() {
+            true => Box::default(),
+            false => metadata.params.iter().map(|param| param.offset).chain(metadata.scratch_offset()).collect(),
+        };
+        Ok(Fill { args, grid: argument::grid_slots(metadata), maps, places })
     }
 }
 
@@ -278,6 +287,7 @@ impl Kernel {
                     overlap: self.metadata.launch_pdl,
                     cooperative: self.metadata.launch_cooperative_grid,
                     params,
+                    places: &self.fill.places,
                 };
                 let launched = module.launch(stream, &launch);
                 if let Some((_, address)) = memory {

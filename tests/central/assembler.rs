@@ -16,9 +16,10 @@ fn program() -> PathBuf {
     if installed.exists() { installed } else { Path::new("ptxas").into() }
 }
 
-/// Assembles the PTX; no registers may go to memory. Does nothing where there is no assembler, or where it is of
+/// Assembles the PTX; no registers may go to memory, and no products may be serialized, unless it is
+/// known of the kernel. Does nothing where there is no assembler, or where it is of
 /// another time than the PTX version or the target.
-pub fn check(ptx: &str, target: &Target, may_spill: bool) -> Result<(), String> {
+pub fn check(ptx: &str, target: &Target, may_spill: bool, may_serialize: bool) -> Result<(), String> {
     let spawned = Command::new(program())
         .args(["-v", &format!("-arch={}", target.name), "-o", "/dev/null", "-"])
         .stdin(Stdio::piped())
@@ -36,6 +37,10 @@ pub fn check(ptx: &str, target: &Target, may_spill: bool) -> Result<(), String> 
     }
     if !output.status.success() {
         return Err(format!("ptxas rejects the PTX:\n{message}\n{ptx}"));
+    }
+    // C7510 to C7519: products wait for each other although the program does not say so.
+    if let Some(line) = message.lines().find(|line| line.contains("(C75") && !may_serialize) {
+        return Err(format!("ptxas serializes products: {}", line.trim()));
     }
     let spilled = message.lines().find(|l| l.contains("bytes spill stores") && !l.contains(" 0 bytes spill stores"));
     match spilled.filter(|_| !may_spill) {

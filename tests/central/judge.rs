@@ -8,14 +8,14 @@ use rtc_emulator as emulator;
 use rtc_ir::effects::When;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Schedule, Storage};
 use rtc_ir::text::{parse, print};
-use rtc_ir::{Elem, Kernel, Op, Phase, Scalar, decode_float, print_errors, verify};
+use rtc_ir::{Elem, Hidden, Kernel, Literal, Op, Phase, Scalar, decode_float, print_errors, verify};
 use rtc_passes::{PassContext, PassError, run_through};
 use rtc_source::SourceMap;
 
 use crate::assembler;
 use crate::case::{Argument, Case, Tolerance};
 use crate::data::elements;
-use crate::tensor;
+use crate::tensor::Tensor;
 
 /// The targets that every case is compiled for.
 pub const TARGETS: [&str; 2] = ["sm_80", "sm_90a"];
@@ -121,7 +121,8 @@ fn check_target(
     dump(&format!("{}.{}.ptx", kernel.name, target.name), &output.ptx);
     // The assembler is slow: it sees each kernel once for each target.
     if case.warps.last().is_none_or(|most| *most == kernel.options.num_warps) {
-        assembler::check(&output.ptx, target, case.may_spill)?;
+        // Of a planted mistake the assembler makes what it can.
+        assembler::check(&output.ptx, target, case.may_spill, case.fault.is_some())?;
     }
     for seed in seeds(&kernel) {
         let found = emulate(case, &kernel, target, &output, seed)?;
@@ -155,6 +156,46 @@ fn scalar_of(kernel: &Kernel, param: &rtc_ir::Param) -> Scalar {
     kernel.value_type(param.value).elem().and_then(Elem::num).unwrap_or(Scalar::I64)
 }
 
+/// What a parameter gets.
+enum Passed {
+    Bits(u64),
+    Tensor(Tensor),
+}
+
+/// What a parameter gets, by the header or, if it is hidden, as a launch makes it; `base_of` gives the tensors' addresses.
+fn passed(
+    case: &Case,
+    kernel: &Kernel,
+    param: &rtc_ir::Param,
+    base_of: &dyn Fn(&str) -> u64,
+) -> Result<Passed, String> {
+    match &param.hidden {
+        Some(Hidden::Grid(axis)) => return Ok(Passed::Bits(case.grid[*axis as usize].into())),
+        Some(Hidden::TensorMap(map)) => {
+            let value = |name: &str| match argument(case, name) {
+                Ok(Argument::Number(Literal::Int(number))) => Some(*number),
+                _ => None,
+            };
+            return Tensor::made(kernel, param, map, base_of(&map.base), &value).map(Passed::Tensor);
+        }
+        None => {}
+    }
+    Ok(match argument(case, &param.name)? {
+        Argument::Number(literal) => Passed::Bits(literal.bits(scalar_of(kernel, param))),
+        Argument::Desc { of, shape } => Passed::Tensor(Tensor::given(kernel, param, base_of(of), shape)?),
+        Argument::Tensor { .. } => Passed::Bits(base_of(&param.name)),
+    })
+}
+
+/// Multiprocessors that a persistent kernel is told of.
+const MULTIPROCESSORS: u32 = 2;
+
+/// The blocks that are started for the programs of a case.
+fn blocks(case: &Case, kernel: &Kernel) -> [u32; 3] {
+    let programs = case.grid.iter().map(|size| u64::from(*size)).product();
+    kernel.persistent.map_or(case.grid, |p| [p.blocks(programs, MULTIPROCESSORS) as u32, 1, 1])
+}
+
 fn interpret(case: &Case, kernel: &Kernel, storage: Storage, seed: Option<u64>) -> Run {
     let mut memory = HostMemory::new();
     let mut bases = Vec::new();
@@ -165,18 +206,12 @@ fn interpret(case: &Case, kernel: &Kernel, storage: Storage, seed: Option<u64>) 
             Argument::Number(_) | Argument::Desc { .. } => {}
         }
     }
-    let mut launch = interp::LaunchConfig { grid: case.grid, args: Vec::new() };
+    let mut launch = interp::LaunchConfig { grid: blocks(case, kernel), args: Vec::new() };
+    let base_of = |of: &str| bases.iter().find(|(n, _)| *n == of).map(|(_, base)| *base).unwrap_or_default();
     for param in &kernel.params {
-        launch.args.push(match argument(case, &param.name)? {
-            Argument::Number(literal) => ArgValue::Bits(literal.bits(scalar_of(kernel, param))),
-            Argument::Desc { of, shape } => {
-                let base = bases.iter().find(|(n, _)| *n == of).map(|(_, base)| *base).unwrap_or_default();
-                tensor::described(kernel, param, base, shape)?
-            }
-            Argument::Tensor { .. } => {
-                let base = bases.iter().find(|(n, _)| **n == param.name).map(|(_, base)| *base);
-                ArgValue::Pointer(base.unwrap_or_default())
-            }
+        launch.args.push(match passed(case, kernel, param, &base_of)? {
+            Passed::Bits(bits) => ArgValue::Bits(bits),
+            Passed::Tensor(tensor) => tensor.described(),
         });
     }
     let verified = verify(kernel).map_err(|e| print_errors(kernel, &e))?;
@@ -213,24 +248,16 @@ fn emulate(
     }
     let metadata = kernel.metadata(target);
     let mut params = vec![0; metadata.params_size() as usize];
+    let base_of = |of: &str| bases.iter().find(|(n, ..)| *n == of).map(|(_, base, _)| *base).unwrap_or_default();
     for (param, placed) in kernel.params.iter().zip(&metadata.params) {
-        let at = placed.offset as usize;
-        let bits = match argument(case, &param.name)? {
-            Argument::Desc { of, shape } => {
-                let base = bases.iter().find(|(n, ..)| *n == of).map(|(_, base, _)| *base).unwrap_or_default();
-                let map = tensor::encoded(kernel, param, base, shape)?;
-                params[at..at + map.len()].copy_from_slice(&map);
-                continue;
-            }
-            Argument::Number(literal) => literal.bits(scalar_of(kernel, param)),
-            Argument::Tensor { .. } => {
-                bases.iter().find(|(n, ..)| **n == param.name).map(|(_, base, _)| *base).unwrap_or_default()
-            }
+        let bytes = match passed(case, kernel, param, &base_of)? {
+            Passed::Bits(bits) => bits.to_le_bytes()[..placed.size as usize].to_vec(),
+            Passed::Tensor(tensor) => tensor.encoded()?.to_vec(),
         };
-        params[at..at + placed.size as usize].copy_from_slice(&bits.to_le_bytes()[..placed.size as usize]);
+        params[placed.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
     }
     let config = emulator::LaunchConfig {
-        grid: case.grid,
+        grid: blocks(case, kernel),
         block: [metadata.threads_per_block, 1, 1],
         shared_bytes: metadata.shared_bytes,
         params: &params,

@@ -1,40 +1,74 @@
-//! Arguments that are tensor descriptors.
+//! Tensors as descriptors have them: arguments of the header, and maps that a launch makes by itself.
 
-use rtc_emulator::tensor_map::{ElementType, TensorMap};
+use rtc_abi::metadata::Padding;
+use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap};
 use rtc_ir::interp::{ArgValue, DescArg};
-use rtc_ir::{DescType, Kernel, Param, Scalar, Type};
+use rtc_ir::{DescType, Kernel, MapSource, Param, Scalar, TFLOAT32, Type};
 
-/// The descriptor that the interpreter takes, of a tensor in row-major order.
-pub fn described(kernel: &Kernel, param: &Param, base: u64, shape: &[u64]) -> Result<ArgValue, String> {
-    let ty = type_of(kernel, param, shape)?;
-    let mut desc = DescArg { base, ..DescArg::default() };
-    desc.shape[..shape.len()].copy_from_slice(shape);
-    desc.strides[..shape.len()].copy_from_slice(&strides(&ty, shape));
-    Ok(ArgValue::Desc(desc))
+/// A tensor in memory; sizes and strides in bytes stand outermost first.
+pub struct Tensor {
+    ty: DescType,
+    base: u64,
+    shape: Vec<u64>,
+    strides: Vec<u64>,
+    pads_nan: bool,
+    rounds_tf32: bool,
 }
 
-/// The tensor map that the emulator takes.
-pub fn encoded(kernel: &Kernel, param: &Param, base: u64, shape: &[u64]) -> Result<[u8; 128], String> {
-    let ty = type_of(kernel, param, shape)?;
-    let inner_first = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<u64>>();
-    let strides = inner_first(&strides(&ty, shape));
-    let boxes: Vec<u32> = ty.shape.iter().rev().copied().collect();
-    let map = TensorMap::tiled(element(ty.elem)?, base, &inner_first(shape), &strides[1..], &boxes);
-    let map = TensorMap { swizzle: ty.swizzle, ..map.map_err(|e| e.to_string())? };
-    map.encode().map_err(|e| e.to_string())
-}
+impl Tensor {
+    /// One in row-major order.
+    pub fn given(kernel: &Kernel, param: &Param, base: u64, shape: &[u64]) -> Result<Tensor, String> {
+        let ty = type_of(kernel, param, shape.len())?;
+        let inner = |axis: usize| shape[axis + 1..].iter().product::<u64>() * u64::from(ty.elem.bytes());
+        let strides = (0..shape.len()).map(inner).collect();
+        Ok(Tensor { ty, base, shape: shape.to_vec(), strides, pads_nan: false, rounds_tf32: false })
+    }
 
-fn type_of(kernel: &Kernel, param: &Param, shape: &[u64]) -> Result<DescType, String> {
-    match kernel.value_type(param.value) {
-        Type::Desc(ty) if ty.shape.rank() == shape.len() => Ok(ty),
-        ty => Err(format!("parameter `{}` is {ty}, not a descriptor with {} sizes", param.name, shape.len())),
+    /// What a launch makes of its other arguments; `base` is that of the pointer.
+    pub fn made(
+        kernel: &Kernel,
+        param: &Param,
+        map: &MapSource,
+        base: u64,
+        value: &dyn Fn(&str) -> Option<i64>,
+    ) -> Result<Tensor, String> {
+        let ty = type_of(kernel, param, map.shape.len())?;
+        let number = |expr: &rtc_abi::Expr| expr.eval(value).map_err(|e| e.to_string());
+        let size = u64::from(ty.elem.bytes());
+        let shape = map.shape.iter().map(|e| Ok(number(e)?.max(1) as u64)).collect::<Result<_, String>>()?;
+        let strides = map.strides.iter().map(|e| Ok(number(e)? as u64 * size)).collect::<Result<_, String>>()?;
+        let base = base.wrapping_add(number(&map.start)? as u64 * size);
+        let (pads_nan, rounds_tf32) = (map.padding == Padding::Nan, map.data_type == Some(TFLOAT32));
+        Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32 })
+    }
+
+    /// As the interpreter takes it.
+    pub fn described(&self) -> ArgValue {
+        let Tensor { base, pads_nan, rounds_tf32, .. } = *self;
+        let mut desc = DescArg { base, pads_nan, rounds_tf32, ..DescArg::default() };
+        desc.shape[..self.shape.len()].copy_from_slice(&self.shape);
+        desc.strides[..self.shape.len()].copy_from_slice(&self.strides);
+        ArgValue::Desc(desc)
+    }
+
+    /// As the emulator takes it.
+    pub fn encoded(&self) -> Result<[u8; 128], String> {
+        let inner_first = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<u64>>();
+        let strides = inner_first(&self.strides);
+        let boxes: Vec<u32> = self.ty.shape.iter().rev().copied().collect();
+        let element = if self.rounds_tf32 { ElementType::Tf32 } else { element(self.ty.elem)? };
+        let map = TensorMap::tiled(element, self.base, &inner_first(&self.shape), &strides[1..], &boxes);
+        let fill = if self.pads_nan { Fill::Nan } else { Fill::Zero };
+        let map = TensorMap { swizzle: self.ty.swizzle, fill, ..map.map_err(|e| e.to_string())? };
+        map.encode().map_err(|e| e.to_string())
     }
 }
 
-/// Bytes from one index to the next.
-fn strides(ty: &DescType, shape: &[u64]) -> Vec<u64> {
-    let inner = |axis: usize| shape[axis + 1..].iter().product::<u64>() * u64::from(ty.elem.bytes());
-    (0..shape.len()).map(inner).collect()
+fn type_of(kernel: &Kernel, param: &Param, rank: usize) -> Result<DescType, String> {
+    match kernel.value_type(param.value) {
+        Type::Desc(ty) if ty.shape.rank() == rank => Ok(ty),
+        ty => Err(format!("parameter `{}` is {ty}, not a descriptor with {rank} sizes", param.name)),
+    }
 }
 
 fn element(scalar: Scalar) -> Result<ElementType, String> {

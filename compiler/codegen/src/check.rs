@@ -64,12 +64,14 @@ fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
             (!target.has(Feature::CpAsync)).then(|| "`cp.async`".to_owned())
         }
         OpKind::BarrierExpect { .. } | OpKind::BarrierArrive {} | OpKind::BarrierWait {} => {
-            (!target.has(Feature::Tma)).then(|| "barriers that count bytes".to_owned())
+            (!target.has(Feature::Tma)).then(|| "a barrier that counts bytes".to_owned())
         }
         OpKind::CopyDesc {}
         | OpKind::CopyDescStore {}
         | OpKind::CopyDescReduce { .. }
-        | OpKind::CopyDescWait { .. } => (!target.has(Feature::Tma)).then(|| "copies by tensor descriptors".to_owned()),
+        | OpKind::CopyDescWait { .. } => {
+            (!target.has(Feature::Tma)).then(|| "a copy by a tensor descriptor".to_owned())
+        }
         OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::MmaWait { .. } => {
             (!target.has(Feature::Wgmma)).then(|| "`wgmma`".to_owned())
         }

@@ -2,9 +2,14 @@
 
 use std::ops::Range;
 
-use crate::{Kernel, Op, OpKind, Value, constant_bits, place_bytes};
+use crate::{BARRIER_BYTES, Kernel, Op, OpKind, Value, constant_bits, place_bytes};
 
 impl Kernel {
+    /// The bytes from one slot of a ring to the next.
+    fn stride(&self, ring: Value) -> u64 {
+        self.value_type(ring).as_shared().map_or(BARRIER_BYTES.into(), |ring| ring.slot_stride())
+    }
+
     /// The operation that allocates what a value of type `Shared` or `Barrier` stands for: slots and views are followed
     /// back to it. `None` for other values.
     pub fn allocation(&self, value: Value) -> Option<Op> {
@@ -32,7 +37,7 @@ impl Kernel {
         }
         let start = match self.kind(op) {
             OpKind::Slot {} => match constant_bits(self, self.operand(op, 1)) {
-                Some(index) => u64::from(index as u32) * size,
+                Some(index) => u64::from(index as u32) * self.stride(source),
                 None => return Some((made, whole)),
             },
             OpKind::SharedSlice { offsets, shape } => {

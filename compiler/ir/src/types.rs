@@ -335,9 +335,15 @@ impl SharedType {
         self.shape.numel().saturating_mul(u64::from(self.elem.bytes()))
     }
 
+    /// The bytes from one slot of a ring to the next: tiles that are copied by descriptors begin at multiples of 128, and
+    /// larger ones are multiples of what they begin at by themselves.
+    pub fn slot_stride(&self) -> u64 {
+        if self.slots > 1 { self.slot_bytes().next_multiple_of(128) } else { self.slot_bytes() }
+    }
+
     /// The size of all slots in bytes.
     pub fn bytes(&self) -> u64 {
-        self.slot_bytes().saturating_mul(u64::from(self.slots))
+        self.slot_stride().saturating_mul(u64::from(self.slots))
     }
 }
 

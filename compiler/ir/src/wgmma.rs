@@ -94,7 +94,9 @@ impl Kernel {
         let inner = source.map_or(1 << 30, |source| self.place_alignment(source));
         let step = match self.kind(op) {
             OpKind::AllocShared { align, .. } => *align,
-            OpKind::Slot {} => ty.slot_bytes() as u32,
+            OpKind::Slot {} => {
+                source.and_then(|ring| self.value_type(ring).as_shared()).map_or(1, |ring| ring.slot_stride() as u32)
+            }
             OpKind::SharedSlice { offsets, shape } => {
                 let whole = source.and_then(|source| self.value_type(source).as_shared());
                 let start = whole.and_then(|whole| self.slot_layout(whole).slice(offsets, shape));

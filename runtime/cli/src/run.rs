@@ -93,8 +93,8 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
 
 /// What is compiled: a kernel of a source, or one of tile IR.
 enum Input {
-    Source(Program, Specialization),
-    TileIr(TileKernel),
+    Source(Box<(Program, Specialization)>),
+    TileIr(Box<TileKernel>),
 }
 
 impl Input {
@@ -102,27 +102,27 @@ impl Input {
         if tile_ir::is_tile_ir(&arguments.file) {
             let kernel = tile_ir::load(&arguments.file)?;
             tile_ir::check_spec(spec, &kernel).map_err(|message| in_launch(arguments, message))?;
-            return Ok(Input::TileIr(kernel));
+            return Ok(Input::TileIr(kernel.into()));
         }
         let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
         let program = input::with_libdevice(program, arguments.libdevice.as_deref())?;
         let specialization = spec.specialize(&program);
         match specialization {
-            Ok(specialization) => Ok(Input::Source(program, specialization)),
+            Ok(specialization) => Ok(Input::Source(Box::new((program, specialization)))),
             Err(failure) => Err(Problem::compile(program.sources(), failure)),
         }
     }
 
     fn kernel(&self) -> &str {
         match self {
-            Input::Source(_, specialization) => &specialization.kernel,
+            Input::Source(source) => &source.1.kernel,
             Input::TileIr(kernel) => kernel.name(),
         }
     }
 
     fn sources(&self) -> &SourceMap {
         match self {
-            Input::Source(program, _) => program.sources(),
+            Input::Source(source) => source.0.sources(),
             Input::TileIr(kernel) => kernel.sources(),
         }
     }
@@ -135,7 +135,8 @@ impl Input {
         observer: &mut dyn Observer,
     ) -> Result<jit::Compiled, jit::CompileError> {
         match self {
-            Input::Source(program, specialization) => {
+            Input::Source(source) => {
+                let (program, specialization) = source.as_ref();
                 let hash = rtc_compiler::source_hash(program, spec, arch);
                 jit::compile(device, program, specialization, arch, hash, observer)
             }

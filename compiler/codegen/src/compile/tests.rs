@@ -225,3 +225,17 @@ fn a_library_that_cannot_be_used_is_an_error_value() {
     // What calls nothing needs none.
     assert!(with_library(ADD, b"text", true).is_ok());
 }
+
+#[test]
+fn copies_in_other_warps_are_not_stored() {
+    let text = "#l0 = linear(shape [64], reg [[32]], lane [[1], [2], [4], [8], [16]], warp [[0], [0]])
+kernel @k() warps 4 phase scheduled shared 256 {
+  %b = alloc_shared {align = 16, offset = 0} : shared<64xi32>
+  %v = arange {start = 0, end = 64} : tile<64xi32, #l0>
+  local_store %v, %b
+  ret
+}";
+    let ptx = compile_text(text, "sm_80", CodegenOptions::default()).expect("compiles").ptx;
+    let guard = ptx.find("setp").expect("only one warp stores");
+    assert!(ptx.find("st.shared").is_some_and(|store| guard < store), "{ptx}");
+}

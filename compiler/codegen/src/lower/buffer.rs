@@ -46,7 +46,7 @@ impl<'c> Lowering<'_, 'c> {
     pub(super) fn slot(&self, op: Op) -> Result<()> {
         let (ring, index) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
         let bytes = match self.kernel.value_type(ring).as_shared() {
-            Some(shared) => shared.slot_bytes() as i32,
+            Some(shared) => shared.slot_stride() as i32,
             None => BARRIER_BYTES as i32,
         };
         let e = self.e;
@@ -78,7 +78,13 @@ impl<'c> Lowering<'_, 'c> {
         let (ty, shared) = self.slot_layout(buffer)?;
         let matrices = self.matrix_instructions().store;
         let access = TileAccess::best(&shared, self.layout(value)?, ty.elem.bytes() * 8, matrices, true);
-        self.store_tile(self.scalar(buffer)?, &access, ty.elem, &self.get(value)?);
+        let (base, registers) = (self.scalar(buffer)?, self.get(value)?);
+        // Warps that hold copies of what others hold would store it once more.
+        let store = || self.store_tile(base, &access, ty.elem, &registers);
+        match self.thread_bits_clear(self.layout(value)?.copies().warps << 5) {
+            Some(holds) => self.e.if_then(holds, store),
+            None => store(),
+        }
         Ok(())
     }
 

@@ -9,7 +9,8 @@
 //!
 //! Roles of `warp_specialize` run at the same time, and a barrier in one is a barrier of its threads alone. So nothing may
 //! be pending when they begin, and all have met when they have ended. Buffers that one role has to itself lie apart from
-//! those of the others (`allocate_shared.rs`); buffers that several use are guarded by barriers in shared memory.
+//! those of the others (`allocate_shared.rs`); buffers that several use are guarded by barriers in shared memory, and no
+//! barrier is put into a role for their sake.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -76,7 +77,8 @@ pub(crate) type Watch<'a> = &'a mut dyn FnMut(Op, &Pending);
 
 /// The operations that need a barrier before them. `meet` says whether two parts have a byte in common.
 pub(crate) fn needed(kernel: &Kernel, meet: &dyn Fn(&Part, &Part) -> bool, watch: Watch<'_>) -> Vec<Op> {
-    let mut visitor = Visitor { kernel, meet, watch, needed: HashSet::new(), known: HashMap::new() };
+    let guarded = guarded(kernel);
+    let mut visitor = Visitor { kernel, meet, watch, guarded, needed: HashSet::new(), known: HashMap::new() };
     visitor.visit(kernel.body(), Pending::default());
     let mut needed: Vec<Op> = visitor.needed.into_iter().collect();
     needed.sort_unstable();
@@ -88,6 +90,8 @@ struct Visitor<'k> {
     kernel: &'k Kernel,
     meet: &'k dyn Fn(&Part, &Part) -> bool,
     watch: Watch<'k>,
+    /// See [`guarded`].
+    guarded: HashSet<Op>,
     /// Operations that need a barrier before them. Once in, an operation stays: the barrier then also serves those
     /// after it.
     needed: HashSet<Op>,
@@ -104,7 +108,8 @@ impl Visitor<'_> {
                 pending.clear();
                 continue;
             }
-            let accesses = accesses(kernel, op);
+            let mut accesses = accesses(kernel, op);
+            accesses.retain(|(_, part)| !self.guarded.contains(&part.of) || kernel.group_of(op).role.is_none());
             let divides = regions::is_concurrent(kernel.kind(op));
             if divides && pending != Pending::default() {
                 self.needed.insert(op);
@@ -155,6 +160,24 @@ impl Visitor<'_> {
         self.known.insert(key, after.clone());
         after
     }
+}
+
+/// The buffers that several roles use: barriers in shared memory say when, also to the threads of one role.
+fn guarded(kernel: &Kernel) -> HashSet<Op> {
+    let mut role_of: HashMap<Op, usize> = HashMap::new();
+    let mut guarded = HashSet::new();
+    let roles = kernel.specialization().map(|op| kernel.op(op).blocks.clone()).unwrap_or_default();
+    for (role, block) in roles.into_iter().enumerate() {
+        for op in rtc_ir::walk_block(kernel, block) {
+            let used = kernel.effects(op).filter(|(effect, _)| effect.space == Space::Shared);
+            for made in used.filter_map(|(_, value)| kernel.allocation(value?)) {
+                if *role_of.entry(made).or_insert(role) != role {
+                    guarded.insert(made);
+                }
+            }
+        }
+    }
+    guarded
 }
 
 /// Whether an operation or one nested in it uses one of these barriers. Barriers are set up in the body of the kernel,
