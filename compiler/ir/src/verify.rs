@@ -17,7 +17,8 @@
 //!    warps and blocks of the cluster are powers of two.
 //!    Those that the launch fills come last; maps depend on the others only (`hidden.rs`).
 //! 8. *Phase `Tile`*: no layouts, no shared memory. Only here are there block pointers, descriptors that are no
-//!    parameters, and operations on either; descriptors that are parameters are tensor maps with boxes of 256 at most.
+//!    parameters, and operations on either. Descriptors that are parameters are tensor maps with boxes of 256 at most:
+//!    for copies, not for those operations, and not handed on.
 //! 9. *Warp groups*: one `warp_specialize` at most, in the body, with as many warps and registers as a block can have; a
 //!    kernel that has one has tiles within its roles only.
 //! 10. *Phase `Laid`*: each tile has a layout of its shape for the warps that hold it, which covers it; layouts are tied as

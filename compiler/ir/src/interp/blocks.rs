@@ -77,18 +77,7 @@ impl Machine<'_> {
     /// What a descriptor describes, with its type; `None` if the value holds nothing.
     fn described(&self, value: Value) -> Option<(Rc<View>, DescType)> {
         let Type::Desc(ty) = self.kernel.value_type(value) else { return None };
-        let view = match self.get(value) {
-            Data::View(view) => view,
-            Data::Desc(arg) => {
-                let last = ty.shape.rank() - 1;
-                let mut strides: Vec<i64> =
-                    arg.strides[..last].iter().map(|s| (s / u64::from(ty.elem.bytes())) as i64).collect();
-                strides.push(1);
-                let sizes = arg.shape[..=last].iter().map(|size| *size as i64).collect();
-                Rc::new(View { base: arg.base, sizes, strides, offsets: Vec::new(), nan: false })
-            }
-            _ => return None,
-        };
+        let Data::View(view) = self.get(value) else { return None };
         Some((view, ty))
     }
 

@@ -1,7 +1,7 @@
 //! What holds of buffers and barriers in shared memory.
 
 use super::Verifier;
-use crate::{Block, Kernel, MAX_SLOTS, Op, OpKind, Phase, SharedType, Traits, Type, Value};
+use crate::{Block, Kernel, MAX_SLOTS, Op, OpKind, Phase, SharedType, Traits, Type, Value, ValueDef, regions};
 
 /// The most bytes of a buffer; no target has as many, but only a pass knows the target.
 const MOST_BYTES: u64 = 1 << 30;
@@ -53,8 +53,15 @@ impl Verifier<'_> {
         if kernel.phase == Phase::Tile && concerned {
             self.complain(op, "shared memory in phase `tile`");
         }
-        if kernel.phase != Phase::Tile && data.kind.spec().traits.has(Traits::TILE_PHASE) {
-            self.complain(op, "stands in a kernel that has layouts; a pass lowers it before");
+        let of_blocks = data.kind.spec().traits.has(Traits::TILE_PHASE);
+        if kernel.phase != Phase::Tile {
+            if of_blocks {
+                self.complain(op, "stands in a kernel that has layouts; a pass lowers it before");
+            }
+        } else if (0..data.operands.len())
+            .any(|i| is_tensor_map(kernel, data.operands[i]) && (of_blocks || regions::is_handed(kernel, op, i)))
+        {
+            self.complain(op, "takes a tensor map, which is for copies; `make_desc` makes descriptors in phase `tile`");
         }
         if matches!(data.kind, OpKind::AllocBarriers { .. }) && block != kernel.body() {
             self.complain(op, "barriers are made once, in the body of the kernel");
@@ -83,6 +90,12 @@ impl Verifier<'_> {
             Some(_) => {}
         }
     }
+}
+
+/// Whether a value is a parameter that is a tensor map.
+fn is_tensor_map(kernel: &Kernel, value: Value) -> bool {
+    let is_parameter = || matches!(kernel.value(value).def, ValueDef::Arg(block, _) if block == kernel.body());
+    matches!(kernel.value_type(value), Type::Desc(_)) && is_parameter()
 }
 
 /// The bytes of shared memory that a value of this type stands for.

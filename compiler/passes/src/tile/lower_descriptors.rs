@@ -38,13 +38,25 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let mut lowering = Lowering { views, truth: [None; 2] };
     let mut stays = false;
     for op in ops {
-        if !matches!(kernel.kind(op), OpKind::MakeDesc {}) && tma_serves(kernel, cx, op) {
+        if is_access(kernel.kind(op)) && tma_serves(kernel, cx, op) {
             stays = true;
             continue;
         }
         lowering.op(kernel, op, nan)?;
     }
     lowering.views.finish(kernel, &types, stays)
+}
+
+/// Whether an operation reads or writes through a descriptor.
+fn is_access(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::DescLoad {}
+            | OpKind::DescStore {}
+            | OpKind::DescReduce { .. }
+            | OpKind::DescGather {}
+            | OpKind::DescScatter {}
+    )
 }
 
 /// The types of what a descriptor stands for. Whether elements outside are NaN is among it if some descriptor says so.
