@@ -333,6 +333,18 @@ word_attr! {
 }
 
 word_attr! {
+    /// What a load through a block pointer gives for elements outside of the tensor.
+    Padding default Unspecified {
+        /// Nothing is said; they are 0.
+        Unspecified = "unspecified",
+        /// 0.
+        Zero = "zero",
+        /// NaN.
+        Nan = "nan",
+    }
+}
+
+word_attr! {
     /// How fp32 operands of a `dot` are multiplied. Sema writes the split forms out, so passes see only these two.
     Precision default Tf32 {
         /// Tensor cores on the upper 19 bits.

@@ -1,17 +1,18 @@
-//! Types of tensor descriptors.
+//! Types of tensor descriptors and of block pointers.
 
 use std::fmt;
 
 use rtc_layout::SharedLayout;
 
-use crate::{Elem, Scalar, Shape};
+use crate::{Elem, MAX_TILE_ELEMENTS, Scalar, Shape};
 
-/// A tensor descriptor (a tensor map): what copies of whole tiles know of a tensor in global memory.
+/// A tensor descriptor: what accesses to whole blocks know of a tensor in global memory. Those that are parameters are
+/// tensor maps of the machine, whose blocks are the boxes of one copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DescType {
     /// Element.
     pub elem: Scalar,
-    /// Sizes of the box that one copy moves, outermost first.
+    /// Sizes of the block that one access moves, outermost first.
     pub shape: Shape,
     /// Width of the swizzle in shared memory in bytes, 0 for none.
     pub swizzle: u32,
@@ -22,16 +23,34 @@ const MOST_DIMENSIONS: usize = 5;
 /// The largest size of a box.
 const LARGEST_SIZE: u32 = 256;
 
+/// A block pointer: where a block of a tensor in global memory starts, and how its elements are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockPtrType {
+    /// Element.
+    pub elem: Scalar,
+    /// Sizes of the block, outermost first.
+    pub shape: Shape,
+}
+
 impl DescType {
-    /// Whether there are such boxes; why not.
+    /// Whether a tensor map can have such boxes; why not.
+    pub fn check_box(&self) -> Result<(), String> {
+        self.check()?;
+        if self.shape.iter().any(|d| *d > LARGEST_SIZE) {
+            return Err(format!("{self}: sizes of a box are powers of two up to {LARGEST_SIZE}"));
+        }
+        Ok(())
+    }
+
+    /// Whether there are such blocks; why not.
     pub fn check(&self) -> Result<(), String> {
         let DescType { elem, shape, swizzle } = *self;
         let fail = |what: &str| Err(format!("{self}: {what}"));
         if !(1..=MOST_DIMENSIONS).contains(&shape.rank()) {
             return fail("a tensor has 1 to 5 dimensions");
         }
-        if shape.iter().any(|d| !d.is_power_of_two() || *d > LARGEST_SIZE) {
-            return fail("sizes of a box are powers of two up to 256");
+        if shape.iter().any(|d| !d.is_power_of_two()) || shape.numel() > MAX_TILE_ELEMENTS {
+            return fail("sizes of a block are powers of two");
         }
         if elem == Scalar::I1 {
             return fail("there are no tensors of `i1`");
@@ -83,5 +102,25 @@ impl fmt::Display for DescType {
             0 => f.write_str(">"),
             swizzle => write!(f, ", {swizzle}>"),
         }
+    }
+}
+
+impl BlockPtrType {
+    /// Whether there are such blocks; why not.
+    pub fn check(&self) -> Result<(), String> {
+        let shape = self.shape;
+        let fits = shape.rank() > 0 && shape.iter().all(|d| d.is_power_of_two()) && shape.numel() <= MAX_TILE_ELEMENTS;
+        if fits { Ok(()) } else { Err(format!("{self}: {shape} is no shape of a tile")) }
+    }
+
+    /// The type of an element.
+    pub fn elem(&self) -> Elem {
+        self.elem.into()
+    }
+}
+
+impl fmt::Display for BlockPtrType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "block_ptr<{}x{}>", self.shape, self.elem)
     }
 }

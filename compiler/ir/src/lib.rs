@@ -41,19 +41,19 @@ mod wgmma;
 
 pub use assembly::{MAX_PACK, assembly_registers, constraint_counts};
 pub use attrs::{
-    Attr, AttrValue, CacheModifier, DotKind, Eviction, HintKind, Literal, LoopHints, MemScope, MemSemantic, Precision,
-    Predicate, RmwOp, Rounding, RoundingMode, Text,
+    Attr, AttrValue, CacheModifier, DotKind, Eviction, HintKind, Literal, LoopHints, MemScope, MemSemantic, Padding,
+    Precision, Predicate, RmwOp, Rounding, RoundingMode, Text,
 };
 pub use builder::{Builder, FromOp};
 pub use cursor::{walk, walk_block};
-pub use descriptor::DescType;
+pub use descriptor::{BlockPtrType, DescType};
 pub use entity::{Block, LayoutId, Loc, Op, SharedLayoutId, Value};
 pub use fold::{constant_bits, fold, known_bits, literal_of};
 pub use groups::{MAX_ROLES, WarpGroup};
 pub use hidden::{Hidden, MapSource, TFLOAT32};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
 pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};
-pub use linear::linear_sources;
+pub use linear::{address_operands, linear_sources};
 pub use ops::effects;
 pub use ops::eval::{decode as decode_float, encode as encode_float};
 pub use ops::{

@@ -1,6 +1,6 @@
 //! What an index is linear in: the way back from an address to the numbers that it grows with.
 
-use crate::{Kernel, OpKind, Value, ValueDef, regions};
+use crate::{BlockPtrType, DescType, Kernel, Op, OpKind, Type, Value, ValueDef, regions};
 
 /// The values that a value is computed from by sums, products, choices and widening.
 ///
@@ -43,5 +43,25 @@ pub fn linear_sources(kernel: &Kernel, value: Value) -> Vec<Value> {
                 _ => handed.to_vec(),
             }
         }
+    }
+}
+
+/// The operands of an operation that an address is computed from, beside the pointer that it starts from.
+pub fn address_operands(kernel: &Kernel, op: Op) -> &[Value] {
+    let data = kernel.op(op);
+    match &data.kind {
+        OpKind::AddPtr {} | OpKind::DescGather {} => &data.operands[1..],
+        OpKind::DescScatter {} => &data.operands[1..3],
+        OpKind::DescLoad {} | OpKind::DescStore {} | OpKind::DescReduce { .. } | OpKind::Advance {} => {
+            kernel.variadic(op)
+        }
+        // The sizes stand before; nothing is multiplied by them.
+        OpKind::MakeDesc {} | OpKind::MakeBlockPtr { .. } => match kernel.value_type(data.results[0]) {
+            Type::Desc(DescType { shape, .. }) | Type::BlockPtr(BlockPtrType { shape, .. }) => {
+                &kernel.variadic(op)[shape.rank()..]
+            }
+            _ => &[],
+        },
+        _ => &[],
     }
 }

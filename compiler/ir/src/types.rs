@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-use crate::{DescType, LayoutId, SharedLayoutId};
+use crate::{BlockPtrType, DescType, LayoutId, SharedLayoutId};
 
 /// The highest rank of a tile.
 pub const MAX_RANK: usize = rtc_layout::MAX_RANK;
@@ -361,8 +361,10 @@ pub enum Type {
         /// How many there are.
         slots: u32,
     },
-    /// A tensor descriptor: how copies of whole tiles find a tensor in global memory.
+    /// A tensor descriptor: how accesses to whole blocks find a tensor in global memory.
     Desc(DescType),
+    /// A pointer to a block of a tensor in global memory; in phase `Tile` only.
+    BlockPtr(BlockPtrType),
     /// Order between asynchronous operations and those that wait for them.
     Token,
 }
@@ -379,7 +381,7 @@ impl Type {
             Type::Scalar(e) => Some(e),
             Type::Tile(t) => Some(t.elem),
             Type::Shared(s) => Some(s.elem),
-            Type::Barrier { .. } | Type::Desc(_) | Type::Token => None,
+            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => None,
         }
     }
 
@@ -387,7 +389,12 @@ impl Type {
     pub fn as_tile(self) -> Option<TileType> {
         match self {
             Type::Tile(t) => Some(t),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::Token => None,
+            Type::Scalar(_)
+            | Type::Shared(_)
+            | Type::Barrier { .. }
+            | Type::Desc(_)
+            | Type::BlockPtr(_)
+            | Type::Token => None,
         }
     }
 
@@ -395,7 +402,12 @@ impl Type {
     pub fn as_shared(self) -> Option<SharedType> {
         match self {
             Type::Shared(s) => Some(s),
-            Type::Scalar(_) | Type::Tile(_) | Type::Barrier { .. } | Type::Desc(_) | Type::Token => None,
+            Type::Scalar(_)
+            | Type::Tile(_)
+            | Type::Barrier { .. }
+            | Type::Desc(_)
+            | Type::BlockPtr(_)
+            | Type::Token => None,
         }
     }
 
@@ -420,7 +432,7 @@ impl Type {
             Type::Scalar(_) => Type::Scalar(elem),
             Type::Tile(t) => Type::Tile(TileType { elem, ..t }),
             Type::Shared(s) => Type::Shared(SharedType { elem, ..s }),
-            Type::Barrier { .. } | Type::Desc(_) | Type::Token => self,
+            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => self,
         }
     }
 
@@ -428,7 +440,12 @@ impl Type {
     pub fn with_layout(self, layout: Option<LayoutId>) -> Type {
         match self {
             Type::Tile(t) => Type::Tile(TileType { layout, ..t }),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::Token => self,
+            Type::Scalar(_)
+            | Type::Shared(_)
+            | Type::Barrier { .. }
+            | Type::Desc(_)
+            | Type::BlockPtr(_)
+            | Type::Token => self,
         }
     }
 
@@ -464,6 +481,7 @@ impl fmt::Display for Type {
             }
             Type::Barrier { slots } => write!(f, "barrier<{slots}>"),
             Type::Desc(desc) => desc.fmt(f),
+            Type::BlockPtr(block) => block.fmt(f),
             Type::Token => f.write_str("token"),
         }
     }

@@ -16,7 +16,9 @@
 //! 7. *Kernel.* Parameters are the arguments of the body, scalars that fit their types at launch, with distinct names;
 //!    warps and blocks of the cluster are powers of two.
 //!    Those that the launch fills come last; maps depend on the others only (`hidden.rs`).
-//! 8. *Phase `Tile`*: no layouts, no shared memory.
+//! 8. *Phase `Tile`*: no layouts, no shared memory. Only here are there block pointers, descriptors that are no
+//!    parameters, and operations on either. Descriptors that are parameters are tensor maps with boxes of 256 at most:
+//!    for copies, not for those operations, and not handed on.
 //! 9. *Warp groups*: one `warp_specialize` at most, in the body, with as many warps and registers as a block can have; a
 //!    kernel that has one has tiles within its roles only.
 //! 10. *Phase `Laid`*: each tile has a layout of its shape for the warps that hold it, which covers it; layouts are tied as
@@ -137,6 +139,10 @@ impl Verifier<'_> {
             }
             if !matches!(kernel.value_type(param.value), Type::Scalar(_) | Type::Desc(_)) {
                 self.complain(None, format!("parameter `{}` is no scalar", param.name));
+            } else if let Type::Desc(desc) = kernel.value_type(param.value)
+                && let Err(message) = desc.check_box()
+            {
+                self.complain(None, message);
             } else if !crate::metadata::fits(param, kernel.value_type(param.value)) {
                 let ty = kernel.value_type(param.value);
                 self.complain(None, format!("parameter `{}` of type {} cannot be a {ty}", param.name, param.ty));
@@ -330,7 +336,12 @@ impl Verifier<'_> {
                 let layout = self.kernel.layout(id);
                 has_shape(layout, &tile.shape) && layout.warps() == self.group.warps
             }),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::Token => true,
+            Type::Scalar(_)
+            | Type::Shared(_)
+            | Type::Barrier { .. }
+            | Type::Desc(_)
+            | Type::BlockPtr(_)
+            | Type::Token => true,
         }
     }
 

@@ -1,12 +1,12 @@
 //! `index-overflow` and `index-may-overflow`: products in 32 bits on the way to an address.
 //!
-//! A value is on the way to an address if it reaches the offset of an `addptr` through sums, products, choices, widening and
+//! A value is on the way to an address if it reaches the offset of an `addptr`, or what stands for one, through sums, products, choices, widening and
 //! loops. What goes through `%`, `//`, `&`, a shift to the right or a hash is a new number and is not followed.
 
 use std::collections::HashMap;
 
 use rtc_ir::analysis::{Growth, Interval, Ranges};
-use rtc_ir::{Elem, Kernel, Loc, Op, OpKind, Scalar, Side, Value, linear_sources, walk};
+use rtc_ir::{Elem, Kernel, Loc, Op, Scalar, Side, Value, address_operands, linear_sources, walk};
 use rtc_source::{Code, Diagnostic};
 
 use super::{About, text};
@@ -111,14 +111,12 @@ fn factors(about: &About<'_>, sides: &[Side; 2]) -> Option<[String; 2]> {
     Some([atom(&sides[0])?, atom(&sides[1])?])
 }
 
-/// The values on the way to an address, each with the `addptr` that it reaches.
+/// The values on the way to an address, each with the operation that it reaches.
 fn on_the_way(kernel: &Kernel) -> HashMap<Value, Op> {
     let mut marked: HashMap<Value, Op> = HashMap::new();
     let mut work: Vec<(Value, Op)> = Vec::new();
     for op in walk(kernel) {
-        if let OpKind::AddPtr {} = kernel.kind(op) {
-            work.push((kernel.operand(op, 1), op));
-        }
+        work.extend(address_operands(kernel, op).iter().map(|value| (*value, op)));
     }
     while let Some((value, access)) = work.pop() {
         if marked.contains_key(&value) {

@@ -6,10 +6,11 @@
 //! is the same all along the reduced axis.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 
 use cranelift_entity::SecondaryMap;
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Traits, Value, regions};
+use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Padding, Traits, Value, regions};
 use rtc_source::{Code, Diagnostic};
 
 use super::{About, NESTING, text};
@@ -100,6 +101,13 @@ impl Search<'_, '_> {
                     _ => Lanes::Defined,
                 };
                 self.lanes[data.results[0]] = lanes;
+            }
+            // What lies outside is 0 because the source says so, as descriptors do by default.
+            OpKind::DescLoad {} | OpKind::DescGather {} if gives_zeros(kernel, data.operands[0]) => {
+                self.lanes[data.results[0]] = Lanes::Zero;
+            }
+            OpKind::BlockLoad { check, padding: Padding::Zero, .. } if !check.is_empty() => {
+                self.lanes[data.results[0]] = Lanes::Zero;
             }
             OpKind::Reduce { axis } => self.combined(op, *axis),
             OpKind::Scan { axis, .. } => self.combined(op, *axis),
@@ -257,4 +265,21 @@ fn zero_is_neutral(kernel: &Kernel, combine: Block) -> bool {
                 OpKind::AddF {} | OpKind::AddI {} | OpKind::OrI {} | OpKind::XorI {} | OpKind::CastF { .. }
             )
     })
+}
+
+/// Whether what a descriptor gives outside of its tensor is 0.
+fn gives_zeros(kernel: &Kernel, desc: Value) -> bool {
+    let (mut seen, mut work) = (HashSet::new(), vec![desc]);
+    while let Some(value) = work.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        let sources = regions::sources(kernel, value);
+        match kernel.def_op(value) {
+            _ if !sources.is_empty() => work.extend(sources),
+            Some(op) if kernel.optional(op, 0).is_none() => {}
+            _ => return false,
+        }
+    }
+    true
 }

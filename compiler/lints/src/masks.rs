@@ -98,7 +98,11 @@ fn is_fixed(kernel: &Kernel, value: Value) -> bool {
             ValueDef::Arg(block, _) if block != kernel.body() => return false,
             ValueDef::Arg(..) => {}
             ValueDef::Result(op, _) => match kernel.kind(op) {
-                OpKind::Arange { .. } | OpKind::Load { .. } => return false,
+                OpKind::Arange { .. }
+                | OpKind::Load { .. }
+                | OpKind::DescLoad {}
+                | OpKind::DescGather {}
+                | OpKind::BlockLoad { .. } => return false,
                 kind if !regions::flow(kind).is_empty() => return false,
                 _ => work.extend(&kernel.op(op).operands),
             },

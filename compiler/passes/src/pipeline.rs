@@ -7,12 +7,14 @@ use crate::{Pass, PassContext, PassError, laid, place, tile};
 /// All passes in the order in which they run, with half a line on *why here*.
 pub const PASSES: &[Pass] = &[
     // tile: shapes and types, no layouts yet
-    tile::forward_carried::PASS, // loops carry whole block pointers; most of their parts never change
-    tile::simplify::PASS,        // constants and identities, so that analyses see plain values
-    tile::split_loops::PASS,     // masks that hold go before anything looks at them
-    tile::cse::PASS,             // masks and offsets that the source spells twice
-    tile::licm::PASS,            // bounds and splats leave the loops
-    tile::dce::PASS,             // untaken variants leave much behind
+    tile::lower_descriptors::PASS, // what TMA does not serve are pointers and masks, which the next passes clean up
+    tile::lower_block_pointers::PASS, // so are block pointers
+    tile::forward_carried::PASS,   // loops carry all parts of block pointers; most of them never change
+    tile::simplify::PASS,          // constants and identities, so that analyses see plain values
+    tile::split_loops::PASS,       // masks that hold go before anything looks at them
+    tile::cse::PASS,               // masks and offsets that the source spells twice
+    tile::licm::PASS,              // bounds and splats leave the loops
+    tile::dce::PASS,               // untaken variants leave much behind
     // laid: every tile type carries a layout
     laid::assign_layouts::PASS, // every tile gets a layout; memory accesses and dots decide
     laid::remove_conversions::PASS, // cheap chains are computed anew in the layout that is asked for

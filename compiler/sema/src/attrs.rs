@@ -146,24 +146,20 @@ impl<'a> Evaluator<'a> {
                 _ => None,
             },
             Val::BlockPtr(p) => match &**name {
-                "dtype" | "type" => p.base.elem.pointee().map(|e| Val::Type(TyVal::Block(e, p.block))),
+                "dtype" | "type" => Some(Val::Type(TyVal::Block(p.pointee(), p.block))),
                 "shape" | "block_shape" => Some(Val::sizes(p.block)),
                 "advance" | "store" => self.method(value, name)?,
                 _ => None,
             },
-            Val::Descriptor(d) => {
-                let tensors = |list: &[Tensor]| Some(Val::tuple(list.iter().map(|t| Val::Tensor(*t)).collect()));
-                match &**name {
-                    "dtype" => d.base.elem.pointee().map(|e| Val::Type(TyVal::Elem(e))),
-                    "type" => d.base.elem.pointee().map(|e| Val::Type(TyVal::Block(e, d.block))),
-                    "block_type" => d.base.elem.pointee().map(|e| Val::Type(TyVal::Block(e, d.block))),
-                    "shape" => tensors(&d.shape),
-                    "strides" => tensors(&d.strides),
-                    "block_shape" => Some(Val::sizes(d.block)),
-                    "padding" => Some(Val::str(if d.padding == Padding::Nan { "nan" } else { "zero" })),
-                    _ => declared::find(Namespace::Descriptor, name).map(|b| bound(value, Val::Builtin(b))),
-                }
-            }
+            Val::Descriptor(d) => match &**name {
+                "dtype" => Some(Val::Type(TyVal::Elem(d.pointee()))),
+                "type" | "block_type" => Some(Val::Type(TyVal::Block(d.pointee(), d.block))),
+                "shape" => Some(self.descriptor_shape(*d)?),
+                "strides" => Some(self.descriptor_strides(*d)?),
+                "block_shape" => Some(Val::sizes(d.block)),
+                "padding" => Some(Val::str(if d.padding == Padding::Nan { "nan" } else { "zero" })),
+                _ => declared::find(Namespace::Descriptor, name).map(|b| bound(value, Val::Builtin(b))),
+            },
             Val::Function(_) | Val::Builtin(_) | Val::Lambda(_) if &**name == "type" => {
                 Some(Val::Type(TyVal::Constexpr))
             }

@@ -271,21 +271,6 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A zero of an IR type; a null pointer for pointers.
-    pub(crate) fn zero_of(&mut self, ty: Type) -> R<Value> {
-        let zero = OpKind::Constant { value: rtc_ir::Literal::Int(0) };
-        match ty.elem() {
-            Some(elem) if elem.is_ptr() => {
-                let address = self.emit_typed(zero, &[], ty.with_elem(rtc_ir::Elem::I64))?;
-                self.emit(OpKind::IntToPtr { to: elem }, &[address])
-            }
-            Some(elem) if elem.is_float() => {
-                self.emit_typed(OpKind::Constant { value: rtc_ir::Literal::float(0.0) }, &[], ty)
-            }
-            _ => self.emit_typed(zero, &[], ty),
-        }
-    }
-
     fn yield_one_side(&mut self, val: &Val<'a>, side: &mut Side<'a>, other: &mut Side<'a>, types: &mut Vec<Type>) {
         let from = side.yields.len();
         val.flatten(&mut side.yields);

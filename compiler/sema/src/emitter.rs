@@ -16,7 +16,7 @@ use crate::frames::{Binding, Frame, Gone};
 use crate::library::is_library;
 use crate::spec::LaunchOptions;
 use crate::types::{ElemTy, ir_type, scalar_shape};
-use crate::values::{Const, Tensor, Val};
+use crate::values::{BlockPtr, Const, Descriptor, Tensor, Val};
 
 /// The most operations that a kernel may have before passes, for each instruction that it may have in the end: constants
 /// and operations on shapes become none.
@@ -118,10 +118,12 @@ impl<'a> Emitter<'a> {
 
     /// Binds a name in the current function, and names the IR value after it.
     pub(crate) fn bind(&mut self, name: &Symbol, val: Val<'a>, span: Span) {
-        if let Val::Tensor(t) = &val
+        if let Val::Tensor(Tensor { value, .. })
+        | Val::BlockPtr(BlockPtr { value, .. })
+        | Val::Descriptor(Descriptor { value, .. }) = &val
             && !self.in_library()
         {
-            self.kernel.name_value(t.value, name);
+            self.kernel.name_value(*value, name);
         }
         self.versions += 1;
         let binding = Binding { val, span, version: self.versions, gone: None };

@@ -15,7 +15,7 @@ use crate::spec::{ArgKind, ConstValue, Specialization};
 use crate::stmt::{Todo, is_constexpr};
 use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal, scalar_shape};
-use crate::values::{Const, Descriptor, Function, FunctionKind, Padding, Tensor, Tuple, Val};
+use crate::values::{Const, Function, FunctionKind, Padding, Tensor, Tuple, Val};
 use crate::world::{ModuleAst, World};
 
 /// A kernel in phase `Tile`, and what was found on the way.
@@ -194,12 +194,14 @@ fn descriptor<'a>(cx: &mut Evaluator<'a>, name: &str, element: DType, block_shap
     let step = (16 / (element.bits() / 8).max(1)).max(1);
     for i in 0..block.rank() {
         let divisible = if i + 1 == block.rank() { 1 } else { step };
-        let stride = run_time(cx, format!("{name}.strides.{i}"), ValueType::Scalar(DType::Int64), divisible)?;
-        strides.push(if i + 1 == block.rank() { cx.int_literal(1, ElemTy::I64, scalar_shape())? } else { stride });
+        strides.push(run_time(cx, format!("{name}.strides.{i}"), ValueType::Scalar(DType::Int64), divisible)?);
     }
-    let padding = run_time(cx, format!("{name}.padding"), ValueType::Scalar(DType::UInt1), 1)?;
-    let padding = if element.is_integer() { Padding::Zero } else { Padding::Run(padding) };
-    Ok(Val::Descriptor(Rc::new(Descriptor { base, shape, strides, block, padding })))
+    let flag = run_time(cx, format!("{name}.padding"), ValueType::Scalar(DType::UInt1), 1)?;
+    let (padding, nan) = if element.is_integer() { (Padding::Zero, None) } else { (Padding::Run, Some(flag)) };
+    strides.pop();
+    let desc = cx.describe(base, &shape, &strides, block, padding, nan)?;
+    cx.kernel.name_value(desc.value, name);
+    Ok(Val::Descriptor(desc))
 }
 
 fn tuple<'a>(items: Vec<Val<'a>>, fields: Option<&[String]>) -> Val<'a> {

@@ -45,6 +45,7 @@ mod resolve;
 mod stmt;
 mod subscript;
 mod suggest;
+mod tensor_views;
 mod types;
 mod values;
 mod world;

@@ -1,7 +1,7 @@
 //! What an expression can evaluate to.
 //!
-//! A [`Val`] is a compile-time constant, a run-time value of the IR, or something made of several ([`Val::Tuple`], block
-//! pointers, descriptors). Everything that exists at run time flattens to a list of IR values plus a skeleton to rebuild
+//! A [`Val`] is a compile-time constant, a run-time value of the IR, or something made of several ([`Val::Tuple`]).
+//! Everything that exists at run time flattens to a list of IR values plus a skeleton to rebuild
 //! it from, which is how values pass through branches, loops and calls.
 
 use std::fmt;
@@ -104,29 +104,22 @@ pub(crate) struct Range<'a> {
     pub hints: rtc_ir::LoopHints,
 }
 
-/// A block pointer: offsets move, the rest stays.
-#[derive(Clone, Debug)]
+/// A block pointer.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockPtr {
-    pub base: Tensor,
-    /// As 64-bit integers.
-    pub shape: Vec<Tensor>,
-    /// As 64-bit integers.
-    pub strides: Vec<Tensor>,
-    /// As 32-bit integers.
-    pub offsets: Vec<Tensor>,
+    pub value: Value,
+    /// The type of the pointer that it was made of.
+    pub base: ElemTy,
     pub block: Shape,
 }
 
 /// A tensor descriptor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptor {
-    pub base: Tensor,
-    /// As 32-bit integers.
-    pub shape: Vec<Tensor>,
-    /// As 64-bit integers.
-    pub strides: Vec<Tensor>,
+    pub value: Value,
+    /// The type of the pointer that it was made of.
+    pub base: ElemTy,
     pub block: Shape,
-    /// Out-of-bounds elements are NaN instead of zero: known while compiling, or a truth value of the launch.
     pub padding: Padding,
 }
 
@@ -135,7 +128,22 @@ pub(crate) struct Descriptor {
 pub(crate) enum Padding {
     Zero,
     Nan,
-    Run(Tensor),
+    /// The launch decides.
+    Run,
+}
+
+impl BlockPtr {
+    /// What it points to.
+    pub(crate) fn pointee(&self) -> ElemTy {
+        self.base.pointee().unwrap_or(self.base)
+    }
+}
+
+impl Descriptor {
+    /// What the tensor holds.
+    pub(crate) fn pointee(&self) -> ElemTy {
+        self.base.pointee().unwrap_or(self.base)
+    }
 }
 
 /// The result of evaluating an expression.
@@ -156,8 +164,8 @@ pub(crate) enum Val<'a> {
     Class(&'a ClassDef, ModuleId),
     Record(Rc<Record<'a>>),
     Range(Rc<Range<'a>>),
-    BlockPtr(Rc<BlockPtr>),
-    Descriptor(Rc<Descriptor>),
+    BlockPtr(BlockPtr),
+    Descriptor(Descriptor),
     /// A host object, by its printed form.
     Opaque(Symbol),
     /// The outcome of an error that was reported.
@@ -229,43 +237,19 @@ impl<'a> Val<'a> {
             Val::Tensor(t) => out.push(t.value),
             Val::Tuple(t) => t.items.iter().for_each(|v| v.flatten(out)),
             Val::Dict(d) => d.iter().for_each(|(_, v)| v.flatten(out)),
-            Val::BlockPtr(p) => {
-                out.push(p.base.value);
-                out.extend(p.shape.iter().chain(&p.strides).chain(&p.offsets).map(|t| t.value));
-            }
-            Val::Descriptor(d) => {
-                out.push(d.base.value);
-                out.extend(d.shape.iter().chain(&d.strides).map(|t| t.value));
-                if let Padding::Run(t) = d.padding {
-                    out.push(t.value);
-                }
-            }
+            Val::BlockPtr(p) => out.push(p.value),
+            Val::Descriptor(d) => out.push(d.value),
             _ => {}
         }
     }
 
     /// The same with other IR values, taken from `values` in the order of [`Val::flatten`].
     pub(crate) fn rebuild(&self, values: &mut impl Iterator<Item = Value>) -> Val<'a> {
-        let mut next = |t: &Tensor| Tensor { value: values.next().unwrap_or(t.value), ..*t };
+        let mut next = |value: Value| values.next().unwrap_or(value);
         match self {
-            Val::Tensor(t) => Val::Tensor(next(t)),
-            Val::BlockPtr(p) => Val::BlockPtr(Rc::new(BlockPtr {
-                base: next(&p.base),
-                shape: p.shape.iter().map(&mut next).collect(),
-                strides: p.strides.iter().map(&mut next).collect(),
-                offsets: p.offsets.iter().map(&mut next).collect(),
-                block: p.block,
-            })),
-            Val::Descriptor(d) => Val::Descriptor(Rc::new(Descriptor {
-                base: next(&d.base),
-                shape: d.shape.iter().map(&mut next).collect(),
-                strides: d.strides.iter().map(&mut next).collect(),
-                block: d.block,
-                padding: match d.padding {
-                    Padding::Run(t) => Padding::Run(next(&t)),
-                    other => other,
-                },
-            })),
+            Val::Tensor(t) => Val::Tensor(Tensor { value: next(t.value), ..*t }),
+            Val::BlockPtr(p) => Val::BlockPtr(BlockPtr { value: next(p.value), ..*p }),
+            Val::Descriptor(d) => Val::Descriptor(Descriptor { value: next(d.value), ..*d }),
             Val::Tuple(t) => {
                 let items = t.items.iter().map(|v| v.rebuild(values)).collect();
                 Val::Tuple(Rc::new(Tuple { items, fields: t.fields.clone(), class: t.class }))
@@ -285,16 +269,9 @@ impl<'a> Val<'a> {
             (Val::Dict(a), Val::Dict(b)) => {
                 a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| a.0.identical(&b.0) && a.1.same_type(&b.1))
             }
-            (Val::BlockPtr(a), Val::BlockPtr(b)) => {
-                a.base.elem == b.base.elem && a.block == b.block && a.shape.len() == b.shape.len()
-            }
+            (Val::BlockPtr(a), Val::BlockPtr(b)) => a.base == b.base && a.block == b.block,
             (Val::Descriptor(a), Val::Descriptor(b)) => {
-                a.base.elem == b.base.elem
-                    && a.block == b.block
-                    && match (a.padding, b.padding) {
-                        (Padding::Run(_), Padding::Run(_)) => true,
-                        (a, b) => a == b,
-                    }
+                a.base == b.base && a.block == b.block && a.padding == b.padding
             }
             (a, b) => a.identical(b),
         }
@@ -376,16 +353,12 @@ impl<'a> Val<'a> {
             Val::Class(c, _) => format!("the class `{}`", c.name.text),
             Val::Record(r) => format!("the class `{}`", r.name),
             Val::Range(_) => "a range".into(),
-            Val::BlockPtr(p) => format!("a block pointer to {}{:?}", pointee(p.base), p.block),
-            Val::Descriptor(d) => format!("a tensor descriptor of {}{:?}", pointee(d.base), d.block),
+            Val::BlockPtr(p) => format!("a block pointer to {}{:?}", p.pointee(), p.block),
+            Val::Descriptor(d) => format!("a tensor descriptor of {}{:?}", d.pointee(), d.block),
             Val::Opaque(text) => format!("the host object `{text}`"),
             Val::Error => "an erroneous value".into(),
         }
     }
-}
-
-fn pointee(t: Tensor) -> String {
-    t.elem.pointee().map(|e| e.to_string()).unwrap_or_default()
 }
 
 impl fmt::Display for Tensor {

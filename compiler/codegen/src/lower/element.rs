@@ -5,7 +5,7 @@ use rtc_ir::{Elem, HintKind, Literal, Op, OpKind, Predicate, RoundingMode, Scala
 use super::Lowering;
 use crate::{
     emit::{Cmpf, Cmpi, Value},
-    error::Result,
+    error::{CodegenError, Result},
 };
 
 impl<'c> Lowering<'_, 'c> {
@@ -203,6 +203,20 @@ impl<'c> Lowering<'_, 'c> {
             | OpKind::MmaAsync {}
             | OpKind::MmaWait { .. }
             | OpKind::FenceAsync {} => self.operation(op, kind),
+            OpKind::MakeDesc {}
+            | OpKind::DescSize { .. }
+            | OpKind::DescStride { .. }
+            | OpKind::DescLoad {}
+            | OpKind::DescStore {}
+            | OpKind::DescReduce { .. }
+            | OpKind::DescGather {}
+            | OpKind::DescScatter {}
+            | OpKind::MakeBlockPtr { .. }
+            | OpKind::Advance {}
+            | OpKind::BlockLoad { .. }
+            | OpKind::BlockStore { .. } => {
+                Err(CodegenError::lowering(format!("`{}`, which a pass lowers", kind.spec().mnemonic)))
+            }
         }
     }
 

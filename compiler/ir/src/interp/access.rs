@@ -15,19 +15,35 @@ impl Machine<'_> {
         let (addresses, mask) = (self.get(pointer), kernel.optional(op, 0).map(|v| self.get(v)));
         let other = kernel.optional(op, 1).map(|v| self.get(v));
         let count = self.slots(ty);
+        let is_on = |i: usize| mask.as_ref().is_none_or(|m| m.slot(i) & 1 != 0);
+        let place = |i: usize| is_on(i).then(|| addresses.slot(i));
+        let slots = self.read_all(op, ty, scalar, count, place, |i| other.as_ref().map_or(0, |o| o.slot(i)))?;
+        let result = if ty.shape().is_some() { Data::many(slots) } else { Data::Scalar(slots[0]) };
+        self.set_result(op, result);
+        Ok(())
+    }
+
+    /// Reads what the slots of a tile of type `ty` find at their places; those without place get `other`.
+    pub(super) fn read_all(
+        &mut self,
+        op: Op,
+        ty: Type,
+        scalar: Scalar,
+        count: usize,
+        place: impl Fn(usize) -> Option<u64>,
+        other: impl Fn(usize) -> u64,
+    ) -> Result<Vec<u64>, Stop> {
         self.tick(count)?;
         let mut slots = Vec::with_capacity(count);
-        let is_on = |i: usize| mask.as_ref().is_none_or(|m| m.slot(i) & 1 != 0);
         let mut bytes = Vec::new();
         while slots.len() < count {
             let start = slots.len();
-            if !is_on(start) {
-                slots.push(other.as_ref().map_or(0, |o| o.slot(start)));
+            let Some(address) = place(start) else {
+                slots.push(other(start));
                 continue;
-            }
+            };
             // Neighbouring addresses are read together; if that fails, one by one, to say which.
-            let address = addresses.slot(start);
-            let end = start + run_length(count - start, scalar, |i| (addresses.slot(start + i), is_on(start + i)));
+            let end = start + run_length(count - start, scalar, address, |i| place(start + i));
             bytes.resize((end - start) * scalar.bytes() as usize, 0);
             let aligned = address.is_multiple_of(u64::from(scalar.bytes()));
             if aligned && matches!(self.memory.read(address, &mut bytes), Ok(Access::Defined)) {
@@ -35,12 +51,10 @@ impl Machine<'_> {
                 continue;
             }
             for i in start..end {
-                slots.push(self.read(op, ty, i, addresses.slot(i), scalar)?);
+                slots.push(self.read(op, ty, i, place(i).unwrap_or(address), scalar)?);
             }
         }
-        let result = if ty.shape().is_some() { Data::many(slots) } else { Data::Scalar(slots[0]) };
-        self.set_result(op, result);
-        Ok(())
+        Ok(slots)
     }
 
     /// `store`: once per element.
@@ -51,30 +65,41 @@ impl Machine<'_> {
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I8);
         let (addresses, values) = (self.get(pointer), self.get(value));
         let mask = kernel.optional(op, 0).map(|v| self.get(v));
+        let is_on = |slot: usize| mask.as_ref().is_none_or(|m| m.slot(slot) & 1 != 0);
+        self.write_all(ty, scalar, &values, |slot| is_on(slot).then(|| addresses.slot(slot)))
+    }
+
+    /// Writes each element of a tile of type `ty` once, to the place of its slot if that has one.
+    pub(super) fn write_all(
+        &mut self,
+        ty: Type,
+        scalar: Scalar,
+        values: &Data,
+        place: impl Fn(usize) -> Option<u64>,
+    ) -> Result<(), Stop> {
         let owners = self.owners(ty);
         self.tick(owners.len())?;
-        let is_on = |i: usize| mask.as_ref().is_none_or(|m| m.slot(owners[i] as usize) & 1 != 0);
-        let address_of = |i: usize| addresses.slot(owners[i] as usize);
+        let place_of = |i: usize| place(owners[i] as usize);
         let mut bytes = Vec::new();
         let mut next = 0;
         while next < owners.len() {
             let start = next;
-            if !is_on(start) {
+            let Some(address) = place_of(start) else {
                 next += 1;
                 continue;
-            }
-            next += run_length(owners.len() - start, scalar, |i| (address_of(start + i), is_on(start + i)));
+            };
+            next += run_length(owners.len() - start, scalar, address, |i| place_of(start + i));
             bytes.clear();
             for slot in &owners[start..next] {
                 bytes.extend_from_slice(&values.slot(*slot as usize).to_le_bytes()[..scalar.bytes() as usize]);
             }
-            let aligned = address_of(start).is_multiple_of(u64::from(scalar.bytes()));
-            if aligned && self.memory.write(address_of(start), &bytes).is_ok() {
+            let aligned = address.is_multiple_of(u64::from(scalar.bytes()));
+            if aligned && self.memory.write(address, &bytes).is_ok() {
                 continue;
             }
             for slot in &owners[start..next] {
                 let slot = *slot as usize;
-                self.write(ty, slot, addresses.slot(slot), scalar, values.slot(slot))?;
+                self.write(ty, slot, place(slot).unwrap_or(address), scalar, values.slot(slot))?;
             }
         }
         Ok(())
@@ -120,10 +145,9 @@ impl Machine<'_> {
     }
 }
 
-/// How many of `count` accesses from the first on are wanted and lie one after the other in memory; at least 1.
-fn run_length(count: usize, scalar: Scalar, access: impl Fn(usize) -> (u64, bool)) -> usize {
-    let (first, _) = access(0);
-    let follows = |i: &usize| access(*i) == (first.wrapping_add(*i as u64 * u64::from(scalar.bytes())), true);
+/// How many of `count` accesses from the one at `first` on are wanted and lie one after the other in memory; at least 1.
+fn run_length(count: usize, scalar: Scalar, first: u64, place: impl Fn(usize) -> Option<u64>) -> usize {
+    let follows = |i: &usize| place(*i) == Some(first.wrapping_add(*i as u64 * u64::from(scalar.bytes())));
     (1..count).find(|i| !follows(i)).unwrap_or(count)
 }
 

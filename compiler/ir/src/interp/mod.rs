@@ -34,6 +34,7 @@
 
 mod access;
 mod atomics;
+mod blocks;
 mod buffers;
 mod control;
 mod copies;

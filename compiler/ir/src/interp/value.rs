@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use rtc_layout::Layout;
 
+use super::blocks::View;
 use super::buffers::BufferView;
 use super::machine::{Machine, Stop};
 use super::shared::BarrierRing;
@@ -26,6 +27,8 @@ pub(crate) enum Data {
     Barriers(BarrierRing),
     /// A tensor descriptor.
     Desc(Rc<DescArg>),
+    /// A descriptor that the kernel made, or a block pointer.
+    View(Rc<View>),
     /// The slots of an accumulator of the product with this number, which must be waited for.
     Sums(u64, Rc<Vec<u64>>),
     /// Nothing: tokens.
@@ -42,7 +45,7 @@ impl Data {
         match self {
             Data::Scalar(bits) => *bits,
             Data::Many(slots) | Data::Sums(_, slots) => slots[index],
-            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::Nothing => 0,
+            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::View(_) | Data::Nothing => 0,
         }
     }
 }
@@ -99,9 +102,12 @@ impl Machine<'_> {
     pub(crate) fn fill(&mut self, ty: Type, bits: u64) -> Data {
         match ty {
             Type::Tile(_) => Data::many(vec![bits; self.slots(ty)]),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::Token => {
-                Data::Scalar(bits)
-            }
+            Type::Scalar(_)
+            | Type::Shared(_)
+            | Type::Barrier { .. }
+            | Type::Desc(_)
+            | Type::BlockPtr(_)
+            | Type::Token => Data::Scalar(bits),
         }
     }
 
@@ -116,7 +122,9 @@ impl Machine<'_> {
             Data::Many(slots) => slots,
             Data::Scalar(bits) => return Ok(Rc::new(vec![bits])),
             Data::Sums(..) => return Err(self.stop(FaultKind::Shared(SharedError::SumUnderWay))),
-            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::Nothing => return Ok(Rc::new(Vec::new())),
+            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::View(_) | Data::Nothing => {
+                return Ok(Rc::new(Vec::new()));
+            }
         };
         let Some(placement) = self.placement(ty) else { return Ok(slots) };
         for (slot, element) in placement.element.iter().enumerate() {

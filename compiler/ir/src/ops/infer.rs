@@ -24,7 +24,7 @@ fn tile(ty: Type) -> Result<Shape, String> {
     ty.shape().ok_or_else(|| format!("needs a tile, not {ty}"))
 }
 
-fn checked_tile(elem: Elem, shape: Option<Shape>) -> Inferred {
+pub(super) fn checked_tile(elem: Elem, shape: Option<Shape>) -> Inferred {
     let shape = shape.ok_or_else(|| format!("the rank is above {MAX_RANK}"))?;
     expect(shape.iter().all(|d| d.is_power_of_two()), || format!("sizes of {shape} are not all powers of two"))?;
     expect(shape.numel() <= MAX_TILE_ELEMENTS, || format!("{shape} has more than {MAX_TILE_ELEMENTS} elements"))?;
@@ -368,15 +368,19 @@ pub(super) fn atomic_rmw(cx: &InferContext<'_>) -> Inferred {
     let wanted = pointee(cx.operands[0])?;
     expect(cx.operands[1] == wanted, || format!("the value is {}, not {wanted}", cx.operands[1]))?;
     check_mask(cx, cx.operands[0])?;
-    let scalar = elem(wanted)?.num().unwrap_or(Scalar::I64);
+    check_rmw(*op, elem(wanted)?.num().unwrap_or(Scalar::I64))?;
+    one(wanted)
+}
+
+/// Whether the machine has an atomic operation on elements of that type.
+pub(super) fn check_rmw(op: RmwOp, scalar: Scalar) -> Result<(), String> {
     let fits = match op {
         RmwOp::FAdd => is_arithmetic_float(scalar.into()),
         RmwOp::FMax | RmwOp::FMin => matches!(scalar, Scalar::F16 | Scalar::BF16),
         RmwOp::Add | RmwOp::Max | RmwOp::Min | RmwOp::UMax | RmwOp::UMin => matches!(scalar, Scalar::I32 | Scalar::I64),
         RmwOp::And | RmwOp::Or | RmwOp::Xor | RmwOp::Xchg => scalar.bits() >= 32,
     };
-    expect(fits, || format!("no atomic {op} on {scalar}"))?;
-    one(wanted)
+    expect(fits, || format!("no atomic {op} on {scalar}"))
 }
 
 /// Both values and the result are what the pointers point to, of 16 bits or more.

@@ -75,7 +75,7 @@ fn check_box(cx: &InferContext<'_>) -> Result<DescType, String> {
     let [Type::Desc(desc), place, ..] = cx.operands else {
         return Err(format!("needs a tensor descriptor, not {}", cx.operands[0]));
     };
-    desc.check()?;
+    desc.check_box()?;
     let buffer = one_slot(*place)?;
     let fits = buffer.elem == desc.elem.into() && buffer.shape == desc.shape;
     expect(fits, || format!("{place} does not fit {}", Type::Desc(*desc)))?;

@@ -4,6 +4,7 @@ pub mod effects;
 pub(crate) mod eval;
 mod infer;
 mod infer_async;
+mod infer_blocks;
 mod infer_shared;
 pub mod reference;
 mod rounded;
@@ -45,6 +46,9 @@ impl Traits {
     pub const NESTED: Traits = Traits(1 << 9);
     /// Takes any number of nested blocks after those of its row.
     pub const MORE_BLOCKS: Traits = Traits(1 << 10);
+
+    /// Stands in phase `Tile` only: a pass lowers it before layouts are chosen.
+    pub const TILE_PHASE: Traits = Traits(1 << 11);
 
     /// These and those.
     pub const fn and(self, other: Traits) -> Traits {

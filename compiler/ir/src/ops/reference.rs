@@ -18,6 +18,7 @@ const TRAITS: &[(Traits, &str, &str)] = &[
     (Traits::FREE_LAYOUT, "free layout", "a pass chooses the layout of the result"),
     (Traits::CONVERGENT, "convergent", "all threads of a block, or of its role, must reach it together"),
     (Traits::NESTED, "nested", "holds blocks of its own"),
+    (Traits::TILE_PHASE, "tile phase", "stands in phase `Tile` only; a pass lowers it"),
     (Traits::MORE_BLOCKS, "more blocks", "takes any number of nested blocks after those that it must have"),
 ];
 
@@ -102,7 +103,12 @@ fn effect(effect: &Effect) -> String {
 
 /// The comment above a type rule.
 fn rule(name: &str) -> Option<&'static str> {
-    let files = [include_str!("infer.rs"), include_str!("infer_shared.rs"), include_str!("infer_async.rs")];
+    let files = [
+        include_str!("infer.rs"),
+        include_str!("infer_shared.rs"),
+        include_str!("infer_async.rs"),
+        include_str!("infer_blocks.rs"),
+    ];
     let before = files.iter().find_map(|text| Some(text.split_once(&format!("\npub(super) fn {name}("))?.0))?;
     before.rsplit('\n').next()?.strip_prefix("/// ")
 }

@@ -14,13 +14,14 @@ use super::effects::{Access, Effect, Space};
 use super::eval::*;
 use super::infer::*;
 use super::infer_async::*;
+use super::infer_blocks::*;
 use super::infer_shared::*;
 use super::rounded::rounded;
 use super::{Evaluate, OpSpec, Traits, TypeError, define_ops};
 use crate::builder::{Builder, FromOp};
 use crate::{
     Attr, AttrValue, CacheModifier, DotKind, Elem, Eviction, HintKind, Literal, LoopHints, MemScope, MemSemantic, Op,
-    Precision, Predicate, RmwOp, Rounding, RoundingMode, Text, Value,
+    Padding, Precision, Predicate, RmwOp, Rounding, RoundingMode, Text, Value,
 };
 use Evaluate::{Each, Structured};
 
@@ -37,6 +38,10 @@ const VARIADIC: Traits = Traits::CONVERGENT.and(Traits::VARIADIC);
 const NESTED: Traits = Traits::NESTED.and(Traits::VARIADIC);
 const ROLES: Traits = Traits::NESTED.and(Traits::MORE_BLOCKS).and(Traits::CONVERGENT);
 const COMBINE: Traits = TOGETHER.and(NESTED);
+const BLOCK: Traits = Traits::TILE_PHASE.and(Traits::CONVERGENT);
+const BLOCK_AT: Traits = BLOCK.and(Traits::VARIADIC);
+const BLOCK_VIEW: Traits = PURE.and(Traits::TILE_PHASE);
+const NEW_VIEW: Traits = BLOCK_VIEW.and(STATED).and(Traits::VARIADIC);
 const END: Traits = Traits::TERMINATOR.and(Traits::VARIADIC);
 
 const LOADS: Effect = Effect::read(Space::Global, "pointer");
@@ -50,6 +55,8 @@ const DRAINS: Effect = Effect::read(Space::Shared, "buffer");
 const SIGNALS: Effect = Effect::write(Space::Barrier, "barrier");
 const READS_LHS: Effect = Effect::read(Space::Shared, "lhs");
 const READS_RHS: Effect = Effect::read(Space::Shared, "rhs");
+const LOADS_BLOCK: Effect = Effect::read(Space::Global, "desc");
+const STORES_BLOCK: Effect = Effect::write(Space::Global, "desc");
 const WRITES_ALL: Effect = Effect::any(Space::Global, Access::Write);
 
 define_ops! {
@@ -153,6 +160,20 @@ define_ops! {
     store Store { cache: CacheModifier, evict: Eviction, vector: Option<u32> } (pointer, value) [mask] 0 Traits::NONE; [STORES], store, Structured, "Writes global memory where the mask holds; `vector` consecutive registers make one access." -> Op;
     atomic_rmw AtomicRmw { op: RmwOp, sem: MemSemantic, scope: MemScope } (pointer, value) [mask, scratch] 0 Traits::CONVERGENT; [LOADS, STORES, SCRATCH], atomic_rmw, Structured, "Atomic read-modify-write; gives the old value." -> Value;
     atomic_cas AtomicCas { sem: MemSemantic, scope: MemScope } (pointer, compare, value) [scratch] 0 Traits::CONVERGENT; [LOADS, STORES, SCRATCH], atomic_cas, Structured, "Atomic compare and swap, by bits; gives the old value." -> Value;
+
+    // Tensor descriptors and block pointers, in phase `Tile`.
+    make_desc MakeDesc {} (base) [nan] 0 NEW_VIEW, make_desc, Structured, "A descriptor of the tensor at `base`, for accesses to whole blocks: its sizes follow, then its strides but for that of the last dimension, which is 1. Elements outside are read as 0, or as NaN if `nan` holds." -> Value;
+    desc_size DescSize { axis: u32 } (desc) [] 0 BLOCK_VIEW, desc_size, Structured, "The size of the tensor along an axis." -> Value;
+    desc_stride DescStride { axis: u32 } (desc) [] 0 BLOCK_VIEW, desc_stride, Structured, "The stride of the tensor along an axis that is not the last, in elements." -> Value;
+    desc_load DescLoad {} (desc) [] 0 BLOCK_AT; [LOADS_BLOCK], desc_load, Structured, "Reads the block of a tensor at the coordinates." -> Value;
+    desc_store DescStore {} (desc, value) [] 0 BLOCK_AT; [STORES_BLOCK], desc_store, Structured, "Writes the block of a tensor at the coordinates; what lies outside is left out." -> Op;
+    desc_reduce DescReduce { op: RmwOp } (desc, value) [] 0 BLOCK_AT; [LOADS_BLOCK, STORES_BLOCK], desc_store, Structured, "Like `desc_store`, but each element is combined with that of the tensor, atomically." -> Op;
+    desc_gather DescGather {} (desc, rows, column) [] 0 BLOCK; [LOADS_BLOCK], desc_gather, Structured, "Reads a part of each of some rows of a matrix, from a column on." -> Value;
+    desc_scatter DescScatter {} (desc, rows, column, value) [] 0 BLOCK; [STORES_BLOCK], desc_scatter, Structured, "Writes a part of each of some rows of a matrix, from a column on; what lies outside is left out." -> Op;
+    make_block_ptr MakeBlockPtr { order: Vec<u32> } (base) [] 0 NEW_VIEW, make_block_ptr, Structured, "A pointer to a block of the tensor at `base`: the sizes of the tensor follow, its strides, and the offsets of the block; `order` names the dimensions, the fastest first." -> Value;
+    advance Advance {} (pointer) [] 0 BLOCK_VIEW.and(Traits::VARIADIC), advance, Structured, "A block pointer moved by a number of elements along each dimension." -> Value;
+    block_load BlockLoad { check: Vec<u32>, padding: Padding, cache: CacheModifier, evict: Eviction, volatile: bool } (pointer) [] 0 BLOCK; [LOADS], block_load, Structured, "Reads a block; along the dimensions of `check`, elements outside of the tensor are not accessed and are what `padding` says." -> Value;
+    block_store BlockStore { check: Vec<u32>, cache: CacheModifier, evict: Eviction } (pointer, value) [] 0 BLOCK; [STORES], block_store, Structured, "Writes a block; along the dimensions of `check`, elements outside of the tensor are left out." -> Op;
 
     // Over several elements.
     dot Dot { precision: Precision, kind: DotKind, max_imprecise: Option<u32> } (lhs, rhs, acc) [scratch] 0 TOGETHER; [SCRATCH], dot, Structured, "Matrix product of `[.., M, K]` and `[.., K, N]` added to `acc`." -> Value;

@@ -22,7 +22,7 @@ pub(crate) enum Token<'t> {
     #[regex(r"#[ls][0-9]+[ \t]*=[^\n]*", |lex| lex.slice(), allow_greedy = true)]
     LayoutDef(&'t str),
     /// A type with angle brackets.
-    #[regex(r"(tile|shared)<[^<>\n]*(<[^<>\n]*>)?[^<>\n]*>|(ptr|barrier|desc)<[^<>\n]*>", |lex| lex.slice())]
+    #[regex(r"(tile|shared)<[^<>\n]*(<[^<>\n]*>)?[^<>\n]*>|(ptr|barrier|desc|block_ptr)<[^<>\n]*>", |lex| lex.slice())]
     Type(&'t str),
     /// A source location.
     #[regex(r"loc\([^()\n]*\)", |lex| &lex.slice()[4..lex.slice().len() - 1])]

@@ -4,7 +4,7 @@ use rtc_source::{FileId, Span};
 
 use super::lexer::{Token, float_bits, unescape};
 use super::parse::{MAX_DEPTH, Read, Reader};
-use crate::{AttrValue, DescType, Elem, Loc, LocData, Shape, SharedType, TileType, Type};
+use crate::{AttrValue, BlockPtrType, DescType, Elem, Loc, LocData, Shape, SharedType, TileType, Type};
 
 impl Reader<'_> {
     pub(super) fn attrs(&mut self) -> Read<Vec<(String, AttrValue)>> {
@@ -104,6 +104,10 @@ impl Reader<'_> {
                 let (shape, elem) = shape_and_elem(body)?;
                 let swizzle = parts.next().map_or(Ok(0), str::parse).ok()?;
                 parts.next().is_none().then_some(Type::Desc(DescType { elem: elem.num()?, shape, swizzle }))
+            }
+            "block_ptr" => {
+                let (shape, elem) = shape_and_elem(body)?;
+                parts.next().is_none().then_some(Type::BlockPtr(BlockPtrType { elem: elem.num()?, shape }))
             }
             "shared" => {
                 let (shape, elem) = shape_and_elem(body)?;

@@ -1,7 +1,7 @@
 //! What holds of buffers and barriers in shared memory.
 
 use super::Verifier;
-use crate::{Block, Kernel, MAX_SLOTS, Op, OpKind, Phase, SharedType, Type, Value};
+use crate::{Block, Kernel, MAX_SLOTS, Op, OpKind, Phase, SharedType, Traits, Type, Value, ValueDef, regions};
 
 /// The most bytes of a buffer; no target has as many, but only a pass knows the target.
 const MOST_BYTES: u64 = 1 << 30;
@@ -20,12 +20,8 @@ impl Verifier<'_> {
                 shared.slots
             }
             Type::Barrier { slots } => slots,
-            Type::Desc(desc) => {
-                if let Err(message) = desc.check() {
-                    self.complain(op, message);
-                }
-                return;
-            }
+            Type::Desc(desc) => return self.well_formed(op, desc.check()),
+            Type::BlockPtr(block) => return self.well_formed(op, block.check()),
             Type::Scalar(_) | Type::Tile(_) | Type::Token => return,
         };
         if !(1..=MAX_SLOTS).contains(&slots) {
@@ -33,21 +29,39 @@ impl Verifier<'_> {
         }
     }
 
-    /// That it is known everywhere which memory a value stands for: nothing is handed on by loops and branches.
+    fn well_formed(&mut self, op: Option<Op>, checked: Result<(), String>) {
+        if let Err(message) = checked {
+            self.complain(op, message);
+        }
+    }
+
+    /// That it is known everywhere which memory a value stands for: nothing is handed on by loops and branches, but
+    /// for descriptors until they are lowered.
     pub(super) fn not_handed(&mut self, op: Option<Op>, values: &[Value]) {
-        let is_fixed = |ty: Type| ty.is_place() || matches!(ty, Type::Desc(_));
+        let lowered = self.kernel.phase != Phase::Tile;
+        let is_fixed = |ty: Type| ty.is_place() || lowered && matches!(ty, Type::Desc(_));
         if values.iter().any(|value| is_fixed(self.kernel.value_type(*value))) {
             self.complain(op, "hands on a place in shared memory or a descriptor; blocks use those from outside");
         }
     }
 
-    /// Where an operation on shared memory may stand.
+    /// In which phases an operation may stand, and where those on shared memory.
     pub(super) fn place(&mut self, op: Op, block: Block) {
         let kernel = self.kernel;
         let data = kernel.op(op);
         let concerned = data.operands.iter().chain(&data.results).any(|v| kernel.value_type(*v).is_place());
         if kernel.phase == Phase::Tile && concerned {
             self.complain(op, "shared memory in phase `tile`");
+        }
+        let of_blocks = data.kind.spec().traits.has(Traits::TILE_PHASE);
+        if kernel.phase != Phase::Tile {
+            if of_blocks {
+                self.complain(op, "stands in a kernel that has layouts; a pass lowers it before");
+            }
+        } else if (0..data.operands.len())
+            .any(|i| is_tensor_map(kernel, data.operands[i]) && (of_blocks || regions::is_handed(kernel, op, i)))
+        {
+            self.complain(op, "takes a tensor map, which is for copies; `make_desc` makes descriptors in phase `tile`");
         }
         if matches!(data.kind, OpKind::AllocBarriers { .. }) && block != kernel.body() {
             self.complain(op, "barriers are made once, in the body of the kernel");
@@ -78,12 +92,18 @@ impl Verifier<'_> {
     }
 }
 
+/// Whether a value is a parameter that is a tensor map.
+fn is_tensor_map(kernel: &Kernel, value: Value) -> bool {
+    let is_parameter = || matches!(kernel.value(value).def, ValueDef::Arg(block, _) if block == kernel.body());
+    matches!(kernel.value_type(value), Type::Desc(_)) && is_parameter()
+}
+
 /// The bytes of shared memory that a value of this type stands for.
 pub fn place_bytes(ty: Type) -> u64 {
     match ty {
         Type::Shared(shared) => shared.bytes(),
         Type::Barrier { slots } => u64::from(slots) * u64::from(BARRIER_BYTES),
-        Type::Scalar(_) | Type::Tile(_) | Type::Desc(_) | Type::Token => 0,
+        Type::Scalar(_) | Type::Tile(_) | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => 0,
     }
 }
 

@@ -64,6 +64,8 @@ const WORDS: &[&str] = &[
     "shared<4xi32>",
     "shared<4x8xf16, #s0, 3>",
     "barrier<2>",
+    "desc<4x8xf16>",
+    "block_ptr<4xf32>",
     "alloc_shared",
     "alloc_barriers",
     "slot",

@@ -1,11 +1,16 @@
-//! Passes over tiles without layouts: constants, common subexpressions, loop invariants, dead code.
+//! Passes over tiles without layouts: descriptors and block pointers, constants, common subexpressions, loop invariants,
+//! dead code.
 
 pub mod cse;
 pub mod dce;
 pub mod forward_carried;
 pub mod licm;
+pub mod lower_block_pointers;
+pub mod lower_descriptors;
 pub mod simplify;
 pub mod split_loops;
+mod views;
+mod window;
 
 use rtc_ir::Phase;
 

@@ -66,7 +66,7 @@ impl Action {
         }
     }
 
-    fn rmw(self, elem: ElemTy) -> RmwOp {
+    pub(super) fn rmw(self, elem: ElemTy) -> RmwOp {
         match self {
             Action::Add if elem.is_float() => RmwOp::FAdd,
             Action::Add => RmwOp::Add,

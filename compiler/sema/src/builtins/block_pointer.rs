@@ -1,7 +1,4 @@
-//! Block pointers, and windows into memory in general.
-//!
-//! A window becomes a block of pointers and a mask by 64-bit arithmetic: `base + sum (offset + arange) * stride`, inside
-//! where `0 <= index < size`.
+//! Block pointers: `base + sum (offset + index) * stride`, inside where `0 <= offset + index < size`.
 //!
 //! ```text
 //! p = tl.make_block_ptr(x, (m, n), (n, 1), (0, k), (16, 32), (1, 0))
@@ -9,12 +6,10 @@
 //! p = tl.advance(p, (0, 32))
 //! ```
 
-use std::rc::Rc;
-
-use rtc_ir::{Literal, OpKind, Predicate, Shape};
+use rtc_ir::{BlockPtrType, OpKind, Padding, Scalar, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
 
-use super::memory::Caching;
+use super::memory::{Caching, stored_as};
 use super::{Args, Row, row};
 use crate::cx::Cx;
 use crate::emitter::{Fault, R};
@@ -25,19 +20,11 @@ use crate::values::{Arg, BlockPtr, Const, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[row("make_block_ptr", make_block_ptr), row("advance", advance)];
 
-/// What fills the elements of a block pointer that lie outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fill {
-    Unspecified,
-    Zero,
-    Nan,
-}
-
-const FILLS: &[(&str, Fill)] = &[("", Fill::Unspecified), ("zero", Fill::Zero), ("nan", Fill::Nan)];
+const PADDINGS: &[(&str, Padding)] = &[("", Padding::Unspecified), ("zero", Padding::Zero), ("nan", Padding::Nan)];
 
 fn make_block_ptr<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let (mut base, pointee) = cx.pointer_arg(args, 0)?;
-    let base_span = args.arg(0).span;
+    let (mut base, pointee) = cx.pointer_arg(args, "base")?;
+    let base_span = args.arg("base").span;
     if base.shape.rank() > 0 {
         let d = Diagnostic::error(Code::BAD_SHAPE, base_span, "the base of a block pointer must be a scalar pointer")
             .primary(format!("this is {base}"))
@@ -48,22 +35,27 @@ fn make_block_ptr<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         let is_const = base.elem.ptr().is_some_and(|p| p.is_const);
         base = cx.cast(base, ElemTy::Num(DType::Int8).pointer_to(is_const))?;
     }
-    let shape = cx.numbers(&args.arg(1), &args.what(1), ElemTy::I64)?;
-    let strides = cx.numbers(&args.arg(2), &args.what(2), ElemTy::I64)?;
-    let offsets = cx.numbers(&args.arg(3), &args.what(3), ElemTy::I32)?;
-    let block_arg = as_list(args.arg(4));
-    let block = cx.shape_of(&block_arg, &args.what(4))?;
-    let order_arg = as_list(args.arg(5));
-    let order = cx.ints_of(std::slice::from_ref(&order_arg), &args.what(5))?;
+    let shape = cx.numbers(&args.arg("shape"), &args.what("shape"), ElemTy::I64)?;
+    let strides = cx.numbers(&args.arg("strides"), &args.what("strides"), ElemTy::I64)?;
+    let offsets = cx.numbers(&args.arg("offsets"), &args.what("offsets"), ElemTy::I32)?;
+    let block_arg = as_list(args.arg("block_shape"));
+    let block = cx.shape_of(&block_arg, &args.what("block_shape"))?;
+    let order_arg = as_list(args.arg("order"));
+    let order = cx.ints_of(std::slice::from_ref(&order_arg), &args.what("order"))?;
     let rank = block.rank();
-    let lengths = [(1, shape.len()), (2, strides.len()), (3, offsets.len()), (5, order.len())];
-    for (index, length) in lengths {
+    if rank == 0 {
+        let message = "a block pointer has one dimension at least";
+        return cx.error(Code::BAD_SHAPE, block_arg.span, message, "read and write scalars through the pointer itself");
+    }
+    let lengths =
+        [("shape", shape.len()), ("strides", strides.len()), ("offsets", offsets.len()), ("order", order.len())];
+    for (name, length) in lengths {
         if length != rank {
-            let arg = args.arg(index);
+            let arg = args.arg(name);
             let d = Diagnostic::error(
                 Code::BAD_SHAPE,
                 arg.span,
-                format!("{} must have one entry per dimension of the block", args.what(index)),
+                format!("{} must have one entry per dimension of the block", args.what(name)),
             )
             .primary(format!("{length} entries"))
             .label(block_arg.span, format!("the block has {}", crate::expect::dimensions(rank)))
@@ -71,7 +63,7 @@ fn make_block_ptr<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             return cx.fail(d);
         }
     }
-    let mut sorted = order;
+    let mut sorted = order.clone();
     sorted.sort_unstable();
     if !sorted.iter().copied().eq(0..rank as i128) {
         let d = Diagnostic::error(Code::BAD_VALUE, order_arg.span, "`order` must name each dimension once")
@@ -79,13 +71,18 @@ fn make_block_ptr<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             .help("the fastest dimension stands first: `order=(1, 0)` for row-major matrices");
         return cx.fail(d);
     }
-    Ok(Val::BlockPtr(Rc::new(BlockPtr { base, shape, strides, offsets, block })))
+    let order = order.into_iter().map(|axis| axis as u32).collect();
+    let numbers: Vec<Value> = [shape, strides, offsets].iter().flatten().map(|t| t.value).collect();
+    let elem = cx.ir_elem(base.elem)?.pointee().unwrap_or(Scalar::I8);
+    let ty = Type::BlockPtr(BlockPtrType { elem, shape: block });
+    let op = cx.build(OpKind::MakeBlockPtr { order }, &[base.value], &[], &numbers, &[], &[ty])?;
+    Ok(Val::BlockPtr(BlockPtr { value: cx.kernel.result(op, 0), base: base.elem, block }))
 }
 
 fn advance<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let arg = args.arg(0);
+    let arg = args.arg("base");
     let p = match &arg.val {
-        Val::BlockPtr(p) => p.clone(),
+        Val::BlockPtr(p) => *p,
         Val::Error => return Err(Fault),
         other => {
             let text = other.describe();
@@ -95,9 +92,9 @@ fn advance<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             return cx.fail(d);
         }
     };
-    let moves_arg = args.arg(1);
-    let moves = cx.numbers(&moves_arg, &args.what(1), ElemTy::I32)?;
-    if moves.len() != p.offsets.len() {
+    let moves_arg = args.arg("offsets");
+    let moves = cx.numbers(&moves_arg, &args.what("offsets"), ElemTy::I32)?;
+    if moves.len() != p.block.rank() {
         let d = Diagnostic::error(
             Code::BAD_SHAPE,
             moves_arg.span,
@@ -107,11 +104,9 @@ fn advance<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         .label(arg.span, format!("this is {}", arg.val.describe()));
         return cx.fail(d);
     }
-    let mut moved = (*p).clone();
-    for (offset, by) in moved.offsets.iter_mut().zip(moves) {
-        *offset = cx.each(OpKind::AddI {}, &[offset.value, by.value], *offset)?;
-    }
-    Ok(Val::BlockPtr(Rc::new(moved)))
+    let moves: Vec<Value> = moves.iter().map(|t| t.value).collect();
+    let op = cx.build(OpKind::Advance {}, &[p.value], &[], &moves, &[], &[])?;
+    Ok(Val::BlockPtr(BlockPtr { value: cx.kernel.result(op, 0), ..p }))
 }
 
 /// One number where a list may stand is a list of one.
@@ -177,94 +172,33 @@ impl<'a> Cx<'a> {
         }
     }
 
-    // Windows into memory.
-
-    /// The indices `offset + (0..size)` along one of `rank` dimensions, 64 bits wide.
-    pub(super) fn axis_index(&mut self, offset: Tensor, size: u32, axis: usize, rank: usize) -> R<Tensor> {
-        let line = Shape::new(&[size]).unwrap_or(scalar_shape());
-        let value = self.emit(OpKind::Arange { start: 0, end: i64::from(size) }, &[])?;
-        let steps = self.cast(Tensor { value, elem: ElemTy::I32, shape: line }, ElemTy::I64)?;
-        let offset = self.cast(offset, ElemTy::I64)?;
-        let offset = self.broadcast_to(offset, line)?;
-        let index = self.each(OpKind::AddI {}, &[offset.value, steps.value], steps)?;
-        self.along(index, axis, rank)
-    }
-
-    /// `base + sum index * stride` in the shape of the block.
-    pub(super) fn addresses(
-        &mut self,
-        base: Tensor,
-        indices: &[Tensor],
-        strides: &[Tensor],
-        block: Shape,
-    ) -> R<Tensor> {
-        let mut pointer = self.broadcast_to(base, block)?;
-        for (index, stride) in indices.iter().zip(strides) {
-            let mut offset = *index;
-            if !self.is_literal(*stride, 1) {
-                let factor = self.cast(*stride, ElemTy::I64)?;
-                let factor = self.broadcast_to(factor, index.shape)?;
-                offset = self.each(OpKind::MulI {}, &[offset.value, factor.value], offset)?;
-            }
-            let offset = self.broadcast_to(offset, block)?;
-            pointer = self.each(OpKind::AddPtr {}, &[pointer.value, offset.value], pointer)?;
-        }
-        Ok(pointer)
-    }
-
-    /// Where all given indices lie in `0..size`; `None` if none is given.
-    pub(super) fn inside(&mut self, checked: &[(Tensor, Tensor)], block: Shape) -> R<Option<Tensor>> {
-        let mut all: Option<Tensor> = None;
-        for (index, size) in checked {
-            let zero = self.int_literal(0, ElemTy::I64, index.shape)?;
-            let size = self.cast(*size, ElemTy::I64)?;
-            let size = self.broadcast_to(size, index.shape)?;
-            let boolean = Tensor { elem: ElemTy::I1, ..*index };
-            let low = self.each(OpKind::CmpI { predicate: Predicate::Ge }, &[index.value, zero.value], boolean)?;
-            let high = self.each(OpKind::CmpI { predicate: Predicate::Lt }, &[index.value, size.value], boolean)?;
-            let here = self.each(OpKind::AndI {}, &[low.value, high.value], boolean)?;
-            let here = self.broadcast_to(here, block)?;
-            all = Some(match all {
-                Some(before) => self.each(OpKind::AndI {}, &[before.value, here.value], here)?,
-                None => here,
-            });
-        }
-        Ok(all)
-    }
-
-    fn is_literal(&self, t: Tensor, wanted: i64) -> bool {
-        let op = self.kernel.def_op(t.value);
-        op.is_some_and(|op| matches!(self.kernel.kind(op), OpKind::Constant { value: Literal::Int(i) } if *i == wanted))
-    }
-
-    // Block pointers.
-
-    pub(super) fn load_block(&mut self, args: &Args<'a>, p: &BlockPtr, how: Caching) -> R<Val<'a>> {
-        self.not_for_block_pointers(args, &[1, 2])?;
-        let checked = self.boundary_check(args, p)?;
-        let fill = self.word(args, 4, FILLS)?;
-        let pointee = p.base.elem.pointee().unwrap_or(p.base.elem);
-        if fill == Fill::Nan && !pointee.is_float() {
-            let d = Diagnostic::error(Code::BAD_VALUE, args.arg(4).span, format!("{pointee} has no NaN to pad with"))
-                .label(args.arg(0).span, format!("this is {}", args.arg(0).val.describe()))
-                .help("write `padding_option=\"zero\"`");
+    pub(super) fn load_block(&mut self, args: &Args<'a>, p: BlockPtr, how: Caching) -> R<Val<'a>> {
+        self.not_for_block_pointers(args, &["mask", "other"])?;
+        let check = self.boundary_check(args, p)?;
+        let padding = self.word(args, "padding_option", PADDINGS)?;
+        let pointee = p.pointee();
+        if padding == Padding::Nan && !pointee.is_float() {
+            let d = Diagnostic::error(
+                Code::BAD_VALUE,
+                args.arg("padding_option").span,
+                format!("{pointee} has no NaN to pad with"),
+            )
+            .label(args.arg("pointer").span, format!("this is {}", args.arg("pointer").val.describe()))
+            .help("write `padding_option=\"zero\"`");
             return self.fail(d);
         }
-        let (pointer, mask) = self.block_window(p, &checked)?;
-        let other = match (mask, fill) {
-            (None, _) | (_, Fill::Unspecified) => None,
-            (_, Fill::Zero) => Some(self.fill(pointee, p.block, false)?),
-            (_, Fill::Nan) => Some(self.fill(pointee, p.block, true)?),
-        };
-        self.read(pointer, mask, other, how).map(Val::Tensor)
+        let Caching { cache, evict, volatile } = how;
+        let kind = OpKind::BlockLoad { check, padding, cache, evict, volatile };
+        let value = self.emit(kind, &[p.value])?;
+        self.cast(Tensor { value, elem: stored_as(pointee), shape: p.block }, pointee).map(Val::Tensor)
     }
 
-    pub(super) fn store_block(&mut self, args: &Args<'a>, p: &BlockPtr, how: Caching) -> R<Val<'a>> {
-        self.not_for_block_pointers(args, &[2])?;
-        self.writable(args, p.base, args.arg(0).span)?;
-        let checked = self.boundary_check(args, p)?;
-        let pointee = p.base.elem.pointee().unwrap_or(p.base.elem);
-        let arg = args.arg(1);
+    pub(super) fn store_block(&mut self, args: &Args<'a>, p: BlockPtr, how: Caching) -> R<Val<'a>> {
+        self.not_for_block_pointers(args, &["mask"])?;
+        self.writable_through(args, p.base, &p.base, args.arg("pointer").span)?;
+        let check = self.boundary_check(args, p)?;
+        let pointee = p.pointee();
+        let arg = args.arg("value");
         let value = self.tensor(&arg, "the value of `store`")?;
         if value.elem != pointee {
             let d = Diagnostic::error(
@@ -273,7 +207,7 @@ impl<'a> Cx<'a> {
                 "a store through a block pointer does not convert the value",
             )
             .primary(format!("this is {}", arg.val.describe()))
-            .label(args.arg(0).span, format!("this is {}", args.arg(0).val.describe()))
+            .label(args.arg("pointer").span, format!("this is {}", args.arg("pointer").val.describe()))
             .help(format!("cast the value to {pointee}: `value.to(ptr.dtype.element_ty)`"));
             return self.fail(d);
         }
@@ -284,7 +218,7 @@ impl<'a> Cx<'a> {
                 format!("the value has the shape {:?}, the block pointer {:?}", value.shape, p.block),
             )
             .primary(format!("this is {value}"))
-            .label(args.arg(0).span, format!("this is {}", args.arg(0).val.describe()))
+            .label(args.arg("pointer").span, format!("this is {}", args.arg("pointer").val.describe()))
             .help("the value must be a scalar or have exactly the shape of the block");
             return self.fail(d);
         }
@@ -293,32 +227,20 @@ impl<'a> Cx<'a> {
             _ => value,
         };
         let value = self.broadcast_to(value, p.block)?;
-        let (pointer, mask) = self.block_window(p, &checked)?;
-        self.write(pointer, value, mask, how)?;
+        let kind = OpKind::BlockStore { check, cache: how.cache, evict: how.evict };
+        self.build(kind, &[p.value, value.value], &[], &[], &[], &[])?;
         Ok(Val::NONE)
     }
 
-    fn block_window(&mut self, p: &BlockPtr, checked: &[usize]) -> R<(Tensor, Option<Tensor>)> {
-        let rank = p.block.rank();
-        let mut indices = Vec::with_capacity(rank);
-        for (axis, offset) in p.offsets.iter().enumerate() {
-            indices.push(self.axis_index(*offset, p.block[axis], axis, rank)?);
-        }
-        let pointer = self.addresses(p.base, &indices, &p.strides, p.block)?;
-        let bounds: Vec<_> = checked.iter().map(|axis| (indices[*axis], p.shape[*axis])).collect();
-        let mask = self.inside(&bounds, p.block)?;
-        Ok((pointer, mask))
-    }
-
-    fn not_for_block_pointers(&mut self, args: &Args<'a>, which: &[usize]) -> R<()> {
-        for index in which {
-            if let Some(arg) = args.given(*index) {
+    fn not_for_block_pointers(&mut self, args: &Args<'a>, which: &[&'static str]) -> R<()> {
+        for name in which {
+            if let Some(arg) = args.given(*name) {
                 let d = Diagnostic::error(
                     Code::WRONG_ARGUMENTS,
                     arg.span,
-                    format!("{} does not work with block pointers", args.what(*index)),
+                    format!("{} does not work with block pointers", args.what(*name)),
                 )
-                .label(args.arg(0).span, format!("this is {}", args.arg(0).val.describe()))
+                .label(args.arg("pointer").span, format!("this is {}", args.arg("pointer").val.describe()))
                 .help("write `boundary_check=(0, 1)` with the dimensions to guard");
                 return self.fail(d);
             }
@@ -327,23 +249,23 @@ impl<'a> Cx<'a> {
     }
 
     /// The dimensions that `boundary_check` names, each once.
-    fn boundary_check(&mut self, args: &Args<'a>, p: &BlockPtr) -> R<Vec<usize>> {
-        let Some(arg) = args.given(3) else { return Ok(Vec::new()) };
+    fn boundary_check(&mut self, args: &Args<'a>, p: BlockPtr) -> R<Vec<u32>> {
+        let Some(arg) = args.given("boundary_check") else { return Ok(Vec::new()) };
         let list = as_list(arg);
-        let dims = self.ints_of(std::slice::from_ref(&list), &args.what(3))?;
+        let dims = self.ints_of(std::slice::from_ref(&list), &args.what("boundary_check"))?;
         let rank = p.block.rank();
         let mut checked = Vec::with_capacity(dims.len());
         for dim in dims {
             let (code, message) = match usize::try_from(dim) {
-                Ok(axis) if axis < rank && !checked.contains(&axis) => {
-                    checked.push(axis);
+                Ok(axis) if axis < rank && !checked.contains(&(axis as u32)) => {
+                    checked.push(axis as u32);
                     continue;
                 }
                 Ok(axis) if axis < rank => (Code::BAD_VALUE, format!("`boundary_check` names dimension {axis} twice")),
                 _ => (Code::OUT_OF_RANGE, format!("dimension {dim} does not exist")),
             };
             let d = Diagnostic::error(code, list.span, message)
-                .label(args.arg(0).span, format!("this is {}", args.arg(0).val.describe()))
+                .label(args.arg("pointer").span, format!("this is {}", args.arg("pointer").val.describe()))
                 .help(format!("the dimensions are 0 to {}", rank.saturating_sub(1)));
             return self.fail(d);
         }

@@ -1,12 +1,13 @@
 //! Loads and stores.
 //!
-//! A pointer is a scalar, a block of pointers, or a block pointer, which `block_pointer.rs` turns into a block of pointers
-//! and a mask.
+//! A pointer is a scalar, a block of pointers, or a block pointer, which is for `block_pointer.rs`.
 //!
 //! Invariants: booleans lie in memory as bytes and are read as `byte != 0`; pointers lie there as 64-bit integers; pointer,
 //! mask, value of an access have one shape.
 
-use rtc_ir::{AccessSite, CacheModifier, Eviction, Literal, OpKind, Shape};
+use std::fmt;
+
+use rtc_ir::{AccessSite, CacheModifier, Eviction, OpKind};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::args::Key;
@@ -26,10 +27,6 @@ pub(super) struct Caching {
     pub cache: CacheModifier,
     pub evict: Eviction,
     pub volatile: bool,
-}
-
-impl Caching {
-    pub(super) const NONE: Caching = Caching { cache: CacheModifier::None, evict: Eviction::Normal, volatile: false };
 }
 
 const LOAD_CACHES: &[(&str, CacheModifier)] =
@@ -53,8 +50,8 @@ fn load<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         volatile: args.bool(cx, "volatile")?,
     };
     if let Val::BlockPtr(p) = &args.arg("pointer").val {
-        let p = p.clone();
-        return cx.load_block(args, &p, how);
+        let p = *p;
+        return cx.load_block(args, p, how);
     }
     let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
     cx.only_for_block_pointers(args, &["boundary_check", "padding_option"])?;
@@ -100,8 +97,8 @@ fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         volatile: false,
     };
     if let Val::BlockPtr(p) = &args.arg("pointer").val {
-        let p = p.clone();
-        return cx.store_block(args, &p, how);
+        let p = *p;
+        return cx.store_block(args, p, how);
     }
     let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
     cx.writable(args, pointer, args.arg("pointer").span)?;
@@ -204,7 +201,18 @@ impl<'a> Cx<'a> {
 
     /// Refuses writing through a pointer to constant memory.
     pub(super) fn writable(&mut self, args: &Args<'a>, pointer: Tensor, span: Span) -> R<()> {
-        if !pointer.elem.ptr().is_some_and(|p| p.is_const) {
+        self.writable_through(args, pointer.elem, &pointer, span)
+    }
+
+    /// Refuses writing through something made of a pointer to constant memory, `elem`.
+    pub(super) fn writable_through(
+        &mut self,
+        args: &Args<'a>,
+        elem: ElemTy,
+        shown: &dyn fmt::Display,
+        span: Span,
+    ) -> R<()> {
+        if !elem.ptr().is_some_and(|p| p.is_const) {
             return Ok(());
         }
         let d = Diagnostic::error(
@@ -212,7 +220,7 @@ impl<'a> Cx<'a> {
             span,
             format!("Cannot store to a constant pointer, as `{}` would", args.name),
         )
-        .primary(format!("this is {pointer}"))
+        .primary(format!("this is {shown}"))
         .help("leave out `tl.const` in the annotation, or the `k` in the signature, of the pointer");
         self.fail(d)
     }
@@ -328,17 +336,6 @@ impl<'a> Cx<'a> {
             }
             _ => self.element(arg, stored_as(pointee), what),
         }
-    }
-
-    /// A block of zeros or NaNs, as memory behind a pointer to `pointee` holds them.
-    pub(super) fn fill(&mut self, pointee: ElemTy, shape: Shape, nan: bool) -> R<Tensor> {
-        let elem = stored_as(pointee);
-        let literal = match (elem.is_float(), nan) {
-            (true, true) => Literal::float(f64::NAN),
-            (true, false) => Literal::float(0.0),
-            (false, _) => Literal::Int(0),
-        };
-        self.literal(literal, elem, shape)
     }
 
     /// Notes the access that was built last, for the lints.

@@ -69,7 +69,8 @@ pub(super) fn scalars_only<'a>(cx: &mut Cx<'a>, block: Block, around: &OpKind, o
     for op in rtc_ir::walk_block(&cx.kernel, block) {
         let data = cx.kernel.op(op);
         let at = cx.kernel.loc(data.loc).span;
-        let tile = data.operands.iter().chain(&data.results).any(|v| cx.kernel.value_type(*v).shape().is_some());
+        let is_scalar = |v: &Value| matches!(cx.kernel.value_type(*v), Type::Scalar(_));
+        let tile = !data.operands.iter().chain(&data.results).all(is_scalar);
         let (what, help) = if tile {
             ("makes a block", "it gets one element of each block at a time: work on scalars only")
         } else if !rtc_ir::may_stand_in(&data.kind, around) {

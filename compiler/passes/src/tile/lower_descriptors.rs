@@ -1,0 +1,216 @@
+//! Lowers tensor descriptors to pointers and masks, where no copies of the machine serve them.
+//!
+//! ```text
+//! %d = make_desc %x, (%n) : desc<16xf32>   →   (nothing: loops and branches hand on %x and %n)
+//! %v = desc_load %d, (%at) : tile<16xf32>  →   %v = load %pointers, mask = %inside, other = %zeros : tile<16xf32>
+//! ```
+
+use rtc_ir::{
+    Builder, DescType, Elem, Kernel, Literal, MemScope, MemSemantic, Op, OpKind, Phase, Shape, Type, TypeError, Value,
+    constant_bits,
+};
+
+use super::views::{self, Views};
+use super::window::{self, Axis, Caching, Window};
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "lower-descriptors", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+/// Whether TMA serves an access, which then stays as it is.
+fn tma_serves(_: &Kernel, _: &PassContext, _: Op) -> bool {
+    false
+}
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    let ops = rtc_ir::walk(kernel);
+    let is_desc = |value: &Value| matches!(kernel.value_type(*value), Type::Desc(_));
+    if !ops.iter().any(|op| kernel.op(*op).operands.iter().chain(&kernel.op(*op).results).any(is_desc)) {
+        return Ok(());
+    }
+    let says_nan = |op: &Op| matches!(kernel.kind(*op), OpKind::MakeDesc {}) && kernel.optional(*op, 0).is_some();
+    let nan = ops.iter().any(says_nan);
+    let types = move |ty: Type| match ty {
+        Type::Desc(desc) => Some(part_types(desc, nan)),
+        _ => None,
+    };
+    let views = Views::handed_on(kernel, &types);
+    let mut lowering = Lowering { views, truth: [None; 2] };
+    let mut stays = false;
+    for op in ops {
+        if is_access(kernel.kind(op)) && tma_serves(kernel, cx, op) {
+            stays = true;
+            continue;
+        }
+        lowering.op(kernel, op, nan)?;
+    }
+    lowering.views.finish(kernel, &types, stays)
+}
+
+/// Whether an operation reads or writes through a descriptor.
+fn is_access(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::DescLoad {}
+            | OpKind::DescStore {}
+            | OpKind::DescReduce { .. }
+            | OpKind::DescGather {}
+            | OpKind::DescScatter {}
+    )
+}
+
+/// The types of what a descriptor stands for. Whether elements outside are NaN is among it if some descriptor says so.
+fn part_types(desc: DescType, nan: bool) -> Vec<Type> {
+    let rank = desc.shape.rank();
+    let mut types = vec![Type::Scalar(Elem::Ptr(desc.elem))];
+    types.extend(std::iter::repeat_n(Type::Scalar(Elem::I32), rank));
+    types.extend(std::iter::repeat_n(Type::Scalar(Elem::I64), rank - 1));
+    types.extend((nan && desc.elem.is_float()).then_some(Type::Scalar(Elem::I1)));
+    types
+}
+
+struct Lowering {
+    views: Views,
+    /// Constants at the start of the kernel, which all descriptors share: loops see that they carry the same value.
+    truth: [Option<Value>; 2],
+}
+
+impl Lowering {
+    fn op(&mut self, kernel: &mut Kernel, op: Op, nan: bool) -> Result<(), PassError> {
+        match *kernel.kind(op) {
+            OpKind::MakeDesc {} => {
+                let base = kernel.operand(op, 0);
+                let mut parts = vec![base];
+                parts.extend(kernel.variadic(op));
+                if nan && kernel.value_type(base).elem().and_then(Elem::pointee).is_some_and(|e| e.is_float()) {
+                    parts.push(self.nan(kernel, kernel.optional(op, 0))?);
+                }
+                self.views.make(kernel, op, parts);
+            }
+            OpKind::DescSize { axis } => {
+                let size = self.views.parts(kernel.operand(op, 0))?[1 + axis as usize];
+                views::replace(kernel, op, size);
+            }
+            OpKind::DescStride { axis } => {
+                let desc = kernel.operand(op, 0);
+                let rank = described(kernel, desc)?.shape.rank();
+                let stride = self.views.parts(desc)?[1 + rank + axis as usize];
+                views::replace(kernel, op, stride);
+            }
+            OpKind::DescLoad {} | OpKind::DescGather {} => {
+                let elem = described(kernel, kernel.operand(op, 0))?.elem();
+                let (access, mut b) = self.access(kernel, op)?;
+                let window = access.window(&mut b)?;
+                let other = outside(&mut b, elem, access.shape, access.nan)?;
+                let loaded = window.load(&mut b, Some(other), Caching::NONE)?;
+                views::replace(kernel, op, loaded);
+            }
+            OpKind::DescStore {} | OpKind::DescScatter {} => {
+                let last = kernel.kind(op).spec().operands.len() - 1;
+                let value = kernel.operand(op, last);
+                let (access, mut b) = self.access(kernel, op)?;
+                access.window(&mut b)?.store(&mut b, value, Caching::NONE)?;
+                kernel.erase(op);
+            }
+            OpKind::DescReduce { op: rmw } => {
+                let value = kernel.operand(op, 1);
+                let (access, mut b) = self.access(kernel, op)?;
+                let window = access.window(&mut b)?;
+                let (sem, scope) = (MemSemantic::Relaxed, MemScope::Gpu);
+                b.atomic_rmw(window.pointer, value, window.mask, None, rmw, sem, scope)?;
+                kernel.erase(op);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether elements outside are NaN: as given, constants as the ones that all share.
+    fn nan(&mut self, kernel: &mut Kernel, given: Option<Value>) -> Result<Value, TypeError> {
+        let bit = match given.map(|value| (value, constant_bits(kernel, value))) {
+            Some((value, None)) => return Ok(value),
+            Some((_, Some(bits))) => bits & 1,
+            None => 0,
+        };
+        if let Some(value) = self.truth[bit as usize] {
+            return Ok(value);
+        }
+        let body = kernel.body();
+        let value = Builder::at_start(kernel, body).constant_of(Literal::Int(bit as i64), Type::Scalar(Elem::I1))?;
+        self.truth[bit as usize] = Some(value);
+        Ok(value)
+    }
+
+    /// What an access goes to, and a builder in its place.
+    fn access<'k>(&self, kernel: &'k mut Kernel, op: Op) -> Result<(Access, Builder<'k>), PassError> {
+        let desc = kernel.operand(op, 0);
+        let block = described(kernel, desc)?.shape;
+        let rank = block.rank();
+        let parts = self.views.parts(desc)?;
+        let (sizes, rest) = parts[1..].split_at(rank);
+        let (strides, nan) = rest.split_at(rank - 1);
+        let (at, shape) = match kernel.kind(op) {
+            OpKind::DescGather {} | OpKind::DescScatter {} => {
+                let [rows, column] = [1, 2].map(|index| kernel.operand(op, index));
+                let count = kernel.value_type(rows).shape().map_or(1, |shape| shape[0]);
+                (vec![rows, column], Shape::new(&[count, block[1]]).unwrap_or(block))
+            }
+            _ => (kernel.variadic(op).to_vec(), block),
+        };
+        let access = Access {
+            base: parts[0],
+            sizes: sizes.to_vec(),
+            strides: strides.to_vec(),
+            nan: nan.first().copied(),
+            at,
+            shape,
+        };
+        Ok((access, Builder::before(kernel, op)))
+    }
+}
+
+/// An access to a block of a tensor.
+struct Access {
+    base: Value,
+    sizes: Vec<Value>,
+    /// Without that of the last dimension.
+    strides: Vec<Value>,
+    nan: Option<Value>,
+    /// Per dimension where the block starts, or a line of indices.
+    at: Vec<Value>,
+    shape: Shape,
+}
+
+impl Access {
+    fn window(&self, b: &mut Builder<'_>) -> Result<Window, TypeError> {
+        let mut axes = Vec::with_capacity(self.at.len());
+        for (axis, at) in self.at.iter().enumerate() {
+            let index = match b.kernel().value_type(*at) {
+                Type::Tile(_) => window::picked(b, *at, axis, self.shape.rank())?,
+                _ => window::indices(b, *at, self.shape, axis)?,
+            };
+            axes.push(Axis { index, stride: self.strides.get(axis).copied(), size: Some(self.sizes[axis]) });
+        }
+        window::window(b, self.base, &axes, self.shape)
+    }
+}
+
+/// What elements outside are read as.
+fn outside(b: &mut Builder<'_>, elem: Elem, shape: Shape, nan: Option<Value>) -> Result<Value, TypeError> {
+    let tile = Type::tile(elem, shape);
+    let Some(is_nan) = nan else { return window::filling(b, tile, false) };
+    if let Some(bits) = constant_bits(b.kernel(), is_nan) {
+        return window::filling(b, tile, bits & 1 != 0);
+    }
+    let [yes, no] = [window::filling(b, Type::Scalar(elem), true)?, window::filling(b, Type::Scalar(elem), false)?];
+    let filling = b.select(is_nan, yes, no)?;
+    b.splat_to(filling, tile)
+}
+
+/// The type of a descriptor.
+fn described(kernel: &Kernel, value: Value) -> Result<DescType, PassError> {
+    match kernel.value_type(value) {
+        Type::Desc(desc) => Ok(desc),
+        other => Err(PassError::Internal(format!("{other} is no tensor descriptor"))),
+    }
+}

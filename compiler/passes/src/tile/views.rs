@@ -1,0 +1,97 @@
+//! Descriptors and block pointers taken apart: what they stand for are scalars, and loops and branches hand on those.
+//!
+//! ```text
+//! %r = for_range .., (%p) : block_ptr<4xf32> ^(%i: i32, %q: block_ptr<4xf32>) { .. }
+//!     →   %b, %n, %s, %o = for_range .., (%base, %size, %stride, %offset) : ptr<f32>, i64, i64, i32 ^(..) { .. }
+//! ```
+
+use std::collections::HashMap;
+
+use rtc_ir::{Kernel, Op, Type, Value, regions};
+
+use crate::PassError;
+
+/// The parts of views.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    parts: HashMap<Value, Vec<Value>>,
+    /// Operands of loops, branches and terminators that are to become a part of a view: the operation, the number of its
+    /// operand, and the number of the part of the view that stands there.
+    open: Vec<(Op, usize, usize)>,
+    /// Operations that make views.
+    makers: Vec<Op>,
+}
+
+impl Views {
+    /// Gives loops and branches that hand on views places for their parts; `types` tells those of the views to be taken
+    /// apart. The operands at these places stand open until [`Views::finish`].
+    pub(super) fn handed_on(kernel: &mut Kernel, types: &dyn Fn(Type) -> Option<Vec<Type>>) -> Views {
+        let mut views = Views::default();
+        for op in rtc_ir::walk(kernel) {
+            for slot in regions::slots(kernel, op) {
+                let Some(parts) = types(kernel.value_type(slot.targets[0])) else { continue };
+                let sources: Vec<Value> = slot.values(kernel).collect();
+                for (part, ty) in parts.into_iter().enumerate() {
+                    let places = slot.sources.iter().map(|(op, _)| (*op, kernel.op(*op).operands.len(), part));
+                    views.open.extend(places);
+                    // The view itself stands for its part until that is known.
+                    let targets = kernel.add_slot(&slot, ty, &sources);
+                    for (view, target) in slot.targets.iter().zip(targets) {
+                        views.parts.entry(*view).or_default().push(target);
+                    }
+                }
+            }
+        }
+        views
+    }
+
+    /// Notes what the result of an operation stands for.
+    pub(super) fn make(&mut self, kernel: &Kernel, op: Op, parts: Vec<Value>) {
+        self.parts.insert(kernel.result(op, 0), parts);
+        self.makers.push(op);
+    }
+
+    /// What a view stands for.
+    pub(super) fn parts(&self, view: Value) -> Result<&[Value], PassError> {
+        let parts = self.parts.get(&view).map(Vec::as_slice);
+        parts.ok_or_else(|| PassError::Internal("a view of a tensor that no operation makes has no pointers".into()))
+    }
+
+    /// Hands on the parts, and takes out the views if nothing uses them any more.
+    pub(super) fn finish(
+        self,
+        kernel: &mut Kernel,
+        types: &dyn Fn(Type) -> Option<Vec<Type>>,
+        used: bool,
+    ) -> Result<(), PassError> {
+        for (op, index, part) in &self.open {
+            let value = self.parts(kernel.op(*op).operands[*index])?[*part];
+            kernel.set_operand(*op, *index, value);
+        }
+        if used {
+            return Ok(());
+        }
+        for op in rtc_ir::walk(kernel).into_iter().rev() {
+            // From the last to the first, since those after a removed slot move up.
+            for slot in regions::slots(kernel, op).into_iter().rev() {
+                if types(kernel.value_type(slot.targets[0])).is_some() {
+                    kernel.remove_slot(&slot);
+                }
+            }
+        }
+        for op in self.makers.into_iter().rev() {
+            kernel.erase(op);
+        }
+        Ok(())
+    }
+}
+
+/// Lets another value be the result of an operation, which goes.
+pub(super) fn replace(kernel: &mut Kernel, op: Op, value: Value) {
+    let result = kernel.result(op, 0);
+    if let Some(name) = kernel.value(result).name.clone() {
+        kernel.name_value(value, &name);
+    }
+    kernel.replace_uses(result, value);
+    kernel.erase(op);
+}
