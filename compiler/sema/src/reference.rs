@@ -152,7 +152,7 @@ pub fn built_in() -> Vec<(&'static str, &'static str, Vec<String>, bool)> {
         (_, None) => p.name.to_string(),
     };
     let all = declared::all().map(|b| {
-        let names = b.signature().parameters.iter().map(marked).collect();
+        let names = b.signature.parameters.iter().map(marked).collect();
         (b.namespace.name(), b.name, names, builtins::implementation(b).is_some())
     });
     all.collect()

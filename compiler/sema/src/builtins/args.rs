@@ -6,7 +6,7 @@ use rtc_syntax::ast::{Ident, Symbol};
 
 use crate::const_eval;
 use crate::cx::Cx;
-use crate::declared::{Builtin, Default, Parameter, Signature};
+use crate::declared::{Builtin, Parameter, Signature};
 use crate::emitter::R;
 use crate::suggest::suggest;
 use crate::types::ElemTy;
@@ -32,7 +32,7 @@ pub(crate) struct Args<'a> {
 impl<'a> Args<'a> {
     /// Binds the arguments of a call as Python does.
     pub(crate) fn bind(cx: &mut Cx<'a>, b: &'static Builtin, call: CallArgs<'a>, span: Span) -> R<Args<'a>> {
-        let signature = b.signature();
+        let signature = &b.signature;
         let parameters = &signature.parameters;
         let (mut vals, mut rest) = (vec![None; parameters.len()], Vec::new());
         let variadic = signature.rest();
@@ -67,7 +67,7 @@ impl<'a> Args<'a> {
                 }
                 Some(i) => vals[i] = Some(arg),
                 None => {
-                    let help = match suggest(&name, parameters.iter().map(|p| &*p.name)) {
+                    let help = match suggest(&name, parameters.iter().map(|p| p.name)) {
                         Some(close) => format!("did you mean `{close}`?"),
                         None => format!("its parameters are {}", signature.listed()),
                     };
@@ -100,12 +100,16 @@ impl<'a> Args<'a> {
 
     /// The argument, if it was passed.
     pub(crate) fn passed(&self, name: impl Key) -> Option<Arg<'a>> {
-        self.vals.get(name.position(self.signature)?)?.clone()
+        self.borrowed(name).cloned()
+    }
+
+    fn borrowed(&self, name: impl Key) -> Option<&Arg<'a>> {
+        self.vals.get(name.position(self.signature)?)?.as_ref()
     }
 
     /// The argument, unless it was left out or is `None`.
     pub(crate) fn given(&self, name: impl Key) -> Option<Arg<'a>> {
-        self.passed(name).filter(|a| !a.val.is_none())
+        self.borrowed(name).filter(|a| !a.val.is_none()).cloned()
     }
 
     /// What the `*` parameter took.
@@ -130,16 +134,13 @@ impl<'a> Args<'a> {
 
     /// As messages name a parameter.
     pub(crate) fn what(&self, name: impl Key) -> String {
-        let parameter = name.position(self.signature).map_or("", |i| &*self.signature.parameters[i].name);
+        let parameter = name.position(self.signature).map_or("", |i| self.signature.parameters[i].name);
         format!("`{parameter}` of `{}`", self.name)
     }
 
     fn default(&self, name: impl Key) -> Option<Val<'a>> {
-        match &self.signature.parameters[name.position(self.signature)?].default {
-            Some(Default::Const(c)) => Some(Val::Const(c.clone())),
-            Some(Default::Described) => Some(Val::NONE),
-            None => None,
-        }
+        let parameter = &self.signature.parameters[name.position(self.signature)?];
+        parameter.default.map(|default| Val::Const(default.constant()))
     }
 
     /// The argument, where `None` stands for the declared default.
@@ -152,12 +153,16 @@ impl<'a> Args<'a> {
 
     /// A tensor; constants are typed as they stand.
     pub(crate) fn tensor(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Tensor> {
+        if let Some(Arg { val: Val::Tensor(t), .. }) = self.borrowed(name) {
+            return Ok(*t);
+        }
         cx.tensor(&self.arg(name), &self.what(name))
     }
 
     /// A tensor, unless the argument was left out.
     pub(crate) fn optional_tensor(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Option<Tensor>> {
-        self.given(name).map(|_| self.tensor(cx, name)).transpose()
+        let given = self.borrowed(name).is_some_and(|a| !a.val.is_none());
+        given.then(|| self.tensor(cx, name)).transpose()
     }
 
     /// A compile-time constant.
@@ -167,26 +172,31 @@ impl<'a> Args<'a> {
 
     /// A compile-time integer.
     pub(crate) fn int(&self, cx: &mut Cx<'a>, name: impl Key) -> R<i128> {
-        cx.int_of(&self.value(name), &self.what(name))
+        match self.value(name) {
+            Arg { val: Val::Const(Const::Int(i)), .. } => Ok(i),
+            arg => cx.int_of(&arg, &self.what(name)),
+        }
     }
 
     /// A compile-time truth value.
     pub(crate) fn bool(&self, cx: &mut Cx<'a>, name: impl Key) -> R<bool> {
-        Ok(const_eval::truth(&cx.const_arg(&self.value(name), &self.what(name))?))
+        match self.value(name) {
+            Arg { val: Val::Const(c), .. } => Ok(const_eval::truth(&c)),
+            arg => cx.const_arg(&arg, &self.what(name)).map(|c| const_eval::truth(&c)),
+        }
     }
 
     /// A string; `None` stays.
     pub(crate) fn text(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Option<Symbol>> {
         let arg = self.value(name);
-        match cx.const_arg(&arg, &self.what(name))? {
-            Const::Str(s) => Ok(Some(s)),
-            Const::None => Ok(None),
-            other => {
-                let message = format!("{} must be a string", self.what(name));
-                let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, message);
-                cx.fail(d.primary(format!("this is the constant {other}")))
-            }
-        }
+        let other = match &arg.val {
+            Val::Const(Const::Str(s)) => return Ok(Some(s.clone())),
+            Val::Const(Const::None) => return Ok(None),
+            _ => cx.const_arg(&arg, &self.what(name))?,
+        };
+        let message = format!("{} must be a string", self.what(name));
+        let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, message);
+        cx.fail(d.primary(format!("this is the constant {other}")))
     }
 
     /// An element type.
