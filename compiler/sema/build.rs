@@ -1,4 +1,5 @@
-//! Reads the declarations of the built-in functions, `src/builtins/*.rt`, into a table for `src/declared.rs`.
+//! Reads the declarations of the built-in functions, `src/builtins/*.rt`, into a table for `src/declared.rs`. Primitives of
+//! the standard library are declared in the comment at the head of their code.
 //!
 //! A declaration is plain enough to do without the parser of the language; the tests of the reference compare both.
 
@@ -27,12 +28,16 @@ fn main() {
     let mut paths: Vec<_> = fs::read_dir("src/builtins")
         .expect("the folder of the declarations")
         .map(|entry| entry.expect("a directory entry").path())
-        .filter(|path| path.extension().is_some_and(|x| x == "rt"))
         .collect();
     paths.sort();
     let mut found = Vec::new();
     for path in paths {
-        let text = fs::read_to_string(&path).expect("the file is text");
+        let mut text = fs::read_to_string(&path).expect("the file is text");
+        if path.extension().is_some_and(|x| x == "rs") {
+            // Of code, what the comment at its head declares.
+            let head = text.lines().map_while(|line| line.strip_prefix("//!"));
+            text = head.map(|line| format!("{}\n", line.trim_start())).collect();
+        }
         for section in text.split("\n#: ").skip(1) {
             functions(section, &mut found);
         }
@@ -55,7 +60,8 @@ fn main() {
 
 /// The functions of a section; attributes are declared for the reference only.
 fn functions(section: &str, found: &mut Vec<(&'static str, String, String)>) {
-    let (head, text) = section.split_once('\n').unwrap_or((section, ""));
+    let end = section.find('\n').unwrap_or(section.len());
+    let (head, text) = section.split_at(end);
     let head = head.split(" | ").next().unwrap_or(head);
     let Some((_, namespace)) = NAMESPACES.iter().find(|(name, _)| *name == head) else { return };
     for (at, _) in text.match_indices("\ndef ").filter(|(at, _)| !text[..*at].ends_with("@property")) {

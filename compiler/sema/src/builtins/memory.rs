@@ -21,7 +21,7 @@ use crate::values::{Arg, Const, Tensor, Tuple, Val};
 
 pub(super) const TABLE: &[Row] = &[row("load", load), row("store", store)];
 
-/// Wishes about the caches.
+/// Cache hints.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caching {
     pub cache: CacheModifier,
@@ -118,7 +118,7 @@ fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     Ok(Val::NONE)
 }
 
-/// Says that a float loses digits on its way to memory.
+/// Warns that a store rounds a float to a narrower type.
 fn warn_of_narrowing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, pointee: ElemTy) {
     let value = args.arg("value");
     let Val::Tensor(t) = &value.val else { return };
@@ -270,7 +270,7 @@ impl<'a> Cx<'a> {
         self.fail(d)
     }
 
-    /// Beside a scalar pointer only scalars can stand.
+    /// A scalar pointer takes scalar operands only.
     fn need_scalar(&mut self, args: &Args<'a>, name: impl Key, t: Tensor) -> R<()> {
         if t.shape.rank() == 0 {
             return Ok(());
@@ -287,7 +287,7 @@ impl<'a> Cx<'a> {
         self.fail(d)
     }
 
-    /// An operand in the shape of the pointer, which does not grow.
+    /// An operand, broadcast to the shape of the pointer; the pointer itself is not broadcast.
     pub(super) fn fit(&mut self, args: &Args<'a>, name: impl Key, t: Tensor, pointer: Tensor) -> R<Tensor> {
         if pointer.shape.rank() == 0 {
             self.need_scalar(args, name, t)?;
@@ -338,7 +338,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Notes the access that was built last, for the lints.
+    /// Records the access that was built last, for the lints.
     fn note_access(&mut self, args: &Args<'a>, mask: Option<Span>, store: bool) {
         let wanted = |kind: &OpKind| matches!(kind, OpKind::Load { .. } | OpKind::Store { .. });
         // A load may be followed by a cast of what it gave.
