@@ -20,7 +20,7 @@ const LAYERS: &[(u32, &[&str])] = &[
 /// functions reach what evaluates code by the methods of `cx.rs` alone.
 const SEMA: &[&[&str]] = &[
     &["const_eval", "declared", "frames", "library", "modules", "promote", "suggest", "types", "values", "world"],
-    &["assertion", "broadcast", "cast", "emitter", "expect", "library_call", "reshape"],
+    &["assertion", "broadcast", "cast", "emitter", "expect", "library_call", "reshape", "tensor_views"],
     &["cx", "operators"],
     &["builtins"],
     &[

@@ -19,6 +19,7 @@
 //! | | `operators.rs` | operators on run-time values |
 //! | emission | `emitter.rs` | the kernel under construction, the stack of calls, the diagnostics |
 //! | | `cast.rs`, `broadcast.rs`, `reshape.rs` | casts, broadcasting, reshaping |
+//! | | `tensor_views.rs` | descriptors and block pointers as values |
 //! | | `expect.rs`, `library_call.rs`, `assertion.rs` | what arguments must be; assertions at run time |
 //! | values | `values.rs`, `types.rs`, `const_eval.rs`, `promote.rs` | what an expression can be, and its types |
 //! | | `declared.rs` | names, parameters and defaults of built-ins, as the build script reads them |

@@ -100,21 +100,21 @@ fn single<'a>(
 ) -> R<Val<'a>> {
     let mut tensors = Vec::new();
     for name in names {
-        let t = args.tensor(cx, *name)?;
+        let t = args.tensor(cx, name)?;
         if t.elem != ElemTy::F32 {
             let d = Diagnostic::error(
                 Code::TYPE_MISMATCH,
                 args.span,
                 format!("`{}` takes fp32, not {}", args.name, t.elem),
             )
-            .label(args.arg(*name).span, format!("this is {t}"))
+            .label(args.arg(name).span, format!("this is {t}"))
             .help("cast it first: `x.to(tl.float32)`");
             return cx.fail(d);
         }
         tensors.push(t);
     }
     if let ([a, b], [x, y]) = (&tensors[..], names) {
-        let (x, y) = (args.arg(*x).span, args.arg(*y).span);
+        let (x, y) = (args.arg(x).span, args.arg(y).span);
         let (a, b) = cx.broadcast_pair((*a, x), (*b, y), &format!("for `{}`", args.name))?;
         tensors = vec![a, b];
     }
@@ -125,8 +125,8 @@ fn single<'a>(
 fn together<'a>(cx: &mut Cx<'a>, args: &Args<'a>, names: &[&'static str]) -> R<Vec<Tensor>> {
     let mut list: Vec<Arg<'a>> = Vec::new();
     for name in names {
-        let t = args.tensor(cx, *name)?;
-        list.push(Arg::new(Val::Tensor(t), args.arg(*name).span));
+        let t = args.tensor(cx, name)?;
+        list.push(Arg::new(Val::Tensor(t), args.arg(name).span));
     }
     let mut common = list[0].clone();
     for arg in &list[1..] {
