@@ -16,6 +16,29 @@ const LAYERS: &[(u32, &[&str])] = &[
     (0, &["rtc-source"]),
 ];
 
+/// The layers of semantic analysis, from below: a file imports files of its own layer and of those below. Built-in
+/// functions reach what evaluates code by the methods of `cx.rs` alone.
+const SEMA: &[&[&str]] = &[
+    &["const_eval", "declared", "frames", "library", "modules", "promote", "suggest", "types", "values", "world"],
+    &["assertion", "broadcast", "cast", "emitter", "expect", "library_call", "reshape", "tensor_views"],
+    &["cx", "operators"],
+    &["builtins"],
+    &[
+        "attrs",
+        "call",
+        "construct",
+        "control",
+        "dictionary",
+        "evaluator",
+        "expr",
+        "loops",
+        "resolve",
+        "stmt",
+        "subscript",
+    ],
+    &["entry", "lib", "reference"],
+];
+
 /// Files in which `unsafe` is allowed, for a C interface or for memory that only the caller knows.
 const UNSAFE: &[&str] = &[
     "compiler/codegen/src/translate.rs",
@@ -108,6 +131,24 @@ fn crates_import_strictly_downward() {
             let other =
                 layer(dependency).unwrap_or_else(|| panic!("{name} depends on {dependency}, which has no layer"));
             assert!(other < own, "{name} (layer {own}) must not import {dependency} (layer {other})");
+        }
+    }
+}
+
+#[test]
+fn semantic_analysis_imports_downward() {
+    let layer = |name: &str| SEMA.iter().position(|names| names.contains(&name));
+    let folder = "compiler/sema/src/";
+    for path in all(".rs") {
+        let name = shown(&path);
+        let Some(inside) = name.strip_prefix(folder) else { continue };
+        let module = inside.trim_end_matches(".rs").split('/').next().unwrap_or_default();
+        let own = layer(module).unwrap_or_else(|| panic!("{name} is in no layer of SEMA"));
+        let text = fs::read_to_string(&path).expect("readable");
+        for (at, _) in text.match_indices("crate::") {
+            let rest = &text[at + "crate::".len()..];
+            let other = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
+            assert!(layer(other).is_none_or(|other| other <= own), "{name} must not import {other}");
         }
     }
 }

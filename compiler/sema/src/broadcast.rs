@@ -1,4 +1,4 @@
-//! Shapes that meet: scalars are splatted, missing dimensions are added on the left, sizes of 1 are repeated.
+//! Broadcasting: scalars are splatted, missing dimensions are added on the left, dimensions of size 1 are repeated.
 
 use rtc_ir::{MAX_RANK, MAX_TILE_ELEMENTS, OpKind, Shape};
 use rtc_source::{Code, Diagnostic, Span};
@@ -7,7 +7,7 @@ use crate::emitter::{Emitter, R};
 use crate::types::ir_type;
 use crate::values::Tensor;
 
-/// The common shape, or the dimension (counted from the left of the longer shape) that clashes.
+/// The common shape, or the dimension (counted from the left of the longer shape) that differs.
 pub(crate) fn common_shape(a: Shape, b: Shape) -> Result<Shape, usize> {
     let rank = a.rank().max(b.rank());
     let size = |s: Shape, i: usize| if i + s.rank() < rank { 1 } else { s[i + s.rank() - rank] };
@@ -72,7 +72,7 @@ impl<'a> Emitter<'a> {
         let elem = self.ir_elem(t.elem)?;
         let target = ir_type(elem, shape);
         if t.shape.rank() == 0 {
-            // A constant stays one: it is filled in rather than spread.
+            // A constant stays a constant: the block is filled with it.
             if let Some(op) = self.kernel.def_op(t.value)
                 && let OpKind::Constant { value } = self.kernel.kind(op)
             {

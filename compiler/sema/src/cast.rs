@@ -10,7 +10,7 @@ use crate::types::{ElemTy, scalar_shape};
 use crate::values::{Arg, Const, Tensor, Val};
 
 impl<'a> Emitter<'a> {
-    /// A run-time value out of a number or a run-time value; the constant takes its own type.
+    /// A number or run-time value as a run-time value; a constant takes its own type.
     pub(crate) fn tensor(&mut self, arg: &Arg<'a>, what: &str) -> R<Tensor> {
         match &arg.val {
             Val::Tensor(t) => Ok(*t),
@@ -156,7 +156,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Formats that no machine converts into each other go through one that both know.
+    /// Conversions that no hardware has go through an intermediate format.
     fn cast_float(&mut self, t: Tensor, from: DType, to: DType, rounding: Rounding) -> R<Tensor> {
         use DType::{Bf16, Fp8E4B15, Fp16, Fp32, Fp64};
         let fp8 = crate::types::is_fp8;

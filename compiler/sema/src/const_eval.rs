@@ -7,7 +7,7 @@ use std::fmt;
 
 use rtc_syntax::ast::{CmpOp, Operator, Symbol, UnaryOp};
 
-/// A constant of the Python level.
+/// A compile-time constant, with Python's types.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Const {
     Int(i128),
@@ -66,7 +66,7 @@ pub(crate) fn truth(c: &Const) -> bool {
     }
 }
 
-/// The integer value of an integer or truth value.
+/// The integer value of an integer or boolean.
 pub(crate) fn as_int(c: &Const) -> Option<i128> {
     match c {
         Const::Int(i) => Some(*i),

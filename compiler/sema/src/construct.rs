@@ -134,7 +134,7 @@ impl<'a> Evaluator<'a> {
         Ok(Val::Tuple(Rc::new(Tuple { items: all, fields: Some(names.into()), class: Some((class, module)) })))
     }
 
-    /// What a field holds: a number is a run-time value, unless the field is declared as a constant.
+    /// The value of a field: a number becomes a run-time value, unless the field is declared as a constant.
     fn field(&mut self, val: Val<'a>, constant: bool, span: Span) -> R<Val<'a>> {
         if constant || self.host() { Ok(val) } else { self.decay(val, span) }
     }

@@ -154,7 +154,7 @@ impl<'a> Evaluator<'a> {
                     .find(|binding| outer.get(&name).is_none_or(|o| o.version != binding.version))
                     .map_or(span, |binding| binding.span);
                 match (returned, x, y) {
-                    // The side that returned has no say.
+                    // The side that returned does not count.
                     ([true, false], _, Some(val)) | ([false, true], Some(val), _) => {
                         let (side, other) = if returned[0] { (&mut b, &mut a) } else { (&mut a, &mut b) };
                         self.yield_one_side(&val, side, other, &mut types);
@@ -319,7 +319,7 @@ impl<'a> Evaluator<'a> {
         }
         let (a_span, b_span) = (bound_at(&a.scope, name), bound_at(&b.scope, name));
         if let Some(kept @ (Val::Const(_) | Val::Type(_))) = before {
-            // The reference keeps the old value silently; that is worth a word.
+            // Triton keeps the old value silently; this deserves a warning.
             let d = Diagnostic::warning(
                 Code::LOST_ASSIGNMENT,
                 place,

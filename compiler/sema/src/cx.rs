@@ -1,5 +1,5 @@
-//! The context of operators and built-in functions: they build operations and report findings with the [`Emitter`], and
-//! reach the evaluator above them by the few methods of [`Evaluate`].
+//! The context of operators and built-in functions: they build operations and report diagnostics with the [`Emitter`],
+//! and call back into the evaluator through the few methods of [`Evaluate`].
 
 use std::ops::{Deref, DerefMut};
 
@@ -49,7 +49,7 @@ impl<'a> Cx<'a> {
         self.call(callee, span, CallArgs { positional: args, ..CallArgs::default() }, span)
     }
 
-    /// `value.name` without its findings; `None` if there is no such attribute.
+    /// `value.name` without its diagnostics; `None` if there is no such attribute.
     pub(crate) fn attribute_if_any(&mut self, value: &Arg<'a>, name: &Symbol, span: Span) -> Option<Val<'a>> {
         let mark = self.mark();
         let result = self.attribute(value, name, span);

@@ -1,42 +1,15 @@
 //! The functions that are built in, as the files `builtins/*.rt` declare them: names, parameters, defaults.
 //!
-//! The texts are cut into functions once per process; a signature is parsed when its function is first called. What
-//! the functions do stands beside the declarations, in `builtins/*.rs`.
+//! The build script reads the texts into a table. What the functions do stands beside the declarations, in
+//! `builtins/*.rs`.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::OnceLock;
-
-use indexmap::IndexMap;
 
 use crate::const_eval::Const;
 
-/// The declarations. A line `#: NAMESPACE | TITLE` begins a section; without a title, the section is left out of the
-/// reference.
-pub(crate) const TEXTS: &[&str] = &[
-    include_str!("builtins/program.rt"),
-    include_str!("builtins/creation.rt"),
-    include_str!("builtins/shape.rt"),
-    include_str!("builtins/memory.rt"),
-    include_str!("builtins/block_pointer.rt"),
-    include_str!("builtins/descriptor.rt"),
-    include_str!("builtins/atomics.rt"),
-    include_str!("builtins/select.rt"),
-    include_str!("builtins/maths.rt"),
-    include_str!("builtins/dot.rt"),
-    include_str!("builtins/reduce.rt"),
-    include_str!("builtins/map.rt"),
-    include_str!("builtins/debug.rt"),
-    include_str!("builtins/external.rt"),
-    include_str!("builtins/cuda.rt"),
-    include_str!("builtins/python.rt"),
-    include_str!("builtins/attributes.rt"),
-    include_str!("builtins/host.rt"),
-    include_str!("builtins/named_tuple.rt"),
-    include_str!("builtins/prim.rt"),
-];
-
 /// Where a function is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Namespace {
     /// `tl`.
     Language,
@@ -107,22 +80,17 @@ impl Namespace {
 pub(crate) struct Builtin {
     pub namespace: Namespace,
     pub name: &'static str,
-    /// `def name(...)`.
-    header: &'static str,
-    signature: OnceLock<Signature>,
+    /// Its place in the table of all that are declared.
+    pub index: usize,
+    /// Its parameters.
+    pub signature: Signature,
 }
 
 impl Builtin {
     /// A function that no text declares, with positional parameters only.
-    pub(crate) fn external(name: &'static str, parameters: &[&str]) -> Builtin {
-        let positional = |name: &&str| Parameter { name: (*name).into(), is_rest: false, default: None };
-        let signature = Signature { parameters: parameters.iter().map(positional).collect() };
-        Builtin { namespace: Namespace::External, name, header: "", signature: signature.into() }
-    }
-
-    /// Its parameters.
-    pub(crate) fn signature(&self) -> &Signature {
-        self.signature.get_or_init(|| Signature::parse(self.header))
+    pub(crate) fn external(name: &'static str, parameters: &[&'static str]) -> Builtin {
+        let parameters = parameters.iter().map(|name| Parameter { name, is_rest: false, default: None }).collect();
+        Builtin { namespace: Namespace::External, name, index: usize::MAX, signature: Signature { parameters } }
     }
 }
 
@@ -135,39 +103,34 @@ impl fmt::Debug for Builtin {
 /// The parameters of a function that is built in.
 #[derive(Debug)]
 pub(crate) struct Signature {
-    pub parameters: Vec<Parameter>,
+    pub parameters: Cow<'static, [Parameter]>,
 }
 
 /// A declared parameter.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Parameter {
-    pub name: Box<str>,
+    pub name: &'static str,
     /// Whether it takes the rest of the positional arguments.
     pub is_rest: bool,
     pub default: Option<Default>,
 }
 
 /// What a parameter stands for when it is left out.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Default {
-    /// This constant.
-    Const(Const),
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Str(&'static str),
     /// What the declaration says to readers, such as `tl.float32`; the function tells by `Args::given`.
     Described,
 }
 
 impl Signature {
-    /// Reads `def name(a, *rest, b: annotation = default)`, which is plain enough to do without the parser; the tests of
-    /// the reference compare both.
-    fn parse(header: &str) -> Signature {
-        let inside = header.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'));
-        let parts = inside.split(", ").map(str::trim).filter(|part| !part.is_empty());
-        Signature { parameters: parts.map(Parameter::parse).collect() }
-    }
-
     /// The place of a parameter.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        self.parameters.iter().position(|p| &*p.name == name)
+        self.parameters.iter().position(|p| p.name == name)
     }
 
     /// The place of the parameter that takes the rest of the positional arguments.
@@ -183,77 +146,36 @@ impl Signature {
     }
 }
 
-impl Parameter {
-    fn parse(text: &str) -> Parameter {
-        let (declared, default) = match text.split_once('=') {
-            Some((declared, default)) => (declared, Some(Default::parse(default.trim()))),
-            None => (text, None),
-        };
-        let name = declared.split(':').next().unwrap_or(declared).trim();
-        Parameter { is_rest: name.starts_with('*'), name: name.trim_start_matches('*').into(), default }
-    }
-}
-
 impl Default {
-    fn parse(text: &str) -> Default {
-        let number = || Some(Const::Int(text.parse().ok()?)).or_else(|| Some(Const::Float(text.parse().ok()?)));
-        let string = || text.strip_prefix('"')?.strip_suffix('"').map(|s| Const::Str(s.replace("\\n", "\n").into()));
-        match text {
-            "None" => Default::Const(Const::None),
-            "True" => Default::Const(Const::Bool(true)),
-            "False" => Default::Const(Const::Bool(false)),
-            _ => number().or_else(string).map_or(Default::Described, Default::Const),
+    /// The constant that it is; `None` where the declaration only describes it.
+    pub(crate) fn constant(self) -> Const {
+        match self {
+            Default::None | Default::Described => Const::None,
+            Default::Bool(b) => Const::Bool(b),
+            Default::Int(i) => Const::Int(i),
+            Default::Float(x) => Const::Float(x),
+            Default::Str(s) => Const::Str(s.into()),
         }
     }
 }
 
-type Table = IndexMap<(Namespace, &'static str), Builtin>;
-
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let sections = TEXTS.iter().flat_map(|text| text.split("\n#: ").skip(1));
-        sections.flat_map(functions).map(|b| ((b.namespace, b.name), b)).collect()
-    })
-}
-
-/// The functions of a section; attributes are declared for the reference only.
-fn functions(section: &'static str) -> impl Iterator<Item = Builtin> {
-    let (head, text) = section.split_once('\n').unwrap_or((section, ""));
-    let head = head.split(" | ").next().unwrap_or(head);
-    let namespace = Namespace::ALL.into_iter().find(|n| n.name() == head);
-    let starts = text.match_indices("\ndef ").filter(|(at, _)| !text[..*at].ends_with("@property"));
-    starts.filter_map(move |(at, _)| {
-        let header = text[at + 1..].split("):\n").next()?;
-        let header = &text[at + 1..at + 1 + header.len() + 1];
-        let name = header["def ".len()..].split('(').next()?;
-        Some(Builtin { namespace: namespace?, name, header, signature: OnceLock::new() })
-    })
-}
+/// All functions that the texts declare, ordered by namespace and name.
+static TABLE: &[Builtin] = include!(concat!(env!("OUT_DIR"), "/declared.rs"));
 
 /// The function of that name.
 pub(crate) fn find(namespace: Namespace, name: &str) -> Option<&'static Builtin> {
-    table().get(&Key(namespace, name))
+    let first = TABLE.partition_point(|b| (b.namespace, b.name) < (namespace, name));
+    TABLE.get(first).filter(|b| b.namespace == namespace && b.name == name)
 }
 
-/// All functions, in the order of the declarations.
+/// All functions.
 pub(crate) fn all() -> impl Iterator<Item = &'static Builtin> {
-    table().values()
+    TABLE.iter()
 }
 
 /// The names in a namespace.
 pub(crate) fn names(namespace: Namespace) -> impl Iterator<Item = &'static str> {
     all().filter(move |b| b.namespace == namespace).map(|b| b.name)
-}
-
-/// A key of any lifetime.
-#[derive(Hash)]
-struct Key<'s>(Namespace, &'s str);
-
-impl indexmap::Equivalent<(Namespace, &'static str)> for Key<'_> {
-    fn equivalent(&self, key: &(Namespace, &'static str)) -> bool {
-        (self.0, self.1) == *key
-    }
 }
 
 #[cfg(test)]
@@ -262,15 +184,23 @@ mod tests {
 
     #[test]
     fn parameters_and_defaults_are_those_of_the_text() {
-        let print = find(Namespace::Language, "static_print").expect("it is declared").signature();
+        let print = &find(Namespace::Language, "static_print").expect("it is declared").signature;
         assert_eq!(print.listed(), "`*values`, `sep`, `end`, `file`, `flush`");
         assert_eq!(print.rest(), Some(0));
-        let default = |name| &print.parameters[print.position(name).expect("it is declared")].default;
-        assert!(matches!(default("sep"), Some(Default::Const(Const::Str(s))) if &**s == " "));
-        assert!(default("values").is_none());
-        assert!(matches!(default("end"), Some(Default::Const(Const::Str(s))) if &**s == "\n"));
-        let dot = find(Namespace::Language, "dot").expect("it is declared").signature();
+        let default = |name| print.parameters[print.position(name).expect("it is declared")].default;
+        assert_eq!(default("values"), None);
+        assert_eq!((default("sep"), default("end")), (Some(Default::Str(" ")), Some(Default::Str("\n"))));
+        let dot = &find(Namespace::Language, "dot").expect("it is declared").signature;
         let out = dot.position("out_dtype").expect("it is declared");
-        assert!(matches!(dot.parameters[out].default, Some(Default::Described)));
+        assert_eq!(dot.parameters[out].default, Some(Default::Described));
+    }
+
+    #[test]
+    fn every_function_is_found() {
+        assert!(all().count() > 230);
+        for b in all() {
+            assert!(find(b.namespace, b.name).is_some_and(|found| std::ptr::eq(found, b)), "{}", b.name);
+        }
+        assert!(find(Namespace::Language, "no_such_function").is_none());
     }
 }

@@ -14,7 +14,7 @@ use crate::expr::equal;
 use crate::values::Val;
 
 impl<'a> Evaluator<'a> {
-    /// `{key: value, ...}`; of equal keys the last one counts, at the place of the first.
+    /// `{key: value, ...}`; a repeated key keeps its first position and takes the last value.
     pub(crate) fn dictionary(&mut self, written: &'a [(Option<Expr>, Expr)]) -> R<Val<'a>> {
         let mut entries: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(written.len());
         for (key, value) in written {

@@ -1,4 +1,4 @@
-//! Building operations and reporting findings: the kernel under construction, the stack of inlined calls, the
+//! Building operations and reporting diagnostics: the kernel under construction, the stack of inlined calls, the
 //! diagnostics. Nothing here evaluates code.
 //!
 //! Invariants: an `Err(Fault)` means that a diagnostic was reported already (or that an operand was erroneous and its
@@ -18,12 +18,12 @@ use crate::spec::LaunchOptions;
 use crate::types::{ElemTy, ir_type, scalar_shape};
 use crate::values::{BlockPtr, Const, Descriptor, Tensor, Val};
 
-/// The most operations that a kernel may have before passes, for each instruction that it may have in the end: constants
-/// and operations on shapes become none.
+/// Limit on the operations before passes, per instruction that the kernel may have in the end: constants and operations
+/// on shapes produce no instructions.
 const OPS_PER_INSTRUCTION: u64 = 2;
-/// The longest tuple that an operator makes.
+/// The maximum length of a tuple that an operator makes.
 pub(crate) const MAX_TUPLE: usize = 1 << 16;
-/// The most errors that are reported.
+/// The maximum number of errors that are reported.
 const MAX_ERRORS: usize = 50;
 
 /// Something went wrong and has been reported.
@@ -32,7 +32,7 @@ pub(crate) struct Fault;
 
 pub(crate) type R<T> = Result<T, Fault>;
 
-/// How far the findings have come.
+/// A position among the diagnostics.
 pub(crate) struct Mark {
     count: usize,
     errors: usize,
@@ -48,7 +48,7 @@ pub struct TargetInfo {
     pub external_libdevice: bool,
 }
 
-/// The kernel under construction, the stack of inlined calls, the findings.
+/// The kernel under construction, the stack of inlined calls, the diagnostics.
 pub(crate) struct Emitter<'a> {
     pub sources: &'a SourceMap,
     pub target: TargetInfo,
@@ -130,14 +130,14 @@ impl<'a> Emitter<'a> {
         self.frame_mut().scope.insert(name.clone(), binding);
     }
 
-    /// Makes a name unusable, for a reason to be told when it is used.
+    /// Makes a name unusable; the reason is reported when it is used.
     pub(crate) fn bind_gone(&mut self, name: &Symbol, span: Span, gone: Gone) {
         self.versions += 1;
         let binding = Binding { val: Val::Error, span, version: self.versions, gone: Some(gone) };
         self.frame_mut().scope.insert(name.clone(), binding);
     }
 
-    // Findings.
+    // Diagnostics.
 
     /// Where the user sees `span`: itself, or the call into the library that it belongs to.
     pub(crate) fn visible(&self, span: Span) -> Span {
@@ -152,13 +152,13 @@ impl<'a> Emitter<'a> {
         self.sources.get(span.file)?.text.get(span.start as usize..span.end as usize)
     }
 
-    /// Reports an error and stands for it.
+    /// Reports an error and returns the failure.
     pub(crate) fn fail<T>(&mut self, diagnostic: Diagnostic) -> R<T> {
         self.report(diagnostic);
         Err(Fault)
     }
 
-    /// An error with the usual parts.
+    /// Reports an error with a message and, unless it is empty, a help text.
     pub(crate) fn error<T>(&mut self, code: Code, span: Span, message: impl Into<String>, help: &str) -> R<T> {
         let mut diagnostic = Diagnostic::error(code, span, message);
         if !help.is_empty() {
@@ -167,7 +167,7 @@ impl<'a> Emitter<'a> {
         self.fail(diagnostic)
     }
 
-    /// Reports a finding, with the calls that led there.
+    /// Reports a diagnostic, with the calls that led there.
     pub(crate) fn report(&mut self, mut diagnostic: Diagnostic) {
         let library = diagnostic.labels.iter().any(|l| is_library(l.span.file));
         for label in &mut diagnostic.labels {
@@ -235,7 +235,7 @@ impl<'a> Emitter<'a> {
         self.report(diagnostic);
     }
 
-    /// Notes what a construct costs, for those who ask.
+    /// Reports what a construct costs, as a remark.
     pub(crate) fn cost(&mut self, span: Span, message: String) {
         if !self.in_library() {
             self.report(Diagnostic::remark(Code::COST, span, message));
@@ -246,13 +246,13 @@ impl<'a> Emitter<'a> {
         self.errors > 0
     }
 
-    /// The findings so far, to come back to.
+    /// The diagnostics so far, to return to.
     pub(crate) fn mark(&self) -> Mark {
         let failed = self.frames.iter().map(|f| f.failed).collect();
         Mark { count: self.diagnostics.len(), errors: self.errors, failed }
     }
 
-    /// Drops the findings since then, and gives the first of them.
+    /// Drops the diagnostics since then, and returns the first of them.
     pub(crate) fn back_to(&mut self, mark: Mark) -> Option<Diagnostic> {
         let first = self.diagnostics.drain(mark.count..).next();
         self.errors = mark.errors;
@@ -371,7 +371,7 @@ impl<'a> Emitter<'a> {
         self.literal(Literal::Int(x), elem, shape)
     }
 
-    /// A truth value.
+    /// A boolean.
     pub(crate) fn bool_literal(&mut self, x: bool) -> R<Tensor> {
         self.int_literal(i64::from(x), ElemTy::I1, scalar_shape())
     }

@@ -18,7 +18,7 @@ use crate::types::{ElemTy, TyVal, scalar_shape};
 use crate::values::{Const, Function, FunctionKind, Padding, Tensor, Tuple, Val};
 use crate::world::{ModuleAst, World};
 
-/// A kernel in phase `Tile`, and what was found on the way.
+/// A kernel in phase `Tile`, with warnings and output of its analysis.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// The kernel.

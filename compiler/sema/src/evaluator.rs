@@ -13,15 +13,15 @@ use crate::modules::{ModuleId, ModuleRef};
 use crate::values::{Arg, CallArgs, Function, Val};
 use crate::world::World;
 
-/// The most calls inside each other.
+/// The maximum depth of nested calls.
 pub(crate) const MAX_CALLS: usize = 64;
-/// How often one function may be inside itself.
+/// The maximum recursion depth of one function.
 pub(crate) const MAX_RECURSION: usize = 8;
-/// The most steps of constexpr functions.
+/// The maximum number of steps of constexpr functions.
 pub(crate) const MAX_STEPS: u64 = 1_000_000;
-/// What a call of a constexpr function takes of them.
+/// How many steps a call of a constexpr function counts as.
 pub(crate) const STEPS_PER_CALL: u64 = 10;
-/// The deepest nesting of expressions, statements and calls together.
+/// The maximum nesting depth of expressions, statements and calls together.
 const MAX_DEPTH: u32 = 4000;
 
 /// Evaluates the code of a kernel.
@@ -138,7 +138,7 @@ impl<'a> Evaluator<'a> {
         self.fail(d)
     }
 
-    /// Runs `f` without its findings; gives the first of them back when it fails.
+    /// Runs `f` without its diagnostics; returns the first of them when it fails.
     pub(crate) fn quietly<T>(&mut self, f: impl FnOnce(&mut Evaluator<'a>) -> R<T>) -> Result<T, Option<Diagnostic>> {
         let mark = self.mark();
         let result = f(self);

@@ -76,7 +76,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Says that a value cannot be iterated over.
+    /// Reports that a value cannot be iterated over.
     pub(crate) fn not_iterable<T>(&mut self, val: &Val<'a>, span: Span) -> R<T> {
         let text = val.describe();
         let d = Diagnostic::error(Code::TYPE_MISMATCH, span, format!("{text} cannot be iterated over"))
@@ -99,7 +99,7 @@ impl<'a> Emitter<'a> {
         }
         let distance = if step > 0 { stop.saturating_sub(start) } else { start.saturating_sub(stop) };
         let count = if distance <= 0 { 0 } else { (distance - 1) / step.unsigned_abs() as i128 + 1 };
-        // Each iteration makes an instruction at least, if it makes any.
+        // Each iteration produces at least one instruction, if it produces any.
         let limit = i128::from(self.options.max_instructions);
         if count > limit {
             return self.error(

@@ -127,7 +127,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What a name stands for: a local, a global of its file, or something that is always known.
+    /// What a name stands for: a local, a global of its file, or a predefined name.
     fn name(&mut self, name: &Symbol, span: Span) -> R<Val<'a>> {
         if let Some(binding) = self.frame().scope.get(name) {
             return match binding.gone {
@@ -413,7 +413,7 @@ impl<'a> Evaluator<'a> {
         Ok(Val::tuple(out))
     }
 
-    /// The text of an f-string whose holes are known while compiling.
+    /// The text of an f-string whose replacement fields are known while compiling.
     pub(crate) fn f_string(&mut self, parts: &'a [FStringPart]) -> R<String> {
         let mut text = String::new();
         for part in parts {

@@ -3,17 +3,28 @@
 //! [`compile_kernel`] runs a kernel function symbolically: constants are computed, run-time values become operations of
 //! the tile IR, every call of a jit function is inlined. Mistakes come back as diagnostics, several at a time.
 //!
-//! | file | holds |
-//! | --- | --- |
-//! | `entry.rs` | the kernel function and its parameters |
-//! | `resolve.rs`, `library.rs` | names: files, imports; the standard library |
-//! | `stmt.rs`, `control.rs`, `loops.rs` | statements, branches, loops |
-//! | `expr.rs`, `operators.rs`, `attrs.rs`, `subscript.rs`, `call.rs` | expressions, operators, attributes, subscripts, calls |
-//! | `values.rs`, `types.rs`, `const_eval.rs` | what an expression can be |
-//! | `promote.rs`, `cast.rs`, `broadcast.rs` | types and shapes that meet |
-//! | `builtins/` | the functions of the language, one row each |
-//! | `reference.rs` | what the language offers, as data for the reference pages |
-//! | `cx.rs` | the context: kernel under construction, frames, findings |
+//! The files form layers; each imports its own and those below (`tests/tidy.rs`):
+//!
+//! | layer | file | holds |
+//! | --- | --- | --- |
+//! | entry | `entry.rs` | the kernel function and its parameters |
+//! | | `reference.rs` | what the language offers, as data for the reference pages |
+//! | evaluation | `evaluator.rs` | the state of evaluation: files, globals, limits |
+//! | | `resolve.rs` | what names stand for: globals, imports, members of modules |
+//! | | `stmt.rs`, `control.rs`, `loops.rs` | statements, branches, loops |
+//! | | `expr.rs`, `dictionary.rs`, `attrs.rs`, `subscript.rs` | expressions, attributes, subscripts |
+//! | | `call.rs`, `construct.rs` | calls, values of classes |
+//! | built-ins | `builtins/` | the functions of the language: a declaration in `NAME.rt`, a row of code in `NAME.rs` |
+//! | context | `cx.rs` | what built-ins and operators see: the emitter, and a few methods of the evaluator |
+//! | | `operators.rs` | operators on run-time values |
+//! | emission | `emitter.rs` | the kernel under construction, the stack of calls, the diagnostics |
+//! | | `cast.rs`, `broadcast.rs`, `reshape.rs` | casts, broadcasting, reshaping |
+//! | | `tensor_views.rs` | descriptors and block pointers as values |
+//! | | `expect.rs`, `library_call.rs`, `assertion.rs` | what arguments must be; assertions at run time |
+//! | values | `values.rs`, `types.rs`, `const_eval.rs`, `promote.rs` | what an expression can be, and its types |
+//! | | `declared.rs` | names, parameters and defaults of built-ins, as the build script reads them |
+//! | | `world.rs`, `library.rs`, `modules.rs`, `frames.rs` | files, the standard library, modules, the stack of calls |
+//! | | `suggest.rs` | the known name that is closest to a wrong one |
 
 mod assertion;
 mod attrs;

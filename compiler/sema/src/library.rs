@@ -33,7 +33,7 @@ struct LibraryFunction {
     tree: OnceLock<Module>,
 }
 
-/// The modules in the order in which names are looked up.
+/// The modules, in lookup order.
 pub(crate) fn library() -> &'static [LibraryModule] {
     static LIBRARY: OnceLock<Vec<LibraryModule>> = OnceLock::new();
     LIBRARY.get_or_init(|| {

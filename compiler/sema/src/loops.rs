@@ -323,7 +323,7 @@ impl<'a> Evaluator<'a> {
             let val = c.initial.rebuild(&mut results);
             let changed = inner.get(&c.name).filter(|b| b.version != c.version);
             let at = changed.map_or(c.assigned, |b| b.span);
-            // What became of another type was reported; nothing more is said about it.
+            // A change of type was reported; nothing more is reported about it.
             let wrong = |b: &Binding<'a>| matches!(b.val, Val::Error) || !c.initial.same_type(&b.val);
             let val = if changed.is_some_and(wrong) { Val::Error } else { val };
             let name = c.name.clone();

@@ -47,7 +47,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Refuses a tuple that gets too long.
+    /// Refuses a tuple that would be too long.
     fn tuple_fits(&mut self, length: usize) -> R<()> {
         if length <= MAX_TUPLE {
             return Ok(());
@@ -264,7 +264,7 @@ impl<'a> Cx<'a> {
         if let (OpKind::ShlI {} | OpKind::ShrSI {} | OpKind::ShrUI {}, Val::Const(Const::Int(n))) = (&kind, &r.val)
             && *n >= i128::from(a.elem.bits())
         {
-            let message = format!("shifting {} by {n} bits leaves nothing defined", a.elem);
+            let message = format!("shifting {} by {n} bits has no defined result", a.elem);
             self.warn(Code::OUT_OF_RANGE, r.span, message, "");
         }
         let result = self.each(kind, &[a.value, b.value], a)?;
@@ -538,7 +538,7 @@ impl<'a> Cx<'a> {
         Ok(Val::Tensor(Tensor { value, elem: ElemTy::I1, shape: a.shape }))
     }
 
-    /// `l and r`, `l or r` on truth values at run time; both sides are evaluated.
+    /// `l and r`, `l or r` on booleans at run time; both operands are evaluated.
     pub(crate) fn logical(&mut self, and: bool, l: &Arg<'a>, r: &Arg<'a>) -> R<Val<'a>> {
         let word = if and { "and" } else { "or" };
         let mut pair = Vec::with_capacity(2);

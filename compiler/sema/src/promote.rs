@@ -1,4 +1,4 @@
-//! Types of operands that meet: the promotion rules of the language as pure functions.
+//! Type promotion: the rules of the language as pure functions.
 //!
 //! ```text
 //! fp16 + bf16 -> fp16     bf16 + int32 -> fp32     int64 / int64 -> fp32     uint8 + int32 -> int32
@@ -8,7 +8,7 @@ use crate::spec::DType;
 use crate::types::is_fp8;
 use crate::values::Const;
 
-/// Why two types do not meet.
+/// Why two types have no common type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clash {
     /// An 8-bit float with an integer.
@@ -17,7 +17,7 @@ pub(crate) enum Clash {
     Signedness,
 }
 
-/// Order of the kinds of numbers: truth values, integers, floats.
+/// Order of the kinds of numbers: booleans, integers, floats.
 pub(crate) fn kind(d: DType) -> u8 {
     match d {
         DType::UInt1 => 0,

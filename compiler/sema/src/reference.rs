@@ -51,7 +51,7 @@ pub struct Entry {
     pub names: Vec<String>,
     /// Whether a block or scalar has it as a method, too.
     pub method: bool,
-    /// What is said of it.
+    /// Its documentation.
     pub doc: Doc,
 }
 
@@ -83,6 +83,27 @@ impl Entry {
     }
 }
 
+/// The declarations that the reference shows. A line `#: NAMESPACE | TITLE` begins a section.
+const DECLARED: &[&str] = &[
+    include_str!("builtins/program.rt"),
+    include_str!("builtins/creation.rt"),
+    include_str!("builtins/shape.rt"),
+    include_str!("builtins/memory.rt"),
+    include_str!("builtins/block_pointer.rt"),
+    include_str!("builtins/descriptor.rt"),
+    include_str!("builtins/atomics.rt"),
+    include_str!("builtins/select.rt"),
+    include_str!("builtins/maths.rt"),
+    include_str!("builtins/dot.rt"),
+    include_str!("builtins/reduce.rt"),
+    include_str!("builtins/map.rt"),
+    include_str!("builtins/debug.rt"),
+    include_str!("builtins/external.rt"),
+    include_str!("builtins/cuda.rt"),
+    include_str!("builtins/python.rt"),
+    include_str!("builtins/attributes.rt"),
+];
+
 /// Modules of the standard library: where kernels find their functions, and the title of the group.
 const LIBRARY: &[(&str, &str, &str)] = &[
     (rtc_stdlib::STANDARD, "tl", "Reductions, scans, sorting"),
@@ -107,10 +128,10 @@ const TOPICS: &[(&str, &[&str])] = &[
 /// All entries, group by group.
 pub fn entries() -> Vec<Entry> {
     let mut all = Vec::new();
-    for text in declared::TEXTS {
+    for text in DECLARED {
         for section in text.split("\n#: ").skip(1) {
             let (head, text) = section.split_once('\n').unwrap_or((section, ""));
-            let Some((namespace, title)) = head.split_once(" | ") else { continue };
+            let (namespace, title) = head.split_once(" | ").unwrap_or((head, head));
             all.extend(definitions(text, namespace, title));
         }
     }
@@ -126,7 +147,7 @@ pub fn entries() -> Vec<Entry> {
             {
                 entry.group = (*topic).into();
             }
-            // What is built in and goes through the library is said in one place.
+            // What is built in and goes through the library is documented in one place.
             let same = |e: &&mut Entry| e.namespace == "tl" && e.name == entry.name;
             if let Some(built_in) = all.iter_mut().find(same).filter(|_| *module == rtc_stdlib::MATH) {
                 built_in.doc.fill(&entry.doc);
@@ -152,7 +173,7 @@ pub fn built_in() -> Vec<(&'static str, &'static str, Vec<String>, bool)> {
         (_, None) => p.name.to_string(),
     };
     let all = declared::all().map(|b| {
-        let names = b.signature().parameters.iter().map(marked).collect();
+        let names = b.signature.parameters.iter().map(marked).collect();
         (b.namespace.name(), b.name, names, builtins::implementation(b).is_some())
     });
     all.collect()

@@ -25,7 +25,7 @@ pub(crate) struct Return<'a> {
 /// How a list of statements ends.
 #[derive(Clone, Debug)]
 pub(crate) enum Flow<'a> {
-    /// It goes on behind the list.
+    /// Execution continues after the list.
     Next,
     /// The function has returned.
     Returned(Return<'a>),
@@ -48,7 +48,7 @@ impl<'a> Todo<'a> {
         Todo { lists: vec![list] }
     }
 
-    /// Puts `list` before what is there.
+    /// Puts `list` before the others.
     pub(crate) fn push(&mut self, list: &'a [Stmt]) {
         if !list.is_empty() {
             self.lists.push(list);

@@ -6,7 +6,7 @@ use rtc_syntax::ast::{Ident, Symbol};
 
 use crate::const_eval;
 use crate::cx::Cx;
-use crate::declared::{Builtin, Default, Parameter, Signature};
+use crate::declared::{Builtin, Parameter, Signature};
 use crate::emitter::R;
 use crate::suggest::suggest;
 use crate::types::ElemTy;
@@ -32,7 +32,7 @@ pub(crate) struct Args<'a> {
 impl<'a> Args<'a> {
     /// Binds the arguments of a call as Python does.
     pub(crate) fn bind(cx: &mut Cx<'a>, b: &'static Builtin, call: CallArgs<'a>, span: Span) -> R<Args<'a>> {
-        let signature = b.signature();
+        let signature = &b.signature;
         let parameters = &signature.parameters;
         let (mut vals, mut rest) = (vec![None; parameters.len()], Vec::new());
         let variadic = signature.rest();
@@ -67,7 +67,7 @@ impl<'a> Args<'a> {
                 }
                 Some(i) => vals[i] = Some(arg),
                 None => {
-                    let help = match suggest(&name, parameters.iter().map(|p| &*p.name)) {
+                    let help = match suggest(&name, parameters.iter().map(|p| p.name)) {
                         Some(close) => format!("did you mean `{close}`?"),
                         None => format!("its parameters are {}", signature.listed()),
                     };
@@ -93,23 +93,32 @@ impl<'a> Args<'a> {
     }
 
     /// The argument as it was passed, or the declared default.
-    pub(crate) fn arg(&self, name: impl Key) -> Arg<'a> {
+    pub(crate) fn arg(&self, name: &str) -> Arg<'a> {
         let passed = self.passed(name);
         passed.or_else(|| Some(Arg::new(self.default(name)?, self.span))).unwrap_or(Arg::new(Val::Error, self.span))
     }
 
+    /// The argument of the first parameter, where methods and functions that do the same name it differently.
+    pub(crate) fn first(&self) -> Arg<'a> {
+        self.vals.first().cloned().flatten().unwrap_or(Arg::new(Val::Error, self.span))
+    }
+
     /// The argument, if it was passed.
-    pub(crate) fn passed(&self, name: impl Key) -> Option<Arg<'a>> {
-        self.vals.get(name.position(self.signature)?)?.clone()
+    pub(crate) fn passed(&self, name: &str) -> Option<Arg<'a>> {
+        self.borrowed(name).cloned()
+    }
+
+    fn borrowed(&self, name: &str) -> Option<&Arg<'a>> {
+        self.vals.get(self.signature.position(name)?)?.as_ref()
     }
 
     /// The argument, unless it was left out or is `None`.
-    pub(crate) fn given(&self, name: impl Key) -> Option<Arg<'a>> {
-        self.passed(name).filter(|a| !a.val.is_none())
+    pub(crate) fn given(&self, name: &str) -> Option<Arg<'a>> {
+        self.borrowed(name).filter(|a| !a.val.is_none()).cloned()
     }
 
     /// What the `*` parameter took.
-    pub(crate) fn rest(&self, _name: &'static str) -> &[Arg<'a>] {
+    pub(crate) fn rest(&self, _name: &str) -> &[Arg<'a>] {
         &self.rest
     }
 
@@ -119,31 +128,28 @@ impl<'a> Args<'a> {
     }
 
     /// The arguments of all parameters but one.
-    pub(crate) fn all_but(&self, name: &'static str) -> Vec<Arg<'a>> {
+    pub(crate) fn all_but(&self, name: &str) -> Vec<Arg<'a>> {
         let except = self.signature.position(name);
         let others = self.vals.iter().enumerate().filter(|(i, _)| Some(*i) != except);
         others.filter_map(|(_, arg)| arg.clone()).collect()
     }
 
     /// Says that a parameter is accepted and has no effect.
-    pub(crate) fn ignore(&self, _name: &'static str) {}
+    pub(crate) fn ignore(&self, _name: &str) {}
 
     /// As messages name a parameter.
-    pub(crate) fn what(&self, name: impl Key) -> String {
-        let parameter = name.position(self.signature).map_or("", |i| &*self.signature.parameters[i].name);
+    pub(crate) fn what(&self, name: &str) -> String {
+        let parameter = self.signature.position(name).map_or("", |i| self.signature.parameters[i].name);
         format!("`{parameter}` of `{}`", self.name)
     }
 
-    fn default(&self, name: impl Key) -> Option<Val<'a>> {
-        match &self.signature.parameters[name.position(self.signature)?].default {
-            Some(Default::Const(c)) => Some(Val::Const(c.clone())),
-            Some(Default::Described) => Some(Val::NONE),
-            None => None,
-        }
+    fn default(&self, name: &str) -> Option<Val<'a>> {
+        let parameter = &self.signature.parameters[self.signature.position(name)?];
+        parameter.default.map(|default| Val::Const(default.constant()))
     }
 
     /// The argument, where `None` stands for the declared default.
-    fn value(&self, name: impl Key) -> Arg<'a> {
+    fn value(&self, name: &str) -> Arg<'a> {
         match self.given(name) {
             Some(arg) => arg,
             None => Arg::new(self.default(name).unwrap_or_else(|| self.arg(name).val), self.arg(name).span),
@@ -151,74 +157,65 @@ impl<'a> Args<'a> {
     }
 
     /// A tensor; constants are typed as they stand.
-    pub(crate) fn tensor(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Tensor> {
+    pub(crate) fn tensor(&self, cx: &mut Cx<'a>, name: &str) -> R<Tensor> {
+        if let Some(Arg { val: Val::Tensor(t), .. }) = self.borrowed(name) {
+            return Ok(*t);
+        }
         cx.tensor(&self.arg(name), &self.what(name))
     }
 
     /// A tensor, unless the argument was left out.
-    pub(crate) fn optional_tensor(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Option<Tensor>> {
-        self.given(name).map(|_| self.tensor(cx, name)).transpose()
+    pub(crate) fn optional_tensor(&self, cx: &mut Cx<'a>, name: &str) -> R<Option<Tensor>> {
+        let given = self.borrowed(name).is_some_and(|a| !a.val.is_none());
+        given.then(|| self.tensor(cx, name)).transpose()
     }
 
     /// A compile-time constant.
-    pub(crate) fn constant(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Const> {
+    pub(crate) fn constant(&self, cx: &mut Cx<'a>, name: &str) -> R<Const> {
         cx.const_arg(&self.arg(name), &self.what(name))
     }
 
     /// A compile-time integer.
-    pub(crate) fn int(&self, cx: &mut Cx<'a>, name: impl Key) -> R<i128> {
-        cx.int_of(&self.value(name), &self.what(name))
-    }
-
-    /// A compile-time truth value.
-    pub(crate) fn bool(&self, cx: &mut Cx<'a>, name: impl Key) -> R<bool> {
-        Ok(const_eval::truth(&cx.const_arg(&self.value(name), &self.what(name))?))
-    }
-
-    /// A string; `None` stays.
-    pub(crate) fn text(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Option<Symbol>> {
-        let arg = self.value(name);
-        match cx.const_arg(&arg, &self.what(name))? {
-            Const::Str(s) => Ok(Some(s)),
-            Const::None => Ok(None),
-            other => {
-                let message = format!("{} must be a string", self.what(name));
-                let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, message);
-                cx.fail(d.primary(format!("this is the constant {other}")))
-            }
+    pub(crate) fn int(&self, cx: &mut Cx<'a>, name: &str) -> R<i128> {
+        match self.value(name) {
+            Arg { val: Val::Const(Const::Int(i)), .. } => Ok(i),
+            arg => cx.int_of(&arg, &self.what(name)),
         }
     }
 
+    /// A compile-time truth value.
+    pub(crate) fn bool(&self, cx: &mut Cx<'a>, name: &str) -> R<bool> {
+        match self.value(name) {
+            Arg { val: Val::Const(c), .. } => Ok(const_eval::truth(&c)),
+            arg => cx.const_arg(&arg, &self.what(name)).map(|c| const_eval::truth(&c)),
+        }
+    }
+
+    /// A string; `None` stays.
+    pub(crate) fn text(&self, cx: &mut Cx<'a>, name: &str) -> R<Option<Symbol>> {
+        let arg = self.value(name);
+        let other = match &arg.val {
+            Val::Const(Const::Str(s)) => return Ok(Some(s.clone())),
+            Val::Const(Const::None) => return Ok(None),
+            _ => cx.const_arg(&arg, &self.what(name))?,
+        };
+        let message = format!("{} must be a string", self.what(name));
+        let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, message);
+        cx.fail(d.primary(format!("this is the constant {other}")))
+    }
+
     /// An element type.
-    pub(crate) fn elem(&self, cx: &mut Cx<'a>, name: impl Key) -> R<ElemTy> {
+    pub(crate) fn elem(&self, cx: &mut Cx<'a>, name: &str) -> R<ElemTy> {
         cx.type_of(&self.arg(name), &self.what(name))
     }
 
     /// A shape, given as a sequence.
-    pub(crate) fn shape(&self, cx: &mut Cx<'a>, name: impl Key) -> R<Shape> {
+    pub(crate) fn shape(&self, cx: &mut Cx<'a>, name: &str) -> R<Shape> {
         cx.shape_of(&self.arg(name), &self.what(name))
     }
 
     /// An axis of a block, counted from the end if it is negative.
-    pub(crate) fn axis(&self, cx: &mut Cx<'a>, name: impl Key, rank: usize) -> R<usize> {
+    pub(crate) fn axis(&self, cx: &mut Cx<'a>, name: &str, rank: usize) -> R<usize> {
         cx.axis_of(&self.arg(name), rank, &self.what(name))
-    }
-}
-
-/// What a parameter is asked for by.
-pub(crate) trait Key: Copy {
-    /// Its place among the parameters.
-    fn position(self, signature: &Signature) -> Option<usize>;
-}
-
-impl Key for &'static str {
-    fn position(self, signature: &Signature) -> Option<usize> {
-        signature.position(self)
-    }
-}
-
-impl Key for usize {
-    fn position(self, _: &Signature) -> Option<usize> {
-        Some(self)
     }
 }

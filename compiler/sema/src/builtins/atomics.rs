@@ -38,7 +38,7 @@ pub(super) enum Action {
     Xchg,
 }
 
-/// Memory order and who sees it.
+/// Memory order and scope.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order {
     pub sem: MemSemantic,
@@ -100,7 +100,7 @@ fn atomic<'a>(cx: &mut Cx<'a>, args: &Args<'a>, action: Action) -> R<Val<'a>> {
     cx.atomic_rmw(action, pointer, value, mask, order).map(Val::Tensor)
 }
 
-/// Converts nothing: compared are bits.
+/// Nothing is converted: the comparison is bitwise.
 fn compare_and_swap<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
     let pointer_arg = args.arg("pointer");

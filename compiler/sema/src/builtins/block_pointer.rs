@@ -234,11 +234,11 @@ impl<'a> Cx<'a> {
 
     fn not_for_block_pointers(&mut self, args: &Args<'a>, which: &[&'static str]) -> R<()> {
         for name in which {
-            if let Some(arg) = args.given(*name) {
+            if let Some(arg) = args.given(name) {
                 let d = Diagnostic::error(
                     Code::WRONG_ARGUMENTS,
                     arg.span,
-                    format!("{} does not work with block pointers", args.what(*name)),
+                    format!("{} does not work with block pointers", args.what(name)),
                 )
                 .label(args.arg("pointer").span, format!("this is {}", args.arg("pointer").val.describe()))
                 .help("write `boundary_check=(0, 1)` with the dimensions to guard");

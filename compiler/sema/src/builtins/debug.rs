@@ -1,4 +1,4 @@
-//! Messages, assertions, promises, inline assembly.
+//! Messages, assertions, hints, inline assembly.
 
 use rtc_ir::{HintKind, MAX_PACK, OpKind, Text, Type};
 use rtc_source::{Code, Diagnostic};
@@ -134,7 +134,7 @@ fn assume<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
             cx.build(OpKind::Assume {}, &[t.value], &[], &[], &[], &[])?;
             Ok(Val::NONE)
         }
-        // Known while compiling: nothing to promise.
+        // Known while compiling: nothing to assume.
         Val::Const(Const::Bool(_)) => Ok(Val::NONE),
         Val::Error => Err(Fault),
         other => {
@@ -148,7 +148,7 @@ fn assume<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     }
 }
 
-/// The value itself with a promise; constants promise nothing new.
+/// The value itself with a hint; on constants a hint says nothing new.
 fn hint<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: HintKind) -> R<Val<'a>> {
     let arg = args.arg("input");
     if matches!(arg.val, Val::Const(_)) {
@@ -181,7 +181,7 @@ fn hint<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: HintKind) -> R<Val<'a>> {
                     values_arg.span,
                     format!("`{}` needs positive values", args.name),
                 )
-                .primary(format!("{number} is none"));
+                .primary(format!("{number} is not positive"));
                 return cx.fail(d);
             }
         }

@@ -35,9 +35,6 @@ pub(super) const METHODS: &[Row] = &[
     row("scatter", scatter),
 ];
 
-/// The place of the descriptor among the arguments: methods call it `self`, functions `desc`.
-const DESCRIPTOR: usize = 0;
-
 const PADDINGS: &[(&str, Padding)] = &[("zero", Padding::Zero), ("nan", Padding::Nan)];
 
 /// The most dimensions of a descriptor: those of a tensor map of the machine.
@@ -131,7 +128,7 @@ fn load<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 
 fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let desc = cx.descriptor_arg(args)?;
-    cx.writable_through(args, desc.base, &desc.base, args.arg(DESCRIPTOR).span)?;
+    cx.writable_through(args, desc.base, &desc.base, args.first().span)?;
     let at = cx.coordinates(args, desc)?;
     let value = cx.value_to_store(args, desc, desc.block)?;
     cx.build(OpKind::DescStore {}, &[desc.value, value.value], &[], &at, &[], &[])?;
@@ -142,7 +139,7 @@ fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 fn atomic<'a>(cx: &mut Cx<'a>, args: &Args<'a>, action: Action) -> R<Val<'a>> {
     use DType::{Bf16, Fp16, Fp32, Int32, Int64, UInt32, UInt64};
     let desc = cx.descriptor_arg(args)?;
-    let desc_arg = args.arg(DESCRIPTOR);
+    let desc_arg = args.first();
     cx.writable_through(args, desc.base, &desc.base, desc_arg.span)?;
     let pointee = desc.pointee();
     let allowed: &[DType] = match action {
@@ -189,7 +186,7 @@ fn gather<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 
 fn scatter<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let desc = cx.descriptor_arg(args)?;
-    cx.writable_through(args, desc.base, &desc.base, args.arg(DESCRIPTOR).span)?;
+    cx.writable_through(args, desc.base, &desc.base, args.first().span)?;
     let (rows, column, shape) = cx.rows(args, desc)?;
     let value = cx.value_to_store(args, desc, shape)?;
     cx.build(OpKind::DescScatter {}, &[desc.value, rows, column, value.value], &[], &[], &[], &[])?;
@@ -198,7 +195,7 @@ fn scatter<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 
 impl<'a> Cx<'a> {
     fn descriptor_arg(&mut self, args: &Args<'a>) -> R<Descriptor> {
-        let arg = args.arg(DESCRIPTOR);
+        let arg = args.first();
         match &arg.val {
             Val::Descriptor(d) => Ok(*d),
             Val::Error => Err(Fault),
@@ -241,7 +238,7 @@ impl<'a> Cx<'a> {
             let d =
                 Diagnostic::error(Code::BAD_SHAPE, arg.span, format!("`{}` needs one offset per dimension", args.name))
                     .primary(format!("{} offsets", numbers.len()))
-                    .label(args.arg(DESCRIPTOR).span, format!("this is {}", args.arg(DESCRIPTOR).val.describe()));
+                    .label(args.first().span, format!("this is {}", args.first().val.describe()));
             return self.fail(d);
         }
         Ok(numbers.iter().map(|t| t.value).collect())
@@ -249,7 +246,7 @@ impl<'a> Cx<'a> {
 
     /// Rows picked by a block of numbers, the column that they are read or written from, and the shape that they make.
     fn rows(&mut self, args: &Args<'a>, desc: Descriptor) -> R<(Value, Value, Shape)> {
-        let desc_arg = args.arg(DESCRIPTOR);
+        let desc_arg = args.first();
         let pointee = desc.pointee();
         let min_columns = 32 / pointee.bits().max(1) * 8;
         if desc.block.rank() != 2 || desc.block[0] != 1 || desc.block[1] < min_columns {
@@ -304,7 +301,7 @@ impl<'a> Cx<'a> {
         if value.shape == shape {
             return Ok(());
         }
-        let desc = args.arg(DESCRIPTOR);
+        let desc = args.first();
         let d = Diagnostic::error(
             Code::SHAPE_MISMATCH,
             span,

@@ -59,7 +59,7 @@ fn dot<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let shape = cx.shape(&dims, args.span)?;
     let acc = match args.optional_tensor(cx, "acc")? {
         Some(acc) => {
-            // The accumulator must have `out_dtype`, even where the product has another type by nature.
+            // The accumulator must have `out_dtype`, even where the product would have another type.
             if acc.shape != shape
                 || acc.elem != result
                 || (args.given("out_dtype").is_none() && acc.elem != ElemTy::F32)
@@ -201,7 +201,7 @@ fn scheme<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Scheme> {
         return cx.error(
             Code::WRONG_ARGUMENTS,
             arg.span,
-            "`input_precision` and `allow_tf32` exclude each other",
+            "`input_precision` and `allow_tf32` are mutually exclusive",
             "leave out `allow_tf32`",
         );
     }

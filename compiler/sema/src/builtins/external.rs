@@ -106,7 +106,7 @@ pub(super) fn call<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         };
         tensors.push((t, arg.span));
     }
-    // The library gives truth as a number.
+    // The library returns booleans as integers.
     let truth = signature.result == DType::UInt1;
     let elem = if truth { ElemTy::I32 } else { ElemTy::Num(signature.result) };
     let result = cx.external_call(&format!("__nv_{}", signature.symbol), &tensors, elem, args.span)?;
@@ -169,7 +169,7 @@ fn extern_elementwise<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     };
     let arguments = tensors.iter().map(|(t, span)| Arg::new(Val::Tensor(*t), *span)).collect();
     match cx.call_positional(&function, arguments, args.span)? {
-        // Truth is a number in the library.
+        // The library returns booleans as integers.
         Val::Tensor(t) => Ok(Val::Tensor(cx.cast(t, result)?)),
         other => Ok(other),
     }

@@ -1,4 +1,4 @@
-//! Python's functions of sequences, on tuples: in constexpr functions, which are plain Python, and some in kernels, too.
+//! Python's sequence functions, on tuples: for constexpr functions, which are plain Python, and some for kernels, too.
 
 use rtc_source::Code;
 use rtc_syntax::ast::Operator;

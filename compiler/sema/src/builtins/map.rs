@@ -1,4 +1,4 @@
-//! `map_elementwise`: a function of scalars, applied to each element of blocks. It may branch and loop by what it gets.
+//! `map_elementwise`: a function of scalars, applied to each element of blocks. It may branch and loop on its arguments.
 
 use rtc_ir::{Block, OpKind, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
@@ -150,7 +150,7 @@ fn pieces<'a>(cx: &mut Cx<'a>, t: Tensor, pack: u32) -> R<Vec<Tensor>> {
     }
     let span = cx.span;
     let mut dims: Vec<i128> = t.shape.iter().map(|d| i128::from(*d)).collect();
-    // A last dimension that is too short, or no room for one more: the block is taken as a line.
+    // The last dimension is too short, or the rank is at its maximum: the block is flattened.
     if dims.last().is_some_and(|n| *n < i128::from(pack)) || dims.len() == rtc_ir::MAX_RANK {
         dims = vec![i128::from(t.shape.numel())];
     }

@@ -100,21 +100,21 @@ fn single<'a>(
 ) -> R<Val<'a>> {
     let mut tensors = Vec::new();
     for name in names {
-        let t = args.tensor(cx, *name)?;
+        let t = args.tensor(cx, name)?;
         if t.elem != ElemTy::F32 {
             let d = Diagnostic::error(
                 Code::TYPE_MISMATCH,
                 args.span,
                 format!("`{}` takes fp32, not {}", args.name, t.elem),
             )
-            .label(args.arg(*name).span, format!("this is {t}"))
+            .label(args.arg(name).span, format!("this is {t}"))
             .help("cast it first: `x.to(tl.float32)`");
             return cx.fail(d);
         }
         tensors.push(t);
     }
     if let ([a, b], [x, y]) = (&tensors[..], names) {
-        let (x, y) = (args.arg(*x).span, args.arg(*y).span);
+        let (x, y) = (args.arg(x).span, args.arg(y).span);
         let (a, b) = cx.broadcast_pair((*a, x), (*b, y), &format!("for `{}`", args.name))?;
         tensors = vec![a, b];
     }
@@ -125,8 +125,8 @@ fn single<'a>(
 fn together<'a>(cx: &mut Cx<'a>, args: &Args<'a>, names: &[&'static str]) -> R<Vec<Tensor>> {
     let mut list: Vec<Arg<'a>> = Vec::new();
     for name in names {
-        let t = args.tensor(cx, *name)?;
-        list.push(Arg::new(Val::Tensor(t), args.arg(*name).span));
+        let t = args.tensor(cx, name)?;
+        list.push(Arg::new(Val::Tensor(t), args.arg(name).span));
     }
     let mut common = list[0].clone();
     for arg in &list[1..] {
@@ -188,13 +188,13 @@ fn fma<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     Ok(Val::Tensor(cx.each(OpKind::AddI {}, &[product.value, t[2].value], t[0])?))
 }
 
-/// What an operator does.
+/// A function that does what an operator does.
 fn operator<'a>(cx: &mut Cx<'a>, args: &Args<'a>, op: Operator) -> R<Val<'a>> {
     args.ignore("sanitize_overflow");
     cx.binary(op, &args.arg("x"), &args.arg("y"))
 }
 
-/// `and` and `or` of truth values as methods.
+/// `and` and `or` of booleans as methods.
 fn logical<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: OpKind) -> R<Val<'a>> {
     let (a, b) = (args.tensor(cx, "input")?, args.tensor(cx, "other")?);
     if let Some((name, t)) = [("input", a), ("other", b)].into_iter().find(|(_, t)| t.elem != ElemTy::I1) {
@@ -219,7 +219,7 @@ fn umulhi<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     Ok(Val::Tensor(cx.each(OpKind::MulHiUI {}, &[t[0].value, t[1].value], t[0])?))
 }
 
-/// Whether a NaN wins (`ALL`) or loses (`NONE`).
+/// Whether NaN propagates (`ALL`) or a number takes precedence over it (`NONE`).
 fn nan_wins<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<bool> {
     Ok(args.text(cx, "propagate_nan")?.is_some_and(|s| &*s == "all"))
 }

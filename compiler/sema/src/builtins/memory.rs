@@ -10,7 +10,6 @@ use std::fmt;
 use rtc_ir::{AccessSite, CacheModifier, Eviction, OpKind};
 use rtc_source::{Code, Diagnostic, Span};
 
-use super::args::Key;
 use super::{Args, Row, row};
 use crate::cx::Cx;
 use crate::emitter::{Fault, R};
@@ -21,7 +20,7 @@ use crate::values::{Arg, Const, Tensor, Tuple, Val};
 
 pub(super) const TABLE: &[Row] = &[row("load", load), row("store", store)];
 
-/// Wishes about the caches.
+/// Cache hints.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caching {
     pub cache: CacheModifier,
@@ -118,7 +117,7 @@ fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     Ok(Val::NONE)
 }
 
-/// Says that a float loses digits on its way to memory.
+/// Warns that a store rounds a float to a narrower type.
 fn warn_of_narrowing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, pointee: ElemTy) {
     let value = args.arg("value");
     let Val::Tensor(t) = &value.val else { return };
@@ -159,7 +158,7 @@ fn casts_exactly(c: &Const, elem: ElemTy) -> bool {
 
 impl<'a> Cx<'a> {
     /// One of several words, the first of which is the default.
-    pub(super) fn word<T: Copy>(&mut self, args: &Args<'a>, name: impl Key, words: &[(&str, T)]) -> R<T> {
+    pub(super) fn word<T: Copy>(&mut self, args: &Args<'a>, name: &str, words: &[(&str, T)]) -> R<T> {
         let Some(text) = args.text(self, name)? else { return Ok(words[0].1) };
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == &*text) {
             return Ok(*value);
@@ -175,7 +174,7 @@ impl<'a> Cx<'a> {
     }
 
     /// An argument that must be a pointer or a block of pointers, with what it points to.
-    pub(super) fn pointer_arg(&mut self, args: &Args<'a>, name: impl Key) -> R<(Tensor, ElemTy)> {
+    pub(super) fn pointer_arg(&mut self, args: &Args<'a>, name: &str) -> R<(Tensor, ElemTy)> {
         let arg = args.arg(name);
         let help = match &arg.val {
             Val::Tensor(t) => match t.elem.pointee() {
@@ -228,7 +227,7 @@ impl<'a> Cx<'a> {
     /// Refuses arguments that mean something for block pointers only.
     fn only_for_block_pointers(&mut self, args: &Args<'a>, which: &[&'static str]) -> R<()> {
         for name in which {
-            let Some(arg) = args.given(*name) else { continue };
+            let Some(arg) = args.given(name) else { continue };
             let empty = match &arg.val {
                 Val::Tuple(t) => t.items.is_empty(),
                 Val::Const(Const::Str(s)) => s.is_empty(),
@@ -239,7 +238,7 @@ impl<'a> Cx<'a> {
                 let d = Diagnostic::error(
                     Code::WRONG_ARGUMENTS,
                     arg.span,
-                    format!("{} works with block pointers only", args.what(*name)),
+                    format!("{} works with block pointers only", args.what(name)),
                 )
                 .label(pointer.span, format!("this is {}", pointer.val.describe()))
                 .help("pass a `mask` instead, or make the pointer by `tl.make_block_ptr`");
@@ -250,7 +249,7 @@ impl<'a> Cx<'a> {
     }
 
     /// A mask: run-time booleans, or a constant where `constants` allows it.
-    pub(super) fn mask_arg(&mut self, args: &Args<'a>, name: impl Key, constants: bool) -> R<Option<(Tensor, Span)>> {
+    pub(super) fn mask_arg(&mut self, args: &Args<'a>, name: &str, constants: bool) -> R<Option<(Tensor, Span)>> {
         let Some(arg) = args.given(name) else { return Ok(None) };
         let help = match &arg.val {
             Val::Tensor(t) if t.elem == ElemTy::I1 => return Ok(Some((*t, arg.span))),
@@ -270,8 +269,8 @@ impl<'a> Cx<'a> {
         self.fail(d)
     }
 
-    /// Beside a scalar pointer only scalars can stand.
-    fn need_scalar(&mut self, args: &Args<'a>, name: impl Key, t: Tensor) -> R<()> {
+    /// A scalar pointer takes scalar operands only.
+    fn need_scalar(&mut self, args: &Args<'a>, name: &str, t: Tensor) -> R<()> {
         if t.shape.rank() == 0 {
             return Ok(());
         }
@@ -287,8 +286,8 @@ impl<'a> Cx<'a> {
         self.fail(d)
     }
 
-    /// An operand in the shape of the pointer, which does not grow.
-    pub(super) fn fit(&mut self, args: &Args<'a>, name: impl Key, t: Tensor, pointer: Tensor) -> R<Tensor> {
+    /// An operand, broadcast to the shape of the pointer; the pointer itself is not broadcast.
+    pub(super) fn fit(&mut self, args: &Args<'a>, name: &str, t: Tensor, pointer: Tensor) -> R<Tensor> {
         if pointer.shape.rank() == 0 {
             self.need_scalar(args, name, t)?;
             return Ok(t);
@@ -338,7 +337,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Notes the access that was built last, for the lints.
+    /// Records the access that was built last, for the lints.
     fn note_access(&mut self, args: &Args<'a>, mask: Option<Span>, store: bool) {
         let wanted = |kind: &OpKind| matches!(kind, OpKind::Load { .. } | OpKind::Store { .. });
         // A load may be followed by a cast of what it gave.

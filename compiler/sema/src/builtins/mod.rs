@@ -29,8 +29,10 @@ mod shape;
 pub(crate) use args::Args;
 pub(crate) use external::external;
 
+use std::sync::OnceLock;
+
 use crate::cx::Cx;
-use crate::declared::{Builtin, Namespace};
+use crate::declared::{self, Builtin, Namespace};
 use crate::emitter::R;
 use crate::values::Val;
 
@@ -84,11 +86,14 @@ fn tables(namespace: Namespace) -> &'static [&'static [Row]] {
 
 /// What a function does.
 pub(crate) fn implementation(b: &Builtin) -> Option<Run> {
-    if b.namespace == Namespace::External {
-        return Some(external::call);
-    }
-    let mut rows = tables(b.namespace).iter().flat_map(|t| t.iter());
-    rows.find(|row| row.name == b.name).map(|row| row.run)
+    // The row of each function, once it has been looked for.
+    static FOUND: OnceLock<Vec<OnceLock<Option<Run>>>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| declared::all().map(|_| OnceLock::new()).collect());
+    let Some(run) = found.get(b.index) else { return Some(external::call) };
+    *run.get_or_init(|| {
+        let mut rows = tables(b.namespace).iter().flat_map(|t| t.iter());
+        rows.find(|row| row.name == b.name).map(|row| row.run)
+    })
 }
 
 /// The names of all rows of a namespace.

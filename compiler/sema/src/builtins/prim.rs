@@ -1,5 +1,45 @@
 //! Primitive operations for the standard library: one tile-IR operation each, on blocks and scalars. Arguments are
 //! broadcast; a Python number takes the type of the tensor arguments.
+//!
+//! They are declared here, as other functions are in their `.rt` files:
+//!
+//! ```text
+//! #: prim
+//! def abs(a):
+//! def add_rounded(a, b, mode):
+//! def brev(a):
+//! def ceil(a):
+//! def clz(a):
+//! def copysign(a, b):
+//! def cos_approx(a):
+//! def div_approx(a, b):
+//! def div_rn(a, b):
+//! def div_rounded(a, b, mode):
+//! def exp2_approx(a):
+//! def exp2_approx_ftz(a):
+//! def floor(a):
+//! def fma(a, b, c):
+//! def fma_rounded(a, b, c, mode):
+//! def iota(a, axis):
+//! def log2_approx(a):
+//! def max_num(a, b):
+//! def min_num(a, b):
+//! def mul_rn(a, b):
+//! def mul_rounded(a, b, mode):
+//! def neg(a):
+//! def popc(a):
+//! def rcp_approx(a):
+//! def rint(a):
+//! def rsqrt_approx(a):
+//! def sin_approx(a):
+//! def sqrt_approx(a):
+//! def sqrt_rn(a):
+//! def sqrt_rounded(a, mode):
+//! def tanh_approx(a):
+//! def to_fp32_rounded(a, mode):
+//! def trunc(a):
+//! def umulhi(a, b):
+//! ```
 
 use rtc_ir::{Literal, OpKind, RoundingMode};
 use rtc_source::{Code, Span};
@@ -82,7 +122,7 @@ fn flushing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: fn(bool) -> OpKind) -> R
     each(cx, args, kind)
 }
 
-/// A product that is rounded for itself: as a fused multiply-add of negative zero it cannot be contracted further.
+/// A product that is rounded on its own: as a fused multiply-add with negative zero it cannot be contracted further.
 fn mul_rn<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let t = operands(cx, args)?;
     let zero = cx.literal(Literal::float(-0.0), t[0].elem, t[0].shape)?;

@@ -61,8 +61,8 @@ fn combine<'a>(cx: &mut Cx<'a>, args: &Args<'a>, tensors: &[Tensor]) -> R<Block>
     Ok(block)
 }
 
-/// Reports what cannot stand in the nested block of `around`; `of` is the function of the language and the place of the
-/// function that it got.
+/// Reports operations that the nested block of `around` must not have; `of` is the function of the language and the place
+/// of the function that was passed to it.
 pub(super) fn scalars_only<'a>(cx: &mut Cx<'a>, block: Block, around: &OpKind, of: (&str, Span)) -> R<()> {
     let (name, span) = of;
     remove_unused(&mut cx.kernel, block);
@@ -89,7 +89,7 @@ pub(super) fn scalars_only<'a>(cx: &mut Cx<'a>, block: Block, around: &OpKind, o
     Ok(())
 }
 
-/// Takes out operations that nothing uses. TorchInductor's helpers make blocks for the sake of their types alone.
+/// Removes operations that nothing uses. TorchInductor's helpers make blocks for the sake of their types alone.
 fn remove_unused(kernel: &mut Kernel, block: Block) {
     let mut used = HashSet::new();
     let mut unused = Vec::new();
@@ -219,7 +219,7 @@ fn histogram<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     Ok(Val::Tensor(Tensor { value: cx.kernel.result(op, 0), elem: ElemTy::I32, shape }))
 }
 
-/// The block and whether to sort down; only the last axis can be sorted.
+/// The block to sort; only the last axis can be sorted.
 fn sorted<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Tensor> {
     let t = args.tensor(cx, "x")?;
     let rank = t.shape.rank();

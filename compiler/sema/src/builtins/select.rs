@@ -1,4 +1,4 @@
-//! Choice and indexing.
+//! Selection and gathering.
 
 use rtc_ir::OpKind;
 use rtc_source::{Code, Diagnostic};

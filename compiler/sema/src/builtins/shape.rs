@@ -156,7 +156,7 @@ fn permute<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         let d = Diagnostic::error(
             Code::BAD_VALUE,
             args.span,
-            format!("{dims:?} is no order of the dimensions 0 to {}", rank - 1),
+            format!("{dims:?} is not a permutation of the dimensions 0 to {}", rank - 1),
         )
         .label(args.arg("input").span, format!("this is {t}"))
         .help("name each dimension once");
