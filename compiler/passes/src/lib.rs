@@ -10,6 +10,7 @@ mod laid;
 mod place;
 mod tile;
 
+pub use laid::conversions::{Conversions, conversions};
 pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
