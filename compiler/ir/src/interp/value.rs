@@ -99,9 +99,7 @@ impl Machine<'_> {
     pub(crate) fn fill(&mut self, ty: Type, bits: u64) -> Data {
         match ty {
             Type::Tile(_) => Data::many(vec![bits; self.slots(ty)]),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::Token => {
-                Data::Scalar(bits)
-            }
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) => Data::Scalar(bits),
         }
     }
 

@@ -26,7 +26,7 @@ impl Verifier<'_> {
                 }
                 return;
             }
-            Type::Scalar(_) | Type::Tile(_) | Type::Token => return,
+            Type::Scalar(_) | Type::Tile(_) => return,
         };
         if !(1..=MAX_SLOTS).contains(&slots) {
             self.complain(op, format!("a ring of {slots} slots: not 1 to {MAX_SLOTS}"));
@@ -83,7 +83,7 @@ pub fn place_bytes(ty: Type) -> u64 {
     match ty {
         Type::Shared(shared) => shared.bytes(),
         Type::Barrier { slots } => u64::from(slots) * u64::from(BARRIER_BYTES),
-        Type::Scalar(_) | Type::Tile(_) | Type::Desc(_) | Type::Token => 0,
+        Type::Scalar(_) | Type::Tile(_) | Type::Desc(_) => 0,
     }
 }
 
