@@ -1,8 +1,11 @@
-//! What a kernel pays for conversions between layouts: how many there are, of which kind, and how many bytes go through
-//! shared memory. Asked before `split_conversions`, which leaves none of the dear ones.
+//! What a kernel pays for conversions between layouts: how many there are, of which kind, how many bytes go through
+//! shared memory, and which is the dearest. Asked before `split_conversions`, which leaves none of the dear ones.
 
-use rtc_ir::{Block, Kernel, Op, OpKind, regions};
+use rtc_ir::{Block, Kernel, Op, OpKind, Value, regions};
 use rtc_layout::conversion;
+use rtc_source::{Code, Diagnostic};
+
+use super::cost::weight;
 
 /// The conversions of a kernel, each counted once however often a loop runs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +40,43 @@ pub fn conversions(kernel: &Kernel) -> Conversions {
         }
     }
     found
+}
+
+/// Says what the conversions through shared memory cost, and where the dearest of them stands.
+pub fn conversions_remark(kernel: &Kernel) -> Option<Diagnostic> {
+    let found = conversions(kernel);
+    let through_shared = |op: &Op| conversion_of(kernel, *op) == Some(rtc_layout::Conversion::Shared);
+    let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(through_shared).collect();
+    // The first of equal ones.
+    let dearest = *all.iter().rev().max_by_key(|op| bytes(kernel, **op) * weight(kernel, **op))?;
+    let count = |n: u32, what: &str| format!("{n} conversion{} between layouts {what}", if n == 1 { "" } else { "s" });
+    let mut message = count(found.shared, &format!("through shared memory, of {} bytes", found.shared_bytes));
+    if found.looped_bytes > 0 {
+        message += &format!(", {} of them in loops", found.looped_bytes);
+    }
+    if found.shuffles > 0 {
+        message += &format!("; {}", count(found.shuffles, "by shuffles"));
+    }
+    let mnemonic = |op: Option<Op>| op.map_or("a loop", |op| kernel.kind(op).spec().mnemonic);
+    let (source, result) = (kernel.operand(dearest, 0), kernel.result(dearest, 0));
+    let user = kernel.users(result).first().copied();
+    let label = format!(
+        "the dearest: {} bytes, a {} from `{}` to `{}`",
+        bytes(kernel, dearest),
+        tile(kernel, result),
+        mnemonic(kernel.def_op(source)),
+        mnemonic(user)
+    );
+    let place = user.unwrap_or(dearest);
+    let span = kernel.loc(kernel.op(place).loc).span.unwrap_or_default();
+    Some(Diagnostic::remark(Code::COST, span, message).primary(label))
+}
+
+/// A tile in words.
+fn tile(kernel: &Kernel, value: Value) -> String {
+    let ty = kernel.value_type(value);
+    let sides: Vec<String> = ty.shape().iter().flat_map(|s| s.iter()).map(u32::to_string).collect();
+    format!("tile of {} elements of {} bytes", sides.join(" x "), ty.elem().map_or(0, |e| e.bytes()))
 }
 
 /// How a conversion moves its tile; `None` for other operations.
