@@ -30,6 +30,8 @@ mod data;
 mod judge;
 #[path = "central/language.rs"]
 mod language;
+#[path = "ptxas.rs"]
+mod ptxas;
 #[path = "central/random.rs"]
 mod random;
 #[path = "central/source.rs"]

@@ -1,6 +1,8 @@
 //! Golden tests: every `CASE/NAME.launch.json` under `tests/golden` and `tests/seeds` is compiled, launched and compared with what PyTorch gave,
 //! on the interpreter, in the emulator, and on a GPU where there is one. A new case is a source, a launch and a data
 //! file; `tests/golden/README.md` says how they are made.
+//!
+//! What each kernel takes of the machine is compared with tables: `resources/measure.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +12,16 @@ use rtc_compiler::{Source, Spec};
 use rtc_runtime::{Device, LaunchFile, Tensors, Tolerance, compare};
 use serde_json::Value;
 
+#[path = "ptxas.rs"]
+mod ptxas;
+#[path = "resources/measure.rs"]
+mod resources;
+
 fn main() {
     let arguments = Arguments::from_args();
-    libtest_mimic::run(&arguments, trials()).exit();
+    let mut all = trials();
+    all.extend(resources::trials());
+    libtest_mimic::run(&arguments, all).exit();
 }
 
 fn trials() -> Vec<Trial> {

@@ -11,7 +11,7 @@ use crate::{Artifact, Failure, Program, Specialization, artifact};
 use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, Phase, Verified};
-use rtc_passes::{LIMIT_SIZE, PassContext, PassError, long_kernel};
+use rtc_passes::{LIMIT_SIZE, PassContext, PassError, SPLIT_CONVERSIONS, conversions_remark, long_kernel};
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap};
 use std::fmt;
@@ -276,6 +276,9 @@ pub(crate) fn run_pipeline(
             let message =
                 format!("pass `{}` needs phase {:?}, the kernel is in {:?}", pass.name, pass.needs, kernel.phase);
             return Err(Failure::internal(format!("pass `{}`", pass.name), message));
+        }
+        if pass.name == SPLIT_CONVERSIONS.name {
+            remarks.extend(conversions_remark(kernel));
         }
         (pass.run)(kernel, &cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
         kernel.phase = pass.leaves;

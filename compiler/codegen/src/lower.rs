@@ -9,6 +9,7 @@
 //! | file | operations |
 //! | --- | --- |
 //! | `place.rs` | which element a thread's register is; who stores it |
+//! | `operations.rs` | the list of all operations |
 //! | `element.rs`, `divide.rs`, `cast.rs`, `byte_float.rs` | one element at a time |
 //! | `shape.rs` | renaming of registers |
 //! | `memory.rs`, `atomic.rs` | global memory |
@@ -38,6 +39,7 @@ mod element;
 mod groups;
 mod indexed;
 mod memory;
+mod operations;
 mod place;
 mod product;
 mod reduce;
@@ -213,7 +215,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         match self.kernel.value_type(value) {
             TileType::Tile(_) => Ok(self.layout(value)?.registers() as usize),
             TileType::Scalar(_) | TileType::Shared(_) | TileType::Barrier { .. } | TileType::Desc(_) => Ok(1),
-            TileType::BlockPtr(_) | TileType::Token => Ok(0),
+            TileType::BlockPtr(_) => Ok(0),
         }
     }
 
@@ -262,7 +264,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
                     return Err(CodegenError::lowering("a `ret` inside of a loop or branch"));
                 }
                 OpKind::Ret {} => return Ok(Vec::new()),
-                kind => self.element_wise(op, kind)?,
+                kind => self.operation(op, kind)?,
             }
             if self.e.count() > self.max_operations {
                 let span = self.kernel.loc(data.loc).span;
@@ -270,105 +272,5 @@ impl<'a, 'c> Lowering<'a, 'c> {
             }
         }
         Ok(Vec::new())
-    }
-
-    /// Lowers an operation that does not work on each element alone. What must be answered for is listed in
-    /// `element_wise`, which hands the rest to this.
-    fn operation(&self, op: Op, kind: &OpKind) -> Result<()> {
-        match kind {
-            OpKind::TruncI { .. }
-            | OpKind::ExtSI { .. }
-            | OpKind::ExtUI { .. }
-            | OpKind::CastF { .. }
-            | OpKind::FpToSI { .. }
-            | OpKind::FpToUI { .. }
-            | OpKind::SIToFp { .. }
-            | OpKind::UIToFp { .. }
-            | OpKind::Bitcast { .. }
-            | OpKind::PtrToInt {}
-            | OpKind::IntToPtr { .. } => self.cast(op, kind),
-            OpKind::ProgramId { axis } => self.program_id(op, *axis),
-            OpKind::NumPrograms { axis } => self.num_programs(op, *axis),
-            OpKind::Arange { start, .. } => self.arange(op, *start),
-            OpKind::Splat {} => self.splat(op),
-            OpKind::ExpandDims { axis } => self.expand_dims(op, *axis),
-            OpKind::Broadcast {} => self.broadcast(op),
-            OpKind::Reshape { reorder } => self.reshape(op, *reorder),
-            OpKind::Trans { order } => self.trans(op, order),
-            OpKind::Join {} => self.join(op),
-            OpKind::Split {} => self.split(op),
-            OpKind::Cat {} => self.cat(op),
-            OpKind::Unsplat {} => self.unsplat(op),
-            OpKind::ConvertLayout {} => self.convert_layout(op),
-            OpKind::Load { cache, evict, volatile, vector } => {
-                self.load(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: *volatile }, *vector)
-            }
-            OpKind::Store { cache, evict, vector } => {
-                self.store(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: false }, *vector)
-            }
-            OpKind::AtomicRmw { op: rmw, sem, scope } => self.atomic_rmw(op, *rmw, *sem, *scope),
-            OpKind::AtomicCas { sem, scope } => self.atomic_cas(op, *sem, *scope),
-            OpKind::Dot { kind, .. } => self.dot(op, *kind),
-            OpKind::Reduce { axis } => self.reduce(op, *axis),
-            OpKind::Scan { axis, reverse } => self.scan(op, *axis, *reverse),
-            OpKind::MapElements {} => self.map_elements(op),
-            OpKind::Gather { axis } => self.gather(op, *axis),
-            OpKind::Histogram { bins } => self.histogram(op, *bins),
-            OpKind::Sort { descending, signed } => self.sort(op, *descending, *signed),
-            OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
-            OpKind::WhileLoop {} => self.while_loop(op),
-            OpKind::IfElse {} => self.if_else(op),
-            OpKind::WarpSpecialize { registers, .. } => self.warp_specialize(op, registers.as_deref()),
-            OpKind::Yields {} | OpKind::Condition {} | OpKind::Ret {} => Ok(()),
-            OpKind::Assume {} => self.assume(op),
-            OpKind::Barrier {} => {
-                self.barrier();
-                Ok(())
-            }
-            OpKind::Print { prefix, hex, signed } => self.print(op, prefix, *hex, signed),
-            OpKind::Assertion { message, file, line } => self.assertion(op, message, file, *line),
-            OpKind::InlineAsm { text, constraints, pure, pack } => self.inline_asm(op, text, constraints, *pure, *pack),
-            OpKind::ExternCall { symbol, to } => self.extern_call(op, &symbol.0, *to),
-            OpKind::SpecialRegister { name } => self.special_register(op, name),
-            OpKind::GridDependency { wait } => {
-                self.grid_dependency(*wait);
-                Ok(())
-            }
-            OpKind::AllocShared { offset, .. } => self.alloc_shared(op, *offset),
-            OpKind::AllocBarriers { count, offset } => self.alloc_barriers(op, *count, *offset),
-            OpKind::Slot {} => self.slot(op),
-            OpKind::SharedTrans { .. } => self.shared_trans(op),
-            OpKind::SharedSlice { offsets, shape } => self.shared_slice(op, offsets, shape),
-            OpKind::LocalStore {} => self.local_store(op),
-            OpKind::LocalLoad {} => self.local_load(op),
-            OpKind::CopyAsync { vector } => self.copy_async(op, *vector),
-            OpKind::CopyCommit {} => {
-                self.e.copy_commit();
-                Ok(())
-            }
-            OpKind::CopyWait { pending } => {
-                self.e.copy_wait(*pending);
-                Ok(())
-            }
-            OpKind::BarrierExpect { bytes } => self.barrier_expect(op, *bytes),
-            OpKind::BarrierArrive {} => self.barrier_arrive(op),
-            OpKind::BarrierWait {} => self.barrier_wait(op),
-            OpKind::CopyDesc {} => self.copy_desc(op),
-            OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
-            OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(*rmw)),
-            OpKind::CopyDescWait { pending, read } => {
-                self.e.bulk_wait(*pending, *read);
-                Ok(())
-            }
-            OpKind::Mma {} => self.mma(op),
-            OpKind::MmaAsync {} => self.mma_async(op),
-            OpKind::MmaWait { pending } => self.mma_wait(op, *pending),
-            OpKind::FenceAsync {} => {
-                self.e.fence_async();
-                Ok(())
-            }
-            // `element_wise` has answered for these.
-            other => Err(CodegenError::lowering(format!("`{}` beside the elements", other.spec().mnemonic))),
-        }
     }
 }

@@ -365,8 +365,6 @@ pub enum Type {
     Desc(DescType),
     /// A pointer to a block of a tensor in global memory; in phase `Tile` only.
     BlockPtr(BlockPtrType),
-    /// Order between asynchronous operations and those that wait for them.
-    Token,
 }
 
 impl Type {
@@ -381,7 +379,7 @@ impl Type {
             Type::Scalar(e) => Some(e),
             Type::Tile(t) => Some(t.elem),
             Type::Shared(s) => Some(s.elem),
-            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => None,
+            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => None,
         }
     }
 
@@ -389,12 +387,7 @@ impl Type {
     pub fn as_tile(self) -> Option<TileType> {
         match self {
             Type::Tile(t) => Some(t),
-            Type::Scalar(_)
-            | Type::Shared(_)
-            | Type::Barrier { .. }
-            | Type::Desc(_)
-            | Type::BlockPtr(_)
-            | Type::Token => None,
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => None,
         }
     }
 
@@ -402,12 +395,7 @@ impl Type {
     pub fn as_shared(self) -> Option<SharedType> {
         match self {
             Type::Shared(s) => Some(s),
-            Type::Scalar(_)
-            | Type::Tile(_)
-            | Type::Barrier { .. }
-            | Type::Desc(_)
-            | Type::BlockPtr(_)
-            | Type::Token => None,
+            Type::Scalar(_) | Type::Tile(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => None,
         }
     }
 
@@ -432,7 +420,7 @@ impl Type {
             Type::Scalar(_) => Type::Scalar(elem),
             Type::Tile(t) => Type::Tile(TileType { elem, ..t }),
             Type::Shared(s) => Type::Shared(SharedType { elem, ..s }),
-            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => self,
+            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => self,
         }
     }
 
@@ -440,12 +428,7 @@ impl Type {
     pub fn with_layout(self, layout: Option<LayoutId>) -> Type {
         match self {
             Type::Tile(t) => Type::Tile(TileType { layout, ..t }),
-            Type::Scalar(_)
-            | Type::Shared(_)
-            | Type::Barrier { .. }
-            | Type::Desc(_)
-            | Type::BlockPtr(_)
-            | Type::Token => self,
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => self,
         }
     }
 
@@ -482,7 +465,6 @@ impl fmt::Display for Type {
             Type::Barrier { slots } => write!(f, "barrier<{slots}>"),
             Type::Desc(desc) => desc.fmt(f),
             Type::BlockPtr(block) => block.fmt(f),
-            Type::Token => f.write_str("token"),
         }
     }
 }

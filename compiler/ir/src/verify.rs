@@ -336,12 +336,7 @@ impl Verifier<'_> {
                 let layout = self.kernel.layout(id);
                 has_shape(layout, &tile.shape) && layout.warps() == self.group.warps
             }),
-            Type::Scalar(_)
-            | Type::Shared(_)
-            | Type::Barrier { .. }
-            | Type::Desc(_)
-            | Type::BlockPtr(_)
-            | Type::Token => true,
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => true,
         }
     }
 

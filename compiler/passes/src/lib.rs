@@ -10,6 +10,8 @@ mod laid;
 mod place;
 mod tile;
 
+pub use laid::conversions::{Conversions, conversions, conversions_remark};
 pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
+pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;

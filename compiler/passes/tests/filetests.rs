@@ -1,7 +1,7 @@
 //! Passes on IR text: each `tests/filetests/passes/**/*.tir` names its pass in the first line (`// pass: coalesce`, or
 //! `// pass: all`) and is compared with the snapshot beside it. The result must verify and read back.
 
-use rtc_passes::{PASSES, PassContext, run_through};
+use rtc_passes::{PASSES, PassContext, PassError, run_through};
 
 fn run(text: &str) -> String {
     let cx =
@@ -20,7 +20,11 @@ fn run(text: &str) -> String {
         .unwrap_or_else(|e| panic!("{e}"));
     } else {
         let pass = PASSES.iter().find(|p| p.name == wanted).unwrap_or_else(|| panic!("there is no pass `{wanted}`"));
-        (pass.run)(&mut kernel, &cx).unwrap_or_else(|e| panic!("{e}"));
+        match (pass.run)(&mut kernel, &cx) {
+            Ok(()) => {}
+            Err(PassError::Diagnostic(d)) => return format!("{:?}[{}]: {}\n", d.severity, d.code, d.message),
+            Err(e) => panic!("{e}"),
+        }
         kernel.phase = pass.leaves;
         rtc_ir::verify(&kernel).unwrap_or_else(|e| panic!("{}", rtc_ir::print_errors(&kernel, &e)));
     }

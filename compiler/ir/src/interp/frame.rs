@@ -92,14 +92,16 @@ impl Machine<'_> {
             match next {
                 Some(op) if !kernel.kind(op).spec().traits.has(Traits::TERMINATOR) => {
                     self.group.current = Some(op);
+                    self.report.ran.insert(op);
                     self.op(op)?;
                     if self.group.wait.is_some() {
                         return Ok(Turn::Blocked);
                     }
                 }
                 end => {
-                    if end.is_some() {
+                    if let Some(op) = end {
                         self.group.current = end;
+                        self.report.ran.insert(op);
                         self.tick(1)?;
                     }
                     if self.leave(end)? {

@@ -68,6 +68,9 @@ pub use message::full_prefix;
 pub use schedule::Schedule;
 pub use shared::{SharedError, Start};
 
+use crate::Op;
+use cranelift_entity::EntitySet;
+
 /// A launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchConfig {
@@ -142,4 +145,6 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Steps taken.
     pub steps: u64,
+    /// The operations that were run at least once.
+    pub ran: EntitySet<Op>,
 }

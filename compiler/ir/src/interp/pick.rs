@@ -6,7 +6,7 @@ use super::FindingKind;
 use super::machine::{Machine, Stop};
 use super::shape::around;
 use crate::ops::eval::{decode, sign_extend};
-use crate::{Elem, Op};
+use crate::{Elem, Op, Type};
 
 impl Machine<'_> {
     /// `gather`; an index out of range gives 0.
@@ -26,7 +26,7 @@ impl Machine<'_> {
             match usize::try_from(wanted).ok().filter(|w| *w < size) {
                 Some(wanted) => out.push(source[(row * size + wanted) * after + column]),
                 None => {
-                    self.find(op, FindingKind::IndexOutOfRange { index: wanted }, crate::Type::Token, i);
+                    self.find(op, FindingKind::IndexOutOfRange { index: wanted }, Type::Scalar(elem), i);
                     out.push(0);
                 }
             }
@@ -56,7 +56,7 @@ impl Machine<'_> {
                 Some(count) => *count += 1,
                 None => {
                     let index = sign_extend(*bits, elem);
-                    self.find(op, FindingKind::IndexOutOfRange { index }, crate::Type::Token, i);
+                    self.find(op, FindingKind::IndexOutOfRange { index }, Type::Scalar(elem), i);
                 }
             }
         }

@@ -102,12 +102,9 @@ impl Machine<'_> {
     pub(crate) fn fill(&mut self, ty: Type, bits: u64) -> Data {
         match ty {
             Type::Tile(_) => Data::many(vec![bits; self.slots(ty)]),
-            Type::Scalar(_)
-            | Type::Shared(_)
-            | Type::Barrier { .. }
-            | Type::Desc(_)
-            | Type::BlockPtr(_)
-            | Type::Token => Data::Scalar(bits),
+            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => {
+                Data::Scalar(bits)
+            }
         }
     }
 

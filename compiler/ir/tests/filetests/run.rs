@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 
 use rtc_ir::interp::{ArgValue, DescArg, HostMemory, LaunchConfig, RunOptions, Storage, run};
 use rtc_ir::text::parse;
-use rtc_ir::{Elem, Evaluate, Kernel, Literal, OpKind, Phase, SPECS, Scalar, decode_float, print_errors, verify};
+use rtc_ir::{Elem, Evaluate, Kernel, Literal, Phase, SPECS, Scalar, decode_float, print_errors, verify};
 
 #[test]
 fn interpreter() {
@@ -36,26 +36,14 @@ fn interpreter() {
     assert!(count > 20, "only {count} kernels");
 }
 
-/// An operation that takes its meaning from the interpreter's code is run by a kernel of this folder: it stands in the
-/// body, or in a block that runs at least once, of a kernel that ends without a fault, or it is the one at fault.
-/// The others are run by `tests/table.rs`.
+/// An operation that takes its meaning from the interpreter's code is run by a kernel of this folder: the interpreter
+/// says that it ran, or that it is the one at fault. The others are run by `tests/table.rs`.
 #[test]
 fn every_structured_operation_is_run() {
     let mut seen: HashSet<&str> = HashSet::new();
     for (_, source) in super::files("run") {
         for part in source.split("\n// ----\n") {
-            let kernel = parse(part).expect("the test beside this one reads it too");
-            let fault = part.lines().find_map(|l| l.strip_prefix("// fault: "));
-            let mut ops: Vec<_> = kernel.ops(kernel.body()).collect();
-            for op in kernel.ops(kernel.body()) {
-                let runs = match kernel.kind(op) {
-                    OpKind::ForRange { .. } | OpKind::IfElse {} => continue,
-                    _ => kernel.op(op).blocks.first(),
-                };
-                ops.extend(runs.iter().flat_map(|block| kernel.ops(**block)));
-            }
-            let names = ops.iter().map(|op| kernel.kind(*op).spec().mnemonic);
-            seen.extend(names.filter(|name| fault.is_none_or(|text| text.contains(&format!("`{name}`")))));
+            seen.extend(check(part).expect("the test beside this one checks it too"));
         }
     }
     let structured = SPECS.iter().filter(|spec| matches!(spec.eval, Evaluate::Structured));
@@ -63,18 +51,20 @@ fn every_structured_operation_is_run() {
     assert!(missing.is_empty(), "no kernel in tests/filetests/run/ runs {missing:?}");
 }
 
-fn check(source: &str) -> Result<(), String> {
+/// Checks a kernel; the operations that ran.
+fn check(source: &str) -> Result<HashSet<&'static str>, String> {
     let kernel = parse(source).map_err(|e| e.to_string())?;
     verify(&kernel).map_err(|errors| print_errors(&kernel, &errors))?;
     let storages: &[Storage] =
         if kernel.phase == Phase::Tile { &[Storage::Tiles] } else { &[Storage::Tiles, Storage::Registers] };
+    let mut ran = HashSet::new();
     for storage in storages {
-        check_storage(source, &kernel, *storage).map_err(|e| format!("{storage:?}: {e}"))?;
+        ran.extend(check_storage(source, &kernel, *storage).map_err(|e| format!("{storage:?}: {e}"))?);
     }
-    Ok(())
+    Ok(ran)
 }
 
-fn check_storage(source: &str, kernel: &Kernel, storage: Storage) -> Result<(), String> {
+fn check_storage(source: &str, kernel: &Kernel, storage: Storage) -> Result<HashSet<&'static str>, String> {
     let mut memory = HostMemory::new();
     let mut bases: HashMap<&str, u64> = HashMap::new();
     let mut args: HashMap<&str, ArgValue> = HashMap::new();
@@ -133,7 +123,7 @@ fn check_storage(source: &str, kernel: &Kernel, storage: Storage) -> Result<(), 
     let verified = verify(kernel).map_err(|_| "it was verified before".to_string())?;
     let report = match (run(verified, &mut memory, &launch, &options), fault) {
         (Ok(report), None) => report,
-        (Err(found), Some(wanted)) if found.to_string().contains(wanted) => return Ok(()),
+        (Err(found), Some(wanted)) if found.to_string().contains(wanted) => return Ok(found.op.into_iter().collect()),
         (Err(found), _) => return Err(format!("fault: {found}")),
         (Ok(_), Some(wanted)) => return Err(format!("no fault with `{wanted}`")),
     };
@@ -156,7 +146,7 @@ fn check_storage(source: &str, kernel: &Kernel, storage: Storage) -> Result<(), 
             return Err(format!("`{name}` is {}\nnot {}", show(scalar, &found), show(scalar, &wanted)));
         }
     }
-    Ok(())
+    Ok(report.ran.keys().map(|op| kernel.kind(op).spec().mnemonic).collect())
 }
 
 fn numbers(scalar: Scalar, bytes: &[u8]) -> Vec<u64> {

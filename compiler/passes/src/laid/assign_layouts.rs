@@ -2,7 +2,8 @@
 //!
 //! Memory accesses and dots say what they want (`coalesce.rs`, `accelerate_dot.rs`); from there layouts spread forward to
 //! users and backward to makers, through loops and branches, until all tiles have one. Where an operation's operand has
-//! another layout than it needs, a `convert_layout` is put in; `remove_conversions` takes most of them out again.
+//! another layout than it needs, a `convert_layout` is put in; `remove_conversions` takes most of them out again. Where
+//! several layouts meet, the first to arrive holds, unless `components.rs` finds that another costs less.
 //!
 //! ```text
 //! %x = load %p : tile<1024xf32>      →   %x = load %p1 : tile<1024xf32, #l0>
@@ -15,24 +16,39 @@ use rtc_ir::regions::{self, Slot};
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Type, Value, ValueDef};
 use rtc_layout::Layout;
 
+use super::components::{Around, better_layouts};
+use super::cost::{Costs, matrix_instructions};
 use super::{accelerate_dot, coalesce};
 use crate::{Pass, PassContext, PassError};
-use rtc_ir::analysis::axis_info;
+use rtc_ir::analysis::{AxisInfos, axis_info};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "assign-layouts", needs: Phase::Tile, leaves: Phase::Laid, run };
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     accelerate_dot::choose_kinds(kernel, cx)?;
-    let assignment = Assignment::new(kernel).solve()?;
-    rewrite(kernel, assignment)
+    let mut assignment = Assignment::new(kernel);
+    assignment.solve();
+    let around = Around { kernel, ops: &assignment.ops, slots: &assignment.slots, infos: &assignment.infos };
+    let better = better_layouts(&around, &assignment.decided, &mut Costs::new(matrix_instructions(cx.target)));
+    if !better.is_empty() {
+        assignment.decided = Decided::default();
+        for value in sorted(&better).into_iter().map(|(value, _)| *value) {
+            assignment.assign(value, better[&value].clone());
+        }
+        assignment.solve();
+    }
+    let decided = assignment.decided;
+    rewrite(kernel, decided)
 }
 
 /// What was decided.
-struct Decided {
-    layouts: HashMap<Value, Layout>,
+#[derive(Default)]
+pub struct Decided {
+    /// The layouts of all tiles.
+    pub layouts: HashMap<Value, Layout>,
     /// What operands must have where the operation itself decides: memory operations and dots.
-    demands: HashMap<(Op, usize), Layout>,
+    pub demands: HashMap<(Op, usize), Layout>,
 }
 
 struct Assignment<'k> {
@@ -45,6 +61,7 @@ struct Assignment<'k> {
     slot_of: HashMap<Value, usize>,
     decided: Decided,
     accesses: HashMap<Op, Layout>,
+    infos: AxisInfos,
     changed: bool,
 }
 
@@ -53,7 +70,7 @@ impl<'k> Assignment<'k> {
         let ops = rtc_ir::walk(kernel);
         let infos = axis_info(kernel);
         let accesses = coalesce::access_layouts(kernel, &infos, &ops);
-        let decided = Decided { layouts: HashMap::new(), demands: HashMap::new() };
+        let decided = Decided::default();
         let mut slots: Vec<Slot> = Vec::new();
         let mut slots_of_op = HashMap::new();
         for op in &ops {
@@ -63,20 +80,20 @@ impl<'k> Assignment<'k> {
         }
         let targets = slots.iter().enumerate().flat_map(|(i, slot)| slot.targets.iter().map(move |value| (*value, i)));
         let slot_of = targets.collect();
-        Assignment { kernel, ops, slots, slots_of_op, slot_of, decided, accesses, changed: false }
+        Assignment { kernel, ops, slots, slots_of_op, slot_of, decided, accesses, infos, changed: false }
     }
 
-    fn solve(mut self) -> Result<Decided, PassError> {
+    /// Gives each tile a layout that has none yet.
+    fn solve(&mut self) {
         // Accesses first: an accumulator that is loaded keeps the layout of its load and is converted for the dot.
         self.anchor_accesses();
         self.anchor_dots();
         loop {
             self.spread();
-            let Some(value) = self.first_without() else { break };
+            let Some(value) = self.first_without() else { return };
             let layout = self.fallback(value);
             self.assign(value, layout);
         }
-        Ok(self.decided)
     }
 
     fn is_tile(&self, value: Value) -> bool {

@@ -3,7 +3,12 @@
 mod accelerate_dot;
 pub mod assign_layouts;
 mod coalesce;
+mod components;
+pub mod conversions;
+mod cost;
 mod fma_accumulator;
+mod rematerialize;
 pub mod remove_conversions;
+mod search;
 pub mod share_runs;
 pub mod vectorize;

@@ -1,0 +1,294 @@
+//! One layout for each connected component, chosen by cost.
+//!
+//! A *component* is what element-wise operations, loops and branches tie together: values of one shape, none of which
+//! can be computed again for little, and which pay nothing among each other if all have one layout. What stands around a
+//! component has a layout of its own, its *anchor*: products, whose instruction decides; memory accesses; what other
+//! operations give. Each layout of an anchor is a proposal. A proposal costs the conversions between the anchors and the
+//! component, of which a store or a load spares its own if it had better take the component's layout, and the registers
+//! that the component's operations go through. The layouts as they spread are the first proposal, and stay if no other
+//! costs less.
+//!
+//! Components that a reduction or a scan takes stay as they are: another layout would add up in another order.
+//!
+//! ```text
+//! %a = load .. : #columns      %s = addf %a, %b : #columns       %s = addf %a, %b : #rows
+//! %b = load .. : #rows    →    a conversion of %b         or     a conversion of %a
+//! store .., %s : #rows         and one of %s
+//! ```
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::regions::{self, Slot};
+use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
+use rtc_layout::Layout;
+
+use super::assign_layouts::Decided;
+use super::cost::{self, Costs, weight};
+use super::rematerialize::is_cheap;
+use rtc_ir::analysis::AxisInfos;
+
+/// How many layouts are weighed for one component.
+const PROPOSALS: usize = 4;
+
+/// The operations, slots and addresses of a kernel.
+pub struct Around<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// Its operations.
+    pub ops: &'a [Op],
+    /// The slots of its loops and branches.
+    pub slots: &'a [Slot],
+    /// How addresses run.
+    pub infos: &'a AxisInfos,
+}
+
+/// The values whose layouts should be others than those that were decided, with the better ones.
+pub fn better_layouts(around: &Around<'_>, decided: &Decided, costs: &mut Costs) -> HashMap<Value, Layout> {
+    let data = data_values(around);
+    let mut better = HashMap::new();
+    for component in components(around, &data) {
+        if let Some(layout) = component.choose(around, decided, costs) {
+            better.extend(component.members.iter().map(|value| (*value, layout.clone())));
+        }
+    }
+    better
+}
+
+/// Values that come from memory, products or other threads, so that they cannot be computed again for little.
+fn data_values(around: &Around<'_>) -> HashSet<Value> {
+    let kernel = around.kernel;
+    let mut data = HashSet::new();
+    // What a loop carries back shows after one round; what it carries on from there, after another.
+    for _ in 0..2 {
+        for op in around.ops {
+            let of = kernel.op(*op);
+            if of.blocks.is_empty() && (!is_cheap(&of.kind) || of.operands.iter().any(|v| data.contains(v))) {
+                data.extend(of.results.iter().filter(|v| kernel.value_type(**v).shape().is_some()));
+            }
+        }
+        for slot in around.slots {
+            if slot.values(kernel).any(|value| data.contains(&value)) {
+                data.extend(slot.targets.iter().copied());
+            }
+        }
+    }
+    data
+}
+
+/// An edge between a component and an anchor.
+struct Edge {
+    /// The value that crosses it.
+    value: Value,
+    /// The value of the component that takes part: the same, or what is made of it.
+    member: Value,
+    /// The anchor.
+    op: Op,
+    /// What operand of the anchor it is; `None` for a result.
+    operand: Option<usize>,
+}
+
+/// Values that had best have one layout, and what is around them.
+#[derive(Default)]
+struct Component {
+    members: Vec<Value>,
+    /// The operations within.
+    ops: Vec<Op>,
+    edges: Vec<Edge>,
+    /// Whether its layout decides in which order something is added up.
+    ordered: bool,
+}
+
+/// Whether an operation sees its operand as a tile of another shape.
+fn is_shape(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::ExpandDims { .. } | OpKind::Broadcast {} | OpKind::Trans { .. } | OpKind::Reshape { reorder: false }
+    )
+}
+
+fn is_tie(kernel: &Kernel, op: Op) -> bool {
+    let kind = kernel.kind(op);
+    kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE))
+}
+
+fn components(around: &Around<'_>, data: &HashSet<Value>) -> Vec<Component> {
+    let kernel = around.kernel;
+    let mut sets = Sets::default();
+    let mut members: HashSet<Value> = HashSet::new();
+    for op in around.ops.iter().filter(|op| is_tie(kernel, **op)) {
+        members.extend(kernel.op(*op).results.iter().filter(|v| data.contains(v)));
+    }
+    let slots = || around.slots.iter().filter(|slot| slot.targets.iter().all(|v| data.contains(v)));
+    members.extend(slots().flat_map(|slot| slot.targets.iter().copied()));
+    for op in around.ops.iter().filter(|op| is_tie(kernel, **op)) {
+        let of = kernel.op(*op);
+        let tied: Vec<Value> = of.results.iter().chain(&of.operands).copied().filter(|v| members.contains(v)).collect();
+        tied.windows(2).for_each(|pair| sets.join(pair[0], pair[1]));
+    }
+    for slot in slots() {
+        let tied: Vec<Value> =
+            slot.targets.iter().copied().chain(slot.values(kernel)).filter(|v| members.contains(v)).collect();
+        tied.windows(2).for_each(|pair| sets.join(pair[0], pair[1]));
+    }
+    let mut sorted: Vec<Value> = members.iter().copied().collect();
+    sorted.sort_unstable();
+    let mut found: Vec<Component> = Vec::new();
+    let mut index: HashMap<Value, usize> = HashMap::new();
+    for value in sorted {
+        let at = *index.entry(sets.of(value)).or_insert_with(|| {
+            found.push(Component::default());
+            found.len() - 1
+        });
+        found[at].members.push(value);
+    }
+    let mut of = |value: Value| members.contains(&value).then(|| index[&sets.of(value)]);
+    for op in around.ops {
+        let op_data = kernel.op(*op);
+        let own = op_data.results.first().and_then(|v| of(*v)).filter(|_| is_tie(kernel, *op));
+        if let Some(at) = own {
+            found[at].ops.push(*op);
+        }
+        for (operand, value) in op_data.operands.iter().enumerate() {
+            match (own, of(*value)) {
+                // What comes in from an anchor.
+                (Some(at), None) if data.contains(value) => {
+                    let member = op_data.results[0];
+                    found[at].edges.extend(Edge::from(kernel, *value, member));
+                }
+                (None, Some(at)) if !regions::is_handed(kernel, *op, operand) => {
+                    found[at].ordered |= matches!(op_data.kind, OpKind::Reduce { .. } | OpKind::Scan { .. });
+                    found[at].edges.push(Edge { value: *value, member: *value, op: *op, operand: Some(operand) });
+                }
+                _ => {}
+            }
+        }
+    }
+    for slot in slots() {
+        let Some(at) = slot.targets.first().and_then(|v| of(*v)) else { continue };
+        for value in slot.values(kernel).filter(|v| data.contains(v)) {
+            if of(value).is_none() {
+                found[at].edges.extend(Edge::from(kernel, value, slot.targets[0]));
+            }
+        }
+    }
+    found
+}
+
+impl Component {
+    /// A layout for all members that costs less than what was decided.
+    fn choose(&self, around: &Around<'_>, decided: &Decided, costs: &mut Costs) -> Option<Layout> {
+        let layouts: HashSet<&Layout> = self.members.iter().filter_map(|v| decided.layouts.get(v)).collect();
+        let mut proposals: Vec<&Layout> = Vec::new();
+        // A later anchor is as good as an earlier one; equal costs leave what comes first.
+        for edge in &self.edges {
+            if let Some(layout) = edge.layout(decided)
+                && !proposals.contains(&layout)
+                && proposals.len() < PROPOSALS
+            {
+                proposals.push(layout);
+            }
+        }
+        let only = layouts.len() <= 1 && proposals.iter().all(|layout| layouts.contains(layout));
+        if self.ordered || only {
+            return None;
+        }
+        let now = self.cost(around, decided, costs, None);
+        let best = proposals.into_iter().map(|layout| (self.cost(around, decided, costs, Some(layout)), layout));
+        // The first of equal ones.
+        let (cost, layout) = best.min_by_key(|(cost, _)| *cost)?;
+        (cost < now).then(|| layout.clone())
+    }
+
+    /// The cost of one layout for all members, or of those that were decided.
+    fn cost(&self, around: &Around<'_>, decided: &Decided, costs: &mut Costs, all: Option<&Layout>) -> u64 {
+        let kernel = around.kernel;
+        let layout_of = |value: &Value| all.or_else(|| decided.layouts.get(value));
+        let mut sum = 0;
+        for edge in &self.edges {
+            let Some(inside) = layout_of(&edge.member) else { continue };
+            sum += edge.cost(around, decided, costs, inside);
+        }
+        for op in &self.ops {
+            let data = kernel.op(*op);
+            let Some(layout) = layout_of(&data.results[0]) else { continue };
+            sum += cost::compute(&data.kind, layout) * weight(kernel, *op);
+            for operand in data.operands.iter().filter(|v| all.is_none() && self.members.binary_search(v).is_ok()) {
+                if let Some(has) = decided.layouts.get(operand).filter(|has| *has != layout) {
+                    let bytes = kernel.value_type(*operand).elem().map_or(4, |e| e.bytes());
+                    sum += costs.conversion(has, layout, bytes) * weight(kernel, *op);
+                }
+            }
+        }
+        sum
+    }
+}
+
+impl Edge {
+    /// From the operation that makes `value`.
+    fn from(kernel: &Kernel, value: Value, member: Value) -> Option<Edge> {
+        kernel.def_op(value).map(|op| Edge { value, member, op, operand: None })
+    }
+
+    /// The layout that the anchor gives or asks for. Who asks for none in particular gets what was decided.
+    fn layout<'d>(&self, decided: &'d Decided) -> Option<&'d Layout> {
+        let demand = self.operand.and_then(|index| decided.demands.get(&(self.op, index)));
+        demand.or_else(|| decided.layouts.get(&self.value))
+    }
+
+    /// What is paid where the anchor has or wants one layout, and the component has another.
+    fn cost(&self, around: &Around<'_>, decided: &Decided, costs: &mut Costs, inside: &Layout) -> u64 {
+        let kernel = around.kernel;
+        // What comes through a broadcast or another shape is moved before it.
+        let (mut value, mut inside) = (self.value, inside.clone());
+        while self.operand.is_none()
+            && let Some(op) = kernel.def_op(value).filter(|op| is_shape(kernel.kind(*op)))
+            && let Some(layout) = rtc_ir::required_operand_layout(kernel, op, 0, &inside)
+        {
+            (value, inside) = (kernel.operand(op, 0), layout);
+        }
+        let anchor = if value == self.value { self.layout(decided) } else { decided.layouts.get(&value) };
+        let (Some(anchor), inside) = (anchor, &inside) else { return 0 };
+        if anchor == inside {
+            return 0;
+        }
+        let often = weight(kernel, self.op);
+        let bytes = kernel.value_type(value).elem().map_or(4, |elem| elem.bytes());
+        let (from, to) = if self.operand.is_some() { (inside, anchor) } else { (anchor, inside) };
+        let converted = costs.conversion(from, to, bytes);
+        let access = match kernel.kind(self.op) {
+            OpKind::Store { .. } if self.operand == Some(1) => true,
+            _ if self.operand.is_some() => false,
+            _ => cost::may_be_relaid(kernel, self.op, inside) && kernel.users(self.value).len() == 1,
+        };
+        let spared = access.then(|| cost::dearer(kernel, around.infos, self.op, anchor, inside));
+        spared.map_or(converted, |spared| spared.min(converted)) * often
+    }
+}
+
+/// Disjoint sets of values.
+#[derive(Default)]
+struct Sets {
+    parents: HashMap<Value, Value>,
+}
+
+impl Sets {
+    fn of(&mut self, value: Value) -> Value {
+        let mut root = value;
+        while let Some(parent) = self.parents.get(&root).filter(|p| **p != root) {
+            root = *parent;
+        }
+        // Shorter ways for the next ones.
+        let mut at = value;
+        while at != root {
+            at = self.parents.insert(at, root).unwrap_or(root);
+        }
+        root
+    }
+
+    fn join(&mut self, a: Value, b: Value) {
+        let (a, b) = (self.of(a), self.of(b));
+        if a != b {
+            self.parents.insert(a.max(b), a.min(b));
+        }
+    }
+}

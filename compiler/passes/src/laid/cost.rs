@@ -1,0 +1,224 @@
+//! What it costs to move tiles and to compute them: the measure by which layouts are chosen.
+//!
+//! The unit is a quarter of a cycle of one multiprocessor, in which it can issue one instruction of one warp. All costs
+//! are those of one warp; what is in a loop counts [`LOOP`] times as much for each loop around it.
+//!
+//! - An instruction that only computes: 1.
+//! - A conversion by shuffles: its shuffles and selects. Through shared memory: the wavefronts of all its stores and loads
+//!   (4 each, for one takes the shared memory a cycle) and the issue of each access (3), as `rtc_layout::Access::cost` counts
+//!   them, and [`BARRIERS`]. By other names of registers: nothing.
+//! - An access to global memory: for each instruction its issue and the arithmetic of its address, and the longer of two
+//!   times: that of the first-level cache, which takes a cycle for each line of 128 bytes that the warp touches, and that
+//!   of the way to the second level, [`BYTES_PER_CYCLE`]. On that way a store sends each piece of a sector that it writes
+//!   as a whole sector of 32 bytes; of a load only sectors that this instruction is the first to touch count.
+//!
+//! The numbers need only be right to a factor of two: they decide between kinds of work that lie further apart.
+
+use std::collections::HashMap;
+
+use rtc_abi::{Feature, Target};
+use rtc_ir::{Elem, Kernel, Op, OpKind, Value};
+use rtc_layout::{Conversion, Layout, MatrixInstructions, conversion, shared_plan};
+
+use super::coalesce::vector_width;
+use super::conversions::loop_depth;
+use rtc_ir::analysis::AxisInfos;
+
+/// How often a loop runs, for lack of better knowledge.
+const LOOP: u64 = 8;
+
+/// The two barriers of a conversion through shared memory, and the wait for what it loads.
+const BARRIERS: u64 = 64;
+
+/// The issue of an access and the arithmetic of its address.
+const ACCESS: u64 = 7;
+
+/// A cycle.
+const CYCLE: u64 = 4;
+
+/// Registers up to which a load may take another layout than suits it.
+const MOST_RELAID: u32 = 16;
+
+/// A line of the first-level cache.
+const LINE_BYTES: u64 = 128;
+
+/// What moves between the levels of caches.
+const SECTOR_BYTES: u64 = 32;
+
+/// The way between a multiprocessor and the second level, when all of them use it.
+const BYTES_PER_CYCLE: u64 = 24;
+
+/// Costs of a kernel's operations on a target.
+pub struct Costs {
+    matrix: MatrixInstructions,
+    known: HashMap<(Layout, Layout, u32), u64>,
+}
+
+impl Costs {
+    /// For a target with these matrix instructions.
+    pub fn new(matrix: MatrixInstructions) -> Costs {
+        Costs { matrix, known: HashMap::new() }
+    }
+
+    /// A conversion of a tile of elements of `bytes` bytes.
+    pub fn conversion(&mut self, from: &Layout, to: &Layout, bytes: u32) -> u64 {
+        let key = (from.clone(), to.clone(), bytes);
+        if let Some(cost) = self.known.get(&key) {
+            return *cost;
+        }
+        let cost = match conversion(from, to) {
+            Conversion::Identity | Conversion::Registers(_) => 0,
+            Conversion::Shuffles(plan) => u64::from(plan.instructions(from.registers()) * bytes.div_ceil(4)),
+            Conversion::Shared => {
+                let plan = shared_plan(from, to, bytes * 8, self.matrix);
+                u64::from(plan.store.cost(true) + plan.load.cost(false)) + BARRIERS
+            }
+        };
+        self.known.insert(key, cost);
+        cost
+    }
+
+    /// The conversion of a value from the layout that it has.
+    pub fn conversion_of(&mut self, kernel: &Kernel, value: Value, to: &Layout) -> u64 {
+        let (Some(from), Some(elem)) = (kernel.layout_of(value), kernel.value_type(value).elem()) else { return 0 };
+        self.conversion(from, to, elem.bytes())
+    }
+}
+
+/// What conversions through shared memory may use on a target.
+pub fn matrix_instructions(target: &Target) -> MatrixInstructions {
+    MatrixInstructions { load: true, store: target.has(Feature::Stmatrix) }
+}
+
+/// How many times as much counts what stands where this operation stands.
+pub fn weight(kernel: &Kernel, op: Op) -> u64 {
+    kernel.op(op).parent.map_or(1, |block| often(loop_depth(kernel, block)))
+}
+
+/// How many times as much counts what is in so many loops.
+pub fn often(depth: u32) -> u64 {
+    LOOP.pow(depth.min(8))
+}
+
+/// Whether a load may give its tile in a layout that somebody else wants. Only small tiles: the addresses of others take
+/// registers, and accumulators are loaded when there are few. Not in loops: there the barriers of a conversion keep the
+/// warps of a block together, so that they read rows that lie together (a loop over such rows took a quarter longer
+/// without).
+pub fn may_be_relaid(kernel: &Kernel, load: Op, layout: &Layout) -> bool {
+    matches!(kernel.kind(load), OpKind::Load { volatile: false, .. })
+        && weight(kernel, load) == 1
+        && layout.registers() <= MOST_RELAID
+}
+
+/// How much dearer a load or store is with its tiles in one layout than in the layout that suits it. Half as much again as
+/// the times differ, since what comes in more pieces also takes longer to arrive.
+pub fn dearer(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> u64 {
+    let [own, other] = [own, other].map(|layout| access(kernel, infos, op, layout));
+    other.saturating_sub(own) * 3 / 2
+}
+
+/// A load or store, had its tiles this layout.
+fn access(kernel: &Kernel, infos: &AxisInfos, op: Op, layout: &Layout) -> u64 {
+    let pointer = kernel.operand(op, 0);
+    let bytes = kernel.value_type(pointer).elem().and_then(Elem::pointee).map_or(1, |s| u64::from(s.bytes()));
+    let mask = kernel.optional(op, 0);
+    let width = |axis: usize| vector_width(kernel, infos, pointer, mask, axis).min(u64::from(layout.contiguity(axis)));
+    // The axis along which a thread has most at once, else that along which addresses run.
+    let along = |axis: &usize| (width(*axis), infos.axis(pointer, *axis).contiguity);
+    let Some(axis) = (0..layout.rank()).max_by_key(along) else { return ACCESS + CYCLE };
+    let run = infos.axis(pointer, axis).contiguity;
+    let is_store = matches!(kernel.kind(op), OpKind::Store { .. });
+    access_by(layout, &Run { axis, run, width: width(axis), bytes }, is_store)
+}
+
+/// How the addresses of an access run.
+struct Run {
+    axis: usize,
+    /// As many elements lie side by side along this axis.
+    run: u64,
+    /// As many elements a thread accesses at once.
+    width: u64,
+    /// The size of an element.
+    bytes: u64,
+}
+
+fn access_by(layout: &Layout, run: &Run, is_store: bool) -> u64 {
+    let once = run.width * run.bytes;
+    let accesses = u64::from(layout.registers()).div_ceil(run.width);
+    let (mut lines, mut sectors, mut threads) = (1, once.div_ceil(SECTOR_BYTES), 1);
+    for lane in layout.bases().lane.iter().filter(|basis| basis.0.iter().any(|step| *step != 0)) {
+        threads *= 2;
+        let beside = (0..layout.rank()).all(|axis| axis == run.axis || lane[axis] == 0);
+        let distance = u64::from(lane[run.axis]) * run.bytes;
+        let within = |size: u64| beside && u64::from(lane[run.axis]) < run.run && distance < size;
+        lines *= if within(LINE_BYTES) { 1 } else { 2 };
+        sectors *= if within(SECTOR_BYTES) { 1 } else { 2 };
+    }
+    let sent = if is_store { sectors * SECTOR_BYTES } else { (threads * once).min(sectors * SECTOR_BYTES) };
+    accesses * (ACCESS + (CYCLE * lines).max(CYCLE * sent / BYTES_PER_CYCLE))
+}
+
+/// An operation that computes its result in this layout. Indices are sums of a part that depends on the thread and a
+/// constant for each register, which ends up in the instructions that use them.
+pub fn compute(kind: &OpKind, layout: &Layout) -> u64 {
+    let each = match kind {
+        OpKind::Constant { .. }
+        | OpKind::Arange { .. }
+        | OpKind::Splat {}
+        | OpKind::ExpandDims { .. }
+        | OpKind::Broadcast {} => 0,
+        OpKind::Reshape { .. } | OpKind::Trans { .. } | OpKind::ConvertLayout {} => 0,
+        OpKind::DivF {} | OpKind::DivFRn {} | OpKind::SqrtRn {} => 8,
+        _ => 1,
+    };
+    each * u64::from(layout.registers())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn costs() -> Costs {
+        Costs::new(MatrixInstructions { load: true, store: true })
+    }
+
+    fn run(width: u64, bytes: u64) -> Run {
+        Run { axis: 1, run: 1 << 20, width, bytes }
+    }
+
+    #[test]
+    fn a_conversion_costs_what_it_moves() {
+        let rows = Layout::default_blocked(&[64, 64], 4, &[1, 0], 4);
+        let columns = Layout::default_blocked(&[64, 64], 4, &[0, 1], 4);
+        let mut costs = costs();
+        assert_eq!(costs.conversion(&rows, &rows, 4), 0);
+        let (half, full) = (costs.conversion(&rows, &columns, 2), costs.conversion(&rows, &columns, 4));
+        assert!(BARRIERS < half && half < full, "{half} {full}");
+        // 32 floats of each thread are 32 wavefronts of a warp on each side at the least.
+        assert!(full >= 2 * 32 * CYCLE + BARRIERS);
+    }
+
+    #[test]
+    fn accumulators_of_four_bytes_are_stored_as_they_are_and_those_of_two_are_not() {
+        let accumulator = Layout::mma_v2(&[128, 128], &[2, 2]);
+        let rows = Layout::default_blocked(&[128, 128], 4, &[1, 0], 4);
+        let direct = access_by(&accumulator, &run(2, 4), true);
+        let moved = access_by(&rows, &run(4, 4), true) + costs().conversion(&accumulator, &rows, 4);
+        assert!(direct < moved, "rows of 32 bytes are whole sectors: {direct} {moved}");
+        let rows = Layout::default_blocked(&[128, 128], 4, &[1, 0], 8);
+        let direct = access_by(&accumulator, &run(2, 2), true);
+        let moved = access_by(&rows, &run(8, 2), true) + costs().conversion(&accumulator, &rows, 2);
+        assert!(direct > moved, "rows of 16 bytes are half sectors: {direct} {moved}");
+    }
+
+    #[test]
+    fn neighbouring_lanes_share_lines_and_sectors() {
+        let layout = Layout::default_blocked(&[1, 128], 4, &[1, 0], 1);
+        // 32 lanes of 4 bytes: a line, four sectors, 128 bytes.
+        assert_eq!(access_by(&layout, &run(1, 4), false), ACCESS + CYCLE * 128 / BYTES_PER_CYCLE);
+        // Rows far apart: a line and a sector for each lane.
+        let far = Run { axis: 0, ..run(1, 4) };
+        assert_eq!(access_by(&layout, &far, false), ACCESS + CYCLE * 32);
+        assert_eq!(access_by(&layout, &far, true), ACCESS + CYCLE * 32 * 32 / BYTES_PER_CYCLE);
+    }
+}

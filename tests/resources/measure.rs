@@ -1,0 +1,183 @@
+//! What kernels take of the machine, as tables that every change must keep or improve: one for each folder of
+//! `tests/golden` and `tests/seeds`, and one for each file of `tests/resources`.
+//!
+//! A file of `tests/resources` holds kernels at sizes that are run in earnest. Its header has a line for each row of the
+//! table: `# case NAME warps N SIGNATURE`, or `# case NAME warps N kernel KERNEL SIGNATURE`.
+//!
+//! The columns are, for each target: conversions between layouts through shared memory, the bytes
+//! of their tiles (all, and of those in loops), conversions by shuffles, and by renaming registers (each counted once,
+//! however often a loop runs it); the instructions of PTX that name `ldmatrix`, `stmatrix`, `mma.sync`,
+//! `wgmma.mma_async` and `bar.sync`; and bytes of shared memory. Registers and spilled bytes are in a table of their own, which is compared where NVIDIA's assembler is of the release that the table names.
+//! `INSTA_UPDATE=always cargo test --test golden resources` writes the tables.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libtest_mimic::{Failed, Trial};
+use rtc_abi::Target;
+use rtc_codegen::CodegenOptions;
+use rtc_compiler::{Program, Signature, Silent, Source, Spec, analyse};
+use rtc_passes::{Conversions, PassContext, conversions, run_through};
+use rtc_source::SourceMap;
+
+use crate::{entries, ptxas};
+
+/// The targets of the tables.
+const TARGETS: [&str; 2] = ["sm_80", "sm_90a"];
+
+/// What is counted in the PTX.
+const INSTRUCTIONS: [&str; 5] = ["ldmatrix.", "stmatrix.", "mma.sync.", "wgmma.mma_async.", "bar.sync"];
+
+/// A kernel to be measured.
+struct Row {
+    name: String,
+    spec: Spec,
+}
+
+/// A trial for each table.
+pub fn trials() -> Vec<Trial> {
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("tests");
+    let folders = ["golden", "seeds"].into_iter().flat_map(|name| {
+        let of = root.join(name);
+        entries(&of).into_iter().filter(|p| p.is_dir()).map(move |p| (name, p))
+    });
+    let mut trials: Vec<Trial> = folders
+        .map(|(group, folder)| {
+            let name = format!("{group}_{}", folder.file_name().unwrap_or_default().to_string_lossy());
+            Trial::test(format!("resources {name}"), move || {
+                let source = entries(&folder).into_iter().find(|p| is_source(p)).ok_or("the case has no source")?;
+                compare(&name, &source, &launched(&folder)?)
+            })
+        })
+        .collect();
+    for source in entries(&root.join("resources")).into_iter().filter(|p| is_source(p)) {
+        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        trials.push(Trial::test(format!("resources {name}"), move || {
+            let rows = listed(&fs::read_to_string(&source)?)?;
+            compare(&name, &source, &rows)
+        }));
+    }
+    trials
+}
+
+fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "rt" || e == "py")
+}
+
+/// The specializations of the launches of a folder, each once.
+fn launched(folder: &Path) -> Result<Vec<Row>, Failed> {
+    let mut seen = HashSet::new();
+    let mut rows = Vec::new();
+    for path in entries(folder) {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(name) = file.strip_suffix(".launch.json") else { continue };
+        let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
+        let text = json["spec"].to_string();
+        if seen.insert(text.clone()) {
+            rows.push(Row { name: name.into(), spec: Spec::parse(&text).map_err(|e| e.to_string())? });
+        }
+    }
+    Ok(rows)
+}
+
+/// The cases of the header of a file.
+fn listed(text: &str) -> Result<Vec<Row>, Failed> {
+    let program = Program::parse(&[Source::new("kernel.rt", text)]);
+    let mut rows = Vec::new();
+    for line in text.lines().filter_map(|l| l.strip_prefix("# case ")) {
+        let (name, rest) = line.trim().split_once(' ').ok_or("a case has a name")?;
+        let rest = rest.trim_start().strip_prefix("warps ").ok_or("a case has warps")?;
+        let (warps, rest) = rest.split_once(' ').ok_or("a case has a signature")?;
+        let (kernel, signature) = match rest.strip_prefix("kernel ") {
+            Some(rest) => rest.split_once(' ').ok_or("a case has a signature")?,
+            None => ("kernel", rest),
+        };
+        let found = program.kernel(Some(kernel)).map_err(|e| e.to_string())?;
+        let names: Vec<&str> = found.params.iter().map(|p| p.name.as_str()).collect();
+        let args = Signature::parse(signature).and_then(|s| s.bind(&names)).map_err(|e| format!("{name}: {e}"))?;
+        let mut spec = Spec { kernel: Some(kernel.into()), args, ..Spec::default() };
+        spec.options.num_warps = warps.parse().map_err(|_| format!("`{warps}` is no number of warps"))?;
+        rows.push(Row { name: name.into(), spec });
+    }
+    Ok(rows)
+}
+
+/// Measures the kernels and compares both tables.
+fn compare(name: &str, source: &Path, rows: &[Row]) -> Result<(), Failed> {
+    let text = fs::read_to_string(source)?;
+    let file = source.file_name().unwrap_or_default().to_string_lossy();
+    let program = Program::parse(&[Source::new(file, text)]);
+    let wide = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let release = release();
+    let mut table = format!(
+        "{:wide$}  target  shared   bytes  in loops  shuffle  rename  ldmatrix  stmatrix  mma  wgmma  bar  shared memory\n",
+        ""
+    );
+    let mut registers = format!("{:wide$}  target  registers  spilled bytes\n", "");
+    for row in rows {
+        for name in TARGETS {
+            let target = Target::named(name).map_err(|e| e.to_string())?;
+            // Types that an older target lacks.
+            let made =
+                row.spec.specialize(&program).and_then(|s| analyse(&program, &s, name, String::new(), &mut Silent));
+            let Ok(analysed) = made else {
+                writeln!(table, "{:wide$}  {name:6}  refused", row.name)?;
+                continue;
+            };
+            let mut kernel = analysed.kernel;
+            let mut paid = Conversions::default();
+            let mut split = false;
+            let mut observer = |pass: &'static str, kernel: &rtc_ir::Kernel| {
+                split |= pass == "split-conversions";
+                if !split && kernel.phase == rtc_ir::Phase::Laid {
+                    paid = conversions(kernel);
+                }
+                Ok(())
+            };
+            let cx = PassContext { target, max_instructions: 500_000 };
+            run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
+            let verified = rtc_ir::verify(&kernel).map_err(|e| rtc_ir::print_errors(&kernel, &e))?;
+            let output = rtc_codegen::compile(verified, &SourceMap::new(), target, CodegenOptions::default())
+                .map_err(|e| format!("{}: {e}", row.name))?;
+            let counts = INSTRUCTIONS.map(|word| output.ptx.matches(word).count());
+            let [load, store, mma, wgmma, bar] = counts;
+            let Conversions { shared, shared_bytes, looped_bytes, shuffles, registers: renamed } = paid;
+            let bytes = kernel.metadata(target).shared_bytes;
+            writeln!(
+                table,
+                "{:wide$}  {name:6}  {shared:6}  {shared_bytes:6}  {looped_bytes:8}  {shuffles:7}  {renamed:6}  {load:8}  {store:8}  {mma:3}  {wgmma:5}  {bar:3}  {bytes:13}",
+                row.name
+            )?;
+            if release.is_some()
+                && let Some(said) = ptxas::assemble(&output.ptx, name)?
+            {
+                let used = number_before(&said, " registers").unwrap_or(0);
+                let spilled = number_before(&said, " bytes spill stores").unwrap_or(0);
+                writeln!(registers, "{:wide$}  {name:6}  {used:9}  {spilled:13}", row.name)?;
+            }
+        }
+    }
+    insta::with_settings!({ snapshot_path => "tables", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, table);
+        if release.is_some() {
+            insta::assert_snapshot!(format!("{name}_registers"), registers);
+        }
+    });
+    Ok(())
+}
+
+/// Whether the assembler is there and of the release that the tables come from.
+fn release() -> Option<()> {
+    let output = Command::new(ptxas::program()).arg("--version").output().ok()?;
+    let wanted = include_str!("ptxas_release.txt").trim();
+    String::from_utf8_lossy(&output.stdout).contains(wanted).then_some(())
+}
+
+/// The largest number that stands before these words.
+fn number_before(text: &str, words: &str) -> Option<u64> {
+    let ends = text.match_indices(words).map(|(at, _)| &text[..at]);
+    ends.filter_map(|before| before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()).max()
+}
