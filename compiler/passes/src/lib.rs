@@ -8,6 +8,7 @@ mod pipeline;
 
 mod laid;
 mod place;
+mod schedule;
 mod tile;
 
 pub use pass::{Pass, PassContext, PassError};

@@ -1,10 +1,11 @@
-//! The machine form of every `dot`: `mma.sync` where the target, the elements and the shape allow it, else fused
-//! multiply-adds in each thread. Operands of those come from shared memory, but for the smallest products and for
+//! The machine form of every `dot`: `wgmma` or else `mma.sync` where the target, the elements and the shape allow it, else
+//! fused multiply-adds in each thread. Operands of those come from shared memory, but for the smallest products and for
 //! operands that it cannot hold.
 
 use std::collections::HashSet;
 
-use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value};
+use rtc_abi::Feature;
+use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Traits, Value};
 use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 
 use super::fma_accumulator::fma_accumulator;
@@ -67,11 +68,37 @@ fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     let shape = MmaShape::for_bits(lhs.bits());
     let fits = c[rank - 2] >= shape.m && c[rank - 1] >= shape.n && a[rank - 1] >= shape.k;
     match fma_kind(kernel, cx, op) {
+        _ if supported && wgmma_warps(kernel, cx, op).is_some() => DotKind::Wgmma,
         _ if cx.target.capability >= 80 && supported && fits => DotKind::MmaV2,
         DotKind::FmaShared if cx.target.capability >= 80 && lhs == Scalar::F64 && fits => DotKind::MmaF64,
         kind => kind,
     }
 }
+
+/// How the warps divide the accumulator of a product that `wgmma` can compute; `None` if it cannot.
+///
+/// Operands are of 16 bits: those may lie in shared memory either way round.
+fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
+    let [a, b, c] = [0, 1, 2].map(|i| kernel.value_type(kernel.operand(op, i)));
+    let (size, a, b, c) = (a.elem()?.bytes(), a.shape()?, b.shape()?, c.shape()?);
+    let group = kernel.group_of(op);
+    if !cx.target.has(Feature::Wgmma) || size != 2 || c.rank() != 2 {
+        return None;
+    }
+    // Both operands, and room for those of another product.
+    let room = u64::from(cx.target.shared_bytes_max) / 2;
+    let fits = (a.numel() + b.numel()) * u64::from(size) <= room;
+    let grouped = group.warps.is_multiple_of(4) && group.first.is_multiple_of(4);
+    if !fits || !grouped || c[0] < 64 || a[1] < WGMMA_K_BYTES / size {
+        return None;
+    }
+    let along_m = group.warps.min(c[0] / 16);
+    let along_n = group.warps / along_m;
+    (c[1] >= 8 * along_n).then_some([along_m, along_n])
+}
+
+/// Bytes of K that an instruction takes.
+const WGMMA_K_BYTES: u32 = 32;
 
 /// Multiply-adds of a thread up to which the operands of a product stay in registers.
 const FEW_MULTIPLY_ADDS: u64 = 64;
@@ -89,7 +116,7 @@ fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
 }
 
 /// The layouts of a dot whose kind is chosen.
-pub fn layouts(kernel: &Kernel, op: Op, chained: bool) -> Option<DotLayouts> {
+pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Option<DotLayouts> {
     let OpKind::Dot { kind, .. } = kernel.kind(op) else { return None };
     let data = kernel.op(op);
     let [a, b, c] = [0, 1, 2].map(|i| kernel.value_type(data.operands[i]).shape());
@@ -104,6 +131,14 @@ pub fn layouts(kernel: &Kernel, op: Op, chained: bool) -> Option<DotLayouts> {
                 rhs: Some(Layout::mma_operand(&b, 1, bits, &warps)),
                 acc: Layout::mma_v2(&c, &warps),
             }
+        }
+        DotKind::Wgmma => {
+            let warps = wgmma_warps(kernel, cx, op)?;
+            let acc = Layout::wgmma(&c, (c[1] / warps[1]).min(256), warps);
+            // What comes out of another product is in registers already, and stays there.
+            let bits = scalar_of(kernel, data.operands[0])?.bits();
+            let lhs = computed_from_dot(kernel, data.operands[0]).then(|| Layout::wgmma_operand(&a, bits, warps));
+            DotLayouts { lhs, rhs: None, acc }
         }
         DotKind::MmaF64 => {
             let warps = mma_warps(c, warps, chained);
@@ -144,6 +179,21 @@ fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
         left /= 2;
     }
     out
+}
+
+/// Whether a value is made element by element of the result of a dot.
+fn computed_from_dot(kernel: &Kernel, value: Value) -> bool {
+    let mut seen = HashSet::new();
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        let Some(op) = kernel.def_op(value).filter(|op| seen.insert(*op)) else { continue };
+        match kernel.kind(op) {
+            OpKind::Dot { .. } => return true,
+            kind if kind.spec().traits.has(Traits::ELEMENTWISE) => work.extend(&kernel.op(op).operands),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether the result of some dot reaches an operand of another without going through memory.

@@ -24,7 +24,7 @@ pub const PASS: Pass = Pass { name: "assign-layouts", needs: Phase::Tile, leaves
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     accelerate_dot::choose_kinds(kernel, cx)?;
-    let assignment = Assignment::new(kernel).solve()?;
+    let assignment = Assignment::new(kernel).solve(cx)?;
     rewrite(kernel, assignment)
 }
 
@@ -66,10 +66,10 @@ impl<'k> Assignment<'k> {
         Assignment { kernel, ops, slots, slots_of_op, slot_of, decided, accesses, changed: false }
     }
 
-    fn solve(mut self) -> Result<Decided, PassError> {
+    fn solve(mut self, cx: &PassContext) -> Result<Decided, PassError> {
         // Accesses first: an accumulator that is loaded keeps the layout of its load and is converted for the dot.
         self.anchor_accesses();
-        self.anchor_dots();
+        self.anchor_dots(cx);
         loop {
             self.spread();
             let Some(value) = self.first_without() else { break };
@@ -102,10 +102,10 @@ impl<'k> Assignment<'k> {
         self.decided.layouts.get(&value).cloned()
     }
 
-    fn anchor_dots(&mut self) {
+    fn anchor_dots(&mut self, cx: &PassContext) {
         let chained = accelerate_dot::is_chained(self.kernel);
         for op in accelerate_dot::dots(self.kernel) {
-            let Some(layouts) = accelerate_dot::layouts(self.kernel, op, chained) else { continue };
+            let Some(layouts) = accelerate_dot::layouts(self.kernel, cx, op, chained) else { continue };
             for (index, layout) in [layouts.lhs, layouts.rhs].into_iter().enumerate() {
                 if let Some(layout) = layout {
                     self.decided.demands.insert((op, index), layout);
