@@ -402,6 +402,8 @@ pub struct LoopHints {
     pub slots: Option<u32>,
     /// By how many iterations, set by `schedule_loop`.
     pub ahead: Option<u32>,
+    /// How many products by `wgmma` are then under way from one iteration to the next, set by `schedule_loop`.
+    pub pending: Option<u32>,
 }
 
 impl Attr for LoopHints {
@@ -416,7 +418,7 @@ impl Attr for LoopHints {
         if let Some(n) = self.unroll {
             push("unroll", n.into());
         }
-        for (name, count) in [("slots", self.slots), ("ahead", self.ahead)] {
+        for (name, count) in [("slots", self.slots), ("ahead", self.ahead), ("pending", self.pending)] {
             if let Some(n) = count {
                 push(name, n.into());
             }
@@ -442,6 +444,7 @@ impl Attr for LoopHints {
                 "unroll" => hints.unroll = count,
                 "slots" => hints.slots = count,
                 "ahead" => hints.ahead = count,
+                "pending" => hints.pending = count,
                 "flatten" => hints.flatten = true,
                 "warp_specialize" => hints.warp_specialize = true,
                 "disable_licm" => hints.disable_licm = true,

@@ -182,20 +182,24 @@ fn items(kernel: &Kernel) -> Vec<Item> {
     items
 }
 
-/// The barrier after which all threads know that a copy by threads into what `made` allocates has arrived.
-fn waited_for(kernel: &Kernel, copy: Op, made: Op) -> Option<Op> {
-    if !matches!(kernel.kind(copy), OpKind::CopyAsync { .. }) {
-        return None;
-    }
-    let mut at = copy;
-    let (mut is_group, mut is_there) = (false, false);
+/// The barrier after which all threads know that a copy by threads into what `made` allocates has arrived, or that a
+/// product has read it.
+fn waited_for(kernel: &Kernel, begun: Op, made: Op) -> Option<Op> {
+    let copies = match kernel.kind(begun) {
+        OpKind::CopyAsync { .. } => true,
+        OpKind::MmaAsync {} => false,
+        _ => return None,
+    };
+    let mut at = begun;
+    let (mut is_group, mut is_done) = (false, false);
     loop {
         while let Some(next) = kernel.next_op(at) {
             at = next;
             match kernel.kind(at) {
                 OpKind::CopyCommit {} => is_group = true,
-                OpKind::CopyWait { pending: 0 } => is_there = is_group,
-                OpKind::Barrier {} if is_there => return Some(at),
+                OpKind::CopyWait { pending: 0 } => is_done |= copies && is_group,
+                OpKind::MmaWait { pending: 0 } => is_done |= !copies,
+                OpKind::Barrier {} if is_done => return Some(at),
                 _ => {}
             }
         }

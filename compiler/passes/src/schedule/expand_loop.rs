@@ -20,7 +20,8 @@
 //! read the slot which is filled next.
 
 use rtc_ir::{
-    Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap, regions,
+    Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap,
+    regions,
 };
 
 use super::addresses::{Addresses, addresses, small_step};
@@ -32,9 +33,9 @@ pub const PASS: Pass = Pass { name: "expand-loop", needs: Phase::Laid, leaves: P
 pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     for op in rtc_ir::walk(kernel) {
         let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) else { continue };
-        let plan = (hints.slots.take(), hints.ahead.take());
-        if let (Some(slots), Some(ahead)) = plan {
-            expand(kernel, op, slots, ahead)?;
+        let plan = (hints.slots.take(), hints.ahead.take(), hints.pending.take());
+        if let (Some(slots), Some(ahead), pending) = plan {
+            expand(kernel, op, &Plan { slots, ahead, pending: pending.unwrap_or(0) })?;
         }
     }
     Ok(())
@@ -51,7 +52,15 @@ pub(super) fn roots(kernel: &Kernel, copies: &[Op]) -> Vec<Value> {
     copies.iter().flat_map(|op| [Some(kernel.operand(*op, 0)), kernel.optional(*op, 0)]).flatten().collect()
 }
 
-fn expand(kernel: &mut Kernel, of: Op, slots: u32, ahead: u32) -> Result<(), PassError> {
+/// What `schedule_loop` has decided.
+struct Plan {
+    slots: u32,
+    ahead: u32,
+    pending: u32,
+}
+
+fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
+    let Plan { slots, ahead, pending } = *plan;
     let body = kernel.op(of).blocks[0];
     let copies = copies(kernel, of);
     let part = addresses(kernel, of, &roots(kernel, &copies));
@@ -115,13 +124,25 @@ fn expand(kernel: &mut Kernel, of: Op, slots: u32, ahead: u32) -> Result<(), Pas
     }
     Builder::before(kernel, first).barrier()?;
     let mut map = ValueMap::new();
-    let index = ahead_of(kernel, of, first, body_args[0], i64::from(ahead) * step)?;
+    // The copies are begun while the first product is under way.
+    let product = first_product(kernel, body);
+    let at = product.and_then(|product| kernel.next_op(product)).unwrap_or(first);
+    let index = ahead_of(kernel, of, at, body_args[0], i64::from(ahead) * step)?;
     map.insert(body_args[0], index);
     for (number, value) in early.part.carried.iter().zip(state) {
         map.insert(body_args[number + 1], *value);
     }
-    let runs = is_run(kernel, of, first, body_args[0], i64::from(ahead) * step, false)?;
-    early.copy(kernel, first, &mut map, runs, *write)?;
+    let runs = is_run(kernel, of, at, body_args[0], i64::from(ahead) * step, false)?;
+    early.copy(kernel, at, &mut map, runs, *write)?;
+    if let Some(product) = product {
+        *kernel.kind_mut(product) = OpKind::MmaAsync {};
+        let sum = kernel.result(product, 0);
+        let handed: &[Value] = if pending == 0 { &[sum] } else { &[] };
+        let wait = Builder::before(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], handed, &[], &[])?;
+        if pending == 0 {
+            kernel.replace_uses_except(sum, kernel.result(wait, 0), Some(wait));
+        }
+    }
     for (ring, buffer) in &early.rings {
         let slot = Builder::before(kernel, first).slot(*ring, *read)?;
         let mut users = kernel.users(*buffer);
@@ -141,10 +162,39 @@ fn expand(kernel: &mut Kernel, of: Op, slots: u32, ahead: u32) -> Result<(), Pas
     for op in early.copies {
         kernel.erase(op);
     }
+    let sums = if pending > 0 { under_way(kernel, of) } else { None };
     let mut after = Builder::after(kernel, of);
+    if let Some((_, sum)) = sums {
+        let wait = after.build(OpKind::MmaWait { pending: 0 }, &[], &[], &[sum], &[], &[])?;
+        after.copy_wait(0)?;
+        after.barrier()?;
+        kernel.replace_uses_except(sum, kernel.result(wait, 0), Some(wait));
+        return Ok(());
+    }
     after.copy_wait(0)?;
     after.barrier()?;
     Ok(())
+}
+
+/// The first product of a loop's body, if it can be waited for later than it is begun.
+fn first_product(kernel: &Kernel, body: Block) -> Option<Op> {
+    let product = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {}))?;
+    (kernel.value_type(kernel.result(product, 0)).elem()?.bits() == 32).then_some(product)
+}
+
+/// The one product of a loop, if nothing in the loop uses its sums but the product itself in the next iteration, and what
+/// the loop gives for them.
+pub(super) fn under_way(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
+    let body = kernel.op(of).blocks[0];
+    let is_product = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
+    let all: Vec<Op> = rtc_ir::walk_block(kernel, body).into_iter().filter(is_product).collect();
+    let product = first_product(kernel, body).filter(|product| all == [*product])?;
+    let (sum, before, end) = (kernel.result(product, 0), kernel.operand(product, 2), kernel.terminator(body)?);
+    let number = kernel.variadic(end).iter().position(|value| *value == sum)?;
+    let carried = kernel.block(body).args.get(number + 1) == Some(&before);
+    let alone = kernel.users(sum) == [end] && kernel.users(before) == [product];
+    let once = kernel.variadic(end).iter().filter(|value| **value == sum).count() == 1;
+    (carried && alone && once).then(|| (product, kernel.result(of, number)))
 }
 
 /// What is done ahead of time.
@@ -300,7 +350,7 @@ fn next_slot(kernel: &mut Kernel, before: Op, slot: Value, slots: u32) -> Result
 }
 
 /// Whether an operation stands in a block or in one nested in it.
-fn is_within(kernel: &Kernel, op: Op, block: rtc_ir::Block) -> bool {
+fn is_within(kernel: &Kernel, op: Op, block: Block) -> bool {
     let mut at = kernel.op(op).parent;
     while let Some(here) = at {
         if here == block {

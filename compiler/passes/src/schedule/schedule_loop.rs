@@ -4,12 +4,14 @@
 //! for_range .. {slots = 1} { .. }   →   for_range .. {slots = 3, ahead = 2} { .. }
 //! ```
 //!
-//! `num_stages` of the loop or of the kernel says how many slots are wished for. Where shared memory does not hold them,
-//! the loop with the largest rings gets fewer, until all fits.
+//! `num_stages` of the loop or of the kernel says how many slots are wished for. A loop with one product by `wgmma`, whose
+//! sums nothing else uses, gets one more, so that a product can be under way while the next iteration begins; not if a
+//! multiprocessor then held fewer blocks. Where shared memory does not hold all, the loop with the largest rings gets
+//! fewer slots, until all fits.
 
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes};
 
-use super::expand_loop::{self, copies};
+use super::expand_loop::{self, copies, under_way};
 use super::stage_operands::stages;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
 use crate::{Pass, PassContext, PassError};
@@ -20,13 +22,18 @@ pub const PASS: Pass = Pass { name: "schedule-loop", needs: Phase::Laid, leaves:
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let loops: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(|op| slots(kernel, *op) == Some(1)).collect();
     for op in &loops {
-        set_slots(kernel, *op, stages(kernel, *op));
+        let wished = stages(kernel, *op);
+        let more =
+            under_way(kernel, *op).is_some() && blocks(kernel, cx, *op, wished + 1) >= blocks(kernel, cx, *op, wished);
+        if more && wished > 1 { set_plan(kernel, *op, wished + 1, 1) } else { set_plan(kernel, *op, wished, 0) }
     }
     while !fits(kernel, cx)? {
         let most = loops.iter().filter(|op| slots(kernel, **op).is_some_and(|slots| slots > 1));
         let Some(op) = most.max_by_key(|op| ring_bytes(kernel, **op)).copied() else { break };
         let fewer = slots(kernel, op).unwrap_or(1) - 1;
-        set_slots(kernel, op, fewer);
+        // One product under way is worth an iteration of copies.
+        let pending = u32::from(under_way(kernel, op).is_some() && fewer > 3);
+        set_plan(kernel, op, fewer, pending);
     }
     Ok(())
 }
@@ -39,11 +46,40 @@ fn slots(kernel: &Kernel, op: Op) -> Option<u32> {
     }
 }
 
-fn set_slots(kernel: &mut Kernel, op: Op, slots: u32) {
+/// A slot is free for copies once all threads have passed the next barrier after their products, or the one after that if
+/// a product is still under way there.
+fn set_plan(kernel: &mut Kernel, op: Op, slots: u32, pending: u32) {
     if let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) {
         hints.slots = Some(slots);
-        hints.ahead = (slots > 1).then_some(slots - 1);
+        hints.ahead = (slots > 1).then_some(slots - 1 - pending);
+        hints.pending = (pending > 0).then_some(pending);
     }
+}
+
+/// How many blocks a multiprocessor holds at the same time if the loop has so many slots; roughly, since the registers of a
+/// thread are not known before code is made.
+fn blocks(kernel: &Kernel, cx: &PassContext, op: Op, slots: u32) -> u64 {
+    let threads = 32 * u64::from(kernel.group_of(op).warps);
+    let sums: u64 = kernel
+        .op(op)
+        .results
+        .iter()
+        .filter_map(|value| kernel.layout_of(*value))
+        .map(|l| u64::from(l.registers()))
+        .sum();
+    let by_registers = REGISTERS / ((sums + OTHER_REGISTERS).min(255) * threads);
+    let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
+    let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
+    by_registers.max(1).min(by_memory)
+}
+
+/// Registers of a multiprocessor.
+const REGISTERS: u64 = 65536;
+/// What a thread needs beside what the loop carries.
+const OTHER_REGISTERS: u64 = 40;
+
+fn slots_now(kernel: &Kernel, op: Op) -> u32 {
+    slots(kernel, op).unwrap_or(1)
 }
 
 /// The bytes of the rings of a loop.
