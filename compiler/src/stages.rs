@@ -11,7 +11,7 @@ use crate::{Artifact, Failure, Program, Specialization, artifact};
 use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, Phase, Verified};
-use rtc_passes::{LIMIT_SIZE, PassContext, PassError, long_kernel};
+use rtc_passes::{LIMIT_SIZE, PassContext, PassError, SCHEDULE_LOOP, long_kernel, loop_plans};
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap};
 use std::fmt;
@@ -280,6 +280,9 @@ pub(crate) fn run_pipeline(
         (pass.run)(kernel, &cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
         kernel.phase = pass.leaves;
         observer.after_pass(pass.name, &|| rtc_ir::text::print(kernel));
+        if pass.name == SCHEDULE_LOOP.name {
+            remarks.extend(loop_plans(kernel));
+        }
         if pass.name == LIMIT_SIZE.name
             && let Some(size) = long_kernel(kernel)
         {

@@ -14,3 +14,4 @@ mod tile;
 pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
+pub use schedule::schedule_loop::{PASS as SCHEDULE_LOOP, loop_plans};

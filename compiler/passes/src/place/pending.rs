@@ -5,8 +5,9 @@
 //! and a write for all reads and writes, unless there was a barrier in between. An exchange (the use of a scratch buffer)
 //! has one inside: what came before it is done, its own reads are pending. Barriers in shared memory (`mbarrier`) order
 //! themselves; only that they are set up must be seen by all before they are used. What asynchronous effects wait for
-//! and who waits for them is written out in the kernel. What is not written out, since places come later, is that other
-//! buffers had the same bytes before: so an asynchronous effect does not begin while they are accessed.
+//! and who waits for them is written out in the kernel. But an
+//! asynchronous read waits like another for the writes before it, and since other buffers may have had the same bytes
+//! before, no asynchronous effect begins while those are accessed.
 //!
 //! Roles of `warp_specialize` run at the same time, and a barrier in one is a barrier of its threads alone. So nothing may
 //! be pending when they begin, and all have met when they have ended. Buffers that one role has to itself lie apart from
@@ -156,8 +157,9 @@ impl Visitor<'_> {
         let others = |parts: &BTreeSet<Part>, part: &Part| {
             parts.iter().any(|other| other.of != part.of && (self.meet)(part, other))
         };
-        let begins_early = accesses_at(self.kernel, op, When::Async).iter().any(|(access, part)| {
-            others(&pending.writes, part) || (*access != Access::Read && others(&pending.reads, part))
+        let begins_early = accesses_at(self.kernel, op, When::Async).iter().any(|(access, part)| match access {
+            Access::Read => with(&pending.writes, part),
+            Access::Write | Access::Exchange => others(&pending.writes, part) || others(&pending.reads, part),
         });
         collides || begins_early || (!pending.set_up.is_empty() && uses_barrier(self.kernel, op, &pending.set_up))
     }

@@ -84,7 +84,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     let first = if kernel.op(first).parent.is_some() { first } else { kernel.first_op(body).unwrap_or(end) };
 
     // Before the loop.
-    let early = Early { of, part, copies, rings, step };
+    let early = Early { part, copies, rings };
     let body_args = kernel.block(body).args.clone();
     let mut carried: Vec<Value> = early.part.carried.iter().map(|index| kernel.variadic(of)[*index]).collect();
     let lower = kernel.operand(of, 0);
@@ -98,21 +98,25 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
         let runs = is_run(kernel, of, of, lower, i64::from(iteration) * step, true)?;
         let slot = constant(kernel, of, iteration.into())?;
         early.copy(kernel, of, &mut map, runs, slot)?;
-        carried = early.part.carried.iter().map(|number| moved(kernel, &map, kernel.variadic(end)[*number])).collect();
+        carried = early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect();
     }
 
     // What the loop carries for them.
     let zero = constant(kernel, of, 0)?;
     let start = constant(kernel, of, (ahead % slots).into())?;
-    let mut args = Vec::new();
-    for value in carried.iter().copied().chain([zero, start]) {
+    let mut names: Vec<Option<String>> =
+        early.part.carried.iter().map(|number| kernel.value(body_args[number + 1]).name.clone()).collect();
+    names.extend([Some("read".to_owned()), Some("filled".to_owned())]);
+    let mut new_args = Vec::new();
+    for (value, name) in carried.iter().copied().chain([zero, start]).zip(names) {
         let ty = kernel.value_type(value);
-        let before = kernel.block(body).args.len();
         let sources: Vec<Value> = like.sources.iter().map(|_| value).collect();
-        kernel.add_slot(&like, ty, &sources);
-        args.push((before, value));
+        let targets = kernel.add_slot(&like, ty, &sources);
+        for target in &targets {
+            kernel.name_value(*target, name.as_deref().unwrap_or("ahead"));
+        }
+        new_args.extend(kernel.block(body).args.last());
     }
-    let new_args: Vec<Value> = args.iter().map(|(index, _)| kernel.block(body).args[*index]).collect();
     let (state, [read, write]) = new_args.split_at(carried.len()) else {
         return Err(PassError::Internal("the places of the ring are lost".into()));
     };
@@ -152,7 +156,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
         }
     }
     let mut next: Vec<Value> =
-        early.part.carried.iter().map(|number| moved(kernel, &map, kernel.variadic(end)[*number])).collect();
+        early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect();
     next.push(next_slot(kernel, end, *read, slots)?);
     next.push(next_slot(kernel, end, *write, slots)?);
     let handed = kernel.op(end).operands.len() - next.len();
@@ -182,8 +186,8 @@ fn first_product(kernel: &Kernel, body: Block) -> Option<Op> {
     (kernel.value_type(kernel.result(product, 0)).elem()?.bits() == 32).then_some(product)
 }
 
-/// The one product of a loop, if nothing in the loop uses its sums but the product itself in the next iteration, and what
-/// the loop gives for them.
+/// The one product of a loop, if nothing in the loop uses its sums but the product itself in the next iteration and its
+/// operands outlast the iteration; and what the loop gives for the sums.
 pub(super) fn under_way(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
     let body = kernel.op(of).blocks[0];
     let is_product = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
@@ -194,17 +198,21 @@ pub(super) fn under_way(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
     let carried = kernel.block(body).args.get(number + 1) == Some(&before);
     let alone = kernel.users(sum) == [end] && kernel.users(before) == [product];
     let once = kernel.variadic(end).iter().filter(|value| **value == sum).count() == 1;
-    (carried && alone && once).then(|| (product, kernel.result(of, number)))
+    // What threads store for it in the loop would be overwritten in the next iteration.
+    let read: Vec<Op> = kernel.effects(product).filter_map(|(_, place)| kernel.allocation(place?)).collect();
+    let is_stored = rtc_ir::walk_block(kernel, body).into_iter().any(|op| {
+        matches!(kernel.kind(op), OpKind::LocalStore {})
+            && kernel.allocation(kernel.operand(op, 1)).is_some_and(|made| read.contains(&made))
+    });
+    (carried && alone && once && !is_stored).then(|| (product, kernel.result(of, number)))
 }
 
 /// What is done ahead of time.
 struct Early {
-    of: Op,
     part: Addresses,
     copies: Vec<Op>,
     /// Each ring, and the single buffer in place of which it is.
     rings: Vec<(Value, Value)>,
-    step: i64,
 }
 
 impl Early {
@@ -218,7 +226,7 @@ impl Early {
         slot: Value,
     ) -> Result<(), PassError> {
         for op in &self.part.ops {
-            let operands: Vec<Value> = kernel.op(*op).operands.iter().map(|v| moved(kernel, map, *v)).collect();
+            let operands: Vec<Value> = kernel.op(*op).operands.iter().map(|v| moved(map, *v)).collect();
             let results = kernel.op(*op).results.clone();
             let types: Vec<Type> = results.iter().map(|value| kernel.value_type(*value)).collect();
             let copy = kernel.clone_op(*op, &operands, &types);
@@ -239,8 +247,8 @@ impl Early {
             let OpKind::CopyAsync { vector } = *kernel.kind(*op) else { continue };
             let buffer = kernel.operand(*op, 1);
             let Some((ring, _)) = self.rings.iter().find(|(_, single)| *single == buffer) else { continue };
-            let pointer = moved(kernel, map, kernel.operand(*op, 0));
-            let mut mask = kernel.optional(*op, 0).map(|mask| moved(kernel, map, mask));
+            let pointer = moved(map, kernel.operand(*op, 0));
+            let mut mask = kernel.optional(*op, 0).map(|mask| moved(map, mask));
             let into = Builder::before(kernel, before).slot(*ring, slot)?;
             if let Some(runs) = runs {
                 mask = Some(mask_of(kernel, before, pointer, mask, runs)?);
@@ -251,13 +259,12 @@ impl Early {
             let kind = OpKind::CopyAsync { vector };
             builder.build(kind, &[pointer, into], &[mask], &[], &[], &[])?;
         }
-        debug_assert!(self.step > 0 && matches!(kernel.kind(self.of), OpKind::ForRange { .. }));
         Builder::before(kernel, before).copy_commit()?;
         Ok(())
     }
 }
 
-fn moved(_: &Kernel, map: &ValueMap, value: Value) -> Value {
+fn moved(map: &ValueMap, value: Value) -> Value {
     map.get(&value).copied().unwrap_or(value)
 }
 

@@ -10,6 +10,7 @@
 //! fewer slots, until all fits.
 
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes};
+use rtc_source::{Code, Diagnostic};
 
 use super::expand_loop::{self, copies, under_way};
 use super::stage_operands::stages;
@@ -60,14 +61,9 @@ fn set_plan(kernel: &mut Kernel, op: Op, slots: u32, pending: u32) {
 /// thread are not known before code is made.
 fn blocks(kernel: &Kernel, cx: &PassContext, op: Op, slots: u32) -> u64 {
     let threads = 32 * u64::from(kernel.group_of(op).warps);
-    let sums: u64 = kernel
-        .op(op)
-        .results
-        .iter()
-        .filter_map(|value| kernel.layout_of(*value))
-        .map(|l| u64::from(l.registers()))
-        .sum();
-    let by_registers = REGISTERS / ((sums + OTHER_REGISTERS).min(255) * threads);
+    let sums =
+        under_way(kernel, op).and_then(|(_, sums)| kernel.layout_of(sums)).map_or(0, |layout| layout.registers());
+    let by_registers = REGISTERS / ((u64::from(sums) + OTHER_REGISTERS).min(255) * threads);
     let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
     let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
     by_registers.max(1).min(by_memory)
@@ -75,8 +71,8 @@ fn blocks(kernel: &Kernel, cx: &PassContext, op: Op, slots: u32) -> u64 {
 
 /// Registers of a multiprocessor.
 const REGISTERS: u64 = 65536;
-/// What a thread needs beside what the loop carries.
-const OTHER_REGISTERS: u64 = 40;
+/// What a thread needs beside its sums.
+const OTHER_REGISTERS: u64 = 56;
 
 fn slots_now(kernel: &Kernel, op: Op) -> u32 {
     slots(kernel, op).unwrap_or(1)
@@ -100,4 +96,28 @@ fn fits(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
         }
     }
     Ok(true)
+}
+
+/// Says of each loop of a kernel that this pass has left what was decided.
+pub fn loop_plans(kernel: &Kernel) -> Vec<Diagnostic> {
+    let plan = |op: Op| {
+        let OpKind::ForRange { hints: LoopHints { slots: Some(slots), ahead, pending, .. }, .. } = *kernel.kind(op)
+        else {
+            return None;
+        };
+        let bytes = ring_bytes(kernel, op) / u64::from(slots);
+        let message = match ahead {
+            Some(ahead) => {
+                let (way, s) = (pending.unwrap_or(0), if ahead == 1 { "" } else { "s" });
+                let product = if way > 0 { ", with a product under way from one iteration to the next" } else { "" };
+                format!(
+                    "the loop is pipelined: copies begin {ahead} iteration{s} ahead, {slots} slots of {bytes} bytes{product}"
+                )
+            }
+            None => format!("the loop is not pipelined: shared memory has room for one slot of {bytes} bytes"),
+        };
+        let span = kernel.loc(kernel.op(op).loc).span.unwrap_or_default();
+        Some(Diagnostic::remark(Code::COST, span, message))
+    };
+    rtc_ir::walk(kernel).into_iter().filter_map(plan).collect()
 }
