@@ -400,7 +400,7 @@ pub struct LoopHints {
     /// Slots of the rings that the loop copies its operands into, set by `stage_operands` and `schedule_loop`: with more
     /// than one, `expand_loop` is to begin the copies of an iteration ahead of time.
     pub slots: Option<u32>,
-    /// By how many iterations, set by `schedule_loop`.
+    /// By how many iterations, set by `schedule_loop`; without `slots` it is loads into registers that are begun ahead.
     pub ahead: Option<u32>,
     /// How many products by `wgmma` are then under way from one iteration to the next, set by `schedule_loop`.
     pub pending: Option<u32>,

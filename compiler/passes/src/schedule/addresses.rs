@@ -133,3 +133,22 @@ fn has_loops(kernel: &Kernel, body: Block) -> bool {
         .into_iter()
         .any(|op| regions::is_loop(kernel.kind(op)) || regions::is_concurrent(kernel.kind(op)))
 }
+
+/// The loads in the body of a loop from which operands of products in it are computed.
+pub(super) fn loads_of_products(kernel: &Kernel, of: Op) -> Vec<Op> {
+    let body = kernel.op(of).blocks[0];
+    let (mut seen, mut work) = (HashSet::new(), Vec::new());
+    for op in rtc_ir::walk_block(kernel, body) {
+        if let OpKind::Dot { .. } = kernel.kind(op) {
+            work.extend([kernel.operand(op, 0), kernel.operand(op, 1)]);
+        }
+    }
+    while let Some(value) = work.pop() {
+        let Some(op) = kernel.def_op(value).filter(|op| kernel.op(*op).parent == Some(body)) else { continue };
+        let goes_on = kernel.kind(op).spec().traits.has(Traits::PURE) && !matches!(kernel.kind(op), OpKind::Dot { .. });
+        if seen.insert(op) && goes_on {
+            work.extend(&kernel.op(op).operands);
+        }
+    }
+    kernel.ops(body).filter(|op| seen.contains(op) && matches!(kernel.kind(*op), OpKind::Load { .. })).collect()
+}

@@ -14,6 +14,8 @@
 //!                                            barrier
 //! ```
 //!
+//! A loop with `ahead = 1` and no slots loads the operands of its products one iteration ahead, into registers.
+//!
 //! What the addresses and masks follow from is computed twice, once for the iteration and once for the one ahead; values
 //! carried for it get a second place in the loop. Copies of iterations that there are not have a false mask. One barrier
 //! in each iteration suffices: it says that the copies of the iteration are there for all threads, and that all have
@@ -24,7 +26,7 @@ use rtc_ir::{
     regions,
 };
 
-use super::addresses::{Addresses, addresses, small_step};
+use super::addresses::{Addresses, addresses, loads_of_products, small_step};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -34,8 +36,12 @@ pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
     for op in rtc_ir::walk(kernel) {
         let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) else { continue };
         let plan = (hints.slots.take(), hints.ahead.take(), hints.pending.take());
-        if let (Some(slots), Some(ahead), pending) = plan {
-            expand(kernel, op, &Plan { slots, ahead, pending: pending.unwrap_or(0) })?;
+        match plan {
+            (Some(slots), Some(ahead), pending) => {
+                expand(kernel, op, &Plan { slots, ahead, pending: pending.unwrap_or(0) })?;
+            }
+            (None, Some(_), _) => prefetch(kernel, op)?,
+            (_, None, _) => {}
         }
     }
     Ok(())
@@ -225,24 +231,7 @@ impl Early {
         runs: Option<Value>,
         slot: Value,
     ) -> Result<(), PassError> {
-        for op in &self.part.ops {
-            let operands: Vec<Value> = kernel.op(*op).operands.iter().map(|v| moved(map, *v)).collect();
-            let results = kernel.op(*op).results.clone();
-            let types: Vec<Type> = results.iter().map(|value| kernel.value_type(*value)).collect();
-            let copy = kernel.clone_op(*op, &operands, &types);
-            kernel.insert_op(copy, Position::Before(before));
-            if let (OpKind::Load { .. }, Some(runs)) = (kernel.kind(copy), runs) {
-                let mask = mask_of(kernel, copy, kernel.operand(copy, 0), kernel.optional(copy, 0), runs)?;
-                kernel.set_optional(copy, 0, mask);
-            }
-            for (index, result) in results.iter().enumerate() {
-                let made = kernel.result(copy, index);
-                if let Some(name) = kernel.value(*result).name.clone() {
-                    kernel.name_value(made, &name);
-                }
-                map.insert(*result, made);
-            }
-        }
+        repeat(kernel, before, &self.part, map, runs)?;
         for op in &self.copies {
             let OpKind::CopyAsync { vector } = *kernel.kind(*op) else { continue };
             let buffer = kernel.operand(*op, 1);
@@ -262,6 +251,79 @@ impl Early {
         Builder::before(kernel, before).copy_commit()?;
         Ok(())
     }
+}
+
+/// Puts in what an iteration computes for its addresses; loads read only if it `runs`.
+fn repeat(
+    kernel: &mut Kernel,
+    before: Op,
+    part: &Addresses,
+    map: &mut ValueMap,
+    runs: Option<Value>,
+) -> Result<(), PassError> {
+    for op in &part.ops {
+        let operands: Vec<Value> = kernel.op(*op).operands.iter().map(|v| moved(map, *v)).collect();
+        let results = kernel.op(*op).results.clone();
+        let types: Vec<Type> = results.iter().map(|value| kernel.value_type(*value)).collect();
+        let copy = kernel.clone_op(*op, &operands, &types);
+        kernel.insert_op(copy, Position::Before(before));
+        if let (OpKind::Load { .. }, Some(runs)) = (kernel.kind(copy), runs) {
+            let mask = mask_of(kernel, copy, kernel.operand(copy, 0), kernel.optional(copy, 0), runs)?;
+            kernel.set_optional(copy, 0, mask);
+        }
+        for (index, result) in results.iter().enumerate() {
+            let made = kernel.result(copy, index);
+            if let Some(name) = kernel.value(*result).name.clone() {
+                kernel.name_value(made, &name);
+            }
+            map.insert(*result, made);
+        }
+    }
+    Ok(())
+}
+
+/// Loads what products take one iteration ahead.
+fn prefetch(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
+    let body = kernel.op(of).blocks[0];
+    let loads = loads_of_products(kernel, of);
+    let tiles: Vec<Value> = loads.iter().map(|load| kernel.result(*load, 0)).collect();
+    let (part, step) = (addresses(kernel, of, &tiles), small_step(kernel, of));
+    let (first, end) = (kernel.first_op(body), kernel.terminator(body));
+    let like = regions::slots(kernel, of).into_iter().next();
+    let (Some(part), Some(step), Some(first), Some(end), Some(like)) = (part, step, first, end, like) else {
+        return Err(PassError::Internal("a loop whose loads cannot be begun ahead was to have that".into()));
+    };
+    let (args, lower) = (kernel.block(body).args.clone(), kernel.operand(of, 0));
+    let handed = |kernel: &Kernel, map: &ValueMap| -> Vec<Value> {
+        let carried = part.carried.iter().map(|number| moved(map, kernel.variadic(end)[*number]));
+        carried.chain(tiles.iter().map(|tile| moved(map, *tile))).collect()
+    };
+
+    let mut map = ValueMap::from([(args[0], lower)]);
+    map.extend(part.carried.iter().map(|number| (args[number + 1], kernel.variadic(of)[*number])));
+    let runs = is_run(kernel, of, of, lower, 0, true)?;
+    repeat(kernel, of, &part, &mut map, runs)?;
+    let mut state = Vec::new();
+    for value in handed(kernel, &map) {
+        let sources: Vec<Value> = like.sources.iter().map(|_| value).collect();
+        kernel.add_slot(&like, kernel.value_type(value), &sources);
+        state.extend(kernel.block(body).args.last());
+    }
+
+    let mut map = ValueMap::from([(args[0], ahead_of(kernel, of, first, args[0], step)?)]);
+    map.extend(part.carried.iter().zip(&state).map(|(number, value)| (args[number + 1], *value)));
+    let runs = is_run(kernel, of, first, args[0], step, false)?;
+    repeat(kernel, first, &part, &mut map, runs)?;
+    let next = handed(kernel, &map);
+    let before = kernel.op(end).operands.len() - next.len();
+    for (index, value) in next.into_iter().enumerate() {
+        kernel.set_operand(end, before + index, value);
+    }
+    for (load, now) in loads.iter().zip(&state[part.carried.len()..]) {
+        kernel.replace_uses(kernel.result(*load, 0), *now);
+        kernel.erase(*load);
+    }
+    Ok(())
 }
 
 fn moved(map: &ValueMap, value: Value) -> Value {

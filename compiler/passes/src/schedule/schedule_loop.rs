@@ -22,6 +22,9 @@ pub const PASS: Pass = Pass { name: "schedule-loop", needs: Phase::Laid, leaves:
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let loops: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(|op| slots(kernel, *op) == Some(1)).collect();
+    if loops.is_empty() {
+        return Ok(());
+    }
     for op in &loops {
         let wished = stages(kernel, *op);
         let more =

@@ -16,18 +16,19 @@
 //!
 //! Here each copy is waited for at once; `slots` marks loops for `schedule_loop`, which says how far ahead they begin. A
 //! load becomes a copy if a product in the loop uses it, if it can be copied 4 bytes at a time or more and fills with
-//! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads.
+//! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Products that
+//! store their operands themselves are not served: loops of such have `ahead = 1` set, if registers hold what they load.
 
 use std::collections::{HashMap, HashSet};
 
 use rtc_abi::Feature;
 use rtc_ir::{
-    Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Position, SharedType, Traits, Type, Value, constant_bits,
-    regions,
+    Block, Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Position, SharedType, Traits, Type, Value,
+    constant_bits, regions,
 };
 use rtc_layout::{Layout, MatrixDescriptor, SharedLayout, swizzle_for};
 
-use super::addresses::{addresses, innermost_loops, is_unchanged, small_step};
+use super::addresses::{addresses, innermost_loops, is_unchanged, loads_of_products, small_step};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -84,6 +85,14 @@ fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), Pa
     if stages(kernel, of) < 2 || small_step(kernel, of).is_none() || regions::slots(kernel, of).is_empty() {
         return Ok(());
     }
+    if stores_operands(kernel, body) {
+        if is_prefetchable(kernel, of)
+            && let OpKind::ForRange { hints, .. } = kernel.kind_mut(of)
+        {
+            hints.ahead = Some(1);
+        }
+        return Ok(());
+    }
     let loads: Vec<(Op, u32)> = loads_of_products(kernel, of)
         .into_iter()
         .filter_map(|load| Some((load, copied_width(kernel, load)?)))
@@ -120,23 +129,30 @@ fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), Pa
     Ok(())
 }
 
-/// The loads in the body of a loop from which operands of products in it are computed.
-fn loads_of_products(kernel: &Kernel, of: Op) -> Vec<Op> {
-    let body = kernel.op(of).blocks[0];
-    let (mut seen, mut work) = (HashSet::new(), Vec::new());
-    for op in rtc_ir::walk_block(kernel, body) {
-        if let OpKind::Dot { .. } = kernel.kind(op) {
-            work.extend([kernel.operand(op, 0), kernel.operand(op, 1)]);
-        }
-    }
-    while let Some(value) = work.pop() {
-        let Some(op) = kernel.def_op(value).filter(|op| kernel.op(*op).parent == Some(body)) else { continue };
-        let goes_on = kernel.kind(op).spec().traits.has(Traits::PURE) && !matches!(kernel.kind(op), OpKind::Dot { .. });
-        if seen.insert(op) && goes_on {
-            work.extend(&kernel.op(op).operands);
-        }
-    }
-    kernel.ops(body).filter(|op| seen.contains(op) && matches!(kernel.kind(*op), OpKind::Load { .. })).collect()
+/// Whether all products of a loop store their operands to shared memory anyway.
+fn stores_operands(kernel: &Kernel, body: Block) -> bool {
+    let mut kinds = rtc_ir::walk_block(kernel, body).into_iter().filter_map(|op| match kernel.kind(op) {
+        OpKind::Dot { kind, .. } => Some(*kind),
+        _ => None,
+    });
+    kinds.all(|kind| rtc_ir::multiplier(kind).is_some())
+}
+
+/// Registers of a thread that tiles loaded ahead may take.
+const MOST_AHEAD: u32 = 64;
+
+/// Whether what the products of a loop load can be loaded an iteration ahead, into registers.
+fn is_prefetchable(kernel: &Kernel, of: Op) -> bool {
+    let tiles: Vec<Value> = loads_of_products(kernel, of).into_iter().map(|load| kernel.result(load, 0)).collect();
+    let registers = |value: &Value| {
+        let bytes = kernel.value_type(*value).elem().map_or(0, |elem| elem.bytes());
+        kernel.layout_of(*value).map_or(0, |layout| (layout.registers() * bytes).div_ceil(4))
+    };
+    let Some(part) = addresses(kernel, of, &tiles) else { return false };
+    let mut read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
+    !tiles.is_empty()
+        && tiles.iter().map(registers).sum::<u32>() <= MOST_AHEAD
+        && read.all(|op| is_unchanged(kernel, of, kernel.operand(*op, 0)))
 }
 
 /// How many elements a load can be copied at a time; `None` if it cannot.
