@@ -39,7 +39,7 @@ const ALIGN: u32 = 128;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let mut staged = Staged::default();
-    if cx.target.has(Feature::CpAsync) {
+    if cx.staging && cx.target.has(Feature::CpAsync) {
         for of in innermost_loops(kernel) {
             stage_loop(kernel, of, &mut staged)?;
         }
