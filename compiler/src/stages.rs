@@ -283,9 +283,9 @@ fn is_about_resources(list: &[Diagnostic]) -> bool {
 
 /// Whether a pass has brought operands of products into shared memory.
 fn is_staged(kernel: &Kernel) -> bool {
-    rtc_ir::walk(kernel).into_iter().any(|op| {
-        matches!(kernel.kind(op), OpKind::CopyAsync { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
-    })
+    rtc_ir::walk(kernel)
+        .into_iter()
+        .any(|op| matches!(kernel.kind(op), OpKind::CopyAsync { .. } | OpKind::Mma {} | OpKind::MmaAsync {}))
 }
 
 fn run_all(

@@ -209,7 +209,8 @@ fn products(body: &str, signature: &str) -> (String, Vec<String>) {
     let program = Program::parse(&[Source::new("k.rt", &source)]);
     let args = Signature::parse(signature).unwrap().bind(&["p", "z", "n"]).unwrap();
     let spec = Spec { kernel: Some("k".into()), args, ..Spec::default() };
-    let compiled = compile(&program, &spec.specialize(&program).unwrap(), "sm_90a", String::new(), &mut Silent).unwrap();
+    let compiled =
+        compile(&program, &spec.specialize(&program).unwrap(), "sm_90a", String::new(), &mut Silent).unwrap();
     let said = compiled.warnings.iter().map(|d| d.message.clone()).collect();
     (compiled.artifact.ptx, said)
 }

@@ -16,8 +16,9 @@
 //!
 //! Here each copy is waited for at once; `slots` marks loops for `schedule_loop`, which says how far ahead they begin. A
 //! load becomes a copy if a product in the loop uses it, if it can be copied 4 bytes at a time or more and fills with
-//! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Products that
-//! store their operands themselves are not served: loops of such have `ahead = 1` set, if registers hold what they load.
+//! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Where all
+//! products store their operands themselves and have few sums, `ahead = 1` is set instead: they are loaded into registers
+//! an iteration ahead, if those hold them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -85,13 +86,16 @@ fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), Pa
     if stages(kernel, of) < 2 || small_step(kernel, of).is_none() || regions::slots(kernel, of).is_empty() {
         return Ok(());
     }
-    if stores_operands(kernel, body) {
-        if is_prefetchable(kernel, of)
+    if let Some(sums) = stored_operands(kernel, body) {
+        let ahead = registers_ahead(kernel, of).filter(|_| sums <= FEW_SUMS);
+        if ahead.is_some_and(|ahead| ahead <= MOST_AHEAD)
             && let OpKind::ForRange { hints, .. } = kernel.kind_mut(of)
         {
             hints.ahead = Some(1);
         }
-        return Ok(());
+        if sums <= FEW_SUMS || loaded_words(kernel, of) > MOST_AHEAD {
+            return Ok(());
+        }
     }
     let loads: Vec<(Op, u32)> = loads_of_products(kernel, of)
         .into_iter()
@@ -129,30 +133,43 @@ fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), Pa
     Ok(())
 }
 
-/// Whether all products of a loop store their operands to shared memory anyway.
-fn stores_operands(kernel: &Kernel, body: Block) -> bool {
-    let mut kinds = rtc_ir::walk_block(kernel, body).into_iter().filter_map(|op| match kernel.kind(op) {
-        OpKind::Dot { kind, .. } => Some(*kind),
+/// If all products of a loop store their operands to shared memory themselves: the most sums of a thread.
+fn stored_operands(kernel: &Kernel, body: Block) -> Option<u32> {
+    let products = rtc_ir::walk_block(kernel, body).into_iter().filter_map(|op| match kernel.kind(op) {
+        OpKind::Dot { kind, .. } => Some((*kind, kernel.layout_of(kernel.result(op, 0))?.registers())),
         _ => None,
     });
-    kinds.all(|kind| rtc_ir::multiplier(kind).is_some())
+    let mut most = None;
+    for (kind, sums) in products {
+        rtc_ir::multiplier(kind)?;
+        most = most.max(Some(sums));
+    }
+    most
 }
 
 /// Registers of a thread that tiles loaded ahead may take.
 const MOST_AHEAD: u32 = 64;
 
-/// Whether what the products of a loop load can be loaded an iteration ahead, into registers.
-fn is_prefetchable(kernel: &Kernel, of: Op) -> bool {
+/// With more sums than this in a thread, copies to shared memory were faster on an H200 than loads ahead.
+const FEW_SUMS: u32 = 32;
+
+/// The registers of a thread that hold what the products of a loop load, if it can be loaded an iteration ahead.
+fn registers_ahead(kernel: &Kernel, of: Op) -> Option<u32> {
     let tiles: Vec<Value> = loads_of_products(kernel, of).into_iter().map(|load| kernel.result(load, 0)).collect();
-    let registers = |value: &Value| {
-        let bytes = kernel.value_type(*value).elem().map_or(0, |elem| elem.bytes());
-        kernel.layout_of(*value).map_or(0, |layout| (layout.registers() * bytes).div_ceil(4))
-    };
-    let Some(part) = addresses(kernel, of, &tiles) else { return false };
+    let part = addresses(kernel, of, &tiles)?;
     let mut read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
-    !tiles.is_empty()
-        && tiles.iter().map(registers).sum::<u32>() <= MOST_AHEAD
-        && read.all(|op| is_unchanged(kernel, of, kernel.operand(*op, 0)))
+    let free = !tiles.is_empty() && read.all(|op| is_unchanged(kernel, of, kernel.operand(*op, 0)));
+    free.then(|| loaded_words(kernel, of))
+}
+
+/// The words of 32 bits in a thread of what the products of a loop load.
+fn loaded_words(kernel: &Kernel, of: Op) -> u32 {
+    let words = |load: Op| {
+        let value = kernel.result(load, 0);
+        let bytes = kernel.value_type(value).elem().map_or(0, |elem| elem.bytes());
+        kernel.layout_of(value).map_or(0, |layout| (layout.registers() * bytes).div_ceil(4))
+    };
+    loads_of_products(kernel, of).into_iter().map(words).sum()
 }
 
 /// How many elements a load can be copied at a time; `None` if it cannot.
