@@ -10,7 +10,6 @@ use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Sc
 use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 
 use super::fma_accumulator::fma_accumulator;
-
 use crate::{PassContext, PassError};
 
 /// Layouts of one `dot`.
