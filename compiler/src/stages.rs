@@ -10,8 +10,10 @@
 use crate::{Artifact, Failure, Program, Specialization, artifact};
 use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
-use rtc_ir::{Kernel, Phase, Verified};
-use rtc_passes::{LIMIT_SIZE, PassContext, PassError, SPLIT_CONVERSIONS, conversions_remark, long_kernel};
+use rtc_ir::{Kernel, OpKind, Phase, Verified};
+use rtc_passes::{
+    LIMIT_SIZE, PassContext, PassError, SCHEDULE_LOOP, SPLIT_CONVERSIONS, conversions_remark, long_kernel, loop_plans,
+};
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap};
 use std::fmt;
@@ -265,7 +267,35 @@ pub(crate) fn run_pipeline(
     observer: &mut dyn Observer,
 ) -> Result<Vec<Diagnostic>, Failure> {
     observer.enter("passes");
-    let cx = PassContext { target, max_instructions };
+    let cx = PassContext { target, max_instructions, staging: true };
+    let whole = kernel.clone();
+    match run_all(kernel, &cx, until, observer) {
+        // What was brought into shared memory for products does not fit: they can do without.
+        Err(Failure::Diagnostics(list)) if is_about_resources(&list) && is_staged(kernel) => {
+            *kernel = whole;
+            run_all(kernel, &PassContext { staging: false, ..cx }, until, observer)
+        }
+        outcome => outcome,
+    }
+}
+
+fn is_about_resources(list: &[Diagnostic]) -> bool {
+    list.first().is_some_and(|first| first.code == Code::OUT_OF_RESOURCES)
+}
+
+/// Whether a pass has brought operands of products into shared memory.
+fn is_staged(kernel: &Kernel) -> bool {
+    rtc_ir::walk(kernel)
+        .into_iter()
+        .any(|op| matches!(kernel.kind(op), OpKind::CopyAsync { .. } | OpKind::Mma {} | OpKind::MmaAsync {}))
+}
+
+fn run_all(
+    kernel: &mut Kernel,
+    cx: &PassContext,
+    until: Phase,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Diagnostic>, Failure> {
     let mut remarks = Vec::new();
     let given = kernel.phase;
     for pass in rtc_passes::PASSES.iter().skip_while(|pass| pass.needs != given) {
@@ -280,9 +310,12 @@ pub(crate) fn run_pipeline(
         if pass.name == SPLIT_CONVERSIONS.name {
             remarks.extend(conversions_remark(kernel));
         }
-        (pass.run)(kernel, &cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
+        (pass.run)(kernel, cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
         kernel.phase = pass.leaves;
         observer.after_pass(pass.name, &|| rtc_ir::text::print(kernel));
+        if pass.name == SCHEDULE_LOOP.name {
+            remarks.extend(loop_plans(kernel));
+        }
         if pass.name == LIMIT_SIZE.name
             && let Some(size) = long_kernel(kernel)
         {

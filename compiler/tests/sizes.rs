@@ -200,3 +200,46 @@ fn deep_loops_compile() {
     assert!(compiled.artifact.ptx.contains("bar.sync"), "{}", compiled.artifact.ptx);
     assert!(start.elapsed() < PATIENCE);
 }
+
+/// What is compiled of products of fp16 blocks, and what is said of it.
+fn products(body: &str, signature: &str) -> (String, Vec<String>) {
+    let tile = "@triton.jit\ndef tile(p, R: tl.constexpr, C: tl.constexpr):\n    \
+                return p + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]\n";
+    let source = format!("{tile}@triton.jit\ndef k(p, z, n):\n{body}");
+    let program = Program::parse(&[Source::new("k.rt", &source)]);
+    let args = Signature::parse(signature).unwrap().bind(&["p", "z", "n"]).unwrap();
+    let spec = Spec { kernel: Some("k".into()), args, ..Spec::default() };
+    let compiled =
+        compile(&program, &spec.specialize(&program).unwrap(), "sm_90a", String::new(), &mut Silent).unwrap();
+    let said = compiled.warnings.iter().map(|d| d.message.clone()).collect();
+    (compiled.artifact.ptx, said)
+}
+
+#[test]
+fn operands_that_shared_memory_cannot_hold_stay_in_registers() {
+    let body = |count: u32| {
+        let mut text = String::new();
+        for i in 0..count {
+            let at = i * 65536;
+            writeln!(text, "    a{i} = tl.load(tile(p + {at}, 64, 256))").unwrap();
+            writeln!(text, "    b{i} = tl.load(tile(p + {at}, 256, 128))").unwrap();
+        }
+        let sum: Vec<String> = (0..count).map(|i| format!("tl.dot(a{i}, b{i})")).collect();
+        writeln!(text, "    tl.store(tile(z, 64, 128), {})", sum.join(" + ")).unwrap();
+        text
+    };
+    let (ptx, _) = products(&body(2), "*fp16:16, *fp32:16, i32");
+    assert!(ptx.contains("wgmma.mma_async"));
+    let (ptx, _) = products(&body(3), "*fp16:16, *fp32:16, i32");
+    assert!(ptx.contains("mma.sync") && !ptx.contains("wgmma.mma_async"));
+}
+
+#[test]
+fn how_loops_are_pipelined_is_remarked_on() {
+    let body = "    s = tl.zeros((64, 64), tl.float32)\n    for i in range(n):\n        \
+                a = tl.load(tile(p + i * 2048, 64, 32))\n        s = tl.dot(a, a.T, s)\n    tl.store(tile(z, 64, 64), s)\n";
+    let (_, said) = products(body, "*fp16:16, *fp32:16, i32");
+    let plan = "the loop is pipelined: copies begin 2 iterations ahead, 4 slots of 4096 bytes, with a product under way \
+                from one iteration to the next";
+    assert!(said.iter().any(|line| line == plan), "{said:?}");
+}

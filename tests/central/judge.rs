@@ -90,7 +90,7 @@ fn check_target(
     seen: &mut HashSet<String>,
     sources: &SourceMap,
 ) -> Result<(), String> {
-    let cx = PassContext { target, max_instructions: 50_000 };
+    let cx = PassContext { target, max_instructions: 50_000, staging: true };
     let mut observer = |pass: &'static str, kernel: &Kernel| {
         let text = print(kernel);
         let wrong = |message: String| PassError::Internal(format!("after `{pass}`: {message}"));

@@ -367,6 +367,8 @@ word_attr! {
         MmaF64 = "mma_f64",
         /// `mma.sync` m16n8kX.
         MmaV2 = "mma_v2",
+        /// `wgmma`: `stage_operands` puts the operands into shared memory and makes it an `mma`.
+        Wgmma = "wgmma",
     }
 }
 
@@ -395,6 +397,13 @@ pub struct LoopHints {
     pub warp_specialize: bool,
     /// Keep loop-invariant operations inside.
     pub disable_licm: bool,
+    /// Slots of the rings that the loop copies its operands into, set by `stage_operands` and `schedule_loop`: with more
+    /// than one, `expand_loop` is to begin the copies of an iteration ahead of time.
+    pub slots: Option<u32>,
+    /// By how many iterations, set by `schedule_loop`; without `slots` it is loads into registers that are begun ahead.
+    pub ahead: Option<u32>,
+    /// How many products by `wgmma` are then under way from one iteration to the next, set by `schedule_loop`.
+    pub pending: Option<u32>,
 }
 
 impl Attr for LoopHints {
@@ -408,6 +417,11 @@ impl Attr for LoopHints {
         }
         if let Some(n) = self.unroll {
             push("unroll", n.into());
+        }
+        for (name, count) in [("slots", self.slots), ("ahead", self.ahead), ("pending", self.pending)] {
+            if let Some(n) = count {
+                push(name, n.into());
+            }
         }
         for (name, on) in
             [("flatten", self.flatten), ("warp_specialize", self.warp_specialize), ("disable_licm", self.disable_licm)]
@@ -428,6 +442,9 @@ impl Attr for LoopHints {
             match name.as_str() {
                 "num_stages" => hints.num_stages = count,
                 "unroll" => hints.unroll = count,
+                "slots" => hints.slots = count,
+                "ahead" => hints.ahead = count,
+                "pending" => hints.pending = count,
                 "flatten" => hints.flatten = true,
                 "warp_specialize" => hints.warp_specialize = true,
                 "disable_licm" => hints.disable_licm = true,

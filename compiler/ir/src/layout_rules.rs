@@ -212,6 +212,8 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
             let forms = |warps: Vec<u32>| [Layout::mma_f64(acc.shape(), &warps), Layout::mma_v2(acc.shape(), &warps)];
             grids.into_iter().flat_map(forms).any(|form| *acc == form)
         }
+        // `stage_operands` makes what `wgmma` needs of the operands.
+        DotKind::Wgmma => crate::wgmma::accumulator_form(acc).is_some(),
         DotKind::Fma => {
             let k = lhs.shape()[lhs.rank() - 1];
             let holds = |index: u32, operand: &Layout| {

@@ -65,7 +65,7 @@ pub fn multiplier(kind: DotKind) -> Option<Multiplier> {
     match kind {
         DotKind::FmaShared => Some(Multiplier::Threads),
         DotKind::MmaF64 => Some(Multiplier::MmaF64),
-        DotKind::Unset | DotKind::Fma | DotKind::MmaV2 => None,
+        DotKind::Unset | DotKind::Fma | DotKind::MmaV2 | DotKind::Wgmma => None,
     }
 }
 

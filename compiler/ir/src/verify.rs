@@ -350,8 +350,10 @@ impl Verifier<'_> {
         {
             self.complain(op, "the conversion goes through shared memory: it is a store and a load");
         }
-        if let OpKind::Dot { kind: DotKind::Unset, .. } = data.kind {
-            self.complain(op, "the dot has no kind");
+        match data.kind {
+            OpKind::Dot { kind: DotKind::Unset, .. } => self.complain(op, "the dot has no kind"),
+            OpKind::Dot { kind: DotKind::Wgmma, .. } => self.complain(op, "the dot by `wgmma` is an `mma` by now"),
+            _ => {}
         }
         self.scratch_of_group(op);
         if let Some(slot) = data.kind.spec().optional.iter().position(|name| *name == "scratch")

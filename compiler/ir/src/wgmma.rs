@@ -63,7 +63,7 @@ impl MmaForm {
 }
 
 /// Columns of an instruction and the grid of warps, if a layout is that of an accumulator.
-fn accumulator_form(layout: &Layout) -> Option<(u32, [u32; 2])> {
+pub(crate) fn accumulator_form(layout: &Layout) -> Option<(u32, [u32; 2])> {
     let &[m, columns] = layout.shape() else { return None };
     let forms = (3..=8).rev().flat_map(|log| {
         let grids = (2..=layout.warps().trailing_zeros()).map(|bits| [1 << bits, layout.warps() >> bits]);

@@ -8,6 +8,7 @@ mod pipeline;
 
 mod laid;
 mod place;
+mod schedule;
 mod tile;
 
 pub use laid::conversions::{Conversions, conversions, conversions_remark};
@@ -15,3 +16,4 @@ pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
 pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
+pub use schedule::schedule_loop::{PASS as SCHEDULE_LOOP, loop_plans};

@@ -11,6 +11,8 @@ pub struct PassContext {
     pub target: &'static Target,
     /// The most instructions of a thread, as estimated before lowering.
     pub max_instructions: u64,
+    /// Whether operands of products may be brought into shared memory ahead of time. Without it a kernel needs less of it.
+    pub staging: bool,
 }
 
 /// Why a pass could not go on.

@@ -2,7 +2,7 @@
 
 use rtc_ir::Kernel;
 
-use crate::{Pass, PassContext, PassError, laid, place, tile};
+use crate::{Pass, PassContext, PassError, laid, place, schedule, tile};
 
 /// All passes in the order in which they run, with half a line on *why here*.
 pub const PASSES: &[Pass] = &[
@@ -14,6 +14,7 @@ pub const PASSES: &[Pass] = &[
     tile::split_loops::PASS,       // masks that hold go before anything looks at them
     tile::cse::PASS,               // masks and offsets that the source spells twice
     tile::licm::PASS,              // bounds and splats leave the loops
+    tile::fold_sums::PASS,         // accumulators are plain now, and dots have no layouts yet
     tile::dce::PASS,               // untaken variants leave much behind
     // laid: every tile type carries a layout
     laid::assign_layouts::PASS, // every tile gets a layout; memory accesses and dots decide
@@ -22,6 +23,11 @@ pub const PASSES: &[Pass] = &[
     tile::dce_laid::PASS,       // the originals of those copies
     laid::vectorize::PASS,      // access widths from layouts and axis information
     laid::share_runs::PASS,     // masks have their final layouts, and access widths are set
+    // schedule: operands of products in shared memory, ahead of time
+    schedule::stage_operands::PASS, // which loads can be copies is known from layouts and access widths
+    schedule::schedule_loop::PASS,  // all that goes through shared memory is known, so it is known what fits
+    schedule::expand_loop::PASS,    // as decided
+    schedule::dce_scheduled::PASS,  // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
     place::place_scratch::PASS,     // shared memory for what crosses warps

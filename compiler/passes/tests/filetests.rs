@@ -4,8 +4,11 @@
 use rtc_passes::{PASSES, PassContext, PassError, run_through};
 
 fn run(text: &str) -> String {
-    let cx =
-        PassContext { target: rtc_abi::Target::named("sm_90a").expect("it is in the table"), max_instructions: 50_000 };
+    let cx = PassContext {
+        target: rtc_abi::Target::named("sm_90a").expect("it is in the table"),
+        max_instructions: 50_000,
+        staging: true,
+    };
     let (header, body) = text.split_once('\n').expect("a header line");
     let wanted = header.strip_prefix("// pass: ").expect("`// pass: NAME` in the first line").trim();
     let mut kernel = rtc_ir::text::parse(body).unwrap_or_else(|e| panic!("{e}"));

@@ -58,6 +58,7 @@ impl<'c> Lowering<'_, 'c> {
             DotKind::FmaShared | DotKind::MmaF64 => self.dot_shared(op, kind),
             DotKind::MmaV2 => self.dot_mma(op, &layouts),
             DotKind::Unset => Err(CodegenError::lowering("`dot` without a chosen instruction")),
+            DotKind::Wgmma => Err(CodegenError::lowering("`dot` by `wgmma` whose operands are not in shared memory")),
         }
     }
 

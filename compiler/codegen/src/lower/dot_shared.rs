@@ -6,7 +6,7 @@ use rtc_layout::{Coord, Layout, Multiplier, OperandPlan, operand_plan, unrolled_
 
 use super::Lowering;
 use crate::{
-    emit::{Loop, Value},
+    emit::{Access, Loop, Value},
     error::{CodegenError, Result},
 };
 
@@ -81,6 +81,7 @@ impl<'c> Lowering<'_, 'c> {
         let within: Vec<u32> = thread.iter().map(|basis| basis % plan.elements * bytes).collect();
         let slice: Vec<u32> = thread.iter().map(|basis| basis / plan.elements).collect();
         let (within, slice) = (self.spot(&within), self.spot(&slice));
+        let mut stores = Vec::new();
         for step in &access.steps {
             // What thread and register add to the number of the slice is one sum where they share no bit.
             let (mixed, immediate) = slice.split(step.offset / plan.elements);
@@ -92,8 +93,10 @@ impl<'c> Lowering<'_, 'c> {
             start = e.constant_offset(start, (immediate * plan.stride) as i32);
             let address = self.shared_address(start, within, step.offset % plan.elements * bytes);
             let values: Vec<_> = step.registers.iter().map(|register| registers[*register as usize]).collect();
-            self.store_shared(address, elem, &values, access.width * bytes);
+            stores.push((address, self.packed(elem, &values)));
         }
+        let access_of = Access { align: access.width * bytes, ..Access::default() };
+        self.by_holders(access, || stores.iter().for_each(|(address, value)| e.store(*value, *address, access_of)));
     }
 
     /// Adds the products of `steps` steps, whose slices begin at the two addresses, to the sums.

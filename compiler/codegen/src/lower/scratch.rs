@@ -9,6 +9,14 @@ use crate::{
     error::{CodegenError, Result},
 };
 
+/// One store of a thread.
+enum Stored<'c> {
+    /// Address, value, alignment.
+    Elements(Value<'c>, Value<'c>, u32),
+    /// Address, words, whether by columns.
+    Matrices(Value<'c>, Vec<Value<'c>>, bool),
+}
+
 impl<'c> Lowering<'_, 'c> {
     /// The address of an operation's scratch buffer, its optional operand `index`.
     pub(super) fn scratch(&self, op: Op, index: usize) -> Result<Value<'c>> {
@@ -27,20 +35,41 @@ impl<'c> Lowering<'_, 'c> {
         self.e.constant_offset(start, immediate as i32)
     }
 
-    /// Stores registers of a tile to shared memory as an access plan says.
+    /// Stores registers of a tile to shared memory as an access plan says. Each element is written by one thread.
     pub(super) fn store_tile(&self, base: Value<'c>, access: &TileAccess, elem: Elem, registers: &[Value<'c>]) {
         let spot = self.access_spot(access);
         let bytes = access.bits / 8;
-        for step in &access.steps {
-            let address = self.shared_address(base, spot, step.offset * bytes);
-            let values: Vec<_> = step.registers.iter().map(|register| registers[*register as usize]).collect();
-            match access.kind {
-                AccessKind::Vector => self.store_shared(address, elem, &values, access.width * bytes),
-                AccessKind::Matrix { transposed } => {
-                    let words = self.to_words(elem, &values, Words { bits: 32, count: access.matrices });
-                    self.matrix_store(address, &words, transposed);
+        let stores: Vec<Stored<'c>> = access
+            .steps
+            .iter()
+            .map(|step| {
+                let address = self.shared_address(base, spot, step.offset * bytes);
+                let values: Vec<_> = step.registers.iter().map(|register| registers[*register as usize]).collect();
+                match access.kind {
+                    AccessKind::Vector => Stored::Elements(address, self.packed(elem, &values), access.width * bytes),
+                    AccessKind::Matrix { transposed } => {
+                        let words = self.to_words(elem, &values, Words { bits: 32, count: access.matrices });
+                        Stored::Matrices(address, words, transposed)
+                    }
                 }
+            })
+            .collect();
+        self.by_holders(access, || stores.iter().for_each(|stored| self.store_one(stored)));
+    }
+
+    /// Lets those threads store that hold no copies of what others store.
+    pub(super) fn by_holders(&self, access: &TileAccess, store: impl FnOnce()) {
+        // Matrices are stored by whole warps.
+        let lanes = if access.kind == AccessKind::Vector { access.copies.lanes } else { 0 };
+        self.when(self.thread_bits_clear(lanes | access.copies.warps << 5), store);
+    }
+
+    fn store_one(&self, stored: &Stored<'c>) {
+        match stored {
+            Stored::Elements(address, value, align) => {
+                self.e.store(*value, *address, Access { align: *align, ..Access::default() });
             }
+            Stored::Matrices(address, words, transposed) => self.matrix_store(*address, words, *transposed),
         }
     }
 
@@ -75,10 +104,15 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Stores elements side by side; `align` is the alignment of the address in bytes.
     pub(super) fn store_shared(&self, address: Value<'c>, elem: Elem, values: &[Value<'c>], align: u32) {
+        self.e.store(self.packed(elem, values), address, Access { align, ..Access::default() });
+    }
+
+    /// Elements side by side as one value.
+    pub(super) fn packed(&self, elem: Elem, values: &[Value<'c>]) -> Value<'c> {
         let words = Words::new(values.len() as u32, elem.bytes() * 8);
         let packed = self.to_words(elem, values, words);
         let packed: Vec<_> = packed.into_iter().map(|word| self.narrow_word(word, words)).collect();
-        self.e.store(self.e.pack(&packed), address, Access { align, ..Access::default() });
+        self.e.pack(&packed)
     }
 
     /// Loads elements that lie side by side.

@@ -1,10 +1,12 @@
-//! The machine form of every `dot`: `mma.sync` where the target, the elements and the shape allow it, else fused
-//! multiply-adds in each thread. Operands of those come from shared memory, but for the smallest products and for
+//! The machine form of every `dot`: `wgmma` or else `mma.sync` where the target, the elements and the shape allow it, else
+//! fused multiply-adds in each thread. Operands of those come from shared memory, but for the smallest products and for
 //! operands that it cannot hold.
 
 use std::collections::HashSet;
 
-use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value};
+use rtc_abi::Feature;
+use rtc_ir::analysis::{AxisInfos, axis_info};
+use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Traits, Value};
 use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 
 use super::fma_accumulator::fma_accumulator;
@@ -22,16 +24,26 @@ pub struct DotLayouts {
 
 /// Chooses the kind of all dots and casts operands that the machine form does not take.
 pub fn choose_kinds(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    for op in dots(kernel) {
-        // Byte floats are multiplied as halves, which hold them exactly.
-        for index in 0..2 {
-            let value = kernel.operand(op, index);
-            if kernel.value_type(value).elem().and_then(Elem::num).is_some_and(Scalar::is_fp8) {
-                let half = Builder::before(kernel, op).castf(value, Elem::F16, Rounding::NearestEven)?;
-                kernel.set_operand(op, index, half);
+    let all = dots(kernel);
+    let by_wgmma: HashSet<Op> = if cx.staging && cx.target.has(Feature::Wgmma) && !all.is_empty() {
+        let infos = axis_info(kernel);
+        all.iter().copied().filter(|op| suits_wgmma(kernel, cx, &infos, *op)).collect()
+    } else {
+        HashSet::new()
+    };
+    for op in all {
+        let mut chosen = DotKind::Wgmma;
+        if !by_wgmma.contains(&op) {
+            // Byte floats are multiplied as halves, which hold them exactly.
+            for index in 0..2 {
+                let value = kernel.operand(op, index);
+                if kernel.value_type(value).elem().and_then(Elem::num).is_some_and(Scalar::is_fp8) {
+                    let half = Builder::before(kernel, op).castf(value, Elem::F16, Rounding::NearestEven)?;
+                    kernel.set_operand(op, index, half);
+                }
             }
+            chosen = kind_of(kernel, cx, op);
         }
-        let chosen = kind_of(kernel, cx, op);
         if let OpKind::Dot { kind, .. } = kernel.kind_mut(op) {
             *kind = chosen;
         }
@@ -73,6 +85,67 @@ fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     }
 }
 
+/// Whether a product is made by `wgmma`.
+///
+/// Operands of 16 bits may lie in shared memory either way round, others with K innermost only: then it must be so in
+/// global memory, or the operand be computed anyway. Sums of 8-bit floats are rounded early there; where the source bounds
+/// how many products are summed up so (`max_num_imprecise_acc`), they are multiplied as halves.
+fn suits_wgmma(kernel: &Kernel, cx: &PassContext, infos: &AxisInfos, op: Op) -> bool {
+    let OpKind::Dot { precision, max_imprecise, .. } = kernel.kind(op) else { return false };
+    let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(op, index));
+    let supported = match (scalar_of(kernel, lhs), scalar_of(kernel, acc)) {
+        (Some(Scalar::F16), Some(Scalar::F32 | Scalar::F16)) | (Some(Scalar::BF16), Some(Scalar::F32)) => true,
+        (Some(Scalar::F32), Some(Scalar::F32)) => *precision == Precision::Tf32,
+        (Some(Scalar::I8), Some(Scalar::I32)) => true,
+        (Some(Scalar::F8E4 | Scalar::F8E5), Some(Scalar::F32)) => max_imprecise.is_none(),
+        _ => false,
+    };
+    let halves = scalar_of(kernel, lhs).is_some_and(|scalar| scalar.bits() == 16);
+    let innermost = || runs_along(kernel, infos, lhs, 1) && runs_along(kernel, infos, rhs, 0);
+    supported && wgmma_warps(kernel, cx, op).is_some() && (halves || innermost())
+}
+
+/// Whether an operand, if it is loaded, lies in global memory with `axis` innermost.
+fn runs_along(kernel: &Kernel, infos: &AxisInfos, operand: Value, axis: usize) -> bool {
+    let (mut value, mut axis) = (operand, axis);
+    while let Some(op) = kernel.def_op(value) {
+        match kernel.kind(op) {
+            OpKind::Trans { order } => axis = order[axis] as usize,
+            OpKind::Hint { .. } => {}
+            OpKind::Load { .. } => {
+                let size = kernel.value_type(value).elem().map_or(1, |elem| u64::from(elem.bytes()));
+                return infos.axis(kernel.operand(op, 0), axis).contiguity * size >= 16;
+            }
+            _ => break,
+        }
+        value = kernel.operand(op, 0);
+    }
+    true
+}
+
+/// How the warps divide the accumulator of a product whose sizes `wgmma` takes; `None` for others.
+fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
+    let [a, b, c] = [0, 1, 2].map(|i| kernel.value_type(kernel.operand(op, i)));
+    let (size, a, b, c) = (a.elem()?.bytes(), a.shape()?, b.shape()?, c.shape()?);
+    let group = kernel.group_of(op);
+    if c.rank() != 2 {
+        return None;
+    }
+    // Both operands, and room for those of another product.
+    let room = u64::from(cx.target.shared_bytes_max) / 2;
+    let fits = (a.numel() + b.numel()) * u64::from(size) <= room;
+    let grouped = group.warps.is_multiple_of(4) && group.first.is_multiple_of(4);
+    if !fits || !grouped || c[0] < 64 || a[1] < WGMMA_K_BYTES / size {
+        return None;
+    }
+    let along_m = group.warps.min(c[0] / 16);
+    let along_n = group.warps / along_m;
+    (c[1] >= 8 * along_n).then_some([along_m, along_n])
+}
+
+/// Bytes of K that an instruction takes.
+const WGMMA_K_BYTES: u32 = 32;
+
 /// Multiply-adds of a thread up to which the operands of a product stay in registers.
 const FEW_MULTIPLY_ADDS: u64 = 64;
 
@@ -89,7 +162,7 @@ fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
 }
 
 /// The layouts of a dot whose kind is chosen.
-pub fn layouts(kernel: &Kernel, op: Op, chained: bool) -> Option<DotLayouts> {
+pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Option<DotLayouts> {
     let OpKind::Dot { kind, .. } = kernel.kind(op) else { return None };
     let data = kernel.op(op);
     let [a, b, c] = [0, 1, 2].map(|i| kernel.value_type(data.operands[i]).shape());
@@ -104,6 +177,15 @@ pub fn layouts(kernel: &Kernel, op: Op, chained: bool) -> Option<DotLayouts> {
                 rhs: Some(Layout::mma_operand(&b, 1, bits, &warps)),
                 acc: Layout::mma_v2(&c, &warps),
             }
+        }
+        DotKind::Wgmma => {
+            let warps = wgmma_warps(kernel, cx, op)?;
+            let acc = Layout::wgmma(&c, (c[1] / warps[1]).min(256), warps);
+            // What comes out of another product is in registers already, and stays there.
+            let bits = scalar_of(kernel, data.operands[0])?.bits();
+            let registers = bits == 16 && computed_from_dot(kernel, data.operands[0]);
+            let lhs = registers.then(|| Layout::wgmma_operand(&a, bits, warps));
+            DotLayouts { lhs, rhs: None, acc }
         }
         DotKind::MmaF64 => {
             let warps = mma_warps(c, warps, chained);
@@ -144,6 +226,21 @@ fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
         left /= 2;
     }
     out
+}
+
+/// Whether a value is made element by element of the result of a dot.
+fn computed_from_dot(kernel: &Kernel, value: Value) -> bool {
+    let mut seen = HashSet::new();
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        let Some(op) = kernel.def_op(value).filter(|op| seen.insert(*op)) else { continue };
+        match kernel.kind(op) {
+            OpKind::Dot { .. } => return true,
+            kind if kind.spec().traits.has(Traits::ELEMENTWISE) => work.extend(&kernel.op(op).operands),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether the result of some dot reaches an operand of another without going through memory.

@@ -28,7 +28,7 @@ pub const PASS: Pass = Pass { name: "assign-layouts", needs: Phase::Tile, leaves
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     accelerate_dot::choose_kinds(kernel, cx)?;
     let mut assignment = Assignment::new(kernel);
-    assignment.solve();
+    assignment.solve(cx);
     let around = Around { kernel, ops: &assignment.ops, slots: &assignment.slots, infos: &assignment.infos };
     let better = better_layouts(&around, &assignment.decided, &mut Costs::new(matrix_instructions(cx.target)));
     if !better.is_empty() {
@@ -36,7 +36,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         for value in sorted(&better).into_iter().map(|(value, _)| *value) {
             assignment.assign(value, better[&value].clone());
         }
-        assignment.solve();
+        assignment.solve(cx);
     }
     let decided = assignment.decided;
     rewrite(kernel, decided)
@@ -84,10 +84,10 @@ impl<'k> Assignment<'k> {
     }
 
     /// Gives each tile a layout that has none yet.
-    fn solve(&mut self) {
+    fn solve(&mut self, cx: &PassContext) {
         // Accesses first: an accumulator that is loaded keeps the layout of its load and is converted for the dot.
         self.anchor_accesses();
-        self.anchor_dots();
+        self.anchor_dots(cx);
         loop {
             self.spread();
             let Some(value) = self.first_without() else { return };
@@ -119,10 +119,10 @@ impl<'k> Assignment<'k> {
         self.decided.layouts.get(&value).cloned()
     }
 
-    fn anchor_dots(&mut self) {
+    fn anchor_dots(&mut self, cx: &PassContext) {
         let chained = accelerate_dot::is_chained(self.kernel);
         for op in accelerate_dot::dots(self.kernel) {
-            let Some(layouts) = accelerate_dot::layouts(self.kernel, op, chained) else { continue };
+            let Some(layouts) = accelerate_dot::layouts(self.kernel, cx, op, chained) else { continue };
             for (index, layout) in [layouts.lhs, layouts.rhs].into_iter().enumerate() {
                 if let Some(layout) = layout {
                     self.decided.demands.insert((op, index), layout);

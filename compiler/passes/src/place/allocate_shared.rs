@@ -1,7 +1,8 @@
 //! Places buffers and barriers in shared memory and says how much the kernel needs.
 //!
-//! A buffer is in use from its first access to its last one, over whole loops if it is made outside of them; up to the
-//! end of the kernel if an asynchronous operation accesses it, as are barriers throughout. Buffers in use at one time lie
+//! A buffer is in use from its first access to its last one, over whole loops if it is made outside of them. If an
+//! asynchronous operation accesses it, it is in use up to the barrier after which all threads know that it is done, or to
+//! the end of the kernel; barriers are in use throughout. Buffers in use at one time lie
 //! apart. Others may share bytes, but then a barrier must stand between them; so as long as space is plentiful they lie
 //! apart, too, where none stands there anyway. Roles of `warp_specialize` run at the same time: what is made in one lies
 //! apart from what is made in another.
@@ -158,7 +159,7 @@ fn items(kernel: &Kernel) -> Vec<Item> {
             let Some(item) = known.get(&made).and_then(|index| items.get_mut(*index)) else { continue };
             let (mut first, mut last) = spread(kernel, &numbers, *op, made);
             if effect.when == When::Async {
-                last = end;
+                last = last.max(waited_for(kernel, *op, made).map_or(end, |wait| numbers[&wait]));
             }
             if let Some((before, after)) = item.used {
                 (first, last) = (first.min(before), last.max(after));
@@ -179,6 +180,35 @@ fn items(kernel: &Kernel) -> Vec<Item> {
         }
     });
     items
+}
+
+/// The barrier after which all threads know that a copy by threads into what `made` allocates has arrived, or that a
+/// product has read it.
+fn waited_for(kernel: &Kernel, begun: Op, made: Op) -> Option<Op> {
+    let copies = match kernel.kind(begun) {
+        OpKind::CopyAsync { .. } => true,
+        OpKind::MmaAsync {} => false,
+        _ => return None,
+    };
+    let mut at = begun;
+    let (mut is_group, mut is_done) = (false, false);
+    loop {
+        while let Some(next) = kernel.next_op(at) {
+            at = next;
+            match kernel.kind(at) {
+                OpKind::CopyCommit {} => is_group = true,
+                OpKind::CopyWait { pending: 0 } => is_done |= copies && is_group,
+                OpKind::MmaWait { pending: 0 } => is_done |= !copies,
+                OpKind::Barrier {} if is_done => return Some(at),
+                _ => {}
+            }
+        }
+        let block = kernel.op(at).parent?;
+        if Some(block) == kernel.op(made).parent {
+            return None;
+        }
+        at = kernel.block(block).parent?;
+    }
 }
 
 /// The numbers of the first and the last operation during which a buffer made by `made` is in use because `op` uses it.

@@ -5,7 +5,9 @@
 //! and a write for all reads and writes, unless there was a barrier in between. An exchange (the use of a scratch buffer)
 //! has one inside: what came before it is done, its own reads are pending. Barriers in shared memory (`mbarrier`) order
 //! themselves; only that they are set up must be seen by all before they are used. What asynchronous effects wait for
-//! and who waits for them is written out in the kernel.
+//! and who waits for them is written out in the kernel. But an
+//! asynchronous read waits like another for the writes before it, and since other buffers may have had the same bytes
+//! before, no asynchronous effect begins while those are accessed.
 //!
 //! Roles of `warp_specialize` run at the same time, and a barrier in one is a barrier of its threads alone. So nothing may
 //! be pending when they begin, and all have met when they have ended. Buffers that one role has to itself lie apart from
@@ -67,8 +69,12 @@ impl Pending {
 
 /// The accesses of an operation to shared memory that are done with it.
 pub(crate) fn accesses(kernel: &Kernel, op: Op) -> Vec<(Access, Part)> {
-    let now = kernel.effects(op).filter(|(effect, _)| effect.space == Space::Shared && effect.when == When::Now);
-    now.filter_map(|(effect, value)| Some((effect.access, Part::of(kernel, value?)?))).collect()
+    accesses_at(kernel, op, When::Now)
+}
+
+fn accesses_at(kernel: &Kernel, op: Op, when: When) -> Vec<(Access, Part)> {
+    let then = kernel.effects(op).filter(|(effect, _)| effect.space == Space::Shared && effect.when == when);
+    then.filter_map(|(effect, value)| Some((effect.access, Part::of(kernel, value?)?))).collect()
 }
 
 /// Called for each operation that accesses shared memory, with what is pending when it begins; more than once for those
@@ -148,7 +154,14 @@ impl Visitor<'_> {
         let collides = accesses.iter().any(|(access, part)| {
             with(&pending.writes, part) || (*access != Access::Read && with(&pending.reads, part))
         });
-        collides || (!pending.set_up.is_empty() && uses_barrier(self.kernel, op, &pending.set_up))
+        let others = |parts: &BTreeSet<Part>, part: &Part| {
+            parts.iter().any(|other| other.of != part.of && (self.meet)(part, other))
+        };
+        let begins_early = accesses_at(self.kernel, op, When::Async).iter().any(|(access, part)| match access {
+            Access::Read => with(&pending.writes, part),
+            Access::Write | Access::Exchange => others(&pending.writes, part) || others(&pending.reads, part),
+        });
+        collides || begins_early || (!pending.set_up.is_empty() && uses_barrier(self.kernel, op, &pending.set_up))
     }
 
     fn nested(&mut self, op: Op, entry: Pending) -> Pending {

@@ -3,6 +3,7 @@
 
 pub mod cse;
 pub mod dce;
+pub mod fold_sums;
 pub mod forward_carried;
 pub mod licm;
 pub mod lower_block_pointers;

@@ -29,6 +29,7 @@ pub(super) const RANGE: Row = row("range", |cx, args| {
         flatten: args.bool(cx, "flatten")?,
         warp_specialize: args.bool(cx, "warp_specialize")?,
         disable_licm: args.bool(cx, "disable_licm")?,
+        ..LoopHints::default()
     };
     range(args, false, hints)
 });

@@ -1,0 +1,154 @@
+//! What a loop computes for the addresses and masks of its copies, and whether that can be done ahead of time.
+
+use std::collections::HashSet;
+
+use rtc_ir::effects::{Access, Space};
+use rtc_ir::{Block, Kernel, Op, OpKind, Scalar, Traits, Value, ValueDef, constant_bits, regions};
+
+/// The part of a loop's body that some of its values follow from.
+pub(super) struct Addresses {
+    /// Its operations in program order.
+    pub ops: Vec<Op>,
+    /// The carried values that it depends on, by their numbers.
+    pub carried: Vec<usize>,
+}
+
+/// What `roots` follow from in the body of the loop `of`, carried values included; `None` if some of it cannot be computed
+/// for iterations to come.
+pub(super) fn addresses(kernel: &Kernel, of: Op, roots: &[Value]) -> Option<Addresses> {
+    let body = kernel.op(of).blocks[0];
+    let end = kernel.terminator(body)?;
+    let (mut ops, mut carried) = (HashSet::new(), HashSet::new());
+    let mut work = roots.to_vec();
+    while let Some(value) = work.pop() {
+        match kernel.value(value).def {
+            ValueDef::Result(op, _) if kernel.op(op).parent == Some(body) => {
+                if ops.insert(op) {
+                    is_repeatable(kernel, op).then_some(())?;
+                    work.extend(&kernel.op(op).operands);
+                }
+            }
+            ValueDef::Arg(block, index) if block == body && index > 0 => {
+                if carried.insert(index as usize - 1) {
+                    work.push(kernel.variadic(end)[index as usize - 1]);
+                }
+            }
+            ValueDef::Result(..) | ValueDef::Arg(..) => {}
+        }
+    }
+    let ops = kernel.ops(body).filter(|op| ops.contains(op)).collect();
+    let mut carried: Vec<usize> = carried.into_iter().collect();
+    carried.sort_unstable();
+    Some(Addresses { ops, carried })
+}
+
+/// Whether an operation may be done another time, for an iteration to come. Of loads it must be known besides that what
+/// they read [`is_unchanged`].
+fn is_repeatable(kernel: &Kernel, op: Op) -> bool {
+    let kind = kernel.kind(op);
+    let traits = kind.spec().traits;
+    match kind {
+        OpKind::Load { volatile, .. } => !volatile,
+        OpKind::ConvertLayout {} => true,
+        _ => traits.has(Traits::PURE) && !traits.has(Traits::CONVERGENT) && kernel.op(op).blocks.is_empty(),
+    }
+}
+
+/// Whether reads through `pointer` may be moved to earlier iterations of a loop: nothing in it orders accesses, and what it
+/// writes is reached from other arguments of the kernel.
+pub(super) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
+    let Some(base) = base(kernel, pointer) else { return false };
+    rtc_ir::walk_block(kernel, kernel.op(of).blocks[0]).into_iter().all(|op| match kernel.kind(op) {
+        OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::Assume {} | OpKind::SpecialRegister { .. } => true,
+        OpKind::InlineAsm { pure: true, .. } => true,
+        OpKind::Store { .. } => base_of_store(kernel, op).is_some_and(|written| written != base),
+        _ => kernel.effects(op).all(|(effect, _)| match effect.space {
+            Space::Outside | Space::Barrier => false,
+            Space::Global => effect.access == Access::Read,
+            Space::Shared => true,
+        }),
+    })
+}
+
+fn base_of_store(kernel: &Kernel, op: Op) -> Option<Value> {
+    base(kernel, kernel.operand(op, 0))
+}
+
+/// The one argument of the kernel that a pointer is computed from.
+fn base(kernel: &Kernel, pointer: Value) -> Option<Value> {
+    let (mut found, mut seen, mut work) = (None, HashSet::new(), vec![pointer]);
+    while let Some(value) = work.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        if kernel.params.iter().any(|param| param.value == value) {
+            if found.is_some_and(|other| other != value) {
+                return None;
+            }
+            found = Some(value);
+            continue;
+        }
+        if let Some(slot) = regions::slot_of(kernel, value) {
+            work.extend(slot.values(kernel));
+            continue;
+        }
+        let op = kernel.def_op(value)?;
+        match kernel.kind(op) {
+            OpKind::AddPtr {}
+            | OpKind::Splat {}
+            | OpKind::Broadcast {}
+            | OpKind::ExpandDims { .. }
+            | OpKind::Reshape { .. }
+            | OpKind::Trans { .. }
+            | OpKind::ConvertLayout {}
+            | OpKind::Hint { .. }
+            | OpKind::Unsplat {}
+            | OpKind::Bitcast { .. } => work.push(kernel.operand(op, 0)),
+            OpKind::Select {} => work.extend([kernel.operand(op, 1), kernel.operand(op, 2)]),
+            _ => return None,
+        }
+    }
+    found
+}
+
+/// The step of a loop, if it is a small positive number known beforehand.
+pub(super) fn small_step(kernel: &Kernel, of: Op) -> Option<i64> {
+    let step = kernel.operand(of, 2);
+    let index = kernel.value_type(step).elem()?.num()?;
+    let step = i64::try_from(constant_bits(kernel, step)?).ok()?;
+    (matches!(index, Scalar::I32 | Scalar::I64) && (1..=1 << 20).contains(&step)).then_some(step)
+}
+
+/// The loops whose operations run on tiles and that have no other loops in them.
+pub(super) fn innermost_loops(kernel: &Kernel) -> Vec<Op> {
+    let is_plain = |op: &Op| {
+        let OpKind::ForRange { .. } = kernel.kind(*op) else { return false };
+        !has_loops(kernel, kernel.op(*op).blocks[0])
+    };
+    rtc_ir::walk(kernel).into_iter().filter(is_plain).collect()
+}
+
+fn has_loops(kernel: &Kernel, body: Block) -> bool {
+    rtc_ir::walk_block(kernel, body)
+        .into_iter()
+        .any(|op| regions::is_loop(kernel.kind(op)) || regions::is_concurrent(kernel.kind(op)))
+}
+
+/// The loads in the body of a loop from which operands of products in it are computed.
+pub(super) fn loads_of_products(kernel: &Kernel, of: Op) -> Vec<Op> {
+    let body = kernel.op(of).blocks[0];
+    let (mut seen, mut work) = (HashSet::new(), Vec::new());
+    for op in rtc_ir::walk_block(kernel, body) {
+        if let OpKind::Dot { .. } = kernel.kind(op) {
+            work.extend([kernel.operand(op, 0), kernel.operand(op, 1)]);
+        }
+    }
+    while let Some(value) = work.pop() {
+        let Some(op) = kernel.def_op(value).filter(|op| kernel.op(*op).parent == Some(body)) else { continue };
+        let goes_on = kernel.kind(op).spec().traits.has(Traits::PURE) && !matches!(kernel.kind(op), OpKind::Dot { .. });
+        if seen.insert(op) && goes_on {
+            work.extend(&kernel.op(op).operands);
+        }
+    }
+    kernel.ops(body).filter(|op| seen.contains(op) && matches!(kernel.kind(*op), OpKind::Load { .. })).collect()
+}

@@ -1,0 +1,431 @@
+//! Begins the copies of a loop's iterations ahead of time, as `schedule_loop` has decided: those of the first iterations
+//! before the loop, and in the loop those of the iteration that is so many steps ahead.
+//!
+//! ```text
+//! for_range .. {slots = 3, ahead = 2} {      copy_async of iterations 0 and 1, a group each
+//!   barrier                                  for_range .. {
+//!   copy_async %p, %b                          copy_wait {pending = 1}
+//!   copy_commit                           →    barrier
+//!   copy_wait {pending = 0}                    copy_async of iteration i + 2
+//!   barrier                                    copy_commit
+//!   .. %b ..                                   .. slot of iteration i ..
+//! }                                          }
+//!                                            copy_wait {pending = 0}
+//!                                            barrier
+//! ```
+//!
+//! A loop with `ahead = 1` and no slots loads the operands of its products one iteration ahead, into registers.
+//!
+//! What the addresses and masks follow from is computed twice, once for the iteration and once for the one ahead; values
+//! carried for it get a second place in the loop. Copies of iterations that there are not have a false mask. One barrier
+//! in each iteration suffices: it says that the copies of the iteration are there for all threads, and that all have
+//! read the slot which is filled next.
+
+use rtc_ir::{
+    Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap,
+    regions,
+};
+
+use super::addresses::{Addresses, addresses, loads_of_products, small_step};
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "expand-loop", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    for op in rtc_ir::walk(kernel) {
+        let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) else { continue };
+        let plan = (hints.slots.take(), hints.ahead.take(), hints.pending.take());
+        match plan {
+            (Some(slots), Some(ahead), pending) => {
+                expand(kernel, op, &Plan { slots, ahead, pending: pending.unwrap_or(0) })?;
+            }
+            (None, Some(_), _) => prefetch(kernel, op)?,
+            (_, None, _) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The copies of a loop's body, in program order.
+pub(super) fn copies(kernel: &Kernel, of: Op) -> Vec<Op> {
+    let ops = kernel.ops(kernel.op(of).blocks[0]);
+    ops.filter(|op| matches!(kernel.kind(*op), OpKind::CopyAsync { .. })).collect()
+}
+
+/// The pointers and masks of copies.
+pub(super) fn roots(kernel: &Kernel, copies: &[Op]) -> Vec<Value> {
+    copies.iter().flat_map(|op| [Some(kernel.operand(*op, 0)), kernel.optional(*op, 0)]).flatten().collect()
+}
+
+/// What `schedule_loop` has decided.
+struct Plan {
+    slots: u32,
+    ahead: u32,
+    pending: u32,
+}
+
+fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
+    let Plan { slots, ahead, pending } = *plan;
+    let body = kernel.op(of).blocks[0];
+    let copies = copies(kernel, of);
+    let part = addresses(kernel, of, &roots(kernel, &copies));
+    let (Some(part), Some(step), Some(first)) = (part, small_step(kernel, of), kernel.first_op(body)) else {
+        return Err(PassError::Internal("a loop that cannot be expanded was to be".into()));
+    };
+    let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without end".into()))?;
+    let like = regions::slots(kernel, of).into_iter().next();
+    let like = like.ok_or_else(|| PassError::Internal("a loop that carries nothing was to be expanded".into()))?;
+
+    let rings = make_rings(kernel, of, &copies, slots)?;
+    let (mut fenced, mut after_wait) = (false, false);
+    for op in kernel.ops(body).collect::<Vec<_>>() {
+        let fences = after_wait && matches!(kernel.kind(op), OpKind::FenceAsync {});
+        after_wait = matches!(kernel.kind(op), OpKind::CopyWait { .. });
+        fenced |= fences;
+        if fences || after_wait || matches!(kernel.kind(op), OpKind::CopyCommit {} | OpKind::Barrier {}) {
+            kernel.erase(op);
+        }
+    }
+    let first = if kernel.op(first).parent.is_some() { first } else { kernel.first_op(body).unwrap_or(end) };
+
+    // Before the loop.
+    let early = Early { part, copies, rings };
+    let body_args = kernel.block(body).args.clone();
+    let mut carried: Vec<Value> = early.part.carried.iter().map(|index| kernel.variadic(of)[*index]).collect();
+    let lower = kernel.operand(of, 0);
+    for iteration in 0..ahead {
+        let mut map = ValueMap::new();
+        let index = ahead_of(kernel, of, of, lower, i64::from(iteration) * step)?;
+        map.insert(body_args[0], index);
+        for (number, value) in early.part.carried.iter().zip(&carried) {
+            map.insert(body_args[number + 1], *value);
+        }
+        let runs = is_run(kernel, of, of, lower, i64::from(iteration) * step, true)?;
+        let slot = constant(kernel, of, iteration.into())?;
+        early.copy(kernel, of, &mut map, runs, slot)?;
+        carried = early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect();
+    }
+
+    // What the loop carries for them.
+    let zero = constant(kernel, of, 0)?;
+    let start = constant(kernel, of, (ahead % slots).into())?;
+    let mut names: Vec<Option<String>> =
+        early.part.carried.iter().map(|number| kernel.value(body_args[number + 1]).name.clone()).collect();
+    names.extend([Some("read".to_owned()), Some("filled".to_owned())]);
+    let mut new_args = Vec::new();
+    for (value, name) in carried.iter().copied().chain([zero, start]).zip(names) {
+        let ty = kernel.value_type(value);
+        let sources: Vec<Value> = like.sources.iter().map(|_| value).collect();
+        let targets = kernel.add_slot(&like, ty, &sources);
+        for target in &targets {
+            kernel.name_value(*target, name.as_deref().unwrap_or("ahead"));
+        }
+        new_args.extend(kernel.block(body).args.last());
+    }
+    let (state, [read, write]) = new_args.split_at(carried.len()) else {
+        return Err(PassError::Internal("the places of the ring are lost".into()));
+    };
+
+    // In the loop.
+    Builder::before(kernel, first).copy_wait(ahead - 1)?;
+    if fenced {
+        Builder::before(kernel, first).fence_async()?;
+    }
+    Builder::before(kernel, first).barrier()?;
+    let mut map = ValueMap::new();
+    // The copies are begun while the first product is under way.
+    let product = first_product(kernel, body);
+    let at = product.and_then(|product| kernel.next_op(product)).unwrap_or(first);
+    let index = ahead_of(kernel, of, at, body_args[0], i64::from(ahead) * step)?;
+    map.insert(body_args[0], index);
+    for (number, value) in early.part.carried.iter().zip(state) {
+        map.insert(body_args[number + 1], *value);
+    }
+    let runs = is_run(kernel, of, at, body_args[0], i64::from(ahead) * step, false)?;
+    early.copy(kernel, at, &mut map, runs, *write)?;
+    if let Some(product) = product {
+        *kernel.kind_mut(product) = OpKind::MmaAsync {};
+        let sum = kernel.result(product, 0);
+        let handed: &[Value] = if pending == 0 { &[sum] } else { &[] };
+        let wait = Builder::before(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], handed, &[], &[])?;
+        if pending == 0 {
+            kernel.replace_uses_except(sum, kernel.result(wait, 0), Some(wait));
+        }
+    }
+    for (ring, buffer) in &early.rings {
+        let slot = Builder::before(kernel, first).slot(*ring, *read)?;
+        let mut users = kernel.users(*buffer);
+        users.retain(|user| is_within(kernel, *user, body));
+        for user in users {
+            kernel.map_operands(user, |value| if value == *buffer { slot } else { value });
+        }
+    }
+    let mut next: Vec<Value> =
+        early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect();
+    next.push(next_slot(kernel, end, *read, slots)?);
+    next.push(next_slot(kernel, end, *write, slots)?);
+    let handed = kernel.op(end).operands.len() - next.len();
+    for (index, value) in next.into_iter().enumerate() {
+        kernel.set_operand(end, handed + index, value);
+    }
+    for op in early.copies {
+        kernel.erase(op);
+    }
+    let sums = if pending > 0 { under_way(kernel, of) } else { None };
+    let mut after = Builder::after(kernel, of);
+    if let Some((_, sum)) = sums {
+        let wait = after.build(OpKind::MmaWait { pending: 0 }, &[], &[], &[sum], &[], &[])?;
+        after.copy_wait(0)?;
+        after.barrier()?;
+        kernel.replace_uses_except(sum, kernel.result(wait, 0), Some(wait));
+        return Ok(());
+    }
+    after.copy_wait(0)?;
+    after.barrier()?;
+    Ok(())
+}
+
+/// The first product of a loop's body, if it can be waited for later than it is begun.
+fn first_product(kernel: &Kernel, body: Block) -> Option<Op> {
+    let product = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {}))?;
+    (kernel.value_type(kernel.result(product, 0)).elem()?.bits() == 32).then_some(product)
+}
+
+/// The one product of a loop, if nothing in the loop uses its sums but the product itself in the next iteration and its
+/// operands outlast the iteration; and what the loop gives for the sums.
+pub(super) fn under_way(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
+    let body = kernel.op(of).blocks[0];
+    let is_product = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
+    let all: Vec<Op> = rtc_ir::walk_block(kernel, body).into_iter().filter(is_product).collect();
+    let product = first_product(kernel, body).filter(|product| all == [*product])?;
+    let (sum, before, end) = (kernel.result(product, 0), kernel.operand(product, 2), kernel.terminator(body)?);
+    let number = kernel.variadic(end).iter().position(|value| *value == sum)?;
+    let carried = kernel.block(body).args.get(number + 1) == Some(&before);
+    let alone = kernel.users(sum) == [end] && kernel.users(before) == [product];
+    let once = kernel.variadic(end).iter().filter(|value| **value == sum).count() == 1;
+    // What threads store for it in the loop would be overwritten in the next iteration.
+    let read: Vec<Op> = kernel.effects(product).filter_map(|(_, place)| kernel.allocation(place?)).collect();
+    let is_stored = rtc_ir::walk_block(kernel, body).into_iter().any(|op| {
+        matches!(kernel.kind(op), OpKind::LocalStore {})
+            && kernel.allocation(kernel.operand(op, 1)).is_some_and(|made| read.contains(&made))
+    });
+    (carried && alone && once && !is_stored).then(|| (product, kernel.result(of, number)))
+}
+
+/// What is done ahead of time.
+struct Early {
+    part: Addresses,
+    copies: Vec<Op>,
+    /// Each ring, and the single buffer in place of which it is.
+    rings: Vec<(Value, Value)>,
+}
+
+impl Early {
+    /// The copies of one iteration, as a group; nothing is read unless it `runs`.
+    fn copy(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        map: &mut ValueMap,
+        runs: Option<Value>,
+        slot: Value,
+    ) -> Result<(), PassError> {
+        repeat(kernel, before, &self.part, map, runs)?;
+        for op in &self.copies {
+            let OpKind::CopyAsync { vector } = *kernel.kind(*op) else { continue };
+            let buffer = kernel.operand(*op, 1);
+            let Some((ring, _)) = self.rings.iter().find(|(_, single)| *single == buffer) else { continue };
+            let pointer = moved(map, kernel.operand(*op, 0));
+            let mut mask = kernel.optional(*op, 0).map(|mask| moved(map, mask));
+            let into = Builder::before(kernel, before).slot(*ring, slot)?;
+            if let Some(runs) = runs {
+                mask = Some(mask_of(kernel, before, pointer, mask, runs)?);
+            }
+            let loc = kernel.op(*op).loc;
+            let mut builder = Builder::before(kernel, before);
+            builder.set_loc(loc);
+            let kind = OpKind::CopyAsync { vector };
+            builder.build(kind, &[pointer, into], &[mask], &[], &[], &[])?;
+        }
+        Builder::before(kernel, before).copy_commit()?;
+        Ok(())
+    }
+}
+
+/// Puts in what an iteration computes for its addresses; loads read only if it `runs`.
+fn repeat(
+    kernel: &mut Kernel,
+    before: Op,
+    part: &Addresses,
+    map: &mut ValueMap,
+    runs: Option<Value>,
+) -> Result<(), PassError> {
+    for op in &part.ops {
+        let operands: Vec<Value> = kernel.op(*op).operands.iter().map(|v| moved(map, *v)).collect();
+        let results = kernel.op(*op).results.clone();
+        let types: Vec<Type> = results.iter().map(|value| kernel.value_type(*value)).collect();
+        let copy = kernel.clone_op(*op, &operands, &types);
+        kernel.insert_op(copy, Position::Before(before));
+        if let (OpKind::Load { .. }, Some(runs)) = (kernel.kind(copy), runs) {
+            let mask = mask_of(kernel, copy, kernel.operand(copy, 0), kernel.optional(copy, 0), runs)?;
+            kernel.set_optional(copy, 0, mask);
+        }
+        for (index, result) in results.iter().enumerate() {
+            let made = kernel.result(copy, index);
+            if let Some(name) = kernel.value(*result).name.clone() {
+                kernel.name_value(made, &name);
+            }
+            map.insert(*result, made);
+        }
+    }
+    Ok(())
+}
+
+/// Loads what products take one iteration ahead.
+fn prefetch(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
+    let body = kernel.op(of).blocks[0];
+    let loads = loads_of_products(kernel, of);
+    let tiles: Vec<Value> = loads.iter().map(|load| kernel.result(*load, 0)).collect();
+    let (part, step) = (addresses(kernel, of, &tiles), small_step(kernel, of));
+    let (first, end) = (kernel.first_op(body), kernel.terminator(body));
+    let like = regions::slots(kernel, of).into_iter().next();
+    let (Some(part), Some(step), Some(first), Some(end), Some(like)) = (part, step, first, end, like) else {
+        return Err(PassError::Internal("a loop whose loads cannot be begun ahead was to have that".into()));
+    };
+    let (args, lower) = (kernel.block(body).args.clone(), kernel.operand(of, 0));
+    let handed = |kernel: &Kernel, map: &ValueMap| -> Vec<Value> {
+        let carried = part.carried.iter().map(|number| moved(map, kernel.variadic(end)[*number]));
+        carried.chain(tiles.iter().map(|tile| moved(map, *tile))).collect()
+    };
+
+    let mut map = ValueMap::from([(args[0], lower)]);
+    map.extend(part.carried.iter().map(|number| (args[number + 1], kernel.variadic(of)[*number])));
+    let runs = is_run(kernel, of, of, lower, 0, true)?;
+    repeat(kernel, of, &part, &mut map, runs)?;
+    let mut state = Vec::new();
+    for value in handed(kernel, &map) {
+        let sources: Vec<Value> = like.sources.iter().map(|_| value).collect();
+        kernel.add_slot(&like, kernel.value_type(value), &sources);
+        state.extend(kernel.block(body).args.last());
+    }
+
+    let mut map = ValueMap::from([(args[0], ahead_of(kernel, of, first, args[0], step)?)]);
+    map.extend(part.carried.iter().zip(&state).map(|(number, value)| (args[number + 1], *value)));
+    let runs = is_run(kernel, of, first, args[0], step, false)?;
+    repeat(kernel, first, &part, &mut map, runs)?;
+    let next = handed(kernel, &map);
+    let before = kernel.op(end).operands.len() - next.len();
+    for (index, value) in next.into_iter().enumerate() {
+        kernel.set_operand(end, before + index, value);
+    }
+    for (load, now) in loads.iter().zip(&state[part.carried.len()..]) {
+        kernel.replace_uses(kernel.result(*load, 0), *now);
+        kernel.erase(*load);
+    }
+    Ok(())
+}
+
+fn moved(map: &ValueMap, value: Value) -> Value {
+    map.get(&value).copied().unwrap_or(value)
+}
+
+/// `mask` of an access through `pointer` where it `runs`, else false.
+fn mask_of(
+    kernel: &mut Kernel,
+    before: Op,
+    pointer: Value,
+    mask: Option<Value>,
+    runs: Value,
+) -> Result<Value, PassError> {
+    let ty = kernel.value_type(pointer).with_elem(Elem::I1);
+    let mut builder = Builder::before(kernel, before);
+    let everywhere = if ty.shape().is_some() { builder.splat_to(runs, ty)? } else { runs };
+    Ok(match mask {
+        Some(mask) => builder.andi(mask, everywhere)?,
+        None => everywhere,
+    })
+}
+
+/// Rings in place of the buffers that the copies fill.
+fn make_rings(kernel: &mut Kernel, of: Op, copies: &[Op], slots: u32) -> Result<Vec<(Value, Value)>, PassError> {
+    let mut rings: Vec<(Value, Value)> = Vec::new();
+    for op in copies {
+        let single = kernel.operand(*op, 1);
+        if rings.iter().any(|(_, known)| *known == single) {
+            continue;
+        }
+        let made = kernel.def_op(single).ok_or_else(|| PassError::Internal("a buffer from nowhere".into()))?;
+        let (Some(ty), &OpKind::AllocShared { align, .. }) = (kernel.value_type(single).as_shared(), kernel.kind(made))
+        else {
+            return Err(PassError::Internal("a copy into a part of a buffer was to be begun ahead".into()));
+        };
+        let ring = Builder::before(kernel, of).buffer(SharedType { slots, ..ty }, align)?;
+        rings.push((ring, single));
+    }
+    Ok(rings)
+}
+
+fn constant(kernel: &mut Kernel, before: Op, value: i64) -> Result<Value, PassError> {
+    Ok(Builder::before(kernel, before).constant_of(Literal::Int(value), Type::Scalar(Elem::I32))?)
+}
+
+/// `index` and so much more.
+fn ahead_of(kernel: &mut Kernel, of: Op, before: Op, index: Value, more: i64) -> Result<Value, PassError> {
+    if more == 0 {
+        return Ok(index);
+    }
+    let ty = kernel.value_type(kernel.operand(of, 2));
+    let more = Builder::before(kernel, of).constant_of(Literal::Int(more), ty)?;
+    Ok(Builder::before(kernel, before).addi(index, more)?)
+}
+
+/// Whether the loop has an iteration `more` beyond `index`; `None` if it is sure to. The sum itself might wrap. Before the
+/// loop `index` need not be one that it runs for.
+fn is_run(
+    kernel: &mut Kernel,
+    of: Op,
+    before: Op,
+    index: Value,
+    more: i64,
+    outside: bool,
+) -> Result<Option<Value>, PassError> {
+    let upper = kernel.operand(of, 1);
+    let OpKind::ForRange { unsigned, .. } = *kernel.kind(of) else { return Ok(None) };
+    let less = if unsigned { Predicate::Ult } else { Predicate::Lt };
+    let ty = kernel.value_type(index);
+    let more = (more > 0).then(|| Builder::before(kernel, of).constant_of(Literal::Int(more), ty)).transpose()?;
+    let mut builder = Builder::before(kernel, before);
+    let begins = if outside { Some(builder.cmpi(index, upper, less)?) } else { None };
+    let Some(more) = more else { return Ok(begins) };
+    let left = builder.subi(upper, index)?;
+    let goes_on = builder.cmpi(left, more, Predicate::Ugt)?;
+    Ok(Some(match begins {
+        Some(begins) => builder.andi(begins, goes_on)?,
+        None => goes_on,
+    }))
+}
+
+/// The slot after `slot` in a ring.
+fn next_slot(kernel: &mut Kernel, before: Op, slot: Value, slots: u32) -> Result<Value, PassError> {
+    let mut builder = Builder::before(kernel, before);
+    let number =
+        |builder: &mut Builder<'_>, value: i64| builder.constant_of(Literal::Int(value), Type::Scalar(Elem::I32));
+    let (zero, one, last) =
+        (number(&mut builder, 0)?, number(&mut builder, 1)?, number(&mut builder, i64::from(slots) - 1)?);
+    let next = builder.addi(slot, one)?;
+    let is_last = builder.cmpi(slot, last, Predicate::Eq)?;
+    Ok(builder.select(is_last, zero, next)?)
+}
+
+/// Whether an operation stands in a block or in one nested in it.
+fn is_within(kernel: &Kernel, op: Op, block: Block) -> bool {
+    let mut at = kernel.op(op).parent;
+    while let Some(here) = at {
+        if here == block {
+            return true;
+        }
+        at = kernel.block(here).parent.and_then(|around| kernel.op(around).parent);
+    }
+    false
+}
