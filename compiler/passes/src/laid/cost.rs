@@ -42,6 +42,8 @@ const MOST_RELAID: u32 = 16;
 /// A line of the first-level cache.
 const LINE_BYTES: u64 = 128;
 
+/// The most bytes that one access of a thread takes.
+const WIDEST: u64 = 16;
 /// What moves between the levels of caches.
 const SECTOR_BYTES: u64 = 32;
 
@@ -115,6 +117,21 @@ pub fn may_be_relaid(kernel: &Kernel, load: Op, layout: &Layout) -> bool {
 pub fn dearer(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> u64 {
     let [own, other] = [own, other].map(|layout| access(kernel, infos, op, layout));
     other.saturating_sub(own) * 3 / 2
+}
+
+/// Whether threads would store less than [`WIDEST`] bytes at once where they store so many in the layout that suits them.
+/// Programs count on wide stores: tests of Triton look for them in the PTX.
+pub fn loses_wide_stores(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> bool {
+    let pointer = kernel.operand(op, 0);
+    let bytes = kernel.value_type(pointer).elem().and_then(Elem::pointee).map_or(1, |s| u64::from(s.bytes()));
+    let [own, other] = [own, other].map(|layout| {
+        let width = |axis: usize| {
+            let most = vector_width(kernel, infos, pointer, kernel.optional(op, 0), axis);
+            most.min(u64::from(layout.contiguity(axis)))
+        };
+        (0..layout.rank()).map(width).max().unwrap_or(1) * bytes
+    });
+    own >= WIDEST && other < WIDEST
 }
 
 /// A load or store, had its tiles this layout.

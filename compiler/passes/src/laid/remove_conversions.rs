@@ -87,6 +87,9 @@ impl Removal {
             work += more;
         }
         let infos = self.infos.get_or_insert_with(|| axis_info(kernel));
+        if cost::loses_wide_stores(kernel, infos, op, &to, &from) {
+            return;
+        }
         let often = weight(kernel, op);
         let moved = self.costs.conversion_of(kernel, source, &to) * weight(kernel, conversion);
         let direct = (cost::dearer(kernel, infos, op, &to, &from) + work) * often;
