@@ -1,5 +1,5 @@
 //! Kernels made at random: element-wise operations, casts, shape operations, reductions, scans, gathers, sorts, atomics,
-//! loops and branches over small tiles. The same seed gives the same kernel.
+//! loops, pipelined ones among them, and branches over small tiles. The same seed gives the same kernel.
 //!
 //! Only what is defined to the bit is made: no division by zero, no shift by the width or more, no float to integer out
 //! of range, no float sums whose order is free, no contraction.
@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use crate::data::Random;
 
+mod pipelined;
 mod reused;
 mod steps;
 

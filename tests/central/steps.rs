@@ -52,6 +52,7 @@ impl Maker {
             25 if self.depth == 0 => self.multiplied(),
             26 | 27 => self.indexed(),
             28 => self.walked(),
+            29 if self.depth == 0 => self.pipelined(),
             30 if self.depth == 0 => self.reused(),
             22 | 23 if self.depth < 2 => self.repeated(),
             24 if self.depth < 2 => self.chosen(),

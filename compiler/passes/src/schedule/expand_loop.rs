@@ -210,7 +210,11 @@ pub(super) fn under_way(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
         matches!(kernel.kind(op), OpKind::LocalStore {})
             && kernel.allocation(kernel.operand(op, 1)).is_some_and(|made| read.contains(&made))
     });
-    (carried && alone && once && !is_stored).then(|| (product, kernel.result(of, number)))
+    // ptxas lets no product be under way at a call.
+    let calls = rtc_ir::walk_block(kernel, body)
+        .into_iter()
+        .any(|op| matches!(kernel.kind(op), OpKind::Print { .. } | OpKind::Assertion { .. }));
+    (carried && alone && once && !is_stored && !calls).then(|| (product, kernel.result(of, number)))
 }
 
 /// What is done ahead of time.

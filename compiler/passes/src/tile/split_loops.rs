@@ -65,14 +65,23 @@ impl Plan {
         let mut plan = Plan { lower, upper, step: step.into(), factor: 1, guards: Vec::new() };
         if let Some(factor) = hints.unroll {
             plan.factor = i64::from(factor.max(1));
-            return (factor > 1 && u64::from(factor) * operations(kernel, op) <= MAX_COPIES).then_some(plan);
+            let few = u64::from(factor) * operations(kernel, op) <= MAX_COPIES;
+            return (factor > 1 && few && plan.fits()).then_some(plan);
         }
         let body = Body::of(kernel, op)?;
         plan.guards = guards::of_loop(kernel, op);
         if body.elements <= FEW_ELEMENTS && 2 * body.cost <= MAX_COPIES {
             plan.factor = 2;
+            if !plan.fits() {
+                plan.factor = 1;
+            }
         }
         (plan.factor > 1 || !plan.guards.is_empty() && body.cost <= MAX_COPIES).then_some(plan)
+    }
+
+    /// Whether the step of the first loop is a number of 32 bits.
+    fn fits(&self) -> bool {
+        i32::try_from(self.step.saturating_mul(self.factor)).is_ok()
     }
 }
 
