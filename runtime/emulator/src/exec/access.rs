@@ -81,42 +81,29 @@ impl Warp {
 
     /// The bytes that a lane reads.
     #[allow(clippy::too_many_arguments, reason = "the state of a launch comes in parts that are borrowed apart")]
+    #[inline]
     pub(super) fn read<'a>(
         &'a mut self,
         launch: &'a Launch<'_>,
-        state: &'a State<'_>,
-        shared: &'a Shared,
+        state: &'a mut State<'_>,
+        shared: &'a mut Shared,
         frame: Frame,
-        (window, address): (Window, u64),
+        place: (Window, u64),
         bytes: u32,
         lane: u32,
     ) -> Result<&'a [u8]> {
-        let (window, at) = resolve(window, address);
-        let inside = |length| within(window, Access::Read, at, bytes, length).map_err(|kind| (kind, lane));
-        let n = bytes as usize;
-        match window {
-            Window::Global | Window::Generic => {
-                state.memory.bytes(&mut self.hint, at, n).map_err(|error| (global_fault(error), lane))
-            }
-            Window::Shared => {
-                let (block, at) = shared.locate(at);
-                let bytes = &shared.blocks[block].bytes;
-                let start = within(window, Access::Read, at, n as u32, bytes.len()).map_err(|kind| (kind, lane))?;
-                Ok(&bytes[start..start + n])
-            }
-            Window::Local => {
-                let start = inside(frame.top as usize)?;
-                Ok(&self.local[lane as usize][start..start + n])
-            }
-            Window::Param => {
-                let start = inside(launch.params.len())?;
-                Ok(&launch.params[start..start + n])
-            }
+        // Parameters are the only memory that is never written.
+        if let (Window::Param, at) = resolve(place.0, place.1) {
+            let length = launch.params.len();
+            let start = within(Window::Param, Access::Read, at, bytes, length).map_err(|kind| (kind, lane))?;
+            return Ok(&launch.params[start..start + bytes as usize]);
         }
+        self.slot(state, shared, frame, Access::Read, place, bytes, lane).map(|slot| &*slot)
     }
 
-    /// The bytes that a lane writes.
+    /// The bytes that a lane accesses, in memory that can be written.
     #[allow(clippy::too_many_arguments, reason = "the state of a launch comes in parts that are borrowed apart")]
+    #[inline]
     pub(super) fn slot<'a>(
         &'a mut self,
         state: &'a mut State<'_>,
@@ -128,24 +115,23 @@ impl Warp {
         lane: u32,
     ) -> Result<&'a mut [u8]> {
         let (window, at) = resolve(window, address);
-        let inside = |length| within(window, access, at, bytes, length).map_err(|kind| (kind, lane));
         let n = bytes as usize;
-        match window {
+        let (memory, at) = match window {
             Window::Global | Window::Generic => {
-                state.memory.bytes_mut(&mut self.hint, at, n, access).map_err(|error| (global_fault(error), lane))
+                let found = state.memory.bytes(&mut self.hint, at, n, access);
+                return found.map_err(|error| (global_fault(error), lane));
             }
             Window::Shared => {
                 let (block, at) = shared.locate(at);
-                let bytes = &mut shared.blocks[block].bytes;
-                let start = within(window, access, at, n as u32, bytes.len()).map_err(|kind| (kind, lane))?;
-                Ok(&mut bytes[start..start + n])
+                (&mut shared.blocks[block].bytes[..], at)
             }
-            Window::Local => {
-                let start = inside(frame.top as usize)?;
-                Ok(&mut self.local[lane as usize][start..start + n])
+            Window::Local => (&mut self.local[lane as usize][..frame.top as usize], at),
+            Window::Param => {
+                return Err((FaultKind::InvalidInstruction("kernel parameters cannot be written".into()), lane));
             }
-            Window::Param => Err((FaultKind::InvalidInstruction("kernel parameters cannot be written".into()), lane)),
-        }
+        };
+        let start = within(window, access, at, bytes, memory.len()).map_err(|kind| (kind, lane))?;
+        Ok(&mut memory[start..start + n])
     }
 
     /// Checks that an access of shared memory is ordered with those before it, where the program is checked.
@@ -174,6 +160,9 @@ impl Warp {
         active: u32,
         access: Access,
     ) -> Result<()> {
+        if shared.hazards.is_none() || !matches!(window, Window::Shared | Window::Generic) {
+            return Ok(());
+        }
         let mut rest = active;
         while rest != 0 {
             let first = rest.trailing_zeros();
@@ -266,9 +255,7 @@ impl Warp {
         let window = load.address.window;
         let addresses = self.addresses(launch, frame, load.address);
         let total = load.bytes * load.registers.len() as u32;
-        if shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic) {
-            self.check_lanes(launch, shared, (window, &addresses), total, active, Access::Read)?;
-        }
+        self.check_lanes(launch, shared, (window, &addresses), total, active, Access::Read)?;
         let base = frame.registers as usize;
         let mut values = [[0; 32]; 8];
         let mut rest = active;
@@ -308,9 +295,7 @@ impl Warp {
         let window = store.address.window;
         let addresses = self.addresses(launch, frame, store.address);
         let total = store.bytes * store.sources.len() as u32;
-        if shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic) {
-            self.check_lanes(launch, shared, (window, &addresses), total, active, Access::Write)?;
-        }
+        self.check_lanes(launch, shared, (window, &addresses), total, active, Access::Write)?;
         let base = frame.registers as usize;
         let mut values = [[0; 32]; 8];
         for (values, source) in values.iter_mut().zip(&store.sources) {

@@ -210,7 +210,7 @@ impl Warp {
         }
         for (address, range) in pieces {
             let new = &data[range];
-            let found = state.memory.bytes_mut(&mut self.hint, address, new.len(), Access::Write);
+            let found = state.memory.bytes(&mut self.hint, address, new.len(), Access::Write);
             let old = found.map_err(|e| (FaultKind::InvalidInstruction(e.to_string()), copy.lane))?;
             match copy.reduce {
                 None => old.copy_from_slice(new),

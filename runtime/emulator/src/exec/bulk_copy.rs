@@ -35,7 +35,7 @@ impl Warp {
             let Some(barrier) = copy.barrier else {
                 let (_, at) = resolve(Window::Generic, from[i]);
                 aligned(Window::Global, Access::Write, to[i], 16).map_err(fail)?;
-                let found = state.memory.bytes_mut(&mut self.hint, to[i], bytes as usize, Access::Write);
+                let found = state.memory.bytes(&mut self.hint, to[i], bytes as usize, Access::Write);
                 found.map_err(|e| fail(global_fault(e)))?;
                 let to = Destination::Global(to[i]);
                 self.start_outgoing(launch, shared, lane, (at as u32, bytes), to, copy.reduce, 16).map_err(fail)?;
@@ -51,7 +51,7 @@ impl Warp {
                 Source::Shared(shared.rank, at as u32)
             } else {
                 aligned(Window::Global, Access::Read, from[i], 16).map_err(fail)?;
-                let found = state.memory.bytes(&mut self.hint, from[i], bytes as usize);
+                let found = state.memory.bytes(&mut self.hint, from[i], bytes as usize, Access::Read);
                 found.map_err(|e| fail(global_fault(e)))?;
                 Source::Global(from[i])
             };

@@ -70,7 +70,7 @@ impl Warp {
             }
             Callee::AssertFail => {
                 let lane = active.trailing_zeros();
-                let text = |warp: &mut Warp, n| {
+                let mut text = |warp: &mut Warp, n| {
                     let address = warp.argument(frame, call, n, lane);
                     warp.text(launch, state, shared, frame, address, lane)
                 };
@@ -132,8 +132,8 @@ impl Warp {
     fn text(
         &mut self,
         launch: &Launch<'_>,
-        state: &State<'_>,
-        shared: &Shared,
+        state: &mut State<'_>,
+        shared: &mut Shared,
         frame: Frame,
         address: u64,
         lane: u32,
@@ -154,7 +154,7 @@ impl Warp {
         &mut self,
         launch: &Launch<'_>,
         state: &mut State<'_>,
-        shared: &Shared,
+        shared: &mut Shared,
         frame: Frame,
         call: &Call,
         lane: u32,

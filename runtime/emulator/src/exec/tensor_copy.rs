@@ -138,8 +138,8 @@ impl Warp {
     fn tensor_map(
         &mut self,
         launch: &Launch<'_>,
-        state: &State<'_>,
-        shared: &Shared,
+        state: &mut State<'_>,
+        shared: &mut Shared,
         frame: Frame,
         (window, address): (Window, u64),
         lane: u32,
@@ -230,10 +230,7 @@ fn check_rows(state: &mut State<'_>, hint: &mut usize, tensor: &TensorBox, acces
     let mut result = Ok(());
     rows(tensor, |_, inside| {
         let Some((address, range)) = inside else { return };
-        let found = match access {
-            Access::Read => state.memory.bytes(hint, address, range.len()).map(|_| ()),
-            _ => state.memory.bytes_mut(hint, address, range.len(), access).map(|_| ()),
-        };
+        let found = state.memory.bytes(hint, address, range.len(), access);
         if let (Err(error), Ok(())) = (found, &result) {
             result = Err(super::access::global_fault(error));
         }
