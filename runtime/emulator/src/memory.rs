@@ -124,21 +124,8 @@ impl Memory {
         }
     }
 
-    /// Like [`Memory::read`], trying the allocation of the last access first.
-    pub(crate) fn bytes(&self, hint: &mut usize, address: u64, bytes: usize) -> Result<&[u8], AccessError> {
-        match self.find_from(*hint, address, bytes as u64) {
-            Some(i) => {
-                *hint = i;
-                let allocation = &self.allocations[i];
-                let start = (address - allocation.base) as usize;
-                Ok(&allocation.data[start..start + bytes])
-            }
-            None => Err(self.error(Access::Read, address, bytes)),
-        }
-    }
-
-    /// The bytes at `address` for writing by a kernel.
-    pub(crate) fn bytes_mut(
+    /// The bytes at `address` for an access by a kernel, trying the allocation of the last access first.
+    pub(crate) fn bytes(
         &mut self,
         hint: &mut usize,
         address: u64,
@@ -146,7 +133,7 @@ impl Memory {
         access: Access,
     ) -> Result<&mut [u8], AccessError> {
         match self.find_from(*hint, address, bytes as u64) {
-            Some(i) if self.allocations[i].writable => {
+            Some(i) if self.allocations[i].writable || access == Access::Read => {
                 *hint = i;
                 let allocation = &mut self.allocations[i];
                 let start = (address - allocation.base) as usize;

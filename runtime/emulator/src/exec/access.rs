@@ -2,9 +2,9 @@
 
 use super::hazard::shadow::How;
 use super::hazard::{Conflict, Touch};
-use super::shared::Shared;
+use super::step::Step;
 use super::warp::{Frame, Warp};
-use super::{Launch, State, place};
+use super::{Launch, place};
 use crate::code::{AddressOperand, LOCAL_WINDOW, Load, NONE, PARAM_WINDOW, SHARED_WINDOW, Store, WINDOW_BYTES, Window};
 use crate::fault::{Access, AccessError, FaultKind, Near, Space};
 
@@ -72,109 +72,62 @@ pub fn from_bytes(bytes: &[u8]) -> u64 {
     }
 }
 
-impl Warp {
-    /// The address of each lane.
-    pub(super) fn addresses(&self, launch: &Launch<'_>, frame: Frame, operand: AddressOperand) -> [u64; 32] {
-        let base = self.source(launch.constants, frame.registers as usize, operand.base);
-        base.map(|a| a.wrapping_add(operand.offset as u64) & operand.mask)
-    }
-
+impl Step<'_, '_> {
     /// The bytes that a lane reads.
-    #[allow(clippy::too_many_arguments, reason = "the state of a launch comes in parts that are borrowed apart")]
-    pub(super) fn read<'a>(
-        &'a mut self,
-        launch: &'a Launch<'_>,
-        state: &'a State<'_>,
-        shared: &'a Shared,
-        frame: Frame,
-        (window, address): (Window, u64),
-        bytes: u32,
-        lane: u32,
-    ) -> Result<&'a [u8]> {
-        let (window, at) = resolve(window, address);
-        let inside = |length| within(window, Access::Read, at, bytes, length).map_err(|kind| (kind, lane));
-        let n = bytes as usize;
-        match window {
-            Window::Global | Window::Generic => {
-                state.memory.bytes(&mut self.hint, at, n).map_err(|error| (global_fault(error), lane))
-            }
-            Window::Shared => {
-                let (block, at) = shared.locate(at);
-                let bytes = &shared.blocks[block].bytes;
-                let start = within(window, Access::Read, at, n as u32, bytes.len()).map_err(|kind| (kind, lane))?;
-                Ok(&bytes[start..start + n])
-            }
-            Window::Local => {
-                let start = inside(frame.top as usize)?;
-                Ok(&self.local[lane as usize][start..start + n])
-            }
-            Window::Param => {
-                let start = inside(launch.params.len())?;
-                Ok(&launch.params[start..start + n])
-            }
+    #[inline]
+    pub(super) fn read(&mut self, place: (Window, u64), bytes: u32, lane: u32) -> Result<&[u8]> {
+        // Parameters are the only memory that is never written.
+        if let (Window::Param, at) = resolve(place.0, place.1) {
+            let length = self.launch.params.len();
+            let start = within(Window::Param, Access::Read, at, bytes, length).map_err(|kind| (kind, lane))?;
+            return Ok(&self.launch.params[start..start + bytes as usize]);
         }
+        self.slot(Access::Read, place, bytes, lane).map(|slot| &*slot)
     }
 
-    /// The bytes that a lane writes.
-    #[allow(clippy::too_many_arguments, reason = "the state of a launch comes in parts that are borrowed apart")]
-    pub(super) fn slot<'a>(
-        &'a mut self,
-        state: &'a mut State<'_>,
-        shared: &'a mut Shared,
-        frame: Frame,
+    /// The bytes that a lane accesses, in memory that can be written.
+    #[inline]
+    pub(super) fn slot(
+        &mut self,
         access: Access,
         (window, address): (Window, u64),
         bytes: u32,
         lane: u32,
-    ) -> Result<&'a mut [u8]> {
+    ) -> Result<&mut [u8]> {
         let (window, at) = resolve(window, address);
-        let inside = |length| within(window, access, at, bytes, length).map_err(|kind| (kind, lane));
         let n = bytes as usize;
-        match window {
+        let (memory, at) = match window {
             Window::Global | Window::Generic => {
-                state.memory.bytes_mut(&mut self.hint, at, n, access).map_err(|error| (global_fault(error), lane))
+                let found = self.state.memory.bytes(&mut self.warp.hint, at, n, access);
+                return found.map_err(|error| (global_fault(error), lane));
             }
             Window::Shared => {
-                let (block, at) = shared.locate(at);
-                let bytes = &mut shared.blocks[block].bytes;
-                let start = within(window, access, at, n as u32, bytes.len()).map_err(|kind| (kind, lane))?;
-                Ok(&mut bytes[start..start + n])
+                let (block, at) = self.shared.locate(at);
+                (&mut self.shared.blocks[block].bytes[..], at)
             }
-            Window::Local => {
-                let start = inside(frame.top as usize)?;
-                Ok(&mut self.local[lane as usize][start..start + n])
+            Window::Local => (&mut self.warp.local[lane as usize][..self.frame.top as usize], at),
+            Window::Param => {
+                return Err((FaultKind::InvalidInstruction("kernel parameters cannot be written".into()), lane));
             }
-            Window::Param => Err((FaultKind::InvalidInstruction("kernel parameters cannot be written".into()), lane)),
-        }
+        };
+        let start = within(window, access, at, bytes, memory.len()).map_err(|kind| (kind, lane))?;
+        Ok(&mut memory[start..start + n])
     }
 
     /// Checks that an access of shared memory is ordered with those before it, where the program is checked.
-    pub(super) fn check(
-        &self,
-        launch: &Launch<'_>,
-        shared: &mut Shared,
-        place: (Window, u64),
-        bytes: u32,
-        lane: u32,
-        access: Access,
-    ) -> Result<()> {
-        if shared.hazards.is_none() {
+    pub(super) fn check(&mut self, place: (Window, u64), bytes: u32, lane: u32, access: Access) -> Result<()> {
+        if self.shared.hazards.is_none() {
             return Ok(());
         }
-        self.check_order(launch, shared, place, bytes, access).map_err(|kind| (kind, lane))
+        self.check_order(place, bytes, access).map_err(|kind| (kind, lane))
     }
 
-    /// As [`Warp::check`] for all lanes, those with neighbouring addresses together.
-    fn check_lanes(
-        &self,
-        launch: &Launch<'_>,
-        shared: &mut Shared,
-        (window, addresses): (Window, &[u64; 32]),
-        bytes: u32,
-        active: u32,
-        access: Access,
-    ) -> Result<()> {
-        let mut rest = active;
+    /// As [`Step::check`] for all lanes, those with neighbouring addresses together.
+    fn check_lanes(&mut self, (window, addresses): (Window, &[u64; 32]), bytes: u32, access: Access) -> Result<()> {
+        if self.shared.hazards.is_none() || !matches!(window, Window::Shared | Window::Generic) {
+            return Ok(());
+        }
+        let mut rest = self.active;
         while rest != 0 {
             let first = rest.trailing_zeros();
             let start = addresses[first as usize];
@@ -186,10 +139,10 @@ impl Warp {
                 rest &= !(1 << next);
                 next += 1;
             }
-            if self.check_order(launch, shared, (window, start), (next - first) * bytes, access).is_err() {
+            if self.check_order((window, start), (next - first) * bytes, access).is_err() {
                 // Which lane it is, and what of the range it accesses.
                 for lane in first..next {
-                    self.check(launch, shared, (window, addresses[lane as usize]), bytes, lane, access)?;
+                    self.check((window, addresses[lane as usize]), bytes, lane, access)?;
                 }
             }
         }
@@ -197,9 +150,7 @@ impl Warp {
     }
 
     fn check_order(
-        &self,
-        launch: &Launch<'_>,
-        shared: &mut Shared,
+        &mut self,
         (window, address): (Window, u64),
         bytes: u32,
         access: Access,
@@ -208,76 +159,44 @@ impl Warp {
         if window != Window::Shared {
             return Ok(());
         }
-        let warp = self.index(launch, shared);
-        let (block, at) = shared.locate(at);
-        let start = within(window, access, at, bytes, shared.blocks[block].bytes.len())?;
-        if block != shared.rank && shared.blocks[block].live == 0 {
+        let warp = self.index();
+        let (block, at) = self.shared.locate(at);
+        let start = within(window, access, at, bytes, self.shared.blocks[block].bytes.len())?;
+        if block != self.shared.rank && self.shared.blocks[block].live == 0 {
             let text = format!("block {block} of the cluster has ended, its shared memory with it");
             return Err(FaultKind::InvalidInstruction(text));
         }
         let range = start..start + bytes as usize;
-        let barriers = &shared.blocks[block].mbarriers;
+        let barriers = &self.shared.blocks[block].mbarriers;
         if access != Access::Read
             && let Some((at, _)) = barriers.range((start as u32).saturating_sub(7)..range.end as u32).next()
         {
             let message = "ordinary write over an mbarrier".to_string();
             return Err(FaultKind::MbarrierMisuse { address: (*at).into(), message });
         }
-        let Some(hazards) = &mut shared.hazards else { return Ok(()) };
+        let Some(hazards) = &mut self.shared.hazards else { return Ok(()) };
         let how = if access == Access::Atomic { How::Atomic } else { How::Generic };
-        let touch = Touch { warp, epoch: hazards.now(warp), how, pc: self.pc };
+        let touch = Touch { warp, epoch: hazards.now(warp), how, pc: self.warp.pc };
         let result = match access {
             Access::Read => hazards.read(block, range, touch),
             _ => hazards.write(block, range, touch),
         };
-        self.judged(launch, result, access)
+        self.launch.judged(result, access)
     }
 
-    /// What a conflict means to the user.
-    pub(super) fn judged(
-        &self,
-        launch: &Launch<'_>,
-        result: std::result::Result<(), (Conflict, usize)>,
-        access: Access,
-    ) -> std::result::Result<(), FaultKind> {
-        let Err((conflict, at)) = result else { return Ok(()) };
-        let address = at as u64;
-        let place = |pc| place(launch.code, pc);
-        Err(match conflict {
-            Conflict::NotArrived(pc, arrived) => FaultKind::NotArrived { access, address, copy: place(pc), arrived },
-            Conflict::StillRead(pc) => FaultKind::StillRead { address, reader: place(pc) },
-            Conflict::Unordered(pc, write) => {
-                let other_access = if write { Access::Write } else { Access::Read };
-                FaultKind::Unordered { access, address, other: place(pc), other_access }
-            }
-            Conflict::Unfenced(pc) => FaultKind::MissingProxyFence { address, write: place(pc) },
-        })
-    }
-
-    pub(super) fn load(
-        &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        frame: Frame,
-        active: u32,
-        load: &Load,
-    ) -> Result<()> {
+    pub(super) fn load(&mut self, load: &Load) -> Result<()> {
         let window = load.address.window;
-        let addresses = self.addresses(launch, frame, load.address);
+        let addresses = self.addresses(load.address);
         let total = load.bytes * load.registers.len() as u32;
-        if shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic) {
-            self.check_lanes(launch, shared, (window, &addresses), total, active, Access::Read)?;
-        }
-        let base = frame.registers as usize;
+        self.check_lanes((window, &addresses), total, Access::Read)?;
         let mut values = [[0; 32]; 8];
-        let mut rest = active;
+        let mut rest = self.active;
         while rest != 0 {
             let lane = rest.trailing_zeros();
             rest &= rest - 1;
             let address = addresses[lane as usize];
             aligned(window, Access::Read, address, total).map_err(|kind| (kind, lane))?;
-            let bytes = self.read(launch, state, shared, frame, (window, address), total, lane)?;
+            let bytes = self.read((window, address), total, lane)?;
             for (i, element) in bytes.chunks_exact(load.bytes as usize).enumerate() {
                 values[i][lane as usize] = from_bytes(element);
             }
@@ -291,44 +210,63 @@ impl Warp {
                 let mask = crate::numeric::convert::mask(load.width);
                 values.iter_mut().for_each(|v| *v = (((*v << shift) as i64) >> shift) as u64 & mask);
             }
-            self.write(base, *register, active, values);
+            self.write(*register, values);
         }
         Ok(())
     }
 
-    pub(super) fn store(
-        &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        frame: Frame,
-        active: u32,
-        store: &Store,
-    ) -> Result<()> {
+    pub(super) fn store(&mut self, store: &Store) -> Result<()> {
         let window = store.address.window;
-        let addresses = self.addresses(launch, frame, store.address);
+        let addresses = self.addresses(store.address);
         let total = store.bytes * store.sources.len() as u32;
-        if shared.hazards.is_some() && matches!(window, Window::Shared | Window::Generic) {
-            self.check_lanes(launch, shared, (window, &addresses), total, active, Access::Write)?;
-        }
-        let base = frame.registers as usize;
+        self.check_lanes((window, &addresses), total, Access::Write)?;
         let mut values = [[0; 32]; 8];
         for (values, source) in values.iter_mut().zip(&store.sources) {
-            *values = *self.source(launch.constants, base, *source);
+            *values = *self.source(*source);
         }
         let size = store.bytes as usize;
-        let mut rest = active;
+        let mut rest = self.active;
         while rest != 0 {
             let lane = rest.trailing_zeros();
             rest &= rest - 1;
             let address = addresses[lane as usize];
             aligned(window, Access::Write, address, total).map_err(|kind| (kind, lane))?;
-            let slot = self.slot(state, shared, frame, Access::Write, (window, address), total, lane)?;
+            let slot = self.slot(Access::Write, (window, address), total, lane)?;
             for (i, element) in slot.chunks_exact_mut(size).enumerate() {
                 element.copy_from_slice(&values[i][lane as usize].to_le_bytes()[..size]);
             }
         }
         Ok(())
+    }
+}
+
+impl Warp {
+    /// The address of each lane.
+    pub(super) fn addresses(&self, launch: &Launch<'_>, frame: Frame, operand: AddressOperand) -> [u64; 32] {
+        let base = self.source(launch.constants, frame.registers as usize, operand.base);
+        base.map(|a| a.wrapping_add(operand.offset as u64) & operand.mask)
+    }
+}
+
+impl Launch<'_> {
+    /// What a conflict means to the user.
+    pub(super) fn judged(
+        &self,
+        result: std::result::Result<(), (Conflict, usize)>,
+        access: Access,
+    ) -> std::result::Result<(), FaultKind> {
+        let Err((conflict, at)) = result else { return Ok(()) };
+        let address = at as u64;
+        let place = |pc| place(self.code, pc);
+        Err(match conflict {
+            Conflict::NotArrived(pc, arrived) => FaultKind::NotArrived { access, address, copy: place(pc), arrived },
+            Conflict::StillRead(pc) => FaultKind::StillRead { address, reader: place(pc) },
+            Conflict::Unordered(pc, write) => {
+                let other_access = if write { Access::Write } else { Access::Read };
+                FaultKind::Unordered { access, address, other: place(pc), other_access }
+            }
+            Conflict::Unfenced(pc) => FaultKind::MissingProxyFence { address, write: place(pc) },
+        })
     }
 }
 

@@ -3,37 +3,25 @@
 use rtc_ptx::Modifier::{self, *};
 
 use super::access::{aligned, from_bytes};
-use super::shared::Shared;
-use super::warp::{Frame, Warp};
-use super::{Launch, State};
+use super::step::Step;
 use crate::code::{Atomic, AtomicOp};
 use crate::fault::{Access, FaultKind};
 use crate::numeric::float::{Operation, bits32, half, half_format, half_value, max32, min32};
 use crate::numeric::format::Round;
 
-impl Warp {
-    pub(super) fn atomic(
-        &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        frame: Frame,
-        active: u32,
-        atomic: &Atomic,
-    ) -> Result<(), (FaultKind, u32)> {
+impl Step<'_, '_> {
+    pub(super) fn atomic(&mut self, atomic: &Atomic) -> Result<(), (FaultKind, u32)> {
         let window = atomic.address.window;
-        let addresses = self.addresses(launch, frame, atomic.address);
-        let base = frame.registers as usize;
-        let operands: Vec<[u64; 32]> =
-            atomic.sources.iter().map(|s| *self.source(launch.constants, base, *s)).collect();
-        let swap = atomic.swap.map(|s| *self.source(launch.constants, base, s));
+        let addresses = self.addresses(atomic.address);
+        let operands: Vec<[u64; 32]> = atomic.sources.iter().map(|s| *self.source(*s)).collect();
+        let swap = atomic.swap.map(|s| *self.source(s));
         let mut old = vec![[0; 32]; operands.len()];
         let total = atomic.bytes * operands.len() as u32;
-        for lane in (0..32u32).filter(|lane| active >> lane & 1 == 1) {
+        for lane in self.lanes() {
             let i = lane as usize;
             aligned(window, Access::Atomic, addresses[i], total).map_err(|kind| (kind, lane))?;
-            self.check(launch, shared, (window, addresses[i]), total, lane, Access::Atomic)?;
-            let slot = self.slot(state, shared, frame, Access::Atomic, (window, addresses[i]), total, lane)?;
+            self.check((window, addresses[i]), total, lane, Access::Atomic)?;
+            let slot = self.slot(Access::Atomic, (window, addresses[i]), total, lane)?;
             for (n, element) in slot.chunks_exact_mut(atomic.bytes as usize).enumerate() {
                 let before = from_bytes(element);
                 let after = match swap {
@@ -51,7 +39,7 @@ impl Warp {
             }
         }
         for (register, values) in atomic.registers.iter().zip(&old) {
-            self.write(base, *register, active, values);
+            self.write(*register, values);
         }
         Ok(())
     }

@@ -9,9 +9,10 @@ use super::hazard::clock::{Epoch, Knowledge};
 use super::hazard::shadow::How;
 use super::hazard::{Agent, PENDING, Touch};
 use super::shared::Shared;
+use super::step::Step;
 use super::tensor_copy::{TensorBox, read_box, rows, write_swizzled};
 use super::warp::Warp;
-use super::{Launch, State, Stop};
+use super::{State, Stop};
 use crate::code::{AtomicOp, Window};
 use crate::fault::{Access, FaultKind};
 use rtc_ptx::Modifier;
@@ -98,104 +99,104 @@ pub fn inside(shared: &Shared, (block, at): (usize, u32), bytes: u32, access: Ac
     super::access::within(Window::Shared, access, at.into(), bytes, length).map(|_| ())
 }
 
-impl Warp {
+impl Step<'_, '_> {
     /// Starts a copy into shared memory, after all checks that can be made now.
     pub(super) fn start_incoming(
         &mut self,
-        launch: &Launch<'_>,
-        shared: &mut Shared,
         lane: u32,
         source: Source,
         targets: Vec<Target>,
         align: u32,
     ) -> Result<(), FaultKind> {
-        let warp = self.index(launch, shared);
+        let warp = self.index();
         for target in &targets {
             aligned(Window::Shared, Access::Write, target.to.1.into(), align)?;
-            inside(shared, target.to, target.bytes, Access::Write)?;
-            let number = shared.mbarrier(target.barrier, warp, true, launch)?.number;
-            let phase = shared.blocks[target.barrier.0].mbarriers[&target.barrier.1].phase;
-            let Some(hazards) = &mut shared.hazards else { continue };
+            inside(self.shared, target.to, target.bytes, Access::Write)?;
+            let number = self.shared.mbarrier(target.barrier, warp, true, self.launch)?.number;
+            let phase = self.shared.blocks[target.barrier.0].mbarriers[&target.barrier.1].phase;
+            let Some(hazards) = &mut self.shared.hazards else { continue };
             let agent = hazards.agents.number(Agent::Barrier(number));
-            let touch = Touch { warp, epoch: Epoch { agent, time: PENDING }, how: How::Bulk, pc: self.pc };
+            let touch = Touch { warp, epoch: Epoch { agent, time: PENDING }, how: How::Bulk, pc: self.warp.pc };
             let (block, start) = (target.to.0, target.to.1 as usize);
             let result = hazards.write(block, start..start + target.bytes as usize, touch);
-            self.judged(launch, result, Access::Write)?;
+            self.launch.judged(result, Access::Write)?;
             if let Source::Shared(block, from) = source {
                 let touch = Touch { epoch: Epoch { agent, time: phase + 1 }, ..touch };
                 let result = hazards.read(block, from as usize..(from + target.bytes) as usize, touch);
-                self.judged(launch, result, Access::Read)?;
+                self.launch.judged(result, Access::Read)?;
             }
         }
-        shared.events += 1;
-        shared.jobs.push(Job { pc: self.pc, warp, lane, source, targets });
+        self.shared.events += 1;
+        self.shared.jobs.push(Job { pc: self.warp.pc, warp, lane, source, targets });
         Ok(())
     }
 
     /// Starts a copy out of the block's shared memory.
-    #[allow(clippy::too_many_arguments, reason = "the state of a launch comes in parts that are borrowed apart")]
     pub(super) fn start_outgoing(
         &mut self,
-        launch: &Launch<'_>,
-        shared: &mut Shared,
         lane: u32,
         (from, bytes): (u32, u32),
         to: Destination,
         reduce: Option<(AtomicOp, Modifier)>,
         align: u32,
     ) -> Result<(), FaultKind> {
-        let warp = self.index(launch, shared);
+        let warp = self.index();
         aligned(Window::Shared, Access::Read, from.into(), align)?;
-        inside(shared, (shared.rank, from), bytes, Access::Read)?;
+        inside(self.shared, (self.shared.rank, from), bytes, Access::Read)?;
         let mut epoch = Epoch::default();
-        if let Some(hazards) = &mut shared.hazards {
+        if let Some(hazards) = &mut self.shared.hazards {
             epoch = hazards.issue(warp, Agent::Stores(warp));
-            let touch = Touch { warp, epoch, how: How::Bulk, pc: self.pc };
-            let result = hazards.read(shared.rank, from as usize..(from + bytes) as usize, touch);
-            self.judged(launch, result, Access::Read)?;
+            let touch = Touch { warp, epoch, how: How::Bulk, pc: self.warp.pc };
+            let result = hazards.read(self.shared.rank, from as usize..(from + bytes) as usize, touch);
+            self.launch.judged(result, Access::Read)?;
         }
-        let group = self.bulk.committed[lane as usize];
-        self.bulk.outgoing.push(Outgoing { lane, group, epoch, pc: self.pc, from, bytes, to, reduce, data: None });
+        let group = self.warp.bulk.committed[lane as usize];
+        self.warp.bulk.outgoing.push(Outgoing {
+            lane,
+            group,
+            epoch,
+            pc: self.warp.pc,
+            from,
+            bytes,
+            to,
+            reduce,
+            data: None,
+        });
         Ok(())
     }
 
     /// `cp.async.bulk.wait_group`: all but the last `groups` groups of the lanes; with `read` only their reads.
-    pub(super) fn bulk_wait(
-        &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        active: u32,
-        (groups, read): (u32, bool),
-    ) -> Result<(), (FaultKind, u32)> {
-        let warp = self.index(launch, shared);
-        let committed = self.bulk.committed;
+    pub(super) fn bulk_wait(&mut self, (groups, read): (u32, bool)) -> Result<(), (FaultKind, u32)> {
+        let warp = self.index();
+        let committed = self.warp.bulk.committed;
         let mut unread = u32::MAX;
         let mut latest = 0;
         let mut kept = Vec::new();
-        for mut copy in std::mem::take(&mut self.bulk.outgoing) {
-            let due = active >> copy.lane & 1 == 1 && copy.group + groups < committed[copy.lane as usize];
+        for mut copy in std::mem::take(&mut self.warp.bulk.outgoing) {
+            let due = self.active >> copy.lane & 1 == 1 && copy.group + groups < committed[copy.lane as usize];
             if due && copy.data.is_none() {
-                copy.read(shared);
+                copy.read(self.shared);
             }
             match copy.data {
                 Some(_) => latest = latest.max(copy.epoch.time),
                 None => unread = unread.min(copy.epoch.time),
             }
             if due && !read {
-                self.write_out(state, &copy)?;
+                self.warp.write_out(self.state, &copy)?;
             } else {
                 kept.push(copy);
             }
         }
-        self.bulk.outgoing = kept;
-        if let Some(hazards) = &mut shared.hazards {
+        self.warp.bulk.outgoing = kept;
+        if let Some(hazards) = &mut self.shared.hazards {
             let agent = hazards.agents.number(Agent::Stores(warp));
             hazards.learn(warp, Epoch { agent, time: latest.min(unread - 1) });
         }
         Ok(())
     }
+}
 
+impl Warp {
     /// Brings what was read to global memory.
     fn write_out(&mut self, state: &mut State<'_>, copy: &Outgoing) -> Result<(), (FaultKind, u32)> {
         let Some(data) = &copy.data else { return Ok(()) };
@@ -210,7 +211,7 @@ impl Warp {
         }
         for (address, range) in pieces {
             let new = &data[range];
-            let found = state.memory.bytes_mut(&mut self.hint, address, new.len(), Access::Write);
+            let found = state.memory.bytes(&mut self.hint, address, new.len(), Access::Write);
             let old = found.map_err(|e| (FaultKind::InvalidInstruction(e.to_string()), copy.lane))?;
             match copy.reduce {
                 None => old.copy_from_slice(new),

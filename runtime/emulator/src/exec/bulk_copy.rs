@@ -2,26 +2,15 @@
 
 use super::access::{aligned, global_fault, resolve};
 use super::bulk::{Destination, Source};
-use super::shared::Shared;
-use super::warp::{Frame, Warp};
-use super::{Launch, State};
+use super::step::Step;
 use crate::code::{BulkCopy, Window};
 use crate::fault::{Access, FaultKind};
 
-impl Warp {
-    pub(super) fn bulk_copy(
-        &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        frame: Frame,
-        active: u32,
-        copy: &BulkCopy,
-    ) -> Result<(), (FaultKind, u32)> {
-        let base = frame.registers as usize;
-        let (to, from) = (self.addresses(launch, frame, copy.to), self.addresses(launch, frame, copy.from));
-        let sizes = *self.source(launch.constants, base, copy.bytes);
-        for lane in (0..32u32).filter(|lane| active >> lane & 1 == 1) {
+impl Step<'_, '_> {
+    pub(super) fn bulk_copy(&mut self, copy: &BulkCopy) -> Result<(), (FaultKind, u32)> {
+        let (to, from) = (self.addresses(copy.to), self.addresses(copy.from));
+        let sizes = *self.source(copy.bytes);
+        for lane in self.lanes() {
             let i = lane as usize;
             let fail = |kind| (kind, lane);
             let bytes = sizes[i] as u32;
@@ -35,27 +24,27 @@ impl Warp {
             let Some(barrier) = copy.barrier else {
                 let (_, at) = resolve(Window::Generic, from[i]);
                 aligned(Window::Global, Access::Write, to[i], 16).map_err(fail)?;
-                let found = state.memory.bytes_mut(&mut self.hint, to[i], bytes as usize, Access::Write);
+                let found = self.state.memory.bytes(&mut self.warp.hint, to[i], bytes as usize, Access::Write);
                 found.map_err(|e| fail(global_fault(e)))?;
                 let to = Destination::Global(to[i]);
-                self.start_outgoing(launch, shared, lane, (at as u32, bytes), to, copy.reduce, 16).map_err(fail)?;
+                self.start_outgoing(lane, (at as u32, bytes), to, copy.reduce, 16).map_err(fail)?;
                 continue;
             };
-            let at = self.addresses(launch, frame, barrier)[i];
-            let mask = copy.mask.map(|s| self.source(launch.constants, base, s)[i] as u32);
-            let targets = self.targets(shared, to[i], (barrier.window, at), mask, bytes).map_err(fail)?;
+            let at = self.addresses(barrier)[i];
+            let mask = copy.mask.map(|s| self.source(s)[i] as u32);
+            let targets = self.targets(to[i], (barrier.window, at), mask, bytes).map_err(fail)?;
             let source = if copy.from.window == Window::Shared {
                 let (_, at) = resolve(Window::Generic, from[i]);
                 aligned(Window::Shared, Access::Read, at, 16).map_err(fail)?;
-                super::bulk::inside(shared, (shared.rank, at as u32), bytes, Access::Read).map_err(fail)?;
-                Source::Shared(shared.rank, at as u32)
+                super::bulk::inside(self.shared, (self.shared.rank, at as u32), bytes, Access::Read).map_err(fail)?;
+                Source::Shared(self.shared.rank, at as u32)
             } else {
                 aligned(Window::Global, Access::Read, from[i], 16).map_err(fail)?;
-                let found = state.memory.bytes(&mut self.hint, from[i], bytes as usize);
+                let found = self.state.memory.bytes(&mut self.warp.hint, from[i], bytes as usize, Access::Read);
                 found.map_err(|e| fail(global_fault(e)))?;
                 Source::Global(from[i])
             };
-            self.start_incoming(launch, shared, lane, source, targets, 16).map_err(fail)?;
+            self.start_incoming(lane, source, targets, 16).map_err(fail)?;
         }
         Ok(())
     }

@@ -8,9 +8,7 @@ use rtc_ptx::Modifier::{self, *};
 use rtc_ptx::types::bits;
 
 use super::access::aligned;
-use super::shared::Shared;
-use super::warp::{Frame, Warp};
-use super::{Launch, State};
+use super::step::Step;
 use crate::alu::Lanes;
 use crate::code::{AddressOperand, Mma, Reg, Src};
 use crate::fault::{Access, FaultKind};
@@ -42,15 +40,15 @@ fn per_register(ty: Modifier) -> u32 {
     }
 }
 
-impl Warp {
-    pub(super) fn mma(&mut self, launch: &Launch<'_>, base: usize, mma: &Mma) {
+impl Step<'_, '_> {
+    pub(super) fn mma(&mut self, mma: &Mma) {
         let (m, n, k) = (mma.m as usize, mma.n as usize, mma.k as usize);
         let mut a = vec![0f64; m * k];
         let mut b = vec![0f64; k * n];
         let mut c = vec![0f64; m * n];
         let per = per_register(mma.a_type);
         for (r, source) in mma.a.iter().enumerate() {
-            let lanes = self.source(launch.constants, base, *source);
+            let lanes = self.source(*source);
             for (lane, value) in lanes.iter().enumerate() {
                 let (row, quad) = (lane / 4 + 8 * (r % 2), lane % 4);
                 for j in 0..per {
@@ -60,7 +58,7 @@ impl Warp {
             }
         }
         for (r, source) in mma.b.iter().enumerate() {
-            let lanes = self.source(launch.constants, base, *source);
+            let lanes = self.source(*source);
             for (lane, value) in lanes.iter().enumerate() {
                 for j in 0..per {
                     let row = lane % 4 * per as usize + j as usize + r * 4 * per as usize;
@@ -69,7 +67,7 @@ impl Warp {
             }
         }
         for (r, source) in mma.c.iter().enumerate() {
-            let lanes = self.source(launch.constants, base, *source);
+            let lanes = self.source(*source);
             for (lane, value) in lanes.iter().enumerate() {
                 for j in 0..per_register(mma.c_type) {
                     let (row, column) = result_place(lane, r, j, mma.c_type);
@@ -97,30 +95,25 @@ impl Warp {
                     *value |= encode(c[row * n + column], mma) << (16 * j);
                 }
             }
-            self.write(base, *to, u32::MAX, &values);
+            self.write_lanes(*to, u32::MAX, &values);
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the state of a launch comes in parts that are borrowed apart")]
     pub(super) fn load_matrix(
         &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        frame: Frame,
         to: &[Reg],
         address: AddressOperand,
         transposed: bool,
     ) -> Result<(), (FaultKind, u32)> {
-        let addresses = self.addresses(launch, frame, address);
+        let addresses = self.addresses(address);
         for (matrix, register) in to.iter().enumerate() {
             let mut rows = [[0u16; 8]; 8];
             for (i, row) in rows.iter_mut().enumerate() {
                 let lane = (matrix * 8 + i) as u32;
                 let at = addresses[lane as usize];
                 aligned(address.window, Access::Read, at, 16).map_err(|kind| (kind, lane))?;
-                self.check(launch, shared, (address.window, at), 16, lane, Access::Read)?;
-                let bytes = self.read(launch, state, shared, frame, (address.window, at), 16, lane)?;
+                self.check((address.window, at), 16, lane, Access::Read)?;
+                let bytes = self.read((address.window, at), 16, lane)?;
                 for (value, pair) in row.iter_mut().zip(bytes.chunks_exact(2)) {
                     *value = u16::from_le_bytes([pair[0], pair[1]]);
                 }
@@ -129,25 +122,20 @@ impl Warp {
                 if transposed { rows[lane % 4 * 2 + j][lane / 4] } else { rows[lane / 4][lane % 4 * 2 + j] }
             };
             let values: Lanes = std::array::from_fn(|lane| u64::from(pick(lane, 0)) | u64::from(pick(lane, 1)) << 16);
-            self.write(frame.registers as usize, *register, u32::MAX, &values);
+            self.write_lanes(*register, u32::MAX, &values);
         }
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the state of a launch comes in parts that are borrowed apart")]
     pub(super) fn store_matrix(
         &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        frame: Frame,
         from: &[Src],
         address: AddressOperand,
         transposed: bool,
     ) -> Result<(), (FaultKind, u32)> {
-        let addresses = self.addresses(launch, frame, address);
+        let addresses = self.addresses(address);
         for (matrix, source) in from.iter().enumerate() {
-            let values = *self.source(launch.constants, frame.registers as usize, *source);
+            let values = *self.source(*source);
             let mut rows = [[0u8; 16]; 8];
             for (lane, value) in values.iter().enumerate() {
                 for j in 0..2 {
@@ -161,8 +149,8 @@ impl Warp {
                 let lane = (matrix * 8 + i) as u32;
                 let at = addresses[lane as usize];
                 aligned(address.window, Access::Write, at, 16).map_err(|kind| (kind, lane))?;
-                self.check(launch, shared, (address.window, at), 16, lane, Access::Write)?;
-                self.slot(state, shared, frame, Access::Write, (address.window, at), 16, lane)?.copy_from_slice(row);
+                self.check((address.window, at), 16, lane, Access::Write)?;
+                self.slot(Access::Write, (address.window, at), 16, lane)?.copy_from_slice(row);
             }
         }
         Ok(())

@@ -8,7 +8,8 @@ use super::access::{aligned, resolve, within};
 use super::hazard::clock::{Epoch, Knowledge};
 use super::hazard::{Agent, Hazards};
 use super::shared::Shared;
-use super::warp::{Frame, Group, Next, Wait, Warp, lanes_where};
+use super::step::Step;
+use super::warp::{Next, Wait, lanes_where};
 use super::{Launch, place};
 use crate::code::{MbarrierAction, MbarrierOp, MbarrierTest, NONE, Window};
 use crate::fault::{Access, FaultKind};
@@ -56,6 +57,19 @@ impl Mbarrier {
 }
 
 impl Shared {
+    /// The block and the address in it of an mbarrier operand.
+    pub(super) fn mbarrier_at(&self, window: Window, address: u64) -> Result<(usize, u32), FaultKind> {
+        aligned(window, Access::Atomic, address, 8)?;
+        let (window, at) = resolve(window, address);
+        if window != Window::Shared {
+            let text = format!("{address:#x} is not an address in shared memory, where mbarriers are");
+            return Err(FaultKind::InvalidInstruction(text));
+        }
+        let (block, at) = self.locate(at);
+        let start = within(window, Access::Atomic, at, 8, self.blocks[block].bytes.len())?;
+        Ok((block, start as u32))
+    }
+
     /// An mbarrier that a warp uses; with `copies` it is the target of an asynchronous copy.
     pub fn mbarrier(
         &mut self,
@@ -145,58 +159,37 @@ pub fn published(hazards: &mut Option<Box<Hazards>>, warp: u32, relaxed: bool) -
     hazards.as_mut().map(|h| h.publish(warp, relaxed)).unwrap_or_default()
 }
 
-impl Warp {
-    /// The block and the address in it of an mbarrier operand.
-    pub(super) fn mbarrier_at(&self, shared: &Shared, window: Window, address: u64) -> Result<(usize, u32), FaultKind> {
-        aligned(window, Access::Atomic, address, 8)?;
-        let (window, at) = resolve(window, address);
-        if window != Window::Shared {
-            let text = format!("{address:#x} is not an address in shared memory, where mbarriers are");
-            return Err(FaultKind::InvalidInstruction(text));
-        }
-        let (block, at) = shared.locate(at);
-        let start = within(window, Access::Atomic, at, 8, shared.blocks[block].bytes.len())?;
-        Ok((block, start as u32))
-    }
-
-    pub(super) fn mbarrier(
-        &mut self,
-        launch: &Launch<'_>,
-        shared: &mut Shared,
-        frame: Frame,
-        active: u32,
-        op: &MbarrierOp,
-    ) -> Result<(), (FaultKind, u32)> {
-        let base = frame.registers as usize;
-        let addresses = self.addresses(launch, frame, op.address);
-        let counts = op.count.map(|s| *self.source(launch.constants, base, s));
-        let bytes = op.bytes.map(|s| *self.source(launch.constants, base, s));
+impl Step<'_, '_> {
+    pub(super) fn mbarrier(&mut self, op: &MbarrierOp) -> Result<(), (FaultKind, u32)> {
+        let addresses = self.addresses(op.address);
+        let counts = op.count.map(|s| *self.source(s));
+        let bytes = op.bytes.map(|s| *self.source(s));
         let mut states = [0; 32];
-        let warp = self.index(launch, shared);
+        let warp = self.index();
         let mut knowledge = None;
-        for lane in (0..32u32).filter(|lane| active >> lane & 1 == 1) {
+        for lane in self.lanes() {
             let i = lane as usize;
             let fail = |kind| (kind, lane);
-            let at = self.mbarrier_at(shared, op.address.window, addresses[i]).map_err(fail)?;
+            let at = self.shared.mbarrier_at(op.address.window, addresses[i]).map_err(fail)?;
             let count = counts.map_or(1, |c| c[i] as u32);
             if op.action == MbarrierAction::Init {
-                self.init_mbarrier(shared, at, warp, count).map_err(fail)?;
+                self.init_mbarrier(at, warp, count).map_err(fail)?;
                 continue;
             }
             let misuse = |message: String| fail(FaultKind::MbarrierMisuse { address: at.1.into(), message });
-            let barrier = shared.mbarrier(at, warp, false, launch).map_err(fail)?;
+            let barrier = self.shared.mbarrier(at, warp, false, self.launch).map_err(fail)?;
             states[i] = u64::from(barrier.phase) << 32 | u64::from(barrier.pending);
             let (pending, expected, phase) = (barrier.pending, barrier.expected, barrier.phase);
             if let Some(bytes) = bytes {
                 let bytes = i64::from(bytes[i] as u32);
                 let sign = if op.action == MbarrierAction::CompleteTx { -1 } else { 1 };
-                shared.count_bytes(at, sign * bytes).map_err(fail)?;
+                self.shared.count_bytes(at, sign * bytes).map_err(fail)?;
             }
             match op.action {
                 MbarrierAction::Inval => {
-                    shared.blocks[at.0].mbarriers.remove(&at.1);
+                    self.shared.blocks[at.0].mbarriers.remove(&at.1);
                 }
-                MbarrierAction::CompleteTx => shared.complete(at),
+                MbarrierAction::CompleteTx => self.shared.complete(at),
                 MbarrierAction::Arrive | MbarrierAction::ArriveDrop => {
                     if op.no_complete && count >= pending {
                         return Err(misuse(format!(
@@ -207,32 +200,32 @@ impl Warp {
                         if count > expected {
                             return Err(misuse(format!("{count} arrivals are dropped, a phase has only {expected}")));
                         }
-                        if let Some(barrier) = shared.blocks[at.0].mbarriers.get_mut(&at.1) {
+                        if let Some(barrier) = self.shared.blocks[at.0].mbarriers.get_mut(&at.1) {
                             barrier.expected -= count;
                         }
                     }
-                    let known = knowledge.get_or_insert_with(|| published(&mut shared.hazards, warp, op.relaxed));
-                    shared.arrive(at, count, known).map_err(fail)?;
+                    let known = knowledge.get_or_insert_with(|| published(&mut self.shared.hazards, warp, op.relaxed));
+                    self.shared.arrive(at, count, known).map_err(fail)?;
                 }
                 MbarrierAction::Init | MbarrierAction::ExpectTx => {}
             }
         }
         if op.state != NONE {
-            self.write(base, op.state, active, &states);
+            self.write(op.state, &states);
         }
         Ok(())
     }
 
-    fn init_mbarrier(&self, shared: &mut Shared, at: (usize, u32), warp: u32, count: u32) -> Result<(), FaultKind> {
+    fn init_mbarrier(&mut self, at: (usize, u32), warp: u32, count: u32) -> Result<(), FaultKind> {
         let misuse = |message: String| FaultKind::MbarrierMisuse { address: at.1.into(), message };
         if count == 0 || i64::from(count) > LIMIT {
             return Err(misuse(format!("{count} arrivals are not in 1 to {LIMIT}")));
         }
-        let near = shared.blocks[at.0].mbarriers.range(at.1.saturating_sub(7)..at.1 + 8).next();
+        let near = self.shared.blocks[at.0].mbarriers.range(at.1.saturating_sub(7)..at.1 + 8).next();
         if near.is_some() {
             return Err(misuse("initialised again without `mbarrier.inval`".into()));
         }
-        let hazards = shared.hazards.as_mut();
+        let hazards = self.shared.hazards.as_mut();
         let (number, init) = hazards.map_or((0, Epoch::default()), |h| (h.new_barrier(), h.now(warp)));
         let barrier = Mbarrier {
             number,
@@ -241,59 +234,50 @@ impl Warp {
             bytes: 0,
             phase: 0,
             init,
-            init_pc: self.pc,
+            init_pc: self.warp.pc,
             fenced: false,
             gathering: Knowledge::default(),
             done: Knowledge::default(),
         };
-        shared.blocks[at.0].mbarriers.insert(at.1, barrier);
-        shared.events += 1;
+        self.shared.blocks[at.0].mbarriers.insert(at.1, barrier);
+        self.shared.events += 1;
         Ok(())
     }
 
     /// `test_wait` and `try_wait`.
-    pub(super) fn mbarrier_test(
-        &mut self,
-        launch: &Launch<'_>,
-        shared: &mut Shared,
-        group: &mut Group,
-        active: u32,
-        test: &MbarrierTest,
-    ) -> Result<Next, (FaultKind, u32)> {
-        let frame = group.frame();
-        let base = frame.registers as usize;
-        let addresses = self.addresses(launch, frame, test.address);
-        let values = *self.source(launch.constants, base, test.value);
-        let warp = self.index(launch, shared);
+    pub(super) fn mbarrier_test(&mut self, test: &MbarrierTest) -> Result<Next, (FaultKind, u32)> {
+        let addresses = self.addresses(test.address);
+        let values = *self.source(test.value);
+        let warp = self.index();
         let mut over = [0; 32];
-        for lane in (0..32u32).filter(|lane| active >> lane & 1 == 1) {
+        for lane in self.lanes() {
             let i = lane as usize;
             let fail = |kind| (kind, lane);
-            let at = self.mbarrier_at(shared, test.address.window, addresses[i]).map_err(fail)?;
-            if at.0 != shared.rank {
+            let at = self.shared.mbarrier_at(test.address.window, addresses[i]).map_err(fail)?;
+            if at.0 != self.shared.rank {
                 let text = "an mbarrier of another block cannot be waited for";
                 return Err(fail(FaultKind::InvalidInstruction(text.into())));
             }
-            let barrier = shared.mbarrier(at, warp, false, launch).map_err(fail)?;
+            let barrier = self.shared.mbarrier(at, warp, false, self.launch).map_err(fail)?;
             let is_over =
                 if test.parity { barrier.is_over(values[i] as u32) } else { barrier.phase != (values[i] >> 32) as u32 };
             over[i] = u64::from(is_over);
         }
-        let open = lanes_where(active, |lane| over[lane] == 0);
-        if open != 0 && group.wait != Wait::Expired {
-            self.split_waiting(group, active, Wait::Poll(shared.completions));
-            group.pc += 1;
+        let open = lanes_where(self.active, |lane| over[lane] == 0);
+        if open != 0 && self.group.wait != Wait::Expired {
+            self.warp.split_waiting(self.group, self.active, Wait::Poll(self.shared.completions));
+            self.group.pc += 1;
             return Ok(Next::Choose);
         }
-        group.wait = Wait::No;
-        for lane in (0..32).filter(|lane| !test.relaxed && (active & !open) >> lane & 1 == 1) {
+        self.group.wait = Wait::No;
+        for lane in (0..32).filter(|lane| !test.relaxed && (self.active & !open) >> lane & 1 == 1) {
             let (_, at) = resolve(test.address.window, addresses[lane]);
-            let Shared { blocks, hazards, rank, .. } = &mut *shared;
+            let Shared { blocks, hazards, rank, .. } = &mut *self.shared;
             if let (Some(hazards), Some(barrier)) = (hazards, blocks[*rank].mbarriers.get(&(at as u32))) {
                 hazards.acquire(warp, &barrier.done);
             }
         }
-        self.write(base, test.to, active, &over);
+        self.write(test.to, &over);
         Ok(Next::Step)
     }
 }

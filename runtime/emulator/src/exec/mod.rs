@@ -4,6 +4,9 @@
 //! another one) goes to the end of a queue and the next block starts, so blocks that wait for each other make
 //! progress. The blocks of a cluster run together. Within it warps take turns: a warp runs until it waits at a barrier,
 //! ends, or used up its share; or, by an adversarial schedule, in random order for a few operations.
+//!
+//! A warp executes arithmetic itself (`warp.rs`); any other operation is a method of [`step::Step`], which holds what it
+//! works on: the warp, the launch and its state, the cluster's shared memory, the group and its active lanes.
 
 mod access;
 mod atomics;
@@ -23,6 +26,7 @@ mod random;
 mod register_use;
 mod shared;
 mod special;
+mod step;
 mod sync;
 mod tensor_copy;
 mod tensormap;

@@ -16,6 +16,7 @@ use super::matrix::element;
 use super::matrix_descriptor::Descriptor;
 use super::register_use::visit;
 use super::shared::Shared;
+use super::step::Step;
 use super::warp::Warp;
 use super::{Launch, place};
 use crate::alu::Lanes;
@@ -191,23 +192,17 @@ fn name(launch: &Launch<'_>, base: usize, register: u32) -> String {
     found.unwrap_or_else(|| format!("number {register}"))
 }
 
-impl Warp {
+impl Step<'_, '_> {
     /// `wgmma.mma_async`
-    pub(super) fn product(
-        &mut self,
-        launch: &Launch<'_>,
-        shared: &mut Shared,
-        base: usize,
-        product: &Product,
-    ) -> Result<(), (FaultKind, u32)> {
+    pub(super) fn product(&mut self, product: &Product) -> Result<(), (FaultKind, u32)> {
         let fail = |kind| (kind, 0);
-        if self.id as usize / 4 * 4 + 4 > shared.own().products.len() {
+        if self.warp.id as usize / 4 * 4 + 4 > self.shared.own().products.len() {
             let text = "the block has no four warps for a group".to_string();
             return Err(fail(FaultKind::InvalidInstruction(text)));
         }
-        self.products.check(launch, base, product).map_err(fail)?;
+        self.warp.products.check(self.launch, self.base(), product).map_err(fail)?;
         let uniform = |source: Src, what: &str| {
-            let lanes = self.source(launch.constants, base, source);
+            let lanes = self.source(source);
             match lanes.iter().position(|value| *value != lanes[0]) {
                 None => Ok(lanes[0]),
                 Some(lane) => {
@@ -222,15 +217,16 @@ impl Warp {
             MatrixA::Shared(source, _) => uniform(*source, "the descriptor of A")?,
             MatrixA::Registers(_) => 0,
         };
-        let warp = self.index(launch, shared);
+        let warp = self.index();
         let mut epoch = Epoch::default();
-        let mut operands = vec![(self.describe(b, product.b_type, product.b_transposed).map_err(fail)?, product.n)];
+        let mut operands =
+            vec![(self.warp.describe(b, product.b_type, product.b_transposed).map_err(fail)?, product.n)];
         if let MatrixA::Shared(_, transposed) = product.a {
-            operands.push((self.describe(a, product.a_type, transposed).map_err(fail)?, 64));
+            operands.push((self.warp.describe(a, product.a_type, transposed).map_err(fail)?, 64));
         }
-        let rank = shared.rank;
-        let length = shared.own().bytes.len();
-        if let Some(hazards) = &mut shared.hazards {
+        let rank = self.shared.rank;
+        let length = self.shared.own().bytes.len();
+        if let Some(hazards) = &mut self.shared.hazards {
             epoch = hazards.issue(warp, Agent::Products(warp));
         }
         for (descriptor, rows) in &operands {
@@ -238,15 +234,15 @@ impl Warp {
                 let bytes = range.len() as u32;
                 super::access::within(crate::code::Window::Shared, Access::Read, range.start as u64, bytes, length)
                     .map_err(fail)?;
-                if let Some(hazards) = &mut shared.hazards {
-                    let touch = Touch { warp, epoch, how: How::Bulk, pc: self.pc };
+                if let Some(hazards) = &mut self.shared.hazards {
+                    let touch = Touch { warp, epoch, how: How::Bulk, pc: self.warp.pc };
                     let result = hazards.read(rank, range, touch);
-                    self.judged(launch, result, Access::Read).map_err(fail)?;
+                    self.launch.judged(result, Access::Read).map_err(fail)?;
                 }
             }
         }
-        self.products.last = epoch.time;
-        let memory = &shared.own().bytes;
+        self.warp.products.last = epoch.time;
+        let memory = &self.shared.own().bytes;
         let rows = |descriptor: &Descriptor, first: u32, count: u32, ty: Modifier| -> Vec<f64> {
             let bytes = bits(ty).unwrap_or(16) as usize / 8;
             let places = (first..first + count).flat_map(|row| (0..product.k).map(move |k| (row, k)));
@@ -254,57 +250,59 @@ impl Warp {
             places.map(|(row, k)| value(descriptor.address(row, k) as usize)).collect()
         };
         let b = rows(&operands[0].0, 0, product.n, product.b_type);
-        let a = operands.get(1).map(|(a, _)| rows(a, self.id % 4 * ROWS as u32, ROWS as u32, product.a_type));
-        let group = self.products.committed;
+        let a = operands.get(1).map(|(a, _)| rows(a, self.warp.id % 4 * ROWS as u32, ROWS as u32, product.a_type));
+        let group = self.warp.products.committed;
         let a = a.unwrap_or_default();
-        self.products.running.push(Running { pc: self.pc, base, group, a, b, adds });
-        self.products.mark(launch);
+        self.warp.products.running.push(Running { pc: self.warp.pc, base: self.base(), group, a, b, adds });
+        self.warp.products.mark(self.launch);
         Ok(())
     }
 
-    fn describe(&self, bits_of: u64, ty: Modifier, transposed: bool) -> Result<Descriptor, FaultKind> {
-        let size = bits(ty).unwrap_or(16) / 8;
-        Descriptor::new(bits_of, size, transposed).map_err(FaultKind::Unsupported)
-    }
-
     /// `wgmma.commit_group`
-    pub(super) fn product_commit(&mut self, shared: &mut Shared) {
-        self.products.committed += 1;
-        let (id, last) = (self.id as usize, self.products.last);
-        shared.own_mut().products[id].push(last);
+    pub(super) fn product_commit(&mut self) {
+        self.warp.products.committed += 1;
+        let (id, last) = (self.warp.id as usize, self.warp.products.last);
+        self.shared.own_mut().products[id].push(last);
         // Other warps of the group may wait for this.
-        shared.completions += 1;
-        shared.events += 1;
+        self.shared.completions += 1;
+        self.shared.events += 1;
     }
 
     /// `wgmma.wait_group`: ends all but the last `groups` groups; false if other warps have not committed them yet.
-    pub(super) fn product_wait(&mut self, launch: &Launch<'_>, shared: &mut Shared, groups: u32) -> bool {
-        let due = self.products.committed.saturating_sub(groups);
-        let first = self.id as usize / 4 * 4;
-        let (rank, index) = (shared.rank, self.index(launch, shared));
-        let Shared { blocks, hazards, .. } = shared;
+    pub(super) fn product_wait(&mut self, groups: u32) -> bool {
+        let due = self.warp.products.committed.saturating_sub(groups);
+        let first = self.warp.id as usize / 4 * 4;
+        let (rank, index) = (self.shared.rank, self.index());
+        let Shared { blocks, hazards, .. } = self.shared;
         let Some(peers) = blocks[rank].products.get(first..first + 4).filter(|_| due > 0) else { return true };
         if peers.iter().any(|commits| commits.len() < due as usize) {
             return false;
         }
         if let (Some(hazards), Some(last)) = (hazards, (due as usize).checked_sub(1)) {
             for (i, commits) in peers.iter().enumerate() {
-                let peer = index - self.id + (first + i) as u32;
+                let peer = index - self.warp.id + (first + i) as u32;
                 let agent = hazards.agents.number(Agent::Products(peer));
                 hazards.learn(index, Epoch { agent, time: commits[last] });
             }
         }
         let (now, later): (Vec<Running>, Vec<Running>) =
-            std::mem::take(&mut self.products.running).into_iter().partition(|running| running.group < due);
-        self.products.running = later;
+            std::mem::take(&mut self.warp.products.running).into_iter().partition(|running| running.group < due);
+        self.warp.products.running = later;
         for running in &now {
-            let Kind::Product(product) = &launch.code.ops[running.pc as usize].kind else { continue };
-            self.multiply(running, product);
+            let Kind::Product(product) = &self.launch.code.ops[running.pc as usize].kind else { continue };
+            self.warp.multiply(running, product);
         }
         if !now.is_empty() {
-            self.products.mark(launch);
+            self.warp.products.mark(self.launch);
         }
         true
+    }
+}
+
+impl Warp {
+    fn describe(&self, bits_of: u64, ty: Modifier, transposed: bool) -> Result<Descriptor, FaultKind> {
+        let size = bits(ty).unwrap_or(16) / 8;
+        Descriptor::new(bits_of, size, transposed).map_err(FaultKind::Unsupported)
     }
 
     fn multiply(&mut self, running: &Running, product: &Product) {

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
+use super::State;
 use super::bulk::{Destination, Source, Target};
-use super::shared::Shared;
-use super::warp::{Frame, Warp};
-use super::{Launch, State};
+use super::step::Step;
 use crate::code::{AtomicOp, Direction, TensorCopy, Window};
 use crate::fault::{Access, AccessError, FaultKind};
 use crate::memory::Memory;
@@ -133,57 +132,40 @@ fn reduction_type(op: AtomicOp, ty: ElementType) -> Option<Modifier> {
     })
 }
 
-impl Warp {
+impl Step<'_, '_> {
     /// The tensor map at an address.
-    fn tensor_map(
-        &mut self,
-        launch: &Launch<'_>,
-        state: &State<'_>,
-        shared: &Shared,
-        frame: Frame,
-        (window, address): (Window, u64),
-        lane: u32,
-    ) -> Result<TensorMap, (FaultKind, u32)> {
+    fn tensor_map(&mut self, (window, address): (Window, u64), lane: u32) -> Result<TensorMap, (FaultKind, u32)> {
         super::access::aligned(window, Access::Read, address, 64).map_err(|kind| (kind, lane))?;
-        let bytes = self.read(launch, state, shared, frame, (window, address), MAP_BYTES as u32, lane)?;
+        let bytes = self.read((window, address), MAP_BYTES as u32, lane)?;
         TensorMap::decode(bytes).map_err(|e| (FaultKind::InvalidInstruction(e.to_string()), lane))
     }
 
-    pub(super) fn tensor_copy(
-        &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        frame: Frame,
-        active: u32,
-        copy: &TensorCopy,
-    ) -> Result<(), (FaultKind, u32)> {
-        let base = frame.registers as usize;
-        let maps = self.addresses(launch, frame, copy.map);
-        for lane in (0..32u32).filter(|lane| active >> lane & 1 == 1) {
+    pub(super) fn tensor_copy(&mut self, copy: &TensorCopy) -> Result<(), (FaultKind, u32)> {
+        let maps = self.addresses(copy.map);
+        for lane in self.lanes() {
             let i = lane as usize;
             let fail = |kind| (kind, lane);
-            let map = self.tensor_map(launch, state, shared, frame, (copy.map.window, maps[i]), lane)?;
+            let map = self.tensor_map((copy.map.window, maps[i]), lane)?;
             if map.rank() != copy.at.len() {
                 let text = format!("{} coordinates for a tensor of rank {}", copy.at.len(), map.rank());
                 return Err(fail(FaultKind::InvalidInstruction(text)));
             }
-            let at = copy.at.iter().map(|s| self.source(launch.constants, base, *s)[i] as i32).collect();
+            let at = copy.at.iter().map(|s| self.source(*s)[i] as i32).collect();
             let bytes = map.box_bytes();
             let tensor = TensorBox { map, at };
             let writes = !matches!(copy.direction, Direction::In { .. } | Direction::Prefetch);
             let access = if writes { Access::Write } else { Access::Read };
-            check_rows(state, &mut self.hint, &tensor, access).map_err(fail)?;
+            check_rows(self.state, &mut self.warp.hint, &tensor, access).map_err(fail)?;
             match copy.direction {
                 Direction::In { to, barrier, mask } => {
-                    let to = self.addresses(launch, frame, to)[i];
-                    let bar = self.addresses(launch, frame, barrier)[i];
-                    let mask = mask.map(|s| self.source(launch.constants, base, s)[i] as u32);
-                    let targets = self.targets(shared, to, (barrier.window, bar), mask, bytes).map_err(fail)?;
-                    self.start_incoming(launch, shared, lane, Source::Tensor(tensor), targets, 128).map_err(fail)?;
+                    let to = self.addresses(to)[i];
+                    let bar = self.addresses(barrier)[i];
+                    let mask = mask.map(|s| self.source(s)[i] as u32);
+                    let targets = self.targets(to, (barrier.window, bar), mask, bytes).map_err(fail)?;
+                    self.start_incoming(lane, Source::Tensor(tensor), targets, 128).map_err(fail)?;
                 }
                 Direction::Out { from, reduce } => {
-                    let from = self.addresses(launch, frame, from)[i] as u32;
+                    let from = self.addresses(from)[i] as u32;
                     let reduce = match reduce {
                         None => None,
                         Some(op) => {
@@ -194,7 +176,7 @@ impl Warp {
                         }
                     };
                     let to = Destination::Tensor(tensor);
-                    self.start_outgoing(launch, shared, lane, (from, bytes), to, reduce, 128).map_err(fail)?;
+                    self.start_outgoing(lane, (from, bytes), to, reduce, 128).map_err(fail)?;
                 }
                 Direction::Prefetch => {}
             }
@@ -205,22 +187,21 @@ impl Warp {
     /// Where a copy goes: one block, or with a mask the same place in several blocks of the cluster.
     pub(super) fn targets(
         &self,
-        shared: &Shared,
         to: u64,
         (window, barrier): (Window, u64),
         mask: Option<u32>,
         bytes: u32,
     ) -> Result<Vec<Target>, FaultKind> {
-        let barrier = self.mbarrier_at(shared, window, barrier)?;
+        let barrier = self.shared.mbarrier_at(window, barrier)?;
         let (_, to) = super::access::resolve(Window::Generic, to);
-        let (block, at) = shared.locate(to);
+        let (block, at) = self.shared.locate(to);
         let at = u32::try_from(at).unwrap_or(u32::MAX);
         let Some(mask) = mask else { return Ok(vec![Target { to: (block, at), bytes, barrier }]) };
-        if mask == 0 || mask >> shared.blocks.len() != 0 {
-            let text = format!("the mask {mask:#x} does not fit a cluster of {} blocks", shared.blocks.len());
+        if mask == 0 || mask >> self.shared.blocks.len() != 0 {
+            let text = format!("the mask {mask:#x} does not fit a cluster of {} blocks", self.shared.blocks.len());
             return Err(FaultKind::InvalidInstruction(text));
         }
-        let blocks = (0..shared.blocks.len()).filter(|block| mask >> block & 1 == 1);
+        let blocks = (0..self.shared.blocks.len()).filter(|block| mask >> block & 1 == 1);
         Ok(blocks.map(|block| Target { to: (block, at), bytes, barrier: (block, barrier.1) }).collect())
     }
 }
@@ -230,10 +211,7 @@ fn check_rows(state: &mut State<'_>, hint: &mut usize, tensor: &TensorBox, acces
     let mut result = Ok(());
     rows(tensor, |_, inside| {
         let Some((address, range)) = inside else { return };
-        let found = match access {
-            Access::Read => state.memory.bytes(hint, address, range.len()).map(|_| ()),
-            _ => state.memory.bytes_mut(hint, address, range.len(), access).map(|_| ()),
-        };
+        let found = state.memory.bytes(hint, address, range.len(), access);
         if let (Err(error), Ok(())) = (found, &result) {
             result = Err(super::access::global_fault(error));
         }

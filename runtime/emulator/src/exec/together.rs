@@ -2,25 +2,17 @@
 
 use rtc_ptx::Modifier;
 
-use super::Launch;
 use super::atomics::combine;
-use super::warp::{Group, Next, Wait, Warp, lanes_where, mask_of};
+use super::step::Step;
+use super::warp::{Next, Wait, lanes_where, mask_of};
 use crate::alu::Lanes;
 use crate::code::{NONE, ShuffleMode, Src, WarpOp};
 use crate::fault::FaultKind;
 
-impl Warp {
-    pub(super) fn together(
-        &mut self,
-        launch: &Launch<'_>,
-        group: &mut Group,
-        active: u32,
-        op: &WarpOp,
-        members: Src,
-    ) -> Result<Next, (FaultKind, u32)> {
-        let base = group.frame().registers as usize;
-        let masks = *self.source(launch.constants, base, members);
-        let (mut rest, mut waiting, mut needed_by_waiting) = (active, 0, 0);
+impl Step<'_, '_> {
+    pub(super) fn together(&mut self, op: &WarpOp, members: Src) -> Result<Next, (FaultKind, u32)> {
+        let masks = *self.source(members);
+        let (mut rest, mut waiting, mut needed_by_waiting) = (self.active, 0, 0);
         let mut complete = Vec::new();
         while rest != 0 {
             let lane = rest.trailing_zeros();
@@ -34,7 +26,7 @@ impl Warp {
                 return Err((FaultKind::InvalidInstruction(text), lane));
             }
             // Lanes that ended take no part any more.
-            if mask & self.live & !same == 0 {
+            if mask & self.warp.live & !same == 0 {
                 complete.push(same);
             } else {
                 waiting |= same;
@@ -42,24 +34,24 @@ impl Warp {
             }
         }
         for lanes in complete {
-            self.perform(launch, base, lanes, op);
+            self.perform(lanes, op);
         }
         if waiting == 0 {
             return Ok(Next::Step);
         }
-        self.split_waiting(group, waiting, Wait::Together { needed: needed_by_waiting });
-        group.pc += 1;
+        self.warp.split_waiting(self.group, waiting, Wait::Together { needed: needed_by_waiting });
+        self.group.pc += 1;
         Ok(Next::Choose)
     }
 
-    fn perform(&mut self, launch: &Launch<'_>, base: usize, lanes: u32, op: &WarpOp) {
-        let source = |source: Src| *self.source(launch.constants, base, source);
+    fn perform(&mut self, lanes: u32, op: &WarpOp) {
+        let source = |source: Src| *self.source(source);
         match *op {
             WarpOp::Barrier => {}
             WarpOp::Shuffle(mode, to, predicate, [a, b, c]) => {
                 let (values, inside) = shuffle(mode, &source(a), &source(b), &source(c));
-                self.write(base, to, lanes, &values);
-                self.write(base, predicate, lanes, &inside);
+                self.write_lanes(to, lanes, &values);
+                self.write_lanes(predicate, lanes, &inside);
             }
             WarpOp::Vote(which, to, predicate) => {
                 let held = mask_of(&source(predicate)) & lanes;
@@ -69,7 +61,7 @@ impl Warp {
                     Modifier::Uni => u32::from(held == lanes || held == 0),
                     _ => held,
                 };
-                self.write(base, to, lanes, &[value.into(); 32]);
+                self.write_lanes(to, lanes, &[value.into(); 32]);
             }
             WarpOp::Match(all, to, predicate, value) => {
                 let values = source(value);
@@ -77,11 +69,11 @@ impl Warp {
                     std::array::from_fn(|i| u64::from(lanes_where(lanes, |lane| values[lane] == values[i])));
                 if all {
                     let equal = matching[lanes.trailing_zeros() as usize] as u32 == lanes;
-                    self.write(base, to, lanes, &[if equal { lanes.into() } else { 0 }; 32]);
-                    self.write(base, predicate, lanes, &[equal.into(); 32]);
+                    self.write_lanes(to, lanes, &[if equal { lanes.into() } else { 0 }; 32]);
+                    self.write_lanes(predicate, lanes, &[equal.into(); 32]);
                 } else {
-                    self.write(base, to, lanes, &matching);
-                    self.write(base, predicate, lanes, &[1; 32]);
+                    self.write_lanes(to, lanes, &matching);
+                    self.write_lanes(predicate, lanes, &[1; 32]);
                 }
             }
             WarpOp::Reduce(op, signed, to, value) => {
@@ -89,14 +81,14 @@ impl Warp {
                 let ty = if signed { Modifier::S32 } else { Modifier::U32 };
                 let members = (0..32).filter(|lane| lanes >> lane & 1 == 1).map(|lane| values[lane]);
                 let result = members.reduce(|a, b| combine(op, ty, a, b)).unwrap_or(0);
-                self.write(base, to, lanes, &[result; 32]);
+                self.write_lanes(to, lanes, &[result; 32]);
             }
             WarpOp::Elect(to, predicate) => {
                 let leader = lanes.trailing_zeros();
-                self.write(base, to, lanes, &[leader.into(); 32]);
+                self.write_lanes(to, lanes, &[leader.into(); 32]);
                 if predicate != NONE {
                     let is_leader: Lanes = std::array::from_fn(|lane| u64::from(lane as u32 == leader));
-                    self.write(base, predicate, lanes, &is_leader);
+                    self.write_lanes(predicate, lanes, &is_leader);
                 }
             }
         }

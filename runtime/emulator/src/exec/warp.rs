@@ -10,12 +10,12 @@
 use super::bulk::Bulk;
 use super::product::Products;
 use super::shared::Shared;
+use super::step::Step;
 use super::wrap::Wraps;
 use super::{Launch, State, Stop};
 use crate::alu::{AluFn, Lanes};
 use crate::code::{CONSTANT, Kind, NEGATED, NONE, Reg, Src};
 use crate::exec::copy::Copies;
-use crate::fault::FaultKind;
 
 /// Operations that a group runs while other groups of its warp could run too.
 const GROUP_TURN: u32 = 2_000;
@@ -268,7 +268,9 @@ impl Warp {
                 continue;
             }
             self.pc = group.pc;
-            match self.step(launch, state, shared, &mut group, active, &op.kind) {
+            let frame = group.frame();
+            let mut step = Step { warp: self, launch, state, shared, group: &mut group, frame, active };
+            match step.execute(&op.kind) {
                 Ok(Next::Step) => group.pc += 1,
                 Ok(Next::Jump(pc)) => group.pc = pc,
                 Ok(Next::Yield) => {
@@ -305,7 +307,15 @@ impl Warp {
     }
 
     #[inline]
-    fn alu(&mut self, constants: &[Lanes], base: usize, active: u32, function: AluFn, to: Reg, sources: &[Src; 4]) {
+    pub(super) fn alu(
+        &mut self,
+        constants: &[Lanes],
+        base: usize,
+        active: u32,
+        function: AluFn,
+        to: Reg,
+        sources: &[Src; 4],
+    ) {
         let mut result = [0; 32];
         let all = sources.map(|source| self.source(constants, base, source));
         function(&all, &mut result);
@@ -327,131 +337,6 @@ impl Warp {
                 }
             }
         }
-    }
-
-    #[inline(never)]
-    fn step(
-        &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        group: &mut Group,
-        active: u32,
-        kind: &Kind,
-    ) -> Result<Next, (FaultKind, u32)> {
-        let frame = group.frame();
-        let base = frame.registers as usize;
-        if !self.wraps.is_empty() {
-            self.inspect_wraps(state, shared, base, active, kind, group.pc);
-        }
-        if self.products.checked {
-            self.products.operation(launch, base, kind, active)?;
-        }
-        match kind {
-            Kind::Alu(function, to, sources) => {
-                self.alu(launch.constants, base, active, *function, *to, sources);
-            }
-            Kind::Branch(target) => {
-                if active == group.mask {
-                    return Ok(Next::Jump(*target));
-                }
-                if active != 0 {
-                    self.split(group, active, *target);
-                    group.pc += 1;
-                    return Ok(Next::Choose);
-                }
-            }
-            Kind::BranchTable(index, table) => return self.branch_table(launch, group, active, *index, table),
-            Kind::Load(load) => self.load(launch, state, shared, frame, active, load)?,
-            Kind::Store(store) => self.store(launch, state, shared, frame, active, store)?,
-            Kind::Atomic(atomic) => self.atomic(launch, state, shared, frame, active, atomic)?,
-            Kind::Special(special, to) => {
-                let values = self.special(launch, state, shared, *special);
-                self.write(base, *to, active, &values);
-            }
-            Kind::FrameAddress(to, offset) => {
-                self.write(base, *to, active, &[u64::from(frame.local.wrapping_add(*offset)); 32])
-            }
-            Kind::IsSpace(window, to, source) => {
-                let values = self.source(launch.constants, base, *source).map(|a| super::access::is_in(*window, a));
-                self.write(base, *to, active, &values);
-            }
-            Kind::ActiveMask(to) => self.write(base, *to, active, &[active.into(); 32]),
-            Kind::Call(call) => {
-                if active != 0 {
-                    return self.call(launch, state, shared, group, active, call);
-                }
-            }
-            Kind::Return if group.frames.len() > 1 => {
-                if active != 0 {
-                    return Ok(self.return_from(launch, group, active));
-                }
-            }
-            Kind::Return | Kind::Exit => {
-                self.live &= !active;
-                shared.own_mut().live -= active.count_ones();
-                group.mask &= !active;
-                if active != 0 {
-                    group.pc += 1;
-                    return Ok(Next::Choose);
-                }
-            }
-            Kind::Trap => {
-                if active != 0 {
-                    return Err((FaultKind::Trap, active.trailing_zeros()));
-                }
-            }
-            Kind::Barrier(barrier) => {
-                if active != 0 {
-                    return self.barrier(launch, shared, group, active, barrier);
-                }
-            }
-            Kind::Warp(op, members) => {
-                if active != 0 {
-                    return self.together(launch, group, active, op, *members);
-                }
-            }
-            Kind::Mma(_)
-            | Kind::LoadMatrix(..)
-            | Kind::StoreMatrix(..)
-            | Kind::Product(_)
-            | Kind::ProductFence
-            | Kind::ProductCommit
-            | Kind::ProductWait(_)
-            | Kind::TensormapCopy(..)
-            | Kind::MaxRegisters => {
-                if active != 0 {
-                    return self.whole(launch, state, shared, group, active, kind);
-                }
-            }
-            Kind::CopyAsync(copy) => self.copy_async(launch, state, shared, frame, active, copy)?,
-            Kind::CopyCommit => self.copies.commit(active),
-            Kind::CopyWait(groups) => self.copy_wait(launch, state, shared, active, *groups)?,
-            Kind::MbarrierTest(test) => {
-                if active != 0 {
-                    return self.mbarrier_test(launch, shared, group, active, test);
-                }
-            }
-            Kind::ClusterWait => {
-                if active != 0 {
-                    return self.cluster_wait(launch, shared, group, active);
-                }
-            }
-            Kind::CopyArrive(..)
-            | Kind::Mbarrier(_)
-            | Kind::Tensor(_)
-            | Kind::Bulk(_)
-            | Kind::BulkCommit
-            | Kind::BulkWait(..)
-            | Kind::TensormapReplace(_)
-            | Kind::Fence(_)
-            | Kind::ClusterArrive(_)
-            | Kind::MapShared(..)
-            | Kind::RankOf(..) => self.asynchronous(launch, state, shared, frame, active, kind)?,
-            Kind::Pause => return Ok(Next::Yield),
-            Kind::Nothing => {}
-        }
-        Ok(Next::Step)
     }
 
     /// Takes `lanes` out of the group and puts them at `pc`.

@@ -1,53 +1,40 @@
 //! Instructions of the whole warp, and what lets waiting groups go on.
 
-use super::shared::Shared;
-use super::warp::{Group, Next, Wait, Warp};
-use super::{Launch, State};
+use super::step::Step;
+use super::warp::{Next, Wait, Warp};
 use crate::alu::Lanes;
 use crate::code::Kind;
 use crate::fault::FaultKind;
 
-impl Warp {
+impl Step<'_, '_> {
     /// Executes an instruction that all lanes take part in, or lets those that are here wait.
-    pub(super) fn whole(
-        &mut self,
-        launch: &Launch<'_>,
-        state: &mut State<'_>,
-        shared: &mut Shared,
-        group: &mut Group,
-        active: u32,
-        kind: &Kind,
-    ) -> Result<Next, (FaultKind, u32)> {
-        if let Some(next) = self.wait_for_all(group, active)? {
+    pub(super) fn whole(&mut self, kind: &Kind) -> Result<Next, (FaultKind, u32)> {
+        if let Some(next) = self.wait_for_all()? {
             return Ok(next);
         }
-        let frame = group.frame();
-        let base = frame.registers as usize;
         match kind {
-            Kind::Product(product) => self.product(launch, shared, base, product)?,
-            Kind::ProductFence => self.products.fence(),
-            Kind::ProductCommit => self.product_commit(shared),
+            Kind::Product(product) => self.product(product)?,
+            Kind::ProductFence => self.warp.products.fence(),
+            Kind::ProductCommit => self.product_commit(),
             Kind::ProductWait(groups) => {
-                group.wait = Wait::No;
-                if !self.product_wait(launch, shared, *groups) {
-                    self.split_waiting(group, active, Wait::Poll(shared.completions));
-                    group.pc += 1;
+                self.group.wait = Wait::No;
+                if !self.product_wait(*groups) {
+                    self.warp.split_waiting(self.group, self.active, Wait::Poll(self.shared.completions));
+                    self.group.pc += 1;
                     return Ok(Next::Choose);
                 }
             }
-            Kind::TensormapCopy(to, from) => self.tensormap_copy(launch, state, shared, frame, *to, *from)?,
-            Kind::Mma(mma) => self.mma(launch, base, mma),
-            Kind::LoadMatrix(to, address, transposed) => {
-                self.load_matrix(launch, state, shared, frame, to, *address, *transposed)?
-            }
-            Kind::StoreMatrix(from, address, transposed) => {
-                self.store_matrix(launch, state, shared, frame, from, *address, *transposed)?
-            }
+            Kind::TensormapCopy(to, from) => self.tensormap_copy(*to, *from)?,
+            Kind::Mma(mma) => self.mma(mma),
+            Kind::LoadMatrix(to, address, transposed) => self.load_matrix(to, *address, *transposed)?,
+            Kind::StoreMatrix(from, address, transposed) => self.store_matrix(from, *address, *transposed)?,
             _ => {}
         }
         Ok(Next::Step)
     }
+}
 
+impl Warp {
     /// Lets the groups that wait for something go on; `visit` sees operation, registers and lanes of each. True if there
     /// were any.
     pub fn release(&mut self, wait: Wait, visit: impl Fn(u32, &mut [Lanes], u32)) -> bool {
