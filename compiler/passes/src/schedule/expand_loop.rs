@@ -23,7 +23,7 @@
 
 use rtc_ir::{
     Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap,
-    regions,
+    constant_bits, regions,
 };
 
 use super::addresses::{Addresses, addresses, loads_of_products, small_step};
@@ -257,7 +257,8 @@ impl Early {
     }
 }
 
-/// Puts in what an iteration computes for its addresses; loads read only if it `runs`.
+/// Puts in what an iteration computes for its addresses. Loads read, and divisors are what they are, only if it `runs`:
+/// a division by zero is undefined even where nobody uses the quotient.
 fn repeat(
     kernel: &mut Kernel,
     before: Op,
@@ -266,7 +267,14 @@ fn repeat(
     runs: Option<Value>,
 ) -> Result<(), PassError> {
     for op in &part.ops {
-        let operands: Vec<Value> = kernel.op(*op).operands.iter().map(|v| moved(map, *v)).collect();
+        let mut operands: Vec<Value> = kernel.op(*op).operands.iter().map(|v| moved(map, *v)).collect();
+        if let (true, Some(runs)) = (may_divide_by_zero(kernel, *op), runs) {
+            let ty = kernel.value_type(operands[1]);
+            let mut builder = Builder::before(kernel, before);
+            let one = builder.constant_of(Literal::Int(1), ty)?;
+            let runs = if ty.shape().is_some() { builder.splat_to(runs, ty.with_elem(Elem::I1))? } else { runs };
+            operands[1] = builder.select(runs, operands[1], one)?;
+        }
         let results = kernel.op(*op).results.clone();
         let types: Vec<Type> = results.iter().map(|value| kernel.value_type(*value)).collect();
         let copy = kernel.clone_op(*op, &operands, &types);
@@ -284,6 +292,11 @@ fn repeat(
         }
     }
     Ok(())
+}
+
+fn may_divide_by_zero(kernel: &Kernel, op: Op) -> bool {
+    let divides = matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {});
+    divides && constant_bits(kernel, kernel.operand(op, 1)).is_none_or(|bits| bits == 0)
 }
 
 /// Loads what products take one iteration ahead.
