@@ -112,6 +112,21 @@ pub fn may_not_end(kind: &OpKind) -> bool {
     matches!(kind, OpKind::WhileLoop {})
 }
 
+/// Whether a value is defined outside of the blocks of an operation in which, or under which, it is used.
+pub fn is_outside(kernel: &Kernel, value: Value, of: Op) -> bool {
+    let mut block = match kernel.value(value).def {
+        ValueDef::Result(op, _) => kernel.op(op).parent,
+        ValueDef::Arg(block, _) => Some(block),
+    };
+    while let Some(inner) = block {
+        match kernel.block(inner).parent {
+            Some(around) if around == of => return false,
+            around => block = around.and_then(|around| kernel.op(around).parent),
+        }
+    }
+    true
+}
+
 /// Places that hold the same value at different times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {

@@ -5,7 +5,7 @@
 //! %r = for_range .., (%x) ^(%i: i32, %a: i32) { .. yields (%a) }   →   uses of %a and %r become %x
 //! ```
 
-use rtc_ir::{Block, Kernel, Op, Phase, Value, ValueDef, regions};
+use rtc_ir::{Kernel, Phase, Value, regions};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -18,7 +18,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         // The slots themselves go with the dead code.
         for slot in regions::slots(kernel, op) {
             let Some(value) = only_source(kernel, &slot) else { continue };
-            if is_visible(kernel, value, op) {
+            if regions::is_outside(kernel, value, op) {
                 slot.targets.iter().for_each(|target| kernel.replace_uses(*target, value));
             }
         }
@@ -31,19 +31,4 @@ fn only_source(kernel: &Kernel, slot: &regions::Slot) -> Option<Value> {
     let mut from_elsewhere = slot.values(kernel).filter(|value| !slot.targets.contains(value));
     let first = from_elsewhere.next()?;
     from_elsewhere.all(|value| value == first).then_some(first)
-}
-
-/// Whether a value that is used in or under `op` is defined outside of it.
-fn is_visible(kernel: &Kernel, value: Value, op: Op) -> bool {
-    let mut block: Option<Block> = match kernel.value(value).def {
-        ValueDef::Result(def, _) => kernel.op(def).parent,
-        ValueDef::Arg(block, _) => Some(block),
-    };
-    while let Some(inner) = block {
-        match kernel.block(inner).parent {
-            Some(around) if around == op => return false,
-            around => block = around.and_then(|around| kernel.op(around).parent),
-        }
-    }
-    true
 }

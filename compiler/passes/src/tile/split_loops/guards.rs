@@ -1,6 +1,6 @@
 //! Masks of a loop's body that hold in all places while the index of the loop is small.
 
-use rtc_ir::{Elem, Kernel, Op, OpKind, Predicate, Type, Value, ValueDef};
+use rtc_ir::{Elem, Kernel, Op, OpKind, Predicate, Type, Value, regions};
 
 /// `scale * index + reach < bound`, a bound of none being 0: the mask holds everywhere while that is so.
 pub(super) struct Guard {
@@ -69,7 +69,7 @@ fn form(kernel: &Kernel, value: Value, index: Value, of: Op) -> Option<Form> {
         return Some(Form { least: number, most: number, ..Form::default() });
     }
     if let Type::Scalar(_) = kernel.value_type(value)
-        && is_outside(kernel, value, of)
+        && regions::is_outside(kernel, value, of)
     {
         return Some(Form { value: Some(value), ..Form::default() });
     }
@@ -115,19 +115,4 @@ impl Form {
             value: None,
         })
     }
-}
-
-/// Whether a value is defined outside of an operation's blocks.
-fn is_outside(kernel: &Kernel, value: Value, of: Op) -> bool {
-    let mut block = match kernel.value(value).def {
-        ValueDef::Result(op, _) => kernel.op(op).parent,
-        ValueDef::Arg(block, _) => Some(block),
-    };
-    while let Some(inner) = block {
-        match kernel.block(inner).parent {
-            Some(around) if around == of => return false,
-            around => block = around.and_then(|around| kernel.op(around).parent),
-        }
-    }
-    true
 }
