@@ -122,30 +122,14 @@ pub fn dearer(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &
 /// Whether threads would store less than [`WIDEST`] bytes at once where they store so many in the layout that suits them.
 /// Programs count on wide stores: tests of Triton look for them in the PTX.
 pub fn loses_wide_stores(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> bool {
-    let pointer = kernel.operand(op, 0);
-    let bytes = kernel.value_type(pointer).elem().and_then(Elem::pointee).map_or(1, |s| u64::from(s.bytes()));
-    let [own, other] = [own, other].map(|layout| {
-        let width = |axis: usize| {
-            let most = vector_width(kernel, infos, pointer, kernel.optional(op, 0), axis);
-            most.min(u64::from(layout.contiguity(axis)))
-        };
-        (0..layout.rank()).map(width).max().unwrap_or(1) * bytes
-    });
+    let [own, other] = [own, other].map(|layout| Run::of(kernel, infos, op, layout).map_or(0, |run| run.once()));
     own >= WIDEST && other < WIDEST
 }
 
 /// A load or store, had its tiles this layout.
 fn access(kernel: &Kernel, infos: &AxisInfos, op: Op, layout: &Layout) -> u64 {
-    let pointer = kernel.operand(op, 0);
-    let bytes = kernel.value_type(pointer).elem().and_then(Elem::pointee).map_or(1, |s| u64::from(s.bytes()));
-    let mask = kernel.optional(op, 0);
-    let width = |axis: usize| vector_width(kernel, infos, pointer, mask, axis).min(u64::from(layout.contiguity(axis)));
-    // The axis along which a thread has most at once, else that along which addresses run.
-    let along = |axis: &usize| (width(*axis), infos.axis(pointer, *axis).contiguity);
-    let Some(axis) = (0..layout.rank()).max_by_key(along) else { return ACCESS + CYCLE };
-    let run = infos.axis(pointer, axis).contiguity;
-    let is_store = matches!(kernel.kind(op), OpKind::Store { .. });
-    access_by(layout, &Run { axis, run, width: width(axis), bytes }, is_store)
+    let Some(run) = Run::of(kernel, infos, op, layout) else { return ACCESS + CYCLE };
+    access_by(layout, &run, matches!(kernel.kind(op), OpKind::Store { .. }))
 }
 
 /// How the addresses of an access run.
@@ -159,8 +143,28 @@ struct Run {
     bytes: u64,
 }
 
+impl Run {
+    /// The run of a load or store, had its tiles this layout; `None` where they have no dimensions.
+    fn of(kernel: &Kernel, infos: &AxisInfos, op: Op, layout: &Layout) -> Option<Run> {
+        let pointer = kernel.operand(op, 0);
+        let bytes = kernel.value_type(pointer).elem().and_then(Elem::pointee).map_or(1, |s| u64::from(s.bytes()));
+        let mask = kernel.optional(op, 0);
+        let width =
+            |axis: usize| vector_width(kernel, infos, pointer, mask, axis).min(u64::from(layout.contiguity(axis)));
+        // The axis along which a thread has most at once, else that along which addresses run.
+        let along = |axis: &usize| (width(*axis), infos.axis(pointer, *axis).contiguity);
+        let axis = (0..layout.rank()).max_by_key(along)?;
+        Some(Run { axis, run: infos.axis(pointer, axis).contiguity, width: width(axis), bytes })
+    }
+
+    /// The bytes that a thread accesses at once.
+    fn once(&self) -> u64 {
+        self.width * self.bytes
+    }
+}
+
 fn access_by(layout: &Layout, run: &Run, is_store: bool) -> u64 {
-    let once = run.width * run.bytes;
+    let once = run.once();
     let accesses = u64::from(layout.registers()).div_ceil(run.width);
     let (mut lines, mut sectors, mut threads) = (1, once.div_ceil(SECTOR_BYTES), 1);
     for lane in layout.bases().lane.iter().filter(|basis| basis.0.iter().any(|step| *step != 0)) {
