@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(u32, &[&str])] = &[
     (6, &["rtc", "rtc-cli", "rtc-example-embedding", "rtc-fuzz"]),
     (5, &["rtc-runtime", "rtc-build"]),
-    (4, &["rtc-compiler", "rtc-emulator"]),
+    (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),
     (2, &["rtc-ir", "rtc-ptx"]),
     (1, &["rtc-abi", "rtc-syntax", "rtc-layout", "rtc-stdlib"]),

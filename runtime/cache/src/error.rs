@@ -1,0 +1,82 @@
+//! What can go wrong with a cache. None of it keeps a kernel from being compiled and launched.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a cache, or an entry of it, cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The platform names no directory for caches.
+    #[error("there is no home directory to keep a cache in; set RTC_CACHE_DIR to a directory")]
+    NoDirectory,
+    /// `RTC_CACHE_LIMIT` is not a size.
+    #[error("RTC_CACHE_LIMIT is `{0}`, which is not a size such as 500M or 2G")]
+    Limit(String),
+    /// A kind that cannot be the name of a directory.
+    #[error("`{0}` is not a kind of cache entries: those consist of a-z, 0-9 and `-`")]
+    Kind(String),
+    /// An entry is not what was written. It was not used.
+    #[error("cache entry {} is corrupt ({reason}); {}", path.display(), remedy(*removed))]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+        /// Whether it has been removed.
+        removed: bool,
+    },
+    /// An entry is longer than the whole cache may be.
+    #[error("an entry of {bytes} bytes is not cached: the limit of the whole cache is {limit} bytes (RTC_CACHE_LIMIT)")]
+    TooLarge {
+        /// Length of the entry.
+        bytes: u64,
+        /// Limit of the cache.
+        limit: u64,
+    },
+    /// The file system refuses.
+    #[error("cannot {action} {}: {source}{}", path.display(), hint(source))]
+    Io {
+        /// What was to be done.
+        action: &'static str,
+        /// Of which file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// The result of a call of the cache.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    }
+
+    /// Whether the cache may be read and only writing is refused, as for one that others fill.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Error::Io { source, .. }
+            if matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem))
+    }
+}
+
+fn remedy(removed: bool) -> &'static str {
+    match removed {
+        true => "it was removed and is made anew",
+        false => "it was not used; delete it, or run `rtc cache verify` with the right to write there",
+    }
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; `rtc cache clear` makes room, RTC_CACHE_DIR names another directory, RTC_CACHE_LIMIT a smaller size"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; RTC_CACHE_DIR names another directory"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,48 @@
+//! A cache on disk for compiled kernels and tuning results, shared by processes and, if the directory is, by machines.
+//!
+//! ```
+//! use rtc_cache::{Cache, CacheConfig, KeyBuilder};
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! let cache = Cache::open(CacheConfig::new(directory))?;
+//! let key = KeyBuilder::new("tuning/1").text("device", "H200").number("rows", 4096).finish();
+//! assert_eq!(cache.get("tuning", &key)?, None);
+//! cache.put("tuning", &key, b"num_warps=8")?;
+//! assert_eq!(cache.get("tuning", &key)?.as_deref(), Some(&b"num_warps=8"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! An entry is one file, named by the key that it is found by; there is no index that could disagree with the files. A
+//! file appears by a rename, whole, and has a checksum over kind, key and content, which every reader checks: a writer
+//! that is killed leaves at most a temporary file, and what a disk or a hand has changed is reported and never returned.
+//! Writers of one key replace each other's file, whole by whole. The cache may lose an entry, for example the latest in a
+//! power failure (nothing is synced), but never gives a wrong one. It trusts whoever may write to its directory.
+//!
+//! ```text
+//! DIR/CACHEDIR.TAG                    tells backup programs to leave DIR out
+//! DIR/rtc-cache-1/entries/KIND/ab/cd..  entries (entry.rs), under the first and the other digits of their keys
+//! DIR/rtc-cache-1/tmp/                files that are being written
+//! DIR/rtc-cache-1/locks/              what parallel compilations of one key wait for (lock.rs)
+//! DIR/rtc-cache-1/usage               how many bytes there are, about (limit.rs)
+//! ```
+//!
+//! The parts are from `tempfile` (temporary file and rename), `sha2`, `directories` and the file locks of the standard
+//! library. `cacache` was tried first: its index is a second file for each entry, in which a damaged line reads as a
+//! miss without a word, and a limit on its size, recency and `verify` would have had to be built around it. `foyer` keeps
+//! a file per process, `moka` nothing on disk.
+
+mod config;
+mod entry;
+mod error;
+mod key;
+mod limit;
+mod lock;
+mod maintain;
+mod store;
+
+pub use config::{CacheConfig, DEFAULT_LIMIT};
+pub use error::{Error, Result};
+pub use key::{Key, KeyBuilder};
+pub use lock::Lock;
+pub use maintain::{Cleared, EntryInfo, Verified};
+pub use store::{Cache, Fetched, Origin};

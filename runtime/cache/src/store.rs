@@ -1,0 +1,261 @@
+//! Reading and writing entries.
+
+use crate::{CacheConfig, Error, Key, Lock, Result, entry, limit, lock};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// A use within so short a time of the latest is not noted.
+const TOUCH_AFTER: Duration = Duration::from_secs(600);
+
+/// What tells backup programs that the directory can be made again (<https://bford.info/cachedir/>).
+const TAG: &str =
+    "Signature: 8a477f597d28d172789f06886806bc55\n# This file marks a directory of caches, made by rtc.\n";
+
+/// A cache in a directory. Cheap to open: all but the directory itself is made when the first entry is written.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    directory: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) limit: u64,
+}
+
+/// What [`Cache::get_or_make`] gives.
+#[derive(Debug)]
+pub struct Fetched<T> {
+    /// The wanted thing.
+    pub value: T,
+    /// Where it came from.
+    pub origin: Origin,
+    /// What went wrong with the cache on the way; to be shown, nothing depends on it.
+    pub problems: Vec<Error>,
+}
+
+/// Where a thing came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was in the cache.
+    Cache,
+    /// Somebody else was making it; it was waited for.
+    Awaited,
+    /// It was made.
+    Made,
+}
+
+impl Cache {
+    /// A cache as `config` says. Fails only if the directory is there and is no directory, or cannot be made.
+    pub fn open(config: CacheConfig) -> Result<Cache> {
+        let CacheConfig { directory, limit } = config;
+        if !directory.is_dir() {
+            fs::create_dir_all(&directory).map_err(Error::io("make the cache directory", &directory))?;
+        }
+        let root = directory.join(root_name(entry::FORMAT));
+        Ok(Cache { directory, root, limit })
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The file of an entry, whether it is there or not.
+    pub fn path(&self, kind: &str, key: &Key) -> PathBuf {
+        let key = key.to_string();
+        self.entries().join(kind).join(&key[..2]).join(&key[2..])
+    }
+
+    pub(crate) fn entries(&self) -> PathBuf {
+        self.root.join("entries")
+    }
+
+    /// The content of an entry; none if there is no such entry.
+    ///
+    /// A file that is not what was written is removed and gives [`Error::Corrupt`].
+    pub fn get(&self, kind: &str, key: &Key) -> Result<Option<Vec<u8>>> {
+        check_kind(kind)?;
+        let path = self.path(kind, key);
+        let Some((mut bytes, file)) = self.read(&path)? else { return Ok(None) };
+        if let Err(reason) = entry::check(kind, key, &bytes) {
+            let removed = self.remove_file(&path, bytes.len() as u64);
+            return Err(Error::Corrupt { path, reason, removed });
+        }
+        touch(&file);
+        bytes.drain(..entry::HEADER);
+        Ok(Some(bytes))
+    }
+
+    pub(crate) fn read(&self, path: &Path) -> Result<Option<(Vec<u8>, File)>> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Err(error) => return Err(Error::io("read cache entry", path)(error)),
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(Error::io("read cache entry", path))?;
+        Ok(Some((bytes, file)))
+    }
+
+    /// Writes an entry, in the place of one of this key that may be there. If the cache gets larger than its limit,
+    /// those entries go that were not used for the longest time.
+    pub fn put(&self, kind: &str, key: &Key, content: &[u8]) -> Result<()> {
+        check_kind(kind)?;
+        let bytes = (entry::HEADER + content.len()) as u64;
+        if bytes > self.limit {
+            return Err(Error::TooLarge { bytes, limit: self.limit });
+        }
+        let path = self.path(kind, key);
+        self.write(&path, &[&entry::header(kind, key, content), content])?;
+        limit::written(self, &path, bytes);
+        Ok(())
+    }
+
+    /// Writes a file whole or not at all.
+    pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<()> {
+        match self.try_write(path, parts) {
+            // Somebody clears the cache just now, and its directories are gone.
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => self.try_write(path, parts),
+            result => result,
+        }
+    }
+
+    fn try_write(&self, path: &Path, parts: &[&[u8]]) -> Result<()> {
+        let temporary = self.root.join("tmp");
+        for directory in [&temporary, path.parent().unwrap_or(path)] {
+            if !directory.is_dir() {
+                fs::create_dir_all(directory).map_err(Error::io("make the cache directory", directory))?;
+            }
+        }
+        self.tag();
+        let failed = |error| Error::io("write cache entry", path)(error);
+        let mut file = temporary_file(&temporary).map_err(failed)?;
+        for part in parts {
+            file.write_all(part).map_err(failed)?;
+        }
+        // Dropped on failure, it removes itself.
+        file.persist(path).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+
+    fn tag(&self) {
+        let path = self.directory.join("CACHEDIR.TAG");
+        if !path.exists() {
+            // Without it the cache is as good; a backup is larger.
+            let _ = fs::write(path, TAG);
+        }
+    }
+
+    /// Removes an entry; gives whether there was one.
+    pub fn remove(&self, kind: &str, key: &Key) -> Result<bool> {
+        check_kind(kind)?;
+        let path = self.path(kind, key);
+        let bytes = fs::metadata(&path).map_or(0, |data| data.len());
+        match fs::remove_file(&path) {
+            Ok(()) => {
+                limit::removed(self, bytes);
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::io("remove cache entry", &path)(error)),
+        }
+    }
+
+    /// Removes a file; gives whether it is gone.
+    pub(crate) fn remove_file(&self, path: &Path, bytes: u64) -> bool {
+        match fs::remove_file(path) {
+            Ok(()) => {
+                limit::removed(self, bytes);
+                true
+            }
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        }
+    }
+
+    /// Waits until nobody else, in this process or another, makes the entry of this key; none after `wait`, or where
+    /// files cannot be locked. Whoever gets the lock looks into the cache again before it starts.
+    pub fn lock(&self, key: &Key, wait: Duration) -> Option<Lock> {
+        lock::acquire(&self.root.join("locks"), key, wait)
+    }
+
+    /// The entry as `decode` reads it, or else what `make` gives, which is then written. Of several who want the same at
+    /// the same time one makes it and the others wait for it, at most `wait`.
+    ///
+    /// What the cache cannot do is told in [`Fetched::problems`]; only `make` can fail.
+    pub fn get_or_make<T, E>(
+        &self,
+        kind: &str,
+        key: &Key,
+        wait: Duration,
+        decode: impl Fn(&[u8]) -> Option<T>,
+        make: impl FnOnce() -> std::result::Result<(T, Vec<u8>), E>,
+    ) -> std::result::Result<Fetched<T>, E> {
+        let mut problems = Vec::new();
+        let mut look = |origin| match self.get(kind, key) {
+            Ok(Some(bytes)) => match decode(&bytes) {
+                Some(value) => Some(Fetched { value, origin, problems: Vec::new() }),
+                None => {
+                    let path = self.path(kind, key);
+                    let removed = self.remove_file(&path, bytes.len() as u64);
+                    problems.push(Error::Corrupt { path, reason: "its content cannot be read", removed });
+                    None
+                }
+            },
+            Ok(None) => None,
+            Err(error) => {
+                problems.push(error);
+                None
+            }
+        };
+        let mut found = look(Origin::Cache);
+        let mut lock = None;
+        if found.is_none() {
+            lock = self.lock(key, wait);
+            if lock.as_ref().is_some_and(Lock::was_awaited) {
+                found = look(Origin::Awaited);
+            }
+        }
+        if let Some(found) = found {
+            return Ok(Fetched { problems, ..found });
+        }
+        let (value, bytes) = make()?;
+        if let Err(error) = self.put(kind, key, &bytes) {
+            problems.push(error);
+        }
+        drop(lock);
+        Ok(Fetched { value, origin: Origin::Made, problems })
+    }
+}
+
+/// The directory of a format within that of the cache.
+pub(crate) fn root_name(format: u32) -> String {
+    format!("rtc-cache-{format}")
+}
+
+/// A temporary file with the rights that a plain file would have: others may share the cache.
+fn temporary_file(directory: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.prefix("").tempfile_in(directory)
+}
+
+/// Notes that an entry was used, for the limit.
+fn touch(file: &File) {
+    let now = SystemTime::now();
+    let recent = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age < TOUCH_AFTER);
+    if !file.metadata().and_then(|data| data.modified()).is_ok_and(recent) {
+        // Refused for files of others and in a read-only cache, whose owner decides what goes.
+        let _ = file.set_modified(now);
+    }
+}
+
+fn check_kind(kind: &str) -> Result<()> {
+    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    match !kind.is_empty() && kind.len() <= 32 && kind.bytes().all(good) {
+        true => Ok(()),
+        false => Err(Error::Kind(kind.to_owned())),
+    }
+}
