@@ -43,7 +43,7 @@ const SEMA: &[&[&str]] = &[
 const UNSAFE: &[&str] = &[
     "compiler/codegen/src/translate.rs",
     "compiler/codegen/src/translate/exact_products.rs",
-    "compiler/codegen/src/translate/long_code.rs",
+    "compiler/codegen/src/translate/pipeline.rs",
     "compiler/codegen/src/context.rs",
     "runtime/src/cuda.rs",
     // What the caller must vouch for: device addresses without a buffer.

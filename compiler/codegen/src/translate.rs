@@ -52,7 +52,7 @@ use crate::{
 };
 
 mod exact_products;
-mod long_code;
+mod pipeline;
 
 const TRIPLE: &CStr = c"nvptx64-nvidia-cuda";
 
@@ -362,14 +362,14 @@ impl LlvmModule {
 
     /// Optimizes the module; `linked` says whether it calls functions that are to be inlined.
     fn optimize(&self, machine: &Machine, linked: bool) -> Result<()> {
-        let passes = long_code::pipeline(self.context, self.module, linked);
+        let pipeline::Pipeline { passes, pack } = pipeline::choose(self.context, self.module, linked);
         // SAFETY: all handles are live; the options are disposed of; an error's text is consumed.
         unsafe {
             let options = LLVMCreatePassBuilderOptions();
             // Tile values are already spread over threads: loops hold no further vectors.
             LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
             LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
-            LLVMPassBuilderOptionsSetSLPVectorization(options, 1);
+            LLVMPassBuilderOptionsSetSLPVectorization(options, pack.into());
             // ptxas unrolls with the machine in view; doing it here only makes the text longer.
             LLVMPassBuilderOptionsSetLoopUnrolling(options, 0);
             let error = LLVMRunPasses(self.module, passes.as_ptr(), machine.0, options);

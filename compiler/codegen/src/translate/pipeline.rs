@@ -1,4 +1,4 @@
-//! Which passes long code gets.
+//! Which passes a module gets.
 //!
 //! Some passes of LLVM compare all accesses of a block with each other. In a kernel whose loop body is thousands of
 //! instructions they took nine tenths of a compilation, so that such code goes without them. Where the limits lie
@@ -11,8 +11,9 @@ use std::{
 };
 
 use llvm_sys::{
+    LLVMOpcode, LLVMTypeKind,
     core::*,
-    prelude::{LLVMContextRef, LLVMModuleRef},
+    prelude::{LLVMContextRef, LLVMModuleRef, LLVMValueRef},
 };
 
 /// A module with more instructions than this goes without the passes that take quadratic time; see [`GATE`].
@@ -77,35 +78,82 @@ extern "C" fn gate_is_enabled(_: *const c_void) -> bool {
     true
 }
 
-/// The passes for a module, in LLVM's text form; passes of the back end that it should go without are taken out of its
-/// context. `linked` says that it has functions to inline.
-pub(super) fn pipeline(context: LLVMContextRef, module: LLVMModuleRef, linked: bool) -> &'static CStr {
-    let length = length(module);
+/// How a module is optimized.
+pub(super) struct Pipeline {
+    /// The passes in LLVM's text form.
+    pub(super) passes: &'static CStr,
+    /// Whether scalars are packed into vectors.
+    pub(super) pack: bool,
+}
+
+/// How to optimize a module; passes of the back end that it should go without are taken out of its context. `linked` says
+/// that it has functions to inline.
+pub(super) fn choose(context: LLVMContextRef, module: LLVMModuleRef, linked: bool) -> Pipeline {
+    let Code { length, packable } = survey(module);
     if length > LONG {
         // SAFETY: the caller's context is live and the gate is static.
         unsafe { set_pass_gate(context, &GATE) };
     }
-    if length > VERY_LONG && !linked { SHORT_PIPELINE } else { c"default<O3>" }
+    let passes = if length > VERY_LONG && !linked { SHORT_PIPELINE } else { c"default<O3>" };
+    Pipeline { passes, pack: packable }
 }
 
-/// How many instructions the module has.
-fn length(module: LLVMModuleRef) -> usize {
+/// What the choice depends on.
+struct Code {
+    /// How many instructions the module has.
+    length: usize,
+    /// Whether it computes with 16-bit values. Only they have instructions for pairs; in other code the search for pairs
+    /// takes a third of `O3` and finds nothing.
+    packable: bool,
+}
+
+fn survey(module: LLVMModuleRef) -> Code {
+    let mut code = Code { length: 0, packable: false };
     // SAFETY: the caller's module is live; this walks it by LLVM's own iterators.
     unsafe {
-        let mut count = 0;
         let mut function = LLVMGetFirstFunction(module);
         while !function.is_null() {
             let mut block = LLVMGetFirstBasicBlock(function);
             while !block.is_null() {
                 let mut instruction = LLVMGetFirstInstruction(block);
                 while !instruction.is_null() {
-                    count += 1;
+                    code.length += 1;
+                    code.packable |= computes_with_16_bits(instruction);
                     instruction = LLVMGetNextInstruction(instruction);
                 }
                 block = LLVMGetNextBasicBlock(block);
             }
             function = LLVMGetNextFunction(function);
         }
-        count
+    }
+    code
+}
+
+/// Whether the instruction is arithmetic on 16-bit values; conversions come in pairs from lowering.
+fn computes_with_16_bits(instruction: LLVMValueRef) -> bool {
+    use LLVMOpcode::*;
+    // SAFETY: the instruction is live.
+    unsafe {
+        let arithmetic = matches!(
+            LLVMGetInstructionOpcode(instruction),
+            LLVMFNeg
+                | LLVMFAdd
+                | LLVMFSub
+                | LLVMFMul
+                | LLVMAdd
+                | LLVMSub
+                | LLVMMul
+                | LLVMAnd
+                | LLVMOr
+                | LLVMXor
+                | LLVMCall
+        );
+        let ty = LLVMTypeOf(instruction);
+        arithmetic
+            && match LLVMGetTypeKind(ty) {
+                LLVMTypeKind::LLVMHalfTypeKind | LLVMTypeKind::LLVMBFloatTypeKind => true,
+                LLVMTypeKind::LLVMIntegerTypeKind => LLVMGetIntTypeWidth(ty) == 16,
+                _ => false,
+            }
     }
 }
