@@ -1,5 +1,8 @@
-//! Addresses that no buffer stands for.
+//! Memory that no buffer stands for, and memory that is written although somebody else has a part of it.
 #![allow(unsafe_code)]
+
+use crate::slice::Place;
+use crate::{Device, Element, Slice, SliceMut};
 
 /// A device address as an argument of a launch: memory that another library allocated, or the null pointer.
 ///
@@ -34,5 +37,56 @@ impl DeviceAddress {
     /// The number.
     pub fn get(self) -> u64 {
         self.0
+    }
+}
+
+/// What is said of memory of another library.
+fn foreign<'a, T: Element>(device: &'a Device, address: u64, len: usize) -> Place<'a> {
+    let bytes = (len as u64).saturating_mul(crate::element::size_of::<T>());
+    Place { device: Some(device), address, bytes, dtype: T::DTYPE }
+}
+
+impl<'a, T: Element> Slice<'a, T> {
+    /// Memory of another library, to be read.
+    ///
+    /// # Safety
+    ///
+    /// For as long as the slice lives and until every launch that gets it has ended, `len` elements at `address` must be
+    /// memory of `device`, aligned for `T`, and nobody may write them meanwhile. Nothing of this can be checked here.
+    pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Slice<'a, T> {
+        Slice::at(foreign::<T>(device, address, len))
+    }
+}
+
+impl<'a, T: Element> SliceMut<'a, T> {
+    /// Memory of another library, to be written.
+    ///
+    /// # Safety
+    ///
+    /// For as long as the slice lives and until every launch that gets it has ended, `len` elements at `address` must be
+    /// memory of `device`, aligned for `T`, and nobody else may read or write them meanwhile. Nothing of this can be checked
+    /// here.
+    pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> SliceMut<'a, T> {
+        SliceMut::at(foreign::<T>(device, address, len))
+    }
+
+    /// Leave to write what others may read: for a kernel that works in place, or whose arguments overlap.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, SliceMut, args};
+    /// let x = Device::emulator().upload(&[1.0f32; 64])?;
+    /// // SAFETY: each thread reads its element before it writes it.
+    /// let out = unsafe { SliceMut::aliasing(x.slice(..)) };
+    /// let arguments = args![&x, out];
+    /// # drop(arguments);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// The compiler may have loads of one argument move across stores to another, and so may the hardware. The kernel that
+    /// gets both must be right all the same, as one is that reads each element in the thread that writes it, before.
+    pub unsafe fn aliasing(slice: Slice<'a, T>) -> SliceMut<'a, T> {
+        SliceMut::at(slice.place())
     }
 }

@@ -4,93 +4,11 @@
 //! nearest even and refuses what overflows, bf16 cuts the low bits of the fp32 value off, as Triton's launcher does.
 //! Integers and addresses are checked against the factor that the kernel was compiled for: its code relies on it.
 
-use crate::{Buffer, DeviceAddress, Error, Result, TensorDescriptor};
+use crate::arg::{Arg, Kind};
+use crate::element;
+use crate::{Error, Result};
 use half::f16;
 use rtc_abi::{DType, Hidden, Metadata, Param, ParamType, ValueType};
-
-/// One argument of a launch.
-#[derive(Clone, Copy, Debug)]
-pub enum Arg<'a> {
-    /// The start of a buffer.
-    Buffer(&'a Buffer),
-    /// A place in a buffer, in bytes from its start.
-    BufferAt(&'a Buffer, u64),
-    /// A device address that the caller vouches for, or the null pointer.
-    Address(DeviceAddress),
-    /// An integer of any width.
-    Int(i128),
-    /// A float of any width.
-    Float(f64),
-    /// A truth value.
-    Bool(bool),
-    /// A tensor, for a parameter that is a tensor descriptor.
-    Descriptor(&'a TensorDescriptor<'a>),
-}
-
-/// A pointer argument: a buffer, a place in one, or an address.
-#[derive(Clone, Copy, Debug)]
-pub struct Pointer<'a>(Arg<'a>);
-
-impl<'a> From<&'a Buffer> for Pointer<'a> {
-    fn from(buffer: &'a Buffer) -> Pointer<'a> {
-        Pointer(Arg::Buffer(buffer))
-    }
-}
-
-impl<'a> From<(&'a Buffer, u64)> for Pointer<'a> {
-    fn from((buffer, offset): (&'a Buffer, u64)) -> Pointer<'a> {
-        Pointer(Arg::BufferAt(buffer, offset))
-    }
-}
-
-impl From<DeviceAddress> for Pointer<'_> {
-    fn from(address: DeviceAddress) -> Self {
-        Pointer(Arg::Address(address))
-    }
-}
-
-impl<'a> From<Pointer<'a>> for Arg<'a> {
-    fn from(pointer: Pointer<'a>) -> Arg<'a> {
-        pointer.0
-    }
-}
-
-impl<'a> From<&'a Buffer> for Arg<'a> {
-    fn from(buffer: &'a Buffer) -> Arg<'a> {
-        Arg::Buffer(buffer)
-    }
-}
-
-impl<'a> From<(&'a Buffer, u64)> for Arg<'a> {
-    fn from((buffer, offset): (&'a Buffer, u64)) -> Arg<'a> {
-        Arg::BufferAt(buffer, offset)
-    }
-}
-
-impl From<DeviceAddress> for Arg<'_> {
-    fn from(address: DeviceAddress) -> Self {
-        Arg::Address(address)
-    }
-}
-
-impl From<bool> for Arg<'_> {
-    fn from(value: bool) -> Self {
-        Arg::Bool(value)
-    }
-}
-
-macro_rules! from_numbers {
-    ($variant:ident as $wide:ty: $($ty:ty),*) => {
-        $(impl From<$ty> for Arg<'_> {
-            fn from(value: $ty) -> Self {
-                Arg::$variant(<$wide>::from(value))
-            }
-        })*
-    };
-}
-
-from_numbers!(Int as i128: i8, i16, i32, i64, u8, u16, u32, u64);
-from_numbers!(Float as f64: f32, f64, half::f16, half::bf16);
 
 /// How the bytes of a parameter are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +30,8 @@ pub(crate) struct Slot {
     offset: usize,
     /// The factor that the kernel relies on; 1 for none.
     divisible_by: u32,
+    /// What a pointer points to.
+    pointee: Option<DType>,
 }
 
 /// The parameters that take arguments, as packing needs them; an error names what the runtime cannot pass.
@@ -124,7 +44,8 @@ pub(crate) fn slots(metadata: &Metadata) -> Result<Box<[Slot]>> {
             })?,
             ParamType::Descriptor { .. } | ParamType::TensorMap => SlotKind::TensorMap,
         };
-        Ok(Slot { kind, offset: param.offset as usize, divisible_by: param.divisible_by.max(1) })
+        let divisible_by = param.divisible_by.max(1);
+        Ok(Slot { kind, offset: param.offset as usize, divisible_by, pointee: param.ty.pointee() })
     };
     metadata.visible_params().iter().enumerate().map(slot).collect()
 }
@@ -179,7 +100,7 @@ pub(crate) fn pack(metadata: &Metadata, slots: &[Slot], args: &[Arg<'_>], out: &
         });
     }
     for (index, (slot, arg)) in slots.iter().zip(args).enumerate() {
-        pack_one(slot, *arg, out).map_err(|wrong| {
+        pack_one(slot, arg, out).map_err(|wrong| {
             let param = &metadata.params[index];
             let message = match wrong {
                 Wrong::Unfit(message) => message,
@@ -205,20 +126,20 @@ impl From<String> for Wrong {
     }
 }
 
-fn pack_one(slot: &Slot, arg: Arg<'_>, out: &mut [u8]) -> std::result::Result<(), Wrong> {
+fn pack_one(slot: &Slot, arg: &Arg<'_>, out: &mut [u8]) -> std::result::Result<(), Wrong> {
     let mut put = |bytes: &[u8]| out[slot.offset..slot.offset + bytes.len()].copy_from_slice(bytes);
     match (slot.kind, arg) {
         (SlotKind::Pointer, arg) => {
-            let address = address(arg)?;
-            if !is_multiple(i128::from(address), slot.divisible_by) {
+            let address = address(slot.pointee, arg)?;
+            if !is_multiple(address.into(), slot.divisible_by) {
                 return Err(Wrong::Promise(format!("the address {address:#x}")));
             }
             put(&address.to_le_bytes());
         }
-        (SlotKind::Bool, Arg::Bool(v)) => put(&[u8::from(v)]),
-        (SlotKind::Bool, Arg::Int(v @ (0 | 1))) => put(&[v as u8]),
+        (SlotKind::Bool, Arg::Bool(v)) => put(&[u8::from(*v)]),
+        (SlotKind::Bool, Arg::Int(v @ (0 | 1))) => put(&[*v as u8]),
         (SlotKind::Int { bits, signed }, Arg::Int(_) | Arg::Bool(_)) => {
-            let v = if let Arg::Int(v) = arg { v } else { i128::from(matches!(arg, Arg::Bool(true))) };
+            let v = if let Arg::Int(v) = arg { *v } else { i128::from(matches!(arg, Arg::Bool(true))) };
             int_in_range(v, bits, signed)?;
             if !is_multiple(v, slot.divisible_by) {
                 return Err(Wrong::Promise(v.to_string()));
@@ -255,15 +176,33 @@ fn broken_promise(param: &Param, value: &str) -> String {
 
 type Checked<T> = std::result::Result<T, String>;
 
-pub(crate) fn address(arg: Arg<'_>) -> Checked<u64> {
-    match arg {
-        Arg::Buffer(buffer) => Ok(buffer.address()),
-        Arg::BufferAt(buffer, offset) if offset <= buffer.len() as u64 => Ok(buffer.address() + offset),
-        Arg::BufferAt(buffer, offset) => {
-            Err(format!("offset {offset} lies past the end of its buffer of {} bytes", buffer.len()))
+/// The address of a pointer argument for a pointer to `wanted`.
+fn address(wanted: Option<DType>, arg: &Arg<'_>) -> Checked<u64> {
+    let Arg::Pointer(pointer) = arg else {
+        return Err(format!(
+            "a buffer is needed, {} was given; pass a `Buffer`, a slice of one or a `DeviceAddress`",
+            what(arg)
+        ));
+    };
+    match (pointer.0, wanted) {
+        (Kind::Read(place) | Kind::Write(place), Some(wanted)) => {
+            if !element::fits(wanted, place.dtype) {
+                return Err(format!(
+                    "a buffer of {} was given; pass one of {wanted}, or `cast` it if its bytes are meant",
+                    place.dtype
+                ));
+            }
+            let align = u64::from(wanted.bytes());
+            if !place.address.is_multiple_of(align) {
+                return Err(format!(
+                    "the address {:#x} is not a multiple of {align}, the size of an element; pass a slice that begins \
+                     at a whole element",
+                    place.address
+                ));
+            }
+            Ok(place.address)
         }
-        Arg::Address(address) => Ok(address.get()),
-        other => Err(format!("a buffer is needed, {} was given", what(other))),
+        _ => Ok(pointer.address()),
     }
 }
 
@@ -273,10 +212,10 @@ fn int_in_range(value: i128, bits: u32, signed: bool) -> Checked<()> {
     if (low..=high).contains(&value) { Ok(()) } else { Err(format!("{value} is out of range ({low} to {high})")) }
 }
 
-fn float(arg: Arg<'_>) -> Checked<f64> {
+fn float(arg: &Arg<'_>) -> Checked<f64> {
     match arg {
-        Arg::Float(value) => Ok(value),
-        Arg::Int(value) => Ok(value as f64),
+        Arg::Float(value) => Ok(*value),
+        Arg::Int(value) => Ok(*value as f64),
         other => Err(format!("a float is needed, {} was given", what(other))),
     }
 }
@@ -293,10 +232,12 @@ fn bf16_truncated(value: f64) -> [u8; 2] {
     (((value as f32).to_bits() >> 16) as u16).to_le_bytes()
 }
 
-fn what(arg: Arg<'_>) -> String {
+fn what(arg: &Arg<'_>) -> String {
     match arg {
-        Arg::Buffer(_) | Arg::BufferAt(..) => "a buffer".into(),
-        Arg::Address(value) => format!("the address {:#x}", value.get()),
+        Arg::Pointer(pointer) => match pointer.0 {
+            Kind::Read(_) | Kind::Write(_) => "a buffer".into(),
+            Kind::Address(value) => format!("the address {:#x}", value.get()),
+        },
         Arg::Int(value) => format!("the integer {value}"),
         Arg::Float(value) => format!("the float {value:?}"),
         Arg::Bool(value) => format!("{value}"),
@@ -311,6 +252,7 @@ pub(crate) fn metadata_error(field: String, message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DeviceAddress;
     use rtc_abi::metadata::lay_out;
 
     /// Types as signatures have them, with what they promise.
@@ -332,7 +274,7 @@ mod tests {
 
     #[test]
     fn every_type_lies_at_its_offset() {
-        let buffer = crate::Device::emulator().alloc(16).unwrap();
+        let buffer = crate::Device::emulator().alloc::<f32>(4).unwrap();
         let types = ["u8", "i16", "*fp32", "fp32", "u1", "bf16", "fp16", "fp64"];
         let args = [
             Arg::from(255u8),
@@ -381,7 +323,14 @@ mod tests {
     fn mistakes_name_the_argument() {
         let text = |types: &[&str], args: &[Arg<'_>]| packed(types, args).unwrap_err().to_string();
         insta::assert_snapshot!(text(&["i32"], &[Arg::Float(1.0)]), @"kernel `k`, argument `p0` (i32): an integer is needed, the float 1.0 was given");
-        insta::assert_snapshot!(text(&["*fp32"], &[Arg::Int(5)]), @"kernel `k`, argument `p0` (*fp32): a buffer is needed, the integer 5 was given");
+        insta::assert_snapshot!(text(&["*fp32"], &[Arg::Int(5)]), @"kernel `k`, argument `p0` (*fp32): a buffer is needed, the integer 5 was given; pass a `Buffer`, a slice of one or a `DeviceAddress`");
+        let bytes = crate::Device::emulator().upload(&[0u16; 4]).unwrap();
+        insta::assert_snapshot!(text(&["*fp32"], &[(&bytes).into()]), @"kernel `k`, argument `p0` (*fp32): a buffer of u16 was given; pass one of fp32, or `cast` it if its bytes are meant");
+        let odd = bytes.cast::<u8>().unwrap();
+        let text_odd =
+            text(&["*fp32"], &[odd.slice(2..).into()]).replace(&format!("{:#x}", odd.address() + 2), "0x..2");
+        insta::assert_snapshot!(text_odd, @"kernel `k`, argument `p0` (*fp32): the address 0x..2 is not a multiple of 4, the size of an element; pass a slice that begins at a whole element");
+        assert!(packed(&["*fp32"], &[(&odd).into()]).is_ok(), "bytes stand for any type");
         insta::assert_snapshot!(text(&["fp32"], &[Arg::Bool(true)]), @"kernel `k`, argument `p0` (fp32): a float is needed, true was given");
         insta::assert_snapshot!(text(&["u1"], &[Arg::Int(2)]), @"kernel `k`, argument `p0` (u1): true or false is needed, the integer 2 was given");
         insta::assert_snapshot!(text(&["i32", "i32"], &[Arg::Int(2)]), @"kernel `k` takes 2 arguments (p0, p1), the launch gives 1");
@@ -391,7 +340,7 @@ mod tests {
     #[test]
     fn promises_are_checked() {
         let device = crate::Device::emulator();
-        let buffer = device.alloc(64).unwrap();
+        let buffer = device.alloc::<f32>(16).unwrap();
         for (ty, good, bad) in [
             ("i32:16", vec![0, 16, -32, 1 << 30], vec![1, 17, -8, i128::from(i32::MAX)]),
             ("u64:8", vec![8, 1 << 63], vec![i128::from(u64::MAX), 4]),
@@ -406,13 +355,13 @@ mod tests {
                 assert!(error.contains(&format!("{value} is not a multiple of")), "{ty} {error}");
             }
         }
-        assert!(packed(&["*fp32:16"], &[(&buffer, 32).into()]).is_ok());
+        assert!(packed(&["*fp32:16"], &[buffer.slice(8..).into()]).is_ok());
         assert!(packed(&["*fp32:16"], &[DeviceAddress::NULL.into()]).is_ok());
         let text = |types: &[&str], args: &[Arg<'_>]| packed(types, args).unwrap_err().to_string();
         insta::assert_snapshot!(text(&["i32:16"], &[17.into()]), @"kernel `k`, argument `p0` (i32): 17 is not a multiple of 16, but the kernel was compiled for `i32:16` and relies on it; pass a multiple of 16, or compile the kernel for `i32`");
         insta::assert_snapshot!(text(&["i32:16"], &[true.into()]), @"kernel `k`, argument `p0` (i32): 1 is not a multiple of 16, but the kernel was compiled for `i32:16` and relies on it; pass a multiple of 16, or compile the kernel for `i32`");
         let error =
-            text(&["*fp32:16"], &[(&buffer, 4).into()]).replace(&format!("{:#x}", buffer.address() + 4), "0x..4");
+            text(&["*fp32:16"], &[buffer.slice(1..).into()]).replace(&format!("{:#x}", buffer.address() + 4), "0x..4");
         insta::assert_snapshot!(error, @"kernel `k`, argument `p0` (*fp32): the address 0x..4 is not a multiple of 16, but the kernel was compiled for `*fp32:16` and relies on it; pass a multiple of 16, or compile the kernel for `*fp32`");
     }
 }

@@ -1,116 +1,214 @@
 //! Memory of a device.
 
 use crate::device::Backend;
-use crate::{Device, Error, Result};
+use crate::element::{sealed, size_of};
+use crate::slice::Place;
+use crate::{Device, Element, Error, Result, Slice, SliceMut};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
 
-/// A range of bytes on a device; freed on drop, after the work that uses it.
+/// Elements on a device, freed on drop after the work that uses them. Lengths and places count elements.
+///
+/// A launch takes `&buffer` where a kernel reads and `&mut buffer` where it writes, or a [`Slice`] and a [`SliceMut`] of it.
+/// `Buffer<u8>`, which `Buffer` alone means, also stands for bytes of any type where an untyped launch gets it.
+///
+/// ```
+/// use rtc_runtime::Device;
+/// let device = Device::emulator();
+/// let mut x = device.upload(&[1.0f32, 2.0, 3.0])?;
+/// x.write(1, &[5.0])?;
+/// assert_eq!(x.to_vec()?, [1.0, 5.0, 3.0]);
+/// assert_eq!(x.len(), 3);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
+pub struct Buffer<T: Element = u8> {
+    memory: Allocation,
+    elements: PhantomData<T>,
+}
+
+/// One allocation; freed on drop.
 #[derive(Debug)]
-pub struct Buffer {
+pub(crate) struct Allocation {
     device: Device,
     address: u64,
     bytes: usize,
 }
 
 impl Device {
-    /// Allocates `bytes` bytes; their content is not defined.
-    pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.alloc_named(bytes, "buffer")
+    /// Allocates `len` elements; their values are not defined.
+    ///
+    /// ```
+    /// let out = rtc_runtime::Device::emulator().alloc::<half::f16>(100)?;
+    /// assert_eq!(out.len(), 100);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        self.alloc_named(len, "buffer")
     }
 
     /// Like [`Device::alloc`], with a name that findings of the emulator and the interpreter use.
-    pub fn alloc_named(&self, bytes: usize, name: &str) -> Result<Buffer> {
+    pub fn alloc_named<T: Element>(&self, len: usize, name: &str) -> Result<Buffer<T>> {
+        let bytes = len.checked_mul(size_of::<T>() as usize).filter(|bytes| *bytes <= MOST_BYTES);
+        let Some(bytes) = bytes else {
+            return Err(Error::BufferSize { len: len as u64, ty: T::DTYPE });
+        };
         let address = match self.backend() {
             Backend::Cuda(context) => context.alloc(bytes)?,
             Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.lock().alloc(bytes, 256, name),
         };
-        Ok(Buffer { device: self.clone(), address, bytes })
+        let memory = Allocation { device: self.clone(), address, bytes };
+        Ok(Buffer { memory, elements: PhantomData })
     }
 
-    /// Allocates a buffer with this content.
-    pub fn upload(&self, data: &[u8]) -> Result<Buffer> {
-        let buffer = self.alloc(data.len())?;
-        buffer.write(0, data)?;
+    /// Allocates `len` elements that are all zero.
+    pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        let buffer = self.alloc::<T>(len)?;
+        let Allocation { address, bytes, .. } = buffer.memory;
+        match self.backend() {
+            Backend::Cuda(context) => context.zero(address, bytes)?,
+            Backend::Emulator(_) | Backend::Interpreter(_) => self.write_bytes(address, &vec![0; bytes])?,
+        }
         Ok(buffer)
     }
 
-    /// Allocates a buffer of fp32 values.
-    pub fn upload_f32(&self, data: &[f32]) -> Result<Buffer> {
-        self.upload(&data.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())
-    }
-}
-
-impl Buffer {
-    /// Its address on the device.
-    pub fn address(&self) -> u64 {
-        self.address
+    /// Allocates a buffer with these elements.
+    pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
+        let buffer = self.alloc::<T>(data.len())?;
+        self.write_bytes(buffer.address(), sealed::Bytes::bytes(data))?;
+        Ok(buffer)
     }
 
-    /// Its size in bytes.
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Whether it has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
-    /// The device that it lies on.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
-    /// Copies `data` to `offset` bytes from the start, after all work on the default stream.
-    pub fn write(&self, offset: usize, data: &[u8]) -> Result<()> {
-        let address = self.range(offset, data.len())?;
-        match self.device.backend() {
+    /// Copies to an address of this device, after all work on the default stream; the caller checked the range.
+    pub(crate) fn write_bytes(&self, address: u64, data: &[u8]) -> Result<()> {
+        match self.backend() {
             Backend::Cuda(context) => context.write(address, data),
             Backend::Emulator(memory) | Backend::Interpreter(memory) => {
-                memory.lock().write(address, data).map_err(|_| self.out_of_range(offset, data.len()))
+                memory.lock().write(address, data).map_err(|error| Error::BufferAccess(error.to_string()))
             }
         }
     }
 
-    /// Copies from `offset` bytes from the start, after all work on the default stream.
-    pub fn read(&self, offset: usize, data: &mut [u8]) -> Result<()> {
-        let address = self.range(offset, data.len())?;
-        match self.device.backend() {
+    /// Copies from an address of this device, after all work on the default stream; the caller checked the range.
+    pub(crate) fn read_bytes(&self, address: u64, data: &mut [u8]) -> Result<()> {
+        match self.backend() {
             Backend::Cuda(context) => context.read(address, data),
             Backend::Emulator(memory) | Backend::Interpreter(memory) => {
                 let memory = memory.lock();
-                let bytes = memory.read(address, data.len()).map_err(|_| self.out_of_range(offset, data.len()))?;
-                data.copy_from_slice(bytes);
+                let bytes = memory.read(address, data.len());
+                data.copy_from_slice(bytes.map_err(|error| Error::BufferAccess(error.to_string()))?);
                 Ok(())
             }
         }
     }
+}
 
-    /// The whole content.
-    pub fn to_vec(&self) -> Result<Vec<u8>> {
-        let mut data = vec![0; self.bytes];
-        self.read(0, &mut data)?;
-        Ok(data)
+/// More than any device has.
+const MOST_BYTES: usize = 1 << 48;
+
+impl<T: Element> Buffer<T> {
+    /// Its address on the device.
+    pub fn address(&self) -> u64 {
+        self.memory.address
     }
 
-    /// The whole content as fp32 values; bytes after the last whole value are left out.
-    pub fn to_vec_f32(&self) -> Result<Vec<f32>> {
-        let bytes = self.to_vec()?;
-        Ok(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.memory.bytes / size_of::<T>() as usize
     }
 
-    fn range(&self, offset: usize, bytes: usize) -> Result<u64> {
-        match offset.checked_add(bytes) {
-            Some(end) if end <= self.bytes => Ok(self.address + offset as u64),
-            _ => Err(self.out_of_range(offset, bytes)),
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.memory.bytes == 0
+    }
+
+    /// The device that it lies on.
+    pub fn device(&self) -> &Device {
+        &self.memory.device
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place {
+            device: Some(&self.memory.device),
+            address: self.memory.address,
+            bytes: self.memory.bytes as u64,
+            dtype: T::DTYPE,
         }
     }
 
-    fn out_of_range(&self, offset: usize, bytes: usize) -> Error {
-        Error::BufferRange { offset: offset as u64, bytes: bytes as u64, size: self.bytes as u64 }
+    /// A part of it, to be read; `..` is all of it.
+    ///
+    /// # Panics
+    ///
+    /// If the range does not lie within it, as slices of Rust do; [`Buffer::try_slice`] gives an error instead.
+    #[track_caller]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Slice<'_, T> {
+        Slice::at(self.place()).slice(range)
+    }
+
+    /// A part of it, to be read; an error if the range does not lie within it.
+    pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T>> {
+        Slice::at(self.place()).try_slice(range)
+    }
+
+    /// A part of it, to be written; `..` is all of it.
+    ///
+    /// # Panics
+    ///
+    /// If the range does not lie within it, as slices of Rust do; [`Buffer::try_slice_mut`] gives an error instead.
+    #[track_caller]
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> SliceMut<'_, T> {
+        SliceMut::at(self.place()).slice_mut(range)
+    }
+
+    /// A part of it, to be written; an error if the range does not lie within it.
+    pub fn try_slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<SliceMut<'_, T>> {
+        SliceMut::at(self.place()).try_slice_mut(range)
+    }
+
+    /// Copies `values` to place `at` on, after all work on the default stream.
+    pub fn write(&mut self, at: usize, values: &[T]) -> Result<()> {
+        self.slice_mut(..).write(at, values)
+    }
+
+    /// Copies elements from place `at` on to the host, after all work on the default stream.
+    pub fn read(&self, at: usize, values: &mut [T]) -> Result<()> {
+        self.slice(..).read(at, values)
+    }
+
+    /// All elements, copied to the host after all work on the default stream.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        self.slice(..).to_vec()
+    }
+
+    /// The same bytes as elements of another type; an error if they are not a whole number of those.
+    ///
+    /// ```
+    /// let bytes = rtc_runtime::Device::emulator().upload(&1.5f32.to_le_bytes())?;
+    /// assert_eq!(bytes.cast::<f32>()?.to_vec()?, [1.5]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    pub fn cast<U: Element>(self) -> Result<Buffer<U>> {
+        check_cast::<U>(self.memory.address, self.memory.bytes as u64)?;
+        Ok(Buffer { memory: self.memory, elements: PhantomData })
     }
 }
 
-impl Drop for Buffer {
+/// Whether memory can hold elements of another type.
+pub(crate) fn check_cast<U: Element>(address: u64, bytes: u64) -> Result<()> {
+    if !bytes.is_multiple_of(size_of::<U>()) || !address.is_multiple_of(size_of::<U>()) {
+        return Err(Error::Cast { address, bytes, ty: U::DTYPE });
+    }
+    Ok(())
+}
+
+impl<T: Element> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer<{}>({} elements at {:#x} of {})", T::DTYPE, self.len(), self.address(), self.device())
+    }
+}
+
+impl Drop for Allocation {
     fn drop(&mut self) {
         match self.device.backend() {
             Backend::Cuda(context) => context.free(self.address),
@@ -128,12 +226,26 @@ mod tests {
     #[test]
     fn content_survives_and_ranges_are_checked() {
         let device = Device::emulator();
-        let buffer = device.upload_f32(&[1.0, -2.0]).unwrap();
-        assert_eq!(buffer.to_vec_f32().unwrap(), [1.0, -2.0]);
-        buffer.write(4, &7f32.to_le_bytes()).unwrap();
-        assert_eq!(buffer.to_vec_f32().unwrap(), [1.0, 7.0]);
-        assert_eq!(buffer.write(5, &[0; 4]), Err(Error::BufferRange { offset: 5, bytes: 4, size: 8 }));
-        assert!(buffer.read(usize::MAX, &mut [0; 4]).is_err());
-        assert!(device.upload(&[]).unwrap().to_vec().unwrap().is_empty());
+        let mut buffer = device.upload(&[1.0f32, -2.0]).unwrap();
+        assert_eq!(buffer.to_vec().unwrap(), [1.0, -2.0]);
+        buffer.write(1, &[7.0]).unwrap();
+        assert_eq!(buffer.to_vec().unwrap(), [1.0, 7.0]);
+        insta::assert_snapshot!(buffer.write(1, &[0.0; 2]).unwrap_err(), @"range 1..3 of a slice of 2 elements (fp32)");
+        assert!(buffer.read(usize::MAX, &mut [0.0; 4]).is_err());
+        assert!(device.upload::<u8>(&[]).unwrap().to_vec().unwrap().is_empty());
+        assert_eq!(device.zeros::<i64>(3).unwrap().to_vec().unwrap(), [0; 3]);
+        insta::assert_snapshot!(device.alloc::<u64>(usize::MAX).unwrap_err(), @"a buffer of 18446744073709551615 elements (u64) is larger than any memory");
+        let address = buffer.address();
+        insta::assert_snapshot!(format!("{buffer:?}").replace(&format!("{address:#x}"), "0x.."), @"Buffer<fp32>(2 elements at 0x.. of emulator)");
+    }
+
+    #[test]
+    fn casts_keep_the_bytes() {
+        let buffer = Device::emulator().upload(&[0x3f80_0000u32, 0x4000_0000]).unwrap();
+        let floats = buffer.cast::<f32>().unwrap();
+        assert_eq!(floats.to_vec().unwrap(), [1.0, 2.0]);
+        assert_eq!(floats.slice(1..).cast::<u16>().unwrap().to_vec().unwrap(), [0, 0x4000]);
+        let odd = Device::emulator().zeros::<u8>(7).unwrap();
+        insta::assert_snapshot!(odd.cast::<u16>().unwrap_err(), @"7 bytes are not a whole number of u16 elements (2 bytes each)");
     }
 }

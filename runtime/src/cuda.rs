@@ -119,6 +119,13 @@ impl Context {
         check("cuMemcpyHtoD", unsafe { result::memcpy_htod_sync(address, data) })
     }
 
+    /// Fills device memory with zeros.
+    pub(crate) fn zero(&self, address: u64, bytes: usize) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the caller gives a range of a buffer.
+        check("cuMemsetD8", unsafe { result::memset_d8_sync(address, 0, bytes) })
+    }
+
     /// Copies from the device.
     pub(crate) fn read(&self, address: u64, data: &mut [u8]) -> Result<()> {
         if data.is_empty() {

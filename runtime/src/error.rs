@@ -4,7 +4,7 @@
 //! runs; the text names the argument or the resource), or the kernel itself did wrong (the emulator's and the
 //! interpreter's findings carry source lines).
 
-use rtc_abi::{MetadataError, ParamType};
+use rtc_abi::{DType, MetadataError, ParamType};
 use rtc_source::json_fields::FieldError;
 
 /// A run-time failure.
@@ -76,16 +76,39 @@ pub enum Error {
         /// Why.
         message: String,
     },
-    /// A buffer access outside the buffer.
-    #[error("access of {bytes} bytes at offset {offset} of a buffer of {size} bytes")]
-    BufferRange {
-        /// Where the access starts.
-        offset: u64,
-        /// How many bytes it wants.
-        bytes: u64,
+    /// A range that does not lie within a buffer or a slice.
+    #[error("range {start}..{end} of a slice of {len} elements ({ty})")]
+    SliceRange {
+        /// The first element.
+        start: u64,
+        /// The one after the last.
+        end: u64,
         /// How many there are.
-        size: u64,
+        len: u64,
+        /// Their type.
+        ty: DType,
     },
+    /// Memory that cannot hold elements of that type.
+    #[error("{}", cast(*.address, *.bytes, *.ty))]
+    Cast {
+        /// Where the memory begins.
+        address: u64,
+        /// How much it is.
+        bytes: u64,
+        /// The type that was asked for.
+        ty: DType,
+    },
+    /// A buffer that no device can hold.
+    #[error("a buffer of {len} elements ({ty}) is larger than any memory")]
+    BufferSize {
+        /// How many elements were asked for.
+        len: u64,
+        /// Their type.
+        ty: DType,
+    },
+    /// An access of the host to memory that is not there.
+    #[error("{0}")]
+    BufferAccess(String),
     /// Metadata that cannot be used.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
@@ -118,3 +141,11 @@ pub enum Error {
 
 /// The result of a run-time call.
 pub type Result<T> = std::result::Result<T, Error>;
+
+fn cast(address: u64, bytes: u64, ty: DType) -> String {
+    let size = ty.bytes();
+    if bytes.is_multiple_of(size.into()) {
+        return format!("the address {address:#x} is not a multiple of {size}, as {ty} elements need");
+    }
+    format!("{bytes} bytes are not a whole number of {ty} elements ({size} bytes each)")
+}

@@ -4,6 +4,7 @@
 //! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver; it allocates
 //! nothing.
 
+use crate::arg::Kind;
 use crate::argument::{self, GridSlot, Slot};
 use crate::device::Backend;
 use crate::tensor_map::{self, MapSlot};
@@ -238,15 +239,23 @@ impl Kernel {
             return Err(wrong_device(&self.device, &self.metadata, message));
         }
         for (arg, param) in args.iter().zip(&self.metadata.params) {
-            let arg = if let Arg::Descriptor(descriptor) = arg { &descriptor.base() } else { arg };
-            if let Arg::Buffer(buffer) | Arg::BufferAt(buffer, _) = arg
-                && !buffer.device().is_same(&self.device)
+            let pointer = match arg {
+                Arg::Pointer(pointer) => pointer,
+                Arg::Descriptor(descriptor) => descriptor.base(),
+                _ => continue,
+            };
+            if let Kind::Read(place) | Kind::Write(place) = pointer.0
+                && let Some(device) = place.device
+                && !device.is_same(&self.device)
             {
                 return Err(Error::Argument {
                     kernel: self.metadata.kernel.clone(),
                     name: param.name.clone(),
                     ty: param.ty.clone(),
-                    message: format!("the buffer lies on {}, the kernel on {}", buffer.device(), self.device),
+                    message: format!(
+                        "the buffer lies on {device}, the kernel on {}; load the kernel there, or upload the data here",
+                        self.device
+                    ),
                 });
             }
         }

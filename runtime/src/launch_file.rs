@@ -9,7 +9,7 @@
 //! assert!(error.to_string().contains("`grid[2]`"));
 //! ```
 
-use crate::{Arg, Buffer, DeviceAddress, Dtype, Error, Kernel, Result, Tensor, TensorDescriptor, Tensors};
+use crate::{Arg, Buffer, DeviceAddress, Dtype, Error, Kernel, Result, Slice, Tensor, TensorDescriptor, Tensors};
 use rtc_abi::{DType, Param, ParamType};
 use rtc_source::json_fields::{self, Field, FieldError};
 use serde_json::Value;
@@ -48,20 +48,23 @@ enum LaunchValue {
 
 /// An argument of the kernel.
 enum Resolved<'s> {
-    Arg(Arg<'s>),
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Null,
+    /// From here on to the end of an allocation.
+    Memory(Slice<'s>),
     Descriptor(TensorDescriptor<'s>),
 }
 
-impl<'s> From<Arg<'s>> for Resolved<'s> {
-    fn from(arg: Arg<'s>) -> Resolved<'s> {
-        Resolved::Arg(arg)
-    }
-}
-
-impl<'s> Resolved<'s> {
+impl Resolved<'_> {
     fn arg(&self) -> Arg<'_> {
         match self {
-            Resolved::Arg(arg) => *arg,
+            Resolved::Bool(v) => Arg::Bool(*v),
+            Resolved::Int(v) => Arg::Int(*v),
+            Resolved::Float(v) => Arg::Float(*v),
+            Resolved::Null => DeviceAddress::NULL.into(),
+            Resolved::Memory(slice) => (*slice).into(),
             Resolved::Descriptor(descriptor) => descriptor.into(),
         }
     }
@@ -192,18 +195,17 @@ impl LaunchFile {
         let error = |message: String| FieldError { path: found.path.clone(), message };
         match &found.value {
             LaunchValue::None => Err(error(format!("null cannot be passed as a {}", param.ty))),
-            LaunchValue::Bool(v) => Ok(Arg::Bool(*v).into()),
-            LaunchValue::Int(0) if param.ty.is_pointer() => Ok(Arg::Address(DeviceAddress::NULL).into()),
+            LaunchValue::Bool(v) => Ok(Resolved::Bool(*v)),
+            LaunchValue::Int(0) if param.ty.is_pointer() => Ok(Resolved::Null),
             LaunchValue::Int(v) if param.ty.is_pointer() => {
                 Err(error(format!("the kernel needs a {}: write {{\"tensor\": ..}} instead of {v}", param.ty)))
             }
-            LaunchValue::Int(v) => Ok(Arg::Int(*v).into()),
-            LaunchValue::Float(v) => Ok(Arg::Float(*v).into()),
+            LaunchValue::Int(v) => Ok(Resolved::Int(*v)),
+            LaunchValue::Float(v) => Ok(Resolved::Float(*v)),
             LaunchValue::Tensor(place) => {
-                let (buffer, offset) = storages.pointer(place);
                 check_dtype(param, &place.tensor, tensors)
                     .map_err(|m| FieldError { path: format!("{}.tensor", found.path), message: m })?;
-                Ok(Arg::BufferAt(buffer, offset).into())
+                Ok(Resolved::Memory(storages.slice(place)))
             }
             LaunchValue::Descriptor { tensor, shape, strides, block_shape, pads_nan } => {
                 if let ParamType::Descriptor { block_shape: own, .. } = &param.ty {
@@ -216,24 +218,20 @@ impl LaunchFile {
                     if let Err(message) = check_dtype(param, &tensor.tensor, tensors) {
                         return within("tensor", message);
                     }
-                    let (buffer, offset) = storages.pointer(tensor);
-                    let descriptor = TensorDescriptor::of_numbers((buffer, offset).into(), shape, strides);
+                    let descriptor = TensorDescriptor::of_numbers(storages.slice(tensor).into(), shape, strides);
                     return Ok(Resolved::Descriptor(if *pads_nan { descriptor.padded_with_nan() } else { descriptor }));
                 }
                 let part = segments.next().unwrap_or_default();
                 let index = segments.next().and_then(|s| s.parse::<usize>().ok());
-                let entry = |list: &[i128]| index.and_then(|i| list.get(i).copied()).map(Arg::Int);
+                let entry = |list: &[i128]| index.and_then(|i| list.get(i).copied()).map(Resolved::Int);
                 let arg = match part {
-                    "base" | "" => {
-                        let (buffer, offset) = storages.pointer(tensor);
-                        Some(Arg::BufferAt(buffer, offset))
-                    }
+                    "base" | "" => Some(Resolved::Memory(storages.slice(tensor))),
                     "shape" => entry(shape),
                     "strides" => entry(strides),
-                    "padding" => Some(Arg::Bool(*pads_nan)),
+                    "padding" => Some(Resolved::Bool(*pads_nan)),
                     _ => None,
                 };
-                arg.map(Resolved::Arg).ok_or_else(|| {
+                arg.ok_or_else(|| {
                     error(format!("the descriptor has nothing for the kernel's parameter `{}`", param.name))
                 })
             }
@@ -431,7 +429,7 @@ impl Storages {
 
     fn allocate(&mut self, kernel: &Kernel, tensors: &Tensors) -> Result<()> {
         for (index, storage) in self.storages.iter_mut().enumerate() {
-            let buffer = kernel.device().alloc_named(storage.bytes as usize, &storage.name)?;
+            let mut buffer = kernel.device().alloc_named(storage.bytes as usize, &storage.name)?;
             let own = tensors.get(&storage.name);
             let mut content = own.map_or(Vec::new(), |t| t.data.clone());
             content.resize(storage.bytes as usize, 0);
@@ -446,11 +444,12 @@ impl Storages {
         Ok(())
     }
 
-    /// Buffer and offset that an argument points to; places were collected and allocated before.
-    fn pointer(&self, place: &Place) -> (&Buffer, u64) {
+    /// What an argument points to; places were collected and allocated before.
+    fn slice(&self, place: &Place) -> Slice<'_> {
         let name = place.view_of.as_ref().unwrap_or(&place.tensor);
         let storage = self.storages.iter().find(|s| s.name == *name).and_then(|s| s.buffer.as_ref());
-        (storage.expect("every place is collected and allocated before arguments are resolved"), place.offset)
+        let buffer = storage.expect("every place is collected and allocated before arguments are resolved");
+        buffer.slice(place.offset as usize..)
     }
 
     fn read_back(&self, inputs: &Tensors) -> Result<Tensors> {

@@ -8,38 +8,44 @@
 //! ```
 //! use rtc_runtime::Device;
 //! let device = Device::auto();
-//! let x = device.upload_f32(&[1.0, 2.0])?;
-//! assert_eq!(x.to_vec_f32()?, [1.0, 2.0]);
+//! let x = device.upload(&[1.0f32, 2.0])?;
+//! assert_eq!(x.to_vec()?, [1.0, 2.0]);
 //! # Ok::<(), rtc_runtime::Error>(())
 //! ```
 //!
-//! Invariants: `unsafe` stands only in `cuda.rs`, and in `address.rs`, which leaves addresses without a buffer to those who
-//! vouch for them; a launch is checked against the kernel's metadata, with all that its signature promised, before
+//! Invariants: `unsafe` stands only in `cuda.rs`, and in `address.rs`, which leaves memory without a buffer, and memory that
+//! somebody else has a part of, to those who vouch for it; a launch is checked against the kernel's metadata, with all that its signature promised, before
 //! anything runs; a launch allocates nothing.
 
 mod address;
+mod arg;
 mod argument;
 mod buffer;
 mod compare;
 mod cuda;
 mod device;
+mod element;
 mod error;
+mod fp8;
 mod include;
 #[cfg(feature = "jit")]
 pub mod jit;
 mod kernel;
 mod launch_file;
 mod ptx_check;
+mod slice;
 mod stream;
 mod tensor_map;
 mod tensors;
 
 pub use address::DeviceAddress;
-pub use argument::{Arg, Pointer};
+pub use arg::{Arg, Pointer};
 pub use buffer::Buffer;
 pub use compare::{Comparison, Tolerance, compare};
 pub use device::{Device, DeviceKind};
+pub use element::Element;
 pub use error::{Error, Result};
+pub use fp8::{Fp8E4M3, Fp8E5M2};
 pub use include::Variant;
 pub use kernel::{Grid, Kernel, KernelUsage};
 pub use launch_file::{LaunchFile, Outcome};
@@ -47,6 +53,7 @@ pub use rtc_abi as abi;
 pub use rtc_abi::Metadata;
 pub use rtc_emulator::FaultKind;
 pub use rtc_source::json_fields::FieldError;
+pub use slice::{Slice, SliceMut};
 pub use stream::{Event, Stream};
 pub use tensor_map::TensorDescriptor;
 pub use tensors::{Dtype, Tensor, Tensors};

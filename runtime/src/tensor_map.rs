@@ -6,7 +6,8 @@
 //!
 //! Dimensions stand outermost first in what users and metadata say, and innermost first in a map.
 
-use crate::argument::{self, Pointer};
+use crate::arg::Pointer;
+use crate::argument;
 use crate::device::{Backend, Device};
 use crate::{Arg, Error, Result, cuda};
 use rtc_abi::metadata::{Hidden, HostTensorMap, Padding};
@@ -24,13 +25,13 @@ pub(crate) const MAP_BYTES: usize = 128;
 /// ```
 /// use rtc_runtime::{Arg, Device, TensorDescriptor};
 /// let device = Device::emulator();
-/// let buffer = device.alloc(100 * 64 * 2)?;
+/// let buffer = device.zeros::<half::f16>(100 * 64)?;
 /// let rows = TensorDescriptor::new(&buffer, &[100, 64], &[64, 1]);
 /// let arg = Arg::from(&rows);
 /// # let _ = arg;
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct TensorDescriptor<'a> {
     base: Pointer<'a>,
     shape: [i128; MAX_RANK],
@@ -60,14 +61,8 @@ impl<'a> TensorDescriptor<'a> {
     }
 
     /// Where it begins.
-    pub(crate) fn base(&self) -> Arg<'a> {
-        self.base.into()
-    }
-}
-
-impl<'a> From<&'a TensorDescriptor<'a>> for Arg<'a> {
-    fn from(descriptor: &'a TensorDescriptor<'a>) -> Arg<'a> {
-        Arg::Descriptor(descriptor)
+    pub(crate) fn base(&self) -> &Pointer<'a> {
+        &self.base
     }
 }
 
@@ -364,8 +359,7 @@ impl TensorDescriptor<'_> {
                 self.strides[rank - 1]
             ));
         }
-        let address = argument::address(self.base.into())?;
-        form.place(address, |axis| self.shape[axis], |axis| self.strides[axis], self.padding)
+        form.place(self.base.address(), |axis| self.shape[axis], |axis| self.strides[axis], self.padding)
     }
 }
 

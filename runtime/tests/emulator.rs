@@ -1,7 +1,7 @@
 //! The whole way of a launch on the emulator: load, arguments, results, LAUNCH.json.
 #![allow(clippy::unwrap_used)]
 
-use rtc_runtime::{Arg, Device, Dtype, Error, LaunchFile, Metadata, Tensor, Tensors, Variant};
+use rtc_runtime::{Arg, Device, Dtype, Error, LaunchFile, Metadata, Tensor, Tensors, Variant, args};
 
 /// `y[i] = x[i] * a` for `i < n`, one thread per element.
 const PTX: &str = "\
@@ -66,35 +66,36 @@ fn floats(tensor: &Tensor) -> Vec<f32> {
 fn a_launch_computes() {
     let device = Device::emulator();
     let kernel = device.load_json(PTX, METADATA).unwrap();
-    let x = device.upload_f32(&(0..40).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
-    let y = device.upload_f32(&[-1.0; 40]).unwrap();
+    let x = device.upload(&(0..40).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
+    let mut y = device.upload(&[-1.0f32; 40]).unwrap();
     let stream = device.default_stream();
-    kernel.launch(&stream, 2, &[(&x).into(), (&y).into(), 3.0f32.into(), 39.into()]).unwrap();
+    kernel.launch(&stream, 2, &args![&x, &mut y, 3.0f32, 39]).unwrap();
     stream.synchronize().unwrap();
     let expected: Vec<f32> = (0..39).map(|i| i as f32 * 3.0).chain([-1.0]).collect();
-    assert_eq!(y.to_vec_f32().unwrap(), expected);
+    assert_eq!(y.to_vec().unwrap(), expected);
     // An empty grid runs nothing.
-    kernel.launch(&stream, (0, 5), &[(&x).into(), (&y).into(), 7.0f32.into(), 39.into()]).unwrap();
-    assert_eq!(y.to_vec_f32().unwrap(), expected);
+    kernel.launch(&stream, (0, 5), &args![&x, &mut y, 7.0f32, 39]).unwrap();
+    assert_eq!(y.to_vec().unwrap(), expected);
     // A place in a buffer.
-    kernel.launch(&stream, 1, &[(&x).into(), (&y, 156).into(), 1.0f32.into(), 1.into()]).unwrap();
-    assert_eq!(y.to_vec_f32().unwrap()[39], 0.0);
+    kernel.launch(&stream, 1, &args![&x, y.slice_mut(39..), 1.0f32, 1]).unwrap();
+    assert_eq!(y.to_vec().unwrap()[39], 0.0);
 }
 
 #[test]
 fn a_launch_that_does_not_fit_runs_nothing() {
     let device = Device::emulator();
     let kernel = device.load_json(PTX, METADATA).unwrap();
-    let x = device.upload_f32(&[0.0; 4]).unwrap();
+    let x = device.upload(&[0.0f32; 4]).unwrap();
     let stream = device.default_stream();
     let fails = |grid: [u32; 3], args: &[Arg<'_>]| kernel.launch(&stream, grid, args).unwrap_err().to_string();
-    insta::assert_snapshot!(fails([1; 3], &[(&x).into(), (&x).into(), 1.0f32.into()]), @"kernel `scale` takes 4 arguments (x, y, a, n), the launch gives 3");
-    insta::assert_snapshot!(fails([1; 3], &[(&x).into(), (&x).into(), 1.0f32.into(), (1u64 << 31).into()]), @"kernel `scale`, argument `n` (i32): 2147483648 is out of range (-2147483648 to 2147483647)");
-    insta::assert_snapshot!(fails([1; 3], &[(&x).into(), (&x, 17).into(), 1.0f32.into(), 4.into()]), @"kernel `scale`, argument `y` (*fp32): offset 17 lies past the end of its buffer of 16 bytes");
-    insta::assert_snapshot!(fails([1, 65536, 1], &[(&x).into(), (&x).into(), 1.0f32.into(), 4.into()]), @"kernel `scale` is out of resources: grid size y (blocks): needed 65536, available 65535. Let each program do more, or move blocks to the x dimension.");
+    insta::assert_snapshot!(fails([1; 3], &args![&x, &x, 1.0f32]), @"kernel `scale` takes 4 arguments (x, y, a, n), the launch gives 3");
+    insta::assert_snapshot!(fails([1; 3], &args![&x, &x, 1.0f32, 1u64 << 31]), @"kernel `scale`, argument `n` (i32): 2147483648 is out of range (-2147483648 to 2147483647)");
+    let ints = device.upload(&[0i32; 4]).unwrap();
+    insta::assert_snapshot!(fails([1; 3], &args![&x, &ints, 1.0f32, 4]), @"kernel `scale`, argument `y` (*fp32): a buffer of i32 was given; pass one of fp32, or `cast` it if its bytes are meant");
+    insta::assert_snapshot!(fails([1, 65536, 1], &args![&x, &x, 1.0f32, 4]), @"kernel `scale` is out of resources: grid size y (blocks): needed 65536, available 65535. Let each program do more, or move blocks to the x dimension.");
     let other = Device::emulator();
-    let foreign = other.upload_f32(&[0.0; 4]).unwrap();
-    insta::assert_snapshot!(fails([1; 3], &[(&x).into(), (&foreign).into(), 1.0f32.into(), 4.into()]), @"kernel `scale`, argument `y` (*fp32): the buffer lies on emulator, the kernel on emulator");
+    let foreign = other.upload(&[0.0f32; 4]).unwrap();
+    insta::assert_snapshot!(fails([1; 3], &args![&x, &foreign, 1.0f32, 4]), @"kernel `scale`, argument `y` (*fp32): the buffer lies on emulator, the kernel on emulator; load the kernel there, or upload the data here");
     assert!(kernel.launch(&other.default_stream(), 1, &[]).is_err());
 }
 
@@ -102,25 +103,25 @@ fn a_launch_that_does_not_fit_runs_nothing() {
 fn what_the_signature_promised_is_checked_at_every_launch() {
     let device = Device::emulator();
     let kernel = device.load_json(PTX, &promised()).unwrap();
-    let (x, y) = (device.upload_f32(&[1.0; 40]).unwrap(), device.upload_f32(&[0.0; 40]).unwrap());
+    let (x, y) = (device.upload(&[1.0f32; 40]).unwrap(), device.upload(&[0.0f32; 40]).unwrap());
     let stream = device.default_stream();
-    let launch = |x: Arg<'_>, n: i32| kernel.launch(&stream, 2, &[x, (&y).into(), 2.0f32.into(), n.into()]);
+    let launch = |x: Arg<'_>, n: i32| kernel.launch(&stream, 2, &args![x, &y, 2.0f32, n]);
     let error = launch((&x).into(), 39).unwrap_err();
     assert!(matches!(&error, Error::Argument { name, .. } if name == "n"), "{error}");
     insta::assert_snapshot!(error, @"kernel `scale`, argument `n` (i32): 39 is not a multiple of 4, but the kernel was compiled for `i32:4` and relies on it; pass a multiple of 4, or compile the kernel for `i32`");
-    let error = launch((&x, 8).into(), 36).unwrap_err();
+    let error = launch(x.slice(2..).into(), 36).unwrap_err();
     assert!(matches!(&error, Error::Argument { name, .. } if name == "x"), "{error}");
-    assert_eq!(y.to_vec_f32().unwrap(), [0.0; 40], "nothing ran");
-    launch((&x, 16).into(), 36).unwrap();
-    assert_eq!(y.to_vec_f32().unwrap(), [[2.0; 36].as_slice(), &[0.0; 4]].concat());
+    assert_eq!(y.to_vec().unwrap(), [0.0; 40], "nothing ran");
+    launch(x.slice(4..).into(), 36).unwrap();
+    assert_eq!(y.to_vec().unwrap(), [[2.0; 36].as_slice(), &[0.0; 4]].concat());
 }
 
 #[test]
 fn a_fault_of_the_kernel_is_an_error() {
     let device = Device::emulator();
     let kernel = device.load_json(PTX, METADATA).unwrap();
-    let x = device.alloc_named(16, "x").unwrap();
-    let result = kernel.launch(&device.default_stream(), 1, &[(&x).into(), (&x).into(), 1.0f32.into(), 5.into()]);
+    let x = device.alloc_named::<f32>(4, "x").unwrap();
+    let result = kernel.launch(&device.default_stream(), 1, &args![&x, &x, 1.0f32, 5]);
     let error = result.unwrap_err();
     assert!(matches!(error, Error::Fault(_)));
     assert!(error.to_string().contains("past the end of `x` (16 bytes)"), "{error}");

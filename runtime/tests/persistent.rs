@@ -2,7 +2,7 @@
 //! metadata that the compiler would write.
 #![allow(clippy::unwrap_used)]
 
-use rtc_runtime::{Arg, Device};
+use rtc_runtime::{Device, args};
 
 /// `y[p] = ctaid.x` for every program `p`, in the order x, y; one thread per block.
 const PTX: &str = "\
@@ -54,11 +54,11 @@ const METADATA: &str = r#"{"kernel": "visit", "symbol": "visit", "arch": "sm_80"
 /// Which block ran each of the programs of the grid; -1 where none did.
 fn visited(device: &Device, metadata: &str, grid: (u32, u32), programs: usize) -> Vec<i32> {
     let kernel = device.load_json(PTX, metadata).unwrap();
-    let y = device.upload(&[0xff].repeat(4 * programs)).unwrap();
+    let mut y = device.upload(&vec![-1; programs]).unwrap();
     let stream = device.default_stream();
-    kernel.launch(&stream, grid, &[(&y).into()]).unwrap();
+    kernel.launch(&stream, grid, &args![&mut y]).unwrap();
     stream.synchronize().unwrap();
-    y.to_vec().unwrap().chunks_exact(4).map(|b| i32::from_le_bytes(b.try_into().unwrap())).collect()
+    y.to_vec().unwrap()
 }
 
 #[test]
@@ -89,8 +89,7 @@ fn without_the_key_a_block_is_a_program() {
 fn hidden_parameters_take_no_argument() {
     let device = Device::emulator();
     let kernel = device.load_json(PTX, METADATA).unwrap();
-    let y = device.alloc(64).unwrap();
-    let args: [Arg<'_>; 3] = [(&y).into(), 4.into(), 1.into()];
-    let error = kernel.launch(&device.default_stream(), 4, &args).unwrap_err();
+    let y = device.alloc::<i32>(16).unwrap();
+    let error = kernel.launch(&device.default_stream(), 4, &args![&y, 4, 1]).unwrap_err();
     insta::assert_snapshot!(error, @"kernel `visit` takes 1 arguments (y), the launch gives 3");
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap};
-use rtc_runtime::{Arg, Buffer, Device, Error, Kernel, TensorDescriptor};
+use rtc_runtime::{Arg, Buffer, Device, Error, Kernel, TensorDescriptor, args};
 
 /// Copies the maps at `places` of the parameter buffer to the pointer that is the first parameter.
 fn ptx(declarations: &str, places: &[u32]) -> String {
@@ -64,17 +64,17 @@ fn shown(out: &Buffer) -> TensorMap {
 fn maps_of_other_arguments() {
     let device = Device::emulator();
     let kernel = hidden(&device, EXPRESSIONS).unwrap();
-    let (out, x) = (device.alloc(128).unwrap(), device.alloc(1 << 16).unwrap());
+    let (out, x) = (device.alloc::<u8>(128).unwrap(), device.alloc::<u8>(1 << 16).unwrap());
     // More values than are kept, and again from the first one on.
     for m in (2..8).chain(2..8) {
-        launch(&kernel, &[(&out).into(), (&x).into(), m.into(), 128i64.into()]).unwrap();
+        launch(&kernel, &args![&out, &x, m, 128i64]).unwrap();
         let map = shown(&out);
         assert_eq!((map.address, &*map.dims), (x.address() + 16 * m as u64, &[40, m as u64][..]));
         assert_eq!((&*map.strides, &*map.box_dims), (&[256][..], &[32, 64][..]));
         assert_eq!((map.ty, map.swizzle, map.fill), (ElementType::F16, 64, Fill::Nan));
     }
     // Empty dimensions count as 1, and what has one row has no stride.
-    launch(&kernel, &[(&out).into(), (&x).into(), 0.into(), 3i64.into()]).unwrap();
+    launch(&kernel, &args![&out, &x, 0, 3i64]).unwrap();
     assert_eq!(shown(&out).dims, [3, 1]);
 }
 
@@ -82,18 +82,18 @@ fn maps_of_other_arguments() {
 fn what_a_map_cannot_be_names_the_argument() {
     let device = Device::emulator();
     let kernel = hidden(&device, EXPRESSIONS).unwrap();
-    let (out, x) = (device.alloc(128).unwrap(), device.alloc(1 << 16).unwrap());
+    let (out, x) = (device.alloc::<u8>(128).unwrap(), device.alloc::<u8>(1 << 16).unwrap());
     let text = |x: Arg<'_>, m: i32, stride: i64| {
-        let text = launch(&kernel, &[(&out).into(), x, m.into(), stride.into()]).unwrap_err().to_string();
+        let text = launch(&kernel, &args![&out, x, m, stride]).unwrap_err().to_string();
         text.split_once("begins at ").map_or(text.clone(), |(head, rest)| {
             format!("{head}begins at ..{}", rest.trim_start_matches(|c: char| c.is_ascii_hexdigit() || c == 'x'))
         })
     };
-    insta::assert_snapshot!(text((&x, 8).into(), 4, 64), @"kernel `show`, argument `x` (*fp16): tensor map `map.0`: the tensor begins at .., which is not a multiple of 16 bytes; copies of tiles (TMA) need it: pass a tensor that begins at one, such as a copy");
+    insta::assert_snapshot!(text(x.slice(8..).into(), 4, 64), @"kernel `show`, argument `x` (*fp16): tensor map `map.0`: the tensor begins at .., which is not a multiple of 16 bytes; copies of tiles (TMA) need it: pass a tensor that begins at one, such as a copy");
     insta::assert_snapshot!(text((&x).into(), 4, 100), @"kernel `show`, argument `x` (*fp16): tensor map `map.0`: the stride of dimension 0 is 200 bytes; copies of tiles (TMA) need it to be a multiple of 16 below 2^40: pad the rows of the tensor, or copy it");
     insta::assert_snapshot!(text((&x).into(), 4, i64::MAX), @"kernel `show`, argument `x` (*fp16): tensor map `map.0`: the stride of dimension 0 is 18446744073709551614 bytes; copies of tiles (TMA) need it to be a multiple of 16 below 2^40: pad the rows of the tensor, or copy it");
     // A launch of no programs needs no map.
-    let args = [(&out).into(), (&x, 8).into(), 4.into(), 64i64.into()];
+    let args = args![&out, x.slice(8..), 4, 64i64];
     kernel.launch(&device.default_stream(), 0, &args).unwrap();
     for (bad, message) in [
         (EXPRESSIONS.replace("M * 8", "N"), "`N` is no integer argument"),
@@ -109,21 +109,21 @@ fn what_a_map_cannot_be_names_the_argument() {
 fn descriptors_as_arguments() {
     let device = Device::emulator();
     let kernel = explicit(&device);
-    let (out, x) = (device.alloc(128).unwrap(), device.alloc(1 << 16).unwrap());
-    let tensor = TensorDescriptor::new((&x, 32), &[100, 60], &[64, 1]).padded_with_nan();
-    launch(&kernel, &[(&out).into(), (&tensor).into()]).unwrap();
+    let (out, x) = (device.alloc::<u8>(128).unwrap(), device.alloc::<u8>(1 << 16).unwrap());
+    let tensor = TensorDescriptor::new(x.slice(32..), &[100, 60], &[64, 1]).padded_with_nan();
+    launch(&kernel, &args![&out, &tensor]).unwrap();
     let map = shown(&out);
     assert_eq!((map.address, &*map.dims, &*map.strides), (x.address() + 32, &[60, 100][..], &[256][..]));
     assert_eq!((map.ty, map.fill, map.l2_promotion), (ElementType::F32, Fill::Nan, 128));
 
-    let text = |desc: Arg<'_>| launch(&kernel, &[(&out).into(), desc]).unwrap_err().to_string();
+    let text = |desc: Arg<'_>| launch(&kernel, &args![&out, desc]).unwrap_err().to_string();
     let of = |shape: &[u64], strides: &[u64]| TensorDescriptor::new(&x, shape, strides);
     insta::assert_snapshot!(text((&x).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): a tensor descriptor is needed, a buffer was given");
     insta::assert_snapshot!(text((&of(&[64], &[1])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): the descriptor has 1 sizes and 1 strides, the kernel needs 2");
     insta::assert_snapshot!(text((&of(&[64, 64], &[1, 64])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): the innermost stride is 64; copies of tiles (TMA) need 1: pass the tensor with that dimension last");
     insta::assert_snapshot!(text((&of(&[64, 64], &[65, 1])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): the stride of dimension 0 is 260 bytes; copies of tiles (TMA) need it to be a multiple of 16 below 2^40: pad the rows of the tensor, or copy it");
     insta::assert_snapshot!(text((&of(&[0, 64], &[64, 1])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): dimension 0 has 0 elements; copies of tiles (TMA) need it to be 1 to 2^32: leave out launches for empty tensors");
-    let elsewhere = Device::emulator().alloc(64).unwrap();
+    let elsewhere = Device::emulator().alloc::<u8>(64).unwrap();
     let error = text((&TensorDescriptor::new(&elsewhere, &[8, 32], &[32, 1])).into());
     assert!(error.contains("the buffer lies on emulator"), "{error}");
 }

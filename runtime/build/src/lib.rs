@@ -25,11 +25,11 @@
 //! let device = rtc_runtime::Device::cuda(0)?;
 //! let stream = device.default_stream();
 //! let kernel = softmax::softmax_kernel(&device)?; // load once
-//! kernel.launch(&stream, rows, &output, &input, stride, stride, columns)?; // launch often
+//! kernel.launch(&stream, rows, &mut output, &input, stride, stride, columns)?; // launch often
 //! ```
 //!
 //! Kernels carry no types, so each instance says them by a signature (`rtc build --help` says its form); parameters with a value
-//! there are constexprs and are not arguments of the Rust function. Pointers take a `&Buffer` or `(&Buffer, offset)`,
+//! there are constexprs and are not arguments of the Rust function. Pointers take `&buffer`, `&mut buffer` or a slice of one,
 //! numbers take the Rust type of their name, fp16 and bf16 take an `f32`.
 
 mod executable;

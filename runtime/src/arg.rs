@@ -1,0 +1,140 @@
+//! What a launch is given: pointers and numbers, made from buffers, slices and values of Rust.
+
+use crate::slice::Place;
+use crate::{Buffer, DeviceAddress, Element, Slice, SliceMut, TensorDescriptor};
+
+/// One argument of an untyped launch. [`args!`](crate::args) makes a list of them.
+///
+/// It is made of numbers, of `&buffer` or a [`Slice`] for what the kernel reads, of `&mut buffer` or a [`SliceMut`] for what it
+/// writes, of a [`DeviceAddress`] and of a [`TensorDescriptor`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Arg<'a> {
+    /// Memory.
+    Pointer(Pointer<'a>),
+    /// An integer of any width.
+    Int(i128),
+    /// A float of any width.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// A tensor, for a parameter that is a tensor descriptor.
+    Descriptor(&'a TensorDescriptor<'a>),
+}
+
+/// A pointer argument: a part of a buffer, to be read or to be written, or an address.
+#[derive(Debug)]
+pub struct Pointer<'a>(pub(crate) Kind<'a>);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind<'a> {
+    Read(Place<'a>),
+    Write(Place<'a>),
+    Address(DeviceAddress),
+}
+
+impl Pointer<'_> {
+    pub(crate) fn address(&self) -> u64 {
+        match self.0 {
+            Kind::Read(place) | Kind::Write(place) => place.address,
+            Kind::Address(address) => address.get(),
+        }
+    }
+}
+
+/// Makes the arguments of an untyped launch: each becomes an [`Arg`].
+///
+/// ```
+/// use rtc_runtime::{Device, args};
+/// let device = Device::emulator();
+/// let (x, mut y) = (device.upload(&[1.0f32; 64])?, device.zeros::<f32>(64)?);
+/// let arguments = args![&x, &mut y, 3.0f32, 64];
+/// assert_eq!(arguments.len(), 4);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
+#[macro_export]
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => {
+        [$($crate::Arg::from($arg)),*]
+    };
+}
+
+macro_rules! pointers {
+    ($($ty:ty => $kind:ident;)*) => {
+        $(
+            impl<'a, T: Element> From<$ty> for Pointer<'a> {
+                fn from(memory: $ty) -> Pointer<'a> {
+                    Pointer(Kind::$kind(memory.place()))
+                }
+            }
+
+            impl<'a, T: Element> From<$ty> for Arg<'a> {
+                fn from(memory: $ty) -> Arg<'a> {
+                    Arg::Pointer(memory.into())
+                }
+            }
+        )*
+    };
+}
+
+pointers! {
+    &'a Buffer<T> => Read;
+    &'a mut Buffer<T> => Write;
+    Slice<'a, T> => Read;
+    SliceMut<'a, T> => Write;
+}
+
+impl From<DeviceAddress> for Pointer<'_> {
+    fn from(address: DeviceAddress) -> Self {
+        Pointer(Kind::Address(address))
+    }
+}
+
+impl From<DeviceAddress> for Arg<'_> {
+    fn from(address: DeviceAddress) -> Self {
+        Arg::Pointer(address.into())
+    }
+}
+
+impl<'a> From<Pointer<'a>> for Arg<'a> {
+    fn from(pointer: Pointer<'a>) -> Arg<'a> {
+        Arg::Pointer(pointer)
+    }
+}
+
+impl<'a> From<&'a TensorDescriptor<'a>> for Arg<'a> {
+    fn from(descriptor: &'a TensorDescriptor<'a>) -> Arg<'a> {
+        Arg::Descriptor(descriptor)
+    }
+}
+
+impl From<bool> for Arg<'_> {
+    fn from(value: bool) -> Self {
+        Arg::Bool(value)
+    }
+}
+
+macro_rules! from_numbers {
+    ($variant:ident as $wide:ty: $($ty:ty),*) => {
+        $(impl From<$ty> for Arg<'_> {
+            fn from(value: $ty) -> Self {
+                Arg::$variant(value as $wide)
+            }
+        })*
+    };
+}
+
+from_numbers!(Int as i128: i8, i16, i32, i64, u8, u16, u32, u64, isize, usize);
+from_numbers!(Float as f64: f32, f64);
+
+impl From<half::f16> for Arg<'_> {
+    fn from(value: half::f16) -> Self {
+        Arg::Float(value.into())
+    }
+}
+
+impl From<half::bf16> for Arg<'_> {
+    fn from(value: half::bf16) -> Self {
+        Arg::Float(value.into())
+    }
+}

@@ -1,0 +1,168 @@
+//! Element types of buffers: which Rust type stands for which type of the language.
+
+use crate::{Fp8E4M3, Fp8E5M2, Result};
+use half::{bf16, f16};
+use rtc_abi::DType;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// A type whose values a [`Buffer`](crate::Buffer) holds. The trait is sealed: these are all.
+///
+/// ```
+/// use rtc_runtime::{Element, abi::DType};
+/// assert_eq!(f32::DTYPE, DType::Fp32);
+/// assert_eq!(rtc_runtime::Fp8E4M3::DTYPE, DType::Fp8E4Nv);
+/// ```
+pub trait Element: Copy + Send + Sync + 'static + sealed::Bytes {
+    /// The type of the language.
+    const DTYPE: DType;
+}
+
+pub(crate) mod sealed {
+    use super::Result;
+
+    /// Values as bytes.
+    pub trait Bytes: Sized {
+        /// A value to fill memory with before it is read.
+        const ZERO: Self;
+
+        /// The bytes of these values.
+        fn bytes(values: &[Self]) -> &[u8];
+
+        /// Has `fill` write bytes and takes them for values.
+        fn fill(values: &mut [Self], fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()>;
+    }
+}
+
+/// Bytes of `T` as the memory of a device has them.
+pub(crate) const fn size_of<T: Element>() -> u64 {
+    std::mem::size_of::<T>() as u64
+}
+
+fn fill_plain<T: FromBytes + IntoBytes>(values: &mut [T], fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+    fill(values.as_mut_bytes())
+}
+
+fn bytes_plain<T: IntoBytes + Immutable>(values: &[T]) -> &[u8] {
+    values.as_bytes()
+}
+
+macro_rules! elements {
+    ($($ty:ty = $dtype:ident, $zero:expr;)*) => {
+        $(
+            impl Element for $ty {
+                const DTYPE: DType = DType::$dtype;
+            }
+
+            impl sealed::Bytes for $ty {
+                const ZERO: Self = $zero;
+
+                fn bytes(values: &[Self]) -> &[u8] {
+                    bytes_plain(values)
+                }
+
+                fn fill(values: &mut [Self], fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+                    fill_plain(values, fill)
+                }
+            }
+        )*
+    };
+}
+
+elements! {
+    i8 = Int8, 0;
+    i16 = Int16, 0;
+    i32 = Int32, 0;
+    i64 = Int64, 0;
+    u8 = UInt8, 0;
+    u16 = UInt16, 0;
+    u32 = UInt32, 0;
+    u64 = UInt64, 0;
+    f16 = Fp16, f16::ZERO;
+    bf16 = Bf16, bf16::ZERO;
+    f32 = Fp32, 0.0;
+    f64 = Fp64, 0.0;
+    Fp8E4M3 = Fp8E4Nv, Fp8E4M3(0);
+    Fp8E5M2 = Fp8E5, Fp8E5M2(0);
+}
+
+impl Element for bool {
+    const DTYPE: DType = DType::UInt1;
+}
+
+impl sealed::Bytes for bool {
+    const ZERO: bool = false;
+
+    fn bytes(values: &[bool]) -> &[u8] {
+        bytes_plain(values)
+    }
+
+    /// What a device holds may be any byte; all but 0 are true.
+    fn fill(values: &mut [bool], fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+        let mut bytes = vec![0; values.len()];
+        fill(&mut bytes)?;
+        for (value, byte) in values.iter_mut().zip(bytes) {
+            *value = byte != 0;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a pointer to `given` may be passed where the kernel has one to `wanted`: the sign of integers does not matter,
+/// and `u8` stands for bytes of any type.
+pub(crate) fn fits(wanted: DType, given: DType) -> bool {
+    use DType::*;
+    match (wanted, given) {
+        (_, UInt8) => true,
+        (UInt1, Int8) | (Int8 | UInt8, UInt1) => true,
+        (Fp8E5 | Fp8E4Nv | Fp8E4B15 | Fp8E4B8 | Fp8E5B16, Int8) => true,
+        (wanted, given) if wanted.is_integer() && given.is_integer() => wanted.bits() == given.bits(),
+        (wanted, given) => wanted == given,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+
+    #[test]
+    fn every_type_comes_back() {
+        fn round_trip<T: Element + PartialEq + std::fmt::Debug>(values: &[T]) {
+            assert_eq!(u64::from(T::DTYPE.bytes()), size_of::<T>(), "{}", T::DTYPE);
+            let buffer = Device::emulator().upload(values).unwrap();
+            assert_eq!(buffer.to_vec().unwrap(), values, "{}", T::DTYPE);
+        }
+        round_trip(&[-1i8, 127]);
+        round_trip(&[-2i16, 3]);
+        round_trip(&[i32::MIN, 5]);
+        round_trip(&[i64::MIN, 5]);
+        round_trip(&[255u8, 1]);
+        round_trip(&[u16::MAX, 1]);
+        round_trip(&[u32::MAX, 1]);
+        round_trip(&[u64::MAX, 1]);
+        round_trip(&[f16::from_f32(1.5), f16::NEG_INFINITY]);
+        round_trip(&[bf16::from_f32(-3.0), bf16::MAX]);
+        round_trip(&[1.5f32, f32::MIN_POSITIVE]);
+        round_trip(&[1.5f64, f64::MAX]);
+        round_trip(&[true, false]);
+        round_trip(&[Fp8E4M3(0x7e), Fp8E4M3(1)]);
+        round_trip(&[Fp8E5M2(0x7b), Fp8E5M2(0x80)]);
+    }
+
+    #[test]
+    fn any_byte_but_zero_is_true() {
+        let bytes = Device::emulator().upload(&[0u8, 1, 2, 255]).unwrap();
+        assert_eq!(bytes.cast::<bool>().unwrap().to_vec().unwrap(), [false, true, true, true]);
+    }
+
+    #[test]
+    fn which_types_fit_each_other() {
+        use DType::*;
+        for (wanted, given) in [(Int32, UInt32), (UInt1, Int8), (Fp8E5, Int8), (Fp32, UInt8), (Fp16, Fp16)] {
+            assert!(fits(wanted, given), "{wanted} {given}");
+        }
+        for (wanted, given) in [(Int32, Fp32), (Int32, Int64), (Fp16, Bf16), (Fp8E5, Fp8E4Nv), (Int16, UInt1)] {
+            assert!(!fits(wanted, given), "{wanted} {given}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Parts of buffers, to be read or to be written.
+
+use crate::buffer;
+use crate::element::{sealed, size_of};
+use crate::{Buffer, Device, Element, Error, Result};
+use rtc_abi::DType;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+/// A range of a device's memory, whatever it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// `None` for the null pointer.
+    pub(crate) device: Option<&'a Device>,
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) dtype: DType,
+}
+
+/// Elements of a buffer that a kernel reads; lengths and places count elements.
+///
+/// ```
+/// use rtc_runtime::Device;
+/// let x = Device::emulator().upload(&[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(x.slice(1..).to_vec()?, [2.0, 3.0]);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Slice<'a, T: Element = u8> {
+    place: Place<'a>,
+    elements: PhantomData<&'a [T]>,
+}
+
+/// Elements of a buffer that a kernel writes, and may read. While it lives nobody else has a part of them.
+///
+/// ```
+/// use rtc_runtime::Device;
+/// let mut x = Device::emulator().zeros::<i32>(4)?;
+/// x.slice_mut(1..3).write(0, &[5, 6])?;
+/// assert_eq!(x.to_vec()?, [0, 5, 6, 0]);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SliceMut<'a, T: Element = u8> {
+    place: Place<'a>,
+    elements: PhantomData<&'a mut [T]>,
+}
+
+impl<'a> Place<'a> {
+    fn part<T: Element>(self, range: impl RangeBounds<usize>) -> Result<Place<'a>> {
+        let len = (self.bytes / size_of::<T>()) as usize;
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(start) => start.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(end) => end.saturating_add(1),
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => len,
+        };
+        if start > end || end > len {
+            return Err(Error::SliceRange { start: start as u64, end: end as u64, len: len as u64, ty: T::DTYPE });
+        }
+        let (start, count) = (start as u64 * size_of::<T>(), (end - start) as u64);
+        Ok(Place { address: self.address + start, bytes: count * size_of::<T>(), ..self })
+    }
+
+    fn cast<U: Element>(self) -> Result<Place<'a>> {
+        buffer::check_cast::<U>(self.address, self.bytes)?;
+        Ok(Place { dtype: U::DTYPE, ..self })
+    }
+
+    fn device(&self) -> Result<&'a Device> {
+        self.device.ok_or_else(|| Error::NoDevice("the null pointer has no memory to read or write".into()))
+    }
+
+    fn read<T: Element>(self, at: usize, values: &mut [T]) -> Result<()> {
+        if values.is_empty() && at == 0 {
+            return Ok(());
+        }
+        let part = self.part::<T>(at..at.saturating_add(values.len()))?;
+        let device = part.device()?;
+        sealed::Bytes::fill(values, |bytes| device.read_bytes(part.address, bytes))
+    }
+
+    fn write<T: Element>(self, at: usize, values: &[T]) -> Result<()> {
+        if values.is_empty() && at == 0 {
+            return Ok(());
+        }
+        let part = self.part::<T>(at..at.saturating_add(values.len()))?;
+        part.device()?.write_bytes(part.address, sealed::Bytes::bytes(values))
+    }
+
+    fn to_vec<T: Element>(self) -> Result<Vec<T>> {
+        let mut values = vec![T::ZERO; (self.bytes / size_of::<T>()) as usize];
+        self.read(0, &mut values)?;
+        Ok(values)
+    }
+
+    fn null(dtype: DType) -> Place<'a> {
+        Place { device: None, address: 0, bytes: 0, dtype }
+    }
+}
+
+/// The range or a panic, as slicing has it.
+fn expect<T>(part: Result<T>) -> T {
+    match part {
+        Ok(part) => part,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+impl<'a, T: Element> Slice<'a, T> {
+    pub(crate) fn at(place: Place<'a>) -> Slice<'a, T> {
+        Slice { place, elements: PhantomData }
+    }
+
+    pub(crate) fn place(&self) -> Place<'a> {
+        self.place
+    }
+
+    /// The null pointer, which kernels may compare and must not read.
+    pub fn null() -> Slice<'a, T> {
+        Slice::at(Place::null(T::DTYPE))
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        (self.place.bytes / size_of::<T>()) as usize
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.place.bytes == 0
+    }
+
+    /// Its address on the device.
+    pub fn address(&self) -> u64 {
+        self.place.address
+    }
+
+    /// The device that it lies on; none for the null pointer.
+    pub fn device(&self) -> Option<&'a Device> {
+        self.place.device
+    }
+
+    /// A part of it.
+    ///
+    /// # Panics
+    ///
+    /// If the range does not lie within it, as slices of Rust do; [`Slice::try_slice`] gives an error instead.
+    #[track_caller]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Slice<'a, T> {
+        expect(self.try_slice(range))
+    }
+
+    /// A part of it; an error if the range does not lie within it.
+    pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'a, T>> {
+        self.place.part::<T>(range).map(Slice::at)
+    }
+
+    /// The same bytes as elements of another type; an error if they are not a whole number of those, or not aligned for
+    /// them.
+    pub fn cast<U: Element>(self) -> Result<Slice<'a, U>> {
+        self.place.cast::<U>().map(Slice::at)
+    }
+
+    /// Copies elements from place `at` on to the host, after all work on the default stream.
+    pub fn read(&self, at: usize, values: &mut [T]) -> Result<()> {
+        self.place.read(at, values)
+    }
+
+    /// All elements, copied to the host after all work on the default stream.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        self.place.to_vec()
+    }
+}
+
+impl<'a, T: Element> SliceMut<'a, T> {
+    pub(crate) fn at(place: Place<'a>) -> SliceMut<'a, T> {
+        SliceMut { place, elements: PhantomData }
+    }
+
+    pub(crate) fn place(&self) -> Place<'a> {
+        self.place
+    }
+
+    /// The null pointer, which kernels may compare and must not write.
+    pub fn null() -> SliceMut<'a, T> {
+        SliceMut::at(Place::null(T::DTYPE))
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        (self.place.bytes / size_of::<T>()) as usize
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.place.bytes == 0
+    }
+
+    /// Its address on the device.
+    pub fn address(&self) -> u64 {
+        self.place.address
+    }
+
+    /// The device that it lies on; none for the null pointer.
+    pub fn device(&self) -> Option<&'a Device> {
+        self.place.device
+    }
+
+    /// The same for reading, while this one is not used.
+    pub fn as_slice(&self) -> Slice<'_, T> {
+        Slice::at(self.place)
+    }
+
+    /// The same for a while, after which this one can be used again.
+    pub fn reborrow(&mut self) -> SliceMut<'_, T> {
+        SliceMut::at(self.place)
+    }
+
+    /// A part of it.
+    ///
+    /// # Panics
+    ///
+    /// If the range does not lie within it, as slices of Rust do; [`SliceMut::try_slice_mut`] gives an error instead.
+    #[track_caller]
+    pub fn slice_mut(self, range: impl RangeBounds<usize>) -> SliceMut<'a, T> {
+        expect(self.try_slice_mut(range))
+    }
+
+    /// A part of it; an error if the range does not lie within it.
+    pub fn try_slice_mut(self, range: impl RangeBounds<usize>) -> Result<SliceMut<'a, T>> {
+        self.place.part::<T>(range).map(SliceMut::at)
+    }
+
+    /// Two parts that meet at `middle`, so that a kernel can write both.
+    ///
+    /// # Panics
+    ///
+    /// If `middle` lies past the end.
+    #[track_caller]
+    pub fn split_at_mut(self, middle: usize) -> (SliceMut<'a, T>, SliceMut<'a, T>) {
+        let part = |place: Result<Place<'a>>| SliceMut::at(expect(place));
+        (part(self.place.part::<T>(..middle)), part(self.place.part::<T>(middle..)))
+    }
+
+    /// The same bytes as elements of another type; an error if they are not a whole number of those, or not aligned for
+    /// them.
+    pub fn cast<U: Element>(self) -> Result<SliceMut<'a, U>> {
+        self.place.cast::<U>().map(SliceMut::at)
+    }
+
+    /// Copies `values` to place `at` on, after all work on the default stream.
+    pub fn write(&mut self, at: usize, values: &[T]) -> Result<()> {
+        self.place.write(at, values)
+    }
+}
+
+impl<'a, T: Element> From<&'a Buffer<T>> for Slice<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Slice<'a, T> {
+        buffer.slice(..)
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Buffer<T>> for Slice<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Slice<'a, T> {
+        buffer.slice(..)
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Buffer<T>> for SliceMut<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> SliceMut<'a, T> {
+        buffer.slice_mut(..)
+    }
+}
+
+impl<'a, T: Element> From<SliceMut<'a, T>> for Slice<'a, T> {
+    fn from(slice: SliceMut<'a, T>) -> Slice<'a, T> {
+        Slice::at(slice.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_parts() {
+        let device = Device::emulator();
+        let mut x = device.upload(&(0..10).collect::<Vec<i32>>()).unwrap();
+        let part = x.slice(2..8);
+        assert_eq!((part.len(), part.address()), (6, x.address() + 8));
+        assert_eq!(part.slice(..=1).to_vec().unwrap(), [2, 3]);
+        assert_eq!(part.slice(5..).slice(1..).len(), 0);
+        let mut one = [0];
+        part.read(3, &mut one).unwrap();
+        assert_eq!(one, [5]);
+        assert!(part.read(6, &mut one).is_err());
+        let (mut low, mut high) = x.slice_mut(..).split_at_mut(5);
+        low.write(4, &[-1]).unwrap();
+        high.reborrow().write(0, &[-2]).unwrap();
+        assert!(high.write(4, &[1, 2]).is_err());
+        assert_eq!(high.as_slice().to_vec().unwrap(), [-2, 6, 7, 8, 9]);
+        assert_eq!(x.slice(4..6).to_vec().unwrap(), [-1, -2]);
+    }
+
+    #[test]
+    fn ranges_and_casts_are_checked() {
+        let device = Device::emulator();
+        let x = device.zeros::<u16>(5).unwrap();
+        let said = |result: Result<Slice<'_, u16>>| result.unwrap_err().to_string();
+        insta::assert_snapshot!(said(x.try_slice(2..6)), @"range 2..6 of a slice of 5 elements (u16)");
+        insta::assert_snapshot!(said(x.try_slice((Bound::Included(3), Bound::Excluded(2)))), @"range 3..2 of a slice of 5 elements (u16)");
+        assert!(x.try_slice(..=usize::MAX).is_err());
+        insta::assert_snapshot!(x.slice(..).cast::<f32>().unwrap_err(), @"10 bytes are not a whole number of fp32 elements (4 bytes each)");
+        let error = x.slice(1..).cast::<f32>().unwrap_err().to_string();
+        assert!(error.ends_with("is not a multiple of 4, as fp32 elements need"), "{error}");
+        assert_eq!(x.slice(2..4).cast::<f32>().unwrap().len(), 1);
+        assert_eq!(x.slice(1..).cast::<u8>().unwrap().len(), 8);
+        assert!(Slice::<f32>::null().read(0, &mut [0.0]).is_err());
+        assert!(Slice::<f32>::null().to_vec().unwrap().is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "range 2..3 of a slice of 2 elements (fp32)")]
+    fn slicing_panics_as_slices_do() {
+        let _ = Device::emulator().zeros::<f32>(2).unwrap().slice(2..3);
+    }
+}
