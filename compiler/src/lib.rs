@@ -13,6 +13,7 @@
 mod artifact;
 mod failure;
 mod kernels;
+mod memory;
 mod program;
 mod signature;
 mod spec;

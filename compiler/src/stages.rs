@@ -7,7 +7,7 @@
 //! [`compile`] goes to the end, [`emit`] stops at a stage and gives its text. An [`Observer`] hears of every stage and
 //! may look at the kernel after each pass; the compiler itself has no clock and prints nothing.
 
-use crate::{Artifact, Failure, Program, Specialization, artifact};
+use crate::{Artifact, Failure, Program, Specialization, artifact, memory};
 use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
@@ -118,6 +118,9 @@ pub struct Silent;
 
 impl Observer for Silent {}
 
+/// Of instructions, for what never lowers anything.
+pub(crate) const NO_LIMIT: u64 = u64::MAX;
+
 /// The target of `rtc build` where none is given: its PTX runs on every GPU from Ampere on.
 pub const DEFAULT_ARCH: &str = "sm_80";
 
@@ -162,6 +165,7 @@ pub fn compile(
     let target = target(arch)?;
     let external = program.libdevice().is_some();
     let (mut kernel, mut warnings) = analyse_kernel(program, specialization, target, external, observer)?;
+    let touched = memory::touched(&kernel, target);
     let max_instructions = specialization.options.max_instructions;
     warnings.extend(run_passes(&mut kernel, target, max_instructions, observer)?);
     let options = CodegenOptions {
@@ -170,7 +174,8 @@ pub fn compile(
         ..CodegenOptions::default()
     };
     let output = codegen(&kernel, program.sources(), target, options, observer)?;
-    let metadata = metadata(&kernel, specialization, target, source_hash);
+    let mut metadata = metadata(&kernel, specialization, target, source_hash);
+    memory::note(&mut metadata, touched);
     Ok(Compiled { artifact: Artifact { ptx: output.ptx, metadata }, warnings })
 }
 
@@ -185,7 +190,8 @@ pub fn analyse(
     let target = target(arch)?;
     // The interpreter cannot run bitcode.
     let (kernel, warnings) = analyse_kernel(program, specialization, target, false, observer)?;
-    let metadata = metadata(&kernel, specialization, target, source_hash);
+    let mut metadata = metadata(&kernel, specialization, target, source_hash);
+    memory::note(&mut metadata, memory::touched(&kernel, target));
     Ok(Analysed { kernel, metadata, warnings })
 }
 

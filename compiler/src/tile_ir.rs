@@ -16,7 +16,7 @@
 
 use crate::artifact::{self, COMPILER_VERSION};
 use crate::stages::{self, Observer, Stage};
-use crate::{Analysed, Artifact, Compiled, Failure};
+use crate::{Analysed, Artifact, Compiled, Failure, memory};
 use rtc_abi::spec::LaunchOptions;
 use rtc_abi::{Metadata, Target};
 use rtc_codegen::CodegenOptions;
@@ -60,18 +60,22 @@ impl TileKernel {
         observer: &mut dyn Observer,
     ) -> Result<Compiled, Failure> {
         let (target, max_instructions) = (stages::target(arch)?, options.max_instructions);
+        let touched = memory::touched(&self.kernel, target);
         let mut kernel = self.kernel.clone();
         let warnings = stages::run_pipeline(&mut kernel, target, max_instructions, Phase::Scheduled, observer)?;
         let codegen =
             CodegenOptions { max_operations: Some(stages::max_operations(max_instructions)), ..Default::default() };
         let output = stages::codegen(&kernel, &self.sources, target, codegen, observer)?;
-        let metadata = self.metadata(&kernel, options, target);
+        let mut metadata = self.metadata(&kernel, options, target);
+        memory::note(&mut metadata, touched);
         Ok(Compiled { artifact: Artifact { ptx: output.ptx, metadata }, warnings })
     }
 
     /// The kernel as it stands, for the interpreter.
     pub fn analyse(&self, options: &LaunchOptions, arch: &str) -> Result<Analysed, Failure> {
-        let metadata = self.metadata(&self.kernel, options, stages::target(arch)?);
+        let target = stages::target(arch)?;
+        let mut metadata = self.metadata(&self.kernel, options, target);
+        memory::note(&mut metadata, memory::touched(&self.kernel, target));
         Ok(Analysed { kernel: self.kernel.clone(), metadata, warnings: Vec::new() })
     }
 

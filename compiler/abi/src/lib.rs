@@ -13,6 +13,7 @@
 
 mod dtype;
 pub mod expr;
+mod extent;
 pub mod metadata;
 pub mod spec;
 mod target;
@@ -20,6 +21,7 @@ mod types;
 
 pub use dtype::DType;
 pub use expr::Expr;
+pub use extent::{Access, Elements, Extents};
 pub use metadata::{Hidden, HostTensorMap, Metadata, MetadataError, Padding, Param, Persistent, TensorMap};
 pub use target::{Arch, Feature, MAX_THREADS, TARGETS, Target, UnknownTarget};
 pub use types::{ParamType, UnknownType, ValueType};

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::target::MAX_THREADS;
-use crate::{Arch, DType, Expr, ParamType};
+use crate::{Access, Arch, DType, Expr, ParamType};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -76,6 +76,19 @@ pub struct Param {
     /// For parameters that no argument of the source stands for: what the launcher passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Hidden>,
+    /// For pointers: what the kernel does to the memory behind it; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// For pointers: how many elements from the pointer on the kernel touches at most, 0 and less standing for none. The names
+    /// are integer arguments and `grid.0`, `grid.1`, `grid.2`, the numbers of programs. Absent where nothing is proved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extent: Option<Expr>,
+    /// The extent holds in launches in which none of these is negative, and all can be computed in 64 bits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extent_needs: Vec<Expr>,
+    /// Why there is no extent, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extent_unknown: Option<String>,
 }
 
 fn one() -> u32 {
@@ -91,7 +104,19 @@ impl Param {
     pub fn new(name: impl Into<String>, ty: impl Into<ParamType>) -> Param {
         let ty = ty.into();
         let size = ty.bytes();
-        Param { name: name.into(), ty, offset: 0, size, divisible_by: 1, tensor_map: None, hidden: None }
+        Param {
+            name: name.into(),
+            ty,
+            offset: 0,
+            size,
+            divisible_by: 1,
+            tensor_map: None,
+            hidden: None,
+            access: None,
+            extent: None,
+            extent_needs: Vec::new(),
+            extent_unknown: None,
+        }
     }
 }
 
@@ -265,6 +290,7 @@ impl Metadata {
         if self.persistent.is_some_and(|p| p.blocks_per_multiprocessor == 0) {
             return Err(error("persistent.blocks_per_multiprocessor", "must not be 0".to_string()));
         }
+        crate::Extents::new(self)?;
         let mut end = 0;
         for (i, param) in self.params.iter().enumerate() {
             let fail = |field: &str, message: String| Err(error(&format!("params[{i}].{field}"), message));
@@ -299,6 +325,9 @@ impl Metadata {
                     }
                 }
                 (None, _) => {}
+            }
+            if param.extent.is_some() && !param.ty.is_pointer() {
+                return fail("extent", format!("does not fit the type {}", param.ty));
             }
             end = match param.offset.checked_add(param.size) {
                 Some(end) => end,
@@ -335,6 +364,10 @@ fn params(object: &Map<String, Value>) -> Result<Vec<Param>, MetadataError> {
             divisible_by: if param.contains_key("divisible_by") { field(param, &path, "divisible_by")? } else { 1 },
             tensor_map,
             hidden: optional(param, &path, "hidden")?,
+            access: optional(param, &path, "access")?,
+            extent: optional(param, &path, "extent")?,
+            extent_needs: optional(param, &path, "extent_needs")?,
+            extent_unknown: optional(param, &path, "extent_unknown")?,
         })
     };
     list.iter().enumerate().map(read).collect()
@@ -358,7 +391,7 @@ fn optional<T: for<'de> Deserialize<'de> + Default>(
     if object.contains_key(name) { field(object, path, name) } else { Ok(T::default()) }
 }
 
-fn error(field: &str, message: String) -> MetadataError {
+pub(crate) fn error(field: &str, message: String) -> MetadataError {
     MetadataError { field: field.to_string(), message }
 }
 

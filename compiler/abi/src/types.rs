@@ -147,6 +147,11 @@ impl ParamType {
         }
     }
 
+    /// Whether it is an integer, `u1` included.
+    pub fn is_integer(&self) -> bool {
+        matches!(self, ParamType::Value(ValueType::Scalar(dtype)) if dtype.is_integer())
+    }
+
     /// Whether it is a pointer.
     pub fn is_pointer(&self) -> bool {
         self.pointee().is_some()

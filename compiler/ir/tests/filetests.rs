@@ -9,7 +9,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rtc_ir::analysis::{Affine, Ranges, axis_info};
+use rtc_ir::analysis::{Affine, Ranges, axis_info, print_touched};
 use rtc_ir::text::{parse_with_spans, print};
 use rtc_ir::{Kernel, print_errors, verify};
 
@@ -95,6 +95,7 @@ const ANALYSES: &[(&str, Analysis)] = &[
     ("ranges", |kernel| Ranges::new(kernel).print()),
     ("affine", Affine::print),
     ("bounds", Affine::print_accesses),
+    ("extent", print_touched),
 ];
 
 #[test]

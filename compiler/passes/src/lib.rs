@@ -13,7 +13,7 @@ mod tile;
 
 pub use laid::conversions::{Conversions, conversions, conversions_remark};
 pub use pass::{Pass, PassContext, PassError};
-pub use pipeline::{Observer, PASSES, run_pipeline, run_through};
+pub use pipeline::{Observer, PASSES, plain, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
 pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
 pub use schedule::schedule_loop::{PASS as SCHEDULE_LOOP, loop_plans};

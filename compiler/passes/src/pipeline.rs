@@ -60,3 +60,18 @@ pub fn run_through(kernel: &mut Kernel, cx: &PassContext, observer: Observer<'_>
     }
     Ok(())
 }
+
+/// The kernel as it can be looked at for what it touches: what stands for tensors is pointers and masks, constants are
+/// folded, and nothing is unrolled, laid out or pipelined yet. A kernel that is past that stays as it is.
+pub fn plain(kernel: &Kernel, cx: &PassContext) -> Result<Kernel, PassError> {
+    let mut plain = kernel.clone();
+    if plain.phase == PASSES[0].needs {
+        for pass in PASSES {
+            (pass.run)(&mut plain, cx)?;
+            if pass.name == tile::simplify::PASS.name {
+                break;
+            }
+        }
+    }
+    Ok(plain)
+}

@@ -262,8 +262,10 @@ impl<'k> Affine<'k> {
             }
             OpKind::ProgramId { axis } => Some(whole(Poly::symbol(Symbol::Program(*axis as u8)), bits)),
             OpKind::NumPrograms { axis } => Some(whole(Poly::symbol(Symbol::Programs(*axis as u8)), bits)),
-            OpKind::Arange { start, .. } => {
-                let poly = Poly::symbol(Symbol::Dim(0)).plus(&Poly::constant((*start).into()), 1)?;
+            OpKind::Arange { start, end } => {
+                // A dimension of one element can become one of many, along which nothing changes.
+                let place = if end - start == 1 { Poly::default() } else { Poly::symbol(Symbol::Dim(0)) };
+                let poly = place.plus(&Poly::constant((*start).into()), 1)?;
                 Some(whole(poly, bits))
             }
             OpKind::Splat {} | OpKind::ConvertLayout {} | OpKind::Hint { .. } => operand(self, 0),

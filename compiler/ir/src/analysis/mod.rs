@@ -6,6 +6,8 @@
 //! | `affine.rs`, `carried.rs`, `poly.rs` | a value as a sum of products of program ids, counters, places in the tile, arguments |
 //! | `bounds.rs` | a mask as a conjunction of `offset < bound` along one dimension each |
 //! | `address.rs` | a tile of addresses: pointer, and per dimension stride and start |
+//! | `reach.rs` | through which parameters memory is read and written |
+//! | `extent.rs`, `span.rs`, `sum.rs` | how many elements behind each pointer, as a sum over arguments and the grid |
 //! | `axis_info.rs`, `axis.rs` | along each dimension of a tile: runs that grow by one, runs of equal values, divisors |
 //!
 //! An analysis follows values through nested blocks by the slots of `regions.rs`, a bounded number of times round each
@@ -18,9 +20,13 @@ mod axis;
 mod axis_info;
 mod bounds;
 mod carried;
+mod extent;
 mod interval;
 mod poly;
 mod ranges;
+mod reach;
+mod span;
+mod sum;
 #[cfg(test)]
 mod tests;
 
@@ -34,9 +40,13 @@ pub use affine::{Affine, Form, Wrap};
 pub use axis::Axis;
 pub use axis_info::{AxisInfo, AxisInfos, axis_info};
 pub use bounds::{Bound, BoundSide, Mask, Part, conjunction};
+pub use extent::{Extent, Touched, print as print_touched, touched};
 pub use interval::Interval;
 pub use poly::{Poly, Symbol, Term};
 pub use ranges::{Growth, Ranges, Wraps};
+pub use reach::{Reach, reach};
+pub use span::{Span, Spans};
+pub use sum::Sum;
 
 /// The names of values in the text of a kernel, for printers.
 pub type NameOf<'a> = &'a dyn Fn(Value) -> String;

@@ -1,5 +1,6 @@
 //! Analyses against the interpreter: whatever random programs compute is as the analyses say.
 
+mod memory;
 mod program;
 
 use std::collections::HashMap;

@@ -1,0 +1,70 @@
+//! What the metadata says of memory: what a kernel does behind each pointer, and how far from it.
+//!
+//! It is found before the passes split loops and copy ahead: those leave alone what the kernel touches.
+
+use crate::stages;
+use rtc_abi::{Hidden, HostTensorMap, Metadata, Target};
+use rtc_ir::Kernel;
+use rtc_ir::analysis::{self, Extent, Touched};
+use rtc_passes::PassContext;
+
+/// What a kernel, as it comes from sema or from a file, does to memory; by parameter.
+pub(crate) fn touched(kernel: &Kernel, target: &'static Target) -> Vec<Touched> {
+    let cx = PassContext { target, max_instructions: stages::NO_LIMIT, staging: true };
+    // What a pass refuses here, it refuses again in the pipeline, which reports it.
+    rtc_passes::plain(kernel, &cx).map(|plain| analysis::touched(&plain)).unwrap_or_default()
+}
+
+/// Notes it in the metadata. Tensor maps that passes have made reach as far as the tensors that they are of.
+pub(crate) fn note(metadata: &mut Metadata, touched: Vec<Touched>) {
+    let maps: Vec<HostTensorMap> = metadata.params.iter().filter_map(|param| map(param.hidden.as_ref())).collect();
+    for (param, Touched { access, extent }) in metadata.params.iter_mut().zip(touched) {
+        param.access = access;
+        let with_maps = extent.map(|extent| {
+            let own = maps.iter().filter(|map| map.base == param.name);
+            own.fold(extent, |extent, map| extent.and_then(|extent| further(extent, map)))
+        });
+        match with_maps {
+            Some(Ok(Extent { elements, needs })) => {
+                param.extent = Some(elements);
+                param.extent_needs = needs;
+            }
+            Some(Err(why)) => param.extent_unknown = Some(why),
+            None => {}
+        }
+    }
+}
+
+fn map(hidden: Option<&Hidden>) -> Option<HostTensorMap> {
+    match hidden {
+        Some(Hidden::TensorMap(map)) => Some((**map).clone()),
+        _ => None,
+    }
+}
+
+/// The extent of the elements of a map, too.
+fn further(extent: Extent, map: &HostTensorMap) -> Result<Extent, String> {
+    let last = map.shape.iter().zip(&map.strides).map(|(size, stride)| format!("(max({size}, 1) - 1) * ({stride})"));
+    let text = format!("max({}, {} + {} + 1)", extent.elements, map.start, last.collect::<Vec<_>>().join(" + "));
+    let elements = text.parse().map_err(|error| format!("its size cannot be written: {error}"))?;
+    Ok(Extent { elements, ..extent })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_reach_to_the_end_of_their_tensor() {
+        let text = "kernel @k(%a_ptr: ptr<f32>, %M: i32, %K: i32, %a: desc<64x32xf32, 128> {base = \"a_ptr\", \
+                    start = \"K * 2\", shape = [\"M\", \"K\"], strides = [\"K\", 1]}) warps 4 phase tile {\n  ret\n}\n";
+        let kernel = rtc_ir::text::parse(text).expect("reads");
+        let mut metadata = kernel.metadata(Target::named("sm_90a").expect("known"));
+        let unused = analysis::touched(&kernel);
+        note(&mut metadata, unused);
+        let extent = metadata.params[0].extent.as_ref().expect("nothing is touched by threads");
+        let value = |name: &str| Some(if name == "M" { 10 } else { 7 });
+        assert_eq!(extent.eval(value), Ok(14 + 9 * 7 + 6 + 1), "{extent}");
+        assert_eq!(Metadata::from_json(&metadata.to_json()), Ok(metadata));
+    }
+}
