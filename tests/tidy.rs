@@ -36,7 +36,7 @@ const SEMA: &[&[&str]] = &[
         "stmt",
         "subscript",
     ],
-    &["entry", "lib", "reference"],
+    &["entry", "lib", "reference", "tuning"],
 ];
 
 /// Files in which `unsafe` is allowed, for a C interface or for memory that only the caller knows.

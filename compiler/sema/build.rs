@@ -20,6 +20,7 @@ const NAMESPACES: &[(&str, &str)] = &[
     ("tl.extra.cuda", "Cuda"),
     ("tl.target_info", "TargetInfo"),
     ("named tuple", "NamedTuple"),
+    ("tuning", "Tuning"),
     ("prim", "Prim"),
 ];
 

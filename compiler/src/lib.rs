@@ -19,6 +19,7 @@ mod signature;
 mod spec;
 mod stages;
 mod tile_ir;
+mod tuning;
 
 pub use artifact::{Artifact, COMPILER_VERSION, source_hash};
 pub use failure::Failure;
@@ -26,6 +27,7 @@ pub use kernels::{KernelInfo, ParamInfo};
 pub use program::{Program, Source};
 pub use rtc_abi as abi;
 pub use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
+pub use rtc_abi::tuning::{Choice, HostValue, Tuning};
 pub use rtc_abi::{DType, Metadata, ValueType};
 pub use rtc_sema::suggest;
 pub use rtc_source as source;

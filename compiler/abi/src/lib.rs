@@ -6,6 +6,7 @@
 //! | `types.rs` | [`ValueType`] of run-time arguments, [`ParamType`] of kernel parameters |
 //! | `target.rs` | [`Target`], what each architecture can do, and [`Arch`], which PTX runs where |
 //! | `spec.rs` | [`spec::Specialization`], what a kernel is compiled for, and the launch options |
+//! | `tuning.rs` | [`tuning::Tuning`], the configurations that a kernel is tuned over |
 //! | `metadata.rs` | [`Metadata`], the `<symbol>.json` beside `<symbol>.ptx`, and where each parameter lies |
 //! | `expr.rs` | [`Expr`], what the launcher computes from integer arguments |
 //!
@@ -17,6 +18,7 @@ mod extent;
 pub mod metadata;
 pub mod spec;
 mod target;
+pub mod tuning;
 mod types;
 
 pub use dtype::DType;

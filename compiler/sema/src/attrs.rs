@@ -5,6 +5,7 @@ use std::rc::Rc;
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{StmtKind, Symbol};
 
+use crate::builtins::DICTIONARY_METHODS;
 use crate::declared::{self, Namespace};
 use crate::emitter::R;
 use crate::evaluator::Evaluator;
@@ -145,6 +146,9 @@ impl<'a> Evaluator<'a> {
                 "shape" => Some(Val::tuple(Vec::new())),
                 _ => None,
             },
+            Val::Dict(_) if self.host() && DICTIONARY_METHODS.contains(&&**name) => {
+                declared::find(Namespace::Tuning, name).map(|b| bound(value, Val::Builtin(b)))
+            }
             Val::BlockPtr(p) => match &**name {
                 "dtype" | "type" => Some(Val::Type(TyVal::Block(p.pointee(), p.block))),
                 "shape" | "block_shape" => Some(Val::sizes(p.block)),

@@ -3,6 +3,8 @@
 //! Every jit function is inlined. Its operations keep their own place and the chain of calls; functions of the standard
 //! library take the place of the user's call instead.
 
+use std::rc::Rc;
+
 use rtc_ir::LocData;
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{self, Expr, Ident, Param, ParamKind, Star, Symbol};
@@ -317,6 +319,8 @@ impl<'a> Evaluator<'a> {
         }
         let names: Vec<String> = params.iter().map(|p| format!("`{}`", p.name.text)).collect();
         let parameters = format!("its parameters are {}", names.join(", "));
+        let takes_more = self.reads_host && params.iter().any(|p| p.kind == ParamKind::KwArgs);
+        let mut more: Vec<(Val<'a>, Val<'a>)> = Vec::new();
         for (Ident { text: key, span: key_span }, arg) in args.named {
             let at = params
                 .iter()
@@ -327,6 +331,7 @@ impl<'a> Evaluator<'a> {
                     return refuse(self, key_span, message, "pass it by position or by name, not both".into());
                 }
                 Some(i) => slots[i] = Some(arg),
+                None if takes_more => more.push((Val::str(&key), arg.val)),
                 None => {
                     let help = match suggest(&key, params.iter().map(|p| &*p.name.text)) {
                         Some(close) => format!("did you mean `{close}`?"),
@@ -341,6 +346,9 @@ impl<'a> Evaluator<'a> {
         for (i, param) in params.iter().enumerate() {
             let arg = match (slots[i].take(), &param.default, param.kind) {
                 (_, _, ParamKind::VarArgs) => Arg::new(Val::tuple(std::mem::take(&mut extra)), span),
+                (_, _, ParamKind::KwArgs) if takes_more => {
+                    Arg::new(Val::Dict(Rc::new(std::mem::take(&mut more))), span)
+                }
                 (_, _, ParamKind::KwArgs) => Arg::new(Val::tuple(Vec::new()), span),
                 (Some(arg), ..) => arg,
                 (None, Some(default), _) => {

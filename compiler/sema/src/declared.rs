@@ -33,6 +33,8 @@ pub(crate) enum Namespace {
     TargetInfo,
     /// What makes classes of named tuples.
     NamedTuple,
+    /// What the host code of autotuning calls.
+    Tuning,
     /// Primitives of the standard library.
     Prim,
     /// Functions of an external library, which no text declares.
@@ -41,7 +43,7 @@ pub(crate) enum Namespace {
 
 impl Namespace {
     /// Those that the texts have.
-    pub(crate) const ALL: [Namespace; 12] = [
+    pub(crate) const ALL: [Namespace; 13] = [
         Namespace::Language,
         Namespace::Descriptor,
         Namespace::Type,
@@ -53,6 +55,7 @@ impl Namespace {
         Namespace::Cuda,
         Namespace::TargetInfo,
         Namespace::NamedTuple,
+        Namespace::Tuning,
         Namespace::Prim,
     ];
 
@@ -70,6 +73,7 @@ impl Namespace {
             Namespace::Cuda => "tl.extra.cuda",
             Namespace::TargetInfo => "tl.target_info",
             Namespace::NamedTuple => "named tuple",
+            Namespace::Tuning => "tuning",
             Namespace::Prim => "prim",
             Namespace::External => "external",
         }

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use rtc_source::{Code, Diagnostic, Span};
-use rtc_syntax::ast::Expr;
+use rtc_syntax::ast::{Comprehension, Expr};
 
 use crate::emitter::R;
 use crate::evaluator::Evaluator;
@@ -19,6 +19,12 @@ impl<'a> Evaluator<'a> {
         let mut entries: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(written.len());
         for (key, value) in written {
             let Some(key) = key else {
+                if self.host()
+                    && let Val::Dict(more) = self.eval(value)?
+                {
+                    more.iter().for_each(|(key, value)| insert(&mut entries, key.clone(), value.clone()));
+                    continue;
+                }
                 let message = "`**` in a dictionary does not work in kernels";
                 return self.error(Code::UNSUPPORTED, value.span, message, "write the entries out");
             };
@@ -31,11 +37,25 @@ impl<'a> Evaluator<'a> {
                 return self.fail(d);
             }
             let value = self.eval(value)?;
-            match entries.iter_mut().find(|(known, _)| equal(known, &key.val)) {
-                Some(entry) => entry.1 = value,
-                None => entries.push((key.val, value)),
-            }
+            insert(&mut entries, key.val, value);
         }
+        Ok(Val::Dict(Rc::new(entries)))
+    }
+
+    /// `{key: value for ...}`, in host code.
+    pub(crate) fn dictionary_comprehension(
+        &mut self,
+        (key, value): (&'a Expr, &'a Expr),
+        generators: &'a [Comprehension],
+        span: Span,
+    ) -> R<Val<'a>> {
+        let mut entries = Vec::new();
+        self.comprehend(generators, span, &mut |cx| {
+            let key = cx.eval(key)?;
+            let value = cx.eval(value)?;
+            insert(&mut entries, key, value);
+            Ok(())
+        })?;
         Ok(Val::Dict(Rc::new(entries)))
     }
 
@@ -67,5 +87,13 @@ impl<'a> Evaluator<'a> {
                 _ => format!("its keys are {}{more}", known.join(", ")),
             });
         self.fail(d)
+    }
+}
+
+/// A repeated key keeps its first position and takes the last value.
+fn insert<'a>(entries: &mut Vec<(Val<'a>, Val<'a>)>, key: Val<'a>, value: Val<'a>) {
+    match entries.iter_mut().find(|(known, _)| equal(known, &key)) {
+        Some(entry) => entry.1 = value,
+        None => entries.push((key, value)),
     }
 }

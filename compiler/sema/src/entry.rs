@@ -209,7 +209,7 @@ fn tuple<'a>(items: Vec<Val<'a>>, fields: Option<&[String]>) -> Val<'a> {
     Val::Tuple(Rc::new(Tuple { items, fields, class: None }))
 }
 
-fn constant<'a>(cx: &mut Evaluator<'a>, module: ModuleId, value: &ConstValue, span: Span) -> R<Val<'a>> {
+pub(crate) fn constant<'a>(cx: &mut Evaluator<'a>, module: ModuleId, value: &ConstValue, span: Span) -> R<Val<'a>> {
     Ok(match value {
         ConstValue::Int(i) => Val::int(*i),
         ConstValue::Float(x) => Val::Const(Const::Float(*x)),

@@ -30,6 +30,8 @@ pub(crate) struct Evaluator<'a> {
     pub world: &'a World<'a>,
     pub globals: HashMap<(ModuleId, Symbol), Val<'a>>,
     pub resolving: Vec<(ModuleId, Symbol)>,
+    /// What is evaluated is the host code of autotuning, not a kernel.
+    pub reads_host: bool,
     /// Steps of constexpr functions so far.
     steps: u64,
     depth: u32,
@@ -77,7 +79,15 @@ impl<'a> Evaluate<'a> for Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     pub(crate) fn new(world: &'a World<'a>, emitter: Emitter<'a>) -> Evaluator<'a> {
-        Evaluator { emitter, world, globals: HashMap::new(), resolving: Vec::new(), steps: 0, depth: 0 }
+        Evaluator {
+            emitter,
+            world,
+            globals: HashMap::new(),
+            resolving: Vec::new(),
+            reads_host: false,
+            steps: 0,
+            depth: 0,
+        }
     }
 
     /// The context for built-in functions and operators.
@@ -124,6 +134,11 @@ impl<'a> Evaluator<'a> {
 
     /// Reports a global that is no compile-time constant.
     pub(crate) fn not_constant(&mut self, name: &Symbol, expr: &Expr, why: Option<Diagnostic>) -> R<Val<'a>> {
+        if self.reads_host
+            && let Some(why) = why
+        {
+            return self.fail(why);
+        }
         let mut d = Diagnostic::error(
             Code::EXPECTED_CONSTEXPR,
             self.span,

@@ -72,6 +72,11 @@ impl<'a> Emitter<'a> {
                     .primary(format!("this is {t}, known only at run time"));
                 self.fail(d)
             }
+            Val::Module(crate::modules::ModuleRef::Unknown(path)) => {
+                let message = format!("nothing is known of `{path}`, so it cannot be a condition");
+                self.error(Code::EXPECTED_CONSTEXPR, span, message, "write the value that it has where the kernel runs")
+            }
+            Val::Dict(d) => Ok(!d.is_empty()),
             _ => Ok(true),
         }
     }

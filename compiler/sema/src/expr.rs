@@ -106,6 +106,9 @@ impl<'a> Evaluator<'a> {
             ExprKind::Set(_) | ExprKind::SetComp { .. } => {
                 self.error(Code::UNSUPPORTED, span, "sets do not work in kernels", "use a tuple")
             }
+            ExprKind::DictComp { key, value, generators } if self.host() => {
+                self.dictionary_comprehension((key, value), generators, span)
+            }
             ExprKind::DictComp { .. } => {
                 let message = "comprehensions of dictionaries do not work in kernels";
                 self.error(Code::UNSUPPORTED, span, message, "write the entries out")
@@ -384,33 +387,41 @@ impl<'a> Evaluator<'a> {
     }
 
     fn list_comprehension(&mut self, element: &'a Expr, generators: &'a [Comprehension], span: Span) -> R<Val<'a>> {
-        let [generator] = generators else {
-            return self.error(
-                Code::UNSUPPORTED,
-                span,
-                "a list comprehension has one `for` in kernels",
-                "nest two lists",
-            );
-        };
+        let mut out = Vec::new();
+        self.comprehend(generators, span, &mut |cx| {
+            out.push(cx.eval(element)?);
+            Ok(())
+        })?;
+        Ok(Val::tuple(out))
+    }
+
+    /// Runs `each` for every combination that the `for` clauses of a comprehension give, the last clause fastest.
+    pub(crate) fn comprehend(
+        &mut self,
+        generators: &'a [Comprehension],
+        span: Span,
+        each: &mut dyn FnMut(&mut Evaluator<'a>) -> R<()>,
+    ) -> R<()> {
+        let Some((generator, inner)) = generators.split_first() else { return each(self) };
         let items = match self.eval(&generator.iter)? {
             Val::Tuple(t) => t.items.clone(),
+            Val::Dict(d) => d.iter().map(|(key, _)| key.clone()).collect(),
             Val::Range(r) => self.range_items(&r, generator.iter.span)?,
             other => return self.not_iterable(&other, generator.iter.span),
         };
-        let mut out = Vec::with_capacity(items.len());
         for item in items {
             self.step(span)?;
             self.assign_target(&generator.target, item, generator.iter.span)?;
             let mut keep = true;
             for test in &generator.ifs {
                 let test = self.eval_arg(test)?;
-                keep &= self.truth(&test.val, test.span)?;
+                keep = keep && self.truth(&test.val, test.span)?;
             }
             if keep {
-                out.push(self.eval(element)?);
+                self.comprehend(inner, span, each)?;
             }
         }
-        Ok(Val::tuple(out))
+        Ok(())
     }
 
     /// The text of an f-string whose replacement fields are known while compiling.

@@ -8,6 +8,7 @@
 //! | layer | file | holds |
 //! | --- | --- | --- |
 //! | entry | `entry.rs` | the kernel function and its parameters |
+//! | | `tuning.rs` | what the decorators of a kernel say of its configurations |
 //! | | `reference.rs` | what the language offers, as data for the reference pages |
 //! | evaluation | `evaluator.rs` | the state of evaluation: files, globals, limits |
 //! | | `resolve.rs` | what names stand for: globals, imports, members of modules |
@@ -57,6 +58,7 @@ mod stmt;
 mod subscript;
 mod suggest;
 mod tensor_views;
+mod tuning;
 mod types;
 mod values;
 mod world;
@@ -65,4 +67,5 @@ pub use emitter::TargetInfo;
 pub use entry::{Analysis, compile_kernel};
 pub use rtc_abi::spec;
 pub use suggest::suggest;
+pub use tuning::tuning;
 pub use world::ModuleAst;

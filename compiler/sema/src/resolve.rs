@@ -43,6 +43,36 @@ fn tuple_maker(path: &str) -> Option<&'static Builtin> {
     }
 }
 
+/// What host code asks of the packages around a kernel, by its full name: dtypes, the target, products of lists. The
+/// target is an NVIDIA GPU, and no variable of the environment is set.
+fn known_of_host<'a>(path: &str) -> Option<Val<'a>> {
+    let function = match path {
+        "itertools.product" => "product",
+        "triton.runtime.driver.active.get_current_target" => "get_current_target",
+        "torch.cuda.get_device_capability" => "get_device_capability",
+        "torch.cuda.is_available" => "is_available",
+        "os.getenv" | "os.environ.get" => "getenv",
+        "torch.version.hip" => return Some(Val::NONE),
+        "triton.Config" | "triton.runtime.Config" | "triton.runtime.autotuner.Config" => "Config",
+        _ => {
+            let name = match path.strip_prefix("torch.")? {
+                "half" => "float16",
+                "float" => "float32",
+                "double" => "float64",
+                "short" => "int16",
+                "int" => "int32",
+                "long" => "int64",
+                "bool" => "int1",
+                "float8_e4m3fn" => "float8e4nv",
+                "float8_e5m2" => "float8e5",
+                name => name,
+            };
+            return dtype_named(name).map(|dtype| Val::Type(TyVal::Elem(ElemTy::Num(dtype))));
+        }
+    };
+    declared::find(Namespace::Tuning, function).map(Val::Builtin)
+}
+
 impl<'a> Evaluator<'a> {
     /// What a name means where the current function stands; `None` if nothing.
     pub(crate) fn global(&mut self, module: ModuleId, name: &Symbol) -> R<Option<Val<'a>>> {
@@ -73,6 +103,19 @@ impl<'a> Evaluator<'a> {
                     self.error(Code::TYPE_MISMATCH, span, format!("`{name}` cannot be unpacked from {what}"), "")
                 }
             },
+            Decl::Branch(index) => {
+                let branch = self.world.files[home.0 as usize].branches[index];
+                self.push_host_frame(home, name.clone());
+                let saved = self.span;
+                let test = self.quietly(|cx| {
+                    let test = cx.eval_arg(branch.test)?;
+                    cx.truth(&test.val, test.span)
+                });
+                self.span = saved;
+                self.frames.pop();
+                let (decl, span) = if test.unwrap_or(true) { branch.then } else { branch.otherwise };
+                self.declared(home, name, decl, span)
+            }
             Decl::Import(path) => Ok(Val::Module(self.world.module(path))),
             Decl::ImportFrom(path, item) => self.imported(&self.world.absolute(home, path), item),
         }
@@ -165,7 +208,8 @@ impl<'a> Evaluator<'a> {
         Ok(match module {
             ModuleRef::Triton => match &**name {
                 "language" => Some(Val::Module(ModuleRef::Language)),
-                "jit" | "autotune" | "heuristics" | "Config" | "testing" | "runtime" | "tools" | "compiler" => {
+                "Config" => builtin(declared::find(Namespace::Tuning, name)),
+                "jit" | "autotune" | "heuristics" | "testing" | "runtime" | "tools" | "compiler" => {
                     Some(Val::Module(ModuleRef::Unknown(format!("triton.{name}").into())))
                 }
                 _ => builtin(declared::find(Namespace::Triton, name)),
@@ -213,6 +257,9 @@ impl<'a> Evaluator<'a> {
                 let whole = format!("{path}.{name}");
                 if let Some(maker) = tuple_maker(&whole) {
                     return Ok(Some(Val::Builtin(maker)));
+                }
+                if let Some(known) = known_of_host(&whole) {
+                    return Ok(Some(known));
                 }
                 match self.world.module(&whole) {
                     ModuleRef::Unknown(p) => Some(Val::Module(ModuleRef::Unknown(p))),

@@ -27,6 +27,8 @@ pub(crate) enum Decl<'a> {
     Value(&'a Expr),
     /// Element `.1` of `a, b = expr`.
     Element(&'a Expr, usize),
+    /// A value that a condition decides: an index into [`File::branches`].
+    Branch(usize),
     /// `import a.b as name`; without a name it binds the first part.
     Import(&'a str),
     /// `from ..module import name`, with the number of leading dots.
@@ -45,6 +47,16 @@ pub(crate) struct File<'a> {
     pub decls: HashMap<&'a str, (Decl<'a>, Span)>,
     /// Modules whose names were all imported by `*`.
     pub stars: Vec<Path<'a>>,
+    /// The values that an `if` of the module chooses between.
+    pub branches: Vec<Branch<'a>>,
+}
+
+/// Two values of a name, one per branch of an `if`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Branch<'a> {
+    pub test: &'a Expr,
+    pub then: (Decl<'a>, Span),
+    pub otherwise: (Decl<'a>, Span),
 }
 
 /// All files of a compilation: the user's, then the modules of the standard library.
@@ -182,7 +194,7 @@ fn function_of(def: &FunctionDef, module: ModuleId) -> Function<'_> {
 
 impl<'a> File<'a> {
     fn new(name: &'a str, module: &'a ast::Module) -> File<'a> {
-        let mut file = File { name, decls: HashMap::new(), stars: Vec::new() };
+        let mut file = File { name, decls: HashMap::new(), stars: Vec::new(), branches: Vec::new() };
         file.collect(&module.body);
         file
     }
@@ -200,10 +212,7 @@ impl<'a> File<'a> {
                 }
                 StmtKind::Assign { targets, value } => targets.iter().for_each(|t| self.assign(t, value)),
                 StmtKind::AnnAssign { target, value: Some(value), .. } => self.assign(target, value),
-                StmtKind::If { body, orelse, .. } => {
-                    self.collect(orelse);
-                    self.collect(body);
-                }
+                StmtKind::If { test, body, orelse } => self.collect_if(test, body, orelse),
                 StmtKind::Try { body, handlers, orelse, finalbody } => {
                     handlers.iter().for_each(|h| self.collect(&h.body));
                     self.collect(body);
@@ -218,6 +227,29 @@ impl<'a> File<'a> {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Names that both branches define, or one of them anew: values are chosen by the condition when they are asked for,
+    /// of anything else the first branch has it.
+    fn collect_if(&mut self, test: &'a Expr, body: &'a [Stmt], orelse: &'a [Stmt]) {
+        let before = self.decls.clone();
+        self.collect(body);
+        let then = std::mem::replace(&mut self.decls, before.clone());
+        self.collect(orelse);
+        let is_value = |decl: &Decl<'_>| matches!(decl, Decl::Value(_) | Decl::Element(..) | Decl::Branch(_));
+        for (name, first) in then {
+            let chosen = match self.decls.get(name).copied() {
+                Some(second) if second.1 == first.1 => first,
+                Some(second) if is_value(&first.0) && is_value(&second.0) => {
+                    self.branches.push(Branch { test, then: first, otherwise: second });
+                    (Decl::Branch(self.branches.len() - 1), first.1)
+                }
+                // The first branch leaves it as it was, the second does not.
+                Some(second) if before.get(name).is_some_and(|old| old.1 == first.1) => second,
+                _ => first,
+            };
+            self.decls.insert(name, chosen);
         }
     }
 

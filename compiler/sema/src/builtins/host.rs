@@ -85,10 +85,11 @@ pub(super) const TABLE: &[Row] = &[
 ];
 
 /// The items of a tuple, a range or a string.
-fn items<'a>(cx: &mut Cx<'a>, arg: &Arg<'a>) -> R<Vec<Val<'a>>> {
+pub(super) fn items<'a>(cx: &mut Cx<'a>, arg: &Arg<'a>) -> R<Vec<Val<'a>>> {
     match &arg.val {
         Val::Tuple(t) => Ok(t.items.clone()),
         Val::Range(r) => cx.range_items(r, arg.span),
+        Val::Dict(d) => Ok(d.iter().map(|(key, _)| key.clone()).collect()),
         Val::Const(Const::Str(s)) => Ok(s.chars().map(|c| Val::str(&c.to_string())).collect()),
         other => cx.not_iterable(other, arg.span),
     }

@@ -25,9 +25,11 @@ mod python;
 mod reduce;
 mod select;
 mod shape;
+mod tuning;
 
 pub(crate) use args::Args;
 pub(crate) use external::external;
+pub(crate) use tuning::{CONFIG_FIELDS, DICTIONARY_METHODS};
 
 use std::sync::OnceLock;
 
@@ -73,12 +75,13 @@ fn tables(namespace: Namespace) -> &'static [&'static [Row]] {
         Namespace::Type => &[python::TYPE_METHODS],
         Namespace::Constant => &[python::CONSTANT],
         Namespace::Python => &[python::TABLE, host::LOOPS],
-        Namespace::Host => &[host::TABLE],
+        Namespace::Host => &[host::TABLE, tuning::HOST],
         Namespace::Triton => &[python::TRITON],
         Namespace::PyMath => &[python::MATH],
         Namespace::Cuda => &[cuda::TABLE],
         Namespace::TargetInfo => &[cuda::TARGET_INFO],
         Namespace::NamedTuple => &[named_tuple::TABLE],
+        Namespace::Tuning => &[tuning::TABLE],
         Namespace::Prim => &[prim::TABLE],
         Namespace::External => &[],
     }
