@@ -29,13 +29,15 @@ pub use rtc_abi as abi;
 pub use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
 pub use rtc_abi::tuning::{Choice, HostValue, Tuning};
 pub use rtc_abi::{DType, Metadata, ValueType};
+pub use rtc_passes::work;
 pub use rtc_sema::suggest;
 pub use rtc_source as source;
 pub use rtc_source::{Level, Levels};
 pub use signature::{Signature, SignatureError};
-pub use spec::{OPTION_NAMES, Spec, set_option};
+pub use spec::{OPTION_NAMES, Spec, const_from_json, const_to_json, set_option};
 pub use stages::{
     Analysed, Compiled, DEFAULT_ARCH, Observer, Silent, Stage, analyse, compile, emit, pass_names, print_ast,
     target_names,
 };
 pub use tile_ir::TileKernel;
+pub use tuning::estimate;

@@ -353,8 +353,13 @@ pub(crate) fn is_identifier(text: &str) -> bool {
     chars.next().is_some_and(|c| c == '_' || c.is_alphabetic()) && chars.all(|c| c == '_' || c.is_alphanumeric())
 }
 
+/// Reads a compile-time value as SPEC.json writes it.
+pub fn const_from_json(value: &serde_json::Value) -> Result<ConstValue, FieldError> {
+    const_value(&Field::root(value))
+}
+
 /// A compile-time value as SPEC.json writes it.
-pub(crate) fn const_to_json(value: &ConstValue) -> serde_json::Value {
+pub fn const_to_json(value: &ConstValue) -> serde_json::Value {
     use serde_json::{Value, json};
     match value {
         ConstValue::Int(v) => match (i64::try_from(*v), u64::try_from(*v)) {

@@ -195,6 +195,20 @@ pub fn analyse(
     Ok(Analysed { kernel, metadata, warnings })
 }
 
+/// One kernel as the passes leave it, with its metadata.
+pub(crate) fn planned(
+    program: &Program,
+    specialization: &Specialization,
+    arch: &str,
+) -> Result<(Kernel, Metadata), Failure> {
+    let target = target(arch)?;
+    let external = program.libdevice().is_some();
+    let (mut kernel, _) = analyse_kernel(program, specialization, target, external, &mut Silent)?;
+    run_passes(&mut kernel, target, specialization.options.max_instructions, &mut Silent)?;
+    let metadata = metadata(&kernel, specialization, target, String::new());
+    Ok((kernel, metadata))
+}
+
 /// The text of one stage of one kernel.
 pub fn emit(
     program: &Program,

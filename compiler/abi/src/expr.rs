@@ -1,7 +1,7 @@
 //! Expressions over the integer arguments of a launch, which the launcher evaluates: sizes and strides of tensor maps.
 //!
-//! In a file an expression is a number or a string with `+ - * // %`, `min(a, b)`, `max(a, b)`, parentheses and names of
-//! integer parameters (`M`, `desc.shape.0`). Values have 64 bits; `//` and `%` round down as in Python; what leaves 64
+//! In a file an expression is a number or a string with `+ - * // %`, `min(a, b)`, `max(a, b)`, `cdiv(a, b)` (the quotient
+//! rounded up), parentheses and names of integer parameters (`M`, `desc.shape.0`). Values have 64 bits; `//` and `%` round down as in Python; what leaves 64
 //! bits or divides by zero is an error.
 //!
 //! ```
@@ -49,6 +49,7 @@ enum Binary {
     Mod,
     Min,
     Max,
+    CeilDiv,
 }
 
 /// An expression that cannot be read.
@@ -116,7 +117,7 @@ impl Expr {
                 Step::Negate => stack[top - 1] = stack[top - 1].checked_neg().ok_or_else(overflow)?,
                 Step::Binary(op) => {
                     let (a, b) = (stack[top - 2], stack[top - 1]);
-                    if b == 0 && matches!(op, Binary::FloorDiv | Binary::Mod) {
+                    if b == 0 && matches!(op, Binary::FloorDiv | Binary::Mod | Binary::CeilDiv) {
                         return Err(EvalError::DivisionByZero(self.text.clone()));
                     }
                     stack[top - 2] = op.apply(a, b).ok_or_else(overflow)?;
@@ -143,6 +144,7 @@ impl Binary {
             }
             Binary::Min => Some(a.min(b)),
             Binary::Max => Some(a.max(b)),
+            Binary::CeilDiv => a.checked_div(b).map(|q| q + i64::from(a.wrapping_rem(b) != 0 && (a < 0) == (b < 0))),
         }
     }
 }
@@ -297,6 +299,7 @@ impl<'t> Parser<'t> {
         let op = match word.as_str() {
             "min" => Binary::Min,
             "max" => Binary::Max,
+            "cdiv" => Binary::CeilDiv,
             name => {
                 let known = self.names.iter().position(|n| n == name);
                 let index = known.unwrap_or_else(|| {
@@ -392,6 +395,8 @@ mod tests {
         {
             assert_eq!(value(&format!("({a}) // ({b})")), Ok(quotient), "{a} // {b}");
             assert_eq!(value(&format!("({a}) % ({b})")), Ok(remainder), "{a} % {b}");
+            let up = quotient + i64::from(remainder != 0);
+            assert_eq!(value(&format!("cdiv({a}, {b})")), Ok(up), "cdiv({a}, {b})");
         }
         assert_eq!(value("low % -1"), Ok(0));
     }
@@ -401,7 +406,7 @@ mod tests {
         for text in ["big + 1", "low - 1", "big * 2", "-low", "low // -1"] {
             assert_eq!(value(text), Err(EvalError::Overflow(text.into())));
         }
-        for text in ["1 // 0", "M % zero", "1 // (M - 300)"] {
+        for text in ["1 // 0", "M % zero", "1 // (M - 300)", "cdiv(M, zero)"] {
             assert_eq!(value(text), Err(EvalError::DivisionByZero(text.into())));
         }
         assert_eq!(value("K + 1"), Err(EvalError::UnknownName("K".into())));

@@ -27,20 +27,38 @@ pub fn fold(kernel: &Kernel, op: Op) -> Option<Literal> {
 
 /// The bits of a scalar that exact operations compute from nothing but constants.
 pub fn known_bits(kernel: &Kernel, value: Value) -> Option<u64> {
-    let mut known = HashMap::new();
-    follow(kernel, value, &mut known)
+    KnownBits::default().get(kernel, value)
 }
 
-fn follow(kernel: &Kernel, value: Value, known: &mut HashMap<Value, Option<u64>>) -> Option<u64> {
+/// The bits of scalars that exact operations compute from constants and from values that are given.
+#[derive(Clone, Debug, Default)]
+pub struct KnownBits {
+    known: HashMap<Value, Option<u64>>,
+}
+
+impl KnownBits {
+    /// Gives a value, such as an argument of the kernel.
+    pub fn give(&mut self, value: Value, bits: u64) {
+        self.known.insert(value, Some(bits));
+    }
+
+    /// The bits of a value, if they are known.
+    pub fn get(&mut self, kernel: &Kernel, value: Value) -> Option<u64> {
+        let limit = self.known.len() + MAX_STEPS;
+        follow(kernel, value, &mut self.known, limit)
+    }
+}
+
+fn follow(kernel: &Kernel, value: Value, known: &mut HashMap<Value, Option<u64>>, limit: usize) -> Option<u64> {
     if let Some(bits) = known.get(&value) {
         return *bits;
     }
-    if known.len() >= MAX_STEPS {
+    if known.len() >= limit {
         return None;
     }
     known.insert(value, None);
     let bits = constant_bits(kernel, value)
-        .or_else(|| result_bits(kernel, kernel.def_op(value)?, |operand| follow(kernel, operand, known)));
+        .or_else(|| result_bits(kernel, kernel.def_op(value)?, |operand| follow(kernel, operand, known, limit)));
     known.insert(value, bits);
     bits
 }

@@ -10,6 +10,7 @@ mod laid;
 mod place;
 mod schedule;
 mod tile;
+pub mod work;
 
 pub use laid::conversions::{Conversions, conversions, conversions_remark};
 pub use pass::{Pass, PassContext, PassError};

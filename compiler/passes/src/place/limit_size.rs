@@ -34,13 +34,13 @@ const MANY: u64 = 32;
 
 /// A loop takes as long to compile as this many instructions: LLVM's analyses look at each loop from all others. 300 loops
 /// take a second.
-const LOOP: u64 = 160;
+pub(crate) const LOOP: u64 = 160;
 
 /// With so many loops the looking takes as long again as the loops themselves.
 const CROWD: u64 = 500;
 
 /// And a branch.
-const BRANCH: u64 = 20;
+pub(crate) const BRANCH: u64 = 20;
 
 /// How to compile it all the same.
 const RAISE: &str = "the option `max_instructions` raises the limit: `--max-instructions N` on the command line";
@@ -170,7 +170,7 @@ fn extent(kernel: &Kernel, op: Op) -> String {
 }
 
 /// How many values a thread holds of a tile or scalar.
-fn width(kernel: &Kernel, value: Value) -> u64 {
+pub(crate) fn width(kernel: &Kernel, value: Value) -> u64 {
     kernel.layout_of(value).map_or(1, |layout| u64::from(layout.registers()))
 }
 
@@ -179,7 +179,7 @@ fn scalar(kernel: &Kernel, value: Value) -> Option<Scalar> {
 }
 
 /// About how many instructions of a thread an operation is lowered to; those nested in it count for themselves.
-fn instructions(kernel: &Kernel, op: Op) -> u64 {
+pub(crate) fn instructions(kernel: &Kernel, op: Op) -> u64 {
     let data = kernel.op(op);
     let results: u64 = data.results.iter().map(|v| width(kernel, *v)).sum();
     let operands: u64 = data.operands.iter().map(|v| width(kernel, *v)).sum();

@@ -1,0 +1,333 @@
+//! The walk through a kernel.
+//!
+//! A loop is gone through three times: the third time is as all later ones, so the rest is a product. What is counted is
+//! counted in the first, as often as the loop runs.
+
+use rtc_ir::{
+    Block, DotKind, Elem, Hidden, Kernel, KnownBits, Op, OpKind, Scalar, Shape, Traits, Type, Value, regions,
+};
+
+use super::clock::{ARITHMETIC, BARRIER, Clock, GLOBAL, SHARED};
+use super::{Launch, Unit, Work, registers};
+use crate::place::limit_size::{BRANCH, LOOP, instructions};
+
+/// How often a loop is taken to run whose bounds are not known.
+const ROUNDS: f64 = 8.0;
+
+/// What a program in the middle of the grid does. The kernel is as the passes leave it.
+pub fn work(kernel: &Kernel, launch: &Launch, capability: u32) -> Work {
+    let mut known = KnownBits::default();
+    for param in &kernel.params {
+        let grid = match param.hidden {
+            Some(Hidden::Grid(axis)) => launch.grid.get(axis as usize).map(|n| i64::from(*n)),
+            _ => None,
+        };
+        let given = launch.integers.iter().find(|(name, _)| *name == param.name).map(|(_, value)| *value);
+        if let Some(value) = grid.or(given) {
+            known.give(param.value, bits(kernel, param.value, value));
+        }
+    }
+    let mut count = Count {
+        kernel,
+        launch,
+        capability,
+        known,
+        work: Work { registers: registers(kernel), is_certain: true, ..Work::default() },
+        weight: 1.0,
+    };
+    let mut clock = Clock::default();
+    count.block(kernel.body(), &mut clock);
+    count.work.cycles = clock.now;
+    count.work.products.sort_by_key(|(unit, _)| *unit);
+    count.work
+}
+
+/// An integer in as many bits as the value has.
+fn bits(kernel: &Kernel, value: Value, number: i64) -> u64 {
+    let width = kernel.value_type(value).elem().map_or(64, Elem::bits);
+    if width >= 64 { number as u64 } else { number as u64 & ((1 << width) - 1) }
+}
+
+struct Count<'k> {
+    kernel: &'k Kernel,
+    launch: &'k Launch,
+    capability: u32,
+    known: KnownBits,
+    work: Work,
+    /// How often what is counted now happens; 0 in the second and third round of a loop.
+    weight: f64,
+}
+
+impl Count<'_> {
+    fn block(&mut self, block: Block, clock: &mut Clock) {
+        for op in self.kernel.ops(block) {
+            self.op(op, clock);
+        }
+    }
+
+    fn op(&mut self, op: Op, clock: &mut Clock) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        match &data.kind {
+            OpKind::ProgramId { axis } => {
+                let programs = self.launch.grid.get(*axis as usize).copied().unwrap_or(1);
+                self.known.give(data.results[0], u64::from(programs / 2));
+            }
+            OpKind::NumPrograms { axis } => {
+                let programs = self.launch.grid.get(*axis as usize).copied().unwrap_or(1);
+                self.known.give(data.results[0], programs.into());
+            }
+            OpKind::ForRange { unsigned, .. } => return self.for_range(op, *unsigned, clock),
+            OpKind::WhileLoop {} => {
+                self.work.is_certain = false;
+                return self.rounds(op, &data.blocks, ROUNDS, clock);
+            }
+            OpKind::IfElse {} => return self.if_else(op, clock),
+            OpKind::WarpSpecialize { .. } => {
+                let start = clock.clone();
+                for block in &data.blocks {
+                    let mut role = start.clone();
+                    self.block(*block, &mut role);
+                    clock.now = clock.now.max(role.now);
+                }
+                return;
+            }
+            _ => {}
+        }
+        self.plain(op, clock);
+    }
+
+    /// An operation without control flow.
+    fn plain(&mut self, op: Op, clock: &mut Clock) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        let (results, operands) = (&data.results[..], &data.operands[..]);
+        let warps = f64::from(kernel.group_of(op).warps);
+        let is_product = matches!(data.kind, OpKind::Dot { .. } | OpKind::Mma {} | OpKind::MmaAsync {});
+        let issued = if is_product { 0.0 } else { issue(kernel, op) };
+        self.work.instructions += self.weight * issued * warps;
+        // Four schedulers share the warps of a block.
+        let share = (warps / 4.0).max(1.0);
+        match &data.kind {
+            OpKind::MmaWait { pending } => {
+                clock.wait_products(*pending as usize);
+                clock.give(results, 0.0);
+                return;
+            }
+            OpKind::CopyWait { pending } => return clock.wait_copies(*pending as usize),
+            OpKind::CopyCommit {} => return clock.commit(),
+            _ => clock.begin(operands, issued * share),
+        }
+        match &data.kind {
+            OpKind::Load { .. } => {
+                self.work.read += self.weight * bytes(kernel, results[0]);
+                clock.give(results, GLOBAL);
+            }
+            OpKind::Store { .. } => self.work.written += self.weight * bytes(kernel, operands[1]),
+            OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => {
+                let moved = self.weight * bytes(kernel, *operands.get(1).unwrap_or(&operands[0]));
+                self.work.read += moved;
+                self.work.written += moved;
+                clock.give(results, GLOBAL);
+            }
+            OpKind::CopyAsync { .. } => {
+                let moved = self.weight * place_bytes(kernel, operands[1]);
+                self.work.read += moved;
+                self.work.shared += moved;
+                clock.copy();
+            }
+            OpKind::CopyDesc {} => {
+                let moved = self.weight * place_bytes(kernel, operands[1]);
+                self.work.read += moved;
+                self.work.shared += moved;
+            }
+            OpKind::CopyDescStore {} | OpKind::CopyDescReduce { .. } => {
+                self.work.written += self.weight * place_bytes(kernel, operands[1]);
+            }
+            OpKind::LocalStore {} => {
+                self.work.shared += self.weight * bytes(kernel, operands[0]);
+                clock.give(results, SHARED);
+            }
+            OpKind::LocalLoad {} => {
+                self.work.shared += self.weight * bytes(kernel, results[0]);
+                clock.give(results, SHARED);
+            }
+            OpKind::Barrier {} => clock.now += BARRIER,
+            OpKind::Dot { kind, .. } => self.product(op, unit(kernel, op, *kind), clock),
+            OpKind::Mma {} | OpKind::MmaAsync {} => {
+                self.product(op, Unit::WarpGroup(operand_bits(kernel, operands[0])), clock);
+            }
+            OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::Sort { .. } | OpKind::Gather { .. } => {
+                let crosses = data.kind.spec().optional.iter().position(|name| *name == "scratch");
+                let crosses = crosses.is_some_and(|i| kernel.optional(op, i).is_some());
+                clock.give(results, if crosses { 5.0 * SHARED + 2.0 * BARRIER } else { 5.0 * SHARED });
+            }
+            _ => clock.give(results, ARITHMETIC),
+        }
+    }
+
+    fn product(&mut self, op: Op, unit: Unit, clock: &mut Clock) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        let lhs = shape(kernel, data.operands[0]);
+        let sums = shape(kernel, data.results[0]);
+        let (Some(lhs), Some(sums)) = (lhs, sums) else { return };
+        let operations = 2.0 * sums.numel() as f64 * f64::from(lhs[lhs.rank() - 1]);
+        if self.weight > 0.0 {
+            match self.work.products.iter_mut().find(|(u, _)| *u == unit) {
+                Some((_, count)) => *count += self.weight * operations,
+                None => self.work.products.push((unit, self.weight * operations)),
+            }
+        }
+        // A warp group of one keeps a fourth of the tensor cores busy.
+        let warps = f64::from(kernel.group_of(op).warps);
+        let share = (warps / 4.0).min(1.0);
+        // Of a product of 64 rows, less than 128 columns do not fill the tensor cores: the left operand is read again.
+        let columns = f64::from(sums[sums.rank() - 1]);
+        let full = if matches!(unit, Unit::WarpGroup(_)) { (columns / 128.0).min(1.0).max(0.25) } else { 1.0 };
+        let cycles = operations / (unit.per_cycle(self.capability) * share * full);
+        let end = clock.product(cycles);
+        clock.give(&data.results, end);
+        if !matches!(data.kind, OpKind::MmaAsync {}) {
+            clock.wait_products(0);
+        }
+    }
+
+    fn for_range(&mut self, op: Op, unsigned: bool, clock: &mut Clock) {
+        let data = self.kernel.op(op);
+        let operand = |i: usize| data.operands[i];
+        let bounds = [0, 1, 2].map(|i| self.number(operand(i), unsigned));
+        let block = data.blocks[0];
+        let rounds = match bounds {
+            [Some(lower), Some(upper), Some(step)] if step > 0 => {
+                let rounds = (upper - lower).max(0).div_euclid(step) + i128::from((upper - lower).max(0) % step != 0);
+                // Nested loops may ask for the counter: in the middle.
+                if let Some(counter) = self.kernel.block(block).args.first() {
+                    let middle = lower + step * (rounds / 2);
+                    self.known.give(*counter, bits(self.kernel, *counter, middle as i64));
+                }
+                rounds as f64
+            }
+            _ => {
+                self.work.is_certain = false;
+                ROUNDS
+            }
+        };
+        self.rounds(op, &[block], rounds, clock);
+    }
+
+    fn number(&mut self, value: Value, unsigned: bool) -> Option<i128> {
+        let bits = self.known.get(self.kernel, value)?;
+        let unused = 64 - self.kernel.value_type(value).elem()?.bits().min(64);
+        Some(if unsigned { bits.into() } else { (((bits << unused) as i64) >> unused).into() })
+    }
+
+    fn rounds(&mut self, op: Op, blocks: &[Block], rounds: f64, clock: &mut Clock) {
+        let kernel = self.kernel;
+        let slots = regions::slots(kernel, op);
+        let hand = |clock: &mut Clock, from: usize| {
+            for slot in &slots {
+                let sources: Vec<Value> = slot.values(kernel).collect();
+                if let Some(source) = sources.get(from).or(sources.last()) {
+                    slot.targets.iter().for_each(|target| clock.hand(*source, *target));
+                }
+            }
+        };
+        hand(clock, 0);
+        if rounds < 1.0 {
+            return;
+        }
+        let weight = self.weight;
+        let mut before = clock.now;
+        let mut last = 0.0;
+        let looked_at = rounds.min(3.0) as usize;
+        for round in 0..looked_at {
+            self.weight = if round == 0 { weight * rounds } else { 0.0 };
+            blocks.iter().for_each(|block| self.block(*block, clock));
+            hand(clock, 1);
+            last = clock.now - before;
+            before = clock.now;
+        }
+        self.weight = weight;
+        clock.skip(last * (rounds - looked_at as f64));
+    }
+
+    fn if_else(&mut self, op: Op, clock: &mut Clock) {
+        let kernel = self.kernel;
+        let data = kernel.op(op);
+        clock.begin(&data.operands, ARITHMETIC);
+        let known = self.known.get(kernel, data.operands[0]).map(|bits| bits != 0);
+        let weight = self.weight;
+        let start = clock.clone();
+        for (i, block) in data.blocks.iter().enumerate() {
+            let taken = match known {
+                Some(condition) => f64::from(u8::from(condition == (i == 0))),
+                None => 0.5,
+            };
+            if taken == 0.0 {
+                continue;
+            }
+            let mut branch = start.clone();
+            self.weight = weight * taken;
+            self.block(*block, &mut branch);
+            if branch.now >= clock.now {
+                *clock = branch;
+            }
+        }
+        self.weight = weight;
+        clock.give(&data.results, 0.0);
+    }
+}
+
+/// Instructions of one warp.
+fn issue(kernel: &Kernel, op: Op) -> f64 {
+    let data = kernel.op(op);
+    let estimate = instructions(kernel, op) as f64;
+    let per_number = match &data.kind {
+        // What these cost to compile is not what they cost to run.
+        kind if regions::is_loop(kind) => return (estimate - LOOP as f64).max(0.0).min(4.0),
+        kind if !regions::flow(kind).is_empty() => return (estimate - BRANCH as f64).max(0.0).min(4.0),
+        OpKind::Assume {} | OpKind::Hint { .. } | OpKind::Arange { .. } => 0.0,
+        // A fourth to a sixteenth of the rate.
+        OpKind::Exp2 { .. } | OpKind::DivF { .. } => 4.0,
+        OpKind::Load { .. } | OpKind::Store { .. } => 0.5,
+        kind if kind.spec().traits.has(Traits::TERMINATOR) => 0.0,
+        _ => 1.0,
+    };
+    // Scalars are the same in all threads; most of them are computed once.
+    let is_scalar = data.results.iter().all(|v| matches!(kernel.value_type(*v), Type::Scalar(_)));
+    if is_scalar && data.kind.spec().traits.has(Traits::ELEMENTWISE) { 1.0 } else { estimate * per_number }
+}
+
+fn bytes(kernel: &Kernel, value: Value) -> f64 {
+    let ty = kernel.value_type(value);
+    let elements = ty.shape().map_or(1, |shape| shape.numel());
+    elements as f64 * f64::from(ty.elem().map_or(0, |elem| elem.bits().div_ceil(8)))
+}
+
+/// Bytes of one slot of a buffer in shared memory.
+fn place_bytes(kernel: &Kernel, value: Value) -> f64 {
+    kernel.value_type(value).as_shared().map_or_else(|| bytes(kernel, value), |shared| shared.slot_bytes() as f64)
+}
+
+/// The shape of a tile, or of a slot of a buffer.
+fn shape(kernel: &Kernel, value: Value) -> Option<Shape> {
+    let ty = kernel.value_type(value);
+    ty.as_shared().map(|shared| shared.shape).or(ty.shape())
+}
+
+fn operand_bits(kernel: &Kernel, value: Value) -> u32 {
+    let ty = kernel.value_type(value);
+    let elem = ty.as_shared().map(|shared| shared.elem).or(ty.elem());
+    elem.and_then(Elem::num).map_or(16, Scalar::bits)
+}
+
+fn unit(kernel: &Kernel, op: Op, kind: DotKind) -> Unit {
+    let bits = operand_bits(kernel, kernel.op(op).operands[0]);
+    match kind {
+        DotKind::Wgmma => Unit::WarpGroup(bits),
+        DotKind::MmaV2 => Unit::Warp(bits),
+        _ if bits == 64 => Unit::Warp(64),
+        _ => Unit::Thread(bits),
+    }
+}

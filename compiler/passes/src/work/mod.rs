@@ -1,0 +1,87 @@
+//! What one program of a finished kernel does, for given arguments: products, instructions, bytes, cycles of its longest
+//! warp, registers. Cost models of configurations start from it.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `mod.rs` | [`Work`], what is counted |
+//! | `count.rs` | the walk through the kernel, with the number of times that each loop runs |
+//! | `clock.rs` | when the operations of one warp begin and end |
+//! | `registers.rs` | how many registers of a thread hold values at the same time |
+//!
+//! All are estimates; they are made for comparing kernels of one source with each other.
+
+mod clock;
+mod count;
+mod registers;
+
+pub use count::work;
+pub use registers::registers;
+
+/// Who computes products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unit {
+    /// `wgmma` on operands of so many bits.
+    WarpGroup(u32),
+    /// `mma.sync` on operands of so many bits.
+    Warp(u32),
+    /// Multiply-adds of each thread, on numbers of so many bits.
+    Thread(u32),
+}
+
+/// What is known of a launch.
+#[derive(Clone, Debug, Default)]
+pub struct Launch {
+    /// How many programs.
+    pub grid: [u32; 3],
+    /// Values of integer arguments by the name of the parameter.
+    pub integers: Vec<(String, i64)>,
+}
+
+/// What one program does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Floating-point or integer operations in products, by who computes them; a multiply-add counts two.
+    pub products: Vec<(Unit, f64)>,
+    /// Instructions of all warps together, those of products on tensor cores left out.
+    pub instructions: f64,
+    /// Bytes read of global memory.
+    pub read: f64,
+    /// Bytes written to global memory.
+    pub written: f64,
+    /// Bytes through shared memory.
+    pub shared: f64,
+    /// Cycles from the beginning to the end of a program that has a multiprocessor to itself.
+    pub cycles: f64,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Whether the number of times that each loop runs is known.
+    pub is_certain: bool,
+}
+
+impl Work {
+    /// All operations in products.
+    pub fn product_operations(&self) -> f64 {
+        self.products.iter().map(|(_, count)| count).sum()
+    }
+}
+
+impl Unit {
+    /// Operations in a cycle that one multiprocessor of a target does at most.
+    pub fn per_cycle(self, capability: u32) -> f64 {
+        // The first generation with `wgmma` has twice the rate of the one before, of which `mma.sync` reaches some 60 %.
+        let half = if capability >= 90 {
+            4096.0
+        } else if capability == 80 {
+            2048.0
+        } else {
+            1024.0
+        };
+        match self {
+            Unit::WarpGroup(bits) => half * 16.0 / f64::from(bits.max(8)),
+            Unit::Warp(64) => 256.0,
+            Unit::Warp(bits) => half * if capability >= 90 { 0.6 } else { 0.9 } * 16.0 / f64::from(bits.max(8)),
+            Unit::Thread(64) => 128.0,
+            Unit::Thread(_) => 256.0,
+        }
+    }
+}

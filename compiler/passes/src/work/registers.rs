@@ -1,0 +1,93 @@
+//! How many registers of a thread hold values at the same time.
+//!
+//! Tiles of numbers count as their layouts spread them. Masks, and what addresses are made of, count less: the back end
+//! computes much of them again, or folds it into the instructions.
+
+use rtc_ir::{Elem, Kernel, Op, OpKind, Value, ValueDef, regions, walk};
+use std::collections::HashMap;
+
+use crate::place::limit_size::width;
+
+/// Registers for what no tile stands for.
+const BASE: f64 = 24.0;
+
+/// The estimated registers of a thread; more than the target has means that some are spilled.
+pub fn registers(kernel: &Kernel) -> u32 {
+    let ops = walk(kernel);
+    let number: HashMap<Op, usize> = ops.iter().enumerate().map(|(i, op)| (*op, i)).collect();
+    // The last operation within each one that has nested blocks.
+    let mut end: Vec<usize> = (0..ops.len()).collect();
+    for (i, op) in ops.iter().enumerate().rev() {
+        if let Some(around) = kernel.op(*op).parent.and_then(|block| kernel.block(block).parent) {
+            let at = number[&around];
+            end[at] = end[at].max(end[i]);
+        }
+    }
+    let mut change = vec![0.0f64; ops.len() + 1];
+    let mut live = |value: Value, from: usize| {
+        let weight = weight(kernel, value);
+        if weight == 0.0 {
+            return;
+        }
+        let home = match kernel.value(value).def {
+            ValueDef::Result(op, _) => kernel.op(op).parent,
+            ValueDef::Arg(block, _) => Some(block),
+        };
+        let last = |user: Op| {
+            // A value from outside of a loop lives through all of it.
+            let mut last = number.get(&user).copied().unwrap_or(from);
+            let mut at = user;
+            while let Some(block) = kernel.op(at).parent.filter(|block| Some(*block) != home) {
+                let Some(around) = kernel.block(block).parent else { break };
+                if regions::is_loop(kernel.kind(around)) {
+                    last = last.max(end[number[&around]]);
+                }
+                at = around;
+            }
+            last
+        };
+        let last = kernel.users(value).into_iter().map(last).max().unwrap_or(from);
+        change[from] += weight;
+        change[last.max(from) + 1 - usize::from(last > from)] -= weight;
+    };
+    for (i, op) in ops.iter().enumerate() {
+        kernel.op(*op).results.iter().for_each(|v| live(*v, end[i]));
+        for block in &kernel.op(*op).blocks {
+            kernel.block(*block).args.iter().for_each(|v| live(*v, i));
+        }
+    }
+    let (mut now, mut most) = (0.0, 0.0f64);
+    for step in change {
+        now += step;
+        most = most.max(now);
+    }
+    (BASE + most).round() as u32
+}
+
+/// Registers that a value takes of a thread.
+fn weight(kernel: &Kernel, value: Value) -> f64 {
+    if kernel.layout_of(value).is_none() {
+        return 0.0;
+    }
+    if let ValueDef::Result(op, _) = kernel.value(value).def
+        && matches!(
+            kernel.kind(op),
+            OpKind::Constant { .. }
+                | OpKind::Splat {}
+                | OpKind::Arange { .. }
+                | OpKind::ExpandDims { .. }
+                | OpKind::Broadcast {}
+        )
+    {
+        return 0.0;
+    }
+    let width = width(kernel, value) as f64;
+    match kernel.value_type(value).elem() {
+        Some(Elem::Num(scalar)) if scalar.bits() == 1 => width / 32.0,
+        Some(Elem::Num(scalar)) if scalar.is_int() => width * f64::from(scalar.bits()) / 32.0 * 0.5,
+        Some(Elem::Num(scalar)) => (width * f64::from(scalar.bits()) / 32.0).max(1.0),
+        // Pointers of a tile are a base and offsets.
+        Some(Elem::Ptr(_)) => (width * 0.25).max(2.0),
+        _ => 0.0,
+    }
+}
