@@ -39,6 +39,7 @@ dist: setup
 	@scripts/dist
 
 check: setup
+	@scripts/features
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 

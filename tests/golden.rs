@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use rtc_compiler::{Source, Spec};
-use rtc_runtime::{Device, LaunchFile, Tensors, Tolerance, compare};
+use rtc_runtime::Device;
+use rtc_testing::{LaunchFile, Tensors, Tolerance, compare};
 use serde_json::Value;
 
 #[path = "ptxas.rs"]

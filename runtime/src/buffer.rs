@@ -55,7 +55,7 @@ impl Device {
         };
         let address = match self.backend() {
             Backend::Cuda(context) => context.alloc(bytes)?,
-            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.lock().alloc(bytes, 256, name),
+            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.alloc(bytes, name),
         };
         let memory = Allocation { device: self.clone(), address, bytes };
         Ok(Buffer { memory, elements: PhantomData })
@@ -83,9 +83,7 @@ impl Device {
     pub(crate) fn write_bytes(&self, address: u64, data: &[u8]) -> Result<()> {
         match self.backend() {
             Backend::Cuda(context) => context.write(address, data),
-            Backend::Emulator(memory) | Backend::Interpreter(memory) => {
-                memory.lock().write(address, data).map_err(|error| Error::BufferAccess(error.to_string()))
-            }
+            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.write(address, data),
         }
     }
 
@@ -93,12 +91,7 @@ impl Device {
     pub(crate) fn read_bytes(&self, address: u64, data: &mut [u8]) -> Result<()> {
         match self.backend() {
             Backend::Cuda(context) => context.read(address, data),
-            Backend::Emulator(memory) | Backend::Interpreter(memory) => {
-                let memory = memory.lock();
-                let bytes = memory.read(address, data.len());
-                data.copy_from_slice(bytes.map_err(|error| Error::BufferAccess(error.to_string()))?);
-                Ok(())
-            }
+            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.read(address, data),
         }
     }
 }
@@ -212,9 +205,7 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         match self.device.backend() {
             Backend::Cuda(context) => context.free(self.address),
-            Backend::Emulator(memory) | Backend::Interpreter(memory) => {
-                memory.lock().free(self.address);
-            }
+            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.free(self.address),
         }
     }
 }

@@ -3,39 +3,27 @@
 //! A [`Device`] is a CUDA GPU, the PTX emulator or the interpreter of the tile IR; the rest of the runtime is the same
 //! code for all three. On the emulator and the interpreter a launch runs to its end before the call returns.
 
+use crate::host::HostMemory;
 use crate::{Error, Result, cuda};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A place where kernels run. Cloning gives another handle of the same device.
 #[derive(Clone, Debug)]
 pub struct Device {
     backend: Backend,
-    /// Why [`Device::auto`] found no GPU.
+    /// Why `Device::auto` found no GPU.
     fallback: Option<Arc<Error>>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
     Cuda(Arc<cuda::Context>),
+    #[cfg_attr(not(feature = "emulator"), allow(dead_code))]
     Emulator(Arc<HostMemory>),
+    #[cfg_attr(not(feature = "jit"), allow(dead_code))]
     Interpreter(Arc<HostMemory>),
-}
-
-/// Memory of the devices that run on the CPU.
-#[derive(Debug)]
-pub(crate) struct HostMemory(Mutex<rtc_emulator::Memory>);
-
-impl HostMemory {
-    fn create() -> Arc<HostMemory> {
-        Arc::new(HostMemory(Mutex::new(rtc_emulator::Memory::new())))
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, rtc_emulator::Memory> {
-        // A panic during a launch leaves bytes in the memory, never a broken structure.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Which device is wanted, as the command line writes it.
@@ -79,9 +67,17 @@ impl Device {
     /// The device that `kind` names.
     pub fn open(kind: DeviceKind) -> Result<Device> {
         match kind {
+            #[cfg(feature = "emulator")]
             DeviceKind::Auto => Ok(Device::auto()),
+            #[cfg(not(feature = "emulator"))]
+            DeviceKind::Auto => Device::cuda(0),
             DeviceKind::Cuda(ordinal) => Device::cuda(ordinal),
+            #[cfg(feature = "emulator")]
             DeviceKind::Emulator => Ok(Device::emulator()),
+            #[cfg(not(feature = "emulator"))]
+            DeviceKind::Emulator => {
+                Err(Error::NoDevice("the emulator needs the feature `emulator` of rtc-runtime".into()))
+            }
             DeviceKind::Interpreter => Device::interpreter(),
         }
     }
@@ -96,26 +92,27 @@ impl Device {
         cuda::device_count().unwrap_or(0)
     }
 
-    /// A new emulated device with empty memory. It executes PTX.
+    /// A new emulated device with empty memory. It executes PTX. Feature `emulator`.
+    #[cfg(feature = "emulator")]
     pub fn emulator() -> Device {
         Device::new(Backend::Emulator(HostMemory::create()))
     }
 
     /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: feature `jit`.
     pub fn interpreter() -> Result<Device> {
-        if cfg!(feature = "jit") {
-            Ok(Device::new(Backend::Interpreter(HostMemory::create())))
-        } else {
-            Err(Error::NoDevice("the interpreter needs the feature `jit` of rtc-runtime".into()))
-        }
+        #[cfg(feature = "jit")]
+        return Ok(Device::new(Backend::Interpreter(HostMemory::create())));
+        #[cfg(not(feature = "jit"))]
+        Err(Error::NoDevice("the interpreter needs the feature `jit` of rtc-runtime".into()))
     }
 
-    /// The first GPU, or the emulator where there is none; [`Device::fallback_reason`] then says why.
+    /// The first GPU, or the emulator where there is none; [`Device::fallback_reason`] then says why. Feature `emulator`.
+    #[cfg(feature = "emulator")]
     pub fn auto() -> Device {
         Device::cuda(0).unwrap_or_else(|error| Device { fallback: Some(Arc::new(error)), ..Device::emulator() })
     }
 
-    /// Why [`Device::auto`] gave the emulator instead of a GPU; `None` for devices that were asked for.
+    /// Why `Device::auto` gave the emulator instead of a GPU; `None` for devices that were asked for.
     ///
     /// ```
     /// let device = rtc_runtime::Device::auto();

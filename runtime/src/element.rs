@@ -107,6 +107,31 @@ impl sealed::Bytes for bool {
     }
 }
 
+/// The bytes of values, as the memory of a device has them.
+///
+/// ```
+/// assert_eq!(rtc_runtime::to_bytes(&[1i16, -1]), [1, 0, 255, 255]);
+/// ```
+pub fn to_bytes<T: Element>(values: &[T]) -> &[u8] {
+    sealed::Bytes::bytes(values)
+}
+
+/// The values of bytes; an error if they are not a whole number of them. They need no alignment.
+///
+/// ```
+/// assert_eq!(rtc_runtime::from_bytes::<i16>(&[1, 0, 255, 255])?, [1, -1]);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
+pub fn from_bytes<T: Element>(bytes: &[u8]) -> Result<Vec<T>> {
+    crate::buffer::check_cast::<T>(0, bytes.len() as u64)?;
+    let mut values = vec![T::ZERO; bytes.len() / std::mem::size_of::<T>()];
+    sealed::Bytes::fill(&mut values, |to| {
+        to.copy_from_slice(bytes);
+        Ok(())
+    })?;
+    Ok(values)
+}
+
 /// Whether a pointer to `given` may be passed where the kernel has one to `wanted`: the sign of integers does not matter,
 /// and `u8` stands for bytes of any type.
 pub(crate) fn fits(wanted: DType, given: DType) -> bool {

@@ -5,7 +5,6 @@
 //! interpreter's findings carry source lines).
 
 use rtc_abi::{DType, MetadataError, ParamType};
-use rtc_source::json_fields::FieldError;
 
 /// A run-time failure.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -120,7 +119,8 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
-    /// The emulator found a fault of the kernel.
+    /// The emulator found a fault of the kernel. Feature `emulator`.
+    #[cfg(feature = "emulator")]
     #[error("emulator: {0}")]
     Fault(Box<rtc_emulator::Fault>),
     /// The interpreter found a fault of the kernel.
@@ -131,12 +131,6 @@ pub enum Error {
         /// Where in the source, as `file:line:column`; empty if it is not known.
         location: String,
     },
-    /// A field of a LAUNCH.json is wrong.
-    #[error("launch file: {0}")]
-    LaunchFile(#[from] FieldError),
-    /// A safetensors file that cannot be used.
-    #[error("safetensors file: {0}")]
-    Tensors(String),
 }
 
 /// The result of a run-time call.

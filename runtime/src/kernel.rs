@@ -8,9 +8,8 @@ use crate::arg::Kind;
 use crate::argument::{self, GridSlot, Slot};
 use crate::device::Backend;
 use crate::tensor_map::{self, MapSlot};
-use crate::{Arg, Device, Error, Result, Stream, cuda, ptx_check};
+use crate::{Arg, Device, Error, Result, Stream, cuda, host, ptx_check};
 use rtc_abi::{Arch, Metadata};
-use std::sync::{Mutex, PoisonError};
 
 /// A kernel that is ready to launch on one device.
 #[derive(Debug)]
@@ -48,15 +47,10 @@ impl Fill {
 #[derive(Debug)]
 enum Code {
     Cuda(cuda::Module),
-    Emulator(Box<Emulated>),
+    #[cfg_attr(not(feature = "emulator"), allow(dead_code))]
+    Emulator(Box<host::Emulated>),
     #[cfg(feature = "jit")]
     Interpreter(Box<crate::jit::InterpretedKernel>),
-}
-
-#[derive(Debug)]
-struct Emulated {
-    program: rtc_emulator::Program,
-    findings: Mutex<Vec<String>>,
 }
 
 /// How many programs run, in up to three dimensions.
@@ -106,11 +100,10 @@ impl Device {
         let fill = Fill::of(metadata)?;
         let code = match self.backend() {
             Backend::Cuda(context) => Code::Cuda(load_cuda(self, context, ptx, metadata)?),
-            Backend::Emulator(_) => {
-                let program = rtc_emulator::Program::load(ptx)
-                    .map_err(|e| Error::Ptx { kernel: metadata.symbol.clone(), message: e.to_string() })?;
-                Code::Emulator(Box::new(Emulated { program, findings: Mutex::default() }))
-            }
+            #[cfg(feature = "emulator")]
+            Backend::Emulator(_) => Code::Emulator(Box::new(host::Emulated::load(ptx, &metadata.symbol)?)),
+            #[cfg(not(feature = "emulator"))]
+            Backend::Emulator(memory) => match **memory {},
             Backend::Interpreter(_) => {
                 return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));
             }
@@ -209,9 +202,7 @@ impl Kernel {
     pub fn take_findings(&self) -> Vec<String> {
         match &self.code {
             Code::Cuda(_) => Vec::new(),
-            Code::Emulator(emulated) => {
-                std::mem::take(&mut *emulated.findings.lock().unwrap_or_else(PoisonError::into_inner))
-            }
+            Code::Emulator(emulated) => emulated.take_findings(),
             #[cfg(feature = "jit")]
             Code::Interpreter(kernel) => kernel.take_findings(),
         }
@@ -308,37 +299,8 @@ impl Kernel {
                 let Backend::Emulator(memory) = self.device.backend() else {
                     return Err(wrong_device(&self.device, &self.metadata, "not the emulator".into()));
                 };
-                let mut memory = memory.lock();
-                let address = scratch.map(|at| (at, memory.alloc(scratch_bytes, 256, "global scratch")));
-                if let Some((at, address)) = address {
-                    params[at..at + 8].copy_from_slice(&address.to_le_bytes());
-                }
-                let config = rtc_emulator::LaunchConfig {
-                    grid,
-                    block: [self.metadata.threads_per_block, 1, 1],
-                    cluster: self.metadata.cluster,
-                    shared_bytes: self.metadata.shared_bytes,
-                    params,
-                    ..rtc_emulator::LaunchConfig::new(&self.metadata.symbol)
-                };
-                let result = emulated.program.launch(&mut memory, &config);
-                if let Some((_, address)) = address {
-                    memory.free(address);
-                }
-                let findings = match &result {
-                    Ok(report) => &report.findings,
-                    Err(fault) => &fault.findings,
-                };
-                let findings = findings.iter().map(|finding| finding.to_string());
-                emulated.findings.lock().unwrap_or_else(PoisonError::into_inner).extend(findings);
-                let report = result.map_err(|fault| {
-                    Error::Fault(Box::new(rtc_emulator::Fault {
-                        // They are told by `take_findings`.
-                        findings: Vec::new(),
-                        ..fault
-                    }))
-                })?;
-                print_output(&report.printed);
+                let scratch = scratch.map(|at| (at, scratch_bytes));
+                print_output(&emulated.launch(memory, &self.metadata, grid, params, scratch)?);
                 Ok(())
             }
             #[cfg(feature = "jit")]

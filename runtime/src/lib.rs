@@ -2,8 +2,11 @@
 //!
 //! A [`Device`] is an NVIDIA GPU, the PTX emulator or (with the feature `jit`) the interpreter of the tile IR. Kernels
 //! come as PTX and metadata, which `rtc build` or a build script with `rtc-build` made; with the feature `jit` they are
-//! compiled here. Without that feature the crate needs neither the compiler nor LLVM, and without a GPU it still builds
-//! and runs: the CUDA driver is looked for when a CUDA device is opened.
+//! compiled here.
+//!
+//! Features: `cuda` and `emulator` (both by default) bring the devices, `jit` the compiler and the interpreter. Only `jit`
+//! needs LLVM. A program that ships for GPUs alone takes `default-features = false, features = ["cuda"]` and carries no
+//! emulator; without a GPU it still builds and starts, since the CUDA driver is looked for when a CUDA device is opened.
 //!
 //! ```
 //! use rtc_runtime::Device;
@@ -13,50 +16,50 @@
 //! # Ok::<(), rtc_runtime::Error>(())
 //! ```
 //!
-//! Invariants: `unsafe` stands only in `cuda.rs`, and in `address.rs`, which leaves memory without a buffer, and memory that
+//! Invariants: `unsafe` stands only in `cuda/`, and in `address.rs`, which leaves memory without a buffer, and memory that
 //! somebody else has a part of, to those who vouch for it; a launch is checked against the kernel's metadata, with all that its signature promised, before
 //! anything runs; a launch allocates nothing.
+
+#[cfg(not(any(feature = "cuda", feature = "emulator")))]
+compile_error!("rtc-runtime needs a device: enable the feature `cuda`, `emulator` or both");
 
 mod address;
 mod arg;
 mod argument;
 mod buffer;
-mod compare;
+#[cfg_attr(not(feature = "cuda"), path = "cuda_absent.rs")]
 mod cuda;
 mod device;
 mod element;
 mod error;
 mod fp8;
+#[cfg_attr(not(feature = "emulator"), path = "host_absent.rs")]
+mod host;
 mod include;
 #[cfg(feature = "jit")]
 pub mod jit;
 mod kernel;
-mod launch_file;
 mod ptx_check;
 mod slice;
 mod stream;
 mod tensor_map;
-mod tensors;
 
 pub use address::DeviceAddress;
 pub use arg::{Arg, Pointer};
 pub use buffer::Buffer;
-pub use compare::{Comparison, Tolerance, compare};
 pub use device::{Device, DeviceKind};
-pub use element::Element;
+pub use element::{Element, from_bytes, to_bytes};
 pub use error::{Error, Result};
 pub use fp8::{Fp8E4M3, Fp8E5M2};
 pub use include::Variant;
 pub use kernel::{Grid, Kernel, KernelUsage};
-pub use launch_file::{LaunchFile, Outcome};
 pub use rtc_abi as abi;
 pub use rtc_abi::Metadata;
+#[cfg(feature = "emulator")]
 pub use rtc_emulator::FaultKind;
-pub use rtc_source::json_fields::FieldError;
 pub use slice::{Slice, SliceMut};
 pub use stream::{Event, Stream};
 pub use tensor_map::TensorDescriptor;
-pub use tensors::{Dtype, Tensor, Tensors};
 
 /// Metadata for tests: one warp, nothing special.
 #[cfg(test)]

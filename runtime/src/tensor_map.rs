@@ -9,10 +9,9 @@
 use crate::arg::Pointer;
 use crate::argument;
 use crate::device::{Backend, Device};
-use crate::{Arg, Error, Result, cuda};
+use crate::{Arg, Error, Result, cuda, host};
 use rtc_abi::metadata::{Hidden, HostTensorMap, Padding};
 use rtc_abi::{DType, Expr, Metadata, Param, ParamType, ValueType};
-use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap};
 use std::sync::{Mutex, PoisonError};
 
 /// Most dimensions of a tensor.
@@ -63,6 +62,64 @@ impl<'a> TensorDescriptor<'a> {
     /// Where it begins.
     pub(crate) fn base(&self) -> &Pointer<'a> {
         &self.base
+    }
+}
+
+/// Type of the elements of a map: its number as a `CUtensorMapDataType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ElementType(usize);
+
+impl ElementType {
+    /// Bytes of each type, and whether it is a float.
+    const ALL: [(u32, bool); 13] = [
+        (1, false),
+        (2, false),
+        (4, false),
+        (4, false),
+        (8, false),
+        (8, false),
+        (2, true),
+        (4, true),
+        (8, true),
+        (2, true),
+        (4, true),
+        (4, true),
+        (4, true),
+    ];
+
+    /// The type of that number.
+    fn of(number: u32) -> Option<ElementType> {
+        let number = usize::try_from(number).ok()?;
+        (number < ElementType::ALL.len()).then_some(ElementType(number))
+    }
+
+    /// The type for elements of the language.
+    fn for_dtype(dtype: DType) -> Option<ElementType> {
+        Some(ElementType(match dtype {
+            DType::Int8 | DType::UInt8 | DType::Fp8E5 | DType::Fp8E4Nv | DType::Fp8E4B15 => 0,
+            DType::Int16 | DType::UInt16 => 1,
+            DType::UInt32 => 2,
+            DType::Int32 => 3,
+            DType::UInt64 => 4,
+            DType::Int64 => 5,
+            DType::Fp16 => 6,
+            DType::Fp32 => 7,
+            DType::Fp64 => 8,
+            DType::Bf16 => 9,
+            DType::UInt1 | DType::Fp8E4B8 | DType::Fp8E5B16 => return None,
+        }))
+    }
+
+    pub(crate) fn number(self) -> usize {
+        self.0
+    }
+
+    fn bytes(self) -> u32 {
+        ElementType::ALL[self.0].0
+    }
+
+    fn is_float(self) -> bool {
+        ElementType::ALL[self.0].1
     }
 }
 
@@ -169,7 +226,7 @@ fn form_of_host(map: &HostTensorMap) -> std::result::Result<Form, String> {
     // What the hardware fetches at once beside what is asked for; 128 bytes is what every swizzled row has.
     let own = form(map.dtype, &map.box_shape, map.swizzle, 128)?;
     let Some(number) = map.data_type else { return Ok(own) };
-    let element = ElementType::ALL.get(number as usize).copied().filter(|e| e.bytes() == own.element.bytes());
+    let element = ElementType::of(number).filter(|e| e.bytes() == own.element.bytes());
     let element = element.ok_or_else(|| format!("data type {number} does not stand for {}", map.dtype))?;
     Ok(Form { element, ..own })
 }
@@ -182,29 +239,12 @@ fn form(dtype: DType, shape: &[u32], swizzle: u32, l2_promotion: u32) -> std::re
     for (to, size) in box_dims.iter_mut().zip(shape.iter().rev()) {
         *to = *size;
     }
-    let element = element(dtype).ok_or_else(|| format!("there are no tensor maps of `{dtype}`"))?;
+    let element = ElementType::for_dtype(dtype).ok_or_else(|| format!("there are no tensor maps of `{dtype}`"))?;
     let form = Form { element, rank: shape.len(), box_dims, swizzle, l2_promotion };
     // A place that nothing is wrong with, so that only the form is checked.
     let place = Place { address: 0, dims: [1; MAX_RANK], strides: [16; MAX_RANK], nan: false };
-    form.emulated(&place).check().map_err(|e| e.to_string())?;
+    host::check_tensor_map(&form, &place)?;
     Ok(form)
-}
-
-fn element(dtype: DType) -> Option<ElementType> {
-    Some(match dtype {
-        DType::Int8 | DType::UInt8 => ElementType::U8,
-        DType::Fp8E5 | DType::Fp8E4Nv | DType::Fp8E4B15 => ElementType::U8,
-        DType::Int16 | DType::UInt16 => ElementType::U16,
-        DType::Int32 => ElementType::S32,
-        DType::UInt32 => ElementType::U32,
-        DType::Int64 => ElementType::S64,
-        DType::UInt64 => ElementType::U64,
-        DType::Fp16 => ElementType::F16,
-        DType::Bf16 => ElementType::Bf16,
-        DType::Fp32 => ElementType::F32,
-        DType::Fp64 => ElementType::F64,
-        DType::UInt1 | DType::Fp8E4B8 | DType::Fp8E5B16 => return None,
-    })
 }
 
 fn source(metadata: &Metadata, map: &HostTensorMap) -> std::result::Result<Source, String> {
@@ -269,10 +309,7 @@ pub(crate) fn pack(
             None => {
                 let map = match device.backend() {
                     Backend::Cuda(_) => cuda::encode_tensor_map(&slot.form, &place)?,
-                    _ => {
-                        let encoded = slot.form.emulated(&place).encode();
-                        encoded.map_err(|e| named(slot.param, e.to_string()))?
-                    }
+                    _ => host::encode_tensor_map(&slot.form, &place).map_err(|e| named(slot.param, e))?,
                 };
                 let next = known.next;
                 known.maps[next] = Some((place, map));
@@ -286,20 +323,6 @@ pub(crate) fn pack(
 }
 
 impl Form {
-    fn emulated(&self, place: &Place) -> TensorMap {
-        TensorMap {
-            ty: self.element,
-            address: place.address,
-            dims: place.dims[..self.rank].to_vec(),
-            strides: place.strides[1..self.rank].to_vec(),
-            box_dims: self.box_dims[..self.rank].to_vec(),
-            element_strides: vec![1; self.rank],
-            swizzle: self.swizzle,
-            fill: if place.nan { Fill::Nan } else { Fill::Zero },
-            l2_promotion: self.l2_promotion,
-        }
-    }
-
     /// Sizes and strides in elements, outermost first, as the map has them.
     fn place(
         &self,

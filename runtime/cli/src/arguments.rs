@@ -2,7 +2,8 @@
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rtc_compiler::Stage;
-use rtc_runtime::{DeviceKind, Tolerance};
+use rtc_runtime::DeviceKind;
+use rtc_testing::Tolerance;
 use std::path::PathBuf;
 
 /// Compiler for the Triton kernel language: .rt or .py files to PTX, and a runner for them.

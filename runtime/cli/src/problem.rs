@@ -54,6 +54,17 @@ impl Problem {
     }
 }
 
+impl From<rtc_testing::Error> for Problem {
+    fn from(error: rtc_testing::Error) -> Problem {
+        match error {
+            rtc_testing::Error::Runtime(error) => error.into(),
+            rtc_testing::Error::LaunchFile(_) => Problem::input("launch-file", error.to_string()),
+            rtc_testing::Error::Tensors(_) => Problem::input("tensors", error.to_string()),
+            other => Problem::input("runtime", other.to_string()),
+        }
+    }
+}
+
 impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         let message = error.to_string();
@@ -61,8 +72,7 @@ impl From<Error> for Problem {
             Error::NoDevice(_) => ("no-device", None),
             Error::Cuda { .. } => ("cuda", None),
             Error::OutOfResources { .. } => ("out-of-resources", None),
-            Error::LaunchFile(_) | Error::Argument { .. } | Error::ArgumentCount { .. } => ("launch-file", None),
-            Error::Tensors(_) => ("tensors", None),
+            Error::Argument { .. } | Error::ArgumentCount { .. } => ("launch-file", None),
             Error::Interpreter { location, .. } => ("fault", Some(location).filter(|l| !l.is_empty())),
             Error::Fault(fault) => {
                 if matches!(fault.kind, FaultKind::Unsupported(_) | FaultKind::InvalidInstruction(_)) {

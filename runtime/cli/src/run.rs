@@ -5,9 +5,10 @@ use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::{input, output, tile_ir};
 use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
-use rtc_runtime::{Device, Error, LaunchFile, Tensors, Tolerance, compare, jit};
+use rtc_runtime::{Device, jit};
 use rtc_source::SourceMap;
 use rtc_source::json_fields::Field;
+use rtc_testing::{Error, LaunchFile, Tensors, Tolerance, compare};
 use std::path::Path;
 
 /// Runs a LAUNCH.json and says on stdout what was done.

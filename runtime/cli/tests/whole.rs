@@ -114,7 +114,7 @@ fn run_copies_on_the_emulator_and_the_interpreter() {
         for part in ["copy_kernel", device, "grid 3 x 1 x 1", "out.safetensors", "y: 300 elements, all equal"] {
             assert!(stdout.contains(part), "{part}:\n{stdout}");
         }
-        let read = |bytes: &[u8]| rtc_runtime::Tensors::from_bytes(bytes).unwrap();
+        let read = |bytes: &[u8]| rtc_testing::Tensors::from_bytes(bytes).unwrap();
         assert_eq!(read(&std::fs::read(scratch.0.join("out.safetensors")).unwrap()), read(&golden));
         // A wrong reference is found.
         golden[at + 1200] ^= 1;

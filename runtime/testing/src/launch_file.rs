@@ -5,12 +5,14 @@
 //! Every error names the field.
 //!
 //! ```
-//! let error = rtc_runtime::LaunchFile::parse(r#"{"spec": {}, "grid": [1, 1, "z"], "args": {}}"#).unwrap_err();
+//! let error = rtc_testing::LaunchFile::parse(r#"{"spec": {}, "grid": [1, 1, "z"], "args": {}}"#).unwrap_err();
 //! assert!(error.to_string().contains("`grid[2]`"));
 //! ```
 
-use crate::{Arg, Buffer, DeviceAddress, Dtype, Error, Kernel, Result, Slice, Tensor, TensorDescriptor, Tensors};
+use crate::storages::{Place, Storages};
+use crate::{Dtype, Error, Result, Tensors};
 use rtc_abi::{DType, Param, ParamType};
+use rtc_runtime::{Arg, DeviceAddress, Kernel, SliceMut, TensorDescriptor};
 use rtc_source::json_fields::{self, Field, FieldError};
 use serde_json::Value;
 use std::time::Duration;
@@ -53,29 +55,25 @@ enum Resolved<'s> {
     Float(f64),
     Null,
     /// From here on to the end of an allocation.
-    Memory(Slice<'s>),
+    Memory(SliceMut<'s>),
     Descriptor(TensorDescriptor<'s>),
 }
 
-impl Resolved<'_> {
-    fn arg(&self) -> Arg<'_> {
+impl<'s> Resolved<'s> {
+    /// The argument; a descriptor stays where it is.
+    fn arg<'a>(&'a mut self) -> Arg<'a>
+    where
+        's: 'a,
+    {
         match self {
             Resolved::Bool(v) => Arg::Bool(*v),
             Resolved::Int(v) => Arg::Int(*v),
             Resolved::Float(v) => Arg::Float(*v),
             Resolved::Null => DeviceAddress::NULL.into(),
-            Resolved::Memory(slice) => (*slice).into(),
-            Resolved::Descriptor(descriptor) => descriptor.into(),
+            Resolved::Memory(slice) => slice.reborrow().into(),
+            Resolved::Descriptor(descriptor) => Arg::Descriptor(descriptor),
         }
     }
-}
-
-/// Where a tensor argument points to.
-#[derive(Clone, Debug)]
-struct Place {
-    tensor: String,
-    view_of: Option<String>,
-    offset: u64,
 }
 
 /// What a launch gave.
@@ -117,13 +115,13 @@ impl LaunchFile {
         self.check_names(kernel)?;
         let mut storages = Storages::default();
         for arg in &self.args {
-            storages.collect(arg, tensors)?;
+            collect(&mut storages, arg, tensors)?;
         }
         storages.allocate(kernel, tensors)?;
         let params = kernel.metadata().visible_params().iter();
         let resolved = params.map(|param| self.resolve(param, &storages, tensors));
-        let resolved = resolved.collect::<std::result::Result<Vec<_>, FieldError>>()?;
-        let args: Vec<Arg<'_>> = resolved.iter().map(Resolved::arg).collect();
+        let mut resolved = resolved.collect::<std::result::Result<Vec<_>, FieldError>>()?;
+        let args: Vec<Arg<'_>> = resolved.iter_mut().map(Resolved::arg).collect();
         let stream = kernel.device().default_stream();
         let start = stream.record()?;
         let launched = kernel.launch(&stream, self.grid, &args);
@@ -218,7 +216,15 @@ impl LaunchFile {
                     if let Err(message) = check_dtype(param, &tensor.tensor, tensors) {
                         return within("tensor", message);
                     }
-                    let descriptor = TensorDescriptor::of_numbers(storages.slice(tensor).into(), shape, strides);
+                    let numbers = |field: &str, list: &[i128]| {
+                        let number = |n: &i128| u64::try_from(*n);
+                        list.iter().map(number).collect::<std::result::Result<Vec<_>, _>>().map_err(|_| FieldError {
+                            path: format!("{}.descriptor.{field}", found.path),
+                            message: format!("{list:?} has a number that is negative or has more than 64 bits"),
+                        })
+                    };
+                    let (shape, strides) = (numbers("shape", shape)?, numbers("strides", strides)?);
+                    let descriptor = TensorDescriptor::new(storages.slice(tensor), &shape, &strides);
                     return Ok(Resolved::Descriptor(if *pads_nan { descriptor.padded_with_nan() } else { descriptor }));
                 }
                 let part = segments.next().unwrap_or_default();
@@ -240,15 +246,25 @@ impl LaunchFile {
     }
 
     /// An argument that does not fit is a fault of its field.
-    fn name_field(&self, error: Error) -> Error {
+    fn name_field(&self, error: rtc_runtime::Error) -> Error {
         match error {
-            Error::Argument { name, ty, message, .. } => {
+            rtc_runtime::Error::Argument { name, ty, message, .. } => {
                 let root = name.split('.').next().unwrap_or(&name);
                 let path = self.args.iter().find(|a| a.name == root).map_or(String::new(), |a| a.path.clone());
                 Error::LaunchFile(FieldError { path, message: format!("parameter `{name}` of type {ty}: {message}") })
             }
-            other => other,
+            other => other.into(),
         }
+    }
+}
+
+/// Notes where the tensors of an argument lie.
+fn collect(storages: &mut Storages, arg: &NamedValue, tensors: &Tensors) -> std::result::Result<(), FieldError> {
+    match &arg.value {
+        LaunchValue::Tensor(place) => storages.collect(place, arg.path.clone(), tensors),
+        LaunchValue::Descriptor { tensor, .. } => storages.collect(tensor, format!("{}.descriptor", arg.path), tensors),
+        LaunchValue::Tuple(items) => items.iter().try_for_each(|item| collect(storages, item, tensors)),
+        _ => Ok(()),
     }
 }
 
@@ -368,103 +384,5 @@ fn check_dtype(param: &Param, name: &str, tensors: &Tensors) -> std::result::Res
         Ok(())
     } else {
         Err(format!("tensor `{name}` holds {:?}, the kernel needs a {}", tensor.dtype, param.ty))
-    }
-}
-
-/// The allocations of a launch: one per tensor, or one per group of views.
-#[derive(Default)]
-struct Storages {
-    storages: Vec<Storage>,
-    /// Tensor, index of its storage, offset there.
-    placed: Vec<(String, usize, u64)>,
-}
-
-struct Storage {
-    name: String,
-    bytes: u64,
-    buffer: Option<Buffer>,
-}
-
-impl Storages {
-    /// Notes where the tensors of an argument lie.
-    fn collect(&mut self, arg: &NamedValue, tensors: &Tensors) -> std::result::Result<(), FieldError> {
-        let (place, path) = match &arg.value {
-            LaunchValue::Tensor(place) => (place, arg.path.clone()),
-            LaunchValue::Descriptor { tensor, .. } => (tensor, format!("{}.descriptor", arg.path)),
-            LaunchValue::Tuple(items) => return items.iter().try_for_each(|item| self.collect(item, tensors)),
-            _ => return Ok(()),
-        };
-        let Some(tensor) = tensors.get(&place.tensor) else {
-            let message = format!("the tensors file has no `{}`; it has {}", place.tensor, tensors.names().join(", "));
-            return Err(FieldError { path: format!("{path}.tensor"), message });
-        };
-        let bytes = tensor.data.len() as u64;
-        let at = if place.view_of.is_some() { place.offset } else { 0 };
-        if place.view_of.is_none() && place.offset > bytes {
-            let message = format!("{} lies past the end of tensor `{}` ({bytes} bytes)", place.offset, place.tensor);
-            return Err(FieldError { path: format!("{path}.offset"), message });
-        }
-        // A limit that no device has, so that sums below cannot overflow.
-        if at > 1 << 48 {
-            return Err(FieldError { path: format!("{path}.offset"), message: format!("{at} is too large") });
-        }
-        let name = place.view_of.as_ref().unwrap_or(&place.tensor);
-        let storage = self.storages.iter().position(|s| s.name == *name).unwrap_or_else(|| {
-            let bytes = tensors.get(name).map_or(0, |t| t.data.len() as u64);
-            self.storages.push(Storage { name: name.clone(), bytes, buffer: None });
-            self.storages.len() - 1
-        });
-        let end = &mut self.storages[storage].bytes;
-        *end = (*end).max(at + bytes);
-        match self.placed.iter().find(|(name, ..)| *name == place.tensor) {
-            Some((_, s, o)) if (*s, *o) == (storage, at) => {}
-            Some(_) => {
-                let message = format!("tensor `{}` is already placed elsewhere by another argument", place.tensor);
-                return Err(FieldError { path, message });
-            }
-            None => self.placed.push((place.tensor.clone(), storage, at)),
-        }
-        Ok(())
-    }
-
-    fn allocate(&mut self, kernel: &Kernel, tensors: &Tensors) -> Result<()> {
-        for (index, storage) in self.storages.iter_mut().enumerate() {
-            let mut buffer = kernel.device().alloc_named(storage.bytes as usize, &storage.name)?;
-            let own = tensors.get(&storage.name);
-            let mut content = own.map_or(Vec::new(), |t| t.data.clone());
-            content.resize(storage.bytes as usize, 0);
-            for (name, _, at) in self.placed.iter().filter(|(_, s, _)| *s == index) {
-                if let Some(tensor) = tensors.get(name) {
-                    content[*at as usize..][..tensor.data.len()].copy_from_slice(&tensor.data);
-                }
-            }
-            buffer.write(0, &content)?;
-            storage.buffer = Some(buffer);
-        }
-        Ok(())
-    }
-
-    /// What an argument points to; places were collected and allocated before.
-    fn slice(&self, place: &Place) -> Slice<'_> {
-        let name = place.view_of.as_ref().unwrap_or(&place.tensor);
-        let storage = self.storages.iter().find(|s| s.name == *name).and_then(|s| s.buffer.as_ref());
-        let buffer = storage.expect("every place is collected and allocated before arguments are resolved");
-        buffer.slice(place.offset as usize..)
-    }
-
-    fn read_back(&self, inputs: &Tensors) -> Result<Tensors> {
-        let mut outputs = Tensors::default();
-        for (name, tensor) in inputs.iter() {
-            let placed = self.placed.iter().find(|(n, ..)| n == name).map(|(_, storage, at)| (*storage, *at));
-            let as_storage = || self.storages.iter().position(|s| s.name == name).map(|s| (s, 0));
-            let mut data = tensor.data.clone();
-            if let Some((storage, at)) = placed.or_else(as_storage)
-                && let Some(buffer) = &self.storages[storage].buffer
-            {
-                buffer.read(at as usize, &mut data)?;
-            }
-            outputs.insert(name, Tensor { data, ..tensor.clone() });
-        }
-        Ok(outputs)
     }
 }

@@ -3,7 +3,7 @@
 //! Values stay bytes: every element type of the format is kept as it is, whether Rust has a type for it or not.
 //!
 //! ```
-//! use rtc_runtime::{Dtype, Tensor, Tensors};
+//! use rtc_testing::{Dtype, Tensor, Tensors};
 //! let mut tensors = Tensors::default();
 //! tensors.insert("x", Tensor::new(Dtype::F32, vec![2], 1f32.to_le_bytes().repeat(2)).unwrap());
 //! let back = Tensors::from_bytes(&tensors.to_bytes().unwrap()).unwrap();
@@ -11,6 +11,8 @@
 //! ```
 
 use crate::{Error, Result};
+use rtc_abi::DType;
+use rtc_runtime::Element;
 use safetensors::tensor::{TensorView, serialize};
 use safetensors::{SafeTensorError, SafeTensors};
 
@@ -40,6 +42,50 @@ impl Tensor {
         }
         Ok(Tensor { dtype, shape, data })
     }
+
+    /// A tensor of these values; an error if their number does not fit the shape.
+    ///
+    /// ```
+    /// let x = rtc_testing::Tensor::of(vec![2, 2], &[1i32, 2, 3, 4])?;
+    /// assert_eq!(x.values::<i32>()?, [1, 2, 3, 4]);
+    /// assert!(x.values::<f32>().is_err());
+    /// # Ok::<(), rtc_testing::Error>(())
+    /// ```
+    pub fn of<T: Element>(shape: Vec<usize>, values: &[T]) -> Result<Tensor> {
+        let dtype =
+            dtype_of(T::DTYPE).ok_or_else(|| Error::Tensors(format!("there are no tensors of {}", T::DTYPE)))?;
+        Tensor::new(dtype, shape, rtc_runtime::to_bytes(values).to_vec())
+    }
+
+    /// Its values; an error if it has elements of another type.
+    pub fn values<T: Element>(&self) -> Result<Vec<T>> {
+        if dtype_of(T::DTYPE) != Some(self.dtype) {
+            return Err(Error::Tensors(format!("a tensor of {:?} has no values of {}", self.dtype, T::DTYPE)));
+        }
+        Ok(rtc_runtime::from_bytes(&self.data)?)
+    }
+}
+
+/// The element type under the name of the format.
+fn dtype_of(dtype: DType) -> Option<Dtype> {
+    Some(match dtype {
+        DType::UInt1 => Dtype::BOOL,
+        DType::Int8 => Dtype::I8,
+        DType::Int16 => Dtype::I16,
+        DType::Int32 => Dtype::I32,
+        DType::Int64 => Dtype::I64,
+        DType::UInt8 => Dtype::U8,
+        DType::UInt16 => Dtype::U16,
+        DType::UInt32 => Dtype::U32,
+        DType::UInt64 => Dtype::U64,
+        DType::Fp8E5 => Dtype::F8_E5M2,
+        DType::Fp8E4Nv => Dtype::F8_E4M3,
+        DType::Fp16 => Dtype::F16,
+        DType::Bf16 => Dtype::BF16,
+        DType::Fp32 => Dtype::F32,
+        DType::Fp64 => Dtype::F64,
+        DType::Fp8E4B15 | DType::Fp8E4B8 | DType::Fp8E5B16 => return None,
+    })
 }
 
 /// Tensors by name, in the order of insertion.

@@ -1,0 +1,242 @@
+//! Loaded kernels and their launch.
+#![allow(unsafe_code)]
+
+use super::{Context, Stream, check, with_log};
+use crate::{Error, Result};
+use cudarc::driver::{result, sys};
+use std::ffi::{CStr, CString, c_int, c_uint, c_void};
+use std::sync::Arc;
+
+/// A loaded kernel.
+#[derive(Debug)]
+pub(crate) struct Module {
+    context: Arc<Context>,
+    raw: sys::CUmodule,
+    function: sys::CUfunction,
+    /// Registers per thread.
+    pub(crate) registers: u32,
+    /// Bytes of local memory per thread: spilled registers and arrays.
+    pub(crate) local_bytes: u32,
+    /// Threads per block that fit the registers.
+    pub(crate) max_threads: u32,
+    /// Shared memory that the code declares by itself.
+    pub(crate) static_shared: u32,
+}
+
+// SAFETY: module and function handles may be used from any thread.
+unsafe impl Send for Module {}
+// SAFETY: as above; they are not changed after loading.
+unsafe impl Sync for Module {}
+
+impl Module {
+    /// Has the driver compile PTX and finds the kernel `symbol` in it.
+    pub(crate) fn load(context: &Arc<Context>, ptx: &str, symbol: &str) -> Result<Module> {
+        context.bind()?;
+        let failed = |message: &str| Error::Ptx { kernel: symbol.to_owned(), message: message.to_owned() };
+        let image = CString::new(ptx).map_err(|_| failed("the text contains a NUL byte"))?;
+        let entry = CString::new(symbol).map_err(|_| failed("the symbol contains a NUL byte"))?;
+        let mut log = vec![0u8; 16 * 1024];
+        let mut options =
+            [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the image ends with NUL; both option arrays have two elements; the log outlives the call.
+        let status = unsafe {
+            sys::cuModuleLoadDataEx(&mut raw, image.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+        };
+        if let Err(error) = check("cuModuleLoadDataEx", status.result()) {
+            let text = CStr::from_bytes_until_nul(&log).map(|t| t.to_string_lossy().trim().to_owned());
+            return Err(with_log(error, text.unwrap_or_default()));
+        }
+        // SAFETY: `raw` was just loaded.
+        let function = check("cuModuleGetFunction", unsafe { result::module::get_function(raw, entry) });
+        let function = match function {
+            Ok(function) => function,
+            Err(error) => {
+                // SAFETY: `raw` was just loaded and nothing refers to it.
+                let _ = unsafe { result::module::unload(raw) };
+                return Err(with_log(error, format!("looking for `{symbol}`")));
+            }
+        };
+        let mut module = Module {
+            context: context.clone(),
+            raw,
+            function,
+            registers: 0,
+            local_bytes: 0,
+            max_threads: 0,
+            static_shared: 0,
+        };
+        use sys::CUfunction_attribute_enum as Attribute;
+        module.registers = module.attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?;
+        module.local_bytes = module.attribute(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?;
+        module.max_threads = module.attribute(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+        module.static_shared = module.attribute(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        Ok(module)
+    }
+
+    fn attribute(&self, attribute: sys::CUfunction_attribute) -> Result<u32> {
+        // SAFETY: the function belongs to the loaded module.
+        let value = unsafe { result::function::get_function_attribute(self.function, attribute) };
+        Ok(check("cuFuncGetAttribute", value)? as u32)
+    }
+
+    /// Allows launches with that much dynamic shared memory, and clusters beyond the portable size.
+    pub(crate) fn prepare(&self, shared_bytes: u32, cluster: [u32; 3]) -> Result<()> {
+        self.context.bind()?;
+        use sys::CUfunction_attribute_enum as Attribute;
+        let set = |attribute, value| {
+            // SAFETY: the function belongs to the loaded module.
+            let status = unsafe { result::function::set_function_attribute(self.function, attribute, value) };
+            check("cuFuncSetAttribute", status)
+        };
+        if shared_bytes > 0 {
+            set(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes as c_int)?;
+        }
+        if cluster.iter().product::<u32>() > 8 {
+            set(Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Launches; `grid` counts blocks. The driver copies `params` before it returns.
+    pub(crate) fn launch(&self, stream: &Stream, launch: &Launch<'_>) -> Result<()> {
+        self.context.bind()?;
+        let mut size = launch.params.len();
+        // Each parameter by itself: the driver knows where it goes.
+        let (mut few, mut many) = ([std::ptr::null_mut(); STACK_POINTERS], Vec::new());
+        let pointers = match few.get_mut(..launch.places.len()) {
+            Some(pointers) => pointers,
+            None => {
+                many.resize(launch.places.len(), std::ptr::null_mut());
+                many.as_mut_slice()
+            }
+        };
+        for (pointer, place) in pointers.iter_mut().zip(launch.places) {
+            *pointer = launch.params[*place as usize..].as_ptr().cast_mut().cast::<c_void>();
+        }
+        let list = if pointers.is_empty() { std::ptr::null_mut() } else { pointers.as_mut_ptr() };
+        // The list of CU_LAUNCH_PARAM_BUFFER_POINTER (1), its value, CU_LAUNCH_PARAM_BUFFER_SIZE (2), its value, end (0).
+        let mut extra: [*mut c_void; 5] = [
+            std::ptr::without_provenance_mut(1),
+            launch.params.as_ptr().cast_mut().cast(),
+            std::ptr::without_provenance_mut(2),
+            std::ptr::from_mut(&mut size).cast(),
+            std::ptr::null_mut(),
+        ];
+        let extra = if size == 0 || !list.is_null() { std::ptr::null_mut() } else { extra.as_mut_ptr() };
+        let [gx, gy, gz] = launch.grid;
+        let mut attributes = Attributes::default();
+        attributes.ask_for(launch, self.context.capability());
+        if attributes.count == 0 {
+            // SAFETY: the parameters were laid out by the kernel's metadata, which was checked against its PTX; `list` has
+            // a pointer for each of them.
+            let status = unsafe {
+                sys::cuLaunchKernel(
+                    self.function,
+                    gx,
+                    gy,
+                    gz,
+                    launch.threads,
+                    1,
+                    1,
+                    launch.shared_bytes,
+                    stream.raw,
+                    list,
+                    extra,
+                )
+            };
+            return check("cuLaunchKernel", status.result());
+        }
+        let config = sys::CUlaunchConfig {
+            gridDimX: gx,
+            gridDimY: gy,
+            gridDimZ: gz,
+            blockDimX: launch.threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: launch.shared_bytes,
+            hStream: stream.raw,
+            attrs: attributes.list.as_mut_ptr(),
+            numAttrs: attributes.count as c_uint,
+        };
+        // SAFETY: as above; `config` and `attributes` live until the call returns.
+        let status = unsafe { sys::cuLaunchKernelEx(&config, self.function, list, extra) };
+        check("cuLaunchKernelEx", status.result())
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: loaded in `load`; the driver waits for running kernels of the module.
+            let _ = unsafe { result::module::unload(self.raw) };
+        }
+    }
+}
+
+/// The attributes of a launch; most have none.
+struct Attributes {
+    list: [sys::CUlaunchAttribute; 3],
+    count: usize,
+}
+
+impl Default for Attributes {
+    fn default() -> Attributes {
+        let none = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { cooperative: 0 },
+        };
+        Attributes { list: [none; 3], count: 0 }
+    }
+}
+
+impl Attributes {
+    fn push(&mut self, id: sys::CUlaunchAttributeID, value: sys::CUlaunchAttributeValue) {
+        self.list[self.count] = sys::CUlaunchAttribute { id, pad: [0; 4], value };
+        self.count += 1;
+    }
+
+    fn ask_for(&mut self, launch: &Launch<'_>, capability: u32) {
+        use sys::CUlaunchAttributeID as Id;
+        use sys::CUlaunchAttributeValue as Value;
+        if launch.cluster != [1, 1, 1] {
+            let [x, y, z] = launch.cluster;
+            let size = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+            self.push(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, Value { clusterDim: size });
+        }
+        if launch.cooperative {
+            self.push(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, Value { cooperative: 1 });
+        }
+        // It is a leave to overlap; devices before 9.0 cannot.
+        if launch.overlap && capability >= 90 {
+            let id = Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            self.push(id, Value { programmaticStreamSerializationAllowed: 1 });
+        }
+    }
+}
+
+/// What one launch needs, in the driver's terms.
+#[derive(Debug)]
+pub(crate) struct Launch<'a> {
+    /// Blocks.
+    pub(crate) grid: [u32; 3],
+    /// Threads per block.
+    pub(crate) threads: u32,
+    /// Blocks per cluster.
+    pub(crate) cluster: [u32; 3],
+    /// Dynamic shared memory.
+    pub(crate) shared_bytes: u32,
+    /// Whether it may begin before the work before it on the stream has ended.
+    pub(crate) overlap: bool,
+    /// Whether all blocks must be on the device at once.
+    pub(crate) cooperative: bool,
+    /// The parameter buffer.
+    pub(crate) params: &'a [u8],
+    /// Where each parameter lies in it, if the device wants them elsewhere; empty if the buffer is passed as it is.
+    pub(crate) places: &'a [u32],
+}
+
+/// Kernels with more parameters than this have their list of pointers on the heap.
+const STACK_POINTERS: usize = 64;

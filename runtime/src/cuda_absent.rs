@@ -1,0 +1,146 @@
+//! What stands for the CUDA driver where the feature `cuda` is off: types without values.
+
+use crate::tensor_map::{Form, MAP_BYTES, Place};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+fn absent() -> Error {
+    Error::NoDevice("this program was built without the feature `cuda` of rtc-runtime".into())
+}
+
+#[derive(Debug)]
+pub(crate) enum Context {}
+
+impl Context {
+    pub(crate) fn open(_: usize) -> Result<Arc<Context>> {
+        Err(absent())
+    }
+
+    pub(crate) fn ordinal(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match *self {}
+    }
+
+    pub(crate) fn capability(&self) -> u32 {
+        match *self {}
+    }
+
+    pub(crate) fn shared_limit(&self) -> u32 {
+        match *self {}
+    }
+
+    pub(crate) fn multiprocessors(&self) -> u32 {
+        match *self {}
+    }
+
+    pub(crate) fn alloc(&self, _: usize) -> Result<u64> {
+        match *self {}
+    }
+
+    pub(crate) fn free(&self, _: u64) {
+        match *self {}
+    }
+
+    pub(crate) fn write(&self, _: u64, _: &[u8]) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn zero(&self, _: u64, _: usize) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn read(&self, _: u64, _: &mut [u8]) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        match *self {}
+    }
+}
+
+pub(crate) fn device_count() -> Result<usize> {
+    Err(absent())
+}
+
+/// No kernel is loaded for a driver that is not there; the fields are those that its users read.
+#[derive(Debug)]
+pub(crate) struct Module {
+    never: Context,
+    pub(crate) registers: u32,
+    pub(crate) local_bytes: u32,
+    pub(crate) max_threads: u32,
+    pub(crate) static_shared: u32,
+}
+
+impl Module {
+    pub(crate) fn load(context: &Arc<Context>, _: &str, _: &str) -> Result<Module> {
+        match **context {}
+    }
+
+    pub(crate) fn prepare(&self, _: u32, _: [u32; 3]) -> Result<()> {
+        match self.never {}
+    }
+
+    pub(crate) fn launch(&self, stream: &Stream, _: &Launch<'_>) -> Result<()> {
+        match *stream {}
+    }
+}
+
+/// What one launch needs, in the driver's terms.
+#[derive(Debug)]
+#[allow(dead_code)]
+pub(crate) struct Launch<'a> {
+    pub(crate) grid: [u32; 3],
+    pub(crate) threads: u32,
+    pub(crate) cluster: [u32; 3],
+    pub(crate) shared_bytes: u32,
+    pub(crate) overlap: bool,
+    pub(crate) cooperative: bool,
+    pub(crate) params: &'a [u8],
+    pub(crate) places: &'a [u32],
+}
+
+#[derive(Debug)]
+pub(crate) enum Stream {}
+
+impl Stream {
+    pub(crate) fn default_of(context: &Arc<Context>) -> Stream {
+        match **context {}
+    }
+
+    pub(crate) fn create(context: &Arc<Context>) -> Result<Stream> {
+        match **context {}
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn alloc_async(&self, _: usize) -> Result<u64> {
+        match *self {}
+    }
+
+    pub(crate) fn free_async(&self, _: u64) -> Result<()> {
+        match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Event {}
+
+impl Event {
+    pub(crate) fn record(stream: &Stream) -> Result<Event> {
+        match *stream {}
+    }
+
+    pub(crate) fn milliseconds_since(&self, _: &Event) -> Result<f32> {
+        match *self {}
+    }
+}
+
+pub(crate) fn encode_tensor_map(_: &Form, _: &Place) -> Result<[u8; MAP_BYTES]> {
+    Err(absent())
+}

@@ -1,0 +1,21 @@
+//! What can go wrong with files and launches from them.
+
+use rtc_source::json_fields::FieldError;
+
+/// Why a launch from a file or a comparison failed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A field of a LAUNCH.json is wrong.
+    #[error("launch file: {0}")]
+    LaunchFile(#[from] FieldError),
+    /// Tensors or a safetensors file that cannot be used.
+    #[error("safetensors file: {0}")]
+    Tensors(String),
+    /// The launch failed.
+    #[error(transparent)]
+    Runtime(#[from] rtc_runtime::Error),
+}
+
+/// The result of a call of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
