@@ -4,6 +4,7 @@
 //! operation's span.
 
 use rtc_abi::{Feature, MAX_THREADS, Target};
+use rtc_ir::effects::Space;
 use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Scalar, walk};
 
 use crate::error::{CodegenError, Result};
@@ -63,13 +64,7 @@ fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
         OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::CopyWait { .. } => {
             (!target.has(Feature::CpAsync)).then(|| "`cp.async`".to_owned())
         }
-        OpKind::BarrierExpect { .. } | OpKind::BarrierArrive {} | OpKind::BarrierWait {} => {
-            (!target.has(Feature::Tma)).then(|| "a barrier that counts bytes".to_owned())
-        }
-        OpKind::CopyDesc {}
-        | OpKind::CopyDescStore {}
-        | OpKind::CopyDescReduce { .. }
-        | OpKind::CopyDescWait { .. } => {
+        OpKind::CopyDescStore {} | OpKind::CopyDescReduce { .. } | OpKind::CopyDescWait { .. } => {
             (!target.has(Feature::Tma)).then(|| "a copy by a tensor descriptor".to_owned())
         }
         OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::MmaWait { .. } => {
@@ -81,6 +76,10 @@ fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
         OpKind::GridDependency { .. } => {
             (!target.has(Feature::DependentLaunch)).then(|| "programmatic dependent launch".to_owned())
         }
-        _ => None,
+        // Copies that a barrier is told of have it as an operand.
+        _ => {
+            let barrier = kernel.effects(op).any(|(effect, _)| effect.space == Space::Barrier);
+            (barrier && !target.has(Feature::Tma)).then(|| "a barrier that counts bytes".to_owned())
+        }
     }
 }

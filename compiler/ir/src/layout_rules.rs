@@ -10,6 +10,7 @@
 
 use rtc_layout::{Coord, Layout};
 
+use crate::effects::{Space, When};
 use crate::{DotKind, Kernel, Op, OpKind, Scalar, Shape, Traits, Type};
 
 /// The layout that operand `index` should have so that the results get `result` for nothing. `None` if the operation
@@ -160,16 +161,25 @@ pub(crate) fn check(kernel: &Kernel, op: Op) -> Result<(), String> {
         OpKind::Dot { kind, .. } => check_dot(kernel, op, *kind),
         OpKind::Mma {} | OpKind::MmaAsync {} => crate::MmaForm::of(kernel, op).map(drop),
         OpKind::CopyAsync { vector } => check_copy(kernel, op, *vector),
-        OpKind::CopyDesc {} | OpKind::CopyDescStore {} | OpKind::CopyDescReduce { .. } => {
-            let Type::Desc(desc) = kernel.value_type(data.operands[0]) else { return Ok(()) };
-            let (has, needs) = (kernel.place_alignment(data.operands[1]), desc.align());
-            if has.is_multiple_of(needs) {
-                return Ok(());
-            }
-            Err(format!("the buffer lies at a multiple of {has} bytes, not of {needs}"))
-        }
-        _ => Ok(()),
+        _ => check_bulk(kernel, op),
     }
+}
+
+/// Bulk copies: the buffer lies at a multiple of 16 bytes, or of what its swizzle asks for.
+fn check_bulk(kernel: &Kernel, op: Op) -> Result<(), String> {
+    let mut effects = kernel.effects(op);
+    let Some((_, Some(buffer))) = effects.find(|(e, _)| e.space == Space::Shared && e.when == When::Async) else {
+        return Ok(());
+    };
+    let needs = match kernel.value_type(kernel.operand(op, 0)) {
+        Type::Desc(desc) => desc.align(),
+        _ => 16,
+    };
+    let has = kernel.place_alignment(buffer);
+    if has.is_multiple_of(needs) {
+        return Ok(());
+    }
+    Err(format!("the buffer lies at a multiple of {has} bytes, not of {needs}"))
 }
 
 /// Copies by threads: each element once, and whole pieces of 4, 8 or 16 bytes side by side in the buffer.

@@ -192,23 +192,9 @@ impl Machine<'_> {
             OpKind::BlockLoad { check, padding, .. } => self.block_load(op, check, *padding),
             OpKind::BlockStore { check, .. } => self.block_store(op, check),
             OpKind::Dot { precision, .. } => self.dot(op, *precision),
-            OpKind::CopyAsync { .. } => self.copy_async(op),
-            OpKind::CopyCommit {} => self.copy_commit(),
-            OpKind::CopyWait { pending } => self.copy_wait(*pending),
-            OpKind::BarrierExpect { bytes } => self.barrier_expect(op, *bytes),
-            OpKind::BarrierArrive {} => self.barrier_arrive(op),
-            OpKind::BarrierWait {} => self.barrier_wait(op),
-            OpKind::CopyDesc {} => self.copy_desc(op),
-            OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
-            OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(*rmw)),
-            OpKind::CopyDescWait { pending, read } => self.copy_desc_wait(*pending, *read),
             OpKind::Mma {} => self.mma(op),
             OpKind::MmaAsync {} => self.mma_async(op),
             OpKind::MmaWait { pending } => self.mma_wait(op, *pending),
-            OpKind::FenceAsync {} => {
-                self.shared.fence();
-                self.tick(1)
-            }
             OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
             OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
             OpKind::MapElements {} => self.map_elements(op),
@@ -246,11 +232,7 @@ impl Machine<'_> {
             OpKind::LocalLoad {} => self.local_load(op),
             // The block that they end looks at them.
             OpKind::Yields {} | OpKind::Condition {} | OpKind::Ret {} => Ok(()),
-            // All others say in their row what they compute, see above; a test walks the table for rows that say nothing.
-            other => {
-                let message = format!("the row of `{}` lacks its evaluation", other.spec().mnemonic);
-                Err(self.stop(FaultKind::Unsupported(message)))
-            }
+            _ => self.asynchronous(op),
         }
     }
 
