@@ -1,5 +1,5 @@
-//! Asynchronous copies between global and shared memory: `cp.async` by each thread, and bulk copies of tiles by tensor
-//! maps (TMA).
+//! Asynchronous copies between global and shared memory: `cp.async` by each thread, bulk copies, and those of tiles by
+//! tensor maps (TMA).
 
 use super::{Emitter, Value};
 
@@ -48,6 +48,14 @@ impl<'c> Emitter<'c> {
     /// Waits until all but the thread's latest `pending` groups of copies are complete.
     pub fn copy_wait(&self, pending: u32) {
         self.assembly(&format!("cp.async.wait_group {pending};"), "~{memory}", &[], &[], true);
+    }
+
+    /// Starts the copy of `bytes` bytes side by side to shared memory; a barrier is told of them. Only threads whose
+    /// `predicate` holds do it.
+    pub fn bulk_copy(&self, predicate: Value<'c>, to: Value<'c>, from: Value<'c>, bytes: u32, barrier: Value<'c>) {
+        let text =
+            format!("@$0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$1], [$2], {bytes}, [$3];");
+        self.bulk(&text, "b,r,l,r", &[predicate, to, from, barrier], &[]);
     }
 
     /// Starts the copy of a box of a tensor, at `at` (innermost coordinate first), to shared memory; a barrier is told of

@@ -51,6 +51,14 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
+    pub(super) fn copy_bulk(&self, op: Op) -> Result<()> {
+        let operand = |index: usize| self.scalar(self.kernel.operand(op, index));
+        let (ty, _) = self.slot_layout(self.kernel.operand(op, 1))?;
+        let bytes = ty.shape.numel() as u32 * ty.elem.bytes();
+        self.e.bulk_copy(self.leader(), operand(1)?, operand(0)?, bytes, operand(2)?);
+        Ok(())
+    }
+
     pub(super) fn copy_desc(&self, op: Op) -> Result<()> {
         let operand = |index: usize| self.scalar(self.kernel.operand(op, index));
         self.e.bulk_load(self.leader(), operand(1)?, operand(0)?, &self.coordinates(op)?, operand(2)?);

@@ -187,6 +187,7 @@ impl Lowering<'_, '_> {
             OpKind::BarrierExpect { bytes } => self.barrier_expect(op, *bytes),
             OpKind::BarrierArrive {} => self.barrier_arrive(op),
             OpKind::BarrierWait {} => self.barrier_wait(op),
+            OpKind::CopyBulk {} => self.copy_bulk(op),
             OpKind::CopyDesc {} => self.copy_desc(op),
             OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
             OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(*rmw)),

@@ -46,6 +46,9 @@ struct TileWrite {
     elements: Vec<(u64, usize, u64)>,
 }
 
+/// Addresses and sizes of bulk copies are multiples of so many bytes.
+const BULK: u64 = 16;
+
 /// A box of a tensor: for each element in row-major order its address, or `None` beside the tensor.
 type Places = Vec<Option<u64>>;
 
@@ -65,6 +68,7 @@ impl Machine<'_> {
             OpKind::BarrierExpect { bytes } => self.barrier_expect(op, bytes),
             OpKind::BarrierArrive {} => self.barrier_arrive(op),
             OpKind::BarrierWait {} => self.barrier_wait(op),
+            OpKind::CopyBulk {} => self.copy_bulk(op),
             OpKind::CopyDesc {} => self.copy_desc(op),
             OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
             OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(rmw)),
@@ -161,6 +165,28 @@ impl Machine<'_> {
         let Data::Barriers(ring) = self.get(self.kernel.operand(op, index)) else { return Ok(None) };
         let barrier = self.shared.barrier(ring, 0);
         barrier.map(Some).map_err(|error| self.stop(FaultKind::Shared(error)))
+    }
+
+    /// `copy_bulk`: the elements are taken now and arrive with the barrier.
+    fn copy_bulk(&mut self, op: Op) -> Result<(), Stop> {
+        let buffer = self.kernel.operand(op, 1);
+        let Some(ty) = self.kernel.value_type(buffer).as_shared() else { return Ok(()) };
+        let (tile, scalar) = (Type::tile(ty.elem, ty.shape), ty.elem.num().unwrap_or(Scalar::I8));
+        let (base, size) = (self.scalar(self.kernel.operand(op, 0)), u64::from(ty.elem.bytes()));
+        let count = ty.shape.numel();
+        self.tick(count as usize)?;
+        if !base.is_multiple_of(BULK) {
+            return Err(self.stop(FaultKind::Misaligned { address: base, size: BULK as u32 }));
+        }
+        let mut bits = Vec::with_capacity(count as usize);
+        for slot in 0..count {
+            bits.push(self.read(op, tile, slot as usize, base.wrapping_add(slot * size), scalar)?);
+        }
+        let arrival = self.barrier_at(op, 2)?.map(|barrier| (barrier, (count * size) as u32));
+        let Some(place) = self.positions(buffer)? else { return Ok(()) };
+        let start = self.start(op);
+        self.shared.start_write(place, bits, arrival, start).map_err(|refused| self.refuse(tile, refused))?;
+        Ok(())
     }
 
     /// `copy_desc`: elements beside the tensor are zero; the barrier is told of all bytes of the box.

@@ -1,5 +1,7 @@
 //! Type rules of asynchronous operations, and of products with operands in shared memory.
 
+use rtc_layout::SharedLayout;
+
 use super::InferContext;
 use super::infer::{Inferred, expect, one};
 use crate::wgmma::{mma_elements, operand_shape};
@@ -93,6 +95,26 @@ fn check_box(cx: &InferContext<'_>) -> Result<DescType, String> {
 pub(super) fn copy_desc(cx: &InferContext<'_>) -> Inferred {
     check_box(cx)?;
     one_barrier(cx.operands[2])?;
+    Ok(Vec::new())
+}
+
+/// A pointer, a row-major buffer of what it points to and one barrier; no result.
+pub(super) fn copy_bulk(cx: &InferContext<'_>) -> Inferred {
+    let [pointer, place, barrier] = cx.operands else { return Err("needs three operands".into()) };
+    let pointee = match pointer {
+        Type::Scalar(elem) => elem.pointee(),
+        _ => None,
+    };
+    let buffer = one_slot(*place)?;
+    expect(pointee.is_some_and(|pointee| buffer.elem == pointee.into()), || {
+        format!("{pointer} does not fit {place}; needs one pointer to its elements")
+    })?;
+    expect(*cx.kernel.slot_layout(buffer) == SharedLayout::row_major(&buffer.shape), || {
+        format!("the elements of {place} do not lie side by side")
+    })?;
+    let bytes = buffer.shape.numel() * u64::from(buffer.elem.bytes());
+    expect(bytes.is_multiple_of(16), || format!("{place} has {bytes} bytes, no multiple of 16"))?;
+    one_barrier(*barrier)?;
     Ok(Vec::new())
 }
 
