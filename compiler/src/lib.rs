@@ -12,8 +12,10 @@
 
 mod artifact;
 mod failure;
+mod fingerprint;
 mod kernels;
 mod memory;
+mod packed;
 mod program;
 mod signature;
 mod spec;
@@ -21,9 +23,11 @@ mod stages;
 mod tile_ir;
 mod tuning;
 
-pub use artifact::{Artifact, COMPILER_VERSION, source_hash};
+pub use artifact::Artifact;
 pub use failure::Failure;
+pub use fingerprint::{BUILD_ID, COMPILER_VERSION, fingerprint, names_matter, source_hash};
 pub use kernels::{KernelInfo, ParamInfo};
+pub use packed::{Packed, pack, packed_metadata, unpack};
 pub use program::{Program, Source};
 pub use rtc_abi as abi;
 pub use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};

@@ -7,7 +7,7 @@
 //! [`compile`] goes to the end, [`emit`] stops at a stage and gives its text. An [`Observer`] hears of every stage and
 //! may look at the kernel after each pass; the compiler itself has no clock and prints nothing.
 
-use crate::{Artifact, Failure, Program, Specialization, artifact, memory};
+use crate::{Artifact, COMPILER_VERSION, Failure, Program, Specialization, artifact, memory};
 use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
@@ -377,7 +377,7 @@ fn metadata(kernel: &Kernel, specialization: &Specialization, target: &Target, s
         launch_cooperative_grid: specialization.options.launch_cooperative_grid,
         constexprs: artifact::constexprs(specialization),
         source_hash,
-        compiler_version: artifact::COMPILER_VERSION.to_owned(),
+        compiler_version: COMPILER_VERSION.to_owned(),
         ..kernel.metadata(target)
     }
 }

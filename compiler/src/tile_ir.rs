@@ -14,9 +14,8 @@
 //! assert_eq!(sources.position(found[0].labels[0].span).column, 15);
 //! ```
 
-use crate::artifact::{self, COMPILER_VERSION};
 use crate::stages::{self, Observer, Stage};
-use crate::{Analysed, Artifact, Compiled, Failure, memory};
+use crate::{Analysed, Artifact, COMPILER_VERSION, Compiled, Failure, fingerprint, memory};
 use rtc_abi::spec::LaunchOptions;
 use rtc_abi::{Metadata, Target};
 use rtc_codegen::CodegenOptions;
@@ -115,7 +114,7 @@ impl TileKernel {
         Metadata {
             launch_pdl: options.launch_pdl,
             launch_cooperative_grid: options.launch_cooperative_grid,
-            source_hash: artifact::hash_of(parts),
+            source_hash: fingerprint::hash_of(parts),
             compiler_version: COMPILER_VERSION.to_owned(),
             ..kernel.metadata(target)
         }

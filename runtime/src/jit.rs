@@ -1,5 +1,9 @@
 //! Compiling kernels at run time (feature `jit`).
 
+mod cached;
+
+pub use cached::{Cached, KERNELS, compile_cached, key};
+
 use crate::{Device, Error, Kernel, Result};
 use rtc_abi::ParamType;
 use rtc_compiler::{
@@ -68,7 +72,15 @@ pub fn compile(
         let kernel = device.interpreted(interpreted, analysed.metadata)?;
         return Ok(Compiled { kernel, artifact: None, warnings: analysed.warnings });
     }
-    let compiled = rtc_compiler::compile(program, specialization, arch, source_hash, observer)?;
+    load(device, rtc_compiler::compile(program, specialization, arch, source_hash, observer)?, observer)
+}
+
+/// Loads what the compiler gave, or a cache.
+pub fn load(
+    device: &Device,
+    compiled: rtc_compiler::Compiled,
+    observer: &mut dyn Observer,
+) -> std::result::Result<Compiled, CompileError> {
     observer.enter("load");
     let kernel = device.load(&compiled.artifact.ptx, &compiled.artifact.metadata)?;
     Ok(Compiled { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
@@ -89,10 +101,7 @@ pub fn compile_tile_ir(
         let kernel = device.interpreted(interpreted, analysed.metadata)?;
         return Ok(Compiled { kernel, artifact: None, warnings: analysed.warnings });
     }
-    let compiled = kernel.compile(options, arch, observer)?;
-    observer.enter("load");
-    let kernel = device.load(&compiled.artifact.ptx, &compiled.artifact.metadata)?;
-    Ok(Compiled { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
+    load(device, kernel.compile(options, arch, observer)?, observer)
 }
 
 impl Device {
@@ -112,7 +121,7 @@ impl Device {
         }
         let specialization = spec.specialize(program)?;
         let arch = self.arch();
-        let hash = rtc_compiler::source_hash(program, spec, &arch);
+        let hash = rtc_compiler::source_hash(program, &specialization, &arch);
         compile(self, program, &specialization, &arch, hash, &mut Silent)
     }
 }

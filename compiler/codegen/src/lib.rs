@@ -18,3 +18,4 @@ mod translate;
 
 pub use compile::{CodegenOptions, Library, Output, compile};
 pub use error::{CodegenError, Result};
+pub use translate::llvm_version;

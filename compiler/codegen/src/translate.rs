@@ -67,6 +67,14 @@ unsafe extern "C" {
     fn register_nvvm_translation(registry: *mut c_void);
 }
 
+/// The version of LLVM that is linked, such as `22.1.2`.
+pub fn llvm_version() -> String {
+    let (mut major, mut minor, mut patch) = (0, 0, 0);
+    // SAFETY: it writes the three numbers and nothing else.
+    unsafe { LLVMGetVersion(&mut major, &mut minor, &mut patch) };
+    format!("{major}.{minor}.{patch}")
+}
+
 /// Adds the dialects that lowering emits, and their translations to LLVM IR.
 pub(crate) fn register_dialects(registry: &DialectRegistry) {
     // SAFETY: the handles are static data of MLIR, and the registry outlives the calls.

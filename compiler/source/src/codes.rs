@@ -10,6 +10,21 @@ impl std::fmt::Display for Code {
     }
 }
 
+impl serde::Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0)
+    }
+}
+
+/// Reads the name of a code of [`CODES`].
+impl<'de> serde::Deserialize<'de> for Code {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Code, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let known = CODES.iter().find(|(code, _)| code.0 == name);
+        known.map(|(code, _)| *code).ok_or_else(|| serde::de::Error::custom(format!("there is no code `{name}`")))
+    }
+}
+
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal;)*) => {
         impl Code {

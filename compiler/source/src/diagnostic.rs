@@ -3,7 +3,7 @@
 use crate::{Code, Span};
 
 /// How grave a diagnostic is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Severity {
     /// Compilation fails.
     Error,
@@ -14,7 +14,7 @@ pub enum Severity {
 }
 
 /// A labelled place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Label {
     /// Where.
     pub span: Span,
@@ -25,7 +25,7 @@ pub struct Label {
 }
 
 /// One finding for the user: a code, one plain sentence, labelled places, notes, and a help that says what to write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,

@@ -97,7 +97,7 @@ fn compile_instance(config: &Config, program: &Program, instance: &Instance, nam
     let archs = if config.archs.is_empty() { &default[..] } else { &config.archs };
     let mut variants = Vec::new();
     for arch in archs {
-        let hash = rtc_compiler::source_hash(program, &spec, arch);
+        let hash = rtc_compiler::source_hash(program, &specialization, arch);
         let compiled = rtc_compiler::compile(program, &specialization, arch, hash, &mut Silent)
             .map_err(|failure| explain(program, failure))?;
         // What is only for information is left out.

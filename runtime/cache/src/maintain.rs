@@ -55,6 +55,16 @@ impl Cache {
         Ok(entries)
     }
 
+    /// The content of an entry that was listed, without counting as a use of it and without removing it if it is corrupt.
+    pub fn peek(&self, entry: &EntryInfo) -> Result<Vec<u8>> {
+        let EntryInfo { kind, key, path, .. } = entry;
+        let file = fs::read(path).map_err(Error::io("read cache entry", path))?;
+        match entry::check(kind, key, &file) {
+            Ok(()) => Ok(file[entry::HEADER..].to_vec()),
+            Err(reason) => Err(Error::Corrupt { path: path.clone(), reason, removed: false }),
+        }
+    }
+
     /// Reads all entries and removes those that are corrupt, and what dead writers left.
     pub fn verify(&self) -> Result<Verified> {
         let mut found = Verified { temporaries: remove_stale_temporaries(self), ..Verified::default() };

@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Emit(EmitArguments),
     /// Compile a kernel, launch it as a LAUNCH.json says, and write or check the results
     Run(RunArguments),
+    /// List, verify or clear the cache of compiled kernels
+    Cache(CacheArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
     /// Compile what a build script with rtc-build asks for on standard input
@@ -139,6 +141,9 @@ const SIGNATURES: &str = "Signatures have one entry per parameter:\n  \
 pub(crate) struct BuildArguments {
     #[command(flatten)]
     pub(crate) kernels: KernelArguments,
+    /// Compile even what is in the cache, and do not add to it
+    #[arg(long)]
+    pub(crate) no_cache: bool,
     /// Where the files go; made if it is not there
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub(crate) output: PathBuf,
@@ -211,6 +216,9 @@ pub(crate) struct RunArguments {
     /// Target [default: that of the GPU; elsewhere that of the spec, else sm_90a]
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
+    /// Compile even what is in the cache, and do not add to it
+    #[arg(long)]
+    pub(crate) no_cache: bool,
     /// Also write the PTX and its metadata to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
@@ -226,6 +234,27 @@ pub(crate) struct RunArguments {
     pub(crate) include: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) levels: LevelArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The cache lies in RTC_CACHE_DIR, or else in the platform's directory for caches, such as ~/.cache/rtc. It holds at\n\
+    most RTC_CACHE_LIMIT bytes, such as 500M [default: 2G]; what was not used for the longest time goes first. `rtc build`\n\
+    and `rtc run` use it, unless --no-cache is given, and with -v they say what they found."
+)]
+pub(crate) struct CacheArguments {
+    #[command(subcommand)]
+    pub(crate) command: CacheCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// What is in it, the latest used first
+    List,
+    /// Read all entries and remove those that are corrupt; exit status 1 if there are any
+    Verify,
+    /// Remove all entries
+    Clear,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! `rtc build`: kernels to PTX files.
 
 use crate::arguments::BuildArguments;
+use crate::cache::Store;
 use crate::input::{self, Request};
 use crate::output;
 use crate::problem::Problem;
@@ -18,13 +19,13 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
     let program = input::with_libdevice(program, arguments.kernels.libdevice.as_deref())?;
     let requests = input::requests(&arguments.kernels, &program)?;
     let stems = stems(&requests);
+    let store = Store::open(!arguments.no_cache, reporter);
     let mut artifacts = Vec::new();
     for (request, stem) in requests.iter().zip(stems) {
         for arch in &request.archs {
             let kernel = &request.specialization.kernel;
             let mut progress = reporter.follow(format!("{kernel} for {arch}"));
-            let hash = rtc_compiler::source_hash(&program, &request.spec, arch);
-            let compiled = rtc_compiler::compile(&program, &request.specialization, arch, hash, &mut progress);
+            let compiled = store.compile(&program, &request.specialization, arch, reporter, &mut progress);
             progress.finish();
             let compiled = compiled.map_err(|failure| Problem::compile(program.sources(), failure))?;
             reporter.diagnostics(program.sources(), &compiled.warnings);

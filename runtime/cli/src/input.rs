@@ -74,7 +74,6 @@ fn read_levels(arguments: &LevelArguments) -> Result<Levels, Problem> {
 
 /// One kernel to compile.
 pub(crate) struct Request {
-    pub(crate) spec: Spec,
     pub(crate) specialization: Specialization,
     /// Targets, in order.
     pub(crate) archs: Vec<String>,
@@ -94,7 +93,7 @@ pub(crate) fn requests(arguments: &KernelArguments, program: &Program) -> Result
                 ([], None) => vec![rtc_compiler::DEFAULT_ARCH.to_owned()],
                 (archs, _) => archs.to_vec(),
             };
-            Ok(Request { spec, specialization, archs })
+            Ok(Request { specialization, archs })
         })
         .collect()
 }

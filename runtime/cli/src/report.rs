@@ -67,6 +67,13 @@ impl Reporter {
         }
     }
 
+    /// Something that only `-v` tells.
+    pub(crate) fn verbose(&self, message: &str) {
+        if self.verbose {
+            eprintln!("{message}");
+        }
+    }
+
     /// Something that looks wrong but does not end the command.
     pub(crate) fn warning(&self, code: &str, message: &str) {
         self.message("warning", "\x1b[1;33m", code, message, None, &[]);

@@ -1,6 +1,7 @@
 //! `rtc run`: compile, launch, write or check the results.
 
 use crate::arguments::RunArguments;
+use crate::cache::Store;
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::{input, output, tile_ir};
@@ -31,7 +32,8 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         (None, _) => device.arch(),
     };
     let mut progress = reporter.follow(format!("{} for {arch}", source.kernel()));
-    let compiled = source.compile(&device, &spec, &arch, &mut progress);
+    let store = Store::open(!arguments.no_cache, reporter);
+    let compiled = source.compile(&store, &device, &spec, &arch, reporter, &mut progress);
     progress.finish();
     let compiled = compiled.map_err(|error| match error {
         jit::CompileError::Compiler(failure) => Problem::compile(source.sources(), failure),
@@ -130,16 +132,23 @@ impl Input {
 
     fn compile(
         &self,
+        store: &Store,
         device: &Device,
         spec: &Spec,
         arch: &str,
+        reporter: &Reporter,
         observer: &mut dyn Observer,
     ) -> Result<jit::Compiled, jit::CompileError> {
         match self {
+            Input::Source(source) if device.is_interpreter() => {
+                let (program, specialization) = source.as_ref();
+                let hash = rtc_compiler::source_hash(program, specialization, arch);
+                jit::compile(device, program, specialization, arch, hash, observer)
+            }
             Input::Source(source) => {
                 let (program, specialization) = source.as_ref();
-                let hash = rtc_compiler::source_hash(program, spec, arch);
-                jit::compile(device, program, specialization, arch, hash, observer)
+                let compiled = store.compile(program, specialization, arch, reporter, observer)?;
+                jit::load(device, compiled, observer)
             }
             Input::TileIr(kernel) => jit::compile_tile_ir(device, kernel, &spec.options, arch, observer),
         }

@@ -8,8 +8,14 @@ use scratch::{LAUNCH, SIGNATURE, Scratch, safetensors, tensors};
 #[test]
 fn help_teaches() {
     let scratch = Scratch::new("help");
-    for args in [&["--help"][..], &["build", "--help"], &["emit", "--help"], &["run", "--help"], &["explain", "--help"]]
-    {
+    for args in [
+        &["--help"][..],
+        &["build", "--help"],
+        &["emit", "--help"],
+        &["run", "--help"],
+        &["cache", "--help"],
+        &["explain", "--help"],
+    ] {
         let output = scratch.rtc(args);
         assert_eq!(output.status.code(), Some(0));
         let text = String::from_utf8(output.stdout).unwrap();

@@ -34,7 +34,18 @@ impl Scratch {
     }
 
     pub fn rtc(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_rtc")).args(args).current_dir(&self.0).output().unwrap()
+        self.command(args).output().unwrap()
+    }
+
+    /// With a cache of its own.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rtc"));
+        command
+            .args(args)
+            .current_dir(&self.0)
+            .env("RTC_CACHE_DIR", self.0.join("cache"))
+            .env_remove("RTC_CACHE_LIMIT");
+        command
     }
 
     /// Runs, checks the exit status, gives stderr.

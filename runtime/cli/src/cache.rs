@@ -1,0 +1,161 @@
+//! The cache of compiled kernels: `rtc cache`, and what `rtc build` and `rtc run` have of it.
+
+use crate::arguments::CacheCommand;
+use crate::problem::Problem;
+use crate::report::Reporter;
+use rtc_cache::{Cache, CacheConfig, EntryInfo, Error, Origin};
+use rtc_compiler::{Compiled, Failure, Observer, Program, Specialization};
+use rtc_runtime::jit::{self, Cached};
+use std::time::SystemTime;
+
+/// What a compilation goes through: a cache, or a reason to have none.
+pub(crate) struct Store(Result<Cache, String>);
+
+impl Store {
+    /// The cache that the environment names. One that cannot be used is told of and done without.
+    pub(crate) fn open(enabled: bool, reporter: &Reporter) -> Store {
+        if !enabled {
+            return Store(Err("--no-cache".into()));
+        }
+        Store(CacheConfig::from_env().and_then(Cache::open).map_err(|error| {
+            // Nobody who has said nothing about a cache wants to hear at every call that there is none.
+            if CacheConfig::is_named_by_env() || matches!(error, Error::Limit(_)) {
+                reporter.warning("cache", &error.to_string());
+            }
+            error.to_string()
+        }))
+    }
+
+    /// Compiles a kernel, through the cache if there is one.
+    pub(crate) fn compile(
+        &self,
+        program: &Program,
+        specialization: &Specialization,
+        arch: &str,
+        reporter: &Reporter,
+        observer: &mut dyn Observer,
+    ) -> Result<Compiled, Failure> {
+        let kernel = &specialization.kernel;
+        match &self.0 {
+            Ok(cache) => {
+                let cached = jit::compile_cached(cache, program, specialization, arch, observer)?;
+                tell(cache, kernel, &cached, reporter);
+                Ok(cached.compiled)
+            }
+            Err(reason) => {
+                reporter.verbose(&format!("cache: {kernel} was compiled without a cache: {reason}"));
+                let hash = rtc_compiler::source_hash(program, specialization, arch);
+                rtc_compiler::compile(program, specialization, arch, hash, observer)
+            }
+        }
+    }
+}
+
+/// Says what the cache did, with `-v`, and what is wrong with it.
+fn tell(cache: &Cache, kernel: &str, cached: &Cached, reporter: &Reporter) {
+    let Cached { origin, key, problems, .. } = cached;
+    let why = match (origin, problems.first()) {
+        (Origin::Cache, _) => "hit".into(),
+        (Origin::Awaited, _) => "hit, after somebody else had compiled it".into(),
+        (Origin::Made, Some(Error::Corrupt { reason, .. })) => format!("miss, as the entry is corrupt: {reason}"),
+        (Origin::Made, _) => "miss, as there is no entry for these sources, arguments, options, target, levels of \
+                              warnings and this build of rtc"
+            .into(),
+    };
+    reporter.verbose(&format!("cache: {kernel}: {why} ({})", cache.path(jit::KERNELS, key).display()));
+    for problem in problems {
+        match problem.is_read_only() {
+            true => reporter.verbose(&format!("cache: {problem}")),
+            false => reporter.warning("cache", &problem.to_string()),
+        }
+    }
+}
+
+/// `rtc cache list|clear|verify`.
+pub(crate) fn manage(command: &CacheCommand, reporter: &Reporter) -> Result<(), Problem> {
+    let cache = CacheConfig::from_env().and_then(Cache::open).map_err(problem)?;
+    match command {
+        CacheCommand::List => list(&cache),
+        CacheCommand::Verify => verify(&cache, reporter),
+        CacheCommand::Clear => {
+            let cleared = cache.clear().map_err(problem)?;
+            let directory = cache.directory().display();
+            println!("removed {}, {} from {directory}", counted(cleared.entries), size(cleared.bytes));
+            Ok(())
+        }
+    }
+}
+
+fn list(cache: &Cache) -> Result<(), Problem> {
+    let mut entries = cache.list().map_err(problem)?;
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.last_used));
+    for entry in &entries {
+        let EntryInfo { kind, key, bytes, last_used, .. } = entry;
+        let key = &key.to_string()[..12];
+        println!("{key}  {kind:8}  {:>9}  {:>14}  {}", size(*bytes), ago(*last_used), content(cache, entry));
+    }
+    let bytes = entries.iter().map(|entry| entry.bytes).sum();
+    println!("{}, {} in {}", counted(entries.len()), size(bytes), cache.directory().display());
+    Ok(())
+}
+
+/// What is in an entry, in a few words.
+fn content(cache: &Cache, entry: &EntryInfo) -> String {
+    // `peek` changes nothing: neither when the entry was used, nor whether it is there.
+    match cache.peek(entry) {
+        Ok(bytes) if entry.kind == jit::KERNELS => match rtc_compiler::packed_metadata(&bytes) {
+            Some(metadata) => format!("{} for {}", metadata.symbol, metadata.arch),
+            None => "of another version of rtc".into(),
+        },
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn verify(cache: &Cache, reporter: &Reporter) -> Result<(), Problem> {
+    let found = cache.verify().map_err(problem)?;
+    for problem in &found.problems {
+        reporter.warning("cache", &problem.to_string());
+    }
+    let directory = cache.directory().display();
+    println!(
+        "{} in {directory}: {}, {}, good",
+        counted(found.good + found.problems.len()),
+        found.good,
+        size(found.bytes)
+    );
+    if found.temporaries > 0 {
+        println!("removed {} files that killed processes had left", found.temporaries);
+    }
+    match found.problems.len() {
+        0 => Ok(()),
+        bad => Err(Problem::input("cache", format!("{} corrupt or unreadable", counted(bad)))),
+    }
+}
+
+fn problem(error: Error) -> Problem {
+    Problem::input("cache", error.to_string())
+}
+
+fn counted(entries: usize) -> String {
+    if entries == 1 { "1 entry".into() } else { format!("{entries} entries") }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..0x10_0000 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+fn ago(time: SystemTime) -> String {
+    let seconds = SystemTime::now().duration_since(time).map_or(0, |age| age.as_secs());
+    let (number, unit) = match seconds {
+        0..60 => return "now".into(),
+        60..3600 => (seconds / 60, "minute"),
+        3600..86_400 => (seconds / 3600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{number} {unit}{} ago", if number == 1 { "" } else { "s" })
+}

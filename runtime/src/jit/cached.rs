@@ -1,0 +1,90 @@
+//! Compiling through a cache on disk.
+
+use rtc_cache::{Cache, Error, Key, Origin};
+use rtc_compiler::{Compiled, Failure, Observer, Packed, Program, Specialization};
+use std::time::Duration;
+
+/// The kind of entries that are compiled kernels.
+pub const KERNELS: &str = "kernel";
+
+/// How long somebody else's compilation of the same kernel is waited for; after that both compile.
+const WAIT: Duration = Duration::from_secs(120);
+
+/// A result, and how it was come by.
+#[derive(Debug)]
+pub struct Cached {
+    /// Kernel and warnings, as the compiler gives them.
+    pub compiled: Compiled,
+    /// Whether it was in the cache.
+    pub origin: Origin,
+    /// What it is called in the cache.
+    pub key: Key,
+    /// What the cache could not do. To be shown; the result does not depend on it.
+    pub problems: Vec<Error>,
+}
+
+/// What a compilation is called in the cache: a hash of all that its result depends on.
+pub fn key(program: &Program, specialization: &Specialization, arch: &str) -> Key {
+    let names = rtc_compiler::names_matter(program, specialization);
+    Key::from_bytes(rtc_compiler::fingerprint(program, specialization, arch, names))
+}
+
+/// Gives what [`rtc_compiler::compile`] gives, from the cache if it is there, and otherwise puts it there.
+///
+/// Of several processes and threads that want the same at the same time, one compiles. What the kernel's `static_print`
+/// said is said again. A failure is not kept.
+pub fn compile_cached(
+    cache: &Cache,
+    program: &Program,
+    specialization: &Specialization,
+    arch: &str,
+    observer: &mut dyn Observer,
+) -> Result<Cached, Failure> {
+    observer.enter("cache");
+    let key = key(program, specialization, arch);
+    let mut said = false;
+    let fetched = cache.get_or_make(
+        KERNELS,
+        &key,
+        WAIT,
+        |bytes| rtc_compiler::unpack(program, bytes),
+        || {
+            said = true;
+            let hash = rtc_compiler::source_hash(program, specialization, arch);
+            let mut recorder = Recorder { observer: &mut *observer, prints: Vec::new() };
+            let compiled = rtc_compiler::compile(program, specialization, arch, hash, &mut recorder)?;
+            let packed = Packed { compiled, prints: recorder.prints };
+            let bytes = rtc_compiler::pack(program, &packed);
+            Ok((packed, bytes))
+        },
+    )?;
+    if !said {
+        fetched.value.prints.iter().for_each(|line| observer.static_print(line));
+    }
+    Ok(Cached { compiled: fetched.value.compiled, origin: fetched.origin, key, problems: fetched.problems })
+}
+
+/// Notes what the kernel prints while it is compiled.
+struct Recorder<'o> {
+    observer: &'o mut dyn Observer,
+    prints: Vec<String>,
+}
+
+impl Observer for Recorder<'_> {
+    fn enter(&mut self, stage: &'static str) {
+        self.observer.enter(stage);
+    }
+
+    fn static_print(&mut self, line: &str) {
+        self.prints.push(line.to_owned());
+        self.observer.static_print(line);
+    }
+
+    fn long(&mut self, instructions: u64) {
+        self.observer.long(instructions);
+    }
+
+    fn after_pass(&mut self, pass: &'static str, text: &dyn Fn() -> String) {
+        self.observer.after_pass(pass, text);
+    }
+}
