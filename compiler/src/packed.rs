@@ -97,7 +97,7 @@ mod tests {
 
     const TEXT: &str = "from helper import twice\n@triton.jit\ndef k(x_ptr, N: tl.constexpr):\n    tl.static_print(\"N\", N)\n    \
         i = tl.arange(0, N)\n    tl.store(x_ptr + i, twice(tl.load(x_ptr + i).to(tl.float32)))\n";
-    const HELPER: &str = "@triton.jit\ndef twice(x):\n    return x * 2\n";
+    const HELPER: &str = "@triton.jit\ndef twice(x):\n    return x / (x + 2)\n";
 
     fn program(directory: &str) -> Program {
         let file = |name: &str, text| Source::new(format!("{directory}{name}"), text);
