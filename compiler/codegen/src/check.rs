@@ -57,6 +57,9 @@ fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
             let is_fp8 = |index| elem(index).and_then(Elem::num).is_some_and(Scalar::is_fp8);
             (is_fp8(0) && !target.has(Feature::Fp8Mma)).then(|| "`mma.sync` on 8-bit floats".to_owned())
         }
+        OpKind::Dot { kind: DotKind::MmaF64, .. } | OpKind::DotBuffers { kind: DotKind::MmaF64 } => {
+            (target.capability < 80).then(|| "`mma.sync` on `f64`".to_owned())
+        }
         OpKind::WarpSpecialize { registers: Some(_), .. } => {
             let lacks = kernel.registers_at_start().is_some() && !target.has(Feature::RegisterBudgets);
             lacks.then(|| "`setmaxnreg`, which gives roles registers of their own,".to_owned())

@@ -34,6 +34,7 @@ mod copy;
 mod divide;
 mod dot;
 mod dot_shared;
+mod dot_steps;
 mod effect;
 mod element;
 mod groups;

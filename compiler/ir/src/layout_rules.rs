@@ -159,6 +159,12 @@ pub(crate) fn check(kernel: &Kernel, op: Op) -> Result<(), String> {
             Ok(())
         }
         OpKind::Dot { kind, .. } => check_dot(kernel, op, *kind),
+        OpKind::DotBuffers { kind } => match kernel.layout_of(data.operands[2]) {
+            Some(acc) if *kind == DotKind::MmaF64 && !is_mma_f64(acc) => {
+                Err(format!("the layouts do not fit a product of kind {kind}"))
+            }
+            _ => Ok(()),
+        },
         OpKind::Mma {} | OpKind::MmaAsync {} => crate::MmaForm::of(kernel, op).map(drop),
         OpKind::CopyAsync { vector } => check_copy(kernel, op, *vector),
         _ => check_bulk(kernel, op),
@@ -217,11 +223,7 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
         DotKind::Unset => true,
         // The operands are laid out anew in shared memory.
         DotKind::FmaShared => true,
-        DotKind::MmaF64 => {
-            let grids = warp_grids(acc.rank(), acc.warps());
-            let forms = |warps: Vec<u32>| [Layout::mma_f64(acc.shape(), &warps), Layout::mma_v2(acc.shape(), &warps)];
-            grids.into_iter().flat_map(forms).any(|form| *acc == form)
-        }
+        DotKind::MmaF64 => is_mma_f64(acc),
         // `stage_operands` makes what `wgmma` needs of the operands.
         DotKind::Wgmma => crate::wgmma::accumulator_form(acc).is_some(),
         DotKind::Fma => {
@@ -244,6 +246,12 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
         }
     };
     if fits { Ok(()) } else { Err(format!("the layouts do not fit a dot of kind {kind}")) }
+}
+
+/// Whether sums lie as `mma.sync` on `f64` leaves them.
+fn is_mma_f64(acc: &Layout) -> bool {
+    let forms = |warps: Vec<u32>| [Layout::mma_f64(acc.shape(), &warps), Layout::mma_v2(acc.shape(), &warps)];
+    warp_grids(acc.rank(), acc.warps()).into_iter().flat_map(forms).any(|form| *acc == form)
 }
 
 /// Which element types a `dot` may have, beside its layouts.

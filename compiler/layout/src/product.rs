@@ -37,7 +37,8 @@ impl Multiplier {
         }
     }
 
-    fn fragment(self, accumulator: &Layout, operand: u32, depth: u32) -> Layout {
+    /// A thread's part of operand 0 or 1 of a product, `depth` long along the axis summed over.
+    pub fn fragment(self, accumulator: &Layout, operand: u32, depth: u32) -> Layout {
         match self {
             Multiplier::Threads => Layout::fma_operand(accumulator, operand, depth),
             Multiplier::MmaF64 => Layout::mma_f64_operand(accumulator, operand, depth),
@@ -85,7 +86,7 @@ impl OperandPlan {
 }
 
 /// 32-bit registers that a fragment of more than one step may take: fewer where the sums leave few.
-fn fragment_limit(accumulator: &Layout, bits: u32) -> u32 {
+pub(crate) fn fragment_limit(accumulator: &Layout, bits: u32) -> u32 {
     if accumulator.registers() * bits >= 128 * 32 { 16 } else { 32 }
 }
 
@@ -148,6 +149,12 @@ fn slice_layout(fragment: &Layout, wide: usize) -> SharedLayout {
 /// for loads to overlap with multiply-adds.
 pub fn unrolled_steps(sums: u32, steps: u32) -> u32 {
     (512 / sums.max(1)).clamp(8, 32).min(steps)
+}
+
+/// The same where operands lie in buffers, so that no barrier stands before the loop: more, since the loads at the start
+/// of the body are waited for.
+pub fn unrolled_in_buffers(sums: u32, steps: u32) -> u32 {
+    (2048 / sums.max(1)).clamp(8, 64).min(steps)
 }
 
 #[cfg(test)]

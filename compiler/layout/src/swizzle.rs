@@ -84,12 +84,15 @@ pub fn swizzle_for(layout: &Layout, bits: u32, order: &[u32], vector: u32, matri
     let row = order.first().map_or(1, |&axis| shape[axis as usize]);
     let mut best: Option<(u32, SharedLayout)> = None;
     let powers = |limit: u32| (0..=limit.trailing_zeros()).map(|i| 1u32 << i);
-    for max_phase in powers((row / vector.min(row)).min(16)) {
-        for per_phase in powers(8) {
-            let shared = SharedLayout::swizzled(shape, vector.min(row), per_phase, max_phase, order);
-            let cost = Access::best(&shared, layout, bits, matrix, false).cost(false);
-            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                best = Some((cost, shared));
+    // Groups that move together may be wider than what the writer copies at a time.
+    for group in powers((row / vector.min(row)).min(4)).map(|wide| wide * vector.min(row)) {
+        for max_phase in powers((row / group).min(16)) {
+            for per_phase in powers(8) {
+                let shared = SharedLayout::swizzled(shape, group, per_phase, max_phase, order);
+                let cost = Access::best(&shared, layout, bits, matrix, false).cost(false);
+                if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                    best = Some((cost, shared));
+                }
             }
         }
     }

@@ -195,6 +195,7 @@ impl Lowering<'_, '_> {
                 self.e.bulk_wait(*pending, *read);
                 Ok(())
             }
+            OpKind::DotBuffers { kind } => self.dot_buffers(op, *kind),
             OpKind::Mma {} => self.mma(op),
             OpKind::MmaAsync {} => self.mma_async(op),
             OpKind::MmaWait { pending } => self.mma_wait(op, *pending),

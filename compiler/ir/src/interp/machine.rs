@@ -192,6 +192,7 @@ impl Machine<'_> {
             OpKind::BlockLoad { check, padding, .. } => self.block_load(op, check, *padding),
             OpKind::BlockStore { check, .. } => self.block_store(op, check),
             OpKind::Dot { precision, .. } => self.dot(op, *precision),
+            OpKind::DotBuffers { .. } => self.dot_buffers(op),
             OpKind::Mma {} => self.mma(op),
             OpKind::MmaAsync {} => self.mma_async(op),
             OpKind::MmaWait { pending } => self.mma_wait(op, *pending),

@@ -22,6 +22,22 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// `dot_buffers`: threads read the buffers as `local_load` does.
+    pub(crate) fn dot_buffers(&mut self, op: Op) -> Result<(), Stop> {
+        let operands = [0, 1, 2].map(|i| self.kernel.operand(op, i));
+        let mut read = |value: Value| -> Result<Vec<u64>, Stop> {
+            let Some((slot, at)) = self.positions(value)? else { return Ok(Vec::new()) };
+            let ty = self.whole(value);
+            self.load_shared(op, ty, slot, &at)
+        };
+        let (lhs, rhs) = (read(operands[0])?, read(operands[1])?);
+        let acc = self.elements(operands[2])?.to_vec();
+        let sums = self.product(operands, &lhs, &rhs, acc, Precision::Ieee)?;
+        let placed = self.place(self.result_type(op), sums);
+        self.set_result(op, placed);
+        Ok(())
+    }
+
     /// `mma_async`: the buffers are read until the product is complete.
     pub(crate) fn mma_async(&mut self, op: Op) -> Result<(), Stop> {
         let mut reads = Vec::new();

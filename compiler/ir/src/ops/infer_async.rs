@@ -5,7 +5,7 @@ use rtc_layout::SharedLayout;
 use super::InferContext;
 use super::infer::{Inferred, expect, one};
 use crate::wgmma::{mma_elements, operand_shape};
-use crate::{DescType, Elem, OpKind, RmwOp, Scalar, SharedType, Type};
+use crate::{DescType, DotKind, Elem, OpKind, RmwOp, Scalar, SharedType, Type};
 
 /// A tile or buffer `[M, K]`, a buffer `[K, N]` and a tile `[M, N]`, which is the result's type; `use_acc` is an `i1`.
 pub(super) fn mma(cx: &InferContext<'_>) -> Inferred {
@@ -29,6 +29,28 @@ pub(super) fn mma(cx: &InferContext<'_>) -> Inferred {
     expect(!is_async || acc.elem().is_some_and(|elem| elem.bits() == 32), || {
         format!("an accumulator under way has elements of 32 bits, not {acc}")
     })?;
+    one(*acc)
+}
+
+/// Buffers `[M, K]` and `[K, N]` and a tile `[M, N]`, which is the result's type, all of the same floats.
+pub(super) fn dot_buffers(cx: &InferContext<'_>) -> Inferred {
+    let [lhs, rhs, acc] = cx.operands else { return Err("needs three operands".into()) };
+    let OpKind::DotBuffers { kind } = cx.kind else { return Err("is not dot_buffers".into()) };
+    let (a, b) = (one_slot(*lhs)?, one_slot(*rhs)?);
+    let elem = acc.elem().and_then(Elem::num);
+    let allowed: &[Scalar] = match kind {
+        DotKind::FmaShared => &[Scalar::F32, Scalar::F64],
+        DotKind::MmaF64 => &[Scalar::F64],
+        DotKind::Unset | DotKind::Fma | DotKind::MmaV2 | DotKind::Wgmma => &[],
+    };
+    let known = elem.is_some_and(|elem| allowed.contains(&elem)) && [a, b].iter().all(|ty| Some(ty.elem) == acc.elem());
+    expect(known, || format!("no product of {lhs} and {rhs} into {acc} by {kind}"))?;
+    let Some(c) = acc.shape() else { return Err(format!("the accumulator is {acc}, not a tile")) };
+    let fits = [a.shape, b.shape, c].iter().all(|s| s.rank() == 2 && s.iter().all(|d| d.is_power_of_two()))
+        && a.shape[1] == b.shape[0]
+        && c[..] == [a.shape[0], b.shape[1]]
+        && (*kind == DotKind::FmaShared || (c[0] >= 8 && c[1] >= 8 && a.shape[1] >= 4));
+    expect(fits, || format!("shapes {}, {}, {c} do not fit", a.shape, b.shape))?;
     one(*acc)
 }
 

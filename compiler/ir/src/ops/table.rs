@@ -177,6 +177,7 @@ define_ops! {
 
     // Over several elements.
     dot Dot { precision: Precision, kind: DotKind, max_imprecise: Option<u32> } (lhs, rhs, acc) [scratch] 0 TOGETHER; [SCRATCH], dot, Structured, "Matrix product of `[.., M, K]` and `[.., K, N]` added to `acc`." -> Value;
+    dot_buffers DotBuffers { kind: DotKind } (lhs, rhs, acc) [] 0 Traits::CONVERGENT; [READS_LHS, READS_RHS], dot_buffers, Structured, "Matrix product of the buffers `lhs` and `rhs`, `[M, K]` and `[K, N]` of `f32` or `f64`, added to `acc`: by multiply-adds of each thread, or by `mma.sync` on `f64`." -> Value;
     reduce Reduce { axis: u32 } () [scratch] 1 COMBINE; [SCRATCH], reduce, Structured, "Combines all elements along an axis with the nested block, in any order." -> Op;
     scan Scan { axis: u32, reverse: bool } () [scratch] 1 COMBINE; [SCRATCH], scan, Structured, "Inclusive scan along an axis with the nested block." -> Op;
     map_elements MapElements {} () [] 1 NESTED.and(Traits::ELEMENTWISE).and(Traits::EXPLICIT_TYPE), map_elements, Structured, "Runs the nested block, which is made of scalars, for each element of tiles of one shape." -> Op;

@@ -57,6 +57,7 @@ const WORDS: &[&str] = &[
     "join",
     "cat",
     "dot",
+    "dot_buffers",
     "broadcast",
     "scan",
     "mma_v2(shape [64, 64], warps [4, 1])",

@@ -18,7 +18,7 @@
 use std::collections::HashMap;
 
 use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Scalar, Traits, Value, regions, sort_is_rolled};
-use rtc_layout::{Conversion, MmaShape, conversion, unrolled_steps};
+use rtc_layout::{Conversion, MmaShape, conversion, unrolled_in_buffers, unrolled_steps};
 use rtc_source::{Code, Diagnostic, Span};
 
 use crate::{Pass, PassContext, PassError};
@@ -213,6 +213,7 @@ pub(crate) fn instructions(kernel: &Kernel, op: Op) -> u64 {
         }
         OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => 8 * width(kernel, data.operands[0]),
         OpKind::Dot { kind, .. } => dot(kernel, op, *kind),
+        OpKind::DotBuffers { kind } => dot_buffers(kernel, op, *kind),
         OpKind::Reduce { .. } => operands * combine() + results * (combine() + 1) * 5,
         OpKind::Scan { .. } => 2 * operands * (combine() + 1) + results,
         OpKind::Sort { .. } => {
@@ -236,6 +237,16 @@ pub(crate) fn instructions(kernel: &Kernel, op: Op) -> u64 {
         kind if kind.spec().traits.has(Traits::TERMINATOR) => 0,
         _ => results.max(1),
     }
+}
+
+/// A product of operands in buffers: so many steps as stand in the body of its loop, and their loads.
+fn dot_buffers(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
+    let data = kernel.op(op);
+    let depth = kernel.value_type(data.operands[0]).as_shared().map_or(1, |ty| ty.shape[1]);
+    let sums = width(kernel, data.results[0]);
+    let steps = u64::from(unrolled_in_buffers(sums as u32, depth));
+    let at_once = rtc_ir::multiplier(kind).map_or(1, |multiplier| u64::from(multiplier.steps()));
+    (sums * steps + sums * steps / 2) / at_once + LOOP
 }
 
 /// Products in fragments of the tensor cores, or multiply-adds of single elements.

@@ -1,6 +1,7 @@
 //! Passes that bring operands of products into shared memory, ahead of time where a loop allows it.
 
 mod addresses;
+mod buffer_products;
 pub mod expand_loop;
 pub mod schedule_loop;
 pub mod stage_operands;

@@ -6,7 +6,7 @@
 //!
 //! `num_stages` of the loop or of the kernel says how many slots are wished for. A loop with one product by `wgmma`, whose
 //! sums nothing else uses, gets one more, so that a product can be under way while the next iteration begins; not if a
-//! multiprocessor then held fewer blocks. Where shared memory does not hold all, the loop with the largest rings gets
+//! multiprocessor then held fewer blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
 //! fewer slots, until all fits.
 
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes};
@@ -29,7 +29,18 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         let wished = stages(kernel, *op);
         let more =
             under_way(kernel, *op).is_some() && blocks(kernel, cx, *op, wished + 1) >= blocks(kernel, cx, *op, wished);
-        if more && wished > 1 { set_plan(kernel, *op, wished + 1, 1) } else { set_plan(kernel, *op, wished, 0) }
+        if more && wished > 1 {
+            set_plan(kernel, *op, wished + 1, 1)
+        } else {
+            set_plan(kernel, *op, wished, 0)
+        }
+        // Multiply-adds take so long that copies arrive within an iteration: more blocks are worth more than more slots.
+        while let Some(slots) = slots(kernel, *op).filter(|slots| *slots > 2)
+            && sums_of_threads(kernel, *op).is_some()
+            && blocks(kernel, cx, *op, slots - 1) > blocks(kernel, cx, *op, slots)
+        {
+            set_plan(kernel, *op, slots - 1, 0);
+        }
     }
     while !fits(kernel, cx)? {
         let most = loops.iter().filter(|op| slots(kernel, **op).is_some_and(|slots| slots > 1));
@@ -64,12 +75,23 @@ fn set_plan(kernel: &mut Kernel, op: Op, slots: u32, pending: u32) {
 /// thread are not known before code is made.
 fn blocks(kernel: &Kernel, cx: &PassContext, op: Op, slots: u32) -> u64 {
     let threads = 32 * u64::from(kernel.group_of(op).warps);
-    let sums =
-        under_way(kernel, op).and_then(|(_, sums)| kernel.layout_of(sums)).map_or(0, |layout| layout.registers());
+    let by_wgmma = under_way(kernel, op).and_then(|(_, sums)| kernel.layout_of(sums)).map(|layout| layout.registers());
+    let sums = by_wgmma.or_else(|| sums_of_threads(kernel, op)).unwrap_or(0);
     let by_registers = REGISTERS / ((u64::from(sums) + OTHER_REGISTERS).min(255) * threads);
     let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
     let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
     by_registers.max(1).min(by_memory)
+}
+
+/// The registers of a thread for sums of products in a loop that threads load from buffers, if it has such.
+fn sums_of_threads(kernel: &Kernel, op: Op) -> Option<u32> {
+    let products = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
+    let sums = products.filter(|op| matches!(kernel.kind(*op), OpKind::DotBuffers { .. })).map(|op| {
+        let sum = kernel.result(op, 0);
+        let words = kernel.value_type(sum).elem().map_or(1, |elem| elem.bytes().div_ceil(4));
+        kernel.layout_of(sum).map_or(0, |layout| layout.registers() * words)
+    });
+    sums.max()
 }
 
 /// Registers of a multiprocessor.

@@ -16,9 +16,10 @@
 //!
 //! Here each copy is waited for at once; `slots` marks loops for `schedule_loop`, which says how far ahead they begin. A
 //! load becomes a copy if a product in the loop uses it, if it can be copied 4 bytes at a time or more and fills with
-//! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Where all
-//! products store their operands themselves and have few sums, `ahead = 1` is set instead: they are loaded into registers
-//! an iteration ahead, if those hold them.
+//! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Products by
+//! multiply-adds and on `f64` whose operands are such loads become `dot_buffers`. Where all products of a loop are of that
+//! kind but some compute an operand, they store their operands themselves; if they have few sums, `ahead = 1` is set
+//! instead: what they load is loaded into registers an iteration ahead, if those hold it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,6 +31,7 @@ use rtc_ir::{
 use rtc_layout::{Layout, MatrixDescriptor, SharedLayout, swizzle_for};
 
 use super::addresses::{addresses, innermost_loops, is_unchanged, loads_of_products, small_step};
+use super::buffer_products;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -49,6 +51,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         if let OpKind::Dot { kind: DotKind::Wgmma, .. } = kernel.kind(op) {
             stage_product(kernel, op, &mut staged)?;
         }
+    }
+    for op in rtc_ir::walk(kernel).into_iter().filter(|op| staged.direct.contains(op)) {
+        buffer_products::stage(kernel, op, &staged.buffers)?;
     }
     for load in staged.loads.clone() {
         let buffer = staged.buffers[&kernel.result(load, 0)];
@@ -70,6 +75,8 @@ struct Staged {
     loads: Vec<Op>,
     /// The loops that they are in.
     loops: Vec<Op>,
+    /// Products by multiply-adds or on `f64` that read buffers.
+    direct: HashSet<Op>,
 }
 
 /// How deep the loop is to be pipelined.
@@ -86,18 +93,7 @@ fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), Pa
     if stages(kernel, of) < 2 || small_step(kernel, of).is_none() || regions::slots(kernel, of).is_empty() {
         return Ok(());
     }
-    if let Some(sums) = stored_operands(kernel, body) {
-        let ahead = registers_ahead(kernel, of).filter(|_| sums <= FEW_SUMS);
-        if ahead.is_some_and(|ahead| ahead <= MOST_AHEAD)
-            && let OpKind::ForRange { hints, .. } = kernel.kind_mut(of)
-        {
-            hints.ahead = Some(1);
-        }
-        if sums <= FEW_SUMS || loaded_words(kernel, of) > MOST_AHEAD {
-            return Ok(());
-        }
-    }
-    let loads: Vec<(Op, u32)> = loads_of_products(kernel, of)
+    let mut loads: Vec<(Op, u32)> = loads_of_products(kernel, of)
         .into_iter()
         .filter_map(|load| Some((load, copied_width(kernel, load)?)))
         .filter(|(load, _)| {
@@ -114,9 +110,23 @@ fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), Pa
         let roots: Vec<Value> = kernel.op(*load).operands.iter().take(2).copied().collect();
         indices.extend(addresses(kernel, of, &roots).into_iter().flat_map(|part| part.ops));
     }
-    for (load, width) in loads.iter().filter(|(load, _)| !indices.contains(load)) {
+    loads.retain(|(load, _)| !indices.contains(load));
+    let direct = buffer_products::find(kernel, body, &loads.iter().map(|(load, _)| *load).collect());
+    if let Some(sums) = stored_operands(kernel, body, &direct) {
+        let ahead = registers_ahead(kernel, of).filter(|_| sums <= FEW_SUMS);
+        if ahead.is_some_and(|ahead| ahead <= MOST_AHEAD)
+            && let OpKind::ForRange { hints, .. } = kernel.kind_mut(of)
+        {
+            hints.ahead = Some(1);
+        }
+        if sums <= FEW_SUMS || loaded_words(kernel, of) > MOST_AHEAD {
+            return Ok(());
+        }
+    }
+    staged.direct.extend(direct);
+    for (load, width) in &loads {
         let result = kernel.result(*load, 0);
-        let Some((layout, align)) = buffer_layout(kernel, result, *width) else { continue };
+        let Some((layout, align)) = buffer_layout(kernel, result, *width, &staged.direct) else { continue };
         let Some(ty) = kernel.value_type(result).elem().and_then(|elem| kernel.shared_type(elem, &layout, 1)) else {
             continue;
         };
@@ -133,18 +143,20 @@ fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), Pa
     Ok(())
 }
 
-/// If all products of a loop store their operands to shared memory themselves: the most sums of a thread.
-fn stored_operands(kernel: &Kernel, body: Block) -> Option<u32> {
+/// If all products of a loop store their operands to shared memory themselves, unless all can read buffers: the most sums
+/// of a thread.
+fn stored_operands(kernel: &Kernel, body: Block, direct: &HashSet<Op>) -> Option<u32> {
     let products = rtc_ir::walk_block(kernel, body).into_iter().filter_map(|op| match kernel.kind(op) {
-        OpKind::Dot { kind, .. } => Some((*kind, kernel.layout_of(kernel.result(op, 0))?.registers())),
+        OpKind::Dot { kind, .. } => Some((op, *kind, kernel.layout_of(kernel.result(op, 0))?.registers())),
         _ => None,
     });
-    let mut most = None;
-    for (kind, sums) in products {
+    let (mut most, mut all_direct) = (None, true);
+    for (op, kind, sums) in products {
         rtc_ir::multiplier(kind)?;
         most = most.max(Some(sums));
+        all_direct &= direct.contains(&op);
     }
-    most
+    most.filter(|_| !all_direct)
 }
 
 /// Registers of a thread that tiles loaded ahead may take.
@@ -191,12 +203,12 @@ fn order(layout: &Layout, width: u32) -> Option<[u32; 2]> {
 }
 
 /// Where the elements of a value are best put for those who read it, and the alignment that asks for.
-fn buffer_layout(kernel: &Kernel, value: Value, width: u32) -> Option<(SharedLayout, u32)> {
+fn buffer_layout(kernel: &Kernel, value: Value, width: u32, direct: &HashSet<Op>) -> Option<(SharedLayout, u32)> {
     let own = kernel.layout_of(value)?;
     let bits = kernel.value_type(value).elem()?.bits();
     let order = order(own, width)?;
     let mut readers = Readers::default();
-    readers.find(kernel, value, false);
+    readers.find(kernel, value, false, direct);
     if let Some(k_axis) = readers.product {
         let swizzle = SharedLayout::nvmma_swizzle(own.shape()[order[0] as usize], bits);
         let layout = SharedLayout::nvmma(own.shape(), bits, swizzle, &order);
@@ -205,7 +217,8 @@ fn buffer_layout(kernel: &Kernel, value: Value, width: u32) -> Option<(SharedLay
         }
     }
     let reader = readers.layouts.first().unwrap_or(own);
-    Some((swizzle_for(reader, kernel.value_type(value).elem()?.bytes() * 8, &order, width, true), ALIGN))
+    let matrices = !readers.by_vectors;
+    Some((swizzle_for(reader, kernel.value_type(value).elem()?.bytes() * 8, &order, width, matrices), ALIGN))
 }
 
 /// Who reads a value.
@@ -215,23 +228,34 @@ struct Readers {
     product: Option<usize>,
     /// Layouts that are asked for.
     layouts: Vec<Layout>,
+    /// Whether the first of them is that of a product which loads vectors.
+    by_vectors: bool,
 }
 
 impl Readers {
-    fn find(&mut self, kernel: &Kernel, value: Value, transposed: bool) {
+    fn find(&mut self, kernel: &Kernel, value: Value, transposed: bool, direct: &HashSet<Op>) {
         for user in kernel.users(value) {
             match kernel.kind(user) {
                 OpKind::ConvertLayout {} => {
                     let result = kernel.result(user, 0);
-                    let feeds = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::Wgmma, .. });
+                    let feeds = |op: &Op| {
+                        direct.contains(op) || matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::Wgmma, .. })
+                    };
                     if kernel.users(result).iter().any(feeds) {
-                        self.find(kernel, result, transposed);
+                        self.find(kernel, result, transposed, direct);
                     } else if let Some(layout) = kernel.layout_of(result) {
                         self.layouts.push(if transposed { layout.transpose(&[1, 0]) } else { layout.clone() });
                     }
                 }
                 OpKind::Trans { order } => {
-                    self.find(kernel, kernel.result(user, 0), transposed ^ (order[..] == [1, 0]))
+                    self.find(kernel, kernel.result(user, 0), transposed ^ (order[..] == [1, 0]), direct)
+                }
+                OpKind::Dot { .. } if direct.contains(&user) => {
+                    let index = u32::from(kernel.operand(user, 0) != value);
+                    if let Some(way) = buffer_products::reader(kernel, user, index) {
+                        self.layouts.insert(0, if transposed { way.transpose(&[1, 0]) } else { way });
+                        self.by_vectors = true;
+                    }
                 }
                 OpKind::Dot { kind: DotKind::Wgmma, .. } => {
                     let axis = if kernel.operand(user, 1) == value { 0 } else { 1 };
@@ -240,7 +264,7 @@ impl Readers {
                         self.product = Some(if transposed { 1 - axis } else { axis });
                     }
                 }
-                kind if is_cast(kind) => self.find(kernel, kernel.result(user, 0), transposed),
+                kind if is_cast(kind) => self.find(kernel, kernel.result(user, 0), transposed, direct),
                 _ => {}
             }
         }
