@@ -141,7 +141,7 @@ mod tests {
         let threads = Layout::blocked(&[64, 64], &[4, 4], &[4, 8], &[2, 2], &[1, 0]);
         let tensor_cores = Layout::mma_v2(&[64, 64], &[2, 2]);
         for order in [[1, 0], [0, 1]] {
-            for (operand, shape) in [(0, [64, 32]), (1, [32, 64])] {
+            for operand in [0, 1] {
                 for (accumulator, bits, multiplier, width) in
                     [(&threads, 32, Multiplier::Threads, 4), (&tensor_cores, 64, Multiplier::MmaF64, 1)]
                 {

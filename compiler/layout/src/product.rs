@@ -151,10 +151,10 @@ pub fn unrolled_steps(sums: u32, steps: u32) -> u32 {
     (512 / sums.max(1)).clamp(8, 32).min(steps)
 }
 
-/// The same where operands lie in buffers, so that no barrier stands before the loop: more, since the loads at the start
-/// of the body are waited for.
+/// The same where operands lie in buffers: more, since there the loop is entered once for each iteration of a loop around
+/// it, and waits for its first loads; but so few that the loop around it fits into the instruction cache.
 pub fn unrolled_in_buffers(sums: u32, steps: u32) -> u32 {
-    (2048 / sums.max(1)).clamp(8, 64).min(steps)
+    (1024 / sums.max(1)).clamp(8, 64).min(steps)
 }
 
 #[cfg(test)]

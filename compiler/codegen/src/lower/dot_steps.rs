@@ -1,6 +1,6 @@
 //! The steps of a matrix product whose operands lie in shared memory: fragments of them are loaded and multiplied.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use rtc_ir::Elem;
 use rtc_layout::{Access, Coord, FragmentPlan, Layout, Multiplier};
@@ -73,12 +73,12 @@ impl<'c> Lowering<'_, 'c> {
     ) -> Result<Vec<Value<'c>>> {
         let mut sums = sums.to_vec();
         let mut loaded: Loaded<'c> = [HashMap::new(), HashMap::new()];
+        let deepest = product.operands.iter().map(|operand| operand.depth).max().unwrap_or(1);
         let at_once = match product.multiplier {
-            Multiplier::Threads => 1,
-            // The instruction that takes most.
-            Multiplier::MmaF64 if self.has_tall_f64(product) => steps.min(16),
+            Multiplier::Threads => deepest,
             Multiplier::MmaF64 => 4,
         };
+        let order = serpentine(product.layout);
         for step in (0..steps).step_by(at_once as usize) {
             for (index, operand) in product.operands.iter().enumerate() {
                 let numbers = step / operand.depth..(step + at_once).div_ceil(operand.depth);
@@ -91,50 +91,45 @@ impl<'c> Lowering<'_, 'c> {
                 }
             }
             match product.multiplier {
-                Multiplier::Threads => self.multiply_step(product, step, &loaded, &mut sums)?,
-                Multiplier::MmaF64 if at_once == 4 && !self.has_tall_f64(product) => {
-                    self.multiply_flat_f64(product, step, &loaded, &mut sums)?;
+                Multiplier::Threads => {
+                    self.multiply_add_all(product, step..step + at_once, &loaded, &order, &mut sums)?
                 }
-                Multiplier::MmaF64 => self.multiply_tall_f64(product, (step, at_once), &loaded, &mut sums)?,
+                Multiplier::MmaF64 => self.multiply_f64(product, step, &loaded, &mut sums)?,
             }
         }
         Ok(sums)
     }
 
-    /// One step by multiply-adds.
-    fn multiply_step(
+    /// Some steps by multiply-adds.
+    fn multiply_add_all(
         &self,
         product: &Product<'_>,
-        step: u32,
+        steps: Range<u32>,
         loaded: &Loaded<'c>,
+        order: &[usize],
         sums: &mut [Value<'c>],
     ) -> Result<()> {
-        let map = |operand: &Fragments| {
-            let map = product.layout.register_map(&operand.fragment, |mut coord: Coord| {
-                coord[operand.axis] = step % operand.depth;
-                coord
-            });
-            map.ok_or_else(elsewhere)
-        };
-        let (from_lhs, from_rhs) = (map(&product.operands[0])?, map(&product.operands[1])?);
-        let [lhs, rhs] = [0, 1].map(|index| &loaded[index][&(step / product.operands[index].depth)]);
-        for (register, sum) in sums.iter_mut().enumerate() {
-            let (a, b) = (lhs[from_lhs[register] as usize], rhs[from_rhs[register] as usize]);
-            *sum = self.multiply_add(product.elem, a, b, *sum);
+        for step in steps {
+            let map = |operand: &Fragments| {
+                let map = product.layout.register_map(&operand.fragment, |mut coord: Coord| {
+                    coord[operand.axis] = step % operand.depth;
+                    coord
+                });
+                map.ok_or_else(elsewhere)
+            };
+            let (from_lhs, from_rhs) = (map(&product.operands[0])?, map(&product.operands[1])?);
+            let [lhs, rhs] = [0, 1].map(|index| &loaded[index][&(step / product.operands[index].depth)]);
+            for register in order {
+                let (a, b) = (lhs[from_lhs[*register] as usize], rhs[from_rhs[*register] as usize]);
+                sums[*register] = self.multiply_add(product.elem, a, b, sums[*register]);
+            }
         }
         Ok(())
     }
 
-    /// Whether the sums lie as m16n8 on `f64` has them, two pairs eight rows apart in a thread, and the target has it.
-    fn has_tall_f64(&self, product: &Product<'_>) -> bool {
-        let (layout, rows) = (product.layout, product.layout.rank() - 2);
-        self.target.capability >= 90
-            && layout.registers() >= 4
-            && layout.coords(2, 0, 0)[rows] == layout.coords(0, 0, 0)[rows] + 8
-    }
-
-    /// Four steps by `mma.sync` m8n8k4 on `f64`.
-    fn multiply_flat_f64(
+    /// Four steps by `mma.sync` on `f64`: m16n8k4 where the sums lie in fours, two pairs eight rows apart, and the target
+    /// has it, else m8n8k4.
+    fn multiply_f64(
         &self,
         product: &Product<'_>,
         step: u32,
@@ -142,54 +137,48 @@ impl<'c> Lowering<'_, 'c> {
         sums: &mut [Value<'c>],
     ) -> Result<()> {
         let instruction = self.instruction(product.elem, product.elem, product.elem)?;
-        for (pair, sums) in (0..).step_by(2).zip(sums.chunks_mut(2)) {
-            let place = product.layout.coords(pair, 0, 0);
-            let operands = [0, 1].map(|index| register(product, loaded, index, place, step));
-            let [a, b] = operands;
-            let results = self.multiply(&instruction, vec![a?, b?], sums.to_vec());
+        let (layout, rows) = (product.layout, product.layout.rank() - 2);
+        let place = |register: u32| layout.coords(register, 0, 0);
+        let tall = self.target.capability >= 90 && layout.registers() >= 4 && place(2)[rows] == place(0)[rows] + 8;
+        let at_once = if tall { 4 } else { 2 };
+        for (first, sums) in (0..).step_by(at_once).zip(sums.chunks_mut(at_once)) {
+            let operand = |index, register| self::register(product, loaded, index, place(register), step);
+            let results = if tall {
+                let operands = [operand(0, first)?, operand(0, first + 2)?, operand(1, first)?];
+                self.multiply_tall_f64(operands, sums)
+            } else {
+                self.multiply(&instruction, vec![operand(0, first)?, operand(1, first)?], sums.to_vec())
+            };
             sums.copy_from_slice(&results);
         }
         Ok(())
     }
 
-    /// 4, 8 or 16 steps by `mma.sync` m16n8 on `f64`, which LLVM has no intrinsic for.
-    fn multiply_tall_f64(
-        &self,
-        product: &Product<'_>,
-        (step, count): (u32, u32),
-        loaded: &Loaded<'c>,
-        sums: &mut [Value<'c>],
-    ) -> Result<()> {
-        let (e, of_lhs, of_rhs) = (self.e, count / 2, count / 4);
-        let names = |from: u32, count: u32| {
-            let names: Vec<String> = (from..from + count).map(|i| format!("${i}")).collect();
-            names.join(", ")
-        };
-        let text = format!(
-            "mma.sync.aligned.m16n8k{count}.row.col.f64.f64.f64.f64 {{{}}}, {{{}}}, {{{}}}, {{{}}};",
-            names(0, 4),
-            names(4, of_lhs),
-            names(4 + of_lhs, of_rhs),
-            names(4 + of_lhs + of_rhs, 4),
-        );
-        let constraints = format!("=d,=d,=d,=d{}", ",d".repeat((of_lhs + of_rhs + 4) as usize));
-        for (first, sums) in (0..).step_by(4).zip(sums.chunks_mut(4)) {
-            let places = [first, first + 2].map(|register| product.layout.coords(register, 0, 0));
-            let mut operands = Vec::new();
-            for four in (step..step + count).step_by(4) {
-                for place in places {
-                    operands.push(register(product, loaded, 0, place, four)?);
-                }
-            }
-            for four in (step..step + count).step_by(4) {
-                operands.push(register(product, loaded, 1, places[0], four)?);
-            }
-            operands.extend_from_slice(sums);
-            let results = e.assembly(&text, &constraints, &operands, &[e.ty.f64; 4], true);
-            sums.copy_from_slice(&results);
-        }
-        Ok(())
+    /// `mma.sync` m16n8k4 on `f64`, which LLVM has no intrinsic for. Those of 8 and 16 steps were no faster on an H200,
+    /// and let fewer registers be free.
+    fn multiply_tall_f64(&self, operands: [Value<'c>; 3], sums: &[Value<'c>]) -> Vec<Value<'c>> {
+        let text =
+            "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {$0, $1, $2, $3}, {$4, $5}, {$6}, {$7, $8, $9, $10};";
+        let all = [&operands[..], sums].concat();
+        self.e.assembly(text, "=d,=d,=d,=d,d,d,d,d,d,d,d", &all, &[self.e.ty.f64; 4], true)
     }
+}
+
+/// The registers of sums row by row, to and fro: each multiply-add has an operand in common with the one before. The
+/// assembler then finds registers that can be read at the same time for more of them.
+fn serpentine(layout: &Layout) -> Vec<usize> {
+    let (rank, last) = (layout.rank(), layout.rank() - 1);
+    let mut all: Vec<(Vec<u32>, u32, usize)> = (0..layout.registers())
+        .map(|register| {
+            let place = layout.coords(register, 0, 0);
+            ((0..rank - 1).map(|axis| place[axis]).collect(), place[last], register as usize)
+        })
+        .collect();
+    all.sort_unstable();
+    for row in all.chunk_by_mut(|a, b| a.0 == b.0).skip(1).step_by(2) {
+        row.reverse();
+    }
+    all.into_iter().map(|(_, _, register)| register).collect()
 }
 
 /// The register of an operand for the sums at `place` and for four steps.
