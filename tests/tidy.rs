@@ -48,6 +48,7 @@ const UNSAFE: &[&str] = &[
     "compiler/codegen/src/context.rs",
     "runtime/src/cuda/mod.rs",
     "runtime/src/cuda/module.rs",
+    "runtime/src/cuda/pinned.rs",
     "runtime/src/cuda/stream.rs",
     "runtime/src/cuda/tensor_map.rs",
     // What the caller must vouch for: memory without a buffer, and memory that somebody else has a part of.

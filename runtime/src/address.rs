@@ -1,8 +1,9 @@
 //! Memory that no buffer stands for, and memory that is written although somebody else has a part of it.
 #![allow(unsafe_code)]
 
+use crate::device::Backend;
 use crate::slice::Place;
-use crate::{Device, Element, Slice, SliceMut};
+use crate::{Device, Element, Error, Result, Slice, SliceMut, Stream, cuda};
 
 /// A device address as an argument of a launch: memory that another library allocated, or the null pointer.
 ///
@@ -43,7 +44,24 @@ impl DeviceAddress {
 /// What is said of memory of another library.
 fn foreign<'a, T: Element>(device: &'a Device, address: u64, len: usize) -> Place<'a> {
     let bytes = (len as u64).saturating_mul(crate::element::size_of::<T>());
-    Place { device: Some(device), address, bytes, dtype: T::DTYPE }
+    Place { device: Some(device), owner: None, address, bytes, dtype: T::DTYPE }
+}
+
+impl Stream {
+    /// A stream of another library, by its handle (`CUstream`); 0 is the default stream.
+    ///
+    /// # Safety
+    ///
+    /// The handle must be a stream of `device`'s primary context for as long as the value lives, and not be captured by
+    /// others meanwhile. Nothing of this can be checked here. The stream is not destroyed with the value.
+    pub unsafe fn from_raw(device: &Device, handle: u64) -> Result<Stream> {
+        match device.backend() {
+            Backend::Cuda(context) => Ok(Stream::of(device, Some(cuda::Stream::adopt(context, handle)))),
+            Backend::Emulator(_) | Backend::Interpreter(_) => {
+                Err(Error::NoDevice(format!("{device} has no streams of a driver")))
+            }
+        }
+    }
 }
 
 impl<'a, T: Element> Slice<'a, T> {

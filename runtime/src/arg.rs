@@ -33,7 +33,26 @@ pub(crate) enum Kind<'a> {
     Address(DeviceAddress),
 }
 
-impl Pointer<'_> {
+impl<'a> Arg<'a> {
+    /// The memory that it names.
+    pub(crate) fn pointer(&self) -> Option<&Pointer<'a>> {
+        match self {
+            Arg::Pointer(pointer) => Some(pointer),
+            Arg::Descriptor(descriptor) => Some(descriptor.base()),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Pointer<'a> {
+    /// The memory; `None` of an address.
+    pub(crate) fn place(&self) -> Option<Place<'a>> {
+        match self.0 {
+            Kind::Read(place) | Kind::Write(place) => Some(place),
+            Kind::Address(_) => None,
+        }
+    }
+
     pub(crate) fn address(&self) -> u64 {
         match self.0 {
             Kind::Read(place) | Kind::Write(place) => place.address,

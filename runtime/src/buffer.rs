@@ -7,6 +7,7 @@ use crate::{Device, Element, Error, Result, Slice, SliceMut};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
+use std::sync::Arc;
 
 /// Elements on a device, freed on drop after the work that uses them. Lengths and places count elements.
 ///
@@ -23,7 +24,7 @@ use std::ops::RangeBounds;
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 pub struct Buffer<T: Element = u8> {
-    memory: Allocation,
+    memory: Arc<Allocation>,
     elements: PhantomData<T>,
 }
 
@@ -57,14 +58,14 @@ impl Device {
             Backend::Cuda(context) => context.alloc(bytes)?,
             Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.alloc(bytes, name),
         };
-        let memory = Allocation { device: self.clone(), address, bytes };
+        let memory = Arc::new(Allocation { device: self.clone(), address, bytes });
         Ok(Buffer { memory, elements: PhantomData })
     }
 
     /// Allocates `len` elements that are all zero.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.alloc::<T>(len)?;
-        let Allocation { address, bytes, .. } = buffer.memory;
+        let Allocation { address, bytes, .. } = *buffer.memory;
         match self.backend() {
             Backend::Cuda(context) => context.zero(address, bytes)?,
             Backend::Emulator(_) | Backend::Interpreter(_) => self.write_bytes(address, &vec![0; bytes])?,
@@ -123,6 +124,7 @@ impl<T: Element> Buffer<T> {
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
             device: Some(&self.memory.device),
+            owner: Some(&self.memory),
             address: self.memory.address,
             bytes: self.memory.bytes as u64,
             dtype: T::DTYPE,

@@ -1,7 +1,8 @@
 //! What stands for the CUDA driver where the feature `cuda` is off: types without values.
 
 use crate::tensor_map::{Form, MAP_BYTES, Place};
-use crate::{Error, Result};
+use crate::{AnyBits, Error, Result};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 fn absent() -> Error {
@@ -111,8 +112,36 @@ impl Stream {
         match **context {}
     }
 
-    pub(crate) fn create(context: &Arc<Context>) -> Result<Stream> {
+    pub(crate) fn adopt(context: &Arc<Context>, _: u64) -> Stream {
         match **context {}
+    }
+
+    pub(crate) fn raw(&self) -> u64 {
+        match *self {}
+    }
+
+    pub(crate) fn create(context: &Arc<Context>, _: i32) -> Result<Stream> {
+        match **context {}
+    }
+
+    pub(crate) fn wait(&self, _: &Event) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn copy(&self, _: u64, _: u64, _: usize) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn zero(&self, _: u64, _: usize) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn begin_capture(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn end_capture(&self) -> Result<Graph> {
+        match *self {}
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
@@ -136,8 +165,54 @@ impl Event {
         match *stream {}
     }
 
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn is_reached(&self) -> Result<bool> {
+        match *self {}
+    }
+
     pub(crate) fn milliseconds_since(&self, _: &Event) -> Result<f32> {
         match *self {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Graph {}
+
+impl Graph {
+    pub(crate) fn launch(&self, _: &Stream) -> Result<()> {
+        match *self {}
+    }
+}
+
+/// No page-locked memory without a driver.
+#[derive(Debug)]
+pub(crate) struct Pinned<T: AnyBits> {
+    never: Context,
+    elements: PhantomData<T>,
+}
+
+impl<T: AnyBits> Pinned<T> {
+    pub(crate) fn alloc(context: &Arc<Context>, _: usize) -> Result<Pinned<T>> {
+        match **context {}
+    }
+
+    pub(crate) fn as_slice(&self) -> Result<&[T]> {
+        match self.never {}
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> Result<&mut [T]> {
+        match self.never {}
+    }
+
+    pub(crate) fn upload(&self, _: &Stream, _: u64) -> Result<()> {
+        match self.never {}
+    }
+
+    pub(crate) fn download(&mut self, _: &Stream, _: u64) -> Result<()> {
+        match self.never {}
     }
 }
 

@@ -17,6 +17,10 @@ pub trait Element: Copy + Send + Sync + 'static + sealed::Bytes {
     const DTYPE: DType;
 }
 
+/// An element type of which any bits are a value: all but `bool`. Only such values can lie in memory that a device writes
+/// while Rust looks at it.
+pub trait AnyBits: Element {}
+
 pub(crate) mod sealed {
     use super::Result;
 
@@ -67,6 +71,14 @@ macro_rules! elements {
         )*
     };
 }
+
+macro_rules! any_bits {
+    ($($ty:ty),*) => {
+        $(impl AnyBits for $ty {})*
+    };
+}
+
+any_bits!(i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Fp8E4M3, Fp8E5M2);
 
 elements! {
     i8 = Int8, 0;

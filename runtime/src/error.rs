@@ -105,6 +105,28 @@ pub enum Error {
         /// Their type.
         ty: DType,
     },
+    /// A copy between places of different lengths.
+    #[error("a copy of {from} elements to {to}; the lengths must be equal: copy a slice")]
+    CopyLength {
+        /// How many elements there are.
+        from: u64,
+        /// How many there is room for.
+        to: u64,
+    },
+    /// Memory or a graph on another device than the stream.
+    #[error("the memory lies on {memory}, the stream belongs to {stream}; copy through the host")]
+    Elsewhere {
+        /// Where the memory lies.
+        memory: String,
+        /// Where the stream belongs.
+        stream: String,
+    },
+    /// What cannot be part of recorded work.
+    #[error("while work is recorded, {what} cannot be part of it; do that before or after the recording")]
+    Recording {
+        /// What was tried.
+        what: &'static str,
+    },
     /// An access of the host to memory that is not there.
     #[error("{0}")]
     BufferAccess(String),

@@ -4,16 +4,24 @@
 //! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver; it allocates
 //! nothing.
 
-use crate::arg::Kind;
+use crate::arg::Pointer;
 use crate::argument::{self, GridSlot, Slot};
 use crate::device::Backend;
+use crate::graph::Node;
 use crate::tensor_map::{self, MapSlot};
 use crate::{Arg, Device, Error, Result, Stream, cuda, host, ptx_check};
 use rtc_abi::{Arch, Metadata};
+use std::sync::Arc;
 
-/// A kernel that is ready to launch on one device.
-#[derive(Debug)]
+/// A kernel that is ready to launch on one device. Cloning gives another handle of it.
+#[derive(Clone, Debug)]
 pub struct Kernel {
+    loaded: Arc<Loaded>,
+}
+
+/// What the handles of a kernel share.
+#[derive(Debug)]
+pub(crate) struct Loaded {
     device: Device,
     metadata: Metadata,
     fill: Fill,
@@ -108,7 +116,7 @@ impl Device {
                 return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));
             }
         };
-        Ok(Kernel { device: self.clone(), metadata: metadata.clone(), fill, code })
+        Ok(Kernel { loaded: Arc::new(Loaded { device: self.clone(), metadata: metadata.clone(), fill, code }) })
     }
 
     /// Loads a kernel from PTX text and the JSON text of its metadata.
@@ -119,16 +127,12 @@ impl Device {
     #[cfg(feature = "jit")]
     pub(crate) fn interpreted(&self, kernel: crate::jit::InterpretedKernel, metadata: Metadata) -> Result<Kernel> {
         let fill = Fill::of(&metadata)?;
-        Ok(Kernel { device: self.clone(), metadata, fill, code: Code::Interpreter(Box::new(kernel)) })
+        let code = Code::Interpreter(Box::new(kernel));
+        Ok(Kernel { loaded: Arc::new(Loaded { device: self.clone(), metadata, fill, code }) })
     }
 }
 
-fn load_cuda(
-    device: &Device,
-    context: &std::sync::Arc<cuda::Context>,
-    ptx: &str,
-    metadata: &Metadata,
-) -> Result<cuda::Module> {
+fn load_cuda(device: &Device, context: &Arc<cuda::Context>, ptx: &str, metadata: &Metadata) -> Result<cuda::Module> {
     check_arch(device, context.capability(), metadata)?;
     let out_of = |resource, needed: u32, available: u32, hint| Error::OutOfResources {
         kernel: metadata.kernel.clone(),
@@ -175,17 +179,17 @@ struct Aligned([u8; STACK_PARAMS]);
 impl Kernel {
     /// Its metadata.
     pub fn metadata(&self) -> &Metadata {
-        &self.metadata
+        &self.loaded.metadata
     }
 
     /// The device that it was loaded on.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.loaded.device
     }
 
     /// What the driver's compiler made of it; `None` where there is no such compiler.
     pub fn usage(&self) -> Option<KernelUsage> {
-        match &self.code {
+        match &self.loaded.code {
             Code::Cuda(module) => Some(KernelUsage {
                 registers: module.registers,
                 local_bytes: module.local_bytes,
@@ -200,7 +204,7 @@ impl Kernel {
     /// What looked wrong in the launches since the last call without ending them: reads of memory that nobody wrote,
     /// overflow on the way to an address. The interpreter and the emulator look for such things.
     pub fn take_findings(&self) -> Vec<String> {
-        match &self.code {
+        match &self.loaded.code {
             Code::Cuda(_) => Vec::new(),
             Code::Emulator(emulated) => emulated.take_findings(),
             #[cfg(feature = "jit")]
@@ -212,7 +216,12 @@ impl Kernel {
     ///
     /// On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
     pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        let grid = grid.into();
+        self.loaded.launch(stream, grid.into(), args)
+    }
+}
+
+impl Loaded {
+    fn launch(self: &Arc<Loaded>, stream: &Stream, grid: Grid, args: &[Arg<'_>]) -> Result<()> {
         self.check_buffers(stream, args)?;
         let scratch = self.metadata.scratch_offset().map(|at| at as usize);
         let size = scratch.map_or(self.metadata.params_size() as usize, |at| at + 8);
@@ -230,12 +239,7 @@ impl Kernel {
             return Err(wrong_device(&self.device, &self.metadata, message));
         }
         for (arg, param) in args.iter().zip(&self.metadata.params) {
-            let pointer = match arg {
-                Arg::Pointer(pointer) => pointer,
-                Arg::Descriptor(descriptor) => descriptor.base(),
-                _ => continue,
-            };
-            if let Kind::Read(place) | Kind::Write(place) = pointer.0
+            if let Some(place) = arg.pointer().and_then(Pointer::place)
                 && let Some(device) = place.device
                 && !device.is_same(&self.device)
             {
@@ -254,7 +258,7 @@ impl Kernel {
     }
 
     fn launch_packed(
-        &self,
+        self: &Arc<Loaded>,
         stream: &Stream,
         grid: Grid,
         args: &[Arg<'_>],
@@ -268,10 +272,14 @@ impl Kernel {
             return Ok(());
         }
         tensor_map::pack(&self.device, &self.metadata, &self.fill.maps, args, params)?;
+        stream.note(|recording| {
+            args.iter().filter_map(Arg::pointer).for_each(|pointer| recording.keep(pointer.place().as_slice()))
+        });
         let blocks = grid.iter().map(|v| u64::from(*v)).product::<u64>();
         let scratch_bytes = blocks.saturating_mul(self.metadata.global_scratch_bytes) as usize;
         match &self.code {
             Code::Cuda(module) => {
+                stream.note(|recording| recording.kernels.push(self.clone()));
                 let Some(stream) = stream.cuda() else {
                     return Err(wrong_device(&self.device, &self.metadata, "the stream is not a CUDA stream".into()));
                 };
@@ -295,24 +303,41 @@ impl Kernel {
                 }
                 launched
             }
-            Code::Emulator(emulated) => {
-                let Backend::Emulator(memory) = self.device.backend() else {
-                    return Err(wrong_device(&self.device, &self.metadata, "not the emulator".into()));
-                };
-                let scratch = scratch.map(|at| (at, scratch_bytes));
+            Code::Emulator(_) => self.give_to_host(stream, grid, params, scratch.map(|at| (at, scratch_bytes))),
+            #[cfg(feature = "jit")]
+            Code::Interpreter(_) => self.give_to_host(stream, grid, params, None),
+        }
+    }
+
+    /// On the CPU a launch runs at once, or is kept where the stream is recorded.
+    fn give_to_host(
+        self: &Arc<Loaded>,
+        stream: &Stream,
+        grid: [u32; 3],
+        params: &mut [u8],
+        scratch: Option<(usize, usize)>,
+    ) -> Result<()> {
+        let recorded = stream.note(|recording| {
+            recording.nodes.push(Node::Launch { kernel: self.clone(), grid, params: params.to_vec(), scratch });
+        });
+        if recorded { Ok(()) } else { self.run_on_host(grid, params, scratch) }
+    }
+
+    /// Runs all blocks of the grid on the CPU; `scratch` says where the address of so many bytes of memory goes.
+    pub(crate) fn run_on_host(&self, grid: [u32; 3], params: &mut [u8], scratch: Option<(usize, usize)>) -> Result<()> {
+        match (&self.code, self.device.backend()) {
+            (Code::Emulator(emulated), Backend::Emulator(memory)) => {
                 print_output(&emulated.launch(memory, &self.metadata, grid, params, scratch)?);
                 Ok(())
             }
             #[cfg(feature = "jit")]
-            Code::Interpreter(kernel) => {
-                let Backend::Interpreter(memory) = self.device.backend() else {
-                    return Err(wrong_device(&self.device, &self.metadata, "not the interpreter".into()));
-                };
+            (Code::Interpreter(kernel), Backend::Interpreter(memory)) => {
                 // Programs, not blocks: the interpreter knows no clusters.
                 let programs = [grid[0] / self.metadata.cluster[0], grid[1], grid[2]];
                 print_output(&kernel.launch(&mut memory.lock(), programs, params, &self.metadata)?);
                 Ok(())
             }
+            _ => Err(wrong_device(&self.device, &self.metadata, "it was loaded for another device".into())),
         }
     }
 

@@ -33,12 +33,14 @@ mod device;
 mod element;
 mod error;
 mod fp8;
+mod graph;
 #[cfg_attr(not(feature = "emulator"), path = "host_absent.rs")]
 mod host;
 mod include;
 #[cfg(feature = "jit")]
 pub mod jit;
 mod kernel;
+mod pinned;
 mod ptx_check;
 mod slice;
 mod stream;
@@ -48,11 +50,13 @@ pub use address::DeviceAddress;
 pub use arg::{Arg, Pointer};
 pub use buffer::Buffer;
 pub use device::{Device, DeviceKind};
-pub use element::{Element, from_bytes, to_bytes};
+pub use element::{AnyBits, Element, from_bytes, to_bytes};
 pub use error::{Error, Result};
 pub use fp8::{Fp8E4M3, Fp8E5M2};
+pub use graph::Graph;
 pub use include::Variant;
 pub use kernel::{Grid, Kernel, KernelUsage};
+pub use pinned::PinnedBuffer;
 pub use rtc_abi as abi;
 pub use rtc_abi::Metadata;
 #[cfg(feature = "emulator")]

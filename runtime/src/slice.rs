@@ -1,17 +1,20 @@
 //! Parts of buffers, to be read or to be written.
 
-use crate::buffer;
+use crate::buffer::{self, Allocation};
 use crate::element::{sealed, size_of};
 use crate::{Buffer, Device, Element, Error, Result};
 use rtc_abi::DType;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 
 /// A range of a device's memory, whatever it holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// `None` for the null pointer.
     pub(crate) device: Option<&'a Device>,
+    /// Whom the memory belongs to; `None` if nobody here knows.
+    pub(crate) owner: Option<&'a Arc<Allocation>>,
     pub(crate) address: u64,
     pub(crate) bytes: u64,
     pub(crate) dtype: DType,
@@ -99,7 +102,7 @@ impl<'a> Place<'a> {
     }
 
     fn null(dtype: DType) -> Place<'a> {
-        Place { device: None, address: 0, bytes: 0, dtype }
+        Place { device: None, owner: None, address: 0, bytes: 0, dtype }
     }
 }
 

@@ -9,11 +9,13 @@
 #![allow(unsafe_code)]
 
 mod module;
+mod pinned;
 mod stream;
 mod tensor_map;
 
 pub(crate) use module::{Launch, Module};
-pub(crate) use stream::{Event, Stream};
+pub(crate) use pinned::Pinned;
+pub(crate) use stream::{Event, Graph, Stream};
 pub(crate) use tensor_map::encode_tensor_map;
 
 use crate::{Error, Result};

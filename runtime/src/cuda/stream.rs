@@ -1,4 +1,4 @@
-//! Streams and events.
+//! Streams, events, asynchronous copies and graphs.
 #![allow(unsafe_code)]
 
 use super::{Context, check};
@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub(crate) struct Stream {
     context: Arc<Context>,
     pub(super) raw: sys::CUstream,
+    /// Whether it was created here, so that it is destroyed here.
+    owned: bool,
 }
 
 // SAFETY: stream handles may be used from any thread.
@@ -21,14 +23,29 @@ unsafe impl Sync for Stream {}
 impl Stream {
     /// The default stream, which waits for all others.
     pub(crate) fn default_of(context: &Arc<Context>) -> Stream {
-        Stream { context: context.clone(), raw: std::ptr::null_mut() }
+        Stream { context: context.clone(), raw: std::ptr::null_mut(), owned: false }
     }
 
-    /// A stream of its own; it still waits for copies on the default stream.
-    pub(crate) fn create(context: &Arc<Context>) -> Result<Stream> {
+    /// A stream of another library; the caller vouches for the handle.
+    pub(crate) fn adopt(context: &Arc<Context>, raw: u64) -> Stream {
+        Stream { context: context.clone(), raw: std::ptr::with_exposed_provenance_mut(raw as usize), owned: false }
+    }
+
+    /// The handle.
+    pub(crate) fn raw(&self) -> u64 {
+        self.raw.expose_provenance() as u64
+    }
+
+    /// A stream of its own; it still waits for copies on the default stream. Of the priorities, 0 is the least and others are
+    /// above it, as far as the device has them.
+    pub(crate) fn create(context: &Arc<Context>, above_least: i32) -> Result<Stream> {
         context.bind()?;
-        let raw = check("cuStreamCreate", result::stream::create(result::stream::StreamKind::Default))?;
-        Ok(Stream { context: context.clone(), raw })
+        let (least, greatest) = check("cuCtxGetStreamPriorityRange", result::stream::get_priority_range())?;
+        // Smaller numbers come first.
+        let priority = least.saturating_sub(above_least).max(greatest);
+        let kind = result::stream::StreamKind::Default;
+        let raw = check("cuStreamCreateWithPriority", result::stream::create_with_priority(kind, priority))?;
+        Ok(Stream { context: context.clone(), raw, owned: true })
     }
 
     /// Waits for all work on the stream; reports what went wrong in it.
@@ -36,6 +53,14 @@ impl Stream {
         self.context.bind()?;
         // SAFETY: the handle is live, or null for the default stream.
         check("cuStreamSynchronize", unsafe { result::stream::synchronize(self.raw) })
+    }
+
+    /// Has what comes later wait for the event.
+    pub(crate) fn wait(&self, event: &Event) -> Result<()> {
+        self.context.bind()?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: both handles are live.
+        check("cuStreamWaitEvent", unsafe { result::stream::wait_event(self.raw, event.raw, flags) })
     }
 
     /// Memory that lives on the stream until `free_async`.
@@ -51,13 +76,81 @@ impl Stream {
         // SAFETY: the address comes from `alloc_async` on this stream.
         check("cuMemFreeAsync", unsafe { result::free_async(address, self.raw) })
     }
+
+    /// Copies within the device once the stream gets there; the caller checked the ranges.
+    pub(crate) fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: both ranges lie within memory of the device, which is freed only after its work.
+        check("cuMemcpyDtoDAsync", unsafe { result::memcpy_dtod_async(to, from, bytes, self.raw) })
+    }
+
+    /// Writes zeros once the stream gets there; the caller checked the range.
+    pub(crate) fn zero(&self, address: u64, bytes: usize) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: as above.
+        check("cuMemsetD8Async", unsafe { result::memset_d8_async(address, 0, bytes, self.raw) })
+    }
+
+    /// Has the work that follows on the stream recorded instead of run.
+    pub(crate) fn begin_capture(&self) -> Result<()> {
+        self.context.bind()?;
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is live and not the default one.
+        check("cuStreamBeginCapture", unsafe { result::stream::begin_capture(self.raw, mode) })
+    }
+
+    /// Ends the recording and makes a graph of it.
+    pub(crate) fn end_capture(&self) -> Result<Graph> {
+        self.context.bind()?;
+        // SAFETY: `begin_capture` was called on this stream.
+        let graph = check("cuStreamEndCapture", unsafe { result::stream::end_capture(self.raw) })?;
+        // SAFETY: the graph is live; the flags have the value for none.
+        let instance = check("cuGraphInstantiate", unsafe {
+            let mut instance = std::ptr::null_mut();
+            sys::cuGraphInstantiateWithFlags(&mut instance, graph, 0).result().map(|()| instance)
+        });
+        // SAFETY: the instance does not need the graph that it was made of.
+        let _ = unsafe { result::graph::destroy(graph) };
+        Ok(Graph { context: self.context.clone(), raw: instance? })
+    }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if !self.raw.is_null() && self.context.bind().is_ok() {
+        if self.owned && self.context.bind().is_ok() {
             // SAFETY: created in `create`; the driver finishes pending work first.
             let _ = unsafe { result::stream::destroy(self.raw) };
+        }
+    }
+}
+
+/// Recorded work, ready to run again.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    context: Arc<Context>,
+    raw: sys::CUgraphExec,
+}
+
+// SAFETY: the driver locks launches of a graph; the handle is not changed.
+unsafe impl Send for Graph {}
+// SAFETY: as above.
+unsafe impl Sync for Graph {}
+
+impl Graph {
+    /// Runs all of it once the stream gets there.
+    pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: both handles are live; what the work uses is kept by the owner of this.
+        check("cuGraphLaunch", unsafe { result::graph::launch(self.raw, stream.raw) })
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // A graph that still runs uses memory that is freed after it.
+        if self.context.synchronize().is_ok() {
+            // SAFETY: instantiated in `end_capture`.
+            let _ = unsafe { result::graph::exec_destroy(self.raw) };
         }
     }
 }
@@ -85,14 +178,28 @@ impl Event {
         Ok(event)
     }
 
+    /// Waits until it is reached.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the event is live and recorded.
+        check("cuEventSynchronize", unsafe { result::event::synchronize(self.raw) })
+    }
+
+    /// Whether it is reached.
+    pub(crate) fn is_reached(&self) -> Result<bool> {
+        self.context.bind()?;
+        // SAFETY: the event is live and recorded.
+        match unsafe { sys::cuEventQuery(self.raw) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            status => check("cuEventQuery", status.result()).map(|()| true),
+        }
+    }
+
     /// Milliseconds from `start` to this event; waits until it is reached.
     pub(crate) fn milliseconds_since(&self, start: &Event) -> Result<f32> {
-        self.context.bind()?;
+        self.synchronize()?;
         // SAFETY: both events are live and recorded.
-        unsafe {
-            check("cuEventSynchronize", result::event::synchronize(self.raw))?;
-            check("cuEventElapsedTime", result::event::elapsed(start.raw, self.raw))
-        }
+        check("cuEventElapsedTime", unsafe { result::event::elapsed(start.raw, self.raw) })
     }
 }
 

@@ -1,0 +1,81 @@
+//! Graphs: recorded launches run as they were given, with the contents that the buffers have then.
+#![allow(clippy::unwrap_used)]
+#![cfg(feature = "emulator")]
+
+use rtc_runtime::{Device, args};
+
+const PTX: &str = include_str!("kernels/scale.ptx");
+const METADATA: &str = include_str!("kernels/scale.json");
+
+fn devices() -> Vec<Device> {
+    let mut devices = vec![Device::emulator()];
+    devices.extend(Device::cuda(0));
+    devices
+}
+
+#[test]
+fn a_graph_runs_again_and_again() {
+    for device in devices() {
+        let kernel = device.load_json(PTX, METADATA).unwrap();
+        let stream = device.stream().unwrap();
+        let mut x = device.upload(&[1.0f32; 64]).unwrap();
+        let mut y = device.zeros::<f32>(64).unwrap();
+        let mut z = device.zeros::<f32>(64).unwrap();
+        let graph = stream
+            .capture(|s| {
+                kernel.launch(s, 2, &args![&x, &mut y, 3.0f32, 64])?;
+                kernel.launch(s, 2, &args![&y, &mut z, 2.0f32, 32])?;
+                s.copy(y.slice(..8), z.slice_mut(56..))
+            })
+            .unwrap();
+        assert_eq!((y.to_vec().unwrap(), z.to_vec().unwrap()), (vec![0.0; 64], vec![0.0; 64]), "{device}");
+        for value in [1.0f32, 5.0] {
+            x.write(0, &[value; 64]).unwrap();
+            graph.launch(&stream).unwrap();
+            stream.synchronize().unwrap();
+            let expected = [[6.0 * value; 32].as_slice(), &[0.0; 24], &[3.0 * value; 8]].concat();
+            assert_eq!(z.to_vec().unwrap(), expected, "{device}");
+        }
+    }
+}
+
+#[test]
+fn a_graph_keeps_what_it_uses() {
+    for device in devices() {
+        let stream = device.stream().unwrap();
+        let mut out = device.zeros::<f32>(32).unwrap();
+        let graph = {
+            let kernel = device.load_json(PTX, METADATA).unwrap();
+            let x = device.upload(&[4.0f32; 32]).unwrap();
+            stream.capture(|s| kernel.launch(s, 1, &args![&x, &mut out, 0.5f32, 32])).unwrap()
+        };
+        // Memory that was freed would be given out again here.
+        let _others: Vec<_> = (0..4).map(|_| device.upload(&[-1.0f32; 32]).unwrap()).collect();
+        graph.launch(&stream).unwrap();
+        assert_eq!(out.to_vec().unwrap(), [2.0; 32], "{device}");
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused() {
+    for device in devices() {
+        let kernel = device.load_json(PTX, METADATA).unwrap();
+        let stream = device.stream().unwrap();
+        let mut x = device.zeros::<f32>(32).unwrap();
+        let mut host = device.pinned::<f32>(32).unwrap();
+        let outside = stream.record().unwrap();
+        let said = |result: rtc_runtime::Result<rtc_runtime::Graph>| result.unwrap_err().to_string();
+        insta::assert_snapshot!(said(stream.capture(|s| s.synchronize())), @"while work is recorded, a wait of the host cannot be part of it; do that before or after the recording");
+        insta::assert_snapshot!(said(stream.capture(|s| s.wait(&outside))), @"while work is recorded, an event of work outside of it, or outside an event of its work, cannot be part of it; do that before or after the recording");
+        insta::assert_snapshot!(said(stream.capture(|s| s.upload(&host, &mut x))), @"while work is recorded, a copy from the host cannot be part of it; do that before or after the recording");
+        insta::assert_snapshot!(said(stream.capture(|s| s.download(&x, &mut host))), @"while work is recorded, a copy to the host cannot be part of it; do that before or after the recording");
+        // A mistake in the work is the error of the recording, and the device can be used afterwards.
+        let error = stream.capture(|s| kernel.launch(s, 1, &args![&x])).unwrap_err().to_string();
+        assert!(error.contains("takes 4 arguments"), "{error}");
+        let graph = stream.capture(|_| Ok(())).unwrap();
+        graph.launch(&stream).unwrap();
+        let other = Device::emulator();
+        assert!(graph.launch(&other.default_stream()).is_err());
+        assert_eq!(x.to_vec().unwrap(), [0.0; 32]);
+    }
+}
