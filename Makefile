@@ -9,7 +9,7 @@ ifeq ($(origin RTC_PTXAS),undefined)
 export RTC_PTXAS = $(shell [ -x .tools/bin/ptxas ] && echo $(CURDIR)/.tools/bin/ptxas || echo ptxas)
 endif
 
-.PHONY: help setup run test release dist check clean
+.PHONY: help setup run test release dist check bench clean
 
 help:
 	@echo "make run      set up, build, run the softmax example (GPU if there is one, else the emulator)"
@@ -17,7 +17,8 @@ help:
 	@echo "make setup    install what is missing, nothing else"
 	@echo "make release  build the rtc binary into target/release/rtc"
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
-	@echo "make check    formatting and lints"
+	@echo "make check    formatting, lints, each set of features"
+	@echo "make bench    benchmarks, beside this machine's baseline (make bench SAVE=1 makes the present state that baseline)"
 
 setup:
 	@scripts/setup
@@ -42,6 +43,9 @@ check: setup
 	@scripts/features
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+
+bench: setup
+	@scripts/bench $(if $(SAVE),--save)
 
 clean:
 	cargo clean

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers of the workspace; a crate imports only crates of lower layers, and of its own layer none.
 const LAYERS: &[(u32, &[&str])] = &[
-    (7, &["rtc", "rtc-cli", "rtc-example-embedding", "rtc-fuzz"]),
+    (7, &["rtc", "rtc-benches", "rtc-cli", "rtc-example-embedding", "rtc-fuzz"]),
     (6, &["rtc-testing"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
@@ -53,6 +53,8 @@ const UNSAFE: &[&str] = &[
     "runtime/src/cuda/tensor_map.rs",
     // What the caller must vouch for: memory without a buffer, and memory that somebody else has a part of.
     "runtime/src/address.rs",
+    // A launch without the runtime, for comparison.
+    "benches/src/bare.rs",
     // Tensors of a launch file that share memory.
     "runtime/testing/src/storages.rs",
 ];

@@ -131,7 +131,11 @@ fn pack_one(slot: &Slot, arg: &Arg<'_>, out: &mut [u8]) -> std::result::Result<(
     match (slot.kind, arg) {
         (SlotKind::Pointer, arg) => {
             let address = address(slot.pointee, arg)?;
-            if !is_multiple(address.into(), slot.divisible_by) {
+            let aligned = match slot.divisible_by {
+                factor if factor.is_power_of_two() => address & u64::from(factor - 1) == 0,
+                factor => address.is_multiple_of(factor.into()),
+            };
+            if !aligned {
                 return Err(Wrong::Promise(format!("the address {address:#x}")));
             }
             put(&address.to_le_bytes());
@@ -140,11 +144,19 @@ fn pack_one(slot: &Slot, arg: &Arg<'_>, out: &mut [u8]) -> std::result::Result<(
         (SlotKind::Bool, Arg::Int(v @ (0 | 1))) => put(&[*v as u8]),
         (SlotKind::Int { bits, signed }, Arg::Int(_) | Arg::Bool(_)) => {
             let v = if let Arg::Int(v) = arg { *v } else { i128::from(matches!(arg, Arg::Bool(true))) };
-            int_in_range(v, bits, signed)?;
+            if !in_range(v, bits, signed) {
+                return Err(out_of_range(v, bits, signed).into());
+            }
             if !is_multiple(v, slot.divisible_by) {
                 return Err(Wrong::Promise(v.to_string()));
             }
-            put(&v.to_le_bytes()[..bits as usize / 8]);
+            let low = v as u64;
+            match bits {
+                8 => put(&[low as u8]),
+                16 => put(&(low as u16).to_le_bytes()),
+                32 => put(&(low as u32).to_le_bytes()),
+                _ => put(&low.to_le_bytes()),
+            }
         }
         (SlotKind::Fp16, arg) => put(&fp16(float(arg)?)?),
         (SlotKind::Bf16, arg) => put(&bf16_truncated(float(arg)?)),
@@ -186,14 +198,15 @@ fn address(wanted: Option<DType>, arg: &Arg<'_>) -> Checked<u64> {
     };
     match (pointer.0, wanted) {
         (Kind::Read(place) | Kind::Write(place), Some(wanted)) => {
-            if !element::fits(wanted, place.dtype) {
+            if wanted != place.dtype && !element::fits(wanted, place.dtype) {
                 return Err(format!(
                     "a buffer of {} was given; pass one of {wanted}, or `cast` it if its bytes are meant",
                     place.dtype
                 ));
             }
             let align = u64::from(wanted.bytes());
-            if !place.address.is_multiple_of(align) {
+            // Sizes are powers of two.
+            if place.address & (align - 1) != 0 {
                 return Err(format!(
                     "the address {:#x} is not a multiple of {align}, the size of an element; pass a slice that begins \
                      at a whole element",
@@ -206,10 +219,22 @@ fn address(wanted: Option<DType>, arg: &Arg<'_>) -> Checked<u64> {
     }
 }
 
-fn int_in_range(value: i128, bits: u32, signed: bool) -> Checked<()> {
+/// Whether an integer of so many bits, at most 64, holds the value.
+fn in_range(value: i128, bits: u32, signed: bool) -> bool {
+    let unused = 64 - bits;
+    if signed {
+        let low = value as i64;
+        i128::from(low) == value && low << unused >> unused == low
+    } else {
+        let low = value as u64;
+        i128::from(low) == value && low << unused >> unused == low
+    }
+}
+
+fn out_of_range(value: i128, bits: u32, signed: bool) -> String {
     let (low, high) =
         if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
-    if (low..=high).contains(&value) { Ok(()) } else { Err(format!("{value} is out of range ({low} to {high})")) }
+    format!("{value} is out of range ({low} to {high})")
 }
 
 fn float(arg: &Arg<'_>) -> Checked<f64> {

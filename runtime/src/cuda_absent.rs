@@ -136,8 +136,8 @@ impl Stream {
         match *self {}
     }
 
-    pub(crate) fn begin_capture(&self) -> Result<()> {
-        match *self {}
+    pub(crate) fn capturing(context: &Arc<Context>) -> Result<Stream> {
+        match **context {}
     }
 
     pub(crate) fn end_capture(&self) -> Result<Graph> {

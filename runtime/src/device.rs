@@ -169,7 +169,7 @@ impl Device {
     pub fn is_same(&self, other: &Device) -> bool {
         match (&self.backend, &other.backend) {
             // Two handles of one GPU share its primary context.
-            (Backend::Cuda(a), Backend::Cuda(b)) => a.ordinal() == b.ordinal(),
+            (Backend::Cuda(a), Backend::Cuda(b)) => Arc::ptr_eq(a, b) || a.ordinal() == b.ordinal(),
             (Backend::Emulator(a), Backend::Emulator(b)) => Arc::ptr_eq(a, b),
             (Backend::Interpreter(a), Backend::Interpreter(b)) => Arc::ptr_eq(a, b),
             _ => false,

@@ -39,6 +39,10 @@ struct Fill {
     /// Devices align parameters by their addresses in constant memory, where the first has none of 64 bytes. So a buffer
     /// laid out from 0 on is theirs only if nothing in it needs as much.
     places: Box<[u32]>,
+    /// Bytes of the buffer, with the scratch pointer.
+    size: usize,
+    /// Where the scratch pointer goes.
+    scratch: Option<usize>,
 }
 
 impl Fill {
@@ -48,7 +52,9 @@ impl Fill {
             true => Box::default(),
             false => metadata.params.iter().map(|param| param.offset).chain(metadata.scratch_offset()).collect(),
         };
-        Ok(Fill { args, grid: argument::grid_slots(metadata), maps, places })
+        let scratch = metadata.scratch_offset().map(|at| at as usize);
+        let size = scratch.map_or(metadata.params_size() as usize, |at| at + 8);
+        Ok(Fill { args, grid: argument::grid_slots(metadata), maps, places, size, scratch })
     }
 }
 
@@ -170,11 +176,13 @@ fn wrong_device(device: &Device, metadata: &Metadata, message: String) -> Error 
     Error::WrongDevice { kernel: metadata.kernel.clone(), device: device.to_string(), message }
 }
 
-/// Parameters up to this size are packed on the stack; hardly any kernel has more.
+/// Parameters up to these sizes are packed on the stack: most kernels have fewer than the first, hardly any more than the
+/// second. Clearing less costs less.
+const FEW_PARAMS: usize = 192;
 const STACK_PARAMS: usize = 1024;
 
 #[repr(align(64))]
-struct Aligned([u8; STACK_PARAMS]);
+struct Aligned<const BYTES: usize>([u8; BYTES]);
 
 impl Kernel {
     /// Its metadata.
@@ -223,9 +231,11 @@ impl Kernel {
 impl Loaded {
     fn launch(self: &Arc<Loaded>, stream: &Stream, grid: Grid, args: &[Arg<'_>]) -> Result<()> {
         self.check_buffers(stream, args)?;
-        let scratch = self.metadata.scratch_offset().map(|at| at as usize);
-        let size = scratch.map_or(self.metadata.params_size() as usize, |at| at + 8);
-        if size <= STACK_PARAMS {
+        let Fill { size, scratch, .. } = self.fill;
+        if size <= FEW_PARAMS {
+            let mut buffer = Aligned([0; FEW_PARAMS]);
+            self.launch_packed(stream, grid, args, &mut buffer.0[..size], scratch)
+        } else if size <= STACK_PARAMS {
             let mut buffer = Aligned([0; STACK_PARAMS]);
             self.launch_packed(stream, grid, args, &mut buffer.0[..size], scratch)
         } else {

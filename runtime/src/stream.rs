@@ -83,11 +83,11 @@ impl Stream {
 
     /// A stream of its own whose work is recorded.
     pub(crate) fn to_record(device: &Device) -> Result<Stream> {
-        let stream = device.stream()?;
-        if let Some(raw) = &stream.raw {
-            raw.begin_capture()?;
-        }
-        Ok(Stream { recording: Some(Mutex::default()), ..stream })
+        let raw = match device.backend() {
+            Backend::Cuda(context) => Some(cuda::Stream::capturing(context)?),
+            Backend::Emulator(_) | Backend::Interpreter(_) => None,
+        };
+        Ok(Stream { recording: Some(Mutex::default()), ..Stream::of(device, raw) })
     }
 
     /// Ends the recording.

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{Context, check};
-use crate::Result;
+use crate::{Error, Result};
 use cudarc::driver::{result, sys};
 use std::sync::Arc;
 
@@ -91,12 +91,17 @@ impl Stream {
         check("cuMemsetD8Async", unsafe { result::memset_d8_async(address, 0, bytes, self.raw) })
     }
 
-    /// Has the work that follows on the stream recorded instead of run.
-    pub(crate) fn begin_capture(&self) -> Result<()> {
-        self.context.bind()?;
+    /// A stream whose work is recorded instead of run, until `end_capture`.
+    pub(crate) fn capturing(context: &Arc<Context>) -> Result<Stream> {
+        context.bind()?;
+        // One that the default stream does not wait for: otherwise copies of other threads would end the recording.
+        let kind = result::stream::StreamKind::NonBlocking;
+        let raw = check("cuStreamCreate", result::stream::create(kind))?;
+        let stream = Stream { context: context.clone(), raw, owned: true };
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live and not the default one.
-        check("cuStreamBeginCapture", unsafe { result::stream::begin_capture(self.raw, mode) })
+        check("cuStreamBeginCapture", unsafe { result::stream::begin_capture(stream.raw, mode) })?;
+        Ok(stream)
     }
 
     /// Ends the recording and makes a graph of it.
@@ -104,6 +109,9 @@ impl Stream {
         self.context.bind()?;
         // SAFETY: `begin_capture` was called on this stream.
         let graph = check("cuStreamEndCapture", unsafe { result::stream::end_capture(self.raw) })?;
+        if graph.is_null() {
+            return Err(Error::Recording { what: "work that ended the recording" });
+        }
         // SAFETY: the graph is live; the flags have the value for none.
         let instance = check("cuGraphInstantiate", unsafe {
             let mut instance = std::ptr::null_mut();
@@ -147,9 +155,10 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // A graph that still runs uses memory that is freed after it.
-        if self.context.synchronize().is_ok() {
-            // SAFETY: instantiated in `end_capture`.
+        // Waiting for the whole device would break recordings of other threads, and is not needed.
+        if self.context.bind().is_ok() {
+            // SAFETY: instantiated in `end_capture`; a graph that still runs is destroyed by the driver when it has ended, and
+            // the memory that it uses is freed after it, which waits for the work of the device.
             let _ = unsafe { result::graph::exec_destroy(self.raw) };
         }
     }
