@@ -55,6 +55,8 @@ const UNSAFE: &[&str] = &[
     "runtime/src/address.rs",
     // A launch without the runtime, for comparison.
     "benches/src/bare.rs",
+    // Memory and streams of cudarc.
+    "runtime/src/interop.rs",
     // Tensors of a launch file that share memory.
     "runtime/testing/src/storages.rs",
 ];

@@ -41,6 +41,14 @@ fn launches(criterion: &mut Criterion) {
         })
     });
 
+    // A warm launch allocates nothing.
+    let [x0, x1, x2, x3, x4, x5, x6, x7] = &buffers[..] else { return };
+    let counted = allocation_counter::measure(|| {
+        let arguments = args![x0, x1, x2, x3, x4, x5, x6, x7, 1, 2, 3, 4, 5, 6, 7, 8];
+        sixteen.launch(&stream, 1, &arguments).expect("a launch");
+    });
+    assert_eq!(counted.count_total, 0, "a launch allocates");
+
     let graph = stream
         .capture(|s| (0..10).try_for_each(|_| four.launch(s, 1, &args![&buffers[0], &buffers[1], 64, 1])))
         .expect("a graph");

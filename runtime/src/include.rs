@@ -20,7 +20,11 @@ impl Device {
         let ranked = variants.iter().filter_map(|variant| Some((self.rank(variant.arch)?, variant)));
         let best = ranked.max_by_key(|(rank, _)| *rank).map(|(_, variant)| variant).ok_or_else(|| {
             let archs: Vec<&str> = variants.iter().map(|v| v.arch).collect();
-            let message = format!("it was built for {}, the device needs {}", archs.join(", "), self.arch());
+            let message = format!(
+                "it was built for {}, the device needs {}; build it for that target, too",
+                archs.join(", "),
+                self.arch()
+            );
             Error::WrongDevice { kernel: kernel.to_owned(), device: self.to_string(), message }
         })?;
         self.load_json(best.ptx, best.metadata)
@@ -57,6 +61,6 @@ mod tests {
         assert!(device.rank("sm_90a") > device.rank("sm_90") && device.rank("sm_90") > device.rank("sm_80"));
         let variant = |arch| Variant { arch, ptx: "", metadata: "{}" };
         let error = device.load_variant("k", &[variant("sm_100a"), variant("sm_120a")]).unwrap_err();
-        insta::assert_snapshot!(error, @"kernel `k` cannot run on emulator: it was built for sm_100a, sm_120a, the device needs sm_90a");
+        insta::assert_snapshot!(error, @"kernel `k` cannot run on emulator: it was built for sm_100a, sm_120a, the device needs sm_90a; build it for that target, too");
     }
 }

@@ -245,7 +245,7 @@ impl Loaded {
 
     fn check_buffers(&self, stream: &Stream, args: &[Arg<'_>]) -> Result<()> {
         if !stream.device().is_same(&self.device) {
-            let message = format!("the stream belongs to {}", stream.device());
+            let message = format!("the stream belongs to {}; take one of `kernel.device()`", stream.device());
             return Err(wrong_device(&self.device, &self.metadata, message));
         }
         for (arg, param) in args.iter().zip(&self.metadata.params) {

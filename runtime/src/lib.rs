@@ -26,6 +26,8 @@ compile_error!("rtc-runtime needs a device: enable the feature `cuda`, `emulator
 mod address;
 mod arg;
 mod argument;
+#[cfg(feature = "ndarray")]
+mod array;
 mod buffer;
 #[cfg_attr(not(feature = "cuda"), path = "cuda_absent.rs")]
 mod cuda;
@@ -37,6 +39,8 @@ mod graph;
 #[cfg_attr(not(feature = "emulator"), path = "host_absent.rs")]
 mod host;
 mod include;
+#[cfg(feature = "cuda")]
+pub mod interop;
 #[cfg(feature = "jit")]
 pub mod jit;
 mod kernel;

@@ -4,6 +4,7 @@ use crate::buffer::{self, Allocation};
 use crate::element::{sealed, size_of};
 use crate::{Buffer, Device, Element, Error, Result};
 use rtc_abi::DType;
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub(crate) struct Place<'a> {
 /// assert_eq!(x.slice(1..).to_vec()?, [2.0, 3.0]);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Slice<'a, T: Element = u8> {
     place: Place<'a>,
     elements: PhantomData<&'a [T]>,
@@ -43,7 +44,6 @@ pub struct Slice<'a, T: Element = u8> {
 /// assert_eq!(x.to_vec()?, [0, 5, 6, 0]);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct SliceMut<'a, T: Element = u8> {
     place: Place<'a>,
     elements: PhantomData<&'a mut [T]>,
@@ -283,6 +283,18 @@ impl<'a, T: Element> From<&'a mut Buffer<T>> for SliceMut<'a, T> {
 impl<'a, T: Element> From<SliceMut<'a, T>> for Slice<'a, T> {
     fn from(slice: SliceMut<'a, T>) -> Slice<'a, T> {
         Slice::at(slice.place)
+    }
+}
+
+impl<T: Element> fmt::Debug for Slice<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Slice<{}>({} elements at {:#x})", T::DTYPE, self.len(), self.address())
+    }
+}
+
+impl<T: Element> fmt::Debug for SliceMut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SliceMut<{}>({} elements at {:#x})", T::DTYPE, self.len(), self.address())
     }
 }
 

@@ -83,3 +83,24 @@ fn what_cannot_be_recorded_is_refused() {
         assert_eq!(x.to_vec().unwrap(), [0.0; 32]);
     }
 }
+
+/// Memory and a stream of cudarc, where there is a GPU.
+#[test]
+#[cfg(feature = "cuda")]
+fn memory_and_streams_of_cudarc() {
+    use cudarc::driver::CudaContext;
+    use rtc_runtime::interop;
+    let Ok(device) = Device::cuda(0) else { return };
+    let theirs = CudaContext::new(0).unwrap().new_stream().unwrap();
+    let x = theirs.clone_htod(&[3.0f32; 64]).unwrap();
+    let mut y = theirs.alloc_zeros::<f32>(64).unwrap();
+    let kernel = device.load_json(PTX, METADATA).unwrap();
+    let stream = interop::stream(&device, &theirs).unwrap();
+    {
+        let read = interop::read(&device, &x, &theirs).unwrap();
+        let mut write = interop::write(&device, &mut y, &theirs).unwrap();
+        kernel.launch(&stream, 2, &args![read.slice(), write.slice_mut(), 2.0f32, 64]).unwrap();
+    }
+    assert_eq!(theirs.clone_dtoh(&y).unwrap(), [6.0; 64]);
+    assert!(interop::stream(&Device::emulator(), &theirs).is_err());
+}

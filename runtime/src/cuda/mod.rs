@@ -74,6 +74,11 @@ impl Context {
         &self.name
     }
 
+    /// Whether that is the driver's handle of this context.
+    pub(crate) fn is_context(&self, raw: sys::CUcontext) -> bool {
+        self.raw == raw
+    }
+
     /// Compute capability times ten.
     pub(crate) fn capability(&self) -> u32 {
         self.capability

@@ -46,7 +46,11 @@ impl Module {
         };
         if let Err(error) = check("cuModuleLoadDataEx", status.result()) {
             let text = CStr::from_bytes_until_nul(&log).map(|t| t.to_string_lossy().trim().to_owned());
-            return Err(with_log(error, text.unwrap_or_default()));
+            let mut text = text.unwrap_or_default();
+            if status == sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION {
+                text = format!("this driver is older than the PTX of kernel `{symbol}`: update the driver\n{text}");
+            }
+            return Err(with_log(error, text));
         }
         // SAFETY: `raw` was just loaded.
         let function = check("cuModuleGetFunction", unsafe { result::module::get_function(raw, entry) });

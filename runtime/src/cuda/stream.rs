@@ -3,7 +3,7 @@
 
 use super::{Context, check};
 use crate::{Error, Result};
-use cudarc::driver::{result, sys};
+use cudarc::driver::{CudaStream, result, sys};
 use std::sync::Arc;
 
 /// An order of work on the device.
@@ -13,6 +13,8 @@ pub(crate) struct Stream {
     pub(super) raw: sys::CUstream,
     /// Whether it was created here, so that it is destroyed here.
     owned: bool,
+    /// The stream of cudarc whose handle it is.
+    _theirs: Option<Arc<CudaStream>>,
 }
 
 // SAFETY: stream handles may be used from any thread.
@@ -23,12 +25,22 @@ unsafe impl Sync for Stream {}
 impl Stream {
     /// The default stream, which waits for all others.
     pub(crate) fn default_of(context: &Arc<Context>) -> Stream {
-        Stream { context: context.clone(), raw: std::ptr::null_mut(), owned: false }
+        Stream { context: context.clone(), raw: std::ptr::null_mut(), owned: false, _theirs: None }
     }
 
     /// A stream of another library; the caller vouches for the handle.
     pub(crate) fn adopt(context: &Arc<Context>, raw: u64) -> Stream {
-        Stream { context: context.clone(), raw: std::ptr::with_exposed_provenance_mut(raw as usize), owned: false }
+        Stream {
+            context: context.clone(),
+            raw: std::ptr::with_exposed_provenance_mut(raw as usize),
+            owned: false,
+            _theirs: None,
+        }
+    }
+
+    /// A stream of cudarc, kept as long as this one.
+    pub(crate) fn of_cudarc(context: &Arc<Context>, theirs: Arc<CudaStream>) -> Stream {
+        Stream { context: context.clone(), raw: theirs.cu_stream(), owned: false, _theirs: Some(theirs) }
     }
 
     /// The handle.
@@ -45,7 +57,7 @@ impl Stream {
         let priority = least.saturating_sub(above_least).max(greatest);
         let kind = result::stream::StreamKind::Default;
         let raw = check("cuStreamCreateWithPriority", result::stream::create_with_priority(kind, priority))?;
-        Ok(Stream { context: context.clone(), raw, owned: true })
+        Ok(Stream { context: context.clone(), raw, owned: true, _theirs: None })
     }
 
     /// Waits for all work on the stream; reports what went wrong in it.
@@ -97,7 +109,7 @@ impl Stream {
         // One that the default stream does not wait for: otherwise copies of other threads would end the recording.
         let kind = result::stream::StreamKind::NonBlocking;
         let raw = check("cuStreamCreate", result::stream::create(kind))?;
-        let stream = Stream { context: context.clone(), raw, owned: true };
+        let stream = Stream { context: context.clone(), raw, owned: true, _theirs: None };
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live and not the default one.
         check("cuStreamBeginCapture", unsafe { result::stream::begin_capture(stream.raw, mode) })?;
