@@ -65,11 +65,7 @@ impl Device {
     /// Allocates `len` elements that are all zero.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.alloc::<T>(len)?;
-        let Allocation { address, bytes, .. } = *buffer.memory;
-        match self.backend() {
-            Backend::Cuda(context) => context.zero(address, bytes)?,
-            Backend::Emulator(_) | Backend::Interpreter(_) => self.write_bytes(address, &vec![0; bytes])?,
-        }
+        self.zero_bytes(buffer.address(), buffer.memory.bytes)?;
         Ok(buffer)
     }
 
@@ -78,6 +74,14 @@ impl Device {
         let buffer = self.alloc::<T>(data.len())?;
         self.write_bytes(buffer.address(), sealed::Bytes::bytes(data))?;
         Ok(buffer)
+    }
+
+    /// Sets bytes of this device to zero, after all work on the default stream; the caller checked the range.
+    pub(crate) fn zero_bytes(&self, address: u64, bytes: usize) -> Result<()> {
+        match self.backend() {
+            Backend::Cuda(context) => context.zero(address, bytes),
+            Backend::Emulator(_) | Backend::Interpreter(_) => self.write_bytes(address, &vec![0; bytes]),
+        }
     }
 
     /// Copies to an address of this device, after all work on the default stream; the caller checked the range.

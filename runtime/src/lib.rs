@@ -47,6 +47,7 @@ mod kernel;
 mod pinned;
 mod ptx_check;
 mod slice;
+mod snapshot;
 mod stream;
 mod tensor_map;
 
@@ -66,6 +67,7 @@ pub use rtc_abi::Metadata;
 #[cfg(feature = "emulator")]
 pub use rtc_emulator::FaultKind;
 pub use slice::{Slice, SliceMut};
+pub use snapshot::Snapshot;
 pub use stream::{Event, Stream};
 pub use tensor_map::TensorDescriptor;
 

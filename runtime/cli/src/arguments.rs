@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// List, verify or clear the cache of compiled kernels
     Cache(CacheArguments),
+    /// Find the fastest configuration of a kernel for a LAUNCH.json
+    Tune(TuneArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
     /// Compile what a build script with rtc-build asks for on standard input
@@ -255,6 +257,64 @@ pub(crate) enum CacheCommand {
     Verify,
     /// Remove all entries
     Clear,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The configurations are those of `@triton.autotune` and `@triton.heuristics` above the kernel; the spec of the\n\
+    LAUNCH.json leaves out what they set. The grid depends on them, so its sizes may be expressions:\n\n  \
+    \"grid\": [\"cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)\", 1, 1]\n\n\
+    All configurations are compiled in parallel, ordered by a cost model, and timed on the GPU by successive halving;\n\
+    the tensors are put back. Results are kept in the cache (RTC_CACHE_DIR) by device, kernel and key, where `rtc run`\n\
+    finds them. On the emulator the cost model alone decides.\n\n\
+    Examples:\n  \
+    rtc tune matmul.rt --launch launch.json\n  \
+    rtc tune matmul.rt --launch launch.json --budget 5 -o tuned.json --plot matmul.svg\n  \
+    rtc tune softmax.rt --launch launch.json --space"
+)]
+pub(crate) struct TuneArguments {
+    /// Source file: .rt, or a .py file with Triton kernels
+    pub(crate) file: PathBuf,
+    /// What to launch
+    #[arg(long, value_name = "LAUNCH.json")]
+    pub(crate) launch: PathBuf,
+    /// Where to launch it
+    #[arg(long, default_value = "auto", value_name = "DEVICE")]
+    pub(crate) device: DeviceKind,
+    /// Add the results to this file
+    #[arg(short, long, value_name = "TUNED.json")]
+    pub(crate) output: Option<PathBuf>,
+    /// The longest time to take; the cost model's favourites are timed first
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) budget: Option<f64>,
+    /// Look beyond the written configurations: other block sizes, warps, stages
+    #[arg(long)]
+    pub(crate) space: bool,
+    /// Draw the configurations
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Time all configurations anew, also those whose times are in the cache
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Neither read nor write the cache
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// Target where no GPU is used [default: sm_90a]
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<String>,
+    /// Directory to look for imported files in, after that of FILE
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    pub(crate) include: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) levels: LevelArguments,
+}
+
+/// A number of seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
+        _ => Err(format!("`{text}` is not a number of seconds")),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! `rtc`: the compiler on the command line.
 //!
-//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `cache.rs`, `explain.rs`, `embed.rs`), `arguments.rs` for what they take, `input.rs`
+//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `cache.rs`, `explain.rs`, `embed.rs`), `arguments.rs` for
+//! what they take, `input.rs`
 //! and `output.rs` for files, `report.rs` for everything the user reads on stderr.
 //!
 //! Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc. No input ends the
@@ -18,6 +19,7 @@ mod problem;
 mod report;
 mod run;
 mod tile_ir;
+mod tune;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -65,6 +67,7 @@ fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
         Command::Emit(arguments) => emit::emit(arguments, reporter),
         Command::Run(arguments) => run::run(arguments, reporter),
         Command::Cache(arguments) => cache::manage(&arguments.command, reporter),
+        Command::Tune(arguments) => tune::tune(arguments, reporter),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Embed => embed::embed(),
     }

@@ -30,6 +30,11 @@ impl Reporter {
         Reporter { format, color, verbose }
     }
 
+    /// Whether progress bars can be drawn: they are for people.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.format == MessageFormat::Human
+    }
+
     /// Reports why the command failed.
     pub(crate) fn problem(&self, problem: &Problem) {
         match problem {

@@ -4,12 +4,13 @@ use crate::arguments::RunArguments;
 use crate::cache::Store;
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, output, tile_ir};
+use crate::{input, output, tile_ir, tune};
 use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
 use rtc_runtime::{Device, jit};
 use rtc_source::SourceMap;
 use rtc_source::json_fields::Field;
 use rtc_testing::{Error, LaunchFile, Tensors, Tolerance, compare};
+use rtc_tune::Decision;
 use std::path::Path;
 
 /// Runs a LAUNCH.json and says on stdout what was done.
@@ -17,20 +18,22 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     let launch_text = input::read_text(&arguments.launch)?;
     let launch = LaunchFile::parse(&launch_text).map_err(|e| in_launch(arguments, e.to_string()))?;
     let spec = read_spec(&launch).map_err(|e| in_launch(arguments, e))?;
-    let tensors = read_tensors(arguments, &launch)?;
+    let tensors = tensors_of(&arguments.launch, &launch)?;
     // Read before the launch, so that a mistake in its name costs nothing.
     let golden = match &arguments.check {
         Some(path) => Some((path, tensors_file(path)?)),
         None => None,
     };
 
-    let source = Input::read(arguments, &spec, reporter)?;
     let device = Device::open(arguments.device)?;
     let arch = match (&arguments.arch, &spec.arch) {
         (Some(arch), _) => arch.clone(),
         (None, Some(arch)) if !device.is_cuda() => arch.clone(),
         (None, _) => device.arch(),
     };
+    let (source, spec) = Input::read(arguments, spec, reporter, &|program, spec| {
+        settle(program, spec, &launch, &tensors, (&device, &arch), reporter)
+    })?;
     let mut progress = reporter.follow(format!("{} for {arch}", source.kernel()));
     let store = Store::open(!arguments.no_cache, reporter);
     let compiled = source.compile(&store, &device, &spec, &arch, reporter, &mut progress);
@@ -53,13 +56,10 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     for finding in compiled.kernel.take_findings() {
         reporter.warning("finding", &finding);
     }
-    let outcome = outcome.map_err(|error| match error {
-        Error::LaunchFile(field) => in_launch(arguments, field.to_string()),
-        other => other.into(),
-    })?;
+    let outcome = outcome.map_err(|error| launch_problem(&arguments.launch, error))?;
 
     let metadata = compiled.kernel.metadata();
-    let [x, y, z] = launch.grid;
+    let [x, y, z] = launch.grid(metadata).map_err(|e| in_launch(arguments, e.to_string()))?;
     println!("kernel     {} ({})", metadata.kernel, arguments.file.display());
     match device.fallback_reason() {
         Some(reason) => println!("device     {device}, as no GPU can be used: {reason}"),
@@ -101,17 +101,24 @@ enum Input {
 }
 
 impl Input {
-    fn read(arguments: &RunArguments, spec: &Spec, reporter: &Reporter) -> Result<Input, Problem> {
+    /// Reads the file; `settle` gives the parameters that the spec leaves out.
+    fn read(
+        arguments: &RunArguments,
+        spec: Spec,
+        reporter: &Reporter,
+        settle: &dyn Fn(&Program, Spec) -> Result<Spec, Problem>,
+    ) -> Result<(Input, Spec), Problem> {
         if tile_ir::is_tile_ir(&arguments.file) {
             let kernel = tile_ir::load(&arguments.file)?;
-            tile_ir::check_spec(spec, &kernel).map_err(|message| in_launch(arguments, message))?;
-            return Ok(Input::TileIr(kernel.into()));
+            tile_ir::check_spec(&spec, &kernel).map_err(|message| in_launch(arguments, message))?;
+            return Ok((Input::TileIr(kernel.into()), spec));
         }
         let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
         let program = input::with_libdevice(program, arguments.libdevice.as_deref())?;
+        let spec = settle(&program, spec)?;
         let specialization = spec.specialize(&program);
         match specialization {
-            Ok(specialization) => Ok(Input::Source(Box::new((program, specialization)))),
+            Ok(specialization) => Ok((Input::Source(Box::new((program, specialization))), spec)),
             Err(failure) => Err(Problem::compile(program.sources(), failure)),
         }
     }
@@ -155,21 +162,70 @@ impl Input {
     }
 }
 
+/// The spec with what it leaves out: of an autotuned kernel the configuration that was found to be the fastest, or else the
+/// first by the cost model, and values of heuristics.
+fn settle(
+    program: &Program,
+    spec: Spec,
+    launch: &LaunchFile,
+    tensors: &Tensors,
+    (device, arch): (&Device, &str),
+    reporter: &Reporter,
+) -> Result<Spec, Problem> {
+    let Ok(kernel) = program.kernel(spec.kernel.as_deref()) else { return Ok(spec) };
+    let given = |name: &str| spec.args.iter().any(|arg| arg.name == name);
+    if kernel.params.iter().all(|param| param.has_default || given(&param.name)) {
+        return Ok(spec);
+    }
+    let failed = |error| tune::problem(program, error);
+    let cache = tune::open_cache(false, reporter);
+    let mut tuner = tune::tuner(program, spec.clone(), launch, tensors);
+    let decorators = tuner.decorators(arch).map_err(failed)?;
+    if decorators.choices.iter().all(|choice| choice.values.is_empty()) {
+        return Ok(spec);
+    }
+    if let Some(cache) = &cache {
+        tuner = tuner.cache(cache);
+    }
+    let report = tuner.choose(device, arch).map_err(failed)?;
+    let (Some(winner), Some(settled)) = (report.winner(), report.winning_spec()) else {
+        let reason = report.candidates.iter().find_map(|c| c.dropped.clone()).unwrap_or_default();
+        return Err(Problem::input("tuning", format!("no configuration of `{}` can run: {reason}", report.kernel)));
+    };
+    if report.is_tuned {
+        let why = match report.decision {
+            Decision::Stored => "tuned before",
+            _ => "the first of the cost model; `rtc tune` times them",
+        };
+        println!("config     {} ({why})", winner.choice);
+    }
+    Ok(settled)
+}
+
+/// What went wrong with the launch of a file.
+pub(crate) fn launch_problem(path: &Path, error: Error) -> Problem {
+    match error {
+        Error::LaunchFile(field) => Problem::file("launch-file", path, field.to_string()),
+        other => other.into(),
+    }
+}
+
 fn in_launch(arguments: &RunArguments, message: String) -> Problem {
     Problem::file("launch-file", &arguments.launch, message)
 }
 
-fn read_spec(launch: &LaunchFile) -> Result<Spec, String> {
+pub(crate) fn read_spec(launch: &LaunchFile) -> Result<Spec, String> {
     Spec::from_field(&Field::root(&launch.spec)).map_err(|error| {
         let place = if error.path.is_empty() { "spec".into() } else { format!("spec.{}", error.path) };
         format!("`{place}`: {}", error.message)
     })
 }
 
-fn read_tensors(arguments: &RunArguments, launch: &LaunchFile) -> Result<Tensors, Problem> {
+/// The tensors of a LAUNCH.json at `path`.
+pub(crate) fn tensors_of(path: &Path, launch: &LaunchFile) -> Result<Tensors, Problem> {
     match &launch.tensors {
         None => Ok(Tensors::default()),
-        Some(name) => tensors_file(&arguments.launch.parent().unwrap_or(Path::new("")).join(name)),
+        Some(name) => tensors_file(&path.parent().unwrap_or(Path::new("")).join(name)),
     }
 }
 

@@ -5,14 +5,16 @@
 //! Every error names the field.
 //!
 //! ```
-//! let error = rtc_testing::LaunchFile::parse(r#"{"spec": {}, "grid": [1, 1, "z"], "args": {}}"#).unwrap_err();
+//! let error = rtc_testing::LaunchFile::parse(r#"{"spec": {}, "grid": [1, 1, "n +"], "args": {}}"#).unwrap_err();
 //! assert!(error.to_string().contains("`grid[2]`"));
 //! ```
 
 use crate::storages::{Place, Storages};
 use crate::{Dtype, Error, Result, Tensors};
-use rtc_abi::{DType, Param, ParamType};
-use rtc_runtime::{Arg, DeviceAddress, Kernel, SliceMut, TensorDescriptor};
+use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue};
+use rtc_abi::tuning::HostValue;
+use rtc_abi::{DType, Expr, Metadata, Param, ParamType, ValueType};
+use rtc_runtime::{Arg, Device, DeviceAddress, Kernel, SliceMut, TensorDescriptor};
 use rtc_source::json_fields::{self, Field, FieldError};
 use serde_json::Value;
 use std::time::Duration;
@@ -22,8 +24,8 @@ use std::time::Duration;
 pub struct LaunchFile {
     /// What the kernel is compiled for, as in SPEC.json; read by the compiler.
     pub spec: Value,
-    /// Programs to launch.
-    pub grid: [u32; 3],
+    /// Programs to launch: numbers, or expressions over integer arguments and constexprs.
+    grid: [Expr; 3],
     /// Path of the safetensors file, as written; relative to the LAUNCH.json.
     pub tensors: Option<String>,
     args: Vec<NamedValue>,
@@ -98,9 +100,14 @@ impl LaunchFile {
         if sizes.is_empty() || sizes.len() > 3 {
             return Err(grid_field.error(format!("expected 1 to 3 sizes, found {}", sizes.len())));
         }
-        let mut grid = [1; 3];
+        let mut grid = [1, 1, 1].map(Expr::from);
         for (size, field) in grid.iter_mut().zip(&sizes) {
-            *size = field.u32()?;
+            *size = match field.value() {
+                Value::String(text) => {
+                    text.parse().map_err(|e: rtc_abi::expr::ParseError| field.error(e.to_string()))?
+                }
+                _ => Expr::from(i64::from(field.u32()?)),
+            };
         }
         let mut args = Vec::new();
         for (name, field) in root.required("args")?.members()? {
@@ -112,29 +119,116 @@ impl LaunchFile {
 
     /// Launches the kernel with these tensors on the kernel's device.
     pub fn run(&self, kernel: &Kernel, tensors: &Tensors) -> Result<Outcome> {
-        self.check_names(kernel)?;
+        let grid = self.grid(kernel.metadata())?;
+        let (storages, elapsed) =
+            self.prepared(kernel.device(), kernel.metadata(), tensors, |args| -> Result<Duration> {
+                let stream = kernel.device().default_stream();
+                let start = stream.record()?;
+                let launched = kernel.launch(&stream, grid, args);
+                launched.map_err(|error| self.name_field(error))?;
+                let end = stream.record()?;
+                stream.synchronize()?;
+                Ok(end.since(&start)?)
+            })?;
+        let elapsed = elapsed?;
+        Ok(Outcome { outputs: storages.read_back(tensors)?, elapsed })
+    }
+
+    /// Allocates the tensors and gives the arguments for a kernel with these parameters to `f`.
+    pub fn with_args<R>(
+        &self,
+        device: &Device,
+        metadata: &Metadata,
+        tensors: &Tensors,
+        f: impl FnOnce(&[Arg<'_>]) -> R,
+    ) -> Result<R> {
+        Ok(self.prepared(device, metadata, tensors, f)?.1)
+    }
+
+    fn prepared<R>(
+        &self,
+        device: &Device,
+        metadata: &Metadata,
+        tensors: &Tensors,
+        f: impl FnOnce(&[Arg<'_>]) -> R,
+    ) -> Result<(Storages, R)> {
+        self.check_names(metadata)?;
         let mut storages = Storages::default();
         for arg in &self.args {
             collect(&mut storages, arg, tensors)?;
         }
-        storages.allocate(kernel, tensors)?;
-        let params = kernel.metadata().visible_params().iter();
+        storages.allocate(device, tensors)?;
+        let params = metadata.visible_params().iter();
         let resolved = params.map(|param| self.resolve(param, &storages, tensors));
         let mut resolved = resolved.collect::<std::result::Result<Vec<_>, FieldError>>()?;
         let args: Vec<Arg<'_>> = resolved.iter_mut().map(Resolved::arg).collect();
-        let stream = kernel.device().default_stream();
-        let start = stream.record()?;
-        let launched = kernel.launch(&stream, self.grid, &args);
-        launched.map_err(|error| self.name_field(error))?;
-        let end = stream.record()?;
-        stream.synchronize()?;
-        let elapsed = end.since(&start)?;
-        Ok(Outcome { outputs: storages.read_back(tensors)?, elapsed })
+        let result = f(&args);
+        drop(args);
+        drop(resolved);
+        Ok((storages, result))
+    }
+
+    /// The sizes of the grid as they are written.
+    pub fn sizes(&self) -> &[Expr; 3] {
+        &self.grid
+    }
+
+    /// The sizes of the grid for a kernel with these constexprs.
+    pub fn grid(&self, metadata: &Metadata) -> std::result::Result<[u32; 3], FieldError> {
+        let named = |name: &str| {
+            let number = |value: &Value| value.as_i64().or_else(|| value.as_bool().map(i64::from));
+            let given = self.args.iter().find(|arg| arg.name == name).and_then(|arg| match arg.value {
+                LaunchValue::Int(value) => i64::try_from(value).ok(),
+                LaunchValue::Bool(value) => Some(value.into()),
+                _ => None,
+            });
+            let option = (name == "num_warps").then(|| i64::from(metadata.num_warps));
+            given.or_else(|| metadata.constexprs.get(name).and_then(number)).or(option)
+        };
+        let mut grid = [1; 3];
+        for (i, (size, expr)) in grid.iter_mut().zip(&self.grid).enumerate() {
+            let wrong = |message: String| FieldError { path: format!("grid[{i}]"), message };
+            let value = expr.eval(named).map_err(|error| wrong(error.to_string()))?;
+            *size = u32::try_from(value).map_err(|_| wrong(format!("`{expr}` is {value}, which no grid can have")))?;
+        }
+        Ok(grid)
+    }
+
+    /// The arguments as the functions of autotuning see them; `spec` says the types of tensors.
+    pub fn host_values(&self, spec: &[ArgSpec], tensors: &Tensors) -> Vec<(String, HostValue)> {
+        let kind = |name: &str| spec.iter().find(|arg| arg.name == name).map(|arg| &arg.kind);
+        let given = self.args.iter().map(|arg| {
+            let value = match &arg.value {
+                LaunchValue::None => HostValue::Value(ConstValue::None),
+                LaunchValue::Bool(value) => HostValue::Value(ConstValue::Bool(*value)),
+                LaunchValue::Int(value) => HostValue::Value(ConstValue::Int(*value)),
+                LaunchValue::Float(value) => HostValue::Value(ConstValue::Float(*value)),
+                LaunchValue::Tensor(place) | LaunchValue::Descriptor { tensor: place, .. } => {
+                    let shape = tensors.get(&place.tensor).map(|t| t.shape.iter().map(|n| *n as u64).collect());
+                    let dtype = match kind(&arg.name) {
+                        Some(ArgKind::Value { ty: ValueType::Pointer { pointee, .. }, .. }) => Some(*pointee),
+                        Some(ArgKind::Descriptor { element, .. }) => Some(*element),
+                        _ => None,
+                    };
+                    dtype.map_or(HostValue::Unknown, |dtype| HostValue::Tensor { dtype, shape })
+                }
+                LaunchValue::Tuple(_) => HostValue::Unknown,
+            };
+            (arg.name.clone(), value)
+        });
+        let mut values: Vec<(String, HostValue)> = given.collect();
+        // Constexprs stand in the spec, and only there as what they are.
+        for arg in spec {
+            if let ArgKind::Constexpr(value) = &arg.kind {
+                values.retain(|(name, _)| *name != arg.name);
+                values.push((arg.name.clone(), HostValue::Value(value.clone())));
+            }
+        }
+        values
     }
 
     /// Every name of `args` must be a parameter, run-time or constexpr.
-    fn check_names(&self, kernel: &Kernel) -> std::result::Result<(), FieldError> {
-        let metadata = kernel.metadata();
+    fn check_names(&self, metadata: &Metadata) -> std::result::Result<(), FieldError> {
         let root = |p: &Param| p.name.split('.').next().unwrap_or_default().to_owned();
         let in_spec = |name: &str| self.spec_arg(name).is_some();
         for arg in &self.args {

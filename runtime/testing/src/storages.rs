@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::{Result, Tensor, Tensors};
-use rtc_runtime::{Buffer, Kernel, SliceMut};
+use rtc_runtime::{Buffer, Device, SliceMut};
 use rtc_source::json_fields::FieldError;
 
 /// Where a tensor argument points to.
@@ -68,9 +68,9 @@ impl Storages {
         Ok(())
     }
 
-    pub(crate) fn allocate(&mut self, kernel: &Kernel, tensors: &Tensors) -> Result<()> {
+    pub(crate) fn allocate(&mut self, device: &Device, tensors: &Tensors) -> Result<()> {
         for (index, storage) in self.storages.iter_mut().enumerate() {
-            let mut buffer = kernel.device().alloc_named(storage.bytes as usize, &storage.name)?;
+            let mut buffer = device.alloc_named(storage.bytes as usize, &storage.name)?;
             let own = tensors.get(&storage.name);
             let mut content = own.map_or(Vec::new(), |t| t.data.clone());
             content.resize(storage.bytes as usize, 0);

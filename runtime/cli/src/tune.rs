@@ -1,0 +1,121 @@
+//! `rtc tune`: find the fastest configuration of a kernel.
+
+use crate::arguments::TuneArguments;
+use crate::problem::Problem;
+use crate::report::Reporter;
+use crate::{input, output, run};
+use rtc_cache::{Cache, CacheConfig};
+use rtc_compiler::{Program, Spec};
+use rtc_runtime::Device;
+use rtc_testing::{LaunchFile, Tensors};
+use rtc_tune::{Decision, Error, Grid, Report, Tuned, Tuner};
+use std::time::Duration;
+
+/// Tunes the kernel of a LAUNCH.json and prints a table of its configurations.
+pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(), Problem> {
+    let launch_text = input::read_text(&arguments.launch)?;
+    let in_launch = |message: String| Problem::file("launch-file", &arguments.launch, message);
+    let launch = LaunchFile::parse(&launch_text).map_err(|error| in_launch(error.to_string()))?;
+    let spec = run::read_spec(&launch).map_err(in_launch)?;
+    let tensors = run::tensors_of(&arguments.launch, &launch)?;
+    let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
+    let device = Device::open(arguments.device)?;
+    let cache = open_cache(arguments.no_cache, reporter);
+    let mut tuner = tuner(&program, spec, &launch, &tensors)
+        .wide(arguments.space)
+        .fresh(arguments.fresh)
+        .progress(reporter.shows_progress());
+    if let Some(cache) = &cache {
+        tuner = tuner.cache(cache);
+    }
+    if let Some(seconds) = arguments.budget {
+        tuner = tuner.budget(Duration::from_secs_f64(seconds));
+    }
+    let arch = arguments.arch.clone().unwrap_or_else(|| device.arch());
+    let failed = |error: Error| problem(&program, error);
+    let expected = tuner.choose(&device, &arch).map_err(failed)?;
+    let report = match (device.is_cuda(), &expected.metadata()) {
+        (true, Some(metadata)) => {
+            let tuned = launch.with_args(&device, metadata, &tensors, |args| tuner.tune(&device, args));
+            tuned.map_err(|error| run::launch_problem(&arguments.launch, error))?.map_err(failed)?
+        }
+        _ => expected,
+    };
+    print(&report, &device);
+    for note in &report.notes {
+        reporter.warning("tuning", note);
+    }
+    if let Some(path) = &arguments.plot {
+        output::write(path, report.to_svg().as_bytes())?;
+        println!("plot       {}", path.display());
+    }
+    if let Some(path) = &arguments.output {
+        // What stands in the file already stays: one file holds the results of many launches.
+        let mut tuned = match path.is_file() {
+            true => Tuned::parse(&input::read_text(path)?)
+                .map_err(|error| Problem::file("tuned-file", path, error.to_string()))?,
+            false => Tuned::default(),
+        };
+        tuned.add(&report.entry());
+        output::write(path, tuned.to_text().as_bytes())?;
+        println!("results    {}", path.display());
+    }
+    Ok(())
+}
+
+/// The tuner for the kernel of a LAUNCH.json.
+pub(crate) fn tuner<'p>(program: &'p Program, spec: Spec, launch: &LaunchFile, tensors: &Tensors) -> Tuner<'p> {
+    let values = launch.host_values(&spec.args, tensors);
+    let tuner = Tuner::new(program, spec).grid(Grid::new(launch.sizes().clone()));
+    values.into_iter().fold(tuner, |tuner, (name, value)| tuner.argument(name, value))
+}
+
+/// The cache of tuning results; without one, tuning works all the same.
+pub(crate) fn open_cache(is_off: bool, reporter: &Reporter) -> Option<Cache> {
+    if is_off {
+        return None;
+    }
+    match CacheConfig::from_env().and_then(Cache::open) {
+        Ok(cache) => Some(cache),
+        Err(error) => {
+            reporter.warning("cache", &format!("results are not kept: {error}"));
+            None
+        }
+    }
+}
+
+/// What went wrong, with its place in the source where it has one.
+pub(crate) fn problem(program: &Program, error: Error) -> Problem {
+    match error {
+        Error::Compiler(failure) => Problem::compile(program.sources(), failure),
+        Error::Runtime(error) => error.into(),
+        other => Problem::input("tuning", other.to_string()),
+    }
+}
+
+fn print(report: &Report, device: &Device) {
+    println!("kernel     {}", report.kernel);
+    println!("device     {device}");
+    if !report.key.is_empty() {
+        let key: Vec<String> = report.key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        println!("key        {}", key.join(" "));
+    }
+    let timed = report.candidates.iter().filter(|c| !c.times.runs.is_empty()).count();
+    let how = match report.decision {
+        Decision::Model => "by the cost model; nothing was timed".to_owned(),
+        Decision::Stored => "stored by a tuning before".to_owned(),
+        Decision::Timed => format!(
+            "timed {timed} of {} configurations in {:.1} s, {:.1} s of it compiling{}",
+            report.candidates.len(),
+            report.elapsed.as_secs_f64(),
+            report.loading.as_secs_f64(),
+            if report.is_cut { "; the budget ended it" } else { "" }
+        ),
+    };
+    println!("decided    {how}");
+    match report.winner() {
+        Some(winner) => println!("winner     {}", winner.choice),
+        None => println!("winner     none: no configuration can run"),
+    }
+    print!("\n{report}");
+}

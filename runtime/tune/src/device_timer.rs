@@ -1,0 +1,164 @@
+//! The timer of a device: events around each launch, the L2 cache flushed before it, the tensors put back after all.
+
+use crate::Error;
+use crate::halving::Timer;
+use crate::report::Report;
+use rtc_compiler::{Choice, DType, Tuning};
+use rtc_runtime::{Arg, Buffer, Device, Kernel, Snapshot, Stream};
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+/// Bytes that are written to have nothing of the tensors left in the L2 cache.
+const FLUSHED: usize = 256 << 20;
+
+pub(crate) struct DeviceTimer<'t> {
+    stream: Stream,
+    args: &'t [Arg<'t>],
+    kernels: &'t HashMap<usize, Kernel>,
+    choices: Vec<(Choice, [u32; 3])>,
+    /// The tensors as they were.
+    before: Snapshot<'t>,
+    /// Places in `args` that are zeroed, and that are put back, before each run.
+    zeroed: Vec<usize>,
+    restored: Vec<usize>,
+    /// Nothing on devices without a cache.
+    flushed: Option<Buffer<u8>>,
+    warm: HashSet<usize>,
+    started: Instant,
+}
+
+impl<'t> DeviceTimer<'t> {
+    pub(crate) fn new(
+        device: &Device,
+        args: &'t [Arg<'t>],
+        tuning: &Tuning,
+        kernels: &'t HashMap<usize, Kernel>,
+        report: &Report,
+        started: Instant,
+    ) -> Result<DeviceTimer<'t>, Error> {
+        let Some(any) = kernels.values().next() else {
+            return Err(Error::NothingRuns { kernel: report.kernel.clone(), reason: "there is none".into() });
+        };
+        let names: Vec<&str> = any.metadata().visible_params().iter().map(|p| p.name.as_str()).collect();
+        let places = |list: &'static str, wanted: &[String]| {
+            let place = |name: &String| {
+                let found = names.iter().position(|n| n == name);
+                found.ok_or_else(|| Error::UnknownTensor { list, name: name.clone() })
+            };
+            wanted.iter().map(place).collect::<Result<Vec<usize>, Error>>()
+        };
+        Ok(DeviceTimer {
+            stream: device.default_stream(),
+            args,
+            kernels,
+            choices: report.candidates.iter().map(|c| (c.choice.clone(), c.grid)).collect(),
+            before: Snapshot::take(device, args)?,
+            zeroed: places("reset_to_zero", &tuning.reset_to_zero)?,
+            restored: places("restore_value", &tuning.restore_value)?,
+            flushed: device.is_cuda().then(|| device.alloc(FLUSHED)).transpose()?,
+            warm: HashSet::new(),
+            started,
+        })
+    }
+
+    /// Puts all tensors back.
+    pub(crate) fn restore(&self) -> Result<(), Error> {
+        self.stream.synchronize()?;
+        Ok(self.before.restore()?)
+    }
+
+    /// Runs each configuration of the wider space once; gives those whose results differ from those of a written one.
+    pub(crate) fn check(&self, written: Option<usize>, all: &[usize]) -> Result<Vec<(usize, String)>, Error> {
+        let Some(written) = written else { return Ok(Vec::new()) };
+        let Some(expected) = self.results(written)? else { return Ok(Vec::new()) };
+        let mut wrong = Vec::new();
+        for configuration in all.iter().copied() {
+            let Some(found) = self.results(configuration)? else { continue };
+            let params = self.kernels[&configuration].metadata().visible_params();
+            let dtype = |place: usize| params.get(place).and_then(|p| p.ty.pointee()).unwrap_or(DType::UInt8);
+            if let Some((place, element)) = self.before.difference(&expected, &found, dtype) {
+                let name = params.get(place).map_or("a tensor", |p| p.name.as_str());
+                wrong.push((configuration, format!("computes something else: element {element} of `{name}` differs")));
+            }
+        }
+        self.before.restore()?;
+        Ok(wrong)
+    }
+
+    /// What the tensors hold after a launch on those of before.
+    fn results(&self, configuration: usize) -> Result<Option<Vec<Vec<u8>>>, Error> {
+        self.before.restore()?;
+        self.clear(configuration)?;
+        if self.launch(configuration)?.is_none() {
+            return Ok(None);
+        }
+        self.stream.synchronize()?;
+        Ok(Some(self.before.contents()?))
+    }
+
+    /// What must be done before each run, outside of what is timed.
+    fn clear(&self, configuration: usize) -> Result<(), Error> {
+        for place in &self.restored {
+            self.before.restore_one(*place)?;
+        }
+        for place in &self.zeroed {
+            self.before.zero(*place)?;
+        }
+        let metadata = self.kernels[&configuration].metadata();
+        for name in &self.choices[configuration].0.zeroed {
+            let Some(place) = metadata.visible_params().iter().position(|p| p.name == *name) else {
+                return Err(Error::UnknownTensor { list: "pre_hook", name: name.clone() });
+            };
+            self.before.zero(place)?;
+        }
+        Ok(())
+    }
+
+    /// Launches once; nothing for a configuration that needs more than the device has.
+    fn launch(&self, configuration: usize) -> Result<Option<()>, Error> {
+        let (choice, grid) = &self.choices[configuration];
+        match self.kernels[&configuration].launch(&self.stream, *grid, self.args) {
+            Ok(()) => Ok(Some(())),
+            Err(rtc_runtime::Error::OutOfResources { .. }) => Ok(None),
+            Err(error) => Err(Error::Launch { choice: choice.to_string(), error }),
+        }
+    }
+}
+
+impl Timer for DeviceTimer<'_> {
+    type Error = Error;
+
+    fn run(&mut self, configurations: &[usize]) -> Result<Vec<Option<f64>>, Error> {
+        let mut events = Vec::with_capacity(configurations.len());
+        for configuration in configurations.iter().copied() {
+            if self.warm.insert(configuration) {
+                self.clear(configuration)?;
+                if self.launch(configuration)?.is_none() {
+                    events.push(None);
+                    continue;
+                }
+            }
+            self.clear(configuration)?;
+            // The device is busy with this while the host prepares the launch, so that its time has no part in the result.
+            self.flushed.as_mut().map_or(Ok(()), Buffer::clear)?;
+            let start = self.stream.record()?;
+            let launched = self.launch(configuration)?;
+            let end = self.stream.record()?;
+            events.push(launched.map(|()| (start, end)));
+        }
+        let synchronized = self.stream.synchronize();
+        synchronized.map_err(|error| {
+            let all = configurations.iter().map(|c| self.choices[*c].0.to_string()).collect::<Vec<_>>();
+            Error::Launch { choice: all.join(" or "), error }
+        })?;
+        let time = |pair: Option<(rtc_runtime::Event, rtc_runtime::Event)>| match pair {
+            Some((start, end)) => Ok(Some(end.since(&start)?.as_secs_f64() * 1e3)),
+            None => Ok(None),
+        };
+        events.into_iter().map(time).collect()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+}

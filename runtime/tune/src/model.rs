@@ -1,0 +1,157 @@
+//! The cost model: how long a launch takes, from what one program does and what the GPU has.
+//!
+//! As many blocks as fit share a multiprocessor. They take at least the cycles of one block alone, and at least what
+//! the tensor cores, the schedulers, shared memory and the L2 cache need for all of them. The grid is as many such
+//! rounds; the last one may be smaller. Device memory is shared by all multiprocessors. The model puts configurations
+//! of one kernel in order; its times are no predictions.
+
+use crate::machine::{MAX_REGISTERS, Machine, REGISTERS, RESERVED_SHARED};
+use rtc_compiler::work::Work;
+
+/// What a kernel takes of a multiprocessor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Resources {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of shared memory of a block.
+    pub shared: u32,
+    /// Registers of a thread; by estimate where nobody has assembled the kernel.
+    pub registers: u32,
+    /// Bytes of local memory of a thread, which means spilled registers; 0 where it is not known.
+    pub local: u32,
+}
+
+/// What the model says of a configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Prediction {
+    /// Milliseconds.
+    pub milliseconds: f64,
+    /// Blocks that share a multiprocessor.
+    pub occupancy: u32,
+    /// How many times the multiprocessors are filled; the last time may be in part.
+    pub waves: f64,
+    /// The share of its time that a multiprocessor would need for products alone.
+    pub products: f64,
+    /// The same for device memory.
+    pub memory: f64,
+}
+
+/// Seconds that any launch takes.
+const LAUNCH: f64 = 2e-6;
+/// How sharply the largest of several demands counts: demands that are equal hinder each other.
+const SHARPNESS: f64 = 6.0;
+
+/// Why a kernel cannot run, if it cannot.
+pub fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
+    let limit = machine.shared_of_block();
+    if resources.shared > limit {
+        return Some(format!("{} bytes of shared memory, {limit} are available", resources.shared));
+    }
+    if resources.threads > 1024 {
+        return Some(format!("{} threads, 1024 are available", resources.threads));
+    }
+    None
+}
+
+/// How many blocks share a multiprocessor.
+pub fn occupancy(resources: &Resources, machine: &Machine) -> u32 {
+    let threads = resources.threads.max(32);
+    // Registers are given out by eights to each thread.
+    let registers = resources.registers.clamp(16, register_limit(threads)).next_multiple_of(8);
+    let by_registers = REGISTERS / (registers * threads);
+    let by_shared = machine.shared / (resources.shared + RESERVED_SHARED);
+    by_registers.min(by_shared).min(machine.threads / threads).min(machine.blocks).max(1)
+}
+
+/// Registers that a thread of such a block can have.
+fn register_limit(threads: u32) -> u32 {
+    (REGISTERS / threads.max(32) / 8 * 8).min(MAX_REGISTERS)
+}
+
+/// What the model says. `tensors`: bytes of all tensors together, which device memory gives at least once, and of
+/// which a kernel reads the same ones again from the L2 cache.
+pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<f64>, machine: &Machine) -> Prediction {
+    let occupancy = occupancy(resources, machine);
+    let blocks = blocks.max(1) as f64;
+    let multiprocessors = f64::from(machine.multiprocessors);
+    // Values that do not fit go through local memory.
+    let limit = f64::from(register_limit(resources.threads));
+    let excess = ((f64::from(resources.registers) - limit) / limit).max(0.0) + f64::from(resources.local) / 512.0;
+    let spilled = 1.0 + 4.0 * excess;
+
+    let products: f64 = work.products.iter().map(|(unit, count)| count / unit.per_cycle(machine.capability)).sum();
+    let moved = work.read + work.written;
+    // Cycles of one block on each part of the multiprocessor.
+    let demands = [products, work.instructions / 4.0 * 1.2 * spilled, work.shared / 128.0, moved / machine.cache_bytes];
+    let round = |resident: f64| {
+        let all = demands.iter().map(|d| d * resident).chain([work.cycles * spilled]);
+        all.map(|d| d.powf(SHARPNESS)).sum::<f64>().powf(1.0 / SHARPNESS)
+    };
+    let resident = f64::from(occupancy).min((blocks / multiprocessors).ceil());
+    let at_once = multiprocessors * resident;
+    let waves = blocks / at_once;
+    let full = waves.floor();
+    let rest = ((blocks - full * at_once) / multiprocessors).ceil();
+    let cycles = full * round(resident) + if rest > 0.0 { round(rest) } else { 0.0 };
+    let computing = cycles / machine.clock;
+
+    let read = tensors.map_or(work.read * blocks, |bytes| bytes.min(work.read * blocks));
+    let memory = (read + work.written * blocks) / machine.bandwidth;
+    let seconds = (computing.powf(SHARPNESS) + memory.powf(SHARPNESS)).powf(1.0 / SHARPNESS) + LAUNCH;
+    Prediction {
+        milliseconds: seconds * 1e3,
+        occupancy,
+        waves,
+        products: products * blocks / multiprocessors / machine.clock / seconds,
+        memory: memory / seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rtc_compiler::work::Unit;
+
+    const SMALL: Resources = Resources { threads: 128, shared: 0, registers: 32, local: 0 };
+
+    #[test]
+    fn occupancy_is_the_scarcest_resource() {
+        let h100 = Machine::of_arch("sm_90a");
+        let of = |change: fn(&mut Resources)| {
+            let mut resources = SMALL;
+            change(&mut resources);
+            occupancy(&resources, &h100)
+        };
+        assert_eq!(of(|_| {}), 16);
+        assert_eq!(of(|r| r.registers = 168), 3);
+        assert_eq!(of(|r| r.shared = 100 << 10), 2);
+        assert_eq!(of(|r| r.threads = 1024), 2);
+        assert_eq!(of(|r| (r.threads, r.registers) = (1024, 255)), 1);
+        assert_eq!(misfit(&SMALL, &h100), None);
+        assert!(misfit(&Resources { shared: 230 << 10, ..SMALL }, &h100).is_some_and(|why| why.contains("235520")));
+    }
+
+    #[test]
+    fn a_kernel_that_streams_takes_the_time_of_memory() {
+        let machine = Machine::of_arch("sm_90a");
+        let work = Work { read: 4096.0, written: 4096.0, instructions: 100.0, cycles: 900.0, ..Work::default() };
+        let blocks = 1 << 18;
+        let prediction = predict(&work, &SMALL, blocks, None, &machine);
+        let least = (1u64 << 31) as f64 / machine.bandwidth * 1e3;
+        assert!((least..1.2 * least).contains(&prediction.milliseconds), "{prediction:?} {least}");
+        assert!(prediction.memory > 0.8);
+    }
+
+    #[test]
+    fn tails_spills_and_lazy_tensor_cores_cost_time() {
+        let machine = Machine::of_arch("sm_90a");
+        let work = Work { products: vec![(Unit::WarpGroup(16), 1e9)], cycles: 3e5, ..Work::default() };
+        let big = Resources { threads: 256, shared: 150 << 10, registers: 200, local: 0 };
+        let time = |resources: &Resources, blocks| predict(&work, resources, blocks, None, &machine).milliseconds;
+        assert!(time(&big, 133) > 1.5 * time(&big, 132));
+        assert!(time(&Resources { local: 256, ..big }, 132) > 1.5 * time(&big, 132));
+        assert!(time(&Resources { registers: 500, ..big }, 132) > 1.5 * time(&big, 132));
+        // Two blocks hide each other's waits.
+        assert!(time(&Resources { shared: 90 << 10, registers: 120, ..big }, 264) < 0.7 * time(&big, 264));
+    }
+}

@@ -1,0 +1,158 @@
+//! What came out of a tuning: the winner, and a table of all configurations.
+
+use crate::candidate::Candidate;
+use rtc_compiler::{Metadata, Spec};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::time::Duration;
+
+/// Who decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The cost model.
+    Model,
+    /// A tuning before this one.
+    Stored,
+    /// The clock.
+    Timed,
+}
+
+/// What came out of a tuning.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The kernel.
+    pub kernel: String,
+    /// Name of the device; empty where none was asked.
+    pub device: String,
+    /// Target.
+    pub arch: String,
+    /// Whether the source has an `autotune`.
+    pub is_tuned: bool,
+    /// What the best configuration depends on.
+    pub key: Map<String, Value>,
+    /// All configurations, those of the source first.
+    pub candidates: Vec<Candidate>,
+    /// Who decided.
+    pub decision: Decision,
+    /// Whether the budget ended the tuning.
+    pub is_cut: bool,
+    /// Time until everything was compiled and loaded.
+    pub loading: Duration,
+    /// Time in all.
+    pub elapsed: Duration,
+    /// What else is to be said.
+    pub notes: Vec<String>,
+    /// Hash of the source and of what the configurations have in common.
+    pub(crate) source: String,
+    /// What the configurations have in common.
+    pub(crate) spec: Spec,
+    winner: Option<usize>,
+}
+
+impl Report {
+    pub(crate) fn new(kernel: String, arch: &str, candidates: Vec<Candidate>) -> Report {
+        Report {
+            kernel,
+            device: String::new(),
+            arch: arch.to_owned(),
+            is_tuned: false,
+            key: Map::new(),
+            candidates,
+            decision: Decision::Model,
+            is_cut: false,
+            loading: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            notes: Vec::new(),
+            source: String::new(),
+            spec: Spec::default(),
+            winner: None,
+        }
+    }
+
+    pub(crate) fn decide(&mut self, winner: Option<usize>, decision: Decision) {
+        if winner.is_some() {
+            self.winner = winner;
+            self.decision = decision;
+        }
+    }
+
+    /// The chosen configuration; none if none can run.
+    pub fn winner(&self) -> Option<&Candidate> {
+        self.candidates.get(self.winner?)
+    }
+
+    /// The parameters of the kernel, which are the same in all configurations.
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.candidates.iter().find_map(|c| c.metadata.as_ref())
+    }
+
+    /// The spec of the chosen configuration.
+    pub fn winning_spec(&self) -> Option<Spec> {
+        Some(self.spec.with_choice(&self.winner()?.choice))
+    }
+
+    /// The numbers of the configurations that can run, the fastest first: by their times, then by the cost model.
+    pub fn ranked(&self) -> Vec<usize> {
+        let mut all: Vec<usize> =
+            (0..self.candidates.len()).filter(|i| self.candidates[*i].dropped.is_none()).collect();
+        let of = |i: &usize| {
+            let time = self.time(*i).unwrap_or(f64::INFINITY);
+            let expected = self.candidates[*i].prediction.map_or(f64::INFINITY, |p| p.milliseconds);
+            (Some(*i) != self.winner, time, expected)
+        };
+        all.sort_by(|a, b| of(a).partial_cmp(&of(b)).unwrap_or(a.cmp(b)));
+        all
+    }
+
+    /// The place that the cost model gave a configuration before anything was timed, from 1 on.
+    pub fn expected_place(&self, number: usize) -> Option<usize> {
+        crate::candidate::order(&self.candidates).iter().position(|i| *i == number).map(|place| place + 1)
+    }
+
+    /// The median time of a configuration, or of the one that compiles to the same code.
+    pub fn time(&self, number: usize) -> Option<f64> {
+        let candidate = self.candidates.get(number)?;
+        candidate.same_as.map_or(candidate, |other| &self.candidates[other]).milliseconds()
+    }
+}
+
+/// A table; the winner comes first.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranked = self.ranked();
+        let width = ranked.iter().map(|i| self.candidates[*i].choice.to_string().len()).max().unwrap_or(0);
+        writeln!(
+            f,
+            "  {:width$}  {:>10}  {:>5}  {:>10}  {:>4}  {:>7}  {:>5}",
+            "configuration", "ms", "runs", "model, ms", "regs", "shared", "waves"
+        )?;
+        for number in ranked {
+            let c = &self.candidates[number];
+            let mark = if Some(number) == self.winner { '*' } else { ' ' };
+            let number_or = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.4}"));
+            let runs = c.same_as.map_or(c.times.runs.len(), |other| self.candidates[other].times.runs.len());
+            let resources = c.resources.map_or(("-".into(), "-".into()), |r| {
+                let spilled = if r.local > 0 { "+" } else { "" };
+                (format!("{}{spilled}", r.registers), r.shared.to_string())
+            });
+            writeln!(
+                f,
+                "{mark} {:width$}  {:>10}  {runs:>5}  {:>10}  {:>4}  {:>7}  {:>5}",
+                c.choice.to_string(),
+                number_or(self.time(number)),
+                number_or(c.prediction.map(|p| p.milliseconds)),
+                resources.0,
+                resources.1,
+                c.prediction.map_or("-".into(), |p| format!("{:.1}", p.waves)),
+            )?;
+        }
+        for c in self.candidates.iter().filter(|c| c.is_written && c.dropped.is_some()) {
+            writeln!(f, "  {:width$}  {}", c.choice.to_string(), c.dropped.as_deref().unwrap_or_default())?;
+        }
+        let wide = self.candidates.iter().filter(|c| !c.is_written && c.dropped.is_some()).count();
+        if wide > 0 {
+            writeln!(f, "  {wide} further configurations of the space cannot run or compute something else")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Tuning on the emulator: its times say nothing, but every step runs, and tensors must be as before.
+
+use rtc_abi::DType;
+use rtc_cache::{Cache, CacheConfig};
+use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
+use rtc_runtime::{Device, args};
+use rtc_tune::{Decision, Error, Grid, Report, Tuned, Tuner};
+use std::time::Duration;
+
+/// Adds to `total` and changes `x` in place: what a run leaves behind is seen.
+const SUMS: &str = "
+@triton.autotune(configs=[CONFIGS], key=['n'], reset_to_zero=['total'])
+@triton.heuristics({'EVEN': lambda args: args['n'] % args['BLOCK'] == 0})
+@triton.jit
+def sums(x, total, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if EVEN:
+        v = tl.load(x + i)
+    else:
+        v = tl.load(x + i, mask=i < n, other=0.0)
+    tl.atomic_add(total, tl.sum(v))
+    tl.store(x + i, v + 1.0, mask=i < n)
+";
+
+const N: usize = 1000;
+
+fn program(configs: &str) -> Program {
+    let program = Program::parse(&[Source::new("sums.rt", SUMS.replace("CONFIGS", configs))]);
+    assert!(!program.has_errors(), "{:?}", program.diagnostics());
+    program
+}
+
+fn tuner(program: &Program) -> Tuner<'_> {
+    let args = Signature::parse("*fp32:16, *fp32:16, i32").and_then(|s| s.bind(&["x", "total", "n"]));
+    let spec = Spec { args: args.expect("it fits"), ..Spec::default() };
+    let tensor = |len| HostValue::Tensor { dtype: DType::Fp32, shape: Some(vec![len]) };
+    let grid = ["cdiv(n, BLOCK)", "1", "1"].map(|size| size.parse().expect("an expression"));
+    Tuner::new(program, spec)
+        .argument("x", tensor(N as u64))
+        .argument("total", tensor(1))
+        .integer("n", N as i64)
+        .grid(Grid::new(grid))
+        .on_any_device()
+}
+
+fn tune(tuner: &Tuner<'_>) -> Result<Report, Error> {
+    let device = Device::emulator();
+    let values: Vec<f32> = (0..N).map(|i| i as f32 * 0.25).collect();
+    let (mut x, mut total) = (device.upload(&values)?, device.upload(&[7.0f32])?);
+    let report = tuner.tune(&device, &args![&mut x, &mut total, N]);
+    assert_eq!(x.to_vec()?, values, "`x` is not as before");
+    assert_eq!(total.to_vec()?, [7.0], "`total` is not as before");
+    report
+}
+
+const FOUR: &str = "triton.Config({'BLOCK': b}, num_warps=w) for b in (64, 256) for w in (1, 2)";
+
+#[test]
+fn tensors_are_as_before_and_all_configurations_are_timed() {
+    let program = program(FOUR);
+    let report = tune(&tuner(&program)).unwrap();
+    assert_eq!(report.decision, Decision::Timed);
+    assert_eq!(report.candidates.len(), 4);
+    assert!(report.candidates.iter().all(|c| !c.times.runs.is_empty()), "{report}");
+    let winner = report.winner().unwrap();
+    assert_eq!(winner.milliseconds(), report.ranked().first().and_then(|i| report.time(*i)));
+    assert!(report.to_svg().contains("BLOCK=256"));
+    let text = report.to_string();
+    assert!(text.lines().nth(1).unwrap().starts_with('*') && text.contains("EVEN=False"), "{text}");
+}
+
+#[test]
+fn results_are_kept_per_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(CacheConfig::new(folder.path())).unwrap();
+    let program = program(FOUR);
+    let first = tune(&tuner(&program).cache(&cache)).unwrap();
+    assert_eq!(first.decision, Decision::Timed);
+    // Another process starts with the winner.
+    let second = tune(&tuner(&program).cache(&cache)).unwrap();
+    assert_eq!(second.decision, Decision::Stored);
+    assert!(second.candidates.iter().all(|c| c.times.runs.is_empty()));
+    assert_eq!(second.winner().unwrap().choice, first.winner().unwrap().choice);
+    assert_eq!(tuner(&program).cache(&cache).choose(&Device::emulator(), "sm_90a").unwrap().decision, Decision::Stored);
+    // Other arguments are another key.
+    let other = tuner(&program).cache(&cache).integer("n", 64);
+    assert_eq!(other.choose(&Device::emulator(), "sm_90a").unwrap().decision, Decision::Model);
+    let fresh = tune(&tuner(&program).cache(&cache).fresh(true)).unwrap();
+    assert_eq!(fresh.decision, Decision::Timed);
+    let mut tuned = Tuned::default();
+    tuned.add(&first.entry());
+    tuned.add(&fresh.entry());
+    assert_eq!((tuned.entries.len(), tuned.entries[0].records.len()), (1, 4));
+}
+
+#[test]
+fn what_cannot_run_is_dropped_and_said() {
+    let program = program("triton.Config({'BLOCK': b}) for b in (64, 100, 2097152)");
+    let report = tune(&tuner(&program)).unwrap();
+    assert_eq!(report.winner().unwrap().choice.value("BLOCK").map(ToString::to_string), Some("64".into()));
+    let dropped: Vec<&str> = report.candidates.iter().filter_map(|c| c.dropped.as_deref()).collect();
+    assert_eq!(dropped.len(), 2);
+    assert!(dropped.iter().all(|why| why.starts_with("does not compile: ")), "{dropped:?}");
+    assert!(report.to_string().contains("BLOCK=100"));
+}
+
+#[test]
+fn a_budget_ends_the_tuning_with_a_winner_or_says_so() {
+    let program = program(FOUR);
+    let report = tune(&tuner(&program).budget(Duration::from_nanos(1))).unwrap();
+    assert!(report.is_cut && report.winner().is_some());
+    assert_eq!(report.decision, Decision::Model);
+}
+
+#[test]
+fn the_wider_space_keeps_only_what_computes_the_same() {
+    let program = program("triton.Config({'BLOCK': 64}, num_warps=2), triton.Config({'BLOCK': 128}, num_warps=2)");
+    let report = tune(&tuner(&program).wide(true)).unwrap();
+    let wide = report.candidates.iter().filter(|c| !c.is_written).count();
+    assert!(wide >= 10, "{wide}");
+    assert!(report.candidates.iter().any(|c| !c.is_written && !c.times.runs.is_empty()));
+}
+
+#[test]
+fn a_tensor_that_is_no_argument_is_an_error() {
+    let text = SUMS.replace("CONFIGS", FOUR).replace("['total']", "['totals']");
+    let program = Program::parse(&[Source::new("sums.rt", text)]);
+    let error = tune(&tuner(&program)).unwrap_err();
+    assert!(error.to_string().contains("`reset_to_zero` of `autotune` names `totals`"), "{error}");
+}
+
+#[test]
+fn without_a_gpu_the_cost_model_decides() {
+    let program = program(FOUR);
+    let args = Signature::parse("*fp32:16, *fp32:16, i32").and_then(|s| s.bind(&["x", "total", "n"])).unwrap();
+    let spec = Spec { args, ..Spec::default() };
+    let tuner = Tuner::new(&program, spec).integer("n", N as i64);
+    let device = Device::emulator();
+    let report = tuner.tune(&device, &[]).unwrap();
+    assert_eq!(report.decision, Decision::Model);
+    assert!(report.notes.iter().any(|note| note.contains("nothing was timed")), "{:?}", report.notes);
+    assert!(report.notes.iter().any(|note| note.contains("the grid is the same")), "{:?}", report.notes);
+    assert!(report.winner().is_some_and(|c| c.prediction.is_some_and(|p| p.milliseconds > 0.0)));
+}
