@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn tails_spills_and_lazy_tensor_cores_cost_time() {
         let machine = Machine::of_arch("sm_90a");
-        let work = Work { products: vec![(Unit::WarpGroup(16), 1e9)], cycles: 3e5, ..Work::default() };
+        let work = Work { products: vec![(Unit::WarpGroup(16), 5e8)], cycles: 3e5, ..Work::default() };
         let big = Resources { threads: 256, shared: 150 << 10, registers: 200, local: 0 };
         let time = |resources: &Resources, blocks| predict(&work, resources, blocks, None, &machine).milliseconds;
         assert!(time(&big, 133) > 1.5 * time(&big, 132));

@@ -304,10 +304,10 @@ impl<'p> Tuner<'p> {
                 artifact.metadata.threads_per_block,
                 candidate.grid,
             );
-            if let Some(same) = seen.lock().unwrap_or_else(PoisonError::into_inner).insert(code.clone(), number) {
-                // The first one keeps the place.
-                seen.lock().unwrap_or_else(PoisonError::into_inner).insert(code, same);
-                return Some(Loaded::Same(same));
+            // The first of several that are the same is loaded.
+            let first = *seen.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_insert(number);
+            if first != number {
+                return Some(Loaded::Same(first));
             }
             Some(match device.load(&artifact.ptx, &artifact.metadata) {
                 Ok(kernel) => Loaded::Kernel(Box::new(kernel)),

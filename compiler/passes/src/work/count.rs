@@ -136,7 +136,7 @@ impl Count<'_> {
                 self.work.shared += moved;
                 clock.copy();
             }
-            OpKind::CopyDesc {} => {
+            OpKind::CopyDesc {} | OpKind::CopyBulk {} => {
                 let moved = self.weight * place_bytes(kernel, operands[1]);
                 self.work.read += moved;
                 self.work.shared += moved;
