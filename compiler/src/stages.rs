@@ -7,6 +7,7 @@
 //! [`compile`] goes to the end, [`emit`] stops at a stage and gives its text. An [`Observer`] hears of every stage and
 //! may look at the kernel after each pass; the compiler itself has no clock and prints nothing.
 
+use crate::fingerprint::hash_of;
 use crate::{Artifact, COMPILER_VERSION, Failure, Program, Specialization, artifact, memory};
 use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
@@ -195,7 +196,7 @@ pub fn analyse(
     Ok(Analysed { kernel, metadata, warnings })
 }
 
-/// One kernel as the passes leave it, with its metadata.
+/// One kernel as the passes leave it, with its metadata, whose `source_hash` is a hash of the kernel's text.
 pub(crate) fn planned(
     program: &Program,
     specialization: &Specialization,
@@ -205,7 +206,8 @@ pub(crate) fn planned(
     let external = program.libdevice().is_some();
     let (mut kernel, _) = analyse_kernel(program, specialization, target, external, &mut Silent)?;
     run_passes(&mut kernel, target, specialization.options.max_instructions, &mut Silent)?;
-    let metadata = metadata(&kernel, specialization, target, String::new());
+    let code = rtc_ir::text::print(&kernel);
+    let metadata = metadata(&kernel, specialization, target, hash_of([arch, &code].into_iter()));
     Ok((kernel, metadata))
 }
 

@@ -35,7 +35,8 @@ impl Spec {
     }
 }
 
-/// What a program of the kernel does in a launch, by estimate, and its metadata: the passes run, the back end does not.
+/// What a program of the kernel does in a launch, by estimate, and its metadata: the passes run, the back end does not. The
+/// `source_hash` of the metadata is that of the kernel as the passes leave it: two kernels with one hash are the same code.
 pub fn estimate(
     program: &Program,
     specialization: &Specialization,

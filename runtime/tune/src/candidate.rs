@@ -45,6 +45,11 @@ impl Candidate {
         self.times.median().or(self.stored)
     }
 
+    /// A hash of its code; empty where the passes refuse it.
+    pub(crate) fn code(&self) -> &str {
+        self.metadata.as_ref().map_or("", |metadata| &metadata.source_hash)
+    }
+
     /// Runs the passes on it and asks the cost model.
     pub(crate) fn estimate(&mut self, what: &Estimated<'_>) {
         let spec = what.spec.with_choice(&self.choice);

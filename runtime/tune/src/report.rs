@@ -42,8 +42,6 @@ pub struct Report {
     pub elapsed: Duration,
     /// What else is to be said.
     pub notes: Vec<String>,
-    /// Hash of the source and of what the configurations have in common.
-    pub(crate) source: String,
     /// What the configurations have in common.
     pub(crate) spec: Spec,
     winner: Option<usize>,
@@ -63,7 +61,6 @@ impl Report {
             loading: Duration::ZERO,
             elapsed: Duration::ZERO,
             notes: Vec::new(),
-            source: String::new(),
             spec: Spec::default(),
             winner: None,
         }
@@ -89,6 +86,13 @@ impl Report {
     /// The spec of the chosen configuration.
     pub fn winning_spec(&self) -> Option<Spec> {
         Some(self.spec.with_choice(&self.winner()?.choice))
+    }
+
+    /// What the configurations have in common, as text.
+    pub(crate) fn signature(&self) -> String {
+        let args: Vec<String> = self.spec.args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect();
+        let options = serde_json::to_string(&self.spec.options).unwrap_or_default();
+        format!("{} {options}", args.join(", "))
     }
 
     /// The numbers of the configurations that can run, the fastest first: by their times, then by the cost model.

@@ -20,7 +20,7 @@ impl<'c> Store<'c> {
             .text("kernel", &entry.kernel)
             .text("device", &entry.device)
             .text("arch", &entry.arch)
-            .text("source", &entry.source)
+            .text("signature", &entry.signature)
             .text("key", &arguments)
             .finish();
         Store { cache, key }

@@ -2,15 +2,18 @@
 //!
 //! ```json
 //! {"version": 1, "entries": [{
-//!     "kernel": "add", "device": "NVIDIA H200", "arch": "sm_90a", "source": "5e0c..",
+//!     "kernel": "add", "device": "NVIDIA H200", "arch": "sm_90a",
+//!     "signature": "x=*fp32:16, n=i32",
 //!     "key": {"n": 4096, "x": "fp32"},
 //!     "winner": {"values": {"BLOCK": 1024}, "options": {"num_warps": 8}},
-//!     "records": [{"values": {"BLOCK": 1024}, "options": {"num_warps": 8}, "milliseconds": 0.0123, "runs": 30}]
+//!     "records": [{"values": {"BLOCK": 1024}, "options": {"num_warps": 8}, "milliseconds": 0.0123, "runs": 30,
+//!                  "code": "5e0c.."}]
 //! }]}
 //! ```
 //!
-//! Every configuration has a record of its own, so that a configuration that is added to the source is timed alone. The
-//! format changes only by adding.
+//! Every configuration has a record of its own, which counts as long as its code is the same: a configuration that is added
+//! to the source is timed alone, and what a change of the kernel or of the compiler touches is timed anew. The format
+//! changes only by adding.
 
 use crate::Error;
 use rtc_compiler::{Choice, ConstValue, const_from_json, const_to_json};
@@ -61,6 +64,9 @@ pub struct Record {
     pub milliseconds: f64,
     /// Of how many runs.
     pub runs: u32,
+    /// A hash of the kernel that was timed.
+    #[serde(default)]
+    pub code: String,
 }
 
 /// The results for one kernel, device and key.
@@ -72,8 +78,8 @@ pub struct Entry {
     pub device: String,
     /// Target.
     pub arch: String,
-    /// Hash of the source and of what the configurations have in common.
-    pub source: String,
+    /// What the configurations have in common: the types of arguments, and options.
+    pub signature: String,
     /// Values of the arguments in `key`, and the element types of tensors.
     pub key: Map<String, Value>,
     /// The fastest configuration.
@@ -86,16 +92,16 @@ pub struct Entry {
 impl Entry {
     /// Whether the other is about the same.
     fn is_same(&self, other: &Entry) -> bool {
-        let of = |e: &Entry| (e.kernel.clone(), e.device.clone(), e.arch.clone(), e.source.clone(), e.key.clone());
+        let of = |e: &Entry| (e.kernel.clone(), e.device.clone(), e.arch.clone(), e.signature.clone(), e.key.clone());
         of(self) == of(other)
     }
 
-    /// Takes over what the other has timed: of two records of one configuration that of more runs. Whose winner is faster,
-    /// by the records, stays the winner.
+    /// Takes over what the other has timed: of two records of one configuration that of more runs, if both are of the same
+    /// code. Whose winner is faster, by the records, stays the winner.
     pub fn merge(&mut self, other: &Entry) {
         for record in &other.records {
             match self.records.iter_mut().find(|own| own.setting == record.setting) {
-                Some(own) if own.runs < record.runs => *own = record.clone(),
+                Some(own) if own.runs < record.runs && own.code == record.code => *own = record.clone(),
                 Some(_) => {}
                 None => self.records.push(record.clone()),
             }
@@ -169,7 +175,7 @@ mod tests {
         };
         let setting = Setting::of(&choice);
         assert_eq!(setting.choice(), Some(choice));
-        let records = vec![Record { setting: setting.clone(), milliseconds, runs }];
+        let records = vec![Record { setting: setting.clone(), milliseconds, runs, code: "5e".into() }];
         Entry { kernel: "k".into(), arch: "sm_90a".into(), winner: setting, records, ..Entry::default() }
     }
 

@@ -146,13 +146,14 @@ impl<'p> Tuner<'p> {
     /// The stored winner for this device; without one, or on a device without a clock of its own, what the cost model puts
     /// first.
     pub fn choose(&self, device: &Device, arch: &str) -> Result<Report, Error> {
-        let mut report = self.predict_on(arch, &machine_of(device, arch))?;
+        let machine = machine_of(device, arch);
+        let mut report = self.predict_on(arch, &machine)?;
         report.device = name_of(device);
         if let Some(cache) = self.cache {
             let (stored, problem) = Store::of(cache, &report.entry()).get();
             report.notes.extend(problem);
             if let Some(entry) = stored {
-                self.recall(&mut report, &entry);
+                self.recall(&mut report, &entry, &machine);
             }
         }
         Ok(report)
@@ -242,7 +243,6 @@ impl<'p> Tuner<'p> {
         let kernel = self.program.kernel(self.spec.kernel.as_deref())?.name.clone();
         let mut report = Report::new(kernel, arch, candidates);
         report.key = self.key(&tuning);
-        report.source = rtc_compiler::source_hash(self.program, &spec, arch);
         report.spec = spec;
         report.is_tuned = tuning.is_tuned;
         report.elapsed = started.elapsed();
@@ -341,22 +341,30 @@ impl<'p> Tuner<'p> {
         Error::NothingRuns { kernel: report.kernel.clone(), reason: reason.unwrap_or_else(|| "there is none".into()) }
     }
 
-    /// Takes over stored times, and the stored winner if it is still among the configurations.
-    fn recall(&self, report: &mut Report, entry: &Entry) {
-        for candidate in &mut report.candidates {
+    /// Takes over stored times of what is still the same code, and the stored winner.
+    fn recall(&self, report: &mut Report, entry: &Entry, machine: &Machine) {
+        let stored = |candidate: &Candidate| {
             let setting = Setting::of(&candidate.choice);
-            candidate.stored = entry.records.iter().find(|r| r.setting == setting).map(|r| r.milliseconds);
-        }
+            let record = entry.records.iter().find(|r| r.setting == setting)?;
+            (record.code == candidate.code()).then_some(record.milliseconds)
+        };
+        report.candidates.iter_mut().for_each(|candidate| candidate.stored = stored(candidate));
         let winner = report.candidates.iter().position(|c| Setting::of(&c.choice) == entry.winner);
         // A winner of a wider space stands in no source.
         let winner = winner.or_else(|| {
             let choice = entry.winner.choice()?;
-            let grid = self.grid.sizes(&choice, &self.integers()).ok()?;
-            let stored = entry.records.iter().find(|r| r.setting == entry.winner).map(|r| r.milliseconds);
-            report.candidates.push(Candidate { choice, grid, stored, ..Candidate::default() });
+            let integers = self.integers();
+            let grid = self.grid.sizes(&choice, &integers).ok()?;
+            let mut candidate = Candidate { choice, grid, ..Candidate::default() };
+            let tensors = self.tensor_bytes();
+            let (program, spec, arch) = (self.program, &report.spec, &report.arch);
+            candidate.estimate(&Estimated { program, spec, arch, integers: &integers, machine, tensors });
+            candidate.stored = stored(&candidate);
+            report.candidates.push(candidate);
             Some(report.candidates.len() - 1)
         });
-        report.decide(winner, Decision::Stored);
+        let is_known = |number: &usize| report.candidates[*number].stored.is_some();
+        report.decide(winner.filter(is_known), Decision::Stored);
     }
 
     fn integers(&self) -> Vec<(String, i64)> {
@@ -423,13 +431,14 @@ impl Report {
         let record = |c: &Candidate| {
             let times = c.same_as.map_or(&c.times, |other| &self.candidates[other].times);
             let milliseconds = times.median().or(c.stored)?;
-            Some(Record { setting: Setting::of(&c.choice), milliseconds, runs: times.runs.len() as u32 })
+            let runs = times.runs.len() as u32;
+            Some(Record { setting: Setting::of(&c.choice), milliseconds, runs, code: c.code().to_owned() })
         };
         Entry {
             kernel: self.kernel.clone(),
             device: self.device.clone(),
             arch: self.arch.clone(),
-            source: self.source.clone(),
+            signature: self.signature(),
             key: self.key.clone(),
             winner: self.winner().map(|c| Setting::of(&c.choice)).unwrap_or_default(),
             records: self.candidates.iter().filter_map(record).collect(),

@@ -24,7 +24,7 @@ def sums(x, total, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
 
 const N: usize = 1000;
 
-fn program(configs: &str) -> Program {
+fn program_of(configs: &str) -> Program {
     let program = Program::parse(&[Source::new("sums.rt", SUMS.replace("CONFIGS", configs))]);
     assert!(!program.has_errors(), "{:?}", program.diagnostics());
     program
@@ -57,7 +57,7 @@ const FOUR: &str = "triton.Config({'BLOCK': b}, num_warps=w) for b in (64, 256) 
 
 #[test]
 fn tensors_are_as_before_and_all_configurations_are_timed() {
-    let program = program(FOUR);
+    let program = program_of(FOUR);
     let report = tune(&tuner(&program)).unwrap();
     assert_eq!(report.decision, Decision::Timed);
     assert_eq!(report.candidates.len(), 4);
@@ -73,7 +73,7 @@ fn tensors_are_as_before_and_all_configurations_are_timed() {
 fn results_are_kept_per_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::open(CacheConfig::new(folder.path())).unwrap();
-    let program = program(FOUR);
+    let program = program_of(FOUR);
     let first = tune(&tuner(&program).cache(&cache)).unwrap();
     assert_eq!(first.decision, Decision::Timed);
     // Another process starts with the winner.
@@ -85,6 +85,17 @@ fn results_are_kept_per_configuration() {
     // Other arguments are another key.
     let other = tuner(&program).cache(&cache).integer("n", 64);
     assert_eq!(other.choose(&Device::emulator(), "sm_90a").unwrap().decision, Decision::Model);
+    // One configuration more: the others keep their times, and three of them run beside it.
+    let more = program_of(&FOUR.replace("for w in (1, 2)", "for w in (1, 2, 4) if w < 4 or b == 64"));
+    let added = tune(&tuner(&more).cache(&cache)).unwrap();
+    assert_eq!(added.decision, Decision::Timed);
+    let (timed, stored): (Vec<_>, Vec<_>) = added.candidates.iter().partition(|c| !c.times.runs.is_empty());
+    assert_eq!((timed.len(), stored.len()), (4, 1), "{added}");
+    assert!(stored[0].stored.is_some());
+    // Another kernel of the same name is timed anew.
+    let text = SUMS.replace("CONFIGS", FOUR).replace("v + 1.0", "v + 2.0");
+    let changed = Program::parse(&[Source::new("sums.rt", text)]);
+    assert_eq!(tuner(&changed).cache(&cache).choose(&Device::emulator(), "sm_90a").unwrap().decision, Decision::Model);
     let fresh = tune(&tuner(&program).cache(&cache).fresh(true)).unwrap();
     assert_eq!(fresh.decision, Decision::Timed);
     let mut tuned = Tuned::default();
@@ -95,7 +106,7 @@ fn results_are_kept_per_configuration() {
 
 #[test]
 fn what_cannot_run_is_dropped_and_said() {
-    let program = program("triton.Config({'BLOCK': b}) for b in (64, 100, 2097152)");
+    let program = program_of("triton.Config({'BLOCK': b}) for b in (64, 100, 2097152)");
     let report = tune(&tuner(&program)).unwrap();
     assert_eq!(report.winner().unwrap().choice.value("BLOCK").map(ToString::to_string), Some("64".into()));
     let dropped: Vec<&str> = report.candidates.iter().filter_map(|c| c.dropped.as_deref()).collect();
@@ -106,7 +117,7 @@ fn what_cannot_run_is_dropped_and_said() {
 
 #[test]
 fn a_budget_ends_the_tuning_with_a_winner_or_says_so() {
-    let program = program(FOUR);
+    let program = program_of(FOUR);
     let report = tune(&tuner(&program).budget(Duration::from_nanos(1))).unwrap();
     assert!(report.is_cut && report.winner().is_some());
     assert_eq!(report.decision, Decision::Model);
@@ -114,7 +125,7 @@ fn a_budget_ends_the_tuning_with_a_winner_or_says_so() {
 
 #[test]
 fn the_wider_space_keeps_only_what_computes_the_same() {
-    let program = program("triton.Config({'BLOCK': 64}, num_warps=2), triton.Config({'BLOCK': 128}, num_warps=2)");
+    let program = program_of("triton.Config({'BLOCK': 64}, num_warps=2), triton.Config({'BLOCK': 128}, num_warps=2)");
     let report = tune(&tuner(&program).wide(true)).unwrap();
     let wide = report.candidates.iter().filter(|c| !c.is_written).count();
     assert!(wide >= 10, "{wide}");
@@ -131,7 +142,7 @@ fn a_tensor_that_is_no_argument_is_an_error() {
 
 #[test]
 fn without_a_gpu_the_cost_model_decides() {
-    let program = program(FOUR);
+    let program = program_of(FOUR);
     let args = Signature::parse("*fp32:16, *fp32:16, i32").and_then(|s| s.bind(&["x", "total", "n"])).unwrap();
     let spec = Spec { args, ..Spec::default() };
     let tuner = Tuner::new(&program, spec).integer("n", N as i64);

@@ -103,7 +103,8 @@ impl Count<'_> {
         let data = kernel.op(op);
         let (results, operands) = (&data.results[..], &data.operands[..]);
         let warps = f64::from(kernel.group_of(op).warps);
-        let is_product = matches!(data.kind, OpKind::Dot { .. } | OpKind::Mma {} | OpKind::MmaAsync {});
+        let is_product =
+            matches!(data.kind, OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {});
         let issued = if is_product { 0.0 } else { issue(kernel, op) };
         self.work.instructions += self.weight * issued * warps;
         // Four schedulers share the warps of a block.
@@ -153,7 +154,7 @@ impl Count<'_> {
                 clock.give(results, SHARED);
             }
             OpKind::Barrier {} => clock.now += BARRIER,
-            OpKind::Dot { kind, .. } => self.product(op, unit(kernel, op, *kind), clock),
+            OpKind::Dot { kind, .. } | OpKind::DotBuffers { kind } => self.product(op, unit(kernel, op, *kind), clock),
             OpKind::Mma {} | OpKind::MmaAsync {} => {
                 self.product(op, Unit::WarpGroup(operand_bits(kernel, operands[0])), clock);
             }
