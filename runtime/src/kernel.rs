@@ -125,7 +125,20 @@ impl Device {
         Ok(Kernel { loaded: Arc::new(Loaded { device: self.clone(), metadata: metadata.clone(), fill, code }) })
     }
 
-    /// Loads a kernel from PTX text and the JSON text of its metadata.
+    /// Loads a kernel from PTX text and the JSON text of its metadata, as `rtc build` writes them.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, args};
+    /// # let ptx = include_str!("../tests/kernels/scale.ptx");
+    /// # let json = include_str!("../tests/kernels/scale.json");
+    /// let device = Device::auto();
+    /// let scale = device.load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
+    /// let x = device.upload(&[1.0f32, 2.0, 3.0])?;
+    /// let mut y = device.zeros::<f32>(3)?;
+    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 2.0f32, 3])?;
+    /// assert_eq!(y.to_vec()?, [2.0, 4.0, 6.0]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn load_json(&self, ptx: &str, metadata: &str) -> Result<Kernel> {
         self.load(ptx, &Metadata::from_json(metadata)?)
     }

@@ -237,7 +237,21 @@ impl Event {
         }
     }
 
-    /// The time from `start` to this event; waits until it is reached. Zero for events of different kinds of devices.
+    /// The time from `start` to this event; waits until it is reached.
+    ///
+    /// ```
+    /// use rtc_runtime::Device;
+    /// let device = Device::auto();
+    /// let stream = device.stream()?;
+    /// let mut x = device.alloc::<f32>(1 << 16)?;
+    /// let start = stream.record()?;
+    /// stream.zero(&mut x)?;
+    /// let time = stream.record()?.since(&start)?;
+    /// assert!(time.as_secs() < 10);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// Zero for events of different kinds of devices.
     pub fn since(&self, start: &Event) -> Result<Duration> {
         if self.recorded || start.recorded {
             return Err(Error::Recording { what: "the time of an event" });
