@@ -7,7 +7,18 @@ use std::path::{Path, PathBuf};
 
 /// The layers of the workspace; a crate imports only crates of lower layers, and of its own layer none.
 const LAYERS: &[(u32, &[&str])] = &[
-    (7, &["rtc", "rtc-benches", "rtc-cli", "rtc-example-autotune", "rtc-example-embedding", "rtc-fuzz"]),
+    (
+        7,
+        &[
+            "rtc",
+            "rtc-benches",
+            "rtc-cli",
+            "rtc-example-autotune",
+            "rtc-example-embedding",
+            "rtc-example-jit",
+            "rtc-fuzz",
+        ],
+    ),
     (6, &["rtc-testing", "rtc-tune"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),

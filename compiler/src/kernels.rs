@@ -4,6 +4,7 @@
 //! takes as an argument, and that has an effect: a function that stores nothing, such as an activation that is passed to
 //! a kernel, is not one, as long as another is there.
 
+use rtc_abi::{DType, ValueType};
 use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind, walk_expressions};
 use std::collections::HashSet;
 
@@ -18,6 +19,8 @@ pub struct KernelInfo {
     pub is_called: bool,
     /// Whether it stores or prints, itself or by what it calls.
     pub has_effects: bool,
+    /// The keyword of its decorator that lists parameters, if its value is not written out and so is not known here.
+    pub unread: Option<String>,
 }
 
 /// A parameter of a jit function.
@@ -29,6 +32,21 @@ pub struct ParamInfo {
     pub is_constexpr: bool,
     /// It has a default.
     pub has_default: bool,
+    /// What its annotation says of its type.
+    pub pinned: Option<PinnedType>,
+    /// Its value may become part of the kernel: 1 as a constant, and whether it is a multiple of 16.
+    pub specialize: bool,
+    /// Whether it is a multiple of 16 may become part of the kernel, if `specialize` allows it, too.
+    pub specialize_alignment: bool,
+}
+
+/// What an annotation says of the type of a run-time argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PinnedType {
+    /// It is this one, whatever the argument is.
+    Type(ValueType),
+    /// A pointer that is only read through, to whatever the argument holds.
+    ConstPointer,
 }
 
 /// The jit functions at the top level of a file, in order.
@@ -43,10 +61,17 @@ pub(crate) fn kernels(module: &Module) -> Vec<KernelInfo> {
         found
     };
     let info = |function: &&FunctionDef| {
-        let params = function.params.iter().map(|param| ParamInfo {
+        let exempt = |keyword| exempt(function, keyword);
+        let (values, alignments) = (exempt("do_not_specialize"), exempt("do_not_specialize_on_alignment"));
+        let unread = [&values, &alignments].into_iter().find_map(|list| list.as_ref().err().cloned());
+        let is_in = |list: &Result<Vec<usize>, String>, index| list.as_ref().is_ok_and(|list| list.contains(&index));
+        let params = function.params.iter().enumerate().map(|(index, param)| ParamInfo {
             name: param.name.text.to_string(),
             is_constexpr: param.annotation.as_ref().is_some_and(is_constexpr),
             has_default: param.default.is_some(),
+            pinned: param.annotation.as_ref().and_then(pinned),
+            specialize: !is_in(&values, index),
+            specialize_alignment: !is_in(&alignments, index),
         });
         let name = &*function.name.text;
         let others = functions.iter().filter(|other| other.name.text != function.name.text);
@@ -55,6 +80,7 @@ pub(crate) fn kernels(module: &Module) -> Vec<KernelInfo> {
             params: params.collect(),
             is_called: passed.contains(name) || others.into_iter().any(|other| refers(other, name)),
             has_effects: effects.contains(name),
+            unread,
         }
     };
     functions.iter().map(info).collect()
@@ -81,6 +107,47 @@ fn is_jit(decorator: &Expr) -> bool {
         _ => decorator.dotted_name(),
     };
     name.is_some_and(|name| name == "jit" || name.ends_with(".jit"))
+}
+
+/// The parameters that a keyword of the `jit` decorator lists, by name or number; its name if that cannot be told.
+fn exempt(function: &FunctionDef, keyword: &str) -> Result<Vec<usize>, String> {
+    let calls = function.decorators.iter().filter(|decorator| is_jit(decorator)).filter_map(|d| match &d.kind {
+        ExprKind::Call { args, .. } => Some(args),
+        _ => None,
+    });
+    let Some(list) = calls.flatten().find(|arg| arg.name.as_ref().is_some_and(|name| &*name.text == keyword)) else {
+        return Ok(Vec::new());
+    };
+    let unread = || keyword.to_owned();
+    let items = match &list.value.kind {
+        ExprKind::List(items) | ExprKind::Tuple(items) | ExprKind::Set(items) => items.as_slice(),
+        ExprKind::Str(_) => std::slice::from_ref(&list.value),
+        ExprKind::None => &[],
+        _ => return Err(unread()),
+    };
+    let place = |item: &Expr| match &item.kind {
+        // A name that no parameter has exempts nothing.
+        ExprKind::Str(name) => Ok(function.params.iter().position(|param| param.name.text == *name)),
+        ExprKind::Int(index) => Ok(usize::try_from(*index).ok()),
+        _ => Err(unread()),
+    };
+    Ok(items.iter().map(place).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// The type that an annotation pins: a dtype's name, as a name or a text; others, such as `torch.Tensor`, pin nothing.
+fn pinned(annotation: &Expr) -> Option<PinnedType> {
+    let text = match &annotation.kind {
+        ExprKind::Str(text) => text.to_string(),
+        _ => annotation.dotted_name()?,
+    };
+    let text = ["triton.language.", "tl."].into_iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(&text);
+    match text {
+        "const" => Some(PinnedType::ConstPointer),
+        "int" => Some(PinnedType::Type(ValueType::Scalar(DType::Int32))),
+        "float" => Some(PinnedType::Type(ValueType::Scalar(DType::Fp32))),
+        "bool" => Some(PinnedType::Type(ValueType::Scalar(DType::UInt1))),
+        _ => ValueType::parse(text).map(PinnedType::Type),
+    }
 }
 
 fn is_constexpr(annotation: &Expr) -> bool {

@@ -251,6 +251,7 @@ fn imports_of<'m>(body: &'m [Stmt], out: &mut Vec<&'m StmtKind>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PinnedType;
 
     const TEXT: &str = "import triton\nfrom helpers import scale\n\n@triton.jit\ndef inner(x):\n    return x\n\n\
         @triton.autotune(configs=[], key=[])\n@triton.jit(noinline=True)\ndef outer(x, N: tl.constexpr, m=1):\n    y = inner(x)\n\n\
@@ -269,6 +270,25 @@ mod tests {
         assert_eq!(params, [("x", false, false), ("N", true, false), ("m", false, true)]);
         assert_eq!(program.kernel(Some("inner")).unwrap().name, "inner");
         assert_eq!(program.imports(), [vec!["triton"], vec!["helpers"], vec!["helpers.scale", "scale"]]);
+    }
+
+    #[test]
+    fn decorators_and_annotations_say_how_arguments_are_specialized() {
+        let text = "@triton.jit(do_not_specialize=[\"n\", 2], do_not_specialize_on_alignment=(\"p\",))\n\
+            def f(p: tl.const, n, m: int, q: \"*fp16\", t: torch.Tensor, b: 'bool', N: tl.constexpr):\n    pass\n\n\
+            @triton.jit(do_not_specialize=NAMES)\ndef g(x):\n    pass\n";
+        let program = Program::parse(&[Source::new("a.py", text)]);
+        let [f, g] = program.kernels() else { panic!("{:?}", program.kernels()) };
+        let exempt = |of: fn(&crate::ParamInfo) -> bool| {
+            let names = f.params.iter().filter(|p| !of(p)).map(|p| p.name.as_str());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(exempt(|p| p.specialize), ["n", "m"]);
+        assert_eq!(exempt(|p| p.specialize_alignment), ["p"]);
+        let pinned: Vec<_> = f.params.iter().map(|p| p.pinned).collect();
+        let ty = |text| Some(PinnedType::Type(rtc_abi::ValueType::parse(text).unwrap()));
+        assert_eq!(pinned, [Some(PinnedType::ConstPointer), None, ty("i32"), ty("*fp16"), None, ty("u1"), None]);
+        assert_eq!((f.unread.as_deref(), g.unread.as_deref()), (None, Some("do_not_specialize")));
     }
 
     #[test]

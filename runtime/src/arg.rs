@@ -42,6 +42,19 @@ impl<'a> Arg<'a> {
             _ => None,
         }
     }
+
+    /// The same argument once more, for a launch that leaves others out. Whoever holds the original lends it meanwhile, so
+    /// memory that is written is still written by one.
+    #[cfg(feature = "jit")]
+    pub(crate) fn again(&self) -> Arg<'a> {
+        match self {
+            Arg::Pointer(pointer) => Arg::Pointer(Pointer(pointer.0)),
+            Arg::Int(value) => Arg::Int(*value),
+            Arg::Float(value) => Arg::Float(*value),
+            Arg::Bool(value) => Arg::Bool(*value),
+            Arg::Descriptor(descriptor) => Arg::Descriptor(descriptor),
+        }
+    }
 }
 
 impl<'a> Pointer<'a> {

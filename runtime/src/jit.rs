@@ -1,14 +1,18 @@
 //! Compiling kernels at run time (feature `jit`).
 
 mod cached;
+mod kernel;
+mod program;
+mod specialize;
 
 pub use cached::{Cached, KERNELS, compile_cached, key};
+pub use kernel::{JitKernel, Options, Ready};
+pub use program::{Event, Program};
+pub use rtc_cache as cache;
 
 use crate::{Device, Error, Kernel, Result};
 use rtc_abi::ParamType;
-use rtc_compiler::{
-    Artifact, Failure, LaunchOptions, Observer, Program, Silent, Source, Spec, Specialization, TileKernel,
-};
+use rtc_compiler::{Artifact, Failure, LaunchOptions, Observer, Silent, Source, Spec, Specialization, TileKernel};
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap, TensorMapError};
 use rtc_ir::interp::{self, Access, ArgValue, DescArg, GlobalMemory, LaunchConfig, MemoryError, Nearest, RunOptions};
 use rtc_source::{Diagnostic, SourceMap, Span};
@@ -60,7 +64,7 @@ impl std::error::Error for CompileError {}
 /// Compiles a kernel for a device and loads it there.
 pub fn compile(
     device: &Device,
-    program: &Program,
+    program: &rtc_compiler::Program,
     specialization: &Specialization,
     arch: &str,
     source_hash: String,
@@ -110,12 +114,16 @@ impl Device {
     /// The first source holds the kernel, the others are there to be imported. The result is not kept: whoever
     /// launches a kernel often keeps the [`Kernel`].
     pub fn compile(&self, sources: &[Source], spec: &Spec) -> std::result::Result<Kernel, CompileError> {
-        Ok(self.compile_program(&Program::parse(sources), spec)?.kernel)
+        Ok(self.compile_program(&rtc_compiler::Program::parse(sources), spec)?.kernel)
     }
 
-    /// The same for a program that was read before, say with [levels](Program::with_levels) of its warnings; the warnings
+    /// The same for a program that was read before, say with [levels](rtc_compiler::Program::with_levels) of its warnings; the warnings
     /// come with the kernel.
-    pub fn compile_program(&self, program: &Program, spec: &Spec) -> std::result::Result<Compiled, CompileError> {
+    pub fn compile_program(
+        &self,
+        program: &rtc_compiler::Program,
+        spec: &Spec,
+    ) -> std::result::Result<Compiled, CompileError> {
         if program.has_errors() {
             return Err(Failure::Diagnostics(program.diagnostics().to_vec()).into());
         }

@@ -119,6 +119,28 @@ pub enum ConstValue {
     Opaque(String),
 }
 
+macro_rules! constant_from {
+    ($($ty:ty => $variant:ident;)*) => {
+        $(impl From<$ty> for ConstValue {
+            fn from(value: $ty) -> ConstValue {
+                ConstValue::$variant(value.into())
+            }
+        })*
+    };
+}
+
+constant_from! {
+    i32 => Int;
+    u32 => Int;
+    i64 => Int;
+    u64 => Int;
+    f32 => Float;
+    f64 => Float;
+    bool => Bool;
+    &str => Str;
+    DType => DType;
+}
+
 /// How a kernel is launched and compiled, as far as the launch decides it.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]

@@ -84,6 +84,12 @@ impl ValueType {
     }
 }
 
+impl From<DType> for ValueType {
+    fn from(dtype: DType) -> ValueType {
+        ValueType::Scalar(dtype)
+    }
+}
+
 impl fmt::Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,0 +1,262 @@
+//! Kernels that are compiled at their launches.
+//!
+//! A launch finds its kernel in two maps in memory: by the options, and by the kinds of the arguments (`specialize.rs`).
+//! It compares numbers only and allocates nothing. What it does not find is looked for by the content of all that the
+//! kernel depends on: first among the kernels that were loaded for other words or options, then on disk.
+
+use super::specialize::{Rule, Words};
+use super::{CompileError, Program};
+use crate::{Arg, Error, Grid, Kernel, Result, Stream};
+use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions};
+use rtc_cache::Key;
+use rtc_compiler::{Failure, KernelInfo, ParamInfo, Spec};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+/// How a kernel is compiled besides what its arguments tell: launch options, and constexprs by name.
+///
+/// Make them once and keep them: a launch recognizes options that it has seen, and their clones, by a number. Others it
+/// must compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Options with one number have one content.
+    id: u64,
+    content: Arc<Content>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Content {
+    launch: LaunchOptions,
+    constexprs: Vec<(String, ConstValue)>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options::new()
+    }
+}
+
+impl Options {
+    /// Four warps, and what else is the default of [`LaunchOptions`]; no constexprs.
+    pub fn new() -> Options {
+        Options::of(Content::default())
+    }
+
+    fn of(content: Content) -> Options {
+        static LATEST: AtomicU64 = AtomicU64::new(0);
+        Options { id: LATEST.fetch_add(1, Ordering::Relaxed), content: Arc::new(content) }
+    }
+
+    /// Changes launch options.
+    pub fn launch(self, change: impl FnOnce(&mut LaunchOptions)) -> Options {
+        let mut content = Arc::unwrap_or_clone(self.content);
+        change(&mut content.launch);
+        Options::of(content)
+    }
+
+    /// Sets the number of warps.
+    pub fn num_warps(self, warps: u32) -> Options {
+        self.launch(|options| options.num_warps = warps)
+    }
+
+    /// Sets the depth of software pipelines.
+    pub fn num_stages(self, stages: u32) -> Options {
+        self.launch(|options| options.num_stages = stages)
+    }
+
+    /// Gives a parameter a value of the Python level: a number, a truth value, a text, or any [`ConstValue`] such as
+    /// [`ConstValue::None`]. The arguments of a launch are then those of the other parameters.
+    pub fn constexpr(self, name: &str, value: impl Into<ConstValue>) -> Options {
+        let mut content = Arc::unwrap_or_clone(self.content);
+        content.constexprs.retain(|(known, _)| known != name);
+        content.constexprs.push((name.to_owned(), value.into()));
+        Options::of(content)
+    }
+}
+
+/// A kernel that is compiled at its launches, for the kinds of arguments that it gets. Clones share what was compiled.
+#[derive(Clone, Debug)]
+pub struct JitKernel {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    program: Program,
+    name: String,
+    params: Vec<ParamInfo>,
+    bound: RwLock<FxHashMap<u64, Arc<Bound>>>,
+    /// By all that a kernel depends on.
+    slots: Mutex<HashMap<Key, Arc<Slot>>>,
+}
+
+/// The kernel with some options.
+#[derive(Debug)]
+struct Bound {
+    content: Arc<Content>,
+    /// Which parameters the arguments of a launch are for, and how they specialize.
+    params: Box<[(usize, Rule)]>,
+    known: RwLock<FxHashMap<Words, Arc<Slot>>>,
+}
+
+/// A place for a loaded kernel; whoever wants one that is not there makes it, and the others wait.
+#[derive(Debug, Default)]
+struct Slot {
+    loaded: OnceLock<Loaded>,
+    making: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    kernel: Kernel,
+    /// Places of the arguments that the kernel is passed; the others are constants in it.
+    passed: Box<[usize]>,
+}
+
+/// A kernel that is ready for arguments of some kinds.
+#[derive(Clone, Debug)]
+pub struct Ready(Arc<Slot>);
+
+impl Ready {
+    fn loaded(&self) -> Option<&Loaded> {
+        self.0.loaded.get()
+    }
+
+    /// The kernel, for its metadata and what the device made of it.
+    pub fn kernel(&self) -> Option<&Kernel> {
+        self.loaded().map(|loaded| &loaded.kernel)
+    }
+}
+
+impl JitKernel {
+    pub(crate) fn new(program: Program, info: &KernelInfo) -> JitKernel {
+        let (bound, slots) = Default::default();
+        let shared = Shared { program, name: info.name.clone(), params: info.params.clone(), bound, slots };
+        JitKernel { shared: Arc::new(shared) }
+    }
+
+    /// Launches `grid` programs, after compiling the kernel if it was not compiled for such arguments and options.
+    ///
+    /// The arguments are those of the parameters that `options` gives no value, in order; trailing parameters that have
+    /// defaults may be left out. A constexpr takes a number.
+    pub fn launch(
+        &self,
+        stream: &Stream,
+        grid: impl Into<Grid>,
+        args: &[Arg<'_>],
+        options: &Options,
+    ) -> std::result::Result<(), CompileError> {
+        let ready = self.ready(args, options)?;
+        let Some(loaded) = ready.loaded() else { return Ok(()) };
+        let launched: Result<()> = if loaded.passed.len() == args.len() {
+            loaded.kernel.launch(stream, grid, args)
+        } else {
+            let passed: SmallVec<[Arg<'_>; 32]> = loaded.passed.iter().map(|index| args[*index].again()).collect();
+            loaded.kernel.launch(stream, grid, &passed)
+        };
+        Ok(launched?)
+    }
+
+    /// The kernel for such arguments and options, compiled if need be; nothing is launched.
+    pub fn ready(&self, args: &[Arg<'_>], options: &Options) -> std::result::Result<Ready, CompileError> {
+        let bound = self.bound(options)?;
+        if args.len() > bound.params.len() {
+            return Err(self.too_many(args.len(), &bound).into());
+        }
+        let mut words = Words::new();
+        for (arg, (_, rule)) in args.iter().zip(&bound.params) {
+            rule.words(arg, &mut words);
+        }
+        let known = bound.known.read().unwrap_or_else(PoisonError::into_inner).get(&words[..]).cloned();
+        match known {
+            Some(slot) => Ok(Ready(slot)),
+            None => {
+                let slot = self.make(args, &bound)?;
+                bound.known.write().unwrap_or_else(PoisonError::into_inner).insert(words, slot.clone());
+                Ok(Ready(slot))
+            }
+        }
+    }
+
+    /// How many kernels were compiled or loaded.
+    pub fn variants(&self) -> usize {
+        let slots = self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.values().filter(|slot| slot.loaded.get().is_some()).count()
+    }
+
+    fn bound(&self, options: &Options) -> std::result::Result<Arc<Bound>, CompileError> {
+        let all = self.shared.bound.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bound) = all.get(&options.id).or_else(|| all.values().find(|b| b.content == options.content)) {
+            return Ok(bound.clone());
+        }
+        drop(all);
+        for (name, _) in &options.content.constexprs {
+            if !self.shared.params.iter().any(|param| param.name == *name) {
+                let names: Vec<&str> = self.shared.params.iter().map(|param| param.name.as_str()).collect();
+                let message =
+                    format!("kernel `{}` has no parameter `{name}`; it has {}", self.shared.name, names.join(", "));
+                return Err(Failure::request("spec", message).into());
+            }
+        }
+        let is_given = |param: &ParamInfo| options.content.constexprs.iter().any(|(name, _)| *name == param.name);
+        let params = self.shared.params.iter().enumerate().filter(|(_, param)| !is_given(param));
+        let params = params.map(|(index, param)| (index, Rule::of(param))).collect();
+        let bound = Arc::new(Bound { content: options.content.clone(), params, known: RwLock::default() });
+        let mut all = self.shared.bound.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(all.entry(options.id).or_insert(bound).clone())
+    }
+
+    fn too_many(&self, given: usize, bound: &Bound) -> Error {
+        let names: Vec<&str> = bound.params.iter().map(|(at, _)| self.shared.params[*at].name.as_str()).collect();
+        Error::ArgumentCount { kernel: self.shared.name.clone(), expected: names.len(), given, names: names.join(", ") }
+    }
+
+    /// Finds a kernel by content, or makes it.
+    fn make(&self, args: &[Arg<'_>], bound: &Bound) -> std::result::Result<Arc<Slot>, CompileError> {
+        let Shared { program, name: kernel, params, slots, .. } = &*self.shared;
+        let mut kinds: Vec<Option<ArgKind>> = params.iter().map(|_| None).collect();
+        let mut passed = Vec::new();
+        for (position, (arg, (index, rule))) in args.iter().zip(&bound.params).enumerate() {
+            let kind = rule.specialize(arg).map_err(|message| {
+                let message = format!("kernel `{kernel}`, argument `{}`: {message}", params[*index].name);
+                Failure::request("launch", message)
+            })?;
+            if !matches!(kind, ArgKind::Constexpr(_)) {
+                passed.push(position);
+            }
+            kinds[*index] = Some(kind);
+        }
+        for (index, param) in params.iter().enumerate() {
+            if let Some((_, value)) = bound.content.constexprs.iter().find(|(name, _)| *name == param.name) {
+                kinds[index] = Some(ArgKind::Constexpr(value.clone()));
+            }
+        }
+        if let Some((param, _)) = params.iter().zip(&kinds).find(|(param, kind)| kind.is_none() && !param.has_default) {
+            let message = format!(
+                "kernel `{kernel}`: the launch gives nothing for parameter `{}`; pass an argument, or set it by \
+                 `Options::constexpr`",
+                param.name
+            );
+            return Err(Failure::request("launch", message).into());
+        }
+        let named = params.iter().zip(kinds);
+        let args = named.filter_map(|(param, kind)| Some(ArgSpec { name: param.name.clone(), kind: kind? })).collect();
+        let spec = Spec { kernel: Some(kernel.clone()), args, options: bound.content.launch.clone(), arch: None };
+        let specialization = spec.specialize(program.source())?;
+        let key = program.key(&specialization);
+        let slot = slots.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
+        if slot.loaded.get().is_none() {
+            let making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
+            if slot.loaded.get().is_none() {
+                let loaded = Loaded { kernel: program.make(&specialization, key)?, passed: passed.into() };
+                // Whoever holds the lock is the only one to set it.
+                let _ = slot.loaded.set(loaded);
+            }
+            drop(making);
+        }
+        Ok(slot)
+    }
+}

@@ -1,0 +1,190 @@
+//! Sources whose kernels are compiled when they are launched.
+
+use super::{Compiled, JitKernel, KERNELS};
+use crate::jit::{self, CompileError};
+use crate::{Device, Kernel};
+use rtc_cache::{Cache, CacheConfig, Error, Key, Origin};
+use rtc_compiler::{Failure, Silent, Source, Specialization};
+use rtc_source::Severity;
+use std::fmt;
+use std::sync::Arc;
+
+/// Sources whose kernels are compiled for a device when they are launched, for the arguments of the launch.
+///
+/// What was compiled is kept in memory, and on disk for the next process ([`CacheConfig::from_env`] says where).
+#[derive(Clone)]
+pub struct Program {
+    device: Device,
+    arch: String,
+    program: Arc<rtc_compiler::Program>,
+    cache: Option<Cache>,
+    observer: Arc<dyn Fn(&Event<'_>) + Send + Sync>,
+}
+
+/// What happens while kernels are made ready; see [`Program::with_observer`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'e> {
+    /// The compiler warns; the text shows where.
+    Warning(&'e str),
+    /// The cache could not do something; the kernel is right without it.
+    CacheProblem(&'e Error),
+    /// A kernel was made ready.
+    Ready {
+        /// Its name.
+        kernel: &'e str,
+        /// What it is compiled for, as its signature.
+        signature: &'e str,
+        /// What it is called in the cache.
+        key: Key,
+        /// Where it came from.
+        origin: Origin,
+    },
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("device", &self.device).field("cache", &self.cache).finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    /// Reads sources whose kernels are to be compiled at their launches, for this device. The first holds the kernels, the
+    /// others are there to be imported.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, args, jit::Options};
+    /// let source = "
+    /// @triton.jit
+    /// def scale(x, y, n, factor, BLOCK: tl.constexpr):
+    ///     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ///     tl.store(y + i, factor * tl.load(x + i, mask=i < n), mask=i < n)
+    /// ";
+    /// let device = Device::emulator();
+    /// let scale = device.jit(&[("scale.rt", source)])?.kernel("scale")?;
+    /// let (x, mut y) = (device.upload(&[3.0f32; 100])?, device.zeros::<f32>(100)?);
+    /// let options = Options::new().constexpr("BLOCK", 128).num_warps(2);
+    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 100, 2.0], &options)?;
+    /// assert_eq!(y.to_vec()?, [6.0; 100]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn jit(&self, sources: &[(&str, &str)]) -> Result<Program, CompileError> {
+        let files: Vec<Source> = sources.iter().map(|(name, text)| Source::new(*name, *text)).collect();
+        self.jit_program(rtc_compiler::Program::parse(&files))
+    }
+
+    /// The same for a program that was read before, say with [levels](rtc_compiler::Program::with_levels) of its warnings.
+    pub fn jit_program(&self, program: rtc_compiler::Program) -> Result<Program, CompileError> {
+        if program.has_errors() {
+            return Err(Failure::Diagnostics(program.diagnostics().to_vec()).into());
+        }
+        let opened = CacheConfig::from_env().and_then(Cache::open);
+        if let Err(problem) = &opened
+            && CacheConfig::is_named_by_env()
+        {
+            print(&Event::CacheProblem(problem));
+        }
+        Ok(Program {
+            device: self.clone(),
+            arch: self.arch(),
+            program: Arc::new(program),
+            cache: opened.ok(),
+            observer: Arc::new(print),
+        })
+    }
+}
+
+impl Program {
+    /// Keeps what is compiled in this cache, or nowhere on disk.
+    pub fn with_cache(mut self, cache: Option<Cache>) -> Program {
+        self.cache = cache;
+        self
+    }
+
+    /// Tells `observer` what happens. Without one, warnings and what is wrong with the cache go to stderr.
+    pub fn with_observer(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Program {
+        self.observer = Arc::new(observer);
+        self
+    }
+
+    /// The kernel of that name.
+    pub fn kernel(&self, name: &str) -> Result<JitKernel, CompileError> {
+        let info = self.program.kernel(Some(name))?;
+        if let Some(keyword) = &info.unread {
+            let message = format!("kernel `{name}`: write out the list of `{keyword}`, as in `{keyword}=[\"n\"]`");
+            return Err(Failure::request("do-not-specialize", message).into());
+        }
+        Ok(JitKernel::new(self.clone(), info))
+    }
+
+    /// The files that it was read from.
+    pub fn source(&self) -> &rtc_compiler::Program {
+        &self.program
+    }
+
+    /// The device that it is for.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// An error with pictures of the places in the source that it is about.
+    pub fn explain(&self, error: &CompileError) -> String {
+        match error {
+            CompileError::Compiler(Failure::Diagnostics(list)) => {
+                let pictures = list.iter().map(|found| rtc_source::render(self.program.sources(), found, false));
+                pictures.collect::<Vec<_>>().join("\n")
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// What a specialization is called in caches.
+    pub(crate) fn key(&self, specialization: &Specialization) -> Key {
+        jit::key(&self.program, specialization, &self.arch)
+    }
+
+    /// Compiles a kernel, or takes it from the cache on disk, and loads it.
+    pub(crate) fn make(&self, specialization: &Specialization, key: Key) -> Result<Kernel, CompileError> {
+        let (compiled, origin) = match &self.cache {
+            Some(cache) if !self.device.is_interpreter() => {
+                let cached = jit::compile_cached(cache, &self.program, specialization, &self.arch, &mut Silent)?;
+                cached.problems.iter().for_each(|problem| (self.observer)(&Event::CacheProblem(problem)));
+                (self.load(cache, &key, cached.compiled)?, cached.origin)
+            }
+            _ => {
+                let hash = rtc_compiler::source_hash(&self.program, specialization, &self.arch);
+                let compiled =
+                    jit::compile(&self.device, &self.program, specialization, &self.arch, hash, &mut Silent)?;
+                (compiled, Origin::Made)
+            }
+        };
+        for warning in compiled.warnings.iter().filter(|found| found.severity != Severity::Note) {
+            let text = rtc_source::render(self.program.sources(), warning, false);
+            (self.observer)(&Event::Warning(&text));
+        }
+        let kinds: Vec<String> = specialization.args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect();
+        let (kernel, signature) = (&specialization.kernel, &kinds.join(", "));
+        (self.observer)(&Event::Ready { kernel, signature, key, origin });
+        Ok(compiled.kernel)
+    }
+
+    /// Loads what the cache or the compiler gave. What cannot be loaded is not kept for the next process.
+    fn load(&self, cache: &Cache, key: &Key, compiled: rtc_compiler::Compiled) -> Result<Compiled, CompileError> {
+        jit::load(&self.device, compiled, &mut Silent).inspect_err(|_| {
+            if let Err(problem) = cache.remove(KERNELS, key) {
+                (self.observer)(&Event::CacheProblem(&problem));
+            }
+        })
+    }
+}
+
+/// What is told of events where nobody else hears of them.
+fn print(event: &Event<'_>) {
+    match event {
+        Event::Warning(text) => eprintln!("{}", text.trim_end()),
+        // Of a cache that others fill.
+        Event::CacheProblem(problem) if problem.is_read_only() => {}
+        Event::CacheProblem(problem) => eprintln!("warning[cache]: {problem}"),
+        Event::Ready { .. } => {}
+    }
+}
