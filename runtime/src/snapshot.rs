@@ -133,7 +133,8 @@ fn differs(dtype: DType, expected: &[u8], found: &[u8]) -> Option<usize> {
         let (a, b) = (number(dtype, a), number(dtype, b));
         let same = a == b || a.is_nan() && b.is_nan();
         // Sums of numbers of both signs are off by a part of their terms.
-        !same && !((a - b).abs() <= tolerance * a.abs().max(0.1 * scale))
+        let close = (a - b).abs() <= tolerance * a.abs().max(0.1 * scale);
+        !same && !close
     })
 }
 

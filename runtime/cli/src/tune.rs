@@ -88,7 +88,7 @@ pub(crate) fn open_cache(is_off: bool, reporter: &Reporter) -> Option<Cache> {
 pub(crate) fn problem(program: &Program, error: Error) -> Problem {
     match error {
         Error::Compiler(failure) => Problem::compile(program.sources(), failure),
-        Error::Runtime(error) => error.into(),
+        Error::Runtime(error) => (*error).into(),
         other => Problem::input("tuning", other.to_string()),
     }
 }

@@ -120,7 +120,7 @@ impl<'t> DeviceTimer<'t> {
         match self.kernels[&configuration].launch(&self.stream, *grid, self.args) {
             Ok(()) => Ok(Some(())),
             Err(rtc_runtime::Error::OutOfResources { .. }) => Ok(None),
-            Err(error) => Err(Error::Launch { choice: choice.to_string(), error }),
+            Err(error) => Err(Error::Launch { choice: choice.to_string(), error: error.into() }),
         }
     }
 }
@@ -149,7 +149,7 @@ impl Timer for DeviceTimer<'_> {
         let synchronized = self.stream.synchronize();
         synchronized.map_err(|error| {
             let all = configurations.iter().map(|c| self.choices[*c].0.to_string()).collect::<Vec<_>>();
-            Error::Launch { choice: all.join(" or "), error }
+            Error::Launch { choice: all.join(" or "), error: error.into() }
         })?;
         let time = |pair: Option<(rtc_runtime::Event, rtc_runtime::Event)>| match pair {
             Some((start, end)) => Ok(Some(end.since(&start)?.as_secs_f64() * 1e3)),

@@ -11,14 +11,14 @@ pub enum Error {
     Compiler(Failure),
     /// The device refused, or a launch failed.
     #[error("{0}")]
-    Runtime(#[from] rtc_runtime::Error),
+    Runtime(Box<rtc_runtime::Error>),
     /// A launch of a configuration failed in a way that ends the tuning.
     #[error("with {choice}: {error}")]
     Launch {
         /// The configuration.
         choice: String,
         /// What the device says.
-        error: rtc_runtime::Error,
+        error: Box<rtc_runtime::Error>,
     },
     /// The grid cannot be computed.
     #[error("the grid: {0}")]
@@ -47,5 +47,11 @@ pub enum Error {
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         Error::Compiler(failure)
+    }
+}
+
+impl From<rtc_runtime::Error> for Error {
+    fn from(error: rtc_runtime::Error) -> Error {
+        Error::Runtime(Box::new(error))
     }
 }

@@ -279,7 +279,7 @@ impl<'p> Tuner<'p> {
         report: &mut Report,
         started: Instant,
     ) -> Result<HashMap<usize, Kernel>, Error> {
-        let seen: Mutex<HashMap<(String, u32, u32, [u32; 3]), usize>> = Mutex::default();
+        let seen: Mutex<HashMap<Code, usize>> = Mutex::default();
         let candidates = &report.candidates;
         let spec = &report.spec;
         // Half of the budget is for timing.
@@ -298,7 +298,7 @@ impl<'p> Tuner<'p> {
                 Ok(compiled) => compiled.artifact,
                 Err(failure) => return Some(Loaded::Dropped(reason(&failure))),
             };
-            let code = (
+            let code: Code = (
                 artifact.ptx.clone(),
                 artifact.metadata.shared_bytes,
                 artifact.metadata.threads_per_block,
@@ -407,6 +407,9 @@ impl<'p> Tuner<'p> {
         key
     }
 }
+
+/// What tells launches apart: PTX, shared memory, threads of a block, grid.
+type Code = (String, u32, u32, [u32; 3]);
 
 enum Loaded {
     Kernel(Box<Kernel>),

@@ -185,7 +185,7 @@ impl Count<'_> {
         let share = (warps / 4.0).min(1.0);
         // Of a product of 64 rows, less than 128 columns do not fill the tensor cores: the left operand is read again.
         let columns = f64::from(sums[sums.rank() - 1]);
-        let full = if matches!(unit, Unit::WarpGroup(_)) { (columns / 128.0).min(1.0).max(0.25) } else { 1.0 };
+        let full = if matches!(unit, Unit::WarpGroup(_)) { (columns / 128.0).clamp(0.25, 1.0) } else { 1.0 };
         let cycles = operations / (unit.per_cycle(self.capability) * share * full);
         let end = clock.product(cycles);
         clock.give(&data.results, end);
@@ -286,8 +286,8 @@ fn issue(kernel: &Kernel, op: Op) -> f64 {
     let estimate = instructions(kernel, op) as f64;
     let per_number = match &data.kind {
         // What these cost to compile is not what they cost to run.
-        kind if regions::is_loop(kind) => return (estimate - LOOP as f64).max(0.0).min(4.0),
-        kind if !regions::flow(kind).is_empty() => return (estimate - BRANCH as f64).max(0.0).min(4.0),
+        kind if regions::is_loop(kind) => return (estimate - LOOP as f64).clamp(0.0, 4.0),
+        kind if !regions::flow(kind).is_empty() => return (estimate - BRANCH as f64).clamp(0.0, 4.0),
         OpKind::Assume {} | OpKind::Hint { .. } | OpKind::Arange { .. } => 0.0,
         // A fourth to a sixteenth of the rate.
         OpKind::Exp2 { .. } | OpKind::DivF { .. } => 4.0,
