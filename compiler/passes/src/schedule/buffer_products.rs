@@ -3,9 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use rtc_ir::effects::Space;
 use rtc_ir::{Block, Builder, Elem, Kernel, Op, OpKind, Precision, Scalar, Value};
 use rtc_layout::Layout;
 
+use super::stage_operands::copied_width;
 use crate::PassError;
 
 /// The products in a block that can do so if the loads become copies.
@@ -27,6 +29,30 @@ pub(super) fn find(kernel: &Kernel, body: Block, loads: &HashSet<Op>) -> HashSet
         rtc_ir::multiplier(*kind).is_some() && exact && alike && is_read(lhs) && is_read(rhs)
     };
     rtc_ir::walk_block(kernel, body).into_iter().filter(suits).collect()
+}
+
+/// The products outside of loops that can do so, and the loads that become copies for them, each with how many elements
+/// it copies at a time.
+pub(super) fn outside_of_loops(kernel: &Kernel) -> (HashSet<Op>, Vec<(Op, u32)>) {
+    let body = kernel.body();
+    let is_product = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { .. });
+    let Some(first) = kernel.ops(body).find(is_product) else { return Default::default() };
+    // What a copy reads must not change before it is waited for.
+    let writes = |op: &Op| kernel.effects(*op).any(|(effect, _)| effect.space == Space::Global && effect.lasts());
+    let before: Vec<Op> = kernel.ops(body).take_while(|op| *op != first).collect();
+    let changed = before.iter().rposition(|op| {
+        writes(op) || kernel.op(*op).blocks.iter().any(|block| rtc_ir::walk_block(kernel, *block).iter().any(writes))
+    });
+    let unchanged = &before[changed.map_or(0, |last| last + 1)..];
+    let widths: HashMap<Op, u32> = unchanged.iter().filter_map(|op| Some((*op, copied_width(kernel, *op)?))).collect();
+    let mut products = find(kernel, body, &widths.keys().copied().collect());
+    products.retain(|op| kernel.op(*op).parent == Some(body));
+    let read = |load: &Op| {
+        let of = kernel.result(*load, 0);
+        products.iter().any(|op| [0, 1].iter().any(|i| source(kernel, kernel.operand(*op, *i)).0 == of))
+    };
+    let loads = unchanged.iter().filter(|op| read(op)).filter_map(|op| Some((*op, *widths.get(op)?))).collect();
+    (products, loads)
 }
 
 /// How the threads of a product read its operand `index`, if it is such a product.

@@ -17,7 +17,7 @@
 //! Here each copy is waited for at once; `slots` marks loops for `schedule_loop`, which says how far ahead they begin. A
 //! load becomes a copy if a product in the loop uses it, if it can be copied 4 bytes at a time or more and fills with
 //! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Products by
-//! multiply-adds and on `f64` whose operands are such loads become `dot_buffers`. Where all products of a loop are of that
+//! multiply-adds and on `f64` whose operands are such loads become `dot_buffers`, also outside of loops. Where all products of a loop are of that
 //! kind but some compute an operand, they store their operands themselves; if they have few sums, `ahead = 1` is set
 //! instead: what they load is loaded into registers an iteration ahead, if those hold it.
 
@@ -41,11 +41,15 @@ pub const PASS: Pass = Pass { name: "stage-operands", needs: Phase::Laid, leaves
 const ALIGN: u32 = 128;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    let mut staged = Staged::default();
+    let (mut staged, mut outside) = (Staged::default(), false);
     if cx.staging && cx.target.has(Feature::CpAsync) {
         for of in innermost_loops(kernel) {
             stage_loop(kernel, of, &mut staged)?;
         }
+        let (products, loads) = buffer_products::outside_of_loops(kernel);
+        staged.direct.extend(products);
+        begin_copies(kernel, &loads, None, &mut staged)?;
+        outside = !loads.is_empty();
     }
     for op in rtc_ir::walk(kernel) {
         if let OpKind::Dot { kind: DotKind::Wgmma, .. } = kernel.kind(op) {
@@ -62,6 +66,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     }
     for of in staged.loops {
         wait_for_copies(kernel, of)?;
+    }
+    if outside {
+        arrivals(kernel, kernel.body())?;
     }
     Ok(())
 }
@@ -124,21 +131,32 @@ fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), Pa
         }
     }
     staged.direct.extend(direct);
-    for (load, width) in &loads {
+    begin_copies(kernel, &loads, Some(of), staged)?;
+    if kernel.ops(body).any(|op| matches!(kernel.kind(op), OpKind::CopyAsync { .. })) {
+        staged.loops.push(of);
+    }
+    Ok(())
+}
+
+/// Puts copies before loads, so many elements at a time, with buffers before the loop `of` that they are in.
+fn begin_copies(
+    kernel: &mut Kernel,
+    loads: &[(Op, u32)],
+    of: Option<Op>,
+    staged: &mut Staged,
+) -> Result<(), PassError> {
+    for (load, width) in loads {
         let result = kernel.result(*load, 0);
         let Some((layout, align)) = buffer_layout(kernel, result, *width, &staged.direct) else { continue };
         let Some(ty) = kernel.value_type(result).elem().and_then(|elem| kernel.shared_type(elem, &layout, 1)) else {
             continue;
         };
-        let buffer = Builder::before(kernel, of).buffer(ty, align)?;
+        let buffer = Builder::before(kernel, of.unwrap_or(*load)).buffer(ty, align)?;
         let (pointer, mask) = (kernel.operand(*load, 0), kernel.optional(*load, 0));
         let copy = OpKind::CopyAsync { vector: *width };
         Builder::before(kernel, *load).build(copy, &[pointer, buffer], &[mask], &[], &[], &[])?;
         staged.buffers.insert(result, buffer);
         staged.loads.push(*load);
-    }
-    if kernel.ops(body).any(|op| matches!(kernel.kind(op), OpKind::CopyAsync { .. })) {
-        staged.loops.push(of);
     }
     Ok(())
 }
@@ -185,7 +203,7 @@ fn loaded_words(kernel: &Kernel, of: Op) -> u32 {
 }
 
 /// How many elements a load can be copied at a time; `None` if it cannot.
-fn copied_width(kernel: &Kernel, load: Op) -> Option<u32> {
+pub(super) fn copied_width(kernel: &Kernel, load: Op) -> Option<u32> {
     let OpKind::Load { volatile: false, vector, .. } = kernel.kind(load) else { return None };
     let (ty, layout) = (kernel.value_type(kernel.result(load, 0)), kernel.layout_of(kernel.result(load, 0))?);
     let width = vector.unwrap_or(1);
@@ -445,10 +463,21 @@ fn earlier(kernel: &Kernel, a: Op, b: Op) -> Op {
     a
 }
 
-/// Puts in what a loop waits for: a barrier at its start, so that the slots are free, and before the first use of copies
-/// their arrival.
+/// Puts in what a loop waits for: a barrier at its start, so that the slots are free, and the arrival of its copies.
 fn wait_for_copies(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
+    arrivals(kernel, body)?;
+    if let Some(first) = kernel.first_op(body) {
+        Builder::before(kernel, first).barrier()?;
+    }
+    if let OpKind::ForRange { hints, .. } = kernel.kind_mut(of) {
+        hints.slots = Some(1);
+    }
+    Ok(())
+}
+
+/// Waits for the copies that a block begins, before their first use.
+fn arrivals(kernel: &mut Kernel, body: Block) -> Result<(), PassError> {
     let mut filled: HashSet<Op> = HashSet::new();
     for op in kernel.ops(body).collect::<Vec<_>>() {
         if let OpKind::CopyAsync { .. } = kernel.kind(op) {
@@ -473,12 +502,6 @@ fn wait_for_copies(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
             builder.fence_async()?;
         }
         builder.barrier()?;
-    }
-    if let Some(first) = kernel.first_op(body) {
-        Builder::before(kernel, first).barrier()?;
-    }
-    if let OpKind::ForRange { hints, .. } = kernel.kind_mut(of) {
-        hints.slots = Some(1);
     }
     Ok(())
 }
