@@ -7,10 +7,11 @@
 use crate::arg::Pointer;
 use crate::argument::{self, GridSlot, Slot};
 use crate::device::Backend;
+use crate::extent::{self, Unproved};
 use crate::graph::Node;
 use crate::tensor_map::{self, MapSlot};
 use crate::{Arg, Device, Error, Result, Stream, cuda, host, ptx_check};
-use rtc_abi::{Arch, Metadata};
+use rtc_abi::{Arch, Extents, Metadata};
 use std::sync::Arc;
 
 /// A kernel that is ready to launch on one device. Cloning gives another handle of it.
@@ -34,6 +35,7 @@ struct Fill {
     args: Box<[Slot]>,
     grid: Box<[GridSlot]>,
     maps: Box<[MapSlot]>,
+    extents: Extents,
     /// Where each parameter lies in the buffer, the scratch pointer's place last; empty if there is no tensor map.
     ///
     /// Devices align parameters by their addresses in constant memory, where the first has none of 64 bytes. So a buffer
@@ -54,7 +56,8 @@ impl Fill {
         };
         let scratch = metadata.scratch_offset().map(|at| at as usize);
         let size = scratch.map_or(metadata.params_size() as usize, |at| at + 8);
-        Ok(Fill { args, grid: argument::grid_slots(metadata), maps, places, size, scratch })
+        let extents = Extents::new(metadata)?;
+        Ok(Fill { args, grid: argument::grid_slots(metadata), maps, extents, places, size, scratch })
     }
 }
 
@@ -235,24 +238,30 @@ impl Kernel {
 
     /// Launches `grid` programs; `args` in the order of the metadata's parameters. An empty grid launches nothing.
     ///
-    /// On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
+    /// Slices must be as long as what the kernel touches of them, where the metadata tells that; where it does not, the
+    /// caller vouches for it. On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
     pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        self.loaded.launch(stream, grid.into(), args)
+        self.loaded.launch(stream, grid.into(), args, Unproved::Trusted)
+    }
+
+    /// Like [`Kernel::launch`], but refuses a slice of which it is not proved that it is long enough.
+    pub fn launch_proved(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
+        self.loaded.launch(stream, grid.into(), args, Unproved::Refused)
     }
 }
 
 impl Loaded {
-    fn launch(self: &Arc<Loaded>, stream: &Stream, grid: Grid, args: &[Arg<'_>]) -> Result<()> {
+    fn launch(self: &Arc<Loaded>, stream: &Stream, grid: Grid, args: &[Arg<'_>], unproved: Unproved) -> Result<()> {
         self.check_buffers(stream, args)?;
-        let Fill { size, scratch, .. } = self.fill;
+        let size = self.fill.size;
         if size <= FEW_PARAMS {
             let mut buffer = Aligned([0; FEW_PARAMS]);
-            self.launch_packed(stream, grid, args, &mut buffer.0[..size], scratch)
+            self.launch_packed(stream, grid, args, unproved, &mut buffer.0[..size])
         } else if size <= STACK_PARAMS {
             let mut buffer = Aligned([0; STACK_PARAMS]);
-            self.launch_packed(stream, grid, args, &mut buffer.0[..size], scratch)
+            self.launch_packed(stream, grid, args, unproved, &mut buffer.0[..size])
         } else {
-            self.launch_packed(stream, grid, args, &mut vec![0; size], scratch)
+            self.launch_packed(stream, grid, args, unproved, &mut vec![0; size])
         }
     }
 
@@ -285,10 +294,14 @@ impl Loaded {
         stream: &Stream,
         grid: Grid,
         args: &[Arg<'_>],
+        unproved: Unproved,
         params: &mut [u8],
-        scratch: Option<usize>,
     ) -> Result<()> {
+        let scratch = self.fill.scratch;
         argument::pack(&self.metadata, &self.fill.args, args, params)?;
+        if !grid.0.contains(&0) {
+            extent::check(&self.metadata, &self.fill.extents, args, grid.0, unproved)?;
+        }
         argument::pack_grid(&self.fill.grid, grid.0, params);
         let grid = self.blocks(grid)?;
         if grid.contains(&0) {

@@ -34,6 +34,7 @@ mod cuda;
 mod device;
 mod element;
 mod error;
+mod extent;
 mod fp8;
 mod graph;
 #[cfg_attr(not(feature = "emulator"), path = "host_absent.rs")]

@@ -1,0 +1,65 @@
+//! Lengths: how far a kernel gets from its pointers, against the slices that a launch gives it.
+
+use crate::arg::{Arg, Kind};
+use crate::{Error, Result};
+use rtc_abi::{Elements, Extents, Metadata, Param};
+
+/// What a launch does about pointers of which nothing is proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unproved {
+    /// It leaves them to the caller.
+    Trusted,
+    /// It refuses them.
+    Refused,
+}
+
+/// Checks that every slice is as long as what the kernel touches of it.
+///
+/// Allocates nothing unless it fails.
+pub(crate) fn check(
+    metadata: &Metadata,
+    extents: &Extents,
+    args: &[Arg<'_>],
+    grid: [u32; 3],
+    unproved: Unproved,
+) -> Result<()> {
+    let integer = |index: usize| match args.get(index) {
+        Some(Arg::Int(value)) => i64::try_from(*value).ok(),
+        Some(Arg::Bool(value)) => Some(i64::from(*value)),
+        _ => None,
+    };
+    for (index, (param, arg)) in metadata.params.iter().zip(args).enumerate() {
+        let (Some(pointee), Arg::Pointer(pointer)) = (param.ty.pointee(), arg) else { continue };
+        // Who makes an address vouches for the memory behind it.
+        let (Kind::Read(place) | Kind::Write(place)) = pointer.0 else { continue };
+        if place.device.is_none() && unproved == Unproved::Trusted {
+            continue;
+        }
+        let wrong = |message: String| Err(refused(metadata, param, message));
+        match extents.elements(index, integer, grid) {
+            Elements::AtMost(elements) => {
+                let held = place.bytes / u64::from(pointee.bytes());
+                if elements > held {
+                    let by = param.extent.as_ref().map_or(String::new(), |extent| format!(" (`{extent}`)"));
+                    return wrong(format!(
+                        "the kernel touches {elements} elements{by}, the slice has {held}; pass a longer one, or \
+                         check sizes, strides and grid of the launch"
+                    ));
+                }
+            }
+            Elements::Unknown(why) if unproved == Unproved::Refused => {
+                let why = why.or_else(|| param.extent_unknown.clone()).unwrap_or_else(|| "nothing is proved".into());
+                return wrong(format!(
+                    "it is not proved how far the kernel gets from this pointer: {why}; where you know that the slice \
+                     is long enough, launch `kernel()` without this check"
+                ));
+            }
+            Elements::Unknown(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn refused(metadata: &Metadata, param: &Param, message: String) -> Error {
+    Error::Argument { kernel: metadata.kernel.clone(), name: param.name.clone(), ty: param.ty.clone(), message }
+}
