@@ -4,7 +4,9 @@
 //! takes as an argument, and that has an effect: a function that stores nothing, such as an activation that is passed to
 //! a kernel, is not one, as long as another is there.
 
+use crate::docs;
 use rtc_abi::{DType, ValueType};
+use rtc_source::Span;
 use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind, walk_expressions};
 use std::collections::HashSet;
 
@@ -13,6 +15,8 @@ use std::collections::HashSet;
 pub struct KernelInfo {
     /// Its name.
     pub name: String,
+    /// The comments above it and its docstring.
+    pub doc: String,
     /// Its parameters, in order.
     pub params: Vec<ParamInfo>,
     /// Whether another jit function of the file refers to it, or it is an argument of a launch.
@@ -28,6 +32,8 @@ pub struct KernelInfo {
 pub struct ParamInfo {
     /// Its name.
     pub name: String,
+    /// The comment beside it.
+    pub doc: String,
     /// Annotated as `tl.constexpr`.
     pub is_constexpr: bool,
     /// It has a default.
@@ -50,8 +56,8 @@ pub enum PinnedType {
 }
 
 /// The jit functions at the top level of a file, in order.
-pub(crate) fn kernels(module: &Module) -> Vec<KernelInfo> {
-    let functions: Vec<&FunctionDef> = jit_functions(&module.body).collect();
+pub(crate) fn kernels(module: &Module, text: &str) -> Vec<KernelInfo> {
+    let (spans, functions): (Vec<Span>, Vec<&FunctionDef>) = jit_functions(&module.body).unzip();
     let effects = with_effects(&functions, &imported(&module.body));
     let passed = passed_to_launches(&module.body);
     let refers = |function: &FunctionDef, name: &str| {
@@ -60,13 +66,14 @@ pub(crate) fn kernels(module: &Module) -> Vec<KernelInfo> {
         walk_expressions(&function.body, &mut |e| found |= e.as_name().is_some_and(|n| **n == *name));
         found
     };
-    let info = |function: &&FunctionDef| {
+    let info = |(function, span): (&&FunctionDef, &Span)| {
         let exempt = |keyword| exempt(function, keyword);
         let (values, alignments) = (exempt("do_not_specialize"), exempt("do_not_specialize_on_alignment"));
         let unread = [&values, &alignments].into_iter().find_map(|list| list.as_ref().err().cloned());
         let is_in = |list: &Result<Vec<usize>, String>, index| list.as_ref().is_ok_and(|list| list.contains(&index));
         let params = function.params.iter().enumerate().map(|(index, param)| ParamInfo {
             name: param.name.text.to_string(),
+            doc: docs::of_param(text, param.span),
             is_constexpr: param.annotation.as_ref().is_some_and(is_constexpr),
             has_default: param.default.is_some(),
             pinned: param.annotation.as_ref().and_then(pinned),
@@ -77,13 +84,14 @@ pub(crate) fn kernels(module: &Module) -> Vec<KernelInfo> {
         let others = functions.iter().filter(|other| other.name.text != function.name.text);
         KernelInfo {
             name: name.to_owned(),
+            doc: docs::of_function(text, *span, function),
             params: params.collect(),
             is_called: passed.contains(name) || others.into_iter().any(|other| refers(other, name)),
             has_effects: effects.contains(name),
             unread,
         }
     };
-    functions.iter().map(info).collect()
+    functions.iter().zip(&spans).map(info).collect()
 }
 
 /// The functions of which one is meant when no name is given.
@@ -94,9 +102,9 @@ pub(crate) fn candidates(kernels: &[KernelInfo]) -> Vec<&KernelInfo> {
 }
 
 /// Top-level functions with a `jit` decorator, however it is spelled and whatever stands above it.
-fn jit_functions(body: &[Stmt]) -> impl Iterator<Item = &FunctionDef> {
+fn jit_functions(body: &[Stmt]) -> impl Iterator<Item = (Span, &FunctionDef)> {
     body.iter().filter_map(|stmt| match &stmt.kind {
-        StmtKind::FunctionDef(function) if function.decorators.iter().any(is_jit) => Some(function),
+        StmtKind::FunctionDef(function) if function.decorators.iter().any(is_jit) => Some((stmt.span, function)),
         _ => None,
     })
 }

@@ -11,6 +11,7 @@
 //! the request (an unknown kernel or target) as one sentence, and bugs of the compiler with the stage they happened in.
 
 mod artifact;
+mod docs;
 mod failure;
 mod fingerprint;
 mod kernels;

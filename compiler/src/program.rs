@@ -73,8 +73,8 @@ impl Program {
             program.diagnostics.extend(diagnostics);
             program.modules.push(ImportedModule { name: name.clone(), module });
         }
-        if let Some(main) = program.modules.first() {
-            program.kernels = kernels::kernels(&main.module);
+        if let (Some(main), Some(source)) = (program.modules.first(), files.first()) {
+            program.kernels = kernels::kernels(&main.module, &source.text);
         }
         program
     }

@@ -60,6 +60,7 @@ pub use element::{AnyBits, Element, from_bytes, to_bytes};
 pub use error::{Error, Result};
 pub use fp8::{Fp8E4M3, Fp8E5M2};
 pub use graph::Graph;
+pub use half;
 pub use include::Variant;
 pub use kernel::{Grid, Kernel, KernelUsage};
 pub use pinned::PinnedBuffer;
@@ -71,6 +72,9 @@ pub use slice::{Slice, SliceMut};
 pub use snapshot::Snapshot;
 pub use stream::{Event, Stream};
 pub use tensor_map::TensorDescriptor;
+
+/// Whether this crate has the feature `jit`, with which kernels can be compiled while the program runs.
+pub const HAS_JIT: bool = cfg!(feature = "jit");
 
 /// Metadata for tests: one warp, nothing special.
 #[cfg(test)]

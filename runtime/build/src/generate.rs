@@ -3,166 +3,320 @@
 //! Per kernel a function that loads it and a struct with a typed `launch`. PTX and metadata stand in files beside the
 //! module and are included as text.
 
-use rtc_abi::{DType, ParamType, ValueType};
-use rtc_compiler::Artifact;
-use std::fmt::Write;
+use crate::expand::{Axis, AxisKind};
+use crate::launch;
+use crate::names::{argument, identifier, type_name};
+use rtc_abi::Access;
+use rtc_abi::spec::{ArgSpec, LaunchOptions};
+use rtc_compiler::{Artifact, KernelInfo};
+use std::fmt::{Result, Write};
 
-/// A kernel with its variants, one per target.
+/// A kernel with everything that it was compiled for.
 pub(crate) struct Embedded {
     /// Name of the Rust function.
     pub(crate) name: String,
+    /// What the source says of it.
+    pub(crate) info: KernelInfo,
     /// The signature that it was compiled for.
     pub(crate) signature: String,
-    /// At least one; all have the same parameters.
+    /// What its cases differ in.
+    pub(crate) axes: Vec<Axis>,
+    /// For each axis the parameters that point to its type.
+    pub(crate) typed: Vec<Vec<String>>,
+    /// At least one.
+    pub(crate) cases: Vec<Built>,
+}
+
+/// One case: a choice along every axis.
+pub(crate) struct Built {
+    pub(crate) picks: Vec<usize>,
+    /// At least one; the general one is last.
+    pub(crate) specials: Vec<BuiltSpecial>,
+}
+
+/// One specialization of a case.
+pub(crate) struct BuiltSpecial {
+    /// The condition under which a launch takes it.
+    pub(crate) condition: Option<String>,
+    pub(crate) args: Vec<ArgSpec>,
+    pub(crate) options: LaunchOptions,
+    /// One per target; all have the same parameters.
     pub(crate) variants: Vec<Artifact>,
+    /// The files without target and ending.
+    pub(crate) stem: String,
+}
+
+impl Embedded {
+    /// All that was compiled.
+    pub(crate) fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
+        self.cases.iter().flat_map(|case| &case.specials).flat_map(|special| &special.variants)
+    }
+
+    /// The general form for the first target: it has all parameters.
+    pub(crate) fn general(&self) -> Option<&Artifact> {
+        self.cases.first()?.specials.last()?.variants.first()
+    }
+
+    /// Whether some variant may write behind a parameter.
+    pub(crate) fn writes(&self, param: &str) -> bool {
+        let mut params = self.artifacts().flat_map(|a| a.metadata.visible_params()).filter(|p| p.name == param);
+        params.any(|p| p.access != Some(Access::Read))
+    }
+
+    /// Why a launch cannot be known to stay within the slices that it gets; empty if it can.
+    pub(crate) fn unproved(&self) -> Vec<(String, String)> {
+        let mut out: Vec<(String, String)> = Vec::new();
+        for param in self.artifacts().flat_map(|a| a.metadata.visible_params()) {
+            let why = match (param.ty.is_pointer(), &param.extent) {
+                (true, None) => param.extent_unknown.clone().unwrap_or_else(|| "nothing is proved".into()),
+                _ => continue,
+            };
+            if !out.iter().any(|(name, _)| *name == param.name) {
+                out.push((param.name.clone(), why));
+            }
+        }
+        out
+    }
+
+    /// The name of the struct.
+    pub(crate) fn ty(&self) -> String {
+        type_name(&self.name)
+    }
+
+    /// `<T: AddKernelT, const BLOCK: i64>` and `<T, BLOCK>`; both empty where nothing is generic.
+    fn generics(&self) -> (String, String) {
+        let (mut declared, mut used) = (Vec::new(), Vec::new());
+        for axis in &self.axes {
+            let name = identifier(&axis.name);
+            match axis.kind {
+                AxisKind::Type => declared.push(format!("{name}: {}{name}", self.ty())),
+                AxisKind::Int => declared.push(format!("const {name}: i64")),
+                AxisKind::Bool => declared.push(format!("const {name}: bool")),
+                AxisKind::Enum => continue,
+            }
+            used.push(name);
+        }
+        let brackets =
+            |list: Vec<String>| if list.is_empty() { String::new() } else { format!("<{}>", list.join(", ")) };
+        (brackets(declared), brackets(used))
+    }
+
+    fn axes_of(&self, kind: AxisKind) -> impl Iterator<Item = &Axis> {
+        self.axes.iter().filter(move |axis| axis.kind == kind)
+    }
 }
 
 /// The whole module.
-pub(crate) fn module(stem: &str, kernels: &[Embedded]) -> String {
-    let mut text = format!(
-        "/// Kernels of `{stem}`, compiled by the build script.\n#[allow(clippy::all, dead_code)]\n\
-         pub mod {} {{\n",
-        identifier(stem)
-    );
-    for embedded in kernels {
-        // Writing to a string does not fail.
-        let _ = kernel(&mut text, stem, embedded);
-    }
-    text.push_str("}\n");
-    text
+pub(crate) fn module(stem: &str, kernels: &[Embedded], deny_jit: bool) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write_module(&mut out, stem, kernels, deny_jit);
+    out
 }
 
-fn kernel(text: &mut String, stem: &str, embedded: &Embedded) -> std::fmt::Result {
-    let Embedded { name, signature, variants } = embedded;
-    let (function, ty) = (identifier(name), type_name(name));
-    let params = variants.first().map_or(&[][..], |v| v.metadata.visible_params());
-    writeln!(text, "    /// `{name}`, loaded on a device; compiled for `{}`.", signature.replace('`', "'"))?;
-    writeln!(text, "    #[derive(Debug)]\n    pub struct {ty} {{\n        kernel: ::rtc_runtime::Kernel,\n    }}\n")?;
-    writeln!(text, "    /// Loads `{name}` on a device.")?;
-    writeln!(
-        text,
-        "    pub fn {function}(device: &::rtc_runtime::Device) -> ::rtc_runtime::Result<{ty}> {{\n        \
-         const VARIANTS: &[::rtc_runtime::Variant] = &["
-    )?;
-    for variant in variants {
-        let arch = &variant.metadata.arch;
+fn write_module(out: &mut String, stem: &str, kernels: &[Embedded], deny_jit: bool) -> Result {
+    writeln!(out, "/// Kernels of `{stem}`, compiled ahead of time.")?;
+    writeln!(out, "#[allow(clippy::all, dead_code)]")?;
+    if kernels.iter().any(|k| !k.unproved().is_empty()) {
+        writeln!(out, "#[allow(unsafe_code)]")?;
+    }
+    writeln!(out, "pub mod {} {{", identifier(stem))?;
+    if deny_jit {
         writeln!(
-            text,
-            "            ::rtc_runtime::Variant {{\n                arch: {arch:?},\n                \
-             ptx: include_str!({:?}),\n                metadata: include_str!({:?}),\n            }},",
-            format!("{stem}.{name}.{arch}.ptx"),
-            format!("{stem}.{name}.{arch}.json"),
+            out,
+            "    const _: () = assert!(!::rtc_runtime::HAS_JIT, \"`rtc-runtime` has the feature `jit`, which the build \
+             script denies\");\n"
         )?;
     }
-    writeln!(text, "        ];\n        Ok({ty} {{ kernel: device.load_variant({name:?}, VARIANTS)? }})\n    }}\n")?;
-    writeln!(text, "    impl {ty} {{")?;
-    writeln!(text, "        /// Launches it; the call returns before the kernel has run.\n        pub fn launch<'a>(")?;
-    writeln!(text, "            &self,\n            stream: &::rtc_runtime::Stream,")?;
-    writeln!(text, "            grid: impl Into<::rtc_runtime::Grid>,")?;
-    for param in params {
-        writeln!(text, "            {}: {},", argument(&param.name), rust_type(&param.ty))?;
+    for kernel in kernels {
+        write_kernel(out, kernel)?;
     }
+    writeln!(out, "}}")
+}
+
+fn write_kernel(out: &mut String, kernel: &Embedded) -> Result {
+    let (ty, (declared, used)) = (kernel.ty(), kernel.generics());
+    for axis in &kernel.axes {
+        write_choice(out, kernel, axis)?;
+    }
+    launch::write_config(out, kernel)?;
+    doc(out, 1, &kernel.info.doc)?;
     writeln!(
-        text,
-        "        ) -> ::rtc_runtime::Result<()> {{\n            let args: [::rtc_runtime::Arg<'a>; {}] = [",
-        params.len()
+        out,
+        "    ///\n    /// `{}`, loaded on a device; compiled for `{}`.",
+        kernel.name,
+        plain(&kernel.signature)
     )?;
-    for param in params {
-        let value = argument(&param.name);
-        if param.ty.is_pointer() {
-            writeln!(text, "                Into::<::rtc_runtime::Pointer<'a>>::into({value}).into(),")?;
-        } else {
-            writeln!(text, "                {value}.into(),")?;
+    writeln!(out, "    #[derive(Debug)]\n    pub struct {ty}{declared} {{")?;
+    writeln!(out, "        kernels: Box<[::rtc_runtime::Kernel]>,")?;
+    let types: Vec<String> = kernel.axes_of(AxisKind::Type).map(|axis| identifier(&axis.name)).collect();
+    if !types.is_empty() {
+        writeln!(out, "        types: ::core::marker::PhantomData<({},)>,", types.join(", "))?;
+    }
+    writeln!(out, "    }}\n")?;
+    write_loader(out, kernel)?;
+    writeln!(out, "    impl{declared} {ty}{used} {{")?;
+    launch::write_launch(out, kernel)?;
+    writeln!(out, "        /// The kernel without types, as it is for arguments of which nothing more is known.")?;
+    writeln!(out, "        pub fn kernel(&self) -> &::rtc_runtime::Kernel {{")?;
+    writeln!(out, "            &self.kernels[self.kernels.len() - 1]\n        }}\n    }}\n")
+}
+
+/// The trait of element types, or the enum of values.
+fn write_choice(out: &mut String, kernel: &Embedded, axis: &Axis) -> Result {
+    let name = format!("{}{}", kernel.ty(), type_name(&axis.name));
+    match axis.kind {
+        AxisKind::Type => {
+            let name = format!("{}{}", kernel.ty(), identifier(&axis.name));
+            writeln!(
+                out,
+                "    /// An element type that `{}` is compiled for: {}.",
+                kernel.name,
+                axis.texts.join(", ")
+            )?;
+            writeln!(out, "    pub trait {name}: ::rtc_runtime::Element {{")?;
+            writeln!(out, "        #[doc(hidden)]\n        const NUMBER: usize;\n    }}\n")?;
+            for (number, ty) in axis.options.iter().enumerate() {
+                writeln!(out, "    impl {name} for {ty} {{\n        const NUMBER: usize = {number};\n    }}\n")?;
+            }
         }
+        AxisKind::Enum => {
+            writeln!(out, "    /// A value of `{}` that `{}` is compiled for.", axis.name, kernel.name)?;
+            writeln!(out, "    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]\n    pub enum {name} {{")?;
+            for (option, text) in axis.options.iter().zip(&axis.texts) {
+                writeln!(out, "        /// `{}`\n        {option},", plain(text))?;
+            }
+            writeln!(out, "    }}\n")?;
+        }
+        AxisKind::Int | AxisKind::Bool => {}
     }
-    writeln!(text, "            ];\n            self.kernel.launch(stream, grid, &args)\n        }}\n")?;
-    writeln!(text, "        /// The kernel without types.")?;
+    Ok(())
+}
+
+fn write_loader(out: &mut String, kernel: &Embedded) -> Result {
+    let (ty, (declared, used)) = (kernel.ty(), kernel.generics());
     writeln!(
-        text,
-        "        pub fn kernel(&self) -> &::rtc_runtime::Kernel {{\n            &self.kernel\n        }}\n    }}\n"
-    )
-}
-
-fn rust_type(ty: &ParamType) -> &'static str {
-    match ty {
-        ParamType::Value(ValueType::Scalar(dtype)) => match dtype {
-            DType::UInt1 => "bool",
-            DType::Fp64 => "f64",
-            dtype if dtype.is_integer() => dtype.name(),
-            _ => "f32",
-        },
-        ParamType::Value(ValueType::Pointer { .. }) => "impl Into<::rtc_runtime::Pointer<'a>>",
-        // The launch refuses every value, with the reason.
-        ParamType::Descriptor { .. } | ParamType::TensorMap => "impl Into<::rtc_runtime::Arg<'a>>",
+        out,
+        "    /// Loads `{}` on a device: for each specialization the best variant that the device can run.",
+        kernel.name
+    )?;
+    write!(out, "    pub fn {}{declared}(device: &::rtc_runtime::Device", identifier(&kernel.name))?;
+    for axis in kernel.axes_of(AxisKind::Enum) {
+        write!(out, ", {}: {ty}{}", argument(&axis.name.to_lowercase()), type_name(&axis.name))?;
     }
-}
-
-/// A parameter's name as a Rust argument; it must not meet the names that `launch` has already.
-fn argument(name: &str) -> String {
-    let name = identifier(name);
-    if matches!(name.as_str(), "stream" | "grid" | "args") { format!("{name}_") } else { name }
-}
-
-/// A name that Rust accepts: dots of tuple elements become `_`, keywords become raw.
-fn identifier(name: &str) -> String {
-    let mut name: String = name.chars().map(|c| if c == '_' || c.is_alphanumeric() { c } else { '_' }).collect();
-    if name.is_empty() || name.starts_with(|c: char| c.is_numeric()) {
-        name.insert(0, '_');
+    writeln!(out, ") -> ::rtc_runtime::Result<{ty}{used}> {{")?;
+    for axis in kernel.axes.iter().filter(|axis| matches!(axis.kind, AxisKind::Int | AxisKind::Bool)) {
+        let (name, options) = (identifier(&axis.name), axis.options.join(" | "));
+        writeln!(out, "        const {{")?;
+        writeln!(
+            out,
+            "            assert!(matches!({name}, {options}), \"`{}` is compiled for {} = {}\");\n        }};",
+            kernel.name,
+            axis.name,
+            axis.options.join(", ")
+        )?;
     }
-    const KEYWORDS: &[&str] = &[
-        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else", "enum",
-        "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
-        "move", "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait", "true", "try", "type",
-        "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
-    ];
-    match name.as_str() {
-        "self" | "Self" | "super" | "crate" | "_" => format!("{name}_"),
-        keyword if KEYWORDS.contains(&keyword) => format!("r#{name}"),
-        _ => name,
+    writeln!(out, "        const CASES: &[&[&[::rtc_runtime::Variant]]] = &[")?;
+    for case in &kernel.cases {
+        writeln!(out, "            &[")?;
+        for special in &case.specials {
+            writeln!(out, "                &[")?;
+            for variant in &special.variants {
+                let (stem, arch) = (&special.stem, &variant.metadata.arch);
+                writeln!(out, "                    ::rtc_runtime::Variant {{")?;
+                writeln!(out, "                        arch: {arch:?},")?;
+                writeln!(out, "                        ptx: include_str!({:?}),", format!("{stem}.{arch}.ptx"))?;
+                writeln!(out, "                        metadata: include_str!({:?}),", format!("{stem}.{arch}.json"))?;
+                writeln!(out, "                    }},")?;
+            }
+            writeln!(out, "                ],")?;
+        }
+        writeln!(out, "            ],")?;
     }
+    writeln!(out, "        ];")?;
+    write_case(out, kernel)?;
+    writeln!(out, "        let load = |variants: &&[_]| device.load_variant({:?}, variants);", kernel.name)?;
+    writeln!(out, "        let kernels = CASES[case].iter().map(load).collect::<::rtc_runtime::Result<_>>()?;")?;
+    let types =
+        if kernel.axes_of(AxisKind::Type).next().is_some() { ", types: ::core::marker::PhantomData" } else { "" };
+    writeln!(out, "        Ok({ty} {{ kernels{types} }})\n    }}\n")
 }
 
-/// `softmax_kernel` to `SoftmaxKernel`.
-fn type_name(name: &str) -> String {
-    let name = identifier(name);
-    let words = name.trim_start_matches("r#").split('_').filter(|w| !w.is_empty());
-    let camel: String = words
-        .map(|word| {
-            let mut chars = word.chars();
-            chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
-        })
-        .collect();
-    if camel.is_empty() || camel.starts_with(|c: char| c.is_numeric()) { format!("Kernel{camel}") } else { camel }
+/// The number of the case that the choices mean.
+fn write_case(out: &mut String, kernel: &Embedded) -> Result {
+    if kernel.axes.is_empty() {
+        return writeln!(out, "        let case = 0;");
+    }
+    let chosen = |axis: &Axis| match axis.kind {
+        AxisKind::Type => format!("{}::NUMBER", identifier(&axis.name)),
+        AxisKind::Int | AxisKind::Bool => identifier(&axis.name),
+        AxisKind::Enum => argument(&axis.name.to_lowercase()),
+    };
+    let all: Vec<String> = kernel.axes.iter().map(chosen).collect();
+    writeln!(out, "        let case = match ({},) {{", all.join(", "))?;
+    for (number, case) in kernel.cases.iter().enumerate() {
+        let pick = |(axis, pick): (&Axis, &usize)| match axis.kind {
+            AxisKind::Type => pick.to_string(),
+            AxisKind::Int | AxisKind::Bool => axis.options[*pick].clone(),
+            AxisKind::Enum => format!("{}{}::{}", kernel.ty(), type_name(&axis.name), axis.options[*pick]),
+        };
+        let picks: Vec<String> = kernel.axes.iter().zip(&case.picks).map(pick).collect();
+        writeln!(out, "            ({},) => {number},", picks.join(", "))?;
+    }
+    if !kernel.axes.iter().all(|axis| axis.kind == AxisKind::Enum) {
+        writeln!(out, "            #[allow(unreachable_patterns)]")?;
+        writeln!(out, "            _ => unreachable!(\"other values do not compile\"),")?;
+    }
+    writeln!(out, "        }};")
+}
+
+/// Words of a source as a doc comment: never an example that Rust would run, and no link.
+pub(crate) fn doc(out: &mut String, depth: usize, text: &str) -> Result {
+    let indent = "    ".repeat(depth);
+    let is_code = text.lines().any(|line| line.starts_with("    ") || line.starts_with('\t') || line.contains("```"));
+    if is_code {
+        writeln!(out, "{indent}/// ~~~text")?;
+    }
+    for line in text.lines() {
+        let line = if is_code { line.to_owned() } else { escaped(line) };
+        writeln!(out, "{indent}/// {}", line.trim_end())?;
+    }
+    if is_code {
+        writeln!(out, "{indent}/// ~~~")?;
+    }
+    Ok(())
+}
+
+/// A line in which brackets are brackets, save for what stands between backticks.
+fn escaped(line: &str) -> String {
+    let parts = line.split('`').enumerate();
+    let escape = |(i, part): (usize, &str)| match i % 2 {
+        0 => part.replace('[', "\\[").replace('<', "\\<"),
+        _ => part.to_owned(),
+    };
+    parts.map(escape).collect::<Vec<_>>().join("`")
+}
+
+/// A text that may stand between backticks.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace('`', "'")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rtc_abi::Param;
-    use rtc_abi::metadata::{Metadata, lay_out};
 
     #[test]
-    fn a_module() {
-        let param = |name: &str, ty: &str| Param::new(name, ty.parse::<ParamType>().unwrap());
-        let metadata = Metadata::from_json(
-            r#"{"kernel": "scale_kernel", "symbol": "scale_kernel", "arch": "sm_80", "ptx_version": 83, "num_warps": 4,
-            "num_ctas": 1, "threads_per_block": 128, "shared_bytes": 0, "global_scratch_bytes": 0, "global_scratch_align": 1,
-            "cluster": [1, 1, 1], "params": [], "constexprs": {}, "source_hash": "", "compiler_version": ""}"#,
+    fn words_of_a_source_are_no_code_of_rust() {
+        let of = |text: &str| {
+            let mut out = String::new();
+            doc(&mut out, 1, text).unwrap();
+            out
+        };
+        assert_eq!(of("Adds `x[i]`, not [this] <b>."), "    /// Adds `x[i]`, not \\[this] \\<b>.\n");
+        assert_eq!(
+            of("An example:\n\n    x = 1"),
+            "    /// ~~~text\n    /// An example:\n    ///\n    ///     x = 1\n    /// ~~~\n"
         );
-        let mut metadata = metadata.unwrap();
-        let params = [("x_ptr", "*fp32"), ("n", "i32"), ("type", "fp16"), ("t.0", "u64"), ("stream", "u1")];
-        metadata.params = lay_out(params.into_iter().map(|(name, ty)| param(name, ty)).collect());
-        let second = Metadata { arch: "sm_90a".into(), ..metadata.clone() };
-        let variants = [metadata, second].map(|metadata| Artifact { ptx: String::new(), metadata }).into();
-        let embedded = Embedded { name: "scale_kernel".into(), signature: "*fp32:16, i32".into(), variants };
-        insta::assert_snapshot!(module("scale", &[embedded]));
-    }
-
-    #[test]
-    fn names_that_rust_accepts() {
-        let names = ["x", "type", "self", "t.0", "0a", "größe", "a-b", ""];
-        assert_eq!(names.map(identifier), ["x", "r#type", "self_", "t_0", "_0a", "größe", "a_b", "__"]);
-        let types = ["softmax_kernel", "_k", "add2", "2d", "type"].map(type_name);
-        assert_eq!(types, ["SoftmaxKernel", "K", "Add2", "Kernel2d", "Type"]);
     }
 }

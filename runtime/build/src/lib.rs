@@ -31,15 +31,32 @@
 //! Kernels carry no types, so each instance says them by a signature (`rtc build --help` says its form); parameters with a value
 //! there are constexprs and are not arguments of the Rust function. Pointers take `&buffer`, `&mut buffer` or a slice of one,
 //! numbers take the Rust type of their name, fp16 and bf16 take an `f32`.
+//!
+//! A launch is safe where it is proved how far the kernel gets from each pointer, as [`Metadata`](rtc_abi::Metadata) tells:
+//! the lengths of the slices are then checked. Where it is not, `launch` is `unsafe` and says of which pointer and why.
+//!
+//! One kernel can be compiled for several element types and values, which become generics of its function, and for arguments of
+//! which more is known, among which each launch chooses: see [`Instance`]. All of them are declared here; nothing is
+//! compiled while the program runs.
 
+#[cfg(feature = "linked")]
+mod c_source;
 mod executable;
 #[cfg(feature = "linked")]
+mod expand;
+#[cfg(feature = "linked")]
 mod generate;
+mod instance;
+#[cfg(feature = "linked")]
+mod launch;
 #[cfg(feature = "linked")]
 mod linked;
-
 #[cfg(feature = "linked")]
-pub use linked::serve;
+mod names;
+
+pub use instance::Instance;
+#[cfg(feature = "linked")]
+pub use linked::{Ready, serve, write_c, write_rust};
 pub use rtc_abi::spec::LaunchOptions;
 
 use rtc_source::Level;
@@ -59,6 +76,8 @@ pub struct Config {
     out_dir: Option<PathBuf>,
     levels: Vec<(String, Level)>,
     libdevice: Option<PathBuf>,
+    #[serde(default)]
+    deny_jit: bool,
 }
 
 /// What `rtc embed` reads from its standard input.
@@ -68,52 +87,6 @@ struct Request {
     files: Vec<PathBuf>,
     /// Where the modules go.
     out_dir: PathBuf,
-}
-
-/// One kernel for one signature.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Instance {
-    kernel: String,
-    signature: String,
-    name: Option<String>,
-    options: LaunchOptions,
-}
-
-impl Instance {
-    /// The kernel of that name with arguments as the signature says.
-    pub fn new(kernel: impl Into<String>, signature: impl Into<String>) -> Instance {
-        Instance { kernel: kernel.into(), signature: signature.into(), name: None, options: LaunchOptions::default() }
-    }
-
-    /// The name of the Rust function; that of the kernel by default. Two instances of one kernel need it.
-    pub fn named(mut self, name: impl Into<String>) -> Instance {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Warps per program.
-    pub fn num_warps(mut self, num_warps: u32) -> Instance {
-        self.options.num_warps = num_warps;
-        self
-    }
-
-    /// Depth of software pipelines.
-    pub fn num_stages(mut self, num_stages: u32) -> Instance {
-        self.options.num_stages = num_stages;
-        self
-    }
-
-    /// The most instructions of a thread, as estimated: a longer kernel is refused.
-    pub fn max_instructions(mut self, max_instructions: u64) -> Instance {
-        self.options.max_instructions = max_instructions;
-        self
-    }
-
-    /// All launch options.
-    pub fn options(mut self, options: LaunchOptions) -> Instance {
-        self.options = options;
-        self
-    }
 }
 
 /// Why the kernels were not compiled. Both its forms are text for people, so `unwrap()` in a build script reads well.
@@ -164,6 +137,13 @@ impl Config {
     /// Makes a warning an error.
     pub fn deny(self, code: impl Into<String>) -> Config {
         self.level(code, Level::Deny)
+    }
+
+    /// The module does not compile in a program whose `rtc-runtime` has the feature `jit`: such a program could compile
+    /// kernels while it runs.
+    pub fn deny_jit(mut self) -> Config {
+        self.deny_jit = true;
+        self
     }
 
     fn level(mut self, code: impl Into<String>, level: Level) -> Config {

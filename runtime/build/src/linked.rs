@@ -1,9 +1,10 @@
 //! The compiler in this process: what the feature `linked` brings, and what `rtc embed` does.
 
-use crate::generate::{self, Embedded};
-use crate::{Config, Error, Instance, Request, error};
+use crate::expand::{self, AxisKind, Wanted};
+use crate::generate::{self, Built, BuiltSpecial, Embedded};
+use crate::{Config, Error, Instance, Request, c_source, error, launch};
 use rtc_compiler::source::Severity;
-use rtc_compiler::{Failure, Levels, Program, Signature, Silent, Source, Spec};
+use rtc_compiler::{Artifact, Failure, KernelInfo, Levels, Program, Silent, Source, Spec};
 use std::path::{Path, PathBuf};
 
 /// Does what a build script asks of `rtc embed`; `request` is JSON that the same version of this crate wrote. What the
@@ -70,28 +71,76 @@ fn compile_file(config: &Config, file: &Path, program: &Program, out_dir: &Path)
         if embedded.iter().any(|e| e.name == name) {
             return Err(error(format!("two instances are called `{name}`; give them names with `Instance::named`")));
         }
-        embedded.push(compile_instance(config, program, instance, name)?);
+        embedded.push(compile_instance(config, program, instance, &stem, name)?);
     }
-    let write = |path: PathBuf, text: &str| {
-        std::fs::write(&path, text).map_err(|e| error(format!("cannot write {}: {e}", path.display())))
-    };
-    std::fs::create_dir_all(out_dir).map_err(|e| error(format!("cannot make {}: {e}", out_dir.display())))?;
-    for kernel in &embedded {
-        for artifact in &kernel.variants {
-            let (name, arch) = (&kernel.name, &artifact.metadata.arch);
-            write(out_dir.join(format!("{stem}.{name}.{arch}.ptx")), &artifact.ptx)?;
-            write(out_dir.join(format!("{stem}.{name}.{arch}.json")), &artifact.metadata.to_json())?;
-        }
-    }
-    write(out_dir.join(format!("{stem}.rs")), &generate::module(&stem, &embedded))
+    write_files(out_dir, &stem, &embedded)?;
+    write(&out_dir.join(format!("{stem}.rs")), &generate::module(&stem, &embedded, config.deny_jit))
 }
 
-fn compile_instance(config: &Config, program: &Program, instance: &Instance, name: String) -> Result<Embedded, Error> {
-    let of = |message: String| error(format!("kernel `{}`: {message}", instance.kernel));
-    let info = program.kernel(Some(&instance.kernel)).map_err(|f| explain(program, f))?;
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    std::fs::write(path, text).map_err(|e| error(format!("cannot write {}: {e}", path.display())))
+}
+
+/// PTX and metadata of all variants.
+fn write_files(out_dir: &Path, stem: &str, kernels: &[Embedded]) -> Result<(), Error> {
+    std::fs::create_dir_all(out_dir).map_err(|e| error(format!("cannot make {}: {e}", out_dir.display())))?;
+    let specials = kernels.iter().flat_map(|kernel| &kernel.cases).flat_map(|case| &case.specials);
+    for (special, artifact) in specials.flat_map(|special| special.variants.iter().map(move |v| (special, v))) {
+        debug_assert!(special.stem.starts_with(stem));
+        let path = |ending: &str| out_dir.join(format!("{}.{}.{ending}", special.stem, artifact.metadata.arch));
+        write(&path("ptx"), &artifact.ptx)?;
+        write(&path("json"), &artifact.metadata.to_json())?;
+    }
+    Ok(())
+}
+
+fn compile_instance(
+    config: &Config,
+    program: &Program,
+    instance: &Instance,
+    stem: &str,
+    name: String,
+) -> Result<Embedded, Error> {
+    let info = program.kernel(Some(&instance.kernel)).map_err(|f| explain(program, f))?.clone();
     let params: Vec<&str> = info.params.iter().map(|p| p.name.as_str()).collect();
-    let args = Signature::parse(&instance.signature).and_then(|s| s.bind(&params)).map_err(|e| of(e.to_string()))?;
-    let spec = Spec { kernel: Some(instance.kernel.clone()), args, options: instance.options.clone(), arch: None };
+    let (axes, wanted) = expand::expand(program, instance)?;
+    let types = axes.iter().filter(|axis| axis.kind == AxisKind::Type);
+    let typed = types.map(|axis| expand::params_of_type(instance, axis, &params)).collect::<Result<_, _>>()?;
+    let is_one = wanted.len() == 1 && instance.specializations.is_empty();
+    let (mut cases, mut number) = (Vec::new(), 0);
+    for case in wanted {
+        let mut specials = Vec::new();
+        for Wanted { condition, spec } in case.specs {
+            let variants = compile_spec(config, program, &spec)?;
+            let stem = if is_one { format!("{stem}.{name}") } else { format!("{stem}.{name}.{number}") };
+            number += 1;
+            let Spec { args, options, .. } = spec;
+            specials.push(BuiltSpecial { condition, args, options, variants, stem });
+        }
+        check_specials(instance, &specials)?;
+        cases.push(Built { picks: case.picks, specials });
+    }
+    Ok(Embedded { name, info, signature: instance.signature.clone(), axes, typed, cases })
+}
+
+/// A specialization takes some of the arguments of the general form, and no others.
+fn check_specials(instance: &Instance, specials: &[BuiltSpecial]) -> Result<(), Error> {
+    let Some(general) = specials.last().and_then(|special| special.variants.first()) else { return Ok(()) };
+    let params = general.metadata.visible_params();
+    for special in specials {
+        let of = |e: Error| error(format!("kernel `{}`: {e}", instance.kernel));
+        special.condition.iter().try_for_each(|text| launch::check_condition(text, params)).map_err(of)?;
+        let own = special.variants.iter().flat_map(|v| v.metadata.visible_params());
+        if let Some(other) = own.into_iter().find(|p| !params.iter().any(|q| q.name == p.name && q.ty == p.ty)) {
+            let message = format!("a specialization has the argument `{}`, which the signature has not", other.name);
+            return Err(of(error(message)));
+        }
+    }
+    Ok(())
+}
+
+/// The variants of one specialization, one per target.
+fn compile_spec(config: &Config, program: &Program, spec: &Spec) -> Result<Vec<Artifact>, Error> {
     let specialization = spec.specialize(program).map_err(|f| explain(program, f))?;
     let default = [rtc_compiler::DEFAULT_ARCH.to_owned()];
     let archs = if config.archs.is_empty() { &default[..] } else { &config.archs };
@@ -107,7 +156,51 @@ fn compile_instance(config: &Config, program: &Program, instance: &Instance, nam
         }
         variants.push(compiled.artifact);
     }
-    Ok(Embedded { name, signature: instance.signature.clone(), variants })
+    Ok(variants)
+}
+
+/// A kernel that has been compiled already, for the writers of modules.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// The name of its function.
+    pub name: String,
+    /// What the source says of it.
+    pub info: KernelInfo,
+    /// What it was compiled for.
+    pub spec: Spec,
+    /// One per target.
+    pub variants: Vec<Artifact>,
+}
+
+fn embedded(stem: &str, ready: Vec<Ready>) -> Vec<Embedded> {
+    let one = |Ready { name, info, spec, variants }: Ready| {
+        let signature = spec.args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect::<Vec<_>>().join(", ");
+        let Spec { args, options, .. } = spec;
+        let stem = format!("{stem}.{name}");
+        let special = BuiltSpecial { condition: None, args, options, variants, stem };
+        let cases = vec![Built { picks: Vec::new(), specials: vec![special] }];
+        Embedded { name, info, signature, axes: Vec::new(), typed: Vec::new(), cases }
+    };
+    ready.into_iter().map(one).collect()
+}
+
+/// Writes the Rust module of a source, `STEM.rs`, with PTX and metadata beside it; gives its path.
+pub fn write_rust(out_dir: &Path, stem: &str, kernels: Vec<Ready>) -> Result<PathBuf, Error> {
+    let kernels = embedded(stem, kernels);
+    write_files(out_dir, stem, &kernels)?;
+    let path = out_dir.join(format!("{stem}.rs"));
+    write(&path, &generate::module(stem, &kernels, false))?;
+    Ok(path)
+}
+
+/// Writes a header and a source in C, `STEM.h` and `STEM.c`, with the PTX in it; gives their paths.
+pub fn write_c(out_dir: &Path, stem: &str, kernels: Vec<Ready>) -> Result<[PathBuf; 2], Error> {
+    std::fs::create_dir_all(out_dir).map_err(|e| error(format!("cannot make {}: {e}", out_dir.display())))?;
+    let (header, source) = c_source::c_source(stem, &embedded(stem, kernels))?;
+    let paths = ["h", "c"].map(|ending| out_dir.join(format!("{stem}.{ending}")));
+    write(&paths[0], &header)?;
+    write(&paths[1], &source)?;
+    Ok(paths)
 }
 
 /// A failure with its pictures of the source.

@@ -49,6 +49,13 @@ pub(crate) enum Color {
     Never,
 }
 
+/// The languages of `rtc build --emit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmitLanguage {
+    /// A header and a source in C.
+    C,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Compile kernels: writes DIR/<symbol>.ptx and DIR/<symbol>.json
@@ -139,10 +146,18 @@ const SIGNATURES: &str = "Signatures have one entry per parameter:\n  \
     --kernel scale --signature '*fp32, fp32, i32, 256' --arch sm_80,sm_90a\n\n\
     Files: DIR/<symbol>.ptx and DIR/<symbol>.json (what a launch must know). With several targets the target stands\n\
     before the ending: <symbol>.sm_80.ptx; with several signatures of one kernel also a number: <symbol>.2.ptx.\n\
-    The paths of the PTX files are printed, one a line."))]
+    The paths of the PTX files are printed, one a line.\n\n\
+    With --rust instead DIR/<file>.rs, a module with a typed launch for each kernel, as a build script with rtc-build\n\
+    makes it, and its PTX and metadata; with --emit c instead DIR/<file>.h and DIR/<file>.c, over the CUDA driver."))]
 pub(crate) struct BuildArguments {
     #[command(flatten)]
     pub(crate) kernels: KernelArguments,
+    /// Write a Rust module for the file
+    #[arg(long, conflicts_with = "emit")]
+    pub(crate) rust: bool,
+    /// Write a program's source instead of PTX
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub(crate) emit: Option<EmitLanguage>,
     /// Compile even what is in the cache, and do not add to it
     #[arg(long)]
     pub(crate) no_cache: bool,

@@ -1,12 +1,13 @@
 //! `rtc build`: kernels to PTX files.
 
-use crate::arguments::BuildArguments;
+use crate::arguments::{BuildArguments, EmitLanguage};
 use crate::cache::Store;
 use crate::input::{self, Request};
 use crate::output;
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::tile_ir;
+use rtc_build::Ready;
 use std::collections::HashMap;
 
 /// Compiles everything that was asked for, then writes it: if one kernel fails, nothing is written.
@@ -21,7 +22,9 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
     let stems = stems(&requests);
     let store = Store::open(!arguments.no_cache, reporter);
     let mut artifacts = Vec::new();
+    let mut ready = Vec::new();
     for (request, stem) in requests.iter().zip(stems) {
+        let mut variants = Vec::new();
         for arch in &request.archs {
             let kernel = &request.specialization.kernel;
             let mut progress = reporter.follow(format!("{kernel} for {arch}"));
@@ -29,9 +32,16 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
             progress.finish();
             let compiled = compiled.map_err(|failure| Problem::compile(program.sources(), failure))?;
             reporter.diagnostics(program.sources(), &compiled.warnings);
-            let stem = if request.archs.len() > 1 { format!("{stem}.{arch}") } else { stem.clone() };
-            artifacts.push((stem, compiled.artifact));
+            let named = if request.archs.len() > 1 { format!("{stem}.{arch}") } else { stem.clone() };
+            variants.push(compiled.artifact.clone());
+            artifacts.push((named, compiled.artifact));
         }
+        let info = program.kernel(Some(&request.specialization.kernel));
+        let info = info.map_err(|failure| Problem::compile(program.sources(), failure))?.clone();
+        ready.push(Ready { name: stem, info, spec: request.spec.clone(), variants });
+    }
+    if arguments.rust || arguments.emit.is_some() {
+        return write_module(arguments, ready);
     }
     for (stem, artifact) in &artifacts {
         let path = output::write_artifact(&arguments.output, stem, artifact)?;
@@ -40,8 +50,24 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
     Ok(())
 }
 
+/// Writes a module in Rust, or a header and a source in C.
+fn write_module(arguments: &BuildArguments, ready: Vec<Ready>) -> Result<(), Problem> {
+    let stem = arguments.kernels.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let paths = match arguments.emit {
+        Some(EmitLanguage::C) => rtc_build::write_c(&arguments.output, &stem, ready).map(Vec::from),
+        None => rtc_build::write_rust(&arguments.output, &stem, ready).map(|path| vec![path]),
+    };
+    for path in paths.map_err(|error| Problem::input("embed", error.to_string()))? {
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
 /// The same for a file of tile IR.
 fn build_tile_ir(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), Problem> {
+    if arguments.rust || arguments.emit.is_some() {
+        return Err(Problem::input("embed", "a file of tile IR has no module; give a source"));
+    }
     let kernel = tile_ir::load(&arguments.kernels.file)?;
     let (archs, options) = tile_ir::request(&arguments.kernels, &kernel)?;
     let mut artifacts = Vec::new();

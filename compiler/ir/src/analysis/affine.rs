@@ -71,6 +71,11 @@ impl<'k> Affine<'k> {
         Affine { kernel, ranges, forms: SecondaryMap::new(), wraps: IndexSet::new() }
     }
 
+    /// The kernel.
+    pub fn kernel(&self) -> &'k Kernel {
+        self.kernel
+    }
+
     /// The form of an integer, a pointer or a tile of such; `None` for a tile that is no such sum.
     pub fn of(&mut self, value: Value) -> Option<Form> {
         let mut stack = vec![value];

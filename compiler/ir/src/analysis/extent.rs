@@ -148,27 +148,38 @@ fn access(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, number: usize) -> 
     high.plus(&Sum::constant(1), 1).ok_or_else(|| "the sizes are sums of too many products".into())
 }
 
-/// The comparisons that hold wherever the access touches memory: those of its mask, and of the branches around it.
+/// The comparisons that hold wherever the access touches memory: those of its mask, and of the branches and loops around it.
 fn bounds(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, mask: Option<Value>) -> Vec<Bound> {
     let mut conditions: Vec<Value> = mask.into_iter().collect();
-    let mut block = kernel.op(op).parent;
+    let (mut block, mut loops) = (kernel.op(op).parent, Vec::new());
     while let Some((inside, around)) = block.and_then(|b| Some((b, kernel.block(b).parent?))) {
-        if let (OpKind::IfElse {}, true) = (kernel.kind(around), kernel.op(around).blocks[0] == inside) {
-            conditions.push(kernel.operand(around, 0));
+        match kernel.kind(around) {
+            OpKind::IfElse {} if kernel.op(around).blocks[0] == inside => conditions.push(kernel.operand(around, 0)),
+            OpKind::ForRange { unsigned: false, .. } => loops.extend(counted(kernel, spans, around)),
+            _ => {}
         }
         block = kernel.op(around).parent;
     }
-    let mut out = Vec::new();
-    for condition in conditions {
-        for bound in spans.affine.bounds(condition).bounds {
-            let mark = spans.mark();
-            match spans.compared(bound.op) {
-                Ok(()) => out.push(bound),
-                Err(_) => spans.forget(mark),
-            }
+    let compared = conditions.into_iter().flat_map(|condition| spans.affine.bounds(condition).bounds);
+    let mut found: Vec<Bound> = compared.collect();
+    found.extend(loops);
+    found.retain(|bound| {
+        let mark = spans.mark();
+        let exact = spans.compared(bound.op);
+        if exact.is_err() {
+            spans.forget(mark);
         }
-    }
-    out
+        exact.is_ok()
+    });
+    found
+}
+
+/// The index of a loop is below its upper bound.
+fn counted(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op) -> Option<Bound> {
+    let index = kernel.block(kernel.op(op).blocks[0]).args[0];
+    let (offset, bound) = (spans.affine.of(index)?, spans.affine.of(kernel.operand(op, 1))?);
+    let wraps = offset.wraps.max(bound.wraps);
+    Some(Bound { axis: None, offset: offset.poly, side: BoundSide::Below, bound: bound.poly, wraps, op })
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -197,12 +208,24 @@ fn bounded(
         return Ok(low);
     }
     spans.forget(mark);
-    let masked = compared(spans, poly, shape, bounds, side);
-    if masked.is_err() {
-        spans.forget(mark);
-        return natural(spans);
+    // Without the bounds of loops, steps that divide the bound are seen.
+    let is_loop = |bound: &&Bound| matches!(spans.affine.kernel().kind(bound.op), OpKind::ForRange { .. });
+    let masked: Vec<Bound> = bounds.iter().filter(|b| !is_loop(b)).cloned().collect();
+    let mut found: Option<Sum> = None;
+    for bounds in [&masked[..], bounds] {
+        let mark = spans.mark();
+        match compared(spans, poly, shape, bounds, side) {
+            Ok(sum) => {
+                found = match found {
+                    None => Some(sum),
+                    Some(other) if side == Side::High => other.lesser(&sum).or(Some(other)),
+                    Some(other) => other.greater(&sum).or(Some(other)),
+                }
+            }
+            Err(_) => spans.forget(mark),
+        }
     }
-    masked
+    found.map_or_else(|| natural(spans), Ok)
 }
 
 /// The same with comparisons: `by * offset + rest` with `offset < bound` is below `by * bound + rest`.
@@ -239,16 +262,18 @@ fn compared(
 
 /// How often the offset of a bound stands in a sum, and whether with a minus: the factors have one sign.
 fn multiple(poly: &Poly, bound: &Bound) -> Option<(Poly, bool)> {
-    let place = |symbol: &Symbol| match (bound.axis, symbol) {
+    let place = |symbol: &&Symbol| match (bound.axis, symbol) {
         (Some(axis), Symbol::Dim(d)) => axis == usize::from(*d),
         (None, Symbol::Program(_) | Symbol::Round(_)) => true,
         _ => false,
     };
-    let mut symbols = bound.offset.terms().iter().flat_map(|term| &term.symbols);
-    let symbol = *symbols.find(|symbol| place(symbol))?;
-    let (each, _) = bound.offset.split(symbol)?;
-    let each = each.value().filter(|each| *each != 0)?;
-    let (by, _) = poly.split(symbol)?;
+    let symbols = bound.offset.terms().iter().flat_map(|term| &term.symbols);
+    let pivot = |symbol: &Symbol| {
+        let each = bound.offset.split(*symbol)?.0.value().filter(|each| *each != 0)?;
+        let by = poly.split(*symbol)?.0;
+        (!by.terms().is_empty()).then_some((each, by))
+    };
+    let (each, by) = symbols.filter(place).find_map(pivot)?;
     let parts: Option<Vec<Term>> = by
         .terms()
         .iter()

@@ -81,6 +81,12 @@ impl<'a, 'k: 'a> Spans<'a, 'k> {
         match sum.value() {
             Some(number) if number < 0 => Err("it would begin before the pointer, or wrap around".into()),
             Some(_) => Ok(()),
+            // A launch without programs runs nothing.
+            None if (0..3)
+                .any(|axis| Some(&sum) == Sum::named(format!("grid.{axis}")).plus(&Sum::constant(1), -1).as_ref()) =>
+            {
+                Ok(())
+            }
             None => {
                 self.needs.push(sum);
                 Ok(())

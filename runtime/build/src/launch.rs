@@ -1,0 +1,225 @@
+//! The text of a typed `launch`.
+
+use crate::generate::{BuiltSpecial, Embedded, doc, plain};
+use crate::names::{argument, element, identifier};
+use crate::{Error, error};
+use rtc_abi::{Expr, Param, ParamType, ValueType};
+use rtc_compiler::{ArgKind, ArgSpec, ConstValue, DType};
+use std::fmt::{Result, Write};
+
+/// The struct that tells a grid which configuration was taken; nothing if all have the same values.
+pub(crate) fn write_config(out: &mut String, kernel: &Embedded) -> Result {
+    let values = configured(kernel);
+    if values.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "    /// What a launch of `{}` was compiled with, for its grid.", kernel.name)?;
+    writeln!(out, "    #[derive(Clone, Copy, Debug, PartialEq, Eq)]\n    pub struct {}Config {{", kernel.ty())?;
+    for name in &values {
+        writeln!(out, "        /// `{name}`\n        pub {}: u32,", field(name))?;
+    }
+    writeln!(out, "        /// Warps per program.\n        pub num_warps: u32,\n    }}\n")
+}
+
+/// The constexprs in which configurations differ.
+fn configured(kernel: &Embedded) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for special in kernel.cases.iter().flat_map(|case| &case.specials) {
+        let Some(general) = kernel.cases[0].specials.last() else { continue };
+        for arg in special.args.iter().filter(|_| special.condition.is_some()) {
+            let other = general.args.iter().find(|a| a.name == arg.name);
+            let is_value = |arg: &ArgSpec| matches!(arg.kind, ArgKind::Constexpr(_));
+            if is_value(arg) && other.is_some_and(|other| is_value(other) && other != arg) && !out.contains(&arg.name) {
+                out.push(arg.name.clone());
+            }
+        }
+    }
+    out
+}
+
+fn field(name: &str) -> String {
+    identifier(&name.to_lowercase())
+}
+
+fn number(special: &BuiltSpecial, name: &str) -> u32 {
+    let arg = special.args.iter().find(|arg| arg.name == name);
+    match arg.map(|arg| &arg.kind) {
+        Some(ArgKind::Constexpr(ConstValue::Int(number))) => u32::try_from(*number).unwrap_or(0),
+        Some(ArgKind::Constexpr(ConstValue::Bool(value))) => u32::from(*value),
+        _ => 0,
+    }
+}
+
+/// The method.
+pub(crate) fn write_launch(out: &mut String, kernel: &Embedded) -> Result {
+    let Some(general) = kernel.general() else { return Ok(()) };
+    let (params, unproved, values) = (general.metadata.visible_params(), kernel.unproved(), configured(kernel));
+    writeln!(out, "        /// Launches it; the call returns before the kernel has run.\n        ///")?;
+    for param in params {
+        write_param_doc(out, kernel, param)?;
+    }
+    if !unproved.is_empty() {
+        writeln!(out, "        ///\n        /// # Safety\n        ///")?;
+        writeln!(out, "        /// What the kernel touches must lie within the slices. This is not proved of")?;
+        for (name, why) in &unproved {
+            writeln!(out, "        /// - `{name}`: {}", plain(why))?;
+        }
+    }
+    let unsafety = if unproved.is_empty() { "" } else { "unsafe " };
+    let generic = if values.is_empty() { "" } else { ", G: Into<::rtc_runtime::Grid>" };
+    writeln!(out, "        pub {unsafety}fn launch<'a{generic}>(")?;
+    writeln!(out, "            &self,\n            stream: &::rtc_runtime::Stream,")?;
+    match values.is_empty() {
+        true => writeln!(out, "            grid: impl Into<::rtc_runtime::Grid>,")?,
+        false => writeln!(out, "            grid: impl FnOnce({}Config) -> G,", kernel.ty())?,
+    }
+    for param in params {
+        writeln!(out, "            {}: {},", argument(&param.name), taken(kernel, param, "impl Into<", ">"))?;
+    }
+    writeln!(out, "        ) -> ::rtc_runtime::Result<()> {{")?;
+    for param in params.iter().filter(|param| param.ty.is_pointer()) {
+        let name = argument(&param.name);
+        writeln!(out, "            let {name}: {} = {name}.into();", taken(kernel, param, "", ""))?;
+    }
+    write_dispatch(out, kernel, params, &values)?;
+    writeln!(out, "        }}\n")
+}
+
+fn write_dispatch(out: &mut String, kernel: &Embedded, params: &[Param], values: &[String]) -> Result {
+    let specials = &kernel.cases[0].specials;
+    let method = if kernel.unproved().is_empty() { "launch_proved" } else { "launch" };
+    let last = specials.len() - 1;
+    if last > 0 {
+        writeln!(out, "            let chosen = match () {{")?;
+        for (number, special) in specials[..last].iter().enumerate() {
+            writeln!(out, "                _ if {} => {number},", guard(special, params))?;
+        }
+        writeln!(out, "                _ => {last},\n            }};")?;
+        writeln!(out, "            match chosen {{")?;
+    }
+    for (index, special) in specials.iter().enumerate() {
+        let metadata = &special.variants[0].metadata;
+        let args: Vec<String> =
+            metadata.visible_params().iter().map(|param| format!("{}.into()", argument(&param.name))).collect();
+        let grid = match values.is_empty() {
+            true => "grid".to_owned(),
+            false => {
+                let set: Vec<String> =
+                    values.iter().map(|name| format!("{}: {}", field(name), number(special, name))).collect();
+                let warps = special.options.num_warps;
+                format!("grid({}Config {{ {}, num_warps: {warps} }})", kernel.ty(), set.join(", "))
+            }
+        };
+        let call = format!("self.kernels[{index}].{method}(stream, {grid}, &[{}])", args.join(", "));
+        match (last, index == last) {
+            (0, _) => writeln!(out, "            {call}")?,
+            (_, false) => writeln!(out, "                {index} => {call},")?,
+            (_, true) => writeln!(out, "                _ => {call},\n            }}")?,
+        }
+    }
+    Ok(())
+}
+
+/// What must hold of the arguments for a specialization.
+fn guard(special: &BuiltSpecial, params: &[Param]) -> String {
+    let own = special.variants[0].metadata.visible_params();
+    let mut parts = Vec::new();
+    for param in params {
+        let name = argument(&param.name);
+        match own.iter().find(|p| p.name == param.name) {
+            None => parts.push(format!("{name} == 1")),
+            Some(own) if own.divisible_by > param.divisible_by => {
+                let value = if param.ty.is_pointer() { format!("{name}.address()") } else { name };
+                parts.push(format!("i128::from({value}) % {} == 0", own.divisible_by));
+            }
+            Some(_) => {}
+        }
+    }
+    let conditions = special.condition.iter().flat_map(|text| text.split("&&"));
+    parts.extend(conditions.map(|text| condition(text, params).unwrap_or_else(|_| "false".into())));
+    if parts.is_empty() { "true".into() } else { parts.join(" && ") }
+}
+
+/// Checks the condition of a configuration.
+pub(crate) fn check_condition(text: &str, params: &[Param]) -> std::result::Result<(), Error> {
+    text.split("&&").try_for_each(|part| condition(part, params).map(|_| ()))
+}
+
+/// A comparison of sums of integer arguments, in Rust.
+fn condition(text: &str, params: &[Param]) -> std::result::Result<String, Error> {
+    let fail = |why: &str| error(format!("the condition `{}` {why}", text.trim()));
+    let operator = [">=", "<=", "==", "!=", ">", "<"].into_iter().find(|operator| text.contains(operator));
+    let operator = operator.ok_or_else(|| fail("has no comparison"))?;
+    let (left, right) = text.split_once(operator).unwrap_or_default();
+    let mut sides = Vec::new();
+    for side in [left, right] {
+        let side = side.trim();
+        if side.contains(['/', '%', ',']) {
+            return Err(fail("has more than sums and products"));
+        }
+        let expr: Expr = side.parse().map_err(|e: rtc_abi::expr::ParseError| fail(&format!("cannot be read: {e}")))?;
+        let is_integer = |name: &String| params.iter().any(|p| p.name == *name && p.ty.is_integer());
+        if let Some(name) = expr.names().iter().find(|name| !is_integer(name)) {
+            return Err(fail(&format!("names `{name}`, which is no integer argument")));
+        }
+        sides.push(in_rust(side));
+    }
+    Ok(format!("{} {operator} {}", sides[0], sides[1]))
+}
+
+/// A sum of products with each name as a wide integer.
+fn in_rust(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len()).max(first.len_utf8());
+        let (word, after) = rest.split_at(end);
+        match first.is_alphabetic() || first == '_' {
+            true => out.push_str(&format!("i128::from({})", argument(word))),
+            false => out.push_str(word),
+        }
+        rest = after;
+    }
+    out
+}
+
+/// The Rust type of a parameter; `open` and `close` stand around that of a pointer.
+fn taken(kernel: &Embedded, param: &Param, open: &str, close: &str) -> String {
+    match &param.ty {
+        ParamType::Value(ValueType::Scalar(dtype)) => match dtype {
+            DType::UInt1 => "bool",
+            DType::Fp64 => "f64",
+            dtype if dtype.is_integer() => dtype.name(),
+            _ => "f32",
+        }
+        .into(),
+        ParamType::Value(ValueType::Pointer { pointee, .. }) => {
+            let axis = kernel.typed.iter().position(|names| names.contains(&param.name));
+            let own = axis.map(|axis| identifier(&kernel.axes[axis].name)).or(element(*pointee).map(String::from));
+            let slice = if kernel.writes(&param.name) { "SliceMut" } else { "Slice" };
+            match own {
+                Some(own) => format!("{open}::rtc_runtime::{slice}<'a, {own}>{close}"),
+                None => format!("{open}::rtc_runtime::{slice}<'a, u8>{close}"),
+            }
+        }
+        // The launch refuses every other value, with the reason.
+        ParamType::Descriptor { .. } | ParamType::TensorMap => "impl Into<::rtc_runtime::Arg<'a>>".into(),
+    }
+}
+
+/// One line on a parameter: what is promised of it, what is done with it, and its comment in the source.
+fn write_param_doc(out: &mut String, kernel: &Embedded, param: &Param) -> Result {
+    let mut parts = vec![format!("`{}`", param.ty)];
+    if param.divisible_by > 1 {
+        let what = if param.ty.is_pointer() { "its address is" } else { "it is" };
+        parts.push(format!("{what} a multiple of {}", param.divisible_by));
+    }
+    if param.ty.is_pointer() {
+        parts.push(if kernel.writes(&param.name) { "written".into() } else { "read".into() });
+        parts.extend(param.extent.as_ref().map(|extent| format!("at most `{extent}` elements")));
+    }
+    let words = kernel.info.params.iter().find(|p| p.name == param.name).map_or("", |p| p.doc.as_str());
+    let words = if words.is_empty() { String::new() } else { format!("; {words}") };
+    doc(out, 2, &format!("- `{}`: {}{words}", argument(&param.name), parts.join(", ")))
+}
