@@ -9,11 +9,12 @@ ifeq ($(origin RTC_PTXAS),undefined)
 export RTC_PTXAS = $(shell [ -x .tools/bin/ptxas ] && echo $(CURDIR)/.tools/bin/ptxas || echo ptxas)
 endif
 
-.PHONY: help setup run test release dist check bench clean
+.PHONY: help setup run test examples release dist check bench clean
 
 help:
 	@echo "make run      set up, build, run the softmax example (GPU if there is one, else the emulator)"
 	@echo "make test     set up and run all tests"
+	@echo "make examples test the examples, each a crate of its own, and one outside of the repository"
 	@echo "make setup    install what is missing, nothing else"
 	@echo "make release  build the rtc binary into target/release/rtc"
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
@@ -32,6 +33,9 @@ test: setup
 	else \
 		cargo test --workspace --no-fail-fast; \
 	fi
+
+examples: setup
+	@scripts/examples
 
 release: setup
 	cargo build --release -p rtc-cli

@@ -19,6 +19,8 @@ const LAYERS: &[(u32, &[&str])] = &[
             "rtc-fuzz",
         ],
     ),
+    // Examples to be copied.
+    (7, &["vector_add", "softmax", "matmul", "dropout", "layer_norm", "attention"]),
     (6, &["rtc-testing", "rtc-tune"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),

@@ -3,6 +3,15 @@
 use rtc_source::Span;
 use rtc_syntax::ast::{ExprKind, FunctionDef, StmtKind};
 
+/// The comments that a file begins with, unless they are those of what follows directly.
+pub(crate) fn of_file(text: &str) -> String {
+    let comments: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
+    match text.lines().nth(comments.len()) {
+        Some(next) if !next.trim().is_empty() => String::new(),
+        _ => comments.iter().map(|line| comment(&line[1..])).collect::<Vec<_>>().join("\n"),
+    }
+}
+
 /// The comments directly above a function and its docstring, with an empty line between them; `span` is that of the whole
 /// definition in `text`.
 pub(crate) fn of_function(text: &str, span: Span, function: &FunctionDef) -> String {
@@ -69,5 +78,9 @@ mod tests {
         let words: Vec<&str> = scale.params.iter().map(|p| p.doc.as_str()).collect();
         assert_eq!(words, ["the row", "", "", "a power of two"]);
         assert_eq!(bare.doc, "");
+        assert_eq!(program.doc(), "Not this.");
+        let of = |text: &str| Program::parse(&[Source::new("k.rt", text)]).doc().to_owned();
+        assert_eq!(of("# Two\n# lines.\n\nX = 1\n"), "Two\nlines.");
+        assert_eq!(of("# Of the number.\nX = 1\n"), "");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Reading never fails: what is wrong becomes a diagnostic.
 
-use crate::{Failure, KernelInfo, kernels};
+use crate::{Failure, KernelInfo, docs, kernels};
 use rtc_source::{Diagnostic, FileId, Levels, Severity, SourceMap};
 use rtc_syntax::ast::{Module, Stmt, StmtKind};
 use std::collections::HashSet;
@@ -40,6 +40,7 @@ pub struct Program {
     modules: Vec<ImportedModule>,
     diagnostics: Vec<Diagnostic>,
     kernels: Vec<KernelInfo>,
+    doc: String,
     levels: Levels,
     libdevice: Option<Arc<[u8]>>,
 }
@@ -64,6 +65,7 @@ impl Program {
             modules: Vec::new(),
             diagnostics: Vec::new(),
             kernels: Vec::new(),
+            doc: files.first().map_or(String::new(), |main| docs::of_file(&main.text)),
             levels: Levels::default(),
             libdevice: None,
         };
@@ -154,6 +156,11 @@ impl Program {
     /// Whether nothing can be compiled from it.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// The comments that the main file begins with.
+    pub fn doc(&self) -> &str {
+        &self.doc
     }
 
     /// The jit functions of the main file, in order.

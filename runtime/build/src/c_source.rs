@@ -92,9 +92,12 @@ fn declare(out: &mut String, kernel: &Embedded, special: &BuiltSpecial) -> Writt
     let (fun, metadata) = (name(&kernel.name), &special.variants[0].metadata);
     writeln!(out, "\n/*")?;
     for line in kernel.info.doc.lines() {
-        writeln!(out, " * {}", words(line))?;
+        writeln!(out, "{}", format!(" * {}", words(line)).trim_end())?;
     }
-    writeln!(out, " *\n * `{}`, compiled for {}.", kernel.name, words(&kernel.signature))?;
+    if !kernel.info.doc.is_empty() {
+        writeln!(out, " *")?;
+    }
+    writeln!(out, " * `{}`, compiled for {}.", kernel.name, words(&kernel.signature))?;
     for param in metadata.visible_params() {
         writeln!(out, " *   {}: {}", param.name, words(&described(kernel, param)))?;
     }

@@ -101,22 +101,31 @@ impl Embedded {
         (brackets(declared), brackets(used))
     }
 
+    /// The name of the enum of values, or of types.
+    fn enum_name(&self, axis: &Axis) -> String {
+        format!("{}{}", self.ty(), type_name(&axis.name.to_lowercase()))
+    }
+
     fn axes_of(&self, kind: AxisKind) -> impl Iterator<Item = &Axis> {
         self.axes.iter().filter(move |axis| axis.kind == kind)
     }
 }
 
 /// The whole module.
-pub(crate) fn module(stem: &str, kernels: &[Embedded], deny_jit: bool) -> String {
+pub(crate) fn module(stem: &str, words: &str, kernels: &[Embedded], deny_jit: bool) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ = write_module(&mut out, stem, kernels, deny_jit);
+    let _ = write_module(&mut out, stem, words, kernels, deny_jit);
     out
 }
 
-fn write_module(out: &mut String, stem: &str, kernels: &[Embedded], deny_jit: bool) -> Result {
+fn write_module(out: &mut String, stem: &str, words: &str, kernels: &[Embedded], deny_jit: bool) -> Result {
+    if !words.is_empty() {
+        doc(out, 0, words)?;
+        writeln!(out, "///")?;
+    }
     writeln!(out, "/// Kernels of `{stem}`, compiled ahead of time.")?;
-    writeln!(out, "#[allow(clippy::all, dead_code)]")?;
+    writeln!(out, "#[allow(clippy::all, dead_code, nonstandard_style)]")?;
     if kernels.iter().any(|k| !k.unproved().is_empty()) {
         writeln!(out, "#[allow(unsafe_code)]")?;
     }
@@ -140,13 +149,11 @@ fn write_kernel(out: &mut String, kernel: &Embedded) -> Result {
         write_choice(out, kernel, axis)?;
     }
     launch::write_config(out, kernel)?;
-    doc(out, 1, &kernel.info.doc)?;
-    writeln!(
-        out,
-        "    ///\n    /// `{}`, loaded on a device; compiled for `{}`.",
-        kernel.name,
-        plain(&kernel.signature)
-    )?;
+    if !kernel.info.doc.is_empty() {
+        doc(out, 1, &kernel.info.doc)?;
+        writeln!(out, "    ///")?;
+    }
+    writeln!(out, "    /// `{}`, loaded on a device; compiled for `{}`.", kernel.name, plain(&kernel.signature))?;
     writeln!(out, "    #[derive(Debug)]\n    pub struct {ty}{declared} {{")?;
     writeln!(out, "        kernels: Box<[::rtc_runtime::Kernel]>,")?;
     let types: Vec<String> = kernel.axes_of(AxisKind::Type).map(|axis| identifier(&axis.name)).collect();
@@ -164,7 +171,7 @@ fn write_kernel(out: &mut String, kernel: &Embedded) -> Result {
 
 /// The trait of element types, or the enum of values.
 fn write_choice(out: &mut String, kernel: &Embedded, axis: &Axis) -> Result {
-    let name = format!("{}{}", kernel.ty(), type_name(&axis.name));
+    let name = kernel.enum_name(axis);
     match axis.kind {
         AxisKind::Type => {
             let name = format!("{}{}", kernel.ty(), identifier(&axis.name));
@@ -202,7 +209,7 @@ fn write_loader(out: &mut String, kernel: &Embedded) -> Result {
     )?;
     write!(out, "    pub fn {}{declared}(device: &::rtc_runtime::Device", identifier(&kernel.name))?;
     for axis in kernel.axes_of(AxisKind::Enum) {
-        write!(out, ", {}: {ty}{}", argument(&axis.name.to_lowercase()), type_name(&axis.name))?;
+        write!(out, ", {}: {}", argument(&axis.name.to_lowercase()), kernel.enum_name(axis))?;
     }
     writeln!(out, ") -> ::rtc_runtime::Result<{ty}{used}> {{")?;
     for axis in kernel.axes.iter().filter(|axis| matches!(axis.kind, AxisKind::Int | AxisKind::Bool)) {
@@ -258,7 +265,7 @@ fn write_case(out: &mut String, kernel: &Embedded) -> Result {
         let pick = |(axis, pick): (&Axis, &usize)| match axis.kind {
             AxisKind::Type => pick.to_string(),
             AxisKind::Int | AxisKind::Bool => axis.options[*pick].clone(),
-            AxisKind::Enum => format!("{}{}::{}", kernel.ty(), type_name(&axis.name), axis.options[*pick]),
+            AxisKind::Enum => format!("{}::{}", kernel.enum_name(axis), axis.options[*pick]),
         };
         let picks: Vec<String> = kernel.axes.iter().zip(&case.picks).map(pick).collect();
         writeln!(out, "            ({},) => {number},", picks.join(", "))?;

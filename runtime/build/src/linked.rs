@@ -74,7 +74,7 @@ fn compile_file(config: &Config, file: &Path, program: &Program, out_dir: &Path)
         embedded.push(compile_instance(config, program, instance, &stem, name)?);
     }
     write_files(out_dir, &stem, &embedded)?;
-    write(&out_dir.join(format!("{stem}.rs")), &generate::module(&stem, &embedded, config.deny_jit))
+    write(&out_dir.join(format!("{stem}.rs")), &generate::module(&stem, program.doc(), &embedded, config.deny_jit))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
@@ -184,12 +184,13 @@ fn embedded(stem: &str, ready: Vec<Ready>) -> Vec<Embedded> {
     ready.into_iter().map(one).collect()
 }
 
-/// Writes the Rust module of a source, `STEM.rs`, with PTX and metadata beside it; gives its path.
-pub fn write_rust(out_dir: &Path, stem: &str, kernels: Vec<Ready>) -> Result<PathBuf, Error> {
+/// Writes the Rust module of a source, `STEM.rs`, with PTX and metadata beside it; `doc` is what the source says of itself. Gives
+/// its path.
+pub fn write_rust(out_dir: &Path, stem: &str, doc: &str, kernels: Vec<Ready>) -> Result<PathBuf, Error> {
     let kernels = embedded(stem, kernels);
     write_files(out_dir, stem, &kernels)?;
     let path = out_dir.join(format!("{stem}.rs"));
-    write(&path, &generate::module(stem, &kernels, false))?;
+    write(&path, &generate::module(stem, doc, &kernels, false))?;
     Ok(path)
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
         ready.push(Ready { name: stem, info, spec: request.spec.clone(), variants });
     }
     if arguments.rust || arguments.emit.is_some() {
-        return write_module(arguments, ready);
+        return write_module(arguments, program.doc(), ready);
     }
     for (stem, artifact) in &artifacts {
         let path = output::write_artifact(&arguments.output, stem, artifact)?;
@@ -51,11 +51,11 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
 }
 
 /// Writes a module in Rust, or a header and a source in C.
-fn write_module(arguments: &BuildArguments, ready: Vec<Ready>) -> Result<(), Problem> {
+fn write_module(arguments: &BuildArguments, doc: &str, ready: Vec<Ready>) -> Result<(), Problem> {
     let stem = arguments.kernels.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let paths = match arguments.emit {
         Some(EmitLanguage::C) => rtc_build::write_c(&arguments.output, &stem, ready).map(Vec::from),
-        None => rtc_build::write_rust(&arguments.output, &stem, ready).map(|path| vec![path]),
+        None => rtc_build::write_rust(&arguments.output, &stem, doc, ready).map(|path| vec![path]),
     };
     for path in paths.map_err(|error| Problem::input("embed", error.to_string()))? {
         println!("{}", path.display());

@@ -38,6 +38,32 @@ fn output_goes_through_a_link_to_what_it_names() {
 }
 
 #[test]
+fn modules_in_rust_and_c() {
+    let scratch = Scratch::new("modules");
+    let build = |more: &[&str]| {
+        let given = ["build", "k.rt", "--signature", SIGNATURE, "--arch", "sm_80,sm_90a", "-o", "out"];
+        let output = scratch.rtc(&[&given, more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let read = |name: &str| std::fs::read_to_string(scratch.0.join("out").join(name)).unwrap();
+    assert_eq!(build(&["--rust"]), "out/k.rs\n");
+    let module = read("k.rs");
+    for arch in ["sm_80", "sm_90a"] {
+        assert!(module.contains(&format!("include_str!(\"k.copy_kernel.{arch}.ptx\")")), "{module}");
+        assert!(read(&format!("k.copy_kernel.{arch}.ptx")).contains(&format!(".target {arch}")));
+    }
+    assert!(module.contains("pub fn launch<'a>(") && !module.contains("unsafe"), "{module}");
+    assert_eq!(build(&["--emit", "c"]), "out/k.h\nout/k.c\n");
+    assert!(read("k.h").contains("CUresult copy_kernel_launch(const copy_kernel_t *kernel, CUstream stream,"));
+    assert!(read("k.c").contains("static const char copy_kernel_sm_90a[] ="));
+    scratch.write("t.tir", "kernel @k() warps 1 phase tile {\n  ret\n}\n");
+    let text = scratch.fails(1, &["build", "t.tir", "--rust"]);
+    assert!(text.contains("a file of tile IR has no module"), "{text}");
+    scratch.fails(2, &["build", "k.rt", "--signature", SIGNATURE, "--rust", "--emit", "c"]);
+}
+
+#[test]
 fn several_targets_and_instances_have_names_of_their_own() {
     let scratch = Scratch::new("names");
     let other = SIGNATURE.replace("128", "256");
