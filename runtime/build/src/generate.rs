@@ -286,7 +286,7 @@ pub(crate) fn doc(out: &mut String, depth: usize, text: &str) -> Result {
     }
     for line in text.lines() {
         let line = if is_code { line.to_owned() } else { escaped(line) };
-        writeln!(out, "{indent}/// {}", line.trim_end())?;
+        writeln!(out, "{}", format!("{indent}/// {line}").trim_end())?;
     }
     if is_code {
         writeln!(out, "{indent}/// ~~~")?;

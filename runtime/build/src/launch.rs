@@ -24,12 +24,15 @@ pub(crate) fn write_config(out: &mut String, kernel: &Embedded) -> Result {
 /// The constexprs in which configurations differ.
 fn configured(kernel: &Embedded) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    for special in kernel.cases.iter().flat_map(|case| &case.specials) {
-        let Some(general) = kernel.cases[0].specials.last() else { continue };
-        for arg in special.args.iter().filter(|_| special.condition.is_some()) {
-            let other = general.args.iter().find(|a| a.name == arg.name);
-            let is_value = |arg: &ArgSpec| matches!(arg.kind, ArgKind::Constexpr(_));
-            if is_value(arg) && other.is_some_and(|other| is_value(other) && other != arg) && !out.contains(&arg.name) {
+    for case in &kernel.cases {
+        let Some(general) = case.specials.last() else { continue };
+        let configurations = case.specials.iter().filter(|special| special.condition.is_some());
+        for arg in configurations.flat_map(|special| &special.args) {
+            let is_number = |arg: &ArgSpec| {
+                matches!(arg.kind, ArgKind::Constexpr(ConstValue::Int(_)) | ArgKind::Constexpr(ConstValue::Bool(_)))
+            };
+            let other = general.args.iter().find(|a| a.name == arg.name && is_number(a));
+            if is_number(arg) && other.is_some_and(|other| other != arg) && !out.contains(&arg.name) {
                 out.push(arg.name.clone());
             }
         }
@@ -210,7 +213,11 @@ fn taken(kernel: &Embedded, param: &Param, open: &str, close: &str) -> String {
 
 /// One line on a parameter: what is promised of it, what is done with it, and its comment in the source.
 fn write_param_doc(out: &mut String, kernel: &Embedded, param: &Param) -> Result {
-    let mut parts = vec![format!("`{}`", param.ty)];
+    let axis = kernel.typed.iter().position(|names| names.contains(&param.name));
+    let mut parts = vec![match axis {
+        Some(axis) => format!("`*{}`", kernel.axes[axis].name),
+        None => format!("`{}`", param.ty),
+    }];
     if param.divisible_by > 1 {
         let what = if param.ty.is_pointer() { "its address is" } else { "it is" };
         parts.push(format!("{what} a multiple of {}", param.divisible_by));

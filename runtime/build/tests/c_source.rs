@@ -57,8 +57,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 }
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     const char *target = strstr(image, ".target ");
-    printf("load %.14s
-", target);
+    printf("load %.14s\n", target);
     *module = 0;
     return CUDA_SUCCESS;
 }
@@ -66,8 +65,7 @@ CUresult cuModuleUnload(CUmodule module) { (void)module; puts("unload"); return 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     (void)module;
     *function = 0;
-    printf("function %s
-", name);
+    printf("function %s\n", name);
     return CUDA_SUCCESS;
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
@@ -78,8 +76,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int x, unsigned int y, uns
                         unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                         void **params, void **extra) {
     (void)function; (void)stream; (void)extra;
-    printf("grid %u %u %u block %u %u %u shared %u: %#llx %#llx %d %g %d %lld
-", x, y, z, block_x, block_y, block_z,
+    printf("grid %u %u %u block %u %u %u shared %u: %#llx %#llx %d %g %d %lld\n", x, y, z, block_x, block_y, block_z,
            shared_bytes, *(CUdeviceptr *)params[0], *(CUdeviceptr *)params[1], *(int32_t *)params[2],
            (double)*(float *)params[3], *(uint8_t *)params[4], (long long)*(int64_t *)params[5]);
     return CUDA_SUCCESS;
@@ -89,17 +86,12 @@ int main(void) {
     add_kernel_t kernel;
     for (int i = 0; i < 5; i++) {
         capability = capabilities[i];
-        printf("%d: %d
-", capability, add_kernel_load(&kernel));
+        printf("%d: %d\n", capability, add_kernel_load(&kernel));
     }
-    printf("%d
-", add_kernel_launch(&kernel, 0, 3, 2, 1, 0x1000, 0x2000, 48, 1.5f, true, -5));
-    printf("%d
-", add_kernel_launch(&kernel, 0, 3, 1, 1, 0x1008, 0x2000, 48, 1.5f, true, -5));
-    printf("%d
-", add_kernel_launch(&kernel, 0, 3, 1, 1, 0x1000, 0x2000, 47, 1.5f, true, -5));
-    printf("%d
-", add_kernel_launch(&kernel, 0, 0, 1, 1, 0x1000, 0x2000, 48, 1.5f, true, -5));
+    printf("%d\n", add_kernel_launch(&kernel, 0, 3, 2, 1, 0x1000, 0x2000, 48, 1.5f, true, -5));
+    printf("%d\n", add_kernel_launch(&kernel, 0, 3, 1, 1, 0x1008, 0x2000, 48, 1.5f, true, -5));
+    printf("%d\n", add_kernel_launch(&kernel, 0, 3, 1, 1, 0x1000, 0x2000, 47, 1.5f, true, -5));
+    printf("%d\n", add_kernel_launch(&kernel, 0, 0, 1, 1, 0x1000, 0x2000, 48, 1.5f, true, -5));
     return add_kernel_unload(&kernel);
 }
 "#;

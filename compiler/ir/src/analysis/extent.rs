@@ -134,7 +134,7 @@ fn access(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, number: usize) -> 
         _ => return Err("it is accessed by copies of whole tiles".into()),
     };
     let pointer = kernel.operand(op, 0);
-    let form = spans.affine.of(pointer).ok_or("an address is no sum of products")?;
+    let form = spans.affine.of(pointer).ok_or_else(|| no_form(kernel, pointer))?;
     if form.pointer != Some(kernel.params[number].value) {
         return Err("which pointer is used is decided while the kernel runs".into());
     }
@@ -146,6 +146,20 @@ fn access(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, number: usize) -> 
     spans.need(low)?;
     let high = bounded(spans, &form.poly, shape, &bounds, Side::High)?;
     high.plus(&Sum::constant(1), 1).ok_or_else(|| "the sizes are sums of too many products".into())
+}
+
+/// Why an address is no sum of products.
+fn no_form(kernel: &Kernel, pointer: Value) -> Unknown {
+    let (mut work, mut seen) = (vec![pointer], 0);
+    while let Some(op) = work.pop().and_then(|value| kernel.def_op(value)) {
+        seen += 1;
+        match kernel.kind(op) {
+            OpKind::Load { .. } => return "an index is read from memory".into(),
+            _ if seen < 200 => work.extend(kernel.op(op).operands.iter().rev()),
+            _ => break,
+        }
+    }
+    "an address is no sum of products".into()
 }
 
 /// The comparisons that hold wherever the access touches memory: those of its mask, and of the branches and loops around it.
