@@ -4,7 +4,7 @@ use crate::expand::{self, AxisKind, Wanted};
 use crate::generate::{self, Built, BuiltSpecial, Embedded};
 use crate::{Config, Error, Instance, Request, c_source, error, launch};
 use rtc_compiler::source::Severity;
-use rtc_compiler::{Artifact, Failure, KernelInfo, Levels, Program, Silent, Source, Spec};
+use rtc_compiler::{Artifact, Failure, KernelInfo, Levels, Program, Silent, Source, Spec, Specialization};
 use std::path::{Path, PathBuf};
 
 /// Does what a build script asks of `rtc embed`; `request` is JSON that the same version of this crate wrote. What the
@@ -167,15 +167,15 @@ pub struct Ready {
     /// What the source says of it.
     pub info: KernelInfo,
     /// What it was compiled for.
-    pub spec: Spec,
+    pub specialization: Specialization,
     /// One per target.
     pub variants: Vec<Artifact>,
 }
 
 fn embedded(stem: &str, ready: Vec<Ready>) -> Vec<Embedded> {
-    let one = |Ready { name, info, spec, variants }: Ready| {
-        let signature = spec.args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect::<Vec<_>>().join(", ");
-        let Spec { args, options, .. } = spec;
+    let one = |Ready { name, info, specialization, variants }: Ready| {
+        let Specialization { args, options, .. } = specialization;
+        let signature = args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect::<Vec<_>>().join(", ");
         let stem = format!("{stem}.{name}");
         let special = BuiltSpecial { condition: None, args, options, variants, stem };
         let cases = vec![Built { picks: Vec::new(), specials: vec![special] }];

@@ -108,7 +108,7 @@ fn ready(archs: &[&str]) -> Ready {
         rtc_compiler::compile(&program, &specialization, arch, String::new(), &mut Silent).unwrap().artifact
     };
     let variants = archs.iter().map(compile).collect();
-    Ready { name: info.name.clone(), info, spec, variants }
+    Ready { name: info.name.clone(), info, specialization, variants }
 }
 
 fn cc(folder: &Path, args: &[&str]) {

@@ -38,7 +38,7 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
         }
         let info = program.kernel(Some(&request.specialization.kernel));
         let info = info.map_err(|failure| Problem::compile(program.sources(), failure))?.clone();
-        ready.push(Ready { name: stem, info, spec: request.spec.clone(), variants });
+        ready.push(Ready { name: stem, info, specialization: request.specialization.clone(), variants });
     }
     if arguments.rust || arguments.emit.is_some() {
         return write_module(arguments, program.doc(), ready);

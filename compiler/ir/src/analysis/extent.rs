@@ -151,7 +151,8 @@ fn access(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, number: usize) -> 
 /// Why an address is no sum of products.
 fn no_form(kernel: &Kernel, pointer: Value) -> Unknown {
     let (mut work, mut seen) = (vec![pointer], 0);
-    while let Some(op) = work.pop().and_then(|value| kernel.def_op(value)) {
+    while let Some(value) = work.pop() {
+        let Some(op) = kernel.def_op(value) else { continue };
         seen += 1;
         match kernel.kind(op) {
             OpKind::Load { .. } => return "an index is read from memory".into(),
