@@ -68,9 +68,9 @@ pub(crate) fn write_launch(out: &mut String, kernel: &Embedded) -> Result {
             writeln!(out, "        /// - `{name}`: {}", plain(why))?;
         }
     }
-    let unsafety = if unproved.is_empty() { "" } else { "unsafe " };
+    let words: &[&str] = if unproved.is_empty() { &["pub", "fn"] } else { &["pub", "unsafe", "fn"] };
     let generic = if values.is_empty() { "" } else { ", G: Into<::rtc_runtime::Grid>" };
-    writeln!(out, "        pub {unsafety}fn launch<'a{generic}>(")?;
+    writeln!(out, "        {} launch<'a{generic}>(", words.join(" "))?;
     writeln!(out, "            &self,\n            stream: &::rtc_runtime::Stream,")?;
     match values.is_empty() {
         true => writeln!(out, "            grid: impl Into<::rtc_runtime::Grid>,")?,
