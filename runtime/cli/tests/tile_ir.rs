@@ -156,10 +156,10 @@ fn mistakes_in_tile_ir() {
     "#);
     insta::assert_snapshot!(scratch.fails(1, &["build", "b.tir"]), @r#"
     error[unsupported-target]: a barrier that counts bytes is not available on sm_80
-     --> b.tir:9:3
+     --> b.tir:6:3
       |
-    9 |   barrier_expect %full {bytes = 1024}
-      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    6 |   %full = alloc_barriers {count = 1} : barrier<1>
+      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
     "#);
     insta::assert_snapshot!(scratch.fails(1, &["emit", "b.tir", "--stage", "tile", "--arch", "sm_90a"]), @"error[stage]: the kernel is in phase Laid, past the stage `tile`");
     insta::assert_snapshot!(scratch.fails(1, &["emit", "p.tir", "--stage", "ast"]), @"error[stage]: tile IR has no syntax tree");
