@@ -256,7 +256,7 @@ mod tests {
     fn chosen(text: &str) -> Vec<String> {
         let (module, diagnostics) = rtc_syntax::parse(rtc_source::FileId(0), text);
         assert!(diagnostics.is_empty(), "{diagnostics:?}");
-        candidates(&kernels(&module)).into_iter().map(|k| k.name.clone()).collect()
+        candidates(&kernels(&module, text)).into_iter().map(|k| k.name.clone()).collect()
     }
 
     const ACTIVATION: &str = "@triton.jit\ndef leaky_relu(x):\n    return tl.where(x >= 0, x, 0.01 * x)\n\n";
