@@ -219,6 +219,7 @@ impl Canonical {
             default_dot_input_precision,
             allowed_dot_input_precisions,
             max_num_imprecise_acc_default,
+            warp_specialize,
             ptx_version,
             max_instructions,
         } = options;
@@ -226,8 +227,15 @@ impl Canonical {
         for value in [maxnreg, max_num_imprecise_acc_default, ptx_version] {
             self.optional(value.map(u64::from));
         }
-        let flags =
-            [enable_fp_fusion, launch_cooperative_grid, launch_pdl, debug, sanitize_overflow, enable_reflect_ftz];
+        let flags = [
+            enable_fp_fusion,
+            launch_cooperative_grid,
+            launch_pdl,
+            debug,
+            sanitize_overflow,
+            enable_reflect_ftz,
+            warp_specialize,
+        ];
         flags.into_iter().for_each(|value| self.number((*value).into()));
         self.text(default_dot_input_precision);
         self.list(allowed_dot_input_precisions, |bytes, name| bytes.text(name));

@@ -10,14 +10,16 @@ use rtc_passes::PassContext;
 
 /// What a kernel, as it comes from sema or from a file, does to memory; by parameter.
 pub(crate) fn touched(kernel: &Kernel, target: &'static Target) -> Vec<Touched> {
-    let cx = PassContext { target, max_instructions: stages::NO_LIMIT, staging: true };
+    let cx = PassContext { target, max_instructions: stages::NO_LIMIT, staging: true, roles: false };
     // What a pass refuses here, it refuses again in the pipeline, which reports it.
     rtc_passes::plain(kernel, &cx).map(|plain| analysis::touched(&plain)).unwrap_or_default()
 }
 
-/// Notes it in the metadata. Tensor maps that passes have made reach as far as the tensors that they are of.
+/// Notes it in the metadata. The tensor maps of a kernel in tile IR reach as far as the tensors that they are of; through those
+/// that passes make a kernel reads and writes what it did before.
 pub(crate) fn note(metadata: &mut Metadata, touched: Vec<Touched>) {
-    let maps: Vec<HostTensorMap> = metadata.params.iter().filter_map(|param| map(param.hidden.as_ref())).collect();
+    let given = metadata.params.iter().take(touched.len());
+    let maps: Vec<HostTensorMap> = given.filter_map(|param| map(param.hidden.as_ref())).collect();
     for (param, Touched { access, extent }) in metadata.params.iter_mut().zip(touched) {
         param.access = access;
         let with_maps = extent.map(|extent| {

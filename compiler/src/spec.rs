@@ -138,6 +138,7 @@ pub fn set_option(options: &mut LaunchOptions, name: &str, field: &Field<'_>) ->
         }
         "allowed_dot_input_precisions" => options.allowed_dot_input_precisions = field.strings()?,
         "max_num_imprecise_acc_default" => options.max_num_imprecise_acc_default = Some(field.u32()?),
+        "warp_specialize" => options.warp_specialize = field.boolean()?,
         "max_instructions" => options.max_instructions = u64::from(field.positive()?),
         "ptx_version" => options.ptx_version = Some(field.positive()?),
         "warp_size" => {
@@ -180,6 +181,7 @@ pub const OPTION_NAMES: &[&str] = &[
     "allowed_dot_input_precisions",
     "max_num_imprecise_acc_default",
     "ptx_version",
+    "warp_specialize",
     "max_instructions",
     "warp_size",
     "supported_fp8_dtypes",

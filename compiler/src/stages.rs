@@ -9,11 +9,13 @@
 
 use crate::fingerprint::hash_of;
 use crate::{Artifact, COMPILER_VERSION, Failure, Program, Specialization, artifact, memory};
+use rtc_abi::spec::LaunchOptions;
 use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
-    LIMIT_SIZE, PassContext, PassError, SCHEDULE_LOOP, SPLIT_CONVERSIONS, conversions_remark, long_kernel, loop_plans,
+    LIMIT_SIZE, PassContext, PassError, SCHEDULE_LOOP, SPLIT_CONVERSIONS, SPLIT_ROLES, conversions_remark, long_kernel,
+    loop_plans, roles_remark,
 };
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap};
@@ -168,7 +170,7 @@ pub fn compile(
     let (mut kernel, mut warnings) = analyse_kernel(program, specialization, target, external, observer)?;
     let touched = memory::touched(&kernel, target);
     let max_instructions = specialization.options.max_instructions;
-    warnings.extend(run_passes(&mut kernel, target, max_instructions, observer)?);
+    warnings.extend(run_passes(&mut kernel, target, &specialization.options, observer)?);
     let options = CodegenOptions {
         library: library(program, specialization),
         max_operations: Some(max_operations(max_instructions)),
@@ -205,7 +207,7 @@ pub(crate) fn planned(
     let target = target(arch)?;
     let external = program.libdevice().is_some();
     let (mut kernel, _) = analyse_kernel(program, specialization, target, external, &mut Silent)?;
-    run_passes(&mut kernel, target, specialization.options.max_instructions, &mut Silent)?;
+    run_passes(&mut kernel, target, &specialization.options, &mut Silent)?;
     let code = rtc_ir::text::print(&kernel);
     let metadata = metadata(&kernel, specialization, target, hash_of([arch, &code].into_iter()));
     Ok((kernel, metadata))
@@ -232,7 +234,7 @@ pub fn emit(
         Stage::Laid => Phase::Laid,
         Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => Phase::Scheduled,
     };
-    run_pipeline(&mut kernel, target, max_instructions, until, observer)?;
+    run_pipeline(&mut kernel, target, &specialization.options, until, observer)?;
     if stage <= Stage::Scheduled {
         return Ok(rtc_ir::text::print(&kernel));
     }
@@ -269,10 +271,10 @@ pub(crate) fn target(arch: &str) -> Result<&'static Target, Failure> {
 fn run_passes(
     kernel: &mut Kernel,
     target: &'static Target,
-    max_instructions: u64,
+    options: &LaunchOptions,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Diagnostic>, Failure> {
-    run_pipeline(kernel, target, max_instructions, Phase::Scheduled, observer)
+    run_pipeline(kernel, target, options, Phase::Scheduled, observer)
 }
 
 /// How many operations lowering may make of so many instructions: some are folded away, and the estimate is no more.
@@ -284,12 +286,14 @@ pub(crate) fn max_operations(max_instructions: u64) -> usize {
 pub(crate) fn run_pipeline(
     kernel: &mut Kernel,
     target: &'static Target,
-    max_instructions: u64,
+    options: &LaunchOptions,
     until: Phase,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Diagnostic>, Failure> {
     observer.enter("passes");
-    let cx = PassContext { target, max_instructions, staging: true };
+    // Programs that wait for each other must all run at once.
+    let roles = options.warp_specialize && !options.launch_cooperative_grid;
+    let cx = PassContext { target, max_instructions: options.max_instructions, staging: true, roles };
     let whole = kernel.clone();
     match run_all(kernel, &cx, until, observer) {
         // What was brought into shared memory for products does not fit: they can do without.
@@ -335,6 +339,9 @@ fn run_all(
         (pass.run)(kernel, cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
         kernel.phase = pass.leaves;
         observer.after_pass(pass.name, &|| rtc_ir::text::print(kernel));
+        if pass.name == SPLIT_ROLES.name {
+            remarks.extend(roles_remark(kernel, cx));
+        }
         if pass.name == SCHEDULE_LOOP.name {
             remarks.extend(loop_plans(kernel));
         }

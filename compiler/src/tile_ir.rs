@@ -58,12 +58,14 @@ impl TileKernel {
         arch: &str,
         observer: &mut dyn Observer,
     ) -> Result<Compiled, Failure> {
-        let (target, max_instructions) = (stages::target(arch)?, options.max_instructions);
+        let target = stages::target(arch)?;
         let touched = memory::touched(&self.kernel, target);
         let mut kernel = self.kernel.clone();
-        let warnings = stages::run_pipeline(&mut kernel, target, max_instructions, Phase::Scheduled, observer)?;
-        let codegen =
-            CodegenOptions { max_operations: Some(stages::max_operations(max_instructions)), ..Default::default() };
+        let warnings = stages::run_pipeline(&mut kernel, target, options, Phase::Scheduled, observer)?;
+        let codegen = CodegenOptions {
+            max_operations: Some(stages::max_operations(options.max_instructions)),
+            ..Default::default()
+        };
         let output = stages::codegen(&kernel, &self.sources, target, codegen, observer)?;
         let mut metadata = self.metadata(&kernel, options, target);
         memory::note(&mut metadata, touched);
@@ -99,7 +101,7 @@ impl TileKernel {
         }
         let mut kernel = self.kernel.clone();
         if stage > Stage::Tile {
-            stages::run_pipeline(&mut kernel, target, options.max_instructions, until, observer)?;
+            stages::run_pipeline(&mut kernel, target, options, until, observer)?;
         }
         if stage <= Stage::Scheduled {
             return Ok(rtc_ir::text::print(&kernel));

@@ -84,13 +84,34 @@ fn check_targets(case: &Case, warps: Option<u32>, make: Make<'_>, sources: &Sour
 
 fn check_target(
     case: &Case,
-    mut kernel: Kernel,
+    kernel: Kernel,
     target: &'static Target,
     reference: Option<&Run>,
     seen: &mut HashSet<String>,
     sources: &SourceMap,
 ) -> Result<(), String> {
-    let cx = PassContext { target, max_instructions: 50_000, staging: true };
+    let cx = PassContext { target, max_instructions: 50_000, staging: true, roles: true };
+    let given = kernel.persistent;
+    let divided = check_passes(case, kernel.clone(), cx, reference, seen, sources)?;
+    if divided == given {
+        return Ok(());
+    }
+    // The form that it has where the warps are not divided.
+    check_passes(case, kernel, PassContext { roles: false, ..cx }, reference, seen, sources)
+        .map(|_| ())
+        .map_err(|e| format!("without roles, {e}"))
+}
+
+/// Checks the kernel after each pass and its PTX; gives how many blocks of it are started.
+fn check_passes(
+    case: &Case,
+    mut kernel: Kernel,
+    cx: PassContext,
+    reference: Option<&Run>,
+    seen: &mut HashSet<String>,
+    sources: &SourceMap,
+) -> Result<Option<rtc_abi::Persistent>, String> {
+    let target = cx.target;
     let mut observer = |pass: &'static str, kernel: &Kernel| {
         let text = print(kernel);
         let wrong = |message: String| PassError::Internal(format!("after `{pass}`: {message}"));
@@ -136,7 +157,7 @@ fn check_target(
             compare(case, reference, &found, false).map_err(wrong)?;
         }
     }
-    Ok(())
+    Ok(kernel.persistent)
 }
 
 /// The orders in which warps take turns and copies arrive: that of their numbers, and some at random where roles or

@@ -171,6 +171,9 @@ pub struct LaunchOptions {
     pub allowed_dot_input_precisions: Vec<String>,
     /// Products that an fp8 `dot` may sum in reduced precision; `None`: the target's default.
     pub max_num_imprecise_acc_default: Option<u32>,
+    /// Whether the warps of a kernel may be divided into some that copy and some that compute, and its blocks loop over
+    /// programs, where that is faster.
+    pub warp_specialize: bool,
     /// PTX version, `87` for 8.7; `None`: what the target needs.
     pub ptx_version: Option<u32>,
     /// The most instructions of a thread, as estimated before they are made: longer kernels are refused.
@@ -197,6 +200,7 @@ impl Default for LaunchOptions {
             default_dot_input_precision: "tf32".into(),
             allowed_dot_input_precisions: ["tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"].map(String::from).into(),
             max_num_imprecise_acc_default: None,
+            warp_specialize: true,
             ptx_version: None,
             max_instructions: MAX_INSTRUCTIONS,
         }

@@ -280,6 +280,27 @@ impl Kernel {
         targets
     }
 
+    /// Carries one more value through a loop with a counter or a branch: it comes from `start` and is handed on as it is. Gives
+    /// what it is within and what it is after; `None` for other operations. To change it on the way, set the last operand of
+    /// a terminator.
+    pub fn carry(&mut self, op: Op, start: Value) -> Option<(Value, Value)> {
+        let ty = self.value_type(start);
+        let blocks = self.op(op).blocks.clone();
+        let within = match self.kind(op) {
+            OpKind::ForRange { .. } => {
+                self.push_operand(op, start);
+                self.add_arg(blocks[0], ty, None)
+            }
+            OpKind::IfElse {} => start,
+            _ => return None,
+        };
+        for block in blocks {
+            let end = self.terminator(block)?;
+            self.push_operand(end, within);
+        }
+        Some((within, self.add_result(op, ty)))
+    }
+
     /// Removes a slot whose targets have no users that stay. Those after it move up.
     pub fn remove_slot(&mut self, slot: &Slot) {
         for (op, index) in &slot.sources {

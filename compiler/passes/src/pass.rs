@@ -13,6 +13,8 @@ pub struct PassContext {
     pub max_instructions: u64,
     /// Whether operands of products may be brought into shared memory ahead of time. Without it a kernel needs less of it.
     pub staging: bool,
+    /// Whether the warps of a kernel may be divided into some that copy and some that compute.
+    pub roles: bool,
 }
 
 /// Why a pass could not go on.

@@ -24,10 +24,11 @@ pub const PASSES: &[Pass] = &[
     laid::vectorize::PASS,      // access widths from layouts and axis information
     laid::share_runs::PASS,     // masks have their final layouts, and access widths are set
     // schedule: operands of products in shared memory, ahead of time
+    schedule::split_roles::PASS, // layouts and access widths stand; where this does not serve, the passes after it do
     schedule::stage_operands::PASS, // which loads can be copies is known from layouts and access widths
-    schedule::schedule_loop::PASS,  // all that goes through shared memory is known, so it is known what fits
-    schedule::expand_loop::PASS,    // as decided
-    schedule::dce_scheduled::PASS,  // addresses that are now computed ahead only
+    schedule::schedule_loop::PASS, // all that goes through shared memory is known, so it is known what fits
+    schedule::expand_loop::PASS, // as decided
+    schedule::dce_scheduled::PASS, // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
     place::place_scratch::PASS,     // shared memory for what crosses warps

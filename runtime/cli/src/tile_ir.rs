@@ -55,11 +55,12 @@ pub(crate) fn check_spec(spec: &Spec, kernel: &TileKernel) -> Result<(), String>
     if !spec.args.is_empty() {
         return Err("`spec.args`: leave it out; a .tir file says the types of its parameters by itself".into());
     }
-    let LaunchOptions { launch_pdl, launch_cooperative_grid, max_instructions, .. } = spec.options;
-    let known = LaunchOptions { launch_pdl, launch_cooperative_grid, max_instructions, ..LaunchOptions::default() };
+    let LaunchOptions { launch_pdl, launch_cooperative_grid, max_instructions, warp_specialize, .. } = spec.options;
+    let said = LaunchOptions { launch_pdl, launch_cooperative_grid, max_instructions, ..LaunchOptions::default() };
+    let known = LaunchOptions { warp_specialize, ..said };
     if spec.options != known {
-        return Err("`spec.options`: a .tir file says these by itself, but for launch_pdl, launch_cooperative_grid \
-                    and max_instructions"
+        return Err("`spec.options`: a .tir file says these by itself, but for launch_pdl, \
+                    launch_cooperative_grid, warp_specialize and max_instructions"
             .into());
     }
     Ok(())

@@ -1,10 +1,16 @@
 //! Passes that bring operands of products into shared memory, ahead of time where a loop allows it.
 
 mod addresses;
+mod boxes;
 mod buffer_products;
+mod coordinates;
+mod defer_stores;
 pub mod expand_loop;
+mod roles;
 pub mod schedule_loop;
+pub mod split_roles;
 pub mod stage_operands;
+mod tensor_maps;
 
 use rtc_ir::Phase;
 

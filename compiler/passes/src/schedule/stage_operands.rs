@@ -41,14 +41,22 @@ pub const PASS: Pass = Pass { name: "stage-operands", needs: Phase::Laid, leaves
 const ALIGN: u32 = 128;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    stage(kernel, cx, None)
+}
+
+/// Loads of boxes of tensors, and which dimension of the tile is innermost in memory.
+pub(super) type Boxes = HashMap<Op, usize>;
+
+/// Does it; with `boxes` these loads become copies, however wide, and no others.
+pub(super) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>) -> Result<(), PassError> {
     let (mut staged, mut outside) = (Staged::default(), false);
     if cx.staging && cx.target.has(Feature::CpAsync) {
         for of in innermost_loops(kernel) {
-            stage_loop(kernel, of, &mut staged)?;
+            stage_loop(kernel, of, boxes, &mut staged)?;
         }
         let (products, loads) = buffer_products::outside_of_loops(kernel);
         staged.direct.extend(products);
-        begin_copies(kernel, &loads, None, &mut staged)?;
+        begin_copies(kernel, &loads, None, None, &mut staged)?;
         outside = !loads.is_empty();
     }
     for op in rtc_ir::walk(kernel) {
@@ -95,14 +103,17 @@ pub(super) fn stages(kernel: &Kernel, of: Op) -> u32 {
 }
 
 /// Makes copies of the loads in a loop that products use.
-fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), PassError> {
+fn stage_loop(kernel: &mut Kernel, of: Op, boxes: Option<&Boxes>, staged: &mut Staged) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
     if stages(kernel, of) < 2 || small_step(kernel, of).is_none() || regions::slots(kernel, of).is_empty() {
         return Ok(());
     }
     let mut loads: Vec<(Op, u32)> = loads_of_products(kernel, of)
         .into_iter()
-        .filter_map(|load| Some((load, copied_width(kernel, load)?)))
+        .filter_map(|load| match boxes {
+            Some(boxes) => boxes.contains_key(&load).then_some((load, 1)),
+            None => Some((load, copied_width(kernel, load)?)),
+        })
         .filter(|(load, _)| {
             let roots: Vec<Value> = kernel.op(*load).operands.iter().take(2).copied().collect();
             let Some(part) = addresses(kernel, of, &roots) else { return false };
@@ -131,7 +142,7 @@ fn stage_loop(kernel: &mut Kernel, of: Op, staged: &mut Staged) -> Result<(), Pa
         }
     }
     staged.direct.extend(direct);
-    begin_copies(kernel, &loads, Some(of), staged)?;
+    begin_copies(kernel, &loads, Some(of), boxes, staged)?;
     if kernel.ops(body).any(|op| matches!(kernel.kind(op), OpKind::CopyAsync { .. })) {
         staged.loops.push(of);
     }
@@ -143,11 +154,14 @@ fn begin_copies(
     kernel: &mut Kernel,
     loads: &[(Op, u32)],
     of: Option<Op>,
+    boxes: Option<&Boxes>,
     staged: &mut Staged,
 ) -> Result<(), PassError> {
     for (load, width) in loads {
         let result = kernel.result(*load, 0);
-        let Some((layout, align)) = buffer_layout(kernel, result, *width, &staged.direct) else { continue };
+        let inner = boxes.and_then(|boxes| boxes.get(load)).copied();
+        let chosen = buffer_layout(kernel, result, *width, inner, &staged.direct);
+        let Some((layout, align)) = chosen else { continue };
         let Some(ty) = kernel.value_type(result).elem().and_then(|elem| kernel.shared_type(elem, &layout, 1)) else {
             continue;
         };
@@ -209,9 +223,20 @@ pub(super) fn copied_width(kernel: &Kernel, load: Op) -> Option<u32> {
     let width = vector.unwrap_or(1);
     let bytes = width * ty.elem().filter(|elem| !elem.is_ptr())?.bytes();
     let other = kernel.optional(load, 1);
-    let zeros = other.is_none_or(|other| constant_bits(kernel, other) == Some(0));
+    let zeros = other.is_none_or(|other| is_zero(kernel, other));
     let rank = layout.rank();
     (matches!(bytes, 4 | 8 | 16) && zeros && rank == 2 && layout.copies().none()).then_some(width)
+}
+
+/// Whether a value is 0 everywhere; of 8-bit floats there are no constants, but casts of them.
+pub(super) fn is_zero(kernel: &Kernel, value: Value) -> bool {
+    let made = kernel.def_op(value);
+    match made.map(|op| kernel.kind(op)) {
+        Some(OpKind::CastF { .. } | OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ConvertLayout {}) => {
+            made.is_some_and(|op| is_zero(kernel, kernel.operand(op, 0)))
+        }
+        _ => constant_bits(kernel, value) == Some(0),
+    }
 }
 
 /// The axis along which a copy of `width` elements runs, then the other one.
@@ -220,11 +245,21 @@ fn order(layout: &Layout, width: u32) -> Option<[u32; 2]> {
     (layout.contiguity(first as usize) >= width).then_some([first, 1 - first])
 }
 
-/// Where the elements of a value are best put for those who read it, and the alignment that asks for.
-fn buffer_layout(kernel: &Kernel, value: Value, width: u32, direct: &HashSet<Op>) -> Option<(SharedLayout, u32)> {
+/// Where the elements of a value are best put for those who read it, and the alignment that asks for; `inner` is the
+/// dimension along which they are copied if that does not follow from the layout.
+fn buffer_layout(
+    kernel: &Kernel,
+    value: Value,
+    width: u32,
+    inner: Option<usize>,
+    direct: &HashSet<Op>,
+) -> Option<(SharedLayout, u32)> {
     let own = kernel.layout_of(value)?;
     let bits = kernel.value_type(value).elem()?.bits();
-    let order = order(own, width)?;
+    let order = match inner {
+        Some(inner) => [inner as u32, 1 - inner as u32],
+        None => order(own, width)?,
+    };
     let mut readers = Readers::default();
     readers.find(kernel, value, false, direct);
     if let Some(k_axis) = readers.product {

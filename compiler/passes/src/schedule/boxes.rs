@@ -1,0 +1,349 @@
+//! Which accesses to tiles in global memory are accesses to a box of a tensor, so that TMA can do them.
+//!
+//! ```text
+//! load a + (m0 + arange)[:, None] * stride + (k0 + arange)[None, :], mask = .. < M and .. < K
+//!     a box at (m0, k0) of the tensor {a, sizes [M, K], strides [stride, 1]}
+//! ```
+//!
+//! Base, sizes and strides must follow from arguments of the kernel, for the host makes the tensor map; the base and all
+//! strides but the innermost must be promised to be multiples of 16 bytes. A mask must be a conjunction of `index < size`.
+//! Where it says nothing of a dimension, the tensor is taken to be as long as can be.
+//!
+//! Rows that are counted modulo a size, as in `(m0 + arange) % M`, lie beside the tensor from `M` on, where a copy gives
+//! zeros instead. Whether the kernel can do with that, [`Access::wraps`] leaves to the caller; [`is_unseen`] answers it for
+//! what goes into sums that are stored.
+
+use std::collections::HashSet;
+
+use rtc_abi::{Expr, ParamType, ValueType};
+use rtc_ir::analysis::{Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Wraps};
+use rtc_ir::{DescType, Kernel, Op, OpKind, Scalar, Shape, Traits, Value, constant_bits, regions};
+use rtc_layout::SharedLayout;
+
+use super::stage_operands::is_zero;
+
+/// Multiples of so many bytes are asked of bases and strides.
+const ALIGN: i128 = 16;
+
+/// The size of a dimension that no mask bounds.
+const UNBOUNDED: i64 = (1 << 31) - 1;
+
+/// An access to a box of a tensor.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    /// The pointer argument that the tensor lies behind.
+    pub base: Value,
+    /// From there to its first element.
+    pub start: Poly,
+    /// By the dimensions of the tile.
+    pub axes: Vec<Axis>,
+    /// The dimension of the tile that is innermost in memory.
+    pub inner: usize,
+    /// What is read where the mask is false.
+    pub fill: Fill,
+}
+
+/// What stands beside a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fill {
+    /// Zeros.
+    Zero,
+    /// NaN.
+    Nan,
+    /// NaN if an argument of the kernel is true, else zeros.
+    Either(Value),
+}
+
+/// One dimension of an access.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    /// The place of the box in the tensor.
+    pub index: Poly,
+    /// From one element to the next.
+    pub stride: Poly,
+    /// The tensor ends at the least of these; at none if there are none.
+    pub sizes: Vec<Poly>,
+    /// Places count modulo this, which is the only size then.
+    pub modulus: Option<Poly>,
+}
+
+/// What the proof rests on.
+pub(super) struct Known<'k> {
+    pub kernel: &'k Kernel,
+    pub ranges: &'k Ranges<'k>,
+    pub affine: Affine<'k>,
+}
+
+/// Why something is no such access.
+pub(super) type Reason = &'static str;
+
+impl Known<'_> {
+    /// The access of a load.
+    pub fn load(&mut self, load: Op) -> Result<Access, Reason> {
+        let kernel = self.kernel;
+        let access = self.access(kernel.operand(load, 0), kernel.optional(load, 0))?;
+        let fill = match kernel.optional(load, 1) {
+            Some(other) => self.fill(other).ok_or("a load has other numbers than zero where its mask is false")?,
+            None => Fill::Zero,
+        };
+        let elem = kernel.value_type(kernel.result(load, 0)).elem().map_or(0, |elem| elem.bits());
+        if fill != Fill::Zero && elem < 16 {
+            return Err("copies of 8-bit floats cannot give NaN beside the tensor");
+        }
+        Ok(Access { fill, ..access })
+    }
+
+    fn fill(&self, other: Value) -> Option<Fill> {
+        let kernel = self.kernel;
+        if is_zero(kernel, other) {
+            return Some(Fill::Zero);
+        }
+        if let Some(bits) = constant_bits(kernel, other) {
+            let elem = kernel.value_type(other).elem()?.num()?;
+            return (elem.is_float() && rtc_ir::decode_float(bits, elem).is_nan()).then_some(Fill::Nan);
+        }
+        let made = kernel.def_op(other)?;
+        match kernel.kind(made) {
+            OpKind::Splat {} | OpKind::ConvertLayout {} => self.fill(kernel.operand(made, 0)),
+            OpKind::Select {} => {
+                let [flag, yes, no] = [0, 1, 2].map(|place| kernel.operand(made, place));
+                let is_argument = kernel.params.iter().any(|param| param.value == flag);
+                let fills = [self.fill(yes)?, self.fill(no)?];
+                (is_argument && fills == [Fill::Nan, Fill::Zero]).then_some(Fill::Either(flag))
+            }
+            _ => None,
+        }
+    }
+
+    /// The access to what `pointer` points to where `mask` holds.
+    pub fn access(&mut self, pointer: Value, mask: Option<Value>) -> Result<Access, Reason> {
+        let mask = mask.map(|mask| self.affine.bounds(mask)).unwrap_or_default();
+        if !mask.others.is_empty() || mask.bounds.iter().any(|bound| bound.axis.is_none()) {
+            return Err("a mask is more than comparisons of indices with sizes");
+        }
+        let address = self.affine.address(pointer, Some(&mask)).ok_or("addresses are not evenly spaced")?;
+        let param = self.kernel.params.iter().find(|param| param.value == address.pointer && param.hidden.is_none());
+        let param = param.ok_or("a base is no argument")?;
+        let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or("no pointers")?;
+        if elem == Scalar::I1 || address.axes.len() != 2 {
+            return Err("a tile is no matrix of numbers");
+        }
+        if i128::from(param.divisible_by) % ALIGN != 0 {
+            return Err("an argument is not promised to be a multiple of 16 bytes");
+        }
+        if !self.is_of_arguments(&address.rest) {
+            return Err("the base follows from more than arguments");
+        }
+        let inner = (0..2).rev().find(|axis| address.axes[*axis].stride.value() == Some(1));
+        let inner = inner.ok_or("no stride is 1")?;
+        let outer = &address.axes[1 - inner].stride;
+        if !self.is_of_arguments(outer) || outer.value() == Some(0) {
+            return Err("a stride follows from more than arguments");
+        }
+        if !self.is_multiple(outer, elem) || !self.is_multiple(&address.rest, elem) {
+            return Err("a stride is not promised to be a multiple of 16 bytes");
+        }
+        let mut axes = Vec::new();
+        for (number, axis) in address.axes.iter().enumerate() {
+            let modulus = axis.modulus.as_ref().map(|form| form.poly.clone());
+            let sizes = self.sizes(&axis.start, number, &mask, modulus.as_ref())?;
+            axes.push(Axis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
+        }
+        Ok(Access { base: param.value, start: address.rest, axes, inner, fill: Fill::Zero })
+    }
+
+    /// Where the tensor ends along a dimension of which place 0 of the tile is at `start`.
+    fn sizes(&self, start: &Poly, axis: usize, mask: &Mask, modulus: Option<&Poly>) -> Result<Vec<Poly>, Reason> {
+        let is_coordinate = |symbol: Symbol| match symbol {
+            Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_) => true,
+            Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => false,
+        };
+        let range = start.interval(|symbol| self.expected(symbol));
+        let narrow = |symbol: Symbol| match symbol {
+            Symbol::Scalar(value) => self.kernel.value_type(value).elem().is_some_and(|elem| elem.bits() <= 32),
+            _ => true,
+        };
+        let fits = range.fits(32) || !start.mentions(|symbol| !narrow(symbol));
+        let factors = start.terms().iter().all(|term| i32::try_from(term.factor).is_ok());
+        if start.mentions(|symbol| !is_coordinate(symbol)) || !fits || !factors {
+            return Err("an index is no sum of products in 32 bits");
+        }
+        let mut sizes: Vec<Poly> = modulus.into_iter().cloned().collect();
+        let mut from_zero = range.low >= 0;
+        for bound in mask.along(axis) {
+            let size = size_of(bound, axis, start).ok_or("a mask compares other indices than those of the access")?;
+            if bound.wraps == Wraps::Possible {
+                return Err("what a mask compares may wrap");
+            }
+            match bound.side {
+                BoundSide::AtLeast if size.value() == Some(0) => from_zero = true,
+                BoundSide::AtLeast => return Err("a mask leaves out what lies before an index other than 0"),
+                BoundSide::Below if sizes.contains(&size) => {}
+                BoundSide::Below => sizes.push(size),
+            }
+        }
+        if modulus.is_some() && sizes.len() > 1 {
+            return Err("an index modulo a size has a mask, too");
+        }
+        if !from_zero {
+            return Err("an index may be negative");
+        }
+        if sizes.iter().any(|size| !self.is_of_arguments(size)) {
+            return Err("a size follows from more than arguments");
+        }
+        Ok(sizes)
+    }
+
+    fn expected(&self, symbol: Symbol) -> Interval {
+        match symbol {
+            Symbol::Scalar(value) => self.ranges.expected(value),
+            symbol => self.affine.range(symbol),
+        }
+    }
+
+    /// Whether the host can compute it.
+    fn is_of_arguments(&self, poly: &Poly) -> bool {
+        !poly.mentions(|symbol| match symbol {
+            Symbol::Scalar(value) => self.argument(value).is_none(),
+            _ => true,
+        })
+    }
+
+    /// What is promised of an integer argument.
+    fn argument(&self, value: Value) -> Option<i128> {
+        let param = self.kernel.params.iter().find(|param| param.value == value && param.hidden.is_none())?;
+        match &param.ty {
+            ParamType::Value(ValueType::Scalar(dtype)) if dtype.is_integer() => Some(param.divisible_by.into()),
+            _ => None,
+        }
+    }
+
+    /// Whether so many elements are promised to be a multiple of 16 bytes.
+    fn is_multiple(&self, poly: &Poly, elem: Scalar) -> bool {
+        let bytes = i128::from(elem.bytes());
+        poly.terms().iter().all(|term| {
+            let factors = term.symbols.iter().map(|symbol| match symbol {
+                Symbol::Scalar(value) => self.argument(*value).unwrap_or(1),
+                _ => 1,
+            });
+            // Only the low bits count.
+            factors.fold(term.factor % ALIGN * bytes, |product, factor| product * (factor % ALIGN) % ALIGN) % ALIGN == 0
+        })
+    }
+}
+
+/// What a bound says of the places in the tensor.
+fn size_of(bound: &Bound, axis: usize, start: &Poly) -> Option<Poly> {
+    let (by, offset) = bound.offset.split(Symbol::Dim(axis as u8))?;
+    (by.value() == Some(1)).then_some(())?;
+    bound.bound.plus(start, 1)?.plus(&offset, -1)
+}
+
+/// A sum over arguments as an expression for the host.
+pub(super) fn expression(kernel: &Kernel, poly: &Poly) -> Option<Expr> {
+    let name = |symbol: Symbol| match symbol {
+        Symbol::Scalar(value) => {
+            kernel.params.iter().find(|p| p.value == value).map_or(String::new(), |p| p.name.clone())
+        }
+        _ => String::new(),
+    };
+    poly.print(&name).parse().ok()
+}
+
+impl Axis {
+    /// The size as an expression for the host.
+    pub fn size(&self, kernel: &Kernel) -> Option<Expr> {
+        let all: Option<Vec<String>> =
+            self.sizes.iter().map(|size| expression(kernel, size).map(|expr| expr.to_string())).collect();
+        match all?.into_iter().reduce(|all, next| format!("min({all}, {next})")) {
+            Some(text) => text.parse().ok(),
+            None => Some(UNBOUNDED.into()),
+        }
+    }
+}
+
+/// Whether the elements of `sum` along `axis` whose place is `modulus` or more, counted from `index`, never reach memory: all
+/// ways lead through element-wise operations into stores with a mask that leaves them out.
+pub(super) fn is_unseen(known: &mut Known<'_>, sum: Value, axis: usize, index: &Poly, modulus: &Poly) -> bool {
+    let kernel = known.kernel;
+    let mut seen: HashSet<(Value, usize)> = HashSet::new();
+    let mut work = vec![(sum, axis)];
+    while let Some((value, axis)) = work.pop() {
+        if !seen.insert((value, axis)) {
+            continue;
+        }
+        for user in kernel.users(value) {
+            let kind = kernel.kind(user);
+            let traits = kind.spec().traits;
+            let operands = &kernel.op(user).operands;
+            let places = (0..operands.len()).filter(|place| operands[*place] == value);
+            for place in places {
+                match kind {
+                    _ if regions::is_handed(kernel, user, place) => {
+                        work.extend(regions::targets(kernel, user, place).into_iter().map(|target| (target, axis)));
+                    }
+                    OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::Dot { .. } if place == 2 => {
+                        work.push((kernel.result(user, 0), axis));
+                    }
+                    OpKind::ConvertLayout {} => work.push((kernel.result(user, 0), axis)),
+                    OpKind::Trans { order } => {
+                        let Some(to) = order.iter().position(|from| *from as usize == axis) else { return false };
+                        work.push((kernel.result(user, 0), to));
+                    }
+                    OpKind::Store { .. } if place == 1 => {
+                        let Some(mask) = kernel.optional(user, 0) else { return false };
+                        let mask = known.affine.bounds(mask);
+                        let leaves_out = |bound: &Bound| {
+                            bound.side == BoundSide::Below
+                                && bound.wraps != Wraps::Possible
+                                && bound.bound == *modulus
+                                && bound
+                                    .offset
+                                    .split(Symbol::Dim(axis as u8))
+                                    .is_some_and(|(by, offset)| by.value() == Some(1) && offset == *index)
+                        };
+                        if !mask.along(axis).any(leaves_out) {
+                            return false;
+                        }
+                    }
+                    _ if traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) && !traits.has(Traits::NESTED) => {
+                        work.push((kernel.result(user, 0), axis));
+                    }
+                    _ => return false,
+                }
+            }
+        }
+    }
+    true
+}
+
+/// The box of one copy, and the parts of a buffer that copies fill: by the dimensions of the buffer, the innermost last.
+pub(super) struct Boxes {
+    /// The type of the tensor map.
+    pub ty: DescType,
+    /// Where the parts start.
+    pub parts: Vec<[u32; 2]>,
+}
+
+/// The boxes that a buffer with this layout consists of, if it lies as copies fill it; its dimension 1 is the innermost.
+pub(super) fn boxes(layout: &SharedLayout, elem: Scalar) -> Option<Boxes> {
+    let (swizzle, inner) = layout.as_nvmma(elem.bits())?;
+    let [rows, columns] = *layout.shape() else { return None };
+    let width = if swizzle == 0 { columns } else { swizzle / elem.bytes() };
+    let part = [rows.min(256), width.min(256)];
+    let ty = DescType { elem, shape: Shape::new(&part)?, swizzle };
+    ty.check_box().ok()?;
+    let starts = |size: u32, part: u32| (0..size / part).map(move |number| number * part);
+    let parts: Vec<[u32; 2]> =
+        starts(columns, part[1]).flat_map(|column| starts(rows, part[0]).map(move |row| [row, column])).collect();
+    let lies_so = |start: &[u32; 2]| layout.slice(start, &part).is_some_and(|(_, slice)| slice == ty.shared_layout());
+    (inner == 1 && parts.iter().all(lies_so)).then_some(Boxes { ty, parts })
+}
+
+/// The boxes that a buffer consists of which the access is to be copied to.
+pub(super) fn boxes_of(kernel: &Kernel, buffer: Value, access: &Access) -> Option<Boxes> {
+    let ty = kernel.value_type(buffer).as_shared()?;
+    let layout = kernel.slot_layout(ty);
+    let layout = if access.inner == 0 { layout.transpose(&[1, 0]) } else { layout.into_owned() };
+    boxes(&layout, ty.elem.num()?)
+}

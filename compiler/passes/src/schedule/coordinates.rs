@@ -1,0 +1,126 @@
+//! Coordinates of boxes, computed in a role from the indices of its program.
+
+use rtc_ir::analysis::{Poly, Symbol};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, Predicate, Type, Value, ValueMap, constant_bits};
+
+use super::boxes::Access;
+use super::roles::lost;
+use crate::PassError;
+
+/// What sums of products are computed from in a role.
+pub(super) struct Names<'m> {
+    /// The indices of the program.
+    pub pids: [Value; 3],
+    /// The numbers of programs.
+    pub grid: [Value; 3],
+    /// Where the role is a copy: what stands for what.
+    pub map: Option<&'m ValueMap>,
+}
+
+impl Names<'_> {
+    fn of(&self, value: Value) -> Value {
+        self.map.and_then(|map| map.get(&value)).copied().unwrap_or(value)
+    }
+
+    /// A sum as an `i32`, computed before an operation.
+    fn sum(&self, kernel: &mut Kernel, before: Op, poly: &Poly) -> Result<Value, PassError> {
+        let ty = Type::Scalar(Elem::I32);
+        let mut sum = None;
+        for term in poly.terms() {
+            let factor = i64::try_from(term.factor).map_err(|_| lost("a factor"))?;
+            let mut product = None;
+            for symbol in &term.symbols {
+                let value = self.symbol(kernel, before, *symbol)?;
+                product = Some(match product {
+                    Some(product) => Builder::before(kernel, before).muli(product, value)?,
+                    None => value,
+                });
+            }
+            let mut builder = Builder::before(kernel, before);
+            let product = match product {
+                Some(product) if factor == 1 => product,
+                Some(product) => {
+                    let factor = builder.constant_of(Literal::Int(factor), ty)?;
+                    builder.muli(product, factor)?
+                }
+                None => builder.constant_of(Literal::Int(factor), ty)?,
+            };
+            sum = Some(match sum {
+                Some(sum) => builder.addi(sum, product)?,
+                None => product,
+            });
+        }
+        match sum {
+            Some(sum) => Ok(sum),
+            None => Ok(Builder::before(kernel, before).constant_of(Literal::Int(0), ty)?),
+        }
+    }
+
+    fn symbol(&self, kernel: &mut Kernel, before: Op, symbol: Symbol) -> Result<Value, PassError> {
+        match symbol {
+            Symbol::Scalar(value) => as_i32(kernel, before, self.of(value)),
+            Symbol::Program(axis) => Ok(self.pids[axis as usize]),
+            Symbol::Programs(axis) => Ok(self.grid[axis as usize]),
+            Symbol::Round(of) => {
+                let index = self.of(kernel.block(kernel.op(of).blocks[0]).args[0]);
+                let [lower, step] = [0, 2].map(|place| self.of(kernel.operand(of, place)));
+                let mut round = index;
+                if constant_bits(kernel, lower) != Some(0) {
+                    round = Builder::before(kernel, before).subi(round, lower)?;
+                }
+                if constant_bits(kernel, step) != Some(1) {
+                    round = Builder::before(kernel, before).divsi(round, step)?;
+                }
+                as_i32(kernel, before, round)
+            }
+            Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => Err(lost("a symbol")),
+        }
+    }
+
+    /// The coordinates of an access to a tile of that shape, outermost first. Where the tensor has no elements, the box lies beside it.
+    pub fn coordinates(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        access: &Access,
+        tile: &[u32],
+    ) -> Result<[Value; 2], PassError> {
+        let mut out = Vec::new();
+        for number in [1 - access.inner, access.inner] {
+            let axis = &access.axes[number];
+            let mut at = self.sum(kernel, before, &axis.index)?;
+            for size in &axis.sizes {
+                let size = self.sum(kernel, before, size)?;
+                let mut builder = Builder::before(kernel, before);
+                let ty = Type::Scalar(Elem::I32);
+                let zero = builder.constant_of(Literal::Int(0), ty)?;
+                let beside = builder.constant_of(Literal::Int(-i64::from(tile[number])), ty)?;
+                let is_there = builder.cmpi(size, zero, Predicate::Gt)?;
+                at = builder.select(is_there, at, beside)?;
+            }
+            out.push(at);
+        }
+        out.try_into().map_err(|_| lost("a coordinate"))
+    }
+}
+
+/// An integer as an `i32`.
+fn as_i32(kernel: &mut Kernel, before: Op, value: Value) -> Result<Value, PassError> {
+    let bits = kernel.value_type(value).elem().map_or(32, |elem| elem.bits());
+    let mut builder = Builder::before(kernel, before);
+    Ok(match bits {
+        32 => value,
+        64 => builder.trunci(value, Elem::I32)?,
+        _ => builder.extsi(value, Elem::I32)?,
+    })
+}
+
+/// A coordinate moved by a part of a box.
+pub(super) fn moved(kernel: &mut Kernel, before: Op, at: Value, by: u32) -> Result<Value, PassError> {
+    if by == 0 {
+        return Ok(at);
+    }
+    let mut builder = Builder::before(kernel, before);
+    let by = builder.constant_of(Literal::Int(by.into()), Type::Scalar(Elem::I32))?;
+    Ok(builder.addi(at, by)?)
+}

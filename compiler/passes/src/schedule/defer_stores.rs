@@ -1,0 +1,207 @@
+//! Results that are stored while the next program is computed.
+//!
+//! ```text
+//! for_range programs, (last, there = false) {
+//!   for_range k {                                  a piece in each of the first iterations, under the product
+//!     mma_async ..
+//!     if_else (k == 0 and there) { store piece 0 of last }
+//!     if_else (k == 1 and there) { store piece 1 of last }
+//!     mma_wait
+//!   }
+//!   if_else (there and k was never 1) { .. }       what is left if there were few
+//!   yields (results, true)
+//! }
+//! if_else there { store last }
+//! ```
+//!
+//! What is carried are pairs of 16 bits in words, for a register holds no less. Stores are copies out of shared memory
+//! (`tensor_maps.rs`).
+
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Scalar, Shape, Type, Value, constant_bits};
+
+use super::coordinates::Names;
+use super::roles::lost;
+use super::split_roles::Found;
+use super::tensor_maps::{StoreMap, parts};
+use crate::PassError;
+
+/// Whether a store can wait for the next program: it stands beside the loop with the product, whose iterations count
+/// from 0, and its elements have 16 bits. Asked of the kernel as it was.
+pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
+    let [(store, _)] = found.stores[..] else { return false };
+    let counts = constant_bits(kernel, kernel.operand(found.of, 0)) == Some(0)
+        && constant_bits(kernel, kernel.operand(found.of, 2)) == Some(1);
+    let body = kernel.op(found.of).blocks[0];
+    let products: Vec<Op> =
+        rtc_ir::walk_block(kernel, body).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
+    let wide = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
+    let beside = kernel.op(store).parent == kernel.op(found.of).parent && kernel.is_before(found.of, store);
+    let narrow = kernel.value_type(kernel.operand(store, 1)).elem().is_some_and(|elem| elem.bits() == 16);
+    let alone = matches!(products[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
+    found.path.len() == 1 && counts && alone && beside && narrow
+}
+
+/// What is carried from one program to the next.
+struct Last {
+    pieces: Vec<Value>,
+    at: [Value; 2],
+    /// Whether there is something.
+    there: Value,
+}
+
+/// Lets a store wait. `programs` is the loop over programs of the role that computes, `out` the buffer.
+pub(super) fn defer(
+    kernel: &mut Kernel,
+    found: &Found,
+    store: &StoreMap,
+    out: Value,
+    names: &Names<'_>,
+    programs: Op,
+) -> Result<(), PassError> {
+    let (op, access) = &found.stores[store.number];
+    let converted = kernel.def_op(kernel.operand(*op, 1)).ok_or_else(|| lost("a tile"))?;
+    let tile = kernel.operand(converted, 0);
+    let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
+    let elem = kernel.value_type(tile).elem().ok_or_else(|| lost("a tile"))?;
+    let mut new = Vec::new();
+    for piece in parts(kernel, *op, tile, store.pieces)? {
+        new.push(packed(kernel, *op, piece)?);
+    }
+    new.extend(names.coordinates(kernel, *op, access, &shape)?);
+    new.push(Builder::before(kernel, *op).constant_of(Literal::Int(1), Type::Scalar(Elem::I1))?);
+
+    let end = kernel.terminator(kernel.op(programs).blocks[0]).ok_or_else(|| lost("an end"))?;
+    let (mut within, mut after) = (Vec::new(), Vec::new());
+    for value in new {
+        let ty = kernel.value_type(value);
+        let start = Builder::before(kernel, programs).constant_of(Literal::Int(0), ty)?;
+        let (arg, result) = kernel.carry(programs, start).ok_or_else(|| lost("a loop"))?;
+        kernel.set_operand(end, kernel.op(end).operands.len() - 1, value);
+        within.push(arg);
+        after.push(result);
+    }
+    let last = |mut values: Vec<Value>| {
+        let there = values.pop()?;
+        let column = values.pop()?;
+        Some(Last { at: [values.pop()?, column], pieces: values, there })
+    };
+    let within = last(within).ok_or_else(|| lost("a value"))?;
+    let after = last(after).ok_or_else(|| lost("a value"))?;
+
+    // Under the product.
+    let body = kernel.op(found.of).blocks[0];
+    let product = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
+    let product = product.ok_or_else(|| lost("a product"))?;
+    *kernel.kind_mut(product) = OpKind::MmaAsync {};
+    let sum = kernel.result(product, 0);
+    let wait = Builder::after(kernel, product).build(OpKind::MmaWait { pending: 0 }, &[], &[], &[sum], &[], &[])?;
+    kernel.replace_uses_except(sum, kernel.result(wait, 0), Some(wait));
+    let index = kernel.block(body).args[0];
+    for number in 0..store.pieces {
+        let count = constant_like(kernel, wait, index, number)?;
+        let mut builder = Builder::before(kernel, wait);
+        let now = builder.cmpi(index, count, Predicate::Eq)?;
+        let condition = builder.andi(now, within.there)?;
+        let inside = branch(kernel, wait, condition)?;
+        store_piece(kernel, inside, store, out, &within, number, elem)?;
+    }
+    // What is left.
+    let upper = kernel.operand(found.of, 1);
+    for number in 0..store.pieces {
+        let count = constant_like(kernel, *op, upper, number)?;
+        let mut builder = Builder::before(kernel, *op);
+        let left = builder.cmpi(upper, count, Predicate::Le)?;
+        let condition = builder.andi(left, within.there)?;
+        let inside = branch(kernel, *op, condition)?;
+        store_piece(kernel, inside, store, out, &within, number, elem)?;
+    }
+    kernel.erase(*op);
+    let role_end = kernel.op(programs).parent.and_then(|role| kernel.terminator(role)).ok_or_else(|| lost("an end"))?;
+    let inside = branch(kernel, role_end, after.there)?;
+    for number in 0..store.pieces {
+        store_piece(kernel, inside, store, out, &after, number, elem)?;
+    }
+    Ok(())
+}
+
+fn constant_like(kernel: &mut Kernel, before: Op, like: Value, number: u32) -> Result<Value, PassError> {
+    let ty = kernel.value_type(like);
+    Ok(Builder::before(kernel, before).constant_of(Literal::Int(number.into()), ty)?)
+}
+
+/// A branch without values; gives the end of its first block.
+fn branch(kernel: &mut Kernel, before: Op, condition: Value) -> Result<Op, PassError> {
+    let blocks = [kernel.new_block(), kernel.new_block()];
+    let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
+    Builder::before(kernel, before).build(OpKind::IfElse {}, &[condition], &[], &[], &blocks, &[])?;
+    let [first, second] = ends;
+    second?;
+    Ok(first?)
+}
+
+fn store_piece(
+    kernel: &mut Kernel,
+    before: Op,
+    store: &StoreMap,
+    out: Value,
+    last: &Last,
+    number: u32,
+    elem: Elem,
+) -> Result<(), PassError> {
+    let piece = unpacked(kernel, before, last.pieces[number as usize], elem)?;
+    store.copy_out(kernel, before, out, piece, number, last.at, true)
+}
+
+/// The layouts of `[M, N / 2, 2]` and `[M, N / 2]` for one of `[M, N]`, and the types with these elements.
+fn paired(kernel: &mut Kernel, tile: Type, layout: rtc_layout::Layout, elems: [Elem; 2]) -> Option<[Type; 2]> {
+    let [rows, columns] = tile.shape()?[..] else { return None };
+    let apart = layout.reshape(&[rows, columns / 2, 2]);
+    let half = apart.split()?;
+    let [apart, half] = [apart, half].map(|layout| kernel.intern_layout(layout));
+    let types = [
+        Type::tile(elems[0], Shape::new(&[rows, columns / 2, 2])?),
+        Type::tile(elems[1], Shape::new(&[rows, columns / 2])?),
+    ];
+    Some([types[0].with_layout(Some(apart)), types[1].with_layout(Some(half))])
+}
+
+/// Neighbours of 16 bits in a row as words.
+fn packed(kernel: &mut Kernel, before: Op, tile: Value) -> Result<Value, PassError> {
+    let narrow = Elem::Num(Scalar::I16);
+    let layout = kernel.layout_of(tile).ok_or_else(|| lost("a layout"))?.clone();
+    let ty = kernel.value_type(tile);
+    let [apart, half] = paired(kernel, ty, layout, [narrow, narrow]).ok_or_else(|| lost("a pair"))?;
+    let mut builder = Builder::before(kernel, before);
+    let bits = builder.bitcast(tile, narrow)?;
+    let bits = builder.reshape_to(bits, apart, false)?;
+    let split = builder.build(OpKind::Split {}, &[bits], &[], &[], &[], &[half, half])?;
+    let [low, high] = [0, 1].map(|number| builder.kernel().result(split, number));
+    let (low, high) = (builder.extui(low, Elem::I32)?, builder.extui(high, Elem::I32)?);
+    let count = builder.constant_of(Literal::Int(16), half.with_elem(Elem::I32))?;
+    let high = builder.shli(high, count)?;
+    Ok(builder.ori(low, high)?)
+}
+
+/// The reverse.
+fn unpacked(kernel: &mut Kernel, before: Op, words: Value, elem: Elem) -> Result<Value, PassError> {
+    let narrow = Elem::Num(Scalar::I16);
+    let ty = kernel.value_type(words);
+    let half = kernel.layout_of(words).ok_or_else(|| lost("a layout"))?.clone();
+    let Some([rows, columns]) = ty.shape().and_then(|shape| <[u32; 2]>::try_from(&shape[..]).ok()) else {
+        return Err(lost("a tile"));
+    };
+    let apart = half.join();
+    let whole = apart.reshape(&[rows, 2 * columns]);
+    let shapes = [Shape::new(&[rows, columns, 2]), Shape::new(&[rows, 2 * columns])];
+    let [Some(apart_shape), Some(shape)] = shapes else { return Err(lost("a shape")) };
+    let [apart, whole] = [apart, whole].map(|layout| kernel.intern_layout(layout));
+    let mut builder = Builder::before(kernel, before);
+    let count = builder.constant_of(Literal::Int(16), ty)?;
+    let high = builder.shrui(words, count)?;
+    let (low, high) = (builder.trunci(words, narrow)?, builder.trunci(high, narrow)?);
+    let apart = Type::tile(narrow, apart_shape).with_layout(Some(apart));
+    let both = builder.build(OpKind::Join {}, &[low, high], &[], &[], &[], &[apart])?;
+    let both = builder.kernel().result(both, 0);
+    let bits = builder.reshape_to(both, Type::tile(narrow, shape).with_layout(Some(whole)), false)?;
+    Ok(builder.bitcast(bits, elem)?)
+}
