@@ -198,7 +198,8 @@ pub fn analyse(
     Ok(Analysed { kernel, metadata, warnings })
 }
 
-/// One kernel as the passes leave it, with its metadata, whose `source_hash` is a hash of the kernel's text.
+/// One kernel as the passes leave it, with its metadata, whose `source_hash` is a hash of the kernel's text. Where they divide
+/// the warps, it is given in the form in which all warps do the same, which estimates know.
 pub(crate) fn planned(
     program: &Program,
     specialization: &Specialization,
@@ -207,8 +208,14 @@ pub(crate) fn planned(
     let target = target(arch)?;
     let external = program.libdevice().is_some();
     let (mut kernel, _) = analyse_kernel(program, specialization, target, external, &mut Silent)?;
+    let given = kernel.clone();
     run_passes(&mut kernel, target, &specialization.options, &mut Silent)?;
     let code = rtc_ir::text::print(&kernel);
+    if kernel.specialization().is_some() && given.specialization().is_none() {
+        kernel = given;
+        let options = LaunchOptions { warp_specialize: false, ..specialization.options.clone() };
+        run_passes(&mut kernel, target, &options, &mut Silent)?;
+    }
     let metadata = metadata(&kernel, specialization, target, hash_of([arch, &code].into_iter()));
     Ok((kernel, metadata))
 }
