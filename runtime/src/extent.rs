@@ -4,25 +4,19 @@ use crate::arg::{Arg, Kind};
 use crate::{Error, Result};
 use rtc_abi::{Elements, Extents, Metadata, Param};
 
-/// What a launch does about pointers of which nothing is proved.
+/// What a launch does about the lengths of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unproved {
+pub(crate) enum Lengths {
     /// It leaves them to the caller.
     Trusted,
-    /// It refuses them.
-    Refused,
+    /// It refuses those that are not proved to be long enough.
+    Proved,
 }
 
 /// Checks that every slice is as long as what the kernel touches of it.
 ///
 /// Allocates nothing unless it fails.
-pub(crate) fn check(
-    metadata: &Metadata,
-    extents: &Extents,
-    args: &[Arg<'_>],
-    grid: [u32; 3],
-    unproved: Unproved,
-) -> Result<()> {
+pub(crate) fn check(metadata: &Metadata, extents: &Extents, args: &[Arg<'_>], grid: [u32; 3]) -> Result<()> {
     let integer = |index: usize| match args.get(index) {
         Some(Arg::Int(value)) => i64::try_from(*value).ok(),
         Some(Arg::Bool(value)) => Some(i64::from(*value)),
@@ -30,11 +24,7 @@ pub(crate) fn check(
     };
     for (index, (param, arg)) in metadata.params.iter().zip(args).enumerate() {
         let (Some(pointee), Arg::Pointer(pointer)) = (param.ty.pointee(), arg) else { continue };
-        // Who makes an address vouches for the memory behind it.
         let (Kind::Read(place) | Kind::Write(place)) = pointer.0 else { continue };
-        if place.device.is_none() && unproved == Unproved::Trusted {
-            continue;
-        }
         let wrong = |message: String| Err(refused(metadata, param, message));
         match extents.elements(index, integer, grid) {
             Elements::AtMost(elements) => {
@@ -47,14 +37,13 @@ pub(crate) fn check(
                     ));
                 }
             }
-            Elements::Unknown(why) if unproved == Unproved::Refused => {
+            Elements::Unknown(why) => {
                 let why = why.or_else(|| param.extent_unknown.clone()).unwrap_or_else(|| "nothing is proved".into());
                 return wrong(format!(
                     "it is not proved how far the kernel gets from this pointer: {why}; where you know that the slice \
                      is long enough, launch `kernel()` without this check"
                 ));
             }
-            Elements::Unknown(_) => {}
         }
     }
     Ok(())

@@ -7,7 +7,7 @@
 use crate::arg::Pointer;
 use crate::argument::{self, GridSlot, Slot};
 use crate::device::Backend;
-use crate::extent::{self, Unproved};
+use crate::extent::{self, Lengths};
 use crate::graph::Node;
 use crate::tensor_map::{self, MapSlot};
 use crate::{Arg, Device, Error, Result, Stream, cuda, host, ptx_check};
@@ -238,30 +238,31 @@ impl Kernel {
 
     /// Launches `grid` programs; `args` in the order of the metadata's parameters. An empty grid launches nothing.
     ///
-    /// Slices must be as long as what the kernel touches of them, where the metadata tells that; where it does not, the
-    /// caller vouches for it. On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
+    /// The caller vouches for the lengths of slices: what the metadata tells of them are bounds, and a launch that touches
+    /// less is a right one. On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
     pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        self.loaded.launch(stream, grid.into(), args, Unproved::Trusted)
+        self.loaded.launch(stream, grid.into(), args, Lengths::Trusted)
     }
 
-    /// Like [`Kernel::launch`], but refuses a slice of which it is not proved that it is long enough.
+    /// Like [`Kernel::launch`], but refuses a slice of which it is not proved that it is long enough. Safe launches of
+    /// embedded kernels are such.
     pub fn launch_proved(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        self.loaded.launch(stream, grid.into(), args, Unproved::Refused)
+        self.loaded.launch(stream, grid.into(), args, Lengths::Proved)
     }
 }
 
 impl Loaded {
-    fn launch(self: &Arc<Loaded>, stream: &Stream, grid: Grid, args: &[Arg<'_>], unproved: Unproved) -> Result<()> {
+    fn launch(self: &Arc<Loaded>, stream: &Stream, grid: Grid, args: &[Arg<'_>], lengths: Lengths) -> Result<()> {
         self.check_buffers(stream, args)?;
         let size = self.fill.size;
         if size <= FEW_PARAMS {
             let mut buffer = Aligned([0; FEW_PARAMS]);
-            self.launch_packed(stream, grid, args, unproved, &mut buffer.0[..size])
+            self.launch_packed(stream, grid, args, lengths, &mut buffer.0[..size])
         } else if size <= STACK_PARAMS {
             let mut buffer = Aligned([0; STACK_PARAMS]);
-            self.launch_packed(stream, grid, args, unproved, &mut buffer.0[..size])
+            self.launch_packed(stream, grid, args, lengths, &mut buffer.0[..size])
         } else {
-            self.launch_packed(stream, grid, args, unproved, &mut vec![0; size])
+            self.launch_packed(stream, grid, args, lengths, &mut vec![0; size])
         }
     }
 
@@ -294,13 +295,13 @@ impl Loaded {
         stream: &Stream,
         grid: Grid,
         args: &[Arg<'_>],
-        unproved: Unproved,
+        lengths: Lengths,
         params: &mut [u8],
     ) -> Result<()> {
         let scratch = self.fill.scratch;
         argument::pack(&self.metadata, &self.fill.args, args, params)?;
-        if !grid.0.contains(&0) {
-            extent::check(&self.metadata, &self.fill.extents, args, grid.0, unproved)?;
+        if lengths == Lengths::Proved && !grid.0.contains(&0) {
+            extent::check(&self.metadata, &self.fill.extents, args, grid.0)?;
         }
         argument::pack_grid(&self.fill.grid, grid.0, params);
         let grid = self.blocks(grid)?;
