@@ -27,7 +27,7 @@
 //! ```
 //!
 //! The parts are from `tempfile` (temporary file and rename), `sha2`, `directories` and the file locks of the standard
-//! library. `cacache` was tried first: its index is a second file for each entry, in which a damaged line reads as a
+//! library. Why not `cacache`: its index is a second file for each entry, in which a damaged line reads as a
 //! miss without a word, and a limit on its size, recency and `verify` would have had to be built around it. `foyer` keeps
 //! a file per process, `moka` nothing on disk.
 

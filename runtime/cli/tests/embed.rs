@@ -53,3 +53,29 @@ fn a_request_that_cannot_be_read_is_the_callers_mistake() {
     let text = scratch.fails(1, &["embed"]);
     assert!(text.starts_with("this is no request of a build script"), "{text}");
 }
+
+#[test]
+fn products_go_into_c_sources_without_roles() {
+    let scratch = Scratch::new("c-product");
+    scratch.write("mm.rt", PRODUCT);
+    let signature = "*fp16:16, *fp16:16, *fp32:16, i32:16";
+    let arguments = ["build", "mm.rt", "--signature", signature, "--arch", "sm_90a", "-o", "out"];
+    assert!(scratch.rtc(&arguments).status.success());
+    let metadata = std::fs::read_to_string(scratch.0.join("out/mm.json")).unwrap();
+    assert!(metadata.contains("tensor_map"), "the PTX by itself takes tensor maps");
+    let output = scratch.rtc(&[&arguments[..], &["--emit", "c"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+const PRODUCT: &str = "\
+@triton.jit
+def mm(a, b, c, K):
+    m = tl.arange(0, 64)
+    k = tl.arange(0, 32)
+    acc = tl.zeros((64, 64), tl.float32)
+    for i in range(0, K, 32):
+        x = tl.load(a + m[:, None] * K + (i + k)[None, :])
+        y = tl.load(b + (i + k)[:, None] * 64 + m[None, :])
+        acc = tl.dot(x, y, acc)
+    tl.store(c + m[:, None] * 64 + m[None, :], acc)
+";

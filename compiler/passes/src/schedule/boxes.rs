@@ -123,7 +123,7 @@ impl Known<'_> {
         }
         let address = self.affine.address(pointer, Some(&mask)).ok_or("addresses are not evenly spaced")?;
         let param = self.kernel.params.iter().find(|param| param.value == address.pointer && param.hidden.is_none());
-        let param = param.ok_or("a base is no argument")?;
+        let param = param.filter(|param| !is_part(&param.name)).ok_or("a base is no argument")?;
         let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or("no pointers")?;
         if elem == Scalar::I1 || address.axes.len() != 2 {
             return Err("a tile is no matrix of numbers");
@@ -212,6 +212,7 @@ impl Known<'_> {
     /// What is promised of an integer argument.
     fn argument(&self, value: Value) -> Option<i128> {
         let param = self.kernel.params.iter().find(|param| param.value == value && param.hidden.is_none())?;
+        (!is_part(&param.name)).then_some(())?;
         match &param.ty {
             ParamType::Value(ValueType::Scalar(dtype)) if dtype.is_integer() => Some(param.divisible_by.into()),
             _ => None,
@@ -248,6 +249,11 @@ pub(super) fn expression(kernel: &Kernel, poly: &Poly) -> Option<Expr> {
         _ => String::new(),
     };
     poly.print(&name).parse().ok()
+}
+
+/// Whether a parameter is part of a descriptor or tuple: expressions for the host name whole arguments alone.
+fn is_part(name: &str) -> bool {
+    name.contains('.')
 }
 
 impl Axis {

@@ -31,7 +31,7 @@ pub(super) fn find(kernel: &Kernel, body: Block, loads: &HashSet<Op>) -> HashSet
     rtc_ir::walk_block(kernel, body).into_iter().filter(suits).collect()
 }
 
-/// The products outside of loops that can do so, and the loads that become copies for them, each with how many elements
+/// The products on `f64` outside of loops that can do so (multiply-adds gain nothing by it), and the loads that become copies for them, each with how many elements
 /// it copies at a time.
 pub(super) fn outside_of_loops(kernel: &Kernel) -> (HashSet<Op>, Vec<(Op, u32)>) {
     let body = kernel.body();
@@ -46,7 +46,10 @@ pub(super) fn outside_of_loops(kernel: &Kernel) -> (HashSet<Op>, Vec<(Op, u32)>)
     let unchanged = &before[changed.map_or(0, |last| last + 1)..];
     let widths: HashMap<Op, u32> = unchanged.iter().filter_map(|op| Some((*op, copied_width(kernel, *op)?))).collect();
     let mut products = find(kernel, body, &widths.keys().copied().collect());
-    products.retain(|op| kernel.op(*op).parent == Some(body));
+    products.retain(|op| {
+        let sum = kernel.value_type(kernel.result(*op, 0)).elem().and_then(Elem::num);
+        kernel.op(*op).parent == Some(body) && sum == Some(Scalar::F64)
+    });
     let read = |load: &Op| {
         let of = kernel.result(*load, 0);
         products.iter().any(|op| [0, 1].iter().any(|i| source(kernel, kernel.operand(*op, *i)).0 == of))

@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use rtc_abi::Feature;
 use rtc_ir::analysis::{Affine, Ranges};
 use rtc_ir::effects::{Access as Kind, Space};
-use rtc_ir::{Block, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Traits, Type, Value, place_bytes};
+use rtc_ir::{Block, DotKind, Kernel, LoopHints, MmaForm, Op, OpKind, Phase, Traits, Type, Value, place_bytes};
 use rtc_source::{Code, Diagnostic};
 
 use super::addresses::{base, innermost_loops, loads_of_products};
@@ -45,6 +45,8 @@ const COPYING_REGISTERS: u32 = 40;
 const OTHER_REGISTERS: u32 = 56;
 /// The same where results are held that wait to be stored.
 const HELD_REGISTERS: u32 = 24;
+/// What the assembler asks for beside the sums of one instruction.
+const INSTRUCTION_REGISTERS: u32 = 26;
 /// The most registers that a thread can use, as a multiple of 8.
 const MOST_REGISTERS: u32 = 240;
 /// Registers of a multiprocessor for one lane of all its warps together.
@@ -188,8 +190,15 @@ impl Found {
         let start = (LANE_REGISTERS / (all * blocks)).min(248) / 8 * 8;
         let own = (start * all).checked_sub(COPYING_REGISTERS * COPYING_WARPS)? / warps / 8 * 8;
         let products = rtc_ir::walk_block(kernel, kernel.op(self.of).blocks[0]).into_iter();
-        let products = products.filter(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
-        let sums = products.filter_map(|op| kernel.layout_of(kernel.result(op, 0))).map(|l| l.registers()).sum::<u32>();
+        let products: Vec<Op> = products.filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
+        // The assembler takes the registers at the start for the limit of every instruction.
+        let at_once = products.iter().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
+        (start >= at_once + INSTRUCTION_REGISTERS).then_some(())?;
+        let sums = products
+            .iter()
+            .filter_map(|op| kernel.layout_of(kernel.result(*op, 0)))
+            .map(|l| l.registers())
+            .sum::<u32>();
         let own = own.min(MOST_REGISTERS);
         (own >= sums + OTHER_REGISTERS || blocks == 1 && sums <= 160 && own >= sums).then_some(())?;
         let deferred = stores == Stores::Deferred;
@@ -204,6 +213,13 @@ impl Found {
         let wished = stages(kernel, self.of).max(MOST_SLOTS);
         Some(Form { registers: [COPYING_REGISTERS, own], at_start: start, blocks, slots: wished, stored, deferred })
     }
+}
+
+/// The sums of a thread that one instruction of a product takes, in registers.
+fn instruction_registers(kernel: &Kernel, product: Op) -> Option<u32> {
+    let form = MmaForm::of(kernel, product).ok()?;
+    let bits = kernel.value_type(kernel.result(product, 0)).elem()?.bits();
+    Some(form.n * bits / 64)
 }
 
 /// The loads for products by `wgmma` in a loop, if all are of boxes.

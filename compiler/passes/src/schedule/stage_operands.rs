@@ -17,7 +17,7 @@
 //! Here each copy is waited for at once; `slots` marks loops for `schedule_loop`, which says how far ahead they begin. A
 //! load becomes a copy if a product in the loop uses it, if it can be copied 4 bytes at a time or more and fills with
 //! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Products by
-//! multiply-adds and on `f64` whose operands are such loads become `dot_buffers`, also outside of loops. Where all products of a loop are of that
+//! multiply-adds and on `f64` whose operands are such loads become `dot_buffers`, those on `f64` also outside of loops. Where all products of a loop are of that
 //! kind but some compute an operand, they store their operands themselves; if they have few sums, `ahead = 1` is set
 //! instead: what they load is loaded into registers an iteration ahead, if those hold it.
 
