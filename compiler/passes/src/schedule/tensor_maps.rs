@@ -22,10 +22,13 @@ use crate::PassError;
 /// The tensor maps of a kernel.
 pub(super) struct Maps {
     /// The map of each copy, and that with NaN beside the tensor where an argument chooses.
-    pub copies: Vec<(Value, Option<(Value, Value)>, Boxes)>,
+    pub copies: Vec<(Value, Option<Other>, Boxes)>,
     /// The stores that are copies.
     pub stores: Vec<StoreMap>,
 }
+
+/// An argument of the kernel, and the map to take where it is true.
+pub(super) type Other = (Value, Value);
 
 /// How a store becomes copies.
 pub(super) struct StoreMap {
