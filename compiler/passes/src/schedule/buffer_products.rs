@@ -96,7 +96,7 @@ pub(super) fn stage(kernel: &mut Kernel, op: Op, buffers: &HashMap<Value, Value>
 }
 
 /// What an operand is but for its layout, and whether it is that transposed.
-fn source(kernel: &Kernel, operand: Value) -> (Value, bool) {
+pub(super) fn source(kernel: &Kernel, operand: Value) -> (Value, bool) {
     let (mut value, mut transposed) = (operand, false);
     while let Some(made) = kernel.def_op(value) {
         match kernel.kind(made) {

@@ -377,10 +377,13 @@ pub fn roles_remark(kernel: &Kernel, cx: &PassContext) -> Option<Diagnostic> {
     let Some(division) = kernel.specialization() else {
         let by_wgmma = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::Wgmma, .. });
         let product = rtc_ir::walk(kernel).into_iter().find(by_wgmma)?;
-        let reason = match Found::of(kernel, cx) {
-            _ if !may_divide(cx) => "it is not allowed",
-            Ok(Err(reason)) => reason,
-            _ => "registers or shared memory do not suffice",
+        let reason = if !may_divide(cx) {
+            "it is not allowed"
+        } else {
+            match Found::of(kernel, cx) {
+                Ok(Err(reason)) => reason,
+                _ => "registers or shared memory do not suffice",
+            }
         };
         return remark(product, format!("the warps are not divided into roles: {reason}"));
     };

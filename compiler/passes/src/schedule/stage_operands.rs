@@ -367,15 +367,7 @@ fn in_memory(
     k_axis: usize,
     staged: &mut Staged,
 ) -> Result<Value, PassError> {
-    let (mut value, mut transposed) = (operand, false);
-    while let Some(made) = kernel.def_op(value) {
-        match kernel.kind(made) {
-            OpKind::ConvertLayout {} => {}
-            OpKind::Trans { order } => transposed ^= order[..] == [1, 0],
-            _ => break,
-        }
-        value = kernel.operand(made, 0);
-    }
+    let (value, transposed) = buffer_products::source(kernel, operand);
     let bits = kernel.value_type(value).elem().map_or(0, |elem| elem.bits());
     let at = if transposed { 1 - k_axis } else { k_axis };
     let readable = |kernel: &Kernel, buffer: Value| {
