@@ -47,6 +47,7 @@ pub mod jit;
 mod kernel;
 mod pinned;
 mod ptx_check;
+mod replica;
 mod slice;
 mod snapshot;
 mod stream;
@@ -64,6 +65,7 @@ pub use half;
 pub use include::Variant;
 pub use kernel::{Grid, Kernel, KernelUsage};
 pub use pinned::PinnedBuffer;
+pub use replica::Replica;
 pub use rtc_abi as abi;
 pub use rtc_abi::Metadata;
 #[cfg(feature = "emulator")]

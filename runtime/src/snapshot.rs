@@ -111,6 +111,11 @@ impl<'a> Snapshot<'a> {
             .find_map(|(part, (expected, found))| Some((part.index, differs(dtype(part.index), expected, found)?)))
     }
 
+    /// Addresses and contents as they were.
+    pub(crate) fn contents_taken(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.parts.iter().map(|part| (part.place.address, &part.bytes[..]))
+    }
+
     fn part(&self, index: usize) -> Option<&Part<'a>> {
         self.parts.iter().find(|part| part.index == index)
     }

@@ -33,6 +33,12 @@ pub(crate) const MAP_BYTES: usize = 128;
 #[derive(Debug)]
 pub struct TensorDescriptor<'a> {
     base: Pointer<'a>,
+    extents: Extents,
+}
+
+/// Sizes and strides of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extents {
     shape: [i128; MAX_RANK],
     strides: [i128; MAX_RANK],
     /// That of the shape, and that of the strides.
@@ -51,12 +57,21 @@ impl<'a> TensorDescriptor<'a> {
     pub(crate) fn of_numbers(base: Pointer<'a>, shape: &[i128], strides: &[i128]) -> TensorDescriptor<'a> {
         let array = |list: &[i128]| std::array::from_fn(|i| list.get(i).copied().unwrap_or(1));
         let ranks = [shape.len(), strides.len()];
-        TensorDescriptor { base, shape: array(shape), strides: array(strides), ranks, padding: Padding::Zero }
+        let extents = Extents { shape: array(shape), strides: array(strides), ranks, padding: Padding::Zero };
+        TensorDescriptor { base, extents }
+    }
+
+    pub(crate) fn of_extents(base: Pointer<'a>, extents: Extents) -> TensorDescriptor<'a> {
+        TensorDescriptor { base, extents }
+    }
+
+    pub(crate) fn extents(&self) -> Extents {
+        self.extents
     }
 
     /// The same; copies of what lies beside it give NaN.
     pub fn padded_with_nan(self) -> TensorDescriptor<'a> {
-        TensorDescriptor { padding: Padding::Nan, ..self }
+        TensorDescriptor { base: self.base, extents: Extents { padding: Padding::Nan, ..self.extents } }
     }
 
     /// Where it begins.
@@ -371,18 +386,18 @@ impl Form {
 
 impl TensorDescriptor<'_> {
     fn place(&self, form: &Form) -> std::result::Result<Place, String> {
-        let rank = form.rank;
-        if self.ranks != [rank; 2] {
-            let [shape, strides] = self.ranks;
+        let (rank, extents) = (form.rank, &self.extents);
+        if extents.ranks != [rank; 2] {
+            let [shape, strides] = extents.ranks;
             return Err(format!("the descriptor has {shape} sizes and {strides} strides, the kernel needs {rank}"));
         }
-        if self.strides[rank - 1] != 1 {
+        if extents.strides[rank - 1] != 1 {
             return Err(format!(
                 "the innermost stride is {}; copies of tiles (TMA) need 1: pass the tensor with that dimension last",
-                self.strides[rank - 1]
+                extents.strides[rank - 1]
             ));
         }
-        form.place(self.base.address(), |axis| self.shape[axis], |axis| self.strides[axis], self.padding)
+        form.place(self.base.address(), |axis| extents.shape[axis], |axis| extents.strides[axis], extents.padding)
     }
 }
 

@@ -279,8 +279,8 @@ pub(crate) enum CacheCommand {
     after_help = "The configurations are those of `@triton.autotune` and `@triton.heuristics` above the kernel; the spec of the\n\
     LAUNCH.json leaves out what they set. The grid depends on them, so its sizes may be expressions:\n\n  \
     \"grid\": [\"cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)\", 1, 1]\n\n\
-    All configurations are compiled in parallel, ordered by a cost model, and timed on the GPU by successive halving;\n\
-    the tensors are put back. Results are kept in the cache (RTC_CACHE_DIR) by device, kernel and key, where `rtc run`\n\
+    All configurations are compiled in parallel, ordered by a cost model, and timed by successive halving on all GPUs of\n\
+    the host that are alike; the tensors are put back. Results are kept in the cache (RTC_CACHE_DIR) by device, kernel and key, where `rtc run`\n\
     finds them. On the emulator the cost model alone decides.\n\n\
     Examples:\n  \
     rtc tune matmul.rt --launch launch.json\n  \
@@ -293,9 +293,13 @@ pub(crate) struct TuneArguments {
     /// What to launch
     #[arg(long, value_name = "LAUNCH.json")]
     pub(crate) launch: PathBuf,
-    /// Where to launch it
+    /// Where to launch it; a GPU that is named here tunes alone
     #[arg(long, default_value = "auto", value_name = "DEVICE")]
     pub(crate) device: DeviceKind,
+    /// GPUs that share the work, such as 0,1: each configuration is timed on one of them
+    /// [default: all that are of the model of the first]
+    #[arg(long, value_name = "all|N,N..", conflicts_with = "device")]
+    pub(crate) devices: Option<Ordinals>,
     /// Add the results to this file
     #[arg(short, long, value_name = "TUNED.json")]
     pub(crate) output: Option<PathBuf>,
@@ -322,6 +326,27 @@ pub(crate) struct TuneArguments {
     pub(crate) include: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) levels: LevelArguments,
+}
+
+/// Which GPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ordinals {
+    /// All that are of the model of the first.
+    All,
+    /// These.
+    Some(Vec<usize>),
+}
+
+impl std::str::FromStr for Ordinals {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Ordinals, String> {
+        if text == "all" {
+            return Ok(Ordinals::All);
+        }
+        let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect::<Option<Vec<usize>>>();
+        numbers.map(Ordinals::Some).ok_or_else(|| format!("`{text}` is neither `all` nor numbers of GPUs such as 0,1"))
+    }
 }
 
 /// A number of seconds.

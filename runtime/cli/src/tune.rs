@@ -1,12 +1,12 @@
 //! `rtc tune`: find the fastest configuration of a kernel.
 
-use crate::arguments::TuneArguments;
+use crate::arguments::{Ordinals, TuneArguments};
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::{input, output, run};
 use rtc_cache::{Cache, CacheConfig};
 use rtc_compiler::{Program, Spec};
-use rtc_runtime::Device;
+use rtc_runtime::{Device, DeviceKind};
 use rtc_testing::{LaunchFile, Tensors};
 use rtc_tune::{Decision, Error, Grid, Report, Tuned, Tuner};
 use std::time::Duration;
@@ -19,7 +19,11 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     let spec = run::read_spec(&launch).map_err(in_launch)?;
     let tensors = run::tensors_of(&arguments.launch, &launch)?;
     let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
-    let device = Device::open(arguments.device)?;
+    let device = match &arguments.devices {
+        Some(Ordinals::Some(numbers)) => Device::cuda(numbers.first().copied().unwrap_or(0))?,
+        Some(Ordinals::All) => Device::cuda(0)?,
+        None => Device::open(arguments.device)?,
+    };
     let cache = open_cache(arguments.no_cache, reporter);
     let mut tuner = tuner(&program, spec, &launch, &tensors)
         .wide(arguments.space)
@@ -36,7 +40,11 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     let expected = tuner.choose(&device, &arch).map_err(failed)?;
     let report = match (device.is_cuda(), &expected.metadata()) {
         (true, Some(metadata)) => {
-            let tuned = launch.with_args(&device, metadata, &tensors, |args| tuner.tune(&device, args));
+            let mut devices = vec![device.clone()];
+            if tuner.is_open(&expected) {
+                devices.extend(others(arguments, &device, reporter)?);
+            }
+            let tuned = launch.with_args(&device, metadata, &tensors, |args| tuner.tune_on(&devices, args));
             tuned.map_err(|error| run::launch_problem(&arguments.launch, error))?.map_err(failed)?
         }
         _ => expected,
@@ -61,6 +69,34 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
         println!("results    {}", path.display());
     }
     Ok(())
+}
+
+/// The GPUs that tune beside the first.
+fn others(arguments: &TuneArguments, first: &Device, reporter: &Reporter) -> Result<Vec<Device>, Problem> {
+    let all = (1..Device::cuda_count()).collect::<Vec<_>>();
+    let (numbers, are_named) = match &arguments.devices {
+        Some(Ordinals::Some(numbers)) => (numbers[1..].to_vec(), true),
+        Some(Ordinals::All) => (all, false),
+        None if arguments.device == DeviceKind::Auto => (all, false),
+        None => (Vec::new(), true),
+    };
+    // Making a context takes a while.
+    let opened = std::thread::scope(|scope| {
+        let started: Vec<_> = numbers.iter().map(|number| scope.spawn(|| Device::cuda(*number))).collect();
+        let joined = started.into_iter().map(|thread| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+        joined.collect::<Vec<_>>()
+    });
+    let mut others = Vec::new();
+    for device in opened {
+        match device {
+            Ok(device) if are_named || Tuner::is_alike(first, &device) => others.push(device),
+            // Another model.
+            Ok(_) => {}
+            Err(error) if are_named => return Err(error.into()),
+            Err(error) => reporter.warning("tuning", &format!("a GPU is left out: {error}")),
+        }
+    }
+    Ok(others)
 }
 
 /// The tuner for the kernel of a LAUNCH.json.
@@ -105,10 +141,13 @@ fn print(report: &Report, device: &Device) {
         Decision::Model => "by the cost model; nothing was timed".to_owned(),
         Decision::Stored => "stored by a tuning before".to_owned(),
         Decision::Timed => format!(
-            "timed {timed} of {} configurations in {:.1} s, {:.1} s of it compiling{}",
+            "timed {timed} of {} configurations in {:.1} s{}: {:.1} s estimating, {:.1} s compiling, {:.1} s timing{}",
             report.candidates.len(),
             report.elapsed.as_secs_f64(),
-            report.loading.as_secs_f64(),
+            if report.devices > 1 { format!(" on {} GPUs", report.devices) } else { String::new() },
+            report.estimating.as_secs_f64(),
+            report.loading.saturating_sub(report.estimating).as_secs_f64(),
+            report.elapsed.saturating_sub(report.loading).as_secs_f64(),
             if report.is_cut { "; the budget ended it" } else { "" }
         ),
     };

@@ -79,4 +79,8 @@ fn mistakes_have_a_place() {
     assert!(text.contains("`m` is not an integer argument"), "{text}");
     let text = scratch.fails(2, &["tune", "t.rt", "--launch", "launch.json", "--budget", "soon"]);
     assert!(text.contains("not a number of seconds"), "{text}");
+    let text = scratch.fails(2, &["tune", "t.rt", "--launch", "launch.json", "--devices", "0,x"]);
+    assert!(text.contains("neither `all` nor numbers of GPUs"), "{text}");
+    let text = scratch.fails(2, &["tune", "t.rt", "--launch", "launch.json", "--devices", "0", "--device", "emulator"]);
+    assert!(text.contains("cannot be used with"), "{text}");
 }

@@ -2,9 +2,10 @@
 
 use crate::Error;
 use crate::halving::Timer;
+use crate::load::Ready;
 use crate::report::Report;
 use rtc_compiler::{Choice, DType, Tuning};
-use rtc_runtime::{Arg, Buffer, Device, Kernel, Snapshot, Stream};
+use rtc_runtime::{Arg, Buffer, Device, Snapshot, Stream};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ const FLUSHED: usize = 256 << 20;
 pub(crate) struct DeviceTimer<'t> {
     stream: Stream,
     args: &'t [Arg<'t>],
-    kernels: &'t HashMap<usize, Kernel>,
+    kernels: &'t HashMap<usize, Ready>,
     choices: Vec<(Choice, [u32; 3])>,
     /// The tensors as they were.
     before: Snapshot<'t>,
@@ -24,6 +25,8 @@ pub(crate) struct DeviceTimer<'t> {
     /// Nothing on devices without a cache.
     flushed: Option<Buffer<u8>>,
     warm: HashSet<usize>,
+    /// Milliseconds that a configuration runs before it is timed, where the source says so.
+    warmup: Option<f64>,
     started: Instant,
 }
 
@@ -32,14 +35,14 @@ impl<'t> DeviceTimer<'t> {
         device: &Device,
         args: &'t [Arg<'t>],
         tuning: &Tuning,
-        kernels: &'t HashMap<usize, Kernel>,
+        kernels: &'t HashMap<usize, Ready>,
         report: &Report,
         started: Instant,
     ) -> Result<DeviceTimer<'t>, Error> {
         let Some(any) = kernels.values().next() else {
             return Err(Error::NothingRuns { kernel: report.kernel.clone(), reason: "there is none".into() });
         };
-        let names: Vec<&str> = any.metadata().visible_params().iter().map(|p| p.name.as_str()).collect();
+        let names: Vec<&str> = any.kernel.metadata().visible_params().iter().map(|p| p.name.as_str()).collect();
         let places = |list: &'static str, wanted: &[String]| {
             let place = |name: &String| {
                 let found = names.iter().position(|n| n == name);
@@ -57,6 +60,7 @@ impl<'t> DeviceTimer<'t> {
             restored: places("restore_value", &tuning.restore_value)?,
             flushed: device.is_cuda().then(|| device.alloc(FLUSHED)).transpose()?,
             warm: HashSet::new(),
+            warmup: tuning.warmup,
             started,
         })
     }
@@ -67,26 +71,19 @@ impl<'t> DeviceTimer<'t> {
         Ok(self.before.restore()?)
     }
 
-    /// Runs each configuration of the wider space once; gives those whose results differ from those of a written one.
-    pub(crate) fn check(&self, written: Option<usize>, all: &[usize]) -> Result<Vec<(usize, String)>, Error> {
-        let Some(written) = written else { return Ok(Vec::new()) };
-        let Some(expected) = self.results(written)? else { return Ok(Vec::new()) };
-        let mut wrong = Vec::new();
-        for configuration in all.iter().copied() {
-            let Some(found) = self.results(configuration)? else { continue };
-            let params = self.kernels[&configuration].metadata().visible_params();
-            let dtype = |place: usize| params.get(place).and_then(|p| p.ty.pointee()).unwrap_or(DType::UInt8);
-            if let Some((place, element)) = self.before.difference(&expected, &found, dtype) {
-                let name = params.get(place).map_or("a tensor", |p| p.name.as_str());
-                wrong.push((configuration, format!("computes something else: element {element} of `{name}` differs")));
-            }
-        }
-        self.before.restore()?;
-        Ok(wrong)
+    /// Runs a configuration once; says where its results differ from the expected ones.
+    pub(crate) fn difference(&self, configuration: usize, expected: &[Vec<u8>]) -> Result<Option<String>, Error> {
+        let Some(found) = self.results(configuration)? else { return Ok(None) };
+        let params = self.kernels[&configuration].kernel.metadata().visible_params();
+        let dtype = |place: usize| params.get(place).and_then(|p| p.ty.pointee()).unwrap_or(DType::UInt8);
+        Ok(self.before.difference(expected, &found, dtype).map(|(place, element)| {
+            let name = params.get(place).map_or("a tensor", |p| p.name.as_str());
+            format!("computes something else: element {element} of `{name}` differs")
+        }))
     }
 
     /// What the tensors hold after a launch on those of before.
-    fn results(&self, configuration: usize) -> Result<Option<Vec<Vec<u8>>>, Error> {
+    pub(crate) fn results(&self, configuration: usize) -> Result<Option<Vec<Vec<u8>>>, Error> {
         self.before.restore()?;
         self.clear(configuration)?;
         if self.launch(configuration)?.is_none() {
@@ -104,7 +101,7 @@ impl<'t> DeviceTimer<'t> {
         for place in &self.zeroed {
             self.before.zero(*place)?;
         }
-        let metadata = self.kernels[&configuration].metadata();
+        let metadata = self.kernels[&configuration].kernel.metadata();
         for name in &self.choices[configuration].0.zeroed {
             let Some(place) = metadata.visible_params().iter().position(|p| p.name == *name) else {
                 return Err(Error::UnknownTensor { list: "pre_hook", name: name.clone() });
@@ -114,10 +111,23 @@ impl<'t> DeviceTimer<'t> {
         Ok(())
     }
 
+    /// Runs a configuration for as long as the source asks for, the first run included in what came before.
+    fn warm_up(&self, configuration: usize) -> Result<(), Error> {
+        let Some(milliseconds) = self.warmup.filter(|ms| *ms > 0.0) else { return Ok(()) };
+        self.stream.synchronize()?;
+        let start = Instant::now();
+        while start.elapsed().as_secs_f64() * 1e3 < milliseconds {
+            self.clear(configuration)?;
+            self.launch(configuration)?;
+            self.stream.synchronize()?;
+        }
+        Ok(())
+    }
+
     /// Launches once; nothing for a configuration that needs more than the device has.
     fn launch(&self, configuration: usize) -> Result<Option<()>, Error> {
         let (choice, grid) = &self.choices[configuration];
-        match self.kernels[&configuration].launch(&self.stream, *grid, self.args) {
+        match self.kernels[&configuration].kernel.launch(&self.stream, *grid, self.args) {
             Ok(()) => Ok(Some(())),
             Err(rtc_runtime::Error::OutOfResources { .. }) => Ok(None),
             Err(error) => Err(Error::Launch { choice: choice.to_string(), error: error.into() }),
@@ -137,6 +147,7 @@ impl Timer for DeviceTimer<'_> {
                     events.push(None);
                     continue;
                 }
+                self.warm_up(configuration)?;
             }
             self.clear(configuration)?;
             // The device is busy with this while the host prepares the launch, so that its time has no part in the result.

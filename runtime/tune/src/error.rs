@@ -39,6 +39,9 @@ pub enum Error {
         /// Why the first one cannot.
         reason: String,
     },
+    /// The devices do not go together.
+    #[error("{0}")]
+    Devices(String),
     /// A file with results cannot be read.
     #[error("tuning results: {0}")]
     File(String),

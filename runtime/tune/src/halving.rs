@@ -25,6 +25,8 @@ pub struct Plan {
     pub first: u32,
     /// Runs of a configuration that stays to the end.
     pub most: u32,
+    /// Milliseconds that a configuration which stays to the end runs in all, in the place of `most` runs.
+    pub milliseconds: Option<f64>,
     /// No run begins after this.
     pub budget: Option<Duration>,
     /// How many configurations share a turn before the device is waited for.
@@ -33,7 +35,20 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Plan {
-        Plan { first: 1, most: 30, budget: None, together: 16 }
+        Plan { first: 1, most: 30, milliseconds: None, budget: None, together: 16 }
+    }
+}
+
+/// The most runs of a configuration, however short they are.
+const MOST_RUNS: f64 = 10_000.0;
+
+impl Plan {
+    /// How often a configuration runs that stays to the end, where the best takes so many milliseconds.
+    fn runs_at(&self, best: f64) -> u32 {
+        match self.milliseconds {
+            Some(all) => (all / best).ceil().clamp(f64::from(self.first.max(1)), MOST_RUNS) as u32,
+            None => self.most,
+        }
     }
 }
 
@@ -74,6 +89,36 @@ pub struct Race {
     pub is_cut: bool,
 }
 
+impl Race {
+    /// The winner and those within a factor of it that were timed about as long: the fastest first, at most so many.
+    pub(crate) fn closest(&self, factor: f64, most: usize) -> Vec<usize> {
+        let Some(winner) = self.winner else { return Vec::new() };
+        let median = |c: usize| self.times[c].median().unwrap_or(f64::INFINITY);
+        let is_close = |c: &usize| {
+            let times = &self.times[*c];
+            !times.failed
+                && 2 * times.runs.len() > self.times[winner].runs.len()
+                && median(*c) <= median(winner) * factor
+        };
+        let mut close: Vec<usize> = (0..self.times.len()).filter(is_close).collect();
+        close.sort_by(|a, b| median(*a).total_cmp(&median(*b)));
+        close.truncate(most);
+        close
+    }
+
+    /// Takes the times and the winner of another race among some of them.
+    pub(crate) fn replace(&mut self, some: &[usize], race: Race) {
+        let Race { mut times, winner, is_cut } = race;
+        if winner.is_none() {
+            return;
+        }
+        for number in some.iter().filter(|c| !times[**c].runs.is_empty()).copied().collect::<Vec<_>>() {
+            self.times[number] = std::mem::take(&mut times[number]);
+        }
+        (self.winner, self.is_cut) = (winner, is_cut);
+    }
+}
+
 /// Configurations slower than the best by this factor are dropped at once.
 const HOPELESS: f64 = 2.0;
 /// Configurations within this factor of the one at the cut stay, too.
@@ -111,7 +156,8 @@ pub fn race<T: Timer>(order: &[usize], count: usize, plan: &Plan, timer: &mut T)
         }
         left.sort_by(|a, b| race.times[*a].median().partial_cmp(&race.times[*b].median()).unwrap_or(a.cmp(b)));
         let Some(best) = left.first().and_then(|c| race.times[*c].median()) else { break };
-        if runs >= plan.most {
+        let most = plan.runs_at(best);
+        if runs >= most {
             break;
         }
         let half = left.len().div_ceil(2);
@@ -125,7 +171,7 @@ pub fn race<T: Timer>(order: &[usize], count: usize, plan: &Plan, timer: &mut T)
         if left.len() == 1 && runs >= 3 {
             break;
         }
-        wanted = (runs * 2).min(plan.most);
+        wanted = (runs * 2).min(most);
     }
     // Of those that were run most.
     let most = race.times.iter().filter(|t| !t.failed).map(|t| t.runs.len()).max().unwrap_or(0);
@@ -224,6 +270,37 @@ mod tests {
         // One group may be under way when the budget ends.
         assert!(timer.spent < 30.0 + 4.0 * 6.1, "{}", timer.spent);
         assert!(race.times[0].runs.is_empty());
+    }
+
+    #[test]
+    fn a_measurement_lasts_as_long_as_the_source_says() {
+        let plan = Plan { milliseconds: Some(64.0), ..Plan::default() };
+        let order: Vec<usize> = (0..100).collect();
+        let times = (0..100).map(|i| Some(if i < 2 { 1.0 } else { 3.0 })).collect();
+        let mut timer = Fake::new(times, 0.001);
+        let race = race(&order, 100, &plan, &mut timer).unwrap();
+        assert_eq!((race.times[0].runs.len(), race.times[1].runs.len()), (64, 64));
+        assert_eq!(race.closest(1.01, 4).len(), 2);
+        assert_eq!(race.closest(1.01, 1), [race.winner.unwrap()]);
+        // One that is longer than that runs once all the same.
+        let long = Plan { milliseconds: Some(0.5), ..Plan::default() };
+        let one = super::race(&[0, 1], 2, &long, &mut Fake::new(vec![Some(1.0), Some(2.0)], 0.0)).unwrap();
+        assert_eq!((one.winner, one.times[0].runs.len()), (Some(0), 1));
+    }
+
+    #[test]
+    fn finals_replace_what_was_timed_before() {
+        let plan = Plan { most: 8, ..Plan::default() };
+        let of = |order: &[usize], times: [f64; 3]| {
+            super::race(order, 3, &plan, &mut Fake::new(times.map(Some).to_vec(), 0.0)).unwrap()
+        };
+        let mut first = of(&[0, 1, 2], [1.0, 1.01, 1.5]);
+        assert_eq!((first.winner, first.closest(1.04, 4)), (Some(0), vec![0, 1]));
+        let slow = first.times[2].clone();
+        first.replace(&[0, 1], of(&[0, 1], [1.03, 1.02, 0.1]));
+        assert_eq!(first.winner, Some(1));
+        assert_eq!((first.times[0].median(), first.times[1].median()), (Some(1.03), Some(1.02)));
+        assert_eq!(first.times[2], slow);
     }
 
     #[test]

@@ -11,9 +11,10 @@
 //! | `grid.rs` | [`Grid`]: programs of a configuration |
 //! | `candidate.rs`, `space.rs` | configurations, and those beyond the ones that are written |
 //! | `machine.rs`, `model.rs` | what a GPU has, and the cost model |
-//! | `parallel.rs` | all processors, with a progress bar |
+//! | `parallel.rs`, `load.rs` | all processors, with a progress bar; compiling and loading |
 //! | `halving.rs` | successive halving over a [`halving::Timer`] |
 //! | `device_timer.rs` | the timer of a device: events, L2 flushed, the user's tensors put back |
+//! | `team.rs` | several devices as one timer |
 //! | `tuned.rs`, `store.rs` | results as a file and in the cache |
 //! | `report.rs`, `plot.rs` | what came out: a table, an SVG |
 
@@ -22,6 +23,7 @@ mod device_timer;
 mod error;
 mod grid;
 pub mod halving;
+mod load;
 mod machine;
 pub mod model;
 mod parallel;
@@ -29,6 +31,7 @@ mod plot;
 mod report;
 mod space;
 mod store;
+mod team;
 mod tuned;
 mod tuner;
 

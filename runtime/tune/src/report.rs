@@ -1,6 +1,7 @@
 //! What came out of a tuning: the winner, and a table of all configurations.
 
 use crate::candidate::Candidate;
+use crate::tuned::{Entry, Record, Setting};
 use rtc_compiler::{Metadata, Spec};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -36,6 +37,10 @@ pub struct Report {
     pub decision: Decision,
     /// Whether the budget ended the tuning.
     pub is_cut: bool,
+    /// How many devices timed.
+    pub devices: usize,
+    /// Time until the cost model had seen everything.
+    pub estimating: Duration,
     /// Time until everything was compiled and loaded.
     pub loading: Duration,
     /// Time in all.
@@ -58,6 +63,8 @@ impl Report {
             candidates,
             decision: Decision::Model,
             is_cut: false,
+            devices: 1,
+            estimating: Duration::ZERO,
             loading: Duration::ZERO,
             elapsed: Duration::ZERO,
             notes: Vec::new(),
@@ -93,6 +100,25 @@ impl Report {
         let args: Vec<String> = self.spec.args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect();
         let options = serde_json::to_string(&self.spec.options).unwrap_or_default();
         format!("{} {options}", args.join(", "))
+    }
+
+    /// The results as an entry of `tuned.json`.
+    pub fn entry(&self) -> Entry {
+        let record = |c: &Candidate| {
+            let times = c.same_as.map_or(&c.times, |other| &self.candidates[other].times);
+            let milliseconds = times.median().or(c.stored)?;
+            let runs = times.runs.len() as u32;
+            Some(Record { setting: Setting::of(&c.choice), milliseconds, runs, code: c.code().to_owned() })
+        };
+        Entry {
+            kernel: self.kernel.clone(),
+            device: self.device.clone(),
+            arch: self.arch.clone(),
+            signature: self.signature(),
+            key: self.key.clone(),
+            winner: self.winner().map(|c| Setting::of(&c.choice)).unwrap_or_default(),
+            records: self.candidates.iter().filter_map(record).collect(),
+        }
     }
 
     /// The numbers of the configurations that can run, the fastest first: by their times, then by the cost model.

@@ -1,24 +1,29 @@
 //! The steps of tuning.
 
-use crate::candidate::{Candidate, Estimated, order, reason};
+use crate::candidate::{Candidate, Estimated, order};
 use crate::device_timer::DeviceTimer;
-use crate::halving::{Plan, race};
+use crate::halving::{self, Plan, race};
+use crate::load::{Load, Loaded, Ready};
 use crate::report::{Decision, Report};
 use crate::store::Store;
-use crate::tuned::{Entry, Record, Setting, key_value};
+use crate::team::{Team, with_all};
+use crate::tuned::{Entry, Setting, key_value};
 use crate::{Error, Grid, Machine, parallel, space};
 use rtc_abi::spec::ConstValue;
 use rtc_cache::Cache;
-use rtc_compiler::{HostValue, Program, Silent, Spec, Tuning};
-use rtc_runtime::{Arg, Device, Kernel};
+use rtc_compiler::{HostValue, Program, Spec, Tuning};
+use rtc_runtime::{Arg, Device, Replica, Snapshot};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How many configurations of the wider space are compiled, the best by the cost model.
 const WIDE: usize = 64;
 /// How many configurations with stored times run again beside new ones, so that both are compared at one clock.
 const COMPARED: usize = 3;
+/// What is within this factor of the fastest may be faster on another GPU of the same model.
+const CLOSEST: f64 = 1.04;
+/// So many of those are timed once more, all on one device.
+const FINALISTS: usize = 4;
 
 /// Finds the fastest configuration of a kernel.
 ///
@@ -159,14 +164,41 @@ impl<'p> Tuner<'p> {
         Ok(report)
     }
 
+    /// Whether times of two devices compare: they are of one model.
+    pub fn is_alike(one: &Device, other: &Device) -> bool {
+        (name_of(one), one.arch()) == (name_of(other), other.arch())
+    }
+
+    /// Whether there is something to time after [`Tuner::choose`].
+    pub fn is_open(&self, chosen: &Report) -> bool {
+        let is_stored = |c: &Candidate| c.stored.is_some() || c.dropped.is_some();
+        self.is_fresh || chosen.decision != Decision::Stored || !chosen.candidates.iter().all(is_stored)
+    }
+
     /// Finds the fastest configuration on this device. The tensors among `args` are as before when it returns; `args` stand in
     /// the order of the kernel's run-time parameters.
     pub fn tune(&self, device: &Device, args: &[Arg<'_>]) -> Result<Report, Error> {
+        self.tune_on(std::slice::from_ref(device), args)
+    }
+
+    /// The same on several devices of one model at the same time. `args` are those of the first; the others get copies of
+    /// the tensors. Each configuration is timed on one device alone, and the fastest of all devices once more on the first.
+    ///
+    /// ```no_run
+    /// # fn f(tuner: rtc_tune::Tuner<'_>, args: &[rtc_runtime::Arg<'_>]) -> Result<(), Box<dyn std::error::Error>> {
+    /// use rtc_runtime::Device;
+    /// let devices = (0..Device::cuda_count()).map(Device::cuda).collect::<Result<Vec<_>, _>>()?;
+    /// let report = tuner.tune_on(&devices, args)?; // `args` of the first device
+    /// println!("{} on {} GPUs", report, report.devices);
+    /// # Ok(()) }
+    /// ```
+    pub fn tune_on(&self, devices: &[Device], args: &[Arg<'_>]) -> Result<Report, Error> {
         let started = Instant::now();
+        let device = alike(devices)?;
         let arch = device.arch();
         let mut report = self.choose(device, &arch)?;
-        let is_stored = |c: &Candidate| c.stored.is_some() || c.dropped.is_some();
-        if report.decision == Decision::Stored && !self.is_fresh && report.candidates.iter().all(is_stored) {
+        report.estimating = started.elapsed();
+        if !self.is_open(&report) {
             return Ok(report);
         }
         if !device.is_cuda() && !self.is_anywhere {
@@ -183,41 +215,85 @@ impl<'p> Tuner<'p> {
             let again: Vec<usize> = by_time.into_iter().take(COMPARED).collect();
             timed.retain(|c| report.candidates[*c].stored.is_none() || again.contains(c));
         }
+        let devices = &devices[..devices.len().min(timed.len()).max(1)];
+        report.devices = devices.len();
         let machine = machine_of(device, &arch);
-        let kernels = self.load(device, &arch, &machine, &timed, &mut report, started)?;
+        let mut kernels = self.load(devices, &arch, &machine, &timed, &mut report, started)?;
         report.loading = started.elapsed();
-        let mut expected: Vec<usize> = order(&report.candidates);
-        expected.retain(|c| kernels.contains_key(c));
+        let replicas = if devices.len() > 1 {
+            let snapshot = Snapshot::take(device, args)?;
+            let copies = devices[1..].iter().map(|other| Replica::new(&snapshot, args, other));
+            copies.collect::<Result<Vec<_>, _>>()?
+        } else {
+            Vec::new()
+        };
         let tuning = self.decorators(&arch)?;
-        let mut timer = DeviceTimer::new(device, args, &tuning, &kernels, &report, started)?;
-        if self.is_wide {
-            let written = expected.iter().copied().find(|c| report.candidates[*c].is_written);
-            for (wrong, why) in timer.check(written, &expected)? {
-                report.candidates[wrong].dropped = Some(why);
-                expected.retain(|c| *c != wrong);
-            }
-        }
-        let outcome = race(&expected, report.candidates.len(), &self.plan, &mut timer);
-        timer.restore()?;
-        let outcome = outcome?;
-        for (candidate, times) in report.candidates.iter_mut().zip(outcome.times) {
-            if times.failed {
-                candidate.dropped.get_or_insert_with(|| "does not fit the device".into());
-            }
-            candidate.times = times;
-        }
-        report.is_cut = outcome.is_cut;
-        match outcome.winner {
-            Some(winner) => report.decide(Some(winner), Decision::Timed),
-            None if report.is_cut => report.notes.push("the budget ended before anything was timed".into()),
-            None => return Err(self.nothing_runs(&report)),
-        }
+        with_all(args, &replicas, &mut |lists| {
+            self.timed(devices, lists, &tuning, &mut kernels, &mut report, started)
+        })?;
         report.elapsed = started.elapsed();
         if let Some(cache) = self.cache.filter(|_| report.decision == Decision::Timed) {
             let entry = report.entry();
             report.notes.extend(Store::of(cache, &entry).put(&entry));
         }
         Ok(report)
+    }
+
+    /// Times what is loaded, and decides.
+    fn timed(
+        &self,
+        devices: &[Device],
+        lists: &[&[Arg<'_>]],
+        tuning: &Tuning,
+        kernels: &mut HashMap<usize, Ready>,
+        report: &mut Report,
+        started: Instant,
+    ) -> Result<(), Error> {
+        let mut expected: Vec<usize> = order(&report.candidates);
+        expected.retain(|c| kernels.contains_key(c));
+        let plan = Plan {
+            milliseconds: tuning.rep,
+            together: if devices.len() > 1 { devices.len() * 64 } else { self.plan.together },
+            ..self.plan
+        };
+        let mut race = {
+            let mut team = team(devices, lists, tuning, kernels, report, started)?;
+            if self.is_wide {
+                let written = expected.iter().copied().find(|c| report.candidates[*c].is_written);
+                for (wrong, why) in team.check(written, &expected)? {
+                    report.candidates[wrong].dropped = Some(why);
+                    expected.retain(|c| *c != wrong);
+                }
+            }
+            let outcome = race(&expected, report.candidates.len(), &plan, &mut team);
+            team.restore()?;
+            outcome?
+        };
+        let finalists = race.closest(CLOSEST, FINALISTS);
+        let is_apart = |c: &usize| !kernels[c].kernel.device().is_same(&devices[0]);
+        if finalists.len() > 1 && finalists.iter().any(is_apart) && !race.is_cut {
+            let mut again = HashMap::new();
+            for finalist in &finalists {
+                again.insert(*finalist, kernels[finalist].on(&devices[0])?);
+            }
+            let mut last = team(&devices[..1], &lists[..1], tuning, &again, report, started)?;
+            let outcome = halving::race(&finalists, report.candidates.len(), &plan, &mut last);
+            last.restore()?;
+            race.replace(&finalists, outcome?);
+        }
+        for (candidate, times) in report.candidates.iter_mut().zip(race.times) {
+            if times.failed {
+                candidate.dropped.get_or_insert_with(|| "does not fit the device".into());
+            }
+            candidate.times = times;
+        }
+        report.is_cut = race.is_cut;
+        match race.winner {
+            Some(winner) => report.decide(Some(winner), Decision::Timed),
+            None if report.is_cut => report.notes.push("the budget ended before anything was timed".into()),
+            None => return Err(self.nothing_runs(report)),
+        }
+        Ok(())
     }
 
     /// All configurations, with what the cost model says of each.
@@ -272,58 +348,27 @@ impl<'p> Tuner<'p> {
     /// Compiles and loads configurations on all processors, the first ones first.
     fn load(
         &self,
-        device: &Device,
+        devices: &[Device],
         arch: &str,
         machine: &Machine,
         timed: &[usize],
         report: &mut Report,
         started: Instant,
-    ) -> Result<HashMap<usize, Kernel>, Error> {
-        let seen: Mutex<HashMap<Code, usize>> = Mutex::default();
-        let candidates = &report.candidates;
-        let spec = &report.spec;
+    ) -> Result<HashMap<usize, Ready>, Error> {
+        let load = Load { program: self.program, spec: &report.spec, arch, shows_progress: self.shows_progress };
         // Half of the budget is for timing.
         let is_late = || self.plan.budget.is_some_and(|budget| started.elapsed() > budget / 2);
-        let loaded = parallel::each(timed.len(), "compiling", self.shows_progress, |i| {
-            if i > 0 && is_late() {
-                return None;
-            }
-            let number = timed[i];
-            let candidate = &candidates[number];
-            let spec = spec.with_choice(&candidate.choice);
-            let compiled = spec.specialize(self.program).and_then(|specialization| {
-                rtc_compiler::compile(self.program, &specialization, arch, String::new(), &mut Silent)
-            });
-            let artifact = match compiled {
-                Ok(compiled) => compiled.artifact,
-                Err(failure) => return Some(Loaded::Dropped(reason(&failure))),
-            };
-            let code: Code = (
-                artifact.ptx.clone(),
-                artifact.metadata.shared_bytes,
-                artifact.metadata.threads_per_block,
-                candidate.grid,
-            );
-            // The first of several that are the same is loaded.
-            let first = *seen.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_insert(number);
-            if first != number {
-                return Some(Loaded::Same(first));
-            }
-            Some(match device.load(&artifact.ptx, &artifact.metadata) {
-                Ok(kernel) => Loaded::Kernel(Box::new(kernel)),
-                Err(error) => Loaded::Dropped(error.to_string()),
-            })
-        });
+        let loaded = load.all(devices, &report.candidates, timed, is_late);
         let tensors = self.tensor_bytes();
         let mut kernels = HashMap::new();
         for (number, loaded) in timed.iter().copied().zip(loaded) {
             let candidate = &mut report.candidates[number];
             match loaded {
-                Some(Loaded::Kernel(kernel)) => {
-                    if let Some(usage) = kernel.usage() {
+                Some(Loaded::Ready(ready)) => {
+                    if let Some(usage) = ready.kernel.usage() {
                         candidate.assembled(usage, machine, tensors);
                     }
-                    kernels.insert(number, *kernel);
+                    kernels.insert(number, *ready);
                 }
                 Some(Loaded::Same(other)) => candidate.same_as = Some(other),
                 Some(Loaded::Dropped(why)) => candidate.dropped = Some(why),
@@ -408,13 +453,38 @@ impl<'p> Tuner<'p> {
     }
 }
 
-/// What tells launches apart: PTX, shared memory, threads of a block, grid.
-type Code = (String, u32, u32, [u32; 3]);
+/// The first device; an error where there is none, or one is of another model.
+fn alike(devices: &[Device]) -> Result<&Device, Error> {
+    let (first, others) =
+        devices.split_first().ok_or_else(|| Error::Devices("there is no device to tune on".into()))?;
+    for other in others {
+        if !Tuner::is_alike(first, other) {
+            let message = format!("{other} is another model than {first}, so that their times do not compare");
+            return Err(Error::Devices(message));
+        }
+    }
+    let twice = devices.iter().enumerate().find(|(i, device)| devices[..*i].iter().any(|d| d.is_same(device)));
+    match twice {
+        Some((_, device)) => Err(Error::Devices(format!("{device} is named twice"))),
+        None => Ok(first),
+    }
+}
 
-enum Loaded {
-    Kernel(Box<Kernel>),
-    Same(usize),
-    Dropped(String),
+/// A timer for each device, with its own tensors.
+fn team<'t>(
+    devices: &[Device],
+    lists: &[&'t [Arg<'t>]],
+    tuning: &Tuning,
+    kernels: &'t HashMap<usize, Ready>,
+    report: &Report,
+    started: Instant,
+) -> Result<Team<'t>, Error> {
+    let new =
+        |(device, args): (&Device, &&'t [Arg<'t>])| DeviceTimer::new(device, args, tuning, kernels, report, started);
+    let timers = devices.iter().zip(lists).map(new).collect::<Result<_, _>>()?;
+    let place = |ready: &Ready| devices.iter().position(|device| device.is_same(ready.kernel.device())).unwrap_or(0);
+    let member = kernels.iter().map(|(number, ready)| (*number, place(ready))).collect();
+    Ok(Team { timers, member })
 }
 
 fn machine_of(device: &Device, arch: &str) -> Machine {
@@ -426,25 +496,4 @@ fn machine_of(device: &Device, arch: &str) -> Machine {
 fn name_of(device: &Device) -> String {
     let name = device.to_string();
     name.split_once(" (").and_then(|(_, rest)| rest.strip_suffix(')')).map_or(name.clone(), str::to_owned)
-}
-
-impl Report {
-    /// The results as an entry of `tuned.json`.
-    pub fn entry(&self) -> Entry {
-        let record = |c: &Candidate| {
-            let times = c.same_as.map_or(&c.times, |other| &self.candidates[other].times);
-            let milliseconds = times.median().or(c.stored)?;
-            let runs = times.runs.len() as u32;
-            Some(Record { setting: Setting::of(&c.choice), milliseconds, runs, code: c.code().to_owned() })
-        };
-        Entry {
-            kernel: self.kernel.clone(),
-            device: self.device.clone(),
-            arch: self.arch.clone(),
-            signature: self.signature(),
-            key: self.key.clone(),
-            winner: self.winner().map(|c| Setting::of(&c.choice)).unwrap_or_default(),
-            records: self.candidates.iter().filter_map(record).collect(),
-        }
-    }
 }

@@ -70,6 +70,48 @@ fn tensors_are_as_before_and_all_configurations_are_timed() {
 }
 
 #[test]
+fn two_devices_share_the_configurations() {
+    let program = program_of(FOUR);
+    let devices = [Device::emulator(), Device::emulator()];
+    let values: Vec<f32> = (0..N).map(|i| i as f32 * 0.25).collect();
+    let (mut x, mut total) = (devices[0].upload(&values).unwrap(), devices[0].upload(&[7.0f32]).unwrap());
+    let tune = |devices: &[Device], tuner: &Tuner<'_>, x: &mut _, total: &mut _| {
+        tuner.tune_on(devices, &args![x as &mut rtc_runtime::Buffer<f32>, total as &mut rtc_runtime::Buffer<f32>, N])
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(CacheConfig::new(folder.path())).unwrap();
+    let report = tune(&devices, &tuner(&program).cache(&cache), &mut x, &mut total).unwrap();
+    assert_eq!((report.decision, report.devices), (Decision::Timed, 2));
+    assert!(report.candidates.iter().all(|c| !c.times.runs.is_empty()), "{report}");
+    assert_eq!((x.to_vec().unwrap(), total.to_vec().unwrap()), (values, vec![7.0]));
+    assert_eq!(report.entry().records.len(), 4);
+    // What several devices found is there for one.
+    let again = tune(&devices[..1], &tuner(&program).cache(&cache), &mut x, &mut total).unwrap();
+    assert_eq!((again.decision, again.devices), (Decision::Stored, 1));
+    assert_eq!(again.winner().unwrap().choice, report.winner().unwrap().choice);
+    // What a configuration of the space computes is compared with what a written one on another device does.
+    let wide = program_of("triton.Config({'BLOCK': 64}, num_warps=2), triton.Config({'BLOCK': 128}, num_warps=2)");
+    let wide = tune(&devices, &tuner(&wide).wide(true), &mut x, &mut total).unwrap();
+    assert!(wide.candidates.iter().filter(|c| !c.is_written && !c.times.runs.is_empty()).count() >= 10, "{wide}");
+    // More devices than configurations; the same device twice; none.
+    let one = program_of("triton.Config({'BLOCK': 64})");
+    assert_eq!(tune(&devices, &tuner(&one), &mut x, &mut total).unwrap().devices, 1);
+    let twice = [devices[0].clone(), devices[0].clone()];
+    let error = tune(&twice, &tuner(&program), &mut x, &mut total).unwrap_err();
+    assert_eq!(error.to_string(), "emulator is named twice");
+    assert!(tune(&[], &tuner(&program), &mut x, &mut total).is_err());
+}
+
+#[test]
+fn warm_up_and_duration_are_those_of_the_source() {
+    let text = SUMS.replace("CONFIGS", FOUR).replace("key=['n'],", "key=['n'], warmup=1, rep=1e-6,");
+    let program = Program::parse(&[Source::new("sums.rt", text)]);
+    let report = tune(&tuner(&program)).unwrap();
+    let runs: Vec<usize> = report.candidates.iter().map(|c| c.times.runs.len()).collect();
+    assert_eq!(runs, [1; 4], "{report}");
+}
+
+#[test]
 fn results_are_kept_per_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::open(CacheConfig::new(folder.path())).unwrap();
