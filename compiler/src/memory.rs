@@ -21,6 +21,10 @@ pub(crate) fn note(metadata: &mut Metadata, touched: Vec<Touched>) {
     let given = metadata.params.iter().take(touched.len());
     let maps: Vec<HostTensorMap> = given.filter_map(|param| map(param.hidden.as_ref())).collect();
     for (param, Touched { access, extent }) in metadata.params.iter_mut().zip(touched) {
+        if !param.ty.is_pointer() {
+            // A descriptor has taken the place of its address: the launch knows how far its tensor reaches.
+            continue;
+        }
         param.access = access;
         let with_maps = extent.map(|extent| {
             let own = maps.iter().filter(|map| map.base == param.name);

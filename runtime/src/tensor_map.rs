@@ -362,10 +362,7 @@ impl Form {
             let to = self.rank - 1 - axis;
             let (size, stride) = (sizes(axis), strides(axis) * i128::from(self.element.bytes()));
             if !(1..=1 << 32).contains(&size) {
-                return Err(format!(
-                    "dimension {axis} has {size} elements; {aligned} to be 1 to 2^32: leave out launches for empty \
-                     tensors"
-                ));
+                return Err(format!("dimension {axis} has {size} elements; {aligned} to be 2^32 at most"));
             }
             place.dims[to] = size as u64;
             // The index of a dimension with one element is 0, whatever its stride.
@@ -397,7 +394,9 @@ impl TensorDescriptor<'_> {
                 extents.strides[rank - 1]
             ));
         }
-        form.place(self.base.address(), |axis| extents.shape[axis], |axis| extents.strides[axis], extents.padding)
+        // A map has no empty dimension; the kernel keeps to the sizes that it is told.
+        let size = |axis: usize| extents.shape[axis].max(1);
+        form.place(self.base.address(), size, |axis| extents.strides[axis], extents.padding)
     }
 }
 

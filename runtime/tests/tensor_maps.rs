@@ -122,7 +122,11 @@ fn descriptors_as_arguments() {
     insta::assert_snapshot!(text((&of(&[64], &[1])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): the descriptor has 1 sizes and 1 strides, the kernel needs 2");
     insta::assert_snapshot!(text((&of(&[64, 64], &[1, 64])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): the innermost stride is 64; copies of tiles (TMA) need 1: pass the tensor with that dimension last");
     insta::assert_snapshot!(text((&of(&[64, 64], &[65, 1])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): the stride of dimension 0 is 260 bytes; copies of tiles (TMA) need it to be a multiple of 16 below 2^40: pad the rows of the tensor, or copy it");
-    insta::assert_snapshot!(text((&of(&[0, 64], &[64, 1])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): dimension 0 has 0 elements; copies of tiles (TMA) need it to be 1 to 2^32: leave out launches for empty tensors");
+    insta::assert_snapshot!(text((&of(&[1 << 33, 64], &[64, 1])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): dimension 0 has 8589934592 elements; copies of tiles (TMA) need it to be 2^32 at most");
+    // A map has no empty dimension; a kernel is told the size besides.
+    let empty = of(&[0, 64], &[64, 1]);
+    launch(&kernel, &args![&out, &empty]).unwrap();
+    assert_eq!(shown(&out).dims[..], [64, 1]);
     let elsewhere = Device::emulator().alloc::<u8>(64).unwrap();
     let error = text((&TensorDescriptor::new(&elsewhere, &[8, 32], &[32, 1])).into());
     assert!(error.contains("the buffer lies on emulator"), "{error}");

@@ -8,7 +8,7 @@ use rtc_emulator as emulator;
 use rtc_ir::effects::When;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Schedule, Storage};
 use rtc_ir::text::{parse, print};
-use rtc_ir::{Elem, Hidden, Kernel, Literal, Op, Phase, Scalar, decode_float, print_errors, verify};
+use rtc_ir::{Elem, Hidden, Kernel, Literal, Op, Phase, Scalar, Type, decode_float, print_errors, verify};
 use rtc_passes::{PassContext, PassError, run_through};
 use rtc_source::SourceMap;
 
@@ -202,11 +202,39 @@ fn passed(
         }
         None => {}
     }
+    if let Type::Desc(_) = kernel.value_type(param.value)
+        && let Some(tensor) = described(case, kernel, param, base_of)?
+    {
+        return Ok(Passed::Tensor(tensor));
+    }
     Ok(match argument(case, &param.name)? {
         Argument::Number(literal) => Passed::Bits(literal.bits(scalar_of(kernel, param))),
         Argument::Desc { of, shape } => Passed::Tensor(Tensor::given(kernel, param, base_of(of), shape)?),
         Argument::Tensor { .. } => Passed::Bits(base_of(&param.name)),
     })
+}
+
+/// The tensor of a descriptor that the host makes, if the case has its parts: the parameter is `NAME` or `NAME.map.N`.
+fn described(
+    case: &Case,
+    kernel: &Kernel,
+    param: &rtc_ir::Param,
+    base_of: &dyn Fn(&str) -> u64,
+) -> Result<Option<Tensor>, String> {
+    let name = param.name.split_once(".map.").map_or(&*param.name, |(name, _)| name);
+    let base = format!("{name}.base");
+    if argument(case, &base).is_err() {
+        return Ok(None);
+    }
+    let Type::Desc(ty) = kernel.value_type(param.value) else { return Ok(None) };
+    let number = |part: String| match argument(case, &format!("{name}.{part}"))? {
+        Argument::Number(Literal::Int(number)) => Ok(*number),
+        _ => Err(format!("`{name}.{part}` is no number")),
+    };
+    let all = |part: &str| (0..ty.shape.rank()).map(|axis| number(format!("{part}.{axis}"))).collect();
+    let (shape, strides): (Result<Vec<_>, String>, Result<Vec<_>, String>) = (all("shape"), all("strides"));
+    let pads_nan = number("padding".into())? != 0;
+    Ok(Some(Tensor::of_descriptor(ty, base_of(&base), &shape?, &strides?, pads_nan)))
 }
 
 /// Multiprocessors that a persistent kernel is told of.

@@ -42,6 +42,14 @@ impl Tensor {
         Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32 })
     }
 
+    /// That of a descriptor which the host makes; sizes and strides in elements. A map has no empty dimension.
+    pub fn of_descriptor(ty: DescType, base: u64, shape: &[i64], strides: &[i64], pads_nan: bool) -> Tensor {
+        let bytes = u64::from(ty.elem.bytes());
+        let shape = shape.iter().map(|size| (*size).max(1) as u64).collect();
+        let strides = strides.iter().map(|stride| *stride as u64 * bytes).collect();
+        Tensor { ty, base, shape, strides, pads_nan, rounds_tf32: false }
+    }
+
     /// As the interpreter takes it.
     pub fn described(&self) -> ArgValue {
         let Tensor { base, pads_nan, rounds_tf32, .. } = *self;

@@ -209,6 +209,41 @@ impl Kernel {
         value
     }
 
+    /// Adds a run-time parameter before the one of that number.
+    pub fn insert_param(
+        &mut self,
+        at: usize,
+        name: impl Into<String>,
+        ty: Type,
+        param: impl Into<ParamType>,
+        divisible_by: u32,
+    ) -> Value {
+        let value = self.add_param(name, ty, param, divisible_by);
+        for number in (at + 1..self.params.len()).rev() {
+            self.swap_params(number - 1, number);
+        }
+        value
+    }
+
+    /// Lets two parameters change places.
+    pub fn swap_params(&mut self, one: usize, other: usize) {
+        self.params.swap(one, other);
+        let args = &mut self.blocks[self.body].args;
+        args.swap(one, other);
+        for at in [one, other] {
+            self.values[args[at]].def = ValueDef::Arg(self.body, at as u32);
+        }
+    }
+
+    /// Takes a parameter out that nothing uses.
+    pub fn remove_param(&mut self, at: usize) {
+        for number in at + 1..self.params.len() {
+            self.swap_params(number - 1, number);
+        }
+        self.params.pop();
+        self.blocks[self.body].args.pop();
+    }
+
     /// Adds an argument to a block.
     pub fn add_arg(&mut self, block: Block, ty: Type, name: Option<String>) -> Value {
         let index = self.blocks[block].args.len() as u32;

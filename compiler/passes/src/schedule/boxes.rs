@@ -9,6 +9,9 @@
 //! strides but the innermost must be promised to be multiples of 16 bytes. A mask must be a conjunction of `index < size`.
 //! Where it says nothing of a dimension, the tensor is taken to be as long as can be.
 //!
+//! Where base, sizes and strides are those of a descriptor among the arguments, the map is the argument itself
+//! (`descriptors.rs`).
+//!
 //! Rows that are counted modulo a size, as in `(m0 + arange) % M`, lie beside the tensor from `M` on, where a copy gives
 //! zeros instead. Whether the kernel can do with that, [`Access::wraps`] leaves to the caller; [`is_unseen`] answers it for
 //! what goes into sums that are stored.
@@ -17,9 +20,10 @@ use std::collections::HashSet;
 
 use rtc_abi::{Expr, ParamType, ValueType};
 use rtc_ir::analysis::{Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Wraps};
-use rtc_ir::{DescType, Kernel, Op, OpKind, Scalar, Shape, Traits, Value, constant_bits, regions};
+use rtc_ir::{DescType, Elem, Kernel, Op, OpKind, Scalar, Shape, Traits, Value, constant_bits, regions};
 use rtc_layout::SharedLayout;
 
+use super::descriptors::{self, Descriptor};
 use super::stage_operands::is_zero;
 
 /// Multiples of so many bytes are asked of bases and strides.
@@ -41,6 +45,8 @@ pub(super) struct Access {
     pub inner: usize,
     /// What is read where the mask is false.
     pub fill: Fill,
+    /// The descriptor among the arguments whose tensor it is.
+    pub descriptor: Option<Descriptor>,
 }
 
 /// What stands beside a tensor.
@@ -86,7 +92,17 @@ impl Known<'_> {
             Some(other) => self.fill(other).ok_or("a load has other numbers than zero where its mask is false")?,
             None => Fill::Zero,
         };
-        let elem = kernel.value_type(kernel.result(load, 0)).elem().map_or(0, |elem| elem.bits());
+        let elem = kernel.value_type(kernel.result(load, 0)).elem();
+        if let Some(descriptor) = &access.descriptor {
+            let is_float = elem.and_then(Elem::num).is_some_and(Scalar::is_float);
+            // The launch takes what the descriptor says.
+            return if descriptors::fills_so(kernel, descriptor, fill, is_float) {
+                Ok(access)
+            } else {
+                Err("a load has other numbers than the descriptor where its mask is false")
+            };
+        }
+        let elem = elem.map_or(0, |elem| elem.bits());
         if fill != Fill::Zero && elem < 16 {
             return Err("copies of 8-bit floats cannot give NaN beside the tensor");
         }
@@ -123,7 +139,7 @@ impl Known<'_> {
         }
         let address = self.affine.address(pointer, Some(&mask)).ok_or("addresses are not evenly spaced")?;
         let param = self.kernel.params.iter().find(|param| param.value == address.pointer && param.hidden.is_none());
-        let param = param.filter(|param| !is_part(&param.name)).ok_or("a base is no argument")?;
+        let param = param.ok_or("a base is no argument")?;
         let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or("no pointers")?;
         if elem == Scalar::I1 || address.axes.len() != 2 {
             return Err("a tile is no matrix of numbers");
@@ -149,7 +165,9 @@ impl Known<'_> {
             let sizes = self.sizes(&axis.start, number, &mask, modulus.as_ref())?;
             axes.push(Axis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
         }
-        Ok(Access { base: param.value, start: address.rest, axes, inner, fill: Fill::Zero })
+        let access = Access { base: param.value, start: address.rest, axes, inner, fill: Fill::Zero, descriptor: None };
+        let block = self.kernel.value_type(pointer).shape().ok_or("a tile is no matrix of numbers")?;
+        Ok(Access { descriptor: descriptors::of_argument(self.kernel, &access, block)?, ..access })
     }
 
     /// Where the tensor ends along a dimension of which place 0 of the tile is at `start`.
@@ -212,7 +230,6 @@ impl Known<'_> {
     /// What is promised of an integer argument.
     fn argument(&self, value: Value) -> Option<i128> {
         let param = self.kernel.params.iter().find(|param| param.value == value && param.hidden.is_none())?;
-        (!is_part(&param.name)).then_some(())?;
         match &param.ty {
             ParamType::Value(ValueType::Scalar(dtype)) if dtype.is_integer() => Some(param.divisible_by.into()),
             _ => None,
@@ -249,11 +266,6 @@ pub(super) fn expression(kernel: &Kernel, poly: &Poly) -> Option<Expr> {
         _ => String::new(),
     };
     poly.print(&name).parse().ok()
-}
-
-/// Whether a parameter is part of a descriptor or tuple: expressions for the host name whole arguments alone.
-fn is_part(name: &str) -> bool {
-    name.contains('.')
 }
 
 impl Axis {

@@ -5,6 +5,7 @@ mod boxes;
 mod buffer_products;
 mod coordinates;
 mod defer_stores;
+mod descriptors;
 pub mod expand_loop;
 mod roles;
 pub mod schedule_loop;

@@ -28,6 +28,7 @@ use rtc_source::{Code, Diagnostic};
 use super::addresses::{base, innermost_loops, loads_of_products};
 use super::boxes::{self, Access, Known, Reason};
 use super::defer_stores;
+use super::descriptors;
 use super::expand_loop::copies;
 use super::roles::{self, Form};
 use super::stage_operands::{self, Boxes, stages};
@@ -265,6 +266,7 @@ fn fitting(kernel: &Kernel, cx: &PassContext, found: &Found, mut form: Form) -> 
         if !roles::is_plain(&made, found) {
             return Ok(None);
         }
+        descriptors::drop_addresses(&mut made);
         match shared_bytes(&made, cx)? {
             Some(bytes) if bytes <= most => return Ok(Some(made)),
             _ => form.slots -= 1,

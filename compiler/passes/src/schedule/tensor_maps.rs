@@ -1,4 +1,4 @@
-//! Tensor maps as hidden parameters, and the copies by them that take the place of loads and stores.
+//! Tensor maps as parameters, and the copies by them that take the place of loads and stores.
 //!
 //! ```text
 //! store %p, %x, mask = ..   →   copy_desc_wait, barrier      the copies before have read the buffer
@@ -15,6 +15,7 @@ use rtc_layout::{Layout, SharedLayout};
 
 use super::boxes::{Access, Boxes, Fill, boxes, boxes_of, expression};
 use super::coordinates::{Names, moved};
+use super::descriptors;
 use super::roles::{Form, lost};
 use super::split_roles::Found;
 use crate::PassError;
@@ -163,8 +164,11 @@ fn part_of(kernel: &mut Kernel, before: Op, buffer: Value, at: [u32; 2], shape: 
     if whole { Ok(buffer) } else { Ok(Builder::before(kernel, before).shared_slice_of(buffer, &at, &shape)?) }
 }
 
-/// The hidden parameter with the tensor map of an access.
+/// The parameter with the tensor map of an access: the descriptor that is an argument, else a hidden one.
 fn map_of(kernel: &mut Kernel, access: &Access, boxes: &Boxes, padding: Padding) -> Result<Value, PassError> {
+    if let Some(descriptor) = &access.descriptor {
+        return descriptors::map(kernel, descriptor, boxes.ty);
+    }
     let none = || lost("an expression");
     let base = kernel.params.iter().find(|param| param.value == access.base).ok_or_else(none)?.name.clone();
     let [outer, inner] = [1 - access.inner, access.inner].map(|axis| &access.axes[axis]);

@@ -1,0 +1,116 @@
+//! Tensor descriptors that are arguments: the map of such a tensor is the argument itself.
+//!
+//! ```text
+//! @k(%x.base, %x.shape.0, .., %x.strides.0, .., %x.padding)   →   @k(%x: desc<128x64xf16, 128>, %x.shape.0, ..)
+//! ```
+//!
+//! The launch encodes the map from what the host describes, for the box and the swizzle of the parameter's type. A box of
+//! another form takes a parameter of its own, `x.map.1`. The address stays a parameter only where the kernel still uses it.
+
+use rtc_abi::{ParamType, ValueType};
+use rtc_ir::analysis::{Poly, Symbol};
+use rtc_ir::{DescType, Kernel, Shape, Type, Value};
+
+use super::boxes::{Access, Fill, Reason};
+use super::roles::lost;
+use crate::PassError;
+
+/// What follows the name of a descriptor in that of the parameter with its address.
+const BASE: &str = ".base";
+
+/// A descriptor among the arguments.
+#[derive(Clone, Debug)]
+pub(super) struct Descriptor {
+    /// Its name.
+    name: String,
+    /// The shape of its blocks.
+    block: Shape,
+}
+
+/// The name of the descriptor to which this parameter is the address.
+fn descriptor_of<'n>(kernel: &Kernel, name: &'n str) -> Option<&'n str> {
+    let descriptor = name.strip_suffix(BASE)?;
+    let all = ["shape.0", "shape.1", "strides.0", "strides.1", "padding"];
+    all.iter().all(|part| parameter(kernel, &format!("{descriptor}.{part}")).is_some()).then_some(descriptor)
+}
+
+fn parameter(kernel: &Kernel, name: &str) -> Option<Value> {
+    kernel.params.iter().find(|param| param.name == name && param.hidden.is_none()).map(|param| param.value)
+}
+
+/// The descriptor that an access goes through, if it is an argument. An access that uses a part of a descriptor or of a
+/// tuple in another way is none of a box: what the host computes names whole arguments alone.
+pub(super) fn of_argument(kernel: &Kernel, access: &Access, block: Shape) -> Result<Option<Descriptor>, Reason> {
+    let is_part = |value: Value| kernel.params.iter().any(|param| param.value == value && param.name.contains('.'));
+    let mentions = |poly: &Poly| poly.mentions(|symbol| matches!(symbol, Symbol::Scalar(value) if is_part(value)));
+    let of_axes = access.axes.iter().flat_map(|axis| axis.sizes.iter().chain([&axis.stride]).chain(&axis.modulus));
+    if !is_part(access.base) {
+        let parts = of_axes.chain([&access.start]).any(mentions);
+        return if parts { Err("a size is part of a descriptor or of a tuple") } else { Ok(None) };
+    }
+    let base = kernel.params.iter().find(|param| param.value == access.base).map_or("", |param| &param.name);
+    let name = descriptor_of(kernel, base).ok_or("a base is no argument")?;
+    let is = |poly: &Poly, part: &str| {
+        parameter(kernel, &format!("{name}.{part}")).is_some_and(|value| *poly == Poly::symbol(Symbol::Scalar(value)))
+    };
+    let [outer, inner] = [&access.axes[0], &access.axes[1]];
+    let sizes = matches!((&outer.sizes[..], &inner.sizes[..]), ([m], [n]) if is(m, "shape.0") && is(n, "shape.1"));
+    let whole = sizes
+        && access.inner == 1
+        && access.start.value() == Some(0)
+        && is(&outer.stride, "strides.0")
+        && outer.modulus.is_none()
+        && inner.modulus.is_none();
+    if !whole {
+        return Err("an access is to another tensor than the descriptor has");
+    }
+    // Parameters that the launch fills by itself stand last already.
+    if kernel.params.iter().any(|param| param.hidden.is_some()) {
+        return Err("the kernel is divided already");
+    }
+    Ok(Some(Descriptor { name: name.to_owned(), block }))
+}
+
+/// Whether what a load gives beside the tensor is what copies by the map of that descriptor give.
+pub(super) fn fills_so(kernel: &Kernel, descriptor: &Descriptor, fill: Fill, is_float: bool) -> bool {
+    match fill {
+        Fill::Zero => !is_float,
+        Fill::Nan => false,
+        Fill::Either(flag) => parameter(kernel, &format!("{}.padding", descriptor.name)) == Some(flag),
+    }
+}
+
+/// The parameter with the map of a descriptor for boxes of that type.
+pub(super) fn map(kernel: &mut Kernel, descriptor: &Descriptor, ty: DescType) -> Result<Value, PassError> {
+    let Descriptor { name: descriptor, block } = descriptor;
+    for number in 0.. {
+        let name = if number == 0 { descriptor.clone() } else { format!("{descriptor}.map.{number}") };
+        match parameter(kernel, &name) {
+            Some(value) if kernel.value_type(value) == Type::Desc(ty) => return Ok(value),
+            Some(_) => continue,
+            None => {}
+        }
+        let base = kernel.params.iter().find(|param| param.name == format!("{descriptor}{BASE}"));
+        let Some(ParamType::Value(ValueType::Pointer { pointee, .. })) = base.map(|param| &param.ty) else { break };
+        let param = ParamType::Descriptor { element: *pointee, block_shape: block.to_vec() };
+        let at = kernel.params.iter().take_while(|param| param.hidden.is_none()).count();
+        return Ok(kernel.insert_param(at, name, Type::Desc(ty), param, 1));
+    }
+    Err(lost("a descriptor"))
+}
+
+/// Puts the maps of descriptors in the place of addresses that nothing uses any more.
+pub(super) fn drop_addresses(kernel: &mut Kernel) {
+    let is_map = |kernel: &Kernel, at: usize| {
+        let param = &kernel.params[at];
+        param.hidden.is_none() && matches!(kernel.value_type(param.value), Type::Desc(_))
+    };
+    for at in (0..kernel.params.len()).rev() {
+        let base = format!("{}{BASE}", kernel.params[at].name);
+        let Some(old) = kernel.params.iter().position(|param| param.name == base) else { continue };
+        if is_map(kernel, at) && !kernel.is_used(kernel.params[old].value) {
+            kernel.swap_params(old, at);
+            kernel.remove_param(at);
+        }
+    }
+}
