@@ -41,16 +41,25 @@ fn launches(criterion: &mut Criterion) {
         })
     });
 
+    group.bench_function("16 arguments, lengths proved", |b| {
+        let [x0, x1, x2, x3, x4, x5, x6, _] = &buffers[..] else { return };
+        b.iter(|| {
+            let n = black_box(64);
+            let arguments = args![x0, x1, x2, x3, x4, x5, x6, &mut out, n, n, n, n, n, n, n, n];
+            sixteen.launch_proved(&stream, 1, &arguments).expect("a launch")
+        })
+    });
+
     // A warm launch allocates nothing.
-    let [x0, x1, x2, x3, x4, x5, x6, x7] = &buffers[..] else { return };
+    let [x0, x1, x2, x3, x4, x5, x6, _] = &buffers[..] else { return };
     let counted = allocation_counter::measure(|| {
-        let arguments = args![x0, x1, x2, x3, x4, x5, x6, x7, 1, 2, 3, 4, 5, 6, 7, 8];
+        let arguments = args![x0, x1, x2, x3, x4, x5, x6, &mut out, 1, 2, 3, 4, 5, 6, 7, 8];
         sixteen.launch(&stream, 1, &arguments).expect("a launch");
     });
     assert_eq!(counted.count_total, 0, "a launch allocates");
 
     let graph = stream
-        .capture(|s| (0..10).try_for_each(|_| four.launch(s, 1, &args![&buffers[0], &buffers[1], 64, 1])))
+        .capture(|s| (0..10).try_for_each(|_| four.launch(s, 1, &args![&buffers[0], &mut out, 64, 1])))
         .expect("a graph");
     group.bench_function("graph of 10", |b| b.iter(|| graph.launch(&stream).expect("a launch")));
     group.finish();

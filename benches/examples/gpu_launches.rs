@@ -38,13 +38,14 @@ fn main() -> Result<()> {
     let device = Device::cuda(0)?;
     let stream = device.default_stream();
     let buffers: Vec<Buffer<f32>> = (0..8).map(|_| device.alloc(64)).collect::<Result<_>>()?;
-    let [x0, x1, x2, x3, x4, x5, x6, x7] = &buffers[..] else { return Ok(()) };
+    let [x0, x1, x2, x3, x4, x5, x6, _] = &buffers[..] else { return Ok(()) };
+    let mut out = device.alloc::<f32>(64)?;
     let (ptx4, metadata4) = empty_kernel(2, 2);
     let (ptx16, metadata16) = empty_kernel(8, 8);
     let (four, sixteen) = (device.load_json(&ptx4, &metadata4)?, device.load_json(&ptx16, &metadata16)?);
     let failed = |error: cudarc::driver::DriverError| rtc_runtime::Error::NoDevice(format!("{error:?}"));
     let (mut bare4, mut bare16) = (Bare::load(&ptx4, 4).map_err(failed)?, Bare::load(&ptx16, 16).map_err(failed)?);
-    let graph = stream.capture(|s| (0..100).try_for_each(|_| four.launch(s, 1, &args![x0, x1, 64, 1])))?;
+    let graph = stream.capture(|s| (0..100).try_for_each(|_| four.launch(s, 1, &args![x0, &mut out, 64, 1])))?;
 
     loads(&device)?;
     let mut rows: Vec<(&str, f64, Vec<f64>)> = Vec::new();
@@ -65,10 +66,10 @@ fn main() -> Result<()> {
             Ok(())
         };
         row("bare cuLaunchKernel, 4 arguments", 1.0, &mut || bare4.launch().map_err(failed))?;
-        row("rtc, 4 arguments", 1.0, &mut || four.launch(&stream, 1, &args![x0, x1, 64, 1]))?;
+        row("rtc, 4 arguments", 1.0, &mut || four.launch(&stream, 1, &args![x0, &mut out, 64, 1]))?;
         row("bare cuLaunchKernel, 16 arguments", 1.0, &mut || bare16.launch().map_err(failed))?;
         row("rtc, 16 arguments", 1.0, &mut || {
-            sixteen.launch(&stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, x7, 64, 1, 2, 3, 4, 5, 6, 7])
+            sixteen.launch(&stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
         })?;
         if round % 10 == 0 {
             row("rtc, graph of 100 launches", 100.0, &mut || graph.launch(&stream))?;

@@ -4,7 +4,8 @@ pub mod bare;
 
 use std::fmt::Write;
 
-/// PTX and metadata of a kernel that returns at once, with `pointers` pointers to fp32 (`:16`) and then `integers` i32.
+/// PTX and metadata of a kernel that returns at once, with `pointers` pointers to fp32 (`:16`), the last of which is
+/// written, and then `integers` i32, the first of which bounds what is touched.
 pub fn empty_kernel(pointers: usize, integers: usize) -> (String, String) {
     let mut declared = Vec::new();
     let mut params = Vec::new();
@@ -13,7 +14,15 @@ pub fn empty_kernel(pointers: usize, integers: usize) -> (String, String) {
         let (ty, name, size) = if pointer { (".u64", "*fp32", 8) } else { (".u32", "i32", 4) };
         let offset = 8 * index.min(pointers) + 4 * index.saturating_sub(pointers);
         declared.push(format!("    .param {ty} empty_param_{index}"));
-        let promise = if pointer { r#", "divisible_by": 16"# } else { "" };
+        let promise = match (pointer, integers) {
+            (true, 0) => r#", "divisible_by": 16"#.to_owned(),
+            // A row for each program: what the extent of a pointer usually is.
+            (true, _) => format!(
+                r#", "divisible_by": 16, "access": "{}", "extent": "min(p{pointers}, 64 * grid.0)", "extent_needs": ["p{pointers}"]"#,
+                if index + 1 == pointers { "write" } else { "read" }
+            ),
+            (false, _) => String::new(),
+        };
         params
             .push(format!(r#"{{"name": "p{index}", "type": "{name}", "offset": {offset}, "size": {size}{promise}}}"#));
     }

@@ -22,31 +22,41 @@ pub(crate) fn check(metadata: &Metadata, extents: &Extents, args: &[Arg<'_>], gr
         Some(Arg::Bool(value)) => Some(i64::from(*value)),
         _ => None,
     };
+    let evaluated = extents.evaluate(integer, grid);
     for (index, (param, arg)) in metadata.params.iter().zip(args).enumerate() {
         let (Some(pointee), Arg::Pointer(pointer)) = (param.ty.pointee(), arg) else { continue };
         let (Kind::Read(place) | Kind::Write(place)) = pointer.0 else { continue };
-        let wrong = |message: String| Err(refused(metadata, param, message));
-        match extents.elements(index, integer, grid) {
+        match extents.elements_of(&evaluated, index, integer, grid) {
             Elements::AtMost(elements) => {
-                let held = place.bytes / u64::from(pointee.bytes());
-                if elements > held {
-                    let by = param.extent.as_ref().map_or(String::new(), |extent| format!(" (`{extent}`)"));
-                    return wrong(format!(
-                        "the kernel touches {elements} elements{by}, the slice has {held}; pass a longer one, or \
-                         check sizes, strides and grid of the launch"
-                    ));
+                let size = u64::from(pointee.bytes());
+                if elements.saturating_mul(size) > place.bytes {
+                    return Err(too_short(metadata, param, elements, place.bytes / size));
                 }
             }
-            Elements::Unknown(why) => {
-                let why = why.or_else(|| param.extent_unknown.clone()).unwrap_or_else(|| "nothing is proved".into());
-                return wrong(format!(
-                    "it is not proved how far the kernel gets from this pointer: {why}; where you know that the slice \
-                     is long enough, launch `kernel()` without this check"
-                ));
-            }
+            Elements::Unknown(why) => return Err(unproved(metadata, param, why)),
         }
     }
     Ok(())
+}
+
+#[cold]
+fn too_short(metadata: &Metadata, param: &Param, elements: u64, held: u64) -> Error {
+    let by = param.extent.as_ref().map_or(String::new(), |extent| format!(" (`{extent}`)"));
+    let message = format!(
+        "the kernel touches {elements} elements{by}, the slice has {held}; pass a longer one, or check sizes, strides and \
+         grid of the launch"
+    );
+    refused(metadata, param, message)
+}
+
+#[cold]
+fn unproved(metadata: &Metadata, param: &Param, why: Option<String>) -> Error {
+    let why = why.or_else(|| param.extent_unknown.clone()).unwrap_or_else(|| "nothing is proved".into());
+    let message = format!(
+        "it is not proved how far the kernel gets from this pointer: {why}; where you know that the slice is long enough, \
+         launch `kernel()` without this check"
+    );
+    refused(metadata, param, message)
 }
 
 fn refused(metadata: &Metadata, param: &Param, message: String) -> Error {

@@ -4,7 +4,6 @@
 //! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver; it allocates
 //! nothing.
 
-use crate::arg::Pointer;
 use crate::argument::{self, GridSlot, Slot};
 use crate::device::Backend;
 use crate::extent::{self, Lengths};
@@ -253,7 +252,9 @@ impl Kernel {
 
 impl Loaded {
     fn launch(self: &Arc<Loaded>, stream: &Stream, grid: Grid, args: &[Arg<'_>], lengths: Lengths) -> Result<()> {
-        self.check_buffers(stream, args)?;
+        if !stream.device().is_same(&self.device) {
+            return Err(self.wrong_stream(stream));
+        }
         let size = self.fill.size;
         if size <= FEW_PARAMS {
             let mut buffer = Aligned([0; FEW_PARAMS]);
@@ -266,28 +267,10 @@ impl Loaded {
         }
     }
 
-    fn check_buffers(&self, stream: &Stream, args: &[Arg<'_>]) -> Result<()> {
-        if !stream.device().is_same(&self.device) {
-            let message = format!("the stream belongs to {}; take one of `kernel.device()`", stream.device());
-            return Err(wrong_device(&self.device, &self.metadata, message));
-        }
-        for (arg, param) in args.iter().zip(&self.metadata.params) {
-            if let Some(place) = arg.pointer().and_then(Pointer::place)
-                && let Some(device) = place.device
-                && !device.is_same(&self.device)
-            {
-                return Err(Error::Argument {
-                    kernel: self.metadata.kernel.clone(),
-                    name: param.name.clone(),
-                    ty: param.ty.clone(),
-                    message: format!(
-                        "the buffer lies on {device}, the kernel on {}; load the kernel there, or upload the data here",
-                        self.device
-                    ),
-                });
-            }
-        }
-        Ok(())
+    #[cold]
+    fn wrong_stream(&self, stream: &Stream) -> Error {
+        let message = format!("the stream belongs to {}; take one of `kernel.device()`", stream.device());
+        wrong_device(&self.device, &self.metadata, message)
     }
 
     fn launch_packed(
@@ -299,7 +282,7 @@ impl Loaded {
         params: &mut [u8],
     ) -> Result<()> {
         let scratch = self.fill.scratch;
-        argument::pack(&self.metadata, &self.fill.args, args, params)?;
+        argument::pack(&self.device, &self.metadata, &self.fill.args, args, params)?;
         if lengths == Lengths::Proved && !grid.0.contains(&0) {
             extent::check(&self.metadata, &self.fill.extents, args, grid.0)?;
         }
@@ -312,8 +295,7 @@ impl Loaded {
         stream.note(|recording| {
             args.iter().filter_map(Arg::pointer).for_each(|pointer| recording.keep(pointer.place().as_slice()))
         });
-        let blocks = grid.iter().map(|v| u64::from(*v)).product::<u64>();
-        let scratch_bytes = blocks.saturating_mul(self.metadata.global_scratch_bytes) as usize;
+        let scratch_bytes = if scratch.is_some() { self.scratch_bytes(grid) } else { 0 };
         match &self.code {
             Code::Cuda(module) => {
                 stream.note(|recording| recording.kernels.push(self.clone()));
@@ -378,9 +360,15 @@ impl Loaded {
         }
     }
 
+    fn scratch_bytes(&self, grid: [u32; 3]) -> usize {
+        let blocks = grid.iter().map(|v| u64::from(*v)).fold(1, u64::saturating_mul);
+        blocks.saturating_mul(self.metadata.global_scratch_bytes) as usize
+    }
+
     /// The grid in blocks: programs times the cluster's x; of persistent kernels as many as are worth starting.
+    #[inline]
     fn blocks(&self, grid: Grid) -> Result<[u32; 3]> {
-        let grid = match self.metadata.persistent {
+        let [x, y, z] = match self.metadata.persistent {
             Some(persistent) => {
                 let programs = grid.0.iter().map(|size| u128::from(*size)).product::<u128>();
                 // More than 2^64 programs do not fit the launch either; the limit below says so.
@@ -389,22 +377,28 @@ impl Loaded {
             }
             None => grid.0.map(u64::from),
         };
-        let [x, y, z] = grid;
-        let blocks = [x.saturating_mul(u64::from(self.metadata.cluster[0])), y, z];
-        for (index, (size, limit)) in blocks.into_iter().zip([0x7fff_ffff, 65535, 65535]).enumerate() {
-            if size > limit {
-                return Err(Error::OutOfResources {
-                    kernel: self.metadata.kernel.clone(),
-                    resource: ["grid size x (blocks)", "grid size y (blocks)", "grid size z (blocks)"][index],
-                    needed: size,
-                    available: limit,
-                    hint: "Let each program do more, or move blocks to the x dimension.",
-                });
-            }
+        let x = x.saturating_mul(u64::from(self.metadata.cluster[0]));
+        if x > MOST_BLOCKS[0] || y > MOST_BLOCKS[1] || z > MOST_BLOCKS[2] {
+            return Err(self.too_many_blocks([x, y, z]));
         }
-        Ok(blocks.map(|size| size as u32))
+        Ok([x as u32, y as u32, z as u32])
+    }
+
+    #[cold]
+    fn too_many_blocks(&self, blocks: [u64; 3]) -> Error {
+        let axis = (0..2).find(|axis| blocks[*axis] > MOST_BLOCKS[*axis]).unwrap_or(2);
+        Error::OutOfResources {
+            kernel: self.metadata.kernel.clone(),
+            resource: ["grid size x (blocks)", "grid size y (blocks)", "grid size z (blocks)"][axis],
+            needed: blocks[axis],
+            available: MOST_BLOCKS[axis],
+            hint: "Let each program do more, or move blocks to the x dimension.",
+        }
     }
 }
+
+/// What the driver takes along each axis.
+const MOST_BLOCKS: [u64; 3] = [0x7fff_ffff, 65535, 65535];
 
 /// What `device_print` wrote goes where a GPU's driver writes it: standard output.
 fn print_output(text: &str) {

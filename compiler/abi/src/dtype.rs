@@ -26,6 +26,7 @@ macro_rules! dtypes {
             }
 
             /// Width in bits; `u1` has 1.
+            #[inline]
             pub fn bits(self) -> u32 {
                 match self { $(DType::$variant => $bits,)* }
             }
@@ -82,6 +83,7 @@ dtypes! {
 
 impl DType {
     /// Bytes in memory.
+    #[inline]
     pub fn bytes(self) -> u32 {
         self.bits().div_ceil(8)
     }

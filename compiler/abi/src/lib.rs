@@ -23,7 +23,7 @@ mod types;
 
 pub use dtype::DType;
 pub use expr::Expr;
-pub use extent::{Access, Elements, Extents};
+pub use extent::{Access, Elements, Evaluated, Extents};
 pub use metadata::{Hidden, HostTensorMap, Metadata, MetadataError, Padding, Param, Persistent, TensorMap};
 pub use target::{Arch, Feature, MAX_THREADS, TARGETS, Target, UnknownTarget};
 pub use types::{ParamType, UnknownType, ValueType};

@@ -173,21 +173,19 @@ pub(crate) fn device_count() -> Result<usize> {
     Ok(check("cuDeviceGetCount", result::device::get_count())? as usize)
 }
 
+#[inline]
 fn check<T>(call: &'static str, status: std::result::Result<T, result::DriverError>) -> Result<T> {
-    status.map_err(|error| {
-        let text = |t: std::result::Result<&CStr, result::DriverError>| match t {
-            Ok(text) => text.to_string_lossy().into_owned(),
-            Err(_) => "unknown error".to_owned(),
-        };
-        let code = error.0 as c_uint;
-        Error::Cuda {
-            call,
-            code,
-            name: text(error.error_name()),
-            text: text(error.error_string()),
-            detail: String::new(),
-        }
-    })
+    status.map_err(|error| failed(call, error))
+}
+
+#[cold]
+fn failed(call: &'static str, error: result::DriverError) -> Error {
+    let text = |t: std::result::Result<&CStr, result::DriverError>| match t {
+        Ok(text) => text.to_string_lossy().into_owned(),
+        Err(_) => "unknown error".to_owned(),
+    };
+    let code = error.0 as c_uint;
+    Error::Cuda { call, code, name: text(error.error_name()), text: text(error.error_string()), detail: String::new() }
 }
 
 fn with_log(error: Error, log: String) -> Error {

@@ -106,7 +106,9 @@ impl Module {
     /// Launches; `grid` counts blocks. The driver copies `params` before it returns.
     pub(crate) fn launch(&self, stream: &Stream, launch: &Launch<'_>) -> Result<()> {
         self.context.bind()?;
-        let mut size = launch.params.len();
+        if launch.places.is_empty() {
+            return self.launch_whole(stream, launch);
+        }
         // Each parameter by itself: the driver knows where it goes.
         let (mut few, mut many) = ([std::ptr::null_mut(); STACK_POINTERS], Vec::new());
         let pointers = match few.get_mut(..launch.places.len()) {
@@ -119,7 +121,14 @@ impl Module {
         for (pointer, place) in pointers.iter_mut().zip(launch.places) {
             *pointer = launch.params[*place as usize..].as_ptr().cast_mut().cast::<c_void>();
         }
-        let list = if pointers.is_empty() { std::ptr::null_mut() } else { pointers.as_mut_ptr() };
+        // SAFETY: there is a pointer for each parameter of the kernel, into the buffer laid out by its metadata, which was
+        // checked against its PTX.
+        unsafe { self.call(stream, launch, pointers.as_mut_ptr(), std::ptr::null_mut()) }
+    }
+
+    /// Gives the driver the parameter buffer as it is.
+    fn launch_whole(&self, stream: &Stream, launch: &Launch<'_>) -> Result<()> {
+        let mut size = launch.params.len();
         // The list of CU_LAUNCH_PARAM_BUFFER_POINTER (1), its value, CU_LAUNCH_PARAM_BUFFER_SIZE (2), its value, end (0).
         let mut extra: [*mut c_void; 5] = [
             std::ptr::without_provenance_mut(1),
@@ -128,13 +137,25 @@ impl Module {
             std::ptr::from_mut(&mut size).cast(),
             std::ptr::null_mut(),
         ];
-        let extra = if size == 0 || !list.is_null() { std::ptr::null_mut() } else { extra.as_mut_ptr() };
+        let extra = if launch.params.is_empty() { std::ptr::null_mut() } else { extra.as_mut_ptr() };
+        // SAFETY: the buffer was laid out by the kernel's metadata, which was checked against its PTX; the list ends with 0.
+        unsafe { self.call(stream, launch, std::ptr::null_mut(), extra) }
+    }
+
+    /// # Safety
+    ///
+    /// One of `list` and `extra` gives all parameters of the kernel, if it has any.
+    #[inline(always)]
+    unsafe fn call(
+        &self,
+        stream: &Stream,
+        launch: &Launch<'_>,
+        list: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> Result<()> {
         let [gx, gy, gz] = launch.grid;
-        let mut attributes = Attributes::default();
-        attributes.ask_for(launch, self.context.capability());
-        if attributes.count == 0 {
-            // SAFETY: the parameters were laid out by the kernel's metadata, which was checked against its PTX; `list` has
-            // a pointer for each of them.
+        if !launch.has_attributes(self.context.capability()) {
+            // SAFETY: the caller vouches for the parameters; the handles are live.
             let status = unsafe {
                 sys::cuLaunchKernel(
                     self.function,
@@ -152,6 +173,8 @@ impl Module {
             };
             return check("cuLaunchKernel", status.result());
         }
+        let mut attributes = Attributes::default();
+        attributes.ask_for(launch, self.context.capability());
         let config = sys::CUlaunchConfig {
             gridDimX: gx,
             gridDimY: gy,
@@ -213,8 +236,7 @@ impl Attributes {
         if launch.cooperative {
             self.push(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, Value { cooperative: 1 });
         }
-        // It is a leave to overlap; devices before 9.0 cannot.
-        if launch.overlap && capability >= 90 {
+        if launch.overlaps(capability) {
             let id = Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             self.push(id, Value { programmaticStreamSerializationAllowed: 1 });
         }
@@ -240,6 +262,17 @@ pub(crate) struct Launch<'a> {
     pub(crate) params: &'a [u8],
     /// Where each parameter lies in it, if the device wants them elsewhere; empty if the buffer is passed as it is.
     pub(crate) places: &'a [u32],
+}
+
+impl Launch<'_> {
+    /// To overlap is a leave; devices before 9.0 cannot.
+    fn overlaps(&self, capability: u32) -> bool {
+        self.overlap && capability >= 90
+    }
+
+    fn has_attributes(&self, capability: u32) -> bool {
+        self.cluster != [1, 1, 1] || self.cooperative || self.overlaps(capability)
+    }
 }
 
 /// Kernels with more parameters than this have their list of pointers on the heap.
