@@ -51,6 +51,26 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// The types of a handle are not those of the kernel.
+    #[error("kernel `{kernel}` cannot be launched with {given}: {message}; write `Kernel<{needed}>`")]
+    Signature {
+        /// The kernel.
+        kernel: String,
+        /// The types of the handle.
+        given: String,
+        /// What is wrong with them.
+        message: String,
+        /// The types of the kernel.
+        needed: String,
+    },
+    /// A module has no such kernel.
+    #[error("there is no kernel `{name}` in the module; it has {known}")]
+    NoKernel {
+        /// The name that was asked for.
+        name: String,
+        /// The names of its kernels.
+        known: String,
+    },
     /// The kernel or the launch needs more of a resource than the device has.
     #[error("kernel `{kernel}` is out of resources: {resource}: needed {needed}, available {available}. {hint}")]
     OutOfResources {

@@ -9,6 +9,8 @@ use rtc_abi::{Elements, Extents, Metadata, Param};
 pub(crate) enum Lengths {
     /// It leaves them to the caller.
     Trusted,
+    /// It refuses those that are shorter than what is told of the kernel, and leaves the others to the caller.
+    Told,
     /// It refuses those that are not proved to be long enough.
     Proved,
 }
@@ -16,7 +18,13 @@ pub(crate) enum Lengths {
 /// Checks that every slice is as long as what the kernel touches of it.
 ///
 /// Allocates nothing unless it fails.
-pub(crate) fn check(metadata: &Metadata, extents: &Extents, args: &[Arg<'_>], grid: [u32; 3]) -> Result<()> {
+pub(crate) fn check(
+    lengths: Lengths,
+    metadata: &Metadata,
+    extents: &Extents,
+    args: &[Arg<'_>],
+    grid: [u32; 3],
+) -> Result<()> {
     let integer = |index: usize| match args.get(index) {
         Some(Arg::Int(value)) => i64::try_from(*value).ok(),
         Some(Arg::Bool(value)) => Some(i64::from(*value)),
@@ -33,6 +41,7 @@ pub(crate) fn check(metadata: &Metadata, extents: &Extents, args: &[Arg<'_>], gr
                     return Err(too_short(metadata, param, elements, place.bytes / size));
                 }
             }
+            Elements::Unknown(_) if lengths == Lengths::Told => {}
             Elements::Unknown(why) => return Err(unproved(metadata, param, why)),
         }
     }

@@ -11,12 +11,33 @@ use crate::graph::Node;
 use crate::tensor_map::{self, MapSlot};
 use crate::{Arg, Device, Error, Result, Stream, cuda, host, ptx_check};
 use rtc_abi::{Arch, Extents, Metadata};
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// A kernel that is ready to launch on one device. Cloning gives another handle of it.
-#[derive(Clone, Debug)]
-pub struct Kernel {
+///
+/// `Kernel` alone takes the arguments of a launch as a list of [`Arg`]s, whose number and types are checked at each launch;
+/// [`Kernel::typed`] makes a handle of it that knows them, such as `Kernel<(Read<f32>, Write<f32>, i32)>`.
+pub struct Kernel<Args = Untyped> {
     loaded: Arc<Loaded>,
+    args: PhantomData<fn(Args)>,
+}
+
+/// Stands for the types of arguments that a handle does not know.
+#[derive(Clone, Copy, Debug)]
+pub enum Untyped {}
+
+impl<Args> Clone for Kernel<Args> {
+    fn clone(&self) -> Self {
+        self.with_types()
+    }
+}
+
+impl<Args> fmt::Debug for Kernel<Args> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kernel({} on {})", self.loaded.metadata.symbol, self.loaded.device)
+    }
 }
 
 /// What the handles of a kernel share.
@@ -124,7 +145,7 @@ impl Device {
                 return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));
             }
         };
-        Ok(Kernel { loaded: Arc::new(Loaded { device: self.clone(), metadata: metadata.clone(), fill, code }) })
+        Ok(Kernel::of(Loaded { device: self.clone(), metadata: metadata.clone(), fill, code }))
     }
 
     /// Loads a kernel from PTX text and the JSON text of its metadata, as `rtc build` writes them.
@@ -149,7 +170,7 @@ impl Device {
     pub(crate) fn interpreted(&self, kernel: crate::jit::InterpretedKernel, metadata: Metadata) -> Result<Kernel> {
         let fill = Fill::of(&metadata)?;
         let code = Code::Interpreter(Box::new(kernel));
-        Ok(Kernel { loaded: Arc::new(Loaded { device: self.clone(), metadata, fill, code }) })
+        Ok(Kernel::of(Loaded { device: self.clone(), metadata, fill, code }))
     }
 }
 
@@ -199,7 +220,16 @@ const STACK_PARAMS: usize = 1024;
 #[repr(align(64))]
 struct Aligned<const BYTES: usize>([u8; BYTES]);
 
-impl Kernel {
+impl<Args> Kernel<Args> {
+    /// The same kernel; whoever calls it vouches for the types.
+    pub(crate) fn with_types<Other>(&self) -> Kernel<Other> {
+        Kernel { loaded: self.loaded.clone(), args: PhantomData }
+    }
+
+    pub(crate) fn loaded(&self) -> &Arc<Loaded> {
+        &self.loaded
+    }
+
     /// Its metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.loaded.metadata
@@ -234,6 +264,12 @@ impl Kernel {
             Code::Interpreter(kernel) => kernel.take_findings(),
         }
     }
+}
+
+impl Kernel {
+    fn of(loaded: Loaded) -> Kernel {
+        Kernel { loaded: Arc::new(loaded), args: PhantomData }
+    }
 
     /// Launches `grid` programs; `args` in the order of the metadata's parameters. An empty grid launches nothing.
     ///
@@ -251,7 +287,13 @@ impl Kernel {
 }
 
 impl Loaded {
-    fn launch(self: &Arc<Loaded>, stream: &Stream, grid: Grid, args: &[Arg<'_>], lengths: Lengths) -> Result<()> {
+    pub(crate) fn launch(
+        self: &Arc<Loaded>,
+        stream: &Stream,
+        grid: Grid,
+        args: &[Arg<'_>],
+        lengths: Lengths,
+    ) -> Result<()> {
         if !stream.device().is_same(&self.device) {
             return Err(self.wrong_stream(stream));
         }
@@ -283,8 +325,8 @@ impl Loaded {
     ) -> Result<()> {
         let scratch = self.fill.scratch;
         argument::pack(&self.device, &self.metadata, &self.fill.args, args, params)?;
-        if lengths == Lengths::Proved && !grid.0.contains(&0) {
-            extent::check(&self.metadata, &self.fill.extents, args, grid.0)?;
+        if lengths != Lengths::Trusted && !grid.0.contains(&0) {
+            extent::check(lengths, &self.metadata, &self.fill.extents, args, grid.0)?;
         }
         argument::pack_grid(&self.fill.grid, grid.0, params);
         let grid = self.blocks(grid)?;

@@ -45,6 +45,7 @@ pub mod interop;
 #[cfg(feature = "jit")]
 pub mod jit;
 mod kernel;
+mod module;
 mod pinned;
 mod ptx_check;
 mod replica;
@@ -52,6 +53,7 @@ mod slice;
 mod snapshot;
 mod stream;
 mod tensor_map;
+mod typed;
 
 pub use address::DeviceAddress;
 pub use arg::{Arg, Pointer};
@@ -63,7 +65,8 @@ pub use fp8::{Fp8E4M3, Fp8E5M2};
 pub use graph::Graph;
 pub use half;
 pub use include::Variant;
-pub use kernel::{Grid, Kernel, KernelUsage};
+pub use kernel::{Grid, Kernel, KernelUsage, Untyped};
+pub use module::Module;
 pub use pinned::PinnedBuffer;
 pub use replica::Replica;
 pub use rtc_abi as abi;
@@ -74,6 +77,7 @@ pub use slice::{Slice, SliceMut};
 pub use snapshot::Snapshot;
 pub use stream::{Event, Stream};
 pub use tensor_map::TensorDescriptor;
+pub use typed::{Arguments, Gives, Parameter, Read, Signature, Write};
 
 /// Whether this crate has the feature `jit`, with which kernels can be compiled while the program runs.
 pub const HAS_JIT: bool = cfg!(feature = "jit");
