@@ -24,8 +24,30 @@ use std::sync::Arc;
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 pub struct Buffer<T: Element = u8> {
-    memory: Arc<Allocation>,
+    memory: Owner,
     elements: PhantomData<T>,
+}
+
+/// An allocation and what it is taken for.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    allocation: Arc<Allocation>,
+    /// Sizes, outermost first; their product is the number of elements.
+    shape: Box<[usize]>,
+}
+
+impl Owner {
+    /// The allocation, to be kept.
+    pub(crate) fn allocation(&self) -> Arc<Allocation> {
+        self.allocation.clone()
+    }
+
+    /// The shape of the place if it is all of the buffer.
+    pub(crate) fn shape_of(&self, place: &Place<'_>) -> Option<&[usize]> {
+        let whole = (self.allocation.address, self.allocation.bytes as u64) == (place.address, place.bytes);
+        let elements = self.shape.iter().product::<usize>() as u64;
+        (whole && elements * u64::from(place.dtype.bytes()) == place.bytes).then_some(&self.shape)
+    }
 }
 
 /// One allocation; freed on drop.
@@ -58,14 +80,14 @@ impl Device {
             Backend::Cuda(context) => context.alloc(bytes)?,
             Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.alloc(bytes, name),
         };
-        let memory = Arc::new(Allocation { device: self.clone(), address, bytes });
-        Ok(Buffer { memory, elements: PhantomData })
+        let allocation = Arc::new(Allocation { device: self.clone(), address, bytes });
+        Ok(Buffer { memory: Owner { allocation, shape: [len].into() }, elements: PhantomData })
     }
 
     /// Allocates `len` elements that are all zero.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.alloc::<T>(len)?;
-        self.zero_bytes(buffer.address(), buffer.memory.bytes)?;
+        self.zero_bytes(buffer.address(), buffer.memory.allocation.bytes)?;
         Ok(buffer)
     }
 
@@ -107,30 +129,30 @@ const MOST_BYTES: usize = 1 << 48;
 impl<T: Element> Buffer<T> {
     /// Its address on the device.
     pub fn address(&self) -> u64 {
-        self.memory.address
+        self.memory.allocation.address
     }
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.memory.bytes / size_of::<T>() as usize
+        self.memory.allocation.bytes / size_of::<T>() as usize
     }
 
     /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
-        self.memory.bytes == 0
+        self.memory.allocation.bytes == 0
     }
 
     /// The device that it lies on.
     pub fn device(&self) -> &Device {
-        &self.memory.device
+        &self.memory.allocation.device
     }
 
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
-            device: Some(&self.memory.device),
+            device: Some(&self.memory.allocation.device),
             owner: Some(&self.memory),
-            address: self.memory.address,
-            bytes: self.memory.bytes as u64,
+            address: self.memory.allocation.address,
+            bytes: self.memory.allocation.bytes as u64,
             dtype: T::DTYPE,
         }
     }
@@ -188,8 +210,40 @@ impl<T: Element> Buffer<T> {
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     pub fn cast<U: Element>(self) -> Result<Buffer<U>> {
-        check_cast::<U>(self.memory.address, self.memory.bytes as u64)?;
-        Ok(Buffer { memory: self.memory, elements: PhantomData })
+        check_cast::<U>(self.memory.allocation.address, self.memory.allocation.bytes as u64)?;
+        let len = self.len_of::<U>();
+        let allocation = self.memory.allocation;
+        Ok(Buffer { memory: Owner { allocation, shape: [len].into() }, elements: PhantomData })
+    }
+
+    fn len_of<U: Element>(&self) -> usize {
+        self.memory.allocation.bytes / size_of::<U>() as usize
+    }
+
+    /// The same elements as a tensor of that shape, row after row; an error if they are not as many.
+    ///
+    /// Sizes stand outermost first. The shape goes along where a [`TensorDescriptor`](crate::TensorDescriptor) is made of the
+    /// buffer or its content is handed to another library; where a kernel has tensor maps made of an argument, the sizes of
+    /// the launch must lie within it. `buffer.slice(..)` keeps it.
+    ///
+    /// ```
+    /// let x = rtc_runtime::Device::emulator().zeros::<f32>(6)?.reshape(&[2, 3])?;
+    /// assert_eq!(x.shape(), [2, 3]);
+    /// assert!(x.reshape(&[4, 2]).unwrap_err().to_string().contains("[4, 2] has 8 elements, the buffer 6"));
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    pub fn reshape(mut self, shape: &[usize]) -> Result<Buffer<T>> {
+        let wanted = shape.iter().try_fold(1usize, |product, size| product.checked_mul(*size));
+        if wanted != Some(self.len()) {
+            return Err(Error::Shape { shape: shape.into(), len: self.len() });
+        }
+        self.memory.shape = shape.into();
+        Ok(self)
+    }
+
+    /// Its shape: what [`Buffer::reshape`] set, else one dimension with all elements.
+    pub fn shape(&self) -> &[usize] {
+        &self.memory.shape
     }
 }
 

@@ -125,6 +125,14 @@ pub enum Error {
         /// Their type.
         ty: DType,
     },
+    /// A shape with another number of elements.
+    #[error("the shape {shape:?} has {} elements, the buffer {len}", shape_elements(.shape))]
+    Shape {
+        /// The sizes.
+        shape: Vec<usize>,
+        /// How many elements there are.
+        len: usize,
+    },
     /// A copy between places of different lengths.
     #[error("a copy of {from} elements to {to}; the lengths must be equal: copy a slice")]
     CopyLength {
@@ -177,6 +185,10 @@ pub enum Error {
 
 /// The result of a run-time call.
 pub type Result<T> = std::result::Result<T, Error>;
+
+fn shape_elements(shape: &[usize]) -> u128 {
+    shape.iter().fold(1, |product: u128, size| product.saturating_mul(*size as u128))
+}
 
 fn cast(address: u64, bytes: u64, ty: DType) -> String {
     let size = ty.bytes();

@@ -43,7 +43,7 @@ pub(crate) struct Recording {
 impl Recording {
     /// Keeps the memory for as long as the graph lives.
     pub(crate) fn keep(&mut self, places: &[Place<'_>]) {
-        self.memory.extend(places.iter().filter_map(|place| place.owner.cloned()));
+        self.memory.extend(places.iter().filter_map(|place| Some(place.owner?.allocation())));
     }
 }
 

@@ -1,13 +1,12 @@
 //! Parts of buffers, to be read or to be written.
 
-use crate::buffer::{self, Allocation};
+use crate::buffer::{self, Owner};
 use crate::element::{sealed, size_of};
 use crate::{Buffer, Device, Element, Error, Result};
 use rtc_abi::DType;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
 
 /// A range of a device's memory, whatever it holds.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +14,7 @@ pub(crate) struct Place<'a> {
     /// `None` for the null pointer.
     pub(crate) device: Option<&'a Device>,
     /// Whom the memory belongs to; `None` if nobody here knows.
-    pub(crate) owner: Option<&'a Arc<Allocation>>,
+    pub(crate) owner: Option<&'a Owner>,
     pub(crate) address: u64,
     pub(crate) bytes: u64,
     pub(crate) dtype: DType,
@@ -99,6 +98,11 @@ impl<'a> Place<'a> {
         let mut values = vec![T::ZERO; (self.bytes / size_of::<T>()) as usize];
         self.read(0, &mut values)?;
         Ok(values)
+    }
+
+    /// The shape, where it is a whole buffer.
+    pub(crate) fn shape(&self) -> Option<&'a [usize]> {
+        self.owner?.shape_of(self)
     }
 
     fn null(dtype: DType) -> Place<'a> {

@@ -9,7 +9,7 @@
 use crate::arg::Pointer;
 use crate::argument;
 use crate::device::{Backend, Device};
-use crate::{Arg, Error, Result, cuda, host};
+use crate::{Arg, Buffer, Element, Error, Result, cuda, host};
 use rtc_abi::metadata::{Hidden, HostTensorMap, Padding};
 use rtc_abi::{DType, Expr, Metadata, Param, ParamType, ValueType};
 use std::sync::{Mutex, PoisonError};
@@ -54,6 +54,26 @@ impl<'a> TensorDescriptor<'a> {
         TensorDescriptor::of_numbers(base.into(), &wide(shape), &wide(strides))
     }
 
+    /// The tensor that a buffer is by its shape ([`Buffer::reshape`](crate::Buffer::reshape)), row after row.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, TensorDescriptor};
+    /// let rows = Device::emulator().zeros::<half::f16>(100 * 64)?.reshape(&[100, 64])?;
+    /// let descriptor = TensorDescriptor::of(&rows);
+    /// # let _ = descriptor;
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    pub fn of<T: Element>(buffer: &'a Buffer<T>) -> TensorDescriptor<'a> {
+        let shape: Vec<i128> = buffer.shape().iter().map(|size| *size as i128).collect();
+        TensorDescriptor::of_numbers(buffer.into(), &shape, &row_major(&shape))
+    }
+
+    /// The same of a buffer that the kernel writes.
+    pub fn of_mut<T: Element>(buffer: &'a mut Buffer<T>) -> TensorDescriptor<'a> {
+        let shape: Vec<i128> = buffer.shape().iter().map(|size| *size as i128).collect();
+        TensorDescriptor::of_numbers(buffer.into(), &shape, &row_major(&shape))
+    }
+
     pub(crate) fn of_numbers(base: Pointer<'a>, shape: &[i128], strides: &[i128]) -> TensorDescriptor<'a> {
         let array = |list: &[i128]| std::array::from_fn(|i| list.get(i).copied().unwrap_or(1));
         let ranks = [shape.len(), strides.len()];
@@ -78,6 +98,15 @@ impl<'a> TensorDescriptor<'a> {
     pub(crate) fn base(&self) -> &Pointer<'a> {
         &self.base
     }
+}
+
+/// Strides of a tensor whose elements lie row after row.
+fn row_major(shape: &[i128]) -> Vec<i128> {
+    let mut strides = vec![1i128; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].saturating_mul(shape[axis].max(1));
+    }
+    strides
 }
 
 /// Type of the elements of a map: its number as a `CUtensorMapDataType`.
@@ -308,7 +337,10 @@ pub(crate) fn pack(
             Error::Argument { kernel, name, ty, message }
         };
         let place = match &slot.source {
-            Some(source) => source.place(&slot.form, params, &metadata.params[slot.param].name),
+            Some(source) => {
+                let shape = args.get(source.base.0).and_then(|arg| arg.pointer()?.place()?.shape());
+                source.place(&slot.form, params, &metadata.params[slot.param].name, shape)
+            }
             None => match args.get(slot.param) {
                 Some(Arg::Descriptor(descriptor)) => {
                     descriptor.place(&slot.form).map_err(|message| (slot.param, message))
@@ -396,13 +428,42 @@ impl TensorDescriptor<'_> {
         }
         // A map has no empty dimension; the kernel keeps to the sizes that it is told.
         let size = |axis: usize| extents.shape[axis].max(1);
-        form.place(self.base.address(), size, |axis| extents.strides[axis], extents.padding)
+        let place = form.place(self.base.address(), size, |axis| extents.strides[axis], extents.padding)?;
+        self.check_length(form)?;
+        Ok(place)
+    }
+
+    /// Whether the memory holds the tensor.
+    fn check_length(&self, form: &Form) -> std::result::Result<(), String> {
+        let Some(place) = self.base.place() else { return Ok(()) };
+        let (shape, strides) = (&self.extents.shape[..form.rank], &self.extents.strides[..form.rank]);
+        if shape.iter().any(|size| *size < 1) {
+            return Ok(());
+        }
+        let steps = shape.iter().zip(strides).map(|(size, stride)| (size - 1).saturating_mul((*stride).max(0)));
+        let last = steps.fold(0, i128::saturating_add);
+        let held = i128::from(place.bytes / u64::from(form.element.bytes()));
+        if last >= held {
+            return Err(format!(
+                "the tensor of shape {shape:?} with strides {strides:?} takes {} elements, the slice has {held}; pass a \
+                 longer one, or check sizes and strides",
+                last.saturating_add(1)
+            ));
+        }
+        Ok(())
     }
 }
 
 impl Source {
-    /// What the launch makes the map `name` of; an error names the parameter at fault.
-    fn place(&self, form: &Form, params: &[u8], name: &str) -> std::result::Result<Place, (usize, String)> {
+    /// What the launch makes the map `name` of; an error names the parameter at fault. `buffer` is the shape of the buffer
+    /// that was given, if it has one.
+    fn place(
+        &self,
+        form: &Form,
+        params: &[u8],
+        name: &str,
+        buffer: Option<&[usize]>,
+    ) -> std::result::Result<Place, (usize, String)> {
         let (param, at) = self.base;
         let fail = |message: String| (param, format!("tensor map `{name}`: {message}"));
         let numbers = |list: &[Number]| {
@@ -414,12 +475,33 @@ impl Source {
         };
         let (sizes, strides) = (numbers(&self.shape)?, numbers(&self.strides)?);
         let start = self.start.value(params).map_err(&fail)?;
+        if let Some(buffer) = buffer.filter(|buffer| buffer.len() == form.rank && form.rank > 1 && start == 0) {
+            within(buffer, &sizes[..form.rank], &strides[..form.rank]).map_err(&fail)?;
+        }
         let mut address = [0; 8];
         address.copy_from_slice(&params[at..at + 8]);
         let bytes = start.wrapping_mul(form.element.bytes().into());
         let address = u64::from_le_bytes(address).wrapping_add_signed(bytes);
         form.place(address, |axis| sizes[axis].max(1), |axis| strides[axis], self.padding).map_err(fail)
     }
+}
+
+/// Whether a launch stays within the shape of a buffer that it goes through by the strides of that shape. With other strides
+/// it takes the buffer for something else.
+fn within(buffer: &[usize], sizes: &[i128], strides: &[i128]) -> std::result::Result<(), String> {
+    let mut stride = 1i128;
+    for (size, own) in buffer.iter().zip(strides).rev() {
+        if *own != stride {
+            return Ok(());
+        }
+        stride = stride.saturating_mul(*size as i128);
+    }
+    if sizes.iter().zip(buffer).any(|(size, held)| *size > *held as i128) {
+        return Err(format!(
+            "the buffer has the shape {buffer:?}, the launch takes it for one of {sizes:?}; check the sizes of the launch"
+        ));
+    }
+    Ok(())
 }
 
 impl Number {

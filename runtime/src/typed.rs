@@ -319,7 +319,7 @@ mod tests {
                 r#""y", "type": "*fp32""#,
                 r#""y", "type": "*fp32", "divisible_by": 16, "access": "write", "extent": "n""#,
             );
-        device.load_json(PTX, &metadata).unwrap()
+        device.load_json(PTX, &metadata).expect("the kernel is right")
     }
 
     #[test]

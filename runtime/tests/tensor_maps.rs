@@ -105,6 +105,31 @@ fn what_a_map_cannot_be_names_the_argument() {
     }
 }
 
+/// What the launch takes a buffer for must lie within the shape that the buffer has.
+#[test]
+fn buffers_with_shapes() {
+    let device = Device::emulator();
+    let kernel = hidden(&device, r#""start": 0, "shape": ["M", "stride"], "strides": ["stride", 1]"#).unwrap();
+    let out = device.alloc::<u8>(128).unwrap();
+    let x = device.alloc::<half::f16>(32 * 64).unwrap().reshape(&[32, 64]).unwrap();
+    launch(&kernel, &args![&out, &x, 32, 64i64]).unwrap();
+    launch(&kernel, &args![&out, x.slice(..), 31, 64i64]).unwrap();
+    let error = launch(&kernel, &args![&out, &x, 33, 64i64]).unwrap_err();
+    insta::assert_snapshot!(error, @"kernel `show`, argument `x` (*fp16): tensor map `map.0`: the buffer has the shape [32, 64], the launch takes it for one of [33, 64]; check the sizes of the launch");
+    // With other strides, or as a part, it is something else; of elements in a row nothing is known.
+    launch(&kernel, &args![&out, &x, 64, 32i64]).unwrap();
+    launch(&kernel, &args![&out, x.slice(64..), 33, 64i64]).unwrap();
+    let flat = x.reshape(&[32 * 64]).unwrap();
+    launch(&kernel, &args![&out, &flat, 33, 64i64]).unwrap();
+
+    let mut tensor = device.alloc::<f32>(8 * 64).unwrap().reshape(&[8, 64]).unwrap();
+    launch(&explicit(&device), &args![&out, &TensorDescriptor::of(&tensor)]).unwrap();
+    assert_eq!((&*shown(&out).dims, &*shown(&out).strides), (&[64, 8][..], &[256][..]));
+    launch(&explicit(&device), &args![&out, &TensorDescriptor::of_mut(&mut tensor)]).unwrap();
+    let bytes = tensor.cast::<u8>().unwrap();
+    assert_eq!(bytes.shape(), [8 * 64 * 4], "a cast knows no shape");
+}
+
 #[test]
 fn descriptors_as_arguments() {
     let device = Device::emulator();
@@ -127,6 +152,7 @@ fn descriptors_as_arguments() {
     let empty = of(&[0, 64], &[64, 1]);
     launch(&kernel, &args![&out, &empty]).unwrap();
     assert_eq!(shown(&out).dims[..], [64, 1]);
+    insta::assert_snapshot!(text((&of(&[65, 256], &[256, 1])).into()), @"kernel `show`, argument `desc` (tensordesc<fp32[8,32]>): the tensor of shape [65, 256] with strides [256, 1] takes 16640 elements, the slice has 16384; pass a longer one, or check sizes and strides");
     let elsewhere = Device::emulator().alloc::<u8>(64).unwrap();
     let error = text((&TensorDescriptor::new(&elsewhere, &[8, 32], &[32, 1])).into());
     assert!(error.contains("the buffer lies on emulator"), "{error}");
