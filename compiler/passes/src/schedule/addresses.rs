@@ -54,14 +54,14 @@ fn is_repeatable(kernel: &Kernel, op: Op) -> bool {
     }
 }
 
-/// Whether reads through `pointer` may be moved to earlier iterations of a loop: nothing in it orders accesses, and what it
-/// writes is reached from other arguments of the kernel.
+/// Whether reads through `pointer` may be moved to earlier iterations of a loop: nothing in it orders accesses, and if it
+/// writes, then through other arguments of the kernel.
 pub(super) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
-    let Some(base) = base(kernel, pointer) else { return false };
+    let base = base(kernel, pointer);
     rtc_ir::walk_block(kernel, kernel.op(of).blocks[0]).into_iter().all(|op| match kernel.kind(op) {
         OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::Assume {} | OpKind::SpecialRegister { .. } => true,
         OpKind::InlineAsm { pure: true, .. } => true,
-        OpKind::Store { .. } => base_of_store(kernel, op).is_some_and(|written| written != base),
+        OpKind::Store { .. } => base.is_some() && base_of_store(kernel, op).is_some_and(|written| Some(written) != base),
         _ => kernel.effects(op).all(|(effect, _)| match effect.space {
             Space::Outside | Space::Barrier => false,
             Space::Global => effect.access == Access::Read,

@@ -308,7 +308,7 @@ pub(super) fn is_unseen(known: &mut Known<'_>, sum: Value, axis: usize, index: &
                         let Some(to) = order.iter().position(|from| *from as usize == axis) else { return false };
                         work.push((kernel.result(user, 0), to));
                     }
-                    OpKind::Store { .. } if place == 1 => {
+                    OpKind::Store { .. } | OpKind::AtomicRmw { .. } if place == 1 => {
                         let Some(mask) = kernel.optional(user, 0) else { return false };
                         let mask = known.affine.bounds(mask);
                         let leaves_out = |bound: &Bound| {

@@ -280,6 +280,7 @@ impl Shared<'_> {
             let gone = matches!(
                 kernel.kind(op),
                 OpKind::Store { .. }
+                    | OpKind::AtomicRmw { .. }
                     | OpKind::CopyAsync { .. }
                     | OpKind::CopyCommit {}
                     | OpKind::CopyWait { .. }

@@ -11,7 +11,7 @@
 //!
 //! The kernel becomes persistent: as many blocks run as fit, each loops over programs, and the copies for the next program
 //! begin while the results of one are stored. That changes when things happen, so it is done only where nothing tells: no
-//! atomics, no messages, no volatile accesses, nothing written that is also copied from. All loads for products of the loop must be of
+//! atomics whose results count, no messages, no volatile accesses, nothing written that is also copied from. All loads for products of the loop must be of
 //! boxes of tensors (`boxes.rs`), and all products must take both operands from them, as `stage_operands` puts them. `roles.rs` has the new form, and is tried
 //! on a copy of the kernel, with fewer slots until shared memory holds all; a kernel for which it does not serve stays as it
 //! is, and its loop gets rings of `copy_async` (`schedule_loop`). Where one block runs on a multiprocessor, results of 16 bits
@@ -309,6 +309,10 @@ fn written(kernel: &Kernel, of: Op, all: &[Op]) -> Result<HashSet<Value>, Reason
     for op in all {
         match kernel.kind(*op) {
             OpKind::Store { .. } => {
+                written.insert(base(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
+            }
+            // Programs come in any order anyway, and nobody sees what was there before.
+            OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(*op, 0)) => {
                 written.insert(base(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
             }
             OpKind::Load { volatile: true, .. } => return Err("an access is volatile"),
