@@ -42,6 +42,8 @@ features! {
     Bf16Arithmetic = "bf16_arithmetic",
     /// `atom.add` on bf16 values without a compare-and-swap loop.
     Bf16Atomics = "bf16_atomics",
+    /// `atom.add` on up to 16 bytes of fp16, bf16 or fp32 values.
+    VectorAtomics = "vector_atomics",
     /// `cp.async`.
     CpAsync = "cp_async",
     /// `stmatrix`.
@@ -110,6 +112,7 @@ const ADA: Features = AMPERE.with(&[Feature::Fp8Conversions, Feature::Fp8Mma]);
 const HOPPER: Features = ADA.with(&[
     Feature::Bf16Arithmetic,
     Feature::Bf16Atomics,
+    Feature::VectorAtomics,
     Feature::Stmatrix,
     Feature::Tma,
     Feature::Clusters,

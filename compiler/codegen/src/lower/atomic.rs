@@ -28,23 +28,100 @@ struct Form {
 }
 
 impl<'c> Lowering<'_, 'c> {
-    pub(super) fn atomic_rmw(&self, op: Op, rmw: RmwOp, sem: MemSemantic, scope: MemScope) -> Result<()> {
+    pub(super) fn atomic_rmw(&self, op: Op, rmw: RmwOp, sem: MemSemantic, scope: MemScope, vector: u32) -> Result<()> {
         let values = self.operand(op, 1)?;
         let elem = self.elem(self.kernel.operand(op, 1))?;
         let form = form(elem, sem, scope)?;
         if let Some(update) = self.by_exchange(rmw, elem) {
-            return self.atomic(op, elem, Some(0), |pointer, register, condition| {
+            return self.atomic(op, elem, Some(0), 1, |pointer, register, condition| {
                 let update = |old| update(self.e, old, values[register]);
-                self.exchange_until_done(&form, elem, pointer, &update, condition)
+                vec![self.exchange_until_done(&form, elem, pointer, &update, condition)]
             });
+        }
+        if vector > 1 {
+            return self.atomic_vectors(op, elem, sem, scope, vector);
         }
         let action = action(rmw, elem)?;
         let text = format!("{}.{action} $0, [$1], $2;", form.start);
         let constraints = format!("={0},l,{0}", form.class);
-        self.atomic(op, elem, Some(0), |pointer, register, condition| {
+        self.atomic(op, elem, Some(0), 1, |pointer, register, condition| {
             let operands = vec![pointer, self.atomic_operand(elem, values[register])];
-            self.atomic_instruction(&form, elem, &text, &constraints, operands, condition)
+            vec![self.atomic_instruction(&form, elem, &text, &constraints, operands, condition)]
         })
+    }
+
+    /// Sums of `vector` neighbours at once. Where nobody asks what was there before, a fence before all of them and one after
+    /// order them as `sem` says, instead of one with each.
+    fn atomic_vectors(&self, op: Op, elem: Elem, sem: MemSemantic, scope: MemScope, vector: u32) -> Result<()> {
+        let e = self.e;
+        let values = self.operand(op, 1)?;
+        let count = vector as usize;
+        let single = form(elem, sem, scope)?;
+        let word = e.integer_type(single.bits);
+        let scope = scope_name(scope);
+        let pair = elem == Elem::F16 && !self.target.has(Feature::VectorAtomics);
+        let suffix = match elem {
+            _ if pair => "noftz.f16x2".to_owned(),
+            Elem::F32 => format!("v{vector}.f32"),
+            Elem::F16 => format!("noftz.v{vector}.f16"),
+            Elem::BF16 => format!("noftz.v{vector}.bf16"),
+            _ => return Err(CodegenError::lowering(format!("an atomic operation on vectors of {elem}"))),
+        };
+        let (count, class, word) = if pair { (1, "r", e.ty.i32) } else { (count, single.class, word) };
+        let operands = |register: usize| -> Vec<Value<'c>> {
+            let of = |number: usize| self.atomic_operand(elem, values[register + number]);
+            if pair {
+                let high = e.shli(e.extui(of(1), e.ty.i32), e.int(e.ty.i32, 16));
+                vec![e.ori(e.extui(of(0), e.ty.i32), high)]
+            } else {
+                (0..count).map(of).collect()
+            }
+        };
+        let list = |from: usize| -> String {
+            let names: Vec<String> = (from..from + count).map(|n| format!("${n}")).collect();
+            if pair { names.join("") } else { format!("{{{}}}", names.join(", ")) }
+        };
+        let fence = format!("fence.acq_rel.{scope};");
+        let is_used = self.kernel.is_used(self.kernel.result(op, 0));
+        if !is_used && matches!(sem, MemSemantic::Release | MemSemantic::AcqRel) {
+            e.assembly(&fence, "", &[], &[], true);
+        }
+        self.atomic(op, elem, Some(0), vector as usize, |pointer, register, condition| {
+            let results = if is_used { count } else { 0 };
+            let predicate = condition.map_or(String::new(), |_| format!("@${} ", results + count + 1));
+            let text = if is_used {
+                format!("{predicate}{}.add.{suffix} {}, [${count}], {};", single.start, list(0), list(count + 1))
+            } else {
+                format!("{predicate}red.relaxed.{scope}.global.add.{suffix} [$0], {};", list(1))
+            };
+            let mut constraints = vec![format!("={class}"); results];
+            constraints.push("l".to_owned());
+            constraints.extend(vec![class.to_owned(); count]);
+            let mut given = vec![pointer];
+            given.extend(operands(register));
+            if let Some(condition) = condition {
+                given.push(condition);
+                constraints.push("b".to_owned());
+                // The results start as zero, so that they are defined where nothing happens.
+                given.extend((0..results).map(|_| e.int(word, 0)));
+                constraints.extend((0..results).map(|number| number.to_string()));
+            }
+            let olds = e.assembly(&text, &constraints.join(","), &given, &vec![word; results], true);
+            let zero = || e.int(e.integer_type(single.bits), 0);
+            let bits: Vec<Value<'c>> = match (is_used, pair) {
+                (false, _) => (0..vector).map(|_| zero()).collect(),
+                (true, false) => olds,
+                (true, true) => {
+                    let high = e.shrui(olds[0], e.int(e.ty.i32, 16));
+                    vec![e.trunci(olds[0], e.ty.i16), e.trunci(high, e.ty.i16)]
+                }
+            };
+            bits.into_iter().map(|bits| e.bitcast(bits, self.element(elem))).collect()
+        })?;
+        if !is_used && matches!(sem, MemSemantic::Acquire | MemSemantic::AcqRel) {
+            e.assembly(&fence, "", &[], &[], true);
+        }
+        Ok(())
     }
 
     pub(super) fn atomic_cas(&self, op: Op, sem: MemSemantic, scope: MemScope) -> Result<()> {
@@ -54,24 +131,25 @@ impl<'c> Lowering<'_, 'c> {
         let scope_name = scope_name(scope);
         let text = format!("atom.global.{sem}.{scope_name}.cas.b{} $0, [$1], $2, $3;", form.bits);
         let constraints = format!("={0},l,{0},{0}", form.class);
-        self.atomic(op, elem, None, |pointer, register, condition| {
+        self.atomic(op, elem, None, 1, |pointer, register, condition| {
             let operands = vec![
                 pointer,
                 self.atomic_operand(elem, compare[register]),
                 self.atomic_operand(elem, values[register]),
             ];
-            self.atomic_instruction(&form, elem, &text, &constraints, operands, condition)
+            vec![self.atomic_instruction(&form, elem, &text, &constraints, operands, condition)]
         })
     }
 
-    /// Runs `act` once for each element and hands the results to all holders. `mask` is the number of the optional
+    /// Runs `act` once for each `vector` elements and hands the results to all holders. `mask` is the number of the optional
     /// operand that masks elements off, if there is one; the scratch operand follows it.
     fn atomic(
         &self,
         op: Op,
         elem: Elem,
         mask: Option<usize>,
-        act: impl Fn(Value<'c>, usize, Option<Value<'c>>) -> Value<'c>,
+        vector: usize,
+        act: impl Fn(Value<'c>, usize, Option<Value<'c>>) -> Vec<Value<'c>>,
     ) -> Result<()> {
         let pointers = self.operand(op, 0)?;
         let masks = match mask {
@@ -81,10 +159,12 @@ impl<'c> Lowering<'_, 'c> {
         let result = self.kernel.result(op, 0);
         let holders = self.holders(self.kernel.operand(op, 0))?;
         let mut olds: Vec<Option<Value<'c>>> = vec![None; pointers.len()];
-        for (register, pointer) in pointers.iter().enumerate() {
+        for (register, pointer) in pointers.iter().enumerate().step_by(vector) {
             if register as u32 & holders.copied_registers == 0 {
                 let condition = self.both(masks.as_ref().map(|masks| masks[register]), holders.thread);
-                olds[register] = Some(act(*pointer, register, condition));
+                for (number, old) in act(*pointer, register, condition).into_iter().enumerate() {
+                    olds[register + number] = Some(old);
+                }
             }
         }
         // Registers that hold copies take the result of the register whose element they hold.

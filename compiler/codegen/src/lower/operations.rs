@@ -140,7 +140,9 @@ impl Lowering<'_, '_> {
             OpKind::Store { cache, evict, vector } => {
                 self.store(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: false }, *vector)
             }
-            OpKind::AtomicRmw { op: rmw, sem, scope } => self.atomic_rmw(op, *rmw, *sem, *scope),
+            OpKind::AtomicRmw { op: rmw, sem, scope, vector } => {
+                self.atomic_rmw(op, *rmw, *sem, *scope, vector.unwrap_or(1))
+            }
             OpKind::AtomicCas { sem, scope } => self.atomic_cas(op, *sem, *scope),
             OpKind::Dot { kind, .. } => self.dot(op, *kind),
             OpKind::Reduce { axis } => self.reduce(op, *axis),

@@ -27,7 +27,7 @@ pub const PASS: Pass = Pass { name: "assign-layouts", needs: Phase::Tile, leaves
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     accelerate_dot::choose_kinds(kernel, cx)?;
-    let mut assignment = Assignment::new(kernel);
+    let mut assignment = Assignment::new(kernel, cx.target);
     assignment.solve(cx);
     let around = Around { kernel, ops: &assignment.ops, slots: &assignment.slots, infos: &assignment.infos };
     let better = better_layouts(&around, &assignment.decided, &mut Costs::new(matrix_instructions(cx.target)));
@@ -66,10 +66,10 @@ struct Assignment<'k> {
 }
 
 impl<'k> Assignment<'k> {
-    fn new(kernel: &'k Kernel) -> Assignment<'k> {
+    fn new(kernel: &'k Kernel, target: &rtc_abi::Target) -> Assignment<'k> {
         let ops = rtc_ir::walk(kernel);
         let infos = axis_info(kernel);
-        let accesses = coalesce::access_layouts(kernel, &infos, &ops);
+        let accesses = coalesce::access_layouts(kernel, &infos, target, &ops);
         let decided = Decided::default();
         let mut slots: Vec<Slot> = Vec::new();
         let mut slots_of_op = HashMap::new();

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use rtc_ir::{Kernel, Op, OpKind, Shape, Value};
+use rtc_abi::{Feature, Target};
+use rtc_ir::{Elem, Kernel, Op, OpKind, RmwOp, Shape, Value};
 use rtc_layout::Layout;
 
 use rtc_ir::analysis::AxisInfos;
@@ -21,11 +22,11 @@ struct Wish {
 }
 
 /// The layouts of all memory operations on tiles. Operations of one shape and order on as many warps share one layout.
-pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, ops: &[Op]) -> HashMap<Op, Layout> {
+pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: &[Op]) -> HashMap<Op, Layout> {
     let mut widest: HashMap<(Shape, Vec<u32>, u32), u64> = HashMap::new();
     let mut wishes = Vec::new();
     for op in ops {
-        let Some((shape, wish)) = wish(kernel, infos, *op) else { continue };
+        let Some((shape, wish)) = wish(kernel, infos, target, *op) else { continue };
         let warps = kernel.group_of(*op).warps;
         let slot = widest.entry((shape, wish.order.clone(), warps)).or_insert(1);
         *slot = (*slot).max(wish.vector);
@@ -42,7 +43,22 @@ pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, ops: &[Op]) -> HashMap
         .collect()
 }
 
-fn wish(kernel: &Kernel, infos: &AxisInfos, op: Op) -> Option<(Shape, Wish)> {
+/// How many elements a memory operation can access at once, whatever their addresses.
+pub fn most_at_once(kernel: &Kernel, target: &Target, op: Op) -> u64 {
+    match kernel.kind(op) {
+        OpKind::Load { .. } | OpKind::Store { .. } => MAX_ACCESS_BYTES,
+        OpKind::AtomicRmw { op: RmwOp::FAdd, .. } => match kernel.value_type(kernel.operand(op, 1)).elem() {
+            Some(Elem::F32) if target.has(Feature::VectorAtomics) => 4,
+            Some(Elem::F16 | Elem::BF16) if target.has(Feature::VectorAtomics) => 8,
+            // A pair in a word.
+            Some(Elem::F16) => 2,
+            _ => 1,
+        },
+        _ => 1,
+    }
+}
+
+fn wish(kernel: &Kernel, infos: &AxisInfos, target: &Target, op: Op) -> Option<(Shape, Wish)> {
     let mask = match kernel.kind(op) {
         OpKind::Load { .. } | OpKind::Store { .. } | OpKind::AtomicRmw { .. } => kernel.optional(op, 0),
         OpKind::AtomicCas { .. } => None,
@@ -51,10 +67,7 @@ fn wish(kernel: &Kernel, infos: &AxisInfos, op: Op) -> Option<(Shape, Wish)> {
     let pointer = kernel.operand(op, 0);
     let shape = kernel.value_type(pointer).shape()?;
     let order = order_of(infos, pointer, shape.rank());
-    let vector = match kernel.kind(op) {
-        OpKind::Load { .. } | OpKind::Store { .. } => vector_width(kernel, infos, pointer, mask, order[0] as usize),
-        _ => 1,
-    };
+    let vector = vector_width(kernel, infos, pointer, mask, order[0] as usize).min(most_at_once(kernel, target, op));
     Some((shape, Wish { order, vector }))
 }
 

@@ -1,4 +1,4 @@
-//! Sets how many consecutive registers of a load or store make one access.
+//! Sets how many consecutive registers of a load, store or atomic make one access.
 //!
 //! ```text
 //! %x = load %p, mask = %m : tile<1024xf32, #l0>   →   %x = load %p, mask = %m {vector = 4} : tile<1024xf32, #l0>
@@ -6,21 +6,23 @@
 
 use rtc_ir::{Kernel, Op, OpKind, Phase};
 
-use super::coalesce::vector_width;
+use super::coalesce::{most_at_once, vector_width};
 use crate::{Pass, PassContext, PassError};
 use rtc_ir::analysis::{AxisInfos, axis_info};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "vectorize", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let infos = axis_info(kernel);
     for op in rtc_ir::walk(kernel) {
-        if !matches!(kernel.kind(op), OpKind::Load { .. } | OpKind::Store { .. }) {
+        if !matches!(kernel.kind(op), OpKind::Load { .. } | OpKind::Store { .. } | OpKind::AtomicRmw { .. }) {
             continue;
         }
-        let width = width(kernel, &infos, op);
-        if let OpKind::Load { vector, .. } | OpKind::Store { vector, .. } = kernel.kind_mut(op) {
+        let width = width(kernel, &infos, op).min(most_at_once(kernel, cx.target, op) as u32);
+        if let OpKind::Load { vector, .. } | OpKind::Store { vector, .. } | OpKind::AtomicRmw { vector, .. } =
+            kernel.kind_mut(op)
+        {
             *vector = (width > 1).then_some(width);
         }
     }

@@ -61,7 +61,9 @@ pub(super) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
     rtc_ir::walk_block(kernel, kernel.op(of).blocks[0]).into_iter().all(|op| match kernel.kind(op) {
         OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::Assume {} | OpKind::SpecialRegister { .. } => true,
         OpKind::InlineAsm { pure: true, .. } => true,
-        OpKind::Store { .. } => base.is_some() && base_of_store(kernel, op).is_some_and(|written| Some(written) != base),
+        OpKind::Store { .. } => {
+            base.is_some() && base_of_store(kernel, op).is_some_and(|written| Some(written) != base)
+        }
         _ => kernel.effects(op).all(|(effect, _)| match effect.space {
             Space::Outside | Space::Barrier => false,
             Space::Global => effect.access == Access::Read,

@@ -117,7 +117,7 @@ impl Lowering {
                 let (access, mut b) = self.access(kernel, op)?;
                 let window = access.window(&mut b)?;
                 let (sem, scope) = (MemSemantic::Relaxed, MemScope::Gpu);
-                b.atomic_rmw(window.pointer, value, window.mask, None, rmw, sem, scope)?;
+                b.atomic_rmw(window.pointer, value, window.mask, None, rmw, sem, scope, None)?;
                 kernel.erase(op);
             }
             _ => {}

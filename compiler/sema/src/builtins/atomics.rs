@@ -200,7 +200,7 @@ impl<'a> Cx<'a> {
     }
 
     fn rmw(&mut self, op: RmwOp, pointer: Tensor, value: Tensor, mask: Option<Tensor>, order: Order) -> R<Tensor> {
-        let kind = OpKind::AtomicRmw { op, sem: order.sem, scope: order.scope };
+        let kind = OpKind::AtomicRmw { op, sem: order.sem, scope: order.scope, vector: None };
         let op = self.build(kind, &[pointer.value, value.value], &[mask.map(|m| m.value)], &[], &[], &[])?;
         Ok(Tensor { value: self.kernel.result(op, 0), ..value })
     }
