@@ -11,11 +11,12 @@ pub const PASSES: &[Pass] = &[
     tile::lower_block_pointers::PASS, // so are block pointers
     tile::forward_carried::PASS,   // loops carry all parts of block pointers; most of them never change
     tile::simplify::PASS,          // constants and identities, so that analyses see plain values
-    tile::split_loops::PASS,       // masks that hold go before anything looks at them
-    tile::cse::PASS,               // masks and offsets that the source spells twice
-    tile::licm::PASS,              // bounds and splats leave the loops
-    tile::fold_sums::PASS,         // accumulators are plain now, and dots have no layouts yet
-    tile::dce::PASS,               // untaken variants leave much behind
+    tile::counters::PASS, // what else runs like a counter is the counter, so that what follows from both is one
+    tile::split_loops::PASS, // masks that hold go before anything looks at them
+    tile::cse::PASS,      // masks and offsets that the source spells twice
+    tile::licm::PASS,     // bounds and splats leave the loops
+    tile::fold_sums::PASS, // accumulators are plain now, and dots have no layouts yet
+    tile::dce::PASS,      // untaken variants leave much behind
     // laid: every tile type carries a layout
     laid::assign_layouts::PASS, // every tile gets a layout; memory accesses and dots decide
     laid::remove_conversions::PASS, // cheap chains are computed anew in the layout that is asked for

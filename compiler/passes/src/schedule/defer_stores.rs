@@ -38,7 +38,17 @@ pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
     let beside = kernel.op(store).parent == kernel.op(found.of).parent && kernel.is_before(found.of, store);
     let narrow = kernel.value_type(kernel.operand(store, 1)).elem().is_some_and(|elem| elem.bits() == 16);
     let alone = matches!(products[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
-    found.path.len() == 1 && counts && alone && beside && narrow
+    around(kernel, found).is_some() && counts && alone && beside && narrow
+}
+
+/// The loop of the source around that with the product, if it is right around it; `None` stands for the loop over programs,
+/// the outer `None` for a branch.
+fn around(kernel: &Kernel, found: &Found) -> Option<Option<Op>> {
+    match found.path[..] {
+        [_] => Some(None),
+        [.., around, _] => matches!(kernel.kind(around), OpKind::ForRange { .. }).then_some(Some(around)),
+        [] => None,
+    }
 }
 
 /// What is carried from one program to the next.
@@ -49,7 +59,8 @@ struct Last {
     there: Value,
 }
 
-/// Lets a store wait. `programs` is the loop over programs of the role that computes, `out` the buffer.
+/// Lets a store wait. `programs` is the loop over programs of the role that computes, `out` the buffer. Where the source loops
+/// over tiles by itself, it waits for the next turn of that loop.
 pub(super) fn defer(
     kernel: &mut Kernel,
     found: &Found,
@@ -59,6 +70,7 @@ pub(super) fn defer(
     programs: Op,
 ) -> Result<(), PassError> {
     let (op, access) = &found.stores[store.number];
+    let turns = around(kernel, found).ok_or_else(|| lost("a loop"))?.unwrap_or(programs);
     let converted = kernel.def_op(kernel.operand(*op, 1)).ok_or_else(|| lost("a tile"))?;
     let tile = kernel.operand(converted, 0);
     let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
@@ -70,12 +82,12 @@ pub(super) fn defer(
     new.extend(names.coordinates(kernel, *op, access, &shape)?);
     new.push(Builder::before(kernel, *op).constant_of(Literal::Int(1), Type::Scalar(Elem::I1))?);
 
-    let end = kernel.terminator(kernel.op(programs).blocks[0]).ok_or_else(|| lost("an end"))?;
+    let end = kernel.terminator(kernel.op(turns).blocks[0]).ok_or_else(|| lost("an end"))?;
     let (mut within, mut after) = (Vec::new(), Vec::new());
     for value in new {
         let ty = kernel.value_type(value);
-        let start = Builder::before(kernel, programs).constant_of(Literal::Int(0), ty)?;
-        let (arg, result) = kernel.carry(programs, start).ok_or_else(|| lost("a loop"))?;
+        let start = Builder::before(kernel, turns).constant_of(Literal::Int(0), ty)?;
+        let (arg, result) = kernel.carry(turns, start).ok_or_else(|| lost("a loop"))?;
         kernel.set_operand(end, kernel.op(end).operands.len() - 1, value);
         within.push(arg);
         after.push(result);
@@ -116,8 +128,8 @@ pub(super) fn defer(
         store_piece(kernel, inside, store, out, &within, number, elem)?;
     }
     kernel.erase(*op);
-    let role_end = kernel.op(programs).parent.and_then(|role| kernel.terminator(role)).ok_or_else(|| lost("an end"))?;
-    let inside = branch(kernel, role_end, after.there)?;
+    let next = kernel.next_op(turns).ok_or_else(|| lost("an end"))?;
+    let inside = branch(kernel, next, after.there)?;
     for number in 0..store.pieces {
         store_piece(kernel, inside, store, out, &after, number, elem)?;
     }

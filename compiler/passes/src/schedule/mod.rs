@@ -3,6 +3,7 @@
 mod addresses;
 mod boxes;
 mod buffer_products;
+mod clamps;
 mod coordinates;
 mod defer_stores;
 mod descriptors;

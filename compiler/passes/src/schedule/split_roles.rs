@@ -27,6 +27,7 @@ use rtc_source::{Code, Diagnostic};
 
 use super::addresses::{base, innermost_loops, loads_of_products};
 use super::boxes::{self, Access, Known, Reason};
+use super::clamps;
 use super::defer_stores;
 use super::descriptors;
 use super::expand_loop::copies;
@@ -109,20 +110,25 @@ pub(super) struct Found {
     pub stores: Vec<(Op, Access)>,
     /// Arguments that the kernel writes through.
     pub written: HashSet<Value>,
+    /// Remainders that stand for other choices of rows, and must be gone in the end.
+    clamps: Vec<Op>,
 }
 
 impl Found {
     /// What there is to divide in a kernel, and the kernel with copies in it instead of loads; why nothing.
     fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Found), Reason>, PassError> {
-        let accesses = match accesses(kernel) {
+        let mut staged = kernel.clone();
+        let clamps = clamps::as_remainders(&mut staged)?;
+        let accesses = match accesses(&staged) {
             Ok(accesses) => accesses,
             Err(reason) => return Ok(Err(reason)),
         };
         let inner: Boxes = accesses.iter().map(|(load, access)| (*load, access.inner)).collect();
-        let mut staged = kernel.clone();
+        let by_pointer = |(load, access): (&Op, &Access)| (staged.operand(*load, 0), access.clone());
+        let by_pointer = accesses.iter().map(by_pointer).collect();
         stage_operands::stage(&mut staged, cx, Some(&inner))?;
-        let by_pointer = accesses.into_iter().map(|(load, access)| (kernel.operand(load, 0), access)).collect();
-        Ok(Found::in_staged(&staged, &by_pointer).map(|found| (staged, found)))
+        let found = Found::in_staged(&staged, &by_pointer);
+        Ok(found.map(|found| (staged, Found { clamps, ..found })))
     }
 
     fn in_staged(kernel: &Kernel, accesses: &HashMap<Value, Access>) -> Result<Found, Reason> {
@@ -136,7 +142,7 @@ impl Found {
         let written = written(kernel, of, &all)?;
         let ranges = Ranges::new(kernel);
         let mut known = Known { kernel, ranges: &ranges, affine: Affine::new(kernel, &ranges) };
-        let mut found = Found { of, path, copies: Vec::new(), stores: Vec::new(), written };
+        let mut found = Found { of, path, copies: Vec::new(), stores: Vec::new(), written, clamps: Vec::new() };
         for copy in copies(kernel, of) {
             let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not known")?;
             if found.written.contains(&access.base) {
@@ -263,7 +269,7 @@ fn fitting(kernel: &Kernel, cx: &PassContext, found: &Found, mut form: Form) -> 
         let mut made = kernel.clone();
         roles::divide(&mut made, found, &form)?;
         crate::tile::dce::run(&mut made, cx)?;
-        if !roles::is_plain(&made, found) {
+        if !roles::is_plain(&made, found) || !clamps::are_gone(&made, &found.clamps) {
             return Ok(None);
         }
         descriptors::drop_addresses(&mut made);
