@@ -62,14 +62,16 @@ const UNSAFE: &[&str] = &[
     "runtime/src/cuda/mod.rs",
     "runtime/src/cuda/module.rs",
     "runtime/src/cuda/pinned.rs",
+    "runtime/src/cuda/scratch.rs",
     "runtime/src/cuda/stream.rs",
     "runtime/src/cuda/tensor_map.rs",
     // What the caller must vouch for: memory without a buffer, and memory that somebody else has a part of.
     "runtime/src/address.rs",
     // A launch without the runtime, for comparison.
     "benches/src/bare.rs",
-    // Memory and streams of cudarc.
+    // Memory and streams of cudarc, tensors of DLPack.
     "runtime/src/interop.rs",
+    "runtime/src/dlpack.rs",
     // Tensors of a launch file that share memory.
     "runtime/testing/src/storages.rs",
 ];

@@ -155,6 +155,10 @@ impl Stream {
     pub(crate) fn free_async(&self, _: u64) -> Result<()> {
         match *self {}
     }
+
+    pub(crate) fn with_scratch<R>(&self, _: usize, _: impl FnOnce(u64) -> Result<R>) -> Result<R> {
+        match *self {}
+    }
 }
 
 #[derive(Debug)]

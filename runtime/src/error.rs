@@ -71,6 +71,16 @@ pub enum Error {
         /// The names of its kernels.
         known: String,
     },
+    /// A kernel has no such constexpr with a number.
+    #[error("kernel `{kernel}` has no constexpr `{name}` that is a number; it has {known}")]
+    NoConstexpr {
+        /// The kernel.
+        kernel: String,
+        /// The name that was asked for.
+        name: String,
+        /// The names of its constexprs.
+        known: String,
+    },
     /// The kernel or the launch needs more of a resource than the device has.
     #[error("kernel `{kernel}` is out of resources: {resource}: needed {needed}, available {available}. {hint}")]
     OutOfResources {
@@ -133,6 +143,9 @@ pub enum Error {
         /// How many elements there are.
         len: usize,
     },
+    /// A tensor of DLPack that cannot be used here. Feature `dlpack`.
+    #[error("tensor of DLPack: {0}")]
+    Dlpack(String),
     /// A copy between places of different lengths.
     #[error("a copy of {from} elements to {to}; the lengths must be equal: copy a slice")]
     CopyLength {
@@ -181,6 +194,36 @@ pub enum Error {
         /// Where in the source, as `file:line:column`; empty if it is not known.
         location: String,
     },
+}
+
+impl Error {
+    /// The error of a call of the driver with the kernel that was to be launched.
+    #[cold]
+    pub(crate) fn launching(self, kernel: &str) -> Error {
+        match self {
+            Error::Cuda { call, code, name, text, detail } => {
+                Error::Cuda { call, code, name, text, detail: format!("; kernel `{kernel}`{detail}") }
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the process has lost the GPU: a kernel made an illegal access, or the GPU failed. Every later call on the device
+    /// fails in the same way; only a new process can use it again.
+    ///
+    /// ```
+    /// let error = rtc_runtime::Error::NoDevice("no CUDA driver was found".into());
+    /// assert!(!error.loses_device());
+    /// ```
+    pub fn loses_device(&self) -> bool {
+        matches!(self, Error::Cuda { code, .. } if loses_device(*code))
+    }
+}
+
+/// Status codes of the driver after which a context is of no use: failed memory, a failed assertion, a destroyed context,
+/// illegal addresses and instructions, time-outs, a launch that failed otherwise.
+pub(crate) fn loses_device(code: u32) -> bool {
+    matches!(code, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719)
 }
 
 /// The result of a run-time call.

@@ -9,7 +9,7 @@ use crate::device::Backend;
 use crate::extent::{self, Lengths};
 use crate::graph::Node;
 use crate::tensor_map::{self, MapSlot};
-use crate::{Arg, Device, Error, Result, Stream, cuda, host, ptx_check};
+use crate::{Arg, Device, Error, Grid, Result, Stream, cuda, host, ptx_check};
 use rtc_abi::{Arch, Extents, Metadata};
 use std::fmt;
 use std::marker::PhantomData;
@@ -88,34 +88,6 @@ enum Code {
     Emulator(Box<host::Emulated>),
     #[cfg(feature = "jit")]
     Interpreter(Box<crate::jit::InterpretedKernel>),
-}
-
-/// How many programs run, in up to three dimensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grid(pub [u32; 3]);
-
-impl From<u32> for Grid {
-    fn from(x: u32) -> Grid {
-        Grid([x, 1, 1])
-    }
-}
-
-impl From<(u32, u32)> for Grid {
-    fn from((x, y): (u32, u32)) -> Grid {
-        Grid([x, y, 1])
-    }
-}
-
-impl From<(u32, u32, u32)> for Grid {
-    fn from((x, y, z): (u32, u32, u32)) -> Grid {
-        Grid([x, y, z])
-    }
-}
-
-impl From<[u32; 3]> for Grid {
-    fn from(sizes: [u32; 3]) -> Grid {
-        Grid(sizes)
-    }
 }
 
 /// What the device's compiler made of a kernel.
@@ -340,34 +312,44 @@ impl Loaded {
         let scratch_bytes = if scratch.is_some() { self.scratch_bytes(grid) } else { 0 };
         match &self.code {
             Code::Cuda(module) => {
-                stream.note(|recording| recording.kernels.push(self.clone()));
+                let recorded = stream.note(|recording| recording.kernels.push(self.clone()));
                 let Some(stream) = stream.cuda() else {
                     return Err(wrong_device(&self.device, &self.metadata, "the stream is not a CUDA stream".into()));
                 };
-                let memory = scratch.map(|at| stream.alloc_async(scratch_bytes).map(|v| (at, v))).transpose()?;
-                if let Some((at, address)) = memory {
-                    params[at..at + 8].copy_from_slice(&address.to_le_bytes());
+                match scratch {
+                    None => self.give_to_cuda(module, stream, grid, params),
+                    // It may run beside the work before it, or whenever a graph is launched.
+                    Some(at) if recorded || self.metadata.launch_pdl => {
+                        let address = stream.alloc_async(scratch_bytes)?;
+                        params[at..at + 8].copy_from_slice(&address.to_le_bytes());
+                        let launched = self.give_to_cuda(module, stream, grid, params);
+                        stream.free_async(address)?;
+                        launched
+                    }
+                    Some(at) => stream.with_scratch(scratch_bytes, |address| {
+                        params[at..at + 8].copy_from_slice(&address.to_le_bytes());
+                        self.give_to_cuda(module, stream, grid, params)
+                    }),
                 }
-                let launch = cuda::Launch {
-                    grid,
-                    threads: self.metadata.threads_per_block,
-                    cluster: self.metadata.cluster,
-                    shared_bytes: self.metadata.shared_bytes,
-                    overlap: self.metadata.launch_pdl,
-                    cooperative: self.metadata.launch_cooperative_grid,
-                    params,
-                    places: &self.fill.places,
-                };
-                let launched = module.launch(stream, &launch);
-                if let Some((_, address)) = memory {
-                    stream.free_async(address)?;
-                }
-                launched
             }
             Code::Emulator(_) => self.give_to_host(stream, grid, params, scratch.map(|at| (at, scratch_bytes))),
             #[cfg(feature = "jit")]
             Code::Interpreter(_) => self.give_to_host(stream, grid, params, None),
         }
+    }
+
+    fn give_to_cuda(&self, module: &cuda::Module, stream: &cuda::Stream, grid: [u32; 3], params: &[u8]) -> Result<()> {
+        let launch = cuda::Launch {
+            grid,
+            threads: self.metadata.threads_per_block,
+            cluster: self.metadata.cluster,
+            shared_bytes: self.metadata.shared_bytes,
+            overlap: self.metadata.launch_pdl,
+            cooperative: self.metadata.launch_cooperative_grid,
+            params,
+            places: &self.fill.places,
+        };
+        module.launch(stream, &launch).map_err(|error| error.launching(&self.metadata.kernel))
     }
 
     /// On the CPU a launch runs at once, or is kept where the stream is recorded.

@@ -5,7 +5,7 @@
 //! compiled here.
 //!
 //! Features: `cuda` and `emulator` (both by default) bring the devices, `jit` the compiler and the interpreter. Only `jit`
-//! needs LLVM. A program that ships for GPUs alone takes `default-features = false, features = ["cuda"]` and carries no
+//! needs LLVM; `ndarray` and `dlpack` take and give arrays of other libraries. A program that ships for GPUs alone takes `default-features = false, features = ["cuda"]` and carries no
 //! emulator; without a GPU it still builds and starts, since the CUDA driver is looked for when a CUDA device is opened.
 //!
 //! ```
@@ -16,9 +16,9 @@
 //! # Ok::<(), rtc_runtime::Error>(())
 //! ```
 //!
-//! Invariants: `unsafe` stands only in `cuda/`, and in `address.rs`, which leaves memory without a buffer, and memory that
-//! somebody else has a part of, to those who vouch for it; a launch is checked against the kernel's metadata, with all that its signature promised, before
-//! anything runs; a launch allocates nothing.
+//! Invariants: `unsafe` stands only in `cuda/`, where other libraries hand over memory (`interop.rs`, `dlpack.rs`), and in
+//! `address.rs`, which leaves memory without a buffer, and memory that somebody else has a part of, to those who vouch for it; a
+//! launch is checked against the kernel's metadata, with all that its signature promised, before anything runs; a launch allocates nothing.
 
 #[cfg(not(any(feature = "cuda", feature = "emulator")))]
 compile_error!("rtc-runtime needs a device: enable the feature `cuda`, `emulator` or both");
@@ -32,11 +32,14 @@ mod buffer;
 #[cfg_attr(not(feature = "cuda"), path = "cuda_absent.rs")]
 mod cuda;
 mod device;
+#[cfg(feature = "dlpack")]
+pub mod dlpack;
 mod element;
 mod error;
 mod extent;
 mod fp8;
 mod graph;
+mod grid;
 #[cfg_attr(not(feature = "emulator"), path = "host_absent.rs")]
 mod host;
 mod include;
@@ -63,9 +66,10 @@ pub use element::{AnyBits, Element, from_bytes, to_bytes};
 pub use error::{Error, Result};
 pub use fp8::{Fp8E4M3, Fp8E5M2};
 pub use graph::Graph;
+pub use grid::{Configuration, Grid};
 pub use half;
 pub use include::Variant;
-pub use kernel::{Grid, Kernel, KernelUsage, Untyped};
+pub use kernel::{Kernel, KernelUsage, Untyped};
 pub use module::Module;
 pub use pinned::PinnedBuffer;
 pub use replica::Replica;

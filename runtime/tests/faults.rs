@@ -74,6 +74,10 @@ fn launches_that_do_not_fit() {
     let short = device.alloc_named::<f32>(8, "short").unwrap();
     let past = kernel.launch(&stream, one, &args![&short, &y, 2.0f32, 32]).unwrap_err();
     let _ = writeln!(table, "a buffer too short, without an extent in the metadata\n    {}", masked(&past.to_string()));
+    let writes = promised.replace(r#""y", "type": "*fp32""#, r#""y", "type": "*fp32", "access": "write""#);
+    let shared = device.load_json(PTX, &writes).unwrap().launch(&stream, one, &args![&x, &y, 2.0f32, 32]).unwrap_err();
+    let _ = writeln!(table, "a buffer to be read where the kernel writes\n    {shared}");
+    assert_eq!(y.to_vec().unwrap(), [-1.0; 64], "nothing may run");
     insta::assert_snapshot!(table);
 }
 
@@ -107,4 +111,25 @@ fn devices_that_are_not_there() {
     assert_eq!(device.is_cuda(), device.fallback_reason().is_none());
     #[cfg(not(feature = "jit"))]
     assert!(Device::interpreter().unwrap_err().to_string().contains("feature `jit`"));
+}
+
+/// The page on faults names tests; each is where it says.
+#[test]
+fn the_page_on_faults_names_tests_that_exist() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = std::fs::read_to_string(root.join("docs/faults.md")).unwrap();
+    let files = page.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": `"));
+    let files: Vec<(&str, &str)> = files.map(|(letter, rest)| (letter, rest.split('`').next().unwrap())).collect();
+    let mut named = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ") && line.contains('`')) {
+        let tests = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for test in tests.split(", ").filter(|test| *test != "test") {
+            let (letter, name) = test.split_once(" `").unwrap_or_else(|| panic!("{row}"));
+            let (_, path) = files.iter().find(|(known, _)| *known == letter).unwrap_or_else(|| panic!("{letter}"));
+            let text = std::fs::read_to_string(root.join(path)).unwrap();
+            assert!(text.contains(&format!("fn {}()", name.trim_end_matches('`'))), "{path} has no test {name}");
+            named += 1;
+        }
+    }
+    assert!(named > 30, "{named}");
 }

@@ -10,6 +10,7 @@
 
 mod module;
 mod pinned;
+mod scratch;
 mod stream;
 mod tensor_map;
 
@@ -33,6 +34,8 @@ pub(crate) struct Context {
     capability: u32,
     shared_limit: u32,
     multiprocessors: u32,
+    /// That of the default stream.
+    scratch: scratch::Scratch,
 }
 
 // SAFETY: contexts of the driver may be used from any thread, as long as they are made current there; `bind` does that.
@@ -61,7 +64,8 @@ impl Context {
         // SAFETY: `device` comes from the driver; released in `Drop`.
         let raw = check("cuDevicePrimaryCtxRetain", unsafe { result::primary_ctx::retain(device) })?;
         let capability = (major * 10 + minor) as u32;
-        Ok(Arc::new(Context { ordinal, device, raw, name, capability, shared_limit: shared as u32, multiprocessors }))
+        let (shared_limit, scratch) = (shared as u32, scratch::Scratch::default());
+        Ok(Arc::new(Context { ordinal, device, raw, name, capability, shared_limit, multiprocessors, scratch }))
     }
 
     /// Number of the device.
@@ -104,9 +108,9 @@ impl Context {
         self.bind()?;
         // SAFETY: a plain allocation; the caller frees it with `free`.
         match check("cuMemAlloc", unsafe { result::malloc_sync(bytes.max(1)) }) {
-            Err(Error::Cuda { call, code, name, text, .. }) => {
+            Err(Error::Cuda { call, code, name, text, detail }) => {
                 let free = result::mem_get_info().map(|(free, _)| free).unwrap_or(0);
-                let detail = format!("; needed {bytes} bytes, available {free}");
+                let detail = format!("; needed {bytes} bytes, available {free}{detail}");
                 Err(Error::Cuda { call, code, name, text, detail })
             }
             other => other,
@@ -158,6 +162,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        self.drop_scratch();
         // SAFETY: retained once in `open`.
         let _ = unsafe { result::primary_ctx::release(self.device) };
     }
@@ -170,7 +175,32 @@ pub(crate) fn device_count() -> Result<usize> {
         return Err(Error::NoDevice("no CUDA driver was found (libcuda.so.1 cannot be loaded)".into()));
     }
     check("cuInit", result::init())?;
+    let version = driver_version();
+    if version < OLDEST_DRIVER {
+        return Err(Error::NoDevice(format!(
+            "the CUDA driver is too old: it is one for CUDA {}, and CUDA {} is needed; update the driver",
+            shown(version),
+            shown(OLDEST_DRIVER)
+        )));
+    }
     Ok(check("cuDeviceGetCount", result::device::get_count())? as usize)
+}
+
+/// The first with tensor maps, clusters and PTX 8.0; of older ones not all functions are there that are called.
+const OLDEST_DRIVER: c_int = 12000;
+
+/// The version of CUDA that the driver has, such as 12080; 0 if it does not say.
+fn driver_version() -> c_int {
+    let mut version = 0;
+    // SAFETY: the number is written only.
+    match unsafe { sys::cuDriverGetVersion(&mut version) } {
+        sys::CUresult::CUDA_SUCCESS => version,
+        _ => 0,
+    }
+}
+
+fn shown(version: c_int) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
 #[inline]
@@ -185,13 +215,33 @@ fn failed(call: &'static str, error: result::DriverError) -> Error {
         Err(_) => "unknown error".to_owned(),
     };
     let code = error.0 as c_uint;
-    Error::Cuda { call, code, name: text(error.error_name()), text: text(error.error_string()), detail: String::new() }
+    let detail = remedy(code).map_or_else(String::new, |remedy| format!("; {remedy}"));
+    Error::Cuda { call, code, name: text(error.error_name()), text: text(error.error_string()), detail }
+}
+
+/// What helps against an error of the driver that has one usual cause.
+fn remedy(code: c_uint) -> Option<&'static str> {
+    if crate::error::loses_device(code) {
+        return Some(
+            "a kernel or the GPU failed, and this process has lost all memory and work on it: every later call fails in the \
+             same way until the process is started again. To find the place, launch the same on `Device::emulator()`, or run \
+             the program under compute-sanitizer",
+        );
+    }
+    Some(match code {
+        2 => "free buffers, or use smaller ones",
+        100 => "no GPU is visible: look at `nvidia-smi` and CUDA_VISIBLE_DEVICES",
+        101 => "there is no GPU of that number: look at `nvidia-smi` and CUDA_VISIBLE_DEVICES",
+        802 => "the GPUs of this host are not set up yet: start the fabric manager (nvidia-fabricmanager)",
+        803 => "the driver library is not that of the running kernel module: reinstall the driver, or reboot",
+        _ => return None,
+    })
 }
 
 fn with_log(error: Error, log: String) -> Error {
     match error {
-        Error::Cuda { call, code, name, text, .. } if !log.is_empty() => {
-            Error::Cuda { call, code, name, text, detail: format!("\n{log}") }
+        Error::Cuda { call, code, name, text, detail } if !log.is_empty() => {
+            Error::Cuda { call, code, name, text, detail: format!("{detail}\n{log}") }
         }
         other => other,
     }

@@ -47,8 +47,9 @@ impl Module {
         if let Err(error) = check("cuModuleLoadDataEx", status.result()) {
             let text = CStr::from_bytes_until_nul(&log).map(|t| t.to_string_lossy().trim().to_owned());
             let mut text = text.unwrap_or_default();
-            if status == sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION {
-                text = format!("this driver is older than the PTX of kernel `{symbol}`: update the driver\n{text}");
+            let hint = refused(status, ptx, symbol, context);
+            if !hint.is_empty() {
+                text = format!("{hint}\n{text}").trim_end().to_owned();
             }
             return Err(with_log(error, text));
         }
@@ -199,6 +200,38 @@ impl Drop for Module {
             // SAFETY: loaded in `load`; the driver waits for running kernels of the module.
             let _ = unsafe { result::module::unload(self.raw) };
         }
+    }
+}
+
+/// Why the driver refuses PTX, in words; empty where its log says it.
+fn refused(status: sys::CUresult, ptx: &str, symbol: &str, context: &Context) -> String {
+    use sys::CUresult as Status;
+    let word = |key: &str| ptx.lines().find_map(|line| line.trim().strip_prefix(key)).map_or("?", str::trim);
+    let driver = super::shown(super::driver_version());
+    match status {
+        Status::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => format!(
+            "kernel `{symbol}` is PTX {}, which this driver, one for CUDA {driver}, does not know yet: update the driver",
+            word(".version")
+        ),
+        Status::CUDA_ERROR_NO_BINARY_FOR_GPU => format!(
+            "kernel `{symbol}` was compiled for {}, {} has capability {}.{}: compile it for that target, too",
+            word(".target"),
+            context.name,
+            context.capability / 10,
+            context.capability % 10
+        ),
+        Status::CUDA_ERROR_INVALID_PTX => format!(
+            "the PTX of kernel `{symbol}` is damaged, or not what this driver, one for CUDA {driver}, takes for {}: compile it \
+             again, or update the driver",
+            word(".target")
+        ),
+        Status::CUDA_ERROR_JIT_COMPILER_NOT_FOUND => {
+            "the driver's compiler (libnvidia-ptxjitcompiler) is missing: install the driver in full".to_owned()
+        }
+        Status::CUDA_ERROR_JIT_COMPILATION_DISABLED => {
+            "compiling PTX is switched off: unset CUDA_DISABLE_PTX_JIT".to_owned()
+        }
+        _ => String::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Streams, events, asynchronous copies and graphs.
 #![allow(unsafe_code)]
 
+use super::scratch::Scratch;
 use super::{Context, check};
 use crate::{Error, Result};
 use cudarc::driver::{CudaStream, result, sys};
@@ -9,12 +10,14 @@ use std::sync::Arc;
 /// An order of work on the device.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
     pub(super) raw: sys::CUstream,
     /// Whether it was created here, so that it is destroyed here.
     owned: bool,
     /// The stream of cudarc whose handle it is.
     _theirs: Option<Arc<CudaStream>>,
+    /// Of the default stream, of which there are several values, the context has it.
+    pub(super) scratch: Option<Scratch>,
 }
 
 // SAFETY: stream handles may be used from any thread.
@@ -25,7 +28,7 @@ unsafe impl Sync for Stream {}
 impl Stream {
     /// The default stream, which waits for all others.
     pub(crate) fn default_of(context: &Arc<Context>) -> Stream {
-        Stream { context: context.clone(), raw: std::ptr::null_mut(), owned: false, _theirs: None }
+        Stream { context: context.clone(), raw: std::ptr::null_mut(), owned: false, _theirs: None, scratch: None }
     }
 
     /// A stream of another library; the caller vouches for the handle.
@@ -35,12 +38,15 @@ impl Stream {
             raw: std::ptr::with_exposed_provenance_mut(raw as usize),
             owned: false,
             _theirs: None,
+            scratch: (raw != 0).then(Scratch::default),
         }
     }
 
     /// A stream of cudarc, kept as long as this one.
     pub(crate) fn of_cudarc(context: &Arc<Context>, theirs: Arc<CudaStream>) -> Stream {
-        Stream { context: context.clone(), raw: theirs.cu_stream(), owned: false, _theirs: Some(theirs) }
+        let raw = theirs.cu_stream();
+        let scratch = (!raw.is_null()).then(Scratch::default);
+        Stream { context: context.clone(), raw, owned: false, _theirs: Some(theirs), scratch }
     }
 
     /// The handle.
@@ -57,7 +63,7 @@ impl Stream {
         let priority = least.saturating_sub(above_least).max(greatest);
         let kind = result::stream::StreamKind::Default;
         let raw = check("cuStreamCreateWithPriority", result::stream::create_with_priority(kind, priority))?;
-        Ok(Stream { context: context.clone(), raw, owned: true, _theirs: None })
+        Ok(Stream { context: context.clone(), raw, owned: true, _theirs: None, scratch: Some(Scratch::default()) })
     }
 
     /// Waits for all work on the stream; reports what went wrong in it.
@@ -109,7 +115,7 @@ impl Stream {
         // One that the default stream does not wait for: otherwise copies of other threads would end the recording.
         let kind = result::stream::StreamKind::NonBlocking;
         let raw = check("cuStreamCreate", result::stream::create(kind))?;
-        let stream = Stream { context: context.clone(), raw, owned: true, _theirs: None };
+        let stream = Stream { context: context.clone(), raw, owned: true, _theirs: None, scratch: None };
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live and not the default one.
         check("cuStreamBeginCapture", unsafe { result::stream::begin_capture(stream.raw, mode) })?;
@@ -137,6 +143,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        self.drop_scratch();
         if self.owned && self.context.bind().is_ok() {
             // SAFETY: created in `create`; the driver finishes pending work first.
             let _ = unsafe { result::stream::destroy(self.raw) };

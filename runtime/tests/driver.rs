@@ -1,0 +1,161 @@
+//! What the runtime says where the driver of CUDA refuses, and what it asks of the driver: with a driver that has no GPU and
+//! fails as it is told (`driver/stub.c`), in a process for each case.
+#![allow(clippy::unwrap_used)]
+#![cfg(all(feature = "cuda", unix))]
+
+use rtc_runtime::{Device, Kernel, Result, args};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+const PTX: &str = include_str!("kernels/scale.ptx");
+const METADATA: &str = include_str!("kernels/scale.json");
+
+/// The name of the test that is the process of a case.
+const CASE: &str = "the_process_of_a_case";
+
+/// What a case says with a driver that fails in that way.
+fn said(case: &str, fault: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver/stub.c");
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        let library = folder.path().join(name);
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-w", "-o"]).arg(library).arg(&source);
+        assert!(compiler.status().expect("a C compiler").success());
+    }
+    let mut process = Command::new(std::env::current_exe().unwrap());
+    process.args(["--exact", CASE, "--nocapture", "--test-threads=1"]);
+    process.env("LD_LIBRARY_PATH", folder.path()).env("RTC_STUB", fault).env("RTC_CASE", case);
+    let output = process.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let lines =
+        text.lines().filter_map(|line| line.split_once("says: ").map(|(_, said)| said).or_else(|| counts(line)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn counts(line: &str) -> Option<&str> {
+    line.starts_with("driver: ").then_some(line)
+}
+
+/// Not a test by itself: runs one case where another test asks for it.
+#[test]
+fn the_process_of_a_case() {
+    let Ok(case) = std::env::var("RTC_CASE") else { return };
+    let result = match &case[..] {
+        "open" => Device::cuda(0).map(|_| ()),
+        "allocate" => Device::cuda(0).unwrap().alloc::<f32>(1 << 20).map(|_| ()),
+        "load" => Device::cuda(0).unwrap().load_json(PTX, METADATA).map(|_| ()),
+        "lost" => lost(),
+        "scratch" => scratch(),
+        "maps" => maps(),
+        other => panic!("no case {other}"),
+    };
+    if let Err(error) = result {
+        println!("says: {}", error.to_string().replace('\n', "\nsays:     "));
+    }
+}
+
+/// A launch after which nothing works.
+fn lost() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let kernel = device.load_json(PTX, METADATA)?;
+    let (stream, x, mut y) = (device.stream()?, device.alloc::<f32>(32)?, device.alloc::<f32>(32)?);
+    kernel.launch(&stream, 1, &args![&x, &mut y, 2.0f32, 32])?;
+    let later: [Result<()>; 5] = [
+        stream.synchronize(),
+        kernel.launch(&stream, 1, &args![&x, &mut y, 2.0f32, 32]),
+        y.to_vec().map(|_| ()),
+        device.alloc::<f32>(1).map(|_| ()),
+        device.load_json(PTX, METADATA).map(|_| ()),
+    ];
+    for error in later.iter().map(|result| result.as_ref().unwrap_err()) {
+        assert!(error.loses_device(), "{error}");
+        println!("says: {error}");
+    }
+    Ok(())
+}
+
+/// Launches with scratch memory, on two streams.
+fn scratch() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let metadata = METADATA.replace(r#""global_scratch_bytes": 0"#, r#""global_scratch_bytes": 4096"#);
+    let ptx = PTX
+        .replace("    .param .u32 scale_param_3\n", "    .param .u32 scale_param_3,\n    .param .u64 scale_param_4\n");
+    let kernel = device.load_json(&ptx, &metadata)?;
+    let (x, mut y) = (device.alloc::<f32>(32)?, device.alloc::<f32>(32)?);
+    let other = device.stream()?;
+    for grid in [1, 2, 100, 3] {
+        for _ in 0..50 {
+            kernel.launch(&device.default_stream(), grid, &args![&x, &mut y, 2.0f32, 32])?;
+            kernel.launch(&other, grid, &args![&x, &mut y, 2.0f32, 32])?;
+        }
+    }
+    drop(other);
+    no_allocation(|| kernel.launch(&device.default_stream(), 100, &args![&x, &mut y, 2.0f32, 32]))
+}
+
+/// Launches of a kernel with a tensor map.
+fn maps() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let ptx = ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry show(\n    .param .u64 show_param_0,\n    \
+               .param .u32 show_param_1,\n    .param .align 64 .b8 show_param_2[128]\n)\n.reqntid 1\n{\n    ret;\n}\n";
+    let params = r#"{"name": "x", "type": "*fp16", "offset": 0, "size": 8}, {"name": "M", "type": "i32", "offset": 8, "size": 4},
+        {"name": "map.0", "type": "tensormap", "offset": 64, "size": 128, "hidden": {"tensor_map": {"base": "x",
+          "start": "M * 8", "shape": ["M", 64], "strides": [64, 1], "dtype": "fp16", "box": [64, 32], "swizzle": 64,
+          "padding": "zero"}}}"#;
+    let metadata = METADATA
+        .replace("scale", "show")
+        .replace("\"threads_per_block\": 32", "\"threads_per_block\": 1")
+        .replace("sm_80", "sm_90a");
+    let (head, rest) = metadata.split_once("\"params\": [").unwrap();
+    let (_, tail) = rest.split_once("],").unwrap();
+    let kernel: Kernel = device.load_json(ptx, &format!("{head}\"params\": [{params}],{tail}"))?;
+    let (stream, x) = (device.stream()?, device.alloc::<half::f16>(1 << 12)?);
+    // As many as are kept, again and again.
+    for m in [2, 4, 6, 8] {
+        kernel.launch(&stream, 1, &args![&x, m])?;
+    }
+    no_allocation(|| {
+        (0..100).try_for_each(|_| [2, 4, 6, 8].into_iter().try_for_each(|m| kernel.launch(&stream, 1, &args![&x, m])))
+    })
+}
+
+fn no_allocation(work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let mut result = Ok(());
+    let counted = allocation_counter::measure(|| result = work());
+    assert_eq!(counted.count_total, 0, "a warm launch allocates");
+    result
+}
+
+#[test]
+fn what_the_driver_refuses_is_told_with_a_remedy() {
+    let mut table = String::new();
+    for (what, case, fault) in [
+        ("no GPU", "open", "none"),
+        ("a driver older than all that is compiled", "open", "old"),
+        ("too little memory", "allocate", "memory"),
+        ("a driver too old for the PTX", "load", "load:222"),
+        ("PTX that the driver takes for damaged", "load", "load:218"),
+        ("PTX for another GPU", "load", "load:209"),
+        ("a driver without its compiler", "load", "load:221"),
+        ("an illegal address in a launch: wait, launch, read, allocate, load", "lost", "lost:700"),
+    ] {
+        let _ = writeln!(table, "{what}\n    {}", said(case, fault).replace('\n', "\n    "));
+    }
+    insta::assert_snapshot!(table);
+    assert!(said("lost", "lost:719").contains("CUDA_ERROR_LAUNCH_FAILED"));
+}
+
+/// Two streams whose largest launch needs 100 blocks of 4 KiB allocate twice each (the first launch, the largest), and give back
+/// what they hold.
+#[test]
+fn scratch_memory_is_kept() {
+    assert_eq!(said("scratch", ""), "driver: 401 launches, 4 allocations on streams of which 1 are left, 0 maps");
+}
+
+#[test]
+fn tensor_maps_are_kept_and_cost_no_allocation() {
+    assert_eq!(said("maps", ""), "driver: 404 launches, 0 allocations on streams of which 0 are left, 4 maps");
+}
