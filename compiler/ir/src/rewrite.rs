@@ -190,8 +190,8 @@ impl Kernel {
         }
     }
 
-    /// A copy of an operation and what is nested in it; it stands nowhere yet.
-    fn clone_whole(&mut self, op: Op, map: &mut ValueMap) -> Op {
+    /// A copy of an operation and what is nested in it, with operands looked up in `map`; it stands nowhere yet.
+    pub fn clone_whole(&mut self, op: Op, map: &mut ValueMap) -> Op {
         let mut blocks: SmallVec<[Block; 2]> = SmallVec::new();
         for block in self.ops[op].blocks.clone() {
             let copy = self.new_block();

@@ -17,5 +17,6 @@ pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, plain, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
 pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
+pub use schedule::overlap_products::PASS as OVERLAP_PRODUCTS;
 pub use schedule::schedule_loop::{PASS as SCHEDULE_LOOP, loop_plans};
-pub use schedule::split_roles::{PASS as SPLIT_ROLES, roles_remark};
+pub use schedule::split_roles::roles_remark;

@@ -54,6 +54,8 @@ pub struct Affine<'k> {
     pub(super) ranges: &'k Ranges<'k>,
     forms: SecondaryMap<Value, State>,
     wraps: IndexSet<Wrap>,
+    /// Whether a scalar that may have wrapped on its way is a symbol of its own.
+    exact: bool,
 }
 
 #[derive(Clone, Default)]
@@ -68,7 +70,13 @@ enum State {
 impl<'k> Affine<'k> {
     /// Nothing is computed yet.
     pub fn new(kernel: &'k Kernel, ranges: &'k Ranges<'k>) -> Affine<'k> {
-        Affine { kernel, ranges, forms: SecondaryMap::new(), wraps: IndexSet::new() }
+        Affine { kernel, ranges, forms: SecondaryMap::new(), wraps: IndexSet::new(), exact: false }
+    }
+
+    /// The same; a scalar integer of which it is not known that nothing wraps on its way is a symbol of its own, so that forms
+    /// hold whatever it is.
+    pub fn exact(kernel: &'k Kernel, ranges: &'k Ranges<'k>) -> Affine<'k> {
+        Affine { exact: true, ..Affine::new(kernel, ranges) }
     }
 
     /// The kernel.
@@ -90,7 +98,9 @@ impl<'k> Affine<'k> {
                     stack.extend(asked.into_iter().filter(|v| matches!(self.forms[*v], State::New)));
                 }
                 State::Open => {
-                    let form = self.make(top).or_else(|| self.opaque(top));
+                    let (form, own) = (self.make(top), self.opaque(top));
+                    let wraps = |form: &Form| form.wraps == Wraps::Possible && form.pointer.is_none();
+                    let form = form.filter(|form| !(self.exact && own.is_some() && wraps(form))).or(own);
                     self.forms[top] = State::Done(form.map(Box::new));
                     stack.pop();
                 }

@@ -94,16 +94,19 @@ pub(super) fn barrier_wait(cx: &InferContext<'_>) -> Inferred {
     Ok(Vec::new())
 }
 
-/// The parts of the box of a tensor descriptor: a buffer with its layout, and as many `i32` coordinates as dimensions.
+/// The parts of the box of a tensor descriptor: a buffer with its layout, which need not have its outer dimensions of size 1,
+/// and as many `i32` coordinates as dimensions.
 fn check_box(cx: &InferContext<'_>) -> Result<DescType, String> {
     let [Type::Desc(desc), place, ..] = cx.operands else {
         return Err(format!("needs a tensor descriptor, not {}", cx.operands[0]));
     };
     desc.check_box()?;
     let buffer = one_slot(*place)?;
-    let fits = buffer.elem == desc.elem.into() && buffer.shape == desc.shape;
+    let (ones, inner) = desc.shape.split_at(desc.shape.rank().saturating_sub(buffer.shape.rank()));
+    let fits = buffer.elem == desc.elem.into() && buffer.shape[..] == *inner && ones.iter().all(|size| *size == 1);
     expect(fits, || format!("{place} does not fit {}", Type::Desc(*desc)))?;
-    expect(*cx.kernel.slot_layout(buffer) == desc.shared_layout(), || {
+    let within = DescType { shape: buffer.shape, ..*desc };
+    expect(*cx.kernel.slot_layout(buffer) == within.shared_layout(), || {
         format!("the layout of {place} is not that of a box of {}", Type::Desc(*desc))
     })?;
     let at = cx.variadic();

@@ -18,19 +18,20 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::{Expr, ParamType, ValueType};
-use rtc_ir::analysis::{Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Wraps};
+use rtc_abi::Expr;
+use rtc_ir::analysis::{Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Term, Wraps};
 use rtc_ir::{DescType, Elem, Kernel, Op, OpKind, Scalar, Shape, Traits, Value, constant_bits, regions};
 use rtc_layout::SharedLayout;
 
 use super::descriptors::{self, Descriptor};
+use super::host_values::{divisor, expression};
 use super::stage_operands::is_zero;
 
 /// Multiples of so many bytes are asked of bases and strides.
 const ALIGN: i128 = 16;
 
 /// The size of a dimension that no mask bounds.
-const UNBOUNDED: i64 = (1 << 31) - 1;
+pub(super) const UNBOUNDED: i64 = (1 << 31) - 1;
 
 /// An access to a box of a tensor.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub(super) struct Access {
     pub base: Value,
     /// From there to its first element.
     pub start: Poly,
+    /// Dimensions of the tensor in which a tile has one place, such as that of a batch.
+    pub outer: Vec<Outer>,
     /// By the dimensions of the tile.
     pub axes: Vec<Axis>,
     /// The dimension of the tile that is innermost in memory.
@@ -60,6 +63,18 @@ pub(super) enum Fill {
     Either(Value),
 }
 
+/// A dimension of the tensor in which an access has one place.
+#[derive(Clone, Debug)]
+pub(super) struct Outer {
+    /// The place.
+    pub index: Poly,
+    /// From one place to the next.
+    pub stride: Poly,
+}
+
+/// The most dimensions of a tensor beside those of a tile.
+const MOST_OUTER: usize = 3;
+
 /// One dimension of an access.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
@@ -78,12 +93,19 @@ pub(super) struct Known<'k> {
     pub kernel: &'k Kernel,
     pub ranges: &'k Ranges<'k>,
     pub affine: Affine<'k>,
+    /// Forms that hold also where sums that masks compare may wrap, but tell less.
+    exact: Affine<'k>,
 }
 
 /// Why something is no such access.
 pub(super) type Reason = &'static str;
 
-impl Known<'_> {
+impl<'k> Known<'k> {
+    /// Nothing is computed yet.
+    pub fn new(kernel: &'k Kernel, ranges: &'k Ranges<'k>) -> Known<'k> {
+        Known { kernel, ranges, affine: Affine::new(kernel, ranges), exact: Affine::exact(kernel, ranges) }
+    }
+
     /// The access of a load.
     pub fn load(&mut self, load: Op) -> Result<Access, Reason> {
         let kernel = self.kernel;
@@ -133,6 +155,15 @@ impl Known<'_> {
 
     /// The access to what `pointer` points to where `mask` holds.
     pub fn access(&mut self, pointer: Value, mask: Option<Value>) -> Result<Access, Reason> {
+        self.access_by_forms(pointer, mask).or_else(|reason| {
+            std::mem::swap(&mut self.affine, &mut self.exact);
+            let access = self.access_by_forms(pointer, mask);
+            std::mem::swap(&mut self.affine, &mut self.exact);
+            access.map_err(|_| reason)
+        })
+    }
+
+    fn access_by_forms(&mut self, pointer: Value, mask: Option<Value>) -> Result<Access, Reason> {
         let mask = mask.map(|mask| self.affine.bounds(mask)).unwrap_or_default();
         if !mask.others.is_empty() || mask.bounds.iter().any(|bound| bound.axis.is_none()) {
             return Err("a mask is more than comparisons of indices with sizes");
@@ -147,16 +178,15 @@ impl Known<'_> {
         if i128::from(param.divisible_by) % ALIGN != 0 {
             return Err("an argument is not promised to be a multiple of 16 bytes");
         }
-        if !self.is_of_arguments(&address.rest) {
-            return Err("the base follows from more than arguments");
-        }
+        let (start, outer) = self.outer(&address.rest)?;
         let inner = (0..2).rev().find(|axis| address.axes[*axis].stride.value() == Some(1));
         let inner = inner.ok_or("no stride is 1")?;
-        let outer = &address.axes[1 - inner].stride;
-        if !self.is_of_arguments(outer) || outer.value() == Some(0) {
+        let row = &address.axes[1 - inner].stride;
+        if !self.is_of_arguments(row) || row.value() == Some(0) {
             return Err("a stride follows from more than arguments");
         }
-        if !self.is_multiple(outer, elem) || !self.is_multiple(&address.rest, elem) {
+        let strides = outer.iter().map(|outer| &outer.stride);
+        if strides.chain([row, &start]).any(|stride| !self.is_multiple(stride, elem)) {
             return Err("a stride is not promised to be a multiple of 16 bytes");
         }
         let mut axes = Vec::new();
@@ -165,29 +195,69 @@ impl Known<'_> {
             let sizes = self.sizes(&axis.start, number, &mask, modulus.as_ref())?;
             axes.push(Axis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
         }
-        let access = Access { base: param.value, start: address.rest, axes, inner, fill: Fill::Zero, descriptor: None };
+        let access = Access { base: param.value, start, outer, axes, inner, fill: Fill::Zero, descriptor: None };
         let block = self.kernel.value_type(pointer).shape().ok_or("a tile is no matrix of numbers")?;
         Ok(Access { descriptor: descriptors::of_argument(self.kernel, &access, block)?, ..access })
     }
 
-    /// Where the tensor ends along a dimension of which place 0 of the tile is at `start`.
-    fn sizes(&self, start: &Poly, axis: usize, mask: &Mask, modulus: Option<&Poly>) -> Result<Vec<Poly>, Reason> {
+    /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which the
+    /// access has one place: `batch * stride` is place `batch` of one.
+    fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<Outer>), Reason> {
+        let give_up = "the base follows from more than sums of products";
+        let (mut start, mut outer) = (Poly::default(), Vec::<Outer>::new());
+        for term in rest.terms() {
+            let (of_arguments, others): (Vec<Symbol>, Vec<Symbol>) = term
+                .symbols
+                .iter()
+                .partition(|s| matches!(s, Symbol::Scalar(value) if divisor(self.kernel, *value).is_some()));
+            let by = |symbols: Vec<Symbol>, factor: i128| Poly::term(Term { symbols: symbols.into(), factor });
+            if others.is_empty() {
+                start = start.plus(&Poly::term(term.clone()), 1).ok_or(give_up)?;
+                continue;
+            }
+            if term.factor < 0 {
+                return Err("a stride is negative");
+            }
+            let (stride, index) = (by(of_arguments, term.factor), by(others, 1));
+            match outer.iter_mut().find(|outer| outer.stride == stride) {
+                Some(outer) => outer.index = outer.index.plus(&index, 1).ok_or(give_up)?,
+                None => outer.push(Outer { index, stride }),
+            }
+        }
+        if outer.len() > MOST_OUTER {
+            return Err("a tensor has more than 5 dimensions");
+        }
+        for Outer { index, .. } in &outer {
+            if self.coordinate(index)?.low < 0 {
+                return Err("an index may be negative");
+            }
+        }
+        Ok((start, outer))
+    }
+
+    /// What a sum can be that is computed in 32 bits as a coordinate of a box.
+    fn coordinate(&self, index: &Poly) -> Result<Interval, Reason> {
         let is_coordinate = |symbol: Symbol| match symbol {
             Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_) => true,
             Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => false,
         };
-        let range = start.interval(|symbol| self.expected(symbol));
+        let range = index.interval(|symbol| self.expected(symbol));
         let narrow = |symbol: Symbol| match symbol {
             Symbol::Scalar(value) => self.kernel.value_type(value).elem().is_some_and(|elem| elem.bits() <= 32),
             _ => true,
         };
-        let fits = range.fits(32) || !start.mentions(|symbol| !narrow(symbol));
-        let factors = start.terms().iter().all(|term| i32::try_from(term.factor).is_ok());
-        if start.mentions(|symbol| !is_coordinate(symbol)) || !fits || !factors {
+        let fits = range.fits(32) || !index.mentions(|symbol| !narrow(symbol));
+        let factors = index.terms().iter().all(|term| i32::try_from(term.factor).is_ok());
+        if index.mentions(|symbol| !is_coordinate(symbol)) || !fits || !factors {
             return Err("an index is no sum of products in 32 bits");
         }
+        Ok(range)
+    }
+
+    /// Where the tensor ends along a dimension of which place 0 of the tile is at `start`.
+    fn sizes(&self, start: &Poly, axis: usize, mask: &Mask, modulus: Option<&Poly>) -> Result<Vec<Poly>, Reason> {
         let mut sizes: Vec<Poly> = modulus.into_iter().cloned().collect();
-        let mut from_zero = range.low >= 0;
+        let mut from_zero = self.coordinate(start)?.low >= 0;
         for bound in mask.along(axis) {
             let size = size_of(bound, axis, start).ok_or("a mask compares other indices than those of the access")?;
             if bound.wraps == Wraps::Possible {
@@ -222,18 +292,9 @@ impl Known<'_> {
     /// Whether the host can compute it.
     fn is_of_arguments(&self, poly: &Poly) -> bool {
         !poly.mentions(|symbol| match symbol {
-            Symbol::Scalar(value) => self.argument(value).is_none(),
+            Symbol::Scalar(value) => divisor(self.kernel, value).is_none(),
             _ => true,
         })
-    }
-
-    /// What is promised of an integer argument.
-    fn argument(&self, value: Value) -> Option<i128> {
-        let param = self.kernel.params.iter().find(|param| param.value == value && param.hidden.is_none())?;
-        match &param.ty {
-            ParamType::Value(ValueType::Scalar(dtype)) if dtype.is_integer() => Some(param.divisible_by.into()),
-            _ => None,
-        }
     }
 
     /// Whether so many elements are promised to be a multiple of 16 bytes.
@@ -241,7 +302,7 @@ impl Known<'_> {
         let bytes = i128::from(elem.bytes());
         poly.terms().iter().all(|term| {
             let factors = term.symbols.iter().map(|symbol| match symbol {
-                Symbol::Scalar(value) => self.argument(*value).unwrap_or(1),
+                Symbol::Scalar(value) => divisor(self.kernel, *value).unwrap_or(1),
                 _ => 1,
             });
             // Only the low bits count.
@@ -255,17 +316,6 @@ fn size_of(bound: &Bound, axis: usize, start: &Poly) -> Option<Poly> {
     let (by, offset) = bound.offset.split(Symbol::Dim(axis as u8))?;
     (by.value() == Some(1)).then_some(())?;
     bound.bound.plus(start, 1)?.plus(&offset, -1)
-}
-
-/// A sum over arguments as an expression for the host.
-pub(super) fn expression(kernel: &Kernel, poly: &Poly) -> Option<Expr> {
-    let name = |symbol: Symbol| match symbol {
-        Symbol::Scalar(value) => {
-            kernel.params.iter().find(|p| p.value == value).map_or(String::new(), |p| p.name.clone())
-        }
-        _ => String::new(),
-    };
-    poly.print(&name).parse().ok()
 }
 
 impl Axis {

@@ -77,15 +77,12 @@ impl Names<'_> {
         }
     }
 
-    /// The coordinates of an access to a tile of that shape, outermost first. Where the tensor has no elements, the box lies beside it.
-    pub fn coordinates(
-        &self,
-        kernel: &mut Kernel,
-        before: Op,
-        access: &Access,
-        tile: &[u32],
-    ) -> Result<[Value; 2], PassError> {
-        let mut out = Vec::new();
+    /// Where the box of an access to a tile of that shape is. Where the tensor has no elements, it lies beside it.
+    pub fn place(&self, kernel: &mut Kernel, before: Op, access: &Access, tile: &[u32]) -> Result<Place, PassError> {
+        let mut place = Vec::new();
+        for outer in &access.outer {
+            place.push(self.sum(kernel, before, &outer.index)?);
+        }
         for number in [1 - access.inner, access.inner] {
             let axis = &access.axes[number];
             let mut at = self.sum(kernel, before, &axis.index)?;
@@ -98,9 +95,24 @@ impl Names<'_> {
                 let is_there = builder.cmpi(size, zero, Predicate::Gt)?;
                 at = builder.select(is_there, at, beside)?;
             }
-            out.push(at);
+            place.push(at);
         }
-        out.try_into().map_err(|_| lost("a coordinate"))
+        Ok(Place(place))
+    }
+}
+
+/// The coordinates of a box, outermost first; those in the dimensions of the tile stand last.
+pub(super) struct Place(pub Vec<Value>);
+
+impl Place {
+    /// The coordinates of a part of the box that starts there.
+    pub fn moved(&self, kernel: &mut Kernel, before: Op, part: [u32; 2]) -> Result<Vec<Value>, PassError> {
+        let mut at = self.0.clone();
+        let outer = at.len().saturating_sub(part.len());
+        for (value, by) in at[outer..].iter_mut().zip(part) {
+            *value = moved(kernel, before, *value, by)?;
+        }
+        Ok(at)
     }
 }
 
@@ -116,7 +128,7 @@ fn as_i32(kernel: &mut Kernel, before: Op, value: Value) -> Result<Value, PassEr
 }
 
 /// A coordinate moved by a part of a box.
-pub(super) fn moved(kernel: &mut Kernel, before: Op, at: Value, by: u32) -> Result<Value, PassError> {
+fn moved(kernel: &mut Kernel, before: Op, at: Value, by: u32) -> Result<Value, PassError> {
     if by == 0 {
         return Ok(at);
     }

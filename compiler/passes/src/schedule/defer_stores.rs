@@ -19,23 +19,24 @@
 
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Scalar, Shape, Type, Value, constant_bits};
 
-use super::coordinates::Names;
+use super::coordinates::{Names, Place};
+use super::found::Found;
 use super::roles::lost;
-use super::split_roles::Found;
 use super::tensor_maps::{StoreMap, parts};
 use crate::PassError;
 
 /// Whether a store can wait for the next program: it stands beside the loop with the product, whose iterations count
 /// from 0, and its elements have 16 bits. Asked of the kernel as it was.
 pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
-    let [(store, _)] = found.stores[..] else { return false };
-    let counts = constant_bits(kernel, kernel.operand(found.of, 0)) == Some(0)
-        && constant_bits(kernel, kernel.operand(found.of, 2)) == Some(1);
-    let body = kernel.op(found.of).blocks[0];
+    let ([(store, _)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
+    let (store, of) = (*store, of.of);
+    let counts = constant_bits(kernel, kernel.operand(of, 0)) == Some(0)
+        && constant_bits(kernel, kernel.operand(of, 2)) == Some(1);
+    let body = kernel.op(of).blocks[0];
     let products: Vec<Op> =
         rtc_ir::walk_block(kernel, body).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
     let wide = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
-    let beside = kernel.op(store).parent == kernel.op(found.of).parent && kernel.is_before(found.of, store);
+    let beside = kernel.op(store).parent == kernel.op(of).parent && kernel.is_before(of, store);
     let narrow = kernel.value_type(kernel.operand(store, 1)).elem().is_some_and(|elem| elem.bits() == 16);
     let alone = matches!(products[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
     around(kernel, found).is_some() && counts && alone && beside && narrow
@@ -44,7 +45,7 @@ pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
 /// The loop of the source around that with the product, if it is right around it; `None` stands for the loop over programs,
 /// the outer `None` for a branch.
 fn around(kernel: &Kernel, found: &Found) -> Option<Option<Op>> {
-    match found.path[..] {
+    match found.loops[0].path[..] {
         [_] => Some(None),
         [.., around, _] => matches!(kernel.kind(around), OpKind::ForRange { .. }).then_some(Some(around)),
         [] => None,
@@ -54,7 +55,7 @@ fn around(kernel: &Kernel, found: &Found) -> Option<Option<Op>> {
 /// What is carried from one program to the next.
 struct Last {
     pieces: Vec<Value>,
-    at: [Value; 2],
+    at: Place,
     /// Whether there is something.
     there: Value,
 }
@@ -79,7 +80,7 @@ pub(super) fn defer(
     for piece in parts(kernel, *op, tile, store.pieces)? {
         new.push(packed(kernel, *op, piece)?);
     }
-    new.extend(names.coordinates(kernel, *op, access, &shape)?);
+    new.extend(names.place(kernel, *op, access, &shape)?.0);
     new.push(Builder::before(kernel, *op).constant_of(Literal::Int(1), Type::Scalar(Elem::I1))?);
 
     let end = kernel.terminator(kernel.op(turns).blocks[0]).ok_or_else(|| lost("an end"))?;
@@ -94,14 +95,14 @@ pub(super) fn defer(
     }
     let last = |mut values: Vec<Value>| {
         let there = values.pop()?;
-        let column = values.pop()?;
-        Some(Last { at: [values.pop()?, column], pieces: values, there })
+        let at = Place(values.split_off(store.pieces as usize));
+        Some(Last { at, pieces: values, there })
     };
     let within = last(within).ok_or_else(|| lost("a value"))?;
     let after = last(after).ok_or_else(|| lost("a value"))?;
 
     // Under the product.
-    let body = kernel.op(found.of).blocks[0];
+    let body = kernel.op(found.loops[0].of).blocks[0];
     let product = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
     let product = product.ok_or_else(|| lost("a product"))?;
     *kernel.kind_mut(product) = OpKind::MmaAsync {};
@@ -118,7 +119,7 @@ pub(super) fn defer(
         store_piece(kernel, inside, store, out, &within, number, elem)?;
     }
     // What is left.
-    let upper = kernel.operand(found.of, 1);
+    let upper = kernel.operand(found.loops[0].of, 1);
     for number in 0..store.pieces {
         let count = constant_like(kernel, *op, upper, number)?;
         let mut builder = Builder::before(kernel, *op);
@@ -161,7 +162,7 @@ fn store_piece(
     elem: Elem,
 ) -> Result<(), PassError> {
     let piece = unpacked(kernel, before, last.pieces[number as usize], elem)?;
-    store.copy_out(kernel, before, out, piece, number, last.at, true)
+    store.copy_out(kernel, before, out, piece, number, &last.at, true)
 }
 
 /// The layouts of `[M, N / 2, 2]` and `[M, N / 2]` for one of `[M, N]`, and the types with these elements.

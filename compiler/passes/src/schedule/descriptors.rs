@@ -44,6 +44,7 @@ pub(super) fn of_argument(kernel: &Kernel, access: &Access, block: Shape) -> Res
     let is_part = |value: Value| kernel.params.iter().any(|param| param.value == value && param.name.contains('.'));
     let mentions = |poly: &Poly| poly.mentions(|symbol| matches!(symbol, Symbol::Scalar(value) if is_part(value)));
     let of_axes = access.axes.iter().flat_map(|axis| axis.sizes.iter().chain([&axis.stride]).chain(&axis.modulus));
+    let of_axes = of_axes.chain(access.outer.iter().map(|outer| &outer.stride));
     if !is_part(access.base) {
         let parts = of_axes.chain([&access.start]).any(mentions);
         return if parts { Err("a size is part of a descriptor or of a tuple") } else { Ok(None) };
@@ -57,6 +58,7 @@ pub(super) fn of_argument(kernel: &Kernel, access: &Access, block: Shape) -> Res
     let sizes = matches!((&outer.sizes[..], &inner.sizes[..]), ([m], [n]) if is(m, "shape.0") && is(n, "shape.1"));
     let whole = sizes
         && access.inner == 1
+        && access.outer.is_empty()
         && access.start.value() == Some(0)
         && is(&outer.stride, "strides.0")
         && outer.modulus.is_none()

@@ -19,8 +19,10 @@ use rtc_ir::{
 use super::addresses::base;
 use super::coordinates::Names;
 use super::defer_stores;
-use super::split_roles::{COPYING_WARPS, Found};
-use super::tensor_maps::{Maps, copy_boxes};
+use super::found::{Copying, Found};
+use super::programs::{Programs, are_unequal};
+use super::split_roles::COPYING_WARPS;
+use super::tensor_maps::{CopyMap, Maps, copy_boxes};
 use crate::PassError;
 
 /// The numbers of the new form.
@@ -82,6 +84,7 @@ pub(super) fn is_plain(kernel: &Kernel, found: &Found) -> bool {
 pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<(), PassError> {
     let ret = kernel.terminator(kernel.body()).ok_or_else(|| lost("no end"))?;
     let maps = Maps::make(kernel, found, form)?;
+    let unequal = are_unequal(kernel, found);
     let grid = [0, 1, 2].map(|axis| {
         let name = format!("grid.{axis}");
         kernel.add_hidden(name, Type::Scalar(Elem::I32), Hidden::Grid(axis))
@@ -90,7 +93,7 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
 
     // What the roles share.
     let mut rings = Vec::new();
-    for (copy, _) in &found.copies {
+    for (copy, _) in &found.loops[0].copies {
         let single = kernel.operand(*copy, 1);
         let made = kernel.def_op(single).ok_or_else(|| lost("a buffer"))?;
         let (Some(ty), &OpKind::AllocShared { align, .. }) = (kernel.value_type(single).as_shared(), kernel.kind(made))
@@ -98,20 +101,21 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
             return Err(lost("a buffer"));
         };
         let ty = SharedType { slots: form.slots, ..ty };
-        rings.push((Builder::before(kernel, ret).buffer(ty, align)?, single));
+        rings.push(Builder::before(kernel, ret).buffer(ty, align)?);
     }
     let warps = kernel.options.num_warps;
     let mut builder = Builder::before(kernel, ret);
-    let full = builder.barriers(form.slots, 1)?;
-    let empty = builder.barriers(form.slots, warps)?;
+    let mut barriers = Vec::new();
+    for _ in 0..found.loops[0].groups.iter().max().map_or(0, |last| last + 1) {
+        barriers.push(Pair { full: builder.barriers(form.slots, 1)?, empty: builder.barriers(form.slots, warps)? });
+    }
     let outs = maps.buffers(&mut builder)?;
     builder.barrier()?;
     let number = |builder: &mut Builder<'_>, n: i64| builder.constant_of(Literal::Int(n), Type::Scalar(Elem::I32));
     let zero = number(&mut builder, 0)?;
-    let first = builder.program_id(0)?;
-    let step = builder.num_programs(0)?;
     let some = builder.muli(grid[0], grid[1])?;
     let programs = builder.muli(some, grid[2])?;
+    let programs = Programs::new(&mut builder, programs, unequal)?;
 
     // The role that computes gets the program itself.
     let roles = [kernel.new_block(), kernel.new_block()];
@@ -125,6 +129,7 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
         let index = kernel.add_arg(body, Type::Scalar(Elem::I32), Some("program".into()));
         let carried = ["slot", "phase"].map(|name| kernel.add_arg(body, Type::Scalar(Elem::I32), Some(name.into())));
         let mut inside = Builder::at_end(kernel, body);
+        let index = programs.number(&mut inside, index)?;
         let x = inside.remsi(index, grid[0])?;
         let rows = inside.divsi(index, grid[0])?;
         let (y, z) = (inside.remsi(rows, grid[1])?, inside.divsi(rows, grid[1])?);
@@ -132,8 +137,7 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
         pids.push([x, y, z]);
         let kind = OpKind::ForRange { unsigned: false, hints: Default::default() };
         let types = [Type::Scalar(Elem::I32); 2];
-        let of =
-            Builder::at_end(kernel, role).build(kind, &[first, programs, step], &[], &[zero, zero], &[body], &types)?;
+        let of = Builder::at_end(kernel, role).build(kind, &programs.bounds, &[], &[zero, zero], &[body], &types)?;
         Builder::at_end(kernel, role).yield_values(&[])?;
         loops.push(of);
     }
@@ -151,9 +155,12 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
         kernel.erase(end);
     }
 
-    let shared = Shared { form, full, empty, rings, grid };
-    shared.copying(kernel, found, &map, &maps, bodies[0], loops[0], pids[0])?;
-    shared.computing(kernel, found, loops[1])?;
+    let shared = Shared { form, barriers, rings, grid };
+    take_out_stores(kernel, bodies[0]);
+    for (of, maps) in found.loops.iter().zip(&maps.copies) {
+        shared.copying(kernel, of, &map, maps, loops[0], pids[0])?;
+        shared.computing(kernel, of, loops[1])?;
+    }
     let names = Names { pids: pids[1], grid, map: None };
     match (&maps.stores[..], &outs[..]) {
         ([store], [out]) if form.deferred => defer_stores::defer(kernel, found, store, *out, &names, loops[1])?,
@@ -191,11 +198,17 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
 /// What both roles use.
 struct Shared<'f> {
     form: &'f Form,
+    /// Of each group of copies.
+    barriers: Vec<Pair>,
+    /// In the order of the copies in a loop.
+    rings: Vec<Value>,
+    grid: [Value; 3],
+}
+
+/// The barriers that say that slots are full, and that they are empty.
+struct Pair {
     full: Value,
     empty: Value,
-    /// Each ring, and the single buffer in place of which it is.
-    rings: Vec<(Value, Value)>,
-    grid: [Value; 3],
 }
 
 /// Where a role is in the ring, in the innermost loop.
@@ -208,12 +221,13 @@ struct Turn {
 }
 
 impl Shared<'_> {
-    /// Carries slot and phase from the loop over programs, where they are carried already, through the operations of `path`.
+    /// Carries slot and phase from the loop over programs, where they are carried already, through the operations of `path`,
+    /// after those that they are carried through already.
     fn carry(&self, kernel: &mut Kernel, programs: Op, path: &[Op]) -> Result<Turn, PassError> {
         let body = kernel.op(programs).blocks[0];
         let end = kernel.terminator(body).ok_or_else(|| lost("an end"))?;
-        let args = kernel.block(body).args.clone();
-        let mut turn = Turn { slot: args[1], phase: args[2], end, at: [0, 1] };
+        let [slot, phase] = [0, 1].map(|at| kernel.operand(end, at));
+        let mut turn = Turn { slot, phase, end, at: [0, 1] };
         for (number, op) in path.iter().enumerate() {
             let inner = path.get(number + 1).and_then(|inner| kernel.op(*inner).parent);
             let blocks = kernel.op(*op).blocks.clone();
@@ -254,74 +268,59 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// The role that copies: `map` tells what of it stands for what of the program.
-    #[allow(clippy::too_many_arguments)]
+    /// A loop of the role that copies: `map` tells what of it stands for what of the program.
     fn copying(
         &self,
         kernel: &mut Kernel,
-        found: &Found,
+        of: &Copying,
         map: &ValueMap,
-        maps: &Maps,
-        body: Block,
+        maps: &[CopyMap],
         programs: Op,
         pids: [Value; 3],
     ) -> Result<(), PassError> {
         // The copy of an operation with a block is the one around the copy of an operation in it.
         let mut path = Vec::new();
-        let inner = kernel.op(found.of).blocks[0];
+        let inner = kernel.op(of.of).blocks[0];
         let index = map.get(&kernel.block(inner).args[0]).ok_or_else(|| lost("an index"))?;
         let ValueDef::Arg(mut block, _) = kernel.value(*index).def else { return Err(lost("an index")) };
         while let Some(op) = kernel.block(block).parent.filter(|op| *op != programs) {
             path.insert(0, op);
             block = kernel.op(op).parent.ok_or_else(|| lost("a block"))?;
         }
-        // What shows of the program is the business of the other role.
-        for op in rtc_ir::walk_block(kernel, body) {
-            let gone = matches!(
-                kernel.kind(op),
-                OpKind::Store { .. }
-                    | OpKind::AtomicRmw { .. }
-                    | OpKind::CopyAsync { .. }
-                    | OpKind::CopyCommit {}
-                    | OpKind::CopyWait { .. }
-                    | OpKind::Barrier {}
-                    | OpKind::FenceAsync {}
-                    | OpKind::Assume {}
-            );
-            if gone {
-                kernel.erase(op);
-            }
-        }
         let turn = self.carry(kernel, programs, &path)?;
-        let bytes = maps.copies.iter().map(|(_, _, boxes)| boxes.ty.bytes() * boxes.parts.len() as u32).sum();
-        let mut builder = Builder::before(kernel, turn.end);
-        let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
-        let full = builder.slot(self.full, turn.slot)?;
-        let empty = builder.slot(self.empty, turn.slot)?;
-        let before = builder.xori(turn.phase, one)?;
-        builder.barrier_wait(empty, before)?;
-        // A warp that came later than the next time the slot is freed would wait for the time after that.
-        builder.barrier()?;
-        builder.barrier_expect(full, bytes)?;
         let names = Names { pids, grid: self.grid, map: Some(map) };
-        for (((_, access), (map, other, boxes)), (ring, single)) in
-            found.copies.iter().zip(&maps.copies).zip(&self.rings)
-        {
-            let shape = kernel.value_type(*single).as_shared().ok_or_else(|| lost("a buffer"))?.shape;
-            let at = names.coordinates(kernel, turn.end, access, &shape)?;
-            let mut place = Builder::before(kernel, turn.end).slot(*ring, turn.slot)?;
-            if access.inner == 0 {
-                place = Builder::before(kernel, turn.end).shared_trans_of(place, &[1, 0])?;
-            }
-            let Some((flag, with_nan)) = other else {
-                copy_boxes(kernel, turn.end, *map, boxes, place, full, at)?;
-                continue;
-            };
-            let blocks = [kernel.new_block(), kernel.new_block()];
-            let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
-            Builder::before(kernel, turn.end).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
-            for (end, map) in ends.into_iter().zip([*with_nan, *map]) {
-                copy_boxes(kernel, end?, map, boxes, place, full, at)?;
+        for (group, barriers) in self.barriers.iter().enumerate() {
+            let members: Vec<usize> = (0..maps.len()).filter(|number| of.groups[*number] == group).collect();
+            let boxes = members.iter().map(|number| &maps[*number].2);
+            let bytes = boxes.map(|boxes| boxes.ty.bytes() * boxes.parts.len() as u32).sum();
+            let mut builder = Builder::before(kernel, turn.end);
+            let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
+            let full = builder.slot(barriers.full, turn.slot)?;
+            let empty = builder.slot(barriers.empty, turn.slot)?;
+            let before = builder.xori(turn.phase, one)?;
+            builder.barrier_wait(empty, before)?;
+            // A warp that came later than the next time the slot is freed would wait for the time after that.
+            builder.barrier()?;
+            builder.barrier_expect(full, bytes)?;
+            for number in members {
+                let (_, access) = &of.copies[number];
+                let (map, other, boxes) = &maps[number];
+                let mut place = Builder::before(kernel, turn.end).slot(self.rings[number], turn.slot)?;
+                let ring = kernel.value_type(place).as_shared().ok_or_else(|| lost("a buffer"))?;
+                let at = names.place(kernel, turn.end, access, &ring.shape)?;
+                if access.inner == 0 {
+                    place = Builder::before(kernel, turn.end).shared_trans_of(place, &[1, 0])?;
+                }
+                let Some((flag, with_nan)) = other else {
+                    copy_boxes(kernel, turn.end, *map, boxes, place, full, &at)?;
+                    continue;
+                };
+                let blocks = [kernel.new_block(), kernel.new_block()];
+                let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
+                Builder::before(kernel, turn.end).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
+                for (end, map) in ends.into_iter().zip([*with_nan, *map]) {
+                    copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
+                }
             }
         }
         self.advance(kernel, &turn)?;
@@ -329,10 +328,11 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// The role that computes.
-    fn computing(&self, kernel: &mut Kernel, found: &Found, programs: Op) -> Result<(), PassError> {
-        let body = kernel.op(found.of).blocks[0];
-        let turn = self.carry(kernel, programs, &found.path)?;
+    /// A loop of the role that computes.
+    fn computing(&self, kernel: &mut Kernel, of: &Copying, programs: Op) -> Result<(), PassError> {
+        let body = kernel.op(of.of).blocks[0];
+        let turn = self.carry(kernel, programs, &of.path)?;
+        let singles: Vec<Value> = of.copies.iter().map(|(copy, _)| kernel.operand(*copy, 1)).collect();
         let mut after_wait = false;
         for op in kernel.ops(body).collect::<Vec<_>>() {
             let fences = after_wait && matches!(kernel.kind(op), OpKind::FenceAsync {});
@@ -343,43 +343,61 @@ impl Shared<'_> {
                 kernel.erase(op);
             }
         }
-        // The operations of the loop that read the slot, or in which that is done.
-        let singles: Vec<Value> = self.rings.iter().map(|(_, single)| *single).collect();
-        let reads = |kernel: &Kernel, op: Op| {
-            let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-            let all: Vec<Op> = [op].into_iter().chain(nested).collect();
-            let read = |op: Op| {
-                kernel
-                    .effects(op)
-                    .filter_map(|(_, value)| value)
-                    .filter_map(|value| kernel.allocation(value))
-                    .collect::<Vec<_>>()
-            };
-            all.into_iter().any(|op| {
-                read(op).iter().any(|made| singles.iter().any(|single| kernel.def_op(*single) == Some(*made)))
-            })
-        };
-        let readers: Vec<Op> = kernel.ops(body).filter(|op| reads(kernel, *op)).collect();
-        let (Some(first), Some(last)) = (readers.first().copied(), readers.last().copied()) else {
-            return Err(lost("a product"));
-        };
-        // Views are made anew of the slot.
         let start = kernel.first_op(body).ok_or_else(|| lost("a loop"))?;
-        let mut builder = Builder::before(kernel, start);
-        let full = builder.slot(self.full, turn.slot)?;
-        let empty = builder.slot(self.empty, turn.slot)?;
-        Builder::before(kernel, first).barrier_wait(full, turn.phase)?;
-        Builder::after(kernel, last).barrier_arrive(empty)?;
-        for (ring, single) in &self.rings {
+        for (group, barriers) in self.barriers.iter().enumerate() {
+            let members = (0..singles.len()).filter(|number| of.groups[*number] == group);
+            let buffers: Vec<Op> = members.filter_map(|number| kernel.def_op(singles[number])).collect();
+            let readers: Vec<Op> = kernel.ops(body).filter(|op| reads(kernel, *op, &buffers)).collect();
+            let (Some(first), Some(last)) = (readers.first().copied(), readers.last().copied()) else {
+                return Err(lost("a product"));
+            };
+            let mut builder = Builder::before(kernel, start);
+            let full = builder.slot(barriers.full, turn.slot)?;
+            let empty = builder.slot(barriers.empty, turn.slot)?;
+            Builder::before(kernel, first).barrier_wait(full, turn.phase)?;
+            Builder::after(kernel, last).barrier_arrive(empty)?;
+        }
+        // Views are made anew of the slot.
+        for (ring, single) in self.rings.iter().zip(singles) {
             let slot = Builder::before(kernel, start).slot(*ring, turn.slot)?;
-            kernel.replace_uses(*single, slot);
-            let made = kernel.def_op(*single).ok_or_else(|| lost("a buffer"))?;
+            kernel.replace_uses(single, slot);
+            let made = kernel.def_op(single).ok_or_else(|| lost("a buffer"))?;
             kernel.erase(made);
         }
         self.advance(kernel, &turn)?;
-        skip_zeros(kernel, found.of)?;
-        no_slots(kernel, found.of);
+        skip_zeros(kernel, of.of)?;
+        no_slots(kernel, of.of);
         Ok(())
+    }
+}
+
+/// Whether an operation, or one in its blocks, accesses one of these buffers.
+fn reads(kernel: &Kernel, op: Op, buffers: &[Op]) -> bool {
+    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+    [op].into_iter().chain(nested).any(|op| {
+        let places = kernel.effects(op).filter_map(|(_, value)| value);
+        places.filter_map(|value| kernel.allocation(value)).any(|made| buffers.contains(&made))
+    })
+}
+
+/// Takes what shows of the program, and what only products need, out of the copy for the role that copies.
+fn take_out_stores(kernel: &mut Kernel, body: Block) {
+    for op in rtc_ir::walk_block(kernel, body) {
+        let gone = matches!(
+            kernel.kind(op),
+            OpKind::Store { .. }
+                | OpKind::AtomicRmw { .. }
+                | OpKind::LocalStore {}
+                | OpKind::CopyAsync { .. }
+                | OpKind::CopyCommit {}
+                | OpKind::CopyWait { .. }
+                | OpKind::Barrier {}
+                | OpKind::FenceAsync {}
+                | OpKind::Assume {}
+        );
+        if gone {
+            kernel.erase(op);
+        }
     }
 }
 
@@ -397,6 +415,11 @@ fn skip_zeros(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     for op in kernel.ops(body).collect::<Vec<_>>() {
         let OpKind::Mma {} = kernel.kind(op) else { continue };
         let acc = kernel.operand(op, 2);
+        if constant_bits(kernel, acc) == Some(0) && kernel.optional(op, 0).is_none() {
+            let never = Builder::before(kernel, of).constant_of(Literal::Int(0), Type::Scalar(Elem::I1))?;
+            kernel.set_optional(op, 0, never);
+            continue;
+        }
         let slot = regions::slot_of(kernel, acc).filter(|slot| slot.op == of);
         let start = slot.and_then(|slot| slot.values(kernel).next());
         let zeros = start.is_some_and(|start| constant_bits(kernel, start) == Some(0));

@@ -11,28 +11,23 @@
 //!
 //! The kernel becomes persistent: as many blocks run as fit, each loops over programs, and the copies for the next program
 //! begin while the results of one are stored. That changes when things happen, so it is done only where nothing tells: no
-//! atomics whose results count, no messages, no volatile accesses, nothing written that is also copied from. All loads for products of the loop must be of
-//! boxes of tensors (`boxes.rs`), and all products must take both operands from them, as `stage_operands` puts them. `roles.rs` has the new form, and is tried
-//! on a copy of the kernel, with fewer slots until shared memory holds all; a kernel for which it does not serve stays as it
-//! is, and its loop gets rings of `copy_async` (`schedule_loop`). Where one block runs on a multiprocessor, results of 16 bits
-//! wait for the next program (`defer_stores.rs`).
-
-use std::collections::{HashMap, HashSet};
+//! atomics whose results count, no messages, no volatile accesses, nothing written that is also copied from. All loads for products of the loop must
+//! be of boxes of tensors (`boxes.rs`), and the right operands of all products must come from them, as `stage_operands` puts
+//! them; a left one can also be computed, into registers or before the loop. `found.rs` looks for all that. `roles.rs` has the
+//! new form, and is tried on a copy of the kernel, with fewer slots until shared memory holds all; a kernel for which it does
+//! not serve stays as it is, and its loops get rings of `copy_async` (`schedule_loop`). Where one block runs on a
+//! multiprocessor, results of 16 bits wait for the next program (`defer_stores.rs`).
 
 use rtc_abi::Feature;
-use rtc_ir::analysis::{Affine, Ranges};
-use rtc_ir::effects::{Access as Kind, Space};
-use rtc_ir::{Block, DotKind, Kernel, LoopHints, MmaForm, Op, OpKind, Phase, Traits, Type, Value, place_bytes};
+use rtc_ir::{DotKind, Kernel, MmaForm, Op, OpKind, Phase, Type, place_bytes};
 use rtc_source::{Code, Diagnostic};
 
-use super::addresses::{base, innermost_loops, loads_of_products};
-use super::boxes::{self, Access, Known, Reason};
 use super::clamps;
 use super::defer_stores;
 use super::descriptors;
-use super::expand_loop::copies;
+use super::found::Found;
 use super::roles::{self, Form};
-use super::stage_operands::{self, Boxes, stages};
+use super::stage_operands::stages;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
 use crate::{Pass, PassContext, PassError};
 
@@ -43,6 +38,8 @@ pub const PASS: Pass = Pass { name: "split-roles", needs: Phase::Laid, leaves: P
 pub(super) const COPYING_WARPS: u32 = 4;
 /// Registers of a thread that copies.
 const COPYING_REGISTERS: u32 = 40;
+/// The same where what computes needs all that can be had.
+const FEW_REGISTERS: u32 = 24;
 /// What a thread that multiplies needs beside its sums.
 const OTHER_REGISTERS: u32 = 56;
 /// The same where results are held that wait to be stored.
@@ -53,6 +50,8 @@ const INSTRUCTION_REGISTERS: u32 = 26;
 const MOST_REGISTERS: u32 = 240;
 /// Registers of a multiprocessor for one lane of all its warps together.
 const LANE_REGISTERS: u32 = 2048;
+/// Blocks on a multiprocessor where other work stands between products.
+const MOST_BLOCKS: u32 = 3;
 /// More slots have never paid.
 const MOST_SLOTS: u32 = 6;
 /// Of fewer slots a ring is not worth its barriers.
@@ -70,7 +69,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         Ok(found) => found,
         Err(_) => return Ok(()),
     };
-    for blocks in (1..=2).rev() {
+    let most = if found.has_work_between(&staged) { MOST_BLOCKS } else { 2 };
+    for blocks in (1..=most).rev() {
         for stores in [Stores::Deferred, Stores::Copies, Stores::Plain] {
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
@@ -98,114 +98,20 @@ fn may_divide(cx: &PassContext) -> bool {
     cx.staging && cx.roles && features.iter().all(|feature| cx.target.has(*feature))
 }
 
-/// A kernel whose warps can be divided.
-pub(super) struct Found {
-    /// The loop with the product.
-    pub of: Op,
-    /// The loops and branches around it and itself, from the outside in.
-    pub path: Vec<Op>,
-    /// Its copies, in program order.
-    pub copies: Vec<(Op, Access)>,
-    /// Stores that can be copies.
-    pub stores: Vec<(Op, Access)>,
-    /// Arguments that the kernel writes through.
-    pub written: HashSet<Value>,
-    /// Remainders that stand for other choices of rows, and must be gone in the end.
-    clamps: Vec<Op>,
-}
-
 impl Found {
-    /// What there is to divide in a kernel, and the kernel with copies in it instead of loads; why nothing.
-    fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Found), Reason>, PassError> {
-        let mut staged = kernel.clone();
-        let clamps = clamps::as_remainders(&mut staged)?;
-        let accesses = match accesses(&staged) {
-            Ok(accesses) => accesses,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let inner: Boxes = accesses.iter().map(|(load, access)| (*load, access.inner)).collect();
-        let by_pointer = |(load, access): (&Op, &Access)| (staged.operand(*load, 0), access.clone());
-        let by_pointer = accesses.iter().map(by_pointer).collect();
-        stage_operands::stage(&mut staged, cx, Some(&inner))?;
-        let found = Found::in_staged(&staged, &by_pointer);
-        Ok(found.map(|found| (staged, Found { clamps, ..found })))
-    }
-
-    fn in_staged(kernel: &Kernel, accesses: &HashMap<Value, Access>) -> Result<Found, Reason> {
-        let all = rtc_ir::walk(kernel);
-        let mut loops = all.iter().copied().filter(|op| is_staged(kernel, *op));
-        let of = loops.next().ok_or("no loop copies operands of products")?;
-        if loops.next().is_some() {
-            return Err("several loops copy operands of products");
-        }
-        let path = path(kernel, of).ok_or("the loop stands in a loop without a counter")?;
-        let written = written(kernel, of, &all)?;
-        let ranges = Ranges::new(kernel);
-        let mut known = Known { kernel, ranges: &ranges, affine: Affine::new(kernel, &ranges) };
-        let mut found = Found { of, path, copies: Vec::new(), stores: Vec::new(), written, clamps: Vec::new() };
-        for copy in copies(kernel, of) {
-            let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not known")?;
-            if found.written.contains(&access.base) {
-                return Err("the kernel writes what the loop reads");
-            }
-            if boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
-                return Err("an operand lies in shared memory as copies of boxes do not put it");
-            }
-            check_wraps(&mut known, kernel.operand(copy, 1), access)?;
-            found.copies.push((copy, access.clone()));
-        }
-        found.check_body(kernel)?;
-        let stores = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
-        for store in stores.filter(|op| is_exchanged(kernel, *op)) {
-            if let Ok(access) = known.access(kernel.operand(store, 0), kernel.optional(store, 0))
-                && access.inner == 1
-                && access.axes.iter().all(|axis| axis.modulus.is_none())
-            {
-                found.stores.push((store, access));
-            }
-        }
-        Ok(found)
-    }
-
-    /// That the loop does nothing but copy and multiply what it copied, beside arithmetic.
-    fn check_body(&self, kernel: &Kernel) -> Result<(), Reason> {
-        let body = kernel.op(self.of).blocks[0];
-        let copied: HashSet<Value> = self.copies.iter().map(|(op, _)| kernel.operand(*op, 1)).collect();
-        let mut products = 0;
-        for op in rtc_ir::walk_block(kernel, body) {
-            match kernel.kind(op) {
-                OpKind::Mma {} => {
-                    products += 1;
-                    let operands = [0, 1].map(|place| roles::buffer_of(kernel, kernel.operand(op, place)));
-                    if operands.iter().any(|buffer| buffer.is_none_or(|buffer| !copied.contains(&buffer))) {
-                        return Err("an operand of a product is computed");
-                    }
-                }
-                OpKind::LocalStore {} | OpKind::MmaAsync {} | OpKind::Dot { .. } | OpKind::DotBuffers { .. } => {
-                    return Err("an operand of a product is computed");
-                }
-                _ => {}
-            }
-        }
-        if products == 0 { Err("the loop has no product by `wgmma`") } else { Ok(()) }
-    }
-
     /// How it is to be divided if `blocks` are to run on a multiprocessor at a time.
     fn form(&self, kernel: &Kernel, blocks: u32, stores: Stores) -> Option<Form> {
         let warps = kernel.options.num_warps;
         let all = warps + COPYING_WARPS;
+        let copying = if self.has_work_between(kernel) { FEW_REGISTERS } else { COPYING_REGISTERS };
         let start = (LANE_REGISTERS / (all * blocks)).min(248) / 8 * 8;
-        let own = (start * all).checked_sub(COPYING_REGISTERS * COPYING_WARPS)? / warps / 8 * 8;
-        let products = rtc_ir::walk_block(kernel, kernel.op(self.of).blocks[0]).into_iter();
-        let products: Vec<Op> = products.filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
+        let own = (start * all).checked_sub(copying * COPYING_WARPS)? / warps / 8 * 8;
+        let products: Vec<Vec<Op>> = self.loops.iter().map(|of| of.products(kernel)).collect();
         // The assembler takes the registers at the start for the limit of every instruction.
-        let at_once = products.iter().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
+        let at_once = products.iter().flatten().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
         (start >= at_once + INSTRUCTION_REGISTERS).then_some(())?;
-        let sums = products
-            .iter()
-            .filter_map(|op| kernel.layout_of(kernel.result(*op, 0)))
-            .map(|l| l.registers())
-            .sum::<u32>();
+        let registers = |op: &Op| kernel.layout_of(kernel.result(*op, 0)).map_or(0, |layout| layout.registers());
+        let sums = products.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
         let own = own.min(MOST_REGISTERS);
         (own >= sums + OTHER_REGISTERS || blocks == 1 && sums <= 160 && own >= sums).then_some(())?;
         let deferred = stores == Stores::Deferred;
@@ -217,8 +123,8 @@ impl Found {
         }
         let stored = if stores == Stores::Plain { None } else { Some(STORED_BYTES * warps) };
         stored.is_none_or(|_| !self.stores.is_empty()).then_some(())?;
-        let wished = stages(kernel, self.of).max(MOST_SLOTS);
-        Some(Form { registers: [COPYING_REGISTERS, own], at_start: start, blocks, slots: wished, stored, deferred })
+        let wished = self.loops.iter().map(|of| stages(kernel, of.of)).max().unwrap_or(0).max(MOST_SLOTS);
+        Some(Form { registers: [copying, own], at_start: start, blocks, slots: wished, stored, deferred })
     }
 }
 
@@ -229,42 +135,20 @@ fn instruction_registers(kernel: &Kernel, product: Op) -> Option<u32> {
     Some(form.n * bits / 64)
 }
 
-/// The loads for products by `wgmma` in a loop, if all are of boxes.
-fn accesses(kernel: &Kernel) -> Result<HashMap<Op, Access>, Reason> {
-    let products = |of: &Op| {
-        let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
-        all.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
-    };
-    let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(products).collect();
-    let [of] = loops[..] else { return Err("there is not one loop with a product by `wgmma`") };
-    if kernel.options.num_ctas != 1 || kernel.persistent.is_some() || kernel.specialization().is_some() {
-        return Err("the kernel is divided already");
-    }
-    if kernel.options.maxnreg.is_some() || !kernel.options.num_warps.is_multiple_of(4) {
-        return Err("the number of registers is given, or there are fewer than four warps");
-    }
-    let ranges = Ranges::new(kernel);
-    let mut known = Known { kernel, ranges: &ranges, affine: Affine::new(kernel, &ranges) };
-    let mut out = HashMap::new();
-    let mut pointers = HashSet::new();
-    for load in loads_of_products(kernel, of) {
-        out.insert(load, known.load(load)?);
-        if !pointers.insert(kernel.operand(load, 0)) {
-            return Err("two loads have the same pointers");
-        }
-    }
-    Ok(out)
-}
-
 /// The kernel in that form with as many slots as fit; `None` if it has no such form.
 fn fitting(kernel: &Kernel, cx: &PassContext, found: &Found, mut form: Form) -> Result<Option<Kernel>, PassError> {
     let most = match form.blocks {
         1 => cx.target.shared_bytes_max,
         blocks => (cx.target.shared_bytes_max + SYSTEM_BYTES) / blocks - SYSTEM_BYTES,
     };
-    let slot: u64 = found.copies.iter().map(|(op, _)| place_bytes(kernel.value_type(kernel.operand(*op, 1)))).sum();
+    let slot: u64 =
+        found.loops[0].copies.iter().map(|(op, _)| place_bytes(kernel.value_type(kernel.operand(*op, 1)))).sum();
     form.slots = form.slots.min((u64::from(most) / slot.max(1)) as u32);
-    let least = if form.blocks > 1 { LEAST_SLOTS + 1 } else { LEAST_SLOTS };
+    let least = if form.blocks > 1 && found.loops[0].groups.iter().all(|group| *group == 0) {
+        LEAST_SLOTS + 1
+    } else {
+        LEAST_SLOTS
+    };
     while form.slots >= least {
         let mut made = kernel.clone();
         roles::divide(&mut made, found, &form)?;
@@ -292,92 +176,6 @@ fn shared_bytes(kernel: &Kernel, cx: &PassContext) -> Result<Option<u32>, PassEr
         }
     }
     Ok(Some(trial.shared_bytes))
-}
-
-fn is_staged(kernel: &Kernel, op: Op) -> bool {
-    matches!(kernel.kind(op), OpKind::ForRange { hints: LoopHints { slots: Some(_), .. }, .. })
-}
-
-/// The operations around a loop and itself, from the outside in.
-fn path(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
-    let mut path = vec![of];
-    while let Some(around) = kernel.op(path[0]).parent.and_then(|block| kernel.block(block).parent) {
-        matches!(kernel.kind(around), OpKind::ForRange { .. } | OpKind::IfElse {}).then_some(())?;
-        path.insert(0, around);
-    }
-    Some(path)
-}
-
-/// The arguments that a kernel writes through, if it does nothing whose time or order can be told from outside.
-fn written(kernel: &Kernel, of: Op, all: &[Op]) -> Result<HashSet<Value>, Reason> {
-    let body: Block = kernel.op(of).blocks[0];
-    let mut written = HashSet::new();
-    for op in all {
-        match kernel.kind(*op) {
-            OpKind::Store { .. } => {
-                written.insert(base(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
-            }
-            // Programs come in any order anyway, and nobody sees what was there before.
-            OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(*op, 0)) => {
-                written.insert(base(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
-            }
-            OpKind::Load { volatile: true, .. } => return Err("an access is volatile"),
-            OpKind::Load { .. } | OpKind::Assume {} | OpKind::InlineAsm { pure: true, .. } => {}
-            OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::CopyWait { .. } => {}
-            OpKind::Barrier {} | OpKind::FenceAsync {} if kernel.op(*op).parent == Some(body) => {}
-            OpKind::WhileLoop {} => return Err("a loop may not end"),
-            kind if kind.spec().traits.has(Traits::TERMINATOR) => {}
-            _ => {
-                let tells = |space: Space, access: Kind| match space {
-                    Space::Outside | Space::Barrier => true,
-                    Space::Global => access != Kind::Read,
-                    Space::Shared => false,
-                };
-                if kernel.effects(*op).any(|(effect, _)| tells(effect.space, effect.access)) {
-                    return Err("the order of what the kernel does can be told from outside");
-                }
-            }
-        }
-    }
-    Ok(written)
-}
-
-/// Whether a store writes what was brought into another layout for it.
-fn is_exchanged(kernel: &Kernel, store: Op) -> bool {
-    let value = kernel.operand(store, 1);
-    kernel.def_op(value).is_some_and(|op| matches!(kernel.kind(op), OpKind::ConvertLayout {}))
-}
-
-/// That rows of an operand which a copy gives as zeros, where the source has others again, are not seen.
-fn check_wraps(known: &mut Known<'_>, buffer: Value, access: &Access) -> Result<(), Reason> {
-    let kernel = known.kernel;
-    for (number, axis) in access.axes.iter().enumerate() {
-        let Some(modulus) = &axis.modulus else { continue };
-        let mut work = vec![(buffer, number)];
-        while let Some((place, number)) = work.pop() {
-            for user in kernel.users(place) {
-                let side = kernel.op(user).operands.iter().position(|operand| *operand == place);
-                let seen = match (kernel.kind(user), side) {
-                    (OpKind::CopyAsync { .. }, _) => false,
-                    (OpKind::SharedTrans { order }, _) => {
-                        let to = order.iter().position(|from| *from as usize == number);
-                        work.extend(to.map(|to| (kernel.result(user, 0), to)));
-                        to.is_none()
-                    }
-                    // Rows of the left operand are rows of the sum, columns of the right one its columns.
-                    (OpKind::Mma {}, Some(side)) if side < 2 && side == number => {
-                        let twice = kernel.operand(user, 0) == kernel.operand(user, 1);
-                        twice || !boxes::is_unseen(known, kernel.result(user, 0), number, &axis.index, modulus)
-                    }
-                    _ => true,
-                };
-                if seen {
-                    return Err("rows counted modulo a size are not left out where results are stored");
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Says how the warps of a kernel were divided, or why they were not though it has a product in a loop.
@@ -410,11 +208,16 @@ pub fn roles_remark(kernel: &Kernel, cx: &PassContext) -> Option<Diagnostic> {
     let [copying, computing] = warps[..] else { return None };
     let [few, many] = registers.as_deref().unwrap_or_default()[..] else { return None };
     let blocks = kernel.persistent.map_or(1, |persistent| persistent.blocks_per_multiprocessor);
+    let overlaps = |op: Op| matches!(kernel.kind(op), OpKind::MmaWait { pending: 1 });
+    let overlap = match rtc_ir::walk(kernel).into_iter().any(overlaps) {
+        true => "; the second product of an iteration runs together with the first one of the next",
+        false => "",
+    };
     remark(
         division,
         format!(
             "the warps are divided into roles: {copying} copy tiles with {few} registers a thread, {computing} compute with \
-             {many}; {slots} slots of {bytes} bytes, {blocks} block{} on a multiprocessor loop over the programs",
+             {many}; {slots} slots of {bytes} bytes, {blocks} block{} on a multiprocessor loop over the programs{overlap}",
             if blocks == 1 { "" } else { "s" }
         ),
     )

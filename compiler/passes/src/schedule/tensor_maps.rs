@@ -10,23 +10,27 @@
 //! A large tile goes through the buffer in pieces of columns, two at a time where there is room.
 
 use rtc_abi::metadata::Padding;
-use rtc_ir::{Builder, Elem, Hidden, Kernel, Literal, MapSource, Op, OpKind, Shape, SharedType, Type, Value};
+use rtc_ir::{Builder, DescType, Elem, Hidden, Kernel, Literal, MapSource, Op, OpKind, Shape, SharedType, Type, Value};
 use rtc_layout::{Layout, SharedLayout};
 
-use super::boxes::{Access, Boxes, Fill, boxes, boxes_of, expression};
-use super::coordinates::{Names, moved};
+use super::boxes::{Access, Boxes, Fill, UNBOUNDED, boxes, boxes_of};
+use super::coordinates::{Names, Place};
 use super::descriptors;
+use super::found::Found;
+use super::host_values::expression;
 use super::roles::{Form, lost};
-use super::split_roles::Found;
 use crate::PassError;
 
 /// The tensor maps of a kernel.
 pub(super) struct Maps {
-    /// The map of each copy, and that with NaN beside the tensor where an argument chooses.
-    pub copies: Vec<(Value, Option<Other>, Boxes)>,
+    /// Of each loop those of its copies.
+    pub copies: Vec<Vec<CopyMap>>,
     /// The stores that are copies.
     pub stores: Vec<StoreMap>,
 }
+
+/// The map of a copy, and that with NaN beside the tensor where an argument chooses.
+pub(super) type CopyMap = (Value, Option<Other>, Boxes);
 
 /// An argument of the kernel, and the map to take where it is true.
 pub(super) type Other = (Value, Value);
@@ -48,15 +52,9 @@ impl Maps {
     /// Adds the parameters.
     pub fn make(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<Maps, PassError> {
         let mut maps = Maps { copies: Vec::new(), stores: Vec::new() };
-        for (copy, access) in &found.copies {
-            let boxes = boxes_of(kernel, kernel.operand(*copy, 1), access).ok_or_else(|| lost("a box"))?;
-            let plain = if access.fill == Fill::Nan { Padding::Nan } else { Padding::Zero };
-            let map = map_of(kernel, access, &boxes, plain)?;
-            let other = match access.fill {
-                Fill::Either(flag) => Some((flag, map_of(kernel, access, &boxes, Padding::Nan)?)),
-                Fill::Zero | Fill::Nan => None,
-            };
-            maps.copies.push((map, other, boxes));
+        for of in &found.loops {
+            let copies = of.copies.iter().map(|(copy, access)| copy_map(kernel, *copy, access));
+            maps.copies.push(copies.collect::<Result<_, _>>()?);
         }
         let Some(most) = form.stored else { return Ok(maps) };
         for (number, (store, access)) in found.stores.iter().enumerate() {
@@ -93,10 +91,10 @@ impl Maps {
             let converted = kernel.def_op(kernel.operand(*op, 1)).ok_or_else(|| lost("a tile"))?;
             let tile = kernel.operand(converted, 0);
             let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
-            let at = names.coordinates(kernel, *op, access, &shape)?;
+            let at = names.place(kernel, *op, access, &shape)?;
             let alone = self.stores.len() == 1;
             for (number, piece) in parts(kernel, *op, tile, store.pieces)?.into_iter().enumerate() {
-                store.copy_out(kernel, *op, *out, piece, number as u32, at, alone)?;
+                store.copy_out(kernel, *op, *out, piece, number as u32, &at, alone)?;
             }
             kernel.erase(*op);
         }
@@ -115,7 +113,7 @@ impl StoreMap {
         out: Value,
         piece: Value,
         number: u32,
-        at: [Value; 2],
+        at: &Place,
         alone: bool,
     ) -> Result<(), PassError> {
         let pending = if alone { self.boxes.parts.len() as u32 * (self.buffer.slots - 1) } else { 0 };
@@ -130,13 +128,25 @@ impl StoreMap {
         builder.barrier()?;
         for part in &self.boxes.parts {
             let slice = part_of(kernel, before, place, *part, [self.boxes.ty.shape[0], self.boxes.ty.shape[1]])?;
-            let row = moved(kernel, before, at[0], part[0])?;
-            let column = moved(kernel, before, at[1], number * self.buffer.shape[1] + part[1])?;
+            let start = [part[0], number * self.buffer.shape[1] + part[1]];
+            let at = at.moved(kernel, before, start)?;
             let copy = OpKind::CopyDescStore {};
-            Builder::before(kernel, before).build(copy, &[self.map, slice], &[], &[row, column], &[], &[])?;
+            Builder::before(kernel, before).build(copy, &[self.map, slice], &[], &at, &[], &[])?;
         }
         Ok(())
     }
+}
+
+/// The map of a copy, and that to take where an argument is true.
+fn copy_map(kernel: &mut Kernel, copy: Op, access: &Access) -> Result<CopyMap, PassError> {
+    let boxes = boxes_of(kernel, kernel.operand(copy, 1), access).ok_or_else(|| lost("a box"))?;
+    let plain = if access.fill == Fill::Nan { Padding::Nan } else { Padding::Zero };
+    let map = map_of(kernel, access, &boxes, plain)?;
+    let other = match access.fill {
+        Fill::Either(flag) => Some((flag, map_of(kernel, access, &boxes, Padding::Nan)?)),
+        Fill::Zero | Fill::Nan => None,
+    };
+    Ok((map, other, boxes))
 }
 
 /// Copies into a buffer, which `barrier` is told of.
@@ -147,13 +157,13 @@ pub(super) fn copy_boxes(
     boxes: &Boxes,
     buffer: Value,
     barrier: Value,
-    at: [Value; 2],
+    at: &Place,
 ) -> Result<(), PassError> {
     for part in &boxes.parts {
         let slice = part_of(kernel, before, buffer, *part, [boxes.ty.shape[0], boxes.ty.shape[1]])?;
-        let [row, column] = [0, 1].map(|axis| moved(kernel, before, at[axis], part[axis]));
+        let at = at.moved(kernel, before, *part)?;
         let operands = [map, slice, barrier];
-        Builder::before(kernel, before).build(OpKind::CopyDesc {}, &operands, &[], &[row?, column?], &[], &[])?;
+        Builder::before(kernel, before).build(OpKind::CopyDesc {}, &operands, &[], &at, &[], &[])?;
     }
     Ok(())
 }
@@ -172,17 +182,27 @@ fn map_of(kernel: &mut Kernel, access: &Access, boxes: &Boxes, padding: Padding)
     let none = || lost("an expression");
     let base = kernel.params.iter().find(|param| param.value == access.base).ok_or_else(none)?.name.clone();
     let [outer, inner] = [1 - access.inner, access.inner].map(|axis| &access.axes[axis]);
+    let batches = access.outer.iter().map(|outer| expression(kernel, &outer.stride));
+    let rows = [expression(kernel, &outer.stride), Some(1.into())];
+    let sizes = access.outer.iter().map(|_| Some(UNBOUNDED.into()));
     let source = MapSource {
         start: expression(kernel, &access.start).ok_or_else(none)?,
-        shape: vec![outer.size(kernel).ok_or_else(none)?, inner.size(kernel).ok_or_else(none)?],
-        strides: vec![expression(kernel, &outer.stride).ok_or_else(none)?, 1.into()],
+        shape: sizes.chain([outer.size(kernel), inner.size(kernel)]).collect::<Option<_>>().ok_or_else(none)?,
+        strides: batches.chain(rows).collect::<Option<_>>().ok_or_else(none)?,
         data_type: None,
         padding,
         base: base.clone(),
     };
+    let shape: Vec<u32> = access.outer.iter().map(|_| 1).chain(boxes.ty.shape.iter().copied()).collect();
+    let ty = Type::Desc(DescType { shape: Shape::new(&shape).ok_or_else(none)?, ..boxes.ty });
+    let hidden = Hidden::TensorMap(Box::new(source));
+    let same = |value: Value| kernel.value_type(value) == ty;
+    if let Some(known) = kernel.params.iter().find(|p| p.hidden.as_ref() == Some(&hidden) && same(p.value)) {
+        return Ok(known.value);
+    }
     let taken = |name: &String| kernel.params.iter().any(|param| param.name == *name);
     let name = (0..).map(|n| format!("{base}.map{n}")).find(|name| !taken(name)).ok_or_else(none)?;
-    Ok(kernel.add_hidden(name, Type::Desc(boxes.ty), Hidden::TensorMap(Box::new(source))))
+    Ok(kernel.add_hidden(name, ty, hidden))
 }
 
 /// The buffer through which a tile goes to be copied out, in how many pieces, so that about `most` bytes are enough.

@@ -56,9 +56,12 @@ fn is_terminator(kernel: &Kernel, op: Op) -> bool {
 fn live_values(kernel: &Kernel) -> HashSet<Value> {
     let mut live = HashSet::new();
     let mut work: Vec<Value> = Vec::new();
-    for op in rtc_ir::walk(kernel) {
-        if is_terminator(kernel, op) || has_effect(kernel, op) {
+    // What is nested in an operation without effects is needed only if its results are.
+    let mut blocks = vec![kernel.body()];
+    while let Some(block) = blocks.pop() {
+        for op in kernel.ops(block).filter(|op| has_effect(kernel, *op)) {
             work.extend(own_operands(kernel, op));
+            blocks.extend(&kernel.op(op).blocks);
         }
     }
     while let Some(value) = work.pop() {
@@ -67,7 +70,11 @@ fn live_values(kernel: &Kernel) -> HashSet<Value> {
         }
         work.extend(regions::sources(kernel, value));
         match kernel.value(value).def {
-            ValueDef::Result(op, _) => work.extend(own_operands(kernel, op)),
+            ValueDef::Result(op, _) => {
+                work.extend(own_operands(kernel, op));
+                let ends = kernel.op(op).blocks.iter().filter_map(|block| kernel.terminator(*block));
+                work.extend(ends.flat_map(|end| own_operands(kernel, end)));
+            }
             ValueDef::Arg(block, _) => {
                 if let Some(around) = kernel.block(block).parent {
                     work.extend(own_operands(kernel, around));

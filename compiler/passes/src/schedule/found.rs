@@ -1,0 +1,284 @@
+//! What `split_roles` can divide in a kernel: its loops with products, their copies, and the stores of what comes out.
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::analysis::Ranges;
+use rtc_ir::effects::{Access as Kind, Space};
+use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, Traits, Type, Value};
+
+use super::addresses::{base, innermost_loops, loads_of_products};
+use super::boxes::{self, Access, Known, Reason};
+use super::clamps;
+use super::expand_loop::copies;
+use super::roles;
+use super::stage_operands::{self, Boxes};
+use crate::{PassContext, PassError};
+
+/// A kernel whose warps can be divided.
+pub(super) struct Found {
+    /// Its loops with products, in program order. The copies of all fill buffers of the same types, one by one.
+    pub loops: Vec<Copying>,
+    /// Stores that can be copies.
+    pub stores: Vec<(Op, Access)>,
+    /// Arguments that the kernel writes through.
+    pub written: HashSet<Value>,
+    /// Remainders that stand for other choices of rows, and must be gone in the end.
+    pub clamps: Vec<Op>,
+}
+
+/// A loop with copies for products.
+pub(super) struct Copying {
+    /// The loop.
+    pub of: Op,
+    /// The loops and branches around it and itself, from the outside in.
+    pub path: Vec<Op>,
+    /// Its copies, in program order.
+    pub copies: Vec<(Op, Access)>,
+    /// For each copy the number of the group that it belongs to: those which the same product is the first to read. A group
+    /// has barriers of its own.
+    pub groups: Vec<usize>,
+}
+
+impl Found {
+    /// What there is to divide in a kernel, and the kernel with copies in it instead of loads; why nothing.
+    pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Found), Reason>, PassError> {
+        let mut staged = kernel.clone();
+        let clamps = clamps::as_remainders(&mut staged)?;
+        let accesses = match accesses(&staged) {
+            Ok(accesses) => accesses,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let inner: Boxes = accesses.iter().map(|(load, access)| (*load, access.inner)).collect();
+        let by_pointer = |(load, access): (&Op, &Access)| (staged.operand(*load, 0), access.clone());
+        let by_pointer = accesses.iter().map(by_pointer).collect();
+        stage_operands::stage(&mut staged, cx, Some(&inner))?;
+        let found = Found::in_staged(&staged, &by_pointer);
+        Ok(found.map(|found| (staged, Found { clamps, ..found })))
+    }
+
+    fn in_staged(kernel: &Kernel, accesses: &HashMap<Value, Access>) -> Result<Found, Reason> {
+        let all = rtc_ir::walk(kernel);
+        let loops: Vec<Op> = all.iter().copied().filter(|op| is_staged(kernel, *op)).collect();
+        let written = written(kernel, &loops, &all)?;
+        let ranges = Ranges::new(kernel);
+        let mut known = Known::new(kernel, &ranges);
+        let mut found = Found { loops: Vec::new(), stores: Vec::new(), written, clamps: Vec::new() };
+        for of in loops {
+            let path = path(kernel, of).ok_or("the loop stands in a loop without a counter")?;
+            let mut copying = Copying { of, path, copies: Vec::new(), groups: Vec::new() };
+            for copy in copies(kernel, of) {
+                let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not known")?;
+                if found.written.contains(&access.base) {
+                    return Err("the kernel writes what the loop reads");
+                }
+                if boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
+                    return Err("an operand lies in shared memory as copies of boxes do not put it");
+                }
+                check_wraps(&mut known, kernel.operand(copy, 1), access)?;
+                copying.copies.push((copy, access.clone()));
+            }
+            copying.check_body(kernel)?;
+            copying.find_groups(kernel)?;
+            found.loops.push(copying);
+        }
+        found.check_loops(kernel)?;
+        let stores = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
+        for store in stores.filter(|op| is_exchanged(kernel, *op)) {
+            if let Ok(access) = known.access(kernel.operand(store, 0), kernel.optional(store, 0))
+                && access.inner == 1
+                && access.axes.iter().all(|axis| axis.modulus.is_none())
+            {
+                found.stores.push((store, access));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether products alternate with other work, as in attention.
+    pub fn has_work_between(&self, kernel: &Kernel) -> bool {
+        self.loops.iter().any(|of| of.products(kernel).len() > 1)
+    }
+
+    /// That the rings of all loops can be the same.
+    fn check_loops(&self, kernel: &Kernel) -> Result<(), Reason> {
+        let Some((first, others)) = self.loops.split_first() else {
+            return Err("no loop copies operands of products");
+        };
+        if others.is_empty() {
+            return Ok(());
+        }
+        let rings = |of: &Copying| -> Vec<Type> {
+            of.copies.iter().map(|(op, _)| kernel.value_type(kernel.operand(*op, 1))).collect()
+        };
+        let same = |of: &Copying| of.groups == first.groups && rings(of) == rings(first);
+        let beside = self.loops.iter().all(|of| of.path.len() == 1);
+        if beside && others.iter().all(same) { Ok(()) } else { Err("loops copy different operands of products") }
+    }
+}
+
+impl Copying {
+    /// Its products, in program order.
+    pub fn products(&self, kernel: &Kernel) -> Vec<Op> {
+        let all = rtc_ir::walk_block(kernel, kernel.op(self.of).blocks[0]);
+        all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect()
+    }
+
+    /// That the loop does nothing but copy and multiply what it copied, beside arithmetic; left operands can also be in
+    /// registers, or in shared memory since before the loop.
+    fn check_body(&self, kernel: &Kernel) -> Result<(), Reason> {
+        let body = kernel.op(self.of).blocks[0];
+        let inside = rtc_ir::walk_block(kernel, body);
+        let copied: HashSet<Value> = self.copies.iter().map(|(op, _)| kernel.operand(*op, 1)).collect();
+        for op in &inside {
+            match kernel.kind(*op) {
+                OpKind::Mma {} => {
+                    let buffer = |place: usize| roles::buffer_of(kernel, kernel.operand(*op, place));
+                    let in_registers = kernel.value_type(kernel.operand(*op, 0)).shape().is_some();
+                    let before =
+                        buffer(0).and_then(|made| kernel.def_op(made)).is_some_and(|made| !inside.contains(&made));
+                    let right = buffer(1).is_some_and(|buffer| copied.contains(&buffer));
+                    if !right || !(in_registers || before) {
+                        return Err("an operand of a product is computed");
+                    }
+                }
+                OpKind::LocalStore {} | OpKind::MmaAsync {} | OpKind::Dot { .. } | OpKind::DotBuffers { .. } => {
+                    return Err("an operand of a product is computed");
+                }
+                _ => {}
+            }
+        }
+        if self.products(kernel).is_empty() { Err("the loop has no product by `wgmma`") } else { Ok(()) }
+    }
+
+    fn find_groups(&mut self, kernel: &Kernel) -> Result<(), Reason> {
+        let products = self.products(kernel);
+        let mut heads: Vec<usize> = Vec::new();
+        for (copy, _) in &self.copies {
+            let copied = Some(kernel.operand(*copy, 1));
+            let reads = |product: &Op| (0..2).any(|n| roles::buffer_of(kernel, kernel.operand(*product, n)) == copied);
+            let first = products.iter().position(reads).ok_or("a copy is for no product")?;
+            heads.push(first);
+        }
+        let mut order = heads.clone();
+        order.sort_unstable();
+        order.dedup();
+        self.groups = heads.iter().filter_map(|head| order.iter().position(|other| other == head)).collect();
+        Ok(())
+    }
+}
+
+/// The loads for products by `wgmma` in a loop, if all are of boxes.
+fn accesses(kernel: &Kernel) -> Result<HashMap<Op, Access>, Reason> {
+    let products = |of: &Op| {
+        let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
+        all.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
+    };
+    let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(products).collect();
+    if loops.is_empty() {
+        return Err("there is no loop with a product by `wgmma`");
+    }
+    if kernel.options.num_ctas != 1 || kernel.persistent.is_some() || kernel.specialization().is_some() {
+        return Err("the kernel is divided already");
+    }
+    if kernel.options.maxnreg.is_some() || !kernel.options.num_warps.is_multiple_of(4) {
+        return Err("the number of registers is given, or there are fewer than four warps");
+    }
+    let ranges = Ranges::new(kernel);
+    let mut known = Known::new(kernel, &ranges);
+    let mut out = HashMap::new();
+    let mut pointers = HashSet::new();
+    for load in loops.into_iter().flat_map(|of| loads_of_products(kernel, of)) {
+        out.insert(load, known.load(load)?);
+        if !pointers.insert(kernel.operand(load, 0)) {
+            return Err("two loads have the same pointers");
+        }
+    }
+    Ok(out)
+}
+
+fn is_staged(kernel: &Kernel, op: Op) -> bool {
+    matches!(kernel.kind(op), OpKind::ForRange { hints: LoopHints { slots: Some(_), .. }, .. })
+}
+
+/// The operations around a loop and itself, from the outside in.
+fn path(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
+    let mut path = vec![of];
+    while let Some(around) = kernel.op(path[0]).parent.and_then(|block| kernel.block(block).parent) {
+        matches!(kernel.kind(around), OpKind::ForRange { .. } | OpKind::IfElse {}).then_some(())?;
+        path.insert(0, around);
+    }
+    Some(path)
+}
+
+/// The arguments that a kernel writes through, if it does nothing whose time or order can be told from outside.
+fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Value>, Reason> {
+    let in_loop = |op: Op| loops.iter().any(|of| kernel.op(op).parent == Some(kernel.op(*of).blocks[0]));
+    let mut written = HashSet::new();
+    for op in all {
+        match kernel.kind(*op) {
+            OpKind::Store { .. } => {
+                written.insert(base(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
+            }
+            // Programs come in any order anyway, and nobody sees what was there before.
+            OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(*op, 0)) => {
+                written.insert(base(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
+            }
+            OpKind::Load { volatile: true, .. } => return Err("an access is volatile"),
+            OpKind::Load { .. } | OpKind::Assume {} | OpKind::InlineAsm { pure: true, .. } => {}
+            OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::CopyWait { .. } => {}
+            OpKind::FenceAsync {} => {}
+            OpKind::Barrier {} if in_loop(*op) => {}
+            OpKind::WhileLoop {} => return Err("a loop may not end"),
+            kind if kind.spec().traits.has(Traits::TERMINATOR) => {}
+            _ => {
+                let tells = |space: Space, access: Kind| match space {
+                    Space::Outside | Space::Barrier => true,
+                    Space::Global => access != Kind::Read,
+                    Space::Shared => false,
+                };
+                if kernel.effects(*op).any(|(effect, _)| tells(effect.space, effect.access)) {
+                    return Err("the order of what the kernel does can be told from outside");
+                }
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// Whether a store writes what was brought into another layout for it.
+fn is_exchanged(kernel: &Kernel, store: Op) -> bool {
+    let value = kernel.operand(store, 1);
+    kernel.def_op(value).is_some_and(|op| matches!(kernel.kind(op), OpKind::ConvertLayout {}))
+}
+
+/// That rows of an operand which a copy gives as zeros, where the source has others again, are not seen.
+fn check_wraps(known: &mut Known<'_>, buffer: Value, access: &Access) -> Result<(), Reason> {
+    let kernel = known.kernel;
+    for (number, axis) in access.axes.iter().enumerate() {
+        let Some(modulus) = &axis.modulus else { continue };
+        let mut work = vec![(buffer, number)];
+        while let Some((place, number)) = work.pop() {
+            for user in kernel.users(place) {
+                let side = kernel.op(user).operands.iter().position(|operand| *operand == place);
+                let seen = match (kernel.kind(user), side) {
+                    (OpKind::CopyAsync { .. }, _) => false,
+                    (OpKind::SharedTrans { order }, _) => {
+                        let to = order.iter().position(|from| *from as usize == number);
+                        work.extend(to.map(|to| (kernel.result(user, 0), to)));
+                        to.is_none()
+                    }
+                    // Rows of the left operand are rows of the sum, columns of the right one its columns.
+                    (OpKind::Mma {}, Some(side)) if side < 2 && side == number => {
+                        let twice = kernel.operand(user, 0) == kernel.operand(user, 1);
+                        twice || !boxes::is_unseen(known, kernel.result(user, 0), number, &axis.index, modulus)
+                    }
+                    _ => true,
+                };
+                if seen {
+                    return Err("rows counted modulo a size are not left out where results are stored");
+                }
+            }
+        }
+    }
+    Ok(())
+}
