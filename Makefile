@@ -18,7 +18,7 @@ help:
 	@echo "make setup    install what is missing, nothing else"
 	@echo "make release  build the rtc binary into target/release/rtc"
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
-	@echo "make check    formatting, lints, each set of features"
+	@echo "make check    formatting, lints, each set of features, documentation, the interface against that of an earlier commit"
 	@echo "make bench    benchmarks, beside this machine's baseline (make bench SAVE=1 makes the present state that baseline)"
 
 setup:
@@ -47,6 +47,8 @@ check: setup
 	@scripts/features
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p rtc-abi -p rtc-cache -p rtc-runtime -p rtc-build -p rtc-testing
+	@scripts/semver
 
 bench: setup
 	@scripts/bench $(if $(SAVE),--save)

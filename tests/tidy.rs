@@ -20,7 +20,7 @@ const LAYERS: &[(u32, &[&str])] = &[
         ],
     ),
     // Examples to be copied.
-    (7, &["vector_add", "softmax", "matmul", "dropout", "layer_norm", "attention"]),
+    (7, &["vector_add", "softmax", "matmul", "dropout", "layer_norm", "attention", "candle"]),
     (6, &["rtc-testing", "rtc-tune"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),

@@ -7,6 +7,14 @@ use crate::{Buffer, DeviceAddress, Element, Slice, SliceMut, TensorDescriptor};
 ///
 /// It is made of numbers, of `&buffer` or a [`Slice`] for what the kernel reads, of `&mut buffer` or a [`SliceMut`] for what it
 /// writes, of a [`DeviceAddress`] and of a [`TensorDescriptor`].
+///
+/// ```
+/// use rtc_runtime::{Arg, Device};
+/// let x = Device::emulator().zeros::<f32>(8)?;
+/// let arguments = [Arg::from(&x), Arg::from(x.slice(4..)), Arg::from(2.5f32), Arg::from(8)];
+/// assert!(matches!(arguments[3], Arg::Int(8)));
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Arg<'a> {
@@ -22,7 +30,16 @@ pub enum Arg<'a> {
     Descriptor(&'a TensorDescriptor<'a>),
 }
 
-/// A pointer argument: a part of a buffer, to be read or to be written, or an address.
+/// A pointer argument: a part of a buffer, to be read or to be written, or an address. It is made like an [`Arg`].
+///
+/// ```
+/// use rtc_runtime::{Device, Pointer, TensorDescriptor};
+/// let x = Device::emulator().zeros::<f32>(64)?;
+/// let upper = Pointer::from(x.slice(32..));
+/// let tensor = TensorDescriptor::new(upper, &[4, 8], &[8, 1]);
+/// # let _ = tensor;
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Pointer<'a>(pub(crate) Kind<'a>);
 

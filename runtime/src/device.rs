@@ -10,6 +10,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// A place where kernels run. Cloning gives another handle of the same device.
+///
+/// ```
+/// use rtc_runtime::Device;
+/// let device = Device::auto(); // a GPU if there is one, else the emulator
+/// let handle = device.clone();
+/// assert!(handle.is_same(&device) && !Device::emulator().is_same(&device));
+/// let buffer = handle.zeros::<f32>(100)?;
+/// assert!(buffer.device().is_same(&device));
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Device {
     backend: Backend,
@@ -29,6 +39,14 @@ pub(crate) enum Backend {
 }
 
 /// Which device is wanted, as the command line writes it.
+///
+/// ```
+/// use rtc_runtime::{Device, DeviceKind};
+/// let kind: DeviceKind = "emulator".parse()?;
+/// assert_eq!(Device::open(kind).map(|device| device.to_string()), Ok("emulator".into()));
+/// assert_eq!("cuda:1".parse(), Ok(DeviceKind::Cuda(1)));
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// The first GPU, or the emulator where there is none.

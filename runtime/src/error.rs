@@ -7,6 +7,18 @@
 use rtc_abi::{DType, MetadataError, ParamType};
 
 /// A run-time failure.
+///
+/// ```
+/// use rtc_runtime::{Device, Error, args};
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+/// let device = Device::auto();
+/// let (kernel, x) = (device.load_json(ptx, json)?, device.zeros::<f32>(2)?);
+/// match kernel.launch(&device.default_stream(), 1, &args![&x, 1.0f32]) {
+///     Err(Error::ArgumentCount { expected, given, .. }) => assert_eq!((expected, given), (4, 2)),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -4,6 +4,15 @@ use crate::{Device, Error, Kernel, Result};
 use rtc_abi::Arch;
 
 /// A kernel for one target, as a build script embeds it.
+///
+/// ```
+/// use rtc_runtime::{Device, Variant};
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+/// let variants = [Variant { arch: "sm_80", ptx, metadata: json }]; // and others, of which the best is taken
+/// let kernel = Device::auto().load_variant("scale", &variants)?;
+/// assert_eq!(kernel.metadata().arch, "sm_80");
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Target such as `sm_90a`.

@@ -19,6 +19,19 @@ use std::sync::Arc;
 ///
 /// `Kernel` alone takes the arguments of a launch as a list of [`Arg`]s, whose number and types are checked at each launch;
 /// [`Kernel::typed`] makes a handle of it that knows them, such as `Kernel<(Read<f32>, Write<f32>, i32)>`.
+///
+/// ```
+/// use rtc_runtime::{Device, Kernel, args};
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+/// let device = Device::auto();
+/// let scale: Kernel = device.load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
+/// let names: Vec<&str> = scale.metadata().params.iter().map(|param| param.name.as_str()).collect();
+/// assert_eq!(names, ["x", "y", "a", "n"]);
+/// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
+/// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
+/// assert_eq!(y.to_vec()?, [3.0, 6.0]);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 pub struct Kernel<Args = Untyped> {
     loaded: Arc<Loaded>,
     args: PhantomData<fn(Args)>,
@@ -91,6 +104,16 @@ enum Code {
 }
 
 /// What the device's compiler made of a kernel.
+///
+/// ```
+/// use rtc_runtime::Device;
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+/// let device = Device::auto();
+/// if let Some(usage) = device.load_json(ptx, json)?.usage() {
+///     println!("{} registers, {} bytes spilled", usage.registers, usage.local_bytes);
+/// }
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelUsage {
     /// Registers per thread.

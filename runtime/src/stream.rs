@@ -35,7 +35,15 @@ pub struct Stream {
     recording: Option<Mutex<Recording>>,
 }
 
-/// A point in a stream.
+/// A point in a stream: to wait for, or to take the time of ([`Event::since`]).
+///
+/// ```
+/// let stream = rtc_runtime::Device::auto().stream()?;
+/// let point = stream.record()?;
+/// point.synchronize()?;
+/// assert!(point.is_reached()?);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Event {
     raw: EventKind,

@@ -13,10 +13,26 @@ use rtc_abi::{DType, Param, ParamType, ValueType};
 use std::marker::PhantomData;
 
 /// In the types of a [`Kernel`]: memory that it reads. A launch takes a `&Buffer<T>` or a [`Slice`] for it.
+///
+/// ```
+/// use rtc_runtime::{Kernel, Read, Write};
+/// struct Model {
+///     /// scale(x, y, a, n)
+///     scale: Kernel<(Read<f32>, Write<f32>, f32, i32)>,
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Read<T: Element>(PhantomData<T>);
 
-/// In the types of a [`Kernel`]: memory that it writes, and may read. A launch takes a `&mut Buffer<T>` or a [`SliceMut`] for it.
+/// In the types of a [`Kernel`]: memory that it writes, and may read. A launch takes a `&mut Buffer<T>` or a [`SliceMut`] for it;
+/// what is borrowed otherwise does not compile.
+///
+/// ```compile_fail
+/// use rtc_runtime::{Buffer, Kernel, Read, Result, Stream, Write};
+/// fn copy(kernel: &Kernel<(Read<f32>, Write<f32>)>, stream: &Stream, x: &Buffer<f32>) -> Result<()> {
+///     kernel.launch(stream, 1, (x, x))
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Write<T: Element>(PhantomData<T>);
 
