@@ -1,6 +1,6 @@
 //! What the runtime says where the driver of CUDA refuses, and what it asks of the driver: with a driver that has no GPU and
 //! fails as it is told (`driver/stub.c`), in a process for each case.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, unsafe_code)]
 #![cfg(all(feature = "cuda", unix))]
 
 use rtc_runtime::{Device, Kernel, Result, args};
@@ -16,6 +16,13 @@ const CASE: &str = "the_process_of_a_case";
 
 /// What a case says with a driver that fails in that way.
 fn said(case: &str, fault: &str) -> String {
+    let folder = stub();
+    let mut process = process(case);
+    process.env("LD_LIBRARY_PATH", folder.path()).env("RTC_STUB", fault);
+    lines(&mut process)
+}
+
+fn stub() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver/stub.c");
     for name in ["libcuda.so", "libcuda.so.1"] {
@@ -24,9 +31,17 @@ fn said(case: &str, fault: &str) -> String {
         compiler.args(["-shared", "-fPIC", "-w", "-o"]).arg(library).arg(&source);
         assert!(compiler.status().expect("a C compiler").success());
     }
+    folder
+}
+
+fn process(case: &str) -> Command {
     let mut process = Command::new(std::env::current_exe().unwrap());
-    process.args(["--exact", CASE, "--nocapture", "--test-threads=1"]);
-    process.env("LD_LIBRARY_PATH", folder.path()).env("RTC_STUB", fault).env("RTC_CASE", case);
+    process.args(["--exact", CASE, "--nocapture", "--test-threads=1"]).env("RTC_CASE", case);
+    process
+}
+
+/// What a process says of its case.
+fn lines(process: &mut Command) -> String {
     let output = process.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
@@ -48,6 +63,7 @@ fn the_process_of_a_case() {
         "allocate" => Device::cuda(0).unwrap().alloc::<f32>(1 << 20).map(|_| ()),
         "load" => Device::cuda(0).unwrap().load_json(PTX, METADATA).map(|_| ()),
         "lost" => lost(),
+        "illegal" => illegal(),
         "scratch" => scratch(),
         "maps" => maps(),
         other => panic!("no case {other}"),
@@ -72,6 +88,27 @@ fn lost() -> Result<()> {
     ];
     for error in later.iter().map(|result| result.as_ref().unwrap_err()) {
         assert!(error.loses_device(), "{error}");
+        println!("says: {error}");
+    }
+    Ok(())
+}
+
+/// A kernel that reads what is no memory, on a real GPU.
+fn illegal() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let kernel = device.load_json(PTX, METADATA)?;
+    let (stream, mut y) = (device.stream()?, device.alloc::<f32>(32)?);
+    // SAFETY: it is what is tried; the process ends after it.
+    let nowhere = unsafe { rtc_runtime::DeviceAddress::new(0x1000) };
+    kernel.launch(&stream, 1, &args![nowhere, &mut y, 2.0f32, 32])?;
+    let wait = stream.synchronize().unwrap_err();
+    let later = [
+        kernel.launch(&stream, 1, &args![nowhere, &mut y, 2.0f32, 32]).unwrap_err(),
+        y.to_vec().unwrap_err(),
+        device.load_json(PTX, METADATA).unwrap_err(),
+    ];
+    for error in [wait].iter().chain(&later) {
+        assert!(error.loses_device() && error.to_string().contains("until the process is started again"), "{error}");
         println!("says: {error}");
     }
     Ok(())
@@ -158,4 +195,14 @@ fn scratch_memory_is_kept() {
 #[test]
 fn tensor_maps_are_kept_and_cost_no_allocation() {
     assert_eq!(said("maps", ""), "driver: 404 launches, 0 allocations on streams of which 0 are left, 4 maps");
+}
+
+/// The same with a GPU, where there is one.
+#[test]
+fn an_illegal_access_on_a_gpu() {
+    if Device::cuda(0).is_ok() {
+        let said = lines(&mut process("illegal"));
+        assert_eq!(said.lines().count(), 4, "{said}");
+        println!("{said}");
+    }
 }
