@@ -37,6 +37,8 @@ pub(crate) struct Slot {
     divisible_by: u32,
     /// What a pointer points to.
     pointee: Option<DType>,
+    /// Bytes of that; 1 of other parameters.
+    element_bytes: u32,
     /// Whether the kernel writes behind a pointer.
     writes: bool,
     /// Bits that are 0 of an address or an integer that is aligned as the kernel needs it. Where that takes more than a mask
@@ -66,6 +68,14 @@ impl Quick {
     }
 }
 
+impl Slot {
+    /// Bytes of what a pointer points to.
+    #[inline]
+    pub(crate) fn element_bytes(&self) -> u64 {
+        self.element_bytes.into()
+    }
+}
+
 /// The parameters that take arguments, as packing needs them; an error names what the runtime cannot pass.
 pub(crate) fn slots(metadata: &Metadata) -> Result<Box<[Slot]>> {
     let slot = |(i, param): (usize, &Param)| {
@@ -79,10 +89,11 @@ pub(crate) fn slots(metadata: &Metadata) -> Result<Box<[Slot]>> {
         let (divisible_by, pointee) = (param.divisible_by.max(1), param.ty.pointee());
         let writes = writes(param);
         // Sizes of elements are powers of two.
-        let align = pointee.map_or(1, DType::bytes).max(divisible_by);
+        let element_bytes = pointee.map_or(1, DType::bytes);
+        let align = element_bytes.max(divisible_by);
         let mask = if divisible_by.is_power_of_two() { u64::from(align) - 1 } else { u64::MAX };
         let quick = Quick::of(kind);
-        Ok(Slot { kind, quick, offset: param.offset as usize, divisible_by, pointee, writes, mask })
+        Ok(Slot { kind, quick, offset: param.offset as usize, divisible_by, pointee, element_bytes, writes, mask })
     };
     metadata.visible_params().iter().enumerate().map(slot).collect()
 }

@@ -1,6 +1,7 @@
 //! Lengths: how far a kernel gets from its pointers, against the slices that a launch gives it.
 
-use crate::arg::{Arg, Kind};
+use crate::arg::{Arg, Kind, Pointer};
+use crate::argument::Slot;
 use crate::{Error, Result};
 use rtc_abi::{Elements, Extents, Metadata, Param};
 
@@ -22,6 +23,7 @@ pub(crate) fn check(
     lengths: Lengths,
     metadata: &Metadata,
     extents: &Extents,
+    slots: &[Slot],
     args: &[Arg<'_>],
     grid: [u32; 3],
 ) -> Result<()> {
@@ -31,18 +33,21 @@ pub(crate) fn check(
         _ => None,
     };
     let evaluated = extents.evaluate(integer, grid);
-    for (index, (param, arg)) in metadata.params.iter().zip(args).enumerate() {
-        let (Some(pointee), Arg::Pointer(pointer)) = (param.ty.pointee(), arg) else { continue };
-        let (Kind::Read(place) | Kind::Write(place)) = pointer.0 else { continue };
-        match extents.elements_of(&evaluated, index, integer, grid) {
-            Elements::AtMost(elements) => {
-                let size = u64::from(pointee.bytes());
-                if elements.saturating_mul(size) > place.bytes {
-                    return Err(too_short(metadata, param, elements, place.bytes / size));
+    for (index, (slot, arg)) in slots.iter().zip(args).enumerate() {
+        let Arg::Pointer(Pointer(Kind::Read(place) | Kind::Write(place))) = arg else { continue };
+        // A number of elements that is not proved is none that fits.
+        let elements = extents.at_most(&evaluated, index).unwrap_or(u64::MAX);
+        if elements.saturating_mul(slot.element_bytes()) > place.bytes {
+            match extents.elements(index, integer, grid) {
+                Elements::AtMost(elements) => {
+                    let size = slot.element_bytes();
+                    if elements.saturating_mul(size) > place.bytes {
+                        return Err(too_short(metadata, &metadata.params[index], elements, place.bytes / size.max(1)));
+                    }
                 }
+                Elements::Unknown(_) if lengths == Lengths::Told => {}
+                Elements::Unknown(why) => return Err(unproved(metadata, &metadata.params[index], why)),
             }
-            Elements::Unknown(_) if lengths == Lengths::Told => {}
-            Elements::Unknown(why) => return Err(unproved(metadata, param, why)),
         }
     }
     Ok(())

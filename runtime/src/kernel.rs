@@ -321,7 +321,7 @@ impl Loaded {
         let scratch = self.fill.scratch;
         argument::pack(&self.device, &self.metadata, &self.fill.args, args, params)?;
         if lengths != Lengths::Trusted && !grid.0.contains(&0) {
-            extent::check(lengths, &self.metadata, &self.fill.extents, args, grid.0)?;
+            extent::check(lengths, &self.metadata, &self.fill.extents, &self.fill.args, args, grid.0)?;
         }
         argument::pack_grid(&self.fill.grid, grid.0, params);
         let grid = self.blocks(grid)?;
