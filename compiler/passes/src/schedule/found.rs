@@ -187,13 +187,23 @@ fn accesses(kernel: &Kernel) -> Result<HashMap<Op, Access>, Reason> {
     let mut known = Known::new(kernel, &ranges);
     let mut out = HashMap::new();
     let mut pointers = HashSet::new();
-    for load in loops.into_iter().flat_map(|of| loads_of_products(kernel, of)) {
+    let loads = loops.into_iter().flat_map(|of| loads_of_products(kernel, of));
+    for load in loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))) {
         out.insert(load, known.load(load)?);
         if !pointers.insert(kernel.operand(load, 0)) {
             return Err("two loads have the same pointers");
         }
     }
     Ok(out)
+}
+
+/// Whether a loaded tile itself, perhaps in another layout or turned, is an operand of a product.
+fn is_operand(kernel: &Kernel, value: Value) -> bool {
+    kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
+        OpKind::Dot { .. } => true,
+        OpKind::ConvertLayout {} | OpKind::Trans { .. } => is_operand(kernel, kernel.result(user, 0)),
+        _ => false,
+    })
 }
 
 fn is_staged(kernel: &Kernel, op: Op) -> bool {

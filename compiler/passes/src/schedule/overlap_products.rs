@@ -29,12 +29,26 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "overlap-products", needs: Phase::Laid, leaves: Phase::Laid, run };
 
+/// Registers of a thread where a role has no budget.
+const MOST_REGISTERS: u32 = 255;
+/// What a thread needs beside the sums of both products and the operand of the second one.
+const OTHER_REGISTERS: u32 = 40;
+
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let Some(division) = kernel.specialization() else { return Ok(()) };
     let roles = kernel.op(division).blocks.clone();
-    for role in roles {
+    // The assembler makes room for what is under way within the registers at the start, else it lets products wait.
+    let at_start = kernel.registers_at_start().unwrap_or(MOST_REGISTERS);
+    for (number, role) in roles.into_iter().enumerate() {
+        let registers = match kernel.kind(division) {
+            OpKind::WarpSpecialize { registers: Some(registers), .. } => registers[number],
+            _ => MOST_REGISTERS,
+        };
         for op in rtc_ir::walk_block(kernel, role) {
-            if let Some(pair) = Pair::of(kernel, op) {
+            if let Some(pair) = Pair::of(kernel, op)
+                && pair.registers(kernel) <= at_start
+                && pair.registers(kernel) + OTHER_REGISTERS <= registers
+            {
                 pair.overlap(kernel)?;
             }
         }
@@ -161,6 +175,16 @@ impl Pair {
         let handed = |value: &Value| !matches!(kernel.value_type(*value), Type::Shared(_) | Type::Barrier { .. });
         self.crossing.sort_unstable();
         self.crossing.iter().all(handed).then_some(())
+    }
+
+    /// The registers that both products hold while they are under way.
+    fn registers(&self, kernel: &Kernel) -> u32 {
+        let words = |value: Value| {
+            let bits = kernel.value_type(value).elem().map_or(32, |elem| elem.bits());
+            kernel.layout_of(value).map_or(0, |layout| layout.registers() * bits / 32)
+        };
+        let [first, second] = [self.first.mma, self.second.mma];
+        words(kernel.result(first, 0)) + words(kernel.result(second, 0)) + words(kernel.operand(second, 0))
     }
 
     fn overlap(&self, kernel: &mut Kernel) -> Result<(), PassError> {

@@ -113,7 +113,7 @@ impl Found {
         let registers = |op: &Op| kernel.layout_of(kernel.result(*op, 0)).map_or(0, |layout| layout.registers());
         let sums = products.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
         let own = own.min(MOST_REGISTERS);
-        (own >= sums + OTHER_REGISTERS || blocks == 1 && sums <= 160 && own >= sums).then_some(())?;
+        (own >= sums + OTHER_REGISTERS || blocks == 1 && sums <= 192 && own >= sums).then_some(())?;
         let deferred = stores == Stores::Deferred;
         if deferred {
             // Two blocks on a multiprocessor hide the stores of each other, and then waiting costs more than it gives. The
