@@ -309,7 +309,8 @@ impl<S: Signature> Kernel<S> {
     ///
     /// Alignment, devices and what the signature of the kernel promises are checked, and the lengths of slices where the
     /// metadata tells them; where it does not, they are the caller's ([`Kernel::launch_proved`] of the untyped handle refuses
-    /// those). On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
+    /// those). What it tells are bounds; where you know that a launch touches less, and a slice is shorter, launch
+    /// [`Kernel::untyped`]. On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
     pub fn launch<'a>(&self, stream: &Stream, grid: impl Into<Grid>, args: impl Arguments<'a, S>) -> Result<()> {
         let grid = grid.into();
         args.with(|args| self.loaded().launch(stream, grid, args, Lengths::Told))
