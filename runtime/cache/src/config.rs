@@ -3,9 +3,13 @@
 use crate::{Error, Result};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How many bytes a cache may have where nothing else is said: 2 GiB, some 20,000 kernels.
 pub const DEFAULT_LIMIT: u64 = 2 << 30;
+
+/// How long an answer of a shared store is waited for where nothing else is said.
+const DEFAULT_REMOTE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a cache lies and how large it may become.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,12 +18,35 @@ pub struct CacheConfig {
     pub directory: PathBuf,
     /// About how many bytes the entries may have together; those not used for the longest time go first.
     pub limit: u64,
+    /// The address of a store that machines share, which needs the feature `remote`.
+    pub remote: Option<String>,
+    /// How long an answer of that store is waited for.
+    pub remote_timeout: Duration,
 }
 
 impl CacheConfig {
     /// A cache in this directory, of the default limit.
     pub fn new(directory: impl Into<PathBuf>) -> CacheConfig {
-        CacheConfig { directory: directory.into(), limit: DEFAULT_LIMIT }
+        CacheConfig {
+            directory: directory.into(),
+            limit: DEFAULT_LIMIT,
+            remote: None,
+            remote_timeout: DEFAULT_REMOTE_TIMEOUT,
+        }
+    }
+
+    /// Sets the address of a store that machines share: `fs:///srv/rtc`, `redis://host:6379/0/rtc`, and with the feature
+    /// `remote-http` `s3://bucket/rtc?region=eu-west-1`, `webdav://host/rtc`. Needs the feature `remote`; without it the
+    /// first use tells that it is missing, and the cache is one on disk.
+    pub fn with_remote(mut self, uri: impl Into<String>) -> CacheConfig {
+        self.remote = Some(uri.into());
+        self
+    }
+
+    /// Sets how long an answer of that store is waited for.
+    pub fn with_remote_timeout(mut self, timeout: Duration) -> CacheConfig {
+        self.remote_timeout = timeout;
+        self
     }
 
     /// Sets the limit in bytes.
@@ -29,7 +56,8 @@ impl CacheConfig {
     }
 
     /// As the environment says: `RTC_CACHE_DIR`, or else the platform's directory for caches (`~/.cache/rtc` on Linux,
-    /// with `XDG_CACHE_HOME` in the place of `~/.cache`); `RTC_CACHE_LIMIT`, such as `500M` or `2G`.
+    /// with `XDG_CACHE_HOME` in the place of `~/.cache`); `RTC_CACHE_LIMIT`, such as `500M` or `2G`; `RTC_CACHE_REMOTE`, the
+    /// address of a store that machines share, and `RTC_CACHE_REMOTE_TIMEOUT`, milliseconds.
     pub fn from_env() -> Result<CacheConfig> {
         CacheConfig::from_variables(|name| std::env::var_os(name))
     }
@@ -55,7 +83,16 @@ impl CacheConfig {
             }
             None => DEFAULT_LIMIT,
         };
-        Ok(CacheConfig { directory, limit })
+        let remote = named("RTC_CACHE_REMOTE").map(|uri| uri.to_string_lossy().into_owned());
+        let remote_timeout = match named("RTC_CACHE_REMOTE_TIMEOUT") {
+            Some(text) => {
+                let text = text.to_string_lossy();
+                let milliseconds = text.trim().parse::<u64>().ok().filter(|ms| *ms > 0);
+                Duration::from_millis(milliseconds.ok_or_else(|| Error::Timeout(text.clone().into_owned()))?)
+            }
+            None => DEFAULT_REMOTE_TIMEOUT,
+        };
+        Ok(CacheConfig { directory, limit, remote, remote_timeout })
     }
 }
 
@@ -86,6 +123,11 @@ mod tests {
         let error = config(&[("RTC_CACHE_DIR", "/x"), ("RTC_CACHE_LIMIT", "much")]).unwrap_err();
         assert_eq!(error.to_string(), "RTC_CACHE_LIMIT is `much`, which is not a size such as 500M or 2G");
         assert_eq!(config(&[("RTC_CACHE_DIR", "")]).ok(), config(&[]).ok());
+        let shared = [("RTC_CACHE_DIR", "/x"), ("RTC_CACHE_REMOTE", "fs:///s"), ("RTC_CACHE_REMOTE_TIMEOUT", "50")];
+        let expected = CacheConfig::new("/x").with_remote("fs:///s").with_remote_timeout(Duration::from_millis(50));
+        assert_eq!(config(&shared).unwrap(), expected);
+        let error = config(&[("RTC_CACHE_DIR", "/x"), ("RTC_CACHE_REMOTE_TIMEOUT", "2s")]).unwrap_err();
+        assert_eq!(error.to_string(), "RTC_CACHE_REMOTE_TIMEOUT is `2s`, which is not a number of milliseconds");
     }
 
     #[test]

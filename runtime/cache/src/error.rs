@@ -13,6 +13,27 @@ pub enum Error {
     /// `RTC_CACHE_LIMIT` is not a size.
     #[error("RTC_CACHE_LIMIT is `{0}`, which is not a size such as 500M or 2G")]
     Limit(String),
+    /// `RTC_CACHE_REMOTE_TIMEOUT` is no time.
+    #[error("RTC_CACHE_REMOTE_TIMEOUT is `{0}`, which is not a number of milliseconds")]
+    Timeout(String),
+    /// The store that machines share failed or did not answer. The cache on disk goes on.
+    #[error("the shared cache {store} is not used for now: {message}")]
+    Remote {
+        /// Its address.
+        store: String,
+        /// What it says.
+        message: String,
+    },
+    /// An entry of the shared store is not what was written. It was not used.
+    #[error("entry {name} of the shared cache {store} is corrupt ({reason}); it was not used and is written anew")]
+    RemoteCorrupt {
+        /// Its address.
+        store: String,
+        /// The name of the entry.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A kind that cannot be the name of a directory.
     #[error("`{0}` is not a kind of cache entries: those consist of a-z, 0-9 and `-`")]
     Kind(String),

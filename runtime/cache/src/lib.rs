@@ -26,7 +26,11 @@
 //! DIR/rtc-cache-1/usage               how many bytes there are, about (limit.rs)
 //! ```
 //!
-//! The parts are from `tempfile` (temporary file and rename), `sha2`, `directories` and the file locks of the standard
+//! With the feature `remote` a store that machines share stands behind the directory ([`CacheConfig::with_remote`],
+//! `RTC_CACHE_REMOTE`): what is not on disk is looked for there, and what is made is written to both. What arrives is
+//! checked like a file; a store that fails or is slow costs one time-out and one warning.
+//!
+//! The parts are from `tempfile` (temporary file and rename), `sha2`, `directories`, `opendal` and the file locks of the standard
 //! library. Why not `cacache`: its index is a second file for each entry, in which a damaged line reads as a
 //! miss without a word, and a limit on its size, recency and `verify` would have had to be built around it. `foyer` keeps
 //! a file per process, `moka` nothing on disk.
@@ -38,6 +42,7 @@ mod key;
 mod limit;
 mod lock;
 mod maintain;
+mod remote;
 mod store;
 
 pub use config::{CacheConfig, DEFAULT_LIMIT};

@@ -1,9 +1,11 @@
 //! Reading and writing entries.
 
+use crate::remote::Remote;
 use crate::{CacheConfig, Error, Key, Lock, Result, entry, limit, lock};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A use within so short a time of the latest is not noted.
@@ -19,6 +21,8 @@ pub struct Cache {
     directory: PathBuf,
     pub(crate) root: PathBuf,
     pub(crate) limit: u64,
+    /// Behind the directory.
+    remote: Option<Arc<Remote>>,
 }
 
 /// What [`Cache::get_or_make`] gives.
@@ -46,12 +50,13 @@ pub enum Origin {
 impl Cache {
     /// A cache as `config` says. Fails only if the directory is there and is no directory, or cannot be made.
     pub fn open(config: CacheConfig) -> Result<Cache> {
-        let CacheConfig { directory, limit } = config;
+        let CacheConfig { directory, limit, remote, remote_timeout } = config;
         if !directory.is_dir() {
             fs::create_dir_all(&directory).map_err(Error::io("make the cache directory", &directory))?;
         }
         let root = directory.join(root_name(entry::FORMAT));
-        Ok(Cache { directory, root, limit })
+        let remote = remote.map(|uri| Arc::new(Remote::new(uri, remote_timeout)));
+        Ok(Cache { directory, root, limit, remote })
     }
 
     /// The directory.
@@ -71,11 +76,12 @@ impl Cache {
 
     /// The content of an entry; none if there is no such entry.
     ///
-    /// A file that is not what was written is removed and gives [`Error::Corrupt`].
+    /// A file that is not what was written is removed and gives [`Error::Corrupt`]. What is not on disk is looked for in the
+    /// store that machines share, if there is one, and then written to disk.
     pub fn get(&self, kind: &str, key: &Key) -> Result<Option<Vec<u8>>> {
         check_kind(kind)?;
         let path = self.path(kind, key);
-        let Some((mut bytes, file)) = self.read(&path)? else { return Ok(None) };
+        let Some((mut bytes, file)) = self.read(&path)? else { return self.fetch(kind, key, &path) };
         if let Err(reason) = entry::check(kind, key, &bytes) {
             let removed = self.remove_file(&path, bytes.len() as u64);
             return Err(Error::Corrupt { path, reason, removed });
@@ -83,6 +89,18 @@ impl Cache {
         touch(&file);
         bytes.drain(..entry::HEADER);
         Ok(Some(bytes))
+    }
+
+    /// An entry of the shared store, which is kept on disk.
+    fn fetch(&self, kind: &str, key: &Key, path: &Path) -> Result<Option<Vec<u8>>> {
+        let Some(remote) = &self.remote else { return Ok(None) };
+        let Some(mut file) = remote.get(kind, key)? else { return Ok(None) };
+        // A disk that is full or read-only keeps nobody from using what has arrived.
+        if file.len() as u64 <= self.limit && self.write(path, &[&file]).is_ok() {
+            limit::written(self, path, file.len() as u64);
+        }
+        file.drain(..entry::HEADER);
+        Ok(Some(file))
     }
 
     pub(crate) fn read(&self, path: &Path) -> Result<Option<(Vec<u8>, File)>> {
@@ -96,8 +114,8 @@ impl Cache {
         Ok(Some((bytes, file)))
     }
 
-    /// Writes an entry, in the place of one of this key that may be there. If the cache gets larger than its limit,
-    /// those entries go that were not used for the longest time.
+    /// Writes an entry, in the place of one of this key that may be there, to disk and to the shared store. If the cache on
+    /// disk gets larger than its limit, those entries go that were not used for the longest time.
     pub fn put(&self, kind: &str, key: &Key, content: &[u8]) -> Result<()> {
         check_kind(kind)?;
         let bytes = (entry::HEADER + content.len()) as u64;
@@ -105,9 +123,13 @@ impl Cache {
             return Err(Error::TooLarge { bytes, limit: self.limit });
         }
         let path = self.path(kind, key);
-        self.write(&path, &[&entry::header(kind, key, content), content])?;
-        limit::written(self, &path, bytes);
-        Ok(())
+        let header = entry::header(kind, key, content);
+        let written = self.write(&path, &[&header, content]);
+        if written.is_ok() {
+            limit::written(self, &path, bytes);
+        }
+        let shared = self.remote.as_ref().map_or(Ok(()), |remote| remote.put(kind, key, [&header, content].concat()));
+        written.and(shared)
     }
 
     /// Writes a file whole or not at all.
@@ -145,19 +167,21 @@ impl Cache {
         }
     }
 
-    /// Removes an entry; gives whether there was one.
+    /// Removes an entry, also from the shared store; gives whether there was one on disk.
     pub fn remove(&self, kind: &str, key: &Key) -> Result<bool> {
         check_kind(kind)?;
         let path = self.path(kind, key);
+        let shared = self.remote.as_ref().map_or(Ok(()), |remote| remote.remove(kind, key));
         let bytes = fs::metadata(&path).map_or(0, |data| data.len());
-        match fs::remove_file(&path) {
+        let was_there = match fs::remove_file(&path) {
             Ok(()) => {
                 limit::removed(self, bytes);
-                Ok(true)
+                true
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(Error::io("remove cache entry", &path)(error)),
-        }
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(Error::io("remove cache entry", &path)(error)),
+        };
+        shared.map(|()| was_there)
     }
 
     /// Removes a file; gives whether it is gone.
