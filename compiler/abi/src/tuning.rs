@@ -34,6 +34,15 @@ pub enum HostValue {
         /// Its sizes, outermost first, where they are known.
         shape: Option<Vec<u64>>,
     },
+    /// A tensor descriptor made by the host.
+    Descriptor {
+        /// What the tensor holds.
+        dtype: DType,
+        /// Its sizes, outermost first, where they are known.
+        shape: Option<Vec<u64>>,
+        /// The block that one access moves, before hooks.
+        block_shape: Vec<u32>,
+    },
     /// A number that nobody has said, such as an argument of a kernel that is compiled without a launch.
     Unknown,
 }
@@ -69,6 +78,8 @@ pub struct Choice {
     pub options: Vec<(String, u32)>,
     /// Tensors that the `pre_hook` of this configuration zeroes before every launch.
     pub zeroed: Vec<String>,
+    /// The blocks that the `pre_hook` of this configuration gives to tensor descriptors.
+    pub blocks: Vec<(String, Vec<u32>)>,
     /// The time that the source's `perf_model` expects.
     pub expected: Option<f64>,
 }
@@ -81,6 +92,12 @@ impl Choice {
             match args.iter_mut().find(|arg| arg.name == *name) {
                 Some(arg) => arg.kind = kind,
                 None => args.push(ArgSpec { name: name.clone(), kind }),
+            }
+        }
+        for (name, block) in &self.blocks {
+            let own = args.iter_mut().find(|arg| arg.name == *name).map(|arg| &mut arg.kind);
+            if let Some(ArgKind::Descriptor { block_shape, .. }) = own {
+                block_shape.clone_from(block);
             }
         }
         for (name, value) in &self.options {

@@ -196,6 +196,11 @@ impl<'a> Evaluator<'a> {
             }
             _ => Vec::new(),
         };
+        if self.emitter.hook.is_some() && crate::hooks::name_of(&value.val).is_some() {
+            let message = format!("a hook cannot use `{name}` of an argument");
+            let help = "a hook can zero tensors, `args[\"name\"].zero_()`, and set `block_shape` of descriptors";
+            return self.error(Code::UNSUPPORTED, span, message, help);
+        }
         let mut d = Diagnostic::error(Code::UNKNOWN_ATTRIBUTE, span, format!("{text} has no attribute `{name}`"))
             .primary("not found")
             .label(value.span, format!("this is {text}"));

@@ -48,6 +48,15 @@ pub struct TargetInfo {
     pub external_libdevice: bool,
 }
 
+/// What a hook of a configuration does to the arguments of the launch.
+#[derive(Debug, Default)]
+pub(crate) struct HookEffects {
+    /// Tensors that it zeroes.
+    pub zeroed: Vec<String>,
+    /// The blocks of descriptors.
+    pub blocks: Vec<(String, Vec<u32>)>,
+}
+
 /// The kernel under construction, the stack of inlined calls, the diagnostics.
 pub(crate) struct Emitter<'a> {
     pub sources: &'a SourceMap,
@@ -64,6 +73,8 @@ pub(crate) struct Emitter<'a> {
     pub declared: HashSet<Value>,
     /// The expression that operations are built for.
     pub span: Span,
+    /// What the hook that is executed has done.
+    pub hook: Option<HookEffects>,
     /// Compilation ends as soon as possible.
     pub fatal: bool,
     errors: usize,
@@ -91,6 +102,7 @@ impl<'a> Emitter<'a> {
             lint_sites: Sites::default(),
             declared: HashSet::new(),
             span: Span::default(),
+            hook: None,
             fatal: false,
             errors: 0,
             versions: 0,

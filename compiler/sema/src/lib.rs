@@ -8,7 +8,7 @@
 //! | layer | file | holds |
 //! | --- | --- | --- |
 //! | entry | `entry.rs` | the kernel function and its parameters |
-//! | | `tuning.rs` | what the decorators of a kernel say of its configurations |
+//! | | `tuning.rs`, `hooks.rs` | what the decorators of a kernel say of its configurations |
 //! | | `reference.rs` | what the language offers, as data for the reference pages |
 //! | evaluation | `evaluator.rs` | the state of evaluation: files, globals, limits |
 //! | | `resolve.rs` | what names stand for: globals, imports, members of modules |
@@ -45,6 +45,7 @@ mod evaluator;
 mod expect;
 mod expr;
 mod frames;
+mod hooks;
 mod library;
 mod library_call;
 mod loops;

@@ -52,6 +52,7 @@ fn known_of_host<'a>(path: &str) -> Option<Val<'a>> {
         "torch.cuda.get_device_capability" => "get_device_capability",
         "torch.cuda.is_available" => "is_available",
         "os.getenv" | "os.environ.get" => "getenv",
+        "triton.tools.tensor_descriptor.TensorDescriptor" => "TensorDescriptor",
         "torch.version.hip" => return Some(Val::NONE),
         "triton.Config" | "triton.runtime.Config" | "triton.runtime.autotuner.Config" => "Config",
         _ => {

@@ -330,6 +330,7 @@ impl<'a> Evaluator<'a> {
                 }
                 Ok(())
             }
+            ExprKind::Attribute { .. } if crate::hooks::assign(self, target, &val, value_span)? => Ok(()),
             ExprKind::Starred(_) => self.error(
                 Code::UNSUPPORTED,
                 target.span,

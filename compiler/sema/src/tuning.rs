@@ -5,16 +5,18 @@
 
 use std::rc::Rc;
 
+use rtc_abi::DType;
 use rtc_abi::spec::{ConstValue, LaunchOptions};
 use rtc_abi::tuning::{Choice, HostValue, Tuning};
 use rtc_ir::{Kernel, KernelOptions};
 use rtc_source::{Code, Diagnostic, Diagnostics, FileId, Severity, SourceMap, Span};
-use rtc_syntax::ast::{self, Expr, ExprKind, Ident, Stmt, StmtKind, Symbol};
+use rtc_syntax::ast::{self, ExprKind, Ident, Symbol};
 
 use crate::builtins::CONFIG_FIELDS;
 use crate::const_eval::{as_float, as_int};
-use crate::emitter::{Emitter, Fault, R, TargetInfo};
+use crate::emitter::{Emitter, HookEffects, R, TargetInfo};
 use crate::evaluator::Evaluator;
+use crate::hooks;
 use crate::modules::ModuleId;
 use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal};
@@ -67,11 +69,12 @@ struct Entry<'a> {
     val: Val<'a>,
     /// Its constexprs, as values.
     kwargs: Vec<(Val<'a>, Val<'a>)>,
+    hook: Option<Arg<'a>>,
 }
 
 fn read<'a>(cx: &mut Evaluator<'a>, f: Function<'a>, args: Option<&[(String, HostValue)]>) -> R<Tuning> {
     let mut tuning = Tuning::default();
-    let mut entries = vec![Entry { choice: Choice::default(), val: Val::NONE, kwargs: Vec::new() }];
+    let mut entries = vec![Entry { choice: Choice::default(), val: Val::NONE, kwargs: Vec::new(), hook: None }];
     let given = match args {
         Some(args) => Some(host_values(cx, f.module, args)?),
         None => None,
@@ -166,8 +169,9 @@ fn autotune<'a>(
     tuning.key = names(cx, value("key"), "key")?;
     tuning.reset_to_zero = names(cx, value("reset_to_zero"), "reset_to_zero")?;
     tuning.restore_value = names(cx, value("restore_value"), "restore_value")?;
-    if let Some(hook) = value("pre_hook") {
-        tuning.reset_to_zero.extend(zeroed(cx, &hook)?);
+    let hook_of_all = value("pre_hook");
+    if let Some(hook) = &hook_of_all {
+        hooks::check(cx, hook)?;
     }
     tuning.warmup = milliseconds(cx, value("warmup"))?;
     tuning.rep = milliseconds(cx, value("rep"))?;
@@ -185,12 +189,29 @@ fn autotune<'a>(
         // As in Triton: the defaults.
         let options = [("num_warps".into(), 4), ("num_stages".into(), 3), ("num_ctas".into(), 1)];
         let choice = Choice { options: options.into(), ..Choice::default() };
-        entries.push(Entry { choice, val: Val::NONE, kwargs: Vec::new() });
+        entries.push(Entry { choice, val: Val::NONE, kwargs: Vec::new(), hook: None });
     }
-    match (value("prune_configs_by"), given) {
-        (Some(prune), Some(given)) => pruned(cx, f, &prune, given, entries),
-        _ => Ok(entries),
+    let Some(given) = given else { return Ok(entries) };
+    if let Some(prune) = value("prune_configs_by") {
+        entries = pruned(cx, f, &prune, given, entries)?;
     }
+    for i in 0..entries.len() {
+        if let Some(hook) = &hook_of_all {
+            let effects = run_hook(cx, f, hook, given, &entries[i])?;
+            let new =
+                effects.zeroed.into_iter().filter(|name| !tuning.reset_to_zero.contains(name)).collect::<Vec<_>>();
+            tuning.reset_to_zero.extend(new);
+            entries[i].choice.blocks = effects.blocks;
+        }
+        if let Some(hook) = entries[i].hook.clone() {
+            let effects = run_hook(cx, f, &hook, given, &entries[i])?;
+            let choice = &mut entries[i].choice;
+            choice.zeroed = effects.zeroed;
+            choice.blocks.retain(|(name, _)| effects.blocks.iter().all(|(own, _)| own != name));
+            choice.blocks.extend(effects.blocks);
+        }
+    }
+    Ok(entries)
 }
 
 /// A list of names of arguments.
@@ -274,10 +295,11 @@ fn entry<'a>(cx: &mut Evaluator<'a>, f: Function<'a>, val: &Val<'a>, list: Span)
             choice.options.push(((*name).into(), value));
         }
     }
-    if let Some(hook) = field(config, "pre_hook").filter(|hook| !hook.is_none()) {
-        choice.zeroed = zeroed(cx, &Arg::new(hook.clone(), span))?;
+    let hook = field(config, "pre_hook").filter(|hook| !hook.is_none()).map(|hook| Arg::new(hook.clone(), span));
+    if let Some(hook) = &hook {
+        hooks::check(cx, hook)?;
     }
-    Ok(Entry { choice, val: val.clone(), kwargs: kwargs.to_vec() })
+    Ok(Entry { choice, val: val.clone(), kwargs: kwargs.to_vec(), hook })
 }
 
 /// Checks that a configuration or heuristic sets a parameter of the kernel.
@@ -467,7 +489,10 @@ fn host_values<'a>(
     for (name, value) in args {
         let val = match value {
             HostValue::Value(value) => crate::entry::constant(cx, module, value, Span::default())?,
-            HostValue::Tensor { dtype, shape } => tensor(*dtype, shape.as_deref()),
+            HostValue::Tensor { dtype, shape } => tensor(name, *dtype, shape.as_deref()),
+            HostValue::Descriptor { dtype, shape, block_shape } => {
+                descriptor(name, *dtype, shape.as_deref(), block_shape)
+            }
             HostValue::Unknown => continue,
         };
         out.push((Symbol::from(name.as_str()), val));
@@ -476,81 +501,50 @@ fn host_values<'a>(
 }
 
 /// A tensor: its attributes, and methods that give a number.
-fn tensor<'a>(dtype: rtc_abi::DType, shape: Option<&[u64]>) -> Val<'a> {
+fn tensor<'a>(name: &str, dtype: DType, shape: Option<&[u64]>) -> Val<'a> {
     let ty = Val::Type(TyVal::Elem(ElemTy::Num(dtype)));
     let number = |value: i128| {
         let int = crate::declared::find(crate::declared::Namespace::Python, "int");
         int.map_or(Val::NONE, |int| Val::Method(Rc::new((Val::int(value), Val::Builtin(int)))))
     };
     let bytes = i128::from(dtype.bytes());
-    let mut fields: Vec<(&str, Val<'a>)> =
-        vec![("dtype", ty), ("itemsize", Val::int(bytes)), ("element_size", number(bytes))];
+    let mut fields = hooks::fields(name);
+    fields.extend([("dtype", ty), ("itemsize", Val::int(bytes)), ("element_size", number(bytes))]);
     if let Some(shape) = shape {
         fields.push(("shape", Val::tuple(shape.iter().map(|n| Val::int(*n)).collect())));
         fields.push(("ndim", Val::int(shape.len() as i128)));
         fields.push(("dim", number(shape.len() as i128)));
         fields.push(("numel", number(shape.iter().map(|n| i128::from(*n)).product())));
     }
-    let (names, items): (Vec<Symbol>, Vec<Val<'a>>) = fields.into_iter().map(|(n, v)| (Symbol::from(n), v)).unzip();
-    Val::Tuple(Rc::new(Tuple { items, fields: Some(names.into()), class: None }))
+    hooks::record(fields)
 }
 
-/// The tensors that a hook zeroes. A hook that does anything else is refused: it would have to run at every launch.
-fn zeroed<'a>(cx: &mut Evaluator<'a>, hook: &Arg<'a>) -> R<Vec<String>> {
-    let (params, body): (_, Vec<&'a Expr>) = match &hook.val {
-        Val::Lambda(lambda) => (lambda.params, vec![lambda.body]),
-        Val::Function(f) => (&f.def.params[..], statements(cx, &f.def.body)?),
-        other => {
-            let text = other.describe();
-            return cx.error(Code::TYPE_MISMATCH, hook.span, format!("a hook is a function, not {text}"), "");
-        }
+/// A tensor descriptor.
+fn descriptor<'a>(name: &str, dtype: DType, shape: Option<&[u64]>, block: &[u32]) -> Val<'a> {
+    let numbers = |list: &mut dyn Iterator<Item = i128>| Val::tuple(list.map(Val::int).collect());
+    let mut fields = hooks::fields(name);
+    fields.push(("base", tensor(name, dtype, shape)));
+    fields.push(("block_shape", numbers(&mut block.iter().map(|n| i128::from(*n)))));
+    fields.extend(shape.map(|shape| ("shape", numbers(&mut shape.iter().map(|n| i128::from(*n))))));
+    hooks::record(fields)
+}
+
+/// What the hooks of a configuration do for these arguments: of those that nothing is known of the names.
+fn run_hook<'a>(
+    cx: &mut Evaluator<'a>,
+    f: Function<'a>,
+    hook: &Arg<'a>,
+    given: &[(Symbol, Val<'a>)],
+    entry: &Entry<'a>,
+) -> R<HookEffects> {
+    let mut more = entry.kwargs.clone();
+    more.extend(entry.choice.options.iter().map(|(name, value)| (Val::str(name), Val::int(*value))));
+    let is_known = |name: &Symbol| {
+        given.iter().any(|(known, _)| known == name) || more.iter().any(|(key, _)| key.identical(&Val::str(name)))
     };
-    let first = params.first().map(|p| p.name.text.clone());
-    let mut names = Vec::new();
-    for expr in body {
-        match zeroed_by(expr, first.as_deref()) {
-            Some(name) => names.push(name),
-            None => return refuse_hook(cx, expr.span),
-        }
-    }
-    Ok(names)
-}
-
-fn refuse_hook<T>(cx: &mut Evaluator<'_>, span: Span) -> R<T> {
-    let d = Diagnostic::error(Code::UNSUPPORTED, span, "a hook can only zero tensors")
-        .help("write `args[\"name\"].zero_()`, or do it before the launch");
-    cx.report(d);
-    Err(Fault)
-}
-
-/// The expressions of a function without its docstring.
-fn statements<'a>(cx: &mut Evaluator<'a>, body: &'a [Stmt]) -> R<Vec<&'a Expr>> {
-    let mut out = Vec::new();
-    for stmt in body {
-        match &stmt.kind {
-            StmtKind::Expr(Expr { kind: ExprKind::Str(_), .. }) | StmtKind::Pass => {}
-            StmtKind::Expr(expr) => out.push(expr),
-            _ => return refuse_hook(cx, stmt.span),
-        }
-    }
-    Ok(out)
-}
-
-/// The name in `args["name"].zero_()`.
-fn zeroed_by(expr: &Expr, parameter: Option<&str>) -> Option<String> {
-    let ExprKind::Call { func, args } = &expr.kind else { return None };
-    let ExprKind::Attribute { value, attr } = &func.kind else { return None };
-    let ExprKind::Subscript { value: dictionary, index } = &value.kind else { return None };
-    let is_zero = match (&*attr.text, &args[..]) {
-        ("zero_", []) => true,
-        ("fill_", [arg]) => {
-            matches!(arg.value.kind, ExprKind::Int(0)) || matches!(arg.value.kind, ExprKind::Float(0.0))
-        }
-        _ => false,
-    };
-    let is_parameter = dictionary.as_name().is_some_and(|name| Some(&**name) == parameter);
-    match &index.kind {
-        ExprKind::Str(name) if is_zero && is_parameter => Some(name.to_string()),
-        _ => None,
-    }
+    let params = f.def.params.iter().map(|p| &p.name.text);
+    let unknown = params.filter(|name| !is_known(name) && !is_constexpr_parameter(f, name));
+    let unknown: Vec<(Symbol, Val<'a>)> = unknown.map(|name| (name.clone(), hooks::unknown(name))).collect();
+    let all: Vec<(Symbol, Val<'a>)> = given.iter().cloned().chain(unknown).collect();
+    hooks::effects(cx, hook, dictionary(&all, &more))
 }

@@ -1,6 +1,6 @@
 //! What decorators say of configurations: each `tests/filetests/tuning/NAME.rt` of the workspace has a function `kernel`, and
 //! the snapshot beside it holds the configurations, or the findings of the files `refused_NAME.rt`. The first line says
-//! the arguments of the launch: `# args: x=fp32[4096], n=1000`.
+//! the arguments of the launch: `# args: x=fp32[4096], n=1000, d=desc fp16`.
 
 use rtc_abi::spec::ConstValue;
 use rtc_abi::tuning::{HostValue, Tuning};
@@ -22,6 +22,10 @@ fn arguments(text: &str) -> Vec<(String, HostValue)> {
     let value = |text: &str| match text.parse() {
         Ok(number) => HostValue::Value(ConstValue::Int(number)),
         Err(_) => {
+            if let Some(dtype) = text.strip_prefix("desc ") {
+                let dtype = DType::parse(dtype).expect("a dtype");
+                return HostValue::Descriptor { dtype, shape: Some(vec![4096, 4096]), block_shape: vec![1, 1] };
+            }
             let (dtype, sizes) = text.trim_end_matches(']').split_once('[').map_or((text, None), |(d, s)| (d, Some(s)));
             let shape = sizes.map(|s| s.split(',').map(|n| n.trim().parse().expect("a size")).collect());
             HostValue::Tensor { dtype: DType::parse(dtype).expect("a dtype"), shape }
@@ -48,6 +52,9 @@ fn shown(tuning: &Tuning) -> String {
         out += &choice.to_string();
         if !choice.zeroed.is_empty() {
             out += &format!(", zeroes {}", choice.zeroed.join(", "));
+        }
+        for (name, block) in &choice.blocks {
+            out += &format!(", {name} by {block:?}");
         }
         out += &choice.expected.map_or(String::new(), |time| format!(", expected {time}"));
         out.push('\n');

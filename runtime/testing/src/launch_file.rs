@@ -210,7 +210,15 @@ impl LaunchFile {
                         Some(ArgKind::Descriptor { element, .. }) => Some(*element),
                         _ => None,
                     };
-                    dtype.map_or(HostValue::Unknown, |dtype| HostValue::Tensor { dtype, shape })
+                    match (dtype, &arg.value, kind(&arg.name)) {
+                        (None, ..) => HostValue::Unknown,
+                        (
+                            Some(dtype),
+                            LaunchValue::Descriptor { .. },
+                            Some(ArgKind::Descriptor { block_shape, .. }),
+                        ) => HostValue::Descriptor { dtype, shape, block_shape: block_shape.clone() },
+                        (Some(dtype), ..) => HostValue::Tensor { dtype, shape },
+                    }
                 }
                 LaunchValue::Tuple(_) => HostValue::Unknown,
             };

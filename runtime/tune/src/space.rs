@@ -31,11 +31,14 @@ pub(crate) fn space(written: &[Choice], spec: &Spec, has_products: bool) -> Vec<
         ConstValue::Int(n) if *n >= LEAST && n.count_ones() == 1 => Some(*n),
         _ => None,
     };
+    // The blocks of descriptors were computed by a hook for the sizes that are written.
+    let has_blocks = bases.iter().any(|choice| !choice.blocks.is_empty());
     // A parameter is a block size if all configurations give it a power of two.
     let blocks: Vec<&str> = base
         .values
         .iter()
         .map(|(name, _)| name.as_str())
+        .filter(|_| !has_blocks)
         .filter(|name| bases.iter().all(|choice| choice.value(name).is_some_and(|value| power(value).is_some())))
         .filter(|name| is_block_name(name) || bases.iter().any(|choice| choice.value(name) != base.value(name)))
         .collect();

@@ -30,6 +30,9 @@ pub struct Setting {
     pub values: Map<String, Value>,
     /// Launch options.
     pub options: Map<String, Value>,
+    /// The blocks of tensor descriptors, where a hook sets them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub blocks: Map<String, Value>,
 }
 
 impl Setting {
@@ -38,6 +41,7 @@ impl Setting {
         Setting {
             values: choice.values.iter().map(|(name, value)| (name.clone(), const_to_json(value))).collect(),
             options: choice.options.iter().map(|(name, value)| (name.clone(), (*value).into())).collect(),
+            blocks: choice.blocks.iter().map(|(name, sizes)| (name.clone(), sizes.clone().into())).collect(),
         }
     }
 
@@ -46,9 +50,12 @@ impl Setting {
         let values = self.values.iter().map(|(name, value)| Some((name.clone(), const_from_json(value).ok()?)));
         let number = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok());
         let options = self.options.iter().map(|(name, value)| Some((name.clone(), number(value)?)));
+        let sizes = |value: &Value| value.as_array()?.iter().map(number).collect::<Option<Vec<u32>>>();
+        let blocks = self.blocks.iter().map(|(name, value)| Some((name.clone(), sizes(value)?)));
         Some(Choice {
             values: values.collect::<Option<_>>()?,
             options: options.collect::<Option<_>>()?,
+            blocks: blocks.collect::<Option<_>>()?,
             ..Choice::default()
         })
     }
@@ -171,6 +178,7 @@ mod tests {
         let choice = Choice {
             values: vec![("BLOCK".into(), ConstValue::Int(block)), ("F".into(), ConstValue::Function("relu".into()))],
             options: vec![("num_warps".into(), 4)],
+            blocks: vec![("desc".into(), vec![block as u32, 64])],
             ..Choice::default()
         };
         let setting = Setting::of(&choice);

@@ -7,7 +7,7 @@ use rtc_source::Code;
 
 use super::host::items;
 use super::{Args, Row, row};
-use crate::const_eval::as_int;
+use crate::const_eval::{as_float, as_int};
 use crate::cx::Cx;
 use crate::emitter::R;
 use crate::values::{Arg, Const, Tuple, Val};
@@ -129,9 +129,40 @@ pub(super) const TABLE: &[Row] = &[
         let pairs = entries(args);
         Ok(Val::tuple(pairs.iter().map(|(key, value)| Val::tuple(vec![key.clone(), value.clone()])).collect()))
     }),
+    row("zero_", |cx, args| zeroed(cx, args)),
+    row("fill_", |cx, args| {
+        let value = args.arg("value");
+        match &value.val {
+            Val::Const(c) if as_float(c) == Some(0.0) => zeroed(cx, args),
+            _ => cx.error(Code::UNSUPPORTED, value.span, "a hook can only fill a tensor with zeros", "write `zero_()`"),
+        }
+    }),
+    row("TensorDescriptor", |cx, args| {
+        args.ignore("base");
+        args.ignore("shape");
+        args.ignore("strides");
+        args.ignore("block_shape");
+        args.ignore("padding");
+        let message = "descriptors are made by the host code of a launch, which is not executed";
+        cx.error(Code::UNSUPPORTED, args.span, message, "")
+    }),
     row("keys", |_, args| Ok(Val::tuple(entries(args).iter().map(|(key, _)| key.clone()).collect()))),
     row("values", |_, args| Ok(Val::tuple(entries(args).iter().map(|(_, value)| value.clone()).collect()))),
 ];
+
+/// Notes that a hook zeroes a tensor.
+fn zeroed<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let name = args.arg("self").val;
+    match (&mut cx.hook, &name) {
+        (Some(effects), Val::Const(Const::Str(name))) => {
+            if !effects.zeroed.iter().any(|known| **known == **name) {
+                effects.zeroed.push(name.to_string());
+            }
+            Ok(Val::NONE)
+        }
+        _ => cx.error(Code::UNSUPPORTED, args.span, "only a hook can zero tensors", "name it in `reset_to_zero`"),
+    }
+}
 
 /// Calls the function on an item; `None` stands for the item itself.
 fn apply<'a>(cx: &mut Cx<'a>, args: &Args<'a>, item: &Val<'a>) -> R<Val<'a>> {
