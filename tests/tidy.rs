@@ -20,7 +20,7 @@ const LAYERS: &[(u32, &[&str])] = &[
         ],
     ),
     // Examples to be copied.
-    (7, &["vector_add", "softmax", "matmul", "dropout", "layer_norm", "attention", "candle"]),
+    (7, &["vector_add", "softmax", "matmul", "dropout", "layer_norm", "attention", "candle", "sharded_matmul"]),
     (6, &["rtc-testing", "rtc-tune"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
@@ -45,6 +45,7 @@ const SEMA: &[&[&str]] = &[
         "dictionary",
         "evaluator",
         "expr",
+        "hooks",
         "loops",
         "resolve",
         "stmt",

@@ -1,7 +1,7 @@
 //! Including kernels that were compiled by a build script.
 
 use crate::{Device, Error, Kernel, Result};
-use rtc_abi::Arch;
+use rtc_abi::{Arch, Metadata};
 
 /// A kernel for one target, as a build script embeds it.
 ///
@@ -21,6 +21,8 @@ pub struct Variant {
     pub ptx: &'static str,
     /// JSON text of the metadata.
     pub metadata: &'static str,
+    /// The same as machine code for GPUs of just that target, if it was assembled at build time.
+    pub cubin: Option<&'static [u8]>,
 }
 
 impl Device {
@@ -36,7 +38,7 @@ impl Device {
             );
             Error::WrongDevice { kernel: kernel.to_owned(), device: self.to_string(), message }
         })?;
-        self.load_json(best.ptx, best.metadata)
+        self.load_assembled(best.ptx, best.cubin, &Metadata::from_json(best.metadata)?)
     }
 
     /// How well PTX for that target suits the device, more is better; `None` if it does not run here.
@@ -68,7 +70,7 @@ mod tests {
         let answers = ["sm_80", "sm_90", "sm_90a", "sm_89a", "sm_100a", "x"].map(|arch| device.rank(arch).is_some());
         assert_eq!(answers, [true, true, true, false, false, false]);
         assert!(device.rank("sm_90a") > device.rank("sm_90") && device.rank("sm_90") > device.rank("sm_80"));
-        let variant = |arch| Variant { arch, ptx: "", metadata: "{}" };
+        let variant = |arch| Variant { arch, ptx: "", metadata: "{}", cubin: None };
         let error = device.load_variant("k", &[variant("sm_100a"), variant("sm_120a")]).unwrap_err();
         insta::assert_snapshot!(error, @"kernel `k` cannot run on emulator: it was built for sm_100a, sm_120a, the device needs sm_90a; build it for that target, too");
     }

@@ -127,11 +127,18 @@ pub struct KernelUsage {
 impl Device {
     /// Loads a kernel: PTX text and the metadata that was written beside it.
     pub fn load(&self, ptx: &str, metadata: &Metadata) -> Result<Kernel> {
+        self.load_assembled(ptx, None, metadata)
+    }
+
+    /// Like [`Device::load`]; a GPU of just the target that the kernel was built for takes the machine code `cubin` that was
+    /// made of the PTX, which saves the driver's compilation. All others take the PTX, and so does a driver that refuses
+    /// the machine code, for example because it is older than the assembler.
+    pub fn load_assembled(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata) -> Result<Kernel> {
         metadata.check()?;
         ptx_check::check(ptx, metadata)?;
         let fill = Fill::of(metadata)?;
         let code = match self.backend() {
-            Backend::Cuda(context) => Code::Cuda(load_cuda(self, context, ptx, metadata)?),
+            Backend::Cuda(context) => Code::Cuda(load_cuda(self, context, ptx, cubin, metadata)?),
             #[cfg(feature = "emulator")]
             Backend::Emulator(_) => Code::Emulator(Box::new(host::Emulated::load(ptx, &metadata.symbol)?)),
             #[cfg(not(feature = "emulator"))]
@@ -141,6 +148,19 @@ impl Device {
             }
         };
         Ok(Kernel::of(Loaded { device: self.clone(), metadata: metadata.clone(), fill, code }))
+    }
+
+    /// Machine code of PTX for this device, by the driver's compiler, for [`Device::load_assembled`]; nothing on devices that
+    /// execute PTX or tile IR themselves. Loading PTX does the same, but of several threads that load the driver lets one
+    /// compile at a time.
+    pub fn assemble(&self, ptx: &str, metadata: &Metadata) -> Result<Option<Vec<u8>>> {
+        match self.backend() {
+            Backend::Cuda(context) => {
+                check_arch(self, context.capability(), metadata)?;
+                cuda::Module::assemble(context, ptx, &metadata.symbol).map(Some)
+            }
+            Backend::Emulator(_) | Backend::Interpreter(_) => Ok(None),
+        }
     }
 
     /// Loads a kernel from PTX text and the JSON text of its metadata, as `rtc build` writes them.
@@ -169,7 +189,13 @@ impl Device {
     }
 }
 
-fn load_cuda(device: &Device, context: &Arc<cuda::Context>, ptx: &str, metadata: &Metadata) -> Result<cuda::Module> {
+fn load_cuda(
+    device: &Device,
+    context: &Arc<cuda::Context>,
+    ptx: &str,
+    cubin: Option<&[u8]>,
+    metadata: &Metadata,
+) -> Result<cuda::Module> {
     check_arch(device, context.capability(), metadata)?;
     let out_of = |resource, needed: u32, available: u32, hint| Error::OutOfResources {
         kernel: metadata.kernel.clone(),
@@ -182,7 +208,12 @@ fn load_cuda(device: &Device, context: &Arc<cuda::Context>, ptx: &str, metadata:
     if metadata.shared_bytes > context.shared_limit() {
         return Err(out_of("shared memory (bytes)", metadata.shared_bytes, context.shared_limit(), smaller));
     }
-    let module = cuda::Module::load(context, ptx, &metadata.symbol)?;
+    let is_own = metadata.arch.parse::<Arch>().is_ok_and(|arch| arch.capability == context.capability());
+    let assembled = cubin.filter(|_| is_own).map(|cubin| cuda::Module::load_cubin(context, cubin, &metadata.symbol));
+    let module = match assembled {
+        Some(Ok(module)) => module,
+        _ => cuda::Module::load(context, ptx, &metadata.symbol)?,
+    };
     let shared = metadata.shared_bytes.saturating_add(module.static_shared);
     if shared > context.shared_limit() {
         return Err(out_of("shared memory (bytes)", shared, context.shared_limit(), smaller));
@@ -247,6 +278,11 @@ impl<Args> Kernel<Args> {
             #[cfg(feature = "jit")]
             Code::Interpreter(_) => None,
         }
+    }
+
+    /// Whether the driver was given machine code that was assembled before, not PTX.
+    pub fn is_assembled(&self) -> bool {
+        matches!(&self.loaded.code, Code::Cuda(module) if module.is_assembled)
     }
 
     /// What looked wrong in the launches since the last call without ending them: reads of memory that nobody wrote,

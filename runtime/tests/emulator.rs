@@ -78,8 +78,8 @@ fn variants_are_chosen_by_target() {
     let newer = METADATA.replace("sm_80", "sm_100a");
     let newer: &'static str = newer.leak();
     let variants = [
-        Variant { arch: "sm_100a", ptx: PTX, metadata: newer },
-        Variant { arch: "sm_80", ptx: PTX, metadata: METADATA },
+        Variant { arch: "sm_100a", ptx: PTX, metadata: newer, cubin: None },
+        Variant { arch: "sm_80", ptx: PTX, metadata: METADATA, cubin: None },
     ];
     assert_eq!(device.load_variant("scale", &variants).unwrap().metadata().arch, "sm_80");
 }

@@ -97,7 +97,7 @@ fn kernels_that_cannot_be_loaded() {
     row("PTX with a word that is none", load(&PTX.replace("mul.f32", "mul.f33"), METADATA));
     row("PTX cut off", load(&PTX[..PTX.len() - 40], METADATA));
     row("no PTX", load("", METADATA));
-    let variant = Variant { arch: "sm_120a", ptx: PTX, metadata: METADATA };
+    let variant = Variant { arch: "sm_120a", ptx: PTX, metadata: METADATA, cubin: None };
     row("PTX for another target", device.load_variant("scale", &[variant]).unwrap_err().to_string());
     insta::assert_snapshot!(table);
 }

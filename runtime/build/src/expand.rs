@@ -1,7 +1,7 @@
 //! Which specializations an instance stands for: the product of its types and values, each with what is declared beside it.
 
 use crate::instance::{Choice, Instance, Special};
-use crate::{Error, error, names};
+use crate::{Error, error, names, tuned};
 use rtc_abi::spec::LaunchOptions;
 use rtc_compiler::{ArgKind, ArgSpec, ConstValue, DType, Program, Signature, Spec, ValueType};
 
@@ -38,6 +38,10 @@ pub(crate) struct Case {
 pub(crate) struct Wanted {
     /// A condition on the integer arguments.
     pub(crate) condition: Option<String>,
+    /// The target that it is for alone.
+    pub(crate) arch: Option<String>,
+    /// The parameters that a tuning has set.
+    pub(crate) sets: Vec<String>,
     pub(crate) spec: Spec,
 }
 
@@ -53,6 +57,10 @@ pub(crate) fn expand(program: &Program, instance: &Instance) -> Result<(Vec<Axis
     if count * (instance.specializations.len() + 1) > MOST {
         return Err(of(format!("{count} cases with their specializations are more than {MOST}; declare fewer")));
     }
+    let mut tuned = Vec::new();
+    for file in &instance.tuned {
+        tuned.extend(tuned::read(file, &instance.kernel)?);
+    }
     let mut cases = Vec::new();
     for number in 0..count {
         let mut rest = number;
@@ -64,12 +72,19 @@ pub(crate) fn expand(program: &Program, instance: &Instance) -> Result<(Vec<Axis
                 pick
             })
             .collect();
-        cases.push(case(instance, &params, &axes, picks).map_err(of)?);
+        cases.push(case(instance, &params, &axes, picks, &tuned)?);
     }
     Ok((axes, cases))
 }
 
-fn case(instance: &Instance, params: &[&str], axes: &[Axis], picks: Vec<usize>) -> Result<Case, String> {
+fn case(
+    instance: &Instance,
+    params: &[&str],
+    axes: &[Axis],
+    picks: Vec<usize>,
+    tuned: &[tuned::Entry],
+) -> Result<Case, Error> {
+    let of = |message: String| error(format!("kernel `{}`: {message}", instance.kernel));
     let mut signature = instance.signature.clone();
     let mut values = Vec::new();
     for (axis, pick) in axes.iter().zip(&picks) {
@@ -78,19 +93,46 @@ fn case(instance: &Instance, params: &[&str], axes: &[Axis], picks: Vec<usize>) 
             _ => values.push(format!("{}={}", axis.name, axis.texts[*pick])),
         }
     }
-    let mut args = bound(&signature, params)?;
+    let mut args = bound(&signature, params).map_err(of)?;
     for value in values {
-        args.extend(bound(&value, params)?);
+        args.extend(bound(&value, params).map_err(of)?);
     }
     if let Some(twice) = args.iter().enumerate().find(|(i, a)| args[..*i].iter().any(|b| b.name == a.name)) {
-        return Err(format!("`{}` has a value in the signature and others in `values`", twice.1.name));
+        return Err(of(format!("`{}` has a value in the signature and others in `values`", twice.1.name)));
     }
-    let general = Spec { kernel: Some(instance.kernel.clone()), args, options: instance.options.clone(), arch: None };
+    let mut general =
+        Spec { kernel: Some(instance.kernel.clone()), args, options: instance.options.clone(), arch: None };
     let mut specs = Vec::new();
     for special in &instance.specializations {
-        specs.push(specialized(&general, special, params)?);
+        specs.push(specialized(&general, special, params).map_err(of)?);
     }
-    specs.push(Wanted { condition: None, spec: general });
+    let mut found: Vec<Wanted> = Vec::new();
+    for entry in tuned {
+        let Some(tuned::Tuned { arch, condition, sets, spec }) = entry.for_case(&general, params)? else { continue };
+        // Of several devices of one target the first in the file.
+        let is_known = |w: &Wanted| w.arch.as_ref() == Some(&arch) && w.condition.as_ref() == Some(&condition);
+        if !found.iter().any(is_known) {
+            found.push(Wanted { condition: Some(condition), arch: Some(arch), sets, spec });
+        }
+    }
+    let fitting = tuned.iter().find(|entry| matches!(entry.for_case(&general, params), Ok(Some(_))));
+    if let Some(first) = fitting.or(tuned.first()) {
+        let choice = first.choice().unwrap_or_default();
+        let left_out = choice.values.iter().any(|(name, _)| !general.args.iter().any(|arg| arg.name == *name));
+        if left_out {
+            let own = general.args.clone();
+            choice.apply(&mut general.args, &mut general.options);
+            for arg in &mut general.args {
+                if let Some(own) =
+                    own.iter().find(|own| own.name == arg.name && matches!(own.kind, ArgKind::Constexpr(_)))
+                {
+                    arg.kind = own.kind.clone();
+                }
+            }
+        }
+    }
+    specs.extend(found);
+    specs.push(Wanted { condition: None, arch: None, sets: Vec::new(), spec: general });
     Ok(Case { picks, specs })
 }
 
@@ -128,7 +170,7 @@ fn specialized(general: &Spec, special: &Special, params: &[&str]) -> Result<Wan
             _ => return Err(fail("promises what only integers and pointers can keep")),
         }
     }
-    Ok(Wanted { condition: special.condition.clone(), spec })
+    Ok(Wanted { condition: special.condition.clone(), arch: None, sets: Vec::new(), spec })
 }
 
 fn is_divisible(ty: &ValueType) -> bool {

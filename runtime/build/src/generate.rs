@@ -40,13 +40,24 @@ pub(crate) struct BuiltSpecial {
     pub(crate) condition: Option<String>,
     pub(crate) args: Vec<ArgSpec>,
     pub(crate) options: LaunchOptions,
+    /// The target that it is for alone; the others take the next one that fits.
+    pub(crate) arch: Option<String>,
+    /// The parameters that a tuning has set.
+    pub(crate) sets: Vec<String>,
     /// One per target; all have the same parameters.
     pub(crate) variants: Vec<Artifact>,
+    /// Machine code of each; empty if none is wanted.
+    pub(crate) cubins: Vec<Vec<u8>>,
     /// The files without target and ending.
     pub(crate) stem: String,
 }
 
 impl Embedded {
+    /// Whether some specialization is for one target alone.
+    pub(crate) fn has_tuned(&self) -> bool {
+        self.cases.iter().flat_map(|case| &case.specials).any(|special| special.arch.is_some())
+    }
+
     /// All that was compiled.
     pub(crate) fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
         self.cases.iter().flat_map(|case| &case.specials).flat_map(|special| &special.variants)
@@ -156,6 +167,12 @@ fn write_kernel(out: &mut String, kernel: &Embedded) -> Result {
     writeln!(out, "    /// `{}`, loaded on a device; compiled for `{}`.", kernel.name, plain(&kernel.signature))?;
     writeln!(out, "    #[derive(Debug)]\n    pub struct {ty}{declared} {{")?;
     writeln!(out, "        kernels: Box<[::rtc_runtime::Kernel]>,")?;
+    if launch::knows_case(kernel) {
+        writeln!(out, "        case: usize,")?;
+    }
+    if kernel.has_tuned() {
+        writeln!(out, "        /// Which of them are for the target of the device.\n        tuned: Box<[bool]>,")?;
+    }
     let types: Vec<String> = kernel.axes_of(AxisKind::Type).map(|axis| identifier(&axis.name)).collect();
     if !types.is_empty() {
         writeln!(out, "        types: ::core::marker::PhantomData<({},)>,", types.join(", "))?;
@@ -228,12 +245,20 @@ fn write_loader(out: &mut String, kernel: &Embedded) -> Result {
         writeln!(out, "            &[")?;
         for special in &case.specials {
             writeln!(out, "                &[")?;
-            for variant in &special.variants {
+            for (number, variant) in special.variants.iter().enumerate() {
                 let (stem, arch) = (&special.stem, &variant.metadata.arch);
                 writeln!(out, "                    ::rtc_runtime::Variant {{")?;
                 writeln!(out, "                        arch: {arch:?},")?;
                 writeln!(out, "                        ptx: include_str!({:?}),", format!("{stem}.{arch}.ptx"))?;
                 writeln!(out, "                        metadata: include_str!({:?}),", format!("{stem}.{arch}.json"))?;
+                match special.cubins.get(number) {
+                    Some(_) => writeln!(
+                        out,
+                        "                        cubin: Some(include_bytes!({:?})),",
+                        format!("{stem}.{arch}.cubin")
+                    )?,
+                    None => writeln!(out, "                        cubin: None,")?,
+                }
                 writeln!(out, "                    }},")?;
             }
             writeln!(out, "                ],")?;
@@ -242,11 +267,51 @@ fn write_loader(out: &mut String, kernel: &Embedded) -> Result {
     }
     writeln!(out, "        ];")?;
     write_case(out, kernel)?;
-    writeln!(out, "        let load = |variants: &&[_]| device.load_variant({:?}, variants);", kernel.name)?;
-    writeln!(out, "        let kernels = CASES[case].iter().map(load).collect::<::rtc_runtime::Result<_>>()?;")?;
-    let types =
-        if kernel.axes_of(AxisKind::Type).next().is_some() { ", types: ::core::marker::PhantomData" } else { "" };
-    writeln!(out, "        Ok({ty} {{ kernels{types} }})\n    }}\n")
+    let mut fields = String::from("kernels");
+    match kernel.has_tuned() {
+        false => {
+            writeln!(out, "        let load = |variants: &&[_]| device.load_variant({:?}, variants);", kernel.name)?;
+            writeln!(
+                out,
+                "        let kernels = CASES[case].iter().map(load).collect::<::rtc_runtime::Result<_>>()?;"
+            )?;
+        }
+        true => {
+            write_tuned_loader(out, kernel)?;
+            fields.push_str(", tuned");
+        }
+    }
+    if launch::knows_case(kernel) {
+        fields.push_str(", case");
+    }
+    if kernel.axes_of(AxisKind::Type).next().is_some() {
+        fields.push_str(", types: ::core::marker::PhantomData");
+    }
+    writeln!(out, "        Ok({ty} {{ {fields} }})\n    }}\n")
+}
+
+/// Loads what was tuned for just this target, and the general form in the place of what was tuned for others.
+fn write_tuned_loader(out: &mut String, kernel: &Embedded) -> Result {
+    writeln!(out, "        const TARGETS: &[&[Option<&str>]] = &[")?;
+    for case in &kernel.cases {
+        let targets: Vec<String> = case.specials.iter().map(|special| format!("{:?}", special.arch)).collect();
+        writeln!(out, "            &[{}],", targets.join(", "))?;
+    }
+    writeln!(out, "        ];")?;
+    writeln!(out, "        let arch = device.arch();")?;
+    writeln!(
+        out,
+        "        let tuned: Box<[bool]> = TARGETS[case].iter().map(|only| only.is_none_or(|only| only == arch)).collect();"
+    )?;
+    writeln!(out, "        let last = CASES[case].len() - 1;")?;
+    writeln!(out, "        let general = device.load_variant({:?}, CASES[case][last])?;", kernel.name)?;
+    writeln!(out, "        let load = |(number, variants): (usize, &&[_])| match number != last && tuned[number] {{")?;
+    writeln!(out, "            true => device.load_variant({:?}, variants),", kernel.name)?;
+    writeln!(out, "            false => Ok(general.clone()),\n        }};")?;
+    writeln!(
+        out,
+        "        let kernels = CASES[case].iter().enumerate().map(load).collect::<::rtc_runtime::Result<_>>()?;"
+    )
 }
 
 /// The number of the case that the choices mean.

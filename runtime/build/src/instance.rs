@@ -2,6 +2,7 @@
 
 use rtc_abi::spec::LaunchOptions;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// One kernel for one signature, and for the finitely many specializations that are declared: nothing else is ever compiled.
 ///
@@ -24,6 +25,8 @@ pub struct Instance {
     pub(crate) values: Vec<Choice>,
     #[serde(default)]
     pub(crate) specializations: Vec<Special>,
+    #[serde(default)]
+    pub(crate) tuned: Vec<PathBuf>,
 }
 
 /// A name and what may stand for it.
@@ -51,6 +54,7 @@ impl Instance {
             types: Vec::new(),
             values: Vec::new(),
             specializations: Vec::new(),
+            tuned: Vec::new(),
         }
     }
 
@@ -90,6 +94,20 @@ impl Instance {
     /// `"n >= 4096"`: `"BLOCK=2048, num_warps=8"`. The grid of the launch is then a function of the configuration.
     pub fn configure(mut self, condition: impl Into<String>, configuration: impl Into<String>) -> Instance {
         self.specializations.push(Special { condition: Some(condition.into()), what: configuration.into() });
+        self
+    }
+
+    /// Also compiles it in the configurations that `rtc tune -o FILE` found the fastest: each for its target, and for launches
+    /// whose arguments are those of its key and keep the promises that it was tuned with. Other launches take the signature,
+    /// in which parameters that the results set may be left out: those of the first result count then. The grid of the
+    /// launch is a function of the configuration.
+    ///
+    /// ```
+    /// use rtc_build::Instance;
+    /// Instance::new("matmul", "*fp16:16, *fp16:16, *fp16:16, i32, i32, i32").tuned("tuned.json");
+    /// ```
+    pub fn tuned(mut self, file: impl Into<PathBuf>) -> Instance {
+        self.tuned.push(file.into());
         self
     }
 

@@ -1,6 +1,6 @@
 //! The text of a typed `launch`.
 
-use crate::generate::{BuiltSpecial, Embedded, doc, plain};
+use crate::generate::{Built, BuiltSpecial, Embedded, doc, plain};
 use crate::names::{argument, element, identifier};
 use crate::{Error, error};
 use rtc_abi::{Expr, Param, ParamType, ValueType};
@@ -24,6 +24,7 @@ pub(crate) fn write_config(out: &mut String, kernel: &Embedded) -> Result {
 /// The constexprs in which configurations differ.
 fn configured(kernel: &Embedded) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
+    let tuned: Vec<String> = kernel.cases.iter().flat_map(|c| &c.specials).flat_map(|s| s.sets.clone()).collect();
     for case in &kernel.cases {
         let Some(general) = case.specials.last() else { continue };
         let configurations = case.specials.iter().filter(|special| special.condition.is_some());
@@ -32,7 +33,9 @@ fn configured(kernel: &Embedded) -> Vec<String> {
                 matches!(arg.kind, ArgKind::Constexpr(ConstValue::Int(_)) | ArgKind::Constexpr(ConstValue::Bool(_)))
             };
             let other = general.args.iter().find(|a| a.name == arg.name && is_number(a));
-            if is_number(arg) && other.is_some_and(|other| other != arg) && !out.contains(&arg.name) {
+            // Of what was tuned nobody has written the values down.
+            let is_open = other.is_some_and(|other| other != arg) || tuned.contains(&arg.name);
+            if is_number(arg) && is_open && !out.contains(&arg.name) {
                 out.push(arg.name.clone());
             }
         }
@@ -84,18 +87,61 @@ pub(crate) fn write_launch(out: &mut String, kernel: &Embedded) -> Result {
         let name = argument(&param.name);
         writeln!(out, "            let {name}: {} = {name}.into();", taken(kernel, param, "", ""))?;
     }
-    write_dispatch(out, kernel, params, &values)?;
+    let bodies = bodies(kernel);
+    match differ(&bodies) {
+        false => out.push_str(bodies.first().map_or("", String::as_str)),
+        true => {
+            writeln!(out, "            match self.case {{")?;
+            for (number, body) in bodies.iter().enumerate() {
+                let pattern = if number + 1 == bodies.len() { "_".to_owned() } else { number.to_string() };
+                writeln!(out, "                {pattern} => {{")?;
+                for line in body.lines() {
+                    writeln!(out, "        {line}")?;
+                }
+                writeln!(out, "                }}")?;
+            }
+            writeln!(out, "            }}")?;
+        }
+    }
     writeln!(out, "        }}\n")
 }
 
-fn write_dispatch(out: &mut String, kernel: &Embedded, params: &[Param], values: &[String]) -> Result {
-    let specials = &kernel.cases[0].specials;
+/// How each case chooses among its specializations.
+fn bodies(kernel: &Embedded) -> Vec<String> {
+    let Some(general) = kernel.general() else { return Vec::new() };
+    let (params, values) = (general.metadata.visible_params(), configured(kernel));
+    let body = |case: &Built| {
+        let mut out = String::new();
+        // Writing to a string does not fail.
+        let _ = write_dispatch(&mut out, kernel, &case.specials, params, &values);
+        out
+    };
+    kernel.cases.iter().map(body).collect()
+}
+
+fn differ(bodies: &[String]) -> bool {
+    bodies.iter().any(|body| body != &bodies[0])
+}
+
+/// Whether a launch must know which case it is of.
+pub(crate) fn knows_case(kernel: &Embedded) -> bool {
+    differ(&bodies(kernel))
+}
+
+fn write_dispatch(
+    out: &mut String,
+    kernel: &Embedded,
+    specials: &[BuiltSpecial],
+    params: &[Param],
+    values: &[String],
+) -> Result {
     let method = if kernel.unproved().is_empty() { "launch_proved" } else { "launch" };
     let last = specials.len() - 1;
     if last > 0 {
         writeln!(out, "            let chosen = match () {{")?;
         for (number, special) in specials[..last].iter().enumerate() {
-            writeln!(out, "                _ if {} => {number},", guard(special, params))?;
+            let fits = special.arch.as_ref().map_or(String::new(), |_| format!("self.tuned[{number}] && "));
+            writeln!(out, "                _ if {fits}{} => {number},", guard(special, params))?;
         }
         writeln!(out, "                _ => {last},\n            }};")?;
         writeln!(out, "            match chosen {{")?;

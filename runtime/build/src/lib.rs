@@ -37,8 +37,11 @@
 //!
 //! One kernel can be compiled for several element types and values, which become generics of its function, and for arguments of
 //! which more is known, among which each launch chooses: see [`Instance`]. All of them are declared here; nothing is
-//! compiled while the program runs.
+//! compiled while the program runs. What `rtc tune -o tuned.json` found is taken by [`Instance::tuned`]; [`Config::cubin`] adds
+//! machine code to the PTX.
 
+#[cfg(feature = "linked")]
+mod assemble;
 #[cfg(feature = "linked")]
 mod c_source;
 mod executable;
@@ -53,6 +56,8 @@ mod launch;
 mod linked;
 #[cfg(feature = "linked")]
 mod names;
+#[cfg(feature = "linked")]
+mod tuned;
 
 pub use instance::Instance;
 #[cfg(feature = "linked")]
@@ -78,6 +83,10 @@ pub struct Config {
     libdevice: Option<PathBuf>,
     #[serde(default)]
     deny_jit: bool,
+    #[serde(default)]
+    cubins: bool,
+    #[serde(default)]
+    ptxas: Option<PathBuf>,
 }
 
 /// What `rtc embed` reads from its standard input.
@@ -143,6 +152,19 @@ impl Config {
     /// kernels while it runs.
     pub fn deny_jit(mut self) -> Config {
         self.deny_jit = true;
+        self
+    }
+
+    /// Also assembles each kernel, by NVIDIA's `ptxas`: `$RTC_PTXAS`, or the one on `$PATH`. GPUs of just the targets that are
+    /// built for then load machine code, without the driver's compilation; all others take the PTX, which is there as well.
+    pub fn cubin(mut self, is_wanted: bool) -> Config {
+        self.cubins = is_wanted;
+        self
+    }
+
+    /// The `ptxas` to call.
+    pub fn ptxas(mut self, path: impl Into<PathBuf>) -> Config {
+        self.ptxas = Some(path.into());
         self
     }
 

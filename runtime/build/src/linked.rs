@@ -1,5 +1,6 @@
 //! The compiler in this process: what the feature `linked` brings, and what `rtc embed` does.
 
+use crate::assemble::assemble;
 use crate::expand::{self, AxisKind, Wanted};
 use crate::generate::{self, Built, BuiltSpecial, Embedded};
 use crate::{Config, Error, Instance, Request, c_source, error, launch};
@@ -77,19 +78,23 @@ fn compile_file(config: &Config, file: &Path, program: &Program, out_dir: &Path)
     write(&out_dir.join(format!("{stem}.rs")), &generate::module(&stem, program.doc(), &embedded, config.deny_jit))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    std::fs::write(path, text).map_err(|e| error(format!("cannot write {}: {e}", path.display())))
+fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    std::fs::write(path, content).map_err(|e| error(format!("cannot write {}: {e}", path.display())))
 }
 
 /// PTX and metadata of all variants.
 fn write_files(out_dir: &Path, stem: &str, kernels: &[Embedded]) -> Result<(), Error> {
     std::fs::create_dir_all(out_dir).map_err(|e| error(format!("cannot make {}: {e}", out_dir.display())))?;
     let specials = kernels.iter().flat_map(|kernel| &kernel.cases).flat_map(|case| &case.specials);
-    for (special, artifact) in specials.flat_map(|special| special.variants.iter().map(move |v| (special, v))) {
+    let variants = specials.flat_map(|special| special.variants.iter().enumerate().map(move |(n, v)| (special, n, v)));
+    for (special, number, artifact) in variants {
         debug_assert!(special.stem.starts_with(stem));
         let path = |ending: &str| out_dir.join(format!("{}.{}.{ending}", special.stem, artifact.metadata.arch));
         write(&path("ptx"), &artifact.ptx)?;
         write(&path("json"), &artifact.metadata.to_json())?;
+        if let Some(cubin) = special.cubins.get(number) {
+            write(&path("cubin"), cubin)?;
+        }
     }
     Ok(())
 }
@@ -106,16 +111,26 @@ fn compile_instance(
     let (axes, wanted) = expand::expand(program, instance)?;
     let types = axes.iter().filter(|axis| axis.kind == AxisKind::Type);
     let typed = types.map(|axis| expand::params_of_type(instance, axis, &params)).collect::<Result<_, _>>()?;
-    let is_one = wanted.len() == 1 && instance.specializations.is_empty();
+    let is_one = wanted.len() == 1 && instance.specializations.is_empty() && instance.tuned.is_empty();
     let (mut cases, mut number) = (Vec::new(), 0);
     for case in wanted {
         let mut specials = Vec::new();
-        for Wanted { condition, spec } in case.specs {
-            let variants = compile_spec(config, program, &spec)?;
+        for Wanted { condition, arch, sets, spec } in case.specs {
+            if let Some(arch) = &arch
+                && !archs(config).contains(arch)
+            {
+                println!("cargo::warning=kernel `{name}` was tuned for {arch}, which is no target of this build");
+                continue;
+            }
+            let variants = compile_spec(config, program, &spec, arch.as_ref())?;
+            let assembler = config.ptxas.as_deref();
+            let assembled = variants.iter().filter(|_| config.cubins);
+            let cubins = assembled.map(|v| assemble(assembler, &v.ptx, &v.metadata.kernel, &v.metadata.arch));
+            let cubins = cubins.collect::<Result<Vec<_>, Error>>()?;
             let stem = if is_one { format!("{stem}.{name}") } else { format!("{stem}.{name}.{number}") };
             number += 1;
             let Spec { args, options, .. } = spec;
-            specials.push(BuiltSpecial { condition, args, options, variants, stem });
+            specials.push(BuiltSpecial { condition, args, options, arch, sets, variants, cubins, stem });
         }
         check_specials(instance, &specials)?;
         cases.push(Built { picks: case.picks, specials });
@@ -139,13 +154,24 @@ fn check_specials(instance: &Instance, specials: &[BuiltSpecial]) -> Result<(), 
     Ok(())
 }
 
-/// The variants of one specialization, one per target.
-fn compile_spec(config: &Config, program: &Program, spec: &Spec) -> Result<Vec<Artifact>, Error> {
+/// The targets that are built for.
+fn archs(config: &Config) -> Vec<String> {
+    match config.archs.is_empty() {
+        true => vec![rtc_compiler::DEFAULT_ARCH.to_owned()],
+        false => config.archs.clone(),
+    }
+}
+
+/// The variants of one specialization, one per target, or for one alone.
+fn compile_spec(
+    config: &Config,
+    program: &Program,
+    spec: &Spec,
+    only: Option<&String>,
+) -> Result<Vec<Artifact>, Error> {
     let specialization = spec.specialize(program).map_err(|f| explain(program, f))?;
-    let default = [rtc_compiler::DEFAULT_ARCH.to_owned()];
-    let archs = if config.archs.is_empty() { &default[..] } else { &config.archs };
     let mut variants = Vec::new();
-    for arch in archs {
+    for arch in archs(config).iter().filter(|arch| only.is_none_or(|only| only == *arch)) {
         let hash = rtc_compiler::source_hash(program, &specialization, arch);
         let compiled = rtc_compiler::compile(program, &specialization, arch, hash, &mut Silent)
             .map_err(|failure| explain(program, failure))?;
@@ -177,7 +203,8 @@ fn embedded(stem: &str, ready: Vec<Ready>) -> Vec<Embedded> {
         let Specialization { args, options, .. } = specialization;
         let signature = args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect::<Vec<_>>().join(", ");
         let stem = format!("{stem}.{name}");
-        let special = BuiltSpecial { condition: None, args, options, variants, stem };
+        let (sets, cubins) = Default::default();
+        let special = BuiltSpecial { condition: None, args, options, arch: None, sets, variants, cubins, stem };
         let cases = vec![Built { picks: Vec::new(), specials: vec![special] }];
         Embedded { name, info, signature, axes: Vec::new(), typed: Vec::new(), cases }
     };

@@ -93,6 +93,74 @@ fn truth_values_and_numbers_are_const_generics() {
     assert!(text.contains("assert!(!::rtc_runtime::HAS_JIT"), "{text}");
 }
 
+const TUNED: &str = r#"{"version": 1, "entries": [
+{"kernel": "scale_kernel", "device": "NVIDIA H200", "arch": "sm_90a",
+ "signature": "x_ptr=*fp16:16, table_ptr=*fp32, out_ptr=*fp16:16, n=i32:16, by=fp32, stride=1, MODE=\"times\" {\"num_warps\":4}",
+ "key": {"n": 4096, "x_ptr": "fp16"}, "winner": {"values": {"BLOCK": 512}, "options": {"num_warps": 8, "num_stages": 3}}},
+{"kernel": "scale_kernel", "device": "NVIDIA H100", "arch": "sm_90a",
+ "signature": "x_ptr=*fp16:16, table_ptr=*fp32, out_ptr=*fp16:16, n=i32:16, by=fp32, stride=1, MODE=\"times\" {\"num_warps\":4}",
+ "key": {"n": 4096, "x_ptr": "fp16"}, "winner": {"values": {"BLOCK": 64}, "options": {"num_warps": 1}}},
+{"kernel": "scale_kernel", "device": "NVIDIA A100", "arch": "sm_80",
+ "signature": "x_ptr=*fp32, table_ptr=*fp32, out_ptr=*fp32, n=i32, by=fp32, stride=i32, MODE=\"plus\" {\"num_warps\":4}",
+ "key": {"n": 77, "x_ptr": "fp32"}, "winner": {"values": {"BLOCK": 256}, "options": {"num_warps": 2}}}]}"#;
+
+#[test]
+fn winners_of_a_tuning_are_taken_by_their_keys() {
+    let scratch = Scratch::new("tuned");
+    let file = scratch.0.join("tuned.json");
+    std::fs::write(&file, TUNED).unwrap();
+    let family = Instance::new("scale_kernel", "*{T}, *fp32, *{T}, i32, fp32, i32")
+        .types("T", ["fp32", "fp16"])
+        .values("MODE", ["\"times\"", "\"plus\""])
+        .tuned(&file);
+    let text = scratch.compile(Config::new().arch(["sm_80", "sm_90a"]).instance(family.clone())).unwrap();
+    // Of fp16 and `times` one for sm_90a, of fp32 and `plus` one for sm_80; every case has the general form.
+    assert!(text.contains("&[Some(\"sm_90a\"), None],") && text.contains("&[Some(\"sm_80\"), None],"), "{text}");
+    let guard = "_ if self.tuned[0] && i128::from(x_ptr.address()) % 16 == 0 && i128::from(out_ptr.address()) % 16 == 0 \
+                 && i128::from(n) % 16 == 0 && stride == 1 && i128::from(n) == 4096 => 0,";
+    assert!(text.contains(guard), "{text}");
+    assert!(text.contains("_ if self.tuned[0] && i128::from(n) == 77 => 0,"), "{text}");
+    assert!(
+        text.contains("grid(ScaleKernelConfig { block: 512, num_warps: 8 })") && !text.contains("block: 64"),
+        "{text}"
+    );
+    let files = std::fs::read_dir(scratch.0.join("out")).unwrap().count();
+    assert_eq!(files, 1 + 2 * (4 * 2 + 2), "a module, PTX and metadata of four general forms and of two winners");
+    // What the signature says is the general form.
+    let block = Instance::new("scale_kernel", "*fp16, *fp32, *fp16, i32, fp32, i32, MODE=\"times\", BLOCK=32");
+    let text = scratch.compile(Config::new().arch(["sm_90a"]).instance(block.tuned(&file))).unwrap();
+    assert!(text.contains("{ block: 512, num_warps: 8 }") && text.contains("{ block: 32, num_warps: 4 }"), "{text}");
+    for (content, expected) in [
+        ("{}", "is no file of `rtc tune`"),
+        (&TUNED.replace("scale_kernel", "other")[..], "there are no results for the kernel `scale_kernel` in it"),
+        (&TUNED.replace("\"version\": 1", "\"version\": 9")[..], "version 9 cannot be read"),
+        (&TUNED.replace("\"n\": 4096", "\"n\": 1.5")[..], "the key has n = 1.5"),
+    ] {
+        std::fs::write(&file, content).unwrap();
+        let error = scratch.compile(Config::new().arch(["sm_90a"]).instance(family.clone())).unwrap_err();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+}
+
+#[test]
+fn kernels_are_assembled_where_that_is_asked_for() {
+    let scratch = Scratch::new("cubin");
+    let config =
+        || Config::new().arch(["sm_80", "sm_90a"]).cubin(true).kernel("pick_kernel", "*fp32, *i32, *fp32, i32, 64");
+    let error = scratch.compile(config().ptxas("/nowhere/ptxas")).unwrap_err();
+    assert!(error.contains("cannot run the assembler `/nowhere/ptxas`") && error.contains("RTC_PTXAS"), "{error}");
+    let assembler = std::env::var("RTC_PTXAS").unwrap_or_else(|_| "ptxas".into());
+    if std::process::Command::new(&assembler).arg("--version").output().is_err() {
+        return eprintln!("SKIPPED: there is no `{assembler}`; `make setup` fetches it where it can");
+    }
+    let text = scratch.compile(config().ptxas(assembler)).unwrap();
+    for arch in ["sm_80", "sm_90a"] {
+        let name = format!("scale.pick_kernel.{arch}.cubin");
+        assert!(text.contains(&format!("cubin: Some(include_bytes!({name:?}))")), "{text}");
+        assert!(std::fs::read(scratch.0.join("out").join(name)).unwrap().starts_with(b"\x7fELF"));
+    }
+}
+
 #[test]
 fn what_cannot_be_declared_says_why() {
     let scratch = Scratch::new("declared");

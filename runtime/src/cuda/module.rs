@@ -6,6 +6,7 @@ use crate::{Error, Result};
 use cudarc::driver::{result, sys};
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 
 /// A loaded kernel.
 #[derive(Debug)]
@@ -21,6 +22,20 @@ pub(crate) struct Module {
     pub(crate) max_threads: u32,
     /// Shared memory that the code declares by itself.
     pub(crate) static_shared: u32,
+    /// It came as machine code.
+    pub(crate) is_assembled: bool,
+}
+
+/// A state of the driver's linker.
+struct Link(sys::CUlinkState);
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: made by the driver, and nobody else has it.
+            let _ = unsafe { sys::cuLinkDestroy(self.0) };
+        }
+    }
 }
 
 // SAFETY: module and function handles may be used from any thread.
@@ -34,7 +49,6 @@ impl Module {
         context.bind()?;
         let failed = |message: &str| Error::Ptx { kernel: symbol.to_owned(), message: message.to_owned() };
         let image = CString::new(ptx).map_err(|_| failed("the text contains a NUL byte"))?;
-        let entry = CString::new(symbol).map_err(|_| failed("the symbol contains a NUL byte"))?;
         let mut log = vec![0u8; 16 * 1024];
         let mut options =
             [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
@@ -53,6 +67,52 @@ impl Module {
             }
             return Err(with_log(error, text));
         }
+        Module::of(context, raw, symbol, false)
+    }
+
+    /// Has the driver's compiler make machine code of PTX. Other threads may do so at the same time, while of loads of PTX
+    /// the driver does one after the other.
+    pub(crate) fn assemble(context: &Context, ptx: &str, symbol: &str) -> Result<Vec<u8>> {
+        context.bind()?;
+        let failed = |message: &str| Error::Ptx { kernel: symbol.to_owned(), message: message.to_owned() };
+        let image = CString::new(ptx).map_err(|_| failed("the text contains a NUL byte"))?;
+        let mut link = Link(std::ptr::null_mut());
+        let (none, values) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: without options; the state is destroyed when `link` is dropped.
+        check("cuLinkCreate", unsafe { sys::cuLinkCreate_v2(0, none, values, &mut link.0) }.result())?;
+        let (data, size) = (image.as_ptr().cast_mut().cast::<c_void>(), image.as_bytes_with_nul().len());
+        let kind = sys::CUjitInputType::CU_JIT_INPUT_PTX;
+        // SAFETY: the image ends with NUL and outlives the call, which copies it.
+        let added = unsafe { sys::cuLinkAddData_v2(link.0, kind, data, size, c"kernel".as_ptr(), 0, none, values) };
+        check("cuLinkAddData", added.result())?;
+        let (mut cubin, mut bytes) = (std::ptr::null_mut(), 0);
+        // SAFETY: both are written only; the cubin belongs to the state.
+        check("cuLinkComplete", unsafe { sys::cuLinkComplete(link.0, &mut cubin, &mut bytes) }.result())?;
+        if cubin.is_null() {
+            return Err(failed("the driver's compiler gave nothing"));
+        }
+        // SAFETY: the driver gives so many bytes there, until the state is destroyed.
+        Ok(unsafe { std::slice::from_raw_parts(cubin.cast::<u8>(), bytes) }.to_vec())
+    }
+
+    /// Loads machine code for devices of this capability.
+    pub(crate) fn load_cubin(context: &Arc<Context>, cubin: &[u8], symbol: &str) -> Result<Module> {
+        context.bind()?;
+        // The driver finds the end of the image by its headers, which stand at multiples of 8.
+        let mut image = vec![0u64; cubin.len().div_ceil(8)];
+        let bytes = image.as_mut_slice().as_mut_bytes();
+        bytes[..cubin.len()].copy_from_slice(cubin);
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the image is an ELF file, and outlives the call.
+        let status = unsafe { sys::cuModuleLoadData(&mut raw, image.as_ptr().cast()) };
+        check("cuModuleLoadData", status.result())?;
+        Module::of(context, raw, symbol, true)
+    }
+
+    /// The kernel of a module that was just loaded.
+    fn of(context: &Arc<Context>, raw: sys::CUmodule, symbol: &str, is_assembled: bool) -> Result<Module> {
+        let failed = |message: &str| Error::Ptx { kernel: symbol.to_owned(), message: message.to_owned() };
+        let entry = CString::new(symbol).map_err(|_| failed("the symbol contains a NUL byte"))?;
         // SAFETY: `raw` was just loaded.
         let function = check("cuModuleGetFunction", unsafe { result::module::get_function(raw, entry) });
         let function = match function {
@@ -71,6 +131,7 @@ impl Module {
             local_bytes: 0,
             max_threads: 0,
             static_shared: 0,
+            is_assembled,
         };
         use sys::CUfunction_attribute_enum as Attribute;
         module.registers = module.attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?;

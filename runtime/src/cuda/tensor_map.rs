@@ -1,13 +1,15 @@
 //! Tensor maps as the driver encodes them.
 #![allow(unsafe_code)]
 
-use super::check;
+use super::{Context, check};
 use crate::Result;
 use crate::tensor_map::{Form, MAP_BYTES, MAX_RANK, Place};
 use cudarc::driver::sys;
 
-/// Has the driver encode a tensor map.
-pub(crate) fn encode_tensor_map(form: &Form, place: &Place) -> Result<[u8; MAP_BYTES]> {
+/// Has the driver encode a tensor map over memory of this context.
+pub(crate) fn encode_tensor_map(context: &Context, form: &Form, place: &Place) -> Result<[u8; MAP_BYTES]> {
+    // The driver looks at the address in the current context, and this thread may have none or another.
+    context.bind()?;
     use sys::CUtensorMapFloatOOBfill_enum as Oob;
     use sys::CUtensorMapL2promotion_enum as Promotion;
     use sys::CUtensorMapSwizzle_enum as Swizzle;
