@@ -4,7 +4,7 @@
 use crate::{Program, Specialization};
 use rtc_abi::ValueType;
 use rtc_abi::spec::{ArgKind, ConstValue, LaunchOptions};
-use rtc_source::{Code, Level, Levels, WARNINGS};
+use rtc_source::{Code, Level, Levels, SourceMap, WARNINGS};
 use sha2::{Digest, Sha256};
 
 /// Version of the compiler, as metadata carries it.
@@ -40,12 +40,30 @@ pub fn fingerprint(program: &Program, specialization: &Specialization, arch: &st
     bytes.finish()
 }
 
+/// The same of a kernel that is given as tile IR: a hash of all that [`TileKernel::compile`](crate::TileKernel::compile)
+/// depends on.
+pub fn tile_fingerprint(sources: &SourceMap, options: &LaunchOptions, arch: &str) -> [u8; 32] {
+    let mut bytes = Canonical::new("tile/1");
+    bytes.text(BUILD_ID);
+    bytes.text(&rtc_codegen::llvm_version());
+    bytes.text(arch);
+    bytes.options(options);
+    bytes.list(sources.files(), |bytes, (_, file)| {
+        bytes.text(&file.text);
+        bytes.text(if tells_name(&file.name, &file.text) { &file.name } else { "" });
+    });
+    bytes.finish()
+}
+
 /// Whether the names of files may stand in a result elsewhere than in `.file` lines, as `device_assert` tells them, or in
 /// such lines in a form that cannot be found again.
 pub fn names_matter(program: &Program, specialization: &Specialization) -> bool {
+    specialization.options.debug || program.sources().files().any(|(_, file)| tells_name(&file.name, &file.text))
+}
+
+fn tells_name(name: &str, text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+./".contains(&byte);
-    specialization.options.debug
-        || program.sources().files().any(|(_, file)| file.text.contains("assert") || !file.name.bytes().all(is_plain))
+    text.contains("assert") || !name.bytes().all(is_plain)
 }
 
 /// A hash of texts and of where each of them ends.

@@ -26,7 +26,7 @@ mod tuning;
 
 pub use artifact::Artifact;
 pub use failure::Failure;
-pub use fingerprint::{BUILD_ID, COMPILER_VERSION, fingerprint, names_matter, source_hash};
+pub use fingerprint::{BUILD_ID, COMPILER_VERSION, fingerprint, names_matter, source_hash, tile_fingerprint};
 pub use kernels::{KernelInfo, ParamInfo, PinnedType};
 pub use packed::{Packed, pack, packed_metadata, unpack};
 pub use program::{Program, Source};

@@ -4,8 +4,8 @@
 //! the PTX. Whether they are what was written is for the cache to check, and [`fingerprint`](crate::fingerprint) says
 //! which compilation they belong to.
 
-use crate::{Artifact, Compiled, Metadata, Program};
-use rtc_source::Diagnostic;
+use crate::{Artifact, Compiled, Metadata};
+use rtc_source::{Diagnostic, SourceMap};
 use serde::{Deserialize, Serialize};
 
 /// A result that was packed.
@@ -26,10 +26,10 @@ struct Said {
     prints: Vec<String>,
 }
 
-/// Packs a result for `program`.
-pub fn pack(program: &Program, packed: &Packed) -> Vec<u8> {
+/// Packs a result for these files.
+pub fn pack(sources: &SourceMap, packed: &Packed) -> Vec<u8> {
     let Packed { compiled, prints } = packed;
-    let said = Said { names: names(program), warnings: compiled.warnings.clone(), prints: prints.clone() };
+    let said = Said { names: names(sources), warnings: compiled.warnings.clone(), prints: prints.clone() };
     let said = serde_json::to_string(&said).expect("structs of strings and numbers are always JSON");
     let mut bytes = Vec::new();
     for part in [&said, &compiled.artifact.metadata.to_json(), &compiled.artifact.ptx] {
@@ -39,13 +39,13 @@ pub fn pack(program: &Program, packed: &Packed) -> Vec<u8> {
     bytes
 }
 
-/// Reads a result that was packed for a program of the same [fingerprint](crate::fingerprint), and gives the files in its
-/// PTX the names that they have in `program`. None if the bytes are of another form.
-pub fn unpack(program: &Program, bytes: &[u8]) -> Option<Packed> {
+/// Reads a result that was packed for files of the same [fingerprint](crate::fingerprint), and gives the files in its
+/// PTX the names that they have in `sources`. None if the bytes are of another form.
+pub fn unpack(sources: &SourceMap, bytes: &[u8]) -> Option<Packed> {
     let [said, metadata, ptx] = parts(bytes)?;
     let said: Said = serde_json::from_str(said).ok()?;
     let metadata = Metadata::from_json(metadata).ok()?;
-    let ptx = renamed(ptx, &said.names, &names(program))?;
+    let ptx = renamed(ptx, &said.names, &names(sources))?;
     let compiled = Compiled { artifact: Artifact { ptx, metadata }, warnings: said.warnings };
     Some(Packed { compiled, prints: said.prints })
 }
@@ -67,8 +67,8 @@ fn parts(mut bytes: &[u8]) -> Option<[&str; 3]> {
     bytes.is_empty().then_some(parts)
 }
 
-fn names(program: &Program) -> Vec<String> {
-    program.sources().files().map(|(_, file)| file.name.clone()).collect()
+fn names(sources: &SourceMap) -> Vec<String> {
+    sources.files().map(|(_, file)| file.name.clone()).collect()
 }
 
 /// The PTX with other names in its `.file` lines.
@@ -90,7 +90,7 @@ fn renamed(ptx: &str, old: &[String], new: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LaunchOptions, Silent, Source, Specialization};
+    use crate::{LaunchOptions, Program, Silent, Source, Specialization};
     use rtc_abi::ValueType;
     use rtc_abi::spec::{ArgSpec, ConstValue};
     use rtc_source::{Level, Levels};
@@ -120,12 +120,12 @@ mod tests {
         let program = program("");
         let packed = compile(&program);
         assert!(!packed.compiled.warnings.is_empty());
-        let bytes = pack(&program, &packed);
-        assert_eq!(unpack(&program, &bytes), Some(packed));
+        let bytes = pack(program.sources(), &packed);
+        assert_eq!(unpack(program.sources(), &bytes), Some(packed));
         for length in 0..bytes.len() {
-            assert_eq!(unpack(&program, &bytes[..length]), None);
+            assert_eq!(unpack(program.sources(), &bytes[..length]), None);
         }
-        assert_eq!(unpack(&program, &[&bytes[..], b"x"].concat()), None);
+        assert_eq!(unpack(program.sources(), &[&bytes[..], b"x"].concat()), None);
     }
 
     /// As if it had been compiled there.
@@ -134,9 +134,9 @@ mod tests {
         let directories = ["", "./", "some/where/", "/else/where/", "../up/"].map(program);
         let results = directories.each_ref().map(compile);
         for (from, packed) in directories.iter().zip(&results) {
-            let bytes = pack(from, packed);
+            let bytes = pack(from.sources(), packed);
             for (to, expected) in directories.iter().zip(&results) {
-                assert_eq!(unpack(to, &bytes).as_ref(), Some(expected));
+                assert_eq!(unpack(to.sources(), &bytes).as_ref(), Some(expected));
             }
         }
         assert!(results[2].compiled.artifact.ptx.contains("\"some/where/helper.rt\""));

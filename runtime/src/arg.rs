@@ -6,7 +6,8 @@ use crate::{Buffer, DeviceAddress, Element, Slice, SliceMut, TensorDescriptor};
 /// One argument of an untyped launch. [`args!`](crate::args) makes a list of them.
 ///
 /// It is made of numbers, of `&buffer` or a [`Slice`] for what the kernel reads, of `&mut buffer` or a [`SliceMut`] for what it
-/// writes, of a [`DeviceAddress`] and of a [`TensorDescriptor`].
+/// writes, of a [`DeviceAddress`] and of a [`TensorDescriptor`]; for kernels that are compiled at their launches also of a
+/// tuple, `&args![..]`.
 ///
 /// ```
 /// use rtc_runtime::{Arg, Device};
@@ -28,6 +29,8 @@ pub enum Arg<'a> {
     Bool(bool),
     /// A tensor, for a parameter that is a tensor descriptor.
     Descriptor(&'a TensorDescriptor<'a>),
+    /// A tuple, for a kernel that is compiled at its launch; others take its elements one by one.
+    Tuple(&'a [Arg<'a>]),
 }
 
 /// A pointer argument: a part of a buffer, to be read or to be written, or an address. It is made like an [`Arg`].
@@ -70,6 +73,7 @@ impl<'a> Arg<'a> {
             Arg::Float(value) => Arg::Float(*value),
             Arg::Bool(value) => Arg::Bool(*value),
             Arg::Descriptor(descriptor) => Arg::Descriptor(descriptor),
+            Arg::Tuple(items) => Arg::Tuple(items),
         }
     }
 }
@@ -154,6 +158,18 @@ impl<'a> From<Pointer<'a>> for Arg<'a> {
 impl<'a> From<&'a TensorDescriptor<'a>> for Arg<'a> {
     fn from(descriptor: &'a TensorDescriptor<'a>) -> Arg<'a> {
         Arg::Descriptor(descriptor)
+    }
+}
+
+impl<'a> From<&'a [Arg<'a>]> for Arg<'a> {
+    fn from(items: &'a [Arg<'a>]) -> Arg<'a> {
+        Arg::Tuple(items)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [Arg<'a>; N]> for Arg<'a> {
+    fn from(items: &'a [Arg<'a>; N]) -> Arg<'a> {
+        Arg::Tuple(items)
     }
 }
 

@@ -387,6 +387,7 @@ fn what(arg: &Arg<'_>) -> String {
         Arg::Float(value) => format!("the float {value:?}"),
         Arg::Bool(value) => format!("{value}"),
         Arg::Descriptor(_) => "a tensor descriptor".into(),
+        Arg::Tuple(items) => format!("a tuple of {}", items.len()),
     }
 }
 

@@ -2,11 +2,13 @@
 
 mod cached;
 mod kernel;
+mod passed;
 mod program;
 mod specialize;
 
-pub use cached::{Cached, KERNELS, compile_cached, key};
+pub use cached::{Cached, KERNELS, compile_cached, compile_tile_ir_cached, key};
 pub use kernel::{JitKernel, Options, Ready};
+pub use passed::Passed;
 pub use program::{Event, Program};
 pub use rtc_cache as cache;
 

@@ -91,6 +91,7 @@ impl Replica {
             Arg::Int(value) => Ok(Copy::Int(*value)),
             Arg::Float(value) => Ok(Copy::Float(*value)),
             Arg::Bool(value) => Ok(Copy::Bool(*value)),
+            Arg::Tuple(_) => Err(Error::BufferAccess("tuples are passed element by element here".into())),
         };
         Ok(Replica { args: args.iter().map(copy).collect::<Result<_>>()?, ..replica })
     }

@@ -44,6 +44,40 @@ pub(crate) struct Extents {
     /// That of the shape, and that of the strides.
     ranks: [usize; 2],
     padding: Padding,
+    /// The block that the kernel moves and its rank; 0 if it was not said.
+    block: ([u32; MAX_RANK], usize),
+}
+
+impl Extents {
+    /// The size along a dimension.
+    #[cfg(feature = "jit")]
+    pub(crate) fn size(&self, axis: usize) -> i128 {
+        self.shape.get(axis).copied().unwrap_or(1)
+    }
+
+    /// The stride of a dimension, in elements.
+    #[cfg(feature = "jit")]
+    pub(crate) fn stride(&self, axis: usize) -> i128 {
+        self.strides.get(axis).copied().unwrap_or(1)
+    }
+
+    /// Whether copies of what lies beside it give NaN.
+    #[cfg(feature = "jit")]
+    pub(crate) fn pads_nan(&self) -> bool {
+        self.padding == Padding::Nan
+    }
+
+    /// The block that was said; empty if none was.
+    #[cfg(feature = "jit")]
+    pub(crate) fn block(&self) -> &[u32] {
+        &self.block.0[..self.block.1]
+    }
+
+    /// How many sizes and strides there are.
+    #[cfg(feature = "jit")]
+    pub(crate) fn ranks(&self) -> [usize; 2] {
+        self.ranks
+    }
 }
 
 impl<'a> TensorDescriptor<'a> {
@@ -77,7 +111,13 @@ impl<'a> TensorDescriptor<'a> {
     pub(crate) fn of_numbers(base: Pointer<'a>, shape: &[i128], strides: &[i128]) -> TensorDescriptor<'a> {
         let array = |list: &[i128]| std::array::from_fn(|i| list.get(i).copied().unwrap_or(1));
         let ranks = [shape.len(), strides.len()];
-        let extents = Extents { shape: array(shape), strides: array(strides), ranks, padding: Padding::Zero };
+        let extents = Extents {
+            shape: array(shape),
+            strides: array(strides),
+            ranks,
+            padding: Padding::Zero,
+            block: ([1; MAX_RANK], 0),
+        };
         TensorDescriptor { base, extents }
     }
 
@@ -87,6 +127,15 @@ impl<'a> TensorDescriptor<'a> {
 
     pub(crate) fn extents(&self) -> Extents {
         self.extents
+    }
+
+    /// The same with the block that the kernel moves, as a kernel that is compiled at its launch must know; others know it
+    /// already. At most five sizes count.
+    pub fn with_block(mut self, block: &[u32]) -> TensorDescriptor<'a> {
+        let rank = block.len().min(MAX_RANK);
+        self.extents.block.0[..rank].copy_from_slice(&block[..rank]);
+        self.extents.block.1 = rank;
+        self
     }
 
     /// The same; copies of what lies beside it give NaN.
@@ -355,7 +404,7 @@ pub(crate) fn pack(
             Some(map) => map,
             None => {
                 let map = match device.backend() {
-                    Backend::Cuda(_) => cuda::encode_tensor_map(&slot.form, &place)?,
+                    Backend::Cuda(context) => cuda::encode_tensor_map(context, &slot.form, &place)?,
                     _ => host::encode_tensor_map(&slot.form, &place).map_err(|e| named(slot.param, e))?,
                 };
                 let next = known.next;

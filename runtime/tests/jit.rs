@@ -5,7 +5,7 @@
 use rtc_compiler::ConstValue;
 use rtc_runtime::jit::cache::{Cache, CacheConfig, Error, Origin};
 use rtc_runtime::jit::{Event, JitKernel, Options, Program};
-use rtc_runtime::{Device, args};
+use rtc_runtime::{Device, TensorDescriptor, args};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -191,6 +191,73 @@ fn a_known_launch_allocates_nothing() {
     assert!(first.count_total > 0, "the compiler allocates");
     let again = allocation_counter::measure(|| drop(kernel.ready(&arguments, &options).unwrap()));
     assert_eq!(again.count_total, 0, "{again:?}");
+}
+
+/// `pair` is a tuple of a pointer and a number; descriptors have a block.
+const PARTS: &str = "\
+@triton.jit
+def parts(desc, pair, out, SIZE: tl.constexpr):
+    tile = desc.load([1, 4])
+    i = tl.arange(0, 8)
+    base, factor = pair
+    v = tl.load(base + i) * factor[0] + factor[1]
+    tl.store(out + tl.arange(0, 2)[:, None] * 8 + i[None, :], tile + v[None, :] * SIZE)
+";
+
+#[test]
+fn tuples_and_descriptors_are_arguments() {
+    for device in [Device::emulator(), Device::interpreter().unwrap()] {
+        let heard = Heard::default();
+        let list = heard.clone();
+        let program = device.jit(&[("parts.rt", PARTS)]).unwrap().with_cache(None).with_observer(move |event| {
+            if let Event::Ready { signature, .. } = event {
+                list.lock().unwrap().push((*signature).to_string());
+            }
+        });
+        let kernel = program.kernel("parts").unwrap();
+        let x = device.upload(&(0..64).map(|v| v as f32).collect::<Vec<_>>()).unwrap();
+        let b = device.upload(&[10.0f32; 8]).unwrap();
+        let mut out = device.zeros::<f32>(16).unwrap();
+        let stream = device.default_stream();
+        let options = Options::new().num_warps(1);
+        for (factor, offset, rows, made) in [(1, 3, 4, 1), (1, 5, 3, 1), (2, 5, 4, 2), (16, 5, 4, 3)] {
+            // Rows from 1 and columns from 4 on; what lies beside the tensor is zero.
+            let desc = TensorDescriptor::new(&x, &[rows, 12], &[16, 1]).with_block(&[2, 8]);
+            let inner = args![factor, offset];
+            let pair = args![&b, &inner];
+            kernel.launch(&stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap();
+            let expected = (0..16).map(|i| {
+                let (row, column) = (1 + i / 8, 4 + i % 8);
+                let inside = (row as u64) < rows && column < 12;
+                let tile = if inside { (row * 16 + column) as f32 } else { 0.0 };
+                tile + (10 * factor + offset) as f32 * 2.0
+            });
+            assert_eq!(out.to_vec().unwrap(), expected.collect::<Vec<f32>>(), "{device} {factor} {offset}");
+            assert_eq!(kernel.variants(), made, "{:?}", heard.lock().unwrap());
+        }
+        // Another block is another kernel; a block that is missing or of another rank is an error.
+        let inner = args![1, 3];
+        let pair = args![&b, &inner];
+        let mut fails = |desc: TensorDescriptor<'_>| {
+            kernel.launch(&stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap_err().to_string()
+        };
+        let text = fails(TensorDescriptor::new(&x, &[4, 12], &[16, 1]));
+        assert!(
+            text.contains("argument `desc`: the descriptor does not tell the block") && text.contains("with_block"),
+            "{text}"
+        );
+        let text = fails(TensorDescriptor::new(&x, &[4, 12], &[16, 1]).with_block(&[8]));
+        assert!(text.contains("has 2 sizes and 2 strides, and its block 1 sizes"), "{text}");
+        let signature = heard.lock().unwrap()[0].clone();
+        assert_eq!(signature, "desc=tensordesc<fp32[2,8]>, pair=(*fp32:16, (1, i32)), out=*fp32:16, SIZE=2");
+    }
+    // A kernel that is compiled takes the elements one by one.
+    let (device, kernel, _) = scale(None);
+    let (x, mut y) = (device.zeros::<f32>(32).unwrap(), device.zeros::<f32>(32).unwrap());
+    let ready = kernel.ready(&args![&x, &mut y, 1, 7, 32], &no_bias()).unwrap();
+    let both = args![&x, 7];
+    let error = ready.kernel().unwrap().launch(&device.default_stream(), 1, &args![&both, &mut y, 7]).unwrap_err();
+    insta::assert_snapshot!(error, @"kernel `scale`, argument `x` (*fp32): a buffer is needed, a tuple of 2 was given; pass a `Buffer`, a slice of one or a `DeviceAddress`");
 }
 
 #[test]

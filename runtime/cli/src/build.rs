@@ -74,10 +74,11 @@ fn build_tile_ir(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), 
     }
     let kernel = tile_ir::load(&arguments.kernels.file)?;
     let (archs, options) = tile_ir::request(&arguments.kernels, &kernel)?;
+    let store = Store::open(!arguments.no_cache, reporter);
     let mut artifacts = Vec::new();
     for arch in &archs {
         let mut progress = reporter.follow(format!("{} for {arch}", kernel.name()));
-        let compiled = kernel.compile(&options, arch, &mut progress);
+        let compiled = store.compile_tile_ir(&kernel, &options, arch, reporter, &mut progress);
         progress.finish();
         let compiled = compiled.map_err(|failure| Problem::compile(kernel.sources(), failure))?;
         reporter.diagnostics(kernel.sources(), &compiled.warnings);

@@ -4,7 +4,7 @@ use crate::arguments::CacheCommand;
 use crate::problem::Problem;
 use crate::report::Reporter;
 use rtc_cache::{Cache, CacheConfig, EntryInfo, Error, Origin};
-use rtc_compiler::{Compiled, Failure, Observer, Program, Specialization};
+use rtc_compiler::{Compiled, Failure, LaunchOptions, Observer, Program, Specialization, TileKernel};
 use rtc_runtime::jit::{self, Cached};
 use std::time::SystemTime;
 
@@ -46,6 +46,30 @@ impl Store {
                 reporter.verbose(&format!("cache: {kernel} was compiled without a cache: {reason}"));
                 let hash = rtc_compiler::source_hash(program, specialization, arch);
                 rtc_compiler::compile(program, specialization, arch, hash, observer)
+            }
+        }
+    }
+}
+
+impl Store {
+    /// The same for a kernel that is given as tile IR.
+    pub(crate) fn compile_tile_ir(
+        &self,
+        kernel: &TileKernel,
+        options: &LaunchOptions,
+        arch: &str,
+        reporter: &Reporter,
+        observer: &mut dyn Observer,
+    ) -> Result<Compiled, Failure> {
+        match &self.0 {
+            Ok(cache) => {
+                let cached = jit::compile_tile_ir_cached(cache, kernel, options, arch, observer)?;
+                tell(cache, kernel.name(), &cached, reporter);
+                Ok(cached.compiled)
+            }
+            Err(reason) => {
+                reporter.verbose(&format!("cache: {} was compiled without a cache: {reason}", kernel.name()));
+                kernel.compile(options, arch, observer)
             }
         }
     }

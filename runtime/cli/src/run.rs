@@ -157,7 +157,13 @@ impl Input {
                 let compiled = store.compile(program, specialization, arch, reporter, observer)?;
                 jit::load(device, compiled, observer)
             }
-            Input::TileIr(kernel) => jit::compile_tile_ir(device, kernel, &spec.options, arch, observer),
+            Input::TileIr(kernel) if device.is_interpreter() => {
+                jit::compile_tile_ir(device, kernel, &spec.options, arch, observer)
+            }
+            Input::TileIr(kernel) => {
+                let compiled = store.compile_tile_ir(kernel, &spec.options, arch, reporter, observer)?;
+                jit::load(device, compiled, observer)
+            }
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     let arch = arguments.arch.clone().unwrap_or_else(|| device.arch());
     let failed = |error: Error| problem(&program, error);
     let expected = tuner.choose(&device, &arch).map_err(failed)?;
-    let report = match (device.is_cuda(), &expected.metadata()) {
+    let report = match (device.is_cuda(), &expected.arguments()) {
         (true, Some(metadata)) => {
             let mut devices = vec![device.clone()];
             if tuner.is_open(&expected) {

@@ -186,3 +186,27 @@ fn mistakes_in_tile_ir() {
      --> l.json
     "#);
 }
+
+#[test]
+fn kernels_are_kept_in_the_cache() {
+    let scratch = Scratch::new("tile_ir_cache");
+    scratch.write("p.tir", PERSISTENT);
+    let said = |args: &[&str]| {
+        let output = scratch.rtc(args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let build = ["-v", "build", "p.tir", "--arch", "sm_80", "-o", "out"];
+    assert!(said(&build).contains("cache: add_count: miss"));
+    let first = std::fs::read(scratch.0.join("out/add_count.ptx")).unwrap();
+    assert!(said(&build).contains("cache: add_count: hit"));
+    assert_eq!(std::fs::read(scratch.0.join("out/add_count.ptx")).unwrap(), first);
+    // Another target, another limit, another text.
+    assert!(said(&["-v", "build", "p.tir", "--arch", "sm_90a", "-o", "out"]).contains("miss"));
+    assert!(
+        said(&["-v", "build", "p.tir", "--arch", "sm_80", "--max-instructions", "9999", "-o", "out"]).contains("miss")
+    );
+    scratch.write("p.tir", PERSISTENT.replace("value = 64", "value = 32"));
+    assert!(said(&build).contains("miss"));
+    assert!(said(&["-v", "build", "p.tir", "--arch", "sm_80", "--no-cache", "-o", "out"]).contains("without a cache"));
+}

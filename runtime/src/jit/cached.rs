@@ -1,7 +1,8 @@
 //! Compiling through a cache on disk.
 
 use rtc_cache::{Cache, Error, Key, Origin};
-use rtc_compiler::{Compiled, Failure, Observer, Packed, Program, Specialization};
+use rtc_compiler::{Compiled, Failure, LaunchOptions, Observer, Packed, Program, Specialization, TileKernel};
+use rtc_source::SourceMap;
 use std::time::Duration;
 
 /// The kind of entries that are compiled kernels.
@@ -40,21 +41,45 @@ pub fn compile_cached(
     arch: &str,
     observer: &mut dyn Observer,
 ) -> Result<Cached, Failure> {
-    observer.enter("cache");
     let key = key(program, specialization, arch);
+    fetch(cache, key, program.sources(), observer, |observer| {
+        let hash = rtc_compiler::source_hash(program, specialization, arch);
+        rtc_compiler::compile(program, specialization, arch, hash, observer)
+    })
+}
+
+/// The same for a kernel that is given as tile IR.
+pub fn compile_tile_ir_cached(
+    cache: &Cache,
+    kernel: &TileKernel,
+    options: &LaunchOptions,
+    arch: &str,
+    observer: &mut dyn Observer,
+) -> Result<Cached, Failure> {
+    let key = Key::from_bytes(rtc_compiler::tile_fingerprint(kernel.sources(), options, arch));
+    fetch(cache, key, kernel.sources(), observer, |observer| kernel.compile(options, arch, observer))
+}
+
+fn fetch(
+    cache: &Cache,
+    key: Key,
+    sources: &SourceMap,
+    observer: &mut dyn Observer,
+    compile: impl FnOnce(&mut dyn Observer) -> Result<Compiled, Failure>,
+) -> Result<Cached, Failure> {
+    observer.enter("cache");
     let mut said = false;
     let fetched = cache.get_or_make(
         KERNELS,
         &key,
         WAIT,
-        |bytes| rtc_compiler::unpack(program, bytes),
+        |bytes| rtc_compiler::unpack(sources, bytes),
         || {
             said = true;
-            let hash = rtc_compiler::source_hash(program, specialization, arch);
             let mut recorder = Recorder { observer: &mut *observer, prints: Vec::new() };
-            let compiled = rtc_compiler::compile(program, specialization, arch, hash, &mut recorder)?;
+            let compiled = compile(&mut recorder)?;
             let packed = Packed { compiled, prints: recorder.prints };
-            let bytes = rtc_compiler::pack(program, &packed);
+            let bytes = rtc_compiler::pack(sources, &packed);
             Ok((packed, bytes))
         },
     )?;

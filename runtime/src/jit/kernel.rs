@@ -4,6 +4,7 @@
 //! It compares numbers only and allocates nothing. What it does not find is looked for by the content of all that the
 //! kernel depends on: first among the kernels that were loaded for other words or options, then on disk.
 
+use super::passed::Passed;
 use super::specialize::{Rule, Words};
 use super::{CompileError, Program};
 use crate::{Arg, Error, Grid, Kernel, Result, Stream};
@@ -11,7 +12,6 @@ use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions};
 use rtc_cache::Key;
 use rtc_compiler::{Failure, KernelInfo, ParamInfo, Spec};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -112,8 +112,8 @@ struct Slot {
 #[derive(Debug)]
 struct Loaded {
     kernel: Kernel,
-    /// Places of the arguments that the kernel is passed; the others are constants in it.
-    passed: Box<[usize]>,
+    /// The parts of the arguments that the kernel is passed; the others are constants in it.
+    passed: Passed,
 }
 
 /// A kernel that is ready for arguments of some kinds.
@@ -141,7 +141,8 @@ impl JitKernel {
     /// Launches `grid` programs, after compiling the kernel if it was not compiled for such arguments and options.
     ///
     /// The arguments are those of the parameters that `options` gives no value, in order; trailing parameters that have
-    /// defaults may be left out. A constexpr takes a number.
+    /// defaults may be left out. A constexpr takes a number, a tuple `&args![..]`, a tensor descriptor one with a
+    /// [block](crate::TensorDescriptor::with_block).
     pub fn launch(
         &self,
         stream: &Stream,
@@ -151,11 +152,10 @@ impl JitKernel {
     ) -> std::result::Result<(), CompileError> {
         let ready = self.ready(args, options)?;
         let Some(loaded) = ready.loaded() else { return Ok(()) };
-        let launched: Result<()> = if loaded.passed.len() == args.len() {
+        let launched: Result<()> = if loaded.passed.is_all() {
             loaded.kernel.launch(stream, grid, args)
         } else {
-            let passed: SmallVec<[Arg<'_>; 32]> = loaded.passed.iter().map(|index| args[*index].again()).collect();
-            loaded.kernel.launch(stream, grid, &passed)
+            loaded.kernel.launch(stream, grid, &loaded.passed.pick(args))
         };
         Ok(launched?)
     }
@@ -218,15 +218,11 @@ impl JitKernel {
     fn make(&self, args: &[Arg<'_>], bound: &Bound) -> std::result::Result<Arc<Slot>, CompileError> {
         let Shared { program, name: kernel, params, slots, .. } = &*self.shared;
         let mut kinds: Vec<Option<ArgKind>> = params.iter().map(|_| None).collect();
-        let mut passed = Vec::new();
-        for (position, (arg, (index, rule))) in args.iter().zip(&bound.params).enumerate() {
+        for (arg, (index, rule)) in args.iter().zip(&bound.params) {
             let kind = rule.specialize(arg).map_err(|message| {
                 let message = format!("kernel `{kernel}`, argument `{}`: {message}", params[*index].name);
                 Failure::request("launch", message)
             })?;
-            if !matches!(kind, ArgKind::Constexpr(_)) {
-                passed.push(position);
-            }
             kinds[*index] = Some(kind);
         }
         for (index, param) in params.iter().enumerate() {
@@ -242,6 +238,12 @@ impl JitKernel {
             );
             return Err(Failure::request("launch", message).into());
         }
+        // What the arguments of the launch are, in their order.
+        let given: Vec<(String, ArgKind)> = args
+            .iter()
+            .zip(&bound.params)
+            .filter_map(|(_, (index, _))| Some((params[*index].name.clone(), kinds[*index].clone()?)))
+            .collect();
         let named = params.iter().zip(kinds);
         let args = named.filter_map(|(param, kind)| Some(ArgSpec { name: param.name.clone(), kind: kind? })).collect();
         let spec = Spec { kernel: Some(kernel.clone()), args, options: bound.content.launch.clone(), arch: None };
@@ -251,7 +253,14 @@ impl JitKernel {
         if slot.loaded.get().is_none() {
             let making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
             if slot.loaded.get().is_none() {
-                let loaded = Loaded { kernel: program.make(&specialization, key)?, passed: passed.into() };
+                let made = program.make(&specialization, key)?;
+                let given: Vec<(&str, &ArgKind)> = given.iter().map(|(name, kind)| (name.as_str(), kind)).collect();
+                let passed = Passed::of(made.metadata(), &given).map_err(|param| {
+                    let message =
+                        format!("kernel `{kernel}`: no argument of the launch stands for its parameter `{param}`");
+                    Failure::request("launch", message)
+                })?;
+                let loaded = Loaded { kernel: made, passed };
                 // Whoever holds the lock is the only one to set it.
                 let _ = slot.loaded.set(loaded);
             }

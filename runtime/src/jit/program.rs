@@ -7,7 +7,7 @@ use rtc_cache::{Cache, CacheConfig, Error, Key, Origin};
 use rtc_compiler::{Failure, Silent, Source, Specialization};
 use rtc_source::Severity;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Sources whose kernels are compiled for a device when they are launched, for the arguments of the launch.
 ///
@@ -17,7 +17,8 @@ pub struct Program {
     device: Device,
     arch: String,
     program: Arc<rtc_compiler::Program>,
-    cache: Option<Cache>,
+    /// Opened when the first kernel is compiled, as the environment says; or what was given.
+    cache: Arc<OnceLock<Option<Cache>>>,
     observer: Arc<dyn Fn(&Event<'_>) + Send + Sync>,
 }
 
@@ -78,17 +79,11 @@ impl Device {
         if program.has_errors() {
             return Err(Failure::Diagnostics(program.diagnostics().to_vec()).into());
         }
-        let opened = CacheConfig::from_env().and_then(Cache::open);
-        if let Err(problem) = &opened
-            && CacheConfig::is_named_by_env()
-        {
-            print(&Event::CacheProblem(problem));
-        }
         Ok(Program {
             device: self.clone(),
             arch: self.arch(),
             program: Arc::new(program),
-            cache: opened.ok(),
+            cache: Arc::default(),
             observer: Arc::new(print),
         })
     }
@@ -97,8 +92,22 @@ impl Device {
 impl Program {
     /// Keeps what is compiled in this cache, or nowhere on disk.
     pub fn with_cache(mut self, cache: Option<Cache>) -> Program {
-        self.cache = cache;
+        self.cache = Arc::new(OnceLock::from(cache));
         self
+    }
+
+    /// The cache on disk. Where nothing was said of one, whoever has named a directory hears that it cannot be used.
+    fn cache(&self) -> Option<&Cache> {
+        let open = || match CacheConfig::from_env().and_then(Cache::open) {
+            Ok(cache) => Some(cache),
+            Err(problem) => {
+                if CacheConfig::is_named_by_env() {
+                    (self.observer)(&Event::CacheProblem(&problem));
+                }
+                None
+            }
+        };
+        self.cache.get_or_init(open).as_ref()
     }
 
     /// Tells `observer` what happens. Without one, warnings and what is wrong with the cache go to stderr.
@@ -145,13 +154,14 @@ impl Program {
 
     /// Compiles a kernel, or takes it from the cache on disk, and loads it.
     pub(crate) fn make(&self, specialization: &Specialization, key: Key) -> Result<Kernel, CompileError> {
-        let (compiled, origin) = match &self.cache {
-            Some(cache) if !self.device.is_interpreter() => {
+        let cache = if self.device.is_interpreter() { None } else { self.cache() };
+        let (compiled, origin) = match cache {
+            Some(cache) => {
                 let cached = jit::compile_cached(cache, &self.program, specialization, &self.arch, &mut Silent)?;
                 cached.problems.iter().for_each(|problem| (self.observer)(&Event::CacheProblem(problem)));
                 (self.load(cache, &key, cached.compiled)?, cached.origin)
             }
-            _ => {
+            None => {
                 let hash = rtc_compiler::source_hash(&self.program, specialization, &self.arch);
                 let compiled =
                     jit::compile(&self.device, &self.program, specialization, &self.arch, hash, &mut Silent)?;

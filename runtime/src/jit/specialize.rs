@@ -9,12 +9,14 @@
 //! | truth value | `u1` | |
 //! | integer | `i32`, or `i64` or `u64` if it needs that | the value 1; whether it is a multiple of 16 |
 //! | float | `fp32` | |
+//! | descriptor | descriptor of its elements and block | |
+//! | tuple | tuple of its elements | what their rules make part of it |
 //! | buffer or slice of `T` | pointer to `T` | whether its address is a multiple of 16 |
 //!
 //! An annotation pins the type. Pinned floats and truth values are not specialized, and a pinned 1 stays a run-time value.
 
-use crate::Arg;
 use crate::arg::Kind;
+use crate::{Arg, TensorDescriptor};
 use rtc_abi::spec::{ArgKind, ConstValue};
 use rtc_abi::{DType, ValueType};
 use rtc_compiler::{ParamInfo, PinnedType};
@@ -46,6 +48,8 @@ mod tag {
     pub(super) const CONST_FLOAT: u64 = 8;
     pub(super) const CONST_BOOL: u64 = 9;
     pub(super) const UNFIT: u64 = 10;
+    pub(super) const TUPLE: u64 = 11;
+    pub(super) const DESCRIPTOR: u64 = 12;
 }
 
 impl Rule {
@@ -61,6 +65,10 @@ impl Rule {
 
     /// Adds the words of an argument.
     pub(crate) fn words(&self, arg: &Arg<'_>, out: &mut Words) {
+        if let Arg::Tuple(items) = arg {
+            out.push(tag::TUPLE | (items.len() as u64) << 16);
+            return items.iter().for_each(|item| self.words(item, out));
+        }
         if self.is_constexpr {
             match arg {
                 Arg::Int(value) => out.extend([tag::CONST_INT, *value as u64, (*value >> 64) as u64]),
@@ -69,6 +77,14 @@ impl Rule {
                 _ => out.push(tag::UNFIT),
             }
             return;
+        }
+        if let Arg::Descriptor(descriptor) = arg {
+            let [sizes, strides] = descriptor.extents().ranks();
+            let dtype = descriptor.base().place().map_or(0, |place| place.dtype as u64 + 1);
+            out.push(tag::DESCRIPTOR | (sizes as u64) << 8 | (strides as u64) << 12 | dtype << 16);
+            let extents = descriptor.extents();
+            out.push(extents.block().len() as u64);
+            return out.extend(extents.block().iter().map(|size| u64::from(*size)));
         }
         let aligned = |is: bool| u64::from(is && self.alignment) << 8;
         out.push(match arg {
@@ -89,6 +105,10 @@ impl Rule {
 
     /// What the kernel is compiled for; what is wrong with the argument, if anything is.
     pub(crate) fn specialize(&self, arg: &Arg<'_>) -> Result<ArgKind, String> {
+        if let Arg::Tuple(items) = arg {
+            let items = items.iter().map(|item| self.specialize(item)).collect::<Result<_, _>>()?;
+            return Ok(ArgKind::Tuple { items, fields: None });
+        }
         if self.is_constexpr {
             return match arg {
                 Arg::Int(value) => Ok(ArgKind::Constexpr(ConstValue::Int(*value))),
@@ -126,13 +146,9 @@ impl Rule {
                     }
                 }
             }
-            Arg::Descriptor(_) => {
-                return Err(
-                    "a tensor descriptor does not tell the block that the kernel moves, so a kernel that takes \
-                            one cannot be compiled at its launch; use `Device::compile`"
-                        .into(),
-                );
-            }
+            Arg::Descriptor(descriptor) => return described(descriptor),
+            // Seen to above.
+            Arg::Tuple(_) => return Err("it is a tuple".into()),
         };
         let ty = match self.pinned {
             Some(PinnedType::Type(pinned)) => pinned,
@@ -146,6 +162,25 @@ impl Rule {
             || matches!(ty, ValueType::Scalar(ty) if ty.is_integer() && ty != DType::UInt1);
         Ok(ArgKind::Value { ty, divisible_by: divisible_by.filter(|_| takes_factor) })
     }
+}
+
+/// A descriptor by its elements and its block.
+fn described(descriptor: &TensorDescriptor<'_>) -> Result<ArgKind, String> {
+    let extents = descriptor.extents();
+    let (block, [sizes, strides]) = (extents.block(), extents.ranks());
+    if block.is_empty() {
+        return Err("the descriptor does not tell the block that the kernel moves: add `.with_block(&[..])`".into());
+    }
+    if [sizes, strides] != [block.len(); 2] {
+        return Err(format!(
+            "the descriptor has {sizes} sizes and {strides} strides, and its block {} sizes",
+            block.len()
+        ));
+    }
+    let Some(place) = descriptor.base().place() else {
+        return Err("an address tells no element type; make the descriptor of a slice".into());
+    };
+    Ok(ArgKind::Descriptor { element: place.dtype, block_shape: block.to_vec() })
 }
 
 #[derive(Clone, Copy)]
@@ -260,6 +295,18 @@ mod tests {
         let buffers = (device.zeros::<f32>(8).unwrap(), device.zeros::<i32>(8).unwrap());
         let declarations = ["x", "x: tl.constexpr", "x: int", "x: tl.const"];
         let decorators = ["", "(do_not_specialize=['x'])", "(do_not_specialize_on_alignment=['x'])"];
+        let pair = [Arg::Int(3), Arg::Int(16)];
+        let tuples =
+            ([Arg::Int(1), Arg::Int(2)], [Arg::Int(2), Arg::Tuple(&pair)], [Arg::Int(2), Arg::Int(3), Arg::Int(16)]);
+        let base = || buffers.0.slice(..);
+        let descriptors = [
+            TensorDescriptor::new(base(), &[2, 4], &[4, 1]).with_block(&[1, 4]),
+            TensorDescriptor::new(base(), &[2, 4], &[4, 1]).with_block(&[4, 1]),
+            TensorDescriptor::new(base(), &[8], &[1]).with_block(&[4]),
+            TensorDescriptor::new(base(), &[2, 4], &[4]).with_block(&[4, 1]),
+            TensorDescriptor::new(buffers.1.slice(..), &[8], &[1]).with_block(&[4]),
+            TensorDescriptor::new(base(), &[8], &[1]),
+        ];
         for rule in declarations.iter().flat_map(|d| decorators.map(|e| rule(d, e))) {
             let numbers = [0, 1, 2, 16, -16, 17, 1 << 31, (1 << 31) + 1, 1 << 63, (1 << 63) + 1, i128::MAX];
             let mut args: Vec<Arg<'_>> = numbers.into_iter().map(Arg::Int).collect();
@@ -267,6 +314,8 @@ mod tests {
             args.extend([true, false].map(Arg::Bool));
             args.extend([0, 1, 4].map(|start| Arg::from(buffers.0.slice(start..))));
             args.extend([0, 1].map(|start| Arg::from(buffers.1.slice(start..))));
+            args.extend([Arg::Tuple(&tuples.0), Arg::Tuple(&tuples.1), Arg::Tuple(&tuples.2), Arg::Tuple(&[])]);
+            args.extend(descriptors.iter().map(Arg::from));
             let all: Vec<_> = args
                 .iter()
                 .map(|arg| {

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::halving::Timer;
 use crate::load::Ready;
 use crate::report::Report;
+use rtc_abi::{Param, ParamType};
 use rtc_compiler::{Choice, DType, Tuning};
 use rtc_runtime::{Arg, Buffer, Device, Snapshot, Stream};
 use std::collections::{HashMap, HashSet};
@@ -16,6 +17,8 @@ pub(crate) struct DeviceTimer<'t> {
     stream: Stream,
     args: &'t [Arg<'t>],
     kernels: &'t HashMap<usize, Ready>,
+    /// What the arguments stand for.
+    params: Vec<Param>,
     choices: Vec<(Choice, [u32; 3])>,
     /// The tensors as they were.
     before: Snapshot<'t>,
@@ -42,7 +45,9 @@ impl<'t> DeviceTimer<'t> {
         let Some(any) = kernels.values().next() else {
             return Err(Error::NothingRuns { kernel: report.kernel.clone(), reason: "there is none".into() });
         };
-        let names: Vec<&str> = any.kernel.metadata().visible_params().iter().map(|p| p.name.as_str()).collect();
+        let params = report.arguments().map(|metadata| metadata.params);
+        let params = params.unwrap_or_else(|| any.kernel.metadata().visible_params().to_vec());
+        let names: Vec<&str> = params.iter().map(|p| p.name.as_str()).collect();
         let places = |list: &'static str, wanted: &[String]| {
             let place = |name: &String| {
                 let found = names.iter().position(|n| n == name);
@@ -58,6 +63,7 @@ impl<'t> DeviceTimer<'t> {
             before: Snapshot::take(device, args)?,
             zeroed: places("reset_to_zero", &tuning.reset_to_zero)?,
             restored: places("restore_value", &tuning.restore_value)?,
+            params,
             flushed: device.is_cuda().then(|| device.alloc(FLUSHED)).transpose()?,
             warm: HashSet::new(),
             warmup: tuning.warmup,
@@ -74,8 +80,12 @@ impl<'t> DeviceTimer<'t> {
     /// Runs a configuration once; says where its results differ from the expected ones.
     pub(crate) fn difference(&self, configuration: usize, expected: &[Vec<u8>]) -> Result<Option<String>, Error> {
         let Some(found) = self.results(configuration)? else { return Ok(None) };
-        let params = self.kernels[&configuration].kernel.metadata().visible_params();
-        let dtype = |place: usize| params.get(place).and_then(|p| p.ty.pointee()).unwrap_or(DType::UInt8);
+        let params = &self.params;
+        let dtype = |place: usize| match params.get(place).map(|param| &param.ty) {
+            Some(ParamType::Descriptor { element, .. }) => *element,
+            Some(ty) => ty.pointee().unwrap_or(DType::UInt8),
+            None => DType::UInt8,
+        };
         Ok(self.before.difference(expected, &found, dtype).map(|(place, element)| {
             let name = params.get(place).map_or("a tensor", |p| p.name.as_str());
             format!("computes something else: element {element} of `{name}` differs")
@@ -101,9 +111,8 @@ impl<'t> DeviceTimer<'t> {
         for place in &self.zeroed {
             self.before.zero(*place)?;
         }
-        let metadata = self.kernels[&configuration].kernel.metadata();
         for name in &self.choices[configuration].0.zeroed {
-            let Some(place) = metadata.visible_params().iter().position(|p| p.name == *name) else {
+            let Some(place) = self.params.iter().position(|p| p.name == *name) else {
                 return Err(Error::UnknownTensor { list: "pre_hook", name: name.clone() });
             };
             self.before.zero(place)?;
@@ -127,7 +136,7 @@ impl<'t> DeviceTimer<'t> {
     /// Launches once; nothing for a configuration that needs more than the device has.
     fn launch(&self, configuration: usize) -> Result<Option<()>, Error> {
         let (choice, grid) = &self.choices[configuration];
-        match self.kernels[&configuration].kernel.launch(&self.stream, *grid, self.args) {
+        match self.kernels[&configuration].launch(&self.stream, *grid, self.args) {
             Ok(()) => Ok(Some(())),
             Err(rtc_runtime::Error::OutOfResources { .. }) => Ok(None),
             Err(error) => Err(Error::Launch { choice: choice.to_string(), error: error.into() }),

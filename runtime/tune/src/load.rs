@@ -2,8 +2,10 @@
 
 use crate::candidate::{Candidate, reason};
 use crate::parallel;
-use rtc_compiler::{Metadata, Program, Silent, Spec};
-use rtc_runtime::{Device, Kernel};
+use rtc_abi::{Param, ParamType};
+use rtc_compiler::{ArgKind, ConstValue, Metadata, Program, Silent, Spec};
+use rtc_runtime::jit::Passed;
+use rtc_runtime::{Arg, Device, Kernel, Stream};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -13,15 +15,50 @@ type Code = (String, u32, u32, [u32; 3]);
 /// A configuration that is ready on one device, and what it takes to load it on another.
 pub(crate) struct Ready {
     pub(crate) kernel: Kernel,
+    /// What it is passed of the arguments.
+    passed: Passed,
     ptx: String,
     metadata: Metadata,
+    /// Machine code, where the device takes such.
+    cubin: Option<Vec<u8>>,
 }
 
 impl Ready {
-    /// The same on another device.
-    pub(crate) fn on(&self, device: &Device) -> rtc_runtime::Result<Ready> {
-        let kernel = device.load(&self.ptx, &self.metadata)?;
-        Ok(Ready { kernel, ptx: self.ptx.clone(), metadata: self.metadata.clone() })
+    fn load(device: &Device, ptx: String, metadata: Metadata, params: &[Param]) -> Result<Ready, String> {
+        // What cannot be assembled says why when it is loaded.
+        let cubin = device.assemble(&ptx, &metadata).unwrap_or_default();
+        Ready::with(device, ptx, metadata, cubin, params)
+    }
+
+    fn with(
+        device: &Device,
+        ptx: String,
+        metadata: Metadata,
+        cubin: Option<Vec<u8>>,
+        params: &[Param],
+    ) -> Result<Ready, String> {
+        let whole = ArgKind::Constexpr(ConstValue::None);
+        let kinds: Vec<ArgKind> =
+            params.iter().map(|param| descriptor(param).unwrap_or_else(|| whole.clone())).collect();
+        let args: Vec<(&str, &ArgKind)> = params.iter().map(|param| param.name.as_str()).zip(&kinds).collect();
+        let passed = Passed::of(&metadata, &args);
+        let passed = passed.map_err(|param| format!("no argument of the launch stands for its parameter `{param}`"))?;
+        let kernel = device.load_assembled(&ptx, cubin.as_deref(), &metadata).map_err(|error| error.to_string())?;
+        Ok(Ready { kernel, passed, ptx, metadata, cubin })
+    }
+
+    /// The same on another device of the same model.
+    pub(crate) fn on(&self, device: &Device, params: &[Param]) -> Result<Ready, String> {
+        let (ptx, metadata, cubin) = (self.ptx.clone(), self.metadata.clone(), self.cubin.clone());
+        Ready::with(device, ptx, metadata, cubin, params)
+    }
+
+    /// Launches it.
+    pub(crate) fn launch(&self, stream: &Stream, grid: [u32; 3], args: &[Arg<'_>]) -> rtc_runtime::Result<()> {
+        match self.passed.is_all() {
+            true => self.kernel.launch(stream, grid, args),
+            false => self.kernel.launch(stream, grid, &self.passed.pick(args)),
+        }
     }
 }
 
@@ -35,8 +72,43 @@ pub(crate) enum Loaded {
     Dropped(String),
 }
 
+fn descriptor(param: &Param) -> Option<ArgKind> {
+    match &param.ty {
+        ParamType::Descriptor { element, block_shape } => {
+            Some(ArgKind::Descriptor { element: *element, block_shape: block_shape.clone() })
+        }
+        _ => None,
+    }
+}
+
+/// The arguments of a launch for kernels with parameters such as these: a descriptor of the source is one argument, whichever
+/// parts of it a kernel is passed.
+pub(crate) fn arguments(metadata: &Metadata, spec: &Spec) -> Vec<Param> {
+    let mut out: Vec<Param> = Vec::new();
+    for param in metadata.visible_params() {
+        let of = |arg: &&rtc_compiler::ArgSpec| {
+            matches!(arg.kind, ArgKind::Descriptor { .. })
+                && param
+                    .name
+                    .strip_prefix(arg.name.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        match spec.args.iter().find(of).map(|arg| (&arg.name, &arg.kind)) {
+            Some((name, _)) if out.iter().any(|known| known.name == *name) => {}
+            Some((name, ArgKind::Descriptor { element, block_shape })) => out.push(Param {
+                name: name.clone(),
+                ty: ParamType::Descriptor { element: *element, block_shape: block_shape.clone() },
+                ..param.clone()
+            }),
+            _ => out.push(param.clone()),
+        }
+    }
+    out
+}
+
 /// What all configurations have in common.
 pub(crate) struct Load<'l> {
+    pub params: &'l [Param],
     pub program: &'l Program,
     pub spec: &'l Spec,
     pub arch: &'l str,
@@ -75,9 +147,9 @@ impl Load<'_> {
             if first != number {
                 return Some(Loaded::Same(first));
             }
-            Some(match devices[i % devices.len()].load(&ptx, &metadata) {
-                Ok(kernel) => Loaded::Ready(Box::new(Ready { kernel, ptx, metadata })),
-                Err(error) => Loaded::Dropped(error.to_string()),
+            Some(match Ready::load(&devices[i % devices.len()], ptx, metadata, self.params) {
+                Ok(ready) => Loaded::Ready(Box::new(ready)),
+                Err(why) => Loaded::Dropped(why),
             })
         })
     }

@@ -1,6 +1,7 @@
 //! What came out of a tuning: the winner, and a table of all configurations.
 
 use crate::candidate::Candidate;
+use crate::load::arguments;
 use crate::tuned::{Entry, Record, Setting};
 use rtc_compiler::{Metadata, Spec};
 use serde_json::{Map, Value};
@@ -88,6 +89,13 @@ impl Report {
     /// The parameters of the kernel, which are the same in all configurations.
     pub fn metadata(&self) -> Option<&Metadata> {
         self.candidates.iter().find_map(|c| c.metadata.as_ref())
+    }
+
+    /// The arguments that [`Tuner::tune`](crate::Tuner::tune) takes, as parameters: those of the kernel, but that a tensor
+    /// descriptor is one argument.
+    pub fn arguments(&self) -> Option<Metadata> {
+        let metadata = self.metadata()?;
+        Some(Metadata { params: arguments(metadata, &self.spec), ..metadata.clone() })
     }
 
     /// The spec of the chosen configuration.

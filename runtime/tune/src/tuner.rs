@@ -176,7 +176,7 @@ impl<'p> Tuner<'p> {
     }
 
     /// Finds the fastest configuration on this device. The tensors among `args` are as before when it returns; `args` stand in
-    /// the order of the kernel's run-time parameters.
+    /// the order of the kernel's run-time parameters; a tensor descriptor is one argument.
     pub fn tune(&self, device: &Device, args: &[Arg<'_>]) -> Result<Report, Error> {
         self.tune_on(std::slice::from_ref(device), args)
     }
@@ -274,7 +274,9 @@ impl<'p> Tuner<'p> {
         if finalists.len() > 1 && finalists.iter().any(is_apart) && !race.is_cut {
             let mut again = HashMap::new();
             for finalist in &finalists {
-                again.insert(*finalist, kernels[finalist].on(&devices[0])?);
+                let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
+                let ready = kernels[finalist].on(&devices[0], &params).map_err(Error::Devices)?;
+                again.insert(*finalist, ready);
             }
             let mut last = team(&devices[..1], &lists[..1], tuning, &again, report, started)?;
             let outcome = halving::race(&finalists, report.candidates.len(), &plan, &mut last);
@@ -355,7 +357,9 @@ impl<'p> Tuner<'p> {
         report: &mut Report,
         started: Instant,
     ) -> Result<HashMap<usize, Ready>, Error> {
-        let load = Load { program: self.program, spec: &report.spec, arch, shows_progress: self.shows_progress };
+        let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
+        let (program, spec, shows_progress) = (self.program, &report.spec, self.shows_progress);
+        let load = Load { params: &params, program, spec, arch, shows_progress };
         // Half of the budget is for timing.
         let is_late = || self.plan.budget.is_some_and(|budget| started.elapsed() > budget / 2);
         let loaded = load.all(devices, &report.candidates, timed, is_late);
@@ -428,7 +432,7 @@ impl<'p> Tuner<'p> {
     /// Bytes of all tensors whose sizes are known.
     fn tensor_bytes(&self) -> Option<f64> {
         let bytes = |value: &HostValue| match value {
-            HostValue::Tensor { dtype, shape } => {
+            HostValue::Tensor { dtype, shape } | HostValue::Descriptor { dtype, shape, .. } => {
                 let elements: u64 = shape.as_ref()?.iter().product();
                 Some((elements * u64::from(dtype.bytes())) as f64)
             }
@@ -445,7 +449,9 @@ impl<'p> Tuner<'p> {
                 HostValue::Value(value) if tuning.key.contains(name) => {
                     drop(key.insert(name.clone(), key_value(value)))
                 }
-                HostValue::Tensor { dtype, .. } => drop(key.insert(name.clone(), dtype.to_string().into())),
+                HostValue::Tensor { dtype, .. } | HostValue::Descriptor { dtype, .. } => {
+                    drop(key.insert(name.clone(), dtype.to_string().into()))
+                }
                 _ => {}
             }
         }

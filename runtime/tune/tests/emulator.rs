@@ -2,8 +2,8 @@
 
 use rtc_abi::DType;
 use rtc_cache::{Cache, CacheConfig};
-use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
-use rtc_runtime::{Device, args};
+use rtc_compiler::{ArgKind, ArgSpec, HostValue, Program, Signature, Source, Spec};
+use rtc_runtime::{Device, TensorDescriptor, args};
 use rtc_tune::{Decision, Error, Grid, Report, Tuned, Tuner};
 use std::time::Duration;
 
@@ -194,4 +194,50 @@ fn without_a_gpu_the_cost_model_decides() {
     assert!(report.notes.iter().any(|note| note.contains("nothing was timed")), "{:?}", report.notes);
     assert!(report.notes.iter().any(|note| note.contains("the grid is the same")), "{:?}", report.notes);
     assert!(report.winner().is_some_and(|c| c.prediction.is_some_and(|p| p.milliseconds > 0.0)));
+}
+
+/// A hook sets the block that a descriptor moves, so that each configuration passes other parts of it.
+const BLOCKS: &str = "
+def blocks(nargs):
+    nargs['src'].block_shape = [1, nargs['B']]
+
+@triton.autotune(configs=[triton.Config({'B': b}, num_warps=1, pre_hook=blocks) for b in (16, 64)], key=['n'])
+@triton.jit
+def double(src, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B
+    v = tl.reshape(src.load([1, at]), [B])
+    i = at + tl.arange(0, B)
+    tl.store(out + i, v * 2.0, mask=i < n)
+";
+
+#[test]
+fn hooks_set_the_blocks_of_descriptors() {
+    let program = Program::parse(&[Source::new("double.rt", BLOCKS)]);
+    assert!(!program.has_errors(), "{:?}", program.diagnostics());
+    let pointer = Signature::parse("*fp32:16, i32").and_then(|s| s.bind(&["out", "n"])).unwrap();
+    let kind = ArgKind::Descriptor { element: DType::Fp32, block_shape: vec![1, 1] };
+    let args = [vec![ArgSpec { name: "src".into(), kind }], pointer].concat();
+    let spec = Spec { args, ..Spec::default() };
+    let described = HostValue::Descriptor { dtype: DType::Fp32, shape: Some(vec![2, 256]), block_shape: vec![1, 1] };
+    let tuner = Tuner::new(&program, spec)
+        .argument("src", described)
+        .argument("out", HostValue::Tensor { dtype: DType::Fp32, shape: Some(vec![256]) })
+        .integer("n", 256)
+        .grid(Grid::new(["cdiv(n, B)".parse().unwrap(), 1.into(), 1.into()]))
+        .on_any_device();
+    let devices = [Device::emulator(), Device::emulator()];
+    let values: Vec<f32> = (0..512).map(|i| i as f32).collect();
+    let (src, mut out) = (devices[0].upload(&values).unwrap(), devices[0].zeros::<f32>(256).unwrap());
+    let descriptor = TensorDescriptor::new(&src, &[2, 256], &[256, 1]);
+    for devices in [&devices[..1], &devices] {
+        let report = tuner.tune_on(devices, &args![&descriptor, &mut out, 256]).unwrap();
+        assert!(report.candidates.iter().all(|c| !c.times.runs.is_empty()), "{report}");
+        assert_eq!(report.candidates[1].choice.blocks, [("src".to_owned(), vec![1, 64])]);
+        let names: Vec<String> = report.arguments().unwrap().params.iter().map(|p| p.name.clone()).collect();
+        assert_eq!(names, ["src", "out", "n"]);
+    }
+    assert_eq!(out.to_vec().unwrap(), [0.0; 256], "`out` is not as before");
+    // A wider space keeps the sizes that the hook was given.
+    let report = tuner.wide(true).predict("sm_90a").unwrap();
+    assert!(report.candidates.len() > 2 && report.candidates.iter().all(|c| !c.choice.blocks.is_empty()));
 }

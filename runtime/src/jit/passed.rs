@@ -1,0 +1,119 @@
+//! Which parts of a launch's arguments a compiled kernel is passed: it has no parameters for constants, one for each element
+//! of a tuple, and several for a tensor descriptor, named `t.0`, `desc.base`, `desc.shape.1`.
+
+use crate::{Arg, Metadata};
+use rtc_abi::ParamType;
+use rtc_abi::spec::ArgKind;
+use smallvec::SmallVec;
+
+/// Which parts of a launch's arguments a kernel is passed, in the order of its parameters.
+///
+/// ```
+/// use rtc_runtime::abi::spec::{ArgKind, ConstValue};
+/// use rtc_runtime::{Device, args, jit::Passed};
+/// # let json = include_str!("../../tests/kernels/scale.json");
+/// let metadata = rtc_runtime::Metadata::from_json(json)?; // scale(x, y, a, n)
+/// let whole = ArgKind::Constexpr(ConstValue::None);
+/// let passed = Passed::of(&metadata, &[("a", &whole), ("n", &whole), ("x", &whole), ("y", &whole)]).unwrap();
+/// let device = Device::emulator();
+/// let (x, mut y) = (device.upload(&[1.0f32])?, device.zeros::<f32>(1)?);
+/// let arguments = args![2.0, 1, &x, &mut y];
+/// assert_eq!(passed.pick(&arguments).len(), 4);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Passed {
+    parts: Box<[Part]>,
+    /// Each argument is passed as it is.
+    is_all: bool,
+}
+
+/// One parameter.
+#[derive(Debug)]
+struct Part {
+    /// The number of the argument.
+    arg: usize,
+    /// Elements of tuples, outermost first.
+    items: SmallVec<[usize; 2]>,
+    field: Field,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Field {
+    Whole,
+    Base,
+    Shape(usize),
+    Stride(usize),
+    Padding,
+}
+
+impl Passed {
+    /// For a kernel with these parameters; `args` are the names and kinds of the launch's arguments, of which only tuples and
+    /// descriptors matter here. The error names a parameter that none of them stands for.
+    pub fn of(metadata: &Metadata, args: &[(&str, &ArgKind)]) -> Result<Passed, String> {
+        let params = metadata.visible_params();
+        let part = |param: &rtc_abi::Param| part(&param.name, &param.ty, args).ok_or_else(|| param.name.clone());
+        let parts = params.iter().map(part).collect::<Result<Box<[Part]>, String>>()?;
+        let is_own =
+            |(number, part): (usize, &Part)| part.arg == number && part.items.is_empty() && part.field == Field::Whole;
+        Ok(Passed { is_all: parts.len() == args.len() && parts.iter().enumerate().all(is_own), parts })
+    }
+
+    /// Whether the arguments of a launch can be passed as they are.
+    pub fn is_all(&self) -> bool {
+        self.is_all
+    }
+
+    /// The arguments of the kernel.
+    pub fn pick<'a>(&self, args: &'a [Arg<'a>]) -> SmallVec<[Arg<'a>; 32]> {
+        self.parts.iter().map(|part| part.pick(args)).collect()
+    }
+}
+
+impl Part {
+    fn pick<'a>(&self, args: &'a [Arg<'a>]) -> Arg<'a> {
+        let mut found = &args[self.arg];
+        for item in &self.items {
+            // Arguments with the same words have the same form.
+            let Arg::Tuple(items) = found else { break };
+            found = &items[*item];
+        }
+        match (found, self.field) {
+            (Arg::Descriptor(descriptor), Field::Base) => Arg::Pointer(crate::Pointer(descriptor.base().0)),
+            (Arg::Descriptor(descriptor), Field::Shape(axis)) => Arg::Int(descriptor.extents().size(axis)),
+            (Arg::Descriptor(descriptor), Field::Stride(axis)) => Arg::Int(descriptor.extents().stride(axis)),
+            (Arg::Descriptor(descriptor), Field::Padding) => Arg::Bool(descriptor.extents().pads_nan()),
+            (found, _) => found.again(),
+        }
+    }
+}
+
+fn part(name: &str, ty: &ParamType, args: &[(&str, &ArgKind)]) -> Option<Part> {
+    if let Some(arg) = args.iter().position(|(own, _)| *own == name) {
+        return Some(Part { arg, items: SmallVec::new(), field: Field::Whole });
+    }
+    let mut segments = name.split('.');
+    let root = segments.next()?;
+    let (arg, mut kind) = args.iter().enumerate().find_map(|(i, (n, kind))| (*n == root).then_some((i, *kind)))?;
+    let mut items = SmallVec::new();
+    while let ArgKind::Tuple { items: all, .. } = kind {
+        let number: usize = segments.next()?.parse().ok()?;
+        kind = all.get(number)?;
+        items.push(number);
+    }
+    let field = match (kind, ty) {
+        (ArgKind::Descriptor { .. }, ParamType::Value(_)) => {
+            let mut rest = name.rsplit('.');
+            let last = rest.next()?;
+            match (last, last.parse::<usize>()) {
+                ("base", _) => Field::Base,
+                ("padding", _) => Field::Padding,
+                (_, Ok(axis)) if rest.clone().next() == Some("shape") => Field::Shape(axis),
+                (_, Ok(axis)) if rest.next() == Some("strides") => Field::Stride(axis),
+                _ => return None,
+            }
+        }
+        _ => Field::Whole,
+    };
+    Some(Part { arg, items, field })
+}
