@@ -1,6 +1,7 @@
 // A driver of CUDA that does nothing: what a call of it costs is nearly only what the caller does. Built as libcuda.so by
 // scripts/bench; kernels are accepted and never run.
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef unsigned long long address;
@@ -10,7 +11,10 @@ static char memory[1 << 20];
 
 OK(cuInit, unsigned flags)
 int cuDriverGetVersion(int *version) { return *version = 12080, 0; }
-int cuDeviceGetCount(int *count) { return *count = 1, 0; }
+int cuDeviceGetCount(int *count) {
+    const char *wanted = getenv("STUB_DEVICES");
+    return *count = wanted ? atoi(wanted) : 1, 0;
+}
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
 int cuDeviceGetName(char *name, int length, int device) { return strncpy(name, "stub", length), 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
@@ -28,6 +32,10 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned n, void *optio
     return *module = memory, 0;
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) { return *function = memory, 0; }
+int cuLinkCreate_v2(unsigned n, void *options, void **values, void **state) { return *state = memory, 0; }
+OK(cuLinkAddData_v2, void *state, int type, void *data, size_t size, const char *name, unsigned n, void *o, void **v)
+int cuLinkComplete(void *state, void **cubin, size_t *size) { return *cubin = memory, *size = 64, 0; }
+OK(cuLinkDestroy, void *state)
 int cuModuleLoadData(void **module, const void *image) { return *module = memory, 0; }
 OK(cuModuleUnload, void *module)
 int cuFuncGetAttribute(int *value, int attribute, void *function) { return *value = attribute == 0 ? 1024 : 0, 0; }
@@ -47,6 +55,13 @@ int cuGraphInstantiateWithFlags(void **instance, void *graph, address flags) { r
 OK(cuGraphDestroy, void *graph)
 OK(cuGraphExecDestroy, void *instance)
 OK(cuGraphLaunch, void *instance, void *stream)
+int cuEventCreate(void **event, unsigned flags) { return *event = memory, 0; }
+OK(cuEventRecord, void *event, void *stream)
+OK(cuEventSynchronize, void *event)
+OK(cuEventDestroy_v2, void *event)
+int cuEventElapsedTime(float *milliseconds, void *start, void *end) { return *milliseconds = 0.01f, 0; }
+int cuEventElapsedTime_v2(float *milliseconds, void *start, void *end) { return *milliseconds = 0.01f, 0; }
+OK(cuStreamWaitEvent, void *stream, void *event, unsigned flags)
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **params, void **extra) { return 0; }
 OK(cuLaunchKernelEx, const void *config, void *function, void **params, void **extra)

@@ -72,7 +72,7 @@ fn loads(criterion: &mut Criterion) {
     let ptx: &'static str =
         ptx.replace("    ret;", &format!("{}    ret;", "    mov.u32 %r1, %tid.x;\n".repeat(2000))).leak();
     let metadata: &'static str = metadata.leak();
-    let variants = [Variant { arch: "sm_80", ptx, metadata }];
+    let variants = [Variant { arch: "sm_80", ptx, metadata, cubin: None }];
     criterion.bench_function("load an embedded kernel", |b| {
         b.iter(|| device.load_variant("empty", black_box(&variants)).expect("a kernel"))
     });

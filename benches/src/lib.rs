@@ -1,6 +1,8 @@
-//! What the benchmarks share: kernels that do nothing, launched by this project and by a bare call of the driver.
+//! What the benchmarks share: kernels that do nothing, launched by this project and by a bare call of the driver, and kernels
+//! whose compilation is measured.
 
 pub mod bare;
+pub mod kernels;
 
 use std::fmt::Write;
 
