@@ -41,6 +41,9 @@ const LAUNCH: f64 = 2e-6;
 /// How sharply the largest of several demands counts: demands that are equal hinder each other.
 const SHARPNESS: f64 = 6.0;
 
+/// How much of shared memory's size the cache beside it holds, as kernels reach it.
+const CACHED: f64 = 0.875;
+
 /// Why a kernel cannot run, if it cannot.
 pub fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
     let limit = machine.shared_of_block();
@@ -80,14 +83,18 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     let spilled = 1.0 + 4.0 * excess;
 
     let products: f64 = work.products.iter().map(|(unit, count)| count / unit.per_cycle(machine.capability)).sum();
-    let moved = work.read + work.written;
+    // What a program reads again is still in the cache of the multiprocessor, if that holds what all its blocks read again.
+    let at_most = f64::from(occupancy).min((blocks / multiprocessors).ceil());
+    let cache = f64::from(machine.shared) * CACHED - at_most * f64::from(resources.shared);
+    let found = (2.0 - at_most * work.kept / cache.max(1.0)).clamp(0.0, 1.0);
+    let moved = work.read - work.reread * found + work.written;
     // Cycles of one block on each part of the multiprocessor.
     let demands = [products, work.instructions / 4.0 * 1.2 * spilled, work.shared / 128.0, moved / machine.cache_bytes];
     let round = |resident: f64| {
         let all = demands.iter().map(|d| d * resident).chain([work.cycles * spilled]);
         all.map(|d| d.powf(SHARPNESS)).sum::<f64>().powf(1.0 / SHARPNESS)
     };
-    let resident = f64::from(occupancy).min((blocks / multiprocessors).ceil());
+    let resident = at_most;
     let at_once = multiprocessors * resident;
     let waves = blocks / at_once;
     let full = waves.floor();
@@ -95,8 +102,10 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     let cycles = full * round(resident) + if rest > 0.0 { round(rest) } else { 0.0 };
     let computing = cycles / machine.clock;
 
-    let read = tensors.map_or(work.read * blocks, |bytes| bytes.min(work.read * blocks));
-    let memory = (read + work.written * blocks) / machine.bandwidth;
+    // Of all tensors those that are written need not be read; those that are changed in place must be.
+    let written = work.written * blocks;
+    let read = tensors.map_or(work.read * blocks, |bytes| (bytes - written).max(bytes / 2.0).min(work.read * blocks));
+    let memory = (read + written) / machine.bandwidth;
     let seconds = (computing.powf(SHARPNESS) + memory.powf(SHARPNESS)).powf(1.0 / SHARPNESS) + LAUNCH;
     Prediction {
         milliseconds: seconds * 1e3,
@@ -140,6 +149,22 @@ mod tests {
         let least = (1u64 << 31) as f64 / machine.bandwidth * 1e3;
         assert!((least..1.2 * least).contains(&prediction.milliseconds), "{prediction:?} {least}");
         assert!(prediction.memory > 0.8);
+    }
+
+    #[test]
+    fn what_is_read_again_is_cheap_as_long_as_the_cache_holds_it() {
+        let machine = Machine::of_arch("sm_90a");
+        let row = 65_536.0;
+        let work = Work { read: 3.0 * row, reread: 2.0 * row, kept: row, written: row, cycles: 9e3, ..Work::default() };
+        let time = |threads| {
+            let resources = Resources { threads, ..SMALL };
+            predict(&work, &resources, 1024, Some(1024.0 * 2.0 * row), &machine).milliseconds
+        };
+        // Two rows at a time fit, sixteen do not.
+        assert!(time(128) > 1.3 * time(1024), "{} {}", time(128), time(1024));
+        let once = Work { reread: 0.0, kept: 0.0, ..work.clone() };
+        let all = predict(&once, &Resources { threads: 1024, ..SMALL }, 1024, None, &machine).milliseconds;
+        assert!(all > 1.3 * time(1024));
     }
 
     #[test]

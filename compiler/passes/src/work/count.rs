@@ -34,10 +34,14 @@ pub fn work(kernel: &Kernel, launch: &Launch, capability: u32) -> Work {
         known,
         work: Work { registers: registers(kernel), is_certain: true, ..Work::default() },
         weight: 1.0,
+        depth: 0,
+        loops: 0,
+        read: Vec::new(),
     };
     let mut clock = Clock::default();
     count.block(kernel.body(), &mut clock);
     count.work.cycles = clock.now;
+    count.read_again();
     count.work.products.sort_by_key(|(unit, _)| *unit);
     count.work
 }
@@ -56,6 +60,12 @@ struct Count<'k> {
     work: Work,
     /// How often what is counted now happens; 0 in the second and third round of a loop.
     weight: f64,
+    /// How many loops are around what is counted now.
+    depth: u32,
+    /// How many of the outermost loops have begun.
+    loops: u32,
+    /// Bytes that loads read behind a pointer parameter in one outermost loop.
+    read: Vec<(Value, u32, f64)>,
 }
 
 impl Count<'_> {
@@ -121,7 +131,9 @@ impl Count<'_> {
         }
         match &data.kind {
             OpKind::Load { .. } => {
-                self.work.read += self.weight * bytes(kernel, results[0]);
+                let moved = self.weight * bytes(kernel, results[0]);
+                self.work.read += moved;
+                self.note(operands[0], moved);
                 clock.give(results, GLOBAL);
             }
             OpKind::Store { .. } => self.work.written += self.weight * bytes(kernel, operands[1]),
@@ -164,6 +176,29 @@ impl Count<'_> {
                 clock.give(results, if crosses { 5.0 * SHARED + 2.0 * BARRIER } else { 5.0 * SHARED });
             }
             _ => clock.give(results, ARITHMETIC),
+        }
+    }
+
+    /// Notes what a load in a loop reads.
+    fn note(&mut self, pointers: Value, moved: f64) {
+        let Some(root) = root(self.kernel, pointers).filter(|_| self.depth > 0) else { return };
+        match self.read.iter_mut().find(|(known, number, _)| (*known, *number) == (root, self.loops)) {
+            Some((_, _, bytes)) => *bytes += moved,
+            None => self.read.push((root, self.loops, moved)),
+        }
+    }
+
+    /// Of several loops over the memory behind one parameter, the longest reads it and the others read it again.
+    fn read_again(&mut self) {
+        for (at, (root, _, _)) in self.read.iter().enumerate() {
+            let all = || self.read.iter().filter(|(other, _, _)| other == root).map(|(_, _, bytes)| *bytes);
+            let is_first = self.read[..at].iter().all(|(other, _, _)| other != root);
+            let longest = all().fold(0.0, f64::max);
+            let again = all().sum::<f64>() - longest;
+            if is_first && again > 0.0 {
+                self.work.reread += again;
+                self.work.kept += longest;
+            }
         }
     }
 
@@ -239,6 +274,8 @@ impl Count<'_> {
             return;
         }
         let weight = self.weight;
+        self.loops += u32::from(self.depth == 0);
+        self.depth += 1;
         let mut before = clock.now;
         let mut last = 0.0;
         let looked_at = rounds.min(3.0) as usize;
@@ -250,6 +287,7 @@ impl Count<'_> {
             before = clock.now;
         }
         self.weight = weight;
+        self.depth -= 1;
         clock.skip(last * (rounds - looked_at as f64));
     }
 
@@ -278,6 +316,20 @@ impl Count<'_> {
         self.weight = weight;
         clock.give(&data.results, 0.0);
     }
+}
+
+/// The parameter that pointers are computed from; nothing where that is not plain.
+fn root(kernel: &Kernel, pointers: Value) -> Option<Value> {
+    let mut value = pointers;
+    while let Some(op) = kernel.def_op(value) {
+        let is_pointer = |v: &&Value| kernel.value_type(**v).elem().is_some_and(Elem::is_ptr);
+        let mut operands = kernel.op(op).operands.iter().filter(is_pointer);
+        value = *operands.next()?;
+        if operands.next().is_some() {
+            return None;
+        }
+    }
+    kernel.params.iter().any(|param| param.value == value).then_some(value)
 }
 
 /// Instructions of one warp.

@@ -46,6 +46,11 @@ pub struct Work {
     pub instructions: f64,
     /// Bytes read of global memory.
     pub read: f64,
+    /// Bytes of those that the program has read before, in an earlier loop over the same memory: they come from the cache of
+    /// the multiprocessor if that holds what all its programs read again.
+    pub reread: f64,
+    /// Bytes that it reads again, each counted once.
+    pub kept: f64,
     /// Bytes written to global memory.
     pub written: f64,
     /// Bytes through shared memory.
