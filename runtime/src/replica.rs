@@ -45,7 +45,7 @@ struct Region {
 #[derive(Debug)]
 enum Copy {
     Pointer(Memory),
-    Descriptor(Memory, crate::tensor_map::Extents),
+    Descriptor(Memory, Box<crate::tensor_map::Extents>),
     Int(i128),
     Float(f64),
     Bool(bool),
@@ -87,7 +87,9 @@ impl Replica {
         }
         let copy = |arg: &Arg<'_>| match arg {
             Arg::Pointer(pointer) => memory(pointer).map(Copy::Pointer),
-            Arg::Descriptor(descriptor) => Ok(Copy::Descriptor(memory(descriptor.base())?, descriptor.extents())),
+            Arg::Descriptor(descriptor) => {
+                Ok(Copy::Descriptor(memory(descriptor.base())?, Box::new(descriptor.extents())))
+            }
             Arg::Int(value) => Ok(Copy::Int(*value)),
             Arg::Float(value) => Ok(Copy::Float(*value)),
             Arg::Bool(value) => Ok(Copy::Bool(*value)),
@@ -99,7 +101,7 @@ impl Replica {
     /// Gives the arguments with their memory on the other device to `f`.
     pub fn with_args<R>(&self, f: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         let descriptor = |arg: &Copy| match arg {
-            Copy::Descriptor(memory, extents) => Some(TensorDescriptor::of_extents(self.pointer(memory), *extents)),
+            Copy::Descriptor(memory, extents) => Some(TensorDescriptor::of_extents(self.pointer(memory), **extents)),
             _ => None,
         };
         let descriptors: Vec<Option<TensorDescriptor<'_>>> = self.args.iter().map(descriptor).collect();

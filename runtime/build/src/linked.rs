@@ -75,7 +75,7 @@ fn compile_file(config: &Config, file: &Path, program: &Program, out_dir: &Path)
         embedded.push(compile_instance(config, program, instance, &stem, name)?);
     }
     write_files(out_dir, &stem, &embedded)?;
-    write(&out_dir.join(format!("{stem}.rs")), &generate::module(&stem, program.doc(), &embedded, config.deny_jit))
+    write(&out_dir.join(format!("{stem}.rs")), generate::module(&stem, program.doc(), &embedded, config.deny_jit))
 }
 
 fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
@@ -91,7 +91,7 @@ fn write_files(out_dir: &Path, stem: &str, kernels: &[Embedded]) -> Result<(), E
         debug_assert!(special.stem.starts_with(stem));
         let path = |ending: &str| out_dir.join(format!("{}.{}.{ending}", special.stem, artifact.metadata.arch));
         write(&path("ptx"), &artifact.ptx)?;
-        write(&path("json"), &artifact.metadata.to_json())?;
+        write(&path("json"), artifact.metadata.to_json())?;
         if let Some(cubin) = special.cubins.get(number) {
             write(&path("cubin"), cubin)?;
         }
@@ -217,7 +217,7 @@ pub fn write_rust(out_dir: &Path, stem: &str, doc: &str, kernels: Vec<Ready>) ->
     let kernels = embedded(stem, kernels);
     write_files(out_dir, stem, &kernels)?;
     let path = out_dir.join(format!("{stem}.rs"));
-    write(&path, &generate::module(stem, doc, &kernels, false))?;
+    write(&path, generate::module(stem, doc, &kernels, false))?;
     Ok(path)
 }
 
