@@ -58,7 +58,7 @@ enum Resolved<'s> {
     Null,
     /// From here on to the end of an allocation.
     Memory(SliceMut<'s>),
-    Descriptor(TensorDescriptor<'s>),
+    Descriptor(Box<TensorDescriptor<'s>>),
 }
 
 impl<'s> Resolved<'s> {
@@ -327,7 +327,8 @@ impl LaunchFile {
                     };
                     let (shape, strides) = (numbers("shape", shape)?, numbers("strides", strides)?);
                     let descriptor = TensorDescriptor::new(storages.slice(tensor), &shape, &strides);
-                    return Ok(Resolved::Descriptor(if *pads_nan { descriptor.padded_with_nan() } else { descriptor }));
+                    let descriptor = if *pads_nan { descriptor.padded_with_nan() } else { descriptor };
+                    return Ok(Resolved::Descriptor(Box::new(descriptor)));
                 }
                 let part = segments.next().unwrap_or_default();
                 let index = segments.next().and_then(|s| s.parse::<usize>().ok());
