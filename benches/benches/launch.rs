@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rtc_benches::{bare::Bare, empty_kernel};
-use rtc_runtime::{Buffer, Device, Kernel, Variant, args};
+use rtc_runtime::{Buffer, Device, Kernel, Read, Variant, Write, args};
 use std::hint::black_box;
 
 fn loaded(device: &Device, pointers: usize, integers: usize) -> Kernel {
@@ -47,6 +47,18 @@ fn launches(criterion: &mut Criterion) {
             let n = black_box(64);
             let arguments = args![x0, x1, x2, x3, x4, x5, x6, &mut out, n, n, n, n, n, n, n, n];
             sixteen.launch_proved(&stream, 1, &arguments).expect("a launch")
+        })
+    });
+
+    type In = Read<f32>;
+    type Sixteen = (In, In, In, In, In, In, In, Write<f32>, i32, i32, i32, i32, i32, i32, i32, i32);
+    let typed: Kernel<Sixteen> = sixteen.typed().expect("the types of the kernel");
+    group.bench_function("16 arguments, typed handle", |b| {
+        let [x0, x1, x2, x3, x4, x5, x6, _] = &buffers[..] else { return };
+        b.iter(|| {
+            let n = black_box(64);
+            let arguments = (x0, x1, x2, x3, x4, x5, x6, &mut out, n, n, n, n, n, n, n, n);
+            typed.launch(&stream, 1, arguments).expect("a launch")
         })
     });
 
