@@ -207,10 +207,37 @@ pub struct TensorMap {
     pub block_shape: Vec<u32>,
     /// Swizzle in bytes: 0, 32, 64 or 128.
     pub swizzle: u32,
-    /// L2 promotion in bytes: 0, 64, 128 or 256.
+    /// L2 promotion in bytes: 0, 64, 128 or 256; in JSON `"none"`, `"64B"`, `"128B"` or `"256B"`.
+    #[serde(with = "promotion")]
     pub l2_promotion: u32,
     /// Interleave in bytes: 0, 16 or 32.
     pub interleave: u32,
+}
+
+/// How JSON has L2 promotion. Files of older compilers have the number of bytes.
+mod promotion {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Bytes(u32),
+        Name(String),
+    }
+
+    pub fn serialize<S: Serializer>(bytes: &u32, to: S) -> Result<S::Ok, S::Error> {
+        if *bytes == 0 { "none".serialize(to) } else { format!("{bytes}B").serialize(to) }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+        let bytes = match Written::deserialize(from)? {
+            Written::Bytes(bytes) => Some(bytes),
+            Written::Name(name) if name == "none" => Some(0),
+            Written::Name(name) => name.strip_suffix('B').and_then(|bytes| bytes.parse().ok()),
+        };
+        let known = bytes.filter(|bytes| matches!(bytes, 0 | 64 | 128 | 256));
+        known.ok_or_else(|| D::Error::custom("none, 64B, 128B or 256B is needed"))
+    }
 }
 
 /// A metadata file that cannot be used; the text names the field.
@@ -351,7 +378,11 @@ fn params(object: &Map<String, Value>) -> Result<Vec<Param>, MetadataError> {
                     dtype: field(&map, &path, "dtype")?,
                     block_shape: field(&map, &path, "block_shape")?,
                     swizzle: field(&map, &path, "swizzle")?,
-                    l2_promotion: field(&map, &path, "l2_promotion")?,
+                    l2_promotion: {
+                        let value = field::<Value>(&map, &path, "l2_promotion")?;
+                        promotion::deserialize(value)
+                            .map_err(|e| error(&format!("{path}l2_promotion"), e.to_string()))?
+                    },
                     interleave: field(&map, &path, "interleave")?,
                 })
             }
@@ -444,7 +475,7 @@ mod tests {
     #[test]
     fn files_of_older_compilers_are_read() {
         let lines = |text: &str| text.lines().filter(|l| !l.contains("launch_")).collect::<Vec<_>>().join("\n");
-        let old = Metadata::from_json(&lines(&sample().to_json())).unwrap();
+        let old = Metadata::from_json(&lines(&sample().to_json().replace("\"128B\"", "128"))).unwrap();
         assert_eq!(old, Metadata { launch_pdl: false, ..sample() });
     }
 
@@ -455,6 +486,7 @@ mod tests {
             ("\"num_warps\": 4", "\"num_warps\": -4", "num_warps"),
             ("\"offset\": 64", "\"offset\": 4", "params[1].offset"),
             ("\"swizzle\": 128", "\"swizzle\": \"128\"", "params[1].tensor_map.swizzle"),
+            ("\"128B\"", "\"100B\"", "params[1].tensor_map.l2_promotion"),
             ("\"launch_pdl\": true", "\"launch_pdl\": 1", "launch_pdl"),
             ("\"symbol\"", "\"symbols\"", "symbol"),
             ("\"sm_90a\"", "\"90a\"", "arch"),

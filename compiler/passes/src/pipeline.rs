@@ -11,6 +11,7 @@ pub const PASSES: &[Pass] = &[
     tile::lower_block_pointers::PASS, // so are block pointers
     tile::forward_carried::PASS,   // loops carry all parts of block pointers; most of them never change
     tile::simplify::PASS,          // constants and identities, so that analyses see plain values
+    tile::versions::PASS,          // constants are folded, and both versions go through all that follows
     tile::counters::PASS, // what else runs like a counter is the counter, so that what follows from both is one
     tile::split_loops::PASS, // masks that hold go before anything looks at them
     tile::cse::PASS,      // masks and offsets that the source spells twice

@@ -2,7 +2,7 @@
 
 mod accelerate_dot;
 pub mod assign_layouts;
-mod coalesce;
+pub(crate) mod coalesce;
 mod components;
 pub mod conversions;
 mod cost;

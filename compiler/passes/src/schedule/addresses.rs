@@ -122,7 +122,7 @@ pub(super) fn small_step(kernel: &Kernel, of: Op) -> Option<i64> {
 }
 
 /// The loops whose operations run on tiles and that have no other loops in them.
-pub(super) fn innermost_loops(kernel: &Kernel) -> Vec<Op> {
+pub(crate) fn innermost_loops(kernel: &Kernel) -> Vec<Op> {
     let is_plain = |op: &Op| {
         let OpKind::ForRange { .. } = kernel.kind(*op) else { return false };
         !has_loops(kernel, kernel.op(*op).blocks[0])
@@ -137,7 +137,7 @@ fn has_loops(kernel: &Kernel, body: Block) -> bool {
 }
 
 /// The loads in the body of a loop from which operands of products in it are computed.
-pub(super) fn loads_of_products(kernel: &Kernel, of: Op) -> Vec<Op> {
+pub(crate) fn loads_of_products(kernel: &Kernel, of: Op) -> Vec<Op> {
     let body = kernel.op(of).blocks[0];
     let (mut seen, mut work) = (HashSet::new(), Vec::new());
     for op in rtc_ir::walk_block(kernel, body) {

@@ -1,6 +1,6 @@
 //! Passes that bring operands of products into shared memory, ahead of time where a loop allows it.
 
-mod addresses;
+pub(crate) mod addresses;
 mod boxes;
 mod buffer_products;
 mod clamps;

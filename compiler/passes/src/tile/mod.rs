@@ -11,6 +11,7 @@ pub mod lower_block_pointers;
 pub mod lower_descriptors;
 pub mod simplify;
 pub mod split_loops;
+pub mod versions;
 mod views;
 mod window;
 

@@ -1,0 +1,150 @@
+//! A version of a kernel for sizes and strides that happen to be multiples of 16 bytes.
+//!
+//! ```text
+//! {program}   →   if_else ((%K | %stride) % 8 == 0) ^() {
+//!                   {program with %K / 8 * 8 for %K, %stride / 8 * 8 for %stride}
+//!                 } ^() {
+//!                   {program}
+//!                 }
+//! ```
+//!
+//! Without a promise of the signature an operand of 16 bits can be read by single elements only, which no asynchronous copy
+//! does, and the loop with the product waits for memory in each iteration. Sizes such as 1000 or 1016 promise nothing and
+//! still are multiples of 8. In the first version the analyses see that by themselves. It is made where loads for products
+//! are too narrow for copies and would be as wide as can be with the promise; as few arguments as that takes are asked.
+
+use std::collections::HashSet;
+
+use rtc_abi::{Feature, ParamType, ValueType};
+use rtc_ir::analysis::axis_info;
+use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueDef, ValueMap};
+
+use crate::laid::coalesce::vector_width;
+use crate::schedule::addresses::{innermost_loops, loads_of_products};
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "versions", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+/// Bytes of the widest access of a thread.
+const WIDEST: u64 = 16;
+/// Bytes of the narrowest asynchronous copy.
+const NARROWEST: u64 = 4;
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    if !cx.staging || !cx.target.has(Feature::CpAsync) || kernel.specialization().is_some() {
+        return Ok(());
+    }
+    let loops = innermost_loops(kernel);
+    let loads: Vec<Op> = loops.into_iter().flat_map(|of| loads_of_products(kernel, of)).collect();
+    let bytes = |load: &Op| {
+        kernel.value_type(kernel.result(*load, 0)).elem().map(|elem| u64::from(elem.bytes())).filter(|n| *n < NARROWEST)
+    };
+    let Some(least) = loads.iter().filter_map(bytes).min() else { return Ok(()) };
+    let factor = (WIDEST / least) as u32;
+    let open = asked(kernel, &loads, factor);
+    if open.is_empty() || narrowest(kernel, &loads, &[], factor) >= NARROWEST {
+        return Ok(());
+    }
+    if narrowest(kernel, &loads, &open, factor) < WIDEST {
+        return Ok(());
+    }
+    let mut needed = open.clone();
+    for param in open {
+        let fewer: Vec<usize> = needed.iter().copied().filter(|other| *other != param).collect();
+        if narrowest(kernel, &loads, &fewer, factor) >= WIDEST {
+            needed = fewer;
+        }
+    }
+    split(kernel, &needed, factor)
+}
+
+/// The bytes of the narrowest of these loads, if those parameters were promised to be multiples of `factor`.
+fn narrowest(kernel: &Kernel, loads: &[Op], promised: &[usize], factor: u32) -> u64 {
+    let mut trial = kernel.clone();
+    for param in promised {
+        trial.params[*param].divisible_by = factor;
+    }
+    let infos = axis_info(&trial);
+    let width = |load: &Op| {
+        let (pointer, mask) = (trial.operand(*load, 0), trial.optional(*load, 0));
+        let rank = trial.value_type(pointer).shape().map_or(0, |shape| shape.rank());
+        let widest = (0..rank).map(|axis| vector_width(&trial, &infos, pointer, mask, axis)).max().unwrap_or(1);
+        widest * trial.value_type(trial.result(*load, 0)).elem().map_or(1, |elem| u64::from(elem.bytes()))
+    };
+    loads.iter().map(width).min().unwrap_or(WIDEST)
+}
+
+/// The integer parameters of which too little is promised and that addresses or masks of these loads follow from.
+fn asked(kernel: &Kernel, loads: &[Op], factor: u32) -> Vec<usize> {
+    let (mut seen, mut work) = (HashSet::new(), Vec::new());
+    for load in loads {
+        work.push(kernel.operand(*load, 0));
+        work.extend(kernel.optional(*load, 0));
+    }
+    while let Some(value) = work.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        match kernel.value(value).def {
+            ValueDef::Result(op, _) if kernel.op(op).blocks.is_empty() => work.extend(&kernel.op(op).operands),
+            _ => work.extend(rtc_ir::regions::sources(kernel, value)),
+        }
+    }
+    let open = |number: &usize| {
+        let param = &kernel.params[*number];
+        let is_integer =
+            matches!(&param.ty, ParamType::Value(ValueType::Scalar(dtype)) if dtype.is_integer() && dtype.bits() >= 32);
+        is_integer && param.hidden.is_none() && param.divisible_by % factor != 0 && seen.contains(&param.value)
+    };
+    (0..kernel.params.len()).filter(open).collect()
+}
+
+/// Makes the two versions.
+fn split(kernel: &mut Kernel, needed: &[usize], factor: u32) -> Result<(), PassError> {
+    let body = kernel.body();
+    let lost = || PassError::Internal("a kernel without an end".into());
+    let ret = kernel.terminator(body).ok_or_else(lost)?;
+    let program: Vec<Op> = kernel.ops(body).filter(|op| *op != ret).collect();
+    let first = kernel.first_op(body).ok_or_else(lost)?;
+    let values: Vec<Value> = needed.iter().map(|param| kernel.params[*param].value).collect();
+
+    let mut fits: Option<Value> = None;
+    for value in &values {
+        let ty = kernel.value_type(*value);
+        let mut builder = Builder::before(kernel, first);
+        let low = builder.constant_of(Literal::Int(i64::from(factor) - 1), ty)?;
+        let zero = builder.constant_of(Literal::Int(0), ty)?;
+        let rest = builder.andi(*value, low)?;
+        let is_multiple = builder.cmpi(rest, zero, Predicate::Eq)?;
+        fits = Some(match fits {
+            Some(fits) => builder.andi(fits, is_multiple)?,
+            None => is_multiple,
+        });
+    }
+    let Some(fits) = fits else { return Ok(()) };
+    let blocks = [kernel.new_block(), kernel.new_block()];
+    for block in blocks {
+        Builder::at_end(kernel, block).yield_values(&[])?;
+    }
+    Builder::before(kernel, ret).build(OpKind::IfElse {}, &[fits], &[], &[], &blocks, &[])?;
+    let [aligned, other] = blocks.map(|block| kernel.terminator(block));
+    let (aligned, other) = (aligned.ok_or_else(lost)?, other.ok_or_else(lost)?);
+    let mut map = ValueMap::new();
+    for value in values {
+        let ty: Type = kernel.value_type(value);
+        let mut builder = Builder::before(kernel, aligned);
+        let by = builder.constant_of(Literal::Int(factor.into()), ty)?;
+        let count = builder.divsi(value, by)?;
+        map.insert(value, builder.muli(count, by)?);
+    }
+    for op in program {
+        kernel.move_op(op, Position::Before(other));
+    }
+    kernel.clone_ops(blocks[1], &mut map, Position::Before(aligned));
+    // The copy of the end.
+    if let Some(end) = kernel.previous_op(aligned) {
+        kernel.erase(end);
+    }
+    Ok(())
+}
