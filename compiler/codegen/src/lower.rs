@@ -26,6 +26,7 @@
 mod atomic;
 mod buffer;
 mod byte_float;
+mod byte_integer;
 mod cast;
 mod combine;
 mod control;

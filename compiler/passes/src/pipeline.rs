@@ -23,6 +23,7 @@ pub const PASSES: &[Pass] = &[
     laid::remove_conversions::PASS, // cheap chains are computed anew in the layout that is asked for
     tile::cse_laid::PASS,       // copies made by the pass before meet again
     tile::dce_laid::PASS,       // the originals of those copies
+    laid::sink::PASS,           // nothing merges or moves what is computed behind a loop any more
     laid::vectorize::PASS,      // access widths from layouts and axis information
     laid::share_runs::PASS,     // masks have their final layouts, and access widths are set
     // schedule: operands of products in shared memory, ahead of time

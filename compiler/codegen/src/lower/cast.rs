@@ -28,8 +28,8 @@ impl<'c> Lowering<'_, 'c> {
             }
             OpKind::FpToSI { .. } => self.each(op, |[a]| self.float_to_integer(a, from, target, true)),
             OpKind::FpToUI { .. } => self.each(op, |[a]| self.float_to_integer(a, from, target, false)),
-            OpKind::SIToFp { .. } => self.each(op, |[a]| e.sitofp(a, to)),
-            OpKind::UIToFp { .. } => self.each(op, |[a]| e.uitofp(a, to)),
+            OpKind::SIToFp { .. } => self.integers_to_floats(op, true),
+            OpKind::UIToFp { .. } => self.integers_to_floats(op, false),
             OpKind::Bitcast { .. } => self.each(op, |[a]| e.bitcast(a, to)),
             OpKind::PtrToInt {} => self.each(op, |[a]| e.ptrtoint(a, to)),
             OpKind::IntToPtr { .. } => self.each(op, |[a]| e.inttoptr(a, to)),

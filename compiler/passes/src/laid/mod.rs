@@ -11,4 +11,5 @@ mod rematerialize;
 pub mod remove_conversions;
 mod search;
 pub mod share_runs;
+pub mod sink;
 pub mod vectorize;

@@ -168,14 +168,7 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
     }
     if !outs.is_empty() {
         let end = kernel.terminator(roles[1]).ok_or_else(|| lost("an end"))?;
-        Builder::before(kernel, end).build(
-            OpKind::CopyDescWait { pending: 0, read: false },
-            &[],
-            &[],
-            &[],
-            &[],
-            &[],
-        )?;
+        Builder::before(kernel, end).build(OpKind::CopyDescWait { pending: 0, read: true }, &[], &[], &[], &[], &[])?;
     }
     for (body, pids) in bodies.into_iter().zip(pids) {
         for op in rtc_ir::walk_block(kernel, body) {

@@ -19,9 +19,11 @@
 //! multiprocessor, results of 16 bits wait for the next program (`defer_stores.rs`).
 
 use rtc_abi::Feature;
+use rtc_ir::analysis::{Affine, Ranges};
 use rtc_ir::{DotKind, Kernel, MmaForm, Op, OpKind, Phase, Type, place_bytes};
 use rtc_source::{Code, Diagnostic};
 
+use super::boxes::Known;
 use super::clamps;
 use super::defer_stores;
 use super::descriptors;
@@ -96,6 +98,23 @@ enum Stores {
 fn may_divide(cx: &PassContext) -> bool {
     let features = [Feature::Wgmma, Feature::Tma, Feature::RegisterBudgets];
     cx.staging && cx.roles && features.iter().all(|feature| cx.target.has(*feature))
+}
+
+/// Whether these loads of products, in a kernel without layouts, are of boxes, so that its warps will likely be divided.
+pub(crate) fn may_serve(kernel: &Kernel, cx: &PassContext, loads: &[Op]) -> Result<bool, PassError> {
+    let rows = |op: &Op| match kernel.kind(*op) {
+        OpKind::Dot { .. } => kernel.value_type(kernel.result(*op, 0)).shape().map(|shape| shape[shape.rank() - 2]),
+        _ => None,
+    };
+    let tall = rtc_ir::walk(kernel).iter().filter_map(rows).all(|rows| rows >= 64);
+    if !may_divide(cx) || !tall || !kernel.options.num_warps.is_multiple_of(4) {
+        return Ok(false);
+    }
+    let mut trial = kernel.clone();
+    clamps::as_remainders(&mut trial)?;
+    let ranges = Ranges::new(&trial);
+    let mut known = Known { kernel: &trial, ranges: &ranges, affine: Affine::new(&trial, &ranges) };
+    Ok(loads.iter().all(|load| known.load(*load).is_ok()))
 }
 
 impl Found {

@@ -12,6 +12,8 @@
 //! does, and the loop with the product waits for memory in each iteration. Sizes such as 1000 or 1016 promise nothing and
 //! still are multiples of 8. In the first version the analyses see that by themselves. It is made where loads for products
 //! are too narrow for copies and would be as wide as can be with the promise; as few arguments as that takes are asked.
+//! Copies of boxes (`split_roles`) need
+//! promises for strides alone: where these are there, one version does.
 
 use std::collections::HashSet;
 
@@ -21,6 +23,7 @@ use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, T
 
 use crate::laid::coalesce::vector_width;
 use crate::schedule::addresses::{innermost_loops, loads_of_products};
+use crate::schedule::split_roles;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -28,6 +31,8 @@ pub const PASS: Pass = Pass { name: "versions", needs: Phase::Tile, leaves: Phas
 
 /// Bytes of the widest access of a thread.
 const WIDEST: u64 = 16;
+/// Longer kernels are not written out twice.
+const MOST_OPERATIONS: usize = 2000;
 /// Bytes of the narrowest asynchronous copy.
 const NARROWEST: u64 = 4;
 
@@ -36,6 +41,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         return Ok(());
     }
     let loops = innermost_loops(kernel);
+    if loops.is_empty() || rtc_ir::walk(kernel).len() > MOST_OPERATIONS {
+        return Ok(());
+    }
     let loads: Vec<Op> = loops.into_iter().flat_map(|of| loads_of_products(kernel, of)).collect();
     let bytes = |load: &Op| {
         kernel.value_type(kernel.result(*load, 0)).elem().map(|elem| u64::from(elem.bytes())).filter(|n| *n < NARROWEST)
@@ -46,7 +54,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if open.is_empty() || narrowest(kernel, &loads, &[], factor) >= NARROWEST {
         return Ok(());
     }
-    if narrowest(kernel, &loads, &open, factor) < WIDEST {
+    if narrowest(kernel, &loads, &open, factor) < WIDEST || split_roles::may_serve(kernel, cx, &loads)? {
         return Ok(());
     }
     let mut needed = open.clone();
@@ -95,7 +103,10 @@ fn asked(kernel: &Kernel, loads: &[Op], factor: u32) -> Vec<usize> {
         let param = &kernel.params[*number];
         let is_integer =
             matches!(&param.ty, ParamType::Value(ValueType::Scalar(dtype)) if dtype.is_integer() && dtype.bits() >= 32);
-        is_integer && param.hidden.is_none() && param.divisible_by % factor != 0 && seen.contains(&param.value)
+        is_integer
+            && param.hidden.is_none()
+            && !param.divisible_by.is_multiple_of(factor)
+            && seen.contains(&param.value)
     };
     (0..kernel.params.len()).filter(open).collect()
 }
