@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use rtc_abi::{Feature, Target};
-use rtc_ir::{Elem, Kernel, Op, OpKind, RmwOp, Shape, Value};
+use rtc_ir::{Block, Elem, Kernel, Op, OpKind, RmwOp, Shape, Value};
 use rtc_layout::Layout;
 
 use rtc_ir::analysis::AxisInfos;
@@ -21,23 +21,25 @@ struct Wish {
     vector: u64,
 }
 
-/// The layouts of all memory operations on tiles. Operations of one shape and order on as many warps share one layout.
+/// The layouts of all memory operations on tiles. Operations of one shape and order on as many warps share one layout, but
+/// for those of other versions of the kernel.
 pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: &[Op]) -> HashMap<Op, Layout> {
-    let mut widest: HashMap<(Shape, Vec<u32>, u32), u64> = HashMap::new();
+    let mut widest: HashMap<(Shape, Vec<u32>, u32, Option<Block>), u64> = HashMap::new();
     let mut wishes = Vec::new();
     for op in ops {
         let Some((shape, wish)) = wish(kernel, infos, target, *op) else { continue };
         let warps = kernel.group_of(*op).warps;
-        let slot = widest.entry((shape, wish.order.clone(), warps)).or_insert(1);
+        let version = version(kernel, *op);
+        let slot = widest.entry((shape, wish.order.clone(), warps, version)).or_insert(1);
         *slot = (*slot).max(wish.vector);
-        wishes.push((*op, shape, wish.order, warps));
+        wishes.push((*op, shape, wish.order, warps, version));
     }
     wishes
         .into_iter()
-        .map(|(op, shape, order, warps)| {
+        .map(|(op, shape, order, warps, version)| {
             let threads = u64::from(warps) * 32;
             let per_thread = (shape.numel() / threads).max(1);
-            let vector = widest[&(shape, order.clone(), warps)].min(per_thread);
+            let vector = widest[&(shape, order.clone(), warps, version)].min(per_thread);
             (op, Layout::default_blocked(&shape, warps, &order, vector as u32))
         })
         .collect()
@@ -55,6 +57,20 @@ pub fn most_at_once(kernel: &Kernel, target: &Target, op: Op) -> u64 {
             _ => 1,
         },
         _ => 1,
+    }
+}
+
+/// The outermost block around an operation that is one of several ways through the kernel, from which no values come.
+fn version(kernel: &Kernel, op: Op) -> Option<Block> {
+    let mut block = kernel.op(op).parent?;
+    loop {
+        let around = kernel.block(block).parent?;
+        let outer = kernel.op(around).parent?;
+        if outer == kernel.body() {
+            let is_way = matches!(kernel.kind(around), OpKind::IfElse {}) && kernel.op(around).results.is_empty();
+            return is_way.then_some(block);
+        }
+        block = outer;
     }
 }
 
