@@ -19,7 +19,7 @@
 //! multiprocessor, results of 16 bits wait for the next program (`defer_stores.rs`).
 
 use rtc_abi::Feature;
-use rtc_ir::analysis::{Affine, Ranges};
+use rtc_ir::analysis::Ranges;
 use rtc_ir::{DotKind, Kernel, MmaForm, Op, OpKind, Phase, Type, place_bytes};
 use rtc_source::{Code, Diagnostic};
 
@@ -113,7 +113,7 @@ pub(crate) fn may_serve(kernel: &Kernel, cx: &PassContext, loads: &[Op]) -> Resu
     let mut trial = kernel.clone();
     clamps::as_remainders(&mut trial)?;
     let ranges = Ranges::new(&trial);
-    let mut known = Known { kernel: &trial, ranges: &ranges, affine: Affine::new(&trial, &ranges) };
+    let mut known = Known::new(&trial, &ranges);
     Ok(loads.iter().all(|load| known.load(*load).is_ok()))
 }
 
