@@ -32,10 +32,6 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned n, void *optio
     return *module = memory, 0;
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) { return *function = memory, 0; }
-int cuLinkCreate_v2(unsigned n, void *options, void **values, void **state) { return *state = memory, 0; }
-OK(cuLinkAddData_v2, void *state, int type, void *data, size_t size, const char *name, unsigned n, void *o, void **v)
-int cuLinkComplete(void *state, void **cubin, size_t *size) { return *cubin = memory, *size = 64, 0; }
-OK(cuLinkDestroy, void *state)
 int cuModuleLoadData(void **module, const void *image) { return *module = memory, 0; }
 OK(cuModuleUnload, void *module)
 int cuFuncGetAttribute(int *value, int attribute, void *function) { return *value = attribute == 0 ? 1024 : 0, 0; }

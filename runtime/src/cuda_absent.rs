@@ -78,10 +78,6 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    pub(crate) fn assemble(context: &Context, _: &str, _: &str) -> Result<Vec<u8>> {
-        match *context {}
-    }
-
     pub(crate) fn load_cubin(context: &Arc<Context>, _: &[u8], _: &str) -> Result<Module> {
         match **context {}
     }

@@ -150,19 +150,6 @@ impl Device {
         Ok(Kernel::of(Loaded { device: self.clone(), metadata: metadata.clone(), fill, code }))
     }
 
-    /// Machine code of PTX for this device, by the driver's compiler, for [`Device::load_assembled`]; nothing on devices that
-    /// execute PTX or tile IR themselves. Loading PTX does the same, but of several threads that load the driver lets one
-    /// compile at a time.
-    pub fn assemble(&self, ptx: &str, metadata: &Metadata) -> Result<Option<Vec<u8>>> {
-        match self.backend() {
-            Backend::Cuda(context) => {
-                check_arch(self, context.capability(), metadata)?;
-                cuda::Module::assemble(context, ptx, &metadata.symbol).map(Some)
-            }
-            Backend::Emulator(_) | Backend::Interpreter(_) => Ok(None),
-        }
-    }
-
     /// Loads a kernel from PTX text and the JSON text of its metadata, as `rtc build` writes them.
     ///
     /// ```

@@ -26,18 +26,6 @@ pub(crate) struct Module {
     pub(crate) is_assembled: bool,
 }
 
-/// A state of the driver's linker.
-struct Link(sys::CUlinkState);
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        if !self.0.is_null() {
-            // SAFETY: made by the driver, and nobody else has it.
-            let _ = unsafe { sys::cuLinkDestroy(self.0) };
-        }
-    }
-}
-
 // SAFETY: module and function handles may be used from any thread.
 unsafe impl Send for Module {}
 // SAFETY: as above; they are not changed after loading.
@@ -68,31 +56,6 @@ impl Module {
             return Err(with_log(error, text));
         }
         Module::of(context, raw, symbol, false)
-    }
-
-    /// Has the driver's compiler make machine code of PTX. Other threads may do so at the same time, while of loads of PTX
-    /// the driver does one after the other.
-    pub(crate) fn assemble(context: &Context, ptx: &str, symbol: &str) -> Result<Vec<u8>> {
-        context.bind()?;
-        let failed = |message: &str| Error::Ptx { kernel: symbol.to_owned(), message: message.to_owned() };
-        let image = CString::new(ptx).map_err(|_| failed("the text contains a NUL byte"))?;
-        let mut link = Link(std::ptr::null_mut());
-        let (none, values) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: without options; the state is destroyed when `link` is dropped.
-        check("cuLinkCreate", unsafe { sys::cuLinkCreate_v2(0, none, values, &mut link.0) }.result())?;
-        let (data, size) = (image.as_ptr().cast_mut().cast::<c_void>(), image.as_bytes_with_nul().len());
-        let kind = sys::CUjitInputType::CU_JIT_INPUT_PTX;
-        // SAFETY: the image ends with NUL and outlives the call, which copies it.
-        let added = unsafe { sys::cuLinkAddData_v2(link.0, kind, data, size, c"kernel".as_ptr(), 0, none, values) };
-        check("cuLinkAddData", added.result())?;
-        let (mut cubin, mut bytes) = (std::ptr::null_mut(), 0);
-        // SAFETY: both are written only; the cubin belongs to the state.
-        check("cuLinkComplete", unsafe { sys::cuLinkComplete(link.0, &mut cubin, &mut bytes) }.result())?;
-        if cubin.is_null() {
-            return Err(failed("the driver's compiler gave nothing"));
-        }
-        // SAFETY: the driver gives so many bytes there, until the state is destroyed.
-        Ok(unsafe { std::slice::from_raw_parts(cubin.cast::<u8>(), bytes) }.to_vec())
     }
 
     /// Loads machine code for devices of this capability.

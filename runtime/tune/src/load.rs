@@ -19,38 +19,24 @@ pub(crate) struct Ready {
     passed: Passed,
     ptx: String,
     metadata: Metadata,
-    /// Machine code, where the device takes such.
-    cubin: Option<Vec<u8>>,
 }
 
 impl Ready {
     fn load(device: &Device, ptx: String, metadata: Metadata, params: &[Param]) -> Result<Ready, String> {
-        // What cannot be assembled says why when it is loaded.
-        let cubin = device.assemble(&ptx, &metadata).unwrap_or_default();
-        Ready::with(device, ptx, metadata, cubin, params)
-    }
-
-    fn with(
-        device: &Device,
-        ptx: String,
-        metadata: Metadata,
-        cubin: Option<Vec<u8>>,
-        params: &[Param],
-    ) -> Result<Ready, String> {
         let whole = ArgKind::Constexpr(ConstValue::None);
         let kinds: Vec<ArgKind> =
             params.iter().map(|param| descriptor(param).unwrap_or_else(|| whole.clone())).collect();
         let args: Vec<(&str, &ArgKind)> = params.iter().map(|param| param.name.as_str()).zip(&kinds).collect();
         let passed = Passed::of(&metadata, &args);
         let passed = passed.map_err(|param| format!("no argument of the launch stands for its parameter `{param}`"))?;
-        let kernel = device.load_assembled(&ptx, cubin.as_deref(), &metadata).map_err(|error| error.to_string())?;
-        Ok(Ready { kernel, passed, ptx, metadata, cubin })
+        // As it is loaded for launches: the driver's linker gives other code, slower by far where roles change registers.
+        let kernel = device.load(&ptx, &metadata).map_err(|error| error.to_string())?;
+        Ok(Ready { kernel, passed, ptx, metadata })
     }
 
     /// The same on another device of the same model.
     pub(crate) fn on(&self, device: &Device, params: &[Param]) -> Result<Ready, String> {
-        let (ptx, metadata, cubin) = (self.ptx.clone(), self.metadata.clone(), self.cubin.clone());
-        Ready::with(device, ptx, metadata, cubin, params)
+        Ready::load(device, self.ptx.clone(), self.metadata.clone(), params)
     }
 
     /// Launches it.
