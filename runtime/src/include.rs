@@ -8,7 +8,7 @@ use rtc_abi::{Arch, Metadata};
 /// ```
 /// use rtc_runtime::{Device, Variant};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-/// let variants = [Variant { arch: "sm_80", ptx, metadata: json }]; // and others, of which the best is taken
+/// let variants = [Variant { arch: "sm_80", ptx, metadata: json, cubin: None }]; // and others, of which the best is taken
 /// let kernel = Device::auto().load_variant("scale", &variants)?;
 /// assert_eq!(kernel.metadata().arch, "sm_80");
 /// # Ok::<(), rtc_runtime::Error>(())
