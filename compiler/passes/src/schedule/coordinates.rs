@@ -77,11 +77,33 @@ impl Names<'_> {
         }
     }
 
+    /// A coordinate, but 0 where the stride is 0: the map has another one there (`tensor_maps::outer_stride`).
+    fn zero_without_stride(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        mut at: Value,
+        stride: &Poly,
+    ) -> Result<Value, PassError> {
+        for symbol in stride.terms().iter().flat_map(|term| &term.symbols) {
+            let Symbol::Scalar(value) = symbol else { continue };
+            let factor = self.of(*value);
+            let ty = kernel.value_type(factor);
+            let mut builder = Builder::before(kernel, before);
+            let none = builder.constant_of(Literal::Int(0), ty)?;
+            let moves = builder.cmpi(factor, none, Predicate::Ne)?;
+            let zero = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+            at = builder.select(moves, at, zero)?;
+        }
+        Ok(at)
+    }
+
     /// Where the box of an access to a tile of that shape is. Where the tensor has no elements, it lies beside it.
     pub fn place(&self, kernel: &mut Kernel, before: Op, access: &Access, tile: &[u32]) -> Result<Place, PassError> {
         let mut place = Vec::new();
         for outer in &access.outer {
-            place.push(self.sum(kernel, before, &outer.index)?);
+            let at = self.sum(kernel, before, &outer.index)?;
+            place.push(self.zero_without_stride(kernel, before, at, &outer.stride)?);
         }
         for number in [1 - access.inner, access.inner] {
             let axis = &access.axes[number];

@@ -9,7 +9,9 @@
 //!
 //! A large tile goes through the buffer in pieces of columns, two at a time where there is room.
 
+use rtc_abi::Expr;
 use rtc_abi::metadata::Padding;
+use rtc_ir::analysis::Poly;
 use rtc_ir::{Builder, DescType, Elem, Hidden, Kernel, Literal, MapSource, Op, OpKind, Shape, SharedType, Type, Value};
 use rtc_layout::{Layout, SharedLayout};
 
@@ -182,7 +184,7 @@ fn map_of(kernel: &mut Kernel, access: &Access, boxes: &Boxes, padding: Padding)
     let none = || lost("an expression");
     let base = kernel.params.iter().find(|param| param.value == access.base).ok_or_else(none)?.name.clone();
     let [outer, inner] = [1 - access.inner, access.inner].map(|axis| &access.axes[axis]);
-    let batches = access.outer.iter().map(|outer| expression(kernel, &outer.stride));
+    let batches = access.outer.iter().map(|outer| outer_stride(kernel, &outer.stride, boxes.ty));
     let rows = [expression(kernel, &outer.stride), Some(1.into())];
     let sizes = access.outer.iter().map(|_| Some(UNBOUNDED.into()));
     let source = MapSource {
@@ -203,6 +205,17 @@ fn map_of(kernel: &mut Kernel, access: &Access, boxes: &Boxes, padding: Padding)
     let taken = |name: &String| kernel.params.iter().any(|param| param.name == *name);
     let name = (0..).map(|n| format!("{base}.map{n}")).find(|name| !taken(name)).ok_or_else(none)?;
     Ok(kernel.add_hidden(name, ty, hidden))
+}
+
+/// The stride of a dimension in which a box has one place: 16 bytes instead of 0, with which tensors are passed that have the
+/// same for all places, such as keys for all heads. The coordinate is 0 then.
+fn outer_stride(kernel: &Kernel, stride: &Poly, ty: DescType) -> Option<Expr> {
+    let text = expression(kernel, stride)?.to_string();
+    if stride.value().is_some() {
+        return text.parse().ok();
+    }
+    let (sign, least) = (format!("max(0 - 1, min({text}, 1))"), 16 / ty.elem.bytes());
+    format!("{text} + {least} * (1 - {sign} * {sign})").parse().ok()
 }
 
 /// The buffer through which a tile goes to be copied out, in how many pieces, so that about `most` bytes are enough.
