@@ -343,7 +343,8 @@ fn prefetch(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     Ok(())
 }
 
-fn moved(map: &ValueMap, value: Value) -> Value {
+/// What stands for a value in a copy.
+pub(super) fn moved(map: &ValueMap, value: Value) -> Value {
     map.get(&value).copied().unwrap_or(value)
 }
 

@@ -23,6 +23,7 @@ use std::collections::HashSet;
 
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, Value, ValueMap, regions};
 
+use super::expand_loop::moved;
 use super::roles::lost;
 use crate::{Pass, PassContext, PassError};
 
@@ -37,6 +38,7 @@ const OTHER_REGISTERS: u32 = 40;
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let Some(division) = kernel.specialization() else { return Ok(()) };
     let roles = kernel.op(division).blocks.clone();
+    let mut changed = false;
     // The assembler makes room for what is under way within the registers at the start, else it lets products wait.
     let at_start = kernel.registers_at_start().unwrap_or(MOST_REGISTERS);
     for (number, role) in roles.into_iter().enumerate() {
@@ -45,15 +47,15 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             _ => MOST_REGISTERS,
         };
         for op in rtc_ir::walk_block(kernel, role) {
-            if let Some(pair) = Pair::of(kernel, op)
-                && pair.registers(kernel) <= at_start
-                && pair.registers(kernel) + OTHER_REGISTERS <= registers
-            {
+            let Some(pair) = Pair::of(kernel, op) else { continue };
+            let held = pair.registers(kernel);
+            if held <= at_start && held + OTHER_REGISTERS <= registers {
                 pair.overlap(kernel)?;
+                changed = true;
             }
         }
     }
-    crate::tile::dce::run(kernel, cx)
+    if changed { crate::tile::dce::run(kernel, cx) } else { Ok(()) }
 }
 
 /// A product, with the wait for what it reads before it and the arrival that frees it after.
@@ -212,9 +214,8 @@ impl Pair {
 
         // The first part of the first iteration.
         let mut map: ValueMap = args.iter().copied().zip([lower].into_iter().chain(inits.iter().copied())).collect();
-        self.early(kernel, &mut map, Position::End(some), None)?;
+        self.early(kernel, &mut map, some, None)?;
         let yields = kernel.variadic(end).to_vec();
-        let moved = |map: &ValueMap, value: Value| map.get(&value).copied().unwrap_or(value);
         let mut starts: Vec<Value> = yields.iter().map(|value| moved(&map, *value)).collect();
         starts[self.sum] = inits[self.sum];
         starts.extend(self.crossing.iter().map(|value| moved(&map, *value)));
@@ -242,14 +243,13 @@ impl Pair {
         let (carried, crossed) = now.split_at(inits.len());
         let mut map: ValueMap =
             [(index, at)].into_iter().chain(args[1..].iter().copied().zip(carried.iter().copied())).collect();
-        let before: ValueMap = self.crossing.iter().copied().zip(crossed.iter().copied()).collect();
-        let waited = wait(kernel, Position::End(around), carried[self.sum], 0)?;
+        let waited = wait(kernel, around, carried[self.sum], 0)?;
         let not_first = Builder::at_end(kernel, around).cmpi(at, second, Predicate::Ne)?;
-        self.free(kernel, Position::End(around), not_first, crossed[self.crossing.len()])?;
-        let mut late = before.clone();
+        self.free(kernel, around, not_first, crossed[self.crossing.len()])?;
+        let mut late: ValueMap = self.crossing.iter().copied().zip(crossed.iter().copied()).collect();
         late.insert(args[self.sum + 1], waited);
-        self.prepare(kernel, &mut late, Position::End(around));
-        self.early(kernel, &mut map, Position::End(around), Some(&mut late))?;
+        self.prepare(kernel, &mut late, around);
+        self.early(kernel, &mut map, around, Some(&mut late))?;
         let mut ends: Vec<Value> = yields.iter().map(|value| moved(&map, *value)).collect();
         ends[self.sum] = moved(&late, kernel.result(self.second.mma, 0));
         ends.extend(self.crossing.iter().map(|value| moved(&map, *value)));
@@ -262,13 +262,13 @@ impl Pair {
         // The second part of the last iteration.
         let after: Vec<Value> = (0..ends.len()).map(|number| kernel.result(new, number)).collect();
         let (done, crossed) = after.split_at(inits.len());
-        let waited = wait(kernel, Position::End(some), done[self.sum], 0)?;
-        self.free(kernel, Position::End(some), goes_on, crossed[self.crossing.len()])?;
+        let waited = wait(kernel, some, done[self.sum], 0)?;
+        self.free(kernel, some, goes_on, crossed[self.crossing.len()])?;
         let mut late: ValueMap = self.crossing.iter().copied().zip(crossed.iter().copied()).collect();
         late.insert(args[self.sum + 1], waited);
-        self.prepare(kernel, &mut late, Position::End(some));
+        self.prepare(kernel, &mut late, some);
         for op in self.second.all() {
-            put(kernel, op, &mut late, Position::End(some));
+            put(kernel, op, &mut late, some);
         }
         let mut all = done.to_vec();
         all[self.sum] = moved(&late, kernel.result(self.second.mma, 0));
@@ -283,7 +283,7 @@ impl Pair {
         &self,
         kernel: &mut Kernel,
         map: &mut ValueMap,
-        at: Position,
+        at: Block,
         mut late: Option<&mut ValueMap>,
     ) -> Result<(), PassError> {
         for op in kernel.ops(self.body).collect::<Vec<_>>() {
@@ -306,7 +306,7 @@ impl Pair {
     }
 
     /// What is late but the second product itself.
-    fn prepare(&self, kernel: &mut Kernel, late: &mut ValueMap, at: Position) {
+    fn prepare(&self, kernel: &mut Kernel, late: &mut ValueMap, at: Block) {
         for op in &self.late {
             put(kernel, *op, late, at);
         }
@@ -322,33 +322,31 @@ impl Pair {
     }
 
     /// Says, if `condition` holds, that the second product is through with a slot.
-    fn free(&self, kernel: &mut Kernel, at: Position, condition: Value, slot: Value) -> Result<(), PassError> {
+    fn free(&self, kernel: &mut Kernel, at: Block, condition: Value, slot: Value) -> Result<(), PassError> {
         let blocks = [kernel.new_block(), kernel.new_block()];
         let barrier = kernel.def_op(kernel.operand(self.second.arrive, 0)).ok_or_else(|| lost("a barrier"))?;
         let mut map = ValueMap::from([(kernel.operand(barrier, 1), slot)]);
-        put(kernel, barrier, &mut map, Position::End(blocks[0]));
-        put(kernel, self.second.arrive, &mut map, Position::End(blocks[0]));
+        put(kernel, barrier, &mut map, blocks[0]);
+        put(kernel, self.second.arrive, &mut map, blocks[0]);
         for block in blocks {
             Builder::at_end(kernel, block).yield_values(&[])?;
         }
-        let Position::End(block) = at else { return Err(lost("a place")) };
-        Builder::at_end(kernel, block).build(OpKind::IfElse {}, &[condition], &[], &[], &blocks, &[])?;
+        Builder::at_end(kernel, at).build(OpKind::IfElse {}, &[condition], &[], &[], &blocks, &[])?;
         Ok(())
     }
 }
 
-/// A copy of an operation at a place.
-fn put(kernel: &mut Kernel, op: Op, map: &mut ValueMap, at: Position) -> Op {
+/// A copy of an operation at the end of a block.
+fn put(kernel: &mut Kernel, op: Op, map: &mut ValueMap, at: Block) -> Op {
     let copy = kernel.clone_whole(op, map);
-    kernel.insert_op(copy, at);
+    kernel.insert_op(copy, Position::End(at));
     copy
 }
 
 /// Waits until all but `pending` products are complete, and hands a sum on.
-fn wait(kernel: &mut Kernel, at: Position, sum: Value, pending: u32) -> Result<Value, PassError> {
-    let Position::End(block) = at else { return Err(lost("a place")) };
+fn wait(kernel: &mut Kernel, at: Block, sum: Value, pending: u32) -> Result<Value, PassError> {
     let ty = kernel.value_type(sum);
-    let made = Builder::at_end(kernel, block).build(OpKind::MmaWait { pending }, &[], &[], &[sum], &[], &[ty])?;
+    let made = Builder::at_end(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], &[sum], &[], &[ty])?;
     Ok(kernel.result(made, 0))
 }
 
