@@ -10,6 +10,7 @@ pub const PASSES: &[Pass] = &[
     tile::lower_descriptors::PASS, // what TMA does not serve are pointers and masks, which the next passes clean up
     tile::lower_block_pointers::PASS, // so are block pointers
     tile::forward_carried::PASS,   // loops carry all parts of block pointers; most of them never change
+    tile::remainders::PASS,        // they are fewer operations, and what follows of them is folded
     tile::simplify::PASS,          // constants and identities, so that analyses see plain values
     tile::versions::PASS,          // constants are folded, and both versions go through all that follows
     tile::counters::PASS, // what else runs like a counter is the counter, so that what follows from both is one
