@@ -103,12 +103,14 @@ pub fn often(depth: u32) -> u64 {
 }
 
 /// Whether a load may give its tile in a layout that somebody else wants. Only small tiles: the addresses of others take
-/// registers, and accumulators are loaded when there are few. Not in loops: there the barriers of a conversion keep the
-/// warps of a block together, so that they read rows that lie together (a loop over such rows took a quarter longer
-/// without).
+/// registers, and accumulators are loaded when there are few. In loops only beside products: elsewhere the barriers of a
+/// conversion keep the warps of a block together, so that they read rows that lie together (a loop over such rows took a
+/// quarter longer without).
 pub fn may_be_relaid(kernel: &Kernel, load: Op, layout: &Layout) -> bool {
+    let is_product = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
+    let beside_product = || kernel.op(load).parent.is_some_and(|block| kernel.ops(block).any(is_product));
     matches!(kernel.kind(load), OpKind::Load { volatile: false, .. })
-        && weight(kernel, load) == 1
+        && (weight(kernel, load) == 1 || beside_product())
         && layout.registers() <= MOST_RELAID
 }
 
