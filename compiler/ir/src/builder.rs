@@ -193,6 +193,12 @@ impl<'k> Builder<'k> {
         self.view(kind, buffer, |source| source.slice(offsets, shape).map(|(_, part)| part))
     }
 
+    /// The start of a slot of a buffer as a buffer of type `ty`.
+    pub fn shared_view_as(&mut self, buffer: Value, ty: SharedType) -> Result<Value, TypeError> {
+        let op = self.build(OpKind::SharedView {}, &[buffer], &[], &[], &[], &[Type::Shared(ty)])?;
+        Ok(self.kernel.result(op, 0))
+    }
+
     /// A view of a buffer; where no layout serves the type rule says why.
     fn view(
         &mut self,

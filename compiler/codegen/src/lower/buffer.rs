@@ -56,7 +56,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// The memory stays as it is; the type says what it means.
-    pub(super) fn shared_trans(&self, op: Op) -> Result<()> {
+    pub(super) fn shared_again(&self, op: Op) -> Result<()> {
         let address = self.scalar(self.kernel.operand(op, 0))?;
         self.define(op, vec![address]);
         Ok(())

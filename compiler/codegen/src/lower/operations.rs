@@ -173,7 +173,7 @@ impl Lowering<'_, '_> {
             OpKind::AllocShared { offset, .. } => self.alloc_shared(op, *offset),
             OpKind::AllocBarriers { count, offset } => self.alloc_barriers(op, *count, *offset),
             OpKind::Slot {} => self.slot(op),
-            OpKind::SharedTrans { .. } => self.shared_trans(op),
+            OpKind::SharedTrans { .. } | OpKind::SharedView {} => self.shared_again(op),
             OpKind::SharedSlice { offsets, shape } => self.shared_slice(op, offsets, shape),
             OpKind::LocalStore {} => self.local_store(op),
             OpKind::LocalLoad {} => self.local_load(op),

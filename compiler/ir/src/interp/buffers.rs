@@ -57,7 +57,7 @@ impl Machine<'_> {
         self.tick(1)
     }
 
-    pub(crate) fn shared_trans(&mut self, op: Op) -> Result<(), Stop> {
+    pub(crate) fn shared_again(&mut self, op: Op) -> Result<(), Stop> {
         // The layout of the new type says where the elements are now.
         let same = self.get(self.kernel.operand(op, 0));
         self.set_result(op, same);

@@ -227,7 +227,7 @@ impl Machine<'_> {
             OpKind::AllocShared { .. } => self.alloc_shared(op),
             OpKind::AllocBarriers { count, .. } => self.alloc_barriers(op, *count),
             OpKind::Slot {} => self.slot(op),
-            OpKind::SharedTrans { .. } => self.shared_trans(op),
+            OpKind::SharedTrans { .. } | OpKind::SharedView {} => self.shared_again(op),
             OpKind::SharedSlice { offsets, shape } => self.shared_slice(op, offsets, shape),
             OpKind::LocalStore {} => self.local_store(op),
             OpKind::LocalLoad {} => self.local_load(op),

@@ -7,7 +7,7 @@ use rtc_layout::SharedLayout;
 
 use super::InferContext;
 use super::infer::{Inferred, expect, one};
-use crate::{Elem, OpKind, SharedType, Type};
+use crate::{Elem, OpKind, SharedType, Type, place_bytes};
 
 /// The most arrivals that a barrier counts.
 const MOST_ARRIVALS: u32 = (1 << 20) - 1;
@@ -91,6 +91,18 @@ pub(super) fn shared_slice(cx: &InferContext<'_>) -> Inferred {
         return Err(format!("the part {shape:?} at {offsets:?} of {} does not lie in one piece", source.shape));
     };
     view(cx, &part, 1)
+}
+
+/// The stated buffer, which the slot has room for.
+pub(super) fn shared_view(cx: &InferContext<'_>) -> Inferred {
+    let (stated, source) = (buffer(given(cx)?)?, buffer(cx.operands[0])?);
+    expect(source.slots == 1, || format!("{} has {} slots; take one of them first", cx.operands[0], source.slots))?;
+    let [room, size] = [source, stated].map(|ty| place_bytes(Type::Shared(ty)));
+    expect(stated.elem == source.elem && stated.slots == 1 && size <= room, || {
+        format!("{} has no room for {} with the same elements", cx.operands[0], cx.given[0])
+    })?;
+    layout(cx, stated)?;
+    one(cx.given[0])
 }
 
 /// Whether a tile and a buffer hold the same elements.

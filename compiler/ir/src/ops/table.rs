@@ -211,6 +211,7 @@ define_ops! {
     slot Slot {} (buffer, index) [] 0 VIEW, slot, Structured, "One slot of a ring of buffers or barriers; undefined where the index is out of range." -> Value;
     shared_trans SharedTrans { order: Vec<u32> } (buffer) [] 0 VIEW, shared_trans, Structured, "The same memory as a buffer with permuted dimensions: dimension `i` is dimension `order[i]`." -> Value;
     shared_slice SharedSlice { offsets: Vec<u32>, shape: Vec<u32> } (buffer) [] 0 VIEW, shared_slice, Structured, "A part of a slot that lies in one piece, as a buffer." -> Value;
+    shared_view SharedView {} (buffer) [] 0 VIEW, shared_view, Structured, "The start of a slot as a buffer of another shape or layout, of the same elements." -> Value;
     local_store LocalStore {} (value, buffer) [] 0 Traits::CONVERGENT; [Effect::write(Space::Shared, "buffer")], local_store, Structured, "Writes a tile to a slot of a buffer." -> Op;
     local_load LocalLoad {} (buffer) [] 0 STATED.and(Traits::CONVERGENT); [Effect::read(Space::Shared, "buffer")], local_load, Structured, "Reads a slot of a buffer as a tile." -> Value;
 

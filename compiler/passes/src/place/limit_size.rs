@@ -190,7 +190,7 @@ pub(crate) fn instructions(kernel: &Kernel, op: Op) -> u64 {
         OpKind::Constant { .. } | OpKind::Splat {} | OpKind::ExpandDims { .. } | OpKind::Broadcast {} => 0,
         OpKind::Reshape { .. } | OpKind::Trans { .. } | OpKind::Join {} | OpKind::Split {} | OpKind::Cat {} => 0,
         OpKind::Hint { .. } | OpKind::AllocShared { .. } | OpKind::Unsplat {} => 0,
-        OpKind::SharedTrans { .. } | OpKind::SharedSlice { .. } => 0,
+        OpKind::SharedTrans { .. } | OpKind::SharedSlice { .. } | OpKind::SharedView {} => 0,
         OpKind::LocalStore {} => width(kernel, data.operands[0]),
         kind if regions::is_loop(kind) => results + LOOP,
         kind if !regions::flow(kind).is_empty() => results + BRANCH,

@@ -381,5 +381,6 @@ fn is_cheap(kernel: &Kernel, op: Op) -> bool {
 
 /// Whether an operation is a view of a ring.
 fn is_view(kernel: &Kernel, op: Op) -> bool {
-    matches!(kernel.kind(op), OpKind::Slot {} | OpKind::SharedTrans { .. } | OpKind::SharedSlice { .. })
+    let kind = kernel.kind(op);
+    matches!(kind, OpKind::Slot {} | OpKind::SharedTrans { .. } | OpKind::SharedSlice { .. } | OpKind::SharedView {})
 }
