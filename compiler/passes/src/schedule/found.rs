@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use rtc_ir::analysis::Ranges;
 use rtc_ir::effects::{Access as Kind, Space};
-use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, Traits, Type, Value};
+use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes};
 
 use super::addresses::{base, innermost_loops, loads_of_products};
 use super::boxes::{self, Access, Known, Reason};
@@ -16,8 +16,10 @@ use crate::{PassContext, PassError};
 
 /// A kernel whose warps can be divided.
 pub(super) struct Found {
-    /// Its loops with products, in program order. The copies of all fill buffers of the same types, one by one.
+    /// Its loops with products, in program order.
     pub loops: Vec<Copying>,
+    /// What a slot of each ring is to hold: the first copies of all loops share a ring, the second ones, and so on.
+    pub rings: Vec<SharedType>,
     /// Stores that can be copies.
     pub stores: Vec<(Op, Access)>,
     /// Arguments that the kernel writes through.
@@ -62,7 +64,8 @@ impl Found {
         let written = written(kernel, &loops, &all)?;
         let ranges = Ranges::new(kernel);
         let mut known = Known::new(kernel, &ranges);
-        let mut found = Found { loops: Vec::new(), stores: Vec::new(), written, clamps: Vec::new() };
+        let mut found =
+            Found { loops: Vec::new(), rings: Vec::new(), stores: Vec::new(), written, clamps: Vec::new() };
         for of in loops {
             let path = path(kernel, of).ok_or("the loop stands in a loop without a counter")?;
             let mut copying = Copying { of, path, copies: Vec::new(), groups: Vec::new() };
@@ -81,7 +84,7 @@ impl Found {
             copying.find_groups(kernel)?;
             found.loops.push(copying);
         }
-        found.check_loops(kernel)?;
+        found.find_rings(kernel)?;
         let stores = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
         for store in stores.filter(|op| is_exchanged(kernel, *op)) {
             if let Ok(access) = known.access(kernel.operand(store, 0), kernel.optional(store, 0))
@@ -99,20 +102,30 @@ impl Found {
         self.loops.iter().any(|of| of.products(kernel).len() > 1)
     }
 
-    /// That the rings of all loops can be the same.
-    fn check_loops(&self, kernel: &Kernel) -> Result<(), Reason> {
-        let Some((first, others)) = self.loops.split_first() else {
+    /// The rings that serve all loops.
+    fn find_rings(&mut self, kernel: &Kernel) -> Result<(), Reason> {
+        if self.loops.is_empty() {
             return Err("no loop copies operands of products");
-        };
-        if others.is_empty() {
-            return Ok(());
         }
-        let rings = |of: &Copying| -> Vec<Type> {
-            of.copies.iter().map(|(op, _)| kernel.value_type(kernel.operand(*op, 1))).collect()
-        };
-        let same = |of: &Copying| of.groups == first.groups && rings(of) == rings(first);
-        let beside = self.loops.iter().all(|of| of.path.len() == 1);
-        if beside && others.iter().all(same) { Ok(()) } else { Err("loops copy different operands of products") }
+        if self.loops.len() > 1 && self.loops.iter().any(|of| of.path.len() > 1) {
+            return Err("one of several loops stands in another one or in a branch");
+        }
+        for of in &self.loops {
+            for (number, (copy, _)) in of.copies.iter().enumerate() {
+                let ty = kernel.value_type(kernel.operand(*copy, 1)).as_shared().ok_or("a copy has no buffer")?;
+                match self.rings.get_mut(number) {
+                    None => self.rings.push(ty),
+                    Some(ring) if ring.elem != ty.elem => return Err("loops copy operands of different types"),
+                    Some(ring) if place_bytes(Type::Shared(*ring)) < place_bytes(Type::Shared(ty)) => *ring = ty,
+                    Some(_) => {}
+                }
+            }
+        }
+        // Slots and phases are counted through all loops, so each loop has to go on with the barriers of all groups.
+        if self.loops.iter().any(|of| of.groups != self.loops[0].groups) {
+            self.loops.iter_mut().flat_map(|of| &mut of.groups).for_each(|group| *group = 0);
+        }
+        Ok(())
     }
 }
 

@@ -93,14 +93,14 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
 
     // What the roles share.
     let mut rings = Vec::new();
-    for (copy, _) in &found.loops[0].copies {
-        let single = kernel.operand(*copy, 1);
-        let made = kernel.def_op(single).ok_or_else(|| lost("a buffer"))?;
-        let (Some(ty), &OpKind::AllocShared { align, .. }) = (kernel.value_type(single).as_shared(), kernel.kind(made))
-        else {
-            return Err(lost("a buffer"));
-        };
-        let ty = SharedType { slots: form.slots, ..ty };
+    for (number, ty) in found.rings.iter().enumerate() {
+        let mut align = 1;
+        for (copy, _) in found.loops.iter().filter_map(|of| of.copies.get(number)) {
+            let made = kernel.def_op(kernel.operand(*copy, 1)).map(|made| kernel.kind(made));
+            let Some(OpKind::AllocShared { align: own, .. }) = made else { return Err(lost("a buffer")) };
+            align = align.max(*own);
+        }
+        let ty = SharedType { slots: form.slots, ..*ty };
         rings.push(Builder::before(kernel, ret).buffer(ty, align)?);
     }
     let warps = kernel.options.num_warps;
@@ -193,7 +193,7 @@ struct Shared<'f> {
     form: &'f Form,
     /// Of each group of copies.
     barriers: Vec<Pair>,
-    /// In the order of the copies in a loop.
+    /// In the order of the copies in a loop; a loop that copies less uses the first ones.
     rings: Vec<Value>,
     grid: [Value; 3],
 }
@@ -243,6 +243,26 @@ impl Shared<'_> {
             turn = Turn { slot: inside[0], phase: inside[1], end, at };
         }
         Ok(turn)
+    }
+
+    /// A slot of a ring, as a buffer like `single`.
+    fn place(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        number: usize,
+        slot: Value,
+        single: Value,
+    ) -> Result<Value, PassError> {
+        let ty = kernel.value_type(single);
+        let mut builder = Builder::before(kernel, before);
+        let place = builder.slot(self.rings[number], slot)?;
+        match ty.as_shared() {
+            Some(ty) if kernel.value_type(place) != Type::Shared(ty) => {
+                Ok(Builder::before(kernel, before).shared_view_as(place, ty)?)
+            }
+            _ => Ok(place),
+        }
     }
 
     /// Goes on to the next slot at the end of the loop.
@@ -298,9 +318,10 @@ impl Shared<'_> {
             for number in members {
                 let (_, access) = &of.copies[number];
                 let (map, other, boxes) = &maps[number];
-                let mut place = Builder::before(kernel, turn.end).slot(self.rings[number], turn.slot)?;
-                let ring = kernel.value_type(place).as_shared().ok_or_else(|| lost("a buffer"))?;
-                let at = names.place(kernel, turn.end, access, &ring.shape)?;
+                let buffer = kernel.operand(of.copies[number].0, 1);
+                let mut place = self.place(kernel, turn.end, number, turn.slot, buffer)?;
+                let filled = kernel.value_type(place).as_shared().ok_or_else(|| lost("a buffer"))?;
+                let at = names.place(kernel, turn.end, access, &filled.shape)?;
                 if access.inner == 0 {
                     place = Builder::before(kernel, turn.end).shared_trans_of(place, &[1, 0])?;
                 }
@@ -351,8 +372,8 @@ impl Shared<'_> {
             Builder::after(kernel, last).barrier_arrive(empty)?;
         }
         // Views are made anew of the slot.
-        for (ring, single) in self.rings.iter().zip(singles) {
-            let slot = Builder::before(kernel, start).slot(*ring, turn.slot)?;
+        for (number, single) in singles.into_iter().enumerate() {
+            let slot = self.place(kernel, start, number, turn.slot, single)?;
             kernel.replace_uses(single, slot);
             let made = kernel.def_op(single).ok_or_else(|| lost("a buffer"))?;
             kernel.erase(made);

@@ -160,8 +160,7 @@ fn fitting(kernel: &Kernel, cx: &PassContext, found: &Found, mut form: Form) -> 
         1 => cx.target.shared_bytes_max,
         blocks => (cx.target.shared_bytes_max + SYSTEM_BYTES) / blocks - SYSTEM_BYTES,
     };
-    let slot: u64 =
-        found.loops[0].copies.iter().map(|(op, _)| place_bytes(kernel.value_type(kernel.operand(*op, 1)))).sum();
+    let slot: u64 = found.rings.iter().map(|ring| place_bytes(Type::Shared(*ring))).sum();
     form.slots = form.slots.min((u64::from(most) / slot.max(1)) as u32);
     let least = if form.blocks > 1 && found.loops[0].groups.iter().all(|group| *group == 0) {
         LEAST_SLOTS + 1
