@@ -7,7 +7,8 @@
 //! themselves; only that they are set up must be seen by all before they are used. What asynchronous effects wait for
 //! and who waits for them is written out in the kernel. But an
 //! asynchronous read waits like another for the writes before it, and since other buffers may have had the same bytes
-//! before, no asynchronous effect begins while those are accessed.
+//! before, no asynchronous effect begins while those are accessed. Where an operation in a loop has to wait for what was
+//! before the loop alone, the barrier stands before the loop.
 //!
 //! Roles of `warp_specialize` run at the same time, and a barrier in one is a barrier of its threads alone. So nothing may
 //! be pending when they begin, and all have met when they have ended. Buffers that one role has to itself lie apart from
@@ -169,9 +170,29 @@ impl Visitor<'_> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let after = regions::follow(self.kernel, op, entry, Pending::join, |block, pending| self.visit(block, pending));
+        let after = self.follow(op, entry);
         self.known.insert(key, after.clone());
         after
+    }
+
+    fn follow(&mut self, op: Op, entry: Pending) -> Pending {
+        let is_empty = entry == Pending::default();
+        let visit = |visitor: &mut Self, entry: Pending| {
+            regions::follow(visitor.kernel, op, entry, Pending::join, |block, pending| visitor.visit(block, pending))
+        };
+        if is_empty || !regions::is_loop(self.kernel.kind(op)) {
+            return visit(self, entry);
+        }
+        let after_itself = visit(self, Pending::default());
+        let own = self.needed.clone();
+        let after = visit(self, entry);
+        if self.needed == own {
+            return after;
+        }
+        // One barrier before the loop serves better than one in each iteration.
+        self.needed = own;
+        self.needed.insert(op);
+        after_itself
     }
 }
 

@@ -64,8 +64,7 @@ impl Found {
         let written = written(kernel, &loops, &all)?;
         let ranges = Ranges::new(kernel);
         let mut known = Known::new(kernel, &ranges);
-        let mut found =
-            Found { loops: Vec::new(), rings: Vec::new(), stores: Vec::new(), written, clamps: Vec::new() };
+        let mut found = Found { loops: Vec::new(), rings: Vec::new(), stores: Vec::new(), written, clamps: Vec::new() };
         for of in loops {
             let path = path(kernel, of).ok_or("the loop stands in a loop without a counter")?;
             let mut copying = Copying { of, path, copies: Vec::new(), groups: Vec::new() };

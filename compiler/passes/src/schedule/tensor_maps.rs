@@ -75,9 +75,20 @@ impl Maps {
         Ok(maps)
     }
 
-    /// The buffers that results go through.
+    /// The buffers that results go through; those of the same type, one after the other, through the same.
     pub fn buffers(&self, builder: &mut Builder<'_>) -> Result<Vec<Value>, PassError> {
-        self.stores.iter().map(|store| Ok(builder.buffer(store.buffer, store.boxes.ty.align())?)).collect()
+        let mut made: Vec<(SharedType, Value)> = Vec::new();
+        let mut buffers = Vec::new();
+        for store in &self.stores {
+            let known = made.iter().find(|(ty, _)| *ty == store.buffer).map(|(_, buffer)| *buffer);
+            let buffer = match known {
+                Some(buffer) => buffer,
+                None => builder.buffer(store.buffer, store.boxes.ty.align())?,
+            };
+            made.push((store.buffer, buffer));
+            buffers.push(buffer);
+        }
+        Ok(buffers)
     }
 
     /// Copies out of shared memory instead of stores.
