@@ -2,8 +2,11 @@
 //! `scripts/launch_times.py` adds what Triton takes on the same machine.
 
 use rtc_benches::{bare::Bare, empty_kernel};
-use rtc_runtime::{Buffer, Device, Result, args};
+use rtc_runtime::{Buffer, Device, Kernel, Read, Result, Write, args};
 use std::time::Instant;
+
+type In = Read<f32>;
+type Sixteen = (In, In, In, In, In, In, In, Write<f32>, i32, i32, i32, i32, i32, i32, i32, i32);
 
 /// Launches between two waits: fewer than the driver queues.
 const BATCH: u32 = 256;
@@ -43,6 +46,7 @@ fn main() -> Result<()> {
     let (ptx4, metadata4) = empty_kernel(2, 2);
     let (ptx16, metadata16) = empty_kernel(8, 8);
     let (four, sixteen) = (device.load_json(&ptx4, &metadata4)?, device.load_json(&ptx16, &metadata16)?);
+    let typed: Kernel<Sixteen> = sixteen.typed()?;
     let failed = |error: cudarc::driver::DriverError| rtc_runtime::Error::NoDevice(format!("{error:?}"));
     let (mut bare4, mut bare16) = (Bare::load(&ptx4, 4).map_err(failed)?, Bare::load(&ptx16, 16).map_err(failed)?);
     let graph = stream.capture(|s| (0..100).try_for_each(|_| four.launch(s, 1, &args![x0, &mut out, 64, 1])))?;
@@ -70,6 +74,12 @@ fn main() -> Result<()> {
         row("bare cuLaunchKernel, 16 arguments", 1.0, &mut || bare16.launch().map_err(failed))?;
         row("rtc, 16 arguments", 1.0, &mut || {
             sixteen.launch(&stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
+        })?;
+        row("rtc, 16 arguments, lengths proved", 1.0, &mut || {
+            sixteen.launch_proved(&stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
+        })?;
+        row("rtc, 16 arguments, typed handle", 1.0, &mut || {
+            typed.launch(&stream, 1, (x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7))
         })?;
         if round % 10 == 0 {
             row("rtc, graph of 100 launches", 100.0, &mut || graph.launch(&stream))?;

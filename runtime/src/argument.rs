@@ -12,7 +12,7 @@ use crate::arg::{Arg, Kind, Pointer};
 use crate::element;
 use crate::{Device, Error, Result};
 use half::f16;
-use rtc_abi::{Access, DType, Hidden, Metadata, Param, ParamType, ValueType};
+use rtc_abi::{Access, DType, Evaluated, Extents, Hidden, Metadata, Param, ParamType, ValueType};
 
 /// How the bytes of a parameter are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,10 @@ pub(crate) struct Slot {
     pointee: Option<DType>,
     /// Bytes of that; 1 of other parameters.
     element_bytes: u32,
+    /// The same as a number of bits, for sizes are powers of two.
+    shift: u32,
+    /// The number of what is proved of a pointer (`Extents::bound`).
+    bound: usize,
     /// Whether the kernel writes behind a pointer.
     writes: bool,
     /// Bits that are 0 of an address or an integer that is aligned as the kernel needs it. Where that takes more than a mask
@@ -77,7 +81,7 @@ impl Slot {
 }
 
 /// The parameters that take arguments, as packing needs them; an error names what the runtime cannot pass.
-pub(crate) fn slots(metadata: &Metadata) -> Result<Box<[Slot]>> {
+pub(crate) fn slots(metadata: &Metadata, extents: &Extents) -> Result<Box<[Slot]>> {
     let slot = |(i, param): (usize, &Param)| {
         let kind = match &param.ty {
             ParamType::Value(ValueType::Pointer { .. }) => SlotKind::Pointer,
@@ -92,8 +96,9 @@ pub(crate) fn slots(metadata: &Metadata) -> Result<Box<[Slot]>> {
         let element_bytes = pointee.map_or(1, DType::bytes);
         let align = element_bytes.max(divisible_by);
         let mask = if divisible_by.is_power_of_two() { u64::from(align) - 1 } else { u64::MAX };
-        let quick = Quick::of(kind);
-        Ok(Slot { kind, quick, offset: param.offset as usize, divisible_by, pointee, element_bytes, writes, mask })
+        let (quick, offset) = (Quick::of(kind), param.offset as usize);
+        let (shift, bound) = (element_bytes.trailing_zeros(), extents.bound(i));
+        Ok(Slot { kind, quick, offset, divisible_by, pointee, element_bytes, shift, bound, writes, mask })
     };
     metadata.visible_params().iter().enumerate().map(slot).collect()
 }
@@ -140,7 +145,8 @@ pub(crate) fn pack_grid(slots: &[GridSlot], grid: [u32; 3], out: &mut [u8]) {
 }
 
 /// Checks the arguments and writes them to `out`, which has the size of the kernel's parameter buffer. Their memory must lie
-/// on `device`.
+/// on `device`. Says whether each is of the usual kind and, where `lengths` are given, at least as long; if not,
+/// `extent::check` has the last word on lengths.
 ///
 /// Allocates nothing unless it fails.
 pub(crate) fn pack(
@@ -148,22 +154,43 @@ pub(crate) fn pack(
     metadata: &Metadata,
     slots: &[Slot],
     args: &[Arg<'_>],
+    lengths: Option<&Evaluated>,
     out: &mut [u8],
-) -> Result<()> {
+) -> Result<bool> {
     if args.len() != slots.len() {
         return Err(wrong_count(metadata, slots.len(), args.len()));
     }
+    match lengths {
+        None => pack_each(device, metadata, slots, args, out, |_, _| true),
+        Some(lengths) => {
+            let is_long = |slot: &Slot, bytes: u64| lengths.at_most(slot.bound) <= bytes >> slot.shift;
+            pack_each(device, metadata, slots, args, out, is_long)
+        }
+    }
+}
+
+#[inline(always)]
+fn pack_each(
+    device: &Device,
+    metadata: &Metadata,
+    slots: &[Slot],
+    args: &[Arg<'_>],
+    out: &mut [u8],
+    is_long: impl Fn(&Slot, u64) -> bool,
+) -> Result<bool> {
+    let mut is_usual = true;
     for (index, (slot, arg)) in slots.iter().zip(args).enumerate() {
-        if !quick(device, slot, arg, out) {
+        if !quick(device, slot, arg, |bytes| is_long(slot, bytes), out) {
+            is_usual = false;
             pack_in_full(device, metadata, index, slot, arg, out)?;
         }
     }
-    Ok(())
+    Ok(is_usual)
 }
 
-/// Packs an argument of the usual kind that keeps every rule. False says nothing of the argument.
+/// Packs an argument of the usual kind that keeps every rule; `is_long` is asked for the bytes of memory. False says nothing of the argument.
 #[inline(always)]
-fn quick(device: &Device, slot: &Slot, arg: &Arg<'_>, out: &mut [u8]) -> bool {
+fn quick(device: &Device, slot: &Slot, arg: &Arg<'_>, is_long: impl Fn(u64) -> bool, out: &mut [u8]) -> bool {
     let mut put = |bytes: &[u8]| match out.get_mut(slot.offset..slot.offset + bytes.len()) {
         Some(to) => {
             to.copy_from_slice(bytes);
@@ -177,6 +204,7 @@ fn quick(device: &Device, slot: &Slot, arg: &Arg<'_>, out: &mut [u8]) -> bool {
             place.address & slot.mask == 0
                 && slot.pointee == Some(place.dtype)
                 && (may_write || !slot.writes)
+                && is_long(place.bytes)
                 && place.device.is_some_and(|own| own.is_same(device))
                 && put(&place.address.to_le_bytes())
         }
@@ -416,7 +444,7 @@ mod tests {
         let mut out = vec![0; metadata.params_size() as usize];
         let device = args.iter().filter_map(Arg::pointer).find_map(|p| p.place()?.device.cloned());
         let device = device.unwrap_or_else(crate::Device::emulator);
-        pack(&device, &metadata, &slots(&metadata)?, args, &mut out)?;
+        pack(&device, &metadata, &slots(&metadata, &Extents::default())?, args, None, &mut out)?;
         Ok(out)
     }
 
@@ -497,7 +525,7 @@ mod tests {
             for access in [None, Some(Access::Read), Some(Access::ReadWrite)] {
                 let mut metadata = kernel(&[text]);
                 metadata.params[0].access = access.filter(|_| text.starts_with('*'));
-                let slot = slots(&metadata).unwrap()[0];
+                let slot = slots(&metadata, &Extents::default()).unwrap()[0];
                 let numbers = [0, 1, 8, 16, -16, 1 << 31, i32::MIN.into(), 1 << 32, 1 << 63, i64::MIN.into(), 1 << 70];
                 let mut args: Vec<Arg<'_>> = numbers.map(Arg::Int).into();
                 args.extend(args![
@@ -514,7 +542,7 @@ mod tests {
                     let (mut at_once, mut in_full) = ([0; 8], [0; 8]);
                     let full = pack_one(&device, &slot, &arg, &mut in_full);
                     refused += usize::from(full.is_err());
-                    if quick(&device, &slot, &arg, &mut at_once) {
+                    if quick(&device, &slot, &arg, |_| true, &mut at_once) {
                         quick_ones += 1;
                         assert!(full.is_ok() && at_once == in_full, "{text} {access:?} {arg:?}");
                     }

@@ -3,7 +3,7 @@
 use crate::arg::{Arg, Kind, Pointer};
 use crate::argument::Slot;
 use crate::{Error, Result};
-use rtc_abi::{Elements, Extents, Metadata, Param};
+use rtc_abi::{Elements, Evaluated, Extents, Metadata, Param};
 
 /// What a launch does about the lengths of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +16,24 @@ pub(crate) enum Lengths {
     Proved,
 }
 
-/// Checks that every slice is as long as what the kernel touches of it.
-///
-/// Allocates nothing unless it fails.
+/// What the kernel touches in a launch with these arguments.
+#[inline]
+pub(crate) fn evaluate(extents: &Extents, args: &[Arg<'_>], grid: [u32; 3]) -> Evaluated {
+    extents.evaluate(|index| integer(args, index), grid)
+}
+
+#[inline]
+fn integer(args: &[Arg<'_>], index: usize) -> Option<i64> {
+    match args.get(index) {
+        Some(Arg::Int(value)) => i64::try_from(*value).ok(),
+        Some(Arg::Bool(value)) => Some(i64::from(*value)),
+        _ => None,
+    }
+}
+
+/// Checks that every slice is as long as what the kernel touches of it: each anew, for launches of which [`evaluate`] does
+/// not tell that.
+#[cold]
 pub(crate) fn check(
     lengths: Lengths,
     metadata: &Metadata,
@@ -27,27 +42,17 @@ pub(crate) fn check(
     args: &[Arg<'_>],
     grid: [u32; 3],
 ) -> Result<()> {
-    let integer = |index: usize| match args.get(index) {
-        Some(Arg::Int(value)) => i64::try_from(*value).ok(),
-        Some(Arg::Bool(value)) => Some(i64::from(*value)),
-        _ => None,
-    };
-    let evaluated = extents.evaluate(integer, grid);
     for (index, (slot, arg)) in slots.iter().zip(args).enumerate() {
         let Arg::Pointer(Pointer(Kind::Read(place) | Kind::Write(place))) = arg else { continue };
-        // A number of elements that is not proved is none that fits.
-        let elements = extents.at_most(&evaluated, index).unwrap_or(u64::MAX);
-        if elements.saturating_mul(slot.element_bytes()) > place.bytes {
-            match extents.elements(index, integer, grid) {
-                Elements::AtMost(elements) => {
-                    let size = slot.element_bytes();
-                    if elements.saturating_mul(size) > place.bytes {
-                        return Err(too_short(metadata, &metadata.params[index], elements, place.bytes / size.max(1)));
-                    }
+        match extents.elements(index, |index| integer(args, index), grid) {
+            Elements::AtMost(elements) => {
+                let size = slot.element_bytes();
+                if elements.saturating_mul(size) > place.bytes {
+                    return Err(too_short(metadata, &metadata.params[index], elements, place.bytes / size.max(1)));
                 }
-                Elements::Unknown(_) if lengths == Lengths::Told => {}
-                Elements::Unknown(why) => return Err(unproved(metadata, &metadata.params[index], why)),
             }
+            Elements::Unknown(_) if lengths == Lengths::Told => {}
+            Elements::Unknown(why) => return Err(unproved(metadata, &metadata.params[index], why)),
         }
     }
     Ok(())

@@ -82,14 +82,14 @@ struct Fill {
 
 impl Fill {
     fn of(metadata: &Metadata) -> Result<Fill> {
-        let (args, maps) = (argument::slots(metadata)?, tensor_map::slots(metadata)?);
+        let extents = Extents::new(metadata)?;
+        let (args, maps) = (argument::slots(metadata, &extents)?, tensor_map::slots(metadata)?);
         let places = match maps.is_empty() {
             true => Box::default(),
             false => metadata.params.iter().map(|param| param.offset).chain(metadata.scratch_offset()).collect(),
         };
         let scratch = metadata.scratch_offset().map(|at| at as usize);
         let size = scratch.map_or(metadata.params_size() as usize, |at| at + 8);
-        let extents = Extents::new(metadata)?;
         Ok(Fill { args, grid: argument::grid_slots(metadata), maps, extents, places, size, scratch })
     }
 }
@@ -342,9 +342,14 @@ impl Loaded {
         params: &mut [u8],
     ) -> Result<()> {
         let scratch = self.fill.scratch;
-        argument::pack(&self.device, &self.metadata, &self.fill.args, args, params)?;
-        if lengths != Lengths::Trusted && !grid.0.contains(&0) {
-            extent::check(lengths, &self.metadata, &self.fill.extents, &self.fill.args, args, grid.0)?;
+        let Fill { args: slots, extents, .. } = &self.fill;
+        if lengths == Lengths::Trusted || grid.0.contains(&0) {
+            argument::pack(&self.device, &self.metadata, slots, args, None, params)?;
+        } else {
+            let evaluated = extent::evaluate(extents, args, grid.0);
+            if !argument::pack(&self.device, &self.metadata, slots, args, Some(&evaluated), params)? {
+                extent::check(lengths, &self.metadata, extents, slots, args, grid.0)?;
+            }
         }
         argument::pack_grid(&self.fill.grid, grid.0, params);
         let grid = self.blocks(grid)?;
@@ -470,9 +475,8 @@ impl Loaded {
 /// What the driver takes along each axis.
 const MOST_BLOCKS: [u64; 3] = [0x7fff_ffff, 65535, 65535];
 
-/// What `device_print` wrote goes where a GPU's driver writes it: standard output.
+/// What `device_print` wrote goes where a GPU's driver writes it: standard output. If nobody reads that any more, it is lost,
+/// as the driver's would be.
 fn print_output(text: &str) {
-    if !text.is_empty() {
-        print!("{text}");
-    }
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
 }

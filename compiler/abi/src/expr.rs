@@ -19,8 +19,6 @@ use std::str::FromStr;
 
 /// The most values that an evaluation holds at once, and the deepest nesting.
 pub const MAX_DEPTH: usize = 32;
-/// Most expressions hold no more values than these.
-const SHALLOW: usize = 6;
 /// The longest text in bytes.
 const MAX_LENGTH: usize = 4096;
 
@@ -34,7 +32,7 @@ pub struct Expr {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     Const(i64),
     /// Index into `names`.
     Name(usize),
@@ -43,7 +41,7 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Binary {
+pub(crate) enum Binary {
     Add,
     Sub,
     Mul,
@@ -101,46 +99,9 @@ impl Expr {
         self.run(value)
     }
 
-    /// [`Expr::eval_at`] for those in a hurry, such as launches: `None` where that gives an error, and of deep expressions.
-    #[inline]
-    pub fn quick_at(&self, mut value: impl FnMut(usize) -> Option<i64>) -> Option<i64> {
-        match self.steps[..] {
-            [Step::Const(number)] => return Some(number),
-            [Step::Name(index)] => return value(index),
-            _ => {}
-        }
-        // Clearing a large stack would take longer than most expressions do.
-        let (mut stack, mut top, mut below) = ([0i64; SHALLOW], 0i64, 0);
-        for step in &self.steps {
-            top = match *step {
-                Step::Const(_) | Step::Name(_) => {
-                    *stack.get_mut(below)? = top;
-                    below += 1;
-                    if let Step::Name(index) = *step {
-                        value(index)?
-                    } else if let Step::Const(number) = *step {
-                        number
-                    } else {
-                        return None;
-                    }
-                }
-                Step::Negate => top.checked_neg()?,
-                Step::Binary(op) => {
-                    below -= 1;
-                    let (a, b) = (*stack.get(below)?, top);
-                    match op {
-                        Binary::Add => a.checked_add(b)?,
-                        Binary::Sub => a.checked_sub(b)?,
-                        Binary::Mul => a.checked_mul(b)?,
-                        Binary::Min => a.min(b),
-                        Binary::Max => a.max(b),
-                        Binary::FloorDiv | Binary::Mod | Binary::CeilDiv if b == 0 => return None,
-                        Binary::FloorDiv | Binary::Mod | Binary::CeilDiv => op.apply(a, b)?,
-                    }
-                }
-            };
-        }
-        Some(top)
+    /// What is done, in postfix order.
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     fn run(&self, mut value: impl FnMut(usize) -> Option<i64>) -> Result<i64, EvalError> {
@@ -175,7 +136,7 @@ impl Expr {
 
 impl Binary {
     /// `None` where the value leaves 64 bits; the divisor is not zero.
-    fn apply(self, a: i64, b: i64) -> Option<i64> {
+    pub(crate) fn apply(self, a: i64, b: i64) -> Option<i64> {
         match self {
             Binary::Add => a.checked_add(b),
             Binary::Sub => a.checked_sub(b),
@@ -406,8 +367,6 @@ mod tests {
         let values: Option<Vec<i64>> = expr.names().iter().map(|name| by_name(name)).collect();
         if let Some(values) = values {
             assert_eq!(expr.eval_values(&values), found);
-            let quick = expr.quick_at(|index| values.get(index).copied());
-            assert!(quick == found.clone().ok() || quick.is_none() && text.len() > 60, "{text}: {quick:?}");
         }
         found
     }

@@ -16,6 +16,7 @@
 //! # Ok::<(), rtc_abi::MetadataError>(())
 //! ```
 
+use crate::extent_program::{BOUNDS, Input, Maker, Program};
 use crate::metadata::error;
 use crate::{Expr, Metadata, MetadataError};
 use serde::{Deserialize, Serialize};
@@ -45,43 +46,29 @@ pub enum Elements {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extents {
     params: Vec<Option<Bound>>,
-    /// The extents and the conditions of all, each once: several pointers often have the same.
-    exprs: Vec<Named>,
+    program: Program,
 }
 
-/// Numbers of expressions.
+/// What is known of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 struct Bound {
-    extent: usize,
-    needs: Vec<usize>,
-    /// The same as bits; more than there are where the number of one is too large.
-    bits: u32,
+    extent: Named,
+    needs: Vec<Named>,
+    /// Its number in the program; [`BOUNDS`] where that has no room.
+    number: usize,
 }
 
-/// Values of the expressions in one launch, each evaluated once.
+/// What each parameter of a launch touches at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluated {
-    /// Which have a value.
-    known: u32,
-    /// Which have a value that is not negative.
-    holds: u32,
-    values: [i64; KEPT],
+    elements: [u64; BOUNDS],
 }
-
-/// Further expressions are evaluated for each parameter.
-const KEPT: usize = 8;
 
 /// An expression with what each of its names stands for.
 #[derive(Clone, Debug, PartialEq)]
 struct Named {
     expr: Expr,
-    names: Vec<Name>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Name {
-    Param(usize),
-    Grid(usize),
+    names: Vec<Input>,
 }
 
 impl Extents {
@@ -90,32 +77,26 @@ impl Extents {
         let named = |at: usize, field: &str, expr: &Expr| {
             let name = |name: &String| {
                 if let Some(axis) = ["grid.0", "grid.1", "grid.2"].iter().position(|grid| grid == name) {
-                    return Ok(Name::Grid(axis));
+                    return Ok(Input::Grid(axis));
                 }
                 let found = metadata.visible_params().iter().position(|p| p.name == *name && p.ty.is_integer());
                 let unknown = || error(&format!("params[{at}].{field}"), format!("`{name}` is no integer argument"));
-                found.map(Name::Param).ok_or_else(unknown)
+                found.map(Input::Param).ok_or_else(unknown)
             };
             Ok(Named { expr: expr.clone(), names: expr.names().iter().map(name).collect::<Result<_, _>>()? })
         };
-        let mut exprs: Vec<Named> = Vec::new();
-        let mut number = |named: Named| {
-            let known = exprs.iter().position(|other| *other == named);
-            known.unwrap_or_else(|| {
-                exprs.push(named);
-                exprs.len() - 1
-            })
-        };
+        let mut maker = Maker::default();
         let bound = |(at, param): (usize, &crate::Param)| {
             let Some(extent) = &param.extent else { return Ok(None) };
-            let extent = number(named(at, "extent", extent)?);
-            let needs = param.extent_needs.iter().map(|need| Ok(number(named(at, "extent_needs", need)?)));
-            let needs = needs.collect::<Result<Vec<usize>, MetadataError>>()?;
-            let bits = needs.iter().fold(0, |bits, need| bits | 1u32.checked_shl(*need as u32).unwrap_or(1 << 31));
-            Ok(Some(Bound { extent, needs, bits }))
+            let extent = named(at, "extent", extent)?;
+            let needs = param.extent_needs.iter().map(|need| named(at, "extent_needs", need));
+            let needs = needs.collect::<Result<Vec<Named>, MetadataError>>()?;
+            let in_program = maker.bound((&extent.expr, &extent.names), needs.iter().map(|n| (&n.expr, &n.names[..])));
+            let number = in_program.unwrap_or(BOUNDS);
+            Ok(Some(Bound { extent, needs, number }))
         };
         let params = metadata.visible_params().iter().enumerate().map(bound).collect::<Result<_, _>>()?;
-        Ok(Extents { params, exprs })
+        Ok(Extents { params, program: maker.finish() })
     }
 
     /// How many elements behind parameter `param` a launch touches at most. `arg` gives the integer arguments by the number
@@ -130,58 +111,52 @@ impl Extents {
     /// Evaluates them for a launch of which several parameters are asked for.
     #[inline]
     pub fn evaluate(&self, arg: impl Fn(usize) -> Option<i64>, grid: [u32; 3]) -> Evaluated {
-        let mut out = Evaluated { known: 0, holds: 0, values: [0; KEPT] };
-        for (number, (Named { expr, names }, to)) in self.exprs.iter().zip(&mut out.values).enumerate() {
-            if let Some(value) = expr.quick_at(|index| names[index].value(&arg, grid)) {
-                *to = value;
-                out.known |= 1 << number;
-                out.holds |= u32::from(value >= 0) << number;
-            }
-        }
-        out
+        Evaluated { elements: self.program.run(arg, grid) }
     }
 
-    /// How many elements behind a parameter the launch that was evaluated touches at most. `None` where nothing is proved, and
-    /// where it takes [`Extents::elements`] to tell.
-    #[inline]
-    pub fn at_most(&self, evaluated: &Evaluated, param: usize) -> Option<u64> {
-        let bound = self.params.get(param)?.as_ref()?;
-        let elements = evaluated.values.get(bound.extent)?;
-        let holds = evaluated.known >> bound.extent & 1 == 1 && evaluated.holds & bound.bits == bound.bits;
-        holds.then_some((*elements).max(0) as u64)
+    /// The number of a parameter's bound for [`Evaluated::at_most`]; those with the same bound have the same.
+    pub fn bound(&self, param: usize) -> usize {
+        self.params.get(param).and_then(Option::as_ref).map_or(BOUNDS, |bound| bound.number)
     }
 
     /// For each expression anew, with the reason where a condition does not hold or something has no value.
     #[cold]
     fn elements_or_why(&self, bound: &Bound, arg: &impl Fn(usize) -> Option<i64>, grid: [u32; 3]) -> Elements {
-        let value = |number: usize| {
-            let Named { expr, names } = &self.exprs[number];
-            expr.eval_at(|index| names[index].value(arg, grid))
+        let value = |Named { expr, names }: &Named| {
+            expr.eval_at(|index| match names[index] {
+                Input::Param(number) => arg(number),
+                Input::Grid(axis) => Some(grid[axis].into()),
+            })
         };
         for need in &bound.needs {
-            match value(*need) {
+            match value(need) {
                 Ok(number) if number >= 0 => {}
                 Ok(number) => {
-                    let need = &self.exprs[*need].expr;
+                    let need = &need.expr;
                     return Elements::Unknown(Some(format!("`{need}` is {number}, which is below 0")));
                 }
                 Err(error) => return Elements::Unknown(Some(error.to_string())),
             }
         }
-        match value(bound.extent) {
+        match value(&bound.extent) {
             Ok(elements) => Elements::AtMost(elements.max(0).unsigned_abs()),
             Err(error) => Elements::Unknown(Some(error.to_string())),
         }
     }
 }
 
-impl Name {
+impl Evaluated {
+    /// How many elements behind the parameters with this bound the launch touches at most. `u64::MAX` where nothing is
+    /// proved, and where it takes [`Extents::elements`] to tell.
+    ///
+    /// ```
+    /// let nothing = rtc_abi::Extents::default();
+    /// let evaluated = nothing.evaluate(|_| None, [1, 1, 1]);
+    /// assert_eq!(evaluated.at_most(nothing.bound(0)), u64::MAX);
+    /// ```
     #[inline]
-    fn value(self, arg: impl Fn(usize) -> Option<i64>, grid: [u32; 3]) -> Option<i64> {
-        match self {
-            Name::Param(number) => arg(number),
-            Name::Grid(axis) => Some(grid[axis].into()),
-        }
+    pub fn at_most(&self, bound: usize) -> u64 {
+        self.elements.get(bound).copied().unwrap_or(u64::MAX)
     }
 }
 
@@ -225,7 +200,7 @@ mod tests {
             compiler_version: String::new(),
         };
         let extents = Extents::new(&metadata).expect("names are known");
-        assert!(extents.exprs.len() > KEPT);
+        assert!((0..20).any(|param| extents.bound(param) == BOUNDS));
         let (mut unknown, mut at_once) = (0, 0);
         for (n, m) in [(5, 2), (0, 0), (-1, 3), (2, -7), (i64::MAX, 2), (i64::MIN, -1), (100, 0)] {
             let arg = |index: usize| [n, m].get(index.checked_sub(20)?).copied();
@@ -233,7 +208,8 @@ mod tests {
             for param in 0..22 {
                 let alone = extents.elements(param, arg, [3, 1, 1]);
                 unknown += usize::from(matches!(alone, Elements::Unknown(Some(_))));
-                if let Some(elements) = extents.at_most(&evaluated, param) {
+                let elements = evaluated.at_most(extents.bound(param));
+                if elements != u64::MAX {
                     at_once += 1;
                     assert_eq!(alone, Elements::AtMost(elements), "p{param} with {n}, {m}");
                 }

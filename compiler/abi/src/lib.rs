@@ -15,6 +15,7 @@
 mod dtype;
 pub mod expr;
 mod extent;
+mod extent_program;
 pub mod metadata;
 pub mod spec;
 mod target;
