@@ -38,8 +38,23 @@ struct Part<'a> {
 impl<'a> Snapshot<'a> {
     /// Copies the memory behind all pointers to the host. An address without a buffer has no size, so it is an error.
     pub fn take(device: &Device, args: &'a [Arg<'_>]) -> Result<Snapshot<'a>> {
+        Snapshot::take_some(device, args, |_| true)
+    }
+
+    /// The same of the arguments with these numbers alone; what the others point to is not known to it.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Snapshot, args};
+    /// let device = Device::emulator();
+    /// let (x, mut y) = (device.upload(&[1.0f32; 8])?, device.upload(&[2.0f32])?);
+    /// let arguments = args![&x, &mut y];
+    /// let before = Snapshot::take_some(&device, &arguments, |number| number == 1)?;
+    /// assert_eq!(before.contents()?, [2.0f32.to_le_bytes()]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    pub fn take_some(device: &Device, args: &'a [Arg<'_>], wanted: impl Fn(usize) -> bool) -> Result<Snapshot<'a>> {
         let mut parts: Vec<Part<'a>> = Vec::new();
-        for (index, arg) in args.iter().enumerate() {
+        for (index, arg) in args.iter().enumerate().filter(|(index, _)| wanted(*index)) {
             let pointer = match arg {
                 Arg::Pointer(pointer) => pointer,
                 Arg::Descriptor(descriptor) => descriptor.base(),

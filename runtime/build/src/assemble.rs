@@ -8,27 +8,109 @@ use std::process::Command;
 const REMEDY: &str = "it comes with the CUDA toolkit and with the Python package nvidia-cuda-nvcc; put it on PATH, set \
                       RTC_PTXAS to it, or build without cubins";
 
-/// Assembles PTX for a target; gives the content of the cubin.
-pub(crate) fn assemble(assembler: Option<&Path>, ptx: &str, kernel: &str, arch: &str) -> Result<Vec<u8>, Error> {
-    let assembler = match assembler {
-        Some(path) => path.to_owned(),
+/// Where the CUDA toolkit is, besides the directories of these variables.
+const TOOLKIT: &str = "/usr/local/cuda";
+const TOOLKIT_VARIABLES: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
+
+/// NVIDIA's assembler, `ptxas`, which makes the machine code of one target (a cubin) of PTX.
+///
+/// ```
+/// use rtc_build::Assembler;
+/// let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+/// match Assembler::find() {
+///     Some(assembler) => assert_eq!(&assembler.assemble(ptx, "nothing", "sm_80")?[..4], b"\x7fELF"),
+///     None => println!("there is no CUDA toolkit here"),
+/// }
+/// # Ok::<(), rtc_build::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assembler {
+    path: PathBuf,
+}
+
+impl Assembler {
+    /// That executable; whether it is there is seen when it is called.
+    ///
+    /// ```
+    /// let assembler = rtc_build::Assembler::new("/nowhere/ptxas");
+    /// let error = assembler.assemble(".version 8.0", "k", "sm_80").unwrap_err();
+    /// assert!(error.to_string().starts_with("cannot run the assembler `/nowhere/ptxas`"));
+    /// ```
+    pub fn new(path: impl Into<PathBuf>) -> Assembler {
+        Assembler { path: path.into() }
+    }
+
+    /// `$RTC_PTXAS` where that is set, or else the first of these that runs: the one on `$PATH`, in the toolkit that `$CUDA_HOME`
+    /// or `$CUDA_PATH` names, in `/usr/local/cuda`. Nothing where none runs.
+    ///
+    /// ```
+    /// if let Some(assembler) = rtc_build::Assembler::find() {
+    ///     println!("found {}", assembler.path().display());
+    /// }
+    /// ```
+    pub fn find() -> Option<Assembler> {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let runs = |assembler: &Assembler| assembler.check().is_ok();
+        if let Some(named) = set("RTC_PTXAS") {
+            return Some(Assembler::new(named)).filter(runs);
+        }
+        let toolkits = TOOLKIT_VARIABLES.iter().filter_map(|name| set(name)).chain([TOOLKIT.into()]);
+        let paths = [PathBuf::from("ptxas")].into_iter().chain(toolkits.map(|toolkit| toolkit.join("bin/ptxas")));
+        paths.map(Assembler::new).find(runs)
+    }
+
+    /// Whether it can be called.
+    ///
+    /// ```
+    /// assert!(rtc_build::Assembler::new("/nowhere/ptxas").check().is_err());
+    /// ```
+    pub fn check(&self) -> Result<(), Error> {
+        let output = Command::new(&self.path).arg("--version").output();
+        let shown = self.path.display();
+        match output {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(error(format!("the assembler `{shown}` ends with {}; {REMEDY}", output.status))),
+            Err(e) => Err(error(format!("cannot run the assembler `{shown}`: {e}; {REMEDY}"))),
+        }
+    }
+
+    /// What is called.
+    ///
+    /// ```
+    /// assert_eq!(rtc_build::Assembler::new("ptxas").path().to_str(), Some("ptxas"));
+    /// ```
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Assembles the PTX of a kernel for a target; gives the content of the cubin. An example stands at [`Assembler`].
+    pub fn assemble(&self, ptx: &str, kernel: &str, arch: &str) -> Result<Vec<u8>, Error> {
+        let shown = self.path.display();
+        let folder = Folder::new().map_err(|e| error(format!("cannot make a temporary folder for `{shown}`: {e}")))?;
+        let (source, target) = (folder.0.join("kernel.ptx"), folder.0.join("kernel.cubin"));
+        std::fs::write(&source, ptx).map_err(|e| error(format!("cannot write {}: {e}", source.display())))?;
+        let output = Command::new(&self.path).arg(format!("-arch={arch}")).arg(&source).arg("-o").arg(&target).output();
+        let output = output.map_err(|e| error(format!("cannot run the assembler `{shown}`: {e}; {REMEDY}")))?;
+        if !output.status.success() {
+            let said =
+                format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            return Err(error(format!("`{shown}` refuses kernel `{kernel}` for {arch}:\n{}", said.trim_end())));
+        }
+        std::fs::read(&target).map_err(|e| error(format!("`{shown}` wrote no {}: {e}", target.display())))
+    }
+}
+
+/// The assembler of a build script that wants cubins.
+#[cfg(feature = "linked")]
+pub(crate) fn wanted(named: Option<&Path>) -> Assembler {
+    match named {
+        Some(path) => Assembler::new(path),
         None => {
             println!("cargo::rerun-if-env-changed=RTC_PTXAS");
             let named = std::env::var_os("RTC_PTXAS").filter(|name| !name.is_empty());
-            named.map_or_else(|| PathBuf::from("ptxas"), PathBuf::from)
+            Assembler::new(named.map_or_else(|| PathBuf::from("ptxas"), PathBuf::from))
         }
-    };
-    let shown = assembler.display();
-    let folder = Folder::new().map_err(|e| error(format!("cannot make a temporary folder for `{shown}`: {e}")))?;
-    let (source, target) = (folder.0.join("kernel.ptx"), folder.0.join("kernel.cubin"));
-    std::fs::write(&source, ptx).map_err(|e| error(format!("cannot write {}: {e}", source.display())))?;
-    let output = Command::new(&assembler).arg(format!("-arch={arch}")).arg(&source).arg("-o").arg(&target).output();
-    let output = output.map_err(|e| error(format!("cannot run the assembler `{shown}`: {e}; {REMEDY}")))?;
-    if !output.status.success() {
-        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        return Err(error(format!("`{shown}` refuses kernel `{kernel}` for {arch}:\n{}", said.trim_end())));
     }
-    std::fs::read(&target).map_err(|e| error(format!("`{shown}` wrote no {}: {e}", target.display())))
 }
 
 /// A folder that is removed with what is in it.

@@ -40,7 +40,6 @@
 //! compiled while the program runs. What `rtc tune -o tuned.json` found is taken by [`Instance::tuned`]; [`Config::cubin`] adds
 //! machine code to the PTX.
 
-#[cfg(feature = "linked")]
 mod assemble;
 #[cfg(feature = "linked")]
 mod c_source;
@@ -59,6 +58,7 @@ mod names;
 #[cfg(feature = "linked")]
 mod tuned;
 
+pub use assemble::Assembler;
 pub use instance::Instance;
 #[cfg(feature = "linked")]
 pub use linked::{Ready, serve, write_c, write_rust};

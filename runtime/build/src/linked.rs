@@ -1,6 +1,6 @@
 //! The compiler in this process: what the feature `linked` brings, and what `rtc embed` does.
 
-use crate::assemble::assemble;
+use crate::assemble;
 use crate::expand::{self, AxisKind, Wanted};
 use crate::generate::{self, Built, BuiltSpecial, Embedded};
 use crate::{Config, Error, Instance, Request, c_source, error, launch};
@@ -123,9 +123,9 @@ fn compile_instance(
                 continue;
             }
             let variants = compile_spec(config, program, &spec, arch.as_ref())?;
-            let assembler = config.ptxas.as_deref();
+            let assembler = assemble::wanted(config.ptxas.as_deref());
             let assembled = variants.iter().filter(|_| config.cubins);
-            let cubins = assembled.map(|v| assemble(assembler, &v.ptx, &v.metadata.kernel, &v.metadata.arch));
+            let cubins = assembled.map(|v| assembler.assemble(&v.ptx, &v.metadata.kernel, &v.metadata.arch));
             let cubins = cubins.collect::<Result<Vec<_>, Error>>()?;
             let stem = if is_one { format!("{stem}.{name}") } else { format!("{stem}.{name}.{number}") };
             number += 1;

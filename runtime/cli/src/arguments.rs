@@ -1,6 +1,8 @@
 //! What the commands take, and the help that teaches it.
 
+use crate::problem::Problem;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use rtc_build::Assembler;
 use rtc_compiler::Stage;
 use rtc_runtime::DeviceKind;
 use rtc_testing::Tolerance;
@@ -12,7 +14,8 @@ use std::path::PathBuf;
     name = "rtc",
     version,
     max_term_width = 110,
-    after_help = "Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc.\n\
+    after_help = "Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc,\n\
+                  141 nobody reads its output any more.\n\
                   Start with: rtc build --help, rtc run --help"
 )]
 pub(crate) struct Arguments {
@@ -312,6 +315,10 @@ pub(crate) struct TuneArguments {
     /// Draw the configurations
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
+    /// What assembles the configurations: `auto`, which is NVIDIA's ptxas if there is one and else the driver, which compiles
+    /// one kernel at a time; `driver`; or the path of a ptxas
+    #[arg(long, value_name = "auto|driver|PATH", default_value = "auto")]
+    pub(crate) assembler: AssemblerChoice,
     /// Time all configurations anew, also those whose times are in the cache
     #[arg(long)]
     pub(crate) fresh: bool,
@@ -346,6 +353,44 @@ impl std::str::FromStr for Ordinals {
         }
         let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect::<Option<Vec<usize>>>();
         numbers.map(Ordinals::Some).ok_or_else(|| format!("`{text}` is neither `all` nor numbers of GPUs such as 0,1"))
+    }
+}
+
+/// What assembles.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AssemblerChoice {
+    /// The `ptxas` that is found, else the driver.
+    Auto,
+    /// The driver.
+    Driver,
+    /// This `ptxas`.
+    Path(PathBuf),
+}
+
+impl AssemblerChoice {
+    /// The assembler; none for the driver.
+    pub(crate) fn choose(&self) -> Result<Option<Assembler>, Problem> {
+        match self {
+            AssemblerChoice::Auto => Ok(Assembler::find()),
+            AssemblerChoice::Driver => Ok(None),
+            AssemblerChoice::Path(path) => {
+                let assembler = Assembler::new(path);
+                assembler.check().map_err(|error| Problem::input("io", error.to_string()))?;
+                Ok(Some(assembler))
+            }
+        }
+    }
+}
+
+impl std::str::FromStr for AssemblerChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AssemblerChoice, String> {
+        Ok(match text {
+            "auto" => AssemblerChoice::Auto,
+            "driver" => AssemblerChoice::Driver,
+            path => AssemblerChoice::Path(path.into()),
+        })
     }
 }
 

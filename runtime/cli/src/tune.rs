@@ -1,9 +1,10 @@
 //! `rtc tune`: find the fastest configuration of a kernel.
 
 use crate::arguments::{Ordinals, TuneArguments};
+use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, output, run};
+use crate::{input, run};
 use rtc_cache::{Cache, CacheConfig};
 use rtc_compiler::{Program, Spec};
 use rtc_runtime::{Device, DeviceKind};
@@ -28,6 +29,7 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     let mut tuner = tuner(&program, spec, &launch, &tensors)
         .wide(arguments.space)
         .fresh(arguments.fresh)
+        .assembler(arguments.assembler.choose()?)
         .progress(reporter.shows_progress());
     if let Some(cache) = &cache {
         tuner = tuner.cache(cache);
@@ -49,13 +51,8 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
         }
         _ => expected,
     };
-    print(&report, &device);
-    for note in &report.notes {
-        reporter.warning("tuning", note);
-    }
     if let Some(path) = &arguments.plot {
         output::write(path, report.to_svg().as_bytes())?;
-        println!("plot       {}", path.display());
     }
     if let Some(path) = &arguments.output {
         // What stands in the file already stays: one file holds the results of many launches.
@@ -66,7 +63,16 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
         };
         tuned.add(&report.entry());
         output::write(path, tuned.to_text().as_bytes())?;
-        println!("results    {}", path.display());
+    }
+    for note in &report.notes {
+        reporter.warning("tuning", note);
+    }
+    print(&report, &device)?;
+    if let Some(path) = &arguments.plot {
+        outln!("plot       {}", path.display())?;
+    }
+    if let Some(path) = &arguments.output {
+        outln!("results    {}", path.display())?;
     }
     Ok(())
 }
@@ -129,32 +135,33 @@ pub(crate) fn problem(program: &Program, error: Error) -> Problem {
     }
 }
 
-fn print(report: &Report, device: &Device) {
-    println!("kernel     {}", report.kernel);
-    println!("device     {device}");
+fn print(report: &Report, device: &Device) -> Result<(), Problem> {
+    outln!("kernel     {}", report.kernel)?;
+    outln!("device     {device}")?;
     if !report.key.is_empty() {
         let key: Vec<String> = report.key.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        println!("key        {}", key.join(" "));
+        outln!("key        {}", key.join(" "))?;
     }
     let timed = report.candidates.iter().filter(|c| !c.times.runs.is_empty()).count();
     let how = match report.decision {
         Decision::Model => "by the cost model; nothing was timed".to_owned(),
         Decision::Stored => "stored by a tuning before".to_owned(),
         Decision::Timed => format!(
-            "timed {timed} of {} configurations in {:.1} s{}: {:.1} s estimating, {:.1} s compiling, {:.1} s timing{}",
+            "timed {timed} of {} configurations in {:.1} s{}: {:.1} s estimating, {:.1} s compiling{}, {:.1} s timing{}",
             report.candidates.len(),
             report.elapsed.as_secs_f64(),
             if report.devices > 1 { format!(" on {} GPUs", report.devices) } else { String::new() },
             report.estimating.as_secs_f64(),
             report.loading.saturating_sub(report.estimating).as_secs_f64(),
+            if report.is_assembled { " (assembled by ptxas)" } else { "" },
             report.elapsed.saturating_sub(report.loading).as_secs_f64(),
             if report.is_cut { "; the budget ended it" } else { "" }
         ),
     };
-    println!("decided    {how}");
+    outln!("decided    {how}")?;
     match report.winner() {
-        Some(winner) => println!("winner     {}", winner.choice),
-        None => println!("winner     none: no configuration can run"),
+        Some(winner) => outln!("winner     {}", winner.choice)?,
+        None => outln!("winner     none: no configuration can run")?,
     }
-    print!("\n{report}");
+    out!("\n{report}")
 }

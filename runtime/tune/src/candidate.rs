@@ -3,6 +3,7 @@
 use crate::halving::Times;
 use crate::machine::Machine;
 use crate::model::{self, Prediction, Resources};
+use rtc_abi::Access;
 use rtc_compiler::work::{Launch, Work};
 use rtc_compiler::{Choice, Failure, Metadata, Program, Spec};
 use rtc_runtime::KernelUsage;
@@ -43,6 +44,16 @@ impl Candidate {
     /// The median of its times, now or of a tuning before.
     pub fn milliseconds(&self) -> Option<f64> {
         self.times.median().or(self.stored)
+    }
+
+    /// Whether it may write to what a parameter points to, or to a part of it where that is a tensor descriptor.
+    pub(crate) fn writes(&self, name: &str) -> bool {
+        let is_part =
+            |param: &str| param.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        match &self.metadata {
+            Some(metadata) => metadata.params.iter().any(|p| is_part(&p.name) && p.access != Some(Access::Read)),
+            None => self.dropped.is_none(),
+        }
     }
 
     /// A hash of its code; empty where the passes refuse it.

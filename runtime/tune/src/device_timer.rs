@@ -55,14 +55,24 @@ impl<'t> DeviceTimer<'t> {
             };
             wanted.iter().map(place).collect::<Result<Vec<usize>, Error>>()
         };
+        let zeroed = places("reset_to_zero", &tuning.reset_to_zero)?;
+        let restored = places("restore_value", &tuning.restore_value)?;
+        // What no configuration writes stays as it is.
+        let is_kept = |place: usize| {
+            let name = names.get(place).copied().unwrap_or_default();
+            let is_set = |choice: &Choice| choice.zeroed.iter().any(|zeroed| zeroed == name);
+            zeroed.contains(&place)
+                || restored.contains(&place)
+                || report.candidates.iter().any(|c| is_set(&c.choice) || c.writes(name))
+        };
         Ok(DeviceTimer {
             stream: device.default_stream(),
             args,
             kernels,
             choices: report.candidates.iter().map(|c| (c.choice.clone(), c.grid)).collect(),
-            before: Snapshot::take(device, args)?,
-            zeroed: places("reset_to_zero", &tuning.reset_to_zero)?,
-            restored: places("restore_value", &tuning.restore_value)?,
+            before: Snapshot::take_some(device, args, is_kept)?,
+            zeroed,
+            restored,
             params,
             flushed: device.is_cuda().then(|| device.alloc(FLUSHED)).transpose()?,
             warm: HashSet::new(),

@@ -3,6 +3,7 @@
 use crate::candidate::{Candidate, reason};
 use crate::parallel;
 use rtc_abi::{Param, ParamType};
+use rtc_build::Assembler;
 use rtc_compiler::{ArgKind, ConstValue, Metadata, Program, Silent, Spec};
 use rtc_runtime::jit::Passed;
 use rtc_runtime::{Arg, Device, Kernel, Stream};
@@ -22,21 +23,35 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    fn load(device: &Device, ptx: String, metadata: Metadata, params: &[Param]) -> Result<Ready, String> {
+    /// With an assembler the device gets machine code of it, unless the assembler refuses the PTX; the driver judges then.
+    fn load(
+        device: &Device,
+        ptx: String,
+        metadata: Metadata,
+        params: &[Param],
+        assembler: Option<&Assembler>,
+    ) -> Result<Ready, String> {
         let whole = ArgKind::Constexpr(ConstValue::None);
         let kinds: Vec<ArgKind> =
             params.iter().map(|param| descriptor(param).unwrap_or_else(|| whole.clone())).collect();
         let args: Vec<(&str, &ArgKind)> = params.iter().map(|param| param.name.as_str()).zip(&kinds).collect();
         let passed = Passed::of(&metadata, &args);
         let passed = passed.map_err(|param| format!("no argument of the launch stands for its parameter `{param}`"))?;
-        // As it is loaded for launches: the driver's linker gives other code, slower by far where roles change registers.
-        let kernel = device.load(&ptx, &metadata).map_err(|error| error.to_string())?;
+        // The driver's linker would compile in parallel, too, but it gives other code than a launch gets: slower by far
+        // where roles change registers.
+        let cubin = assembler.and_then(|a| a.assemble(&ptx, &metadata.kernel, &metadata.arch).ok());
+        let kernel = device.load_assembled(&ptx, cubin.as_deref(), &metadata).map_err(|error| error.to_string())?;
         Ok(Ready { kernel, passed, ptx, metadata })
     }
 
-    /// The same on another device of the same model.
-    pub(crate) fn on(&self, device: &Device, params: &[Param]) -> Result<Ready, String> {
-        Ready::load(device, self.ptx.clone(), self.metadata.clone(), params)
+    /// The same on this device as a launch gets it, compiled by the driver.
+    pub(crate) fn as_launched(&self, device: &Device, params: &[Param]) -> Result<Ready, String> {
+        Ready::load(device, self.ptx.clone(), self.metadata.clone(), params, None)
+    }
+
+    /// Whether it is as [`Ready::as_launched`] loads it.
+    pub(crate) fn is_as_launched(&self, device: &Device) -> bool {
+        self.kernel.device().is_same(device) && !self.kernel.is_assembled()
     }
 
     /// Launches it.
@@ -98,6 +113,8 @@ pub(crate) struct Load<'l> {
     pub program: &'l Program,
     pub spec: &'l Spec,
     pub arch: &'l str,
+    /// Assembles on all processors, where the driver compiles one kernel at a time.
+    pub assembler: Option<&'l Assembler>,
     pub shows_progress: bool,
 }
 
@@ -133,7 +150,7 @@ impl Load<'_> {
             if first != number {
                 return Some(Loaded::Same(first));
             }
-            Some(match Ready::load(&devices[i % devices.len()], ptx, metadata, self.params) {
+            Some(match Ready::load(&devices[i % devices.len()], ptx, metadata, self.params, self.assembler) {
                 Ok(ready) => Loaded::Ready(Box::new(ready)),
                 Err(why) => Loaded::Dropped(why),
             })

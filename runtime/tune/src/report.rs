@@ -40,6 +40,8 @@ pub struct Report {
     pub is_cut: bool,
     /// How many devices timed.
     pub devices: usize,
+    /// Whether `ptxas` assembled the configurations; the fastest were then timed once more as the driver compiles them.
+    pub is_assembled: bool,
     /// Time until the cost model had seen everything.
     pub estimating: Duration,
     /// Time until everything was compiled and loaded.
@@ -65,6 +67,7 @@ impl Report {
             decision: Decision::Model,
             is_cut: false,
             devices: 1,
+            is_assembled: false,
             estimating: Duration::ZERO,
             loading: Duration::ZERO,
             elapsed: Duration::ZERO,

@@ -10,6 +10,7 @@ use crate::team::{Team, with_all};
 use crate::tuned::{Entry, Setting, key_value};
 use crate::{Error, Grid, Machine, parallel, space};
 use rtc_abi::spec::ConstValue;
+use rtc_build::Assembler;
 use rtc_cache::Cache;
 use rtc_compiler::{HostValue, Program, Spec, Tuning};
 use rtc_runtime::{Arg, Device, Replica, Snapshot};
@@ -22,7 +23,9 @@ const WIDE: usize = 64;
 const COMPARED: usize = 3;
 /// What is within this factor of the fastest may be faster on another GPU of the same model.
 const CLOSEST: f64 = 1.04;
-/// So many of those are timed once more, all on one device.
+/// What the assembler made may differ by more from what the driver makes.
+const CLOSEST_ASSEMBLED: f64 = 1.1;
+/// So many of those are timed once more, all on one device and as a launch gets them.
 const FINALISTS: usize = 4;
 
 /// Finds the fastest configuration of a kernel.
@@ -54,6 +57,7 @@ pub struct Tuner<'p> {
     cache: Option<&'p Cache>,
     is_fresh: bool,
     is_anywhere: bool,
+    assembler: Option<Assembler>,
 }
 
 impl<'p> Tuner<'p> {
@@ -70,6 +74,7 @@ impl<'p> Tuner<'p> {
             cache: None,
             is_fresh: false,
             is_anywhere: false,
+            assembler: None,
         }
     }
 
@@ -120,6 +125,18 @@ impl<'p> Tuner<'p> {
     /// Times all configurations, also those of which the cache has times.
     pub fn fresh(mut self, is_fresh: bool) -> Self {
         self.is_fresh = is_fresh;
+        self
+    }
+
+    /// Assembles by NVIDIA's `ptxas`, on all processors, where the driver compiles one kernel at a time. The fastest are timed
+    /// once more as the driver compiles them for launches.
+    ///
+    /// ```
+    /// # let program = rtc_compiler::Program::parse(&[rtc_compiler::Source::new("k.rt", "")]);
+    /// let tuner = rtc_tune::Tuner::new(&program, Default::default()).assembler(rtc_build::Assembler::find());
+    /// ```
+    pub fn assembler(mut self, assembler: Option<Assembler>) -> Self {
+        self.assembler = assembler;
         self
     }
 
@@ -218,15 +235,16 @@ impl<'p> Tuner<'p> {
         let devices = &devices[..devices.len().min(timed.len()).max(1)];
         report.devices = devices.len();
         let machine = machine_of(device, &arch);
-        let mut kernels = self.load(devices, &arch, &machine, &timed, &mut report, started)?;
+        // Tensors are copied to the other devices while the configurations are compiled.
+        let (kernels, replicas) = std::thread::scope(|scope| {
+            let replicas = (devices.len() > 1).then(|| scope.spawn(|| replicas(devices, args)));
+            let kernels = self.load(devices, &arch, &machine, &timed, &mut report, started);
+            let joined = replicas.map(|thread| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+            (kernels, joined.unwrap_or_else(|| Ok(Vec::new())))
+        });
+        let (mut kernels, replicas) = (kernels?, replicas?);
+        report.is_assembled = kernels.values().any(|ready| ready.kernel.is_assembled());
         report.loading = started.elapsed();
-        let replicas = if devices.len() > 1 {
-            let snapshot = Snapshot::take(device, args)?;
-            let copies = devices[1..].iter().map(|other| Replica::new(&snapshot, args, other));
-            copies.collect::<Result<Vec<_>, _>>()?
-        } else {
-            Vec::new()
-        };
         let tuning = self.decorators(&arch)?;
         with_all(args, &replicas, &mut |lists| {
             self.timed(devices, lists, &tuning, &mut kernels, &mut report, started)
@@ -269,13 +287,14 @@ impl<'p> Tuner<'p> {
             team.restore()?;
             outcome?
         };
-        let finalists = race.closest(CLOSEST, FINALISTS);
-        let is_apart = |c: &usize| !kernels[c].kernel.device().is_same(&devices[0]);
-        if finalists.len() > 1 && finalists.iter().any(is_apart) && !race.is_cut {
+        let is_assembled = report.is_assembled;
+        let finalists = race.closest(if is_assembled { CLOSEST_ASSEMBLED } else { CLOSEST }, FINALISTS);
+        let is_apart = |c: &usize| !kernels[c].is_as_launched(&devices[0]);
+        if (finalists.len() > 1 || is_assembled) && finalists.iter().any(is_apart) && !race.is_cut {
             let mut again = HashMap::new();
             for finalist in &finalists {
                 let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
-                let ready = kernels[finalist].on(&devices[0], &params).map_err(Error::Devices)?;
+                let ready = kernels[finalist].as_launched(&devices[0], &params).map_err(Error::Devices)?;
                 again.insert(*finalist, ready);
             }
             let mut last = team(&devices[..1], &lists[..1], tuning, &again, report, started)?;
@@ -359,7 +378,8 @@ impl<'p> Tuner<'p> {
     ) -> Result<HashMap<usize, Ready>, Error> {
         let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
         let (program, spec, shows_progress) = (self.program, &report.spec, self.shows_progress);
-        let load = Load { params: &params, program, spec, arch, shows_progress };
+        let assembler = self.assembler.as_ref().filter(|_| devices.iter().all(Device::is_cuda));
+        let load = Load { params: &params, program, spec, arch, assembler, shows_progress };
         // Half of the budget is for timing.
         let is_late = || self.plan.budget.is_some_and(|budget| started.elapsed() > budget / 2);
         let loaded = load.all(devices, &report.candidates, timed, is_late);
@@ -474,6 +494,13 @@ fn alike(devices: &[Device]) -> Result<&Device, Error> {
         Some((_, device)) => Err(Error::Devices(format!("{device} is named twice"))),
         None => Ok(first),
     }
+}
+
+/// The arguments, which are of the first device, on each of the others.
+fn replicas(devices: &[Device], args: &[Arg<'_>]) -> Result<Vec<Replica>, Error> {
+    let snapshot = Snapshot::take(&devices[0], args)?;
+    let copies = devices[1..].iter().map(|other| Replica::new(&snapshot, args, other));
+    Ok(copies.collect::<Result<_, _>>()?)
 }
 
 /// A timer for each device, with its own tensors.
