@@ -3,7 +3,7 @@
 use crate::arguments::{BuildArguments, EmitLanguage};
 use crate::cache::Store;
 use crate::input::{self, Request};
-use crate::output;
+use crate::output::{self, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::tile_ir;
@@ -47,11 +47,15 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
     if arguments.rust || arguments.emit.is_some() {
         return write_module(arguments, program.doc(), ready);
     }
-    for (stem, artifact) in &artifacts {
-        let path = output::write_artifact(&arguments.output, stem, artifact)?;
-        println!("{}", path.display());
-    }
-    Ok(())
+    write_artifacts(arguments, &artifacts)
+}
+
+/// Writes PTX and metadata of all kernels, and then says where.
+fn write_artifacts(arguments: &BuildArguments, artifacts: &[(String, rtc_compiler::Artifact)]) -> Result<(), Problem> {
+    let write =
+        |(stem, artifact): &(String, rtc_compiler::Artifact)| output::write_artifact(&arguments.output, stem, artifact);
+    let paths = artifacts.iter().map(write).collect::<Result<Vec<_>, Problem>>()?;
+    paths.iter().try_for_each(|path| outln!("{}", path.display()))
 }
 
 /// Writes a module in Rust, or a header and a source in C.
@@ -61,10 +65,8 @@ fn write_module(arguments: &BuildArguments, doc: &str, ready: Vec<Ready>) -> Res
         Some(EmitLanguage::C) => rtc_build::write_c(&arguments.output, &stem, ready).map(Vec::from),
         None => rtc_build::write_rust(&arguments.output, &stem, doc, ready).map(|path| vec![path]),
     };
-    for path in paths.map_err(|error| Problem::input("embed", error.to_string()))? {
-        println!("{}", path.display());
-    }
-    Ok(())
+    let paths = paths.map_err(|error| Problem::input("embed", error.to_string()))?;
+    paths.iter().try_for_each(|path| outln!("{}", path.display()))
 }
 
 /// The same for a file of tile IR.
@@ -85,11 +87,7 @@ fn build_tile_ir(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), 
         let stem = if archs.len() > 1 { format!("{}.{arch}", kernel.name()) } else { kernel.name().to_owned() };
         artifacts.push((stem, compiled.artifact));
     }
-    for (stem, artifact) in &artifacts {
-        let path = output::write_artifact(&arguments.output, stem, artifact)?;
-        println!("{}", path.display());
-    }
-    Ok(())
+    write_artifacts(arguments, &artifacts)
 }
 
 /// File names without target and ending: the kernel's name, numbered where a kernel comes more than once.

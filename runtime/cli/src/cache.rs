@@ -1,6 +1,7 @@
 //! The cache of compiled kernels: `rtc cache`, and what `rtc build` and `rtc run` have of it.
 
 use crate::arguments::CacheCommand;
+use crate::output::outln;
 use crate::problem::Problem;
 use crate::report::Reporter;
 use rtc_cache::{Cache, CacheConfig, EntryInfo, Error, Origin};
@@ -104,8 +105,7 @@ pub(crate) fn manage(command: &CacheCommand, reporter: &Reporter) -> Result<(), 
         CacheCommand::Clear => {
             let cleared = cache.clear().map_err(problem)?;
             let directory = cache.directory().display();
-            println!("removed {}, {} from {directory}", counted(cleared.entries), size(cleared.bytes));
-            Ok(())
+            outln!("removed {}, {} from {directory}", counted(cleared.entries), size(cleared.bytes))
         }
     }
 }
@@ -116,11 +116,10 @@ fn list(cache: &Cache) -> Result<(), Problem> {
     for entry in &entries {
         let EntryInfo { kind, key, bytes, last_used, .. } = entry;
         let key = &key.to_string()[..12];
-        println!("{key}  {kind:8}  {:>9}  {:>14}  {}", size(*bytes), ago(*last_used), content(cache, entry));
+        outln!("{key}  {kind:8}  {:>9}  {:>14}  {}", size(*bytes), ago(*last_used), content(cache, entry))?;
     }
     let bytes = entries.iter().map(|entry| entry.bytes).sum();
-    println!("{}, {} in {}", counted(entries.len()), size(bytes), cache.directory().display());
-    Ok(())
+    outln!("{}, {} in {}", counted(entries.len()), size(bytes), cache.directory().display())
 }
 
 /// What is in an entry, in a few words.
@@ -142,14 +141,14 @@ fn verify(cache: &Cache, reporter: &Reporter) -> Result<(), Problem> {
         reporter.warning("cache", &problem.to_string());
     }
     let directory = cache.directory().display();
-    println!(
+    outln!(
         "{} in {directory}: {}, {}, good",
         counted(found.good + found.problems.len()),
         found.good,
         size(found.bytes)
-    );
+    )?;
     if found.temporaries > 0 {
-        println!("removed {} files that killed processes had left", found.temporaries);
+        outln!("removed {} files that killed processes had left", found.temporaries)?;
     }
     match found.problems.len() {
         0 => Ok(()),

@@ -1,9 +1,10 @@
 //! `rtc emit`: one stage of the compilation as text.
 
 use crate::arguments::EmitArguments;
+use crate::output::{self, out};
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, output, tile_ir};
+use crate::{input, tile_ir};
 use rtc_compiler::{Failure, Observer, Stage};
 use rtc_source::SourceMap;
 
@@ -86,10 +87,7 @@ fn print(
 fn write(arguments: &EmitArguments, text: &str) -> Result<(), Problem> {
     match &arguments.output {
         Some(path) => output::write(path, text.as_bytes()),
-        None => {
-            print!("{text}");
-            Ok(())
-        }
+        None => out!("{text}"),
     }
 }
 

@@ -2,6 +2,7 @@
 //! program.
 
 use crate::arguments::ExplainArguments;
+use crate::output::{out, outln};
 use crate::problem::Problem;
 use rtc_source::{CODES, Code, Level, WARNINGS};
 
@@ -21,14 +22,14 @@ const HEADING: &str = "### `";
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Problem> {
     let Some(wanted) = &arguments.name else {
         for (code, page) in CODES {
-            println!("{:24} {}", code.0, page.trim().lines().next().unwrap_or_default());
+            outln!("{:24} {}", code.0, page.trim().lines().next().unwrap_or_default())?;
         }
         return Ok(());
     };
     if let Some((_, page)) = CODES.iter().find(|(code, _)| code.0 == wanted) {
-        page.trim().lines().for_each(|line| println!("{}", line.strip_prefix(' ').unwrap_or(line)));
+        page.trim().lines().try_for_each(|line| outln!("{}", line.strip_prefix(' ').unwrap_or(line)))?;
         if let Some((code, level)) = WARNINGS.iter().find(|(code, _)| code.0 == wanted) {
-            println!("\n{}", levels(*code, *level));
+            outln!("\n{}", levels(*code, *level))?;
         }
         return Ok(());
     }
@@ -37,8 +38,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Problem> {
         return Err(unknown(wanted));
     }
     let drawn: Vec<String> = found.iter().map(|(name, text)| plain(name, text)).collect();
-    print!("{}", drawn.join("\n"));
-    Ok(())
+    out!("{}", drawn.join("\n"))
 }
 
 /// What can be done about a warning.

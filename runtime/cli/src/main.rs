@@ -4,8 +4,11 @@
 //! what they take, `input.rs`
 //! and `output.rs` for files, `report.rs` for everything the user reads on stderr.
 //!
-//! Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc. No input ends the
+//! Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc, 141 nobody reads standard
+//! output any more. No input ends the
 //! process in another way: the work runs on a thread with a large stack, and a panic there becomes status 3.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
 mod build;

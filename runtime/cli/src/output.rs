@@ -1,7 +1,40 @@
-//! Writing files: whole or not at all.
+//! Writing to standard output, which a reader may close, and files: whole or not at all.
 
 use crate::problem::Problem;
+use std::fmt::Arguments;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+/// Writes to standard output; a `Problem` where that cannot be written.
+macro_rules! out {
+    ($($text:tt)*) => { $crate::output::print(format_args!($($text)*)) };
+}
+
+/// The same with a line end.
+macro_rules! outln {
+    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// Writes a line to standard error. Where that fails, nobody can be told.
+macro_rules! errln {
+    ($($text:tt)*) => { $crate::output::tell(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+pub(crate) use {errln, out, outln};
+
+/// Writes to standard output. Where its reader is gone, as that of `rtc explain | head` is, the command ends.
+pub(crate) fn print(text: Arguments<'_>) -> Result<(), Problem> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_fmt(text).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Problem::NobodyReads,
+        _ => Problem::input("io", format!("cannot write to standard output: {error}")),
+    })
+}
+
+/// Writes to standard error.
+pub(crate) fn tell(text: Arguments<'_>) {
+    let _ = std::io::stderr().lock().write_fmt(text);
+}
 
 /// Writes a file through a temporary one beside it, so that no reader sees half of it. What is a link or no plain file
 /// (`/dev/null`, a pipe) stays what it is: the content is written to it.

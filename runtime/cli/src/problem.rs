@@ -15,6 +15,8 @@ pub(crate) enum Problem {
     Rendered(String),
     /// The command line is at fault.
     Usage(String),
+    /// Whoever read standard output has stopped. It is not reported.
+    NobodyReads,
     /// A bug of rtc.
     Bug { stage: String, message: String, ir: Option<String> },
 }
@@ -50,6 +52,8 @@ impl Problem {
             Problem::Input { .. } | Problem::Diagnostics { .. } | Problem::Rendered(_) => 1,
             Problem::Usage(_) => 2,
             Problem::Bug { .. } => 3,
+            // What shells give for a process that such a write has ended.
+            Problem::NobodyReads => 128 + 13,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! `--message-format json` every error is one object per line with the same keys.
 
 use crate::arguments::{Color, MessageFormat};
+use crate::output::{self, errln};
 use crate::problem::Problem;
 use rtc_compiler::Observer;
 use rtc_source::{Diagnostic, Severity, SourceMap, render, render_json};
@@ -42,11 +43,12 @@ impl Reporter {
                 self.diagnostics(sources, list);
                 let errors = list.iter().filter(|d| d.severity == Severity::Error).count();
                 if errors > 1 && self.format == MessageFormat::Human {
-                    eprintln!("{errors} errors");
+                    errln!("{errors} errors");
                 }
             }
             Problem::Input { code, message, place } => self.error(code, message, place.as_deref(), &[]),
-            Problem::Rendered(text) => eprintln!("{}", text.trim_end()),
+            Problem::NobodyReads => {}
+            Problem::Rendered(text) => errln!("{}", text.trim_end()),
             Problem::Usage(message) => self.error("usage", message, None, &["For help, try `--help`.".into()]),
             Problem::Bug { stage, message, ir } => {
                 let mut notes = vec![format!("it happened in: {stage}")];
@@ -66,8 +68,8 @@ impl Reporter {
     pub(crate) fn diagnostics(&self, sources: &SourceMap, list: &[Diagnostic]) {
         for diagnostic in list.iter().filter(|d| self.verbose || d.severity != Severity::Note) {
             match self.format {
-                MessageFormat::Human => eprintln!("{}", render(sources, diagnostic, self.color).trim_end()),
-                MessageFormat::Json => eprintln!("{}", render_json(sources, diagnostic)),
+                MessageFormat::Human => errln!("{}", render(sources, diagnostic, self.color).trim_end()),
+                MessageFormat::Json => errln!("{}", render_json(sources, diagnostic)),
             }
         }
     }
@@ -75,7 +77,7 @@ impl Reporter {
     /// Something that only `-v` tells.
     pub(crate) fn verbose(&self, message: &str) {
         if self.verbose {
-            eprintln!("{message}");
+            errln!("{message}");
         }
     }
 
@@ -99,13 +101,13 @@ impl Reporter {
             text.push_str(&format!(" = note: {note}\n"));
         }
         match self.format {
-            MessageFormat::Human => eprint!("{text}"),
+            MessageFormat::Human => output::tell(format_args!("{text}")),
             MessageFormat::Json => {
                 let json = serde_json::json!({
                     "severity": severity, "code": code, "message": message, "file": place, "labels": [], "notes": notes,
                     "help": null, "rendered": text,
                 });
-                eprintln!("{json}");
+                errln!("{json}");
             }
         }
     }
@@ -159,7 +161,7 @@ impl Progress {
             text.push_str(&format!(" {stage} {:.1} ms,", (end - *start).as_secs_f64() * 1e3));
         }
         let total = self.stages.first().map_or(Duration::ZERO, |s| end - s.1);
-        eprintln!("{text} together {:.1} ms", total.as_secs_f64() * 1e3);
+        errln!("{text} together {:.1} ms", total.as_secs_f64() * 1e3);
     }
 
     fn stop(&mut self) {
@@ -174,7 +176,7 @@ impl Progress {
 
 impl Observer for Progress {
     fn static_print(&mut self, line: &str) {
-        eprintln!("{line}");
+        errln!("{line}");
     }
 
     fn long(&mut self, instructions: u64) {
@@ -218,6 +220,6 @@ fn show(shared: &Shared, what: &str) {
         drawn = true;
     }
     if drawn && terminal {
-        eprint!("\r\x1b[K");
+        output::tell(format_args!("\r\x1b[K"));
     }
 }

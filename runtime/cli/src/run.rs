@@ -2,9 +2,10 @@
 
 use crate::arguments::RunArguments;
 use crate::cache::Store;
+use crate::output::{self, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, output, tile_ir, tune};
+use crate::{input, tile_ir, tune};
 use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
 use rtc_runtime::{Device, jit};
 use rtc_source::SourceMap;
@@ -31,8 +32,11 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         (None, Some(arch)) if !device.is_cuda() => arch.clone(),
         (None, _) => device.arch(),
     };
-    let (source, spec) = Input::read(arguments, spec, reporter, &|program, spec| {
-        settle(program, spec, &launch, &tensors, (&device, &arch), reporter)
+    let mut configured = None;
+    let (source, spec) = Input::read(arguments, spec, reporter, &mut |program, spec| {
+        let (spec, why) = settle(program, spec, &launch, &tensors, (&device, &arch), reporter)?;
+        configured = why;
+        Ok(spec)
     })?;
     let mut progress = reporter.follow(format!("{} for {arch}", source.kernel()));
     let store = Store::open(!arguments.no_cache, reporter);
@@ -58,35 +62,41 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     }
     let outcome = outcome.map_err(|error| launch_problem(&arguments.launch, error))?;
 
+    if let Some(path) = &arguments.output {
+        output::write(path, &outcome.outputs.to_bytes()?)?;
+    }
     let metadata = compiled.kernel.metadata();
     let [x, y, z] = launch.grid(metadata).map_err(|e| in_launch(arguments, e.to_string()))?;
-    println!("kernel     {} ({})", metadata.kernel, arguments.file.display());
+    if let Some(configured) = configured {
+        outln!("config     {configured}")?;
+    }
+    outln!("kernel     {} ({})", metadata.kernel, arguments.file.display())?;
     match device.fallback_reason() {
-        Some(reason) => println!("device     {device}, as no GPU can be used: {reason}"),
-        None => println!("device     {device}"),
+        Some(reason) => outln!("device     {device}, as no GPU can be used: {reason}")?,
+        None => outln!("device     {device}")?,
     }
-    println!(
+    outln!(
         "launch     grid {x} x {y} x {z}, {} threads per block, {} bytes of shared memory",
-        metadata.threads_per_block, metadata.shared_bytes
-    );
+        metadata.threads_per_block,
+        metadata.shared_bytes
+    )?;
     if let Some(usage) = compiled.kernel.usage() {
-        println!("registers  {} per thread, {} bytes spilled or local", usage.registers, usage.local_bytes);
+        outln!("registers  {} per thread, {} bytes spilled or local", usage.registers, usage.local_bytes)?;
     }
-    println!("time       {:.3} ms (first launch)", outcome.elapsed.as_secs_f64() * 1e3);
+    outln!("time       {:.3} ms (first launch)", outcome.elapsed.as_secs_f64() * 1e3)?;
     if arguments.repeat > 0 {
         let mut times = Vec::new();
         for _ in 0..arguments.repeat {
             times.push(launch.run(&compiled.kernel, &tensors)?.elapsed.as_secs_f64() * 1e3);
         }
         times.sort_by(f64::total_cmp);
-        println!("           {:.3} ms (median of {})", times[times.len() / 2], times.len());
+        outln!("           {:.3} ms (median of {})", times[times.len() / 2], times.len())?;
     }
     if let Some(path) = kept {
-        println!("ptx        {}", path.display());
+        outln!("ptx        {}", path.display())?;
     }
     if let Some(path) = &arguments.output {
-        output::write(path, &outcome.outputs.to_bytes()?)?;
-        println!("output     {}", path.display());
+        outln!("output     {}", path.display())?;
     }
     match golden {
         Some((path, golden)) => check(path, &golden, &outcome.outputs, arguments.tolerance),
@@ -106,7 +116,7 @@ impl Input {
         arguments: &RunArguments,
         spec: Spec,
         reporter: &Reporter,
-        settle: &dyn Fn(&Program, Spec) -> Result<Spec, Problem>,
+        settle: &mut dyn FnMut(&Program, Spec) -> Result<Spec, Problem>,
     ) -> Result<(Input, Spec), Problem> {
         if tile_ir::is_tile_ir(&arguments.file) {
             let kernel = tile_ir::load(&arguments.file)?;
@@ -169,7 +179,7 @@ impl Input {
 }
 
 /// The spec with what it leaves out: of an autotuned kernel the configuration that was found to be the fastest, or else the
-/// first by the cost model, and values of heuristics.
+/// first by the cost model, and values of heuristics. With it the configuration in words.
 fn settle(
     program: &Program,
     spec: Spec,
@@ -177,18 +187,18 @@ fn settle(
     tensors: &Tensors,
     (device, arch): (&Device, &str),
     reporter: &Reporter,
-) -> Result<Spec, Problem> {
-    let Ok(kernel) = program.kernel(spec.kernel.as_deref()) else { return Ok(spec) };
+) -> Result<(Spec, Option<String>), Problem> {
+    let Ok(kernel) = program.kernel(spec.kernel.as_deref()) else { return Ok((spec, None)) };
     let given = |name: &str| spec.args.iter().any(|arg| arg.name == name);
     if kernel.params.iter().all(|param| param.has_default || given(&param.name)) {
-        return Ok(spec);
+        return Ok((spec, None));
     }
     let failed = |error| tune::problem(program, error);
     let cache = tune::open_cache(false, reporter);
     let mut tuner = tune::tuner(program, spec.clone(), launch, tensors);
     let decorators = tuner.decorators(arch).map_err(failed)?;
     if decorators.choices.iter().all(|choice| choice.values.is_empty()) {
-        return Ok(spec);
+        return Ok((spec, None));
     }
     if let Some(cache) = &cache {
         tuner = tuner.cache(cache);
@@ -198,14 +208,14 @@ fn settle(
         let reason = report.candidates.iter().find_map(|c| c.dropped.clone()).unwrap_or_default();
         return Err(Problem::input("tuning", format!("no configuration of `{}` can run: {reason}", report.kernel)));
     };
-    if report.is_tuned {
+    let configured = report.is_tuned.then(|| {
         let why = match report.decision {
             Decision::Stored => "tuned before",
             _ => "the first of the cost model; `rtc tune` times them",
         };
-        println!("config     {} ({why})", winner.choice);
-    }
-    Ok(settled)
+        format!("{} ({why})", winner.choice)
+    });
+    Ok((settled, configured))
 }
 
 /// What went wrong with the launch of a file.
@@ -250,7 +260,7 @@ fn check(path: &Path, golden: &Tensors, outputs: &Tensors, tolerance: Option<Tol
         })?;
         let comparison = compare(name, actual, expected, tolerance)
             .map_err(|error| Problem::file("tensors", path, error.to_string()))?;
-        println!("check      {name}: {comparison}");
+        outln!("check      {name}: {comparison}")?;
         if comparison.wrong > 0 {
             wrong.push(format!("`{name}` in {} of {} elements", comparison.wrong, comparison.elements));
         }
