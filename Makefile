@@ -9,7 +9,7 @@ ifeq ($(origin RTC_PTXAS),undefined)
 export RTC_PTXAS = $(shell [ -x .tools/bin/ptxas ] && echo $(CURDIR)/.tools/bin/ptxas || echo ptxas)
 endif
 
-.PHONY: help setup run test examples release dist check bench clean
+.PHONY: help setup run test examples release dist wheel check bench clean
 
 help:
 	@echo "make run      set up, build, run the softmax example (GPU if there is one, else the emulator)"
@@ -18,6 +18,7 @@ help:
 	@echo "make setup    install what is missing, nothing else"
 	@echo "make release  build the rtc binary into target/release/rtc"
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
+	@echo "make wheel    build the Python package: out/rtc_triton-*.whl"
 	@echo "make check    formatting, lints, each set of features, documentation, the interface against that of an earlier commit"
 	@echo "make bench    benchmarks, beside this machine's baseline (make bench SAVE=1 makes the present state that baseline)"
 
@@ -42,6 +43,9 @@ release: setup
 
 dist: setup
 	@scripts/dist
+
+wheel: setup
+	@scripts/wheel
 
 check: setup
 	@scripts/features

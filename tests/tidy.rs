@@ -17,6 +17,7 @@ const LAYERS: &[(u32, &[&str])] = &[
             "rtc-example-embedding",
             "rtc-example-jit",
             "rtc-fuzz",
+            "rtc-python",
         ],
     ),
     // Examples to be copied.
@@ -75,6 +76,11 @@ const UNSAFE: &[&str] = &[
     "runtime/src/dlpack.rs",
     // An address that is none, in a process of its own.
     "runtime/tests/driver.rs",
+    // Arrays and streams of Python's libraries.
+    "runtime/python/src/foreign.rs",
+    "runtime/python/src/host.rs",
+    "runtime/python/src/place.rs",
+    "runtime/python/src/value.rs",
     // Tensors of a launch file that share memory.
     "runtime/testing/src/storages.rs",
 ];

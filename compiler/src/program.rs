@@ -59,6 +59,12 @@ impl Program {
         Program::parse_named(files, &names)
     }
 
+    /// Reads files that others import each by the name that stands beside it, whatever the file is called.
+    pub fn parse_modules(modules: &[(String, Source)]) -> Program {
+        let (names, files): (Vec<String>, Vec<Source>) = modules.iter().cloned().unzip();
+        Program::parse_named(&files, &names)
+    }
+
     fn parse_named(files: &[Source], names: &[String]) -> Program {
         let mut program = Program {
             sources: SourceMap::new(),

@@ -3,9 +3,11 @@
 // Without a driver there is no stream to adopt.
 #![cfg_attr(not(feature = "cuda"), allow(unreachable_code))]
 
+use crate::arg::{Kind, Pointer};
 use crate::device::Backend;
 use crate::slice::Place;
 use crate::{Device, Element, Error, Result, Slice, SliceMut, Stream, cuda};
+use rtc_abi::DType;
 
 /// A device address as an argument of a launch: memory that another library allocated, or the null pointer.
 ///
@@ -40,6 +42,18 @@ impl DeviceAddress {
     /// The number.
     pub fn get(self) -> u64 {
         self.0
+    }
+}
+
+impl<'a> Pointer<'a> {
+    /// Memory of another library whose type is known when the program runs: `bytes` bytes of `dtype` at `address`. The
+    /// kernel may read and write it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`SliceMut::from_raw`]; where other arguments of the launch overlap with it, as for [`SliceMut::aliasing`].
+    pub unsafe fn from_raw(device: &'a Device, address: u64, bytes: u64, dtype: DType) -> Pointer<'a> {
+        Pointer(Kind::Write(Place { device: Some(device), owner: None, address, bytes, dtype }))
     }
 }
 

@@ -2,6 +2,10 @@
 
 use crate::slice::Place;
 use crate::{Buffer, DeviceAddress, Element, Slice, SliceMut, TensorDescriptor};
+#[cfg(feature = "jit")]
+use rtc_abi::spec::ConstValue;
+#[cfg(feature = "jit")]
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One argument of an untyped launch. [`args!`](crate::args) makes a list of them.
 ///
@@ -31,6 +35,48 @@ pub enum Arg<'a> {
     Descriptor(&'a TensorDescriptor<'a>),
     /// A tuple, for a kernel that is compiled at its launch; others take its elements one by one.
     Tuple(&'a [Arg<'a>]),
+    /// A tuple whose elements have names, given as a tuple of texts.
+    #[cfg(feature = "jit")]
+    NamedTuple(&'a Constant, &'a [Arg<'a>]),
+    /// A value that becomes part of a kernel that is compiled at its launch.
+    #[cfg(feature = "jit")]
+    Constant(&'a Constant),
+}
+
+/// A value of the Python level as an argument of kernels that are compiled at their launches: `None`, a text, a dtype, a
+/// function by its name, or a tuple of such.
+///
+/// Make one for each value and keep it: a launch tells them apart by a number.
+///
+/// ```
+/// use rtc_runtime::{Arg, Constant, abi::spec::ConstValue};
+/// let none = Constant::new(ConstValue::None);
+/// let argument = Arg::Constant(&none);
+/// # drop(argument);
+/// ```
+#[cfg(feature = "jit")]
+#[derive(Debug)]
+pub struct Constant {
+    id: u64,
+    value: ConstValue,
+}
+
+#[cfg(feature = "jit")]
+impl Constant {
+    /// An argument of this value.
+    pub fn new(value: ConstValue) -> Constant {
+        static LATEST: AtomicU64 = AtomicU64::new(0);
+        Constant { id: LATEST.fetch_add(1, Ordering::Relaxed), value }
+    }
+
+    /// The value.
+    pub fn value(&self) -> &ConstValue {
+        &self.value
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
 }
 
 /// A pointer argument: a part of a buffer, to be read or to be written, or an address. It is made like an [`Arg`].
@@ -74,6 +120,8 @@ impl<'a> Arg<'a> {
             Arg::Bool(value) => Arg::Bool(*value),
             Arg::Descriptor(descriptor) => Arg::Descriptor(descriptor),
             Arg::Tuple(items) => Arg::Tuple(items),
+            Arg::NamedTuple(names, items) => Arg::NamedTuple(names, items),
+            Arg::Constant(constant) => Arg::Constant(constant),
         }
     }
 }

@@ -416,6 +416,10 @@ fn what(arg: &Arg<'_>) -> String {
         Arg::Bool(value) => format!("{value}"),
         Arg::Descriptor(_) => "a tensor descriptor".into(),
         Arg::Tuple(items) => format!("a tuple of {}", items.len()),
+        #[cfg(feature = "jit")]
+        Arg::NamedTuple(_, items) => format!("a tuple of {}", items.len()),
+        #[cfg(feature = "jit")]
+        Arg::Constant(constant) => format!("the constant {}", constant.value()),
     }
 }
 

@@ -59,6 +59,8 @@ mod tensor_map;
 mod typed;
 
 pub use address::DeviceAddress;
+#[cfg(feature = "jit")]
+pub use arg::Constant;
 pub use arg::{Arg, Pointer};
 pub use buffer::Buffer;
 pub use device::{Device, DeviceKind};

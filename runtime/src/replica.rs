@@ -93,6 +93,10 @@ impl Replica {
             Arg::Int(value) => Ok(Copy::Int(*value)),
             Arg::Float(value) => Ok(Copy::Float(*value)),
             Arg::Bool(value) => Ok(Copy::Bool(*value)),
+            #[cfg(feature = "jit")]
+            Arg::NamedTuple(..) | Arg::Constant(_) => {
+                Err(Error::BufferAccess("constants are passed to kernels that are compiled at their launches".into()))
+            }
             Arg::Tuple(_) => Err(Error::BufferAccess("tuples are passed element by element here".into())),
         };
         Ok(Replica { args: args.iter().map(copy).collect::<Result<_>>()?, ..replica })

@@ -10,7 +10,7 @@ use super::{CompileError, Program};
 use crate::{Arg, Error, Grid, Kernel, Result, Stream};
 use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions};
 use rtc_cache::Key;
-use rtc_compiler::{Failure, KernelInfo, ParamInfo, Spec};
+use rtc_compiler::{Failure, KernelInfo, ParamInfo, Spec, Specialization};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,6 +114,8 @@ struct Loaded {
     kernel: Kernel,
     /// The parts of the arguments that the kernel is passed; the others are constants in it.
     passed: Passed,
+    specialization: Specialization,
+    key: Key,
 }
 
 /// A kernel that is ready for arguments of some kinds.
@@ -123,6 +125,30 @@ pub struct Ready(Arc<Slot>);
 impl Ready {
     fn loaded(&self) -> Option<&Loaded> {
         self.0.loaded.get()
+    }
+
+    /// Launches `grid` programs with arguments of the kinds that it was made ready for.
+    pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
+        match self.loaded() {
+            Some(loaded) if loaded.passed.is_all() => loaded.kernel.launch(stream, grid, args),
+            Some(loaded) => loaded.kernel.launch(stream, grid, &loaded.passed.pick(args)),
+            None => Ok(()),
+        }
+    }
+
+    /// What it was compiled for.
+    pub fn specialization(&self) -> Option<&Specialization> {
+        self.loaded().map(|loaded| &loaded.specialization)
+    }
+
+    /// What it is called in caches.
+    pub fn key(&self) -> Option<Key> {
+        self.loaded().map(|loaded| loaded.key)
+    }
+
+    /// A number that tells kernels of this process apart.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     /// The kernel, for its metadata and what the device made of it.
@@ -150,14 +176,17 @@ impl JitKernel {
         args: &[Arg<'_>],
         options: &Options,
     ) -> std::result::Result<(), CompileError> {
-        let ready = self.ready(args, options)?;
-        let Some(loaded) = ready.loaded() else { return Ok(()) };
-        let launched: Result<()> = if loaded.passed.is_all() {
-            loaded.kernel.launch(stream, grid, args)
-        } else {
-            loaded.kernel.launch(stream, grid, &loaded.passed.pick(args))
-        };
-        Ok(launched?)
+        Ok(self.ready(args, options)?.launch(stream, grid, args)?)
+    }
+
+    /// The kernel for such arguments and options, if it is ready; nothing is compiled.
+    pub fn known(&self, args: &[Arg<'_>], options: &Options) -> Option<Ready> {
+        let all = self.shared.bound.read().unwrap_or_else(PoisonError::into_inner);
+        let bound = all.get(&options.id)?;
+        let mut words = Words::new();
+        args.iter().zip(&bound.params).for_each(|(arg, (_, rule))| rule.words(arg, &mut words));
+        let known = bound.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&words[..]).filter(|_| args.len() <= bound.params.len()).cloned().map(Ready)
     }
 
     /// The kernel for such arguments and options, compiled if need be; nothing is launched.
@@ -260,7 +289,7 @@ impl JitKernel {
                         format!("kernel `{kernel}`: no argument of the launch stands for its parameter `{param}`");
                     Failure::request("launch", message)
                 })?;
-                let loaded = Loaded { kernel: made, passed };
+                let loaded = Loaded { kernel: made, passed, specialization, key };
                 // Whoever holds the lock is the only one to set it.
                 let _ = slot.loaded.set(loaded);
             }

@@ -75,7 +75,7 @@ impl Part {
         let mut found = &args[self.arg];
         for item in &self.items {
             // Arguments with the same words have the same form.
-            let Arg::Tuple(items) = found else { break };
+            let (Arg::Tuple(items) | Arg::NamedTuple(_, items)) = found else { break };
             found = &items[*item];
         }
         match (found, self.field) {
@@ -96,8 +96,10 @@ fn part(name: &str, ty: &ParamType, args: &[(&str, &ArgKind)]) -> Option<Part> {
     let root = segments.next()?;
     let (arg, mut kind) = args.iter().enumerate().find_map(|(i, (n, kind))| (*n == root).then_some((i, *kind)))?;
     let mut items = SmallVec::new();
-    while let ArgKind::Tuple { items: all, .. } = kind {
-        let number: usize = segments.next()?.parse().ok()?;
+    while let ArgKind::Tuple { items: all, fields } = kind {
+        let segment = segments.next()?;
+        let named = fields.as_ref().and_then(|fields| fields.iter().position(|field| field == segment));
+        let number: usize = named.or_else(|| segment.parse().ok())?;
         kind = all.get(number)?;
         items.push(number);
     }

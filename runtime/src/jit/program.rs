@@ -4,7 +4,7 @@ use super::{Compiled, JitKernel, KERNELS};
 use crate::jit::{self, CompileError};
 use crate::{Device, Kernel};
 use rtc_cache::{Cache, CacheConfig, Error, Key, Origin};
-use rtc_compiler::{Failure, Silent, Source, Specialization};
+use rtc_compiler::{Failure, Observer, Silent, Source, Specialization};
 use rtc_source::Severity;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -28,6 +28,8 @@ pub struct Program {
 pub enum Event<'e> {
     /// The compiler warns; the text shows where.
     Warning(&'e str),
+    /// The kernel's `static_print` gives a line.
+    StaticPrint(&'e str),
     /// The cache could not do something; the kernel is right without it.
     CacheProblem(&'e Error),
     /// A kernel was made ready.
@@ -155,16 +157,17 @@ impl Program {
     /// Compiles a kernel, or takes it from the cache on disk, and loads it.
     pub(crate) fn make(&self, specialization: &Specialization, key: Key) -> Result<Kernel, CompileError> {
         let cache = if self.device.is_interpreter() { None } else { self.cache() };
+        let mut prints = Prints(&*self.observer);
         let (compiled, origin) = match cache {
             Some(cache) => {
-                let cached = jit::compile_cached(cache, &self.program, specialization, &self.arch, &mut Silent)?;
+                let cached = jit::compile_cached(cache, &self.program, specialization, &self.arch, &mut prints)?;
                 cached.problems.iter().for_each(|problem| (self.observer)(&Event::CacheProblem(problem)));
                 (self.load(cache, &key, cached.compiled)?, cached.origin)
             }
             None => {
                 let hash = rtc_compiler::source_hash(&self.program, specialization, &self.arch);
                 let compiled =
-                    jit::compile(&self.device, &self.program, specialization, &self.arch, hash, &mut Silent)?;
+                    jit::compile(&self.device, &self.program, specialization, &self.arch, hash, &mut prints)?;
                 (compiled, Origin::Made)
             }
         };
@@ -188,10 +191,20 @@ impl Program {
     }
 }
 
+/// Tells what kernels print while they are compiled.
+struct Prints<'o>(&'o (dyn Fn(&Event<'_>) + Send + Sync));
+
+impl Observer for Prints<'_> {
+    fn static_print(&mut self, line: &str) {
+        (self.0)(&Event::StaticPrint(line));
+    }
+}
+
 /// What is told of events where nobody else hears of them.
 fn print(event: &Event<'_>) {
     match event {
         Event::Warning(text) => eprintln!("{}", text.trim_end()),
+        Event::StaticPrint(line) => println!("{line}"),
         // Of a cache that others fill.
         Event::CacheProblem(problem) if problem.is_read_only() => {}
         Event::CacheProblem(problem) => eprintln!("warning[cache]: {problem}"),

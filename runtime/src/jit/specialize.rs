@@ -50,6 +50,8 @@ mod tag {
     pub(super) const UNFIT: u64 = 10;
     pub(super) const TUPLE: u64 = 11;
     pub(super) const DESCRIPTOR: u64 = 12;
+    pub(super) const CONSTANT: u64 = 13;
+    pub(super) const NAMED_TUPLE: u64 = 14;
 }
 
 impl Rule {
@@ -68,6 +70,13 @@ impl Rule {
         if let Arg::Tuple(items) = arg {
             out.push(tag::TUPLE | (items.len() as u64) << 16);
             return items.iter().for_each(|item| self.words(item, out));
+        }
+        if let Arg::NamedTuple(names, items) = arg {
+            out.extend([tag::NAMED_TUPLE | (items.len() as u64) << 16, names.id()]);
+            return items.iter().for_each(|item| self.words(item, out));
+        }
+        if let Arg::Constant(constant) = arg {
+            return out.extend([tag::CONSTANT, constant.id()]);
         }
         if self.is_constexpr {
             match arg {
@@ -109,6 +118,13 @@ impl Rule {
             let items = items.iter().map(|item| self.specialize(item)).collect::<Result<_, _>>()?;
             return Ok(ArgKind::Tuple { items, fields: None });
         }
+        if let Arg::NamedTuple(names, items) = arg {
+            let items = items.iter().map(|item| self.specialize(item)).collect::<Result<_, _>>()?;
+            return Ok(ArgKind::Tuple { items, fields: field_names(names.value()) });
+        }
+        if let Arg::Constant(constant) = arg {
+            return Ok(ArgKind::Constexpr(constant.value().clone()));
+        }
         if self.is_constexpr {
             return match arg {
                 Arg::Int(value) => Ok(ArgKind::Constexpr(ConstValue::Int(*value))),
@@ -148,7 +164,7 @@ impl Rule {
             }
             Arg::Descriptor(descriptor) => return described(descriptor),
             // Seen to above.
-            Arg::Tuple(_) => return Err("it is a tuple".into()),
+            Arg::Tuple(_) | Arg::NamedTuple(..) | Arg::Constant(_) => return Err("it is a tuple".into()),
         };
         let ty = match self.pinned {
             Some(PinnedType::Type(pinned)) => pinned,
@@ -162,6 +178,13 @@ impl Rule {
             || matches!(ty, ValueType::Scalar(ty) if ty.is_integer() && ty != DType::UInt1);
         Ok(ArgKind::Value { ty, divisible_by: divisible_by.filter(|_| takes_factor) })
     }
+}
+
+/// The texts of a tuple of texts.
+fn field_names(names: &ConstValue) -> Option<Vec<String>> {
+    let ConstValue::Tuple { items, .. } = names else { return None };
+    let text = |item: &ConstValue| if let ConstValue::Str(text) = item { Some(text.clone()) } else { None };
+    items.iter().map(text).collect()
 }
 
 /// A descriptor by its elements and its block.

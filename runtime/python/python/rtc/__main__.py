@@ -1,0 +1,62 @@
+"""`python -m rtc`: runs programs that import `triton` with this package in its place, and rtc's own commands.
+
+    python -m rtc program.py [arguments]
+    python -m rtc -m module [arguments]       such as  python -m rtc -m pytest tests/
+    python -m rtc -c "import triton; .."
+"""
+
+import os
+import runpy
+import sys
+
+from . import _as_triton
+
+COMMANDS = {}
+
+
+def main():
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0 if arguments else 2
+    if arguments[0] in COMMANDS:
+        import importlib
+        return importlib.import_module(f"rtc.{COMMANDS[arguments[0]]}").main(arguments[1:])
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
+    os.environ["RTC_AS_TRITON"] = "1"
+    os.environ["PYTHONPATH"] = os.pathsep.join([own, *filter(None, [os.environ.get("PYTHONPATH")])])
+    _as_triton.install()
+    first = arguments[0]
+    if first == "-m":
+        if len(arguments) < 2:
+            print("python -m rtc -m: the name of a module is missing", file=sys.stderr)
+            return 2
+        name, rest = arguments[1], arguments[2:]
+        if name == "pytest":
+            rest = ["-p", "rtc._pytest", *rest]
+        sys.argv = [name, *rest]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+        return 0
+    if first == "-c":
+        if len(arguments) < 2:
+            print("python -m rtc -c: the program is missing", file=sys.stderr)
+            return 2
+        sys.argv = ["-c", *arguments[2:]]
+        sys.path[0] = ""
+        exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
+        return 0
+    if first.startswith("-"):
+        print(f"python -m rtc: there is no option {first}", file=sys.stderr)
+        return 2
+    if not os.path.exists(first):
+        print(f"python -m rtc: there is no file {first}", file=sys.stderr)
+        return 2
+    sys.argv = arguments
+    sys.path[0] = os.path.dirname(os.path.abspath(first))
+    runpy.run_path(first, run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

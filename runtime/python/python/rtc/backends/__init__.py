@@ -1,0 +1,3 @@
+"""Back ends, by name."""
+
+backends = {}

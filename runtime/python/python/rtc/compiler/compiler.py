@@ -1,0 +1,168 @@
+"""Compiled kernels."""
+
+import collections
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+from ..backends.compiler import GPUTarget
+from ..runtime.errors import PTXASError
+
+#: What Triton calls stages that rtc has under other names.
+_NOT_OURS = {"ttir": "tile", "ttgir": "scheduled"}
+
+
+class Stages(collections.abc.Mapping):
+    """The texts of a kernel by stage: `ptx`, `llir`, `source`, `cubin` and `sass` (both by NVIDIA's tools), and rtc's own
+    stages. They are made when they are asked for."""
+
+    def __init__(self, kernel):
+        self._kernel, self._made = kernel, {}
+
+    def __getitem__(self, name):
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name):
+        ready = self._kernel._ready
+        if name == "source":
+            return self._kernel.fn.src
+        if name == "llir":
+            return ready.stage("llvm")
+        if name == "cubin":
+            return assemble(self["ptx"], self._kernel.metadata.arch)
+        if name == "sass":
+            return disassemble(self["cubin"])
+        if name in ready.stages():
+            return ready.stage(name)
+        if name in _NOT_OURS:
+            raise KeyError(f"{name}: a stage of Triton's compiler; rtc's is `{_NOT_OURS[name]}` (rtc has {', '.join(self)})")
+        raise KeyError(f"{name}: rtc has the stages {', '.join(self)}")
+
+    def __iter__(self):
+        return iter(["source", *self._kernel._ready.stages(), "llir", "cubin", "sass"])
+
+    def __len__(self):
+        return len(list(iter(self)))
+
+    def __contains__(self, name):
+        return name in list(iter(self))
+
+
+def _tool(name):
+    """A tool of NVIDIA's: `RTC_PTXAS` or `TRITON_PTXAS_PATH`, the PATH, or the one of an installed Triton."""
+    for variable in (f"RTC_{name.upper()}", f"TRITON_{name.upper()}_PATH"):
+        if os.environ.get(variable):
+            return os.environ[variable]
+    found = shutil.which(name)
+    if found is None:
+        raise FileNotFoundError(f"{name} is needed for this and is not on PATH (RTC_{name.upper()} names it)")
+    return found
+
+
+def assemble(ptx, arch):
+    """Machine code of PTX, by NVIDIA's assembler."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.cubin")
+        with open(source, "w") as file:
+            file.write(ptx)
+        done = subprocess.run([_tool("ptxas"), f"--gpu-name={arch}", source, "-o", out], capture_output=True, text=True)
+        if done.returncode:
+            raise PTXASError(done.stderr)
+        with open(out, "rb") as file:
+            return file.read()
+
+
+def disassemble(cubin):
+    """The text of machine code."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        return subprocess.run([_tool("cuobjdump"), "-sass", file.name], capture_output=True, text=True, check=True).stdout
+
+
+class CompiledKernel:
+    """A kernel that is compiled for arguments of some kinds."""
+
+    def __init__(self, fn, ready):
+        self.fn, self._ready = fn, ready
+        data = json.loads(ready.metadata())
+        capability = int("".join(c for c in data["arch"] if c.isdigit()))
+        fields = {"hash": ready.key(), "name": data["symbol"], "num_warps": data["num_warps"], "num_ctas": data["num_ctas"],
+                  "num_stages": ready.num_stages(), "shared": data["shared_bytes"], "arch": data["arch"],
+                  "target": GPUTarget("cuda", capability, 32), "global_scratch_size": data["global_scratch_bytes"],
+                  "global_scratch_align": data["global_scratch_align"], "cluster_dims": tuple(data["cluster"]),
+                  "threads_per_block": data["threads_per_block"], "tmem_size": 0, "warp_size": 32,
+                  "launch_cooperative_grid": data.get("launch_cooperative_grid", False),
+                  "launch_pdl": data.get("launch_pdl", False)}
+        self.metadata = collections.namedtuple("KernelMetadata", sorted(fields))(**fields)
+        self._data = data
+        self.hash, self.name = fields["hash"], fields["name"]
+        self.asm = Stages(self)
+
+    @property
+    def packed_metadata(self):
+        m = self.metadata
+        return m.num_warps, m.num_ctas, m.shared, *m.cluster_dims
+
+    def _init_handles(self):
+        """Kernels are loaded when they are made."""
+
+    def _usage(self):
+        return self._ready.usage() or (0, 0, 1024)
+
+    n_regs = property(lambda self: self._usage()[0])
+    n_spills = property(lambda self: self._usage()[1] // 4)
+    n_max_threads = property(lambda self: self._usage()[2])
+
+    @property
+    def rtc_metadata(self):
+        """The metadata as `rtc build` writes it."""
+        return self._data
+
+    def _launch_metadata(self, grid, stream):
+        return LazyDict({"name": self.name, "function": None, "stream": stream, "grid": grid, "num_warps": self.metadata.num_warps})
+
+    def __getitem__(self, grid):
+        options = {"num_warps": self.metadata.num_warps, "num_stages": self.metadata.num_stages}
+        if self.metadata.num_ctas != 1:
+            options["num_ctas"] = self.metadata.num_ctas
+
+        def launch(*args, stream=None):
+            known = {**options}
+            missing = self.fn.arg_names[len(args):]
+            constants = dict(self._ready.signature())
+            for name in missing:
+                if name not in constants:
+                    raise TypeError(f"{self.name}: the launch gives nothing for `{name}`")
+            if missing:
+                values = self._data["constexprs"]
+                args = (*args, *[values[name] for name in missing])
+            return self.fn.run(*args, grid=grid, warmup=False, **known)
+
+        return launch
+
+    def __getattr__(self, name):
+        raise AttributeError(f"rtc: compiled kernels have no `{name}`")
+
+
+class LazyDict:
+    """What hooks of launches are told."""
+
+    def __init__(self, data):
+        self.data, self.extras = data, []
+
+    def get(self):
+        for call, args in self.extras:
+            self.data = {**self.data, **call(*args)}
+        return self.data
+
+    def add(self, call, args):
+        self.extras.append((call, args))
+
+
+def __getattr__(name):
+    raise AttributeError(f"rtc has no `triton.compiler.{name}`")

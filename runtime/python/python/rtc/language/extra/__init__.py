@@ -1,0 +1,5 @@
+"""Functions of libraries of the device."""
+
+from . import cuda, libdevice
+
+__all__ = ["cuda", "libdevice"]

@@ -1,0 +1,3 @@
+"""Names of `triton.language.extra.cuda.libdevice`."""
+
+from ..libdevice import __getattr__  # noqa: F401

@@ -1,0 +1,15 @@
+"""Kernels, launches, autotuning, devices."""
+
+from . import _allocation, autotuner, cache, driver, errors, jit
+from ._allocation import set_allocator
+from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
+from .driver import driver
+from .errors import InterpreterError, OutOfResources
+from .jit import JITFunction, KernelInterface, MockTensor, TensorWrapper, reinterpret
+
+__all__ = ["Autotuner", "Config", "Heuristics", "InterpreterError", "JITFunction", "KernelInterface", "MockTensor",
+           "OutOfResources", "TensorWrapper", "autotune", "driver", "heuristics", "reinterpret", "set_allocator"]
+
+
+def __getattr__(name):
+    raise AttributeError(f"rtc has no `triton.runtime.{name}`")

@@ -1,0 +1,235 @@
+"""`autotune` and `heuristics`: values of constexprs that are found at a launch."""
+
+import builtins
+import inspect
+import time
+
+from .. import knobs
+from .errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
+from .jit import KernelInterface
+
+
+class Config:
+    """Values for constexprs, and options of a launch."""
+
+    def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, pre_hook=None, ir_override=None):
+        self.kwargs, self.num_warps, self.num_stages, self.num_ctas = kwargs, num_warps, num_stages, num_ctas
+        self.maxnreg, self.pre_hook, self.ir_override = maxnreg, pre_hook, ir_override
+
+    def __setstate__(self, state):
+        self.__init__(**{"kwargs": {}, **state})
+
+    def _options(self):
+        options = {"num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages,
+                   "maxnreg": self.maxnreg, "ir_override": self.ir_override}
+        return {name: value for name, value in options.items() if value is not None}
+
+    def all_kwargs(self):
+        """All of it as keyword arguments of a launch."""
+        return {**self.kwargs, **self._options()}
+
+    def __str__(self):
+        parts = [f"{name}: {value}" for name, value in self.kwargs.items()]
+        parts += [f"{name}: {getattr(self, name)}" for name in ("num_warps", "num_ctas", "num_stages", "maxnreg")]
+        return ", ".join(parts)
+
+    def __hash__(self):
+        return hash((*self.all_kwargs().items(), self.pre_hook))
+
+    def __eq__(self, other):
+        mine = (*self.all_kwargs().items(), self.pre_hook)
+        return isinstance(other, Config) and mine == (*other.all_kwargs().items(), other.pre_hook)
+
+
+class Autotuner(KernelInterface):
+    """A kernel whose configuration is the fastest of several, found for each key."""
+
+    def __init__(self, fn, arg_names, configs, key, reset_to_zero, restore_value, pre_hook=None, post_hook=None,
+                 prune_configs_by=None, warmup=None, rep=None, use_cuda_graph=False, do_bench=None, cache_results=False):
+        self.configs = configs or [Config({})]
+        self.keys, self.cache, self.arg_names = key, {}, arg_names
+        self.reset_to_zero, self.restore_value = list(reset_to_zero or []), list(restore_value or [])
+        self.restore_copies = {}
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        self.pre_hook = pre_hook or self._reset
+        self.post_hook = post_hook or self._restore
+        prune = prune_configs_by or {}
+        self.perf_model, self.configs_top_k = prune.get("perf_model"), prune.get("top_k", 1.0)
+        self.early_config_prune = prune.get("early_config_prune")
+        self.fn = self.base_fn = fn
+        while not inspect.isfunction(self.base_fn):
+            self.base_fn = self.base_fn.fn
+        self.__name__, self.__doc__, self.__module__ = self.base_fn.__name__, self.base_fn.__doc__, self.base_fn.__module__
+        self._do_bench, self.num_warmups, self.num_reps = do_bench, warmup, rep
+        self.use_cuda_graph, self.cache_results = use_cuda_graph, cache_results or knobs.autotuning.cache
+        self.best_config = self.configs_timings = self.bench_time = None
+        self.nargs = None
+
+    # ---- hooks
+
+    def _reset(self, nargs, reset_only=False):
+        for name in self.reset_to_zero:
+            value = nargs[name]
+            value.zero_() if hasattr(value, "zero_") else value.fill(0)
+        if not reset_only:
+            self.restore_copies = {name: _copy(nargs[name]) for name in self.restore_value}
+
+    def _restore(self, nargs, exception):
+        for name, saved in self.restore_copies.items():
+            value = nargs[name]
+            value.copy_(saved) if hasattr(value, "copy_") else value.__setitem__(..., saved)
+        self.restore_copies = {}
+
+    @property
+    def do_bench(self):
+        if self._do_bench is not None:
+            return self._do_bench
+        from .. import testing
+        given = {n: v for n, v in (("warmup", self.num_warmups), ("rep", self.num_reps)) if v is not None}
+        if self.use_cuda_graph and testing.has_gpu():
+            given.pop("warmup", None)
+            return lambda call, quantiles: testing.do_bench_cudagraph(call, quantiles=quantiles, **given)
+        return lambda call, quantiles: testing.do_bench(call, quantiles=quantiles, **given)
+
+    # ---- tuning
+
+    def _bench(self, *args, config, **meta):
+        conflicts = meta.keys() & config.kwargs.keys()
+        if conflicts:
+            raise ValueError(f"Conflicting meta-parameters: {', '.join(conflicts)}. "
+                             "Make sure that you don't re-define auto-tuned symbols.")
+        current = {**meta, **config.all_kwargs()}
+        full = {**self.nargs, **current}
+
+        def call():
+            if config.pre_hook:
+                config.pre_hook(full)
+            self.pre_hook(full)
+            try:
+                self.fn.run(*args, **current)
+            except Exception as error:
+                try:
+                    self.post_hook(full, exception=error)
+                finally:
+                    raise
+            self.post_hook(full, exception=None)
+
+        try:
+            return self.do_bench(call, quantiles=(0.5, 0.2, 0.8))
+        except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as error:
+            if knobs.autotuning.print:
+                print(f"Autotuning failed with {error}")
+            return [float("inf")] * 3
+
+    def _tuning_key(self, kwargs):
+        every = {**self.nargs, **kwargs}
+        named = {name: value for name, value in every.items() if name in self.arg_names}
+        key = [named[name] for name in self.keys if name in named]
+        return tuple(key + [str(value.dtype) for value in named.values() if hasattr(value, "dtype")])
+
+    def run(self, *args, **kwargs):
+        """Launches with the best configuration, found first if the key is new."""
+        self.nargs = dict(zip(self.arg_names, args))
+        config = self.configs[0]
+        if len(self.configs) > 1:
+            key = self._tuning_key(kwargs)
+            if key not in self.cache:
+                self._tune(key, args, kwargs)
+            config = self.cache[key]
+        self.best_config = config
+        if config.pre_hook is not None:
+            config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
+        launched = self.fn.run(*args, **kwargs, **config.all_kwargs())
+        self.nargs = None
+        return launched
+
+    def _tune(self, key, args, kwargs):
+        configs = self.prune_configs(kwargs)
+        began = time.time()
+        timings = {}
+        for config in configs:
+            timings[config] = self._bench(*args, config=config, **kwargs)
+            if knobs.autotuning.print:
+                print(f"Autotuning kernel {self.base_fn.__name__} with config {config}: {timings[config]}")
+        self.bench_time = time.time() - began
+        self.cache[key] = builtins.min(timings, key=lambda config: _listed(timings[config]))
+        self.configs_timings = timings
+        self.pre_hook({**self.nargs, **kwargs, **self.cache[key].all_kwargs()}, reset_only=True)
+        if knobs.autotuning.print:
+            print(f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\nfinished after "
+                  f"{self.bench_time:.2f}s,\nbest config selected: {self.cache[key]};")
+
+    def prune_configs(self, kwargs):
+        """The configurations that are worth a try."""
+        configs = self.configs
+        if self.early_config_prune:
+            configs = self.early_config_prune(configs, self.nargs, **kwargs)
+            if not configs:
+                raise AutotunerError("No valid autotuner configs after pruning. `early_config_prune` should return at least one config.")
+        if self.perf_model:
+            top = self.configs_top_k
+            if isinstance(top, float) and top <= 1.0:
+                top = int(len(self.configs) * top)
+            elif not isinstance(top, int):
+                raise TypeError("Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int")
+            if len(configs) > top:
+                model = {c: self.perf_model(**self.nargs, **kwargs, **c.all_kwargs()) for c in configs}
+                configs = sorted(model, key=lambda c: model[c])[:top]
+        return configs
+
+    def warmup(self, *args, **kwargs):
+        """Compiles all configurations."""
+        self.nargs = dict(zip(self.arg_names, args))
+        made = [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in self.prune_configs(kwargs)]
+        self.nargs = None
+        return made
+
+
+def _copy(value):
+    return value.clone() if hasattr(value, "clone") else value.copy()
+
+
+def _listed(times):
+    return list(times) if isinstance(times, (list, tuple)) else [times]
+
+
+def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None,
+             warmup=None, rep=None, use_cuda_graph=False, do_bench=None, cache_results=False):
+    """Has a kernel launched with the fastest of several configurations, found anew for each value of the arguments `key`."""
+
+    def decorator(fn):
+        return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook=pre_hook,
+                         post_hook=post_hook, prune_configs_by=prune_configs_by, warmup=warmup, rep=rep,
+                         use_cuda_graph=use_cuda_graph, do_bench=do_bench, cache_results=cache_results)
+
+    return decorator
+
+
+class Heuristics(KernelInterface):
+    """A kernel with values that are computed of its arguments."""
+
+    def __init__(self, fn, arg_names, values):
+        self.fn, self.values, self.arg_names = fn, values, arg_names
+        self.__name__, self.__doc__ = getattr(fn, "__name__", None), fn.__doc__
+
+    def _computed(self, args, kwargs):
+        for name, compute in self.values.items():
+            kwargs[name] = compute({**dict(zip(self.arg_names, args)), **kwargs})
+        return kwargs
+
+    def run(self, *args, **kwargs):
+        """Computes the values, then launches."""
+        return self.fn.run(*args, **self._computed(args, kwargs))
+
+    def warmup(self, *args, **kwargs):
+        """Compiles for such arguments."""
+        return self.fn.warmup(*args, **self._computed(args, kwargs))
+
+
+def heuristics(values):
+    """Gives parameters values that functions compute of the arguments, by name."""
+
+    def decorator(fn):
+        return Heuristics(fn, fn.arg_names, values)
+
+    return decorator

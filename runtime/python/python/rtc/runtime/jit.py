@@ -1,0 +1,374 @@
+"""`jit`: Python functions as kernels."""
+
+import hashlib
+import inspect
+import json
+import os
+from collections import defaultdict
+
+from .. import _gather, _rtc, knobs
+from ..language import core as tl_core
+
+
+def type_names():
+    """Names of types as annotations write them, and as signatures do."""
+    ints = {f"{'u' if u else ''}int{b}": f"{'u' if u else 'i'}{b}" for u in (False, True) for b in (8, 16, 32, 64)}
+    floats = {"float8e4nv": "fp8e4nv", "float8e5": "fp8e5", "float8e4b15": "fp8e4b15", "float8e4b8": "fp8e4b8",
+              "float8e5b16": "fp8e5b16", "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5", "half": "fp16",
+              "float16": "fp16", "bfloat16": "bf16", "float": "fp32", "float32": "fp32", "double": "fp64",
+              "float64": "fp64"}
+    return {"bool": "i1", "int1": "u1", **ints, **floats, **{short: short for short in [*ints.values(), *floats.values()]}}
+
+
+class KernelParam:
+    """A parameter of a kernel."""
+
+    def __init__(self, num, param, do_not_specialize, do_not_specialize_on_alignment):
+        self.num, self._param = num, param
+        self.do_not_specialize, self.do_not_specialize_on_alignment = do_not_specialize, do_not_specialize_on_alignment
+
+    name = property(lambda self: self._param.name)
+    default = property(lambda self: self._param.default)
+    has_default = property(lambda self: self._param.default is not inspect.Parameter.empty)
+
+    @property
+    def annotation(self):
+        """The annotation as text."""
+        given = self._param.annotation
+        if given is inspect.Parameter.empty:
+            return ""
+        return given if isinstance(given, str) else getattr(given, "__name__", str(given))
+
+    @property
+    def is_constexpr(self):
+        return "constexpr" in self.annotation
+
+    @property
+    def is_const(self):
+        return "const" in self.annotation and not self.is_constexpr
+
+    @property
+    def annotation_type(self):
+        name = self.annotation.split(".")[-1]
+        if name.startswith("*"):
+            return name
+        return type_names().get(name, "")
+
+
+class KernelInterface:
+    """What can be launched as `kernel[grid](..)`."""
+
+    def warmup(self, *args, grid, **kwargs):
+        """Compiles for such arguments and launches nothing."""
+        return self.run(*[MockTensor.wrap_dtype(arg) for arg in args], grid=grid, warmup=True, **kwargs)
+
+    def run(self, *args, grid, warmup, **kwargs):
+        """Launches."""
+        raise NotImplementedError("run is not implemented")
+
+    def __getitem__(self, grid):
+        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
+
+
+class JITCallable:
+    """A function of the kernel language."""
+
+
+class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
+    """A kernel, or a function that kernels call."""
+
+    def __init__(self, fn, version=None, do_not_specialize=None, do_not_specialize_on_alignment=None, debug=None,
+                 noinline=None, repr=None, launch_metadata=None):
+        self.fn = fn
+        self.module = fn.__module__
+        self.version, self.debug, self.noinline = version, debug, noinline
+        self._repr, self.launch_metadata = repr, launch_metadata
+        self.do_not_specialize = list(do_not_specialize or [])
+        self.do_not_specialize_on_alignment = list(do_not_specialize_on_alignment or [])
+        self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
+        self.__doc__, self.__name__, self.__qualname__ = fn.__doc__, fn.__name__, fn.__qualname__
+        self.__module__, self.__globals__ = fn.__module__, fn.__globals__
+        self.signature = inspect.signature(fn)
+        self._own_source = self._key = None
+        self._read_signature()
+        self.pre_run_hooks = []
+        self.kernel = None
+
+    def _read_signature(self):
+        params = []
+        for number, param in enumerate(self.signature.parameters.values()):
+            exempt = lambda names: number in names or param.name in names
+            params.append(KernelParam(number, param, exempt(self.do_not_specialize),
+                                      exempt(self.do_not_specialize_on_alignment)))
+        self.params = params
+        self.arg_names = [p.name for p in params]
+        self.constexprs = [p.num for p in params if p.is_constexpr]
+        options = {}
+        if self.debug or knobs.runtime.debug:
+            options["debug"] = True
+        if not knobs.language.default_fp_fusion:
+            options["enable_fp_fusion"] = False
+        given = [(p.name, p.is_constexpr, (p.default,) if p.has_default else ()) for p in params]
+        self._configure(self.fn.__code__.co_name, given, options)
+        self._compiled_kernels = []
+
+    # ---- source
+
+    def _decorator_text(self):
+        words = []
+        if self.noinline:
+            words.append("noinline=True")
+        for name in ("do_not_specialize", "do_not_specialize_on_alignment"):
+            if getattr(self, name):
+                words.append(f"{name}={list(getattr(self, name))!r}")
+        return "@triton.jit" + (f"({', '.join(words)})" if words else "")
+
+    @property
+    def src(self):
+        """The function's text, from `def` on."""
+        text, _, _ = _gather.source_of(self)
+        at = text.find("def ")
+        return text[max(at, 0):]
+
+    @property
+    def raw_src(self):
+        return self.src.splitlines(keepends=True)
+
+    @property
+    def starting_line_number(self):
+        return _gather.source_of(self)[1]
+
+    @src.setter
+    def src(self, text):
+        raise AttributeError("Cannot set attribute 'src' directly. Use '_unsafe_update_src()' instead.")
+
+    def _unsafe_update_src(self, text):
+        """Gives the function another text."""
+        _, line, file = _gather.source_of(self)
+        self._own_source = text, line, file
+        self._key = None
+        self._read_signature()
+
+    def _gathered(self, functions=()):
+        made = _gather.Gathered()
+        extra = [(f"__argument_{number}", function) for number, function in enumerate(functions)]
+        made.function(self, "jit", self._decorator_text(), extra)
+        return made
+
+    def _modules(self, functions):
+        made = self._gathered(functions)
+        self._watch([(d, n, v) for d, n, v in made.watched if isinstance(d, dict)])
+        return [tuple(module) for module in made.modules]
+
+    def _global_changed(self, name, then, now):
+        if then == now and type(then) is type(now):
+            return
+        value = getattr(then, "value", then)
+        if getattr(now, "value", now) == value:
+            return
+        raise RuntimeError(f"Global variable {name} has changed since we compiled this kernel, from {then} to {now}")
+
+    @property
+    def cache_key(self):
+        """A hash of all that the function's meaning depends on, but for its arguments."""
+        if self._key is None:
+            text = json.dumps([[name, body] for name, _, body in self._gathered().modules])
+            self._key = hashlib.sha256(text.encode()).hexdigest() + str(self.starting_line_number)
+        return self._key
+
+    @property
+    def hash(self):
+        return self.cache_key
+
+    def __hash__(self):
+        return object.__hash__(self)
+
+    def __eq__(self, other):
+        return self is other
+
+    # ---- launches
+
+    def run(self, *args, grid, warmup, **kwargs):
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+        return self._launch(grid, warmup, args, kwargs)
+
+    def warmup(self, *args, grid, **kwargs):
+        """Compiles for such arguments and launches nothing; dtypes may stand for tensors."""
+        return self.run(*[MockTensor.wrap_dtype(arg) for arg in args], grid=grid, warmup=True, **kwargs)
+
+    def add_pre_run_hook(self, hook):
+        """Has `hook` called with the arguments before each launch."""
+        self.pre_run_hooks.append(hook)
+        self.__class__ = _HookedFunction
+
+    def _compiled(self, ready):
+        from ..compiler.compiler import CompiledKernel
+        made = CompiledKernel(self, ready)
+        self._compiled_kernels.append(made)
+        if knobs.runtime.jit_post_compile_hook is not None:
+            knobs.runtime.jit_post_compile_hook(key=made.hash, repr=self._fn_name, fn=self, compile={"key": made.hash},
+                                                is_manual_warmup=False, already_compiled=False)
+        return made
+
+    def _enter(self, compiled, grid, stream):
+        if knobs.runtime.launch_enter_hook is not None:
+            knobs.runtime.launch_enter_hook(compiled._launch_metadata(grid, stream))
+
+    def _exit(self, compiled, grid, stream):
+        if knobs.runtime.launch_exit_hook is not None:
+            knobs.runtime.launch_exit_hook(compiled._launch_metadata(grid, stream))
+
+    def _findings(self, compiled):
+        for text in compiled._ready.take_findings():
+            knobs.report_finding(self.__name__, text)
+
+    @property
+    def device_caches(self):
+        """The compiled kernels, as Triton keeps them: by device, then by key."""
+        caches = defaultdict(lambda: ({}, {}, None, None, None))
+        caches[0] = ({k.hash: k for k in self._compiled_kernels}, {}, None, None, None)
+        return caches
+
+    def is_gluon(self):
+        return False
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
+
+    def __repr__(self):
+        return f"JITFunction({self.module}:{self.fn.__qualname__})"
+
+
+class _HookedFunction(JITFunction):
+    """A kernel with hooks before its launches."""
+
+    def __getitem__(self, grid):
+        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
+
+
+class ConstexprFunction(JITCallable):
+    """A Python function that kernels call with constexprs, and host code as it is."""
+
+    def __init__(self, fn):
+        self.fn = fn
+        self._own_source = None
+        self.__name__, self.__doc__, self.__module__ = fn.__name__, fn.__doc__, fn.__module__
+
+    def __call__(self, *args, **kwargs):
+        unwrap = tl_core._unwrap_if_constexpr
+        return unwrap(self.fn(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
+
+    def __get__(self, obj, objclass):
+        if obj is None:
+            return self
+        return lambda *args, **kwargs: self(obj, *args, **kwargs)
+
+    @property
+    def cache_key(self):
+        made = _gather.Gathered()
+        made.function(self, "constexpr", "@triton.constexpr_function")
+        return hashlib.sha256(repr([m[2] for m in made.modules]).encode()).hexdigest()
+
+
+def constexpr_function(fn):
+    """Makes a Python function that kernels call with constexprs."""
+    return ConstexprFunction(fn)
+
+
+def jit(fn=None, *, version=None, repr=None, launch_metadata=None, do_not_specialize=None,
+        do_not_specialize_on_alignment=None, debug=None, noinline=None):
+    """Makes a kernel of a function, or a function that kernels call."""
+
+    def decorator(fn):
+        if not inspect.isfunction(fn):
+            raise TypeError(f"rtc.jit takes a function, not {fn!r}")
+        if os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y"):
+            _rtc.set_device("interpreter")
+        return JITFunction(fn, version=version, do_not_specialize=do_not_specialize,
+                           do_not_specialize_on_alignment=do_not_specialize_on_alignment, debug=debug, noinline=noinline,
+                           repr=repr, launch_metadata=launch_metadata)
+
+    return decorator(fn) if fn is not None else decorator
+
+
+class MockTensor:
+    """Stands for a tensor of a dtype where a kernel is only compiled."""
+
+    @staticmethod
+    def wrap_dtype(arg):
+        """A stand-in for a dtype of PyTorch; anything else as it is."""
+        if type(arg).__name__ == "dtype" and type(arg).__module__ == "torch":
+            return MockTensor(arg)
+        return arg
+
+    def __init__(self, dtype, shape=None):
+        self.dtype, self.shape = dtype, [1] if shape is None else shape
+
+    def stride(self):
+        """Strides of a tensor whose elements lie row after row."""
+        strides = [1]
+        for size in reversed(self.shape[1:]):
+            strides.append(strides[-1] * size)
+        return tuple(reversed(strides))
+
+    @staticmethod
+    def data_ptr():
+        return 0
+
+    @staticmethod
+    def ptr_range():
+        return 0
+
+
+class TensorWrapper:
+    """A tensor seen as one of another dtype."""
+
+    def __init__(self, base, dtype):
+        self.dtype, self.base = dtype, base
+        self.data, self.device, self.shape = getattr(base, "data", base), getattr(base, "device", None), base.shape
+
+    def data_ptr(self):
+        if hasattr(self.base, "data_ptr"):
+            return self.base.data_ptr()
+        return self.base.__array_interface__["data"][0]
+
+    def stride(self, *args):
+        return self.base.stride(*args)
+
+    def element_size(self):
+        return self.base.element_size()
+
+    def cpu(self):
+        return TensorWrapper(self.base.cpu(), self.dtype)
+
+    def copy_(self, other):
+        self.base.copy_(other.base)
+
+    def clone(self):
+        return TensorWrapper(self.base.clone(), self.dtype)
+
+    def to(self, device):
+        return TensorWrapper(self.base.to(device), self.dtype)
+
+    def new_empty(self, sizes):
+        return TensorWrapper(self.base.new_empty(sizes), self.dtype)
+
+    def __str__(self):
+        return f"TensorWrapper[{self.dtype}]({self.base})"
+
+
+def reinterpret(tensor, dtype):
+    """A tensor as one of another dtype of the kernel language."""
+    if isinstance(tensor, TensorWrapper):
+        return tensor.base if dtype == tensor.base.dtype else TensorWrapper(tensor.base, dtype)
+    if hasattr(tensor, "data_ptr") or hasattr(tensor, "__array_interface__"):
+        return TensorWrapper(tensor, dtype)
+    raise TypeError(f"Cannot reinterpret a {type(tensor)}.")
+
+
+def get_jit_fn_file_line(fn):
+    """The file and the line of a kernel."""
+    text, line, file = _gather.source_of(fn)
+    before = text[:max(text.find("def "), 0)].count("\n")
+    return file, line + before

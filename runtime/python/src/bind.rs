@@ -1,0 +1,194 @@
+//! Binds the arguments of a call to the parameters of a kernel and the options of a launch, as Python binds them.
+
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use rtc_compiler::set_option;
+use rtc_runtime::jit::Options;
+use rtc_source::json_fields::Field;
+use smallvec::SmallVec;
+use std::sync::{Mutex, PoisonError};
+
+/// A parameter of a kernel.
+#[derive(Debug)]
+pub(crate) struct Param {
+    pub(crate) name: Py<PyString>,
+    pub(crate) is_constexpr: bool,
+    pub(crate) default: Option<Py<PyAny>>,
+}
+
+/// The arguments of a call, by parameter.
+pub(crate) type Bindings<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 24]>;
+
+/// Keyword arguments that are no parameters, by the addresses of their names and values.
+type OptionKey = SmallVec<[(usize, usize); 4]>;
+
+/// The sets of options that a kernel was launched with.
+#[derive(Debug, Default)]
+pub(crate) struct KnownOptions(Mutex<Vec<Known>>);
+
+#[derive(Debug)]
+struct Known {
+    key: OptionKey,
+    options: Options,
+    /// Objects whose addresses are in the key.
+    _kept: Vec<(Py<PyAny>, Py<PyAny>)>,
+}
+
+/// What a call says.
+pub(crate) struct Call<'py> {
+    pub(crate) values: Bindings<'py>,
+    /// Keyword arguments that are no parameters.
+    pub(crate) rest: SmallVec<[(Bound<'py, PyAny>, Bound<'py, PyAny>); 4]>,
+}
+
+/// Binds a call.
+pub(crate) fn bind<'py>(
+    kernel: &str,
+    params: &[Param],
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Call<'py>> {
+    let py = args.py();
+    if args.len() > params.len() {
+        return Err(PyTypeError::new_err(format!(
+            "{kernel}() takes {} positional arguments but {} were given",
+            params.len(),
+            args.len()
+        )));
+    }
+    let mut call = Call { values: args.iter().map(Some).collect(), rest: SmallVec::new() };
+    call.values.resize(params.len(), None);
+    for (name, value) in kwargs.into_iter().flatten() {
+        match position(params, &name)? {
+            Some(index) if call.values[index].is_some() => {
+                return Err(PyTypeError::new_err(format!("{kernel}() got multiple values for argument '{name}'")));
+            }
+            Some(index) => call.values[index] = Some(value),
+            None => call.rest.push((name, value)),
+        }
+    }
+    for (param, value) in params.iter().zip(&mut call.values) {
+        if value.is_none() {
+            let Some(default) = &param.default else {
+                return Err(PyTypeError::new_err(format!(
+                    "{kernel}() missing a required argument: '{}'",
+                    param.name.bind(py)
+                )));
+            };
+            *value = Some(default.bind(py).clone());
+        }
+    }
+    Ok(call)
+}
+
+fn position(params: &[Param], name: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    if let Some(index) = params.iter().position(|param| param.name.as_ptr() == name.as_ptr()) {
+        return Ok(Some(index));
+    }
+    let text: &Bound<'_, PyString> = name.downcast()?;
+    let text = text.to_string_lossy();
+    Ok(params.iter().position(|param| param.name.bind(name.py()).to_string_lossy() == text))
+}
+
+impl KnownOptions {
+    /// The options that keyword arguments and defaults of the kernel make.
+    pub(crate) fn of(&self, call: &Call<'_>, defaults: &Bound<'_, PyDict>) -> PyResult<Options> {
+        let key: OptionKey =
+            call.rest.iter().map(|(name, value)| (name.as_ptr() as usize, value.as_ptr() as usize)).collect();
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.iter().find(|known| known.key == key) {
+            return Ok(found.options.clone());
+        }
+        drop(known);
+        let all = defaults.copy()?;
+        call.rest.iter().try_for_each(|(name, value)| all.set_item(name, value))?;
+        let options = make(&all)?;
+        let _kept = call.rest.iter().map(|(name, value)| (name.clone().unbind(), value.clone().unbind())).collect();
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Two objects may say the same.
+        known.truncate(255);
+        known.push(Known { key, options: options.clone(), _kept });
+        Ok(options)
+    }
+}
+
+/// Options of a launch from what Python says of them; one object for each content.
+fn make(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+    static MADE: Mutex<Vec<(rtc_compiler::LaunchOptions, Options)>> = Mutex::new(Vec::new());
+    let mut launch = rtc_compiler::LaunchOptions::default();
+    for (name, value) in given {
+        let name = name.downcast_into::<PyString>()?.to_string_lossy().into_owned();
+        let json = json(&value)?;
+        let field = Field::root(&json);
+        set_option(&mut launch, &name, &field).map_err(|error| {
+            let text = error.to_string();
+            match rtc_compiler::OPTION_NAMES.contains(&name.as_str()) {
+                true => PyTypeError::new_err(format!("`{name}`: {text}")),
+                false => PyKeyError::new_err(format!("Keyword argument {name} was specified but unrecognised: {text}")),
+            }
+        })?;
+    }
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, options)) = made.iter().find(|(own, _)| *own == launch) {
+        return Ok(options.clone());
+    }
+    let options = Options::new().launch(|options| *options = launch.clone());
+    made.push((launch, options.clone()));
+    Ok(options)
+}
+
+/// A value of an option as JSON.
+fn json(value: &Bound<'_, PyAny>) -> PyResult<serde_json::Value> {
+    use serde_json::Value;
+    Ok(if value.is_none() {
+        Value::Null
+    } else if let Ok(truth) = value.downcast::<pyo3::types::PyBool>() {
+        Value::Bool(truth.is_true())
+    } else if let Ok(number) = value.extract::<i64>() {
+        Value::from(number)
+    } else if let Ok(number) = value.extract::<f64>() {
+        Value::from(number)
+    } else if let Ok(text) = value.extract::<String>() {
+        Value::from(text)
+    } else if let Ok(members) = value.downcast::<PyDict>() {
+        let member = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((name.str()?.to_string(), json(&value)?));
+        Value::Object(members.iter().map(member).collect::<PyResult<_>>()?)
+    } else {
+        let items = value.try_iter().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "{} is no value of an option",
+                value.repr().map(|r| r.to_string()).unwrap_or_default()
+            ))
+        })?;
+        Value::Array(items.map(|item| json(&item?)).collect::<PyResult<_>>()?)
+    })
+}
+
+/// The sizes of a grid.
+pub(crate) fn grid(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
+    let wrong = || {
+        let text = object.repr().map(|repr| repr.to_string()).unwrap_or_default();
+        PyTypeError::new_err(format!(
+            "grid must be a tuple of one to three integers, not {text}; a function that gives it must return a tuple, too, \
+             as in `(triton.cdiv(n, meta['BLOCK']),)`"
+        ))
+    };
+    let mut sizes = [1u32; 3];
+    let len = object.len().map_err(|_| wrong())?;
+    if len == 0 || len > 3 {
+        return Err(wrong());
+    }
+    for (axis, size) in sizes.iter_mut().enumerate().take(len) {
+        let item = object.get_item(axis)?;
+        let number: i64 = match item.extract() {
+            Ok(number) => number,
+            // What numpy and PyTorch have for integers.
+            Err(_) => item.call_method0("__index__").and_then(|n| n.extract()).map_err(|_| wrong())?,
+        };
+        *size = u32::try_from(number).map_err(|_| {
+            pyo3::exceptions::PyValueError::new_err(format!("the grid has {number} programs along axis {axis}"))
+        })?;
+    }
+    Ok(sizes)
+}

@@ -1,0 +1,109 @@
+//! A compiled kernel, as Python looks at it: metadata, PTX, the compiler's stages.
+
+use crate::error::{compile_error, runtime_error};
+use crate::host::detached;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::prelude::*;
+use rtc_compiler::{Silent, Stage};
+use rtc_runtime::jit;
+use std::any::Any;
+
+/// Deeply nested sources recurse deeply; the stack is only reserved, not used.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Runs the compiler on a thread with a large stack, without Python's lock.
+pub(crate) fn compiling<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let result = detached(py, || {
+        std::thread::scope(|scope| {
+            let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+            worker.map(|worker| worker.join()).map_err(|error| error.to_string())
+        })
+    });
+    match result {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(panic)) => {
+            Err(PyRuntimeError::new_err(format!("the compiler panicked, which is a bug of rtc: {}", said(&*panic))))
+        }
+        Err(error) => Err(PyRuntimeError::new_err(format!("cannot start a thread to compile on: {error}"))),
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}
+
+/// A kernel that is compiled and loaded.
+#[pyclass(frozen, module = "rtc._rtc")]
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) ready: jit::Ready,
+    pub(crate) program: jit::Program,
+}
+
+impl Ready {
+    fn kernel(&self) -> PyResult<&rtc_runtime::Kernel> {
+        self.ready.kernel().ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))
+    }
+}
+
+#[pymethods]
+impl Ready {
+    /// The metadata as JSON.
+    fn metadata(&self) -> PyResult<String> {
+        Ok(self.kernel()?.metadata().to_json())
+    }
+
+    /// What it is called in the cache.
+    fn key(&self) -> PyResult<String> {
+        self.ready.key().map(|key| key.to_string()).ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))
+    }
+
+    /// What it was compiled for: pairs of a parameter and its kind, as signatures write it.
+    fn signature(&self) -> Vec<(String, String)> {
+        let args = self.ready.specialization().map_or(&[][..], |of| &of.args);
+        args.iter().map(|arg| (arg.name.clone(), arg.kind.to_string())).collect()
+    }
+
+    /// The launch options that it was compiled with.
+    fn num_stages(&self) -> u32 {
+        self.ready.specialization().map_or(0, |of| of.options.num_stages)
+    }
+
+    /// Where it runs.
+    fn device(&self) -> PyResult<String> {
+        Ok(self.kernel()?.device().to_string())
+    }
+
+    /// Registers of a thread, bytes of local memory of a thread, most threads of a block; nothing where no driver tells.
+    fn usage(&self) -> PyResult<Option<(u32, u32, u32)>> {
+        Ok(self.kernel()?.usage().map(|usage| (usage.registers, usage.local_bytes, usage.max_threads)))
+    }
+
+    /// What looked wrong in the launches since the last call.
+    fn take_findings(&self) -> PyResult<Vec<String>> {
+        Ok(self.kernel()?.take_findings())
+    }
+
+    /// The names of the compiler's stages.
+    #[staticmethod]
+    fn stages() -> Vec<&'static str> {
+        Stage::ALL.iter().map(|stage| stage.name()).collect()
+    }
+
+    /// The text of a stage.
+    fn stage(&self, py: Python<'_>, name: &str) -> PyResult<String> {
+        let stage: Stage = name.parse().map_err(PyKeyError::new_err)?;
+        let specialization =
+            self.ready.specialization().ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))?;
+        let arch = self.program.device().arch();
+        let source = self.program.source();
+        let text = compiling(py, || rtc_compiler::emit(source, specialization, &arch, stage, &mut Silent))?;
+        text.map_err(|failure| compile_error(py, &self.program, &failure.into()))
+    }
+
+    /// Waits for all work of its device.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        self.kernel()?.device().synchronize().map_err(|error| runtime_error(py, &error))
+    }
+}

@@ -1,0 +1,312 @@
+//! A kernel of Python, and its launches.
+
+use crate::bind::{self, Call, KnownOptions, Param};
+use crate::compiled::{self, compiling};
+use crate::error::{compile_error, runtime_error};
+use crate::host::{Copies, detached};
+use crate::place::{self, Memory};
+use crate::value::{Reading, Value, with_args};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use rtc_compiler::Source;
+use rtc_runtime::jit::{self, Event, JitKernel, Program};
+use rtc_runtime::{Arg, Device};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Whether some hook is to be told of launches.
+static HOOKED: AtomicBool = AtomicBool::new(false);
+
+/// Says whether launches call `_enter` and `_exit` of their kernel.
+#[pyfunction]
+pub(crate) fn set_hooked(hooked: bool) {
+    HOOKED.store(hooked, Ordering::Relaxed);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What `rtc.jit` makes of a function: the Python class derives from it.
+#[pyclass(subclass, frozen, module = "rtc._rtc")]
+#[derive(Debug, Default)]
+pub(crate) struct Kernel {
+    core: Mutex<Option<Arc<Core>>>,
+}
+
+#[derive(Debug)]
+struct Core {
+    name: String,
+    params: Vec<Param>,
+    /// Options that hold where a launch says nothing.
+    defaults: Py<PyDict>,
+    options: KnownOptions,
+    variants: Mutex<Vec<Variant>>,
+    /// What Python has of each kernel that is ready.
+    compiled: Mutex<FxHashMap<usize, Py<PyAny>>>,
+    /// Globals that the kernel was compiled with: where they are, and what they were.
+    watched: Mutex<Vec<Watched>>,
+}
+
+/// The kernel for a device, with the functions that it is given as arguments.
+#[derive(Clone, Debug)]
+struct Variant {
+    functions: Arc<[Py<PyAny>]>,
+    kernel: JitKernel,
+    program: Program,
+    said: Said,
+}
+
+/// What the compiler says while it works.
+type Said = Arc<Mutex<Vec<(bool, String)>>>;
+
+#[derive(Debug)]
+struct Watched {
+    scope: Py<PyDict>,
+    name: Py<PyString>,
+    value: Py<PyAny>,
+}
+
+#[pymethods]
+impl Kernel {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Kernel {
+        Kernel::default()
+    }
+
+    /// Says what the kernel is: its name, its parameters (name, whether it is a constexpr, a tuple that holds its default
+    /// or is empty), options that hold where a launch says nothing. What was compiled before is forgotten.
+    fn _configure(
+        &self,
+        name: String,
+        params: Vec<(Bound<'_, PyString>, bool, Bound<'_, PyTuple>)>,
+        defaults: Py<PyDict>,
+    ) -> PyResult<()> {
+        let param = |(name, is_constexpr, default): (Bound<'_, PyString>, bool, Bound<'_, PyTuple>)| {
+            let default = if default.is_empty() { None } else { Some(default.get_item(0)?.unbind()) };
+            Ok(Param { name: name.unbind(), is_constexpr, default })
+        };
+        let params = params.into_iter().map(param).collect::<PyResult<_>>()?;
+        let (options, variants, compiled, watched) = Default::default();
+        *lock(&self.core) = Some(Arc::new(Core { name, params, defaults, options, variants, compiled, watched }));
+        Ok(())
+    }
+
+    /// Names globals whose change is an error from now on: a dictionary, a name in it, its value.
+    fn _watch(&self, all: Vec<(Py<PyDict>, Py<PyString>, Py<PyAny>)>) -> PyResult<()> {
+        let all = all.into_iter().map(|(scope, name, value)| Watched { scope, name, value }).collect();
+        *lock(&self.core()?.watched) = all;
+        Ok(())
+    }
+
+    fn __getitem__(slf: Bound<'_, Self>, grid: Py<PyAny>) -> Launcher {
+        Launcher { kernel: slf.unbind(), grid }
+    }
+
+    /// Launches, or only makes ready. Gives what Python has of the compiled kernel.
+    #[pyo3(signature = (grid, warmup, args, kwargs = None))]
+    fn _launch<'py>(
+        slf: &Bound<'py, Self>,
+        grid: &Bound<'py, PyAny>,
+        warmup: bool,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        launch(slf, grid, warmup, args, kwargs)
+    }
+}
+
+impl Kernel {
+    fn core(&self) -> PyResult<Arc<Core>> {
+        lock(&self.core).clone().ok_or_else(|| PyRuntimeError::new_err("the kernel has no function"))
+    }
+}
+
+/// A kernel with a grid: what `kernel[grid]` is.
+#[pyclass(frozen, module = "rtc._rtc")]
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    kernel: Py<Kernel>,
+    grid: Py<PyAny>,
+}
+
+#[pymethods]
+impl Launcher {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Py<PyAny>> {
+        launch(self.kernel.bind(args.py()), self.grid.bind(args.py()), false, args, kwargs)
+    }
+}
+
+fn launch<'py>(
+    slf: &Bound<'py, Kernel>,
+    grid: &Bound<'py, PyAny>,
+    warmup: bool,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Py<PyAny>> {
+    let py = slf.py();
+    let core = slf.get().core()?;
+    let call = bind::bind(&core.name, &core.params, args, kwargs)?;
+    let options = core.options.of(&call, core.defaults.bind(py))?;
+    let mut reading = Reading::default();
+    let mut values: SmallVec<[Value; 24]> = SmallVec::new();
+    for (param, object) in core.params.iter().zip(&call.values) {
+        let Some(object) = object else { continue };
+        values.push(reading.value(object, param.is_constexpr).map_err(|error| named(py, error, &core, param))?);
+    }
+    let device = place::device_of(py, reading.memory)?;
+    let variant = core.variant(slf, &device, &reading)?;
+    core.check_globals(slf)?;
+    let copies = match reading.memory {
+        Some(Memory::Host) if !device.is_cuda() => {
+            Some(Copies::upload(&device, &reading.ranges).map_err(|error| runtime_error(py, &error))?)
+        }
+        _ => None,
+    };
+    with_args(&device, &values, copies.as_ref(), |args| {
+        let ready = variant.ready(py, args, &options)?;
+        let compiled = core.compiled(slf, &ready, &variant)?;
+        if warmup {
+            return Ok(compiled);
+        }
+        let grid = core.grid(py, grid, &call)?;
+        let stream = place::stream_of(py, &device)?;
+        let hooked = HOOKED.load(Ordering::Relaxed);
+        let told = |hook: &str| slf.call_method1(hook, (&compiled, grid, stream.raw().unwrap_or(0)));
+        if hooked {
+            told("_enter")?;
+        }
+        let launched = match copies {
+            None => ready.launch(&stream, grid, args),
+            Some(_) => detached(py, || ready.launch(&stream, grid, args)),
+        };
+        // A kernel that ended with a fault has written, too.
+        if let Some(copies) = &copies {
+            copies.download().map_err(|error| runtime_error(py, &error))?;
+        }
+        launched.map_err(|error| runtime_error(py, &error))?;
+        if hooked {
+            told("_exit")?;
+        }
+        if copies.is_some() {
+            slf.call_method1(intern!(py, "_findings"), (&compiled,))?;
+        }
+        Ok(compiled)
+    })
+}
+
+/// An error that names the argument.
+fn named(py: Python<'_>, error: PyErr, core: &Core, param: &Param) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    PyTypeError::new_err(format!("kernel `{}`, argument `{}`: {}", core.name, param.name.bind(py), error.value(py)))
+}
+
+impl Core {
+    /// The kernel for a device with these functions as arguments, read anew if it is not known.
+    fn variant(&self, slf: &Bound<'_, Kernel>, device: &Device, reading: &Reading) -> PyResult<Variant> {
+        let py = slf.py();
+        let is_same = |known: &&Variant| {
+            let own = known.functions.iter().map(|function| function.as_ptr());
+            known.program.device().is_same(device) && own.eq(reading.functions.iter().map(|function| function.as_ptr()))
+        };
+        if let Some(found) = lock(&self.variants).iter().find(is_same) {
+            return Ok(found.clone());
+        }
+        let functions = PyList::new(py, &reading.functions)?;
+        let modules: Vec<(String, String, String)> =
+            slf.call_method1(intern!(py, "_modules"), (functions,))?.extract()?;
+        let modules: Vec<(String, Source)> =
+            modules.into_iter().map(|(name, file, text)| (name, Source::new(file, text))).collect();
+        let said = Said::default();
+        let heard = said.clone();
+        let program = compiling(py, || {
+            let program = rtc_compiler::Program::parse_modules(&modules);
+            let diagnostics = program.diagnostics().to_vec();
+            let sources = program.sources().clone();
+            let program = device.jit_program(program).map_err(|error| {
+                let pictures = diagnostics.iter().map(|found| rtc_source::render(&sources, found, false));
+                Box::new((error, pictures.collect::<Vec<_>>().join("\n")))
+            })?;
+            Ok(program.with_observer(move |event| {
+                match event {
+                    Event::StaticPrint(line) => lock(&heard).push((false, (*line).to_owned())),
+                    Event::Warning(text) => lock(&heard).push((true, text.trim_end().to_owned())),
+                    Event::CacheProblem(problem) if !problem.is_read_only() => {
+                        lock(&heard).push((true, format!("warning[cache]: {problem}")));
+                    }
+                    _ => {}
+                };
+            }))
+        })?;
+        let program = program
+            .map_err(|failed: Box<(jit::CompileError, String)>| crate::error::syntax_error(py, &failed.0, &failed.1))?;
+        let kernel = program.kernel(&self.name).map_err(|error| compile_error(py, &program, &error))?;
+        let functions = reading.functions.iter().map(|function| function.clone_ref(py)).collect();
+        let made = Variant { functions, kernel, program, said };
+        lock(&self.variants).push(made.clone());
+        Ok(made)
+    }
+
+    /// What Python has of a kernel that is ready.
+    fn compiled(&self, slf: &Bound<'_, Kernel>, ready: &jit::Ready, variant: &Variant) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        if let Some(found) = lock(&self.compiled).get(&ready.id()) {
+            return Ok(found.clone_ref(py));
+        }
+        let object = compiled::Ready { ready: ready.clone(), program: variant.program.clone() };
+        let made = slf.call_method1(intern!(py, "_compiled"), (object,))?.unbind();
+        lock(&self.compiled).insert(ready.id(), made.clone_ref(py));
+        Ok(made)
+    }
+
+    fn grid(&self, py: Python<'_>, grid: &Bound<'_, PyAny>, call: &Call<'_>) -> PyResult<[u32; 3]> {
+        if !grid.is_callable() {
+            return bind::grid(grid);
+        }
+        let all = PyDict::new(py);
+        for (param, value) in self.params.iter().zip(&call.values) {
+            all.set_item(&param.name, value)?;
+        }
+        bind::grid(&grid.call1((all,))?)
+    }
+
+    /// Refuses a launch after a global that the kernel was compiled with has changed.
+    fn check_globals(&self, slf: &Bound<'_, Kernel>) -> PyResult<()> {
+        let py = slf.py();
+        let changed = {
+            let watched = lock(&self.watched);
+            watched.iter().find_map(|watched| {
+                let now = watched.scope.bind(py).get_item(&watched.name).ok()?;
+                let is_same = now.as_ref().is_some_and(|now| now.is(&watched.value));
+                (!is_same).then(|| (watched.name.clone_ref(py), watched.value.clone_ref(py), now.map(Bound::unbind)))
+            })
+        };
+        let Some((name, then, now)) = changed else { return Ok(()) };
+        slf.call_method1(intern!(py, "_global_changed"), (name, then, now)).map(drop)
+    }
+}
+
+impl Variant {
+    /// The kernel for such arguments, compiled if need be.
+    fn ready(&self, py: Python<'_>, args: &[Arg<'_>], options: &jit::Options) -> PyResult<jit::Ready> {
+        if let Some(ready) = self.kernel.known(args, options) {
+            return Ok(ready);
+        }
+        let ready = compiling(py, || self.kernel.ready(args, options))?;
+        let said = std::mem::take(&mut *lock(&self.said));
+        for (is_warning, text) in said {
+            let sys = py.import("sys")?;
+            let stream = sys.getattr(if is_warning { "stderr" } else { "stdout" })?;
+            stream.call_method1("write", (format!("{text}\n"),))?;
+        }
+        ready.map_err(|error| compile_error(py, &self.program, &error))
+    }
+}

@@ -1,0 +1,40 @@
+//! The extension module `rtc._rtc`: what the Python package `rtc` does in Rust.
+//!
+//! A launch from Python goes through here from end to end: arguments are bound to parameters (`bind.rs`), turned into
+//! values (`value.rs`, by what `kind.rs` knows of their types), given a device (`place.rs`; arrays on the CPU go to the emulator,
+//! `host.rs`), and handed to `rtc_runtime::jit`, which finds or compiles the kernel. No text is compared on the way.
+//!
+//! Python keeps what needs Python: how a kernel's source and globals are gathered, autotuning with hooks, the names of
+//! the API. It is in `python/rtc`.
+
+mod bind;
+mod compiled;
+mod error;
+mod foreign;
+mod host;
+mod kernel;
+mod kind;
+mod names;
+mod place;
+mod value;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the package `rtc`.
+#[pymodule]
+fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<kernel::Kernel>()?;
+    module.add_class::<kernel::Launcher>()?;
+    module.add_class::<compiled::Ready>()?;
+    module.add_function(wrap_pyfunction!(kind::register, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::set_hooked, module)?)?;
+    module.add_function(wrap_pyfunction!(names::language_names, module)?)?;
+    module.add_function(wrap_pyfunction!(names::option_names, module)?)?;
+    module.add_function(wrap_pyfunction!(place::device_count, module)?)?;
+    module.add_function(wrap_pyfunction!(place::device_arch, module)?)?;
+    module.add_function(wrap_pyfunction!(place::device_name, module)?)?;
+    module.add_function(wrap_pyfunction!(place::set_device, module)?)?;
+    module.add("compiler_version", rtc_compiler::COMPILER_VERSION)?;
+    module.add("build_id", rtc_compiler::BUILD_ID)?;
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! The names that the compiler knows, for the Python side of the language.
+
+use pyo3::prelude::*;
+use std::collections::BTreeSet;
+
+/// Every function of the kernel language: pairs of a namespace (`tl`, `libdevice`, ..) and a name.
+#[pyfunction]
+pub(crate) fn language_names() -> Vec<(String, String)> {
+    let documented = rtc_sema::reference::entries().into_iter().map(|entry| (entry.namespace, entry.name));
+    let built_in = rtc_sema::reference::built_in().into_iter();
+    let built_in = built_in.map(|(namespace, name, ..)| (namespace.to_owned(), name.to_owned()));
+    documented.chain(built_in).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The options of a launch.
+#[pyfunction]
+pub(crate) fn option_names() -> Vec<&'static str> {
+    rtc_compiler::OPTION_NAMES.to_vec()
+}

@@ -1,0 +1,177 @@
+//! Where a launch runs: the device that its arguments lie on, and the stream that is current there.
+#![allow(unsafe_code)]
+
+use crate::error::runtime_error;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use rtc_runtime::{Device, DeviceKind, Stream};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Where an argument lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// On a GPU, or where a GPU can reach it.
+    Gpu,
+    /// Memory of the process.
+    Host,
+}
+
+/// What `RTC_DEVICE` or `rtc.set_device` says.
+static CHOSEN: Mutex<Option<DeviceKind>> = Mutex::new(None);
+static HOST: OnceLock<[Mutex<Option<Device>>; 2]> = OnceLock::new();
+static GPUS: Mutex<Vec<(usize, Device)>> = Mutex::new(Vec::new());
+static STREAMS: Mutex<Vec<(usize, u64, Arc<Stream>)>> = Mutex::new(Vec::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The kind of device that was asked for.
+fn chosen() -> PyResult<DeviceKind> {
+    let mut chosen = lock(&CHOSEN);
+    if let Some(kind) = *chosen {
+        return Ok(kind);
+    }
+    let kind = match std::env::var("RTC_DEVICE") {
+        Ok(text) => text.parse().map_err(|error| PyValueError::new_err(format!("RTC_DEVICE: {error}")))?,
+        Err(_) => DeviceKind::Auto,
+    };
+    *chosen = Some(kind);
+    Ok(kind)
+}
+
+/// Says where kernels run: `auto`, `cuda:N`, `emulator` or `interpreter`.
+#[pyfunction]
+pub(crate) fn set_device(name: &str) -> PyResult<()> {
+    let kind = name.parse().map_err(PyValueError::new_err)?;
+    *lock(&CHOSEN) = Some(kind);
+    Ok(())
+}
+
+fn gpu(py: Python<'_>, ordinal: usize) -> PyResult<Device> {
+    let mut all = lock(&GPUS);
+    if let Some((_, device)) = all.iter().find(|(own, _)| *own == ordinal) {
+        return Ok(device.clone());
+    }
+    let device = Device::cuda(ordinal).map_err(|error| runtime_error(py, &error))?;
+    all.push((ordinal, device.clone()));
+    Ok(device)
+}
+
+/// The device on the CPU that was asked for; the emulator where none was.
+pub(crate) fn host_device(py: Python<'_>) -> PyResult<Device> {
+    let interpreter = chosen()? == DeviceKind::Interpreter;
+    let slots = HOST.get_or_init(Default::default);
+    let mut slot = lock(&slots[usize::from(interpreter)]);
+    if let Some(device) = &*slot {
+        return Ok(device.clone());
+    }
+    let device = if interpreter {
+        Device::interpreter().map_err(|error| runtime_error(py, &error))?
+    } else {
+        Device::emulator()
+    };
+    *slot = Some(device.clone());
+    Ok(device)
+}
+
+/// How many GPUs there are.
+#[pyfunction]
+pub(crate) fn device_count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(Device::cuda_count)
+}
+
+/// The target of the current device.
+#[pyfunction]
+pub(crate) fn device_arch(py: Python<'_>) -> PyResult<String> {
+    Ok(device_of(py, None)?.arch())
+}
+
+/// The current device, as text.
+#[pyfunction]
+pub(crate) fn device_name(py: Python<'_>) -> PyResult<String> {
+    Ok(device_of(py, None)?.to_string())
+}
+
+/// The functions of PyTorch that tell the current device and its stream.
+struct Torch {
+    device: Py<PyAny>,
+    stream: Py<PyAny>,
+}
+
+/// PyTorch, if the program has loaded it and it knows GPUs; it is not imported here.
+fn torch<'a>(py: Python<'a>) -> PyResult<Option<&'a Torch>> {
+    static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    if let Some(torch) = TORCH.get(py) {
+        return Ok(Some(torch));
+    }
+    let modules = MODULES.get_or_try_init(py, || {
+        let modules = py.import("sys")?.getattr("modules")?;
+        PyResult::Ok(modules.downcast_into::<PyDict>()?.unbind())
+    })?;
+    let Some(torch) = modules.bind(py).get_item(intern!(py, "torch"))? else { return Ok(None) };
+    let Ok(functions) = torch.getattr("_C") else { return Ok(None) };
+    let (Ok(device), Ok(stream)) =
+        (functions.getattr("_cuda_getDevice"), functions.getattr("_cuda_getCurrentRawStream"))
+    else {
+        return Ok(None);
+    };
+    let made = Torch { device: device.unbind(), stream: stream.unbind() };
+    Ok(Some(TORCH.get_or_init(py, || made)))
+}
+
+/// The device of a launch whose arguments lie there; `None` if none of them is memory.
+pub(crate) fn device_of(py: Python<'_>, memory: Option<Memory>) -> PyResult<Device> {
+    let kind = chosen()?;
+    match (memory, kind) {
+        (Some(Memory::Gpu), DeviceKind::Emulator | DeviceKind::Interpreter) => Err(PyRuntimeError::new_err(
+            "RTC_DEVICE asks for a device on the CPU, but an argument lies on a GPU: pass arrays on the CPU, or unset RTC_DEVICE",
+        )),
+        (Some(Memory::Host), DeviceKind::Cuda(_)) => Err(PyValueError::new_err(
+            "Pointer argument cannot be accessed from Triton (cpu tensor?): RTC_DEVICE asks for a GPU, the arrays lie in \
+             memory of the CPU",
+        )),
+        (Some(Memory::Host), _) | (None, DeviceKind::Emulator | DeviceKind::Interpreter) => host_device(py),
+        (None, DeviceKind::Auto) if device_count() == 0 => host_device(py),
+        (None, DeviceKind::Cuda(ordinal)) => gpu(py, ordinal),
+        (Some(Memory::Gpu) | None, _) => gpu(py, current_gpu(py)?),
+    }
+}
+
+fn current_gpu(py: Python<'_>) -> PyResult<usize> {
+    match torch(py)? {
+        Some(torch) => torch.device.call0(py)?.extract(py),
+        None => Ok(0),
+    }
+}
+
+/// The stream that is current on a device: PyTorch's where it is loaded, else the default stream.
+pub(crate) fn stream_of(py: Python<'_>, device: &Device) -> PyResult<Arc<Stream>> {
+    if !device.is_cuda() {
+        return Ok(Arc::new(device.default_stream()));
+    }
+    let (ordinal, handle) = match torch(py)? {
+        Some(torch) => {
+            let ordinal = torch.device.bind(py).call0()?;
+            (ordinal.extract()?, torch.stream.bind(py).call1((ordinal,))?.extract()?)
+        }
+        None => (0, 0),
+    };
+    let mut streams = lock(&STREAMS);
+    if let Some((.., stream)) = streams
+        .iter()
+        .find(|(own, known, stream)| *known == handle && *own == ordinal && stream.device().is_same(device))
+    {
+        return Ok(stream.clone());
+    }
+    // SAFETY: PyTorch gives the handle of a stream of the primary context, which it keeps for ever.
+    let stream = unsafe { Stream::from_raw(device, handle) }.map_err(|error| runtime_error(py, &error))?;
+    let stream = Arc::new(stream);
+    streams.push((ordinal, handle, stream.clone()));
+    Ok(stream)
+}

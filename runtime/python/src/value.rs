@@ -1,0 +1,315 @@
+//! The values of a launch: what the arguments of Python are to the runtime.
+#![allow(unsafe_code)]
+
+use crate::foreign::{self, Foreign};
+use crate::host::{Copies, HostRange};
+use crate::kind::{ByAddress, Kind, kind};
+use crate::place::Memory;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+use rtc_abi::spec::ConstValue;
+use rtc_abi::{DType, ValueType};
+use rtc_runtime::{Arg, Constant, Device, Pointer, TensorDescriptor};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, PoisonError};
+use typed_arena::Arena;
+
+/// One argument.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Int(i128),
+    Float(f64),
+    Bool(bool),
+    Pointer { address: u64, dtype: DType },
+    Constant(Arc<Constant>),
+    Tuple(Vec<Value>),
+    NamedTuple(Arc<Constant>, Vec<Value>),
+    Descriptor(Box<Descriptor>),
+}
+
+/// A tensor descriptor made on the host.
+#[derive(Debug)]
+pub(crate) struct Descriptor {
+    address: u64,
+    dtype: DType,
+    shape: Vec<u64>,
+    strides: Vec<u64>,
+    block: Vec<u32>,
+    pads_nan: bool,
+}
+
+/// What a launch is made of while its arguments are read.
+#[derive(Default)]
+pub(crate) struct Reading {
+    /// The memory of the arguments, if one of them is memory.
+    pub(crate) memory: Option<Memory>,
+    pub(crate) ranges: SmallVec<[HostRange; 4]>,
+    /// Functions among the arguments, which are part of the program.
+    pub(crate) functions: SmallVec<[Py<PyAny>; 2]>,
+}
+
+impl Reading {
+    /// Reads an argument for a parameter that is a constexpr or not.
+    pub(crate) fn value(&mut self, object: &Bound<'_, PyAny>, is_constexpr: bool) -> PyResult<Value> {
+        let py = object.py();
+        Ok(match kind(object)? {
+            Kind::Int => Value::Int(int(object)?),
+            Kind::Bool => Value::Bool(object.is_truthy()?),
+            Kind::Float => Value::Float(object.extract()?),
+            Kind::Torch if !is_constexpr => {
+                let found = foreign::torch(object)?;
+                self.pointer(found)?
+            }
+            Kind::Data if !is_constexpr => {
+                let found = foreign::data(object)?;
+                self.pointer(found)?
+            }
+            Kind::CudaArray if !is_constexpr => {
+                let found = foreign::cuda_array(object)?;
+                self.pointer(found)?
+            }
+            Kind::Array if !is_constexpr => {
+                let found = foreign::numpy(object)?;
+                self.pointer(found)?
+            }
+            Kind::Dlpack if !is_constexpr => {
+                let found = foreign::dlpack(object)?;
+                self.pointer(found)?
+            }
+            Kind::Constexpr => self.value(&object.getattr(intern!(py, "value"))?, true)?,
+            Kind::Tuple if !is_constexpr => Value::Tuple(self.items(object)?),
+            Kind::NamedTuple if !is_constexpr => {
+                let names = object.getattr(intern!(py, "_fields"))?;
+                let names = interned(&names, || constant(&names, &mut self.functions))?;
+                Value::NamedTuple(names, self.items(object)?)
+            }
+            Kind::Descriptor => self.descriptor(object)?,
+            Kind::Index => Value::Int(object.call_method0(intern!(py, "__index__"))?.extract()?),
+            Kind::Real => Value::Float(object.call_method0(intern!(py, "__float__"))?.extract()?),
+            Kind::Function => {
+                let value = constant(object, &mut self.functions)?;
+                Value::Constant(by_value(value))
+            }
+            Kind::Str | Kind::Dtype if !is_constexpr => {
+                return Err(PyTypeError::new_err(format!(
+                    "{} is not a value that a kernel can be given at run time: annotate the parameter as `tl.constexpr`",
+                    object.repr()?
+                )));
+            }
+            Kind::None | Kind::Str | Kind::Dtype => {
+                Value::Constant(interned(object, || constant(object, &mut self.functions))?)
+            }
+            _ if is_constexpr => {
+                let value = constant(object, &mut self.functions)?;
+                Value::Constant(by_value(value))
+            }
+            _ => {
+                return Err(PyTypeError::new_err(format!(
+                    "failed to specialize argument of type: {}: pass a number, or an array by data_ptr(), DLPack, \
+                     __cuda_array_interface__ or __array_interface__",
+                    object.get_type().name()?
+                )));
+            }
+        })
+    }
+
+    fn items(&mut self, tuple: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
+        tuple.downcast::<PyTuple>()?.iter().map(|item| self.value(&item, false)).collect()
+    }
+
+    #[inline]
+    fn pointer(&mut self, found: Foreign) -> PyResult<Value> {
+        if let Some(memory) = found.memory {
+            match (memory, self.memory, &found.range) {
+                // Page-locked memory goes with that of a GPU.
+                (Memory::Host, Some(Memory::Gpu), Some(range)) if range.pinned => {}
+                (Memory::Gpu, Some(Memory::Host), _) if self.ranges.iter().all(|range| range.pinned) => {
+                    self.memory = Some(Memory::Gpu);
+                }
+                (memory, Some(known), _) if memory != known => {
+                    return Err(PyValueError::new_err(
+                        "Pointer argument cannot be accessed from Triton (cpu tensor?): some arguments lie on the GPU, \
+                         others in memory of the CPU; move them to one device",
+                    ));
+                }
+                (memory, ..) => self.memory = Some(memory),
+            }
+            self.ranges.extend(found.range);
+        }
+        Ok(Value::Pointer { address: found.address, dtype: found.dtype })
+    }
+
+    fn descriptor(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+        let py = object.py();
+        let base = object.getattr(intern!(py, "base"))?;
+        let found = foreign::array(&base)?
+            .ok_or_else(|| PyTypeError::new_err("the base of a tensor descriptor is no tensor"))?;
+        let (address, dtype) = (found.address, found.dtype);
+        self.pointer(found)?;
+        Ok(Value::Descriptor(Box::new(Descriptor {
+            address,
+            dtype,
+            shape: object.getattr(intern!(py, "shape"))?.extract()?,
+            strides: object.getattr(intern!(py, "strides"))?.extract()?,
+            block: object.getattr(intern!(py, "block_shape"))?.extract()?,
+            pads_nan: object.getattr(intern!(py, "padding"))?.extract::<String>()? == "nan",
+        })))
+    }
+}
+
+#[inline]
+fn int(object: &Bound<'_, PyAny>) -> PyResult<i128> {
+    match object.extract::<i64>() {
+        Ok(value) => Ok(value.into()),
+        Err(_) => object.extract::<i128>().map_err(|_| PyOverflowError::new_err("int too large to convert")),
+    }
+}
+
+/// Constants by the object they were made of, which is kept.
+fn interned(object: &Bound<'_, PyAny>, make: impl FnOnce() -> PyResult<ConstValue>) -> PyResult<Arc<Constant>> {
+    static KNOWN: ByAddress<(Arc<Constant>, Py<PyAny>)> = Mutex::new(None);
+    let key = object.as_ptr() as usize;
+    if let Some((found, _)) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().get(&key) {
+        return Ok(found.clone());
+    }
+    let made = by_value(make()?);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    // Texts that programs make anew each time are compared by value only.
+    if known.len() < 4096 {
+        known.insert(key, (made.clone(), object.clone().unbind()));
+    }
+    Ok(made)
+}
+
+/// One constant for each value.
+fn by_value(value: ConstValue) -> Arc<Constant> {
+    static KNOWN: Mutex<Option<FxHashMap<String, Vec<Arc<Constant>>>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let alike = known.get_or_insert_default().entry(value.to_string()).or_default();
+    if let Some(found) = alike.iter().find(|known| *known.value() == value) {
+        return found.clone();
+    }
+    let made = Arc::new(Constant::new(value));
+    alike.push(made.clone());
+    made
+}
+
+/// The name that the program gives to a function among the arguments.
+pub(crate) fn function_name(number: usize) -> String {
+    format!("__argument_{number}")
+}
+
+/// What an object is as a constexpr; functions are noted.
+fn constant(object: &Bound<'_, PyAny>, functions: &mut SmallVec<[Py<PyAny>; 2]>) -> PyResult<ConstValue> {
+    let py = object.py();
+    let mut items = |list: &Bound<'_, PyAny>| -> PyResult<Vec<ConstValue>> {
+        list.try_iter()?.map(|item| constant(&item?, functions)).collect()
+    };
+    Ok(match kind(object)? {
+        Kind::None => ConstValue::None,
+        Kind::Bool => ConstValue::Bool(object.is_truthy()?),
+        Kind::Int => ConstValue::Int(int(object)?),
+        Kind::Index => ConstValue::Int(object.call_method0(intern!(py, "__index__"))?.extract()?),
+        Kind::Float => ConstValue::Float(object.extract()?),
+        Kind::Real => ConstValue::Float(object.call_method0(intern!(py, "__float__"))?.extract()?),
+        Kind::Str => ConstValue::Str(object.downcast::<PyString>()?.to_string_lossy().into_owned()),
+        Kind::Constexpr => constant(&object.getattr(intern!(py, "value"))?, functions)?,
+        Kind::Tuple | Kind::List => ConstValue::Tuple { items: items(object)?, fields: None },
+        Kind::NamedTuple => {
+            let fields = object.getattr(intern!(py, "_fields"))?.extract()?;
+            ConstValue::Tuple { items: items(object)?, fields: Some(fields) }
+        }
+        Kind::Dtype => {
+            let text: String = object.getattr(intern!(py, "_signature"))?.extract()?;
+            match ValueType::parse(&text) {
+                Some(ty) => ConstValue::DType(ty),
+                None => ConstValue::Opaque(text),
+            }
+        }
+        Kind::Function => {
+            let known = functions.iter().position(|known| known.is(object));
+            let number = known.unwrap_or_else(|| {
+                functions.push(object.clone().unbind());
+                functions.len() - 1
+            });
+            ConstValue::Function(function_name(number))
+        }
+        // What only Python knows; enumerations of numbers and texts are what they hold.
+        _ => match object.getattr(intern!(py, "value")) {
+            Ok(value) if kind(&value)? != Kind::Other => constant(&value, functions)?,
+            _ => ConstValue::Opaque(object.str()?.to_string_lossy().into_owned()),
+        },
+    })
+}
+
+/// Memory that nothing is known of but its address.
+const UNKNOWN_BYTES: u64 = 1 << 56;
+
+/// Gives the values as arguments of the runtime; addresses of arrays on the CPU become those of their copies.
+pub(crate) fn with_args<R>(
+    device: &Device,
+    values: &[Value],
+    copies: Option<&Copies>,
+    then: impl FnOnce(&[Arg<'_>]) -> R,
+) -> R {
+    let pointer = |address: u64, dtype: DType| {
+        let (address, bytes) = match copies {
+            Some(copies) => copies.translate(address),
+            None => (address, UNKNOWN_BYTES),
+        };
+        // SAFETY: whoever launches a kernel from Python vouches for its arguments, as with Triton.
+        unsafe { Pointer::from_raw(device, address, bytes, dtype) }
+    };
+    let is_plain = |value: &Value| !matches!(value, Value::Tuple(_) | Value::NamedTuple(..) | Value::Descriptor(_));
+    if values.iter().all(is_plain) {
+        let args: SmallVec<[Arg<'_>; 24]> = values
+            .iter()
+            .map(|value| match value {
+                Value::Pointer { address, dtype } => Arg::Pointer(pointer(*address, *dtype)),
+                other => plain(other),
+            })
+            .collect();
+        return then(&args);
+    }
+    let (tuples, descriptors) = (Arena::with_capacity(1), Arena::with_capacity(1));
+    let args: Vec<Arg<'_>> = values.iter().map(|value| nested(value, &pointer, &tuples, &descriptors)).collect();
+    then(&args)
+}
+
+#[inline]
+fn plain(value: &Value) -> Arg<'_> {
+    match value {
+        Value::Int(value) => Arg::Int(*value),
+        Value::Float(value) => Arg::Float(*value),
+        Value::Bool(value) => Arg::Bool(*value),
+        Value::Constant(constant) => Arg::Constant(constant),
+        Value::Pointer { .. } | Value::Tuple(_) | Value::NamedTuple(..) | Value::Descriptor(_) => Arg::Tuple(&[]),
+    }
+}
+
+fn nested<'a>(
+    value: &'a Value,
+    pointer: &dyn Fn(u64, DType) -> Pointer<'a>,
+    tuples: &'a Arena<Arg<'a>>,
+    descriptors: &'a Arena<TensorDescriptor<'a>>,
+) -> Arg<'a> {
+    let items = |items: &'a [Value]| -> &'a [Arg<'a>] {
+        let made: Vec<Arg<'a>> = items.iter().map(|item| nested(item, pointer, tuples, descriptors)).collect();
+        tuples.alloc_extend(made)
+    };
+    match value {
+        Value::Pointer { address, dtype } => Arg::Pointer(pointer(*address, *dtype)),
+        Value::Tuple(list) => Arg::Tuple(items(list)),
+        Value::NamedTuple(names, list) => Arg::NamedTuple(names, items(list)),
+        Value::Descriptor(given) => {
+            let base = pointer(given.address, given.dtype);
+            let made = TensorDescriptor::new(base, &given.shape, &given.strides).with_block(&given.block);
+            Arg::Descriptor(descriptors.alloc(if given.pads_nan { made.padded_with_nan() } else { made }))
+        }
+        other => plain(other),
+    }
+}

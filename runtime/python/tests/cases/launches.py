@@ -1,0 +1,266 @@
+"""Kernels and their launches, on the emulator and the interpreter, with arrays of numpy."""
+
+import os
+import subprocess
+import sys
+import unittest
+from collections import namedtuple
+
+import numpy as np
+
+import rtc
+import rtc.language as tl
+import collected
+from collected import scale as scaled
+from rtc.language import load, store
+from rtc.tools.tensor_descriptor import TensorDescriptor
+
+LIMIT = tl.constexpr(7)
+Pair = namedtuple("Pair", ["pointer", "number"])
+
+
+@rtc.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
+
+
+@rtc.jit
+def relu(x):
+    return tl.maximum(x, 0)
+
+
+@rtc.jit
+def apply(x, out, N: tl.constexpr, F: tl.constexpr, DT: tl.constexpr = tl.float32):
+    v = tl.load(x + tl.arange(0, N))
+    if F is not None:
+        v = F(v)
+    tl.store(out + tl.arange(0, N), v.to(DT))
+
+
+@rtc.jit
+def uses_others(x, out, N: tl.constexpr):
+    v = load(x + tl.arange(0, N))
+    v = scaled(v) + collected.scale(v) + collected.OFFSET + LIMIT + collected.half(10)
+    store(out + tl.arange(0, N), v)
+
+
+@rtc.jit
+def descriptor(d, out, M: tl.constexpr, N: tl.constexpr):
+    rows = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out + rows, d.load([M, 0]))
+
+
+@rtc.jit
+def of_tuple(t, out):
+    tl.store(out, tl.load(t[0]) + t[1])
+
+
+@rtc.jit
+def of_named(t, out):
+    tl.store(out, tl.load(t.pointer) + t.number)
+
+
+@rtc.jit
+def broken(x, out):
+    v = tl.load(x + tl.arange(0, 16)) + tl.arange(0, 32)
+    tl.store(out, undefined_name)
+
+
+@rtc.jit
+def outside(x):
+    tl.store(x + tl.arange(0, 128), 1.0)
+
+
+@rtc.jit(do_not_specialize=["n"])
+def unspecialized(out, n):
+    tl.store(out, n)
+
+
+def scaled_by(factor):
+    @rtc.jit
+    def kernel(x, out, N: tl.constexpr):
+        i = tl.arange(0, N)
+        tl.store(out + i, tl.load(x + i) * factor)
+
+    return kernel
+
+
+def numbers(n, dtype=np.float32):
+    return np.random.default_rng(0).standard_normal(n).astype(dtype)
+
+
+class Launches(unittest.TestCase):
+
+    def test_add(self):
+        x, y = numbers(1000), numbers(1000)
+        for grid in [(8,), [8, 1], lambda meta: (rtc.cdiv(meta["n"], meta["BLOCK"]),)]:
+            out = np.zeros_like(x)
+            add[grid](x, y, out, 1000, BLOCK=128)
+            np.testing.assert_array_equal(out, x + y)
+        out = np.zeros_like(x)
+        add.run(x, y, out, 1000, 128, grid=(8,), warmup=False, num_warps=2)
+        np.testing.assert_array_equal(out, x + y)
+
+    def test_an_empty_grid_launches_nothing(self):
+        x = np.zeros(4, np.float32)
+        outside[(0,)](x)
+        self.assertEqual(x.sum(), 0)
+
+    def test_views_of_one_array(self):
+        x = np.zeros(64, np.float32)
+        add[(1,)](x[:16], x[16:32], x[32:], 16, BLOCK=16)
+        x[:32] = 1
+        add[(1,)](x[:16], x[16:32], x[8:], 16, BLOCK=16)
+        np.testing.assert_array_equal(x[8:24], np.full(16, 2))
+        self.assertEqual(x[31], 1)
+
+    def test_constexprs_of_every_kind(self):
+        x, out = numbers(64), np.zeros(64, np.float32)
+        apply[(1,)](x, out, 64, None)
+        np.testing.assert_array_equal(out, x)
+        apply[(1,)](x, out, N=tl.constexpr(64), F=relu)
+        np.testing.assert_array_equal(out, np.maximum(x, 0))
+        halves = np.zeros(64, np.float16)
+        apply[(1,)](x, halves, 64, None, tl.float16)
+        np.testing.assert_array_equal(halves, x.astype(np.float16))
+
+    def test_other_files_globals_and_closures(self):
+        x, out = numbers(16), np.zeros(16, np.float32)
+        uses_others[(1,)](x, out, 16)
+        np.testing.assert_allclose(out, 2 * (3 * x + 2) + 2 + 7 + 5, rtol=1e-6)
+        for factor in (2, 0.5):
+            scaled_by(factor)[(1,)](x, out, 16)
+            np.testing.assert_array_equal(out, x * np.float32(factor))
+
+    def test_descriptors_and_tuples(self):
+        x, out = numbers(32 * 32).reshape(32, 32), np.zeros((16, 32), np.float32)
+        descriptor[(1,)](TensorDescriptor.from_tensor(x, [16, 32]), out, 16, 32)
+        np.testing.assert_array_equal(out, x[16:])
+        one = np.zeros(1, np.float32)
+        of_tuple[(1,)]((x, 3.0, None), one)
+        self.assertEqual(one[0], x[0, 0] + np.float32(3))
+        of_named[(1,)](Pair(x, 5), one)
+        self.assertEqual(one[0], x[0, 0] + np.float32(5))
+
+    def test_dtypes_of_numpy(self):
+        for dtype in [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32, np.float16, np.float64]:
+            x = np.arange(1, 17).astype(dtype)
+            out = np.zeros_like(x)
+            add[(1,)](x, x, out, 16, BLOCK=16)
+            np.testing.assert_array_equal(out, x + x)
+        with self.assertRaisesRegex(TypeError, "argument `x`.*complex64"):
+            add[(1,)](np.zeros(4, np.complex64), x, x, 4, BLOCK=4)
+
+    def test_numbers_of_numpy(self):
+        x, out = numbers(16), np.zeros(16, np.float32)
+        add[(np.int64(1),)](x, x, out, np.int32(16), BLOCK=np.int64(16))
+        np.testing.assert_array_equal(out, x + x)
+
+    def test_specialization(self):
+        out = np.zeros(1, np.int64)
+        before = [unspecialized[(1,)](out, n) for n in (1, 16, 17)]
+        self.assertEqual(len({kernel.hash for kernel in before}), 1)
+        after = [unspecialized[(1,)](out, n) for n in (2 ** 40, 3)]
+        self.assertNotEqual(after[0].hash, after[1].hash)
+        self.assertEqual(out[0], 3)
+
+
+class Compiled(unittest.TestCase):
+
+    def test_what_a_launch_gives(self):
+        x, out = numbers(128), np.zeros(128, np.float32)
+        kernel = add[(1,)](x, x, out, 128, BLOCK=128, num_warps=2)
+        self.assertEqual((kernel.metadata.num_warps, kernel.metadata.name, kernel.metadata.num_ctas), (2, "add", 1))
+        self.assertIn(".visible .entry add", kernel.asm["ptx"])
+        self.assertIn("define", kernel.asm["llir"])
+        with self.assertRaisesRegex(KeyError, "a stage of Triton's compiler"):
+            kernel.asm["ttgir"]
+        self.assertIs(kernel, add[(1,)](x, x, out, 128, BLOCK=128, num_warps=2))
+        out[:] = 0
+        kernel[(1,)](x, x, out, 128, 128)
+        np.testing.assert_array_equal(out, x + x)
+
+    def test_warmup_launches_nothing(self):
+        x = np.zeros(4, np.float32)
+        kernel = outside.warmup(x, grid=(1,))
+        self.assertEqual(kernel.metadata.shared, 0)
+
+    def test_cache_key_follows_what_a_kernel_uses(self):
+        self.assertEqual(scaled_by(2).cache_key, scaled_by(2).cache_key)
+        self.assertNotEqual(scaled_by(2).cache_key, scaled_by(3).cache_key)
+
+    def test_hooks(self):
+        seen = []
+        hook = lambda data: seen.append(data.get()["name"])
+        rtc.knobs.runtime.launch_enter_hook.add(hook)
+        out = np.zeros(1, np.int64)
+        unspecialized[(1,)](out, 5)
+        rtc.knobs.runtime.launch_enter_hook.remove(hook)
+        unspecialized[(1,)](out, 5)
+        self.assertEqual(seen, ["unspecialized"])
+
+
+class Errors(unittest.TestCase):
+
+    def refused(self, kind, text, call):
+        with self.assertRaisesRegex(kind, text):
+            call()
+
+    def test_calls_that_do_not_fit(self):
+        x = np.zeros(4, np.float32)
+        go = add[(1,)]
+        self.refused(TypeError, "takes 5 positional arguments but 6", lambda: go(x, x, x, 4, 4, 4))
+        self.refused(TypeError, "missing a required argument: 'n'", lambda: go(x, x, x))
+        self.refused(TypeError, "multiple values for argument 'x'", lambda: go(x, x, x, 4, 4, x=x))
+        self.refused(KeyError, "num_wraps.*did you mean `num_warps`", lambda: go(x, x, x, 4, 4, num_wraps=4))
+        self.refused(TypeError, "argument `out`.*annotate", lambda: go(x, x, "text", 4, 4))
+        self.refused(TypeError, "argument `out`.*set", lambda: go(x, x, {1}, 4, 4))
+        self.refused(OverflowError, "fits no integer type", lambda: go(x, x, x, 2 ** 70, 4))
+        self.refused(TypeError, "grid must be a tuple", lambda: add[4](x, x, x, 4, 4))
+        self.refused(TypeError, "must return a tuple", lambda: add[lambda meta: 4](x, x, x, 4, 4))
+        self.refused(ValueError, "-1 programs", lambda: add[(-1,)](x, x, x, 4, 4))
+        self.refused(RuntimeError, "outside of the scope of a kernel", lambda: add(x))
+
+    def test_diagnostics_name_the_line(self):
+        x = np.zeros(64, np.float32)
+        with self.assertRaises(rtc.CompilationError) as caught:
+            broken[(1,)](x, x)
+        text = str(caught.exception)
+        line = broken.fn.__code__.co_firstlineno + 2
+        self.assertIn("shape-mismatch", text)
+        self.assertIn("undefined-name", text)
+        self.assertIn(f"launches.py:{line}:", text)
+        self.assertIsInstance(caught.exception, rtc.TritonError)
+
+    def test_a_global_that_changed(self):
+        scope = {"tl": tl, "rtc": rtc, "FACTOR": tl.constexpr(2)}
+        path = os.path.join(os.path.dirname(__file__), "changing.py")
+        with open(path) as file:
+            exec(compile(file.read(), path, "exec"), scope)
+        x = np.ones(16, np.float32)
+        scope["times"][(1,)](x, 16)
+        self.assertEqual(x[0], 2)
+        scope["FACTOR"] = tl.constexpr(3)
+        self.refused(RuntimeError, "Global variable FACTOR has changed", lambda: scope["times"][(1,)](x, 16))
+
+    def test_faults_of_the_emulator(self):
+        self.refused(rtc.KernelFault, "out-of-bounds write.*launches.py", lambda: outside[(1,)](np.zeros(100, np.float32)))
+
+
+class Devices(unittest.TestCase):
+
+    def test_the_interpreter(self):
+        code = ("import sys, unittest, launches\n"
+                "suite = unittest.TestSuite([launches.Launches(n) for n in ('test_add', 'test_views_of_one_array', "
+                "'test_descriptors_and_tuples')])\n"
+                "sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())")
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "RTC_DEVICE": "interpreter"}, capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_an_unknown_device(self):
+        done = subprocess.run([sys.executable, "-c", "import launches; launches.Launches('test_add').debug()"],
+                              env={**os.environ, "RTC_DEVICE": "gpu"}, capture_output=True, text=True)
+        self.assertIn("`gpu` is not a device", done.stderr)

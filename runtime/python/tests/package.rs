@@ -1,0 +1,99 @@
+//! Runs the tests of the Python package with the module that was just built, in a Python that has numpy.
+//!
+//! `$RTC_TEST_PYTHON` names another Python. Without numpy the tests are skipped, which is said on stderr.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A Python with numpy: the one that was asked for, that of `scripts/setup`, or the one on the PATH.
+fn python() -> Option<PathBuf> {
+    let asked = std::env::var_os("RTC_TEST_PYTHON").map(PathBuf::from);
+    let own = root().join("../../.tools/python/bin/python3");
+    let has_numpy = |python: &PathBuf| {
+        let found = Command::new(python).args(["-c", "import numpy"]).output();
+        found.is_ok_and(|output| output.status.success())
+    };
+    asked.into_iter().chain([own, PathBuf::from("python3")]).find(has_numpy)
+}
+
+/// The extension module that cargo built beside this test.
+fn module() -> PathBuf {
+    let test = std::env::current_exe().expect("a test is a file");
+    let folder = test.parent().expect("a test lies in a folder");
+    let found = [folder.join("librtc_python.so"), folder.join("../librtc_python.so")];
+    found.into_iter().find(|path| path.exists()).expect("cargo built the extension module")
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder can be made");
+    for entry in std::fs::read_dir(from).expect("the package is there") {
+        let entry = entry.expect("the package can be read").path();
+        let target = to.join(entry.file_name().expect("files have names"));
+        match entry.extension().and_then(|ending| ending.to_str()) {
+            _ if entry.is_dir() && !entry.ends_with("__pycache__") => copy(&entry, &target),
+            Some("py") => drop(std::fs::copy(&entry, &target).expect("a file can be copied")),
+            _ => {}
+        }
+    }
+}
+
+/// The package with its module, as an installation has it.
+fn staged(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    copy(&root().join("python/rtc"), &folder.join("rtc"));
+    let module = std::fs::canonicalize(module()).expect("the module is there");
+    std::os::unix::fs::symlink(module, folder.join("rtc/_rtc.abi3.so")).expect("a link can be made");
+    folder
+}
+
+/// Runs the unittest module `cases/NAME.py`.
+fn run(name: &str) {
+    let Some(python) = python() else {
+        eprintln!("SKIPPED: no Python with numpy (scripts/setup installs one where PyPI can be reached)");
+        return;
+    };
+    let cases = root().join("tests/cases");
+    let path = std::env::join_paths([&staged(name), &cases]).expect("paths without separators");
+    let output = Command::new(python)
+        .args(["-B", "-m", "unittest", "-v", name])
+        .current_dir(&cases)
+        .env("PYTHONPATH", path)
+        .env("RTC_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
+        .env_remove("RTC_DEVICE")
+        .output()
+        .expect("Python starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stdout));
+    assert!(text.contains("Ran ") && !text.contains("Ran 0 tests"), "no test ran: {text}");
+}
+
+#[test]
+fn language() {
+    run("language");
+}
+
+#[test]
+fn launches() {
+    run("launches");
+}
+
+#[test]
+fn autotuning() {
+    run("autotuning");
+}
+
+#[test]
+fn as_triton() {
+    run("as_triton");
+}
+
+/// The programs in the pages on Python.
+#[test]
+fn documentation() {
+    run("documentation");
+}
