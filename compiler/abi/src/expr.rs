@@ -99,6 +99,39 @@ impl Expr {
         self.run(value)
     }
 
+    /// The expression in another language: `number` and `name` write what it is made of, `apply` an operator (`+`, `-`, `*`,
+    /// `//`, `%`, `min`, `max`, `cdiv`) with two operands. A negated operand is subtracted from 0.
+    ///
+    /// ```
+    /// let expr: rtc_abi::Expr = "min(M, 64) * -N".parse().unwrap();
+    /// let text = expr.written(|number| number.to_string(), str::to_lowercase, |op, a, b| format!("({op} {a} {b})"));
+    /// assert_eq!(text, "(* (min m 64) (- 0 n))");
+    /// ```
+    pub fn written(
+        &self,
+        number: impl Fn(i64) -> String,
+        name: impl Fn(&str) -> String,
+        apply: impl Fn(&str, String, String) -> String,
+    ) -> String {
+        let mut stack: Vec<String> = Vec::new();
+        for step in &self.steps {
+            let text = match *step {
+                Step::Const(value) => number(value),
+                Step::Name(index) => name(&self.names[index]),
+                Step::Negate => {
+                    let of = stack.pop().unwrap_or_default();
+                    apply("-", number(0), of)
+                }
+                Step::Binary(op) => {
+                    let (b, a) = (stack.pop().unwrap_or_default(), stack.pop().unwrap_or_default());
+                    apply(op.written(), a, b)
+                }
+            };
+            stack.push(text);
+        }
+        stack.pop().unwrap_or_default()
+    }
+
     /// What is done, in postfix order.
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
@@ -135,6 +168,19 @@ impl Expr {
 }
 
 impl Binary {
+    fn written(self) -> &'static str {
+        match self {
+            Binary::Add => "+",
+            Binary::Sub => "-",
+            Binary::Mul => "*",
+            Binary::FloorDiv => "//",
+            Binary::Mod => "%",
+            Binary::Min => "min",
+            Binary::Max => "max",
+            Binary::CeilDiv => "cdiv",
+        }
+    }
+
     /// `None` where the value leaves 64 bits; the divisor is not zero.
     pub(crate) fn apply(self, a: i64, b: i64) -> Option<i64> {
         match self {

@@ -22,7 +22,7 @@ pub(crate) fn write_config(out: &mut String, kernel: &Embedded) -> Result {
 }
 
 /// The constexprs in which configurations differ.
-fn configured(kernel: &Embedded) -> Vec<String> {
+pub(crate) fn configured(kernel: &Embedded) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let tuned: Vec<String> = kernel.cases.iter().flat_map(|c| &c.specials).flat_map(|s| s.sets.clone()).collect();
     for case in &kernel.cases {
@@ -47,7 +47,7 @@ fn field(name: &str) -> String {
     identifier(&name.to_lowercase())
 }
 
-fn number(special: &BuiltSpecial, name: &str) -> u32 {
+pub(crate) fn number(special: &BuiltSpecial, name: &str) -> u32 {
     let arg = special.args.iter().find(|arg| arg.name == name);
     match arg.map(|arg| &arg.kind) {
         Some(ArgKind::Constexpr(ConstValue::Int(number))) => u32::try_from(*number).unwrap_or(0),
@@ -196,41 +196,33 @@ pub(crate) fn check_condition(text: &str, params: &[Param]) -> std::result::Resu
 
 /// A comparison of sums of integer arguments, in Rust.
 fn condition(text: &str, params: &[Param]) -> std::result::Result<String, Error> {
+    let (left, operator, right) = sides(text, params)?;
+    let in_rust = |expr: &Expr| {
+        let name = |name: &str| format!("i128::from({})", argument(name));
+        expr.written(|number| number.to_string(), name, |op, a, b| format!("({a} {op} {b})"))
+    };
+    Ok(format!("{} {operator} {}", in_rust(&left), in_rust(&right)))
+}
+
+/// The sides of a comparison and its operator.
+pub(crate) fn sides(text: &str, params: &[Param]) -> std::result::Result<(Expr, &'static str, Expr), Error> {
     let fail = |why: &str| error(format!("the condition `{}` {why}", text.trim()));
     let operator = [">=", "<=", "==", "!=", ">", "<"].into_iter().find(|operator| text.contains(operator));
     let operator = operator.ok_or_else(|| fail("has no comparison"))?;
     let (left, right) = text.split_once(operator).unwrap_or_default();
-    let mut sides = Vec::new();
-    for side in [left, right] {
+    let read = |side: &str| {
         let side = side.trim();
         if side.contains(['/', '%', ',']) {
             return Err(fail("has more than sums and products"));
         }
         let expr: Expr = side.parse().map_err(|e: rtc_abi::expr::ParseError| fail(&format!("cannot be read: {e}")))?;
         let is_integer = |name: &String| params.iter().any(|p| p.name == *name && p.ty.is_integer());
-        if let Some(name) = expr.names().iter().find(|name| !is_integer(name)) {
-            return Err(fail(&format!("names `{name}`, which is no integer argument")));
+        match expr.names().iter().find(|name| !is_integer(name)) {
+            Some(name) => Err(fail(&format!("names `{name}`, which is no integer argument"))),
+            None => Ok(expr),
         }
-        sides.push(in_rust(side));
-    }
-    Ok(format!("{} {operator} {}", sides[0], sides[1]))
-}
-
-/// A sum of products with each name as a wide integer.
-fn in_rust(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
-        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len()).max(first.len_utf8());
-        let (word, after) = rest.split_at(end);
-        match first.is_alphabetic() || first == '_' {
-            true => out.push_str(&format!("i128::from({})", argument(word))),
-            false => out.push_str(word),
-        }
-        rest = after;
-    }
-    out
+    };
+    Ok((read(left)?, operator, read(right)?))
 }
 
 /// The Rust type of a parameter; `open` and `close` stand around that of a pointer.

@@ -42,6 +42,8 @@
 
 mod assemble;
 #[cfg(feature = "linked")]
+mod c_launch;
+#[cfg(feature = "linked")]
 mod c_source;
 mod executable;
 #[cfg(feature = "linked")]
@@ -85,6 +87,8 @@ pub struct Config {
     deny_jit: bool,
     #[serde(default)]
     cubins: bool,
+    #[serde(default)]
+    c_source: bool,
     #[serde(default)]
     ptxas: Option<PathBuf>,
 }
@@ -159,6 +163,23 @@ impl Config {
     /// built for then load machine code, without the driver's compilation; all others take the PTX, which is there as well.
     pub fn cubin(mut self, is_wanted: bool) -> Config {
         self.cubins = is_wanted;
+        self
+    }
+
+    /// Also writes a header and a source in C beside each module, over the CUDA driver alone: for a program in C or C++ that
+    /// launches the same kernels. What is chosen by type or value has a function for each choice, such as
+    /// `add_kernel_fp16_1024_launch`.
+    ///
+    /// ```no_run
+    /// rtc_build::Config::new()
+    ///     .instance(rtc_build::Instance::new("add_kernel", "*fp32, *fp32, i32").specialize("x:16, y:16, n:16"))
+    ///     .c_source(true)
+    ///     .out_dir("include")
+    ///     .compile(&["kernels/add.rt"])
+    ///     .unwrap(); // include/add.h, include/add.c
+    /// ```
+    pub fn c_source(mut self, is_wanted: bool) -> Config {
+        self.c_source = is_wanted;
         self
     }
 

@@ -3,7 +3,7 @@
 use crate::assemble;
 use crate::expand::{self, AxisKind, Wanted};
 use crate::generate::{self, Built, BuiltSpecial, Embedded};
-use crate::{Config, Error, Instance, Request, c_source, error, launch};
+use crate::{Assembler, Config, Error, Instance, Request, c_source, error, launch};
 use rtc_compiler::source::Severity;
 use rtc_compiler::{Artifact, Failure, KernelInfo, Levels, Program, Silent, Source, Spec, Specialization};
 use std::path::{Path, PathBuf};
@@ -75,6 +75,9 @@ fn compile_file(config: &Config, file: &Path, program: &Program, out_dir: &Path)
         embedded.push(compile_instance(config, program, instance, &stem, name)?);
     }
     write_files(out_dir, &stem, &embedded)?;
+    if config.c_source {
+        write_c_of(out_dir, &stem, &embedded)?;
+    }
     write(&out_dir.join(format!("{stem}.rs")), generate::module(&stem, program.doc(), &embedded, config.deny_jit))
 }
 
@@ -123,10 +126,11 @@ fn compile_instance(
                 continue;
             }
             let variants = compile_spec(config, program, &spec, arch.as_ref())?;
-            let assembler = assemble::wanted(config.ptxas.as_deref());
-            let assembled = variants.iter().filter(|_| config.cubins);
-            let cubins = assembled.map(|v| assembler.assemble(&v.ptx, &v.metadata.kernel, &v.metadata.arch));
-            let cubins = cubins.collect::<Result<Vec<_>, Error>>()?;
+            let assemble = |assembler: Assembler| {
+                variants.iter().map(|v| assembler.assemble(&v.ptx, &v.metadata.kernel, &v.metadata.arch)).collect()
+            };
+            let assembler = config.cubins.then(|| assemble::wanted(config.ptxas.as_deref()));
+            let cubins: Vec<Vec<u8>> = assembler.map_or(Ok(Vec::new()), assemble)?;
             let stem = if is_one { format!("{stem}.{name}") } else { format!("{stem}.{name}.{number}") };
             number += 1;
             let Spec { args, options, .. } = spec;
@@ -224,7 +228,11 @@ pub fn write_rust(out_dir: &Path, stem: &str, doc: &str, kernels: Vec<Ready>) ->
 /// Writes a header and a source in C, `STEM.h` and `STEM.c`, with the PTX in it; gives their paths.
 pub fn write_c(out_dir: &Path, stem: &str, kernels: Vec<Ready>) -> Result<[PathBuf; 2], Error> {
     std::fs::create_dir_all(out_dir).map_err(|e| error(format!("cannot make {}: {e}", out_dir.display())))?;
-    let (header, source) = c_source::c_source(stem, &embedded(stem, kernels))?;
+    write_c_of(out_dir, stem, &embedded(stem, kernels))
+}
+
+fn write_c_of(out_dir: &Path, stem: &str, kernels: &[Embedded]) -> Result<[PathBuf; 2], Error> {
+    let (header, source) = c_source::c_source(stem, kernels)?;
     let paths = ["h", "c"].map(|ending| out_dir.join(format!("{stem}.{ending}")));
     write(&paths[0], &header)?;
     write(&paths[1], &source)?;

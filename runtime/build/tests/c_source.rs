@@ -1,14 +1,19 @@
 //! C sources: the compiler takes them without a warning, and over a driver that only notes what it is told they load the right
-//! variant and pass what they are given.
+//! variants, choose among them, and pass what they are given and what a launch fills in by itself.
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
-use rtc_build::{Ready, write_c};
+use rtc_abi::metadata::TensorMap;
+use rtc_abi::{DType, Expr, ParamType};
+use rtc_build::{Config, Instance, Ready, write_c};
 use rtc_compiler::{Program, Signature, Silent, Source, Spec};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const KERNEL: &str = "\
+const CUDA_H: &str = include_str!("c/cuda.h");
+const DRIVER: &str = include_str!("c/driver.c");
+
+const ADD: &str = "\
 # Adds a number where a flag is set. */
 @triton.jit
 def add_kernel(x_ptr, out_ptr, n, by, flag, long, BLOCK: tl.constexpr):
@@ -19,71 +24,16 @@ def add_kernel(x_ptr, out_ptr, n, by, flag, long, BLOCK: tl.constexpr):
         x += by
     tl.store(out_ptr + offsets, x + long, mask=mask)
 ";
-
-/// As much of `cuda.h` as the sources need, with its names.
-const CUDA_H: &str = "\
-typedef unsigned long long CUdeviceptr;
-typedef int CUdevice;
-typedef struct CUmod_st *CUmodule;
-typedef struct CUfunc_st *CUfunction;
-typedef struct CUstream_st *CUstream;
-typedef enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_NO_BINARY_FOR_GPU = 209 } CUresult;
-typedef enum {
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
-} CUdevice_attribute;
-typedef enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 } CUfunction_attribute;
-CUresult cuCtxGetDevice(CUdevice *device);
-CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device);
-CUresult cuModuleLoadData(CUmodule *module, const void *image);
-CUresult cuModuleUnload(CUmodule module);
-CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
-CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value);
-CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-                        CUstream stream, void **params, void **extra);
-";
-
-const DRIVER: &str = r#"
-#include "add.h"
-#include <stdio.h>
-#include <string.h>
-static int capability;
-CUresult cuCtxGetDevice(CUdevice *device) { *device = 0; return CUDA_SUCCESS; }
-CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-    (void)device;
-    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? capability / 10 : capability % 10;
-    return CUDA_SUCCESS;
-}
-CUresult cuModuleLoadData(CUmodule *module, const void *image) {
-    const char *target = strstr(image, ".target ");
-    printf("load %.14s\n", target);
-    *module = 0;
-    return CUDA_SUCCESS;
-}
-CUresult cuModuleUnload(CUmodule module) { (void)module; puts("unload"); return CUDA_SUCCESS; }
-CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-    (void)module;
-    *function = 0;
-    printf("function %s\n", name);
-    return CUDA_SUCCESS;
-}
-CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
-    (void)function; (void)attribute; (void)value;
-    return CUDA_SUCCESS;
-}
-CUresult cuLaunchKernel(CUfunction function, unsigned int x, unsigned int y, unsigned int z, unsigned int block_x,
-                        unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-                        void **params, void **extra) {
-    (void)function; (void)stream; (void)extra;
-    printf("grid %u %u %u block %u %u %u shared %u: %#llx %#llx %d %g %d %lld\n", x, y, z, block_x, block_y, block_z,
-           shared_bytes, *(CUdeviceptr *)params[0], *(CUdeviceptr *)params[1], *(int32_t *)params[2],
-           (double)*(float *)params[3], *(uint8_t *)params[4], (long long)*(int64_t *)params[5]);
-    return CUDA_SUCCESS;
+const ADD_SIGNATURE: &str = "*fp32:16, *fp32:16, i32:16, fp32, u1, i64, 128";
+const ADD_MAIN: &str = r#"
+static void shown(void **p) {
+    printf(": %#llx %#llx %d %g %d %lld", *(CUdeviceptr *)p[0], *(CUdeviceptr *)p[1], *(int32_t *)p[2],
+           (double)*(float *)p[3], *(uint8_t *)p[4], (long long)*(int64_t *)p[5]);
 }
 int main(void) {
     static const int capabilities[] = {75, 80, 86, 90, 100};
     add_kernel_t kernel;
+    show = shown;
     for (int i = 0; i < 5; i++) {
         capability = capabilities[i];
         printf("%d: %d\n", capability, add_kernel_load(&kernel));
@@ -92,16 +42,16 @@ int main(void) {
     printf("%d\n", add_kernel_launch(&kernel, 0, 3, 1, 1, 0x1008, 0x2000, 48, 1.5f, true, -5));
     printf("%d\n", add_kernel_launch(&kernel, 0, 3, 1, 1, 0x1000, 0x2000, 47, 1.5f, true, -5));
     printf("%d\n", add_kernel_launch(&kernel, 0, 0, 1, 1, 0x1000, 0x2000, 48, 1.5f, true, -5));
-    return add_kernel_unload(&kernel);
+    printf("%d\n", add_kernel_unload(&kernel));
+    return add_kernel_launch(&kernel, 0, 3, 2, 1, 0x1000, 0x2000, 48, 1.5f, true, -5) != CUDA_ERROR_INVALID_HANDLE;
 }
 "#;
 
-fn ready(archs: &[&str]) -> Ready {
-    let program = Program::parse(&[Source::new("add.rt", KERNEL)]);
+fn ready(text: &str, signature: &str, archs: &[&str]) -> Ready {
+    let program = Program::parse(&[Source::new("k.rt", text)]);
     let info = program.kernel(None).unwrap().clone();
     let params: Vec<&str> = info.params.iter().map(|p| p.name.as_str()).collect();
-    let signature = Signature::parse("*fp32:16, *fp32:16, i32:16, fp32, u1, i64, 128").unwrap();
-    let args = signature.bind(&params).unwrap();
+    let args = Signature::parse(signature).unwrap().bind(&params).unwrap();
     let spec = Spec { kernel: Some(info.name.clone()), args, options: Default::default(), arch: None };
     let specialization = spec.specialize(&program).unwrap();
     let compile = |arch: &&str| {
@@ -116,40 +66,189 @@ fn cc(folder: &Path, args: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// A folder with the header of the driver.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("c-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("cuda.h"), CUDA_H).unwrap();
+    folder
+}
+
+/// Compiles `STEM.c` and a program, and gives what that prints; removes the folder.
+fn run(folder: PathBuf, stem: &str, main: &str) -> String {
+    std::fs::write(folder.join("main.c"), format!("{DRIVER}#include \"{stem}.h\"\n{main}")).unwrap();
+    let strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-I."];
+    cc(&folder, &[&strict[..], &[&format!("{stem}.c"), "main.c", "-o", "main"]].concat());
+    // The header also serves C++.
+    if Command::new("c++").arg("--version").output().is_ok_and(|o| o.status.success()) {
+        let both = ["-Wall", "-Wextra", "-I.", "-x", "c++", "-fsyntax-only", &format!("{stem}.h")];
+        let output = Command::new("c++").current_dir(&folder).args(both).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let output = Command::new(folder.join("main")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    std::fs::remove_dir_all(folder).unwrap();
+    text
+}
+
 #[test]
 fn sources_compile_and_launch() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("c-source-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let [header, source] = write_c(&folder, "add", vec![ready(&["sm_90a", "sm_80"])]).unwrap();
+    let folder = folder("source");
+    let [header, source] = write_c(&folder, "add", vec![ready(ADD, ADD_SIGNATURE, &["sm_90a", "sm_80"])]).unwrap();
     insta::assert_snapshot!("header", std::fs::read_to_string(header).unwrap());
     let source = std::fs::read_to_string(source).unwrap();
     let code: Vec<&str> = source.lines().filter(|line| !line.trim_start().starts_with('"')).collect();
     insta::assert_snapshot!("source", code.join("\n"));
+    insta::assert_snapshot!("launched", run(folder, "add", ADD_MAIN));
+}
 
-    std::fs::write(folder.join("cuda.h"), CUDA_H).unwrap();
-    std::fs::write(folder.join("main.c"), DRIVER).unwrap();
-    let strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-I."];
-    cc(&folder, &[&strict[..], &["-fsyntax-only", "add.c"]].concat());
-    // The header also serves C++.
-    let both = [&strict[1..], &["-x", "c++", "-fsyntax-only", "add.h"]].concat();
-    if Command::new("c++").arg("--version").output().is_ok_and(|o| o.status.success()) {
-        let output =
-            Command::new("c++").current_dir(&folder).args(both.iter().filter(|a| **a != "-Werror")).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-    cc(&folder, &[&strict[..], &["add.c", "main.c", "-o", "main"]].concat());
-    let output = Command::new(folder.join("main")).output().unwrap();
-    assert!(output.status.success());
-    insta::assert_snapshot!("launched", String::from_utf8(output.stdout).unwrap());
-    std::fs::remove_dir_all(folder).unwrap();
+/// Sums blocks of rows; a type, a value, promises, a configuration under a condition.
+const SCALE: &str = "\
+@triton.jit
+def scale(x, y, n, stride, BLOCK: tl.constexpr, UP: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i * stride, mask=i < n)
+    tl.store(y + i, v * UP, mask=i < n)
+";
+
+#[test]
+fn families_choose_at_the_launch() {
+    let folder = folder("family");
+    std::fs::write(folder.join("scale.rt"), SCALE).unwrap();
+    let instance = Instance::new("scale", "*{T}, *{T}, i32, i32, BLOCK=128")
+        .types("T", ["fp32", "fp16"])
+        .values("UP", ["2", "3"])
+        .configure("n >= 1000 * 10", "BLOCK=1024, num_warps=8")
+        .specialize("x:16, y:16, n:16, stride:1")
+        .specialize("x:16");
+    let config = Config::new().arch(["sm_80", "sm_90a"]).instance(instance).c_source(true).out_dir(&folder);
+    config.compile(&[folder.join("scale.rt")]).unwrap();
+    let main = r#"
+static void grid(const scale_fp16_3_config_t *config, void *context, unsigned int size[3]) {
+    printf("block %u, %u warps: ", config->BLOCK, config->num_warps);
+    size[0] = (*(int *)context + config->BLOCK - 1) / config->BLOCK;
+}
+static void shown(void **p) { printf(": %#llx %#llx", *(CUdeviceptr *)p[0], *(CUdeviceptr *)p[1]); }
+static void launch(const scale_fp16_3_t *kernel, CUdeviceptr x, int n, int stride) {
+    printf("x %#llx n %d stride %d: ", x, n, stride);
+    printf("%d\n", scale_fp16_3_launch(kernel, 0, grid, &n, x, 0x20000, n, stride));
+}
+int main(void) {
+    scale_fp32_2_t other;
+    scale_fp16_3_t kernel;
+    show = shown;
+    printf("%d %d\n", scale_fp32_2_load(&other), scale_fp16_3_load(&kernel));
+    launch(&kernel, 0x1000, 160, 1);   /* all promises */
+    launch(&kernel, 0x1000, 161, 1);   /* x alone */
+    launch(&kernel, 0x1002, 160, 1);   /* none */
+    launch(&kernel, 0x1000, 9999, 3);
+    launch(&kernel, 0x1002, 10000, 1); /* the configuration */
+    launch(&kernel, 0x1000, 0, 1);
+    return scale_fp16_3_unload(&kernel) + scale_fp32_2_unload(&other);
+}
+"#;
+    insta::assert_snapshot!("family", run(folder, "scale", main));
+}
+
+const MATMUL: &str = "\
+@triton.jit
+def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    pid = tl.program_id(0)
+    num_n = tl.cdiv(N, BN)
+    m = pid // num_n * BM + tl.arange(0, BM)
+    n = pid % num_n * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for i in range(0, tl.cdiv(K, BK)):
+        x = tl.load(a + m[:, None] * K + (i * BK + k)[None, :], mask=(m < M)[:, None] & (i * BK + k < K)[None, :], other=0.0)
+        y = tl.load(b + (i * BK + k)[:, None] * N + n[None, :], mask=(i * BK + k < K)[:, None] & (n < N)[None, :], other=0.0)
+        acc += tl.dot(x, y)
+    tl.store(c + m[:, None] * N + n[None, :], acc.to(tl.float16), mask=(m < M)[:, None] & (n < N)[None, :])
+";
+
+#[test]
+fn launches_fill_in_maps_and_grids() {
+    let folder = folder("maps");
+    let mut kernel =
+        ready(MATMUL, "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, 128, 128, 64", &["sm_80", "sm_90a"]);
+    let metadata = &kernel.variants[1].metadata;
+    assert!(metadata.persistent.is_some() && metadata.params.len() > 6, "{}", metadata.to_json());
+    // What the launch adds besides.
+    let metadata = &mut kernel.variants[0].metadata;
+    (metadata.cluster, metadata.launch_pdl, metadata.launch_cooperative_grid) = ([2, 1, 1], true, true);
+    metadata.global_scratch_bytes = 48;
+    write_c(&folder, "matmul", vec![kernel]).unwrap();
+    let main = r#"
+int main(void) {
+    matmul_t kernel;
+    capability = 80;
+    printf("%d\n", matmul_load(&kernel));
+    printf("%d\n", matmul_launch(&kernel, 0, 300, 1, 1, 0x1000, 0x2000, 0x3000, 1024, 512, 256));
+    matmul_unload(&kernel);
+    capability = 90;
+    printf("%d\n", matmul_load(&kernel));
+    printf("%d\n", matmul_launch(&kernel, 0, 300, 1, 1, 0x1000, 0x2000, 0x3000, 1024, 512, 256));
+    printf("%d\n", matmul_launch(&kernel, 0, 3, 1, 1, 0x1000, 0x2000, 0x3000, 1024, 512, 0));
+    printf("%d\n", matmul_launch(&kernel, 0, 3, 1, 1, 0x1000, 0x2000, 0x3000, 1024, 504, 256));
+    return matmul_unload(&kernel);
+}
+"#;
+    insta::assert_snapshot!("maps", run(folder, "matmul", main));
 }
 
 #[test]
-fn what_c_cannot_launch_is_refused() {
-    let mut cluster = ready(&["sm_90a"]);
-    cluster.variants[0].metadata.cluster = [2, 1, 1];
-    let folder = std::env::temp_dir().join(format!("rtc-c-refused-{}", std::process::id()));
-    let error = write_c(&folder, "add", vec![cluster]).unwrap_err().to_string();
-    assert_eq!(error, "kernel `add_kernel` needs clusters of blocks, which the C source does not do");
-    let _ = std::fs::remove_dir_all(folder);
+fn tensors_are_arguments() {
+    let folder = folder("tensor");
+    let mut kernel = ready(ADD, ADD_SIGNATURE, &["sm_90a"]);
+    let param = &mut kernel.variants[0].metadata.params[0];
+    param.ty = ParamType::Descriptor { element: DType::Fp32, block_shape: vec![16, 32] };
+    param.divisible_by = 1;
+    let map =
+        TensorMap { dtype: DType::Fp32, block_shape: vec![16, 32], swizzle: 128, l2_promotion: 256, interleave: 0 };
+    param.tensor_map = Some(map);
+    write_c(&folder, "add", vec![kernel]).unwrap();
+    let main = r#"
+int main(void) {
+    add_kernel_t kernel;
+    rtc_tensor_t x = {0x4000, {100, 64}, {128, 1}, true};
+    printf("%d\n", add_kernel_load(&kernel));
+    printf("%d\n", add_kernel_launch(&kernel, 0, 3, 2, 1, &x, 0x2000, 48, 1.5f, true, -5));
+    x.strides[0] = 127;
+    printf("%d\n", add_kernel_launch(&kernel, 0, 3, 2, 1, &x, 0x2000, 48, 1.5f, true, -5));
+    x = (rtc_tensor_t){0x4008, {100, 64}, {128, 1}, false};
+    printf("%d\n", add_kernel_launch(&kernel, 0, 3, 2, 1, &x, 0x2000, 48, 1.5f, true, -5));
+    return 0;
+}
+"#;
+    insta::assert_snapshot!("tensor", run(folder, "add", main));
+}
+
+#[test]
+fn arithmetic_of_sizes_is_that_of_expressions() {
+    let numbers = [i64::MIN, i64::MIN + 1, -8, -7, -1, 0, 1, 2, 7, 8, 1 << 31, 1 << 32, i64::MAX - 1, i64::MAX];
+    let names = [("+", "add"), ("-", "sub"), ("*", "mul"), ("//", "floordiv"), ("%", "mod"), ("cdiv", "cdiv")];
+    let mut main = String::from("int main(void) {\n    bool bad;\n    int wrong = 0;\n");
+    let c = |n: i64| if n == i64::MIN { "INT64_MIN".to_owned() } else { format!("INT64_C({n})") };
+    for (op, name) in names {
+        let text = if op == "cdiv" { "cdiv(a, b)".to_owned() } else { format!("a {op} b") };
+        let expr: Expr = text.parse().unwrap();
+        for (a, b) in numbers.iter().flat_map(|a| numbers.iter().map(move |b| (*a, *b))) {
+            let value = expr.eval_values(&[a, b]);
+            let expected = value.clone().unwrap_or(0);
+            main.push_str(&format!(
+                "    bad = false;\n    wrong += rtc_{name}({}, {}, &bad) != {} || bad != {};\n",
+                c(a),
+                c(b),
+                c(expected),
+                value.is_err()
+            ));
+        }
+    }
+    main.push_str("    printf(\"%d\\n\", wrong);\n    return 0;\n}\n");
+    let folder = folder("arithmetic");
+    let arithmetic = include_str!("../src/c/arithmetic.c");
+    std::fs::write(folder.join("a.h"), format!("#include <stdbool.h>\n#include <stdint.h>\n{arithmetic}")).unwrap();
+    std::fs::write(folder.join("a.c"), "#include \"cuda.h\"\n").unwrap();
+    assert_eq!(run(folder, "a", &main), "0\n");
 }

@@ -18,11 +18,7 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
     let program =
         input::load(&arguments.kernels.file, &arguments.kernels.include, &arguments.kernels.levels, reporter)?;
     let program = input::with_libdevice(program, arguments.kernels.libdevice.as_deref())?;
-    let mut requests = input::requests(&arguments.kernels, &program)?;
-    if let Some(EmitLanguage::C) = arguments.emit {
-        // A launch from C makes no tensor maps and does not choose the grid.
-        requests.iter_mut().for_each(|request| request.specialization.options.warp_specialize = false);
-    }
+    let requests = input::requests(&arguments.kernels, &program)?;
     let stems = stems(&requests);
     let store = Store::open(!arguments.no_cache, reporter);
     let mut artifacts = Vec::new();

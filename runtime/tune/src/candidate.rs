@@ -3,7 +3,6 @@
 use crate::halving::Times;
 use crate::machine::Machine;
 use crate::model::{self, Prediction, Resources};
-use rtc_abi::Access;
 use rtc_compiler::work::{Launch, Work};
 use rtc_compiler::{Choice, Failure, Metadata, Program, Spec};
 use rtc_runtime::KernelUsage;
@@ -46,19 +45,20 @@ impl Candidate {
         self.times.median().or(self.stored)
     }
 
-    /// Whether it may write to what a parameter points to, or to a part of it where that is a tensor descriptor.
-    pub(crate) fn writes(&self, name: &str) -> bool {
-        let is_part =
-            |param: &str| param.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        match &self.metadata {
-            Some(metadata) => metadata.params.iter().any(|p| is_part(&p.name) && p.access != Some(Access::Read)),
-            None => self.dropped.is_none(),
-        }
-    }
-
     /// A hash of its code; empty where the passes refuse it.
     pub(crate) fn code(&self) -> &str {
         self.metadata.as_ref().map_or("", |metadata| &metadata.source_hash)
+    }
+
+    /// What tells it from those that compile to the same code for the same grid, and take the same options; nothing where that
+    /// is not known.
+    pub(crate) fn same(&self) -> Option<String> {
+        let metadata = self.metadata.as_ref()?;
+        // The number of warps and the stages are in the code as far as they count.
+        let of_code = ["num_stages", "num_warps"];
+        let options: Vec<_> =
+            self.choice.options.iter().filter(|(name, _)| !of_code.contains(&name.as_str())).collect();
+        Some(format!("{} {:?} {:?} {options:?}", metadata.source_hash, metadata.threads_per_block, self.grid))
     }
 
     /// Runs the passes on it and asks the cost model.

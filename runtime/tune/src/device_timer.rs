@@ -63,7 +63,8 @@ impl<'t> DeviceTimer<'t> {
             let is_set = |choice: &Choice| choice.zeroed.iter().any(|zeroed| zeroed == name);
             zeroed.contains(&place)
                 || restored.contains(&place)
-                || report.candidates.iter().any(|c| is_set(&c.choice) || c.writes(name))
+                || report.candidates.iter().any(|c| is_set(&c.choice))
+                || kernels.values().any(|ready| ready.writes(name))
         };
         Ok(DeviceTimer {
             stream: device.default_stream(),

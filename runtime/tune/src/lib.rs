@@ -15,12 +15,14 @@
 //! | `halving.rs` | successive halving over a [`halving::Timer`] |
 //! | `device_timer.rs` | the timer of a device: events, L2 flushed, the user's tensors put back |
 //! | `team.rs` | several devices as one timer |
+//! | `finals.rs` | the last comparison: the fastest on one device, as launches get them |
 //! | `tuned.rs`, `store.rs` | results as a file and in the cache |
 //! | `report.rs`, `plot.rs` | what came out: a table, an SVG |
 
 mod candidate;
 mod device_timer;
 mod error;
+mod finals;
 mod grid;
 pub mod halving;
 mod load;

@@ -2,7 +2,7 @@
 
 use crate::candidate::{Candidate, reason};
 use crate::parallel;
-use rtc_abi::{Param, ParamType};
+use rtc_abi::{Access, Param, ParamType};
 use rtc_build::Assembler;
 use rtc_compiler::{ArgKind, ConstValue, Metadata, Program, Silent, Spec};
 use rtc_runtime::jit::Passed;
@@ -19,17 +19,19 @@ pub(crate) struct Ready {
     /// What it is passed of the arguments.
     passed: Passed,
     ptx: String,
+    /// What the assembler made of that.
+    cubin: Option<Vec<u8>>,
     metadata: Metadata,
 }
 
 impl Ready {
-    /// With an assembler the device gets machine code of it, unless the assembler refuses the PTX; the driver judges then.
+    /// With machine code the device is given that.
     fn load(
         device: &Device,
         ptx: String,
+        cubin: Option<Vec<u8>>,
         metadata: Metadata,
         params: &[Param],
-        assembler: Option<&Assembler>,
     ) -> Result<Ready, String> {
         let whole = ArgKind::Constexpr(ConstValue::None);
         let kinds: Vec<ArgKind> =
@@ -39,19 +41,25 @@ impl Ready {
         let passed = passed.map_err(|param| format!("no argument of the launch stands for its parameter `{param}`"))?;
         // The driver's linker would compile in parallel, too, but it gives other code than a launch gets: slower by far
         // where roles change registers.
-        let cubin = assembler.and_then(|a| a.assemble(&ptx, &metadata.kernel, &metadata.arch).ok());
         let kernel = device.load_assembled(&ptx, cubin.as_deref(), &metadata).map_err(|error| error.to_string())?;
-        Ok(Ready { kernel, passed, ptx, metadata })
+        Ok(Ready { kernel, passed, ptx, cubin, metadata })
+    }
+
+    /// The same on another device of the same model.
+    pub(crate) fn on(&self, device: &Device, params: &[Param]) -> Result<Ready, String> {
+        Ready::load(device, self.ptx.clone(), self.cubin.clone(), self.metadata.clone(), params)
     }
 
     /// The same on this device as a launch gets it, compiled by the driver.
     pub(crate) fn as_launched(&self, device: &Device, params: &[Param]) -> Result<Ready, String> {
-        Ready::load(device, self.ptx.clone(), self.metadata.clone(), params, None)
+        Ready::load(device, self.ptx.clone(), None, self.metadata.clone(), params)
     }
 
-    /// Whether it is as [`Ready::as_launched`] loads it.
-    pub(crate) fn is_as_launched(&self, device: &Device) -> bool {
-        self.kernel.device().is_same(device) && !self.kernel.is_assembled()
+    /// Whether it may write to what a parameter points to, or to a part of it where that is a tensor descriptor.
+    pub(crate) fn writes(&self, name: &str) -> bool {
+        let is_part =
+            |param: &str| param.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        self.metadata.params.iter().any(|param| is_part(&param.name) && param.access != Some(Access::Read))
     }
 
     /// Launches it.
@@ -128,12 +136,21 @@ impl Load<'_> {
         wanted: &[usize],
         is_late: impl Fn() -> bool + Sync,
     ) -> Vec<Option<Loaded>> {
+        let mut firsts: HashMap<String, usize> = HashMap::new();
+        let first_of = |number: &usize| match candidates[*number].same() {
+            Some(same) => *firsts.entry(same).or_insert(*number),
+            None => *number,
+        };
+        let first: Vec<usize> = wanted.iter().map(first_of).collect();
         let seen: Mutex<HashMap<Code, usize>> = Mutex::default();
         parallel::each(wanted.len(), "compiling", self.shows_progress, |i| {
             if i > 0 && is_late() {
                 return None;
             }
             let number = wanted[i];
+            if first[i] != number {
+                return Some(Loaded::Same(first[i]));
+            }
             let candidate = &candidates[number];
             let spec = self.spec.with_choice(&candidate.choice);
             let compiled = spec.specialize(self.program).and_then(|specialization| {
@@ -150,7 +167,9 @@ impl Load<'_> {
             if first != number {
                 return Some(Loaded::Same(first));
             }
-            Some(match Ready::load(&devices[i % devices.len()], ptx, metadata, self.params, self.assembler) {
+            // What the assembler refuses, the driver judges.
+            let cubin = self.assembler.and_then(|a| a.assemble(&ptx, &metadata.kernel, &metadata.arch).ok());
+            Some(match Ready::load(&devices[i % devices.len()], ptx, cubin, metadata, self.params) {
                 Ok(ready) => Loaded::Ready(Box::new(ready)),
                 Err(why) => Loaded::Dropped(why),
             })

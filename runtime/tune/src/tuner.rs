@@ -2,7 +2,8 @@
 
 use crate::candidate::{Candidate, Estimated, order};
 use crate::device_timer::DeviceTimer;
-use crate::halving::{self, Plan, race};
+use crate::finals::Finals;
+use crate::halving::{Plan, race};
 use crate::load::{Load, Loaded, Ready};
 use crate::report::{Decision, Report};
 use crate::store::Store;
@@ -21,12 +22,6 @@ use std::time::{Duration, Instant};
 const WIDE: usize = 64;
 /// How many configurations with stored times run again beside new ones, so that both are compared at one clock.
 const COMPARED: usize = 3;
-/// What is within this factor of the fastest may be faster on another GPU of the same model.
-const CLOSEST: f64 = 1.04;
-/// What the assembler made may differ by more from what the driver makes.
-const CLOSEST_ASSEMBLED: f64 = 1.1;
-/// So many of those are timed once more, all on one device and as a launch gets them.
-const FINALISTS: usize = 4;
 
 /// Finds the fastest configuration of a kernel.
 ///
@@ -287,20 +282,11 @@ impl<'p> Tuner<'p> {
             team.restore()?;
             outcome?
         };
-        let is_assembled = report.is_assembled;
-        let finalists = race.closest(if is_assembled { CLOSEST_ASSEMBLED } else { CLOSEST }, FINALISTS);
-        let is_apart = |c: &usize| !kernels[c].is_as_launched(&devices[0]);
-        if (finalists.len() > 1 || is_assembled) && finalists.iter().any(is_apart) && !race.is_cut {
-            let mut again = HashMap::new();
-            for finalist in &finalists {
-                let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
-                let ready = kernels[finalist].as_launched(&devices[0], &params).map_err(Error::Devices)?;
-                again.insert(*finalist, ready);
-            }
-            let mut last = team(&devices[..1], &lists[..1], tuning, &again, report, started)?;
-            let outcome = halving::race(&finalists, report.candidates.len(), &plan, &mut last);
-            last.restore()?;
-            race.replace(&finalists, outcome?);
+        if !race.is_cut {
+            let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
+            let finals =
+                Finals { device: &devices[0], args: lists[0], params: &params, tuning, kernels, report, started };
+            finals.run(&mut race, &plan)?;
         }
         for (candidate, times) in report.candidates.iter_mut().zip(race.times) {
             if times.failed {
@@ -398,6 +384,13 @@ impl<'p> Tuner<'p> {
                 Some(Loaded::Dropped(why)) => candidate.dropped = Some(why),
                 None => report.is_cut = true,
             }
+        }
+        for number in 0..report.candidates.len() {
+            let Some(first) = report.candidates[number].same_as else { continue };
+            let first = report.candidates[first].same_as.unwrap_or(first);
+            let Candidate { resources, prediction, .. } = report.candidates[first].clone();
+            let candidate = &mut report.candidates[number];
+            (candidate.same_as, candidate.resources, candidate.prediction) = (Some(first), resources, prediction);
         }
         if kernels.is_empty() {
             return Err(self.nothing_runs(report));
@@ -504,7 +497,7 @@ fn replicas(devices: &[Device], args: &[Arg<'_>]) -> Result<Vec<Replica>, Error>
 }
 
 /// A timer for each device, with its own tensors.
-fn team<'t>(
+pub(crate) fn team<'t>(
     devices: &[Device],
     lists: &[&'t [Arg<'t>]],
     tuning: &Tuning,
