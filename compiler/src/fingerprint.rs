@@ -238,6 +238,7 @@ impl Canonical {
             allowed_dot_input_precisions,
             max_num_imprecise_acc_default,
             warp_specialize,
+            structure,
             ptx_version,
             max_instructions,
         } = options;
@@ -257,6 +258,7 @@ impl Canonical {
         flags.into_iter().for_each(|value| self.number((*value).into()));
         self.text(default_dot_input_precision);
         self.list(allowed_dot_input_precisions, |bytes, name| bytes.text(name));
+        self.text(&structure.to_string());
         self.number(*max_instructions);
     }
 }

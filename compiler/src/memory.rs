@@ -3,14 +3,14 @@
 //! It is found before the passes split loops and copy ahead: those leave alone what the kernel touches.
 
 use crate::stages;
-use rtc_abi::{Hidden, HostTensorMap, Metadata, Target};
+use rtc_abi::{Hidden, HostTensorMap, Metadata, Structure, Target};
 use rtc_ir::Kernel;
 use rtc_ir::analysis::{self, Extent, Touched};
 use rtc_passes::PassContext;
 
 /// What a kernel, as it comes from sema or from a file, does to memory; by parameter.
 pub(crate) fn touched(kernel: &Kernel, target: &'static Target) -> Vec<Touched> {
-    let cx = PassContext { target, max_instructions: stages::NO_LIMIT, staging: true, roles: false };
+    let cx = PassContext { target, max_instructions: stages::NO_LIMIT, structure: Structure::Pipelined };
     // What a pass refuses here, it refuses again in the pipeline, which reports it.
     rtc_passes::plain(kernel, &cx).map(|plain| analysis::touched(&plain)).unwrap_or_default()
 }

@@ -15,7 +15,7 @@
 
 use crate::{Failure, Program};
 use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
-use rtc_abi::{DType, ParamType, ValueType};
+use rtc_abi::{DType, ParamType, Structure, ValueType};
 use rtc_source::json_fields::{self, Field, FieldError};
 
 /// The content of a SPEC.json.
@@ -139,6 +139,9 @@ pub fn set_option(options: &mut LaunchOptions, name: &str, field: &Field<'_>) ->
         "allowed_dot_input_precisions" => options.allowed_dot_input_precisions = field.strings()?,
         "max_num_imprecise_acc_default" => options.max_num_imprecise_acc_default = Some(field.u32()?),
         "warp_specialize" => options.warp_specialize = field.boolean()?,
+        "structure" => {
+            options.structure = field.string()?.parse().map_err(|_| field.expected(Structure::EXPECTED))?;
+        }
         "max_instructions" => options.max_instructions = u64::from(field.positive()?),
         "ptx_version" => options.ptx_version = Some(field.positive()?),
         "warp_size" => {
@@ -182,6 +185,7 @@ pub const OPTION_NAMES: &[&str] = &[
     "max_num_imprecise_acc_default",
     "ptx_version",
     "warp_specialize",
+    "structure",
     "max_instructions",
     "warp_size",
     "supported_fp8_dtypes",

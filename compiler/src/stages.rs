@@ -10,7 +10,7 @@
 use crate::fingerprint::hash_of;
 use crate::{Artifact, COMPILER_VERSION, Failure, Program, Specialization, artifact, memory};
 use rtc_abi::spec::LaunchOptions;
-use rtc_abi::{MAX_THREADS, Metadata, TARGETS, Target};
+use rtc_abi::{MAX_THREADS, Metadata, Structure, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
@@ -299,14 +299,15 @@ pub(crate) fn run_pipeline(
 ) -> Result<Vec<Diagnostic>, Failure> {
     observer.enter("passes");
     // Programs that wait for each other must all run at once.
-    let roles = options.warp_specialize && !options.launch_cooperative_grid;
-    let cx = PassContext { target, max_instructions: options.max_instructions, staging: true, roles };
+    let together = !options.warp_specialize || options.launch_cooperative_grid;
+    let structure = if together { options.structure.without_roles() } else { options.structure };
+    let cx = PassContext { target, max_instructions: options.max_instructions, structure };
     let whole = kernel.clone();
     match run_all(kernel, &cx, until, observer) {
         // What was brought into shared memory for products does not fit: they can do without.
         Err(Failure::Diagnostics(list)) if is_about_resources(&list) && is_staged(kernel) => {
             *kernel = whole;
-            run_all(kernel, &PassContext { staging: false, ..cx }, until, observer)
+            run_all(kernel, &PassContext { structure: Structure::Plain, ..cx }, until, observer)
         }
         outcome => outcome,
     }

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::Target;
+use rtc_abi::{Division, Feature, ResultStores, Structure, Target};
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
 use rtc_ir::effects::When;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Schedule, Storage};
 use rtc_ir::text::{parse, print};
-use rtc_ir::{Elem, Hidden, Kernel, Literal, Op, Phase, Scalar, Type, decode_float, print_errors, verify};
+use rtc_ir::{Elem, Hidden, Kernel, Literal, Op, OpKind, Phase, Scalar, Type, decode_float, print_errors, verify};
 use rtc_passes::{PassContext, PassError, run_through};
 use rtc_source::SourceMap;
 
@@ -90,27 +90,42 @@ fn check_target(
     seen: &mut HashSet<String>,
     sources: &SourceMap,
 ) -> Result<(), String> {
-    let cx = PassContext { target, max_instructions: 50_000, staging: true, roles: true };
-    let given = kernel.persistent;
-    let divided = check_passes(case, kernel.clone(), cx, reference, seen, sources)?;
-    if divided == given {
-        return Ok(());
+    let mut made = HashSet::new();
+    for structure in structures(&kernel, target) {
+        let cx = PassContext { target, max_instructions: 50_000, structure };
+        check_passes(case, kernel.clone(), cx, reference, seen, &mut made, sources)
+            .map_err(|e| if structure == Structure::Auto { e } else { format!("structure {structure}, {e}") })?;
     }
-    // The form that it has where the warps are not divided.
-    check_passes(case, kernel, PassContext { roles: false, ..cx }, reference, seen, sources)
-        .map(|_| ())
-        .map_err(|e| format!("without roles, {e}"))
+    Ok(())
 }
 
-/// Checks the kernel after each pass and its PTX; gives how many blocks of it are started.
+/// The structures that a kernel is checked in. Most are the same for it, and that is seen after the passes.
+fn structures(kernel: &Kernel, target: &Target) -> Vec<Structure> {
+    let mut structures = vec![Structure::Auto];
+    let product = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { .. });
+    if !rtc_ir::walk(kernel).iter().any(product) {
+        return structures;
+    }
+    structures.extend([Structure::Pipelined, Structure::Plain]);
+    if target.has(Feature::Wgmma) {
+        for blocks in 1..=3 {
+            let stores = ResultStores::ALL.map(Some);
+            structures.extend(stores.map(|stores| Structure::Roles(Division { blocks: Some(blocks), stores })));
+        }
+    }
+    structures
+}
+
+/// Checks the kernel after each pass, and its PTX if `made` has no such kernel yet.
 fn check_passes(
     case: &Case,
     mut kernel: Kernel,
     cx: PassContext,
     reference: Option<&Run>,
     seen: &mut HashSet<String>,
+    made: &mut HashSet<String>,
     sources: &SourceMap,
-) -> Result<Option<rtc_abi::Persistent>, String> {
+) -> Result<(), String> {
     let target = cx.target;
     let mut observer = |pass: &'static str, kernel: &Kernel| {
         let text = print(kernel);
@@ -135,7 +150,11 @@ fn check_passes(
         Ok(())
     };
     run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
-    dump(&format!("{}.{}.tir", kernel.name, target.name), &print(&kernel));
+    let text = print(&kernel);
+    dump(&format!("{}.{}.tir", kernel.name, target.name), &text);
+    if !made.insert(text) {
+        return Ok(());
+    }
     let verified = verify(&kernel).map_err(|e| print_errors(&kernel, &e))?;
     let output = rtc_codegen::compile(verified, sources, target, CodegenOptions::default())
         .map_err(|e| format!("codegen: {e}\n{}", print(&kernel)))?;
@@ -144,7 +163,9 @@ fn check_passes(
     if case.warps.last().is_none_or(|most| *most == kernel.options.num_warps) {
         // Of a planted mistake the assembler makes what it can; and products do not overlap with calls.
         let calls = output.ptx.contains("call.uni");
-        assembler::check(&output.ptx, target, case.may_spill, case.fault.is_some() || calls)?;
+        // Operands of a plain structure lie in registers.
+        let may_spill = case.may_spill || cx.structure == Structure::Plain;
+        assembler::check(&output.ptx, target, may_spill, case.fault.is_some() || calls)?;
     }
     for seed in seeds(&kernel) {
         let found = emulate(case, &kernel, target, &output, seed)?;
@@ -157,7 +178,7 @@ fn check_passes(
             compare(case, reference, &found, false).map_err(wrong)?;
         }
     }
-    Ok(kernel.persistent)
+    Ok(())
 }
 
 /// The orders in which warps take turns and copies arrive: that of their numbers, and some at random where roles or

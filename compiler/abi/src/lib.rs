@@ -6,6 +6,7 @@
 //! | `types.rs` | [`ValueType`] of run-time arguments, [`ParamType`] of kernel parameters |
 //! | `target.rs` | [`Target`], what each architecture can do, and [`Arch`], which PTX runs where |
 //! | `spec.rs` | [`spec::Specialization`], what a kernel is compiled for, and the launch options |
+//! | `structure.rs` | [`Structure`], how products in loops get their operands |
 //! | `tuning.rs` | [`tuning::Tuning`], the configurations that a kernel is tuned over |
 //! | `metadata.rs` | [`Metadata`], the `<symbol>.json` beside `<symbol>.ptx`, and where each parameter lies |
 //! | `expr.rs` | [`Expr`], what the launcher computes from integer arguments |
@@ -18,6 +19,7 @@ mod extent;
 mod extent_program;
 pub mod metadata;
 pub mod spec;
+mod structure;
 mod target;
 pub mod tuning;
 mod types;
@@ -26,5 +28,6 @@ pub use dtype::DType;
 pub use expr::Expr;
 pub use extent::{Access, Elements, Evaluated, Extents};
 pub use metadata::{Hidden, HostTensorMap, Metadata, MetadataError, Padding, Param, Persistent, TensorMap};
+pub use structure::{Division, ResultStores, Structure, UnknownStructure};
 pub use target::{Arch, Feature, MAX_THREADS, TARGETS, Target, UnknownTarget};
 pub use types::{ParamType, UnknownType, ValueType};

@@ -21,7 +21,7 @@
 //! assert!(matches!(spec.args[0].kind, ArgKind::Value { ty: ValueType::Pointer { pointee: DType::Fp32, .. }, .. }));
 //! ```
 
-pub use crate::{DType, ValueType};
+pub use crate::{DType, Structure, ValueType};
 use std::fmt;
 
 /// One instance of a kernel: which kernel, what its arguments are, how it is launched.
@@ -174,6 +174,8 @@ pub struct LaunchOptions {
     /// Whether the warps of a kernel may be divided into some that copy and some that compute, and its blocks loop over
     /// programs, where that is faster.
     pub warp_specialize: bool,
+    /// How products in loops get their operands.
+    pub structure: Structure,
     /// PTX version, `87` for 8.7; `None`: what the target needs.
     pub ptx_version: Option<u32>,
     /// The most instructions of a thread, as estimated before they are made: longer kernels are refused.
@@ -201,6 +203,7 @@ impl Default for LaunchOptions {
             allowed_dot_input_precisions: ["tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"].map(String::from).into(),
             max_num_imprecise_acc_default: None,
             warp_specialize: true,
+            structure: Structure::Auto,
             ptx_version: None,
             max_instructions: MAX_INSTRUCTIONS,
         }

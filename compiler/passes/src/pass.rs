@@ -1,6 +1,6 @@
 //! What a pass is.
 
-use rtc_abi::Target;
+use rtc_abi::{Structure, Target};
 use rtc_ir::{Kernel, Phase, TypeError};
 use rtc_source::Diagnostic;
 
@@ -11,10 +11,8 @@ pub struct PassContext {
     pub target: &'static Target,
     /// The most instructions of a thread, as estimated before lowering.
     pub max_instructions: u64,
-    /// Whether operands of products may be brought into shared memory ahead of time. Without it a kernel needs less of it.
-    pub staging: bool,
-    /// Whether the warps of a kernel may be divided into some that copy and some that compute.
-    pub roles: bool,
+    /// How products in loops get their operands. A plain kernel needs less shared memory.
+    pub structure: Structure,
 }
 
 /// Why a pass could not go on.

@@ -7,8 +7,7 @@ fn run(text: &str) -> String {
     let cx = PassContext {
         target: rtc_abi::Target::named("sm_90a").expect("it is in the table"),
         max_instructions: 50_000,
-        staging: true,
-        roles: true,
+        structure: rtc_abi::Structure::Auto,
     };
     let (header, body) = text.split_once('\n').expect("a header line");
     let wanted = header.strip_prefix("// pass: ").expect("`// pass: NAME` in the first line").trim();

@@ -25,7 +25,7 @@ pub struct DotLayouts {
 /// Chooses the kind of all dots and casts operands that the machine form does not take.
 pub fn choose_kinds(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let all = dots(kernel);
-    let by_wgmma: HashSet<Op> = if cx.staging && cx.target.has(Feature::Wgmma) && !all.is_empty() {
+    let by_wgmma: HashSet<Op> = if cx.structure.stages() && cx.target.has(Feature::Wgmma) && !all.is_empty() {
         let infos = axis_info(kernel);
         all.iter().copied().filter(|op| suits_wgmma(kernel, cx, &infos, *op)).collect()
     } else {

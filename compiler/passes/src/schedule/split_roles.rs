@@ -18,7 +18,7 @@
 //! not serve stays as it is, and its loops get rings of `copy_async` (`schedule_loop`). Where one block runs on a
 //! multiprocessor, results of 16 bits wait for the next program (`defer_stores.rs`).
 
-use rtc_abi::Feature;
+use rtc_abi::{Feature, ResultStores};
 use rtc_ir::analysis::Ranges;
 use rtc_ir::{DotKind, Kernel, MmaForm, Op, OpKind, Phase, Type, place_bytes};
 use rtc_source::{Code, Diagnostic};
@@ -72,8 +72,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         Err(_) => return Ok(()),
     };
     let most = if found.has_work_between(&staged) { MOST_BLOCKS } else { 2 };
-    for blocks in (1..=most).rev() {
-        for stores in [Stores::Deferred, Stores::Copies, Stores::Plain] {
+    let Some(given) = cx.structure.roles() else { return Ok(()) };
+    for blocks in (1..=most).rev().filter(|blocks| given.blocks.is_none_or(|given| given == *blocks)) {
+        for stores in ResultStores::ALL.into_iter().filter(|stores| given.stores.is_none_or(|given| given == *stores)) {
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
                 *kernel = made;
@@ -84,20 +85,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// How results get to memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stores {
-    /// By TMA, while the next program is computed.
-    Deferred,
-    /// By TMA.
-    Copies,
-    /// As in the source.
-    Plain,
-}
-
 fn may_divide(cx: &PassContext) -> bool {
     let features = [Feature::Wgmma, Feature::Tma, Feature::RegisterBudgets];
-    cx.staging && cx.roles && features.iter().all(|feature| cx.target.has(*feature))
+    cx.structure.roles().is_some() && features.iter().all(|feature| cx.target.has(*feature))
 }
 
 /// Whether these loads of products, in a kernel without layouts, are of boxes, so that its warps will likely be divided.
@@ -119,7 +109,7 @@ pub(crate) fn may_serve(kernel: &Kernel, cx: &PassContext, loads: &[Op]) -> Resu
 
 impl Found {
     /// How it is to be divided if `blocks` are to run on a multiprocessor at a time.
-    fn form(&self, kernel: &Kernel, blocks: u32, stores: Stores) -> Option<Form> {
+    fn form(&self, kernel: &Kernel, blocks: u32, stores: ResultStores) -> Option<Form> {
         let warps = kernel.options.num_warps;
         let all = warps + COPYING_WARPS;
         let copying = if self.has_work_between(kernel) { FEW_REGISTERS } else { COPYING_REGISTERS };
@@ -133,14 +123,14 @@ impl Found {
         let sums = products.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
         let own = own.min(MOST_REGISTERS);
         (own >= sums + OTHER_REGISTERS || blocks == 1 && sums <= 192 && own >= sums).then_some(())?;
-        let deferred = stores == Stores::Deferred;
+        let deferred = stores == ResultStores::Deferred;
         if deferred {
             // Two blocks on a multiprocessor hide the stores of each other, and then waiting costs more than it gives. The
             // results of a program wait in half as many registers as the sums of the next one.
             let fits = blocks == 1 && own >= sums + sums / 2 + HELD_REGISTERS;
             (fits && defer_stores::can_wait(kernel, self)).then_some(())?;
         }
-        let stored = if stores == Stores::Plain { None } else { Some(STORED_BYTES * warps) };
+        let stored = if stores == ResultStores::Direct { None } else { Some(STORED_BYTES * warps) };
         stored.is_none_or(|_| !self.stores.is_empty()).then_some(())?;
         let wished = self.loops.iter().map(|of| stages(kernel, of.of)).max().unwrap_or(0).max(MOST_SLOTS);
         Some(Form { registers: [copying, own], at_start: start, blocks, slots: wished, stored, deferred })

@@ -50,7 +50,7 @@ pub(super) type Boxes = HashMap<Op, usize>;
 /// Does it; with `boxes` these loads become copies, however wide, and no others.
 pub(super) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>) -> Result<(), PassError> {
     let (mut staged, mut outside) = (Staged::default(), false);
-    if cx.staging && cx.target.has(Feature::CpAsync) {
+    if cx.structure.stages() && cx.target.has(Feature::CpAsync) {
         for of in innermost_loops(kernel) {
             stage_loop(kernel, of, boxes, &mut staged)?;
         }

@@ -37,7 +37,7 @@ const MOST_OPERATIONS: usize = 2000;
 const NARROWEST: u64 = 4;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    if !cx.staging || !cx.target.has(Feature::CpAsync) || kernel.specialization().is_some() {
+    if !cx.structure.stages() || !cx.target.has(Feature::CpAsync) || kernel.specialization().is_some() {
         return Ok(());
     }
     let loops = innermost_loops(kernel);

@@ -1,0 +1,182 @@
+//! How a kernel with matrix products in loops gets the operands of those products.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How a kernel with matrix products in loops gets their operands. What a kernel does not admit, or what does not fit, is
+/// replaced by the next simpler structure.
+///
+/// # Examples
+///
+/// ```
+/// use rtc_abi::{Division, ResultStores, Structure};
+///
+/// let forced: Structure = "roles-2-copied".parse()?;
+/// assert_eq!(forced, Structure::Roles(Division { blocks: Some(2), stores: Some(ResultStores::Copied) }));
+/// assert_eq!(forced.to_string(), "roles-2-copied");
+/// assert!("ring".parse::<Structure>().is_err());
+/// # Ok::<(), rtc_abi::UnknownStructure>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Structure {
+    /// What the compiler takes for the fastest.
+    #[default]
+    Auto,
+    /// Every iteration loads its own operands, and no product runs while others are prepared.
+    Plain,
+    /// All warps do the same, and copy operands ahead of the products by `cp.async`.
+    Pipelined,
+    /// Some warps copy by TMA and the others multiply, and blocks loop over programs.
+    Roles(Division),
+}
+
+/// What of a kernel with roles is given; `None`: what the compiler takes for the fastest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Division {
+    /// Blocks on a multiprocessor at a time, from 1 to 3.
+    pub blocks: Option<u32>,
+    /// How results are stored.
+    pub stores: Option<ResultStores>,
+}
+
+/// How the results of a kernel with roles get to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResultStores {
+    /// By TMA, while the next program is computed.
+    Deferred,
+    /// By TMA.
+    Copied,
+    /// As in the source.
+    Direct,
+}
+
+impl ResultStores {
+    /// All of them, the one that overlaps most first.
+    pub const ALL: [ResultStores; 3] = [ResultStores::Deferred, ResultStores::Copied, ResultStores::Direct];
+
+    fn name(self) -> &'static str {
+        match self {
+            ResultStores::Deferred => "deferred",
+            ResultStores::Copied => "copied",
+            ResultStores::Direct => "direct",
+        }
+    }
+}
+
+impl Structure {
+    /// What is written for a structure, for messages.
+    pub const EXPECTED: &'static str =
+        "auto, plain, pipelined or roles[-BLOCKS][-STORES] with 1 to 3 blocks and deferred, copied or direct stores";
+
+    /// Whether operands may be copied into shared memory ahead of the products.
+    pub fn stages(self) -> bool {
+        self != Structure::Plain
+    }
+
+    /// What is given of roles, where warps may be divided into roles.
+    pub fn roles(self) -> Option<Division> {
+        match self {
+            Structure::Auto => Some(Division::default()),
+            Structure::Roles(division) => Some(division),
+            Structure::Plain | Structure::Pipelined => None,
+        }
+    }
+
+    /// The same without roles.
+    pub fn without_roles(self) -> Structure {
+        if self.roles().is_some() { Structure::Pipelined } else { self }
+    }
+}
+
+/// A text that names no structure.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no structure is called `{0}`; there are {expected}", expected = Structure::EXPECTED)]
+pub struct UnknownStructure(
+    /// The text.
+    pub String,
+);
+
+impl FromStr for Structure {
+    type Err = UnknownStructure;
+
+    fn from_str(text: &str) -> Result<Structure, UnknownStructure> {
+        let unknown = || UnknownStructure(text.to_owned());
+        let mut parts = text.split('-').peekable();
+        let structure = match parts.next() {
+            Some("auto") => Structure::Auto,
+            Some("plain") => Structure::Plain,
+            Some("pipelined") => Structure::Pipelined,
+            Some("roles") => {
+                let blocks = parts.peek().and_then(|part| part.parse().ok()).filter(|blocks| (1..=3).contains(blocks));
+                if blocks.is_some() {
+                    parts.next();
+                }
+                let stores = match parts.next() {
+                    None => None,
+                    Some(name) => {
+                        Some(ResultStores::ALL.into_iter().find(|stores| stores.name() == name).ok_or_else(unknown)?)
+                    }
+                };
+                Structure::Roles(Division { blocks, stores })
+            }
+            _ => return Err(unknown()),
+        };
+        if parts.next().is_some() { Err(unknown()) } else { Ok(structure) }
+    }
+}
+
+impl TryFrom<String> for Structure {
+    type Error = UnknownStructure;
+
+    fn try_from(text: String) -> Result<Structure, UnknownStructure> {
+        text.parse()
+    }
+}
+
+impl From<Structure> for String {
+    fn from(structure: Structure) -> String {
+        structure.to_string()
+    }
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Structure::Auto => f.write_str("auto"),
+            Structure::Plain => f.write_str("plain"),
+            Structure::Pipelined => f.write_str("pipelined"),
+            Structure::Roles(Division { blocks, stores }) => {
+                f.write_str("roles")?;
+                if let Some(blocks) = blocks {
+                    write!(f, "-{blocks}")?;
+                }
+                stores.map_or(Ok(()), |stores| write!(f, "-{}", stores.name()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_structure_reads_back() {
+        let divisions = [None, Some(1), Some(2), Some(3)].into_iter().flat_map(|blocks| {
+            std::iter::once(None)
+                .chain(ResultStores::ALL.map(Some))
+                .map(move |stores| Structure::Roles(Division { blocks, stores }))
+        });
+        for structure in [Structure::Auto, Structure::Plain, Structure::Pipelined].into_iter().chain(divisions) {
+            assert_eq!(structure.to_string().parse(), Ok(structure));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "Roles", "roles-0", "roles-4", "roles-2-slow", "roles-copied-2", "auto-1", "plain-"] {
+            assert_eq!(text.parse::<Structure>(), Err(UnknownStructure(text.to_owned())), "{text}");
+        }
+    }
+}
