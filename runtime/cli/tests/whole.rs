@@ -56,7 +56,7 @@ fn modules_in_rust_and_c() {
     assert!(module.contains("pub fn launch<'a>(") && !module.contains("unsafe"), "{module}");
     assert_eq!(build(&["--emit", "c"]), "out/k.h\nout/k.c\n");
     assert!(read("k.h").contains("CUresult copy_kernel_launch(const copy_kernel_t *kernel, CUstream stream,"));
-    assert!(read("k.c").contains("static const char copy_kernel_sm_90a[] ="));
+    assert!(read("k.c").contains("static const char copy_kernel_0_sm_90a[] ="));
     scratch.write("t.tir", "kernel @k() warps 1 phase tile {\n  ret\n}\n");
     let text = scratch.fails(1, &["build", "t.tir", "--rust"]);
     assert!(text.contains("a file of tile IR has no module"), "{text}");
