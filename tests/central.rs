@@ -8,6 +8,9 @@
 //! tensors to which the header of the file grants a tolerance. Reads and writes beside the tensors are faults in both
 //! executors, and what nobody writes must stay as it was. Kernels in the kernel language also say what must come out.
 //!
+//! The sanitizer looks on in the emulator and must find nothing, but for the mistakes of `tests/filetests/planted/`, which
+//! it must find, each at its line (`planted.rs`).
+//!
 //! ```text
 //! cargo test --test central                                     all files, and some kernels at random
 //! cargo test --test central scan                                files with this in their name
@@ -30,6 +33,8 @@ mod data;
 mod judge;
 #[path = "central/language.rs"]
 mod language;
+#[path = "central/planted.rs"]
+mod planted;
 #[path = "ptxas.rs"]
 mod ptxas;
 #[path = "central/random.rs"]
@@ -46,7 +51,10 @@ fn main() {
     let mut trials = files("central");
     trials.extend(files("async"));
     trials.extend(files("run"));
-    trials.extend(language_cases());
+    trials.extend(language_cases("language"));
+    let planted = language_cases("planted");
+    assert!(planted.len() >= 60, "only {} planted mistakes", planted.len());
+    trials.extend(planted);
     assert!(trials.len() > 60, "only {} kernels", trials.len());
     trials.push(Trial::test("every operation", every_operation));
     trials.extend(random_kernels());
@@ -85,14 +93,14 @@ fn files(folder: &str) -> Vec<Trial> {
 }
 
 /// A trial for each case of the files in the kernel language.
-fn language_cases() -> Vec<Trial> {
+fn language_cases(folder: &str) -> Vec<Trial> {
     let mut trials = Vec::new();
-    for path in paths("language", "rt") {
+    for path in paths(folder, "rt") {
         let text = fs::read_to_string(&path).unwrap_or_default();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if text.contains("# case ") {
             trials.extend(language::split(&text).into_iter().map(|part| {
-                let (name, at) = (format!("language/{stem}/{}", part.name), path.display().to_string());
+                let (name, at) = (format!("{folder}/{stem}/{}", part.name), path.display().to_string());
                 let run = move || language::check(&part, &at).map_err(|e| Failed::from(format!("{at}: {e}")));
                 Trial::test(name, run)
             }));
@@ -104,7 +112,7 @@ fn language_cases() -> Vec<Trial> {
                 let checked = source::case(&part).and_then(|case| judge::check(&case));
                 checked.map_err(|e| Failed::from(format!("{}: {e}", at.display())))
             };
-            trials.push(Trial::test(format!("language/{stem}/{number}"), run));
+            trials.push(Trial::test(format!("{folder}/{stem}/{number}"), run));
         }
     }
     trials

@@ -147,6 +147,24 @@ impl<T: Element> Buffer<T> {
         &self.memory.allocation.device
     }
 
+    /// Tells the sanitizer that a tensor lies in the buffer, `start` bytes in: sizes, strides in elements, and the bytes of an
+    /// element. An access to what lies between its rows is reported then. False where that says nothing: on other devices,
+    /// for a tensor that does not lie within the buffer, for negative or overlapping strides.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, sanitize::Checks};
+    /// let device = Device::emulator().sanitize(Checks::ALL)?;
+    /// let x = device.zeros::<f32>(64)?;
+    /// assert!(x.declare_shape(0, &[4, 12], &[16, 1], 4)); // 4 rows of 12 elements, 16 apart
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    pub fn declare_shape(&self, start: u64, sizes: &[u64], strides: &[i64], element: u64) -> bool {
+        match self.device().backend() {
+            Backend::Emulator(memory) => memory.set_shape(self.address() + start, sizes, strides, element),
+            Backend::Cuda(_) | Backend::Interpreter(_) => false,
+        }
+    }
+
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
             device: Some(&self.memory.allocation.device),

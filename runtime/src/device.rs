@@ -4,6 +4,8 @@
 //! code for all three. On the emulator and the interpreter a launch runs to its end before the call returns.
 
 use crate::host::HostMemory;
+#[cfg(feature = "emulator")]
+use crate::host::Sanitize;
 use crate::{Error, Result, cuda};
 use std::fmt;
 use std::str::FromStr;
@@ -120,6 +122,39 @@ impl Device {
     #[cfg(feature = "emulator")]
     pub fn emulator() -> Device {
         Device::new(Backend::Emulator(HostMemory::create()))
+    }
+
+    /// The same kind of device, new and with empty memory, whose launches are checked: what a kernel does wrong is
+    /// [`Error::Sanitizer`], which says where in the source and who wrote last. Slower, by how much depends on the checks.
+    /// Only the emulator can; other devices give an error. Feature `emulator`.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Error, args, sanitize::Checks};
+    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// let device = Device::emulator().sanitize(Checks::ALL)?;
+    /// let kernel = device.load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
+    /// let (x, mut y) = (device.alloc::<f32>(3)?, device.zeros::<f32>(3)?);
+    /// let Err(Error::Sanitizer(found)) = kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, 2.0f32, 3]) else {
+    ///     panic!("nobody wrote x");
+    /// };
+    /// assert_eq!(found[0].code, "uninitialized-global");
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "emulator")]
+    pub fn sanitize(&self, checks: rtc_emulator::sanitize::Checks) -> Result<Device> {
+        self.sanitize_within(checks, None)
+    }
+
+    /// Like [`Device::sanitize`], where a launch that executes more than `budget` instructions, counted once per warp, has an
+    /// endless loop. [`Device::sanitize`] allows a thousand million. Feature `emulator`.
+    #[cfg(feature = "emulator")]
+    pub fn sanitize_within(&self, checks: rtc_emulator::sanitize::Checks, budget: Option<u64>) -> Result<Device> {
+        match self.backend {
+            Backend::Emulator(_) => {
+                Ok(Device::new(Backend::Emulator(HostMemory::sanitized(Sanitize { checks, budget }))))
+            }
+            _ => Err(Error::NoDevice(format!("the sanitizer runs on the emulator, not on {self}"))),
+        }
     }
 
     /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: feature `jit`.

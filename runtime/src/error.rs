@@ -198,6 +198,10 @@ pub enum Error {
     #[cfg(feature = "emulator")]
     #[error("emulator: {0}")]
     Fault(Box<rtc_emulator::Fault>),
+    /// The sanitizer found something; in the order in which it happened. Feature `emulator`.
+    #[cfg(feature = "emulator")]
+    #[error("sanitizer: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Sanitizer(Box<[rtc_emulator::sanitize::Report]>),
     /// The interpreter found a fault of the kernel.
     #[error("interpreter: {message}")]
     Interpreter {

@@ -5,26 +5,50 @@
 use crate::tensor_map::{Form, MAP_BYTES, Place};
 use crate::{Error, Result};
 use rtc_abi::Metadata;
+use rtc_emulator::sanitize::Checks;
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap};
-use rtc_emulator::{AccessError, Fault, LaunchConfig, Memory, Program};
+use rtc_emulator::{AccessError, Fault, LaunchConfig, LaunchReport, Memory, Program};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Memory of the devices that run on the CPU.
 #[derive(Debug)]
-pub(crate) struct HostMemory(Mutex<Memory>);
+pub(crate) struct HostMemory {
+    memory: Mutex<Memory>,
+    sanitize: Sanitize,
+}
+
+/// What the sanitizer is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sanitize {
+    pub(crate) checks: Checks,
+    pub(crate) budget: Option<u64>,
+}
 
 impl HostMemory {
     pub(crate) fn create() -> Arc<HostMemory> {
-        Arc::new(HostMemory(Mutex::new(Memory::new())))
+        HostMemory::sanitized(Sanitize::default())
+    }
+
+    /// Memory of a device whose launches are checked.
+    pub(crate) fn sanitized(sanitize: Sanitize) -> Arc<HostMemory> {
+        let mut memory = Memory::new();
+        if !sanitize.checks.is_empty() {
+            memory.track();
+        }
+        Arc::new(HostMemory { memory: Mutex::new(memory), sanitize })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Memory> {
         // A panic during a launch leaves bytes in the memory, never a broken structure.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn alloc(&self, bytes: usize, name: &str) -> u64 {
         self.lock().alloc(bytes, 256, name)
+    }
+
+    pub(crate) fn set_shape(&self, start: u64, sizes: &[u64], strides: &[i64], element: u64) -> bool {
+        !self.sanitize.checks.is_empty() && self.lock().set_shape(start, sizes, strides, element)
     }
 
     pub(crate) fn free(&self, address: u64) {
@@ -74,6 +98,7 @@ impl Emulated {
         params: &mut [u8],
         scratch: Option<(usize, usize)>,
     ) -> Result<String> {
+        let sanitize = memory.sanitize;
         let mut memory = memory.lock();
         let address = scratch.map(|(at, bytes)| (at, memory.alloc(bytes, 256, "global scratch")));
         if let Some((at, address)) = address {
@@ -85,11 +110,16 @@ impl Emulated {
             cluster: metadata.cluster,
             shared_bytes: metadata.shared_bytes,
             params,
+            sanitize: sanitize.checks,
+            budget: sanitize.budget,
             ..LaunchConfig::new(&metadata.symbol)
         };
         let result = self.program.launch(&mut memory, &config);
         if let Some((_, address)) = address {
             memory.free(address);
+        }
+        if !sanitize.checks.is_empty() {
+            return reported(result);
         }
         let findings = match &result {
             Ok(report) => &report.findings,
@@ -101,6 +131,21 @@ impl Emulated {
         let report = result.map_err(|fault| Error::Fault(Box::new(Fault { findings: Vec::new(), ..fault })))?;
         Ok(report.printed)
     }
+}
+
+/// The result of a launch that was checked: everything found is an error.
+fn reported(result: std::result::Result<LaunchReport, Fault>) -> Result<String> {
+    let (printed, findings, mut reports) = match result {
+        Ok(LaunchReport { printed, findings, reports, .. }) => (printed, findings, reports),
+        Err(mut fault) => {
+            let Some(last) = fault.report() else { return Err(Error::Fault(Box::new(fault))) };
+            let (findings, mut reports) = (std::mem::take(&mut fault.findings), std::mem::take(&mut fault.reports));
+            reports.push(last);
+            (String::new(), findings, reports)
+        }
+    };
+    reports.splice(0..0, findings.iter().map(rtc_emulator::Finding::report));
+    if reports.is_empty() { Ok(printed) } else { Err(Error::Sanitizer(reports.into())) }
 }
 
 fn tensor_map(form: &Form, place: &Place) -> TensorMap {

@@ -16,11 +16,14 @@
 //! // finding: overflow              the interpreter notes something that says so
 //! // not interpreted                the interpreter cannot run it; `expect` judges
 //! // spills                         the assembler may spill registers
+//! // shape x = 4x12 16x1            its rows of 12 elements lie 16 apart: the sanitizer reports accesses in between
+//! // reports global-race            the sanitizer reports this, here with reason
 //! ```
 
 use rtc_ir::{Literal, Scalar};
 
 use crate::data;
+use crate::planted;
 
 /// How far the emulator's result may be from the interpreter's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +73,12 @@ pub struct Case {
     pub findings: Vec<String>,
     pub interpreted: bool,
     pub may_spill: bool,
+    /// What the sanitizer reports of a kernel that does so on purpose.
+    pub reports: Vec<String>,
+    /// Tensors whose rows have gaps: sizes, and strides in elements.
+    pub shapes: Vec<(String, Vec<u64>, Vec<i64>)>,
+    /// Planted mistakes: names of reports, and their lines.
+    pub marks: Option<planted::Marks>,
     /// The tolerances hold between `expects` and all stages, not for the emulator only.
     pub values_within: bool,
 }
@@ -90,6 +99,9 @@ impl Default for Case {
             findings: Vec::new(),
             interpreted: true,
             may_spill: false,
+            reports: Vec::new(),
+            shapes: Vec::new(),
+            marks: None,
             values_within: false,
         }
     }
@@ -166,7 +178,15 @@ impl Case {
             "emulator" => self.emulator_fault = rest.strip_prefix("fault: ").map(str::to_string),
             "finding:" => self.findings.push(rest.to_string()),
             "not" if rest == "interpreted" => self.interpreted = false,
+            "shape" => {
+                let (name, shape) = rest.split_once(" = ").ok_or("name = sizes strides")?;
+                let (sizes, strides) = shape.split_once(' ').ok_or("sizes strides, such as 4x12 16x1")?;
+                let sizes = sizes.split('x').map(str::parse).collect::<Result<_, _>>().map_err(|_| "sizes")?;
+                let strides = strides.split('x').map(str::parse).collect::<Result<_, _>>().map_err(|_| "strides")?;
+                self.shapes.push((name.to_string(), sizes, strides));
+            }
             "spills" => self.may_spill = true,
+            "reports" => self.reports.extend(rest.split(' ').map(str::to_string)),
             // Anything else is prose.
             _ => {}
         }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use rtc_abi::{Division, Feature, ResultStores, Structure, Target};
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
+use rtc_emulator::sanitize::{Checks, Report};
 use rtc_ir::effects::When;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Schedule, Storage};
 use rtc_ir::text::{parse, print};
@@ -13,8 +14,9 @@ use rtc_passes::{PassContext, PassError, run_through};
 use rtc_source::SourceMap;
 
 use crate::assembler;
-use crate::case::{Argument, Case, Tolerance};
+use crate::case::{Argument, Case, POISON, Tolerance};
 use crate::data::elements;
+use crate::planted;
 use crate::tensor::Tensor;
 
 /// The targets that every case is compiled for.
@@ -22,6 +24,9 @@ pub const TARGETS: [&str; 2] = ["sm_80", "sm_90a"];
 
 /// Most steps or warp instructions of a launch: a loop that does not end is a failure, not a long wait.
 const BUDGET: u64 = 50_000_000;
+
+/// The same of a planted mistake.
+const PLANTED_BUDGET: u64 = 200_000;
 
 /// What a launch leaves: the bytes of all tensors, in the order of the arguments, and what it printed, sorted.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,7 +173,14 @@ fn check_passes(
         assembler::check(&output.ptx, target, may_spill, case.fault.is_some() || calls)?;
     }
     for seed in seeds(&kernel) {
-        let found = emulate(case, &kernel, target, &output, seed)?;
+        // The checks do not change what is computed; where they find something, a launch goes on.
+        let (found, reports) = emulate(case, &kernel, target, &output, seed)?;
+        if let Some(marks) = &case.marks {
+            return planted::compare(marks, &reports).map(|()| kernel.persistent);
+        }
+        if case.fault.is_none() && case.emulator_fault.is_none() {
+            planted::allowed(&case.reports, &reports)?;
+        }
         let wrong = |e: String| match seed {
             None => format!("the emulator: {e}"),
             Some(seed) => format!("the emulator, seed {seed}: {e}"),
@@ -299,21 +311,30 @@ fn interpret(case: &Case, kernel: &Kernel, storage: Storage, seed: Option<u64>) 
     Ok(Outcome { tensors, printed: sorted(&report.printed) })
 }
 
-/// The outer error is a failure of the test, the inner one a fault of the launch.
+/// The outer error is a failure of the test, the inner one a fault of the launch. With it comes what the sanitizer found,
+/// which looks on where warps run in order.
 fn emulate(
     case: &Case,
     kernel: &Kernel,
     target: &Target,
     output: &rtc_codegen::Output,
     seed: Option<u64>,
-) -> Result<Run, String> {
+) -> Result<(Run, Vec<Report>), String> {
     let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
-    let mut memory = emulator::Memory::new();
+    let mut memory = emulator::Memory::poisoned(POISON);
+    memory.track();
     let mut bases = Vec::new();
     for (name, arg) in &case.args {
-        if let Argument::Tensor { bytes, .. } = arg {
+        if let Argument::Tensor { bytes, written, scalar } = arg {
             let base = memory.alloc(bytes.len(), 256, name);
-            memory.write(base, bytes).map_err(|e| e.to_string())?;
+            if *written {
+                memory.write(base, bytes).map_err(|e| e.to_string())?;
+            }
+            for (_, sizes, strides) in case.shapes.iter().filter(|(n, ..)| n == name) {
+                if !memory.set_shape(base, sizes, strides, scalar.bytes().into()) {
+                    return Err(format!("the shape of `{name}` does not fit it"));
+                }
+            }
             bases.push((name, base, bytes.len()));
         }
     }
@@ -332,17 +353,23 @@ fn emulate(
         block: [metadata.threads_per_block, 1, 1],
         shared_bytes: metadata.shared_bytes,
         params: &params,
-        budget: Some(BUDGET),
+        budget: Some(if case.marks.is_some() { PLANTED_BUDGET } else { BUDGET }),
         schedule: seed.map_or(emulator::Schedule::InOrder, emulator::Schedule::Random),
+        sanitize: if seed.is_none() { Checks::ALL } else { Checks::NONE },
         ..emulator::LaunchConfig::new(&metadata.symbol)
     };
     let report = match program.launch(&mut memory, &config) {
         Ok(report) => report,
-        Err(fault) => return Ok(Err(format!("fault: {fault}"))),
+        Err(mut fault) => {
+            let reports = std::mem::take(&mut fault.reports);
+            let all = reports.into_iter().chain(fault.report()).collect();
+            return Ok((Err(format!("fault: {fault}")), all));
+        }
     };
     let read = |(_, base, size): &(&String, u64, usize)| memory.read(*base, *size).map(<[u8]>::to_vec);
     let tensors = bases.iter().map(read).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
-    Ok(Ok(Outcome { tensors, printed: sorted(&report.printed) }))
+    let reports = report.findings.iter().map(emulator::Finding::report).chain(report.reports).collect();
+    Ok((Ok(Outcome { tensors, printed: sorted(&report.printed) }), reports))
 }
 
 fn sorted(printed: &str) -> Vec<String> {

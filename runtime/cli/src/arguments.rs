@@ -5,6 +5,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rtc_build::Assembler;
 use rtc_compiler::Stage;
 use rtc_runtime::DeviceKind;
+use rtc_runtime::sanitize::Checks;
 use rtc_testing::Tolerance;
 use std::path::PathBuf;
 
@@ -229,6 +230,15 @@ pub(crate) struct RunArguments {
     /// Compare the tensors of this file with those after the launch; a difference is exit status 1
     #[arg(long, value_name = "GOLDEN.safetensors")]
     pub(crate) check: Option<PathBuf>,
+    /// Check the launch on the emulator: memory (bounds, rows, alignment), init (reads of what nobody wrote), race (missing
+    /// order between warps or blocks), sync (barriers, shuffles, deadlocks, endless loops), promise (false promises of the
+    /// source), or all; several separated by commas. Anything found is exit status 1
+    #[arg(long, value_name = "LIST")]
+    pub(crate) sanitize: Option<Checks>,
+    /// With --sanitize sync: more instructions than this, counted once per warp, are an endless loop
+    /// [default: 1000000000]
+    #[arg(long, value_name = "N", requires = "sanitize")]
+    pub(crate) instructions: Option<u64>,
     /// How much floats may differ: T means |x - y| <= T + T*|y|, or a number of ulp such as 2ulp
     /// [default: 1e-5 for fp32 and fp64, 2e-3 for fp16, 1.6e-2 for bf16, 0.13 for fp8]
     #[arg(long, value_name = "TOLERANCE", requires = "check")]

@@ -1,8 +1,8 @@
 //! `rtc`: the compiler on the command line.
 //!
 //! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `cache.rs`, `explain.rs`, `embed.rs`), `arguments.rs` for
-//! what they take, `input.rs`
-//! and `output.rs` for files, `report.rs` for everything the user reads on stderr.
+//! what they take, `input.rs` and `output.rs` for files, `sanitize.rs` for what the sanitizer finds, `report.rs` for
+//! everything the user reads on stderr.
 //!
 //! Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc, 141 nobody reads standard
 //! output any more. No input ends the
@@ -21,6 +21,7 @@ mod output;
 mod problem;
 mod report;
 mod run;
+mod sanitize;
 mod tile_ir;
 mod tune;
 

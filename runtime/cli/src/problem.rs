@@ -76,6 +76,7 @@ impl From<Error> for Problem {
             Error::NoDevice(_) => ("no-device", None),
             Error::Cuda { .. } => ("cuda", None),
             Error::OutOfResources { .. } => ("out-of-resources", None),
+            Error::Sanitizer(_) => ("sanitizer", None),
             Error::Argument { .. } | Error::ArgumentCount { .. } => ("launch-file", None),
             Error::Interpreter { location, .. } => ("fault", Some(location).filter(|l| !l.is_empty())),
             Error::Fault(fault) => {

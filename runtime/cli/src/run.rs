@@ -5,8 +5,9 @@ use crate::cache::Store;
 use crate::output::{self, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, tile_ir, tune};
+use crate::{input, sanitize, tile_ir, tune};
 use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
+use rtc_runtime::sanitize::Check;
 use rtc_runtime::{Device, jit};
 use rtc_source::SourceMap;
 use rtc_source::json_fields::Field;
@@ -26,7 +27,10 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         None => None,
     };
 
-    let device = Device::open(arguments.device)?;
+    let device = match arguments.sanitize {
+        None => Device::open(arguments.device)?,
+        Some(checks) => sanitize::device(arguments.device, checks, arguments.instructions)?,
+    };
     let arch = match (&arguments.arch, &spec.arch) {
         (Some(arch), _) => arch.clone(),
         (None, Some(arch)) if !device.is_cuda() => arch.clone(),
@@ -57,10 +61,27 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     let progress = reporter.follow(format!("{} on {device}", source.kernel()));
     let outcome = launch.run(&compiled.kernel, &tensors);
     progress.finish();
+    let mut broken = Vec::new();
+    if arguments.sanitize.is_some_and(|checks| checks.has(Check::Promise)) {
+        let device = Device::interpreter()?;
+        let mut progress = reporter.follow(format!("promises of {} on {device}", source.kernel()));
+        let interpreted = source.compile(&store, &device, &spec, &arch, reporter, &mut progress);
+        if let Ok(interpreted) = interpreted {
+            broken = sanitize::promises(&interpreted.kernel, &launch, &tensors, reporter);
+        }
+        progress.finish();
+    }
     for finding in compiled.kernel.take_findings() {
         reporter.warning("finding", &finding);
     }
-    let outcome = outcome.map_err(|error| launch_problem(&arguments.launch, error))?;
+    let outcome = match outcome {
+        Err(Error::Runtime(rtc_runtime::Error::Sanitizer(found))) => {
+            broken.extend(found);
+            return Err(sanitize::report(&broken, source.sources(), reporter));
+        }
+        Ok(_) if !broken.is_empty() => return Err(sanitize::report(&broken, source.sources(), reporter)),
+        outcome => outcome.map_err(|error| launch_problem(&arguments.launch, error))?,
+    };
 
     if let Some(path) = &arguments.output {
         output::write(path, &outcome.outputs.to_bytes()?)?;
@@ -80,6 +101,10 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         metadata.threads_per_block,
         metadata.shared_bytes
     )?;
+    if let Some(checks) = arguments.sanitize {
+        let names: Vec<&str> = checks.iter().map(Check::name).collect();
+        outln!("sanitizer  nothing found ({})", names.join(", "))?;
+    }
     if let Some(usage) = compiled.kernel.usage() {
         outln!("registers  {} per thread, {} bytes spilled or local", usage.registers, usage.local_bytes)?;
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::finding::Finding;
+use crate::sanitize::Report;
 
 /// What kind of access touched memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,23 @@ impl fmt::Display for AccessError {
     }
 }
 
+/// An instruction that a fault names besides its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The instruction as PTX text.
+    pub instruction: String,
+    /// Line in the PTX text, from 1.
+    pub ptx_line: u32,
+    /// Line in the source, where the PTX has `.loc`.
+    pub location: Option<SourceLocation>,
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` at PTX line {}", self.instruction, self.ptx_line)
+    }
+}
+
 /// Kind of a fault with what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -131,7 +149,7 @@ pub enum FaultKind {
         /// First byte concerned, in the block's shared memory.
         address: u64,
         /// The copy.
-        copy: String,
+        copy: Box<Site>,
         /// True if the copy had arrived, but this warp does not know.
         arrived: bool,
     },
@@ -140,7 +158,7 @@ pub enum FaultKind {
         /// First byte concerned, in the block's shared memory.
         address: u64,
         /// What reads it.
-        reader: String,
+        reader: Box<Site>,
     },
     /// Two warps access shared memory without a barrier in between.
     Unordered {
@@ -149,7 +167,7 @@ pub enum FaultKind {
         /// First byte concerned, in the block's shared memory.
         address: u64,
         /// The earlier access.
-        other: String,
+        other: Box<Site>,
         /// What that one does.
         other_access: Access,
     },
@@ -158,7 +176,7 @@ pub enum FaultKind {
         /// First byte concerned, in the block's shared memory.
         address: u64,
         /// The store.
-        write: String,
+        write: Box<Site>,
     },
     /// A register that an unfinished `wgmma` uses was accessed.
     RegisterInUse {
@@ -167,7 +185,7 @@ pub enum FaultKind {
         /// The register.
         register: String,
         /// The `wgmma`.
-        product: String,
+        product: Box<Site>,
     },
     /// A `wgmma` uses a register that was written after the last `wgmma.fence`.
     MissingProductFence {
@@ -186,7 +204,7 @@ pub enum FaultKind {
         /// Its address.
         address: u64,
         /// The initialisation.
-        init: String,
+        init: Box<Site>,
         /// True if only a fence is missing, false if a barrier is.
         fence: bool,
     },
@@ -274,38 +292,48 @@ pub struct Fault {
     pub location: Option<SourceLocation>,
     /// What looked wrong before: the address of a bad access may have wrapped around.
     pub findings: Vec<Finding>,
+    /// What the sanitizer reported before.
+    pub reports: Vec<Report>,
 }
 
 impl std::error::Error for Fault {}
 
-impl fmt::Display for Fault {
+impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
+        match self {
             FaultKind::OutOfBounds { access, space, address, bytes, near } => {
                 write!(f, "out-of-bounds {access} of {bytes} bytes at {address:#x} in {space} memory")?;
-                write_near(f, *address, *bytes, near.as_ref())?;
+                write_near(f, *address, *bytes, near.as_ref())
             }
             FaultKind::Misaligned { access, space, address, required } => {
-                write!(f, "misaligned {access} at {address:#x} in {space} memory: must be a multiple of {required}")?
+                write!(f, "misaligned {access} at {address:#x} in {space} memory: must be a multiple of {required}")
             }
             FaultKind::DivergentBarrier { waiting } => {
-                write!(f, "divergent barrier: threads of one warp wait at different places ({waiting})")?
+                write!(f, "divergent barrier: threads of one warp wait at different places ({waiting})")
             }
-            FaultKind::Deadlock { waiting } => write!(f, "deadlock: no warp can go on ({waiting})")?,
+            FaultKind::Deadlock { waiting } => write!(f, "deadlock: no warp can go on ({waiting})"),
             FaultKind::Assertion { message, file, line, function } => {
-                write!(f, "assertion failed: `{message}` at {file}:{line} in {function}")?
+                write!(f, "assertion failed: `{message}` at {file}:{line} in {function}")
             }
-            FaultKind::Trap => f.write_str("trap executed")?,
+            FaultKind::Trap => f.write_str("trap executed"),
             FaultKind::BudgetExceeded { budget } => {
-                write!(f, "the launch executed more than its budget of {budget} warp instructions")?
+                write!(f, "the launch executed more than its budget of {budget} warp instructions")
             }
-            FaultKind::InvalidInstruction(text) => write!(f, "invalid instruction: {text}")?,
-            FaultKind::Unsupported(text) => write!(f, "not supported by the emulator: {text}")?,
-            FaultKind::Launch(text) => return write!(f, "cannot launch `{}`: {text}", self.kernel),
-            kind => write_asynchronous(f, kind)?,
+            FaultKind::InvalidInstruction(text) => write!(f, "invalid instruction: {text}"),
+            FaultKind::Unsupported(text) => write!(f, "not supported by the emulator: {text}"),
+            FaultKind::Launch(text) => write!(f, "cannot launch: {text}"),
+            kind => write_asynchronous(f, kind),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let FaultKind::Launch(text) = &self.kind {
+            return write!(f, "cannot launch `{}`: {text}", self.kernel);
         }
         let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
-        write!(f, ". Kernel `{}`, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})", self.kernel)?;
+        write!(f, "{}. Kernel `{}`, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})", self.kind, self.kernel)?;
         write!(f, " (warp {}, lane {})", self.warp, self.lane)?;
         if self.ptx_line > 0 {
             write!(f, ", PTX line {}", self.ptx_line)?;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::SourceLocation;
+use crate::sanitize::{Check, Place, Report};
 
 /// What looks wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,10 @@ pub struct Finding {
     pub block: [u32; 3],
     /// Thread index in the block: the first thread concerned.
     pub thread: [u32; 3],
+    /// Warp in the block.
+    pub warp: u32,
+    /// Lane in the warp.
+    pub lane: u32,
     /// Line of the instruction in the PTX text, from 1.
     pub ptx_line: u32,
     /// The instruction as PTX text.
@@ -34,6 +39,34 @@ pub struct Finding {
     pub location: Option<SourceLocation>,
     /// Line in the PTX text of the access.
     pub access_line: u32,
+}
+
+impl Finding {
+    /// The finding as the sanitizer reports it.
+    pub fn report(&self) -> Report {
+        let FindingKind::AddressOverflow { exact } = self.kind;
+        Report {
+            check: Check::Memory,
+            code: "address-overflow",
+            message: format!(
+                "32-bit overflow on the way to an address: {exact} does not fit in 32 bits; accessed in PTX line {}",
+                self.access_line
+            ),
+            kernel: self.kernel.clone(),
+            place: Place {
+                block: self.block,
+                warp: self.warp,
+                lane: Some(self.lane),
+                thread: Some(self.thread),
+                ptx_line: self.ptx_line,
+                instruction: self.instruction.clone(),
+                location: self.location.clone(),
+            },
+            related: None,
+            count: 1,
+            is_fatal: false,
+        }
+    }
 }
 
 impl fmt::Display for Finding {

@@ -1,6 +1,7 @@
 //! What a launch takes and what it reports.
 
 use crate::finding::Finding;
+use crate::sanitize::{Checks, Report};
 
 /// In which order warps run, and when asynchronous copies arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct LaunchConfig<'a> {
     /// The order of execution. Misuse of asynchronous instructions is reported by either; a program that depends on the
     /// order in other ways is found by trying seeds.
     pub schedule: Schedule,
+    /// Checks that are made only when asked for.
+    pub sanitize: Checks,
 }
 
 impl<'a> LaunchConfig<'a> {
@@ -48,6 +51,7 @@ impl<'a> LaunchConfig<'a> {
             params: &[],
             budget: None,
             schedule: Schedule::InOrder,
+            sanitize: Checks::NONE,
         }
     }
 }
@@ -63,4 +67,6 @@ pub struct LaunchReport {
     pub thread_instructions: u64,
     /// What looked wrong without ending the launch.
     pub findings: Vec<Finding>,
+    /// What the sanitizer found.
+    pub reports: Vec<Report>,
 }

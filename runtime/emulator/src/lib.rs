@@ -46,9 +46,10 @@ pub mod launch;
 pub mod memory;
 mod numeric;
 mod program;
+pub mod sanitize;
 pub mod tensor_map;
 
-pub use fault::{Access, AccessError, Fault, FaultKind, Near, SourceLocation, Space};
+pub use fault::{Access, AccessError, Fault, FaultKind, Near, Site, SourceLocation, Space};
 pub use finding::{Finding, FindingKind};
 pub use launch::{LaunchConfig, LaunchReport, Schedule};
 pub use memory::Memory;

@@ -13,7 +13,11 @@
 //! assert!(memory.read(x + 16, 1).is_err());
 //! ```
 
+mod shape;
+mod written;
+
 use crate::fault::{Access, AccessError, Near};
+use shape::Shape;
 
 /// Lowest address handed out by [`Memory::alloc`].
 const FIRST_ADDRESS: u64 = 0x7_0000_0000;
@@ -34,6 +38,8 @@ struct Allocation {
     name: String,
     live: bool,
     writable: bool,
+    /// Which bytes were written, where that is tracked: one bit each.
+    written: Option<Vec<u64>>,
 }
 
 /// Global memory: what pointers in kernel arguments point into.
@@ -43,12 +49,14 @@ pub struct Memory {
     allocations: Vec<Allocation>,
     next: u64,
     poison: Option<u8>,
+    tracks: bool,
+    shapes: Vec<Shape>,
 }
 
 impl Memory {
     /// Empty memory whose new allocations are zero.
     pub fn new() -> Memory {
-        Memory { allocations: Vec::new(), next: FIRST_ADDRESS, poison: None }
+        Memory { next: FIRST_ADDRESS, ..Memory::default() }
     }
 
     /// Empty memory whose new allocations are filled with `byte`, so that reads before writes stand out.
@@ -60,7 +68,7 @@ impl Memory {
     pub fn alloc(&mut self, bytes: usize, align: usize, name: &str) -> u64 {
         let align = (align as u64).next_power_of_two().max(BASE_ALIGN);
         let base = self.next.max(FIRST_ADDRESS).next_multiple_of(align);
-        self.next = base + bytes as u64 + GUARD_BYTES;
+        self.next = base + bytes as u64 + self.guard();
         self.allocations.push(Allocation {
             base,
             data: vec![self.poison.unwrap_or(0); bytes],
@@ -68,6 +76,7 @@ impl Memory {
             name: name.to_string(),
             live: true,
             writable: true,
+            written: self.tracks.then(|| vec![0; bytes.div_ceil(64)]),
         });
         base
     }
@@ -85,6 +94,8 @@ impl Memory {
             Some(i) if self.allocations[i].live => {
                 self.allocations[i].live = false;
                 self.allocations[i].data = Vec::new();
+                self.allocations[i].written = None;
+                self.shapes.retain(|shape| shape.base != base);
                 true
             }
             _ => false,
@@ -95,7 +106,8 @@ impl Memory {
     pub(crate) fn remove(&mut self, base: u64) {
         if let Some(i) = self.starting_at(base) {
             self.allocations.remove(i);
-            self.next = self.allocations.last().map_or(FIRST_ADDRESS, |a| a.base + a.bytes + GUARD_BYTES);
+            let guard = self.guard();
+            self.next = self.allocations.last().map_or(FIRST_ADDRESS, |a| a.base + a.bytes + guard);
         }
     }
 
@@ -118,6 +130,7 @@ impl Memory {
                 let allocation = &mut self.allocations[i];
                 let start = (address - allocation.base) as usize;
                 allocation.data[start..start + data.len()].copy_from_slice(data);
+                allocation.mark(start, data.len());
                 Ok(())
             }
             None => Err(self.error(Access::Write, address, data.len())),

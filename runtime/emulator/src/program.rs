@@ -2,16 +2,17 @@
 
 use std::collections::VecDeque;
 
-use rtc_ptx::module::Loc;
-
-use crate::code::{Code, FunctionCode, NONE, Origin};
+use crate::code::{Code, FunctionCode};
 use crate::decode::decode;
-use crate::exec::{Cluster, Launch, Random, RawFinding, State, Stop};
+use crate::exec::{Actor, Cluster, Launch, Random, Raw, RawFinding, Sanitizer, State, Stop};
 use crate::finding::{Finding, FindingKind};
-use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory, Schedule, SourceLocation};
+use crate::sanitize::{Check, Place, Related, Report};
+use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory, Schedule};
 
 /// Turns that a cluster gets before the next one starts.
 const CLUSTER_TURNS: u32 = 64;
+/// Warp instructions after which a launch that is checked for endless loops has one, unless it says how many it may take.
+const SANITIZED_BUDGET: u64 = 1_000_000_000;
 
 /// PTX that cannot be executed: where and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +75,7 @@ impl Program {
         for (constant, global, offset) in &self.code.relocations {
             constants[*constant] = [addresses[*global].wrapping_add(*offset as u64); 32];
         }
+        let endless = if config.sanitize.has(Check::Sync) { SANITIZED_BUDGET } else { u64::MAX };
         let launch = Launch {
             code: &self.code,
             constants: &constants,
@@ -83,7 +85,8 @@ impl Program {
             block: config.block,
             cluster: config.cluster,
             dynamic_shared: config.shared_bytes,
-            budget: config.budget.unwrap_or(u64::MAX),
+            budget: config.budget.unwrap_or(endless),
+            checks: config.sanitize,
         };
         let mut state = State {
             memory,
@@ -91,16 +94,22 @@ impl Program {
             warp_instructions: 0,
             thread_instructions: 0,
             findings: Vec::new(),
+            sanitizer: Sanitizer::new(&launch),
         };
         let result = run(&launch, &mut state, config.schedule);
-        let State { printed, warp_instructions, thread_instructions, findings, .. } = state;
+        let State { printed, warp_instructions, thread_instructions, findings, sanitizer, .. } = state;
+        let reports: Vec<Report> =
+            sanitizer.iter().flat_map(|s| &s.found).map(|raw| self.report(config, raw)).collect();
         let findings: Vec<Finding> = findings.iter().map(|raw| self.finding(config, raw)).collect();
         for address in addresses {
             memory.remove(address);
         }
+        if !config.sanitize.has(Check::Init) {
+            memory.mark_all();
+        }
         match result {
-            Ok(()) => Ok(LaunchReport { printed, warp_instructions, thread_instructions, findings }),
-            Err((stop, block)) => Err(Fault { findings, ..self.fault(config, stop, block) }),
+            Ok(()) => Ok(LaunchReport { printed, warp_instructions, thread_instructions, findings, reports }),
+            Err((stop, block)) => Err(Fault { findings, reports, ..self.fault(config, stop, block) }),
         }
     }
 
@@ -116,22 +125,48 @@ impl Program {
             instruction: String::new(),
             location: None,
             findings: Vec::new(),
+            reports: Vec::new(),
         }
     }
 
     fn finding(&self, config: &LaunchConfig<'_>, raw: &RawFinding) -> Finding {
         let origin = self.code.origins[raw.origin as usize];
-        let text =
-            |origin: Origin| self.code.instructions.get(origin.instruction as usize).cloned().unwrap_or_default();
         Finding {
             kind: FindingKind::AddressOverflow { exact: raw.value },
             kernel: config.kernel.to_string(),
             block: raw.block,
             thread: thread_index(config, raw.warp, raw.lane),
+            warp: raw.warp,
+            lane: raw.lane,
             ptx_line: origin.line,
-            instruction: text(origin),
-            location: self.location(origin.location),
+            instruction: self.code.instruction(origin),
+            location: self.code.location(origin.location),
             access_line: self.code.origins[raw.access as usize].line,
+        }
+    }
+
+    fn report(&self, config: &LaunchConfig<'_>, raw: &Raw) -> Report {
+        let place = |actor: &Actor| {
+            let origin = self.code.origins[actor.pc as usize];
+            Place {
+                block: actor.block,
+                warp: actor.warp,
+                lane: actor.lane,
+                thread: actor.lane.map(|lane| thread_index(config, actor.warp, lane)),
+                ptx_line: origin.line,
+                instruction: self.code.instruction(origin),
+                location: self.code.location(origin.location),
+            }
+        };
+        Report {
+            check: raw.check,
+            code: raw.code,
+            message: raw.message.clone(),
+            kernel: config.kernel.to_string(),
+            place: place(&raw.at),
+            related: raw.other.map(|(what, actor)| Related { what: what.to_string(), place: place(&actor) }),
+            count: raw.count,
+            is_fatal: false,
         }
     }
 
@@ -145,18 +180,11 @@ impl Program {
             warp: stop.warp,
             lane: stop.lane,
             ptx_line: origin.line,
-            instruction: self.code.instructions.get(origin.instruction as usize).cloned().unwrap_or_default(),
-            location: self.location(origin.location),
+            instruction: self.code.instruction(origin),
+            location: self.code.location(origin.location),
             findings: Vec::new(),
+            reports: Vec::new(),
         }
-    }
-
-    /// The source position of a `.loc`; line 0 tells nothing.
-    fn location(&self, index: u32) -> Option<SourceLocation> {
-        let loc: &Loc = self.code.locations.get(index as usize).filter(|_| index != NONE)?;
-        let file = |index: u32| self.code.files.get(&index).cloned().unwrap_or_else(|| format!("file {index}"));
-        let inlined_at = loc.inlined.iter().map(|i| (file(i.at.0), i.at.1, i.at.2)).collect();
-        (loc.line > 0).then(|| SourceLocation { file: file(loc.file), line: loc.line, column: loc.column, inlined_at })
     }
 }
 

@@ -422,11 +422,29 @@ fn value(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError> {
 }
 
 fn place(field: &Field<'_>) -> std::result::Result<Place, FieldError> {
-    field.only(&["tensor", "view_of", "offset"])?;
+    field.only(&["tensor", "view_of", "offset", "shape", "strides", "undefined"])?;
+    let list =
+        |field: Field<'_>| field.items()?.iter().map(Field::integer).collect::<std::result::Result<Vec<i128>, _>>();
+    let shape = match (field.optional("shape")?, field.optional("strides")?) {
+        (None, None) => None,
+        (Some(shape), Some(strides)) => {
+            let (sizes, steps) = (list(shape.clone())?, list(strides.clone())?);
+            if sizes.len() != steps.len() {
+                return Err(strides.error(format!("{} entries, `shape` has {}", steps.len(), sizes.len())));
+            }
+            let sizes = sizes.iter().map(|n| u64::try_from(*n)).collect::<std::result::Result<_, _>>();
+            let steps = steps.iter().map(|n| i64::try_from(*n)).collect::<std::result::Result<_, _>>();
+            let too_large = || shape.error("sizes and strides have at most 63 bits, sizes are not negative");
+            Some((sizes.map_err(|_| too_large())?, steps.map_err(|_| too_large())?))
+        }
+        _ => return Err(field.error("`shape` and `strides` belong together")),
+    };
     Ok(Place {
         tensor: field.required("tensor")?.string()?.to_owned(),
         view_of: field.optional("view_of")?.map(|f| f.string().map(String::from)).transpose()?,
         offset: field.optional("offset")?.map_or(Ok(0), |f| f.u64())?,
+        shape,
+        is_undefined: field.optional("undefined")?.is_some_and(|f| f.value() == &Value::Bool(true)),
     })
 }
 
@@ -439,6 +457,8 @@ fn descriptor(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError>
         tensor: field.required("tensor")?.string()?.to_owned(),
         view_of: field.optional("view_of")?.map(|f| f.string().map(String::from)).transpose()?,
         offset: field.optional("offset")?.map_or(Ok(0), |f| f.u64())?,
+        shape: None,
+        is_undefined: false,
     };
     let (shape, strides, block) = (list("shape")?, list("strides")?, list("block_shape")?);
     for (name, other) in [("strides", &strides), ("block_shape", &block)] {

@@ -11,6 +11,10 @@ pub(crate) struct Place {
     pub(crate) tensor: String,
     pub(crate) view_of: Option<String>,
     pub(crate) offset: u64,
+    /// Sizes and strides in elements, for the sanitizer.
+    pub(crate) shape: Option<(Vec<u64>, Vec<i64>)>,
+    /// Nobody wrote it before the launch.
+    pub(crate) is_undefined: bool,
 }
 
 /// The allocations of a launch: one per tensor, or one per group of views.
@@ -19,12 +23,25 @@ pub(crate) struct Storages {
     storages: Vec<Storage>,
     /// Tensor, index of its storage, offset there.
     placed: Vec<(String, usize, u64)>,
+    shapes: Vec<Shape>,
+}
+
+/// A tensor with gaps between its rows.
+struct Shape {
+    /// Index of its storage, and where in it.
+    place: (usize, u64),
+    sizes: Vec<u64>,
+    /// In elements.
+    strides: Vec<i64>,
+    /// Bytes of an element.
+    element: u64,
 }
 
 struct Storage {
     name: String,
     bytes: u64,
     buffer: Option<Buffer>,
+    is_undefined: bool,
 }
 
 impl Storages {
@@ -52,11 +69,18 @@ impl Storages {
         let name = place.view_of.as_ref().unwrap_or(&place.tensor);
         let storage = self.storages.iter().position(|s| s.name == *name).unwrap_or_else(|| {
             let bytes = tensors.get(name).map_or(0, |t| t.data.len() as u64);
-            self.storages.push(Storage { name: name.clone(), bytes, buffer: None });
+            self.storages.push(Storage { name: name.clone(), bytes, buffer: None, is_undefined: false });
             self.storages.len() - 1
         });
         let end = &mut self.storages[storage].bytes;
         *end = (*end).max(at + bytes);
+        self.storages[storage].is_undefined |= place.is_undefined;
+        if let Some((sizes, strides)) = &place.shape {
+            let element = bytes.checked_div(tensor.shape.iter().map(|n| *n as u64).product()).unwrap_or(1);
+            let start = if place.view_of.is_some() { at } else { place.offset };
+            let (sizes, strides) = (sizes.clone(), strides.clone());
+            self.shapes.push(Shape { place: (storage, start), sizes, strides, element: element.max(1) });
+        }
         match self.placed.iter().find(|(name, ..)| *name == place.tensor) {
             Some((_, s, o)) if (*s, *o) == (storage, at) => {}
             Some(_) => {
@@ -79,7 +103,12 @@ impl Storages {
                     content[*at as usize..][..tensor.data.len()].copy_from_slice(&tensor.data);
                 }
             }
-            buffer.write(0, &content)?;
+            if !storage.is_undefined {
+                buffer.write(0, &content)?;
+            }
+            for shape in self.shapes.iter().filter(|shape| shape.place.0 == index) {
+                buffer.declare_shape(shape.place.1, &shape.sizes, &shape.strides, shape.element);
+            }
             storage.buffer = Some(buffer);
         }
         Ok(())

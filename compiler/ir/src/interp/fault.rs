@@ -6,6 +6,7 @@ use rtc_source::Span;
 
 use super::Nearest;
 use super::shared::SharedError;
+use crate::HintKind;
 
 /// Why a launch ended early.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,6 +185,15 @@ pub enum FindingKind {
         /// The index.
         index: i64,
     },
+    /// A promise of `multiple_of`, `max_contiguous` or `max_constancy` that does not hold.
+    FalsePromise {
+        /// Which.
+        kind: HintKind,
+        /// What it says.
+        promised: u32,
+        /// The number that breaks it.
+        number: i64,
+    },
 }
 
 impl fmt::Display for Finding {
@@ -193,6 +203,14 @@ impl fmt::Display for Finding {
             FindingKind::UnwrittenShared => f.write_str("shared memory is read but never written"),
             FindingKind::AddressOverflow => f.write_str("a 32-bit number on the way to an address overflows"),
             FindingKind::IndexOutOfRange { index } => write!(f, "index {index} is out of range"),
+            FindingKind::FalsePromise { kind, promised, number } => {
+                let name = match kind {
+                    HintKind::MultipleOf => "multiple_of",
+                    HintKind::MaxContiguous => "max_contiguous",
+                    HintKind::MaxConstancy => "max_constancy",
+                };
+                write!(f, "the promise `{name}` of {promised} does not hold for {number}")
+            }
         }?;
         let [x, y, z] = self.program;
         write!(f, " (in `{}`, program ({x}, {y}, {z})", self.op)?;

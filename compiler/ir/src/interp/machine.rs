@@ -131,6 +131,9 @@ impl Machine<'_> {
         if self.group.pending.has_products() {
             self.check_sums(op)?;
         }
+        if let OpKind::Hint { kind, values } = &data.kind {
+            self.check_hint(op, *kind, values)?;
+        }
         if let Evaluate::Each(eval) = data.kind.spec().eval {
             return self.elementwise(op, eval);
         }

@@ -42,6 +42,7 @@ mod dot;
 mod elementwise;
 mod fault;
 mod frame;
+mod hints;
 mod launch;
 mod machine;
 mod mbarrier;

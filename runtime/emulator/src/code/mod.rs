@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use rtc_ptx::Modifier;
 use rtc_ptx::module::Loc;
 
+use crate::SourceLocation;
 use crate::alu::{AluFn, Lanes};
 pub use asynchronous::*;
 
@@ -115,6 +116,19 @@ pub struct AddressOperand {
     pub window: Window,
 }
 
+/// How an access takes part in the order between threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// Not `weak`: races with no other strong access.
+    pub strong: bool,
+    /// What the writer of the value did before is seen after it.
+    pub acquire: bool,
+    /// What was done before is seen by who acquires the value.
+    pub release: bool,
+    /// Only among threads of the block.
+    pub block_only: bool,
+}
+
 /// A load of `registers.len()` elements.
 #[derive(Clone, Debug)]
 pub struct Load {
@@ -126,6 +140,8 @@ pub struct Load {
     pub sign_bits: u32,
     /// Width of the destination registers in bits.
     pub width: u32,
+    /// Its order.
+    pub order: Order,
     /// Destinations; [`NONE`] for `_`.
     pub registers: Vec<Reg>,
 }
@@ -139,6 +155,8 @@ pub struct Store {
     pub bytes: u32,
     /// What is stored.
     pub sources: Vec<Src>,
+    /// Its order.
+    pub order: Order,
 }
 
 /// What an atomic does.
@@ -173,6 +191,8 @@ pub struct Atomic {
     pub sources: Vec<Src>,
     /// For `cas`: the new value (`sources` holds the compared one).
     pub swap: Option<Src>,
+    /// Its order.
+    pub order: Order,
 }
 
 /// Mode of a shuffle.
@@ -498,9 +518,27 @@ pub struct Code {
     pub static_shared: u32,
     /// Target.
     pub target: String,
-    /// Width of the narrowest access of shared memory, if the module has asynchronous instructions: then their use is
-    /// checked.
-    pub granule: Option<u32>,
+    /// Whether the module has asynchronous instructions: then their use is checked.
+    pub asynchronous: bool,
+    /// Width of the narrowest access of shared memory.
+    pub granule: u32,
+    /// Width of the narrowest access of global memory.
+    pub global_granule: u32,
     /// Whether the module has `wgmma`: then the use of registers is checked.
     pub products: bool,
+}
+
+impl Code {
+    /// The text of an operation's instruction.
+    pub fn instruction(&self, origin: Origin) -> String {
+        self.instructions.get(origin.instruction as usize).cloned().unwrap_or_default()
+    }
+
+    /// The source position of a `.loc`; line 0 tells nothing.
+    pub fn location(&self, index: u32) -> Option<SourceLocation> {
+        let loc: &Loc = self.locations.get(index as usize).filter(|_| index != NONE)?;
+        let file = |index: u32| self.files.get(&index).cloned().unwrap_or_else(|| format!("file {index}"));
+        let inlined_at = loc.inlined.iter().map(|i| (file(i.at.0), i.at.1, i.at.2)).collect();
+        (loc.line > 0).then(|| SourceLocation { file: file(loc.file), line: loc.line, column: loc.column, inlined_at })
+    }
 }

@@ -7,8 +7,8 @@ use rtc_ptx::{Modifier, Opcode};
 use super::{Decoder, Result, Symbol};
 use crate::alu::f2;
 use crate::code::{
-    AddressOperand, Atomic, AtomicOp, CopyAsync, Kind, LOCAL_WINDOW, Load, NONE, PARAM_WINDOW, SHARED_WINDOW, Store,
-    Window,
+    AddressOperand, Atomic, AtomicOp, CopyAsync, Kind, LOCAL_WINDOW, Load, NONE, Order, PARAM_WINDOW, SHARED_WINDOW,
+    Store, Window,
 };
 use Modifier::*;
 
@@ -113,7 +113,8 @@ impl Decoder {
         }
         let bits = bits(ty).unwrap_or(64);
         let sign_bits = if is_signed(ty) && width > bits { bits } else { 0 };
-        let load = Load { address, bytes: bits / 8, sign_bits, width, registers };
+        let order = order(instruction, false);
+        let load = Load { address, bytes: bits / 8, sign_bits, width, order, registers };
         self.push(Kind::Load(Box::new(load)));
         Ok(())
     }
@@ -124,7 +125,7 @@ impl Decoder {
         let address = self.address(&instruction.operands[0], window)?;
         let list = self.elements(&instruction.operands[1], instruction)?;
         let sources = self.source_list(list, ty, true)?;
-        let store = Store { address, bytes: bits(ty).unwrap_or(64) / 8, sources };
+        let store = Store { address, bytes: bits(ty).unwrap_or(64) / 8, sources, order: order(instruction, false) };
         self.push(Kind::Store(Box::new(store)));
         Ok(())
     }
@@ -162,7 +163,8 @@ impl Decoder {
             _ => None,
         };
         let bytes = bits(ty).unwrap_or(64) / 8;
-        self.push(Kind::Atomic(Box::new(Atomic { address, op, ty, bytes, registers, sources, swap })));
+        let order = order(instruction, true);
+        self.push(Kind::Atomic(Box::new(Atomic { address, op, ty, bytes, registers, sources, swap, order })));
         Ok(())
     }
 
@@ -195,5 +197,16 @@ impl Decoder {
         }
         self.push(Kind::CopyAsync(Box::new(CopyAsync { to, from, bytes: bytes as u32, size, ignore })));
         Ok(())
+    }
+}
+
+/// The order that an access asks for; an atomic that says nothing is relaxed.
+fn order(instruction: &Instruction, atomic: bool) -> Order {
+    let word = instruction.one_of(&[Relaxed, Acquire, Release, AcqRel, Volatile]);
+    Order {
+        strong: atomic || word.is_some(),
+        acquire: matches!(word, Some(Acquire | AcqRel)),
+        release: matches!(word, Some(Release | AcqRel)),
+        block_only: instruction.has(Cta),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::hazard::shadow::How;
 use super::hazard::{Conflict, Touch};
+use super::sanitize::Touched;
 use super::step::Step;
 use super::warp::{Frame, Warp};
 use super::{Launch, place};
@@ -119,7 +120,7 @@ impl Step<'_, '_> {
         if self.shared.hazards.is_none() {
             return Ok(());
         }
-        self.check_order(place, bytes, access).map_err(|kind| (kind, lane))
+        self.check_order(place, bytes, access, (lane, 0)).map_err(|kind| (kind, lane))
     }
 
     /// As [`Step::check`] for all lanes, those with neighbouring addresses together.
@@ -139,7 +140,7 @@ impl Step<'_, '_> {
                 rest &= !(1 << next);
                 next += 1;
             }
-            if self.check_order((window, start), (next - first) * bytes, access).is_err() {
+            if self.check_order((window, start), (next - first) * bytes, access, (first, bytes)).is_err() {
                 // Which lane it is, and what of the range it accesses.
                 for lane in first..next {
                     self.check((window, addresses[lane as usize]), bytes, lane, access)?;
@@ -154,6 +155,7 @@ impl Step<'_, '_> {
         (window, address): (Window, u64),
         bytes: u32,
         access: Access,
+        (lane, stride): (u32, u32),
     ) -> std::result::Result<(), FaultKind> {
         let (window, at) = resolve(window, address);
         if window != Window::Shared {
@@ -176,7 +178,7 @@ impl Step<'_, '_> {
         }
         let Some(hazards) = &mut self.shared.hazards else { return Ok(()) };
         let how = if access == Access::Atomic { How::Atomic } else { How::Generic };
-        let touch = Touch { warp, epoch: hazards.now(warp), how, pc: self.warp.pc };
+        let touch = Touch { warp, epoch: hazards.now(warp), how, pc: self.warp.pc, lane, stride };
         let result = match access {
             Access::Read => hazards.read(block, range, touch),
             _ => hazards.write(block, range, touch),
@@ -191,6 +193,10 @@ impl Step<'_, '_> {
         self.check_lanes((window, &addresses), total, Access::Read)?;
         let mut values = [[0; 32]; 8];
         let mut rest = self.active;
+        if self.state.sanitizer.is_some() {
+            let touched = Touched { access: Access::Read, order: load.order, bytes: total };
+            rest &= !self.inspect((window, &addresses), touched, None);
+        }
         while rest != 0 {
             let lane = rest.trailing_zeros();
             rest &= rest - 1;
@@ -226,6 +232,11 @@ impl Step<'_, '_> {
         }
         let size = store.bytes as usize;
         let mut rest = self.active;
+        if self.state.sanitizer.is_some() {
+            let touched = Touched { access: Access::Write, order: store.order, bytes: total };
+            let stored = (&values[..store.sources.len()], store.bytes);
+            rest &= !self.inspect((window, &addresses), touched, Some(stored));
+        }
         while rest != 0 {
             let lane = rest.trailing_zeros();
             rest &= rest - 1;
@@ -266,6 +277,8 @@ impl Launch<'_> {
                 FaultKind::Unordered { access, address, other: place(pc), other_access }
             }
             Conflict::Unfenced(pc) => FaultKind::MissingProxyFence { address, write: place(pc) },
+            // Is never a fault.
+            Conflict::Unwritten => return Ok(()),
         })
     }
 }

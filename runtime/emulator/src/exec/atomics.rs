@@ -3,6 +3,7 @@
 use rtc_ptx::Modifier::{self, *};
 
 use super::access::{aligned, from_bytes};
+use super::sanitize::Touched;
 use super::step::Step;
 use crate::code::{Atomic, AtomicOp};
 use crate::fault::{Access, FaultKind};
@@ -17,7 +18,12 @@ impl Step<'_, '_> {
         let swap = atomic.swap.map(|s| *self.source(s));
         let mut old = vec![[0; 32]; operands.len()];
         let total = atomic.bytes * operands.len() as u32;
-        for lane in self.lanes() {
+        let mut skipped = 0;
+        if self.state.sanitizer.is_some() {
+            let touched = Touched { access: Access::Atomic, order: atomic.order, bytes: total };
+            skipped = self.inspect((window, &addresses), touched, None);
+        }
+        for lane in self.lanes().filter(|lane| skipped >> lane & 1 == 0) {
             let i = lane as usize;
             aligned(window, Access::Atomic, addresses[i], total).map_err(|kind| (kind, lane))?;
             self.check((window, addresses[i]), total, lane, Access::Atomic)?;

@@ -116,7 +116,8 @@ impl Step<'_, '_> {
             let phase = self.shared.blocks[target.barrier.0].mbarriers[&target.barrier.1].phase;
             let Some(hazards) = &mut self.shared.hazards else { continue };
             let agent = hazards.agents.number(Agent::Barrier(number));
-            let touch = Touch { warp, epoch: Epoch { agent, time: PENDING }, how: How::Bulk, pc: self.warp.pc };
+            let (epoch, pc) = (Epoch { agent, time: PENDING }, self.warp.pc);
+            let touch = Touch { warp, epoch, how: How::Bulk, pc, lane, stride: 0 };
             let (block, start) = (target.to.0, target.to.1 as usize);
             let result = hazards.write(block, start..start + target.bytes as usize, touch);
             self.launch.judged(result, Access::Write)?;
@@ -146,7 +147,7 @@ impl Step<'_, '_> {
         let mut epoch = Epoch::default();
         if let Some(hazards) = &mut self.shared.hazards {
             epoch = hazards.issue(warp, Agent::Stores(warp));
-            let touch = Touch { warp, epoch, how: How::Bulk, pc: self.warp.pc };
+            let touch = Touch { warp, epoch, how: How::Bulk, pc: self.warp.pc, lane, stride: 0 };
             let result = hazards.read(self.shared.rank, from as usize..(from + bytes) as usize, touch);
             self.launch.judged(result, Access::Read)?;
         }

@@ -41,7 +41,14 @@ impl Cluster {
 
     /// Runs for about `turns` turns of each warp; true if the cluster ended. With the fault comes the block's index.
     pub fn run(&mut self, launch: &Launch<'_>, state: &mut State<'_>, turns: u32) -> Result<bool, (Stop, [u32; 3])> {
-        self.take_turns(launch, state, turns).map_err(|stop| (stop, self.shared.own().index))
+        let result = self.take_turns(launch, state, turns);
+        if let Some(sanitizer) = &mut state.sanitizer {
+            self.report_collected(sanitizer);
+            if let Ok(true) = result {
+                self.report_barriers(sanitizer);
+            }
+        }
+        result.map_err(|stop| (stop, self.shared.own().index))
     }
 
     fn take_turns(&mut self, launch: &Launch<'_>, state: &mut State<'_>, turns: u32) -> Result<bool, Stop> {
@@ -97,6 +104,10 @@ impl Cluster {
             }
         }
         let status = warp.run(launch, state, shared, turn)?;
+        if let Some(sanitizer) = &mut state.sanitizer {
+            self.report_collected(sanitizer);
+        }
+        let (shared, warp) = (&mut self.shared, &mut self.warps[i]);
         if status == Status::Finished {
             self.finished[i] = true;
             shared.events += 1;

@@ -54,7 +54,7 @@ impl Step<'_, '_> {
         if let Some(hazards) = &mut self.shared.hazards {
             let epoch = hazards.issue(warp, Agent::Copies(warp));
             self.warp.copies.issued = epoch.time;
-            touch = Some(Touch { warp, epoch, how: How::Generic, pc: self.warp.pc });
+            touch = Some(Touch { warp, epoch, how: How::Generic, pc: self.warp.pc, lane: 0, stride: 0 });
         }
         for lane in self.lanes() {
             let i = lane as usize;
@@ -68,10 +68,12 @@ impl Step<'_, '_> {
             if size > 0 {
                 aligned(Window::Global, Access::Read, sources[i], bytes).map_err(|kind| (kind, lane))?;
                 self.read((Window::Global, sources[i]), size, lane)?;
+                self.inspect_copy(lane, sources[i], size.into(), Access::Read);
             }
             let (group, issued) = (self.warp.copies.committed[i], self.warp.copies.issued);
             let to = targets[i] as usize;
             if let (Some(touch), Some(hazards)) = (touch, &mut self.shared.hazards) {
+                let touch = Touch { lane, ..touch };
                 let result = hazards.write(self.shared.rank, to..to + bytes as usize, touch);
                 self.launch.judged(result, Access::Write).map_err(|kind| (kind, lane))?;
             }

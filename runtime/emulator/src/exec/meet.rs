@@ -45,7 +45,13 @@ impl Step<'_, '_> {
         let warp = self.index();
         let knowledge = published(&mut self.shared.hazards, warp, false);
         self.shared.events += 1;
+        if self.state.sanitizer.is_some() {
+            let before = &self.shared.own().barriers[id as usize];
+            self.inspect_barrier(id, (before.arrived, before.expected), count);
+        }
+        let last = (self.group.pc, self.warp.id);
         let state = &mut self.shared.own_mut().barriers[id as usize];
+        state.last = last;
         state.knowledge.join(&knowledge);
         match count {
             Some(count) if count == 0 || count % 32 != 0 => {

@@ -24,6 +24,7 @@ mod print;
 mod product;
 mod random;
 mod register_use;
+mod sanitize;
 mod shared;
 mod special;
 mod step;
@@ -37,11 +38,13 @@ mod wrap;
 
 pub use cluster::Cluster;
 pub use random::Random;
+pub use sanitize::{Actor, Raw, Sanitizer};
 
 use crate::alu::Lanes;
 use crate::code::Code;
-use crate::fault::FaultKind;
+use crate::fault::{FaultKind, Site};
 use crate::memory::Memory;
+use crate::sanitize::Checks;
 
 /// Why a lane cannot go on: what, where.
 #[derive(Debug)]
@@ -76,6 +79,8 @@ pub struct Launch<'a> {
     pub dynamic_shared: u32,
     /// Most warp instructions.
     pub budget: u64,
+    /// Checks that were asked for.
+    pub checks: Checks,
 }
 
 /// What changes while a launch runs.
@@ -90,6 +95,8 @@ pub struct State<'a> {
     pub thread_instructions: u64,
     /// Accesses through addresses that wrapped around, one for each operation that wrapped.
     pub findings: Vec<RawFinding>,
+    /// What the checks that were asked for know and found.
+    pub sanitizer: Option<Box<Sanitizer>>,
 }
 
 /// An access through an address that wrapped around.
@@ -110,7 +117,11 @@ pub struct RawFinding {
 }
 
 /// An operation as messages name it.
-pub fn place(code: &Code, pc: u32) -> String {
+pub fn place(code: &Code, pc: u32) -> Box<Site> {
     let origin = code.origins[pc as usize];
-    format!("`{}` at PTX line {}", code.instructions[origin.instruction as usize], origin.line)
+    Box::new(Site {
+        instruction: code.instruction(origin),
+        ptx_line: origin.line,
+        location: code.location(origin.location),
+    })
 }

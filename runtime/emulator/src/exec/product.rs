@@ -182,6 +182,13 @@ impl Products {
     }
 }
 
+impl Step<'_, '_> {
+    /// The name of a register in the kernel.
+    pub(super) fn register_name(&self, register: u32) -> String {
+        name(self.launch, self.base(), register)
+    }
+}
+
 /// The name of a register in the kernel.
 fn name(launch: &Launch<'_>, base: usize, register: u32) -> String {
     let names = &launch.code.functions[launch.kernel].names;
@@ -235,7 +242,7 @@ impl Step<'_, '_> {
                 super::access::within(crate::code::Window::Shared, Access::Read, range.start as u64, bytes, length)
                     .map_err(fail)?;
                 if let Some(hazards) = &mut self.shared.hazards {
-                    let touch = Touch { warp, epoch, how: How::Bulk, pc: self.warp.pc };
+                    let touch = Touch { warp, epoch, how: How::Bulk, pc: self.warp.pc, lane: 0, stride: 0 };
                     let result = hazards.read(rank, range, touch);
                     self.launch.judged(result, Access::Read).map_err(fail)?;
                 }

@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use super::bulk::Job;
 use super::hazard::Hazards;
 use super::hazard::clock::Knowledge;
+use super::hazard::collected::Policy;
 use super::mbarrier::Mbarrier;
 use super::{Launch, random::Random};
+use crate::sanitize::Check;
 
 /// The bits of a shared address that tell the byte; the bits above tell the block's rank plus 1, or 0 for the own one.
 pub const BLOCK_SHIFT: u32 = 24;
 
 /// What the threads of a cluster share.
 pub struct Shared {
+    /// Number of the cluster in the grid.
+    pub id: u32,
     /// Its blocks by rank.
     pub blocks: Vec<BlockShared>,
     /// Rank of the block whose warp runs.
@@ -29,6 +33,23 @@ pub struct Shared {
     pub hazards: Option<Box<Hazards>>,
     /// Source of the schedule's choices, unless warps run in order.
     pub random: Option<Random>,
+}
+
+/// The number of the cluster of a block.
+pub fn cluster_number(launch: &Launch<'_>, block: [u32; 3]) -> u32 {
+    let [x, y, z]: [u32; 3] = std::array::from_fn(|i| block[i] / launch.cluster[i]);
+    let [width, height]: [u32; 2] = std::array::from_fn(|i| launch.grid[i] / launch.cluster[i]);
+    x.wrapping_add(width.wrapping_mul(y.wrapping_add(height.wrapping_mul(z))))
+}
+
+/// What is done about races and about reads of what nobody wrote: asynchronous programs are always checked.
+fn policies(launch: &Launch<'_>) -> (Policy, Policy) {
+    let race = match launch.code.asynchronous {
+        _ if launch.checks.has(Check::Race) => Policy::Collect,
+        true => Policy::Fail,
+        false => Policy::Ignore,
+    };
+    (race, if launch.checks.has(Check::Init) { Policy::Collect } else { Policy::Ignore })
 }
 
 /// What the threads of a block share.
@@ -60,6 +81,8 @@ pub struct BarrierState {
     pub failed: u32,
     /// What those who arrived know.
     pub knowledge: Knowledge,
+    /// The operation and the warp that arrived last, for messages.
+    pub last: (u32, u32),
 }
 
 /// `barrier.cluster`
@@ -90,8 +113,12 @@ impl Shared {
             mbarriers: BTreeMap::new(),
         };
         let warps = each * indices.len();
-        let hazards = launch.code.granule.map(|n| Box::new(Hazards::new(warps, indices.len(), bytes, n)));
+        let (race, init) = policies(launch);
+        let checked = race != Policy::Ignore || init != Policy::Ignore;
+        let hazards =
+            checked.then(|| Box::new(Hazards::new((warps, indices.len()), bytes, launch.code.granule, (race, init))));
         Shared {
+            id: indices.first().map_or(0, |index| cluster_number(launch, *index)),
             blocks: indices.iter().map(block).collect(),
             rank: 0,
             cluster: ClusterBarrier::default(),

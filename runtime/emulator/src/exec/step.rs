@@ -72,6 +72,9 @@ impl Step<'_, '_> {
         if self.warp.products.checked {
             self.warp.products.operation(self.launch, base, kind, self.active)?;
         }
+        if self.warp.defined.is_some() {
+            self.inspect_registers(kind);
+        }
         match kind {
             Kind::Alu(function, to, sources) => {
                 self.warp.alu(self.launch.constants, base, self.active, *function, *to, sources);

@@ -156,6 +156,15 @@ impl Step<'_, '_> {
             let writes = !matches!(copy.direction, Direction::In { .. } | Direction::Prefetch);
             let access = if writes { Access::Write } else { Access::Read };
             check_rows(self.state, &mut self.warp.hint, &tensor, access).map_err(fail)?;
+            if self.state.sanitizer.is_some() && !matches!(copy.direction, Direction::Prefetch) {
+                let combines = matches!(copy.direction, Direction::Out { reduce: Some(_), .. });
+                let access = if combines { Access::Atomic } else { access };
+                let mut pieces = Vec::new();
+                rows(&tensor, |_, inside| pieces.extend(inside));
+                for (address, range) in pieces {
+                    self.inspect_copy(lane, address, range.len() as u64, access);
+                }
+            }
             match copy.direction {
                 Direction::In { to, barrier, mask } => {
                     let to = self.addresses(to)[i];

@@ -25,6 +25,7 @@ impl Step<'_, '_> {
                 let text = format!("lane {lane} is not in its own member mask {mask:#010x}");
                 return Err((FaultKind::InvalidInstruction(text), lane));
             }
+            self.inspect_members(same, mask);
             // Lanes that ended take no part any more.
             if mask & self.warp.live & !same == 0 {
                 complete.push(same);
@@ -49,7 +50,10 @@ impl Step<'_, '_> {
         match *op {
             WarpOp::Barrier => {}
             WarpOp::Shuffle(mode, to, predicate, [a, b, c]) => {
-                let (values, inside) = shuffle(mode, &source(a), &source(b), &source(c));
+                let (values, inside, from) = shuffle(mode, &source(a), &source(b), &source(c));
+                if self.state.sanitizer.is_some() {
+                    self.inspect_shuffle(lanes, &from);
+                }
                 self.write_lanes(to, lanes, &values);
                 self.write_lanes(predicate, lanes, &inside);
             }
@@ -95,9 +99,9 @@ impl Step<'_, '_> {
     }
 }
 
-/// Values and predicates of `shfl`.
-fn shuffle(mode: ShuffleMode, a: &Lanes, b: &Lanes, c: &Lanes) -> (Lanes, Lanes) {
-    let (mut values, mut inside) = ([0; 32], [0; 32]);
+/// Values and predicates of `shfl`, and the lanes that the values are from.
+fn shuffle(mode: ShuffleMode, a: &Lanes, b: &Lanes, c: &Lanes) -> (Lanes, Lanes, Lanes) {
+    let (mut values, mut inside, mut lanes) = ([0; 32], [0; 32], [0; 32]);
     for lane in 0..32i64 {
         let i = lane as usize;
         let distance = (b[i] & 31) as i64;
@@ -114,8 +118,9 @@ fn shuffle(mode: ShuffleMode, a: &Lanes, b: &Lanes, c: &Lanes) -> (Lanes, Lanes)
             }
         };
         let from = if within { from } else { lane };
+        lanes[i] = (from & 31) as u64;
         values[i] = a[(from & 31) as usize];
         inside[i] = u64::from(within);
     }
-    (values, inside)
+    (values, inside, lanes)
 }

@@ -9,6 +9,7 @@
 
 use super::bulk::Bulk;
 use super::product::Products;
+use super::sanitize::Defined;
 use super::shared::Shared;
 use super::step::Step;
 use super::wrap::Wraps;
@@ -16,6 +17,7 @@ use super::{Launch, State, Stop};
 use crate::alu::{AluFn, Lanes};
 use crate::code::{CONSTANT, Kind, NEGATED, NONE, Reg, Src};
 use crate::exec::copy::Copies;
+use crate::sanitize::Check;
 
 /// Operations that a group runs while other groups of its warp could run too.
 const GROUP_TURN: u32 = 2_000;
@@ -103,6 +105,10 @@ pub struct Warp {
     pub(super) bulk: Bulk,
     /// `wgmma`s under way.
     pub(super) products: Products,
+    /// Registers that were written, where that is checked.
+    pub(super) defined: Option<Box<Defined>>,
+    /// Lanes that the warp has.
+    pub(super) started: u32,
     /// Lanes that arrived at the cluster's barrier and did not wait yet.
     pub(super) cluster_arrived: u32,
     /// The phase in which each lane arrived last.
@@ -145,6 +151,8 @@ impl Warp {
             wraps: Wraps::new(),
             bulk: Bulk::default(),
             products: Products::new(launch.code.products, function.registers),
+            defined: launch.checks.has(Check::Init).then(Box::default),
+            started: live,
             cluster_arrived: 0,
             cluster_phase: [0; 32],
             pc: 0,
@@ -239,6 +247,7 @@ impl Warp {
         let ops = launch.code.ops.as_slice();
         let base = group.frame().registers as usize;
         let checked = self.products.checked;
+        let watched = checked || self.defined.is_some();
         let result = loop {
             if steps >= turn {
                 self.avoid = group.mask;
@@ -260,8 +269,11 @@ impl Warp {
                     None if self.wraps.is_empty() => {}
                     None => self.forget_wraps((base as u32).wrapping_add(*to), active),
                 }
-                if checked && let Err((kind, lane)) = self.products.alu(launch, base, *to, sources, active) {
-                    break Err(Stop { kind, pc: group.pc, warp: self.id, lane });
+                if watched {
+                    if checked && let Err((kind, lane)) = self.products.alu(launch, base, *to, sources, active) {
+                        break Err(Stop { kind, pc: group.pc, warp: self.id, lane });
+                    }
+                    self.follow_defined(launch, base, op, active);
                 }
                 self.alu(launch.constants, base, active, *function, *to, sources);
                 group.pc += 1;

@@ -1,5 +1,8 @@
 //! What a warp knows to have happened: vector clocks.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 /// A moment of an agent: a warp, or something that works for one asynchronously. Time 0 is before the launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Epoch {
@@ -38,9 +41,64 @@ impl Clock {
         }
     }
 
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether an epoch is known to be over.
     pub fn covers(&self, epoch: Epoch) -> bool {
         self.get(epoch.agent) >= epoch.time
+    }
+}
+
+/// What is known of warps of other clusters, by cluster and agent. Most programs know nothing of them.
+#[derive(Clone, Debug, Default)]
+pub struct World(Option<Arc<BTreeMap<(u32, u32), u32>>>);
+
+impl World {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Up to which time the actions of an agent of a cluster are known.
+    pub fn get(&self, cluster: u32, agent: u32) -> u32 {
+        self.0.as_ref().and_then(|known| known.get(&(cluster, agent))).copied().unwrap_or(0)
+    }
+
+    /// Learns what another one knows.
+    pub fn join(&mut self, other: &World) {
+        let Some(theirs) = &other.0 else { return };
+        match &mut self.0 {
+            None => self.0 = Some(theirs.clone()),
+            Some(mine) if Arc::ptr_eq(mine, theirs) => {}
+            Some(mine) => {
+                let mine = Arc::make_mut(mine);
+                for (agent, time) in theirs.iter() {
+                    let known = mine.entry(*agent).or_default();
+                    *known = (*known).max(*time);
+                }
+            }
+        }
+    }
+
+    /// Learns what the clock of a cluster knows of its own agents.
+    pub fn add(&mut self, cluster: u32, clock: &Clock) {
+        let mine = Arc::make_mut(self.0.get_or_insert_default());
+        for (agent, time) in clock.0.iter().enumerate().filter(|(_, time)| **time > 0) {
+            let known = mine.entry((cluster, agent as u32)).or_default();
+            *known = (*known).max(*time);
+        }
+    }
+
+    /// What it knows of a cluster, as that one's clock.
+    pub fn of(&self, cluster: u32) -> Clock {
+        let mut clock = Clock::default();
+        for (agent, time) in self.0.iter().flat_map(|known| known.range((cluster, 0)..=(cluster, u32::MAX))) {
+            clock.raise(agent.1, *time);
+        }
+        clock
     }
 }
 
@@ -51,6 +109,8 @@ pub struct Knowledge {
     pub seen: Clock,
     /// What of it the asynchronous proxy sees too: what happened before a `fence.proxy.async`.
     pub fenced: Clock,
+    /// What happened in other clusters.
+    pub world: World,
 }
 
 impl Knowledge {
@@ -58,5 +118,6 @@ impl Knowledge {
     pub fn join(&mut self, other: &Knowledge) {
         self.seen.join(&other.seen);
         self.fenced.join(&other.fenced);
+        self.world.join(&other.world);
     }
 }

@@ -6,14 +6,17 @@
 //! clock holds what happened before a `fence.proxy.async`: bulk stores and `wgmma` read no ordinary write that is not
 //! in it. Lanes of one warp count as ordered among themselves.
 //!
-//! This is done for programs with asynchronous instructions only.
+//! This is done for programs with asynchronous instructions, where a conflict is a fault, and for the sanitizer, which
+//! collects what it was asked for and goes on.
 
 pub mod clock;
+pub mod collected;
 pub mod shadow;
 
 use std::ops::Range;
 
 use clock::{Clock, Epoch, Knowledge};
+use collected::{Collected, Policy};
 use shadow::{Cell, How, Read, ReadSets};
 
 /// Time of an asynchronous write that did not arrive yet.
@@ -72,6 +75,8 @@ pub enum Conflict {
     StillRead(u32),
     /// No barrier between this and another warp's write (true) or read.
     Unordered(u32, bool),
+    /// Nobody wrote these bytes.
+    Unwritten,
     /// No `fence.proxy.async` between a write and this asynchronous read.
     Unfenced(u32),
 }
@@ -87,6 +92,10 @@ pub struct Touch {
     pub how: How,
     /// Its operation.
     pub pc: u32,
+    /// The lane that accesses the first byte.
+    pub lane: u32,
+    /// Bytes of each lane, if lanes one after the other access the bytes; else 0.
+    pub stride: u32,
 }
 
 /// What one warp knows.
@@ -95,6 +104,8 @@ struct WarpState {
     known: Knowledge,
     /// What it knew at its last fence: what a relaxed arrival hands on.
     fence: Knowledge,
+    /// What relaxed reads saw released: known after the next fence.
+    observed: Knowledge,
     /// Asynchronous operations issued so far.
     issued: u32,
 }
@@ -110,11 +121,17 @@ pub struct Hazards {
     /// Bytes of a cell as a power of two.
     shift: u32,
     barriers: u32,
+    /// What to do about conflicts of two warps.
+    race: Policy,
+    /// What to do about reads of what nobody wrote.
+    init: Policy,
+    /// Conflicts for reports.
+    pub collected: Vec<Collected>,
 }
 
 impl Hazards {
     /// Nothing happened yet; `granule` is the width of the narrowest access in bytes.
-    pub fn new(warps: usize, blocks: usize, bytes: usize, granule: u32) -> Hazards {
+    pub fn new((warps, blocks): (usize, usize), bytes: usize, granule: u32, (race, init): (Policy, Policy)) -> Hazards {
         let shift = granule.trailing_zeros();
         let start = |w: usize| {
             let mut state = WarpState::default();
@@ -128,12 +145,30 @@ impl Hazards {
             sets: ReadSets::new(),
             shift,
             barriers: 0,
+            race,
+            init,
+            collected: Vec::new(),
         }
     }
 
     /// What a warp knows.
     pub fn known(&self, warp: u32) -> &Clock {
         &self.warps[warp as usize].known.seen
+    }
+
+    /// All that a warp knows.
+    pub fn knowledge(&self, warp: u32) -> &Knowledge {
+        &self.warps[warp as usize].known
+    }
+
+    /// What a relaxed write of a warp hands on: what it knew at its last fence.
+    pub fn at_fence(&self, warp: u32) -> &Knowledge {
+        &self.warps[warp as usize].fence
+    }
+
+    /// What a relaxed read saw; it counts after the next fence.
+    pub fn observe(&mut self, warp: u32, knowledge: &Knowledge) {
+        self.warps[warp as usize].observed.join(knowledge);
     }
 
     /// The present moment of a warp.
@@ -179,6 +214,8 @@ impl Hazards {
     /// `fence.acq_rel` and its like.
     pub fn fence(&mut self, warp: u32) {
         let state = &mut self.warps[warp as usize];
+        let observed = std::mem::take(&mut state.observed);
+        state.known.join(&observed);
         state.fence = state.known.clone();
         let time = state.known.seen.get(warp);
         state.known.seen.raise(warp, time + 1);
@@ -200,7 +237,7 @@ impl Hazards {
     /// Checks and remembers a read of bytes of a block's shared memory; the address is the first byte at fault.
     pub fn read(&mut self, block: usize, bytes: Range<usize>, touch: Touch) -> Result<(), (Conflict, usize)> {
         let range = self.cells(&bytes);
-        let Hazards { agents, warps, blocks, sets, shift, .. } = self;
+        let Hazards { agents, warps, blocks, sets, shift, race, init, collected, .. } = self;
         if sets.is_large() {
             sets.compact(blocks.iter_mut().flatten());
         }
@@ -216,8 +253,18 @@ impl Hazards {
             let before = *cell;
             let at = (i << *shift).max(bytes.start);
             let atomics = touch.how == How::Atomic && cell.how == How::Atomic;
+            let keep = |conflict, other| Collected::new(conflict, other, (block, at), bytes.start, touch, false);
+            if cell.write.time == 0 && *init == Policy::Collect {
+                collected.push(keep(Conflict::Unwritten, None));
+            }
             if !atomics && !known.seen.covers(cell.write) {
-                return Err((written(*agents, cell), at));
+                match (written(*agents, cell), *race) {
+                    (Conflict::Unordered(..), Policy::Ignore) => {}
+                    (conflict @ Conflict::Unordered(..), Policy::Collect) => {
+                        collected.push(keep(conflict, Some(cell.write.agent)));
+                    }
+                    (conflict, _) => return Err((conflict, at)),
+                }
             }
             if touch.how == How::Bulk && cell.how != How::Bulk && !known.fenced.covers(cell.write) {
                 return Err((Conflict::Unfenced(cell.pc), at));
@@ -233,7 +280,7 @@ impl Hazards {
     /// Checks and remembers a write.
     pub fn write(&mut self, block: usize, bytes: Range<usize>, touch: Touch) -> Result<(), (Conflict, usize)> {
         let range = self.cells(&bytes);
-        let Hazards { agents, warps, blocks, sets, shift, .. } = self;
+        let Hazards { agents, warps, blocks, sets, shift, race, init, collected, .. } = self;
         let known = &warps[touch.warp as usize].known.seen;
         let mut last: Option<Cell> = None;
         for (i, cell) in range.clone().zip(&mut blocks[block][range]) {
@@ -242,15 +289,31 @@ impl Hazards {
                 last = Some(*cell);
                 let at = (i << *shift).max(bytes.start);
                 let atomics = touch.how == How::Atomic && cell.how == How::Atomic;
+                let keep = |conflict, other| Collected::new(conflict, other, (block, at), bytes.start, touch, true);
+                if touch.how == How::Atomic && cell.write.time == 0 && *init == Policy::Collect {
+                    collected.push(keep(Conflict::Unwritten, None));
+                }
                 if !atomics && !known.covers(cell.write) {
-                    return Err((written(*agents, cell), at));
+                    match (written(*agents, cell), *race) {
+                        (Conflict::Unordered(..), Policy::Ignore) => {}
+                        (conflict @ Conflict::Unordered(..), Policy::Collect) => {
+                            collected.push(keep(conflict, Some(cell.write.agent)));
+                        }
+                        (conflict, _) => return Err((conflict, at)),
+                    }
                 }
                 if let Some(read) = sets.get(cell.reads).iter().find(|r| !known.covers(r.epoch)) {
                     let conflict = match agents.agent(read.epoch.agent) {
                         Agent::Warp(_) => Conflict::Unordered(read.pc, false),
                         _ => Conflict::StillRead(read.pc),
                     };
-                    return Err((conflict, at));
+                    match (conflict, *race) {
+                        (Conflict::Unordered(..), Policy::Ignore) => {}
+                        (Conflict::Unordered(..), Policy::Collect) => {
+                            collected.push(keep(conflict, Some(read.epoch.agent)));
+                        }
+                        _ => return Err((conflict, at)),
+                    }
                 }
             }
             *cell = new;

@@ -1,0 +1,187 @@
+//! `rtc run --sanitize`: what the sanitizer found, with the source under it.
+
+use crate::problem::Problem;
+use crate::report::Reporter;
+use rtc_runtime::sanitize::{Check, Checks, Place, Report, SourceLocation};
+use rtc_runtime::{Device, DeviceKind, Error, Kernel};
+use rtc_source::{Code, Diagnostic, FileId, Label, Severity, SourceMap, Span};
+use rtc_testing::{LaunchFile, Tensors};
+use serde_json::json;
+
+/// The emulator with these checks.
+pub(crate) fn device(kind: DeviceKind, checks: Checks, instructions: Option<u64>) -> Result<Device, Problem> {
+    match kind {
+        DeviceKind::Auto | DeviceKind::Emulator => Ok(Device::emulator().sanitize_within(checks, instructions)?),
+        _ => Err(Problem::Usage("--sanitize runs on the emulator; leave out --device".into())),
+    }
+}
+
+/// The promises of the source that do not hold, as the interpreter sees them.
+pub(crate) fn promises(kernel: &Kernel, launch: &LaunchFile, tensors: &Tensors, reporter: &Reporter) -> Vec<Report> {
+    let result = launch.run(kernel, tensors);
+    let mut found: Vec<Report> = Vec::new();
+    let mut add = |message: &str, location: &str| {
+        found.push(Report {
+            check: Check::Promise,
+            code: "false-promise",
+            message: message.to_owned(),
+            kernel: kernel.metadata().kernel.clone(),
+            place: Place { location: source_location(location), ..Place::default() },
+            related: None,
+            count: 1,
+            is_fatal: false,
+        });
+    };
+    for finding in kernel.take_findings() {
+        if let Some(at) = finding.find("the promise `") {
+            add(&finding[at..], finding[..at].trim_end_matches(": "));
+        }
+    }
+    match result {
+        Err(rtc_testing::Error::Runtime(Error::Interpreter { message, location })) => {
+            if message.contains("the condition of `assume`") {
+                add(&message, &location);
+            } else {
+                reporter.verbose(&format!("promises after this were not checked: {message}"));
+            }
+        }
+        Err(error) => reporter.verbose(&format!("promises were not checked: {error}")),
+        Ok(_) => {}
+    }
+    found
+}
+
+/// Reads `k.rt:5:4, inlined at k.rt:9:3`.
+fn source_location(text: &str) -> Option<SourceLocation> {
+    let mut places = text.split(", inlined at ").map(|place| {
+        let (rest, column) = place.rsplit_once(':')?;
+        let (file, line) = rest.rsplit_once(':')?;
+        Some((file.to_owned(), line.parse().ok()?, column.parse().ok()?))
+    });
+    let (file, line, column) = places.next()??;
+    Some(SourceLocation { file, line, column, inlined_at: places.flatten().collect() })
+}
+
+/// Shows what was found; the problem that ends the command.
+pub(crate) fn report(found: &[Report], sources: &SourceMap, reporter: &Reporter) -> Problem {
+    for report in found {
+        let facts = json!({
+            "check": report.check.name(),
+            "kernel": report.kernel,
+            "count": report.count,
+            "fatal": report.is_fatal,
+            "at": place(&report.place),
+            "other": report.related.as_ref().map(|related| {
+                let mut json = place(&related.place);
+                json["what"] = related.what.clone().into();
+                json
+            }),
+        });
+        reporter.finding(sources, &diagnostic(report, sources), facts);
+    }
+    let (number, ending) = (found.len(), if found.len() == 1 { "" } else { "s" });
+    Problem::input("sanitizer", format!("{number} finding{ending}"))
+}
+
+fn place(place: &Place) -> serde_json::Value {
+    let location = place.location.as_ref();
+    json!({
+        "block": place.block,
+        "warp": place.warp,
+        "lane": place.lane,
+        "thread": place.thread,
+        "file": location.map(|at| &at.file),
+        "line": location.map(|at| at.line),
+        "column": location.map(|at| at.column),
+        "ptx_line": place.ptx_line,
+        "instruction": place.instruction,
+    })
+}
+
+/// A finding as the compiler shows its own.
+fn diagnostic(report: &Report, sources: &SourceMap) -> Diagnostic {
+    let mut labels = Vec::new();
+    let first = spans(&report.place, sources);
+    if let Some((span, callers)) = first.split_first() {
+        labels.push(Label { span: *span, text: String::new(), primary: true });
+        labels.extend(callers.iter().map(|span| Label { span: *span, text: "called here".into(), primary: false }));
+    }
+    if let Some(related) = &report.related
+        && let Some(span) = spans(&related.place, sources).first()
+    {
+        match labels.iter_mut().find(|label| label.span == *span) {
+            Some(label) => label.text.clone_from(&related.what),
+            None => labels.push(Label { span: *span, text: related.what.clone(), primary: false }),
+        }
+    }
+    let mut notes = Vec::new();
+    if report.place.ptx_line > 0 {
+        notes.push(format!("kernel `{}`, {}", report.kernel, report.place));
+    }
+    if let Some(related) = &report.related {
+        notes.push(format!("{}: {}", related.what, related.place));
+    }
+    if report.count > 1 {
+        notes.push(format!("seen {} times; this is the first", report.count));
+    }
+    Diagnostic {
+        severity: Severity::Error,
+        code: Code(report.code),
+        message: report.message.clone(),
+        labels,
+        notes,
+        help: help(report).map(str::to_owned),
+    }
+}
+
+/// What to do about it, where that can be said.
+fn help(report: &Report) -> Option<&'static str> {
+    let same_block = report.related.as_ref().is_some_and(|related| related.place.block == report.place.block);
+    match report.code {
+        "global-race" if same_block => Some(
+            "`tl.debug_barrier()` in between orders the threads of a program; a tile with fewer elements than the program has \
+             threads is loaded by several of its warps",
+        ),
+        "global-race" => Some(
+            "use `tl.atomic_*` where programs share memory, or hand it on by an atomic with `sem=\"release\"` and one with \
+             `sem=\"acquire\"`",
+        ),
+        "uninitialized-global" => Some("clear or upload the memory before the launch, or store to it first"),
+        "address-overflow" => Some("compute the offset in 64 bits: `row.to(tl.int64) * stride`"),
+        _ => None,
+    }
+}
+
+/// The expression at a place, and the calls that it was inlined at.
+fn spans(place: &Place, sources: &SourceMap) -> Vec<Span> {
+    let Some(location) = &place.location else { return Vec::new() };
+    let at = |file: &str, line, column| {
+        let (id, file) = sources.files().find(|(_, known)| known.name == file)?;
+        expression(id, &file.text, line, column)
+    };
+    let own = at(&location.file, location.line, location.column);
+    let callers = location.inlined_at.iter().map(|(file, line, column)| at(file, *line, *column));
+    std::iter::once(own).chain(callers).flatten().collect()
+}
+
+/// What begins at a line and a column: a name with what is called, indexed or taken of it, else one character.
+fn expression(file: FileId, text: &str, line: u32, column: u32) -> Option<Span> {
+    let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)? as usize).map(str::len).sum();
+    let row = text[start..].lines().next()?;
+    let skipped: usize = row.chars().take(column.saturating_sub(1) as usize).map(char::len_utf8).sum();
+    let rest = &row[skipped..];
+    let mut depth = 0;
+    let mut end = 0;
+    for (i, c) in rest.char_indices() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' if depth == 0 => break,
+            ')' | ']' | '}' => depth -= 1,
+            _ if depth > 0 || c == '.' || c == '_' || c.is_alphanumeric() => {}
+            _ => break,
+        }
+        end = i + c.len_utf8();
+    }
+    let end = end.max(rest.chars().next().map_or(0, char::len_utf8));
+    Some(Span::new(file, start + skipped, start + skipped + end))
+}

@@ -1,0 +1,114 @@
+//! What the sanitizer keeps while a launch runs, and what it found.
+//!
+//! Every check is a file: memory accesses (`access.rs`), order between blocks (`global.rs`) through atomics
+//! (`release.rs`), registers (`registers.rs`), barriers and shuffles (`meeting.rs`). Shared memory is `exec/hazard`, which
+//! collects conflicts for a report (`shared.rs`). A launch without checks has no `Sanitizer`, and pays one test for each
+//! access.
+
+mod access;
+mod global;
+mod meeting;
+mod registers;
+mod release;
+mod shared;
+
+pub use access::Touched;
+pub use registers::Defined;
+
+use std::collections::HashMap;
+
+use super::Launch;
+use crate::code::{Code, Origin};
+use crate::sanitize::{Check, Checks};
+use global::Accesses;
+use release::Released;
+
+/// A finding, before names are looked up.
+#[derive(Clone, Debug)]
+pub struct Raw {
+    /// Which check found it.
+    pub check: Check,
+    /// Its name.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// Where it was first seen.
+    pub at: Actor,
+    /// The other side, and what it did.
+    pub other: Option<(&'static str, Actor)>,
+    /// How often it was seen.
+    pub count: u64,
+}
+
+/// Who did something, by which operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// The operation.
+    pub pc: u32,
+    /// The block.
+    pub block: [u32; 3],
+    /// Warp in the block.
+    pub warp: u32,
+    /// Lane in the warp, where one is known.
+    pub lane: Option<u32>,
+}
+
+/// What the checks of a launch know and found.
+pub struct Sanitizer {
+    /// The checks.
+    pub checks: Checks,
+    /// What was found, each pair of lines once.
+    pub found: Vec<Raw>,
+    numbers: HashMap<(&'static str, u32, u32), usize>,
+    /// For each operation what tells it from others in reports: its line in the source, or else itself.
+    lines: Vec<u32>,
+    accesses: Accesses,
+    released: Released,
+}
+
+/// Different findings after which no more are kept.
+const MOST: usize = 200;
+
+impl Sanitizer {
+    /// Nothing found yet; `None` if nothing was asked for.
+    pub fn new(launch: &Launch<'_>) -> Option<Box<Sanitizer>> {
+        (!launch.checks.is_empty()).then(|| {
+            Box::new(Sanitizer {
+                checks: launch.checks,
+                found: Vec::new(),
+                numbers: HashMap::new(),
+                lines: lines(launch.code),
+                accesses: Accesses::new(launch.code.global_granule),
+                released: Released::default(),
+            })
+        })
+    }
+
+    /// Keeps a finding, or counts it if the same lines gave one before.
+    pub fn record(
+        &mut self,
+        (check, code): (Check, &'static str),
+        at: Actor,
+        other: Option<(&'static str, Actor)>,
+        message: impl FnOnce() -> String,
+    ) {
+        let line = |actor: Actor| self.lines[actor.pc as usize];
+        let key = (code, line(at), other.map_or(u32::MAX, |(_, actor)| line(actor)));
+        if let Some(number) = self.numbers.get(&key) {
+            self.found[*number].count += 1;
+        } else if self.found.len() < MOST {
+            self.numbers.insert(key, self.found.len());
+            self.found.push(Raw { check, code, message: message(), at, other, count: 1 });
+        }
+    }
+}
+
+/// Operations of one line and column are alike; without lines each is its own.
+fn lines(code: &Code) -> Vec<u32> {
+    let first = code.locations.len() as u32;
+    let line = |(pc, origin): (usize, &Origin)| match code.location(origin.location) {
+        Some(_) => origin.location,
+        None => first + pc as u32,
+    };
+    code.origins.iter().enumerate().map(line).collect()
+}
