@@ -1,5 +1,6 @@
 //! What the commands take, and the help that teaches it.
 
+use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::problem::Problem;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rtc_build::Assembler;
@@ -72,6 +73,12 @@ pub(crate) enum Command {
     Cache(CacheArguments),
     /// Find the fastest configuration of a kernel for a LAUNCH.json
     Tune(TuneArguments),
+    /// Compare the kernel of a Python file with its reference; or replay recorded results without Python
+    Verify(VerifyArguments),
+    /// Time the kernel of a Python file beside its reference
+    Bench(HostArguments),
+    /// Report how precise the kernel of a Python file is
+    Precision(HostArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
     /// Compile what a build script with rtc-build asks for on standard input

@@ -1,8 +1,8 @@
 //! `rtc`: the compiler on the command line.
 //!
-//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `cache.rs`, `explain.rs`, `embed.rs`), `arguments.rs` for
-//! what they take, `input.rs` and `output.rs` for files, `sanitize.rs` for what the sanitizer finds, `report.rs` for
-//! everything the user reads on stderr.
+//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `explain.rs`, `embed.rs`),
+//! `arguments.rs` for what they take, `host.rs` for commands that Python runs, `input.rs` and `output.rs` for files,
+//! `sanitize.rs` for what the sanitizer finds, `report.rs` for everything the user reads on stderr.
 //!
 //! Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc, 141 nobody reads standard
 //! output any more. No input ends the
@@ -16,6 +16,8 @@ mod cache;
 mod embed;
 mod emit;
 mod explain;
+mod host;
+mod host_arguments;
 mod input;
 mod output;
 mod problem;
@@ -24,6 +26,7 @@ mod run;
 mod sanitize;
 mod tile_ir;
 mod tune;
+mod verify;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -72,6 +75,9 @@ fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
         Command::Run(arguments) => run::run(arguments, reporter),
         Command::Cache(arguments) => cache::manage(&arguments.command, reporter),
         Command::Tune(arguments) => tune::tune(arguments, reporter),
+        Command::Verify(arguments) => verify::verify(arguments, reporter),
+        Command::Bench(arguments) => host::run("bench", arguments),
+        Command::Precision(arguments) => host::run("precision", arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Embed => embed::embed(),
     }

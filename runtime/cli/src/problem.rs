@@ -15,6 +15,8 @@ pub(crate) enum Problem {
     Rendered(String),
     /// The command line is at fault.
     Usage(String),
+    /// A process that rtc started has said what is wrong, and ended with this status. It is not reported.
+    Said(u8),
     /// Whoever read standard output has stopped. It is not reported.
     NobodyReads,
     /// A bug of rtc.
@@ -51,6 +53,7 @@ impl Problem {
         match self {
             Problem::Input { .. } | Problem::Diagnostics { .. } | Problem::Rendered(_) => 1,
             Problem::Usage(_) => 2,
+            Problem::Said(status) => *status,
             Problem::Bug { .. } => 3,
             // What shells give for a process that such a write has ended.
             Problem::NobodyReads => 128 + 13,

@@ -47,7 +47,7 @@ impl Reporter {
                 }
             }
             Problem::Input { code, message, place } => self.error(code, message, place.as_deref(), &[]),
-            Problem::NobodyReads => {}
+            Problem::NobodyReads | Problem::Said(_) => {}
             Problem::Rendered(text) => errln!("{}", text.trim_end()),
             Problem::Usage(message) => self.error("usage", message, None, &["For help, try `--help`.".into()]),
             Problem::Bug { stage, message, ir } => {

@@ -4,8 +4,9 @@ use crate::error::{compile_error, runtime_error};
 use crate::host::detached;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
-use rtc_compiler::{Silent, Stage};
+use rtc_compiler::{ArgKind, Silent, Stage, const_to_json};
 use rtc_runtime::jit;
+use serde_json::{Map, Value, json};
 use std::any::Any;
 
 /// Deeply nested sources recurse deeply; the stack is only reserved, not used.
@@ -26,6 +27,28 @@ pub(crate) fn compiling<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send
         }
         Err(error) => Err(PyRuntimeError::new_err(format!("cannot start a thread to compile on: {error}"))),
     }
+}
+
+fn kind_json(kind: &ArgKind) -> Map<String, Value> {
+    let mut field = Map::new();
+    match kind {
+        ArgKind::Value { ty, divisible_by } => {
+            field.insert("type".into(), ty.to_string().into());
+            if let Some(factor) = divisible_by {
+                field.insert("divisible_by".into(), (*factor).into());
+            }
+        }
+        ArgKind::Constexpr(value) => drop(field.insert("constexpr".into(), const_to_json(value))),
+        ArgKind::Tuple { items, fields } => {
+            let items = items.iter().map(|item| Value::Object(kind_json(item))).collect();
+            field.insert("tuple".into(), Value::Array(items));
+            if let Some(fields) = fields {
+                field.insert("fields".into(), fields.clone().into());
+            }
+        }
+        ArgKind::Descriptor { .. } => drop(field.insert("type".into(), kind.to_string().into())),
+    }
+    field
 }
 
 fn said(panic: &(dyn Any + Send)) -> &str {
@@ -63,6 +86,24 @@ impl Ready {
     fn signature(&self) -> Vec<(String, String)> {
         let args = self.ready.specialization().map_or(&[][..], |of| &of.args);
         args.iter().map(|arg| (arg.name.clone(), arg.kind.to_string())).collect()
+    }
+
+    /// What it was compiled for as JSON, as `rtc build --spec` takes it.
+    fn spec(&self) -> PyResult<String> {
+        let of = self.ready.specialization().ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))?;
+        let mut args = Vec::new();
+        for arg in &of.args {
+            let mut field = kind_json(&arg.kind);
+            field.insert("name".into(), arg.name.clone().into());
+            args.push(Value::Object(field));
+        }
+        let options = &of.options;
+        let spec = json!({"kernel": of.kernel, "args": args, "options": {
+            "num_warps": options.num_warps, "num_stages": options.num_stages, "num_ctas": options.num_ctas,
+            "maxnreg": options.maxnreg, "enable_fp_fusion": options.enable_fp_fusion, "debug": options.debug,
+            "launch_pdl": options.launch_pdl, "launch_cooperative_grid": options.launch_cooperative_grid,
+        }});
+        Ok(spec.to_string())
     }
 
     /// The launch options that it was compiled with.

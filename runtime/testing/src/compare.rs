@@ -17,6 +17,13 @@ pub enum Tolerance {
     Bound(f64),
     /// So many units in the last place of the element type.
     Ulp(u64),
+    /// `|x - y| <= absolute + relative * |y|`.
+    Close {
+        /// Relative to the reference.
+        relative: f64,
+        /// Whatever the reference.
+        absolute: f64,
+    },
 }
 
 impl FromStr for Tolerance {
@@ -117,6 +124,7 @@ pub fn compare(name: &str, actual: &Tensor, expected: &Tensor, tolerance: Tolera
             (true, Tolerance::ByType) => absolute > format.tolerance * (1.0 + y.abs()),
             (true, Tolerance::Bound(t)) => absolute > t * (1.0 + y.abs()),
             (true, Tolerance::Ulp(n)) => ulp > n,
+            (true, Tolerance::Close { relative, absolute: t }) => absolute > t + relative * y.abs(),
         };
         result.wrong += usize::from(wrong);
         result.worst_absolute = result.worst_absolute.max(absolute);

@@ -11,7 +11,7 @@ import sys
 
 from . import _as_triton
 
-COMMANDS = {}
+COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision"}
 
 
 def main():

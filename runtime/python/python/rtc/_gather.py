@@ -50,7 +50,8 @@ class Gathered:
         statements = ["import triton.language as __tl"]
         statements += self._names(tree, node, scope, fn)
         statements += [s for n, v in extra if (s := self.declare(n, v)) is not None]
-        entry[2] = _placed(text, node, line, decorator) + "\n".join(statements) + "\n"
+        further = getattr(obj, "_preamble", "")
+        entry[2] = _placed(text, node, line, decorator) + "\n".join(statements) + "\n" + further
         return name, node.name
 
     def _class(self, cls):

@@ -1,0 +1,62 @@
+//! Commands that Python runs: `rtc bench FILE.py` is `python -m rtc bench FILE.py` of a Python that has the package rtc-triton.
+
+use crate::host_arguments::HostArguments;
+use crate::problem::Problem;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs a command of the package; its exit status is that of the process.
+pub(crate) fn run(command: &str, arguments: &HostArguments) -> Result<(), Problem> {
+    let python = match &arguments.python {
+        Some(python) => python.clone(),
+        None => find()?,
+    };
+    check(&python)?;
+    let started = Command::new(&python).args(["-m", "rtc", command]).args(&arguments.words).status();
+    let status = started.map_err(|error| cannot_start(&python, &error))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(code) => Err(Problem::Said(u8::try_from(code).unwrap_or(1))),
+        None => Err(Problem::input("python", format!("{} ended by a signal ({status})", python.display()))),
+    }
+}
+
+/// The Python of the active environment, or the first on the PATH.
+fn find() -> Result<PathBuf, Problem> {
+    if let Some(environment) = std::env::var_os("VIRTUAL_ENV") {
+        let python = Path::new(&environment).join("bin/python");
+        if python.exists() {
+            return Ok(python);
+        }
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let found =
+        ["python3", "python"].iter().find_map(|name| folders.iter().map(|f| f.join(name)).find(|p| p.is_file()));
+    found.ok_or_else(|| {
+        let message = "there is no Python: $VIRTUAL_ENV is not set and PATH has no python3; name one by --python, or replay \
+                       recorded results with `rtc verify --golden DIR`";
+        Problem::input("no-python", message)
+    })
+}
+
+/// Whether a Python has the package.
+fn check(python: &Path) -> Result<(), Problem> {
+    let output =
+        Command::new(python).args(["-c", "import rtc"]).output().map_err(|error| cannot_start(python, &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.trim().lines().last().unwrap_or_default();
+    let message = format!(
+        "{} cannot import the package `rtc` ({last}); install it there with `{} -m pip install rtc-triton`",
+        python.display(),
+        python.display()
+    );
+    Err(Problem::input("no-package", message))
+}
+
+fn cannot_start(python: &Path, error: &std::io::Error) -> Problem {
+    Problem::input("no-python", format!("{} cannot be started: {error}; name a Python by --python", python.display()))
+}

@@ -1,0 +1,93 @@
+//! `rtc verify`: a Python file by Python, recorded results without.
+
+use crate::arguments::{LevelArguments, RunArguments};
+use crate::host_arguments::{HostArguments, VerifyArguments};
+use crate::output::outln;
+use crate::problem::Problem;
+use crate::report::Reporter;
+use crate::{host, input, run};
+use rtc_source::json_fields::{self, Field, FieldError};
+use rtc_testing::Tolerance;
+use std::path::{Path, PathBuf};
+
+/// Verifies.
+pub(crate) fn verify(arguments: &VerifyArguments, reporter: &Reporter) -> Result<(), Problem> {
+    match &arguments.golden {
+        Some(folder) => replay(folder, arguments, reporter),
+        None => {
+            let words = arguments.words.clone();
+            host::run("verify", &HostArguments { python: arguments.python.clone(), words })
+        }
+    }
+}
+
+/// Replays all launches of a directory, each in a folder of its own.
+fn replay(folder: &Path, arguments: &VerifyArguments, reporter: &Reporter) -> Result<(), Problem> {
+    let unreadable = |error: std::io::Error| Problem::file("golden", folder, error.to_string());
+    let mut launches = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let launch = entry.map_err(unreadable)?.path().join("LAUNCH.json");
+        if launch.is_file() {
+            launches.push(launch);
+        }
+    }
+    launches.sort();
+    if launches.is_empty() {
+        let message = "no folder in it has a LAUNCH.json; `rtc verify FILE.py --record DIR` writes them";
+        return Err(Problem::file("golden", folder, message));
+    }
+    let (mut checked, mut wrong) = (0, Vec::new());
+    for launch in &launches {
+        let Some((expected, tolerance)) = golden(launch)? else { continue };
+        checked += 1;
+        match run::run(&replayed(launch, expected, tolerance, arguments), reporter) {
+            Ok(()) => {}
+            Err(Problem::Input { code, message, .. }) if code == "wrong-result" => {
+                wrong.push(format!("{}: {message}", launch.display()));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(Problem::file("wrong-result", folder, wrong.join("; ")));
+    }
+    Ok(outln!("golden     {checked} of {} launches have expected results; all are right", launches.len())?)
+}
+
+/// What a launch is compared with, and how exactly; nothing of launches whose results no reference was recorded for.
+fn golden(launch: &Path) -> Result<Option<(PathBuf, Tolerance)>, Problem> {
+    let text = input::read_text(launch)?;
+    let wrong = |error: FieldError| Problem::file("launch-file", launch, error.to_string());
+    let json = json_fields::parse(&text).map_err(wrong)?;
+    let read = || -> Result<Option<(String, Tolerance)>, FieldError> {
+        let Some(golden) = Field::root(&json).get("golden")? else { return Ok(None) };
+        let number = |name| {
+            let field = golden.required(name)?;
+            field.value().as_f64().filter(|bound| *bound >= 0.0).ok_or_else(|| field.expected("a number, 0 or above"))
+        };
+        let tolerance = Tolerance::Close { relative: number("rtol")?, absolute: number("atol")? };
+        Ok(Some((golden.required("file")?.string()?.to_owned(), tolerance)))
+    };
+    let found = read().map_err(wrong)?;
+    let beside = launch.parent().unwrap_or(Path::new(""));
+    Ok(found.map(|(file, tolerance)| (beside.join(file), tolerance)))
+}
+
+/// The same as `rtc run` with these arguments.
+fn replayed(launch: &Path, expected: PathBuf, tolerance: Tolerance, arguments: &VerifyArguments) -> RunArguments {
+    RunArguments {
+        file: launch.with_file_name("rtc_m0.py"),
+        launch: launch.to_owned(),
+        device: arguments.device,
+        output: None,
+        check: Some(expected),
+        tolerance: Some(tolerance),
+        arch: None,
+        no_cache: false,
+        keep: None,
+        repeat: 0,
+        libdevice: None,
+        include: Vec::new(),
+        levels: LevelArguments::default(),
+    }
+}

@@ -1,0 +1,149 @@
+"""Tensors of PyTorch and arrays of numpy, looked at in one way."""
+
+import sys
+
+
+def torch():
+    """PyTorch, if the program has loaded it."""
+    return sys.modules.get("torch")
+
+
+def is_tensor(value):
+    """Whether a value is a tensor of PyTorch."""
+    return torch() is not None and isinstance(value, torch().Tensor)
+
+
+def is_array(value):
+    """Whether a value is a tensor or an array."""
+    return is_tensor(value) or (hasattr(value, "__array_interface__") and hasattr(value, "astype") and getattr(value, "ndim", 0) > 0)
+
+
+def dtype_name(value):
+    """The name of the dtype, such as `float16`."""
+    return str(value.dtype).rsplit(".", 1)[-1]
+
+
+def is_float(value):
+    """Whether the elements are floats."""
+    return "float" in dtype_name(value)
+
+
+def copy(value):
+    """A copy with the same strides."""
+    if not is_tensor(value):
+        return value.copy(order="K")
+    made = torch().empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return made.copy_(value.detach()).requires_grad_(value.requires_grad)
+
+
+def wide(value):
+    """The elements in double precision, one after the other; integers and truth values too."""
+    if is_tensor(value):
+        value = value.detach().reshape(-1)
+        return (value.float() if "float8" in dtype_name(value) else value).double()
+    import numpy as np
+    return np.ascontiguousarray(value).reshape(-1).astype(np.float64)
+
+
+def size(value):
+    """The number of elements."""
+    return value.numel() if is_tensor(value) else value.size
+
+
+def place(value):
+    """The kind of device: `cuda` or `cpu`."""
+    return value.device.type if is_tensor(value) else "cpu"
+
+
+def is_contiguous(value):
+    """Whether the elements lie row after row."""
+    return value.is_contiguous() if is_tensor(value) else bool(value.flags["C_CONTIGUOUS"])
+
+
+def address(value):
+    """Where the elements begin."""
+    return value.data_ptr() if is_tensor(value) else value.__array_interface__["data"][0]
+
+
+def item_bytes(value):
+    """The bytes of an element."""
+    return value.element_size() if is_tensor(value) else value.itemsize
+
+
+def like(value, shape, generator):
+    """Random elements of another shape that look like those of `value`."""
+    import math
+    numbers = wide(value)
+    count = max(math.prod(shape), 1)
+    if is_tensor(value):
+        t = torch()
+        if value.dtype == t.bool:
+            return t.rand(shape, generator=generator).to(value.device) > 0.5
+        if is_float(value):
+            mean, spread = float(numbers.mean()), float(numbers.std()) if size(value) > 1 else 1.0
+            made = t.randn(shape, generator=generator, dtype=t.float64) * (spread or 0.0) + mean
+            if float(numbers.min()) >= 0:
+                made = made.abs()
+            return made.to(t.float32).to(value.dtype).to(value.device) if "float8" in dtype_name(value) else made.to(value.dtype).to(value.device)
+        low, high = int(numbers.min()), int(numbers.max())
+        return t.randint(low, high + 1, tuple(shape), generator=generator).to(value.dtype).to(value.device)
+    import numpy as np
+    if value.dtype == np.bool_:
+        return generator.random(shape) > 0.5
+    if is_float(value):
+        spread = float(numbers.std()) if size(value) > 1 else 1.0
+        made = generator.standard_normal(shape) * spread + float(numbers.mean())
+        return (abs(made) if float(numbers.min()) >= 0 else made).astype(value.dtype)
+    return generator.integers(int(numbers.min()), int(numbers.max()) + 1, shape).astype(value.dtype) if count else value[:0]
+
+
+def generator(value, seed):
+    """Random numbers for `like`."""
+    if is_tensor(value):
+        return torch().Generator().manual_seed(seed)
+    import numpy as np
+    return np.random.default_rng(seed)
+
+
+def strided(value):
+    """The same elements in rows that lie farther apart; None where that is no other tensor."""
+    shape = tuple(value.shape)
+    if len(shape) < 2 or shape[-1] < 2:
+        return None
+    larger = (*shape[:-1], shape[-1] + 3)
+    if is_tensor(value):
+        made = torch().zeros(larger, dtype=value.dtype, device=value.device)
+        view = made[..., :shape[-1]]
+        view.copy_(value.detach())
+        return view
+    import numpy as np
+    made = np.zeros(larger, value.dtype)
+    made[..., :shape[-1]] = value
+    return made[..., :shape[-1]]
+
+
+def raw(value):
+    """The bytes of a contiguous array."""
+    if is_tensor(value):
+        t = torch()
+        return value.detach().contiguous().reshape(-1).view(t.uint8).cpu().numpy().tobytes()
+    return value.tobytes()
+
+
+SAFETENSORS = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "int8": "I8", "int16": "I16",
+               "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64", "bool": "BOOL",
+               "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+
+
+def write_safetensors(path, tensors):
+    """Writes arrays by name: pairs of a shape and a contiguous array, or of a shape, a dtype's name and bytes."""
+    import json
+    head, body, at = {}, [], 0
+    for name, (shape, dtype, data) in sorted(tensors.items()):
+        head[name] = {"dtype": SAFETENSORS[dtype], "shape": list(shape), "data_offsets": [at, at + len(data)]}
+        body.append(data)
+        at += len(data)
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + b"".join(body))

@@ -1,0 +1,238 @@
+"""`rtc bench FILE.py`: times `kernel_fn` beside `reference_fn`, once the results are right."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+from . import _arrays, _plot
+from ._contract import Problem, run_command
+from ._verify import copies, parser, prepare, run_case
+
+WARMUP, ITERATIONS = 10, 40
+
+
+class Clock:
+    """Times calls: by events of the GPU with a flushed second-level cache, or by the clock of the process."""
+
+    def __init__(self, inputs):
+        self.torch = _arrays.torch() if any(_arrays.is_tensor(v) and v.is_cuda for v in inputs) else None
+        if self.torch is not None:
+            self.flush = self.torch.empty(64 << 20, dtype=self.torch.int32, device="cuda")
+
+    def once(self, call):
+        """Milliseconds of one call."""
+        if self.torch is None:
+            began = time.perf_counter()
+            call()
+            return (time.perf_counter() - began) * 1e3
+        begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self.flush.zero_()
+        # So that the events follow each other on the device, whatever the host takes.
+        self.torch.cuda._sleep(200_000)
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end)
+
+    def rate(self):
+        """Bytes per second that a copy moves on this device; None on the CPU."""
+        if self.torch is None:
+            return None
+        a, b = (self.torch.empty(1 << 28, dtype=self.torch.int32, device="cuda") for _ in range(2))
+        for _ in range(3):
+            b.copy_(a)
+        best = statistics.median(self.once(lambda: b.copy_(a)) for _ in range(10))
+        return 2 * (1 << 30) / (best * 1e-3)
+
+    def peak(self, dtype):
+        """Operations per second of a large product of matrices of that dtype."""
+        if self.torch is None:
+            return None
+        a, b = (self.torch.randn(8192, 8192, device="cuda").to(dtype) for _ in range(2))
+        try:
+            for _ in range(3):
+                a @ b
+            best = statistics.median(self.once(lambda: a @ b) for _ in range(8))
+        except RuntimeError:
+            return None
+        return 2 * 8192 ** 3 / (best * 1e-3)
+
+    def state(self):
+        """The clock rate and the power of the device, where nvidia-smi tells."""
+        if self.torch is None:
+            return None
+        try:
+            text = subprocess.run(["nvidia-smi", "--query-gpu=clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader,nounits"],
+                                  capture_output=True, text=True, timeout=5).stdout
+            clock, power, heat = (float(v) for v in text.splitlines()[0].split(","))
+            return {"sm_mhz": clock, "watts": power, "celsius": heat}
+        except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+            return None
+
+
+def measured(calls, clock, warmup=WARMUP, iterations=ITERATIONS):
+    """Times of several calls, one of each in turn: lists of milliseconds by name."""
+    for _ in range(warmup):
+        for call in calls.values():
+            call()
+    times = {name: [] for name in calls}
+    for _ in range(iterations):
+        for name, call in calls.items():
+            times[name].append(clock.once(call))
+    return times
+
+
+def spread(times):
+    """The median and the values at 20 % and 80 %."""
+    ordered = sorted(times)
+    at = lambda q: ordered[round(q * (len(ordered) - 1))]
+    return statistics.median(ordered), at(0.2), at(0.8)
+
+
+def moved(inputs, outputs):
+    """The bytes of all tensors, each memory once."""
+    seen = {}
+    for value in [*inputs, *outputs]:
+        if _arrays.is_array(value):
+            seen[_arrays.address(value)] = _arrays.size(value) * _arrays.item_bytes(value)
+    return sum(seen.values())
+
+
+def against_triton(path, iterations):
+    """The time of the same wrapper with Triton's own compiler, in a process of its own; None where it cannot be had."""
+    code = ("import importlib.util, json, sys, statistics, torch, triton\n"
+            "s = importlib.util.spec_from_file_location('kernel_file', sys.argv[1]); m = importlib.util.module_from_spec(s)\n"
+            "s.loader.exec_module(m); x = m.get_inputs(); flush = torch.empty(64 << 20, dtype=torch.int32, device='cuda'); t = []\n"
+            "for _ in range(10): m.kernel_fn(*x)\n"
+            "for _ in range(int(sys.argv[2])):\n"
+            "    a, b = (torch.cuda.Event(enable_timing=True) for _ in range(2)); flush.zero_(); torch.cuda._sleep(200_000)\n"
+            "    a.record(); m.kernel_fn(*x); b.record(); b.synchronize(); t.append(a.elapsed_time(b))\n"
+            "print(json.dumps(statistics.median(t)))\n")
+    environment = {k: v for k, v in os.environ.items() if k != "RTC_AS_TRITON"}
+    done = subprocess.run([sys.executable, "-c", code, path, str(iterations)], capture_output=True, text=True, env=environment)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise Problem("against", f"Triton could not run {path}: {lines[-1]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def sweep_values(text):
+    """`N=2**10..2**24`: the name and the powers of two, or `N=100..1000:100` in steps."""
+    try:
+        name, span = text.split("=", 1)
+        span, _, step = span.partition(":")
+        low, high = (_power(part) for part in span.split(".."))
+        if not name.isidentifier() or low < 1 or high < low:
+            raise ValueError
+        if step:
+            return name, list(range(low, high + 1, _power(step)))
+        values = []
+        while low <= high:
+            values.append(low)
+            low *= 2
+        return name, values
+    except ValueError:
+        raise Problem("usage", f"`{text}` is no sweep; write N=2**10..2**24, or N=100..1000:100", status=2) from None
+
+
+def _power(text):
+    base, _, exponent = text.partition("**")
+    return int(base) ** int(exponent) if exponent else int(base)
+
+
+def bench(contract, inputs, clock, iterations):
+    """Times of kernel and reference, and the bytes they must move."""
+    mine, theirs = copies(inputs), copies(inputs)
+    first = contract.kernel(*mine)
+    from ._contract import results
+    traffic = moved(mine, results(first, "kernel_fn"))
+    times = measured({"kernel": lambda: contract.kernel(*mine), "reference": lambda: contract.reference(*theirs)}, clock,
+                     WARMUP if clock.torch is not None else 1, iterations)
+    return times, traffic
+
+
+def main(words):
+    options = parser("bench", __doc__.split(":", 1)[1].strip())
+    options.add_argument("--iterations", type=int, default=None, help=f"timed calls of each [default: {ITERATIONS}, on the CPU 5]")
+    options.add_argument("--against", choices=["triton"], help="also time the kernel compiled by Triton, if it is installed")
+    options.add_argument("--sweep", metavar="N=LOW..HIGH", help="times over sizes: get_inputs(N=..) is called with each")
+    options.add_argument("--plots", metavar="DIR", help="write plots (SVG)")
+    arguments = options.parse_args(words)
+
+    def work():
+        sweep = sweep_values(arguments.sweep) if arguments.sweep else None
+        contract = prepare(arguments)
+        inputs = contract.inputs()
+        judgement, recorder, _, _ = run_case(contract, "get_inputs()", inputs, arguments)
+        if not judgement.correct:
+            print(json.dumps({"correct": False, "details": judgement.words()}))
+            raise Problem("wrong", f"the kernel is wrong, so it is not timed: {judgement.words()}")
+        clock = Clock(inputs)
+        iterations = arguments.iterations or (ITERATIONS if clock.torch is not None else 5)
+        before = clock.state()
+        times, traffic = bench(contract, inputs, clock, iterations)
+        (kernel, k_low, k_high), (reference, r_low, r_high) = spread(times["kernel"]), spread(times["reference"])
+        found = {"kernel_time_ms": kernel, "reference_time_ms": reference, "speedup": reference / kernel if clock.torch is not None else None,
+                 "warmup_iters": WARMUP if clock.torch is not None else 1, "benchmark_iters": iterations,
+                 "kernel_spread_ms": [k_low, k_high], "reference_spread_ms": [r_low, r_high], "bytes": traffic,
+                 "device": recorder.launches[0].compiled._ready.device() if recorder.launches else "none"}
+        rows = [("kernel", kernel, k_low, k_high), ("reference", reference, r_low, r_high)]
+        rate = clock.rate()
+        if rate is not None:
+            found["gb_per_s"] = traffic / kernel / 1e6
+            found["share_of_copy_rate"] = traffic / (kernel * 1e-3) / rate
+            found["state_before"], found["state_after"] = before, clock.state()
+        if recorder.has_dots() and rate is not None:
+            tensor = next(v for v in inputs if _arrays.is_tensor(v))
+            peak = clock.peak(tensor.dtype)
+            if peak:
+                found["tensor_peak_tflops"] = peak / 1e12
+        if arguments.against:
+            found["triton_time_ms"] = against_triton(arguments.file, iterations)
+            rows.append(("Triton", found["triton_time_ms"], None, None))
+        print(f"{'':10} {'median ms':>12} {'20 %':>12} {'80 %':>12}", file=sys.stderr)
+        for name, mid, low, high in rows:
+            print(f"{name:10} {mid:12.5f} " + " ".join(f"{v:12.5f}" if v is not None else " " * 12 for v in (low, high)), file=sys.stderr)
+        if rate is not None:
+            print(f"{traffic / 1e6:.1f} MB at {found['gb_per_s']:.0f} GB/s, {100 * found['share_of_copy_rate']:.0f} % of a copy's rate "
+                  f"({rate / 1e9:.0f} GB/s)", file=sys.stderr)
+        else:
+            print("times of the CPU's emulator or interpreter: they say nothing of a GPU", file=sys.stderr)
+        if sweep:
+            found["sweep"] = _sweep(contract, sweep, arguments, clock, iterations)
+        if arguments.plots:
+            os.makedirs(arguments.plots, exist_ok=True)
+            with open(os.path.join(arguments.plots, "times.svg"), "w") as file:
+                file.write(_plot.bars("Time of one call", "ms", [r[0] for r in rows], [r[1] for r in rows]))
+        print(json.dumps(found))
+        return 0
+
+    return run_command(work)
+
+
+def _sweep(contract, sweep, arguments, clock, iterations):
+    """Times over sizes; a plot of them where plots are asked for."""
+    from .testing import Benchmark
+    name, values = sweep
+    rows, table = [], []
+    for value in values:
+        inputs = contract.inputs(**{name: value})
+        judgement, *_ = run_case(contract, f"{name}={value}", inputs, arguments)
+        if not judgement.correct:
+            raise Problem("wrong", f"the kernel is wrong, so it is not timed: {judgement.words()}")
+        times, traffic = bench(contract, inputs, clock, iterations)
+        kernel, reference = spread(times["kernel"]), spread(times["reference"])
+        rows.append(([value], [kernel, reference]))
+        table.append({name: value, "kernel_time_ms": kernel[0], "reference_time_ms": reference[0], "bytes": traffic})
+    shown = Benchmark([name], values, "of", ["kernel", "reference"], ["kernel", "reference"], "Time over size", {}, xlabel=name,
+                      ylabel="ms", x_log=True, y_log=True)
+    print(_plot.table(shown, rows), file=sys.stderr)
+    if arguments.plots:
+        os.makedirs(arguments.plots, exist_ok=True)
+        with open(os.path.join(arguments.plots, "sweep.svg"), "w") as file:
+            file.write(_plot.lines(shown, rows))
+    return table

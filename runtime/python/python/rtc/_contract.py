@@ -1,0 +1,127 @@
+"""Files with `kernel_fn`, `reference_fn` and `get_inputs`: reading them, and saying what is wrong with them."""
+
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+
+from . import _arrays
+
+#: Exit status: the input is at fault, the command line is, rtc is.
+INPUT, USAGE, BUG = 1, 2, 3
+
+
+class Problem(Exception):
+    """Something is wrong with the input; the text says what."""
+
+    def __init__(self, code, message, status=INPUT):
+        super().__init__(message)
+        self.code, self.status = code, status
+
+
+class Contract:
+    """What a file exports."""
+
+    def __init__(self, module, path, needs_reference=True):
+        self.module, self.path = module, path
+        needed = ("kernel_fn", "reference_fn", "get_inputs") if needs_reference else ("kernel_fn", "get_inputs")
+        missing = [name for name in needed if not hasattr(module, name)]
+        if missing:
+            raise Problem("contract", f"{path} has no {', '.join(f'`{n}`' for n in missing)}; a file to verify exports "
+                          "`kernel_fn` (the wrapper), `reference_fn` (the same in PyTorch or numpy, with the same arguments) and "
+                          "`get_inputs()` (a list of fresh arguments)")
+        self.kernel, self.make_inputs = module.kernel_fn, module.get_inputs
+        self.reference = getattr(module, "reference_fn", None)
+        for name in needed:
+            if not callable(getattr(module, name)):
+                raise Problem("contract", f"`{name}` of {path} is {getattr(module, name)!r}, not a function")
+
+    def inputs(self, **sizes):
+        """Fresh arguments."""
+        made = guarded("get_inputs", lambda: self.make_inputs(**sizes))
+        if not isinstance(made, (list, tuple)) or not made:
+            raise Problem("contract", f"`get_inputs` gives {type(made).__name__ if not made else repr(type(made).__name__)}; it must "
+                          "give a list of at least one argument, as `return [x]`")
+        places = {_arrays.place(v) for v in made if _arrays.is_array(v)}
+        if len(places) > 1:
+            raise Problem("contract", f"`get_inputs` gives tensors on {' and '.join(sorted(places))}; put all of them on one device")
+        for number, value in enumerate(made):
+            if _arrays.is_array(value) and _arrays.size(value) == 0:
+                raise Problem("contract", f"argument {number} of `get_inputs` has no elements (shape {tuple(value.shape)}); there is "
+                              "nothing to compare")
+        for name, function in (("kernel_fn", self.kernel), ("reference_fn", self.reference)):
+            if function is None:
+                continue
+            try:
+                inspect.signature(function).bind(*made)
+            except (TypeError, ValueError) as error:
+                raise Problem("contract", f"`{name}` does not take the {len(made)} arguments of `get_inputs`: {error}; `kernel_fn` and "
+                              "`reference_fn` take the same arguments") from None
+        return list(made)
+
+
+def guarded(name, call):
+    """Calls a function of the file; an exception becomes a problem with the place in the file."""
+    try:
+        return call()
+    except Problem:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if f"{os.sep}rtc{os.sep}" not in f.filename or "site-packages" not in f.filename]
+        place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+        raise Problem("call", f"`{name}` raised {type(error).__name__}{place}: {error}") from error
+
+
+def load(path, needs_reference=True):
+    """Reads a file."""
+    if not os.path.exists(path):
+        raise Problem("io", f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    if spec is None:
+        raise Problem("io", f"{path} is not a file of Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        hint = "; install PyTorch, or write the reference with numpy" if error.name == "torch" else ""
+        raise Problem("import", f"{path} imports `{error.name}`, which is not installed{hint}") from error
+    except Exception as error:
+        raise Problem("import", f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    return Contract(module, path, needs_reference)
+
+
+def results(value, name):
+    """The arrays that a function gives, as a list."""
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [item for part in value for item in results(part, name)]
+    if _arrays.is_array(value):
+        return [value]
+    if isinstance(value, (int, float, bool)) or hasattr(value, "item"):
+        import numpy as np
+        return [np.asarray([value.item() if hasattr(value, "item") else value])]
+    raise Problem("contract", f"`{name}` gives {type(value).__name__}; a tensor, or a list of tensors, is needed")
+
+
+def run_command(work):
+    """Runs a command; problems go to stderr, the exit status comes back."""
+    try:
+        return work()
+    except Problem as problem:
+        print(f"error[{problem.code}]: {problem}", file=sys.stderr)
+        return problem.status
+    except SystemExit:
+        raise
+    except BrokenPipeError:
+        return 141
+    except Exception:
+        traceback.print_exc()
+        print("error[internal]: this is a bug of rtc", file=sys.stderr)
+        return BUG

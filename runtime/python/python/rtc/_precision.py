@@ -1,0 +1,302 @@
+"""`rtc precision FILE.py`: how precise `kernel_fn` is, over dtypes and sizes at the edges of blocks."""
+
+import json
+import math
+import os
+
+from . import _arrays, _plot, _rtc, _widen
+from ._contract import Problem, guarded, results, run_command
+from ._record import Recorder
+from ._verify import boundary_inputs, copies, parser, poisoned, prepare
+
+#: Mean relative errors that a dtype may have; the largest may be ten times that.
+THRESHOLDS = {"float32": 2.0 ** -13, "float16": 2.0 ** -10, "bfloat16": 2.0 ** -7}
+#: Below these, the absolute error counts.
+SMALL = {"float32": 1e-7, "float16": 2.0 ** -14, "bfloat16": 1e-7}
+FULL_NAMES = {"float32": "Single Precision", "float16": "Half Precision", "bfloat16": "Brain Float"}
+STANDARDS = [("float16", "relative error rtol=1e-03, atol=1e-03"), ("float32", "relative error rtol=1e-04, atol=1e-04"),
+             ("bfloat16", "relative error rtol=1e-02, atol=1e-02"), ("int32/int64/int16/int8", "equal"),
+             ("uint32/uint64/uint16/uint8", "equal"), ("bool", "equal")]
+BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
+LINE = "=" * 80
+RULE = "-" * 80
+
+
+class Case:
+    """One test: a dtype, shapes, and what was measured."""
+
+    def __init__(self, dtype, shapes):
+        self.dtype, self.shapes = dtype, shapes
+        self.elements, self.mere, self.mare, self.max_abs, self.small_wrong, self.wrong = 0, 0.0, 0.0, 0.0, 0, 0
+        self.ulps, self.points = {}, []
+        self.problem = None
+
+    @property
+    def exact(self):
+        return self.dtype not in THRESHOLDS
+
+    @property
+    def passed(self):
+        if self.problem:
+            return False
+        if self.exact:
+            return self.wrong == 0
+        limit = THRESHOLDS[self.dtype]
+        return self.mere < limit and self.mare < 10 * limit and self.small_wrong == 0
+
+    def add(self, actual, expected):
+        """Measures a result against its reference."""
+        if tuple(actual.shape) != tuple(expected.shape):
+            self.problem = f"the shape is {tuple(actual.shape)}, that of the reference {tuple(expected.shape)}"
+            return
+        a, e = _arrays.wide(actual), _arrays.wide(expected)
+        if _arrays.is_tensor(a):
+            a, e = a.cpu().numpy(), e.cpu().numpy()
+        import numpy as np
+        self.elements += a.size
+        same = (a == e) | (np.isnan(a) & np.isnan(e))
+        with np.errstate(all="ignore"):
+            error = np.where(same, 0.0, np.abs(a - e))
+        error[np.isnan(error)] = np.inf
+        self.wrong += int((~same).sum())
+        if not error.size:
+            return
+        self.max_abs = max(self.max_abs, float(error.max()))
+        if self.exact:
+            return
+        small = np.abs(e) < SMALL[self.dtype]
+        self.small_wrong += int((error[small] > SMALL[self.dtype]).sum())
+        rest = ~small & np.isfinite(e)
+        relative = error[rest] / np.abs(e[rest])
+        if relative.size:
+            self.mere = max(self.mere, float(relative.mean()))
+            self.mare = max(self.mare, float(relative.max()))
+            steps = relative * 2.0 ** BITS[self.dtype]
+            for ulp, count in zip(*np.unique(np.minimum(np.round(steps), 64), return_counts=True)):
+                self.ulps[int(ulp)] = self.ulps.get(int(ulp), 0) + int(count)
+            every = max(1, relative.size // 2000)
+            self.points += list(zip(np.abs(e[rest])[::every].tolist(), relative[::every].tolist()))
+
+    def json(self):
+        number = lambda v: v if math.isfinite(v) else str(v)
+        return {"dtype": self.dtype, "shapes": [list(s) for s in self.shapes], "elements": self.elements, "mere": number(self.mere),
+                "mare": number(self.mare), "max_abs_error": number(self.max_abs), "wrong": self.wrong, "passed": self.passed,
+                "problem": self.problem}
+
+
+def cast(value, name):
+    """A float tensor as one of another float dtype; anything else as it is."""
+    if not _arrays.is_array(value) or not _arrays.is_float(value):
+        return value
+    if _arrays.is_tensor(value):
+        return value.detach().to(getattr(_arrays.torch(), name))
+    return value.astype(name)
+
+
+def dtypes_of(inputs, asked):
+    """The dtypes that are tested."""
+    arrays = [v for v in inputs if _arrays.is_array(v)]
+    if asked:
+        return asked
+    if not any(_arrays.is_float(v) for v in arrays):
+        return [_arrays.dtype_name(arrays[0])]
+    with_bf16 = all(_arrays.is_tensor(v) for v in arrays)
+    return ["float16", "bfloat16", "float32"] if with_bf16 else ["float16", "float32"]
+
+
+def oracle(contract, inputs):
+    """The reference's results, in double precision where it can be had; with its name."""
+    try:
+        return results(contract.reference(*[cast(v, "float64") for v in copies(inputs)]), "reference_fn"), "reference_fn in fp64"
+    except Exception:  # whatever the reference cannot do in fp64
+        return results(guarded("reference_fn", lambda: contract.reference(*copies(inputs))), "reference_fn"), "reference_fn"
+
+
+def measure(contract, dtype, inputs):
+    """One case, and the noted launches."""
+    given = [cast(v, dtype) if dtype in BITS else v for v in inputs]
+    case = Case(dtype, [tuple(v.shape) for v in given if _arrays.is_array(v)])
+    mine = copies(given)
+    with Recorder(keep=sum(_arrays.size(v) for v in given if _arrays.is_array(v)) < 1 << 20) as recorder, poisoned():
+        made = results(guarded("kernel_fn", lambda: contract.kernel(*mine)), "kernel_fn")
+    if not made:
+        made = [v for v in mine if _arrays.is_array(v)]
+    wanted, name = None, None
+    if contract.reference is not None:
+        wanted, name = oracle(contract, given)
+        if len(wanted) != len(made):
+            raise Problem("contract", f"`kernel_fn` gives {len(made)} results, `reference_fn` {len(wanted)}")
+        for a, e in zip(made, wanted):
+            case.add(a, e)
+    return case, recorder, made, wanted, name
+
+
+def second_opinion(recorder, made, wanted):
+    """What the same kernel in fp64 says: a dictionary, or why there is none."""
+    launches = [launch for launch in recorder.launches if launch.before]
+    if len(launches) != 1 or len(recorder.launches) != 1:
+        return None, "the second oracle takes wrappers with one launch of tensors"
+    launch = launches[0]
+    try:
+        _rtc.set_device("interpreter")
+        loss = _widen.analyse(launch)
+    except Exception as error:  # what cannot be widened is said, not fatal
+        return None, f"the kernel cannot be run in fp64: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}"
+    finally:
+        _rtc.set_device("auto")
+    if loss is None:
+        return None, "the kernel writes nothing that it does not read"
+    algorithm = None
+    if wanted is not None:
+        import numpy as np
+        for result, reference in zip(made, wanted):
+            for name, exact in loss.exact.items():
+                if _arrays.address(launch.arguments[name]) == _arrays.address(result) and exact.size == _arrays.size(reference):
+                    e = _arrays.wide(reference)
+                    e = e.cpu().numpy() if _arrays.is_tensor(e) else e
+                    nonzero = (e != 0) & np.isfinite(e)
+                    if nonzero.any():
+                        found = float(np.abs((exact[nonzero] - e[nonzero]) / e[nonzero]).max())
+                        algorithm = max(algorithm or 0.0, found)
+    worst = loss.worst()
+    kernel = launch.kernel
+    return {"mare": loss.total, "algorithm": algorithm, "file": kernel.fn.__code__.co_filename,
+            "worst_line": worst and {"line": worst[0], "text": worst[1], "adds": worst[2]},
+            "lines": [{"line": n, "text": t, "adds": a} for n, t, a in loss.lines]}, None
+
+
+def report(contract, cases, opinions, device):
+    """The text."""
+    name = getattr(contract.kernel, "__name__", "kernel_fn")
+    tested = [d for d in dict.fromkeys(c.dtype for c in cases)]
+    out = [LINE, "Triton operator precision report", RULE, "[Configuration]:", f"  Operator: {name} ({contract.path})",
+           f"  Device: {device}", f"  Shapes: {'; '.join(dict.fromkeys(' '.join(str(list(s)) for s in c.shapes) for c in cases))}"]
+    for dtype in tested:
+        if dtype in THRESHOLDS:
+            out += [f"  Data type: {dtype} ({FULL_NAMES[dtype]})", f"    MERE threshold: {THRESHOLDS[dtype]:.6e}",
+                    f"    MARE threshold: {10 * THRESHOLDS[dtype]:.6e} (10 x MERE threshold)",
+                    f"    Small value threshold: {SMALL[dtype]:.6e}"]
+        else:
+            out += [f"  Data type: {dtype} (equal)"]
+    out += [RULE, "[Precision standards]:", *[f"  {d}: {rule}" for d, rule in STANDARDS], RULE]
+    good = sum(c.passed for c in cases)
+    out += ["[Results]:", f"  Result: {'PASS' if good == len(cases) else 'FAIL'}", f"  Tests: {len(cases)}, passed: {good}, failed: {len(cases) - good}",
+            f"  Samples: {sum(c.elements for c in cases)}", RULE, "[Error metrics]:"]
+    for c in cases:
+        shape = " ".join(str(list(s)) for s in c.shapes)
+        out.append(f"  {c.dtype} {shape}: {'PASS' if c.passed else 'FAIL'}")
+        if c.problem:
+            out.append(f"    {c.problem}")
+        elif c.exact:
+            out.append(f"    Elements that differ: {c.wrong} of {c.elements}; maximum absolute error: {c.max_abs:.6e}")
+        else:
+            limit = THRESHOLDS[c.dtype]
+            out += [f"    Mean relative error (MERE): {c.mere:.6e}   required: MERE < {limit:.6e}",
+                    f"    Maximum relative error (MARE): {c.mare:.6e}   required: MARE < {10 * limit:.6e}",
+                    f"    Maximum absolute error: {c.max_abs:.6e}"]
+    for dtype, (found, why) in opinions.items():
+        out += [RULE, f"[Where {dtype} loses precision]:"]
+        if found is None:
+            out.append(f"  {why}")
+            continue
+        part = f", of which the algorithm {found['algorithm']:.1e}" if found["algorithm"] is not None else ""
+        out.append(f"  MARE {found['mare']:.1e} against the same kernel in fp64{part}")
+        worst = found["worst_line"]
+        if worst:
+            out.append(f"  line {worst['line']} loses most bits (adds {worst['adds']:.1e}): {worst['text']}")
+        out += [f"    line {line['line']}: {line['adds']:.1e}   {line['text']}" for line in found["lines"]]
+    mark = lambda truth: "True" if truth else "False"
+    floats = [c for c in cases if not c.exact]
+    out += [RULE, "[Judgment]:"]
+    if floats:
+        out += [f"  MERE < threshold: {mark(all(c.mere < THRESHOLDS[c.dtype] for c in floats))}",
+                f"  MARE < 10 x threshold: {mark(all(c.mare < 10 * THRESHOLDS[c.dtype] for c in floats))}"]
+    out += [f"  {d}: {mark(all(c.passed for c in cases if c.dtype == d))}" for d in tested]
+    out += [f"  Overall: {mark(good == len(cases))}", LINE]
+    return "\n".join(out)
+
+
+def plots(folder, cases):
+    """Writes a histogram of errors in units in the last place, and errors over magnitudes, for each dtype."""
+    os.makedirs(folder, exist_ok=True)
+    for dtype in dict.fromkeys(c.dtype for c in cases if not c.exact):
+        ulps, points = {}, []
+        for c in cases:
+            if c.dtype == dtype:
+                points += c.points
+                for ulp, count in c.ulps.items():
+                    ulps[ulp] = ulps.get(ulp, 0) + count
+        shown = sorted(ulps)[:16]
+        if shown:
+            with open(os.path.join(folder, f"ulp_{dtype}.svg"), "w") as file:
+                file.write(_plot.bars(f"{dtype}: errors in units in the last place", "elements", shown, [ulps[u] for u in shown]))
+        points = [(x, y) for x, y in points if x > 0 and 0 < y < math.inf]
+        if points:
+            axes = _plot.Axes(f"{dtype}: relative error over magnitude", "magnitude", "relative error", [x for x, _ in points],
+                              [y for _, y in points], x_log=True, y_log=True)
+            axes.parts += [f'<circle fill="{_plot.COLOURS[0]}" fill-opacity=".5" r="1.6" cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}"/>'
+                           for x, y in points]
+            with open(os.path.join(folder, f"error_{dtype}.svg"), "w") as file:
+                file.write(axes.finish())
+
+
+def precision(contract, options):
+    """All cases, what the second oracle says by dtype, and the device."""
+    inputs = contract.inputs()
+    cases, opinions, device = [], {}, "none"
+    for dtype in dtypes_of(inputs, options.dtype):
+        first, recorder, made, wanted, _ = measure(contract, dtype, inputs)
+        device = recorder.launches[0].compiled._ready.device() if recorder.launches else device
+        if contract.reference is not None:
+            cases.append(first)
+            for _, other in boundary_inputs(inputs, recorder.blocks(), options.seed, limit=3):
+                try:
+                    case, *small = measure(contract, dtype, other)
+                except Problem:
+                    continue
+                cases.append(case)
+                recorder, made, wanted = small[:3]
+        if dtype in THRESHOLDS and not options.no_second_oracle:
+            opinions[dtype] = second_opinion(recorder, made, wanted)
+            found = opinions[dtype][0]
+            if contract.reference is None:
+                if found is None:
+                    raise Problem("reference", f"there is no `reference_fn`, and {opinions[dtype][1]}")
+                case = Case(dtype, [tuple(v.shape) for v in inputs if _arrays.is_array(v)])
+                case.mere = case.mare = found["mare"]
+                cases.append(case)
+    if not cases:
+        raise Problem("reference", "there is no `reference_fn` and nothing that could be compared without one")
+    return cases, opinions, device
+
+
+def main(words):
+    options = parser("precision", __doc__.split(":", 1)[1].strip())
+    options.add_argument("--dtype", action="append", help="test this dtype only; may be repeated")
+    options.add_argument("--no-second-oracle", action="store_true", help="do not run the kernel in fp64")
+    options.add_argument("--json", action="store_true", help="write JSON instead of the report")
+    options.add_argument("-o", "--output", metavar="FILE", help="also write the report to a file")
+    options.add_argument("--plots", metavar="DIR", help="write plots (SVG)")
+    arguments = options.parse_args(words)
+
+    def work():
+        contract = prepare(arguments, needs_reference=False)
+        for dtype in arguments.dtype or []:
+            if dtype not in THRESHOLDS:
+                raise Problem("usage", f"--dtype takes {', '.join(THRESHOLDS)}", status=2)
+        cases, opinions, device = precision(contract, arguments)
+        text = report(contract, cases, opinions, device)
+        if arguments.output:
+            with open(arguments.output, "w") as file:
+                file.write(text + "\n")
+        if arguments.plots:
+            plots(arguments.plots, cases)
+        passed = all(c.passed for c in cases)
+        if arguments.json:
+            second = {d: found if found is not None else {"skipped": why} for d, (found, why) in opinions.items()}
+            print(json.dumps({"passed": passed, "device": device, "tests": [c.json() for c in cases], "second_oracle": second}))
+        else:
+            print(text)
+        return 0 if passed else 1
+
+    return run_command(work)

@@ -1,0 +1,123 @@
+"""Notes the launches of a wrapper: which kernels they were of, and the arguments, for goldens and for judging."""
+
+import json
+import os
+
+from . import _arrays
+from .runtime.jit import JITFunction
+
+
+class Launch:
+    """One launch: its kernel, grid and arguments, with copies of the tensors as they were before."""
+
+    def __init__(self, kernel, compiled, grid, arguments, before):
+        self.kernel, self.compiled, self.grid, self.arguments, self.before = kernel, compiled, grid, arguments, before
+
+
+class Recorder:
+    """While it is active, launches are noted; with `keep`, with copies of the tensors."""
+
+    def __init__(self, keep=False):
+        self.keep, self.launches = keep, []
+
+    def __enter__(self):
+        recorder, self._run = self, JITFunction.run
+
+        def run(kernel, *args, grid, warmup, **kwargs):
+            names = set(kernel.arg_names)
+            own = {name: value for name, value in kwargs.items() if name in names}
+            bound = kernel.signature.bind(*args, **own)
+            bound.apply_defaults()
+            arguments = dict(bound.arguments)
+            before = {n: _whole(v) for n, v in arguments.items() if _arrays.is_array(v)} if recorder.keep and not warmup else {}
+            sizes = grid(dict(arguments)) if callable(grid) else grid
+            compiled = recorder._run(kernel, *args, grid=sizes, warmup=warmup, **kwargs)
+            if not warmup:
+                recorder.launches.append(Launch(kernel, compiled, tuple(int(s) for s in sizes), arguments, before))
+            return compiled
+
+        JITFunction.run = run
+        JITFunction.__getitem__ = lambda kernel, grid: lambda *a, **k: kernel.run(*a, grid=grid, warmup=False, **k)
+        return self
+
+    def __exit__(self, *exception):
+        JITFunction.run = self._run
+        del JITFunction.__getitem__
+
+    def has_dots(self):
+        """Whether a kernel multiplies matrices."""
+        return any("dot" in launch.compiled._ready.stage("tile") for launch in self._distinct())
+
+    def blocks(self):
+        """The numbers above 1 that kernels were given as constexprs."""
+        found = set()
+        for launch in self.launches:
+            values = launch.compiled.rtc_metadata["constexprs"].values()
+            found |= {v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 1}
+        return sorted(found)
+
+    def _distinct(self):
+        return {id(launch.compiled): launch for launch in self.launches}.values()
+
+
+def _whole(value):
+    """The bytes from a tensor's first element to the end of its memory, as (elements, dtype, bytes)."""
+    if _arrays.is_tensor(value):
+        t = _arrays.torch()
+        storage = value.untyped_storage()
+        count = storage.nbytes() // value.element_size() - value.storage_offset()
+        flat = t.empty(0, dtype=value.dtype, device=value.device).set_(storage, value.storage_offset(), (count,), (1,))
+        return count, _arrays.dtype_name(value), _arrays.raw(flat)
+    if not value.flags["C_CONTIGUOUS"]:
+        raise ValueError("arrays of numpy that are not contiguous cannot be recorded")
+    return value.size, _arrays.dtype_name(value), value.tobytes()
+
+
+def write(folder, launches, expected, tolerances):
+    """Writes launches as folders that `rtc run` and `rtc verify --golden` take. `expected`: pairs of a result and its
+    reference, of which those are kept that a launch was given. Gives how many results are checked."""
+    checked = 0
+    for number, launch in enumerate(launches):
+        place = os.path.join(folder, f"launch_{number}")
+        os.makedirs(place, exist_ok=True)
+        functions = []
+        for value in launch.arguments.values():
+            value = getattr(value, "value", value)
+            if isinstance(value, JITFunction) and value not in functions:
+                functions.append(value)
+        modules = launch.kernel._gathered(functions).modules
+        for name, _, text in modules:
+            with open(os.path.join(place, f"{name}.py"), "w") as file:
+                file.write(text)
+        spec = json.loads(launch.compiled._ready.spec())
+        constants = {arg["name"] for arg in spec["args"] if "constexpr" in arg}
+        arguments, tensors, names, wanted, bounds = {}, {}, {}, {}, []
+        for name, value in launch.arguments.items():
+            if name in constants:
+                continue
+            if _arrays.is_array(value):
+                own = names.setdefault(_arrays.address(value), name)
+                arguments[name] = {"tensor": own}
+                if own == name:
+                    count, dtype, data = launch.before[name]
+                    tensors[name] = ((count,), dtype, data)
+                for (result, reference), bound in zip(expected, tolerances):
+                    same = _arrays.address(result) == _arrays.address(value) and _arrays.is_contiguous(result)
+                    if same and tensors[own][0] == (_arrays.size(result),):
+                        wanted[own] = ((_arrays.size(result),), _arrays.dtype_name(result), _arrays.raw(reference))
+                        bounds.append(bound)
+            elif isinstance(value, (bool, int)) or hasattr(value, "__index__"):
+                arguments[name] = value if isinstance(value, bool) else int(value)
+            elif isinstance(value, float):
+                arguments[name] = value
+            else:
+                raise ValueError(f"argument `{name}` of `{launch.kernel.__name__}` ({type(value).__name__}) cannot be recorded")
+        _arrays.write_safetensors(os.path.join(place, "inputs.safetensors"), tensors)
+        text = {"spec": spec, "grid": list(launch.grid), "args": arguments, "tensors": "inputs.safetensors"}
+        if wanted:
+            checked += len(wanted)
+            _arrays.write_safetensors(os.path.join(place, "expected.safetensors"), wanted)
+            text["golden"] = {"file": "expected.safetensors", "rtol": max(b[0] for b in bounds), "atol": max(b[1] for b in bounds)}
+        with open(os.path.join(place, "LAUNCH.json"), "w") as file:
+            json.dump(text, file, indent=1)
+    return checked

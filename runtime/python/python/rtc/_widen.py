@@ -1,0 +1,163 @@
+"""The second oracle: the same kernel in double precision, and which of its statements loses most bits.
+
+The kernel's text is cut at a statement: what stands before runs in its own types, everything behind in fp64. A statement
+costs what the error grows by when the cut moves behind it. Only the text is changed: values that statements behind the cut
+assign or load become fp64, and dtypes that they name. So that the last rounding does not hide the others, memory that the
+kernel only writes is fp64, too.
+"""
+
+import ast
+import textwrap
+
+from . import _arrays, _gather
+from .runtime.jit import JITFunction
+
+_FLOATS = {"float16", "bfloat16", "float32", "float8e4nv", "float8e5", "float8e4b15"}
+_WIDEN = '''
+@triton.jit
+def __wide(x):
+    if x.dtype.is_floating():
+        return x.to(tl.float64)
+    else:
+        return x
+'''
+
+
+class Statement:
+    """A statement of a kernel at the top of its body."""
+
+    def __init__(self, node, line):
+        self.node, self.line = node, line
+        self.first, self.last = node.lineno, node.end_lineno
+
+
+def statements(kernel):
+    """The statements of a kernel and its text."""
+    text, line, _ = _gather.source_of(kernel)
+    tree = ast.parse(text)
+    function = next(n for n in tree.body if isinstance(n, ast.FunctionDef))
+    body = [n for n in function.body if not (isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant))]
+    return text, [Statement(n, line + n.lineno - 1) for n in body]
+
+
+def cut(text, body, at):
+    """The text with everything from statement `at` on in fp64."""
+    edits = []
+    for statement in body[at:]:
+        for node in ast.walk(statement.node):
+            if isinstance(node, ast.Attribute) and node.attr in _FLOATS and isinstance(node.value, ast.Name):
+                edits.append((node.end_lineno, node.end_col_offset - len(node.attr), node.end_lineno, node.end_col_offset, "float64"))
+            elif isinstance(node, ast.Call) and _is_load(node):
+                edits.append((node.lineno, node.col_offset, node.lineno, node.col_offset, "__wide("))
+                edits.append((node.end_lineno, node.end_col_offset, node.end_lineno, node.end_col_offset, ")"))
+    # Values from before the cut.
+    names = sorted({n.id for s in body[:at] for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)})
+    used = {n.id for s in body[at:] for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    if at > 0 and at < len(body):
+        words = "; ".join(f"{n} = __wide({n})" for n in names if n in used)
+        if words:
+            first = body[at]
+            indent = first.node.col_offset
+            edits.append((first.first, indent, first.first, indent, f"{words}\n{' ' * indent}"))
+    return _apply(text, edits)
+
+
+def _is_load(node):
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+    return name in ("load", "load_tensor_descriptor")
+
+
+def _apply(text, edits):
+    lines = text.encode().split(b"\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    data = text.encode()
+    order = {")": 1}
+    for l0, c0, l1, c1, new in sorted(edits, key=lambda e: (e[0], e[1], order.get(e[4], 0)), reverse=True):
+        begin, end = starts[l0 - 1] + c0, starts[l1 - 1] + c1
+        data = data[:begin] + new.encode() + data[end:]
+    return data.decode()
+
+
+def widened(kernel, at):
+    """The kernel, cut at a statement."""
+    text, body = statements(kernel)
+    made = JITFunction(kernel.fn, do_not_specialize=kernel.do_not_specialize)
+    made._own_source = (cut(text, body, at), _gather.source_of(kernel)[1], kernel.fn.__code__.co_filename)
+    made._preamble = textwrap.dedent(_WIDEN)
+    return made
+
+
+def written(launch):
+    """The names of the pointers that a launched kernel only writes."""
+    return [p["name"] for p in launch.compiled.rtc_metadata["params"] if p.get("access") == "write"]
+
+
+def run(launch, at, outputs):
+    """Runs a noted launch cut at a statement; gives what it wrote, as arrays in double precision."""
+    import numpy as np
+    kernel = widened(launch.kernel, at)
+    arguments, wide = dict(launch.arguments), {}
+    for name, value in launch.arguments.items():
+        if name in outputs:
+            wide[name] = arguments[name] = np.zeros(launch.before[name][0], np.float64)
+        elif _arrays.is_array(value):
+            count, dtype, data = launch.before[name]
+            arguments[name] = _restored(value, count, dtype, data)
+    warps = {"num_warps": launch.compiled.metadata.num_warps}
+    kernel.run(*arguments.values(), grid=launch.grid, warmup=False, **warps)
+    return wide
+
+
+def _restored(value, count, dtype, data):
+    """The tensor of an argument as it was, in memory of the CPU."""
+    if _arrays.is_tensor(value):
+        t = _arrays.torch()
+        return t.frombuffer(bytearray(data), dtype=value.dtype)
+    import numpy as np
+    return np.frombuffer(bytearray(data), value.dtype)
+
+
+class Loss:
+    """What the second oracle says of a launch."""
+
+    def __init__(self, total, lines, exact):
+        self.total, self.lines, self.exact = total, lines, exact
+
+    def worst(self):
+        """The line that loses most: (line, text, error that it adds); None if none loses anything."""
+        found = max(self.lines, key=lambda line: line[2], default=None)
+        return found if found is not None and found[2] > 0 else None
+
+
+def _error(actual, expected, live):
+    import numpy as np
+    worst = 0.0
+    for name in expected:
+        a, e = actual[name][live[name]], expected[name][live[name]]
+        nonzero = e != 0
+        if nonzero.any():
+            worst = max(worst, float(np.abs((a[nonzero] - e[nonzero]) / e[nonzero]).max()))
+    return worst
+
+
+def analyse(launch):
+    """The largest relative error of a launch against the same kernel in fp64, and what each statement adds to it."""
+    outputs = written(launch)
+    if not outputs:
+        return None
+    text, body = statements(launch.kernel)
+    exact = run(launch, 0, outputs)
+    live = {name: value == value for name, value in exact.items()}
+    lines, before = [], 0.0
+    source = text.split("\n")
+    for at in range(1, len(body) + 1):
+        statement = body[at - 1]
+        if isinstance(statement.node, ast.Expr) and at < len(body):
+            continue
+        error = _error(run(launch, at, outputs), exact, live)
+        if error > before:
+            lines.append((statement.line, source[statement.first - 1].strip(), error - before))
+        before = max(before, error)
+    return Loss(before, lines, exact)
