@@ -81,6 +81,8 @@ fn replayed(launch: &Path, expected: PathBuf, tolerance: Tolerance, arguments: &
         device: arguments.device,
         output: None,
         check: Some(expected),
+        sanitize: None,
+        instructions: None,
         tolerance: Some(tolerance),
         arch: None,
         no_cache: false,

@@ -15,6 +15,8 @@ pub(crate) struct Param {
     pub(crate) name: Py<PyString>,
     pub(crate) is_constexpr: bool,
     pub(crate) default: Option<Py<PyAny>>,
+    /// Whether an option of launches has the same name: then a keyword means both.
+    pub(crate) is_option: bool,
 }
 
 /// The arguments of a call, by parameter.
@@ -64,7 +66,12 @@ pub(crate) fn bind<'py>(
             Some(index) if call.values[index].is_some() => {
                 return Err(PyTypeError::new_err(format!("{kernel}() got multiple values for argument '{name}'")));
             }
-            Some(index) => call.values[index] = Some(value),
+            Some(index) => {
+                if params[index].is_option {
+                    call.rest.push((name, value.clone()));
+                }
+                call.values[index] = Some(value);
+            }
             None => call.rest.push((name, value)),
         }
     }
@@ -119,6 +126,10 @@ fn make(given: &Bound<'_, PyDict>) -> PyResult<Options> {
     let mut launch = rtc_compiler::LaunchOptions::default();
     for (name, value) in given {
         let name = name.downcast_into::<PyString>()?.to_string_lossy().into_owned();
+        // Another copy of libdevice: rtc has those functions itself.
+        if name == "extern_libs" && is_libdevice(&value) {
+            continue;
+        }
         let json = json(&value)?;
         let field = Field::root(&json);
         set_option(&mut launch, &name, &field).map_err(|error| {
@@ -136,6 +147,13 @@ fn make(given: &Bound<'_, PyDict>) -> PyResult<Options> {
     let options = Options::new().launch(|options| *options = launch.clone());
     made.push((launch, options.clone()));
     Ok(options)
+}
+
+/// Whether a dictionary of libraries names libdevice alone.
+fn is_libdevice(value: &Bound<'_, PyAny>) -> bool {
+    value.downcast::<PyDict>().is_ok_and(|libraries| {
+        libraries.keys().iter().all(|name| name.extract::<String>().is_ok_and(|name| name == "libdevice"))
+    })
 }
 
 /// A value of an option as JSON.

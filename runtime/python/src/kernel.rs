@@ -45,7 +45,7 @@ struct Core {
     /// Options that hold where a launch says nothing.
     defaults: Py<PyDict>,
     options: KnownOptions,
-    variants: Mutex<Vec<Variant>>,
+    variants: Mutex<Vec<Arc<Variant>>>,
     /// What Python has of each kernel that is ready.
     compiled: Mutex<FxHashMap<usize, Py<PyAny>>>,
     /// Globals that the kernel was compiled with: where they are, and what they were.
@@ -53,7 +53,7 @@ struct Core {
 }
 
 /// The kernel for a device, with the functions that it is given as arguments.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Variant {
     functions: Arc<[Py<PyAny>]>,
     kernel: JitKernel,
@@ -89,7 +89,8 @@ impl Kernel {
     ) -> PyResult<()> {
         let param = |(name, is_constexpr, default): (Bound<'_, PyString>, bool, Bound<'_, PyTuple>)| {
             let default = if default.is_empty() { None } else { Some(default.get_item(0)?.unbind()) };
-            Ok(Param { name: name.unbind(), is_constexpr, default })
+            let is_option = rtc_compiler::OPTION_NAMES.contains(&&*name.to_string_lossy());
+            Ok(Param { name: name.unbind(), is_constexpr, default, is_option })
         };
         let params = params.into_iter().map(param).collect::<PyResult<_>>()?;
         let (options, variants, compiled, watched) = Default::default();
@@ -108,16 +109,18 @@ impl Kernel {
         Launcher { kernel: slf.unbind(), grid }
     }
 
-    /// Launches, or only makes ready. Gives what Python has of the compiled kernel.
-    #[pyo3(signature = (grid, warmup, args, kwargs = None))]
+    /// Launches, or only makes ready. Gives what Python has of the compiled kernel. `options` are options even if a
+    /// parameter has the same name.
+    #[pyo3(signature = (grid, warmup, args, kwargs = None, options = None))]
     fn _launch<'py>(
         slf: &Bound<'py, Self>,
         grid: &Bound<'py, PyAny>,
         warmup: bool,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        launch(slf, grid, warmup, args, kwargs)
+        launch(slf, grid, warmup, (args, kwargs, options))
     }
 }
 
@@ -139,20 +142,23 @@ pub(crate) struct Launcher {
 impl Launcher {
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(&self, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Py<PyAny>> {
-        launch(self.kernel.bind(args.py()), self.grid.bind(args.py()), false, args, kwargs)
+        launch(self.kernel.bind(args.py()), self.grid.bind(args.py()), false, (args, kwargs, None))
     }
 }
+
+/// Positional arguments, keywords, options.
+type Given<'a, 'py> = (&'a Bound<'py, PyTuple>, Option<&'a Bound<'py, PyDict>>, Option<&'a Bound<'py, PyDict>>);
 
 fn launch<'py>(
     slf: &Bound<'py, Kernel>,
     grid: &Bound<'py, PyAny>,
     warmup: bool,
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
+    (args, kwargs, options): Given<'_, 'py>,
 ) -> PyResult<Py<PyAny>> {
     let py = slf.py();
     let core = slf.get().core()?;
-    let call = bind::bind(&core.name, &core.params, args, kwargs)?;
+    let mut call = bind::bind(&core.name, &core.params, args, kwargs)?;
+    call.rest.extend(options.into_iter().flatten());
     let options = core.options.of(&call, core.defaults.bind(py))?;
     let mut reading = Reading::default();
     let mut values: SmallVec<[Value; 24]> = SmallVec::new();
@@ -160,23 +166,24 @@ fn launch<'py>(
         let Some(object) = object else { continue };
         values.push(reading.value(object, param.is_constexpr).map_err(|error| named(py, error, &core, param))?);
     }
-    let device = place::device_of(py, reading.memory)?;
-    let variant = core.variant(slf, &device, &reading)?;
+    let current = place::Current::of(py, reading.memory)?;
+    let device = &current.device;
+    let variant = core.variant(slf, device, &reading)?;
     core.check_globals(slf)?;
     let copies = match reading.memory {
         Some(Memory::Host) if !device.is_cuda() => {
-            Some(Copies::upload(&device, &reading.ranges).map_err(|error| runtime_error(py, &error))?)
+            Some(Copies::upload(device, &reading.ranges).map_err(|error| runtime_error(py, &error))?)
         }
         _ => None,
     };
-    with_args(&device, &values, copies.as_ref(), |args| {
+    with_args(device, &values, copies.as_ref(), |args| {
         let ready = variant.ready(py, args, &options)?;
         let compiled = core.compiled(slf, &ready, &variant)?;
         if warmup {
             return Ok(compiled);
         }
         let grid = core.grid(py, grid, &call)?;
-        let stream = place::stream_of(py, &device)?;
+        let stream = current.stream(py)?;
         let hooked = HOOKED.load(Ordering::Relaxed);
         let told = |hook: &str| slf.call_method1(hook, (&compiled, grid, stream.raw().unwrap_or(0)));
         if hooked {
@@ -211,9 +218,9 @@ fn named(py: Python<'_>, error: PyErr, core: &Core, param: &Param) -> PyErr {
 
 impl Core {
     /// The kernel for a device with these functions as arguments, read anew if it is not known.
-    fn variant(&self, slf: &Bound<'_, Kernel>, device: &Device, reading: &Reading) -> PyResult<Variant> {
+    fn variant(&self, slf: &Bound<'_, Kernel>, device: &Device, reading: &Reading) -> PyResult<Arc<Variant>> {
         let py = slf.py();
-        let is_same = |known: &&Variant| {
+        let is_same = |known: &&Arc<Variant>| {
             let own = known.functions.iter().map(|function| function.as_ptr());
             known.program.device().is_same(device) && own.eq(reading.functions.iter().map(|function| function.as_ptr()))
         };
@@ -250,7 +257,7 @@ impl Core {
             .map_err(|failed: Box<(jit::CompileError, String)>| crate::error::syntax_error(py, &failed.0, &failed.1))?;
         let kernel = program.kernel(&self.name).map_err(|error| compile_error(py, &program, &error))?;
         let functions = reading.functions.iter().map(|function| function.clone_ref(py)).collect();
-        let made = Variant { functions, kernel, program, said };
+        let made = Arc::new(Variant { functions, kernel, program, said });
         lock(&self.variants).push(made.clone());
         Ok(made)
     }

@@ -23,7 +23,7 @@ pub(crate) enum Memory {
 static CHOSEN: Mutex<Option<DeviceKind>> = Mutex::new(None);
 static HOST: OnceLock<[Mutex<Option<Device>>; 2]> = OnceLock::new();
 static GPUS: Mutex<Vec<(usize, Device)>> = Mutex::new(Vec::new());
-static STREAMS: Mutex<Vec<(usize, u64, Arc<Stream>)>> = Mutex::new(Vec::new());
+static STREAMS: Mutex<Vec<(u64, Arc<Stream>)>> = Mutex::new(Vec::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -125,53 +125,65 @@ fn torch<'a>(py: Python<'a>) -> PyResult<Option<&'a Torch>> {
     Ok(Some(TORCH.get_or_init(py, || made)))
 }
 
+/// The device of a launch, and what PyTorch calls it.
+pub(crate) struct Current<'py> {
+    pub(crate) device: Device,
+    /// The number of the GPU as PyTorch gave it.
+    ordinal: Option<Bound<'py, PyAny>>,
+}
+
 /// The device of a launch whose arguments lie there; `None` if none of them is memory.
 pub(crate) fn device_of(py: Python<'_>, memory: Option<Memory>) -> PyResult<Device> {
-    let kind = chosen()?;
-    match (memory, kind) {
-        (Some(Memory::Gpu), DeviceKind::Emulator | DeviceKind::Interpreter) => Err(PyRuntimeError::new_err(
-            "RTC_DEVICE asks for a device on the CPU, but an argument lies on a GPU: pass arrays on the CPU, or unset RTC_DEVICE",
-        )),
-        (Some(Memory::Host), DeviceKind::Cuda(_)) => Err(PyValueError::new_err(
-            "Pointer argument cannot be accessed from Triton (cpu tensor?): RTC_DEVICE asks for a GPU, the arrays lie in \
-             memory of the CPU",
-        )),
-        (Some(Memory::Host), _) | (None, DeviceKind::Emulator | DeviceKind::Interpreter) => host_device(py),
-        (None, DeviceKind::Auto) if device_count() == 0 => host_device(py),
-        (None, DeviceKind::Cuda(ordinal)) => gpu(py, ordinal),
-        (Some(Memory::Gpu) | None, _) => gpu(py, current_gpu(py)?),
-    }
+    Ok(Current::of(py, memory)?.device)
 }
 
-fn current_gpu(py: Python<'_>) -> PyResult<usize> {
-    match torch(py)? {
-        Some(torch) => torch.device.call0(py)?.extract(py),
-        None => Ok(0),
-    }
-}
-
-/// The stream that is current on a device: PyTorch's where it is loaded, else the default stream.
-pub(crate) fn stream_of(py: Python<'_>, device: &Device) -> PyResult<Arc<Stream>> {
-    if !device.is_cuda() {
-        return Ok(Arc::new(device.default_stream()));
-    }
-    let (ordinal, handle) = match torch(py)? {
-        Some(torch) => {
-            let ordinal = torch.device.bind(py).call0()?;
-            (ordinal.extract()?, torch.stream.bind(py).call1((ordinal,))?.extract()?)
+impl<'py> Current<'py> {
+    /// The device of a launch whose arguments lie there; `None` if none of them is memory.
+    #[inline]
+    pub(crate) fn of(py: Python<'py>, memory: Option<Memory>) -> PyResult<Current<'py>> {
+        let kind = chosen()?;
+        let of = |device| Ok(Current { device, ordinal: None });
+        match (memory, kind) {
+            (Some(Memory::Gpu), DeviceKind::Emulator | DeviceKind::Interpreter) => Err(PyRuntimeError::new_err(
+                "RTC_DEVICE asks for a device on the CPU, but an argument lies on a GPU: pass arrays on the CPU, or unset \
+                 RTC_DEVICE",
+            )),
+            (Some(Memory::Host), DeviceKind::Cuda(_)) => Err(PyValueError::new_err(
+                "Pointer argument cannot be accessed from Triton (cpu tensor?): RTC_DEVICE asks for a GPU, the arrays lie in \
+                 memory of the CPU",
+            )),
+            (Some(Memory::Host), _) | (None, DeviceKind::Emulator | DeviceKind::Interpreter) => of(host_device(py)?),
+            (None, DeviceKind::Auto) if device_count() == 0 => of(host_device(py)?),
+            (None, DeviceKind::Cuda(ordinal)) => of(gpu(py, ordinal)?),
+            (Some(Memory::Gpu) | None, _) => {
+                let ordinal = torch(py)?.map(|torch| torch.device.bind(py).call0()).transpose()?;
+                let number = ordinal.as_ref().map_or(Ok(0), |ordinal| ordinal.extract())?;
+                Ok(Current { device: gpu(py, number)?, ordinal })
+            }
         }
-        None => (0, 0),
-    };
-    let mut streams = lock(&STREAMS);
-    if let Some((.., stream)) = streams
-        .iter()
-        .find(|(own, known, stream)| *known == handle && *own == ordinal && stream.device().is_same(device))
-    {
-        return Ok(stream.clone());
     }
-    // SAFETY: PyTorch gives the handle of a stream of the primary context, which it keeps for ever.
-    let stream = unsafe { Stream::from_raw(device, handle) }.map_err(|error| runtime_error(py, &error))?;
-    let stream = Arc::new(stream);
-    streams.push((ordinal, handle, stream.clone()));
-    Ok(stream)
+
+    /// The stream that is current there: PyTorch's where it is loaded, else the default stream.
+    #[inline]
+    pub(crate) fn stream(&self, py: Python<'py>) -> PyResult<Arc<Stream>> {
+        if !self.device.is_cuda() {
+            return Ok(Arc::new(self.device.default_stream()));
+        }
+        let handle: u64 = match (torch(py)?, &self.ordinal) {
+            (Some(torch), Some(ordinal)) => torch.stream.bind(py).call1((ordinal,))?.extract()?,
+            (Some(torch), None) => torch.stream.bind(py).call1((torch.device.bind(py).call0()?,))?.extract()?,
+            (None, _) => 0,
+        };
+        let mut streams = lock(&STREAMS);
+        if let Some((_, stream)) =
+            streams.iter().find(|(known, stream)| *known == handle && stream.device().is_same(&self.device))
+        {
+            return Ok(stream.clone());
+        }
+        // SAFETY: PyTorch gives the handle of a stream of the primary context, which it keeps for ever.
+        let stream = unsafe { Stream::from_raw(&self.device, handle) }.map_err(|error| runtime_error(py, &error))?;
+        let stream = Arc::new(stream);
+        streams.push((handle, stream.clone()));
+        Ok(stream)
+    }
 }

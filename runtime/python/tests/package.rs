@@ -97,3 +97,8 @@ fn as_triton() {
 fn documentation() {
     run("documentation");
 }
+
+#[test]
+fn commands() {
+    run("commands");
+}

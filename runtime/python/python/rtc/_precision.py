@@ -160,7 +160,7 @@ def second_opinion(recorder, made, wanted):
                         algorithm = max(algorithm or 0.0, found)
     worst = loss.worst()
     kernel = launch.kernel
-    return {"mare": loss.total, "algorithm": algorithm, "file": kernel.fn.__code__.co_filename,
+    return {"_arrays": (loss.actual, loss.exact), "mare": loss.total, "algorithm": algorithm, "file": kernel.fn.__code__.co_filename,
             "worst_line": worst and {"line": worst[0], "text": worst[1], "adds": worst[2]},
             "lines": [{"line": n, "text": t, "adds": a} for n, t, a in loss.lines]}, None
 
@@ -263,8 +263,12 @@ def precision(contract, options):
                 if found is None:
                     raise Problem("reference", f"there is no `reference_fn`, and {opinions[dtype][1]}")
                 case = Case(dtype, [tuple(v.shape) for v in inputs if _arrays.is_array(v)])
-                case.mere = case.mare = found["mare"]
+                actual, exact = found["_arrays"]
+                for name, values in exact.items():
+                    case.add(actual[name], values)
                 cases.append(case)
+            if found is not None:
+                del found["_arrays"]
     if not cases:
         raise Problem("reference", "there is no `reference_fn` and nothing that could be compared without one")
     return cases, opinions, device

@@ -51,7 +51,9 @@ def cut(text, body, at):
                 edits.append((node.lineno, node.col_offset, node.lineno, node.col_offset, "__wide("))
                 edits.append((node.end_lineno, node.end_col_offset, node.end_lineno, node.end_col_offset, ")"))
     # Values from before the cut.
-    names = sorted({n.id for s in body[:at] for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)})
+    # What only a loop or a branch assigns has no value behind it for sure.
+    plain = [s.node for s in body[:at] if isinstance(s.node, (ast.Assign, ast.AugAssign, ast.AnnAssign))]
+    names = sorted({n.id for s in plain for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)})
     used = {n.id for s in body[at:] for n in ast.walk(s.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     if at > 0 and at < len(body):
         words = "; ".join(f"{n} = __wide({n})" for n in names if n in used)
@@ -122,8 +124,8 @@ def _restored(value, count, dtype, data):
 class Loss:
     """What the second oracle says of a launch."""
 
-    def __init__(self, total, lines, exact):
-        self.total, self.lines, self.exact = total, lines, exact
+    def __init__(self, total, lines, actual, exact):
+        self.total, self.lines, self.actual, self.exact = total, lines, actual, exact
 
     def worst(self):
         """The line that loses most: (line, text, error that it adds); None if none loses anything."""
@@ -150,14 +152,16 @@ def analyse(launch):
     text, body = statements(launch.kernel)
     exact = run(launch, 0, outputs)
     live = {name: value == value for name, value in exact.items()}
-    lines, before = [], 0.0
+    lines, before, actual = [], 0.0, exact
     source = text.split("\n")
     for at in range(1, len(body) + 1):
         statement = body[at - 1]
         if isinstance(statement.node, ast.Expr) and at < len(body):
             continue
-        error = _error(run(launch, at, outputs), exact, live)
+        actual = run(launch, at, outputs)
+        error = _error(actual, exact, live)
         if error > before:
             lines.append((statement.line, source[statement.first - 1].strip(), error - before))
         before = max(before, error)
-    return Loss(before, lines, exact)
+    chosen = lambda arrays: {name: array[live[name]] for name, array in arrays.items()}
+    return Loss(before, lines, chosen(actual), chosen(exact))

@@ -27,7 +27,7 @@ class AsTriton(unittest.TestCase):
         self.assertEqual(rtc("-c", code).stdout, "rtc.runtime.jit\n")
 
     def test_what_is_missing_is_named(self):
-        for code, text in [("import triton.profiler", "rtc provides no module `triton.profiler`"),
+        for code, text in [("import triton.backends.amd", "rtc provides no module `triton.backends.amd`"),
                            ("from triton.experimental import gluon", "rtc provides no module `triton.experimental`"),
                            ("from triton import jitt", "cannot import name 'jitt' from 'triton'"),
                            ("import triton; triton.foo", "rtc has no `triton.foo`"),

@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -10,6 +12,15 @@ PAGES = ["docs/python.md", "runtime/python/README.md"]
 
 
 class Documentation(unittest.TestCase):
+
+    def test_output_is_as_it_is_shown(self):
+        with open(os.path.join(REPOSITORY, "docs/verify.md")) as file:
+            blocks = re.findall(r"^```console\n\$ rtc (.*?)\n(.*?)^```", file.read(), re.S | re.M)
+        self.assertEqual(len(blocks), 2)
+        folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "contracts")
+        for command, shown in blocks:
+            done = subprocess.run([sys.executable, "-m", "rtc", *command.split()], capture_output=True, text=True, cwd=folder)
+            self.assertEqual(done.stdout, shown)
 
     def test_blocks_of_python_run(self):
         for page in PAGES:

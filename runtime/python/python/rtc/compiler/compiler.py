@@ -132,7 +132,7 @@ class CompiledKernel:
             options["num_ctas"] = self.metadata.num_ctas
 
         def launch(*args, stream=None):
-            known = {**options}
+            known = dict(options)
             missing = self.fn.arg_names[len(args):]
             constants = dict(self._ready.signature())
             for name in missing:
@@ -141,7 +141,7 @@ class CompiledKernel:
             if missing:
                 values = self._data["constexprs"]
                 args = (*args, *[values[name] for name in missing])
-            return self.fn.run(*args, grid=grid, warmup=False, **known)
+            return self.fn._launch(grid, False, args, None, known)
 
         return launch
 

@@ -1,0 +1,167 @@
+"""`python -m rtc verify`, `bench` and `precision`."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.dom.minidom
+
+CONTRACTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "contracts")
+
+
+def rtc(*arguments):
+    return subprocess.run([sys.executable, "-m", "rtc", *arguments], capture_output=True, text=True, cwd=CONTRACTS)
+
+
+def changed(name, old, new):
+    """A contract with a change, as a file that goes with the test."""
+    with open(os.path.join(CONTRACTS, name)) as file:
+        text = file.read()
+    assert old in text, (name, old)
+    file = tempfile.NamedTemporaryFile("w", suffix=".py")
+    file.write(text.replace(old, new))
+    file.flush()
+    return file
+
+
+class Verify(unittest.TestCase):
+
+    def test_a_right_kernel(self):
+        done = rtc("verify", "gelu.py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual(list(found), ["correct", "max_abs_diff", "max_rel_diff", "details"])
+        self.assertTrue(found["correct"] and 0 < found["max_abs_diff"] < 1e-5)
+        self.assertIn("3 further cases", found["details"])
+        self.assertIn("size 1000 -> 257", done.stderr)
+
+    def test_outputs_are_poisoned(self):
+        with changed("gelu.py", "mask=i < n)\ndef", "mask=i < n - 5)\ndef") as file:
+            done = rtc("verify", file.name)
+        self.assertEqual(done.returncode, 1)
+        self.assertFalse(json.loads(done.stdout)["correct"])
+        self.assertIn("5 are NaN where the reference is not", done.stdout)
+        self.assertIn("#####", done.stderr)
+
+    def test_masks_that_are_missing_show_at_the_edges(self):
+        with changed("abs.py", "mask=i < n)), mask=i < n)", "mask=i < n)), mask=i < (n + 7) // 8 * 8)") as file:
+            done = rtc("verify", file.name)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("out-of-bounds", done.stderr)
+
+    def test_tolerances_are_those_given(self):
+        self.assertEqual(rtc("verify", "gelu.py", "--rtol", "1e-12", "--atol", "1e-12").returncode, 1)
+        self.assertEqual(rtc("verify", "gelu.py", "--rtol", "-1").returncode, 2)
+
+    def test_dropout(self):
+        done = rtc("verify", "dropout.py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("draws random numbers (dropout)", done.stdout)
+        with changed("dropout.py", "> p, v", "> 2 * p, v") as file:
+            self.assertEqual(rtc("verify", file.name).returncode, 1)
+
+    def test_a_result_of_another_kind(self):
+        with changed("gelu.py", ".astype(x.dtype)", "") as file:
+            done = rtc("verify", file.name)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the dtype is float32, that of the reference float64", done.stdout)
+
+    def test_what_is_wrong_with_a_file_is_said(self):
+        for old, new, text in [
+            ("def get_inputs", "def inputs", "has no `get_inputs`"),
+            ("def reference_fn(x)", "def reference_fn(x, y)", "`reference_fn` does not take the 1 arguments"),
+            ("    return [np.random", "    return 3\n    return [np.random", "it must give a list"),
+            ("standard_normal(N)", "standard_normal(0)", "has no elements"),
+            ("0.5 * x * (1", "x * np.nan * (1", "the reference gives NaN"),
+            ("BLOCK=256)", "BLOCK=255)", "`kernel_fn` raised CompilationError"),
+            ("import numpy as np", "import numpy as np, torch_that_is_not", "`torch_that_is_not`, which is not installed"),
+            ("return o\n", "return 'o'\n", "gives str; a tensor"),
+        ]:
+            with changed("gelu.py", old, new) as file:
+                done = rtc("verify", file.name)
+            text_there = text in done.stderr
+            self.assertTrue(done.returncode == 1 and text_there, (new, done.returncode, done.stdout, done.stderr))
+        self.assertEqual(rtc("verify", "nowhere.py").returncode, 1)
+        self.assertEqual(rtc("verify").returncode, 2)
+
+    def test_recorded_results_are_complete(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(rtc("verify", "gelu.py", "--record", folder).returncode, 0)
+            place = os.path.join(folder, "launch_0")
+            self.assertEqual(sorted(os.listdir(place)), ["LAUNCH.json", "expected.safetensors", "inputs.safetensors", "rtc_m0.py"])
+            with open(os.path.join(place, "LAUNCH.json")) as file:
+                launch = json.load(file)
+            self.assertEqual((launch["grid"], launch["golden"]["rtol"]), ([4], 1e-5))
+
+
+class Bench(unittest.TestCase):
+
+    def test_fields_and_plots(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = rtc("bench", "gelu.py", "--sweep", "N=256..1024", "--plots", folder, "--iterations", "2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)
+            for name in ("kernel_time_ms", "reference_time_ms", "speedup", "warmup_iters", "benchmark_iters"):
+                self.assertIn(name, found)
+            # Of an emulator, a speed-up would mean nothing.
+            self.assertIsNone(found["speedup"])
+            self.assertEqual([row["N"] for row in found["sweep"]], [256, 512, 1024])
+            for name in ("times.svg", "sweep.svg"):
+                xml.dom.minidom.parse(os.path.join(folder, name))
+
+    def test_a_wrong_kernel_is_not_timed(self):
+        with changed("gelu.py", "0.5 * v", "0.6 * v") as file:
+            done = rtc("bench", file.name)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("so it is not timed", done.stderr)
+        self.assertNotIn("kernel_time_ms", done.stdout)
+
+    def test_a_sweep_that_is_none(self):
+        self.assertEqual(rtc("bench", "gelu.py", "--sweep", "N=4..2").returncode, 2)
+
+
+class Precision(unittest.TestCase):
+
+    def test_the_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "eco_report.txt")
+            done = rtc("precision", "abs.py", "-o", out, "--plots", folder)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(out) as file:
+                self.assertEqual(file.read(), done.stdout)
+        for part in ("[Configuration]:", "MERE threshold: 1.220703e-04", "Small value threshold: 1.000000e-07", "[Precision standards]:",
+                     "int32/int64/int16/int8: equal", "Tests: 8, passed: 8, failed: 0", "[Error metrics]:", "Maximum absolute error: ",
+                     "[Judgment]:", "  Overall: True"):
+            self.assertIn(part, done.stdout)
+        self.assertEqual(done.stdout.splitlines()[0], "=" * 80)
+
+    def test_every_dtype(self):
+        for dtype in ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]:
+            with changed("abs.py", "standard_normal((4, 50)).astype(np.float32)", f"integers(0, 100, (4, 50)).astype(np.{dtype})") as file:
+                done = rtc("precision", file.name)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("Elements that differ: 0 of 200", done.stdout)
+
+    def test_the_line_that_loses_most_bits(self):
+        done = rtc("precision", "softmax_fp16.py", "--json", "--dtype", "float32")
+        self.assertEqual(done.returncode, 1)
+        found = json.loads(done.stdout)
+        self.assertFalse(found["passed"])
+        second = found["second_oracle"]["float32"]
+        with open(os.path.join(CONTRACTS, "softmax_fp16.py")) as file:
+            line = 1 + file.read().split("\n").index("    s = tl.sum(h, axis=0)")
+        self.assertEqual(second["worst_line"]["line"], line)
+        self.assertLess(second["algorithm"], 1e-6)
+        self.assertGreater(second["mare"], 1e-4)
+
+    def test_without_a_reference(self):
+        with changed("softmax_fp16.py", "def reference_fn", "def another") as file:
+            done = rtc("precision", file.name, "--dtype", "float32")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("Maximum relative error (MARE): 4.0", done.stdout)
+        self.assertIn("line 9 loses most bits", done.stdout)
+
+    def test_a_wrong_option(self):
+        self.assertEqual(rtc("precision", "abs.py", "--dtype", "int8").returncode, 2)
