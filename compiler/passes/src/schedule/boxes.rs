@@ -298,7 +298,7 @@ impl<'k> Known<'k> {
     }
 
     /// Whether so many elements are promised to be a multiple of 16 bytes.
-    fn is_multiple(&self, poly: &Poly, elem: Scalar) -> bool {
+    pub fn is_multiple(&self, poly: &Poly, elem: Scalar) -> bool {
         let bytes = i128::from(elem.bytes());
         poly.terms().iter().all(|term| {
             let factors = term.symbols.iter().map(|symbol| match symbol {

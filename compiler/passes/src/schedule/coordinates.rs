@@ -1,5 +1,7 @@
 //! Coordinates of boxes, computed in a role from the indices of its program.
 
+use std::cmp::Ordering;
+
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, Predicate, Type, Value, ValueMap, constant_bits};
 
@@ -24,13 +26,19 @@ impl Names<'_> {
 
     /// A sum as an `i32`, computed before an operation.
     fn sum(&self, kernel: &mut Kernel, before: Op, poly: &Poly) -> Result<Value, PassError> {
-        let ty = Type::Scalar(Elem::I32);
+        self.sum_in(kernel, before, poly, Elem::I32)
+    }
+
+    /// A sum as an integer of that type, computed in it.
+    pub fn sum_in(&self, kernel: &mut Kernel, before: Op, poly: &Poly, elem: Elem) -> Result<Value, PassError> {
+        let ty = Type::Scalar(elem);
         let mut sum = None;
         for term in poly.terms() {
             let factor = i64::try_from(term.factor).map_err(|_| lost("a factor"))?;
             let mut product = None;
             for symbol in &term.symbols {
                 let value = self.symbol(kernel, before, *symbol)?;
+                let value = in_type(kernel, before, value, elem)?;
                 product = Some(match product {
                     Some(product) => Builder::before(kernel, before).muli(product, value)?,
                     None => value,
@@ -58,7 +66,7 @@ impl Names<'_> {
 
     fn symbol(&self, kernel: &mut Kernel, before: Op, symbol: Symbol) -> Result<Value, PassError> {
         match symbol {
-            Symbol::Scalar(value) => as_i32(kernel, before, self.of(value)),
+            Symbol::Scalar(value) => Ok(self.of(value)),
             Symbol::Program(axis) => Ok(self.pids[axis as usize]),
             Symbol::Programs(axis) => Ok(self.grid[axis as usize]),
             Symbol::Round(of) => {
@@ -71,7 +79,7 @@ impl Names<'_> {
                 if constant_bits(kernel, step) != Some(1) {
                     round = Builder::before(kernel, before).divsi(round, step)?;
                 }
-                as_i32(kernel, before, round)
+                Ok(round)
             }
             Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => Err(lost("a symbol")),
         }
@@ -138,14 +146,14 @@ impl Place {
     }
 }
 
-/// An integer as an `i32`.
-fn as_i32(kernel: &mut Kernel, before: Op, value: Value) -> Result<Value, PassError> {
+/// An integer in another type.
+fn in_type(kernel: &mut Kernel, before: Op, value: Value, elem: Elem) -> Result<Value, PassError> {
     let bits = kernel.value_type(value).elem().map_or(32, |elem| elem.bits());
     let mut builder = Builder::before(kernel, before);
-    Ok(match bits {
-        32 => value,
-        64 => builder.trunci(value, Elem::I32)?,
-        _ => builder.extsi(value, Elem::I32)?,
+    Ok(match bits.cmp(&elem.bits()) {
+        Ordering::Equal => value,
+        Ordering::Greater => builder.trunci(value, elem)?,
+        Ordering::Less => builder.extsi(value, elem)?,
     })
 }
 

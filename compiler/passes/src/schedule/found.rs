@@ -11,6 +11,7 @@ use super::boxes::{self, Access, Known, Reason};
 use super::clamps;
 use super::expand_loop::copies;
 use super::roles;
+use super::rows::{self, Row};
 use super::stage_operands::{self, Boxes};
 use crate::{PassContext, PassError};
 
@@ -20,6 +21,8 @@ pub(super) struct Found {
     pub loops: Vec<Copying>,
     /// What a slot of each ring is to hold: the first copies of all loops share a ring, the second ones, and so on.
     pub rings: Vec<SharedType>,
+    /// The same for rows, which have a group of barriers of their own.
+    pub row_rings: Vec<SharedType>,
     /// Stores that can be copies.
     pub stores: Vec<(Op, Access)>,
     /// Arguments that the kernel writes through.
@@ -39,6 +42,8 @@ pub(super) struct Copying {
     /// For each copy the number of the group that it belongs to: those which the same product is the first to read. A group
     /// has barriers of its own.
     pub groups: Vec<usize>,
+    /// Its rows, by the buffers that it reads them from.
+    pub rows: Vec<rows::Staged>,
 }
 
 impl Found {
@@ -46,7 +51,7 @@ impl Found {
     pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Found), Reason>, PassError> {
         let mut staged = kernel.clone();
         let clamps = clamps::as_remainders(&mut staged)?;
-        let accesses = match accesses(&staged) {
+        let (accesses, rows) = match accesses(&staged) {
             Ok(accesses) => accesses,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -54,20 +59,34 @@ impl Found {
         let by_pointer = |(load, access): (&Op, &Access)| (staged.operand(*load, 0), access.clone());
         let by_pointer = accesses.iter().map(by_pointer).collect();
         stage_operands::stage(&mut staged, cx, Some(&inner))?;
-        let found = Found::in_staged(&staged, &by_pointer);
+        let all = rtc_ir::walk(&staged);
+        let loops: Vec<Op> = all.iter().copied().filter(|op| is_staged(&staged, *op)).collect();
+        let written = match written(&staged, &loops, &all) {
+            Ok(written) => written,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let mut with_rows = Vec::new();
+        for of in loops {
+            with_rows.push((of, rows::stage(&mut staged, of, &rows, &written)?));
+        }
+        let found = Found::in_staged(&staged, &by_pointer, with_rows, written);
         Ok(found.map(|found| (staged, Found { clamps, ..found })))
     }
 
-    fn in_staged(kernel: &Kernel, accesses: &HashMap<Value, Access>) -> Result<Found, Reason> {
+    fn in_staged(
+        kernel: &Kernel,
+        accesses: &HashMap<Value, Access>,
+        loops: Vec<(Op, Vec<rows::Staged>)>,
+        written: HashSet<Value>,
+    ) -> Result<Found, Reason> {
         let all = rtc_ir::walk(kernel);
-        let loops: Vec<Op> = all.iter().copied().filter(|op| is_staged(kernel, *op)).collect();
-        let written = written(kernel, &loops, &all)?;
         let ranges = Ranges::new(kernel);
         let mut known = Known::new(kernel, &ranges);
-        let mut found = Found { loops: Vec::new(), rings: Vec::new(), stores: Vec::new(), written, clamps: Vec::new() };
-        for of in loops {
+        let (copying, rings, row_rings, stores, clamps) = Default::default();
+        let mut found = Found { loops: copying, rings, row_rings, stores, written, clamps };
+        for (of, rows) in loops {
             let path = path(kernel, of).ok_or("the loop stands in a loop without a counter")?;
-            let mut copying = Copying { of, path, copies: Vec::new(), groups: Vec::new() };
+            let mut copying = Copying { of, path, copies: Vec::new(), groups: Vec::new(), rows };
             for copy in copies(kernel, of) {
                 let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not known")?;
                 if found.written.contains(&access.base) {
@@ -111,13 +130,10 @@ impl Found {
         }
         for of in &self.loops {
             for (number, (copy, _)) in of.copies.iter().enumerate() {
-                let ty = kernel.value_type(kernel.operand(*copy, 1)).as_shared().ok_or("a copy has no buffer")?;
-                match self.rings.get_mut(number) {
-                    None => self.rings.push(ty),
-                    Some(ring) if ring.elem != ty.elem => return Err("loops copy operands of different types"),
-                    Some(ring) if place_bytes(Type::Shared(*ring)) < place_bytes(Type::Shared(ty)) => *ring = ty,
-                    Some(_) => {}
-                }
+                serve(kernel, &mut self.rings, number, kernel.operand(*copy, 1))?;
+            }
+            for (number, (buffer, _)) in of.rows.iter().enumerate() {
+                serve(kernel, &mut self.row_rings, number, *buffer)?;
             }
         }
         // Slots and phases are counted through all loops, so each loop has to go on with the barriers of all groups.
@@ -126,6 +142,18 @@ impl Found {
         }
         Ok(())
     }
+}
+
+/// Lets a ring serve a buffer, too.
+fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Value) -> Result<(), Reason> {
+    let ty = kernel.value_type(buffer).as_shared().ok_or("a copy has no buffer")?;
+    match rings.get_mut(number) {
+        None => rings.push(ty),
+        Some(ring) if ring.elem != ty.elem => return Err("loops copy operands of different types"),
+        Some(ring) if place_bytes(Type::Shared(*ring)) < place_bytes(Type::Shared(ty)) => *ring = ty,
+        Some(_) => {}
+    }
+    Ok(())
 }
 
 impl Copying {
@@ -179,8 +207,8 @@ impl Copying {
     }
 }
 
-/// The loads for products by `wgmma` in a loop, if all are of boxes.
-fn accesses(kernel: &Kernel) -> Result<HashMap<Op, Access>, Reason> {
+/// The loads for products by `wgmma` in a loop, if all are of boxes, and those of rows.
+fn accesses(kernel: &Kernel) -> Result<(HashMap<Op, Access>, HashMap<Op, Row>), Reason> {
     let products = |of: &Op| {
         let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
         all.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
@@ -199,14 +227,15 @@ fn accesses(kernel: &Kernel) -> Result<HashMap<Op, Access>, Reason> {
     let mut known = Known::new(kernel, &ranges);
     let mut out = HashMap::new();
     let mut pointers = HashSet::new();
-    let loads = loops.into_iter().flat_map(|of| loads_of_products(kernel, of));
+    let loads = loops.iter().flat_map(|of| loads_of_products(kernel, *of));
     for load in loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))) {
         out.insert(load, known.load(load)?);
         if !pointers.insert(kernel.operand(load, 0)) {
             return Err("two loads have the same pointers");
         }
     }
-    Ok(out)
+    let rows = rows::find(&mut known, &loops);
+    Ok((out, rows))
 }
 
 /// Whether a loaded tile itself, perhaps in another layout or turned, is an operand of a product.

@@ -13,6 +13,7 @@ mod host_values;
 pub mod overlap_products;
 mod programs;
 mod roles;
+mod rows;
 pub mod schedule_loop;
 pub mod split_roles;
 pub mod stage_operands;

@@ -149,7 +149,7 @@ impl Pair {
         late.contains(&operand).then_some(())?;
         for op in &ops {
             let stays = late.contains(op) || second.all().contains(op) || first.all().contains(op) || *op == end;
-            (stays || is_movable(kernel, *op) || is_view(kernel, *op)).then_some(())?;
+            (stays || is_movable(kernel, *op) || is_view(kernel, *op) || reads_row(kernel, *op)).then_some(())?;
         }
         let mut pair = Pair { of, body, end, first, second, sum, late: Vec::new(), crossing: Vec::new() };
         pair.late = ops.into_iter().filter(|op| late.contains(op)).collect();
@@ -377,6 +377,11 @@ fn is_cheap(kernel: &Kernel, op: Op) -> bool {
             | OpKind::Splat {}
             | OpKind::Constant { .. }
     )
+}
+
+/// Whether an operation reads what the other role has copied beside operands, waits for it or frees it; these stay in order.
+fn reads_row(kernel: &Kernel, op: Op) -> bool {
+    matches!(kernel.kind(op), OpKind::LocalLoad {} | OpKind::BarrierWait {} | OpKind::BarrierArrive {})
 }
 
 /// Whether an operation is a view of a ring.

@@ -13,7 +13,7 @@
 use rtc_abi::Persistent;
 use rtc_ir::{
     Block, Builder, Elem, Hidden, Kernel, Literal, Op, OpKind, Position, Predicate, SharedType, Type, Value, ValueDef,
-    ValueMap, constant_bits, regions,
+    ValueMap, constant_bits, place_bytes, regions,
 };
 
 use super::addresses::base;
@@ -21,6 +21,7 @@ use super::coordinates::Names;
 use super::defer_stores;
 use super::found::{Copying, Found};
 use super::programs::{Programs, are_unequal};
+use super::rows;
 use super::split_roles::COPYING_WARPS;
 use super::tensor_maps::{CopyMap, Maps, copy_boxes};
 use crate::PassError;
@@ -106,7 +107,10 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
     let warps = kernel.options.num_warps;
     let mut builder = Builder::before(kernel, ret);
     let mut barriers = Vec::new();
-    for _ in 0..found.loops[0].groups.iter().max().map_or(0, |last| last + 1) {
+    let rows = found.row_rings.iter().map(|ty| builder.buffer(SharedType { slots: form.slots, ..*ty }, rows::ALIGN));
+    let row_rings = rows.collect::<Result<Vec<Value>, _>>()?;
+    let groups = found.loops[0].groups.iter().max().map_or(0, |last| last + 1);
+    for _ in 0..groups + usize::from(!row_rings.is_empty()) {
         barriers.push(Pair { full: builder.barriers(form.slots, 1)?, empty: builder.barriers(form.slots, warps)? });
     }
     let outs = maps.buffers(&mut builder)?;
@@ -155,7 +159,7 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
         kernel.erase(end);
     }
 
-    let shared = Shared { form, barriers, rings, grid };
+    let shared = Shared { form, barriers, groups, rings, row_rings, grid };
     take_out_stores(kernel, bodies[0]);
     for (of, maps) in found.loops.iter().zip(&maps.copies) {
         shared.copying(kernel, of, &map, maps, loops[0], pids[0])?;
@@ -191,10 +195,14 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
 /// What both roles use.
 struct Shared<'f> {
     form: &'f Form,
-    /// Of each group of copies.
+    /// Of each group of copies, and last those of rows if there are some.
     barriers: Vec<Pair>,
+    /// How many groups of copies there are.
+    groups: usize,
     /// In the order of the copies in a loop; a loop that copies less uses the first ones.
     rings: Vec<Value>,
+    /// The same for rows.
+    row_rings: Vec<Value>,
     grid: [Value; 3],
 }
 
@@ -250,13 +258,13 @@ impl Shared<'_> {
         &self,
         kernel: &mut Kernel,
         before: Op,
-        number: usize,
+        ring: Value,
         slot: Value,
         single: Value,
     ) -> Result<Value, PassError> {
         let ty = kernel.value_type(single);
         let mut builder = Builder::before(kernel, before);
-        let place = builder.slot(self.rings[number], slot)?;
+        let place = builder.slot(ring, slot)?;
         match ty.as_shared() {
             Some(ty) if kernel.value_type(place) != Type::Shared(ty) => {
                 Ok(Builder::before(kernel, before).shared_view_as(place, ty)?)
@@ -305,7 +313,9 @@ impl Shared<'_> {
         for (group, barriers) in self.barriers.iter().enumerate() {
             let members: Vec<usize> = (0..maps.len()).filter(|number| of.groups[*number] == group).collect();
             let boxes = members.iter().map(|number| &maps[*number].2);
-            let bytes = boxes.map(|boxes| boxes.ty.bytes() * boxes.parts.len() as u32).sum();
+            let mut bytes = boxes.map(|boxes| boxes.ty.bytes() * boxes.parts.len() as u32).sum();
+            let rows = if group == self.groups { &of.rows[..] } else { &[] };
+            bytes += rows.iter().map(|(row, _)| place_bytes(kernel.value_type(*row)) as u32).sum::<u32>();
             let mut builder = Builder::before(kernel, turn.end);
             let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
             let full = builder.slot(barriers.full, turn.slot)?;
@@ -315,11 +325,18 @@ impl Shared<'_> {
             // A warp that came later than the next time the slot is freed would wait for the time after that.
             builder.barrier()?;
             builder.barrier_expect(full, bytes)?;
+            for (number, (buffer, row)) in rows.iter().enumerate() {
+                let place = self.place(kernel, turn.end, self.row_rings[number], turn.slot, *buffer)?;
+                let at = names.sum_in(kernel, turn.end, &row.at, Elem::I64)?;
+                let mut builder = Builder::before(kernel, turn.end);
+                let pointer = builder.addptr(row.base, at)?;
+                builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
+            }
             for number in members {
                 let (_, access) = &of.copies[number];
                 let (map, other, boxes) = &maps[number];
                 let buffer = kernel.operand(of.copies[number].0, 1);
-                let mut place = self.place(kernel, turn.end, number, turn.slot, buffer)?;
+                let mut place = self.place(kernel, turn.end, self.rings[number], turn.slot, buffer)?;
                 let filled = kernel.value_type(place).as_shared().ok_or_else(|| lost("a buffer"))?;
                 let at = names.place(kernel, turn.end, access, &filled.shape)?;
                 if access.inner == 0 {
@@ -346,7 +363,8 @@ impl Shared<'_> {
     fn computing(&self, kernel: &mut Kernel, of: &Copying, programs: Op) -> Result<(), PassError> {
         let body = kernel.op(of.of).blocks[0];
         let turn = self.carry(kernel, programs, &of.path)?;
-        let singles: Vec<Value> = of.copies.iter().map(|(copy, _)| kernel.operand(*copy, 1)).collect();
+        let copied = of.copies.iter().map(|(copy, _)| kernel.operand(*copy, 1));
+        let singles: Vec<Value> = copied.chain(of.rows.iter().map(|(row, _)| *row)).collect();
         let mut after_wait = false;
         for op in kernel.ops(body).collect::<Vec<_>>() {
             let fences = after_wait && matches!(kernel.kind(op), OpKind::FenceAsync {});
@@ -359,21 +377,29 @@ impl Shared<'_> {
         }
         let start = kernel.first_op(body).ok_or_else(|| lost("a loop"))?;
         for (group, barriers) in self.barriers.iter().enumerate() {
-            let members = (0..singles.len()).filter(|number| of.groups[*number] == group);
+            let members = (0..singles.len()).filter(|number| of.groups.get(*number).unwrap_or(&self.groups) == &group);
             let buffers: Vec<Op> = members.filter_map(|number| kernel.def_op(singles[number])).collect();
             let readers: Vec<Op> = kernel.ops(body).filter(|op| reads(kernel, *op, &buffers)).collect();
-            let (Some(first), Some(last)) = (readers.first().copied(), readers.last().copied()) else {
-                return Err(lost("a product"));
-            };
             let mut builder = Builder::before(kernel, start);
             let full = builder.slot(barriers.full, turn.slot)?;
             let empty = builder.slot(barriers.empty, turn.slot)?;
-            Builder::before(kernel, first).barrier_wait(full, turn.phase)?;
-            Builder::after(kernel, last).barrier_arrive(empty)?;
+            match (readers.first(), readers.last()) {
+                (Some(first), Some(last)) => {
+                    Builder::before(kernel, *first).barrier_wait(full, turn.phase)?;
+                    Builder::after(kernel, *last).barrier_arrive(empty)?;
+                }
+                // The loop reads no rows, but others do.
+                _ => {
+                    let mut builder = Builder::before(kernel, turn.end);
+                    builder.barrier_wait(full, turn.phase)?;
+                    builder.barrier_arrive(empty)?;
+                }
+            }
         }
         // Views are made anew of the slot.
-        for (number, single) in singles.into_iter().enumerate() {
-            let slot = self.place(kernel, start, number, turn.slot, single)?;
+        let rings = self.rings[..of.copies.len()].iter().chain(&self.row_rings);
+        for (ring, single) in rings.zip(singles) {
+            let slot = self.place(kernel, start, *ring, turn.slot, single)?;
             kernel.replace_uses(single, slot);
             let made = kernel.def_op(single).ok_or_else(|| lost("a buffer"))?;
             kernel.erase(made);

@@ -150,7 +150,8 @@ fn fitting(kernel: &Kernel, cx: &PassContext, found: &Found, mut form: Form) -> 
         1 => cx.target.shared_bytes_max,
         blocks => (cx.target.shared_bytes_max + SYSTEM_BYTES) / blocks - SYSTEM_BYTES,
     };
-    let slot: u64 = found.rings.iter().map(|ring| place_bytes(Type::Shared(*ring))).sum();
+    let rings = found.rings.iter().chain(&found.row_rings);
+    let slot: u64 = rings.map(|ring| place_bytes(Type::Shared(*ring))).sum();
     form.slots = form.slots.min((u64::from(most) / slot.max(1)) as u32);
     let least = if form.blocks > 1 && found.loops[0].groups.iter().all(|group| *group == 0) {
         LEAST_SLOTS + 1
