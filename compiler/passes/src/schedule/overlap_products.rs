@@ -385,7 +385,7 @@ fn reads_row(kernel: &Kernel, op: Op) -> bool {
 }
 
 /// Whether an operation is a view of a ring.
-fn is_view(kernel: &Kernel, op: Op) -> bool {
+pub(super) fn is_view(kernel: &Kernel, op: Op) -> bool {
     let kind = kernel.kind(op);
     matches!(kind, OpKind::Slot {} | OpKind::SharedTrans { .. } | OpKind::SharedSlice { .. } | OpKind::SharedView {})
 }
