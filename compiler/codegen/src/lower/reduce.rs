@@ -10,6 +10,9 @@ use crate::{
     error::{CodegenError, Result},
 };
 
+/// Where the order does not matter, a thread combines its values in so many chains, none of which waits for another.
+const CHAINS: usize = 4;
+
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn reduce(&self, op: Op, axis: u32) -> Result<()> {
         let operands = self.kernel.variadic(op).to_vec();
@@ -17,8 +20,13 @@ impl<'c> Lowering<'_, 'c> {
         let plan = reduce_plan(self.layout(operands[0])?, axis as usize);
         let tuples = self.tuples(&operands)?;
         let mut partials: Vec<Tuple<'c>> = Vec::with_capacity(plan.groups.len());
+        let any_order = self.warp_instruction(combine, &operands)?.is_some_and(|instruction| instruction.idempotent);
         for group in &plan.groups {
-            partials.push(self.fold(combine, group.iter().map(|register| &tuples[*register as usize]))?);
+            let members: Vec<&Tuple<'c>> = group.iter().map(|register| &tuples[*register as usize]).collect();
+            let chains = if any_order && members.len() >= 2 * CHAINS { CHAINS } else { 1 };
+            let chain = |first: usize| self.fold(combine, members.iter().copied().skip(first).step_by(chains));
+            let chained = (0..chains).map(chain).collect::<Result<Vec<_>>>()?;
+            partials.push(self.fold(combine, &chained)?);
         }
         let plain = plan.lane_steps.iter().all(|step| step.register_xor == 0);
         let whole_warp = plain && plan.lane_steps.iter().fold(0, |all, step| all | step.mask) == 31;
