@@ -24,21 +24,18 @@
 use std::collections::{HashMap, HashSet};
 
 use rtc_abi::Feature;
-use rtc_ir::{
-    Block, Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Position, SharedType, Traits, Type, Value,
-    constant_bits, regions,
-};
-use rtc_layout::{Layout, MatrixDescriptor, SharedLayout, swizzle_for};
+use rtc_ir::{Block, Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Value, constant_bits, regions};
 
 use super::addresses::{addresses, innermost_loops, is_unchanged, loads_of_products, small_step};
 use super::buffer_products;
+use super::mma_operands::stage_product;
+use super::operand_layouts::buffer_layout;
+use super::read_back::read_back;
+use super::registers_ahead::without_copies;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "stage-operands", needs: Phase::Laid, leaves: Phase::Laid, run };
-
-/// Alignment of a buffer that `wgmma` does not read: ldmatrix and copies take 16 bytes.
-const ALIGN: u32 = 128;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     stage(kernel, cx, None)
@@ -83,9 +80,9 @@ pub(super) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>
 
 /// What has been brought into shared memory.
 #[derive(Default)]
-struct Staged {
+pub(super) struct Staged {
     /// The buffers that hold values.
-    buffers: HashMap<Value, Value>,
+    pub buffers: HashMap<Value, Value>,
     /// Loads that have become copies.
     loads: Vec<Op>,
     /// The loops that they are in.
@@ -130,16 +127,11 @@ fn stage_loop(kernel: &mut Kernel, of: Op, boxes: Option<&Boxes>, staged: &mut S
     }
     loads.retain(|(load, _)| !indices.contains(load));
     let direct = buffer_products::find(kernel, body, &loads.iter().map(|(load, _)| *load).collect());
-    if let Some(sums) = stored_operands(kernel, body, &direct) {
-        let ahead = registers_ahead(kernel, of).filter(|_| sums <= FEW_SUMS);
-        if ahead.is_some_and(|ahead| ahead <= MOST_AHEAD)
-            && let OpKind::ForRange { hints, .. } = kernel.kind_mut(of)
-        {
-            hints.ahead = Some(1);
+    if let Some(ahead) = without_copies(kernel, of, &direct) {
+        if let OpKind::ForRange { hints, .. } = kernel.kind_mut(of) {
+            hints.ahead = ahead.then_some(1).or(hints.ahead);
         }
-        if sums <= FEW_SUMS || loaded_words(kernel, of) > MOST_AHEAD {
-            return Ok(());
-        }
+        return Ok(());
     }
     staged.direct.extend(direct);
     begin_copies(kernel, &loads, Some(of), boxes, staged)?;
@@ -175,47 +167,6 @@ fn begin_copies(
     Ok(())
 }
 
-/// If all products of a loop store their operands to shared memory themselves, unless all can read buffers: the most sums
-/// of a thread.
-fn stored_operands(kernel: &Kernel, body: Block, direct: &HashSet<Op>) -> Option<u32> {
-    let products = rtc_ir::walk_block(kernel, body).into_iter().filter_map(|op| match kernel.kind(op) {
-        OpKind::Dot { kind, .. } => Some((op, *kind, kernel.layout_of(kernel.result(op, 0))?.registers())),
-        _ => None,
-    });
-    let (mut most, mut all_direct) = (None, true);
-    for (op, kind, sums) in products {
-        rtc_ir::multiplier(kind)?;
-        most = most.max(Some(sums));
-        all_direct &= direct.contains(&op);
-    }
-    most.filter(|_| !all_direct)
-}
-
-/// Registers of a thread that tiles loaded ahead may take.
-const MOST_AHEAD: u32 = 64;
-
-/// With more sums than this in a thread, copies to shared memory were faster on an H200 than loads ahead.
-const FEW_SUMS: u32 = 32;
-
-/// The registers of a thread that hold what the products of a loop load, if it can be loaded an iteration ahead.
-fn registers_ahead(kernel: &Kernel, of: Op) -> Option<u32> {
-    let tiles: Vec<Value> = loads_of_products(kernel, of).into_iter().map(|load| kernel.result(load, 0)).collect();
-    let part = addresses(kernel, of, &tiles)?;
-    let mut read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
-    let free = !tiles.is_empty() && read.all(|op| is_unchanged(kernel, of, kernel.operand(*op, 0)));
-    free.then(|| loaded_words(kernel, of))
-}
-
-/// The words of 32 bits in a thread of what the products of a loop load.
-fn loaded_words(kernel: &Kernel, of: Op) -> u32 {
-    let words = |load: Op| {
-        let value = kernel.result(load, 0);
-        let bytes = kernel.value_type(value).elem().map_or(0, |elem| elem.bytes());
-        kernel.layout_of(value).map_or(0, |layout| (layout.registers() * bytes).div_ceil(4))
-    };
-    loads_of_products(kernel, of).into_iter().map(words).sum()
-}
-
 /// How many elements a load can be copied at a time; `None` if it cannot.
 pub(super) fn copied_width(kernel: &Kernel, load: Op) -> Option<u32> {
     let OpKind::Load { volatile: false, vector, .. } = kernel.kind(load) else { return None };
@@ -237,257 +188,6 @@ pub(super) fn is_zero(kernel: &Kernel, value: Value) -> bool {
         }
         _ => constant_bits(kernel, value) == Some(0),
     }
-}
-
-/// The axis along which a copy of `width` elements runs, then the other one.
-fn order(layout: &Layout, width: u32) -> Option<[u32; 2]> {
-    let first = (0..2).rev().find(|axis| layout.contiguity(*axis) >= width.max(2)).unwrap_or(1) as u32;
-    (layout.contiguity(first as usize) >= width).then_some([first, 1 - first])
-}
-
-/// Where the elements of a value are best put for those who read it, and the alignment that asks for; `inner` is the
-/// dimension along which they are copied if that does not follow from the layout.
-fn buffer_layout(
-    kernel: &Kernel,
-    value: Value,
-    width: u32,
-    inner: Option<usize>,
-    direct: &HashSet<Op>,
-) -> Option<(SharedLayout, u32)> {
-    let own = kernel.layout_of(value)?;
-    let bits = kernel.value_type(value).elem()?.bits();
-    let order = match inner {
-        Some(inner) => [inner as u32, 1 - inner as u32],
-        None => order(own, width)?,
-    };
-    let mut readers = Readers::default();
-    readers.find(kernel, value, false, direct);
-    if let Some(k_axis) = readers.product {
-        let swizzle = SharedLayout::nvmma_swizzle(own.shape()[order[0] as usize], bits);
-        let layout = SharedLayout::nvmma(own.shape(), bits, swizzle, &order);
-        if let Some(form) = MatrixDescriptor::of(&layout, bits, k_axis) {
-            return Some((layout, form.align()));
-        }
-    }
-    let reader = readers.layouts.first().unwrap_or(own);
-    let matrices = !readers.by_vectors;
-    Some((swizzle_for(reader, kernel.value_type(value).elem()?.bytes() * 8, &order, width, matrices), ALIGN))
-}
-
-/// Who reads a value.
-#[derive(Default)]
-struct Readers {
-    /// The axis that a product by `wgmma` sums over.
-    product: Option<usize>,
-    /// Layouts that are asked for.
-    layouts: Vec<Layout>,
-    /// Whether the first of them is that of a product which loads vectors.
-    by_vectors: bool,
-}
-
-impl Readers {
-    fn find(&mut self, kernel: &Kernel, value: Value, transposed: bool, direct: &HashSet<Op>) {
-        for user in kernel.users(value) {
-            match kernel.kind(user) {
-                OpKind::ConvertLayout {} => {
-                    let result = kernel.result(user, 0);
-                    let feeds = |op: &Op| {
-                        direct.contains(op) || matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::Wgmma, .. })
-                    };
-                    if kernel.users(result).iter().any(feeds) {
-                        self.find(kernel, result, transposed, direct);
-                    } else if let Some(layout) = kernel.layout_of(result) {
-                        self.layouts.push(if transposed { layout.transpose(&[1, 0]) } else { layout.clone() });
-                    }
-                }
-                OpKind::Trans { order } => {
-                    self.find(kernel, kernel.result(user, 0), transposed ^ (order[..] == [1, 0]), direct)
-                }
-                OpKind::Dot { .. } if direct.contains(&user) => {
-                    let index = u32::from(kernel.operand(user, 0) != value);
-                    if let Some(way) = buffer_products::reader(kernel, user, index) {
-                        self.layouts.insert(0, if transposed { way.transpose(&[1, 0]) } else { way });
-                        self.by_vectors = true;
-                    }
-                }
-                OpKind::Dot { kind: DotKind::Wgmma, .. } => {
-                    let axis = if kernel.operand(user, 1) == value { 0 } else { 1 };
-                    let in_memory = axis == 0 || !in_registers(kernel, user);
-                    if in_memory {
-                        self.product = Some(if transposed { 1 - axis } else { axis });
-                    }
-                }
-                kind if is_cast(kind) => self.find(kernel, kernel.result(user, 0), transposed, direct),
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Whether an operation makes something else of each element of one tile.
-fn is_cast(kind: &OpKind) -> bool {
-    let spec = kind.spec();
-    spec.traits.has(Traits::ELEMENTWISE.and(Traits::PURE))
-        && spec.operands.len() == 1
-        && !spec.traits.has(Traits::NESTED)
-}
-
-/// Whether the left operand of a product by `wgmma` is to come from registers.
-fn in_registers(kernel: &Kernel, dot: Op) -> bool {
-    let lhs = kernel.operand(dot, 0);
-    let Some(layout) = kernel.layout_of(lhs) else { return false };
-    let bits = kernel.value_type(lhs).elem().map_or(0, |elem| elem.bits());
-    let warps = layout.warps();
-    let grids = (2..=warps.trailing_zeros()).map(|along_m| [1 << along_m, warps >> along_m]);
-    bits == 16 && grids.into_iter().any(|grid| *layout == Layout::wgmma_operand(layout.shape(), bits, grid))
-}
-
-/// Makes an `mma` of a product by `wgmma`.
-fn stage_product(kernel: &mut Kernel, op: Op, staged: &mut Staged) -> Result<(), PassError> {
-    let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(op, index));
-    let lhs = if in_registers(kernel, op) { lhs } else { in_memory(kernel, op, lhs, 1, staged)? };
-    let rhs = in_memory(kernel, op, rhs, 0, staged)?;
-    let result = kernel.result(op, 0);
-    let ty = kernel.value_type(result);
-    let made = Builder::before(kernel, op).build(OpKind::Mma {}, &[lhs, rhs, acc], &[], &[], &[], &[ty])?;
-    let sum = kernel.result(made, 0);
-    if let Some(name) = kernel.value(result).name.clone() {
-        kernel.name_value(sum, &name);
-    }
-    kernel.replace_uses(result, sum);
-    kernel.erase(op);
-    Ok(())
-}
-
-/// The buffer with an operand of a product, whose axis `k_axis` is summed over, as a view if it lies there transposed.
-fn in_memory(
-    kernel: &mut Kernel,
-    op: Op,
-    operand: Value,
-    k_axis: usize,
-    staged: &mut Staged,
-) -> Result<Value, PassError> {
-    let (value, transposed) = buffer_products::source(kernel, operand);
-    let bits = kernel.value_type(value).elem().map_or(0, |elem| elem.bits());
-    let at = if transposed { 1 - k_axis } else { k_axis };
-    let readable = |kernel: &Kernel, buffer: Value| {
-        let ty = kernel.value_type(buffer).as_shared();
-        ty.is_some_and(|ty| MatrixDescriptor::of(&kernel.slot_layout(ty), bits, at).is_some())
-    };
-    let known = staged.buffers.get(&value).copied().filter(|buffer| readable(kernel, *buffer));
-    let buffer = match known {
-        Some(buffer) => buffer,
-        None => {
-            let buffer = store(kernel, value, bits, at)?;
-            staged.buffers.entry(value).or_insert(buffer);
-            buffer
-        }
-    };
-    if transposed { Ok(Builder::before(kernel, op).shared_trans_of(buffer, &[1, 0])?) } else { Ok(buffer) }
-}
-
-/// Stores a value where it is made, so that `wgmma` can sum over its axis `k_axis`.
-fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize) -> Result<Value, PassError> {
-    let none = || PassError::Internal("an operand that `wgmma` cannot read".into());
-    let layout = kernel.layout_of(value).ok_or_else(none)?.clone();
-    let forms = [order(&layout, 2).unwrap_or([1, 0])[0], k_axis as u32].into_iter().filter_map(|inner| {
-        let swizzle = SharedLayout::nvmma_swizzle(layout.shape()[inner as usize], bits);
-        let shared = SharedLayout::nvmma(layout.shape(), bits, swizzle, &[inner, 1 - inner]);
-        MatrixDescriptor::of(&shared, bits, k_axis).map(|form| (shared, form.align()))
-    });
-    let (shared, align) = forms.into_iter().next().ok_or_else(none)?;
-    let elem = kernel.value_type(value).elem().ok_or_else(none)?;
-    let ty: SharedType = kernel.shared_type(elem, &shared, 1).ok_or_else(none)?;
-    let mut builder = match kernel.value(value).def {
-        rtc_ir::ValueDef::Result(op, _) => Builder::after(kernel, op),
-        rtc_ir::ValueDef::Arg(block, _) => Builder::at_start(kernel, block),
-    };
-    let buffer = builder.buffer(ty, align)?;
-    builder.local_store(value, buffer)?;
-    builder.fence_async()?;
-    Ok(buffer)
-}
-
-/// Replaces what is left of the uses of a value by reads of the buffer that holds it.
-fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Result<(), PassError> {
-    let mut others: Vec<Op> = Vec::new();
-    for user in kernel.users(value) {
-        match kernel.kind(user).clone() {
-            OpKind::ConvertLayout {} => {
-                let result = kernel.result(user, 0);
-                if kernel.is_used(result) {
-                    let ty = kernel.value_type(result);
-                    let loaded = Builder::before(kernel, user).local_load_to(buffer, ty)?;
-                    replace(kernel, result, loaded);
-                }
-                kernel.erase(user);
-            }
-            OpKind::Trans { order } => {
-                let result = kernel.result(user, 0);
-                if kernel.is_used(result) {
-                    let view = Builder::before(kernel, user).shared_trans_of(buffer, &order)?;
-                    read_back(kernel, result, view)?;
-                }
-                kernel.erase(user);
-            }
-            kind if is_cast(&kind) && converted_to(kernel, kernel.result(user, 0)).is_some() => {
-                // The conversion moves before the cast.
-                let result = kernel.result(user, 0);
-                let Some(to) = converted_to(kernel, result) else { continue };
-                let ty = kernel.value_type(value).with_layout(to.layout());
-                let loaded = Builder::before(kernel, user).local_load_to(buffer, ty)?;
-                let cast = kernel.clone_op(user, &[loaded], &[to]);
-                kernel.insert_op(cast, Position::Before(user));
-                for conversion in kernel.users(result) {
-                    replace(kernel, kernel.result(conversion, 0), kernel.result(cast, 0));
-                    kernel.erase(conversion);
-                }
-                kernel.erase(user);
-            }
-            _ => others.push(user),
-        }
-    }
-    let Some(first) = others.into_iter().reduce(|first, other| earlier(kernel, first, other)) else { return Ok(()) };
-    let ty = kernel.value_type(value);
-    let loaded = Builder::before(kernel, first).local_load_to(buffer, ty)?;
-    replace(kernel, value, loaded);
-    Ok(())
-}
-
-fn replace(kernel: &mut Kernel, old: Value, new: Value) {
-    if let Some(name) = kernel.value(old).name.clone() {
-        kernel.name_value(new, &name);
-    }
-    kernel.replace_uses(old, new);
-}
-
-/// The one type that all users of a value convert it to.
-fn converted_to(kernel: &Kernel, value: Value) -> Option<Type> {
-    let users = kernel.users(value);
-    let to = |op: &Op| match kernel.kind(*op) {
-        OpKind::ConvertLayout {} => Some(kernel.value_type(kernel.result(*op, 0))),
-        _ => None,
-    };
-    let first = to(users.first()?)?;
-    users.iter().all(|op| to(op) == Some(first)).then_some(first)
-}
-
-/// Where both stand under one loop body: the one that comes first there, or the operation around it.
-fn earlier(kernel: &Kernel, a: Op, b: Op) -> Op {
-    let chain = |op: Op| {
-        let mut all = vec![op];
-        while let Some(around) = kernel.op(all[all.len() - 1]).parent.and_then(|block| kernel.block(block).parent) {
-            all.push(around);
-        }
-        all
-    };
-    let (from_a, from_b) = (chain(a), chain(b));
-    for a in &from_a {
-        if let Some(b) = from_b.iter().find(|b| kernel.op(**b).parent == kernel.op(*a).parent) {
-            return if a == b || kernel.is_before(*a, *b) { *a } else { *b };
-        }
-    }
-    a
 }
 
 /// Puts in what a loop waits for: a barrier at its start, so that the slots are free, and the arrival of its copies.

@@ -1,0 +1,86 @@
+//! Makes `mma`s of products by `wgmma`: their operands come from buffers, which other threads have filled or which a tile is
+//! stored to where it is made; a left operand that is computed from another product comes from registers.
+
+use rtc_ir::{Builder, Kernel, Op, OpKind, SharedType, Value, ValueDef};
+use rtc_layout::{Layout, MatrixDescriptor, SharedLayout};
+
+use super::buffer_products;
+use super::operand_layouts::order;
+use super::stage_operands::Staged;
+use crate::PassError;
+
+/// Whether the left operand of a product by `wgmma` is to come from registers.
+pub(super) fn in_registers(kernel: &Kernel, dot: Op) -> bool {
+    let lhs = kernel.operand(dot, 0);
+    let Some(layout) = kernel.layout_of(lhs) else { return false };
+    let bits = kernel.value_type(lhs).elem().map_or(0, |elem| elem.bits());
+    let warps = layout.warps();
+    let grids = (2..=warps.trailing_zeros()).map(|along_m| [1 << along_m, warps >> along_m]);
+    bits == 16 && grids.into_iter().any(|grid| *layout == Layout::wgmma_operand(layout.shape(), bits, grid))
+}
+
+/// Makes an `mma` of a product by `wgmma`.
+pub(super) fn stage_product(kernel: &mut Kernel, op: Op, staged: &mut Staged) -> Result<(), PassError> {
+    let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(op, index));
+    let lhs = if in_registers(kernel, op) { lhs } else { in_memory(kernel, op, lhs, 1, staged)? };
+    let rhs = in_memory(kernel, op, rhs, 0, staged)?;
+    let result = kernel.result(op, 0);
+    let ty = kernel.value_type(result);
+    let made = Builder::before(kernel, op).build(OpKind::Mma {}, &[lhs, rhs, acc], &[], &[], &[], &[ty])?;
+    let sum = kernel.result(made, 0);
+    if let Some(name) = kernel.value(result).name.clone() {
+        kernel.name_value(sum, &name);
+    }
+    kernel.replace_uses(result, sum);
+    kernel.erase(op);
+    Ok(())
+}
+
+/// The buffer with an operand of a product, whose axis `k_axis` is summed over, as a view if it lies there transposed.
+fn in_memory(
+    kernel: &mut Kernel,
+    op: Op,
+    operand: Value,
+    k_axis: usize,
+    staged: &mut Staged,
+) -> Result<Value, PassError> {
+    let (value, transposed) = buffer_products::source(kernel, operand);
+    let bits = kernel.value_type(value).elem().map_or(0, |elem| elem.bits());
+    let at = if transposed { 1 - k_axis } else { k_axis };
+    let readable = |kernel: &Kernel, buffer: Value| {
+        let ty = kernel.value_type(buffer).as_shared();
+        ty.is_some_and(|ty| MatrixDescriptor::of(&kernel.slot_layout(ty), bits, at).is_some())
+    };
+    let known = staged.buffers.get(&value).copied().filter(|buffer| readable(kernel, *buffer));
+    let buffer = match known {
+        Some(buffer) => buffer,
+        None => {
+            let buffer = store(kernel, value, bits, at)?;
+            staged.buffers.entry(value).or_insert(buffer);
+            buffer
+        }
+    };
+    if transposed { Ok(Builder::before(kernel, op).shared_trans_of(buffer, &[1, 0])?) } else { Ok(buffer) }
+}
+
+/// Stores a value where it is made, so that `wgmma` can sum over its axis `k_axis`.
+fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize) -> Result<Value, PassError> {
+    let none = || PassError::Internal("an operand that `wgmma` cannot read".into());
+    let layout = kernel.layout_of(value).ok_or_else(none)?.clone();
+    let forms = [order(&layout, 2).unwrap_or([1, 0])[0], k_axis as u32].into_iter().filter_map(|inner| {
+        let swizzle = SharedLayout::nvmma_swizzle(layout.shape()[inner as usize], bits);
+        let shared = SharedLayout::nvmma(layout.shape(), bits, swizzle, &[inner, 1 - inner]);
+        MatrixDescriptor::of(&shared, bits, k_axis).map(|form| (shared, form.align()))
+    });
+    let (shared, align) = forms.into_iter().next().ok_or_else(none)?;
+    let elem = kernel.value_type(value).elem().ok_or_else(none)?;
+    let ty: SharedType = kernel.shared_type(elem, &shared, 1).ok_or_else(none)?;
+    let mut builder = match kernel.value(value).def {
+        ValueDef::Result(op, _) => Builder::after(kernel, op),
+        ValueDef::Arg(block, _) => Builder::at_start(kernel, block),
+    };
+    let buffer = builder.buffer(ty, align)?;
+    builder.local_store(value, buffer)?;
+    builder.fence_async()?;
+    Ok(buffer)
+}

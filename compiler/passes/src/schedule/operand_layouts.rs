@@ -1,0 +1,105 @@
+//! Where the elements of an operand are put in shared memory: as those who read it want them.
+
+use std::collections::HashSet;
+
+use rtc_ir::{DotKind, Kernel, Op, OpKind, Traits, Value};
+use rtc_layout::{Layout, MatrixDescriptor, SharedLayout, swizzle_for};
+
+use super::buffer_products;
+use super::mma_operands::in_registers;
+
+/// Alignment of a buffer that `wgmma` does not read: ldmatrix and copies take 16 bytes.
+const ALIGN: u32 = 128;
+
+/// The axis along which a copy of `width` elements runs, then the other one.
+pub(super) fn order(layout: &Layout, width: u32) -> Option<[u32; 2]> {
+    let first = (0..2).rev().find(|axis| layout.contiguity(*axis) >= width.max(2)).unwrap_or(1) as u32;
+    (layout.contiguity(first as usize) >= width).then_some([first, 1 - first])
+}
+
+/// Where the elements of a value are best put for those who read it, and the alignment that asks for; `inner` is the
+/// dimension along which they are copied if that does not follow from the layout.
+pub(super) fn buffer_layout(
+    kernel: &Kernel,
+    value: Value,
+    width: u32,
+    inner: Option<usize>,
+    direct: &HashSet<Op>,
+) -> Option<(SharedLayout, u32)> {
+    let own = kernel.layout_of(value)?;
+    let bits = kernel.value_type(value).elem()?.bits();
+    let order = match inner {
+        Some(inner) => [inner as u32, 1 - inner as u32],
+        None => order(own, width)?,
+    };
+    let mut readers = Readers::default();
+    readers.find(kernel, value, false, direct);
+    if let Some(k_axis) = readers.product {
+        let swizzle = SharedLayout::nvmma_swizzle(own.shape()[order[0] as usize], bits);
+        let layout = SharedLayout::nvmma(own.shape(), bits, swizzle, &order);
+        if let Some(form) = MatrixDescriptor::of(&layout, bits, k_axis) {
+            return Some((layout, form.align()));
+        }
+    }
+    let reader = readers.layouts.first().unwrap_or(own);
+    let matrices = !readers.by_vectors;
+    Some((swizzle_for(reader, kernel.value_type(value).elem()?.bytes() * 8, &order, width, matrices), ALIGN))
+}
+
+/// Who reads a value.
+#[derive(Default)]
+struct Readers {
+    /// The axis that a product by `wgmma` sums over.
+    product: Option<usize>,
+    /// Layouts that are asked for.
+    layouts: Vec<Layout>,
+    /// Whether the first of them is that of a product which loads vectors.
+    by_vectors: bool,
+}
+
+impl Readers {
+    fn find(&mut self, kernel: &Kernel, value: Value, transposed: bool, direct: &HashSet<Op>) {
+        for user in kernel.users(value) {
+            match kernel.kind(user) {
+                OpKind::ConvertLayout {} => {
+                    let result = kernel.result(user, 0);
+                    let feeds = |op: &Op| {
+                        direct.contains(op) || matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::Wgmma, .. })
+                    };
+                    if kernel.users(result).iter().any(feeds) {
+                        self.find(kernel, result, transposed, direct);
+                    } else if let Some(layout) = kernel.layout_of(result) {
+                        self.layouts.push(if transposed { layout.transpose(&[1, 0]) } else { layout.clone() });
+                    }
+                }
+                OpKind::Trans { order } => {
+                    self.find(kernel, kernel.result(user, 0), transposed ^ (order[..] == [1, 0]), direct)
+                }
+                OpKind::Dot { .. } if direct.contains(&user) => {
+                    let index = u32::from(kernel.operand(user, 0) != value);
+                    if let Some(way) = buffer_products::reader(kernel, user, index) {
+                        self.layouts.insert(0, if transposed { way.transpose(&[1, 0]) } else { way });
+                        self.by_vectors = true;
+                    }
+                }
+                OpKind::Dot { kind: DotKind::Wgmma, .. } => {
+                    let axis = if kernel.operand(user, 1) == value { 0 } else { 1 };
+                    let in_memory = axis == 0 || !in_registers(kernel, user);
+                    if in_memory {
+                        self.product = Some(if transposed { 1 - axis } else { axis });
+                    }
+                }
+                kind if is_cast(kind) => self.find(kernel, kernel.result(user, 0), transposed, direct),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether an operation makes something else of each element of one tile.
+pub(super) fn is_cast(kind: &OpKind) -> bool {
+    let spec = kind.spec();
+    spec.traits.has(Traits::ELEMENTWISE.and(Traits::PURE))
+        && spec.operands.len() == 1
+        && !spec.traits.has(Traits::NESTED)
+}

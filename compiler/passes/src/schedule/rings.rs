@@ -1,0 +1,281 @@
+//! The loops of both roles, with the rings and barriers through which they work together. The slot and the phase, which turns
+//! whenever the ring has been gone round, are carried through all loops.
+//!
+//! ```text
+//! full, empty: a barrier for each slot
+//! copying:    wait(empty[slot], phase ^ 1); barrier; expect(full[slot], bytes); copies into the slot; next slot
+//! computing:  wait(full[slot], phase); products; arrive(empty[slot]) by each warp; next slot
+//! ```
+
+use rtc_ir::{
+    Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, ValueDef, ValueMap, constant_bits, place_bytes,
+    regions,
+};
+
+use super::coordinates::Names;
+use super::found::Copying;
+use super::roles::{Form, lost};
+use super::tensor_maps::{CopyMap, copy_boxes};
+use crate::PassError;
+
+/// What both roles use.
+pub(super) struct Shared<'f> {
+    /// The numbers of the new form.
+    pub form: &'f Form,
+    /// Of each group of copies, and last those of rows if there are some.
+    pub barriers: Vec<Pair>,
+    /// How many groups of copies there are.
+    pub groups: usize,
+    /// In the order of the copies in a loop; a loop that copies less uses the first ones.
+    pub rings: Vec<Value>,
+    /// The same for rows.
+    pub row_rings: Vec<Value>,
+    /// The numbers of programs.
+    pub grid: [Value; 3],
+}
+
+/// The barriers that say that slots are full, and that they are empty.
+pub(super) struct Pair {
+    /// Full.
+    pub full: Value,
+    /// Empty.
+    pub empty: Value,
+}
+
+/// Where a role is in the ring, in the innermost loop.
+struct Turn {
+    slot: Value,
+    phase: Value,
+    /// The end of the loop, and which operands of it are the slot and the phase of the next iteration.
+    end: Op,
+    at: [usize; 2],
+}
+
+impl Shared<'_> {
+    /// Carries slot and phase from the loop over programs, where they are carried already, through the operations of `path`,
+    /// after those that they are carried through already.
+    fn carry(&self, kernel: &mut Kernel, programs: Op, path: &[Op]) -> Result<Turn, PassError> {
+        let body = kernel.op(programs).blocks[0];
+        let end = kernel.terminator(body).ok_or_else(|| lost("an end"))?;
+        let [slot, phase] = [0, 1].map(|at| kernel.operand(end, at));
+        let mut turn = Turn { slot, phase, end, at: [0, 1] };
+        for (number, op) in path.iter().enumerate() {
+            let inner = path.get(number + 1).and_then(|inner| kernel.op(*inner).parent);
+            let blocks = kernel.op(*op).blocks.clone();
+            let through = inner.or(blocks.first().copied()).ok_or_else(|| lost("a block"))?;
+            let ends = blocks.iter().map(|block| kernel.terminator(*block)).collect::<Option<Vec<_>>>();
+            let ends = ends.ok_or_else(|| lost("an end"))?;
+            let before = [turn.slot, turn.phase];
+            let mut inside = before;
+            let mut at = [0; 2];
+            for (which, value) in before.into_iter().enumerate() {
+                let (arg, result) = kernel.carry(*op, value).ok_or_else(|| lost("a loop"))?;
+                inside[which] = arg;
+                kernel.name_value(arg, ["slot", "phase"][which]);
+                kernel.name_value(result, ["slot", "phase"][which]);
+                kernel.set_operand(turn.end, turn.at[which], result);
+                let end = ends[blocks.iter().position(|block| *block == through).unwrap_or(0)];
+                at[which] = kernel.op(end).operands.len() - 1;
+            }
+            let end = ends[blocks.iter().position(|block| *block == through).unwrap_or(0)];
+            turn = Turn { slot: inside[0], phase: inside[1], end, at };
+        }
+        Ok(turn)
+    }
+
+    /// A slot of a ring, as a buffer like `single`.
+    fn place(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        ring: Value,
+        slot: Value,
+        single: Value,
+    ) -> Result<Value, PassError> {
+        let ty = kernel.value_type(single);
+        let mut builder = Builder::before(kernel, before);
+        let place = builder.slot(ring, slot)?;
+        match ty.as_shared() {
+            Some(ty) if kernel.value_type(place) != Type::Shared(ty) => {
+                Ok(Builder::before(kernel, before).shared_view_as(place, ty)?)
+            }
+            _ => Ok(place),
+        }
+    }
+
+    /// Goes on to the next slot at the end of the loop.
+    fn advance(&self, kernel: &mut Kernel, turn: &Turn) -> Result<(), PassError> {
+        let mut builder = Builder::before(kernel, turn.end);
+        let ty = Type::Scalar(Elem::I32);
+        let [zero, one, slots] = [0, 1, i64::from(self.form.slots)].map(|n| builder.constant_of(Literal::Int(n), ty));
+        let (zero, one, slots) = (zero?, one?, slots?);
+        let next = builder.addi(turn.slot, one)?;
+        let wraps = builder.cmpi(next, slots, Predicate::Eq)?;
+        let slot = builder.select(wraps, zero, next)?;
+        let turned = builder.xori(turn.phase, one)?;
+        let phase = builder.select(wraps, turned, turn.phase)?;
+        kernel.set_operand(turn.end, turn.at[0], slot);
+        kernel.set_operand(turn.end, turn.at[1], phase);
+        Ok(())
+    }
+
+    /// A loop of the role that copies: `map` tells what of it stands for what of the program.
+    pub fn copying(
+        &self,
+        kernel: &mut Kernel,
+        of: &Copying,
+        map: &ValueMap,
+        maps: &[CopyMap],
+        programs: Op,
+        pids: [Value; 3],
+    ) -> Result<(), PassError> {
+        // The copy of an operation with a block is the one around the copy of an operation in it.
+        let mut path = Vec::new();
+        let inner = kernel.op(of.of).blocks[0];
+        let index = map.get(&kernel.block(inner).args[0]).ok_or_else(|| lost("an index"))?;
+        let ValueDef::Arg(mut block, _) = kernel.value(*index).def else { return Err(lost("an index")) };
+        while let Some(op) = kernel.block(block).parent.filter(|op| *op != programs) {
+            path.insert(0, op);
+            block = kernel.op(op).parent.ok_or_else(|| lost("a block"))?;
+        }
+        let turn = self.carry(kernel, programs, &path)?;
+        let names = Names { pids, grid: self.grid, map: Some(map) };
+        for (group, barriers) in self.barriers.iter().enumerate() {
+            let members: Vec<usize> = (0..maps.len()).filter(|number| of.groups[*number] == group).collect();
+            let boxes = members.iter().map(|number| &maps[*number].2);
+            let mut bytes = boxes.map(|boxes| boxes.ty.bytes() * boxes.parts.len() as u32).sum();
+            let rows = if group == self.groups { &of.rows[..] } else { &[] };
+            bytes += rows.iter().map(|(row, _)| place_bytes(kernel.value_type(*row)) as u32).sum::<u32>();
+            let mut builder = Builder::before(kernel, turn.end);
+            let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
+            let full = builder.slot(barriers.full, turn.slot)?;
+            let empty = builder.slot(barriers.empty, turn.slot)?;
+            let before = builder.xori(turn.phase, one)?;
+            builder.barrier_wait(empty, before)?;
+            // A warp that came later than the next time the slot is freed would wait for the time after that.
+            builder.barrier()?;
+            builder.barrier_expect(full, bytes)?;
+            for (number, (buffer, row)) in rows.iter().enumerate() {
+                let place = self.place(kernel, turn.end, self.row_rings[number], turn.slot, *buffer)?;
+                let at = names.sum_in(kernel, turn.end, &row.at, Elem::I64)?;
+                let mut builder = Builder::before(kernel, turn.end);
+                let pointer = builder.addptr(row.base, at)?;
+                builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
+            }
+            for number in members {
+                let (_, access) = &of.copies[number];
+                let (map, other, boxes) = &maps[number];
+                let buffer = kernel.operand(of.copies[number].0, 1);
+                let mut place = self.place(kernel, turn.end, self.rings[number], turn.slot, buffer)?;
+                let filled = kernel.value_type(place).as_shared().ok_or_else(|| lost("a buffer"))?;
+                let at = names.place(kernel, turn.end, access, &filled.shape)?;
+                if access.inner == 0 {
+                    place = Builder::before(kernel, turn.end).shared_trans_of(place, &[1, 0])?;
+                }
+                let Some((flag, with_nan)) = other else {
+                    copy_boxes(kernel, turn.end, *map, boxes, place, full, &at)?;
+                    continue;
+                };
+                let blocks = [kernel.new_block(), kernel.new_block()];
+                let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
+                Builder::before(kernel, turn.end).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
+                for (end, map) in ends.into_iter().zip([*with_nan, *map]) {
+                    copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
+                }
+            }
+        }
+        self.advance(kernel, &turn)?;
+        no_slots(kernel, path[path.len() - 1]);
+        Ok(())
+    }
+
+    /// A loop of the role that computes.
+    pub fn computing(&self, kernel: &mut Kernel, of: &Copying, programs: Op) -> Result<(), PassError> {
+        let body = kernel.op(of.of).blocks[0];
+        let turn = self.carry(kernel, programs, &of.path)?;
+        let copied = of.copies.iter().map(|(copy, _)| kernel.operand(*copy, 1));
+        let singles: Vec<Value> = copied.chain(of.rows.iter().map(|(row, _)| *row)).collect();
+        let mut after_wait = false;
+        for op in kernel.ops(body).collect::<Vec<_>>() {
+            let fences = after_wait && matches!(kernel.kind(op), OpKind::FenceAsync {});
+            after_wait = matches!(kernel.kind(op), OpKind::CopyWait { .. });
+            let kind = kernel.kind(op);
+            let copies = matches!(kind, OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::Barrier {});
+            if fences || after_wait || copies {
+                kernel.erase(op);
+            }
+        }
+        let start = kernel.first_op(body).ok_or_else(|| lost("a loop"))?;
+        for (group, barriers) in self.barriers.iter().enumerate() {
+            let members = (0..singles.len()).filter(|number| of.groups.get(*number).unwrap_or(&self.groups) == &group);
+            let buffers: Vec<Op> = members.filter_map(|number| kernel.def_op(singles[number])).collect();
+            let readers: Vec<Op> = kernel.ops(body).filter(|op| reads(kernel, *op, &buffers)).collect();
+            let mut builder = Builder::before(kernel, start);
+            let full = builder.slot(barriers.full, turn.slot)?;
+            let empty = builder.slot(barriers.empty, turn.slot)?;
+            match (readers.first(), readers.last()) {
+                (Some(first), Some(last)) => {
+                    Builder::before(kernel, *first).barrier_wait(full, turn.phase)?;
+                    Builder::after(kernel, *last).barrier_arrive(empty)?;
+                }
+                // The loop reads no rows, but others do.
+                _ => {
+                    let mut builder = Builder::before(kernel, turn.end);
+                    builder.barrier_wait(full, turn.phase)?;
+                    builder.barrier_arrive(empty)?;
+                }
+            }
+        }
+        // Views are made anew of the slot.
+        let rings = self.rings[..of.copies.len()].iter().chain(&self.row_rings);
+        for (ring, single) in rings.zip(singles) {
+            let slot = self.place(kernel, start, *ring, turn.slot, single)?;
+            kernel.replace_uses(single, slot);
+            let made = kernel.def_op(single).ok_or_else(|| lost("a buffer"))?;
+            kernel.erase(made);
+        }
+        self.advance(kernel, &turn)?;
+        skip_zeros(kernel, of.of)?;
+        no_slots(kernel, of.of);
+        Ok(())
+    }
+}
+
+/// Whether an operation, or one in its blocks, accesses one of these buffers.
+fn reads(kernel: &Kernel, op: Op, buffers: &[Op]) -> bool {
+    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+    [op].into_iter().chain(nested).any(|op| {
+        let places = kernel.effects(op).filter_map(|(_, value)| value);
+        places.filter_map(|value| kernel.allocation(value)).any(|made| buffers.contains(&made))
+    })
+}
+
+/// The loop is not pipelined by others any more.
+fn no_slots(kernel: &mut Kernel, of: Op) {
+    if let OpKind::ForRange { hints, .. } = kernel.kind_mut(of) {
+        hints.slots = None;
+    }
+}
+
+/// Lets the first product of a loop replace sums that start as zeros, which then need not be there.
+fn skip_zeros(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
+    let body = kernel.op(of).blocks[0];
+    let (index, lower) = (kernel.block(body).args[0], kernel.operand(of, 0));
+    for op in kernel.ops(body).collect::<Vec<_>>() {
+        let OpKind::Mma {} = kernel.kind(op) else { continue };
+        let acc = kernel.operand(op, 2);
+        if constant_bits(kernel, acc) == Some(0) && kernel.optional(op, 0).is_none() {
+            let never = Builder::before(kernel, of).constant_of(Literal::Int(0), Type::Scalar(Elem::I1))?;
+            kernel.set_optional(op, 0, never);
+            continue;
+        }
+        let slot = regions::slot_of(kernel, acc).filter(|slot| slot.op == of);
+        let start = slot.and_then(|slot| slot.values(kernel).next());
+        let zeros = start.is_some_and(|start| constant_bits(kernel, start) == Some(0));
+        if zeros && kernel.users(acc) == [op] {
+            let adds = Builder::before(kernel, op).cmpi(index, lower, Predicate::Ne)?;
+            kernel.set_optional(op, 0, adds);
+        }
+    }
+    Ok(())
+}
