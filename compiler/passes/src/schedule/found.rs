@@ -207,8 +207,11 @@ impl Copying {
     }
 }
 
+/// Loads of boxes and of rows.
+type Loads = (HashMap<Op, Access>, HashMap<Op, Row>);
+
 /// The loads for products by `wgmma` in a loop, if all are of boxes, and those of rows.
-fn accesses(kernel: &Kernel) -> Result<(HashMap<Op, Access>, HashMap<Op, Row>), Reason> {
+fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
     let products = |of: &Op| {
         let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
         all.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
