@@ -94,3 +94,8 @@ pub fn literal_of(bits: u64, scalar: Scalar) -> Option<Literal> {
     };
     (literal.bits(scalar) == bits).then_some(literal)
 }
+
+/// The greatest common divisor; of 0 and a number that number.
+pub fn greatest_common_divisor(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}

@@ -252,7 +252,9 @@ pub(crate) fn math(name: &str, args: &[Const]) -> Result<Const, Failure> {
         let ints = ints.ok_or("needs integers")?;
         return match (name, ints.as_slice()) {
             ("isqrt", [x]) if *x >= 0 => Ok(Const::Int(integer_root(*x))),
-            ("gcd", [x, y]) => Ok(Const::Int(gcd(x.unsigned_abs(), y.unsigned_abs()) as i128)),
+            ("gcd", [x, y]) => {
+                Ok(Const::Int(rtc_ir::greatest_common_divisor(x.unsigned_abs(), y.unsigned_abs()) as i128))
+            }
             _ => Err("was called with the wrong arguments".into()),
         };
     }
@@ -296,10 +298,6 @@ pub(crate) fn math(name: &str, args: &[Const]) -> Result<Const, Failure> {
         _ => return Err("was called with the wrong arguments".into()),
     };
     Ok(Const::Float(result))
-}
-
-fn gcd(a: u128, b: u128) -> u128 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 fn integer_root(x: i128) -> i128 {

@@ -8,7 +8,7 @@
 
 use rtc_abi::{Expr, ParamType, ValueType};
 use rtc_ir::analysis::{Poly, Symbol};
-use rtc_ir::{Kernel, OpKind, Type, Value, constant_bits};
+use rtc_ir::{Kernel, OpKind, Type, Value, constant_bits, greatest_common_divisor};
 
 /// Chains of more operations are not looked through.
 const MOST_STEPS: usize = 8;
@@ -32,7 +32,7 @@ fn divisor_within(kernel: &Kernel, value: Value, steps: usize) -> Option<i128> {
     let operand = |place: usize| divisor_within(kernel, kernel.operand(op, place), steps.checked_sub(1)?);
     match kernel.kind(op) {
         OpKind::MulI {} => Some(operand(0)?.saturating_mul(operand(1)?)),
-        OpKind::AddI {} | OpKind::SubI {} => Some(common(operand(0)?, operand(1)?)),
+        OpKind::AddI {} | OpKind::SubI {} => common(operand(0)?, operand(1)?),
         OpKind::ExtSI { .. } | OpKind::TruncI { .. } => operand(0),
         _ => None,
     }
@@ -86,7 +86,7 @@ fn signed(number: u64, bits: u32) -> i128 {
     i128::from((number << unused) as i64 >> unused)
 }
 
-/// The greatest common divisor.
-fn common(a: i128, b: i128) -> i128 {
-    if b == 0 { a } else { common(b, a % b) }
+/// What divides both.
+fn common(a: i128, b: i128) -> Option<i128> {
+    greatest_common_divisor(a.unsigned_abs(), b.unsigned_abs()).try_into().ok()
 }
