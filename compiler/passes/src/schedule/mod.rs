@@ -14,6 +14,7 @@ mod host_values;
 mod mma_operands;
 mod operand_layouts;
 pub mod overlap_products;
+mod pressure;
 mod programs;
 mod read_back;
 mod registers_ahead;

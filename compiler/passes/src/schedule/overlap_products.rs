@@ -36,26 +36,38 @@ const MOST_REGISTERS: u32 = 255;
 const OTHER_REGISTERS: u32 = 40;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    let Some(division) = kernel.specialization() else { return Ok(()) };
-    let roles = kernel.op(division).blocks.clone();
-    let mut changed = false;
+    let pairs = pairs(kernel);
+    let changed = !pairs.is_empty();
+    for pair in pairs {
+        pair.overlap(kernel)?;
+    }
+    if changed { crate::tile::dce::run(kernel, cx) } else { Ok(()) }
+}
+
+/// Whether the pass would do something for this kernel.
+pub(super) fn serves(kernel: &Kernel) -> bool {
+    !pairs(kernel).is_empty()
+}
+
+/// The loops of roles whose products can overlap within their registers.
+fn pairs(kernel: &Kernel) -> Vec<Pair> {
+    let Some(division) = kernel.specialization() else { return Vec::new() };
     // The assembler makes room for what is under way within the registers at the start, else it lets products wait.
     let at_start = kernel.registers_at_start().unwrap_or(MOST_REGISTERS);
-    for (number, role) in roles.into_iter().enumerate() {
+    let mut pairs = Vec::new();
+    for (number, role) in kernel.op(division).blocks.iter().enumerate() {
         let registers = match kernel.kind(division) {
             OpKind::WarpSpecialize { registers: Some(registers), .. } => registers[number],
             _ => MOST_REGISTERS,
         };
-        for op in rtc_ir::walk_block(kernel, role) {
-            let Some(pair) = Pair::of(kernel, op) else { continue };
+        let fits = |pair: &Pair| {
             let held = pair.registers(kernel);
-            if held <= at_start && held + OTHER_REGISTERS <= registers {
-                pair.overlap(kernel)?;
-                changed = true;
-            }
-        }
+            held <= at_start && held + OTHER_REGISTERS <= registers
+        };
+        let loops = rtc_ir::walk_block(kernel, *role).into_iter();
+        pairs.extend(loops.filter_map(|op| Pair::of(kernel, op)).filter(fits));
     }
-    if changed { crate::tile::dce::run(kernel, cx) } else { Ok(()) }
+    pairs
 }
 
 /// A product, with the wait for what it reads before it and the arrival that frees it after.

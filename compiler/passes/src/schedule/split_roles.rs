@@ -27,7 +27,9 @@ use super::boxes::Known;
 use super::clamps;
 use super::defer_stores;
 use super::descriptors;
-use super::found::Found;
+use super::found::{Copying, Found};
+use super::overlap_products;
+use super::pressure::{pressure, words};
 use super::roles::{self, Form};
 use super::stage_operands::stages;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
@@ -44,6 +46,8 @@ const COPYING_REGISTERS: u32 = 40;
 const FEW_REGISTERS: u32 = 24;
 /// What a thread that multiplies needs beside its sums.
 const OTHER_REGISTERS: u32 = 56;
+/// The same beside all tiles, where other work stands between products.
+const SCALAR_REGISTERS: u32 = 16;
 /// The same where results are held that wait to be stored.
 const HELD_REGISTERS: u32 = 24;
 /// What the assembler asks for beside the sums of one instruction.
@@ -73,17 +77,33 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     };
     let most = if found.has_work_between(&staged) { MOST_BLOCKS } else { 2 };
     let Some(given) = cx.structure.roles() else { return Ok(()) };
+    let mut best: Option<(u32, Kernel)> = None;
     for blocks in (1..=most).rev().filter(|blocks| given.blocks.is_none_or(|given| given == *blocks)) {
+        // Only less than double as many blocks can be worse than these.
+        let beaten = |(worth, _): &(u32, Kernel)| *worth >= OVERLAP * blocks;
+        if best.as_ref().is_some_and(beaten) || best.is_some() && !found.may_overlap(&staged) {
+            break;
+        }
         for stores in ResultStores::ALL.into_iter().filter(|stores| given.stores.is_none_or(|given| given == *stores)) {
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
-                *kernel = made;
-                return Ok(());
+                let overlaps = found.may_overlap(&staged) && overlap_products::serves(&made);
+                let worth = if overlaps { OVERLAP * blocks } else { blocks };
+                if best.as_ref().is_none_or(|(other, _)| worth > *other) {
+                    best = Some((worth, made));
+                }
+                break;
             }
         }
     }
+    if let Some((_, made)) = best {
+        *kernel = made;
+    }
     Ok(())
 }
+
+/// So many blocks without it are as good as one in which the products of two iterations overlap.
+const OVERLAP: u32 = 2;
 
 fn may_divide(cx: &PassContext) -> bool {
     let features = [Feature::Wgmma, Feature::Tma, Feature::RegisterBudgets];
@@ -108,6 +128,22 @@ pub(crate) fn may_serve(kernel: &Kernel, cx: &PassContext, loads: &[Op]) -> Resu
 }
 
 impl Found {
+    /// Whether a loop has two products, of which one may begin together with the other one of the iteration before.
+    fn may_overlap(&self, kernel: &Kernel) -> bool {
+        self.loops.iter().any(|of| of.products(kernel).len() == 2)
+    }
+
+    /// The registers that tiles take in the loops.
+    fn pressure(&self, kernel: &Kernel) -> u32 {
+        let of_loop = |of: &Copying| {
+            let products = of.products(kernel);
+            // Operands stay in registers while their products are under way beside others.
+            let operands = products.iter().map(|product| words(kernel, kernel.operand(*product, 0))).max().unwrap_or(0);
+            pressure(kernel, of.of) + if products.len() > 2 { operands } else { 0 }
+        };
+        self.loops.iter().map(of_loop).max().unwrap_or(0)
+    }
+
     /// How it is to be divided if `blocks` are to run on a multiprocessor at a time.
     fn form(&self, kernel: &Kernel, blocks: u32, stores: ResultStores) -> Option<Form> {
         let warps = kernel.options.num_warps;
@@ -122,7 +158,12 @@ impl Found {
         let registers = |op: &Op| kernel.layout_of(kernel.result(*op, 0)).map_or(0, |layout| layout.registers());
         let sums = products.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
         let own = own.min(MOST_REGISTERS);
-        (own >= sums + OTHER_REGISTERS || blocks == 1 && sums <= 192 && own >= sums).then_some(())?;
+        let suffices = if self.has_work_between(kernel) {
+            own >= self.pressure(kernel) + SCALAR_REGISTERS
+        } else {
+            own >= sums + OTHER_REGISTERS
+        };
+        (suffices || blocks == 1 && sums <= 192 && own >= sums).then_some(())?;
         let deferred = stores == ResultStores::Deferred;
         if deferred {
             // Two blocks on a multiprocessor hide the stores of each other, and then waiting costs more than it gives. The

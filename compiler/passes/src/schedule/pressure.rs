@@ -1,0 +1,90 @@
+//! How many registers of a thread the tiles of a loop take at most, roughly.
+//!
+//! What a loop carries and what it takes from outside is there throughout; the rest from where it is made to its last use. A
+//! result takes the registers of an operand that is used for the last time. Constants and copies along a dimension take
+//! none.
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::{Block, Elem, Kernel, Op, OpKind, Value, constant_bits};
+
+/// The most registers that tiles take at a time in the body of a loop.
+pub(super) fn pressure(kernel: &Kernel, of: Op) -> u32 {
+    let body = kernel.op(of).blocks[0];
+    let ops: Vec<Op> = kernel.ops(body).collect();
+    let mut last: HashMap<Value, usize> = HashMap::new();
+    let mut throughout: HashSet<Value> = kernel.block(body).args.iter().copied().collect();
+    for (place, op) in ops.iter().enumerate() {
+        for value in operands(kernel, *op) {
+            let value = source(kernel, value);
+            if is_made_in(kernel, value, body) {
+                last.insert(value, place);
+            } else {
+                throughout.insert(value);
+            }
+        }
+    }
+    let own = |value: &Value| words(kernel, *value);
+    let before: u32 = throughout.iter().map(own).sum();
+    let (mut live, mut most) = (before, before);
+    // What replaces a carried value can lie where that lay.
+    let carried: HashSet<Value> = kernel.block(body).args.iter().copied().collect();
+    let mut freed: HashSet<Value> = HashSet::new();
+    for (place, op) in ops.iter().enumerate() {
+        let used: HashSet<Value> = operands(kernel, *op).into_iter().map(|value| source(kernel, value)).collect();
+        for value in &used {
+            let dies = last.get(value) == Some(&place);
+            let replaced = carried.contains(value) && is_last_use(kernel, *value, &ops[place + 1..]);
+            if (dies || replaced) && freed.insert(*value) {
+                live -= words(kernel, *value);
+            }
+        }
+        let made = kernel.op(*op).results.iter().filter(|value| source(kernel, **value) == **value);
+        live += made.map(own).sum::<u32>();
+        most = most.max(live);
+    }
+    most
+}
+
+fn operands(kernel: &Kernel, op: Op) -> Vec<Value> {
+    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+    [op].into_iter().chain(nested).flat_map(|op| kernel.op(op).operands.clone()).collect()
+}
+
+fn is_last_use(kernel: &Kernel, value: Value, after: &[Op]) -> bool {
+    !after.iter().any(|op| operands(kernel, *op).into_iter().any(|used| source(kernel, used) == value))
+}
+
+fn is_made_in(kernel: &Kernel, value: Value, body: Block) -> bool {
+    kernel.def_op(value).is_some_and(|op| kernel.op(op).parent == Some(body))
+}
+
+/// The value whose registers a value lies in.
+fn source(kernel: &Kernel, mut value: Value) -> Value {
+    while let Some(op) = kernel.def_op(value) {
+        match kernel.kind(op) {
+            OpKind::ExpandDims { .. } | OpKind::Broadcast {} | OpKind::Splat {} | OpKind::Trans { .. } => {
+                value = kernel.operand(op, 0);
+            }
+            _ => break,
+        }
+    }
+    value
+}
+
+/// The registers of a thread that hold a tile of floats. Indices, masks and what is chosen by a mask among constants are made
+/// where they are used, and pointers are those of copies that somebody else begins.
+pub(super) fn words(kernel: &Kernel, value: Value) -> u32 {
+    match kernel.value_type(value).elem().and_then(Elem::num) {
+        Some(elem) if elem.is_float() && !is_of_constants(kernel, value) => {
+            kernel.layout_of(value).map_or(0, |layout| (layout.registers() * elem.bits()).div_ceil(32))
+        }
+        _ => 0,
+    }
+}
+
+fn is_of_constants(kernel: &Kernel, value: Value) -> bool {
+    let constant = |value: Value| constant_bits(kernel, value).is_some();
+    let chosen = kernel.def_op(value).filter(|op| matches!(kernel.kind(*op), OpKind::Select {}));
+    constant(value) || chosen.is_some_and(|op| [1, 2].into_iter().all(|place| constant(kernel.operand(op, place))))
+}
