@@ -151,9 +151,46 @@ impl Device {
     pub fn sanitize_within(&self, checks: rtc_emulator::sanitize::Checks, budget: Option<u64>) -> Result<Device> {
         match self.backend {
             Backend::Emulator(_) => {
-                Ok(Device::new(Backend::Emulator(HostMemory::sanitized(Sanitize { checks, budget }))))
+                let sanitize = Sanitize { checks, budget, ..self.asked() };
+                Ok(Device::new(Backend::Emulator(HostMemory::sanitized(sanitize))))
             }
             _ => Err(Error::NoDevice(format!("the sanitizer runs on the emulator, not on {self}"))),
+        }
+    }
+
+    /// The same kind of device, new and with empty memory, that counts what launches ask of the machine:
+    /// [`Kernel::take_counters`](crate::Kernel::take_counters). The numbers are the same in every run. Only the emulator can;
+    /// other devices give an error. Feature `emulator`.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, args};
+    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// let device = Device::emulator().count()?;
+    /// let kernel = device.load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
+    /// let (x, mut y) = (device.zeros::<f32>(256)?, device.zeros::<f32>(256)?);
+    /// kernel.launch(&device.default_stream(), 8, &args![&x, &mut y, 2.0f32, 256])?;
+    /// let counters = kernel.take_counters().expect("they were asked for");
+    /// assert_eq!((counters.loads.sectors, counters.loads.bytes), (32, 1024));
+    /// println!("{counters}");
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    #[cfg(feature = "emulator")]
+    pub fn count(&self) -> Result<Device> {
+        match self.backend {
+            Backend::Emulator(_) => {
+                let sanitize = Sanitize { counts: true, ..self.asked() };
+                Ok(Device::new(Backend::Emulator(HostMemory::sanitized(sanitize))))
+            }
+            _ => Err(Error::NoDevice(format!("counters are those of the emulator, not of {self}"))),
+        }
+    }
+
+    /// What its launches are checked for and whether they are counted.
+    #[cfg(feature = "emulator")]
+    fn asked(&self) -> Sanitize {
+        match &self.backend {
+            Backend::Emulator(memory) => memory.asked(),
+            _ => Sanitize::default(),
         }
     }
 

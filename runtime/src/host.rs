@@ -5,6 +5,7 @@
 use crate::tensor_map::{Form, MAP_BYTES, Place};
 use crate::{Error, Result};
 use rtc_abi::Metadata;
+use rtc_emulator::counters::Counters;
 use rtc_emulator::sanitize::Checks;
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap};
 use rtc_emulator::{AccessError, Fault, LaunchConfig, LaunchReport, Memory, Program};
@@ -22,6 +23,7 @@ pub(crate) struct HostMemory {
 pub(crate) struct Sanitize {
     pub(crate) checks: Checks,
     pub(crate) budget: Option<u64>,
+    pub(crate) counts: bool,
 }
 
 impl HostMemory {
@@ -36,6 +38,11 @@ impl HostMemory {
             memory.track();
         }
         Arc::new(HostMemory { memory: Mutex::new(memory), sanitize })
+    }
+
+    /// What its launches are checked for.
+    pub(crate) fn asked(&self) -> Sanitize {
+        self.sanitize
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Memory> {
@@ -74,18 +81,28 @@ fn refused(error: AccessError) -> Error {
 pub(crate) struct Emulated {
     program: Program,
     findings: Mutex<Vec<String>>,
+    counters: Mutex<Option<Counters>>,
 }
 
 impl Emulated {
     pub(crate) fn load(ptx: &str, symbol: &str) -> Result<Emulated> {
         let failed =
             |error: rtc_emulator::LoadError| Error::Ptx { kernel: symbol.to_owned(), message: error.to_string() };
-        Ok(Emulated { program: Program::load(ptx).map_err(failed)?, findings: Mutex::default() })
+        Ok(Emulated {
+            program: Program::load(ptx).map_err(failed)?,
+            findings: Mutex::default(),
+            counters: Mutex::default(),
+        })
     }
 
     /// What looked wrong in the launches since the last call.
     pub(crate) fn take_findings(&self) -> Vec<String> {
         std::mem::take(&mut *self.findings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the last launch asked of the machine, where that is counted.
+    pub(crate) fn take_counters(&self) -> Option<Counters> {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Runs all blocks of the grid; `scratch` says where the address of so many bytes of memory goes. Gives what the kernel
@@ -112,9 +129,13 @@ impl Emulated {
             params,
             sanitize: sanitize.checks,
             budget: sanitize.budget,
+            counts: sanitize.counts,
             ..LaunchConfig::new(&metadata.symbol)
         };
-        let result = self.program.launch(&mut memory, &config);
+        let mut result = self.program.launch(&mut memory, &config);
+        if let Ok(report) = &mut result {
+            *self.counters.lock().unwrap_or_else(PoisonError::into_inner) = report.counters.take();
+        }
         if let Some((_, address)) = address {
             memory.free(address);
         }

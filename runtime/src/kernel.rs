@@ -272,6 +272,15 @@ impl<Args> Kernel<Args> {
         matches!(&self.loaded.code, Code::Cuda(module) if module.is_assembled)
     }
 
+    /// What the last launch asked of the machine, on a device that counts: [`Device::count`]. Feature `emulator`.
+    #[cfg(feature = "emulator")]
+    pub fn take_counters(&self) -> Option<rtc_emulator::counters::Counters> {
+        match &self.loaded.code {
+            Code::Emulator(emulated) => emulated.take_counters(),
+            _ => None,
+        }
+    }
+
     /// What looked wrong in the launches since the last call without ending them: reads of memory that nobody wrote,
     /// overflow on the way to an address. The interpreter and the emulator look for such things.
     pub fn take_findings(&self) -> Vec<String> {

@@ -78,7 +78,7 @@ pub use replica::Replica;
 pub use rtc_abi as abi;
 pub use rtc_abi::Metadata;
 #[cfg(feature = "emulator")]
-pub use rtc_emulator::{FaultKind, sanitize};
+pub use rtc_emulator::{FaultKind, counters, sanitize};
 pub use slice::{Slice, SliceMut};
 pub use snapshot::Snapshot;
 pub use stream::{Event, Stream};

@@ -246,6 +246,9 @@ pub(crate) struct RunArguments {
     /// [default: 1000000000]
     #[arg(long, value_name = "N", requires = "sanitize")]
     pub(crate) instructions: Option<u64>,
+    /// Count instructions, memory traffic, bank conflicts and divergence on the emulator, and estimate the least time
+    #[arg(long)]
+    pub(crate) counters: bool,
     /// How much floats may differ: T means |x - y| <= T + T*|y|, or a number of ulp such as 2ulp
     /// [default: 1e-5 for fp32 and fp64, 2e-3 for fp16, 1.6e-2 for bf16, 0.13 for fp8]
     #[arg(long, value_name = "TOLERANCE", requires = "check")]

@@ -27,10 +27,7 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         None => None,
     };
 
-    let device = match arguments.sanitize {
-        None => Device::open(arguments.device)?,
-        Some(checks) => sanitize::device(arguments.device, checks, arguments.instructions)?,
-    };
+    let device = sanitize::device(arguments)?;
     let arch = match (&arguments.arch, &spec.arch) {
         (Some(arch), _) => arch.clone(),
         (None, Some(arch)) if !device.is_cuda() => arch.clone(),
@@ -104,6 +101,9 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     if let Some(checks) = arguments.sanitize {
         let names: Vec<&str> = checks.iter().map(Check::name).collect();
         outln!("sanitizer  nothing found ({})", names.join(", "))?;
+    }
+    if let Some(counters) = compiled.kernel.take_counters() {
+        outln!("{}", counters.to_string().trim_end())?;
     }
     if let Some(usage) = compiled.kernel.usage() {
         outln!("registers  {} per thread, {} bytes spilled or local", usage.registers, usage.local_bytes)?;

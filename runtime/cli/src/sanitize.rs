@@ -1,19 +1,28 @@
 //! `rtc run --sanitize`: what the sanitizer found, with the source under it.
 
+use crate::arguments::RunArguments;
 use crate::problem::Problem;
 use crate::report::Reporter;
-use rtc_runtime::sanitize::{Check, Checks, Place, Report, SourceLocation};
+use rtc_runtime::sanitize::{Check, Place, Report, SourceLocation};
 use rtc_runtime::{Device, DeviceKind, Error, Kernel};
 use rtc_source::{Code, Diagnostic, FileId, Label, Severity, SourceMap, Span};
 use rtc_testing::{LaunchFile, Tensors};
 use serde_json::json;
 
-/// The emulator with these checks.
-pub(crate) fn device(kind: DeviceKind, checks: Checks, instructions: Option<u64>) -> Result<Device, Problem> {
-    match kind {
-        DeviceKind::Auto | DeviceKind::Emulator => Ok(Device::emulator().sanitize_within(checks, instructions)?),
-        _ => Err(Problem::Usage("--sanitize runs on the emulator; leave out --device".into())),
+/// The device of a launch: with checks or counters the emulator.
+pub(crate) fn device(arguments: &RunArguments) -> Result<Device, Problem> {
+    let (kind, checks) = (arguments.device, arguments.sanitize);
+    if checks.is_none() && !arguments.counters {
+        return Ok(Device::open(kind)?);
     }
+    if !matches!(kind, DeviceKind::Auto | DeviceKind::Emulator) {
+        return Err(Problem::Usage("--sanitize and --counters run on the emulator; leave out --device".into()));
+    }
+    let mut device = Device::emulator();
+    if let Some(checks) = checks {
+        device = device.sanitize_within(checks, arguments.instructions)?;
+    }
+    Ok(if arguments.counters { device.count()? } else { device })
 }
 
 /// The promises of the source that do not hold, as the interpreter sees them.

@@ -68,10 +68,25 @@ fn rows_and_undefined_tensors_of_a_launch() {
 }
 
 #[test]
+fn counters_are_the_same_in_every_run() {
+    let scratch = Scratch::new("counters");
+    scratch.write("in.safetensors", tensors(300)).write("l.json", LAUNCH);
+    let text = |_: u32| {
+        let output = scratch.rtc(&["run", "k.rt", "--launch", "l.json", "--counters"]);
+        assert_eq!(output.status.code(), Some(0));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text[text.find("global memory").unwrap()..text.find("time  ").unwrap()].to_owned()
+    };
+    let first = text(1);
+    assert_eq!(first, text(2));
+    insta::assert_snapshot!(first);
+}
+
+#[test]
 fn it_runs_on_the_emulator_only() {
     let scratch = Scratch::new("sanitize-device");
     scratch.write("in.safetensors", tensors(300)).write("l.json", LAUNCH);
     let args = ["run", "k.rt", "--launch", "l.json", "--sanitize", "race"];
-    assert!(scratch.fails(2, &[&args[..], &["--device", "interpreter"]].concat()).contains("runs on the emulator"));
+    assert!(scratch.fails(2, &[&args[..], &["--device", "interpreter"]].concat()).contains("run on the emulator"));
     assert!(scratch.fails(2, &[&args[..5], &["races"]].concat()).contains("checks are memory, init, race"));
 }

@@ -1,5 +1,6 @@
 //! What a launch takes and what it reports.
 
+use crate::counters::Counters;
 use crate::finding::Finding;
 use crate::sanitize::{Checks, Report};
 
@@ -37,6 +38,8 @@ pub struct LaunchConfig<'a> {
     pub schedule: Schedule,
     /// Checks that are made only when asked for.
     pub sanitize: Checks,
+    /// Whether instructions and memory traffic are counted.
+    pub counts: bool,
 }
 
 impl<'a> LaunchConfig<'a> {
@@ -52,6 +55,7 @@ impl<'a> LaunchConfig<'a> {
             budget: None,
             schedule: Schedule::InOrder,
             sanitize: Checks::NONE,
+            counts: false,
         }
     }
 }
@@ -69,4 +73,6 @@ pub struct LaunchReport {
     pub findings: Vec<Finding>,
     /// What the sanitizer found.
     pub reports: Vec<Report>,
+    /// What was counted, if it was asked for.
+    pub counters: Option<Counters>,
 }

@@ -38,6 +38,7 @@
 
 mod alu;
 mod code;
+pub mod counters;
 mod decode;
 mod exec;
 pub mod fault;

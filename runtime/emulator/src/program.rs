@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::code::{Code, FunctionCode};
 use crate::decode::decode;
-use crate::exec::{Actor, Cluster, Launch, Random, Raw, RawFinding, Sanitizer, State, Stop};
+use crate::exec::{Actor, Cluster, Counting, Launch, Random, Raw, RawFinding, Sanitizer, State, Stop};
 use crate::finding::{Finding, FindingKind};
 use crate::sanitize::{Check, Place, Related, Report};
 use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory, Schedule};
@@ -95,9 +95,10 @@ impl Program {
             thread_instructions: 0,
             findings: Vec::new(),
             sanitizer: Sanitizer::new(&launch),
+            counting: config.counts.then(|| Box::new(Counting::new(&self.code))),
         };
         let result = run(&launch, &mut state, config.schedule);
-        let State { printed, warp_instructions, thread_instructions, findings, sanitizer, .. } = state;
+        let State { printed, warp_instructions, thread_instructions, findings, sanitizer, counting, .. } = state;
         let reports: Vec<Report> =
             sanitizer.iter().flat_map(|s| &s.found).map(|raw| self.report(config, raw)).collect();
         let findings: Vec<Finding> = findings.iter().map(|raw| self.finding(config, raw)).collect();
@@ -108,7 +109,10 @@ impl Program {
             memory.mark_all();
         }
         match result {
-            Ok(()) => Ok(LaunchReport { printed, warp_instructions, thread_instructions, findings, reports }),
+            Ok(()) => {
+                let counters = counting.map(|counting| counting.finish(&self.code));
+                Ok(LaunchReport { printed, warp_instructions, thread_instructions, findings, reports, counters })
+            }
             Err((stop, block)) => Err(Fault { findings, reports, ..self.fault(config, stop, block) }),
         }
     }

@@ -197,6 +197,9 @@ impl Step<'_, '_> {
             let touched = Touched { access: Access::Read, order: load.order, bytes: total };
             rest &= !self.inspect((window, &addresses), touched, None);
         }
+        if self.state.counting.is_some() {
+            self.count_access((window, &addresses), total, Access::Read);
+        }
         while rest != 0 {
             let lane = rest.trailing_zeros();
             rest &= rest - 1;
@@ -236,6 +239,9 @@ impl Step<'_, '_> {
             let touched = Touched { access: Access::Write, order: store.order, bytes: total };
             let stored = (&values[..store.sources.len()], store.bytes);
             rest &= !self.inspect((window, &addresses), touched, Some(stored));
+        }
+        if self.state.counting.is_some() {
+            self.count_access((window, &addresses), total, Access::Write);
         }
         while rest != 0 {
             let lane = rest.trailing_zeros();

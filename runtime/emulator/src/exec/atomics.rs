@@ -23,6 +23,9 @@ impl Step<'_, '_> {
             let touched = Touched { access: Access::Atomic, order: atomic.order, bytes: total };
             skipped = self.inspect((window, &addresses), touched, None);
         }
+        if self.state.counting.is_some() {
+            self.count_access((window, &addresses), total, Access::Atomic);
+        }
         for lane in self.lanes().filter(|lane| skipped >> lane & 1 == 0) {
             let i = lane as usize;
             aligned(window, Access::Atomic, addresses[i], total).map_err(|kind| (kind, lane))?;

@@ -28,6 +28,7 @@ impl Step<'_, '_> {
                 found.map_err(|e| fail(global_fault(e)))?;
                 let access = if copy.reduce.is_some() { Access::Atomic } else { Access::Write };
                 self.inspect_copy(lane, to[i], bytes.into(), access);
+                self.count_copy(&[(to[i], bytes.into())], access);
                 let to = Destination::Global(to[i]);
                 self.start_outgoing(lane, (at as u32, bytes), to, copy.reduce, 16).map_err(fail)?;
                 continue;
@@ -45,6 +46,7 @@ impl Step<'_, '_> {
                 let found = self.state.memory.bytes(&mut self.warp.hint, from[i], bytes as usize, Access::Read);
                 found.map_err(|e| fail(global_fault(e)))?;
                 self.inspect_copy(lane, from[i], bytes.into(), Access::Read);
+                self.count_copy(&[(from[i], bytes.into())], Access::Read);
                 Source::Global(from[i])
             };
             self.start_incoming(lane, source, targets, 16).map_err(fail)?;

@@ -56,6 +56,15 @@ impl Step<'_, '_> {
             self.warp.copies.issued = epoch.time;
             touch = Some(Touch { warp, epoch, how: How::Generic, pc: self.warp.pc, lane: 0, stride: 0 });
         }
+        if self.state.counting.is_some() {
+            let moved = |lane: u32| {
+                let ignores = ignored >> lane & 1 == 1;
+                let size = if ignores { 0 } else { sizes.map_or(bytes, |s| s[lane as usize] as u32) };
+                (sources[lane as usize], size.into())
+            };
+            let ranges: Vec<(u64, u64)> = self.lanes().map(moved).collect();
+            self.count_copy(&ranges, Access::Read);
+        }
         for lane in self.lanes() {
             let i = lane as usize;
             let size = if ignored >> lane & 1 == 1 { 0 } else { sizes.map_or(bytes, |s| s[i] as u32) };

@@ -106,6 +106,7 @@ impl Step<'_, '_> {
         transposed: bool,
     ) -> Result<(), (FaultKind, u32)> {
         let addresses = self.addresses(address);
+        self.count_rows((address.window, &addresses), to.len(), Access::Read);
         for (matrix, register) in to.iter().enumerate() {
             let mut rows = [[0u16; 8]; 8];
             for (i, row) in rows.iter_mut().enumerate() {
@@ -134,6 +135,7 @@ impl Step<'_, '_> {
         transposed: bool,
     ) -> Result<(), (FaultKind, u32)> {
         let addresses = self.addresses(address);
+        self.count_rows((address.window, &addresses), from.len(), Access::Write);
         for (matrix, source) in from.iter().enumerate() {
             let values = *self.source(*source);
             let mut rows = [[0u8; 16]; 8];

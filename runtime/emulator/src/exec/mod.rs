@@ -15,6 +15,7 @@ mod bulk_copy;
 mod call;
 mod cluster;
 mod copy;
+mod counting;
 mod hazard;
 mod matrix;
 mod matrix_descriptor;
@@ -37,6 +38,7 @@ mod whole;
 mod wrap;
 
 pub use cluster::Cluster;
+pub use counting::Counting;
 pub use random::Random;
 pub use sanitize::{Actor, Raw, Sanitizer};
 
@@ -97,6 +99,8 @@ pub struct State<'a> {
     pub findings: Vec<RawFinding>,
     /// What the checks that were asked for know and found.
     pub sanitizer: Option<Box<Sanitizer>>,
+    /// What is counted, if it was asked for.
+    pub counting: Option<Box<Counting>>,
 }
 
 /// An access through an address that wrapped around.

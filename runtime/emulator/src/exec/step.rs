@@ -84,6 +84,7 @@ impl Step<'_, '_> {
                     return Ok(Next::Jump(*target));
                 }
                 if self.active != 0 {
+                    self.count_divergence();
                     self.warp.split(self.group, self.active, *target);
                     self.group.pc += 1;
                     return Ok(Next::Choose);

@@ -156,11 +156,14 @@ impl Step<'_, '_> {
             let writes = !matches!(copy.direction, Direction::In { .. } | Direction::Prefetch);
             let access = if writes { Access::Write } else { Access::Read };
             check_rows(self.state, &mut self.warp.hint, &tensor, access).map_err(fail)?;
-            if self.state.sanitizer.is_some() && !matches!(copy.direction, Direction::Prefetch) {
+            let looks_on = self.state.sanitizer.is_some() || self.state.counting.is_some();
+            if looks_on && !matches!(copy.direction, Direction::Prefetch) {
                 let combines = matches!(copy.direction, Direction::Out { reduce: Some(_), .. });
                 let access = if combines { Access::Atomic } else { access };
                 let mut pieces = Vec::new();
                 rows(&tensor, |_, inside| pieces.extend(inside));
+                let ranges: Vec<(u64, u64)> = pieces.iter().map(|(at, range)| (*at, range.len() as u64)).collect();
+                self.count_copy(&ranges, access);
                 for (address, range) in pieces {
                     self.inspect_copy(lane, address, range.len() as u64, access);
                 }

@@ -247,6 +247,7 @@ impl Warp {
         let ops = launch.code.ops.as_slice();
         let base = group.frame().registers as usize;
         let checked = self.products.checked;
+        let counts = state.counting.is_some();
         let watched = checked || self.defined.is_some();
         let result = loop {
             if steps >= turn {
@@ -261,6 +262,9 @@ impl Warp {
             steps += 1;
             let op = &ops[group.pc as usize];
             let active = if op.guard == NONE { group.mask } else { group.mask & self.guard(base, op.guard) };
+            if counts && active != 0 {
+                state.counting.iter_mut().for_each(|counting| counting.executed(group.pc, active));
+            }
             instructions += u64::from(op.weight);
             threads += u64::from(op.weight * active.count_ones());
             if let Kind::Alu(function, to, sources) = &op.kind {
