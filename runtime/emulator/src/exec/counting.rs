@@ -237,6 +237,6 @@ fn flops(class: Class, text: &str) -> u64 {
 /// The opcode of an instruction, and what follows it.
 fn words(text: &str) -> (&str, Vec<&str>) {
     let text = if text.starts_with('@') { text.split_once(' ').map_or("", |(_, rest)| rest) } else { text };
-    let mut words = text.trim_start().split_whitespace().next().unwrap_or("").split('.');
+    let mut words = text.split_whitespace().next().unwrap_or("").split('.');
     (words.next().unwrap_or(""), words.collect())
 }
