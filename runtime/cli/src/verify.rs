@@ -82,6 +82,7 @@ fn replayed(launch: &Path, expected: PathBuf, tolerance: Tolerance, arguments: &
         output: None,
         check: Some(expected),
         sanitize: None,
+        counters: false,
         instructions: None,
         tolerance: Some(tolerance),
         arch: None,
