@@ -9,7 +9,7 @@ ifeq ($(origin RTC_PTXAS),undefined)
 export RTC_PTXAS = $(shell [ -x .tools/bin/ptxas ] && echo $(CURDIR)/.tools/bin/ptxas || echo ptxas)
 endif
 
-.PHONY: help setup run test examples release dist wheel check bench clean
+.PHONY: help setup run test examples release dist wheel check bench bench-gpu clean
 
 help:
 	@echo "make run      set up, build, run the softmax example (GPU if there is one, else the emulator)"
@@ -20,6 +20,7 @@ help:
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
 	@echo "make wheel    build the Python package: out/rtc_triton-*.whl"
 	@echo "make check    formatting, lints, each set of features, documentation, the interface against that of an earlier commit"
+	@echo "make bench-gpu times kernels beside Triton and PyTorch, on a machine with a GPU, PyTorch and the wheel"
 	@echo "make bench    benchmarks, beside this machine's baseline (make bench SAVE=1 makes the present state that baseline)"
 
 setup:
@@ -53,6 +54,13 @@ check: setup
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p rtc-abi -p rtc-cache -p rtc-runtime -p rtc-build -p rtc-testing
 	@scripts/semver
+
+# What `make bench-gpu` is given, such as `--only matmul --svg out/roofline.svg`.
+ARGUMENTS ?= --svg out/roofline.svg --json out/bench-gpu.json
+
+bench-gpu:
+	mkdir -p out
+	python3 benches/gpu/run.py $(ARGUMENTS)
 
 bench: setup
 	@scripts/bench $(if $(SAVE),--save)

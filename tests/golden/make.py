@@ -298,10 +298,10 @@ def round_once(x, target):
 
 
 def make_float_math():
-    functions = {"exp": torch.exp, "exp2": torch.exp2, "log": torch.log, "log2": torch.log2, "sin": torch.sin, "cos": torch.cos, "erf": torch.erf, "tanh": torch.tanh,
+    functions = {"exp": torch.exp, "libdevice_exp": torch.exp, "exp2": torch.exp2, "log": torch.log, "log2": torch.log2, "sin": torch.sin, "cos": torch.cos, "erf": torch.erf, "tanh": torch.tanh,
                  "sigmoid": torch.sigmoid, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "pow": torch.pow, "floor": torch.floor, "ceil": torch.ceil,
                  "maximum": torch.fmax, "minimum": torch.fmin, "div": torch.div, "fma": None}
-    ranges = {"exp": (-90, 90), "exp2": (-120, 127), "log": (0, 4), "log2": (0, 4), "sin": (-20, 20), "cos": (-20, 20), "erf": (-4, 4), "tanh": (-6, 6), "sigmoid": (-20, 20), "sqrt": (0, 100), "rsqrt": (0.01, 100), "pow": (0, 4)}
+    ranges = {"exp": (-90, 90), "libdevice_exp": (-90, 90), "exp2": (-120, 127), "log": (0, 4), "log2": (0, 4), "sin": (-20, 20), "cos": (-20, 20), "erf": (-4, 4), "tanh": (-6, 6), "sigmoid": (-20, 20), "sqrt": (0, 100), "rsqrt": (0.01, 100), "pow": (0, 4)}
     special = [0.0, -0.0, 1.0, -1.0, float("inf"), -float("inf"), float("nan"), 0.5, -0.5, 2.0, -2.0, 1e-20, 1e20, -1e20, 3.0, -3.0]
     for dtype, n in ((torch.float32, 640), (torch.float64, 320)):
         for name, f in functions.items():
@@ -326,7 +326,7 @@ def make_float_math():
                 x[32:132] = torch.exp2(k).to(dtype)
                 if dtype == torch.float32: x[132:134] = torch.tensor([1e-40, 3e-45])
                 x[134:150] = 1 + (torch.randn(16, generator=g, dtype=torch.float64) * 1e-3).to(dtype)
-            if name == "exp" and dtype == torch.float32: x[32:34] = torch.tensor([88.72283, -100.0])
+            if name in ("exp", "libdevice_exp") and dtype == torch.float32: x[32:34] = torch.tensor([88.72283, -100.0])
             if dtype == torch.float64:
                 want = reference64(name, x, y)
             else:
@@ -334,6 +334,8 @@ def make_float_math():
                 want = want.to(dtype)
             if name == "exp2" and dtype == torch.float32: want = torch.where(want < 2.0**-126, torch.zeros(()), want)
             ulp = {"floor": 0, "ceil": 0, "maximum": 0, "minimum": 0, "fma": 0}.get(name, 2)
+        # x * log2(e) is rounded before `ex2.approx`, as in Triton: that alone is 63 ulp near x = 88 (stdlib/MATH.md).
+        if name == "exp" and dtype == torch.float32: ulp = 65
             if dtype == torch.float64 and name in ("sqrt", "div"): ulp = 0
             out = poison((n + 16,), dtype)
             case("float_math", f"{name}_{NAMES[dtype]}", "float_math_kernel", [cdiv(n, 256)], dict(x_ptr="x", y_ptr="y", out_ptr="out", n=n, FUNCTION=Const(name), BLOCK=Const(256)),

@@ -153,6 +153,10 @@ pub fn entries() -> Vec<Entry> {
                 built_in.doc.fill(&entry.doc);
             }
         }
+        // A function that `libdevice` has of its own stands for that of the mathematics.
+        all.retain(|e: &Entry| {
+            e.namespace != "libdevice" || !found.iter().any(|own| own.namespace == "libdevice" && own.name == e.name)
+        });
         all.extend(found);
     }
     for entry in all.iter_mut().filter(|e| matches!(e.namespace.as_str(), "tl" | "libdevice")) {

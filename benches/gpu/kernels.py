@@ -1,0 +1,115 @@
+"""The kernels that are timed: plain functions of the kernel language, which `run.py` gives to each compiler."""
+
+import triton.language as tl
+
+
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    y = tl.load(y_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x + y, mask=i < n)
+
+
+def softmax(x_ptr, out_ptr, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + i, mask=i < n, other=-float("inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * stride + i, (e / tl.sum(e, axis=0)).to(out_ptr.dtype.element_ty), mask=i < n)
+
+
+def rms_norm(x_ptr, w_ptr, out_ptr, stride, n, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + i, mask=i < n, other=0.0).to(tl.float32)
+    w = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(x * x, axis=0) / n + eps)
+    tl.store(out_ptr + row * stride + i, (x * scale * w).to(out_ptr.dtype.element_ty), mask=i < n)
+
+
+def layer_norm(x_ptr, w_ptr, b_ptr, out_ptr, stride, n, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    x_ptr += row * stride
+    out_ptr += row * stride
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    square = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+        total += x
+        square += x * x
+    mean = tl.sum(total, axis=0) / n
+    scale = tl.rsqrt(tl.sum(square, axis=0) / n - mean * mean + eps)
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+        w = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+        b = tl.load(b_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+        tl.store(out_ptr + i, ((x - mean) * scale * w + b).to(out_ptr.dtype.element_ty), mask=i < n)
+
+
+def cross_entropy(x_ptr, label_ptr, loss_ptr, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    x_ptr += row * stride
+    most = tl.full([BLOCK], -float("inf"), dtype=tl.float32)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + i, mask=i < n, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(most, x)
+        # Where nothing was seen yet, both are minus infinity.
+        total = tl.where(higher == -float("inf"), 0.0, total * tl.exp(most - higher) + tl.exp(x - higher))
+        most = higher
+    top = tl.max(most, axis=0)
+    sum_ = tl.sum(tl.where(most == -float("inf"), 0.0, total * tl.exp(most - top)), axis=0)
+    label = tl.load(label_ptr + row)
+    tl.store(loss_ptr + row, tl.log(sum_) + top - tl.load(x_ptr + label).to(tl.float32))
+
+
+def matmul(a_ptr, b_ptr, c_ptr, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+    pid = tl.program_id(0)
+    tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    first = pid // (GROUP * tiles_n) * GROUP
+    size = min(tiles_m - first, GROUP)
+    tile_m = first + pid % (GROUP * tiles_n) % size
+    tile_n = pid % (GROUP * tiles_n) // size
+    rows = (tile_m * BM + tl.arange(0, BM)) % M
+    columns = (tile_n * BN + tl.arange(0, BN)) % N
+    inner = tl.arange(0, BK)
+    a_ptrs = a_ptr + rows[:, None] * sa + inner[None, :]
+    b_ptrs = b_ptr + inner[:, None] * sb + columns[None, :]
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        a = tl.load(a_ptrs, mask=inner[None, :] < K - k * BK, other=0.0)
+        b = tl.load(b_ptrs, mask=inner[:, None] < K - k * BK, other=0.0)
+        sums = tl.dot(a, b, sums)
+        a_ptrs += BK
+        b_ptrs += BK * sb
+    rows = tile_m * BM + tl.arange(0, BM)
+    columns = tile_n * BN + tl.arange(0, BN)
+    at = c_ptr + rows[:, None] * sc + columns[None, :]
+    tl.store(at, sums.to(c_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+def attention(q_ptr, k_ptr, v_ptr, o_ptr, scale, stride, S, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr):
+    start = tl.program_id(0) * BM
+    head = tl.program_id(1).to(tl.int64) * stride
+    rows, keys, d = start + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    q = tl.load(q_ptr + head + rows[:, None] * D + d[None, :])
+    most = tl.full([BM], -float("inf"), dtype=tl.float32)
+    total = tl.zeros([BM], dtype=tl.float32)
+    sums = tl.zeros([BM, D], dtype=tl.float32)
+    end = start + BM if CAUSAL else S
+    for at in range(0, end, BN):
+        k = tl.load(k_ptr + head + (at + keys)[:, None] * D + d[None, :])
+        s = tl.dot(q, k.T) * (scale * 1.4426950408889634)
+        if CAUSAL:
+            s = tl.where(rows[:, None] >= (at + keys)[None, :], s, -float("inf"))
+        higher = tl.maximum(most, tl.max(s, axis=1))
+        p = tl.exp2(s - higher[:, None])
+        fade = tl.exp2(most - higher)
+        total = total * fade + tl.sum(p, axis=1)
+        v = tl.load(v_ptr + head + (at + keys)[:, None] * D + d[None, :])
+        sums = tl.dot(p.to(v.dtype), v, sums * fade[:, None])
+        most = higher
+    tl.store(o_ptr + head + rows[:, None] * D + d[None, :], (sums / total[:, None]).to(o_ptr.dtype.element_ty))
