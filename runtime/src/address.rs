@@ -52,6 +52,16 @@ impl<'a> Pointer<'a> {
     /// # Safety
     ///
     /// As for [`SliceMut::from_raw`]; where other arguments of the launch overlap with it, as for [`SliceMut::aliasing`].
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Pointer, abi::DType};
+    /// let device = Device::auto();
+    /// let x = device.zeros::<f32>(64)?;
+    /// // SAFETY: the memory lives, and nothing else uses it.
+    /// let part = unsafe { Pointer::from_raw(&device, x.address(), 128, DType::Fp32) };
+    /// # let _ = part;
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub unsafe fn from_raw(device: &'a Device, address: u64, bytes: u64, dtype: DType) -> Pointer<'a> {
         Pointer(Kind::Write(Place { device: Some(device), owner: None, address, bytes, dtype }))
     }
@@ -70,6 +80,16 @@ impl Stream {
     ///
     /// The handle must be a stream of `device`'s primary context for as long as the value lives, and not be captured by
     /// others meanwhile. Nothing of this can be checked here. The stream is not destroyed with the value.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Stream};
+    /// let device = Device::auto();
+    /// if let Some(handle) = device.default_stream().raw() {
+    ///     // SAFETY: it is the device's own default stream.
+    ///     unsafe { Stream::from_raw(&device, handle)? }.synchronize()?;
+    /// }
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub unsafe fn from_raw(device: &Device, handle: u64) -> Result<Stream> {
         match device.backend() {
             Backend::Cuda(context) => Ok(Stream::of(device, Some(cuda::Stream::adopt(context, handle)))),
@@ -87,6 +107,16 @@ impl<'a, T: Element> Slice<'a, T> {
     ///
     /// For as long as the slice lives and until every launch that gets it has ended, `len` elements at `address` must be
     /// memory of `device`, aligned for `T`, and nobody may write them meanwhile. Nothing of this can be checked here.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Slice};
+    /// let device = Device::auto();
+    /// let x = device.upload(&[1.0f32, 2.0])?;
+    /// // SAFETY: `x` lives longer and is not written.
+    /// let same = unsafe { Slice::<f32>::from_raw(&device, x.address(), 2) };
+    /// assert_eq!(same.to_vec()?, [1.0, 2.0]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> Slice<'a, T> {
         Slice::at(foreign::<T>(device, address, len))
     }
@@ -100,6 +130,16 @@ impl<'a, T: Element> SliceMut<'a, T> {
     /// For as long as the slice lives and until every launch that gets it has ended, `len` elements at `address` must be
     /// memory of `device`, aligned for `T`, and nobody else may read or write them meanwhile. Nothing of this can be checked
     /// here.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, SliceMut};
+    /// let device = Device::auto();
+    /// let x = device.zeros::<f32>(2)?;
+    /// // SAFETY: `x` lives longer, and nothing else uses it meanwhile.
+    /// unsafe { SliceMut::<f32>::from_raw(&device, x.address(), 2) }.write(1, &[5.0])?;
+    /// assert_eq!(x.to_vec()?, [0.0, 5.0]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub unsafe fn from_raw(device: &'a Device, address: u64, len: usize) -> SliceMut<'a, T> {
         SliceMut::at(foreign::<T>(device, address, len))
     }

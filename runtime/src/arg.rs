@@ -70,6 +70,11 @@ impl Constant {
     }
 
     /// The value.
+    ///
+    /// ```
+    /// use rtc_runtime::{Constant, abi::spec::ConstValue};
+    /// assert_eq!(Constant::new(ConstValue::Int(3)).value(), &ConstValue::Int(3));
+    /// ```
     pub fn value(&self) -> &ConstValue {
         &self.value
     }

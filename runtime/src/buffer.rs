@@ -186,6 +186,13 @@ impl<T: Element> Buffer<T> {
     }
 
     /// A part of it, to be read; an error if the range does not lie within it.
+    ///
+    /// ```
+    /// let mut x = rtc_runtime::Device::emulator().alloc_named::<f32>(4, "x")?;
+    /// assert!(!x.is_empty() && x.try_slice(..5).is_err() && x.try_slice_mut(2..).is_ok());
+    /// assert_eq!(x.slice(1..).address(), x.address() + 4);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T>> {
         Slice::at(self.place()).try_slice(range)
     }

@@ -222,6 +222,17 @@ impl Device {
     }
 
     /// How many multiprocessors it has, which run blocks at the same time.
+    ///
+    /// ```
+    /// use rtc_runtime::Device;
+    /// for device in (0..Device::cuda_count()).map(Device::cuda) {
+    ///     println!("{} multiprocessors", device?.multiprocessors());
+    /// }
+    /// if let Ok(device) = Device::interpreter() {
+    ///     assert!(device.is_interpreter()); // with the feature `jit`
+    /// }
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn multiprocessors(&self) -> u32 {
         match &self.backend {
             Backend::Cuda(context) => context.multiprocessors(),

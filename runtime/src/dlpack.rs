@@ -30,6 +30,16 @@ use std::fmt;
 
 /// A tensor of another library on a device, for launches there. It is given back when this value is dropped, after the work of
 /// the device.
+///
+/// ```
+/// use rtc_runtime::{Device, dlpack::Imported};
+/// let device = Device::auto();
+/// let tensor = device.upload(&[1i32, 2, 3])?.into_dlpack()?; // of another library
+/// // SAFETY: nobody else has it.
+/// let imported: Imported<i32> = unsafe { device.from_dlpack(tensor)? };
+/// assert_eq!(imported.slice().len(), 3);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 pub struct Imported<T: Element> {
     memory: Memory<T>,
     device: Device,

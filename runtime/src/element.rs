@@ -19,6 +19,18 @@ pub trait Element: Copy + Send + Sync + 'static + sealed::Bytes {
 
 /// An element type of which any bits are a value: all but `bool`. Only such values can lie in memory that a device writes
 /// while Rust looks at it.
+///
+/// ```
+/// use rtc_runtime::{AnyBits, Device, PinnedBuffer, Result};
+/// fn ones<T: AnyBits + From<u8>>(device: &Device, len: usize) -> Result<PinnedBuffer<T>> {
+///     let mut host = device.pinned(len)?;
+///     host.as_mut_slice()?.fill(T::from(1));
+///     Ok(host)
+/// }
+/// let host = ones::<f32>(&Device::auto(), 8)?;
+/// assert!(!host.is_empty() && host.as_slice()?[7] == 1.0);
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 pub trait AnyBits: Element {}
 
 pub(crate) mod sealed {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// let stream = device.stream()?;
 /// let x = device.upload(&[3.0f32; 64])?;
 /// let mut y = device.zeros::<f32>(64)?;
-/// let graph = stream.capture(|s| s.copy(&x, &mut y))?;
+/// let graph: rtc_runtime::Graph = stream.capture(|s| s.copy(&x, &mut y))?;
 /// assert_eq!(y.to_vec()?, [0.0; 64]); // nothing has run yet
 /// graph.launch(&stream)?;
 /// assert_eq!(y.to_vec()?, [3.0; 64]);

@@ -36,6 +36,17 @@ impl From<[u32; 3]> for Grid {
 }
 
 /// What a kernel was compiled with, for a grid that follows it: see [`Kernel::grid`].
+///
+/// ```
+/// use rtc_runtime::{Configuration, Device, Grid, Result};
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+/// fn programs(of: &Configuration<'_>) -> Result<u32> {
+///     assert!(of.num_warps() > 0);
+///     Ok(100u32.div_ceil(of.number("BLOCK")?))
+/// }
+/// assert_eq!(Device::auto().load_json(ptx, json)?.grid(programs)?, Grid([4, 1, 1]));
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Configuration<'k> {
     metadata: &'k Metadata,

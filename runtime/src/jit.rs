@@ -21,6 +21,22 @@ use rtc_source::{Diagnostic, SourceMap, Span};
 use std::sync::{Mutex, PoisonError};
 
 /// A kernel that was compiled and loaded.
+///
+/// ```
+/// use rtc_compiler::{Program, Signature, Source, Spec};
+/// use rtc_runtime::{Device, args, jit::{CompileError, Compiled}};
+/// let text = "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n";
+/// let spec = Spec { args: Signature::parse("*fp32")?.bind(&["x"])?, ..Spec::default() };
+/// let device = Device::emulator();
+/// let Compiled { kernel, warnings, .. } = device.compile_program(&Program::parse(&[Source::new("one.rt", text)]), &spec)?;
+/// assert!(warnings.is_empty());
+/// let mut x = device.zeros::<f32>(1)?;
+/// kernel.launch(&device.default_stream(), 1, &args![&mut x])?;
+/// assert_eq!(x.to_vec()?, [1.0]);
+/// let wrong = device.compile_program(&Program::parse(&[Source::new("one.rt", "def one(:")]), &spec);
+/// assert!(matches!(wrong, Err(CompileError::Compiler(_))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Compiled {
     /// Ready to launch.
@@ -94,6 +110,22 @@ pub fn load(
 
 /// Compiles a kernel that is given as tile IR for a device and loads it there. What the text says of the launch counts; of
 /// `options`, see [`TileKernel::compile`].
+///
+/// ```
+/// use rtc_cache::{Cache, CacheConfig, Origin};
+/// use rtc_compiler::{LaunchOptions, Silent, TileKernel};
+/// use rtc_runtime::{Device, jit::{compile_tile_ir, compile_tile_ir_cached}};
+/// # let directory = std::env::temp_dir().join(format!("rtc-tile-{}", std::process::id()));
+/// let kernel = TileKernel::parse("nothing.tir", "kernel @nothing() warps 1 phase tile {\n  ret\n}\n").unwrap();
+/// let options = LaunchOptions::default();
+/// let compiled = compile_tile_ir(&Device::emulator(), &kernel, &options, "sm_80", &mut Silent)?;
+/// assert_eq!(compiled.kernel.metadata().kernel, "nothing");
+/// let cache = Cache::open(CacheConfig::new(&directory))?;
+/// let cached = compile_tile_ir_cached(&cache, &kernel, &options, "sm_80", &mut Silent)?;
+/// assert_eq!(cached.origin, Origin::Made);
+/// # std::fs::remove_dir_all(directory)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn compile_tile_ir(
     device: &Device,
     kernel: &TileKernel,

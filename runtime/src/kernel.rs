@@ -38,6 +38,15 @@ pub struct Kernel<Args = Untyped> {
 }
 
 /// Stands for the types of arguments that a handle does not know.
+///
+/// ```
+/// use rtc_runtime::{Device, Kernel, Read, Untyped, Write};
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+/// let typed: Kernel<(Read<f32>, Write<f32>, f32, i32)> = Device::auto().load_json(ptx, json)?.typed()?;
+/// let untyped: Kernel<Untyped> = typed.untyped();
+/// assert_eq!(untyped.metadata().kernel, "scale");
+/// # Ok::<(), rtc_runtime::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Untyped {}
 
@@ -109,7 +118,7 @@ enum Code {
 /// use rtc_runtime::Device;
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// let device = Device::auto();
-/// if let Some(usage) = device.load_json(ptx, json)?.usage() {
+/// if let Some::<rtc_runtime::KernelUsage>(usage) = device.load_json(ptx, json)?.usage() {
 ///     println!("{} registers, {} bytes spilled", usage.registers, usage.local_bytes);
 /// }
 /// # Ok::<(), rtc_runtime::Error>(())
@@ -133,6 +142,20 @@ impl Device {
     /// Like [`Device::load`]; a GPU of just the target that the kernel was built for takes the machine code `cubin` that was
     /// made of the PTX, which saves the driver's compilation. All others take the PTX, and so does a driver that refuses
     /// the machine code, for example because it is older than the assembler.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Metadata, args};
+    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// # let cubin: Option<&[u8]> = None;
+    /// let device = Device::auto();
+    /// let scale = device.load_assembled(ptx, cubin, &Metadata::from_json(json)?)?;
+    /// assert!(!scale.is_assembled()); // there was no machine code
+    /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
+    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
+    /// // The emulator looks for reads of memory that nobody wrote; there are none.
+    /// assert_eq!(scale.take_findings(), [""; 0]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn load_assembled(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata) -> Result<Kernel> {
         metadata.check()?;
         ptx_check::check(ptx, metadata)?;
@@ -308,6 +331,17 @@ impl Kernel {
 
     /// Like [`Kernel::launch`], but refuses a slice of which it is not proved that it is long enough. Safe launches of
     /// embedded kernels are such.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, args};
+    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// let device = Device::auto();
+    /// let scale = device.load_json(ptx, json)?; // its metadata does not tell how far it gets
+    /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
+    /// let refused = scale.launch_proved(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2]).unwrap_err();
+    /// assert!(refused.to_string().contains("it is not proved how far the kernel gets"));
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn launch_proved(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
         self.loaded.launch(stream, grid.into(), args, Lengths::Proved)
     }

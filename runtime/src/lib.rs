@@ -86,6 +86,13 @@ pub use tensor_map::TensorDescriptor;
 pub use typed::{Arguments, Gives, Parameter, Read, Signature, Write};
 
 /// Whether this crate has the feature `jit`, with which kernels can be compiled while the program runs.
+///
+/// ```
+/// // A program that must not compile while it runs.
+/// # if false {
+/// assert!(!rtc_runtime::HAS_JIT);
+/// # }
+/// ```
 pub const HAS_JIT: bool = cfg!(feature = "jit");
 
 /// Metadata for tests: one warp, nothing special.

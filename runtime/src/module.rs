@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// use rtc_runtime::{Device, Kernel, Read, Write};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// let device = Device::auto();
-/// let module = device.module([(ptx, json)])?; // scale(x, y, a, n): y[i] = x[i] * a
+/// let module: rtc_runtime::Module = device.module([(ptx, json)])?; // scale(x, y, a, n): y[i] = x[i] * a
 /// let scale: Kernel<(Read<f32>, Write<f32>, f32, i32)> = module.kernel("scale")?;
 /// let mut y = device.zeros::<f32>(2)?;
 /// scale.launch(&device.default_stream(), 1, (&device.upload(&[1.0f32, 2.0])?, &mut y, 3.0, 2))?;

@@ -23,9 +23,12 @@ pub(crate) struct Place<'a> {
 /// Elements of a buffer that a kernel reads; lengths and places count elements.
 ///
 /// ```
-/// use rtc_runtime::Device;
+/// use rtc_runtime::{Device, Slice};
 /// let x = Device::emulator().upload(&[1.0f32, 2.0, 3.0])?;
-/// assert_eq!(x.slice(1..).to_vec()?, [2.0, 3.0]);
+/// let part: Slice<'_, f32> = x.slice(1..);
+/// assert_eq!(part.to_vec()?, [2.0, 3.0]);
+/// assert!(part.try_slice(..3).is_err() && part.slice(2..).is_empty());
+/// assert_eq!((part.address(), Slice::<f32>::null().address()), (x.address() + 4, 0));
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Clone, Copy)]
@@ -41,6 +44,11 @@ pub struct Slice<'a, T: Element = u8> {
 /// let mut x = Device::emulator().zeros::<i32>(4)?;
 /// x.slice_mut(1..3).write(0, &[5, 6])?;
 /// assert_eq!(x.to_vec()?, [0, 5, 6, 0]);
+/// let (mut low, mut high) = x.slice_mut(..).split_at_mut(2);
+/// low.reborrow().write(0, &[7])?;
+/// high.write(1, &[8])?;
+/// assert!(low.try_slice_mut(..3).is_err());
+/// assert_eq!(x.to_vec()?, [7, 5, 6, 8]);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 pub struct SliceMut<'a, T: Element = u8> {
@@ -118,40 +126,67 @@ fn expect<T>(part: Result<T>) -> T {
     }
 }
 
+/// What slices to be read and to be written have in common.
+macro_rules! place_of {
+    ($($slice:ident must not $verb:literal;)*) => {
+        $(
+            impl<'a, T: Element> $slice<'a, T> {
+                pub(crate) fn at(place: Place<'a>) -> $slice<'a, T> {
+                    $slice { place, elements: PhantomData }
+                }
+
+                pub(crate) fn place(&self) -> Place<'a> {
+                    self.place
+                }
+
+                #[doc = concat!("The null pointer, which kernels may compare and must not ", $verb, ".")]
+                pub fn null() -> $slice<'a, T> {
+                    $slice::at(Place::null(T::DTYPE))
+                }
+
+                /// Number of elements.
+                pub fn len(&self) -> usize {
+                    (self.place.bytes / size_of::<T>()) as usize
+                }
+
+                /// Whether it has no elements.
+                pub fn is_empty(&self) -> bool {
+                    self.place.bytes == 0
+                }
+
+                /// Its address on the device.
+                pub fn address(&self) -> u64 {
+                    self.place.address
+                }
+
+                /// The device that it lies on; none for the null pointer.
+                pub fn device(&self) -> Option<&'a Device> {
+                    self.place.device
+                }
+
+                /// The same bytes as elements of another type; an error if they are not a whole number of those, or not
+                /// aligned for them.
+                pub fn cast<U: Element>(self) -> Result<$slice<'a, U>> {
+                    self.place.cast::<U>().map($slice::at)
+                }
+            }
+
+            impl<T: Element> fmt::Debug for $slice<'_, T> {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    let name = stringify!($slice);
+                    write!(f, "{name}<{}>({} elements at {:#x})", T::DTYPE, self.len(), self.address())
+                }
+            }
+        )*
+    };
+}
+
+place_of! {
+    Slice must not "read";
+    SliceMut must not "write";
+}
+
 impl<'a, T: Element> Slice<'a, T> {
-    pub(crate) fn at(place: Place<'a>) -> Slice<'a, T> {
-        Slice { place, elements: PhantomData }
-    }
-
-    pub(crate) fn place(&self) -> Place<'a> {
-        self.place
-    }
-
-    /// The null pointer, which kernels may compare and must not read.
-    pub fn null() -> Slice<'a, T> {
-        Slice::at(Place::null(T::DTYPE))
-    }
-
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        (self.place.bytes / size_of::<T>()) as usize
-    }
-
-    /// Whether it has no elements.
-    pub fn is_empty(&self) -> bool {
-        self.place.bytes == 0
-    }
-
-    /// Its address on the device.
-    pub fn address(&self) -> u64 {
-        self.place.address
-    }
-
-    /// The device that it lies on; none for the null pointer.
-    pub fn device(&self) -> Option<&'a Device> {
-        self.place.device
-    }
-
     /// A part of it.
     ///
     /// # Panics
@@ -167,12 +202,6 @@ impl<'a, T: Element> Slice<'a, T> {
         self.place.part::<T>(range).map(Slice::at)
     }
 
-    /// The same bytes as elements of another type; an error if they are not a whole number of those, or not aligned for
-    /// them.
-    pub fn cast<U: Element>(self) -> Result<Slice<'a, U>> {
-        self.place.cast::<U>().map(Slice::at)
-    }
-
     /// Copies elements from place `at` on to the host, after all work on the default stream.
     pub fn read(&self, at: usize, values: &mut [T]) -> Result<()> {
         self.place.read(at, values)
@@ -185,39 +214,6 @@ impl<'a, T: Element> Slice<'a, T> {
 }
 
 impl<'a, T: Element> SliceMut<'a, T> {
-    pub(crate) fn at(place: Place<'a>) -> SliceMut<'a, T> {
-        SliceMut { place, elements: PhantomData }
-    }
-
-    pub(crate) fn place(&self) -> Place<'a> {
-        self.place
-    }
-
-    /// The null pointer, which kernels may compare and must not write.
-    pub fn null() -> SliceMut<'a, T> {
-        SliceMut::at(Place::null(T::DTYPE))
-    }
-
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        (self.place.bytes / size_of::<T>()) as usize
-    }
-
-    /// Whether it has no elements.
-    pub fn is_empty(&self) -> bool {
-        self.place.bytes == 0
-    }
-
-    /// Its address on the device.
-    pub fn address(&self) -> u64 {
-        self.place.address
-    }
-
-    /// The device that it lies on; none for the null pointer.
-    pub fn device(&self) -> Option<&'a Device> {
-        self.place.device
-    }
-
     /// The same for reading, while this one is not used.
     pub fn as_slice(&self) -> Slice<'_, T> {
         Slice::at(self.place)
@@ -254,12 +250,6 @@ impl<'a, T: Element> SliceMut<'a, T> {
         (part(self.place.part::<T>(..middle)), part(self.place.part::<T>(middle..)))
     }
 
-    /// The same bytes as elements of another type; an error if they are not a whole number of those, or not aligned for
-    /// them.
-    pub fn cast<U: Element>(self) -> Result<SliceMut<'a, U>> {
-        self.place.cast::<U>().map(SliceMut::at)
-    }
-
     /// Copies `values` to place `at` on, after all work on the default stream.
     pub fn write(&mut self, at: usize, values: &[T]) -> Result<()> {
         self.place.write(at, values)
@@ -287,18 +277,6 @@ impl<'a, T: Element> From<&'a mut Buffer<T>> for SliceMut<'a, T> {
 impl<'a, T: Element> From<SliceMut<'a, T>> for Slice<'a, T> {
     fn from(slice: SliceMut<'a, T>) -> Slice<'a, T> {
         Slice::at(slice.place)
-    }
-}
-
-impl<T: Element> fmt::Debug for Slice<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Slice<{}>({} elements at {:#x})", T::DTYPE, self.len(), self.address())
-    }
-}
-
-impl<T: Element> fmt::Debug for SliceMut<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SliceMut<{}>({} elements at {:#x})", T::DTYPE, self.len(), self.address())
     }
 }
 

@@ -114,6 +114,23 @@ impl<'a> Snapshot<'a> {
 
     /// Where two contents differ by more than rounding: the argument and the element; nothing where they do not. `dtype`
     /// says what an argument points to.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Snapshot, abi::DType, args};
+    /// let device = Device::emulator();
+    /// let mut x = device.upload(&[1.0f32, 2.0])?;
+    /// let arguments = args![&mut x];
+    /// let before = Snapshot::take(&device, &arguments)?;
+    /// let expected = before.contents()?;
+    /// before.zero(0)?;
+    /// assert_eq!(before.difference(&expected, &before.contents()?, |_| DType::Fp32), Some((0, 0)));
+    /// before.restore_one(0)?;
+    /// assert_eq!(before.difference(&expected, &before.contents()?, |_| DType::Fp32), None);
+    /// drop((before, arguments));
+    /// x.clear()?;
+    /// assert_eq!(x.to_vec()?, [0.0, 0.0]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn difference(
         &self,
         expected: &[Vec<u8>],

@@ -38,8 +38,9 @@ pub struct Stream {
 /// A point in a stream: to wait for, or to take the time of ([`Event::since`]).
 ///
 /// ```
-/// let stream = rtc_runtime::Device::auto().stream()?;
-/// let point = stream.record()?;
+/// let stream = rtc_runtime::Device::auto().stream_with_priority(1)?;
+/// assert_ne!(stream.raw(), Some(0)); // it is not the default stream, where there is a driver
+/// let point: rtc_runtime::Event = stream.record()?;
 /// point.synchronize()?;
 /// assert!(point.is_reached()?);
 /// # Ok::<(), rtc_runtime::Error>(())

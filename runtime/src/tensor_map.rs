@@ -131,6 +131,14 @@ impl<'a> TensorDescriptor<'a> {
 
     /// The same with the block that the kernel moves, as a kernel that is compiled at its launch must know; others know it
     /// already. At most five sizes count.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, TensorDescriptor};
+    /// let mut rows = Device::emulator().zeros::<f32>(64 * 64)?.reshape(&[64, 64])?;
+    /// let descriptor = TensorDescriptor::of_mut(&mut rows).with_block(&[16, 32]).padded_with_nan();
+    /// # let _ = descriptor;
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn with_block(mut self, block: &[u32]) -> TensorDescriptor<'a> {
         let rank = block.len().min(MAX_RANK);
         self.extents.block.0[..rank].copy_from_slice(&block[..rank]);

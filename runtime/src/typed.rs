@@ -38,6 +38,16 @@ pub struct Write<T: Element>(PhantomData<T>);
 
 /// A type in the list of a [`Kernel`]: [`Read`], [`Write`], a [`TensorDescriptor`], `bool`, an integer, `f32` or `f64`. The
 /// trait is sealed: these are all.
+///
+/// ```
+/// use rtc_runtime::{Arguments, Gives, Kernel, Parameter, Result, Signature, Stream};
+/// fn once<'a, S: Signature>(kernel: &Kernel<S>, stream: &Stream, args: impl Arguments<'a, S>) -> Result<()> {
+///     kernel.launch(stream, 1, args)
+/// }
+/// fn fill<'a, P: Parameter>(kernel: &Kernel<(P,)>, stream: &Stream, to: impl Gives<'a, P>) -> Result<()> {
+///     once(kernel, stream, (to,))
+/// }
+/// ```
 pub trait Parameter: sealed::Parameter {}
 
 /// A value that a launch takes for a parameter of type `P`.

@@ -4,6 +4,10 @@
 //! use rtc_abi::DType;
 //! assert_eq!(DType::parse("float16"), Some(DType::Fp16));
 //! assert_eq!(DType::Fp16.to_string(), "fp16");
+//! let wide: Vec<&str> = DType::ALL.iter().filter(|d| !d.is_integer() && d.bits() >= 32).map(|d| d.name()).collect();
+//! assert_eq!(wide, ["fp32", "fp64"]);
+//! assert_eq!((DType::UInt1.bits(), DType::UInt1.bytes()), (1, 1));
+//! assert!(DType::Int8.is_signed() && !DType::UInt8.is_signed());
 //! ```
 
 use std::fmt;

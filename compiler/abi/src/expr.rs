@@ -18,6 +18,11 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The most values that an evaluation holds at once, and the deepest nesting.
+///
+/// ```
+/// let nested = |depth| format!("{}n{}", "(".repeat(depth), ")".repeat(depth)).parse::<rtc_abi::Expr>();
+/// assert!(nested(5).is_ok() && nested(rtc_abi::expr::MAX_DEPTH + 1).is_err());
+/// ```
 pub const MAX_DEPTH: usize = 32;
 /// The longest text in bytes.
 const MAX_LENGTH: usize = 4096;
@@ -53,6 +58,12 @@ pub(crate) enum Binary {
 }
 
 /// An expression that cannot be read.
+///
+/// ```
+/// use rtc_abi::{Expr, expr::ParseError};
+/// let error: ParseError = "n / 2".parse::<Expr>().unwrap_err();
+/// assert_eq!((error.text.as_str(), error.at), ("n / 2", 2));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expression `{text}`, at byte {at}: {message}")]
 pub struct ParseError {
@@ -65,6 +76,13 @@ pub struct ParseError {
 }
 
 /// An expression that has no value for these arguments.
+///
+/// ```
+/// use rtc_abi::{Expr, expr::EvalError};
+/// let half: Expr = "n // 0".parse().unwrap();
+/// assert_eq!(half.eval_values(&[8]), Err(EvalError::DivisionByZero("n // 0".into())));
+/// assert_eq!(half.eval_at(|_| None), Err(EvalError::UnknownName("n".into())));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
     /// A name that is no integer argument.

@@ -22,6 +22,14 @@ use crate::{Expr, Metadata, MetadataError};
 use serde::{Deserialize, Serialize};
 
 /// What a kernel does to the memory behind a pointer.
+///
+/// ```
+/// use rtc_abi::{Access, DType, Param, ValueType};
+/// let mut param = Param::new("x_ptr", ValueType::Pointer { pointee: DType::Fp32, is_const: false });
+/// assert_eq!(param.access, None); // not known
+/// param.access = Some(Access::Read);
+/// assert_ne!(param.access, Some(Access::ReadWrite));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -151,7 +159,7 @@ impl Evaluated {
     ///
     /// ```
     /// let nothing = rtc_abi::Extents::default();
-    /// let evaluated = nothing.evaluate(|_| None, [1, 1, 1]);
+    /// let evaluated: rtc_abi::Evaluated = nothing.evaluate(|_| None, [1, 1, 1]);
     /// assert_eq!(evaluated.at_most(nothing.bound(0)), u64::MAX);
     /// ```
     #[inline]

@@ -121,6 +121,12 @@ impl Param {
 }
 
 /// Gives every parameter its place, as the `.param` list of the kernel does: each at the next multiple of its alignment.
+///
+/// ```
+/// use rtc_abi::{DType, Param, metadata::lay_out};
+/// let params = lay_out(vec![Param::new("flag", DType::UInt1), Param::new("n", DType::Int64)]);
+/// assert_eq!((params[0].offset, params[1].offset, params[1].size), (0, 8, 8));
+/// ```
 pub fn lay_out(mut params: Vec<Param>) -> Vec<Param> {
     let mut end = 0u32;
     for param in &mut params {
@@ -131,6 +137,12 @@ pub fn lay_out(mut params: Vec<Param>) -> Vec<Param> {
 }
 
 /// What the launcher passes for a parameter that no argument of the source stands for.
+///
+/// ```
+/// use rtc_abi::{DType, Hidden, Param};
+/// let mut programs = Param::new("programs", DType::Int32);
+/// programs.hidden = Some(Hidden::Grid(0)); // the launch passes the number of programs along x
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hidden {
@@ -141,6 +153,23 @@ pub enum Hidden {
 }
 
 /// A tensor map over memory that pointer arguments give; dimensions stand outermost first and count elements.
+///
+/// ```
+/// use rtc_abi::{DType, HostTensorMap, Padding};
+/// // Rows of `K` values behind `a_ptr`, `M` of them, copied in boxes of 128 by 64.
+/// let map = HostTensorMap {
+///     base: "a_ptr".into(),
+///     start: 0.into(),
+///     dtype: DType::Fp16,
+///     shape: vec!["M".parse().unwrap(), "K".parse().unwrap()],
+///     strides: vec!["K".parse().unwrap(), 1.into()],
+///     box_shape: vec![128, 64],
+///     swizzle: 128,
+///     data_type: None,
+///     padding: Padding::Zero,
+/// };
+/// assert_eq!(map.strides[1], 1.into());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostTensorMap {
@@ -199,6 +228,12 @@ impl Persistent {
 }
 
 /// How to encode a TMA descriptor for a parameter.
+///
+/// ```
+/// use rtc_abi::{DType, TensorMap};
+/// let map = TensorMap { dtype: DType::Fp16, block_shape: vec![128, 64], swizzle: 128, l2_promotion: 128, interleave: 0 };
+/// assert_eq!(map.block_shape.iter().product::<u32>() * map.dtype.bytes(), 16384); // bytes of a copy
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorMap {
     /// Element type.
@@ -281,6 +316,21 @@ impl Metadata {
     }
 
     /// The JSON text, pretty, with a final newline.
+    ///
+    /// ```
+    /// use rtc_abi::Metadata;
+    /// # let text = r#"{"kernel": "f", "symbol": "f", "arch": "sm_80", "ptx_version": 83, "num_warps": 4, "num_ctas": 1,
+    /// #   "threads_per_block": 128, "shared_bytes": 0, "global_scratch_bytes": 0, "global_scratch_align": 1,
+    /// #   "cluster": [1, 1, 1], "params": [{"name": "x", "type": "*fp32", "offset": 0, "size": 8},
+    /// #   {"name": "n", "type": "i32", "offset": 8, "size": 4}],
+    /// #   "constexprs": {}, "source_hash": "", "compiler_version": ""}"#;
+    /// let metadata = Metadata::from_json(text)?; // of a kernel f(x, n)
+    /// metadata.check()?;
+    /// let names: Vec<&str> = metadata.visible_params().iter().map(|param| param.name.as_str()).collect();
+    /// assert_eq!((names, metadata.params_size(), metadata.scratch_offset()), (vec!["x", "n"], 12, None));
+    /// assert_eq!(Metadata::from_json(&metadata.to_json())?, metadata);
+    /// # Ok::<(), rtc_abi::MetadataError>(())
+    /// ```
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("only strings as keys, only finite numbers");
         text.push('\n');

@@ -184,6 +184,11 @@ pub struct LaunchOptions {
 
 /// The limit of [`LaunchOptions::max_instructions`] where none is given. How long such a kernel takes to compile is said
 /// in `rtc_passes::place::limit_size`.
+///
+/// ```
+/// use rtc_abi::spec::{LaunchOptions, MAX_INSTRUCTIONS};
+/// assert_eq!(LaunchOptions::default().max_instructions, MAX_INSTRUCTIONS);
+/// ```
 pub const MAX_INSTRUCTIONS: u64 = 500_000;
 
 impl Default for LaunchOptions {

@@ -105,6 +105,10 @@ pub struct Target {
 }
 
 /// The most threads that a block may have, on every target.
+///
+/// ```
+/// assert_eq!(rtc_abi::MAX_THREADS / 32, 32); // warps
+/// ```
 pub const MAX_THREADS: u32 = 1024;
 
 const AMPERE: Features = Features(0).with(&[Feature::CpAsync]);
@@ -136,6 +140,13 @@ const fn target(
 }
 
 /// Every target that the compiler accepts, oldest first.
+///
+/// ```
+/// use rtc_abi::{Feature, TARGETS};
+/// let names = TARGETS.iter().filter(|target| target.has(Feature::Wgmma)).map(|target| target.name);
+/// assert_eq!(names.collect::<Vec<_>>(), ["sm_90a"]);
+/// assert!(Feature::ALL.iter().any(|feature| feature.name() == "wgmma"));
+/// ```
 pub const TARGETS: &[Target] = &[
     target("sm_80", 80, (8, 3), 163, AMPERE),
     target("sm_86", 86, (8, 3), 99, AMPERE),
@@ -150,6 +161,13 @@ pub const TARGETS: &[Target] = &[
 ];
 
 /// A name that no target has.
+///
+/// ```
+/// use rtc_abi::{Target, UnknownTarget};
+/// let error: UnknownTarget = Target::named("sm_42").unwrap_err();
+/// assert!(error.name == "sm_42" && error.known.contains("sm_80"));
+/// assert_eq!(Target::of_capability(90).map(|target| target.name), Some("sm_90a"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown target `{name}`; known targets: {known}")]
 pub struct UnknownTarget {

@@ -23,6 +23,12 @@ use crate::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions};
 use std::fmt;
 
 /// An argument of a launch, as functions of the host see it.
+///
+/// ```
+/// use rtc_abi::{DType, tuning::HostValue};
+/// let x = HostValue::Tensor { dtype: DType::Fp32, shape: Some(vec![1024, 1024]) };
+/// assert_ne!(x, HostValue::Unknown);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostValue {
     /// A number, string, bool, None, dtype, function or tuple of them.
@@ -48,6 +54,13 @@ pub enum HostValue {
 }
 
 /// What the decorators above a kernel ask for.
+///
+/// ```
+/// use rtc_abi::tuning::{Choice, Tuning};
+/// let choice = Choice { options: vec![("num_warps".into(), 8)], ..Choice::default() };
+/// let tuning = Tuning { choices: vec![choice], is_tuned: true, written: 1, key: vec!["n".into()], ..Tuning::default() };
+/// assert_eq!(tuning.choices[0].option("num_warps"), Some(8));
+/// ```
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Tuning {
     /// The configurations that are left after `prune_configs_by`, in the order of the source or, with a `perf_model`, the

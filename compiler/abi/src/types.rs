@@ -15,6 +15,11 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A text that is no type.
+///
+/// ```
+/// use rtc_abi::{DType, UnknownType};
+/// assert_eq!("fp33".parse::<DType>(), Err(UnknownType("fp33".into())));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a parameter type")]
 pub struct UnknownType(pub String);
@@ -39,6 +44,11 @@ macro_rules! serde_as_text {
 pub(crate) use serde_as_text;
 
 /// Type of a run-time argument.
+///
+/// ```
+/// use rtc_abi::ValueType;
+/// assert_eq!(ValueType::parse("*fp16").map(ValueType::param_bytes), Some(8));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueType {
     /// A number.
@@ -108,6 +118,14 @@ impl FromStr for ValueType {
 }
 
 /// Type of a parameter of a compiled kernel.
+///
+/// ```
+/// use rtc_abi::ParamType;
+/// let ty = |text: &str| text.parse::<ParamType>().unwrap();
+/// assert!(ty("*fp32").is_pointer() && ty("i32").is_integer());
+/// assert_eq!((ty("i32").bytes(), ty("i32").align()), (4, 4));
+/// assert_eq!((ty("tensordesc<fp16[64,64]>").bytes(), ty("tensordesc<fp16[64,64]>").align()), (128, 64));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ParamType {
     /// A number or a pointer.

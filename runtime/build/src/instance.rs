@@ -92,6 +92,11 @@ impl Instance {
 
     /// Also compiles it in a configuration that launches take under a condition on their integer arguments, such as
     /// `"n >= 4096"`: `"BLOCK=2048, num_warps=8"`. The grid of the launch is then a function of the configuration.
+    ///
+    /// ```
+    /// use rtc_build::Instance;
+    /// Instance::new("add_kernel", "*fp32, *fp32, *fp32, i32, BLOCK=1024").configure("n >= 1000000", "BLOCK=4096, num_warps=8");
+    /// ```
     pub fn configure(mut self, condition: impl Into<String>, configuration: impl Into<String>) -> Instance {
         self.specializations.push(Special { condition: Some(condition.into()), what: configuration.into() });
         self
@@ -112,6 +117,17 @@ impl Instance {
     }
 
     /// Warps per program.
+    ///
+    /// ```
+    /// use rtc_build::{Instance, LaunchOptions};
+    /// let matmul = Instance::new("matmul", "*fp16, *fp16, *fp16, i32, i32, i32").num_warps(8).num_stages(4);
+    /// assert_eq!(matmul.clone().max_instructions(100_000), matmul.options(LaunchOptions {
+    ///     num_warps: 8,
+    ///     num_stages: 4,
+    ///     max_instructions: 100_000,
+    ///     ..LaunchOptions::default()
+    /// }));
+    /// ```
     pub fn num_warps(mut self, num_warps: u32) -> Instance {
         self.options.num_warps = num_warps;
         self

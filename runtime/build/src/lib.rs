@@ -72,6 +72,24 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What is compiled, for which targets.
+///
+/// ```no_run
+/// // build.rs
+/// rtc_build::Config::new()
+///     .arch(["sm_80", "sm_90a"])
+///     .kernel("softmax_kernel", "*fp32:16, *fp32:16, i32, i32, i32, BLOCK=1024")
+///     .include("kernels/parts")
+///     .allow("deprecated")
+///     .warn("index-may-overflow")
+///     .deny("warnings")
+///     .deny_jit()
+///     .cubin(true)
+///     .ptxas("/usr/local/cuda/bin/ptxas")
+///     .libdevice("/usr/local/cuda/nvvm/libdevice/libdevice.10.bc")
+///     .executable("/opt/rtc/bin/rtc")
+///     .compile(&["kernels/softmax.rt"])
+///     .unwrap();
+/// ```
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
     /// The `rtc` to call, if it was named.

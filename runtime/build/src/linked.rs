@@ -10,6 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// Does what a build script asks of `rtc embed`; `request` is JSON that the same version of this crate wrote. What the
 /// build script has to tell cargo goes to standard output.
+///
+/// ```
+/// let error = rtc_build::serve("{}").unwrap_err();
+/// assert!(error.to_string().starts_with("this is no request of a build script with rtc-build"));
+/// ```
 pub fn serve(request: &str) -> Result<(), Error> {
     let request = serde_json::from_str(request);
     compile(&request.map_err(|e| error(format!("this is no request of a build script with rtc-build: {e}")))?)
@@ -190,6 +195,25 @@ fn compile_spec(
 }
 
 /// A kernel that has been compiled already, for the writers of modules.
+///
+/// ```
+/// use rtc_build::{Ready, write_c, write_rust};
+/// use rtc_compiler::{Program, Signature, Silent, Source, Spec, compile, source_hash};
+/// let text = "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n";
+/// let program = Program::parse(&[Source::new("one.rt", text)]);
+/// let info = program.kernel(None)?.clone();
+/// let spec = Spec { args: Signature::parse("*fp32")?.bind(&["x"])?, ..Spec::default() };
+/// let specialization = spec.specialize(&program)?;
+/// let hash = source_hash(&program, &specialization, "sm_80");
+/// let artifact = compile(&program, &specialization, "sm_80", hash, &mut Silent)?.artifact;
+/// let ready = Ready { name: "one".into(), info, specialization, variants: vec![artifact] };
+/// let folder = std::env::temp_dir().join(format!("rtc-ready-{}", std::process::id()));
+/// write_rust(&folder, "one", "", vec![ready.clone()])?;
+/// let [header, _source] = write_c(&folder, "one", vec![ready])?;
+/// assert!(std::fs::read_to_string(header)?.contains("CUresult one_launch(const one_t *kernel"));
+/// # std::fs::remove_dir_all(folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ready {
     /// The name of its function.

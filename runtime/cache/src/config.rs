@@ -12,6 +12,15 @@ pub const DEFAULT_LIMIT: u64 = 2 << 30;
 const DEFAULT_REMOTE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a cache lies and how large it may become.
+///
+/// ```
+/// use rtc_cache::{CacheConfig, DEFAULT_LIMIT};
+/// use std::time::Duration;
+/// let config = CacheConfig::new("/tmp/kernels");
+/// assert_eq!(config.limit, DEFAULT_LIMIT);
+/// let shared = config.with_limit(1 << 20).with_remote("fs:///srv/rtc").with_remote_timeout(Duration::from_millis(500));
+/// assert_eq!(shared.remote.as_deref(), Some("fs:///srv/rtc"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
     /// The directory; made if it is not there.
@@ -58,6 +67,15 @@ impl CacheConfig {
     /// As the environment says: `RTC_CACHE_DIR`, or else the platform's directory for caches (`~/.cache/rtc` on Linux,
     /// with `XDG_CACHE_HOME` in the place of `~/.cache`); `RTC_CACHE_LIMIT`, such as `500M` or `2G`; `RTC_CACHE_REMOTE`, the
     /// address of a store that machines share, and `RTC_CACHE_REMOTE_TIMEOUT`, milliseconds.
+    ///
+    /// ```
+    /// use rtc_cache::CacheConfig;
+    /// let config = CacheConfig::from_env()?;
+    /// if CacheConfig::is_named_by_env() {
+    ///     assert_eq!(Some(config.directory.as_os_str()), std::env::var_os("RTC_CACHE_DIR").as_deref());
+    /// }
+    /// # Ok::<(), rtc_cache::Error>(())
+    /// ```
     pub fn from_env() -> Result<CacheConfig> {
         CacheConfig::from_variables(|name| std::env::var_os(name))
     }

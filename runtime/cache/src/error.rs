@@ -68,6 +68,14 @@ pub enum Error {
 }
 
 /// The result of a call of the cache.
+///
+/// ```
+/// fn limit() -> rtc_cache::Result<u64> {
+///     Ok(rtc_cache::CacheConfig::new("kernels").limit)
+/// }
+/// assert_eq!(limit()?, 2 << 30);
+/// # Ok::<(), rtc_cache::Error>(())
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -77,6 +85,17 @@ impl Error {
     }
 
     /// Whether the cache may be read and only writing is refused, as for one that others fill.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// use rtc_cache::{Cache, CacheConfig, KeyBuilder};
+    /// let cache = Cache::open(CacheConfig::new(directory.path()))?;
+    /// match cache.put("tuning", &KeyBuilder::new("k/1").finish(), b"num_warps=8") {
+    ///     Err(error) if error.is_read_only() => println!("others fill it"),
+    ///     other => other?,
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn is_read_only(&self) -> bool {
         matches!(self, Error::Io { source, .. }
             if matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem))

@@ -5,6 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Names an entry: 32 bytes, a SHA-256 of canonical bytes.
+///
+/// ```
+/// use rtc_cache::Key;
+/// let key = Key::from_bytes([7; 32]);
+/// assert_eq!(key.to_string().parse::<Key>(), Ok(key));
+/// assert_eq!(key.as_bytes()[0], 7);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u8; 32]);
 

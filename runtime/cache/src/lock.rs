@@ -10,6 +10,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The right to make an entry, until it is dropped.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// use rtc_cache::{Cache, CacheConfig, KeyBuilder, Lock};
+/// use std::time::Duration;
+/// let cache = Cache::open(CacheConfig::new(directory.path()))?;
+/// let key = KeyBuilder::new("k/1").finish();
+/// let lock: Option<Lock> = cache.lock(&key, Duration::from_secs(1));
+/// assert!(lock.is_some_and(|lock| !lock.was_awaited()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Lock {
     /// Closing it unlocks it.

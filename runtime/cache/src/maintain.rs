@@ -11,6 +11,23 @@ use std::time::{Duration, SystemTime};
 const STALE: Duration = Duration::from_secs(3600);
 
 /// One entry.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// use rtc_cache::{Cache, CacheConfig, Cleared, EntryInfo, KeyBuilder, Verified};
+/// let cache = Cache::open(CacheConfig::new(directory.path()))?;
+/// let key = KeyBuilder::new("k/1").finish();
+/// cache.put("tuning", &key, b"num_warps=8")?;
+/// let all: Vec<EntryInfo> = cache.list()?;
+/// assert_eq!((all[0].kind.as_str(), all[0].key), ("tuning", key));
+/// assert_eq!(cache.peek(&all[0])?, b"num_warps=8");
+/// let Verified { good, problems, .. } = cache.verify()?;
+/// assert!(good == 1 && problems.is_empty());
+/// assert!(cache.remove("tuning", &key)?);
+/// let Cleared { entries, .. } = cache.clear()?;
+/// assert_eq!(entries, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryInfo {
     /// Its kind.

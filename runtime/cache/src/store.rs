@@ -26,6 +26,22 @@ pub struct Cache {
 }
 
 /// What [`Cache::get_or_make`] gives.
+///
+/// ```
+/// # let directory = tempfile::tempdir()?;
+/// use rtc_cache::{Cache, CacheConfig, Fetched, KeyBuilder, Origin};
+/// use std::time::Duration;
+/// let cache = Cache::open(CacheConfig::new(directory.path()))?;
+/// let key = KeyBuilder::new("squares/1").number("of", 12).finish();
+/// let square = || {
+///     let decode = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok()?.parse::<u32>().ok();
+///     cache.get_or_make("squares", &key, Duration::from_secs(1), decode, || Ok::<_, String>((144, b"144".to_vec())))
+/// };
+/// let Fetched { value, origin, .. } = square()?;
+/// assert_eq!((value, origin), (144, Origin::Made));
+/// assert_eq!(square()?.origin, Origin::Cache);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Fetched<T> {
     /// The wanted thing.

@@ -12,6 +12,24 @@ pub const KERNELS: &str = "kernel";
 const WAIT: Duration = Duration::from_secs(120);
 
 /// A result, and how it was come by.
+///
+/// ```
+/// use rtc_cache::{Cache, CacheConfig, Origin};
+/// use rtc_compiler::{Program, Signature, Silent, Source, Spec};
+/// use rtc_runtime::jit::{Cached, KERNELS, compile_cached, key};
+/// # let directory = std::env::temp_dir().join(format!("rtc-cached-{}", std::process::id()));
+/// let text = "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n";
+/// let program = Program::parse(&[Source::new("one.rt", text)]);
+/// let spec = Spec { args: Signature::parse("*fp32")?.bind(&["x"])?, ..Spec::default() };
+/// let specialization = spec.specialize(&program)?;
+/// let cache = Cache::open(CacheConfig::new(&directory))?;
+/// let first: Cached = compile_cached(&cache, &program, &specialization, "sm_80", &mut Silent)?;
+/// assert_eq!((first.origin, first.key), (Origin::Made, key(&program, &specialization, "sm_80")));
+/// let second = compile_cached(&cache, &program, &specialization, "sm_80", &mut Silent)?;
+/// assert_eq!((second.origin, cache.list()?[0].kind.as_str()), (Origin::Cache, KERNELS));
+/// # std::fs::remove_dir_all(directory)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Cached {
     /// Kernel and warnings, as the compiler gives them.

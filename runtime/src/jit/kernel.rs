@@ -78,6 +78,23 @@ impl Options {
 }
 
 /// A kernel that is compiled at its launches, for the kinds of arguments that it gets. Clones share what was compiled.
+///
+/// ```
+/// use rtc_runtime::{Device, args, jit::{JitKernel, Options, Program, Ready}};
+/// let source = "@triton.jit\ndef fill(x, n, B: tl.constexpr):\n    i = tl.arange(0, B)\n    tl.store(x + i, 1.0, mask=i < n)\n";
+/// let device = Device::emulator();
+/// let program: Program = device.jit_program(rtc_compiler::Program::parse(&[rtc_compiler::Source::new("fill.rt", source)]))?;
+/// let fill: JitKernel = program.with_cache(None).with_observer(|event| eprintln!("{event:?}")).kernel("fill")?;
+/// let options = Options::new().constexpr("B", 16).num_stages(2);
+/// let mut x = device.zeros::<f32>(16)?;
+/// assert!(fill.known(&args![&mut x, 16], &options).is_none());
+/// let ready: Ready = fill.ready(&args![&mut x, 16], &options)?; // compiled, not launched
+/// ready.launch(&device.default_stream(), 1, &args![&mut x, 16])?;
+/// assert_eq!(fill.known(&args![&mut x, 16], &options).map(|known| known.id()), Some(ready.id()));
+/// assert_eq!(ready.specialization().map(|what| what.kernel.as_str()), Some("fill"));
+/// assert!(ready.key().is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct JitKernel {
     shared: Arc<Shared>,

@@ -60,6 +60,16 @@ impl Passed {
     }
 
     /// Whether the arguments of a launch can be passed as they are.
+    ///
+    /// ```
+    /// use rtc_runtime::{Metadata, abi::spec::{ArgKind, ConstValue}, jit::Passed};
+    /// # let json = include_str!("../../tests/kernels/scale.json");
+    /// let whole = ArgKind::Constexpr(ConstValue::None);
+    /// let metadata = Metadata::from_json(json)?; // scale(x, y, a, n)
+    /// let passed = Passed::of(&metadata, &["x", "y", "a", "n"].map(|name| (name, &whole))).unwrap();
+    /// assert!(passed.is_all());
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn is_all(&self) -> bool {
         self.is_all
     }

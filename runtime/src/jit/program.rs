@@ -139,6 +139,15 @@ impl Program {
     }
 
     /// An error with pictures of the places in the source that it is about.
+    ///
+    /// ```
+    /// let program = rtc_runtime::Device::emulator().jit(&[("k.rt", "@triton.jit\ndef k(x):\n    tl.store(x, y)\n")])?;
+    /// let options = rtc_runtime::jit::Options::new();
+    /// let mut x = program.device().zeros::<f32>(1)?;
+    /// let error = program.kernel("k")?.ready(&rtc_runtime::args![&mut x], &options).unwrap_err();
+    /// assert!(program.explain(&error).contains("--> k.rt:3:17"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn explain(&self, error: &CompileError) -> String {
         match error {
             CompileError::Compiler(Failure::Diagnostics(list)) => {

@@ -42,6 +42,14 @@ impl FromStr for Tolerance {
 }
 
 /// The result of a comparison.
+///
+/// ```
+/// use rtc_testing::{Comparison, Tensor, Tolerance, compare};
+/// let (one, other) = (Tensor::of(vec![2], &[1.0f32, 2.0])?, Tensor::of(vec![2], &[1.0f32, 2.5])?);
+/// let result: Comparison = compare("y", &one, &other, Tolerance::Bound(0.1))?;
+/// assert_eq!((result.wrong, result.worst_index, result.worst_pair), (1, 1, (2.0, 2.5)));
+/// # Ok::<(), rtc_testing::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Elements compared.

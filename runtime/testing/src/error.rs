@@ -18,4 +18,16 @@ pub enum Error {
 }
 
 /// The result of a call of this crate.
+///
+/// ```
+/// use rtc_testing::{Tensor, Tensors};
+/// fn ones(n: usize) -> rtc_testing::Result<Tensors> {
+///     let mut all = Tensors::default();
+///     all.insert("x", Tensor::of(vec![n], &vec![1.0f32; n])?);
+///     Ok(all)
+/// }
+/// assert_eq!(ones(3)?.names(), ["x"]);
+/// assert_eq!(ones(3)?.iter().next().map(|(name, tensor)| (name, tensor.shape.len())), Some(("x", 1)));
+/// # Ok::<(), rtc_testing::Error>(())
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;

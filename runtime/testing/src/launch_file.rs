@@ -79,6 +79,26 @@ impl<'s> Resolved<'s> {
 }
 
 /// What a launch gave.
+///
+/// ```
+/// use rtc_runtime::Device;
+/// use rtc_testing::{LaunchFile, Outcome, Tensor, Tensors};
+/// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
+/// let scale = Device::auto().load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
+/// let launch = LaunchFile::parse(
+///     r#"{"spec": {}, "grid": ["cdiv(n, 32)"], "args": {"x": {"tensor": "x"}, "y": {"tensor": "y"}, "a": 3.0, "n": 2}}"#,
+/// )?;
+/// assert_eq!(launch.sizes()[0].to_string(), "cdiv(n, 32)");
+/// let mut tensors = Tensors::default();
+/// tensors.insert("x", Tensor::of(vec![2], &[1.0f32, 2.0])?);
+/// tensors.insert("y", Tensor::of(vec![2], &[0.0f32; 2])?);
+/// let Outcome { outputs, .. } = launch.run(&scale, &tensors)?;
+/// assert_eq!(outputs.get("y"), Some(&Tensor::of(vec![2], &[3.0f32, 6.0])?));
+/// // The arguments alone, for launches of another kind, and as the functions of autotuning see them.
+/// let count = launch.with_args(scale.device(), scale.metadata(), &tensors, |args| args.len())?;
+/// assert_eq!((count, launch.host_values(&[], &tensors).len()), (4, 4));
+/// # Ok::<(), rtc_testing::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Every tensor of the input file, as it is after the launch.

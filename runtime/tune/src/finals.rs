@@ -23,6 +23,8 @@ const CLOSE_ASSEMBLED: f64 = 1.1;
 const SAME: f64 = 1.02;
 /// The most that are compared.
 const MOST: usize = 4;
+/// Runs of each: they tell close ones apart, and were timed at length before.
+const RUNS: u32 = 12;
 
 pub(crate) struct Finals<'t> {
     /// The first device, and the arguments on it.
@@ -38,6 +40,7 @@ pub(crate) struct Finals<'t> {
 impl Finals<'_> {
     /// Puts the times and the winner of the last comparisons into `race`.
     pub(crate) fn run(&self, race: &mut Race, plan: &Plan) -> Result<(), Error> {
+        let plan = &Plan { most: plan.most.min(RUNS), milliseconds: None, ..*plan };
         let closest = race.closest(CLOSE, MOST);
         let is_elsewhere = |number: &usize| !self.kernels[number].kernel.device().is_same(self.device);
         if closest.len() > 1 && closest.iter().any(is_elsewhere) {
@@ -69,7 +72,9 @@ impl Finals<'_> {
         let loaded = some.iter().map(|number| Ok((*number, load(&self.kernels[number])?)));
         let loaded = loaded.collect::<Result<HashMap<_, _>, String>>().map_err(Error::Devices)?;
         let (devices, lists) = (std::slice::from_ref(self.device), [self.args]);
-        let mut timer = team(devices, &lists, self.tuning, &loaded, self.report, self.started)?;
+        // They are warm, and the source's warm-up is for each by itself.
+        let tuning = Tuning { warmup: None, ..self.tuning.clone() };
+        let mut timer = team(devices, &lists, &tuning, &loaded, self.report, self.started)?;
         let outcome = race(some, self.report.candidates.len(), plan, &mut timer);
         timer.restore()?;
         outcome

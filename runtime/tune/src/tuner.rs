@@ -368,10 +368,16 @@ impl<'p> Tuner<'p> {
         let load = Load { params: &params, program, spec, arch, assembler, shows_progress };
         // Half of the budget is for timing.
         let is_late = || self.plan.budget.is_some_and(|budget| started.elapsed() > budget / 2);
-        let loaded = load.all(devices, &report.candidates, timed, is_late);
+        // Those that take the longest begin first, unless the time may not suffice for all.
+        let mut timed = timed.to_vec();
+        if self.plan.budget.is_none() {
+            let registers = |number: &usize| report.candidates[*number].resources.map_or(0, |r| r.registers);
+            timed.sort_by_key(|number| std::cmp::Reverse(registers(number)));
+        }
+        let loaded = load.all(devices, &report.candidates, &timed, is_late);
         let tensors = self.tensor_bytes();
         let mut kernels = HashMap::new();
-        for (number, loaded) in timed.iter().copied().zip(loaded) {
+        for (number, loaded) in timed.into_iter().zip(loaded) {
             let candidate = &mut report.candidates[number];
             match loaded {
                 Some(Loaded::Ready(ready)) => {
