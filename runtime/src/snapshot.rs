@@ -126,7 +126,8 @@ impl<'a> Snapshot<'a> {
     /// assert_eq!(before.difference(&expected, &before.contents()?, |_| DType::Fp32), Some((0, 0)));
     /// before.restore_one(0)?;
     /// assert_eq!(before.difference(&expected, &before.contents()?, |_| DType::Fp32), None);
-    /// drop((before, arguments));
+    /// drop(before);
+    /// drop(arguments);
     /// x.clear()?;
     /// assert_eq!(x.to_vec()?, [0.0, 0.0]);
     /// # Ok::<(), rtc_runtime::Error>(())

@@ -1,7 +1,10 @@
 //! The kernels as operations of candle: [`softmax`] of the last dimension and [`attention`].
 //!
 //! candle hands an operation its memory on the host here, which is copied to the device of the kernels: a GPU if there is
-//! one, else the emulator.
+//! one, else the emulator. candle's own GPU tensors need its feature `cuda`, which compiles candle's kernels by `nvcc` when the
+//! crate is built; this example builds without a CUDA toolkit, so it does without. Where `nvcc` is there, nothing need be
+//! copied: `cuda_fwd` of an operation gets a storage whose `as_cuda_slice` is a slice of cudarc 0.19, and
+//! `rtc_runtime::interop::read` lends that to a launch.
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Error, Layout, Result, Shape, Tensor, bail};
 use rtc_runtime::half::f16;
