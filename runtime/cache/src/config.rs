@@ -45,7 +45,7 @@ impl CacheConfig {
     }
 
     /// Sets the address of a store that machines share: `fs:///srv/rtc`, `redis://host:6379/0/rtc`, and with the feature
-    /// `remote-http` `s3://bucket/rtc?region=eu-west-1`, `webdav://host/rtc`. Needs the feature `remote`; without it the
+    /// `remote-http` `s3://bucket/rtc?region=eu-west-1`, `webdav://host/rtc` (by HTTPS). Needs the feature `remote`; without it the
     /// first use tells that it is missing, and the cache is one on disk.
     pub fn with_remote(mut self, uri: impl Into<String>) -> CacheConfig {
         self.remote = Some(uri.into());
