@@ -147,6 +147,13 @@ impl Device {
 
     /// Like [`Device::sanitize`], where a launch that executes more than `budget` instructions, counted once per warp, has an
     /// endless loop. [`Device::sanitize`] allows a thousand million. Feature `emulator`.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, sanitize::Checks};
+    /// let device = Device::emulator().sanitize_within(Checks::ALL, Some(1_000_000))?;
+    /// assert!(!device.is_cuda());
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     #[cfg(feature = "emulator")]
     pub fn sanitize_within(&self, checks: rtc_emulator::sanitize::Checks, budget: Option<u64>) -> Result<Device> {
         match self.backend {

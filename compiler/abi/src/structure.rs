@@ -14,7 +14,9 @@ use std::str::FromStr;
 /// let forced: Structure = "roles-2-copied".parse()?;
 /// assert_eq!(forced, Structure::Roles(Division { blocks: Some(2), stores: Some(ResultStores::Copied) }));
 /// assert_eq!(forced.to_string(), "roles-2-copied");
-/// assert!("ring".parse::<Structure>().is_err());
+/// assert_eq!((forced.without_roles(), Structure::Plain.stages()), (Structure::Pipelined, false));
+/// let error = "ring".parse::<Structure>().unwrap_err();
+/// assert!(error.to_string().contains(Structure::EXPECTED));
 /// # Ok::<(), rtc_abi::UnknownStructure>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
