@@ -77,6 +77,7 @@ const UNSAFE: &[&str] = &[
     // An address that is none, in a process of its own.
     "runtime/tests/driver.rs",
     // Arrays and streams of Python's libraries.
+    "runtime/python/src/bind.rs",
     "runtime/python/src/foreign.rs",
     "runtime/python/src/host.rs",
     "runtime/python/src/place.rs",

@@ -13,6 +13,7 @@ const PAGES: &[&str] = &[
     include_str!("../../../docs/values.md"),
     include_str!("../../../docs/triton_helpers.md"),
     include_str!("../../../docs/tile-ir.md"),
+    include_str!("../../../docs/advice.md"),
 ];
 
 /// What begins the heading of an entry.

@@ -93,3 +93,13 @@ fn words_and_status_are_handed_on() {
         run(rtc(&["verify", "x.py", "--rtol", "1e-3"]).env("VIRTUAL_ENV", &folder).env("PATH", "/bin:/usr/bin"));
     assert_eq!((code, out.as_str()), (Some(7), "-m rtc verify x.py --rtol 1e-3\n"));
 }
+
+#[test]
+fn advice_is_explained() {
+    for (topic, part) in
+        [("routing", "cuBLAS"), ("tf32", "input_precision"), ("symptoms", "a mask is missing"), ("grid", "the comma")]
+    {
+        let (code, out, err) = run(&mut rtc(&["explain", topic]));
+        assert!(code == Some(0) && out.starts_with(topic) && out.contains(part), "{topic}: {out}{err}");
+    }
+}

@@ -1,6 +1,9 @@
 //! Binds the arguments of a call to the parameters of a kernel and the options of a launch, as Python binds them.
+#![allow(unsafe_code)]
 
+use pyo3::Borrowed;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use rtc_compiler::set_option;
@@ -19,8 +22,11 @@ pub(crate) struct Param {
     pub(crate) is_option: bool,
 }
 
+/// An object that the call, or the kernel, holds.
+pub(crate) type Held<'a, 'py> = Borrowed<'a, 'py, PyAny>;
+
 /// The arguments of a call, by parameter.
-pub(crate) type Bindings<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 24]>;
+pub(crate) type Bindings<'a, 'py> = SmallVec<[Option<Held<'a, 'py>>; 16]>;
 
 /// Keyword arguments that are no parameters, by the addresses of their names and values.
 type OptionKey = SmallVec<[(usize, usize); 4]>;
@@ -38,37 +44,40 @@ struct Known {
 }
 
 /// What a call says.
-pub(crate) struct Call<'py> {
-    pub(crate) values: Bindings<'py>,
+pub(crate) struct Call<'a, 'py> {
+    pub(crate) values: Bindings<'a, 'py>,
     /// Keyword arguments that are no parameters.
-    pub(crate) rest: SmallVec<[(Bound<'py, PyAny>, Bound<'py, PyAny>); 4]>,
+    pub(crate) rest: SmallVec<[(Held<'a, 'py>, Held<'a, 'py>); 4]>,
 }
 
 /// Binds a call.
-pub(crate) fn bind<'py>(
+pub(crate) fn bind<'a, 'py>(
     kernel: &str,
-    params: &[Param],
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Call<'py>> {
+    params: &'a [Param],
+    args: &'a Bound<'py, PyTuple>,
+    kwargs: Option<&'a Bound<'py, PyDict>>,
+) -> PyResult<Call<'a, 'py>> {
     let py = args.py();
-    if args.len() > params.len() {
+    let given = args.len();
+    if given > params.len() {
         return Err(PyTypeError::new_err(format!(
-            "{kernel}() takes {} positional arguments but {} were given",
+            "{kernel}() takes {} positional arguments but {given} were given",
             params.len(),
-            args.len()
         )));
     }
-    let mut call = Call { values: args.iter().map(Some).collect(), rest: SmallVec::new() };
+    let mut call = Call { values: SmallVec::new(), rest: SmallVec::new() };
+    for index in 0..given {
+        call.values.push(Some(args.get_borrowed_item(index)?));
+    }
     call.values.resize(params.len(), None);
-    for (name, value) in kwargs.into_iter().flatten() {
+    for (name, value) in kwargs.into_iter().flat_map(members) {
         match position(params, &name)? {
             Some(index) if call.values[index].is_some() => {
-                return Err(PyTypeError::new_err(format!("{kernel}() got multiple values for argument '{name}'")));
+                return Err(PyTypeError::new_err(format!("{kernel}() got multiple values for argument '{}'", &*name)));
             }
             Some(index) => {
                 if params[index].is_option {
-                    call.rest.push((name, value.clone()));
+                    call.rest.push((name, value));
                 }
                 call.values[index] = Some(value);
             }
@@ -83,10 +92,23 @@ pub(crate) fn bind<'py>(
                     param.name.bind(py)
                 )));
             };
-            *value = Some(default.bind(py).clone());
+            *value = Some(default.bind_borrowed(py));
         }
     }
     Ok(call)
+}
+
+/// The names and values of keyword arguments.
+pub(crate) fn members<'a, 'py>(kwargs: &'a Bound<'py, PyDict>) -> SmallVec<[(Held<'a, 'py>, Held<'a, 'py>); 8]> {
+    let mut all = SmallVec::new();
+    let (mut at, mut name, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: nobody else has the dictionary of keywords of a call, so it stays as it is and holds its members.
+    unsafe {
+        while ffi::PyDict_Next(kwargs.as_ptr(), &raw mut at, &raw mut name, &raw mut value) != 0 {
+            all.push((Borrowed::from_ptr(kwargs.py(), name), Borrowed::from_ptr(kwargs.py(), value)));
+        }
+    }
+    all
 }
 
 fn position(params: &[Param], name: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
@@ -100,7 +122,7 @@ fn position(params: &[Param], name: &Bound<'_, PyAny>) -> PyResult<Option<usize>
 
 impl KnownOptions {
     /// The options that keyword arguments and defaults of the kernel make.
-    pub(crate) fn of(&self, call: &Call<'_>, defaults: &Bound<'_, PyDict>) -> PyResult<Options> {
+    pub(crate) fn of(&self, call: &Call<'_, '_>, defaults: &Bound<'_, PyDict>) -> PyResult<Options> {
         let key: OptionKey =
             call.rest.iter().map(|(name, value)| (name.as_ptr() as usize, value.as_ptr() as usize)).collect();
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,9 +131,10 @@ impl KnownOptions {
         }
         drop(known);
         let all = defaults.copy()?;
-        call.rest.iter().try_for_each(|(name, value)| all.set_item(name, value))?;
+        call.rest.iter().try_for_each(|(name, value)| all.set_item(&**name, &**value))?;
         let options = make(&all)?;
-        let _kept = call.rest.iter().map(|(name, value)| (name.clone().unbind(), value.clone().unbind())).collect();
+        let _kept =
+            call.rest.iter().map(|(name, value)| ((**name).clone().unbind(), (**value).clone().unbind())).collect();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Two objects may say the same.
         known.truncate(255);
@@ -193,6 +216,15 @@ pub(crate) fn grid(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
         ))
     };
     let mut sizes = [1u32; 3];
+    if let Ok(tuple) = object.downcast_exact::<PyTuple>()
+        && (1..=3).contains(&tuple.len())
+        && (0..tuple.len()).all(|axis| {
+            let size = tuple.get_borrowed_item(axis).ok().and_then(|size| size.extract::<u32>().ok());
+            size.map(|size| sizes[axis] = size).is_some()
+        })
+    {
+        return Ok(sizes);
+    }
     let len = object.len().map_err(|_| wrong())?;
     if len == 0 || len > 3 {
         return Err(wrong());

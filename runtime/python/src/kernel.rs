@@ -158,10 +158,10 @@ fn launch<'py>(
     let py = slf.py();
     let core = slf.get().core()?;
     let mut call = bind::bind(&core.name, &core.params, args, kwargs)?;
-    call.rest.extend(options.into_iter().flatten());
+    call.rest.extend(options.into_iter().flat_map(bind::members));
     let options = core.options.of(&call, core.defaults.bind(py))?;
     let mut reading = Reading::default();
-    let mut values: SmallVec<[Value; 24]> = SmallVec::new();
+    let mut values: SmallVec<[Value; 16]> = SmallVec::new();
     for (param, object) in core.params.iter().zip(&call.values) {
         let Some(object) = object else { continue };
         values.push(reading.value(object, param.is_constexpr).map_err(|error| named(py, error, &core, param))?);
@@ -274,13 +274,13 @@ impl Core {
         Ok(made)
     }
 
-    fn grid(&self, py: Python<'_>, grid: &Bound<'_, PyAny>, call: &Call<'_>) -> PyResult<[u32; 3]> {
+    fn grid(&self, py: Python<'_>, grid: &Bound<'_, PyAny>, call: &Call<'_, '_>) -> PyResult<[u32; 3]> {
         if !grid.is_callable() {
             return bind::grid(grid);
         }
         let all = PyDict::new(py);
         for (param, value) in self.params.iter().zip(&call.values) {
-            all.set_item(&param.name, value)?;
+            all.set_item(&param.name, value.as_deref())?;
         }
         bind::grid(&grid.call1((all,))?)
     }

@@ -266,13 +266,13 @@ pub(crate) fn with_args<R>(
     };
     let is_plain = |value: &Value| !matches!(value, Value::Tuple(_) | Value::NamedTuple(..) | Value::Descriptor(_));
     if values.iter().all(is_plain) {
-        let args: SmallVec<[Arg<'_>; 24]> = values
-            .iter()
-            .map(|value| match value {
+        let mut args: SmallVec<[Arg<'_>; 16]> = SmallVec::new();
+        for value in values {
+            args.push(match value {
                 Value::Pointer { address, dtype } => Arg::Pointer(pointer(*address, *dtype)),
                 other => plain(other),
-            })
-            .collect();
+            });
+        }
         return then(&args);
     }
     let (tuples, descriptors) = (Arena::with_capacity(1), Arena::with_capacity(1));

@@ -12,6 +12,7 @@ use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions};
 use rtc_cache::Key;
 use rtc_compiler::{Failure, KernelInfo, ParamInfo, Spec, Specialization};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -148,7 +149,11 @@ impl Ready {
     pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
         match self.loaded() {
             Some(loaded) if loaded.passed.is_all() => loaded.kernel.launch(stream, grid, args),
-            Some(loaded) => loaded.kernel.launch(stream, grid, &loaded.passed.pick(args)),
+            Some(loaded) => {
+                let mut picked = SmallVec::new();
+                loaded.passed.pick_into(args, &mut picked);
+                loaded.kernel.launch(stream, grid, &picked)
+            }
             None => Ok(()),
         }
     }

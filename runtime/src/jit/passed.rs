@@ -78,6 +78,14 @@ impl Passed {
     pub fn pick<'a>(&self, args: &'a [Arg<'a>]) -> SmallVec<[Arg<'a>; 32]> {
         self.parts.iter().map(|part| part.pick(args)).collect()
     }
+
+    /// Adds the arguments of the kernel to a list, which stays where it is.
+    pub(crate) fn pick_into<'a>(&self, args: &'a [Arg<'a>], list: &mut SmallVec<[Arg<'a>; 16]>) {
+        for part in &self.parts {
+            let is_whole = part.items.is_empty() && part.field == Field::Whole;
+            list.push(if is_whole { args[part.arg].again() } else { part.pick(args) });
+        }
+    }
 }
 
 impl Part {

@@ -22,7 +22,11 @@ class Dtypes(unittest.TestCase):
 
     def test_str_to_ty(self):
         self.assertEqual(tl.str_to_ty("*fp16"), tl.pointer_type(tl.float16))
-        self.assertEqual(tl.str_to_ty("i64"), tl.int64)
+        names = ["i64", "int64", "fp32", "float32", "bfloat16", "float8_e5m2", "i1", "u1", "bool", "uint8", "fp8e4nv"]
+        self.assertEqual([str(tl.str_to_ty(name)) for name in names],
+                         ["int64", "int64", "fp32", "fp32", "bf16", "fp8e5", "int1", "int1", "int1", "uint8", "fp8e4nv"])
+        with self.assertRaisesRegex(ValueError, "no type 'float31'"):
+            tl.str_to_ty("float31")
 
 
 class Constexprs(unittest.TestCase):

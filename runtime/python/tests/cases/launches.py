@@ -182,6 +182,13 @@ class Compiled(unittest.TestCase):
         kernel[(1,)](x, x, out, 128, 128)
         np.testing.assert_array_equal(out, x + x)
 
+    def test_names_by_a_function(self):
+        @rtc.jit(repr=lambda of: f"named_{of.signature['n']}_{'_'.join(of.constants)}")
+        def kernel(n, one):
+            pass
+
+        self.assertEqual(kernel[(1,)](2 ** 40, 1).name, "named_i64_one")
+
     def test_warmup_launches_nothing(self):
         x = np.zeros(4, np.float32)
         kernel = outside.warmup(x, grid=(1,))

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import types
 
 from ..backends.compiler import GPUTarget
 from ..runtime.errors import PTXASError
@@ -84,6 +85,16 @@ def disassemble(cubin):
         return subprocess.run([_tool("cuobjdump"), "-sass", file.name], capture_output=True, text=True, check=True).stdout
 
 
+def _shown_name(fn, ready, symbol):
+    """The name of a compiled kernel: what the function given as `repr` makes of the specialization, or its own."""
+    if fn._repr is None:
+        return symbol
+    args = json.loads(ready.spec())["args"]
+    signature = {arg["name"]: arg.get("type", "constexpr") for arg in args}
+    constants = {arg["name"]: arg["constexpr"] for arg in args if "constexpr" in arg}
+    return fn._repr(types.SimpleNamespace(signature=signature, constants=constants))
+
+
 class CompiledKernel:
     """A kernel that is compiled for arguments of some kinds."""
 
@@ -91,7 +102,7 @@ class CompiledKernel:
         self.fn, self._ready = fn, ready
         data = json.loads(ready.metadata())
         capability = int("".join(c for c in data["arch"] if c.isdigit()))
-        fields = {"hash": ready.key(), "name": data["symbol"], "num_warps": data["num_warps"], "num_ctas": data["num_ctas"],
+        fields = {"hash": ready.key(), "name": _shown_name(fn, ready, data["symbol"]), "num_warps": data["num_warps"], "num_ctas": data["num_ctas"],
                   "num_stages": ready.num_stages(), "shared": data["shared_bytes"], "arch": data["arch"],
                   "target": GPUTarget("cuda", capability, 32), "global_scratch_size": data["global_scratch_bytes"],
                   "global_scratch_align": data["global_scratch_align"], "cluster_dims": tuple(data["cluster"]),

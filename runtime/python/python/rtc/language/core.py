@@ -349,11 +349,10 @@ def str_to_ty(name, c=None):
         return pointer_type(str_to_ty(name[2 if is_const else 1:]), const=is_const)
     if name == "constexpr":
         return constexpr
-    for full, short in type_names().items():
-        if short == name and full in _BY_NAME:
-            return _BY_NAME[full]
-    if name in _BY_NAME:
-        return _BY_NAME[name]
+    short = type_names().get(name, name)
+    for known in _BY_NAME.values():
+        if short in (known.name, known._signature) or (short, known.name) == ("i1", "int1"):
+            return known
     raise ValueError(f"there is no type {name!r}")
 
 
