@@ -1,5 +1,5 @@
-//! Which accesses to shared memory threads may not have finished at each operation, and where a barrier must stand so
-//! that none meets another one that it must not meet. Follows from the effects of operations alone.
+//! Which accesses threads may not have finished at each operation, and where a barrier must stand so that none meets another
+//! one that it must not meet. Follows from the effects of operations and, for global memory, from layouts.
 //!
 //! Threads run ahead of each other until they meet at a barrier of the block. So a read waits for all writes before it,
 //! and a write for all reads and writes, unless there was a barrier in between. An exchange (the use of a scratch buffer)
@@ -9,6 +9,10 @@
 //! asynchronous read waits like another for the writes before it, and since other buffers may have had the same bytes
 //! before, no asynchronous effect begins while those are accessed. Where an operation in a loop has to wait for what was
 //! before the loop alone, the barrier stands before the loop.
+//!
+//! Global memory has the order that the source gives it where several warps load one element, be it a scalar or of a tile
+//! smaller than the warps: what is written through the same argument afterwards waits until all have loaded, and such a load
+//! waits for what was written before. Where each thread loads for itself, `tl.debug_barrier` is the program's matter.
 //!
 //! Roles of `warp_specialize` run at the same time, and a barrier in one is a barrier of its threads alone. So nothing may
 //! be pending when they begin, and all have met when they have ended. Buffers that one role has to itself lie apart from
@@ -20,6 +24,8 @@ use std::ops::Range;
 
 use rtc_ir::effects::{Access, On, Space, When};
 use rtc_ir::{Block, Kernel, Op, OpKind, Value, regions};
+
+use crate::schedule::addresses;
 
 /// A part of an allocation, in bytes from its start.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +55,10 @@ pub(crate) struct Pending {
     writes: BTreeSet<Part>,
     /// Barriers that have been set up.
     set_up: BTreeSet<Op>,
+    /// Arguments through which several warps have loaded the same elements.
+    loaded: BTreeSet<Value>,
+    /// Arguments through which something was stored.
+    stored: BTreeSet<Value>,
 }
 
 impl Pending {
@@ -65,6 +75,8 @@ impl Pending {
         self.reads.extend(other.reads.iter().cloned());
         self.writes.extend(other.writes.iter().cloned());
         self.set_up.extend(&other.set_up);
+        self.loaded.extend(&other.loaded);
+        self.stored.extend(&other.stored);
     }
 }
 
@@ -137,6 +149,8 @@ impl Visitor<'_> {
                     Access::Write => pending.writes.insert(part),
                 };
             }
+            pending.loaded.extend(loaded_by_several(kernel, op));
+            pending.stored.extend(written_global(kernel, op));
             if kernel.effects(op).any(|(effect, _)| effect.space == Space::Barrier && effect.on == On::Result) {
                 pending.set_up.insert(op);
             }
@@ -162,7 +176,13 @@ impl Visitor<'_> {
             Access::Read => with(&pending.writes, part),
             Access::Write | Access::Exchange => others(&pending.writes, part) || others(&pending.reads, part),
         });
-        collides || begins_early || (!pending.set_up.is_empty() && uses_barrier(self.kernel, op, &pending.set_up))
+        let overwrites = || written_global(self.kernel, op).any(|base| pending.loaded.contains(&base));
+        let reads_back = || loaded_by_several(self.kernel, op).is_some_and(|base| pending.stored.contains(&base));
+        collides
+            || begins_early
+            || (!pending.loaded.is_empty() && overwrites())
+            || (!pending.stored.is_empty() && reads_back())
+            || (!pending.set_up.is_empty() && uses_barrier(self.kernel, op, &pending.set_up))
     }
 
     fn nested(&mut self, op: Op, entry: Pending) -> Pending {
@@ -194,6 +214,23 @@ impl Visitor<'_> {
         self.needed.insert(op);
         after_itself
     }
+}
+
+/// The argument through which several warps load the same elements.
+fn loaded_by_several(kernel: &Kernel, op: Op) -> Option<Value> {
+    let OpKind::Load { .. } = kernel.kind(op) else { return None };
+    let by_several = match kernel.layout_of(kernel.result(op, 0)) {
+        Some(layout) => layout.copies().warps != 0,
+        None => kernel.group_of(op).warps > 1,
+    };
+    by_several.then(|| addresses::base(kernel, kernel.operand(op, 0)))?
+}
+
+/// The arguments through which an operation writes to global memory.
+fn written_global(kernel: &Kernel, op: Op) -> impl Iterator<Item = Value> {
+    let writes = |access| matches!(access, Access::Write | Access::Exchange);
+    let effects = kernel.effects(op).filter(move |(effect, _)| effect.space == Space::Global && writes(effect.access));
+    effects.filter_map(|(_, value)| addresses::base(kernel, value?))
 }
 
 /// The buffers that several roles use: barriers in shared memory say when, also to the threads of one role.

@@ -77,7 +77,7 @@ fn base_of_store(kernel: &Kernel, op: Op) -> Option<Value> {
 }
 
 /// The one argument of the kernel that a pointer is computed from.
-pub(super) fn base(kernel: &Kernel, pointer: Value) -> Option<Value> {
+pub(crate) fn base(kernel: &Kernel, pointer: Value) -> Option<Value> {
     let (mut found, mut seen, mut work) = (None, HashSet::new(), vec![pointer]);
     while let Some(value) = work.pop() {
         if !seen.insert(value) {
