@@ -56,6 +56,8 @@ const INSTRUCTION_REGISTERS: u32 = 26;
 const MOST_REGISTERS: u32 = 240;
 /// Registers of a multiprocessor for one lane of all its warps together.
 const LANE_REGISTERS: u32 = 2048;
+/// With fewer registers at the start, addresses that are computed before the roles begin are spilled.
+const LEAST_AT_START: u32 = 64;
 /// Blocks on a multiprocessor where other work stands between products.
 const MOST_BLOCKS: u32 = 3;
 /// More slots have never paid.
@@ -154,7 +156,7 @@ impl Found {
         let products: Vec<Vec<Op>> = self.loops.iter().map(|of| of.products(kernel)).collect();
         // The assembler takes the registers at the start for the limit of every instruction.
         let at_once = products.iter().flatten().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
-        (start >= at_once + INSTRUCTION_REGISTERS).then_some(())?;
+        (start >= LEAST_AT_START.max(at_once + INSTRUCTION_REGISTERS)).then_some(())?;
         let registers = |op: &Op| kernel.layout_of(kernel.result(*op, 0)).map_or(0, |layout| layout.registers());
         let sums = products.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
         let own = own.min(MOST_REGISTERS);
