@@ -12,7 +12,9 @@
 //!
 //! Global memory has the order that the source gives it where several warps load one element, be it a scalar or of a tile
 //! smaller than the warps: what is written through the same argument afterwards waits until all have loaded, and such a load
-//! waits for what was written before. Where each thread loads for itself, `tl.debug_barrier` is the program's matter.
+//! waits for what was written before. Where each thread loads for itself, `tl.debug_barrier` is the program's matter. A
+//! barrier for the sake of what was before a branch stands before the branch: warps need not agree on a condition that they
+//! loaded from memory that another program writes.
 //!
 //! Roles of `warp_specialize` run at the same time, and a barrier in one is a barrier of its threads alone. So nothing may
 //! be pending when they begin, and all have met when they have ended. Buffers that one role has to itself lie apart from
@@ -69,6 +71,14 @@ impl Pending {
 
     fn clear(&mut self) {
         *self = Pending::default();
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Pending::default()
+    }
+
+    fn without_global(&self) -> Pending {
+        Pending { loaded: BTreeSet::new(), stored: BTreeSet::new(), ..self.clone() }
     }
 
     fn join(&mut self, other: &Pending) {
@@ -130,10 +140,11 @@ impl Visitor<'_> {
             let mut accesses = accesses(kernel, op);
             accesses.retain(|(_, part)| !self.guarded.contains(&part.of) || kernel.group_of(op).role.is_none());
             let divides = regions::is_concurrent(kernel.kind(op));
-            if divides && pending != Pending::default() {
+            let global = Global::of(kernel, op);
+            if divides && !pending.is_empty() {
                 self.needed.insert(op);
             }
-            if self.needed.contains(&op) || self.collides(op, &accesses, &pending) {
+            if self.needed.contains(&op) || global.collides(&pending) || self.collides(op, &accesses, &pending) {
                 self.needed.insert(op);
                 pending.clear();
             }
@@ -149,8 +160,8 @@ impl Visitor<'_> {
                     Access::Write => pending.writes.insert(part),
                 };
             }
-            pending.loaded.extend(loaded_by_several(kernel, op));
-            pending.stored.extend(written_global(kernel, op));
+            pending.loaded.extend(global.loaded);
+            pending.stored.extend(global.stored);
             if kernel.effects(op).any(|(effect, _)| effect.space == Space::Barrier && effect.on == On::Result) {
                 pending.set_up.insert(op);
             }
@@ -176,13 +187,7 @@ impl Visitor<'_> {
             Access::Read => with(&pending.writes, part),
             Access::Write | Access::Exchange => others(&pending.writes, part) || others(&pending.reads, part),
         });
-        let overwrites = || written_global(self.kernel, op).any(|base| pending.loaded.contains(&base));
-        let reads_back = || loaded_by_several(self.kernel, op).is_some_and(|base| pending.stored.contains(&base));
-        collides
-            || begins_early
-            || (!pending.loaded.is_empty() && overwrites())
-            || (!pending.stored.is_empty() && reads_back())
-            || (!pending.set_up.is_empty() && uses_barrier(self.kernel, op, &pending.set_up))
+        collides || begins_early || (!pending.set_up.is_empty() && uses_barrier(self.kernel, op, &pending.set_up))
     }
 
     fn nested(&mut self, op: Op, entry: Pending) -> Pending {
@@ -196,23 +201,58 @@ impl Visitor<'_> {
     }
 
     fn follow(&mut self, op: Op, entry: Pending) -> Pending {
-        let is_empty = entry == Pending::default();
         let visit = |visitor: &mut Self, entry: Pending| {
             regions::follow(visitor.kernel, op, entry, Pending::join, |block, pending| visitor.visit(block, pending))
         };
-        if is_empty || !regions::is_loop(self.kernel.kind(op)) {
+        // What a barrier before the operation rather than in it has to be needed for.
+        let without = match regions::is_loop(self.kernel.kind(op)) {
+            true => Pending::default(),
+            false => entry.without_global(),
+        };
+        if without == entry {
             return visit(self, entry);
         }
-        let after_itself = visit(self, Pending::default());
+        let before = self.needed.clone();
+        let after_without = visit(self, without.clone());
         let own = self.needed.clone();
         let after = visit(self, entry);
         if self.needed == own {
             return after;
         }
-        // One barrier before the loop serves better than one in each iteration.
+        let (own, after) = match without.is_empty() {
+            true => (own, after_without),
+            false => {
+                self.needed = before;
+                let after = visit(self, Pending::default());
+                (self.needed.clone(), after)
+            }
+        };
         self.needed = own;
         self.needed.insert(op);
-        after_itself
+        after
+    }
+}
+
+/// What an operation does to global memory that has an order.
+struct Global {
+    /// The argument through which several warps load the same elements.
+    loaded: Option<Value>,
+    /// The arguments through which it writes.
+    stored: Vec<Value>,
+}
+
+impl Global {
+    fn of(kernel: &Kernel, op: Op) -> Global {
+        let writes = |access| matches!(access, Access::Write | Access::Exchange);
+        let effects =
+            kernel.effects(op).filter(move |(effect, _)| effect.space == Space::Global && writes(effect.access));
+        let stored = effects.filter_map(|(_, value)| addresses::base(kernel, value?)).collect();
+        Global { loaded: loaded_by_several(kernel, op), stored }
+    }
+
+    fn collides(&self, pending: &Pending) -> bool {
+        self.stored.iter().any(|base| pending.loaded.contains(base))
+            || self.loaded.is_some_and(|base| pending.stored.contains(&base))
     }
 }
 
@@ -224,13 +264,6 @@ fn loaded_by_several(kernel: &Kernel, op: Op) -> Option<Value> {
         None => kernel.group_of(op).warps > 1,
     };
     by_several.then(|| addresses::base(kernel, kernel.operand(op, 0)))?
-}
-
-/// The arguments through which an operation writes to global memory.
-fn written_global(kernel: &Kernel, op: Op) -> impl Iterator<Item = Value> {
-    let writes = |access| matches!(access, Access::Write | Access::Exchange);
-    let effects = kernel.effects(op).filter(move |(effect, _)| effect.space == Space::Global && writes(effect.access));
-    effects.filter_map(|(_, value)| addresses::base(kernel, value?))
 }
 
 /// The buffers that several roles use: barriers in shared memory say when, also to the threads of one role.
