@@ -204,8 +204,8 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
     })
 }
 
-/// How the warps divide the accumulator: near squares, or all along M where one dot feeds another, so that a row of
-/// the first result stays within a warp.
+/// How the warps divide the accumulator: near squares, or along M where one dot feeds another, so that a row of the
+/// first result stays within a warp. Warps for which M has no rows divide N then: they would all multiply the same.
 fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
     let rank = c.rank();
     let (m, n) = (c[rank - 2], c[rank - 1]);
@@ -216,7 +216,9 @@ fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
         left /= out[axis];
     }
     if chained {
-        out[rank - 2] = left;
+        out[rank - 2] = left.min((m / 16).max(1));
+        out[rank - 1] = (left / out[rank - 2]).min((n / 8).max(1));
+        out[rank - 2] = left / out[rank - 1];
         return out;
     }
     while left > 1 {
