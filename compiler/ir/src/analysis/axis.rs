@@ -1,5 +1,5 @@
-//! What is known along one dimension of a tile, and how it changes with sums, products and comparisons. All numbers are
-//! powers of two.
+//! What is known along one dimension of a tile, and how it changes with sums, products and comparisons. All numbers but
+//! steps are powers of two.
 
 use crate::Predicate;
 
@@ -15,10 +15,58 @@ pub struct Axis {
     pub divisibility: u64,
     /// Length of runs of equal values.
     pub constancy: u64,
+    /// Runs that grow by something else.
+    pub strided: Strided,
+}
+
+/// Runs that grow by a constant step, in elements for pointers. It says which places lie near each other, no more: a wrap
+/// may fall into a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strided {
+    /// The step, neither 0 nor 1 where the run is longer than 1.
+    pub step: i64,
+    /// Length of runs.
+    pub run: u64,
+}
+
+impl Strided {
+    /// Nothing is known.
+    pub const NONE: Strided = Strided { step: 0, run: 1 };
+
+    fn new(step: i64, run: u64) -> Strided {
+        if run > 1 && !matches!(step, 0 | 1) { Strided { step, run } } else { Strided::NONE }
+    }
+
+    /// The longest runs of a sum or difference, from all that is known of both sides.
+    fn of(sides: [Axis; 2], combine: impl Fn(i64, i64) -> Option<i64>) -> Strided {
+        let mut best = Strided::NONE;
+        for (l, longest) in sides[0].runs() {
+            for (r, other) in sides[1].runs() {
+                let found = combine(l, r).map_or(Strided::NONE, |step| Strided::new(step, gcd(longest, other)));
+                if found.run > best.run {
+                    best = found;
+                }
+            }
+        }
+        best
+    }
 }
 
 impl Axis {
-    pub(super) const UNKNOWN: Axis = Axis { contiguity: 1, divisibility: 1, constancy: 1 };
+    pub(super) const UNKNOWN: Axis = Axis { contiguity: 1, divisibility: 1, constancy: 1, strided: Strided::NONE };
+
+    /// Steps and the lengths of the runs that grow by them.
+    fn runs(self) -> [(i64, u64); 3] {
+        [(0, self.constancy), (1, self.contiguity), (self.strided.step, self.strided.run)]
+    }
+
+    /// The runs of this times a constant.
+    fn scaled(self, factor: i64) -> Strided {
+        let runs = [(1, self.contiguity), (self.strided.step, self.strided.run)];
+        let scaled =
+            runs.map(|(step, run)| step.checked_mul(factor).map_or(Strided::NONE, |step| Strided::new(step, run)));
+        scaled.into_iter().max_by_key(|strided| strided.run).unwrap_or(Strided::NONE)
+    }
 
     /// A number that divides every value.
     pub(super) fn divides_all(self) -> u64 {
@@ -31,6 +79,11 @@ impl Axis {
             contiguity,
             divisibility: gcd(self.start_of(contiguity), other.start_of(contiguity)),
             constancy: gcd(self.constancy, other.constancy),
+            strided: if self.strided.step == other.strided.step {
+                Strided::new(self.strided.step, gcd(self.strided.run, other.strided.run))
+            } else {
+                Strided::NONE
+            },
         }
     }
 
@@ -46,6 +99,17 @@ pub(super) fn sum(l: Axis, r: Axis) -> Axis {
         contiguity,
         divisibility: gcd(l.start_of(contiguity), r.start_of(contiguity)),
         constancy: gcd(l.constancy, r.constancy),
+        strided: Strided::of([l, r], i64::checked_add),
+    }
+}
+
+pub(super) fn difference(l: Axis, r: Axis) -> Axis {
+    let contiguity = gcd(l.contiguity, r.constancy).max(1);
+    Axis {
+        contiguity,
+        divisibility: gcd(l.start_of(contiguity), r.divides_all()),
+        constancy: gcd(l.constancy, r.constancy),
+        strided: Strided::of([l, r], i64::checked_sub),
     }
 }
 
@@ -61,6 +125,7 @@ pub(super) fn pointer_sum(pointer: Axis, offset: Axis, bytes: u64) -> Axis {
         contiguity,
         divisibility: gcd(pointer_start, offset_start),
         constancy: gcd(pointer.constancy, offset.constancy),
+        strided: Strided::of([pointer, offset], i64::checked_add),
     }
 }
 
@@ -71,10 +136,12 @@ pub(super) fn product(l: Axis, r: Axis, left: Option<i64>, right: Option<i64>) -
     if right == Some(1) {
         return l;
     }
+    let strided = left.map(|factor| r.scaled(factor)).or(right.map(|factor| l.scaled(factor)));
     Axis {
         contiguity: 1,
         divisibility: capped(l.divides_all().saturating_mul(r.divides_all())),
         constancy: gcd(l.constancy, r.constancy),
+        strided: strided.unwrap_or(Strided::NONE),
     }
 }
 

@@ -3,7 +3,9 @@
 //! For every dimension three powers of two (capped):
 //! - `contiguity`: the tile falls into aligned runs of this many values that grow by one;
 //! - `divisibility`: divides the first value of each such run (bytes for pointers);
-//! - `constancy`: the tile falls into aligned runs of this many equal values.
+//! - `constancy`: the tile falls into aligned runs of this many equal values;
+//!
+//! and `strided`: the tile falls into aligned runs of values that grow by some other constant.
 //!
 //! Numbers wrap, and a wrap may fall into a run; never into its aligned pieces of min(contiguity, divisibility), which is
 //! what an access or a comparison takes at once. Of signed quotients and remainders it must be known that the dividend is
@@ -17,7 +19,8 @@ use std::cell::OnceCell;
 use cranelift_entity::SecondaryMap;
 
 use super::axis::{
-    Axis, CAP, comparison_constancy, divisibility_of, gcd, lcm_power, pointer_sum, power_of_two_part, product, sum,
+    Axis, CAP, Strided, comparison_constancy, difference, divisibility_of, gcd, lcm_power, pointer_sum,
+    power_of_two_part, product, sum,
 };
 use super::interval::Interval;
 use super::ranges::{Ranges, width};
@@ -61,7 +64,11 @@ impl AxisInfos {
             }
             let axis = |a: &Axis| {
                 let divisor = if a.divisibility == CAP { "all".to_string() } else { a.divisibility.to_string() };
-                format!("contiguous {}, divisible {divisor}, constant {}", a.contiguity, a.constancy)
+                let strided = match a.strided.run {
+                    1 => String::new(),
+                    run => format!(", by {} in runs of {run}", a.strided.step),
+                };
+                format!("contiguous {}, divisible {divisor}, constant {}{strided}", a.contiguity, a.constancy)
             };
             let axes: Vec<String> = info.axes.iter().map(axis).collect();
             let constant = info.constant.map_or(String::new(), |c| format!("; is {c}"));
@@ -181,18 +188,18 @@ impl Analysis<'_> {
                     Literal::Float(_) => None,
                 };
                 let divisibility = constant.map_or(1, divisibility_of);
-                let mut info = per_axis(&|i| Axis { contiguity: 1, divisibility, constancy: self.size(result, i) });
+                let mut info = per_axis(&|i| Axis { divisibility, constancy: self.size(result, i), ..Axis::UNKNOWN });
                 info.constant = constant;
                 info
             }
             OpKind::Arange { start, end } => {
                 let contiguity = power_of_two_part(end.wrapping_sub(*start) as u64);
-                per_axis(&|_| Axis { contiguity, divisibility: divisibility_of(*start), constancy: 1 })
+                per_axis(&|_| Axis { contiguity, divisibility: divisibility_of(*start), ..Axis::UNKNOWN })
             }
             OpKind::Splat {} => {
                 let scalar = operand(0);
                 let divisibility = scalar.axes[0].divisibility;
-                let mut info = per_axis(&|i| Axis { contiguity: 1, divisibility, constancy: self.size(result, i) });
+                let mut info = per_axis(&|i| Axis { divisibility, constancy: self.size(result, i), ..Axis::UNKNOWN });
                 info.constant = scalar.constant;
                 info
             }
@@ -200,7 +207,7 @@ impl Analysis<'_> {
                 let source = operand(0);
                 let all = source.axes.iter().map(|a| a.divides_all()).min().unwrap_or(1);
                 let mut axes = source.axes;
-                axes.insert(*axis as usize, Axis { contiguity: 1, divisibility: all, constancy: 1 });
+                axes.insert(*axis as usize, Axis { divisibility: all, ..Axis::UNKNOWN });
                 AxisInfo { axes, constant: source.constant }
             }
             OpKind::Broadcast {} => {
@@ -209,7 +216,8 @@ impl Analysis<'_> {
                     let axis = source.axes[i];
                     let grown = self.size(data.operands[0], i) != self.size(result, i);
                     if grown {
-                        Axis { contiguity: 1, divisibility: axis.divides_all(), constancy: self.size(result, i) }
+                        let (divisibility, constancy) = (axis.divides_all(), self.size(result, i));
+                        Axis { divisibility, constancy, ..Axis::UNKNOWN }
                     } else {
                         axis
                     }
@@ -267,15 +275,7 @@ impl Analysis<'_> {
             }
             OpKind::SubI {} => {
                 let (l, r) = (operand(0), operand(1));
-                per_axis(&|i| {
-                    let (l, r) = (l.axes[i], r.axes[i]);
-                    let contiguity = gcd(l.contiguity, r.constancy).max(1);
-                    Axis {
-                        contiguity,
-                        divisibility: gcd(l.start_of(contiguity), r.divides_all()),
-                        constancy: gcd(l.constancy, r.constancy),
-                    }
-                })
+                per_axis(&|i| difference(l.axes[i], r.axes[i]))
             }
             OpKind::MulI {} => {
                 let (l, r) = (operand(0), operand(1));
@@ -289,7 +289,7 @@ impl Analysis<'_> {
                 let (l, r) = (operand(0), operand(1));
                 let factor = r.constant.filter(|c| (0..40).contains(c)).map(|c| 1i64 << c);
                 let Some(factor) = factor else { return self.only_constancy(op, result) };
-                let by = Axis { contiguity: 1, divisibility: factor as u64, constancy: CAP };
+                let by = Axis { divisibility: factor as u64, constancy: CAP, ..Axis::UNKNOWN };
                 per_axis(&|i| product(l.axes[i], by, l.constant, Some(factor)))
             }
             OpKind::DivSI {} | OpKind::DivUI {} => self.quotient(op, result, operand(1).constant),
@@ -310,6 +310,7 @@ impl Analysis<'_> {
                         contiguity,
                         divisibility: if whole { gcd(l.start_of(contiguity), divisor) } else { 1 },
                         constancy: gcd(l.constancy, r.constancy),
+                        strided: Strided::NONE,
                     }
                 })
             }
@@ -329,6 +330,7 @@ impl Analysis<'_> {
                         contiguity,
                         divisibility: joined.start_of(contiguity),
                         constancy: gcd(joined.constancy, c.axes[i].constancy),
+                        strided: Strided::NONE,
                     }
                 })
             }
@@ -337,9 +339,9 @@ impl Analysis<'_> {
                 per_axis(&|i| {
                     let (l, r) = (l.axes[i], r.axes[i]);
                     Axis {
-                        contiguity: 1,
                         divisibility: gcd(l.divides_all(), r.divides_all()),
                         constancy: gcd(l.constancy, r.constancy),
+                        ..Axis::UNKNOWN
                     }
                 })
             }
@@ -371,9 +373,19 @@ impl Analysis<'_> {
 
     fn quotient(&self, op: Op, result: Value, divisor: Option<i64>) -> AxisInfo {
         let mut info = self.only_constancy(op, result);
-        let Some(divisor) = divisor.filter(|d| *d > 0) else { return info };
-        let source = self.info(self.kernel.op(op).operands[0]);
+        let [source, by] = [0, 1].map(|index| self.info(self.kernel.op(op).operands[index]));
         let rounds_down = self.rounds_down(op);
+        let Some(divisor) = divisor.filter(|d| *d > 0) else {
+            // A multiple of the run, whichever it is.
+            let is_division = matches!(self.kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {});
+            for ((axis, of), by) in info.axes.iter_mut().zip(&source.axes).zip(&by.axes) {
+                let run = gcd(gcd(of.contiguity, of.divisibility), by.divides_all());
+                if is_division && rounds_down && by.constancy >= run {
+                    axis.constancy = axis.constancy.max(run);
+                }
+            }
+            return info;
+        };
         if divisor == 1 {
             return source;
         }

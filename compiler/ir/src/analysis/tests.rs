@@ -90,6 +90,7 @@ macro_rules! ensure {
 struct Seen {
     ranges: usize,
     runs: usize,
+    strided: usize,
     exact: usize,
     wrapped: usize,
     remainders: usize,
@@ -170,6 +171,11 @@ impl Check<'_> {
                 let first = start(piece);
                 let grown = ((i - first) / inner) as i64 * unit;
                 ensure!(x.wrapping_sub(numbers[first]) == grown, "axis {axis}: {info:?}");
+                let (first, strided) = (start(info.strided.run), info.strided);
+                let grown = ((i - first) / inner) as i64 * unit * strided.step;
+                // Whether some wrapped, the lowest bits do not tell.
+                ensure!((x.wrapping_sub(numbers[first]) - grown) as u8 == 0, "axis {axis}: {info:?}");
+                self.seen.strided += usize::from(strided.run > 1);
                 let whole = (numbers[start(info.contiguity)] as u64).trailing_zeros().min(elem.bits());
                 ensure!(
                     whole == elem.bits() || info.divisibility.trailing_zeros() <= whole,
@@ -341,7 +347,7 @@ fn what_programs_compute_is_as_analyses_say() {
     }
     wrong.truncate(10);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let Seen { ranges, runs, exact, wrapped, remainders, carried, masks, addresses } = seen;
-    let least = [ranges, runs, exact, wrapped, remainders, carried, masks, addresses].into_iter().min();
+    let Seen { ranges, runs, strided, exact, wrapped, remainders, carried, masks, addresses } = seen;
+    let least = [ranges, runs, strided, exact, wrapped, remainders, carried, masks, addresses].into_iter().min();
     assert!(least >= Some(1000), "{seen:?}");
 }

@@ -7,7 +7,10 @@ use rtc_abi::{Feature, Target};
 use rtc_ir::{Block, Elem, Kernel, Op, OpKind, RmwOp, Shape, Value};
 use rtc_layout::Layout;
 
-use rtc_ir::analysis::AxisInfos;
+use rtc_ir::analysis::{Axis, AxisInfos};
+
+/// Elements that are fewer bytes apart lie near each other: two lanes or more of a warp touch the same line.
+const NEAR: u64 = 128;
 
 /// The widest access of one thread.
 const MAX_ACCESS_BYTES: u64 = 16;
@@ -82,23 +85,38 @@ fn wish(kernel: &Kernel, infos: &AxisInfos, target: &Target, op: Op) -> Option<(
     };
     let pointer = kernel.operand(op, 0);
     let shape = kernel.value_type(pointer).shape()?;
-    let order = order_of(infos, pointer, shape.rank());
+    let order = order_of(kernel, infos, pointer, shape.rank());
     let vector = vector_width(kernel, infos, pointer, mask, order[0] as usize).min(most_at_once(kernel, target, op));
     Some((shape, Wish { order, vector }))
 }
 
-/// Axes by contiguity, the most contiguous first; the last axis first among equals.
-fn order_of(infos: &AxisInfos, pointer: Value, rank: usize) -> Vec<u32> {
+/// Axes by contiguity, the most contiguous first; among equals first those along which elements lie near each other, then
+/// the last axis.
+fn order_of(kernel: &Kernel, infos: &AxisInfos, pointer: Value, rank: usize) -> Vec<u32> {
+    let bytes = pointee_bytes(kernel, pointer);
     let mut order: Vec<u32> = (0..rank as u32).rev().collect();
-    order.sort_by_key(|axis| std::cmp::Reverse(infos.axis(pointer, *axis as usize).contiguity));
+    order.sort_by_key(|axis| {
+        let along = infos.axis(pointer, *axis as usize);
+        std::cmp::Reverse((along.contiguity, near(&along, bytes)))
+    });
     order
+}
+
+/// How many elements of so many bytes follow each other at small steps that are not one.
+pub fn near(along: &Axis, bytes: u64) -> u64 {
+    if along.strided.step.unsigned_abs().saturating_mul(bytes) < NEAR { along.strided.run } else { 1 }
+}
+
+/// The size of what a pointer or a tile of pointers points to.
+pub fn pointee_bytes(kernel: &Kernel, pointer: Value) -> u64 {
+    u64::from(kernel.value_type(pointer).elem().and_then(|e| e.pointee()).map_or(1, |s| s.bytes()))
 }
 
 /// How many elements along `axis` one thread may access at once.
 pub fn vector_width(kernel: &Kernel, infos: &AxisInfos, pointer: Value, mask: Option<Value>, axis: usize) -> u64 {
     let along = infos.axis(pointer, axis);
     let ty = kernel.value_type(pointer);
-    let bytes = u64::from(ty.elem().and_then(|e| e.pointee()).map_or(1, |s| s.bytes()));
+    let bytes = pointee_bytes(kernel, pointer);
     let size = ty.shape().map_or(1, |s| u64::from(s[axis]));
     let aligned = (along.divisibility / bytes).max(1);
     let limit = mask.map_or(u64::MAX, |m| infos.axis(m, axis).constancy);

@@ -17,10 +17,10 @@
 use std::collections::HashMap;
 
 use rtc_abi::{Feature, Target};
-use rtc_ir::{Elem, Kernel, Op, OpKind, Value};
+use rtc_ir::{Kernel, Op, OpKind, Value};
 use rtc_layout::{Conversion, Layout, MatrixInstructions, conversion, shared_plan};
 
-use super::coalesce::vector_width;
+use super::coalesce::{near, pointee_bytes, vector_width};
 use super::conversions::loop_depth;
 use rtc_ir::analysis::AxisInfos;
 
@@ -137,8 +137,10 @@ fn access(kernel: &Kernel, infos: &AxisInfos, op: Op, layout: &Layout) -> u64 {
 /// How the addresses of an access run.
 struct Run {
     axis: usize,
-    /// As many elements lie side by side along this axis.
+    /// As many elements follow each other along this axis.
     run: u64,
+    /// At this step, in elements.
+    step: u64,
     /// As many elements a thread accesses at once.
     width: u64,
     /// The size of an element.
@@ -149,14 +151,22 @@ impl Run {
     /// The run of a load or store, had its tiles this layout; `None` where they have no dimensions.
     fn of(kernel: &Kernel, infos: &AxisInfos, op: Op, layout: &Layout) -> Option<Run> {
         let pointer = kernel.operand(op, 0);
-        let bytes = kernel.value_type(pointer).elem().and_then(Elem::pointee).map_or(1, |s| u64::from(s.bytes()));
+        let bytes = pointee_bytes(kernel, pointer);
         let mask = kernel.optional(op, 0);
         let width =
             |axis: usize| vector_width(kernel, infos, pointer, mask, axis).min(u64::from(layout.contiguity(axis)));
         // The axis along which a thread has most at once, else that along which addresses run.
-        let along = |axis: &usize| (width(*axis), infos.axis(pointer, *axis).contiguity);
+        let along = |axis: &usize| {
+            let info = infos.axis(pointer, *axis);
+            (width(*axis), info.contiguity, near(&info, bytes))
+        };
         let axis = (0..layout.rank()).max_by_key(along)?;
-        Some(Run { axis, run: infos.axis(pointer, axis).contiguity, width: width(axis), bytes })
+        let info = infos.axis(pointer, axis);
+        let (run, step) = match info.contiguity {
+            1 if near(&info, bytes) > 1 => (info.strided.run, info.strided.step.unsigned_abs()),
+            contiguity => (contiguity, 1),
+        };
+        Some(Run { axis, run, step, width: width(axis), bytes })
     }
 
     /// The bytes that a thread accesses at once.
@@ -172,7 +182,7 @@ fn access_by(layout: &Layout, run: &Run, is_store: bool) -> u64 {
     for lane in layout.bases().lane.iter().filter(|basis| basis.0.iter().any(|step| *step != 0)) {
         threads *= 2;
         let beside = (0..layout.rank()).all(|axis| axis == run.axis || lane[axis] == 0);
-        let distance = u64::from(lane[run.axis]) * run.bytes;
+        let distance = u64::from(lane[run.axis]) * run.step * run.bytes;
         let within = |size: u64| beside && u64::from(lane[run.axis]) < run.run && distance < size;
         lines *= if within(LINE_BYTES) { 1 } else { 2 };
         sectors *= if within(SECTOR_BYTES) { 1 } else { 2 };
@@ -206,7 +216,7 @@ mod tests {
     }
 
     fn run(width: u64, bytes: u64) -> Run {
-        Run { axis: 1, run: 1 << 20, width, bytes }
+        Run { axis: 1, run: 1 << 20, step: 1, width, bytes }
     }
 
     #[test]
