@@ -14,6 +14,7 @@ pub const PASSES: &[Pass] = &[
     tile::simplify::PASS,          // constants and identities, so that analyses see plain values
     tile::versions::PASS,          // constants are folded, and both versions go through all that follows
     tile::counters::PASS, // what else runs like a counter is the counter, so that what follows from both is one
+    tile::one_exponential::PASS, // before loops are written out twice
     tile::split_loops::PASS, // masks that hold go before anything looks at them
     tile::cse::PASS,      // masks and offsets that the source spells twice
     tile::licm::PASS,     // bounds and splats leave the loops

@@ -9,6 +9,7 @@ pub mod forward_carried;
 pub mod licm;
 pub mod lower_block_pointers;
 pub mod lower_descriptors;
+pub mod one_exponential;
 pub mod remainders;
 pub mod simplify;
 pub mod split_loops;
