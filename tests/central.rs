@@ -14,7 +14,10 @@
 //! ```text
 //! cargo test --test central                                     all files, and some kernels at random
 //! cargo test --test central scan                                files with this in their name
-//! RTC_CENTRAL_SEEDS=1000..2000 cargo test --test central random kernels of these seeds
+//! RTC_CENTRAL_SEEDS=1000..2000 cargo test --test central random kernels of these seeds, in tile IR
+//! RTC_CENTRAL_SEEDS=1000..2000 RTC_CENTRAL_SETS=50 cargo test --test central generated
+//!                                                               kernels of these seeds, in the kernel language, with
+//!                                                               so many sets of inputs for each
 //! RTC_CENTRAL_DUMP=/tmp cargo test --test central scan          keeps final tile IR and PTX
 //! ```
 
@@ -39,10 +42,16 @@ mod planted;
 mod ptxas;
 #[path = "central/random.rs"]
 mod random;
+#[path = "central/reduce.rs"]
+mod reduce;
 #[path = "central/source.rs"]
 mod source;
 #[path = "central/tensor.rs"]
 mod tensor;
+#[path = "central/trials.rs"]
+mod trials;
+#[path = "central/written.rs"]
+mod written;
 
 use case::Case;
 
@@ -57,7 +66,8 @@ fn main() {
     trials.extend(planted);
     assert!(trials.len() > 60, "only {} kernels", trials.len());
     trials.push(Trial::test("every operation", every_operation));
-    trials.extend(random_kernels());
+    trials.extend(trials::random());
+    trials.extend(trials::written());
     libtest_mimic::run(&arguments, trials).exit();
 }
 
@@ -132,30 +142,4 @@ fn every_operation() -> Result<(), Failed> {
 fn run(text: &str, path: &Path) -> Result<(), Failed> {
     let checked = Case::parse(text).and_then(|case| judge::check(&case));
     checked.map_err(|e| Failed::from(format!("{}: {e}", path.display())))
-}
-
-/// Seeds of the kernels that every run makes; others can be asked for.
-const SEEDS: std::ops::Range<u64> = 0..200;
-/// Kernels of one trial.
-const CHUNK: u64 = 10;
-
-fn random_kernels() -> Vec<Trial> {
-    let asked = std::env::var("RTC_CENTRAL_SEEDS").ok();
-    let range = asked.as_deref().and_then(|s| s.split_once("..")).and_then(|(from, to)| {
-        let (from, to) = (from.parse().ok()?, to.parse().ok()?);
-        Some(from..to)
-    });
-    let range = range.unwrap_or(SEEDS);
-    let chunk = |from: u64| {
-        let to = (from + CHUNK).min(range.end);
-        Trial::test(format!("random/{from}..{to}"), move || {
-            for seed in from..to {
-                let text = random::kernel(seed);
-                let checked = Case::parse(&text).and_then(|case| judge::check(&case));
-                checked.map_err(|e| Failed::from(format!("seed {seed}: {e}\n{text}")))?;
-            }
-            Ok(())
-        })
-    };
-    range.clone().step_by(CHUNK as usize).map(chunk).collect()
 }

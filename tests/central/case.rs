@@ -81,6 +81,10 @@ pub struct Case {
     pub marks: Option<planted::Marks>,
     /// The tolerances hold between `expects` and all stages, not for the emulator only.
     pub values_within: bool,
+    /// Other inputs of the same kernel, for which only the first stage and the PTX are compared.
+    pub more: Vec<Case>,
+    /// Not all structures, but some that this number tells.
+    pub sample: Option<u64>,
 }
 
 impl Default for Case {
@@ -103,6 +107,8 @@ impl Default for Case {
             shapes: Vec::new(),
             marks: None,
             values_within: false,
+            more: Vec::new(),
+            sample: None,
         }
     }
 }

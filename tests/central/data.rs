@@ -42,7 +42,7 @@ impl Random {
 /// | `range 64 -4 4 [seed]` | whole numbers from the first to the second |
 /// | `bits 64 [seed]` | random bits; every float is as likely as its encoding |
 /// | `near 64 [seed]` | floats of magnitude 2^-8 to 2^8 |
-/// | `special 64 [seed]` | zeros, infinities, NaN, denormals, extremes, some ordinary numbers |
+/// | `special 64 [seed [by]]` | zeros, infinities, NaN, denormals, extremes, some ordinary numbers; rotated by so many |
 pub fn content(scalar: Scalar, text: &str, name: &str) -> Result<Vec<u8>, String> {
     let mut words = text.split_whitespace();
     let kind = words.next().unwrap_or_default();
@@ -81,7 +81,11 @@ pub fn content(scalar: Scalar, text: &str, name: &str) -> Result<Vec<u8>, String
                     _ => *random.pick(&special),
                 };
                 // All of them, each at least once where there is room.
-                (0..count).map(|i| special.get(i).copied().unwrap_or_else(|| one(&mut random))).collect::<Vec<u64>>()
+                let mut all: Vec<u64> =
+                    (0..count).map(|i| special.get(i).copied().unwrap_or_else(|| one(&mut random))).collect();
+                let by: usize = words.next().map_or(Ok(0), |by| number(Some(by)))?;
+                all.rotate_left(by % count.max(1));
+                all
             }
             other => return Err(format!("there is no content `{other}`")),
         }

@@ -67,21 +67,24 @@ pub fn check_made(case: &Case, make: Make<'_>, sources: &SourceMap) -> Result<()
 fn check_targets(case: &Case, warps: Option<u32>, make: Make<'_>, sources: &SourceMap) -> Result<(), String> {
     // Most kernels are the same for all targets up to a late pass; one look at each text is enough.
     let mut seen: HashSet<String> = HashSet::new();
-    let mut reference: Option<(String, Run)> = None;
-    for name in TARGETS {
-        if !case.only.is_empty() && !case.only.iter().any(|t| t == name) {
-            continue;
-        }
+    let mut reference: Option<(String, Vec<Run>)> = None;
+    let only: Vec<&str> = case.only.iter().map(String::as_str).collect();
+    for name in if only.is_empty() { TARGETS.to_vec() } else { only } {
         let target = Target::named(name).map_err(|e| e.to_string())?;
         let kernel = make(name, warps).map_err(|e| format!("{name}, {e}"))?;
         let text = print(&kernel);
         if case.interpreted && reference.as_ref().is_none_or(|(t, _)| *t != text) {
             let outcome = interpret(case, &kernel, Storage::Tiles, None);
             expected(case, &outcome, true).map_err(|e| format!("the interpreter: {e}"))?;
-            reference = Some((text.clone(), outcome));
+            let others = case.more.iter().map(|other| interpret(other, &kernel, Storage::Tiles, None));
+            let outcomes: Vec<Run> = std::iter::once(outcome).chain(others).collect();
+            if let Some(fault) = outcomes.iter().skip(1).find_map(|run| run.as_ref().err()) {
+                return Err(format!("the interpreter: {fault}"));
+            }
+            reference = Some((text.clone(), outcomes));
         }
         seen.insert(text);
-        let reference = reference.as_ref().map(|(_, outcome)| outcome);
+        let reference = reference.as_ref().map(|(_, outcomes)| outcomes.as_slice());
         check_target(case, kernel, target, reference, &mut seen, sources).map_err(|e| format!("{name}, {e}"))?;
     }
     Ok(())
@@ -91,12 +94,19 @@ fn check_target(
     case: &Case,
     kernel: Kernel,
     target: &'static Target,
-    reference: Option<&Run>,
+    reference: Option<&[Run]>,
     seen: &mut HashSet<String>,
     sources: &SourceMap,
 ) -> Result<(), String> {
     let mut made = HashSet::new();
-    for structure in structures(&kernel, target) {
+    let mut structures = structures(&kernel, target);
+    if let Some(sample) = case.sample {
+        // The one that the compiler chooses, and two others.
+        let others = structures.len() as u64 - 1;
+        let chosen = |i: usize| i == 0 || (i as u64 + 2 * sample) % others.max(1) < 2;
+        structures = structures.into_iter().enumerate().filter(|(i, _)| chosen(*i)).map(|(_, s)| s).collect();
+    }
+    for structure in structures {
         let cx = PassContext { target, max_instructions: 50_000, structure };
         check_passes(case, kernel.clone(), cx, reference, seen, &mut made, sources)
             .map_err(|e| if structure == Structure::Auto { e } else { format!("structure {structure}, {e}") })?;
@@ -126,7 +136,7 @@ fn check_passes(
     case: &Case,
     mut kernel: Kernel,
     cx: PassContext,
-    reference: Option<&Run>,
+    reference: Option<&[Run]>,
     seen: &mut HashSet<String>,
     made: &mut HashSet<String>,
     sources: &SourceMap,
@@ -140,7 +150,9 @@ fn check_passes(
         if print(&again) != text {
             return Err(wrong(format!("the text is not a fixed point:\n{text}\n{}", print(&again))));
         }
-        let Some(reference) = reference.filter(|_| seen.insert(text)) else { return Ok(()) };
+        let Some(reference) = reference.and_then(|all| all.first()).filter(|_| seen.insert(text)) else {
+            return Ok(());
+        };
         for storage in [Storage::Tiles, Storage::Registers] {
             if storage == Storage::Registers && kernel.phase == Phase::Tile {
                 continue;
@@ -172,9 +184,10 @@ fn check_passes(
         let may_spill = case.may_spill || !matches!(cx.structure, Structure::Auto | Structure::Pipelined);
         assembler::check(&output.ptx, target, may_spill, case.fault.is_some() || calls)?;
     }
+    let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
     for seed in seeds(&kernel) {
         // The checks do not change what is computed; where they find something, a launch goes on.
-        let (found, reports) = emulate(case, &kernel, target, &output, seed)?;
+        let (found, reports) = emulate(case, &kernel, target, &program, seed)?;
         if let Some(marks) = &case.marks {
             return planted::compare(marks, &reports);
         }
@@ -186,9 +199,13 @@ fn check_passes(
             Some(seed) => format!("the emulator, seed {seed}: {e}"),
         };
         expected(case, &found, false).map_err(wrong)?;
-        if let Some(reference) = reference {
+        if let Some(reference) = reference.and_then(|all| all.first()) {
             compare(case, reference, &found, false).map_err(wrong)?;
         }
+    }
+    for (number, (other, reference)) in (1..).zip(case.more.iter().zip(reference.unwrap_or_default().iter().skip(1))) {
+        let (found, _) = emulate(other, &kernel, target, &program, Some(number))?;
+        compare(other, reference, &found, false).map_err(|e| format!("the emulator, inputs {number}: {e}"))?;
     }
     Ok(())
 }
@@ -317,10 +334,9 @@ fn emulate(
     case: &Case,
     kernel: &Kernel,
     target: &Target,
-    output: &rtc_codegen::Output,
+    program: &emulator::Program,
     seed: Option<u64>,
 ) -> Result<(Run, Vec<Report>), String> {
-    let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
     let mut memory = emulator::Memory::poisoned(POISON);
     memory.track();
     let mut bases = Vec::new();
