@@ -32,6 +32,8 @@ mod assembler;
 mod case;
 #[path = "central/data.rs"]
 mod data;
+#[path = "central/export.rs"]
+mod export;
 #[path = "central/judge.rs"]
 mod judge;
 #[path = "central/language.rs"]

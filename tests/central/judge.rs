@@ -16,6 +16,7 @@ use rtc_source::SourceMap;
 use crate::assembler;
 use crate::case::{Argument, Case, POISON, Tolerance};
 use crate::data::elements;
+use crate::export;
 use crate::planted;
 use crate::tensor::Tensor;
 
@@ -78,6 +79,11 @@ fn check_targets(case: &Case, warps: Option<u32>, make: Make<'_>, sources: &Sour
             expected(case, &outcome, true).map_err(|e| format!("the interpreter: {e}"))?;
             let others = case.more.iter().map(|other| interpret(other, &kernel, Storage::Tiles, None));
             let outcomes: Vec<Run> = std::iter::once(outcome).chain(others).collect();
+            if export::is_asked() {
+                for (case, run) in std::iter::once(case).chain(&case.more).zip(&outcomes) {
+                    export::results(case, run.as_ref().map_or(&[], |outcome| &outcome.tensors));
+                }
+            }
             if let Some(fault) = outcomes.iter().skip(1).find_map(|run| run.as_ref().err()) {
                 return Err(format!("the interpreter: {fault}"));
             }
@@ -183,6 +189,9 @@ fn check_passes(
         // Only what the compiler chooses by itself must do without spills.
         let may_spill = case.may_spill || !matches!(cx.structure, Structure::Auto | Structure::Pipelined);
         assembler::check(&output.ptx, target, may_spill, case.fault.is_some() || calls)?;
+    }
+    if export::is_asked() && case.sample.is_some() {
+        export::form(exported(case, &kernel, &cx, &output.ptx)?);
     }
     let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
     for seed in seeds(&kernel) {
@@ -388,6 +397,32 @@ fn emulate(
     Ok((Ok(Outcome { tensors, printed: sorted(&report.printed) }), reports))
 }
 
+/// A form of a kernel for a GPU: what is launched, and what each set of inputs passes. An address is the number of the
+/// tensor, from 1 on, above 40 bits of a distance in bytes.
+fn exported(case: &Case, kernel: &Kernel, cx: &PassContext, ptx: &str) -> Result<serde_json::Value, String> {
+    let metadata = kernel.metadata(cx.target);
+    let mut sets = Vec::new();
+    for case in std::iter::once(case).chain(&case.more) {
+        let tensors = case.args.iter().filter(|(_, arg)| matches!(arg, Argument::Tensor { .. }));
+        let names: Vec<&String> = tensors.map(|(name, _)| name).collect();
+        let base_of = |of: &str| names.iter().position(|n| *n == of).map_or(0, |at| (at as u64 + 1) << 40);
+        let mut values = Vec::new();
+        for param in &kernel.params {
+            values.push(match passed(case, kernel, param, &base_of)? {
+                Passed::Bits(bits) => serde_json::json!(bits),
+                Passed::Tensor(tensor) => tensor.fields()?,
+            });
+        }
+        sets.push(values);
+    }
+    let params: Vec<_> = metadata.params.iter().map(|p| serde_json::json!([p.offset, p.size])).collect();
+    Ok(serde_json::json!({
+        "structure": cx.structure.to_string(), "target": cx.target.name, "symbol": metadata.symbol,
+        "threads": metadata.threads_per_block, "shared": metadata.shared_bytes, "grid": blocks(case, kernel),
+        "bytes": metadata.params_size(), "params": params, "sets": sets, "ptx": ptx,
+    }))
+}
+
 fn sorted(printed: &str) -> Vec<String> {
     let mut lines: Vec<String> = printed.lines().map(str::to_string).collect();
     lines.sort_unstable();
@@ -485,7 +520,7 @@ fn ordinal(bits: u64, scalar: Scalar) -> i64 {
 }
 
 /// Writes a stage to the folder that `RTC_CENTRAL_DUMP` names, for looking at a failure.
-fn dump(name: &str, text: &str) {
+pub fn dump(name: &str, text: &str) {
     if let Some(folder) = std::env::var_os("RTC_CENTRAL_DUMP") {
         let path = std::path::Path::new(&folder).join(name);
         if let Err(e) = std::fs::write(&path, text) {

@@ -67,6 +67,11 @@ pub fn check_all(part: &Part, more: &[Part], sample: u64, file: &str) -> Result<
     check_asked(asked, part, file)
 }
 
+/// The arguments of a case.
+pub fn arguments(part: &Part) -> Result<Vec<(String, Argument)>, String> {
+    Ok(Asked::read(part)?.case.args)
+}
+
 fn check_asked(asked: Asked, part: &Part, file: &str) -> Result<(), String> {
     let program = Program::parse(&[Source::new(file, part.source.as_str())]);
     if program.has_errors() {

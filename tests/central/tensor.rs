@@ -59,6 +59,17 @@ impl Tensor {
         ArgValue::Desc(desc)
     }
 
+    /// What the driver is told of it, innermost dimension first.
+    pub fn fields(&self) -> Result<serde_json::Value, String> {
+        let inner_first = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<u64>>();
+        let boxes: Vec<u32> = self.ty.shape.iter().rev().copied().collect();
+        let element = if self.rounds_tf32 { ElementType::Tf32 } else { element(self.ty.elem)? };
+        Ok(serde_json::json!({
+            "type": element as u32, "base": self.base, "sizes": inner_first(&self.shape),
+            "strides": inner_first(&self.strides)[1..], "box": boxes, "swizzle": self.ty.swizzle, "nan": self.pads_nan,
+        }))
+    }
+
     /// As the emulator takes it.
     pub fn encoded(&self) -> Result<[u8; 128], String> {
         let inner_first = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<u64>>();

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use libtest_mimic::{Failed, Trial};
 
 use crate::case::Case;
-use crate::{judge, language, random, reduce, written};
+use crate::{export, judge, language, random, reduce, written};
 
 /// Kernels of one trial.
 const CHUNK: u64 = 10;
@@ -49,7 +49,13 @@ pub fn written() -> Vec<Trial> {
     chunks("generated", seeds(0..60), |seed| {
         let sets = std::env::var("RTC_CENTRAL_SETS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
         let kernel = written::kernel(seed);
-        let Err(error) = guarded(|| check(&kernel, 0, sets)) else { return Ok(()) };
+        judge::dump(&format!("written_{seed}.rt"), &kernel.case(0));
+        let Err(error) = guarded(|| check(&kernel, 0, sets)) else {
+            if export::is_asked() {
+                export::write(seed, &(0..sets).map(|set| kernel.case(set)).collect::<Vec<_>>());
+            }
+            return Ok(());
+        };
         // The inputs that fail alone, if some do.
         let alone = |set: &u64| guarded(|| check(&kernel, *set, 1)).err().map(|e| (*set, e));
         let (set, error) = (0..sets).find_map(|set| alone(&set)).unwrap_or((0, error));

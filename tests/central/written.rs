@@ -4,6 +4,7 @@
 //! As in `random.rs`, only what is defined to the bit is made. Sums and products of floats whose order is free are made of
 //! whole numbers that are small enough for every order to give the same; how large a value can be is kept beside it.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::data::Random;
@@ -142,6 +143,8 @@ struct Maker {
     body: Vec<String>,
     /// Values in reach, oldest first.
     scope: Vec<Value>,
+    /// How many lines there were when a value came into reach.
+    born: HashMap<String, usize>,
     names: usize,
     depth: usize,
     grid: u32,
@@ -164,6 +167,7 @@ pub fn kernel(seed: u64) -> Written {
         args: Vec::new(),
         body: Vec::new(),
         scope: Vec::new(),
+        born: HashMap::new(),
         names: 0,
         depth: 0,
         grid,
@@ -176,7 +180,7 @@ pub fn kernel(seed: u64) -> Written {
         let value = maker.input();
         maker.scope.push(value);
     }
-    for _ in 0..3 + maker.random.below(9) {
+    for _ in 0..4 + maker.random.below(9) {
         maker.step();
     }
     maker.outputs();
@@ -213,13 +217,12 @@ impl Maker {
         shape
     }
 
-    /// Stores what nobody uses, and a few other values.
+    /// Stores what nobody has used since it came into reach, and the last values.
     fn outputs(&mut self) {
-        let unused = |v: &Value| self.body.iter().filter(|line| mentions(line, &v.name)).count() < 2;
+        let lines_after = |v: &Value| &self.body[self.born.get(&v.name).copied().unwrap_or(0)..];
+        let unused = |v: &Value| !lines_after(v).iter().any(|line| mentions(line, &v.name));
         let mut outputs: Vec<Value> = self.scope.iter().filter(|v| unused(v)).cloned().collect();
-        outputs.truncate(6);
-        outputs.extend(self.scope.iter().rev().take(2).cloned());
-        outputs.dedup_by(|a, b| a.name == b.name);
+        outputs.extend(self.scope.last().filter(|last| !unused(last)).cloned());
         for value in outputs {
             self.output(&value);
         }

@@ -22,15 +22,24 @@ impl Maker {
         let before = self.scope.len();
         self.scope.extend(more.iter().chain(carried).cloned());
         self.depth += 1;
-        for _ in 0..self.random.below(3) {
+        let own = self.scope.len();
+        for _ in 0..self.random.below(4) {
             self.step();
         }
         for value in carried {
-            let next =
-                match self.any_where(|v| v.shape == value.shape && v.dtype == value.dtype && v.name != value.name) {
-                    Some(other) if self.random.below(4) == 0 => other,
-                    _ => self.binary_of(value),
-                };
+            // What the block has made, if that can be brought to the shape; else something new.
+            let made: Vec<Value> = self.scope[own.min(self.scope.len())..].to_vec();
+            let fits = |v: &&Value| v.shape == value.shape || (v.numel() == value.numel() && !value.shape.is_empty());
+            let fits = |v: &&Value| fits(v) && (!v.shape.is_empty() || value.shape.is_empty());
+            let fitting: Vec<Value> = made.iter().filter(fits).cloned().collect();
+            let next = match fitting.last() {
+                Some(next) if next.shape == value.shape => next.clone(),
+                Some(next) => {
+                    let text = format!("tl.reshape({}, {:?})", next.name, value.shape);
+                    self.bind(&text, next.dtype, &value.shape, next.most)
+                }
+                None => self.binary_of(value),
+            };
             let next = self.cast(&next, value.dtype);
             self.line(&format!("{} = {}  # {}{:?}", value.name, next.name, value.dtype.0, value.shape));
         }

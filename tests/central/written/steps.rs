@@ -37,6 +37,10 @@ impl Maker {
         if let Some(value) = made {
             self.scope.push(value);
         }
+        let lines = self.body.len();
+        for value in &self.scope {
+            self.born.entry(value.name.clone()).or_insert(lines);
+        }
     }
 
     /// Another operand for `a` with its type, shape and bound, as it stands in an expression; none for a plain number.
