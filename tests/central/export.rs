@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::case::{Argument, Case};
 use crate::data::elements;
-use crate::{language, written};
+use crate::{language, planted, written};
 
 thread_local! {
     static FORMS: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
@@ -66,6 +66,30 @@ pub fn write(seed: u64, cases: &[String]) {
     let all = json!({
         "seed": seed, "header": header, "prelude": written::PRELUDE, "special": special, "source": format!("@triton.jit\ndef kernel{source}"), "forms": forms, "sets": sets,
     });
+    if let Err(e) = std::fs::write(&path, all.to_string()) {
+        eprintln!("{}: {e}", path.display());
+    }
+}
+
+/// Writes a planted mistake, with the reports that it must get.
+pub fn write_planted(name: &str, part: &language::Part) {
+    let (forms, _) = (FORMS.take(), RESULTS.take());
+    let Some(folder) = std::env::var_os("RTC_CENTRAL_EXPORT") else { return };
+    let codes =
+        part.source.lines().filter_map(|line| line.split_once(planted::MARK)).map(|(_, codes)| codes.to_string());
+    let tensors: Vec<Value> = language::arguments(part)
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|(name, arg)| match arg {
+            Argument::Tensor { bytes, written, .. } => {
+                let text: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+                Some(json!([name, bytes.len(), if written { Value::from(text) } else { Value::Null }]))
+            }
+            _ => None,
+        })
+        .collect();
+    let all = json!({ "name": name, "codes": codes.collect::<Vec<_>>(), "tensors": tensors, "forms": forms });
+    let path = std::path::Path::new(&folder).join(format!("{name}.json"));
     if let Err(e) = std::fs::write(&path, all.to_string()) {
         eprintln!("{}: {e}", path.display());
     }

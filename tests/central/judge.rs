@@ -190,7 +190,7 @@ fn check_passes(
         let may_spill = case.may_spill || !matches!(cx.structure, Structure::Auto | Structure::Pipelined);
         assembler::check(&output.ptx, target, may_spill, case.fault.is_some() || calls)?;
     }
-    if export::is_asked() && case.sample.is_some() {
+    if export::is_asked() && (case.sample.is_some() || case.marks.is_some()) {
         export::form(exported(case, &kernel, &cx, &output.ptx)?);
     }
     let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
