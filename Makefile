@@ -9,11 +9,12 @@ ifeq ($(origin RTC_PTXAS),undefined)
 export RTC_PTXAS = $(shell [ -x .tools/bin/ptxas ] && echo $(CURDIR)/.tools/bin/ptxas || echo ptxas)
 endif
 
-.PHONY: help setup run test examples release dist wheel check bench bench-gpu clean
+.PHONY: help setup run test fuzz examples release dist wheel check bench bench-gpu clean
 
 help:
 	@echo "make run      set up, build, run the softmax example (GPU if there is one, else the emulator)"
 	@echo "make test     set up and run all tests"
+	@echo "make fuzz     kernels written at random, for SECONDS=600 on JOBS=1 cores from SEED on, in every stage and the emulator"
 	@echo "make examples test the examples, each a crate of its own, and one outside of the repository"
 	@echo "make setup    install what is missing, nothing else"
 	@echo "make release  build the rtc binary into target/release/rtc"
@@ -35,6 +36,9 @@ test: setup
 	else \
 		cargo test --workspace --no-fail-fast; \
 	fi
+
+fuzz: setup
+	@scripts/fuzz kernels $(or $(SECONDS),600) $(or $(JOBS),1)
 
 examples: setup
 	@scripts/examples
