@@ -1,15 +1,16 @@
 //! The kernels as operations of candle: [`softmax`] of the last dimension and [`attention`].
 //!
-//! candle hands an operation its memory on the host here, which is copied to the device of the kernels: a GPU if there is
-//! one, else the emulator. candle's own GPU tensors need its feature `cuda`, which compiles candle's kernels by `nvcc` when the
-//! crate is built; this example builds without a CUDA toolkit, so it does without. Where `nvcc` is there, nothing need be
-//! copied: `cuda_fwd` of an operation gets a storage whose `as_cuda_slice` is a slice of cudarc 0.19, and
-//! `rtc_runtime::interop::read` lends that to a launch.
+//! Of a tensor on the CPU candle hands an operation its memory on the host, which is copied to the device of the kernels: a
+//! GPU if there is one, else the emulator. Of a tensor on a GPU, with the feature `cuda` (candle compiles its own kernels for
+//! it, so `nvcc` has to be there), nothing is copied: the launch borrows candle's memory and runs on candle's stream.
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp3, DType, Error, Layout, Result, Shape, Tensor, bail};
 use rtc_runtime::half::f16;
-use rtc_runtime::{Device, Stream};
+use rtc_runtime::{Device, Slice, SliceMut, Stream};
 use std::sync::OnceLock;
+
+#[cfg(feature = "cuda")]
+mod cuda;
 
 rtc_runtime::include_kernels!("kernels");
 
@@ -45,6 +46,15 @@ fn elements<'s, T>(all: &'s [T], layout: &Layout) -> Result<&'s [T]> {
     }
 }
 
+/// The rows of an argument of softmax, and how many elements each has.
+fn rows_of(layout: &Layout) -> Result<(usize, usize)> {
+    let columns = layout.shape().dims().last().copied().unwrap_or(1);
+    if columns == 0 || columns > 1024 {
+        bail!("softmax takes rows of 1 to 1024 elements, not {columns}");
+    }
+    Ok((layout.shape().elem_count() / columns, columns))
+}
+
 struct Softmax;
 
 /// The softmax of the last dimension of an `f32` tensor.
@@ -59,20 +69,24 @@ impl CustomOp1 for Softmax {
 
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let CpuStorage::F32(x) = storage else { bail!("softmax takes f32") };
-        let (x, columns) = (elements(x, layout)?, layout.shape().dims().last().copied().unwrap_or(1));
-        if columns == 0 || columns > 1024 {
-            bail!("softmax takes rows of 1 to 1024 elements, not {columns}");
-        }
-        let rows = x.len() / columns;
+        let (x, (rows, columns)) = (elements(x, layout)?, rows_of(layout)?);
+        let k = kernels()?;
         let y = || {
-            let k = kernels()?;
-            let (x, mut y) = (k.device.upload(x).map_err(Error::wrap)?, k.device.alloc(x.len()).map_err(Error::wrap)?);
-            let programs = rows.min(512) as u32;
-            k.softmax.launch(&k.stream, programs, &x, &mut y, rows as i32, columns as i32).map_err(Error::wrap)?;
-            k.stream.synchronize().map_err(Error::wrap)?;
-            y.to_vec().map_err(Error::wrap)
+            let (x, mut y) = (k.device.upload(x)?, k.device.alloc(x.len())?);
+            k.softmax.launch(&k.stream, rows.min(512) as u32, &x, &mut y, rows as i32, columns as i32)?;
+            k.stream.synchronize()?;
+            y.to_vec()
         };
-        Ok((CpuStorage::F32(y()?), layout.shape().clone()))
+        Ok((CpuStorage::F32(y().map_err(Error::wrap)?), layout.shape().clone()))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        storage: &candle_core::CudaStorage,
+        layout: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        Ok((cuda::softmax(storage, layout, rows_of(layout)?)?, layout.shape().clone()))
     }
 
     /// `y * (g - sum(y * g))`.
@@ -107,40 +121,57 @@ impl CustomOp3 for Attention {
         let (CpuStorage::F16(q), CpuStorage::F16(k), CpuStorage::F16(v)) = (q, k, v) else {
             bail!("attention takes {:?}", DType::F16)
         };
-        let (heads, rows, columns) = q_layout.shape().dims3()?;
-        if k_layout.shape() != q_layout.shape() || v_layout.shape() != q_layout.shape() {
-            bail!(
-                "q, k and v have the shapes {:?}, {:?} and {:?}",
-                q_layout.shape(),
-                k_layout.shape(),
-                v_layout.shape()
-            );
-        }
+        let size = size_of(q_layout, k_layout, v_layout)?;
         let (q, k, v) = (elements(q, q_layout)?, elements(k, k_layout)?, elements(v, v_layout)?);
-        let out = run(q, k, v, (heads, rows, columns)).map_err(Error::wrap)?;
-        Ok((CpuStorage::F16(out?), q_layout.shape().clone()))
+        let own = kernels()?;
+        let out = || {
+            let (q, k, v) = (own.device.upload(q)?, own.device.upload(k)?, own.device.upload(v)?);
+            let mut out = own.device.alloc(q.len())?;
+            attend(own, &own.stream, [(&q).into(), (&k).into(), (&v).into()], (&mut out).into(), size)?;
+            own.stream.synchronize()?;
+            out.to_vec()
+        };
+        Ok((CpuStorage::F16(out().map_err(Error::wrap)?), q_layout.shape().clone()))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        q: &candle_core::CudaStorage,
+        q_layout: &Layout,
+        k: &candle_core::CudaStorage,
+        k_layout: &Layout,
+        v: &candle_core::CudaStorage,
+        v_layout: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        let size = size_of(q_layout, k_layout, v_layout)?;
+        Ok((cuda::attention([(q, q_layout), (k, k_layout), (v, v_layout)], size)?, q_layout.shape().clone()))
     }
 }
 
-fn run(
-    q: &[f16],
-    k: &[f16],
-    v: &[f16],
+/// Heads, rows and columns of the arguments of attention.
+fn size_of(q: &Layout, k: &Layout, v: &Layout) -> Result<(usize, usize, usize)> {
+    let size = q.shape().dims3()?;
+    if k.shape() != q.shape() || v.shape() != q.shape() {
+        bail!("q, k and v have the shapes {:?}, {:?} and {:?}", q.shape(), k.shape(), v.shape());
+    }
+    match size.2 {
+        32 | 64 => Ok(size),
+        columns => bail!("attention takes 32 or 64 columns, not {columns}"),
+    }
+}
+
+fn attend(
+    own: &Kernels,
+    stream: &Stream,
+    [q, k, v]: [Slice<'_, f16>; 3],
+    out: SliceMut<'_, f16>,
     (heads, rows, columns): (usize, usize, usize),
-) -> rtc_runtime::Result<Result<Vec<f16>>> {
-    let own = match kernels() {
-        Ok(own) => own,
-        Err(error) => return Ok(Err(error)),
-    };
-    let (q, k, v) = (own.device.upload(q)?, own.device.upload(k)?, own.device.upload(v)?);
-    let mut out = own.device.alloc(q.len())?;
+) -> rtc_runtime::Result<()> {
     let grid = (rows.div_ceil(64) as u32, heads as u32);
     let scale = std::f32::consts::LOG2_E / (columns as f32).sqrt();
     match columns {
-        32 => own.attention_32.launch(&own.stream, grid, &q, &k, &v, &mut out, scale, rows as i32)?,
-        64 => own.attention_64.launch(&own.stream, grid, &q, &k, &v, &mut out, scale, rows as i32)?,
-        _ => return Ok(Err(Error::msg(format!("attention takes 32 or 64 columns, not {columns}")))),
+        32 => own.attention_32.launch(stream, grid, q, k, v, out, scale, rows as i32),
+        _ => own.attention_64.launch(stream, grid, q, k, v, out, scale, rows as i32),
     }
-    own.stream.synchronize()?;
-    Ok(Ok(out.to_vec()?))
 }

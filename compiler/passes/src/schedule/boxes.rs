@@ -7,7 +7,8 @@
 //!
 //! Base, sizes and strides must follow from arguments of the kernel, for the host makes the tensor map; the base and all
 //! strides but the innermost must be promised to be multiples of 16 bytes. A mask must be a conjunction of `index < size`.
-//! Where it says nothing of a dimension, the tensor is taken to be as long as can be.
+//! Where it says nothing of a dimension, the tensor is taken to be as long as can be. Rows that are stored must end at
+//! multiples of 16 bytes, too, for the hardware writes the last 16 bytes of a row whole.
 //!
 //! Where base, sizes and strides are those of a descriptor among the arguments, the map is the argument itself
 //! (`descriptors.rs`).
@@ -295,6 +296,14 @@ impl<'k> Known<'k> {
             Symbol::Scalar(value) => divisor(self.kernel, value).is_none(),
             _ => true,
         })
+    }
+
+    /// Whether rows of the tensor end at multiples of 16 bytes: a copy to global memory writes the last 16 bytes of a row
+    /// whole, also what lies in them behind the end.
+    pub fn ends_whole(&self, pointer: Value, access: &Access) -> bool {
+        let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee());
+        let sizes = &access.axes[access.inner].sizes;
+        elem.is_some_and(|elem| sizes.iter().all(|size| self.is_multiple(size, elem)))
     }
 
     /// Whether so many elements are promised to be a multiple of 16 bytes.

@@ -108,6 +108,7 @@ impl Found {
             if let Ok(access) = known.access(kernel.operand(store, 0), kernel.optional(store, 0))
                 && access.inner == 1
                 && access.axes.iter().all(|axis| axis.modulus.is_none())
+                && (access.descriptor.is_some() || known.ends_whole(kernel.operand(store, 0), &access))
             {
                 found.stores.push((store, access));
             }

@@ -10,7 +10,7 @@ use super::hazard::shadow::How;
 use super::hazard::{Agent, PENDING, Touch};
 use super::shared::Shared;
 use super::step::Step;
-use super::tensor_copy::{TensorBox, read_box, rows, write_swizzled};
+use super::tensor_copy::{Ends, TensorBox, read_box, rows, write_swizzled};
 use super::warp::Warp;
 use super::{State, Stop};
 use crate::code::{AtomicOp, Window};
@@ -204,7 +204,7 @@ impl Warp {
         let mut pieces = Vec::new();
         match &copy.to {
             Destination::Global(to) => pieces.push((*to, 0..data.len())),
-            Destination::Tensor(tensor) => rows(tensor, |offset, inside| {
+            Destination::Tensor(tensor) => rows(tensor, Ends::of_store(copy.reduce.is_some()), |offset, inside| {
                 if let Some((address, range)) = inside {
                     pieces.push((address, offset + range.start..offset + range.end));
                 }

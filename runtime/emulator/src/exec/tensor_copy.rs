@@ -19,16 +19,36 @@ pub struct TensorBox {
     pub at: Vec<i32>,
 }
 
+/// Where a row of a box ends that reaches beyond the tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// With the tensor.
+    Exact,
+    /// With the 16 bytes in which the tensor ends: copies to global memory write them whole, seen on an H200.
+    Whole,
+}
+
+impl Ends {
+    /// Of a copy to global memory.
+    pub fn of_store(combines: bool) -> Ends {
+        if combines { Ends::Exact } else { Ends::Whole }
+    }
+}
+
 /// Visits the rows of a box in the order in which they lie in shared memory: the offset there, and where the row meets
 /// the tensor: the address of its first element inside, and the bytes of the row that are inside.
-pub fn rows(tensor: &TensorBox, mut visit: impl FnMut(usize, Option<(u64, Range<usize>)>)) {
+pub fn rows(tensor: &TensorBox, ends: Ends, mut visit: impl FnMut(usize, Option<(u64, Range<usize>)>)) {
     let TensorBox { map, at } = tensor;
     let size = u64::from(map.ty.bytes());
     let width = u64::from(map.box_dims[0]);
     let first = i64::from(at[0]);
     // Elements of a row inside: from `low` to before `high`.
     let low = (-first).clamp(0, width as i64);
-    let high = (map.dims[0] as i64 - first).clamp(low, width as i64);
+    let end = match ends {
+        Ends::Exact => map.dims[0],
+        Ends::Whole => map.dims[0].next_multiple_of(16 / size),
+    };
+    let high = (end as i64 - first).clamp(low, width as i64);
     let total: u32 = (1..map.rank()).map(|i| map.moved(i)).product();
     for row in 0..total {
         let mut rest = row;
@@ -60,7 +80,7 @@ pub fn read_box(memory: &Memory, tensor: &TensorBox) -> Result<Vec<u8>, AccessEr
         data.chunks_exact_mut(element.len()).for_each(|e| e.copy_from_slice(element));
     }
     let mut result = Ok(());
-    rows(tensor, |offset, inside| {
+    rows(tensor, Ends::Exact, |offset, inside| {
         let Some((address, range)) = inside else { return };
         match memory.read(address, range.len()) {
             Ok(bytes) => data[offset + range.start..offset + range.end].copy_from_slice(bytes),
@@ -155,13 +175,14 @@ impl Step<'_, '_> {
             let tensor = TensorBox { map, at };
             let writes = !matches!(copy.direction, Direction::In { .. } | Direction::Prefetch);
             let access = if writes { Access::Write } else { Access::Read };
-            check_rows(self.state, &mut self.warp.hint, &tensor, access).map_err(fail)?;
+            let combines = matches!(copy.direction, Direction::Out { reduce: Some(_), .. });
+            let ends = if writes { Ends::of_store(combines) } else { Ends::Exact };
+            check_rows(self.state, &mut self.warp.hint, (&tensor, ends), access).map_err(fail)?;
             let looks_on = self.state.sanitizer.is_some() || self.state.counting.is_some();
             if looks_on && !matches!(copy.direction, Direction::Prefetch) {
-                let combines = matches!(copy.direction, Direction::Out { reduce: Some(_), .. });
                 let access = if combines { Access::Atomic } else { access };
                 let mut pieces = Vec::new();
-                rows(&tensor, |_, inside| pieces.extend(inside));
+                rows(&tensor, ends, |_, inside| pieces.extend(inside));
                 let ranges: Vec<(u64, u64)> = pieces.iter().map(|(at, range)| (*at, range.len() as u64)).collect();
                 self.count_copy(&ranges, access);
                 for (address, range) in pieces {
@@ -218,10 +239,15 @@ impl Step<'_, '_> {
     }
 }
 
-/// Checks that what a box holds of its tensor exists.
-fn check_rows(state: &mut State<'_>, hint: &mut usize, tensor: &TensorBox, access: Access) -> Result<(), FaultKind> {
+/// Checks that what a copy touches of a tensor exists.
+fn check_rows(
+    state: &mut State<'_>,
+    hint: &mut usize,
+    (tensor, ends): (&TensorBox, Ends),
+    access: Access,
+) -> Result<(), FaultKind> {
     let mut result = Ok(());
-    rows(tensor, |_, inside| {
+    rows(tensor, ends, |_, inside| {
         let Some((address, range)) = inside else { return };
         let found = state.memory.bytes(hint, address, range.len(), access);
         if let (Err(error), Ok(())) = (found, &result) {
