@@ -31,10 +31,7 @@ pub(super) fn softmax(x: &CudaStorage, layout: &Layout, (rows, columns): (usize,
 }
 
 /// The attention of q, k and v with so many heads, rows and columns.
-pub(super) fn attention(
-    [q, k, v]: [(&CudaStorage, &Layout); 3],
-    size: (usize, usize, usize),
-) -> Result<CudaStorage> {
+pub(super) fn attention([q, k, v]: [(&CudaStorage, &Layout); 3], size: (usize, usize, usize)) -> Result<CudaStorage> {
     let (own, candle) = (kernels()?, q.0.device().clone());
     let theirs = candle.cuda_stream();
     let [q, k, v] = [elements::<f16>(q.0, q.1)?, elements::<f16>(k.0, k.1)?, elements::<f16>(v.0, v.1)?];
