@@ -81,6 +81,8 @@ const UNSAFE: &[&str] = &[
     "runtime/python/src/foreign.rs",
     "runtime/python/src/host.rs",
     "runtime/python/src/place.rs",
+    "runtime/python/src/recent.rs",
+    "runtime/python/src/tensor.rs",
     "runtime/python/src/value.rs",
     // Tensors of a launch file that share memory.
     "runtime/testing/src/storages.rs",

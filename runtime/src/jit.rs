@@ -4,12 +4,14 @@ mod cached;
 mod kernel;
 mod passed;
 mod program;
+mod remembered;
 mod specialize;
 
 pub use cached::{Cached, KERNELS, compile_cached, compile_tile_ir_cached, key};
 pub use kernel::{JitKernel, Options, Ready};
 pub use passed::Passed;
 pub use program::{Event, Program};
+pub use remembered::Remembered;
 pub use rtc_cache as cache;
 
 use crate::{Device, Error, Kernel, Result};

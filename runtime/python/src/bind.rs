@@ -45,6 +45,8 @@ struct Known {
 
 /// What a call says.
 pub(crate) struct Call<'a, 'py> {
+    /// The number of arguments by position.
+    pub(crate) given: usize,
     pub(crate) values: Bindings<'a, 'py>,
     /// Keyword arguments that are no parameters.
     pub(crate) rest: SmallVec<[(Held<'a, 'py>, Held<'a, 'py>); 4]>,
@@ -65,7 +67,7 @@ pub(crate) fn bind<'a, 'py>(
             params.len(),
         )));
     }
-    let mut call = Call { values: SmallVec::new(), rest: SmallVec::new() };
+    let mut call = Call { given, values: SmallVec::new(), rest: SmallVec::new() };
     for index in 0..given {
         call.values.push(Some(args.get_borrowed_item(index)?));
     }
@@ -111,7 +113,7 @@ pub(crate) fn members<'a, 'py>(kwargs: &'a Bound<'py, PyDict>) -> SmallVec<[(Hel
     all
 }
 
-fn position(params: &[Param], name: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+pub(crate) fn position(params: &[Param], name: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     if let Some(index) = params.iter().position(|param| param.name.as_ptr() == name.as_ptr()) {
         return Ok(Some(index));
     }

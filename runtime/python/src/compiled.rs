@@ -4,8 +4,9 @@ use crate::error::{compile_error, runtime_error};
 use crate::host::detached;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
-use rtc_compiler::{ArgKind, Silent, Stage, const_to_json};
-use rtc_runtime::jit;
+use pyo3::types::PyTuple;
+use rtc_compiler::{ArgKind, Silent, Specialization, Stage, const_to_json};
+use rtc_runtime::{Device, jit};
 use serde_json::{Map, Value, json};
 use std::any::Any;
 
@@ -68,6 +69,16 @@ impl Ready {
     fn kernel(&self) -> PyResult<&rtc_runtime::Kernel> {
         self.ready.kernel().ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))
     }
+
+    /// The device that it is loaded on.
+    pub(crate) fn device_of_kernel(&self) -> PyResult<&Device> {
+        Ok(self.kernel()?.device())
+    }
+
+    /// What it was compiled for.
+    pub(crate) fn specialization(&self) -> PyResult<&Specialization> {
+        self.ready.specialization().ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))
+    }
 }
 
 #[pymethods]
@@ -90,7 +101,7 @@ impl Ready {
 
     /// What it was compiled for as JSON, as `rtc build --spec` takes it.
     fn spec(&self) -> PyResult<String> {
-        let of = self.ready.specialization().ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))?;
+        let of = self.specialization()?;
         let mut args = Vec::new();
         for arg in &of.args {
             let mut field = kind_json(&arg.kind);
@@ -135,12 +146,16 @@ impl Ready {
     /// The text of a stage.
     fn stage(&self, py: Python<'_>, name: &str) -> PyResult<String> {
         let stage: Stage = name.parse().map_err(PyKeyError::new_err)?;
-        let specialization =
-            self.ready.specialization().ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))?;
+        let specialization = self.specialization()?;
         let arch = self.program.device().arch();
         let source = self.program.source();
         let text = compiling(py, || rtc_compiler::emit(source, specialization, &arch, stage, &mut Silent))?;
         text.map_err(|failure| compile_error(py, &self.program, &failure.into()))
+    }
+
+    /// Launches on the stream of that handle; an argument for each parameter, in order.
+    fn launch(&self, grid: (u32, u32, u32), stream: u64, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        crate::ahead::launch(args.py(), self, [grid.0, grid.1, grid.2], stream, args)
     }
 
     /// Waits for all work of its device.

@@ -63,6 +63,9 @@ pub(crate) fn syntax_error(py: Python<'_>, error: &CompileError, pictures: &str)
             of_package(py, "_compilation_error", (codes, lines, pictures.to_owned()))
         }
         CompileError::Runtime(error) => runtime_error(py, error),
+        CompileError::Compiler(Failure::Request { code, message }) => {
+            of_package(py, "_request_error", (*code, message.clone()))
+        }
         CompileError::Compiler(failure) => of_package(py, "InternalError", (failure.to_string(),)),
     }
 }

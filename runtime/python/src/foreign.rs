@@ -83,7 +83,9 @@ pub(crate) fn torch(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
     let dtype = dtype_of(&object.getattr(intern!(py, "dtype"))?)?;
     let address = data_ptr(object)?;
     if object.getattr(intern!(py, "is_cuda"))?.is_truthy()? {
-        return Ok(Foreign { address, dtype, memory: Some(Memory::Gpu), range: None });
+        let found = Foreign { address, dtype, memory: Some(Memory::Gpu), range: None };
+        crate::tensor::learn(object, &found);
+        return Ok(found);
     }
     if object.getattr(intern!(py, "device"))?.getattr(intern!(py, "type"))?.extract::<String>()? != "cpu" {
         return Ok(Foreign { address, dtype, memory: None, range: None });

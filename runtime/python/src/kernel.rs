@@ -1,10 +1,12 @@
 //! A kernel of Python, and its launches.
 
-use crate::bind::{self, Call, KnownOptions, Param};
+use crate::bind::{self, Call, Held, KnownOptions, Param};
 use crate::compiled::{self, compiling};
 use crate::error::{compile_error, runtime_error};
 use crate::host::{Copies, detached};
 use crate::place::{self, Memory};
+use crate::recent::{self, Fixed, Keyword, Recent, Recents};
+use crate::tensor::Torch;
 use crate::value::{Reading, Value, with_args};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
@@ -36,12 +38,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
     core: Mutex<Option<Arc<Core>>>,
+    pub(crate) recents: Recents,
 }
 
 #[derive(Debug)]
-struct Core {
+pub(crate) struct Core {
     name: String,
-    params: Vec<Param>,
+    pub(crate) params: Vec<Param>,
     /// Options that hold where a launch says nothing.
     defaults: Py<PyDict>,
     options: KnownOptions,
@@ -93,6 +96,7 @@ impl Kernel {
             Ok(Param { name: name.unbind(), is_constexpr, default, is_option })
         };
         let params = params.into_iter().map(param).collect::<PyResult<_>>()?;
+        self.recents.forget();
         let (options, variants, compiled, watched) = Default::default();
         *lock(&self.core) = Some(Arc::new(Core { name, params, defaults, options, variants, compiled, watched }));
         Ok(())
@@ -156,10 +160,15 @@ fn launch<'py>(
     (args, kwargs, options): Given<'_, 'py>,
 ) -> PyResult<Py<PyAny>> {
     let py = slf.py();
+    let hooked = HOOKED.load(Ordering::Relaxed);
+    let is_plain = !warmup && !hooked && options.is_none();
+    if is_plain && let Some(launched) = recent::launch(slf, grid, args, kwargs) {
+        return launched;
+    }
     let core = slf.get().core()?;
     let mut call = bind::bind(&core.name, &core.params, args, kwargs)?;
     call.rest.extend(options.into_iter().flat_map(bind::members));
-    let options = core.options.of(&call, core.defaults.bind(py))?;
+    let jit_options = core.options.of(&call, core.defaults.bind(py))?;
     let mut reading = Reading::default();
     let mut values: SmallVec<[Value; 16]> = SmallVec::new();
     for (param, object) in core.params.iter().zip(&call.values) {
@@ -167,7 +176,7 @@ fn launch<'py>(
         values.push(reading.value(object, param.is_constexpr).map_err(|error| named(py, error, &core, param))?);
     }
     let current = place::Current::of(py, reading.memory)?;
-    let device = &current.device;
+    let device = current.device;
     let variant = core.variant(slf, device, &reading)?;
     core.check_globals(slf)?;
     let copies = match reading.memory {
@@ -177,21 +186,20 @@ fn launch<'py>(
         _ => None,
     };
     with_args(device, &values, copies.as_ref(), |args| {
-        let ready = variant.ready(py, args, &options)?;
+        let ready = variant.ready(py, args, &jit_options)?;
         let compiled = core.compiled(slf, &ready, &variant)?;
         if warmup {
             return Ok(compiled);
         }
-        let grid = core.grid(py, grid, &call)?;
+        let grid = core.grid(py, grid, call.values.iter().copied().flatten())?;
         let stream = current.stream(py)?;
-        let hooked = HOOKED.load(Ordering::Relaxed);
         let told = |hook: &str| slf.call_method1(hook, (&compiled, grid, stream.raw().unwrap_or(0)));
         if hooked {
             told("_enter")?;
         }
         let launched = match copies {
-            None => ready.launch(&stream, grid, args),
-            Some(_) => detached(py, || ready.launch(&stream, grid, args)),
+            None => ready.launch(stream, grid, args),
+            Some(_) => detached(py, || ready.launch(stream, grid, args)),
         };
         // A kernel that ended with a fault has written, too.
         if let Some(copies) = &copies {
@@ -203,9 +211,43 @@ fn launch<'py>(
         }
         if copies.is_some() {
             slf.call_method1(intern!(py, "_findings"), (&compiled,))?;
+        } else if is_plain
+            && Torch::get(py).is_some()
+            && let Some(ordinal) = current.ordinal()
+            && let Some(fixed) = fixed(&call, &values, &reading)
+            && let Ok(remembered) = variant.kernel.remember(args, &jit_options)
+        {
+            let keywords = kwargs.into_iter().flat_map(bind::members);
+            let keywords = keywords.map(|(name, value)| keyword(&core, &name, &value)).collect::<PyResult<_>>()?;
+            let (core, given, device) = (core.clone(), call.given, current.device);
+            let compiled = compiled.clone_ref(py);
+            let recent = Recent { core, given, keywords, fixed, ordinal, device, remembered, compiled };
+            slf.get().recents.keep(recent);
         }
         Ok(compiled)
     })
+}
+
+/// For each parameter the object that it was given, if it is neither a number nor a tensor; nothing if one of them is of a
+/// kind that `recent.rs` does not know.
+fn fixed(call: &Call<'_, '_>, values: &[Value], reading: &Reading) -> Option<SmallVec<[Option<Fixed>; 16]>> {
+    let objects = call.values.iter().flatten();
+    if reading.is_special || call.values.iter().any(Option::is_none) {
+        return None;
+    }
+    let each = objects.zip(values).map(|(object, value)| match value {
+        Value::Constant(constant) => Some(((**object).clone().unbind(), constant.clone())),
+        _ => None,
+    });
+    Some(each.collect())
+}
+
+/// A keyword as `recent.rs` keeps it.
+fn keyword(core: &Core, name: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Keyword> {
+    let param = bind::position(&core.params, name)?;
+    let is_option = param.is_none_or(|index| core.params[index].is_option);
+    let option = is_option.then(|| value.clone().unbind());
+    Ok(Keyword { name: name.clone().unbind(), param, option })
 }
 
 /// An error that names the argument.
@@ -274,19 +316,25 @@ impl Core {
         Ok(made)
     }
 
-    fn grid(&self, py: Python<'_>, grid: &Bound<'_, PyAny>, call: &Call<'_, '_>) -> PyResult<[u32; 3]> {
+    /// The grid; where a function gives it, that is asked with the arguments.
+    pub(crate) fn grid<'a, 'py: 'a>(
+        &self,
+        py: Python<'py>,
+        grid: &Bound<'py, PyAny>,
+        values: impl Iterator<Item = Held<'a, 'py>>,
+    ) -> PyResult<[u32; 3]> {
         if !grid.is_callable() {
             return bind::grid(grid);
         }
         let all = PyDict::new(py);
-        for (param, value) in self.params.iter().zip(&call.values) {
-            all.set_item(&param.name, value.as_deref())?;
+        for (param, value) in self.params.iter().zip(values) {
+            all.set_item(&param.name, value)?;
         }
         bind::grid(&grid.call1((all,))?)
     }
 
     /// Refuses a launch after a global that the kernel was compiled with has changed.
-    fn check_globals(&self, slf: &Bound<'_, Kernel>) -> PyResult<()> {
+    pub(crate) fn check_globals(&self, slf: &Bound<'_, Kernel>) -> PyResult<()> {
         let py = slf.py();
         let changed = {
             let watched = lock(&self.watched);

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use rtc_runtime::{Device, DeviceKind, Stream};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Where an argument lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +22,13 @@ pub(crate) enum Memory {
 
 /// What `RTC_DEVICE` or `rtc.set_device` says.
 static CHOSEN: Mutex<Option<DeviceKind>> = Mutex::new(None);
-static HOST: OnceLock<[Mutex<Option<Device>>; 2]> = OnceLock::new();
-static GPUS: Mutex<Vec<(usize, Device)>> = Mutex::new(Vec::new());
-static STREAMS: Mutex<Vec<(u64, Arc<Stream>)>> = Mutex::new(Vec::new());
+/// The emulator and the interpreter, which keep their memory.
+static HOST: [Mutex<Option<&Device>>; 2] = [Mutex::new(None), Mutex::new(None)];
+/// GPUs that were opened, which stay open, and by GPU the streams that were seen.
+static GPUS: Mutex<Vec<(usize, &Device)>> = Mutex::new(Vec::new());
+static STREAMS: Mutex<Vec<(Device, u64, &Stream)>> = Mutex::new(Vec::new());
+/// Whether a device on the CPU was asked for.
+static CPU_CHOSEN: AtomicBool = AtomicBool::new(false);
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -39,43 +44,70 @@ fn chosen() -> PyResult<DeviceKind> {
         Ok(text) => text.parse().map_err(|error| PyValueError::new_err(format!("RTC_DEVICE: {error}")))?,
         Err(_) => DeviceKind::Auto,
     };
-    *chosen = Some(kind);
+    choose(&mut chosen, kind);
     Ok(kind)
+}
+
+fn choose(chosen: &mut Option<DeviceKind>, kind: DeviceKind) {
+    CPU_CHOSEN.store(matches!(kind, DeviceKind::Emulator | DeviceKind::Interpreter), Ordering::Relaxed);
+    *chosen = Some(kind);
+}
+
+/// Whether a device on the CPU was asked for.
+#[inline]
+pub(crate) fn is_cpu_chosen() -> bool {
+    CPU_CHOSEN.load(Ordering::Relaxed)
 }
 
 /// Says where kernels run: `auto`, `cuda:N`, `emulator` or `interpreter`.
 #[pyfunction]
 pub(crate) fn set_device(name: &str) -> PyResult<()> {
     let kind = name.parse().map_err(PyValueError::new_err)?;
-    *lock(&CHOSEN) = Some(kind);
+    choose(&mut lock(&CHOSEN), kind);
     Ok(())
 }
 
-fn gpu(py: Python<'_>, ordinal: usize) -> PyResult<Device> {
+/// The GPU of that number.
+pub(crate) fn gpu(py: Python<'_>, ordinal: usize) -> PyResult<&'static Device> {
     let mut all = lock(&GPUS);
     if let Some((_, device)) = all.iter().find(|(own, _)| *own == ordinal) {
-        return Ok(device.clone());
+        return Ok(device);
     }
-    let device = Device::cuda(ordinal).map_err(|error| runtime_error(py, &error))?;
-    all.push((ordinal, device.clone()));
+    let device: &Device = Box::leak(Box::new(Device::cuda(ordinal).map_err(|error| runtime_error(py, &error))?));
+    all.push((ordinal, device));
     Ok(device)
 }
 
+/// The stream of that handle, which PyTorch gave.
+#[inline]
+pub(crate) fn stream_of(py: Python<'_>, device: &Device, handle: u64) -> PyResult<&'static Stream> {
+    if !device.is_cuda() {
+        return Ok(default_stream(device));
+    }
+    let mut all = lock(&STREAMS);
+    if let Some((.., stream)) = all.iter().find(|(own, known, _)| *known == handle && own.is_same(device)) {
+        return Ok(stream);
+    }
+    // SAFETY: PyTorch gives the handle of a stream of the primary context, which it keeps for ever.
+    let stream = unsafe { Stream::from_raw(device, handle) }.map_err(|error| runtime_error(py, &error))?;
+    let stream: &Stream = Box::leak(Box::new(stream));
+    all.push((device.clone(), handle, stream));
+    Ok(stream)
+}
+
 /// The device on the CPU that was asked for; the emulator where none was.
-pub(crate) fn host_device(py: Python<'_>) -> PyResult<Device> {
+fn host_device(py: Python<'_>) -> PyResult<&'static Device> {
     let interpreter = chosen()? == DeviceKind::Interpreter;
-    let slots = HOST.get_or_init(Default::default);
-    let mut slot = lock(&slots[usize::from(interpreter)]);
-    if let Some(device) = &*slot {
-        return Ok(device.clone());
+    let mut slot = lock(&HOST[usize::from(interpreter)]);
+    if let Some(device) = *slot {
+        return Ok(device);
     }
     let device = if interpreter {
         Device::interpreter().map_err(|error| runtime_error(py, &error))?
     } else {
         Device::emulator()
     };
-    *slot = Some(device.clone());
-    Ok(device)
+    Ok(*slot.insert(Box::leak(Box::new(device))))
 }
 
 /// How many GPUs there are.
@@ -89,6 +121,12 @@ pub(crate) fn device_count() -> usize {
 #[pyfunction]
 pub(crate) fn device_arch(py: Python<'_>) -> PyResult<String> {
     Ok(device_of(py, None)?.arch())
+}
+
+/// The target of the device on the CPU.
+#[pyfunction]
+pub(crate) fn host_arch(py: Python<'_>) -> PyResult<String> {
+    Ok(device_of(py, Some(Memory::Host))?.arch())
 }
 
 /// The current device, as text.
@@ -127,13 +165,13 @@ fn torch<'a>(py: Python<'a>) -> PyResult<Option<&'a Torch>> {
 
 /// The device of a launch, and what PyTorch calls it.
 pub(crate) struct Current<'py> {
-    pub(crate) device: Device,
+    pub(crate) device: &'static Device,
     /// The number of the GPU as PyTorch gave it.
     ordinal: Option<Bound<'py, PyAny>>,
 }
 
 /// The device of a launch whose arguments lie there; `None` if none of them is memory.
-pub(crate) fn device_of(py: Python<'_>, memory: Option<Memory>) -> PyResult<Device> {
+pub(crate) fn device_of(py: Python<'_>, memory: Option<Memory>) -> PyResult<&'static Device> {
     Ok(Current::of(py, memory)?.device)
 }
 
@@ -163,27 +201,40 @@ impl<'py> Current<'py> {
         }
     }
 
+    /// A GPU of which nothing else is known.
+    pub(crate) fn of_gpu(device: &'static Device) -> Current<'py> {
+        Current { device, ordinal: None }
+    }
+
+    /// PyTorch's number of the GPU, if PyTorch told it.
+    pub(crate) fn ordinal(&self) -> Option<i32> {
+        self.ordinal.as_ref()?.extract().ok()
+    }
+
     /// The stream that is current there: PyTorch's where it is loaded, else the default stream.
     #[inline]
-    pub(crate) fn stream(&self, py: Python<'py>) -> PyResult<Arc<Stream>> {
+    pub(crate) fn stream(&self, py: Python<'py>) -> PyResult<&'static Stream> {
         if !self.device.is_cuda() {
-            return Ok(Arc::new(self.device.default_stream()));
+            return Ok(default_stream(self.device));
         }
         let handle: u64 = match (torch(py)?, &self.ordinal) {
             (Some(torch), Some(ordinal)) => torch.stream.bind(py).call1((ordinal,))?.extract()?,
             (Some(torch), None) => torch.stream.bind(py).call1((torch.device.bind(py).call0()?,))?.extract()?,
             (None, _) => 0,
         };
-        let mut streams = lock(&STREAMS);
-        if let Some((_, stream)) =
-            streams.iter().find(|(known, stream)| *known == handle && stream.device().is_same(&self.device))
-        {
-            return Ok(stream.clone());
+        stream_of(py, self.device, handle)
+    }
+}
+
+/// The stream of a device on the CPU.
+fn default_stream(device: &Device) -> &'static Stream {
+    let mut all = lock(&STREAMS);
+    match all.iter().find(|(own, ..)| own.is_same(device)) {
+        Some((.., stream)) => stream,
+        None => {
+            let stream: &Stream = Box::leak(Box::new(device.default_stream()));
+            all.push((device.clone(), 0, stream));
+            stream
         }
-        // SAFETY: PyTorch gives the handle of a stream of the primary context, which it keeps for ever.
-        let stream = unsafe { Stream::from_raw(&self.device, handle) }.map_err(|error| runtime_error(py, &error))?;
-        let stream = Arc::new(stream);
-        streams.push((handle, stream.clone()));
-        Ok(stream)
     }
 }

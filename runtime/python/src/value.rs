@@ -5,6 +5,7 @@ use crate::foreign::{self, Foreign};
 use crate::host::{Copies, HostRange};
 use crate::kind::{ByAddress, Kind, kind};
 use crate::place::Memory;
+use crate::tensor::Torch;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -49,18 +50,32 @@ pub(crate) struct Reading {
     pub(crate) ranges: SmallVec<[HostRange; 4]>,
     /// Functions among the arguments, which are part of the program.
     pub(crate) functions: SmallVec<[Py<PyAny>; 2]>,
+    /// Whether some argument is none of those that `recent.rs` knows: numbers of 64 bits, tensors of PyTorch itself on a GPU,
+    /// objects that never change.
+    pub(crate) is_special: bool,
 }
 
 impl Reading {
     /// Reads an argument for a parameter that is a constexpr or not.
     pub(crate) fn value(&mut self, object: &Bound<'_, PyAny>, is_constexpr: bool) -> PyResult<Value> {
         let py = object.py();
-        Ok(match kind(object)? {
-            Kind::Int => Value::Int(int(object)?),
+        let kind = kind(object)?;
+        self.is_special |= !matches!(
+            kind,
+            Kind::Int | Kind::Bool | Kind::Float | Kind::None | Kind::Str | Kind::Dtype | Kind::Function | Kind::Torch
+        );
+        Ok(match kind {
+            Kind::Int => {
+                let value = int(object)?;
+                self.is_special |= i64::try_from(value).is_err();
+                Value::Int(value)
+            }
             Kind::Bool => Value::Bool(object.is_truthy()?),
             Kind::Float => Value::Float(object.extract()?),
             Kind::Torch if !is_constexpr => {
                 let found = foreign::torch(object)?;
+                let is_known = Torch::get(py).is_some_and(|torch| torch.is_tensor(object.get_type_ptr()));
+                self.is_special |= !is_known || found.memory != Some(Memory::Gpu);
                 self.pointer(found)?
             }
             Kind::Data if !is_constexpr => {
@@ -247,7 +262,7 @@ fn constant(object: &Bound<'_, PyAny>, functions: &mut SmallVec<[Py<PyAny>; 2]>)
 }
 
 /// Memory that nothing is known of but its address.
-const UNKNOWN_BYTES: u64 = 1 << 56;
+pub(crate) const UNKNOWN_BYTES: u64 = 1 << 56;
 
 /// Gives the values as arguments of the runtime; addresses of arrays on the CPU become those of their copies.
 pub(crate) fn with_args<R>(

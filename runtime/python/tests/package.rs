@@ -53,6 +53,10 @@ fn staged(name: &str) -> PathBuf {
 
 /// Runs the unittest module `cases/NAME.py`.
 fn run(name: &str) {
+    run_with(name, &[]);
+}
+
+fn run_with(name: &str, environment: &[(&str, &Path)]) {
     let Some(python) = python() else {
         eprintln!("SKIPPED: no Python with numpy (scripts/setup installs one where PyPI can be reached)");
         return;
@@ -65,6 +69,7 @@ fn run(name: &str) {
         .env("PYTHONPATH", path)
         .env("RTC_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
         .env_remove("RTC_DEVICE")
+        .envs(environment.iter().copied())
         .output()
         .expect("Python starts");
     let text = String::from_utf8_lossy(&output.stderr);
@@ -80,6 +85,28 @@ fn language() {
 #[test]
 fn launches() {
     run("launches");
+}
+
+/// With a driver that does nothing and a PyTorch that has nothing but what launches ask it for.
+#[test]
+fn recent() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stubs");
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    for (source, library) in
+        [("driver.c", "libcuda.so.1"), ("torch.c", "libtorch_cpu.so"), ("torch.c", "libtorch_cuda.so")]
+    {
+        let made = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-w", &format!("-Wl,-soname,{library}"), "-o"])
+            .args([folder.join(library), root().join("tests/stub").join(source)])
+            .status();
+        assert!(made.expect("cc starts").success(), "{source} cannot be compiled");
+    }
+    run_with("recent", &[("LD_LIBRARY_PATH", &folder), ("RTC_STUBS", &folder), ("STUB_DEVICES", Path::new("2"))]);
+}
+
+#[test]
+fn ahead() {
+    run("ahead");
 }
 
 #[test]

@@ -113,11 +113,28 @@ struct Shared {
 
 /// The kernel with some options.
 #[derive(Debug)]
-struct Bound {
+pub(super) struct Bound {
     content: Arc<Content>,
     /// Which parameters the arguments of a launch are for, and how they specialize.
     params: Box<[(usize, Rule)]>,
     known: RwLock<FxHashMap<Words, Arc<Slot>>>,
+}
+
+impl Bound {
+    /// The words of the arguments, one after the other.
+    pub(super) fn words(&self, args: &[Arg<'_>]) -> Words {
+        let mut words = Words::new();
+        self.add_words(args, &mut words);
+        words
+    }
+
+    /// Adds the words of the arguments.
+    #[inline(always)]
+    pub(super) fn add_words(&self, args: &[Arg<'_>], words: &mut Words) {
+        for (arg, (_, rule)) in args.iter().zip(&self.params) {
+            rule.words(arg, words);
+        }
+    }
 }
 
 /// A place for a loaded kernel; whoever wants one that is not there makes it, and the others wait.
@@ -205,8 +222,7 @@ impl JitKernel {
     pub fn known(&self, args: &[Arg<'_>], options: &Options) -> Option<Ready> {
         let all = self.shared.bound.read().unwrap_or_else(PoisonError::into_inner);
         let bound = all.get(&options.id)?;
-        let mut words = Words::new();
-        args.iter().zip(&bound.params).for_each(|(arg, (_, rule))| rule.words(arg, &mut words));
+        let words = bound.words(args);
         let known = bound.known.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&words[..]).filter(|_| args.len() <= bound.params.len()).cloned().map(Ready)
     }
@@ -217,10 +233,7 @@ impl JitKernel {
         if args.len() > bound.params.len() {
             return Err(self.too_many(args.len(), &bound).into());
         }
-        let mut words = Words::new();
-        for (arg, (_, rule)) in args.iter().zip(&bound.params) {
-            rule.words(arg, &mut words);
-        }
+        let words = bound.words(args);
         let known = bound.known.read().unwrap_or_else(PoisonError::into_inner).get(&words[..]).cloned();
         match known {
             Some(slot) => Ok(Ready(slot)),
@@ -238,7 +251,7 @@ impl JitKernel {
         slots.values().filter(|slot| slot.loaded.get().is_some()).count()
     }
 
-    fn bound(&self, options: &Options) -> std::result::Result<Arc<Bound>, CompileError> {
+    pub(super) fn bound(&self, options: &Options) -> std::result::Result<Arc<Bound>, CompileError> {
         let all = self.shared.bound.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(bound) = all.get(&options.id).or_else(|| all.values().find(|b| b.content == options.content)) {
             return Ok(bound.clone());
@@ -267,7 +280,7 @@ impl JitKernel {
 
     /// Finds a kernel by content, or makes it.
     fn make(&self, args: &[Arg<'_>], bound: &Bound) -> std::result::Result<Arc<Slot>, CompileError> {
-        let Shared { program, name: kernel, params, slots, .. } = &*self.shared;
+        let Shared { program, name: kernel, params, .. } = &*self.shared;
         let mut kinds: Vec<Option<ArgKind>> = params.iter().map(|_| None).collect();
         for (arg, (index, rule)) in args.iter().zip(&bound.params) {
             let kind = rule.specialize(arg).map_err(|message| {
@@ -298,7 +311,43 @@ impl JitKernel {
         let named = params.iter().zip(kinds);
         let args = named.filter_map(|(param, kind)| Some(ArgSpec { name: param.name.clone(), kind: kind? })).collect();
         let spec = Spec { kernel: Some(kernel.clone()), args, options: bound.content.launch.clone(), arch: None };
-        let specialization = spec.specialize(program.source())?;
+        self.load(spec.specialize(program.source())?, &given)
+    }
+
+    /// The kernel for what a specification says instead of arguments, compiled if need be. Launches of it take an argument
+    /// for each parameter, in order; of those that are constants, any.
+    ///
+    /// ```
+    /// use rtc_compiler::Spec;
+    /// use rtc_runtime::{Device, args};
+    /// let source = "@triton.jit\ndef fill(x, value, N: tl.constexpr):\n    tl.store(x + tl.arange(0, N), value)\n";
+    /// let device = Device::emulator();
+    /// let program = device.jit_program(rtc_compiler::Program::parse(&[rtc_compiler::Source::new("fill.rt", source)]))?;
+    /// let spec = r#"{"kernel": "fill", "args": [{"name": "x", "type": "*fp32", "divisible_by": 16},
+    ///     {"name": "value", "type": "fp32"}, {"name": "N", "constexpr": 8}]}"#;
+    /// let fill = program.with_cache(None).kernel("fill")?.ready_for(&Spec::parse(spec)?)?;
+    /// let mut x = device.zeros::<f32>(8)?;
+    /// fill.launch(&device.default_stream(), 1, &args![&mut x, 2.5, 8])?;
+    /// assert_eq!(x.to_vec()?, [2.5; 8]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ready_for(&self, spec: &Spec) -> std::result::Result<Ready, CompileError> {
+        let specialization = spec.specialize(self.shared.program.source())?;
+        let given = |param: &ParamInfo| {
+            let kind = specialization.args.iter().find(|arg| arg.name == param.name).map(|arg| arg.kind.clone());
+            (param.name.clone(), kind.unwrap_or(ArgKind::Constexpr(ConstValue::None)))
+        };
+        let given: Vec<_> = self.shared.params.iter().map(given).collect();
+        Ok(Ready(self.load(specialization, &given)?))
+    }
+
+    /// Finds the kernel for a specialization, or makes it; `given` are the names and kinds of a launch's arguments.
+    fn load(
+        &self,
+        specialization: Specialization,
+        given: &[(String, ArgKind)],
+    ) -> std::result::Result<Arc<Slot>, CompileError> {
+        let Shared { program, name: kernel, slots, .. } = &*self.shared;
         let key = program.key(&specialization);
         let slot = slots.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
         if slot.loaded.get().is_none() {

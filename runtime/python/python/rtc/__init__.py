@@ -6,7 +6,7 @@ interpreter where `RTC_DEVICE=interpreter` says so. `python -m rtc program.py` r
 
 from . import _rtc, errors, language, knobs, runtime, compiler, testing, tools
 from ._rtc import set_device
-from .compiler import CompilationError
+from .compiler import CompilationError, compile
 from .compiler.compiler import CompiledKernel
 from .errors import TritonError
 from .runtime import (Autotuner, Config, Heuristics, InterpreterError, JITFunction, KernelInterface, MockTensor,
@@ -34,7 +34,7 @@ def next_power_of_2(n):
 
 __all__ = ["Autotuner", "CompilationError", "CompiledKernel", "Config", "Heuristics", "InterpreterError", "JITFunction",
            "KernelFault", "KernelInterface", "MockTensor", "OutOfResources", "TensorDescriptor", "TensorWrapper",
-           "TritonError", "autotune", "cdiv", "compiler", "constexpr_function", "heuristics", "jit", "knobs", "language",
+           "TritonError", "autotune", "cdiv", "compile", "compiler", "constexpr_function", "heuristics", "jit", "knobs", "language",
            "next_power_of_2", "reinterpret", "runtime", "set_allocator", "set_device", "testing", "tools"]
 
 

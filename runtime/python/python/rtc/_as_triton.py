@@ -53,6 +53,11 @@ class _Top(importlib.abc.Loader):
 
     def exec_module(self, module):
         rtc = importlib.import_module("rtc")
+        # What is loaded is there under both names: an import under the other would put the module `runtime.driver` in the
+        # place of the object `runtime.driver`.
+        for name, loaded in list(sys.modules.items()):
+            if name.startswith("rtc.") and not name.startswith("rtc._"):
+                sys.modules["triton" + name[len("rtc"):]] = loaded
         for name in rtc.__all__:
             setattr(module, name, getattr(rtc, name))
         module.__version__, module.__all__ = TRITON_VERSION, list(rtc.__all__)

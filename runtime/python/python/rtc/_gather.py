@@ -100,6 +100,8 @@ class Gathered:
     # ---- names
 
     def _names(self, tree, node, scope, fn):
+        # Decorators are Python's: what they use is no part of the kernel.
+        node.decorator_list = []
         params = {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
         outside = _outside(node)
         used = {}

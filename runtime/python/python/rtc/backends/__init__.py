@@ -1,3 +1,16 @@
-"""Back ends, by name."""
+"""Back ends, by name: GPUs, and rtc's emulator for tensors on the CPU."""
 
-backends = {}
+from dataclasses import dataclass
+
+from .compiler import CpuBackend, GpuBackend
+from .driver import CpuDriver, Driver
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A compiler and a driver for one kind of device."""
+    compiler: type
+    driver: type
+
+
+backends = {"nvidia": Backend(GpuBackend, Driver), "cpu": Backend(CpuBackend, CpuDriver)}

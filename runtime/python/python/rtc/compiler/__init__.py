@@ -1,10 +1,10 @@
 """Compiled kernels and the compiler's errors."""
 
 from . import errors
-from .compiler import CompiledKernel
+from .compiler import ASTSource, CompiledKernel, compile, make_backend
 from .errors import CompilationError
 
-__all__ = ["CompilationError", "CompiledKernel", "errors"]
+__all__ = ["ASTSource", "CompilationError", "CompiledKernel", "compile", "errors", "make_backend"]
 
 
 def __getattr__(name):

@@ -8,8 +8,11 @@ import subprocess
 import tempfile
 import types
 
+from .. import _rtc, knobs
+from ..backends import backends
 from ..backends.compiler import GPUTarget
 from ..runtime.errors import PTXASError
+from .source import ASTSource, Build
 
 #: What Triton calls stages that rtc has under other names.
 _NOT_OURS = {"ttir": "tile", "ttgir": "scheduled"}
@@ -28,15 +31,15 @@ class Stages(collections.abc.Mapping):
         return self._made[name]
 
     def _make(self, name):
-        ready = self._kernel._ready
         if name == "source":
             return self._kernel.fn.src
-        if name == "llir":
-            return ready.stage("llvm")
         if name == "cubin":
             return assemble(self["ptx"], self._kernel.metadata.arch)
         if name == "sass":
             return disassemble(self["cubin"])
+        ready = self._kernel._ready
+        if name == "llir":
+            return ready.stage("llvm")
         if name in ready.stages():
             return ready.stage(name)
         if name in _NOT_OURS:
@@ -44,7 +47,7 @@ class Stages(collections.abc.Mapping):
         raise KeyError(f"{name}: rtc has the stages {', '.join(self)}")
 
     def __iter__(self):
-        return iter(["source", *self._kernel._ready.stages(), "llir", "cubin", "sass"])
+        return iter(["source", *_rtc.Ready.stages(), "llir", "cubin", "sass"])
 
     def __len__(self):
         return len(list(iter(self)))
@@ -85,42 +88,91 @@ def disassemble(cubin):
         return subprocess.run([_tool("cuobjdump"), "-sass", file.name], capture_output=True, text=True, check=True).stdout
 
 
-def _shown_name(fn, ready, symbol):
+def _shown_name(fn, spec, symbol):
     """The name of a compiled kernel: what the function given as `repr` makes of the specialization, or its own."""
     if fn._repr is None:
         return symbol
-    args = json.loads(ready.spec())["args"]
-    signature = {arg["name"]: arg.get("type", "constexpr") for arg in args}
-    constants = {arg["name"]: arg["constexpr"] for arg in args if "constexpr" in arg}
+    signature = {arg["name"]: arg.get("type", "constexpr") for arg in spec["args"]}
+    constants = {arg["name"]: arg["constexpr"] for arg in spec["args"] if "constexpr" in arg}
     return fn._repr(types.SimpleNamespace(signature=signature, constants=constants))
 
 
 class CompiledKernel:
-    """A kernel that is compiled for arguments of some kinds."""
+    """A kernel that is compiled for arguments of some kinds. `ready` is loaded; `compile` has a `Build` instead, which is
+    loaded when it is needed."""
 
-    def __init__(self, fn, ready):
-        self.fn, self._ready = fn, ready
-        data = json.loads(ready.metadata())
-        capability = int("".join(c for c in data["arch"] if c.isdigit()))
-        fields = {"hash": ready.key(), "name": _shown_name(fn, ready, data["symbol"]), "num_warps": data["num_warps"], "num_ctas": data["num_ctas"],
-                  "num_stages": ready.num_stages(), "shared": data["shared_bytes"], "arch": data["arch"],
-                  "target": GPUTarget("cuda", capability, 32), "global_scratch_size": data["global_scratch_bytes"],
+    def __init__(self, src, ready, build=None):
+        self.src = src if hasattr(src, "fn") and isinstance(src, ASTSource) else ASTSource.of(src)
+        self._build = build if build is not None else Build(loaded=ready)
+        data, spec = self._build.metadata, self._build.spec
+        target = self._build.target or GPUTarget("cuda", int("".join(c for c in data["arch"] if c.isdigit())), 32)
+        options = spec["options"]
+        fields = {"hash": self._build.key, "name": _shown_name(self.fn, spec, data["symbol"]), "num_warps": data["num_warps"],
+                  "num_ctas": data["num_ctas"], "num_stages": options.get("num_stages", 3), "shared": data["shared_bytes"],
+                  "arch": data["arch"], "target": target, "global_scratch_size": data["global_scratch_bytes"],
                   "global_scratch_align": data["global_scratch_align"], "cluster_dims": tuple(data["cluster"]),
                   "threads_per_block": data["threads_per_block"], "tmem_size": 0, "warp_size": 32,
+                  "profile_scratch_size": 0, "profile_scratch_align": 1,
                   "launch_cooperative_grid": data.get("launch_cooperative_grid", False),
                   "launch_pdl": data.get("launch_pdl", False)}
         self.metadata = collections.namedtuple("KernelMetadata", sorted(fields))(**fields)
-        self._data = data
         self.hash, self.name = fields["hash"], fields["name"]
-        self.asm = Stages(self)
+
+    def __getstate__(self):
+        return {**self.__dict__, "metadata": self.metadata._asdict()}
+
+    def __setstate__(self, state):
+        fields = state["metadata"]
+        self.__dict__.update(state, metadata=collections.namedtuple("KernelMetadata", fields)(**fields))
+
+    fn = property(lambda self: self.src.fn)
+    _ready = property(lambda self: self._build.loaded())
+    _data = property(lambda self: self._build.metadata)
+
+    @property
+    def asm(self):
+        """The texts of the compiler's stages."""
+        made = self._build.stages
+        if made is None:
+            made = self._build.stages = Stages(self)
+        return made
+
+    @property
+    def kernel(self):
+        """Its machine code, by NVIDIA's assembler."""
+        return self.asm["cubin"]
 
     @property
     def packed_metadata(self):
         m = self.metadata
         return m.num_warps, m.num_ctas, m.shared, *m.cluster_dims
 
+    #: What Triton's launcher is given; rtc's kernels know both themselves.
+    module = property(lambda self: self._ready)
+    function = property(lambda self: self._ready)
+
     def _init_handles(self):
-        """Kernels are loaded when they are made."""
+        """Loads it."""
+        self._build.loaded()
+
+    @property
+    def run(self):
+        """Launches, as Triton's launcher does: the grid, a stream, what belongs to the kernel, hooks, and an argument for
+        each parameter."""
+        launch = self._ready.launch
+
+        def run(x, y, z, stream, function, metadata, launch_metadata, enter, exit, *args):
+            if enter is not None and _is_set(enter):
+                enter(launch_metadata)
+            launch((x, y, z), stream, args)
+            if exit is not None and _is_set(exit):
+                exit(launch_metadata)
+
+        return run
+
+    def launch_metadata(self, grid, stream, *args):
+        """What hooks of launches are told, if there is one."""
+        return self._launch_metadata(grid, stream) if _is_set(knobs.runtime.launch_enter_hook) else None
 
     def _usage(self):
         return self._ready.usage() or (0, 0, 1024)
@@ -158,6 +210,35 @@ class CompiledKernel:
 
     def __getattr__(self, name):
         raise AttributeError(f"rtc: compiled kernels have no `{name}`")
+
+
+def _is_set(hook):
+    return hook is not None and getattr(hook, "calls", True)
+
+
+def compile(src, target=None, options=None, _env_vars=None):
+    """Compiles a kernel for what `src`, an `ASTSource`, says of its arguments; nothing is loaded."""
+    if not isinstance(src, ASTSource):
+        raise TypeError(f"rtc compiles kernels of Python (ASTSource), not {type(src).__name__}: Triton's IR is no input of rtc")
+    if target is None:
+        from ..runtime.driver import driver
+        target = driver.active.get_current_target()
+    backend = make_backend(target)
+    options = {**src.parse_options(), **dict(options or {})}
+    return CompiledKernel(src, None, Build.of(src, target, backend.arch, options))
+
+
+def make_backend(target):
+    """The back end for a target."""
+    fitting = [b.compiler for b in backends.values() if b.compiler.supports_target(target)]
+    if len(fitting) != 1:
+        raise RuntimeError(f"rtc has no back end for {target}: it has cuda and, on its emulator, cpu")
+    return fitting[0](target)
+
+
+def triton_key():
+    """What the results of the compiler depend on besides its input."""
+    return f"rtc-{_rtc.compiler_version}-{_rtc.build_id}"
 
 
 class LazyDict:

@@ -89,10 +89,11 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         self.__doc__, self.__name__, self.__qualname__ = fn.__doc__, fn.__name__, fn.__qualname__
         self.__module__, self.__globals__ = fn.__module__, fn.__globals__
         self.signature = inspect.signature(fn)
-        self._own_source = self._key = None
+        self._own_source = self._key = self._hash_lock = None
         self._read_signature()
         self.pre_run_hooks = []
         self.kernel = None
+        self.used_global_vals = {}
 
     def _read_signature(self):
         params = []
@@ -109,8 +110,29 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         if not knobs.language.default_fp_fusion:
             options["enable_fp_fusion"] = False
         given = [(p.name, p.is_constexpr, (p.default,) if p.has_default else ()) for p in params]
-        self._configure(self.fn.__code__.co_name, given, options)
+        self._own_name = self.fn.__code__.co_name
+        self._configure(self._own_name, given, options)
         self._compiled_kernels = []
+
+    @property
+    def repr(self):
+        """The function that makes the name of a specialization."""
+        return self._repr if self._repr is not None else lambda _: self._fn_name
+
+    @repr.setter
+    def repr(self, function):
+        self._repr = function
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        """Other processes get what describes the kernel, not its function."""
+        left_out = {"_compiled_kernels": [], "fn": None, "__globals__": None}
+        return _restored, (type(self),), {**self.__dict__, **left_out}
 
     # ---- source
 
@@ -238,6 +260,11 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
 
     def __repr__(self):
         return f"JITFunction({self.module}:{self.fn.__qualname__})"
+
+
+def _restored(cls):
+    """A kernel without content, for pickles."""
+    return cls.__new__(cls)
 
 
 class _HookedFunction(JITFunction):

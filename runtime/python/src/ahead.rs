@@ -1,0 +1,119 @@
+//! Kernels that are compiled for what a specification says, before there are arguments: `triton.compile`, which TorchInductor
+//! calls, often in processes that only compile.
+
+use crate::compiled::{Ready, compiling};
+use crate::error::{compile_error, runtime_error, syntax_error};
+use crate::host::{Copies, detached};
+use crate::place::{self, Memory};
+use crate::value::{Reading, Value, with_args};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rtc_compiler::{Failure, Program, Silent, Source, Spec};
+use rtc_runtime::jit::cache::{Cache, CacheConfig};
+use rtc_runtime::jit::{self, CompileError};
+use smallvec::SmallVec;
+
+/// Modules of a program: name, file, text.
+type Modules = Vec<(String, String, String)>;
+
+fn parse(modules: Modules) -> Program {
+    let modules: Vec<_> = modules.into_iter().map(|(name, file, text)| (name, Source::new(file, text))).collect();
+    Program::parse_modules(&modules)
+}
+
+fn failed(py: Python<'_>, program: &Program, error: &CompileError) -> PyErr {
+    let text = match error {
+        CompileError::Compiler(Failure::Diagnostics(list)) => {
+            let pictures = list.iter().map(|found| rtc_source::render(program.sources(), found, false));
+            pictures.collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    };
+    syntax_error(py, error, &text)
+}
+
+/// Compiles and keeps the result in the cache on disk; loads nothing, so it needs no device. Gives metadata as JSON and what
+/// the kernel is called in the cache.
+#[pyfunction]
+pub(crate) fn compile_spec(py: Python<'_>, modules: Modules, spec: &str, arch: &str) -> PyResult<(String, String)> {
+    let spec = Spec::parse(spec).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let (program, made) = compiling(py, || {
+        let program = parse(modules);
+        let made = compile(&program, &spec, arch);
+        (program, made)
+    })?;
+    made.map_err(|error| failed(py, &program, &error))
+}
+
+fn compile(program: &Program, spec: &Spec, arch: &str) -> Result<(String, String), CompileError> {
+    if program.has_errors() {
+        return Err(Failure::Diagnostics(program.diagnostics().to_vec()).into());
+    }
+    let specialization = spec.specialize(program)?;
+    let compiled = match CacheConfig::from_env().and_then(Cache::open) {
+        Ok(cache) => jit::compile_cached(&cache, program, &specialization, arch, &mut Silent)?.compiled,
+        Err(_) => {
+            let hash = rtc_compiler::source_hash(program, &specialization, arch);
+            rtc_compiler::compile(program, &specialization, arch, hash, &mut Silent)?
+        }
+    };
+    Ok((compiled.artifact.metadata.to_json(), jit::key(program, &specialization, arch).to_string()))
+}
+
+/// The kernel for a specification, loaded on the current GPU or, for `cpu`, on the device there.
+#[pyfunction]
+pub(crate) fn ready_for(py: Python<'_>, modules: Modules, kernel: &str, spec: &str, backend: &str) -> PyResult<Ready> {
+    let spec = Spec::parse(spec).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let memory = if backend == "cpu" { Memory::Host } else { Memory::Gpu };
+    let device = place::device_of(py, Some(memory))?;
+    let source = compiling(py, || parse(modules))?;
+    let errors = source.clone();
+    let program = device.jit_program(source).map_err(|error| failed(py, &errors, &error))?;
+    let ready = compiling(py, || program.kernel(kernel)?.ready_for(&spec))?;
+    let ready = ready.map_err(|error| compile_error(py, &program, &error))?;
+    Ok(Ready { ready, program })
+}
+
+/// Launches on a stream that is given by its handle. An argument for each parameter, in order; of constants any.
+pub(crate) fn launch(
+    py: Python<'_>,
+    ready: &Ready,
+    grid: [u32; 3],
+    stream: u64,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<()> {
+    let specialization = ready.specialization()?;
+    let expected = specialization.args.len();
+    if args.len() != expected {
+        let text = format!("the kernel has {expected} parameters, {} arguments were given", args.len());
+        return Err(PyTypeError::new_err(text));
+    }
+    let mut reading = Reading::default();
+    let mut values: SmallVec<[Value; 16]> = SmallVec::new();
+    for (own, arg) in specialization.args.iter().zip(args) {
+        values.push(match own.kind {
+            rtc_compiler::ArgKind::Constexpr(_) => Value::Int(0),
+            _ => reading.value(&arg, false)?,
+        });
+    }
+    let device = ready.device_of_kernel()?;
+    if reading.memory == Some(Memory::Host) && device.is_cuda() {
+        return Err(PyValueError::new_err("Pointer argument cannot be accessed from Triton (cpu tensor?)"));
+    }
+    let copies = match reading.memory {
+        Some(Memory::Host) => Some(Copies::upload(device, &reading.ranges).map_err(|error| runtime_error(py, &error))?),
+        _ => None,
+    };
+    with_args(device, &values, copies.as_ref(), |args| {
+        let stream = place::stream_of(py, device, stream)?;
+        let launched = match &copies {
+            None => ready.ready.launch(stream, grid, args),
+            Some(_) => detached(py, || ready.ready.launch(stream, grid, args)),
+        };
+        if let Some(copies) = &copies {
+            copies.download().map_err(|error| runtime_error(py, &error))?;
+        }
+        launched.map_err(|error| runtime_error(py, &error))
+    })
+}

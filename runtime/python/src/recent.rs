@@ -1,0 +1,207 @@
+//! A launch like an earlier one, which nearly every launch is: the same number of arguments and the same keywords, tensors of
+//! PyTorch on its current GPU, numbers, and for the rest the same objects.
+//!
+//! Such a launch is bound and read by comparing addresses, its tensors by `tensor.rs`, and its kernel is recognized without a
+//! look-up. What does not fit goes the long way (`kernel.rs`), which knows all rules and all errors; nothing is lost by trying.
+#![allow(unsafe_code)]
+
+use crate::bind;
+use crate::error::runtime_error;
+use crate::kernel::{Core, Kernel};
+use crate::place;
+use crate::tensor::Torch;
+use crate::value::UNKNOWN_BYTES;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{Borrowed, ffi};
+use rtc_runtime::jit::Remembered;
+use rtc_runtime::{Arg, Constant, Device, Pointer};
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many forms of launches a kernel keeps.
+const KEPT: usize = 16;
+
+/// The latest launches of a kernel that differ in form or kind of arguments.
+#[derive(Debug, Default)]
+pub(crate) struct Recents(Mutex<Vec<Arc<Recent>>>);
+
+/// A launch that was made.
+#[derive(Debug)]
+pub(crate) struct Recent {
+    pub(crate) core: Arc<Core>,
+    /// The number of arguments by position.
+    pub(crate) given: usize,
+    pub(crate) keywords: SmallVec<[Keyword; 4]>,
+    /// For each parameter what it was given if that is neither a number nor a tensor: an object that never changes.
+    pub(crate) fixed: SmallVec<[Option<Fixed>; 16]>,
+    /// PyTorch's number of the device.
+    pub(crate) ordinal: i32,
+    pub(crate) device: &'static Device,
+    pub(crate) remembered: Remembered,
+    /// What Python has of the kernel.
+    pub(crate) compiled: Py<PyAny>,
+}
+
+/// An object that never changes, and what it is to the runtime.
+pub(crate) type Fixed = (Py<PyAny>, Arc<Constant>);
+
+/// A keyword of a launch.
+#[derive(Debug)]
+pub(crate) struct Keyword {
+    pub(crate) name: Py<PyAny>,
+    /// The parameter of that name.
+    pub(crate) param: Option<usize>,
+    /// Its value, if it is an option.
+    pub(crate) option: Option<Py<PyAny>>,
+}
+
+impl Recents {
+    pub(crate) fn keep(&self, recent: Recent) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.truncate(KEPT - 1);
+        all.insert(0, Arc::new(recent));
+    }
+
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn get(&self, index: usize) -> Option<Arc<Recent>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(index).cloned()
+    }
+}
+
+/// Launches if an earlier launch was like it.
+#[inline]
+pub(crate) fn launch<'py>(
+    slf: &Bound<'py, Kernel>,
+    grid: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> Option<PyResult<Py<PyAny>>> {
+    let torch = Torch::get(slf.py())?;
+    let ordinal = torch.current_device()?;
+    let recents = &slf.get().recents;
+    (0..)
+        .map_while(|index| recents.get(index))
+        .find_map(|recent| recent.again(slf, torch, ordinal, grid, (args, kwargs)))
+}
+
+/// An argument, for as long as the call holds it.
+type Object = *mut ffi::PyObject;
+type Objects = SmallVec<[Object; 24]>;
+type Args<'a> = SmallVec<[Arg<'a>; 24]>;
+
+impl Recent {
+    /// Launches if this launch was like it.
+    fn again<'py>(
+        &self,
+        slf: &Bound<'py, Kernel>,
+        torch: &Torch,
+        ordinal: i32,
+        grid: &Bound<'py, PyAny>,
+        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    ) -> Option<PyResult<Py<PyAny>>> {
+        if ordinal != self.ordinal || args.len() != self.given || place::is_cpu_chosen() {
+            return None;
+        }
+        // Both stay where they are: they are large.
+        let (mut objects, mut values) = (Objects::new(), Args::new());
+        self.bind(args, kwargs, &mut objects)?;
+        self.read(torch, &objects, &mut values)?;
+        self.remembered.fits(&values).then(|| self.launch(slf, torch, grid, &objects, &values))
+    }
+
+    /// Adds the argument of each parameter.
+    #[inline(always)]
+    fn bind(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, objects: &mut Objects) -> Option<()> {
+        for index in 0..self.given {
+            objects.push(args.get_borrowed_item(index).ok()?.as_ptr());
+        }
+        let params = &self.core.params;
+        objects.extend(params[self.given..].iter().map(|param| match &param.default {
+            Some(default) => default.as_ptr(),
+            None => std::ptr::null_mut(),
+        }));
+        let Some(kwargs) = kwargs else { return self.keywords.is_empty().then_some(()) };
+        let members = bind::members(kwargs);
+        if members.len() != self.keywords.len() {
+            return None;
+        }
+        for (own, (name, value)) in self.keywords.iter().zip(&members) {
+            let is_same_option = own.option.as_ref().is_none_or(|option| option.is(value));
+            if !own.name.is(name) || !is_same_option {
+                return None;
+            }
+            if let Some(index) = own.param {
+                objects[index] = value.as_ptr();
+            }
+        }
+        Some(())
+    }
+
+    /// Adds the arguments as the runtime takes them.
+    #[inline(always)]
+    fn read<'a>(&'a self, torch: &Torch, objects: &Objects, args: &mut Args<'a>) -> Option<()> {
+        for ((object, param), fixed) in objects.iter().zip(&self.core.params).zip(&self.fixed) {
+            args.push(match fixed {
+                Some((own, constant)) => match own.as_ptr() == *object {
+                    true => Arg::Constant(constant),
+                    false => return None,
+                },
+                None => self.argument(torch, *object, param.is_constexpr)?,
+            });
+        }
+        Some(())
+    }
+
+    /// A number or a tensor.
+    #[inline]
+    fn argument(&self, torch: &Torch, object: Object, is_constexpr: bool) -> Option<Arg<'_>> {
+        // SAFETY: the call, or the kernel, holds the object; its class says what it is.
+        unsafe {
+            let class = ffi::Py_TYPE(object);
+            if class == &raw mut ffi::PyLong_Type {
+                let mut overflow = 0;
+                let value = ffi::PyLong_AsLongLongAndOverflow(object, &mut overflow);
+                (overflow == 0).then(|| Arg::Int(value.into()))
+            } else if !is_constexpr && torch.is_tensor(class) {
+                let (address, dtype) = torch.read(object)?;
+                Some(Arg::Pointer(Pointer::from_raw(self.device, address, UNKNOWN_BYTES, dtype)))
+            } else if class == &raw mut ffi::PyFloat_Type {
+                Some(Arg::Float(ffi::PyFloat_AsDouble(object)))
+            } else if class == &raw mut ffi::PyBool_Type {
+                Some(Arg::Bool(object == ffi::Py_True()))
+            } else {
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn launch<'py>(
+        &self,
+        slf: &Bound<'py, Kernel>,
+        torch: &Torch,
+        grid: &Bound<'py, PyAny>,
+        objects: &Objects,
+        args: &[Arg<'_>],
+    ) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        self.core.check_globals(slf)?;
+        let grid = match grid.is_exact_instance_of::<PyTuple>() {
+            true => bind::grid(grid)?,
+            // SAFETY: the call, or the kernel, holds the objects.
+            false => {
+                self.core.grid(py, grid, objects.iter().map(|object| unsafe { Borrowed::from_ptr(py, *object) }))?
+            }
+        };
+        let stream = match torch.current_stream(self.ordinal) {
+            Some(handle) => place::stream_of(py, self.device, handle)?,
+            None => place::Current::of_gpu(self.device).stream(py)?,
+        };
+        self.remembered.ready().launch(stream, grid, args).map_err(|error| runtime_error(py, &error))?;
+        Ok(self.compiled.clone_ref(py))
+    }
+}

@@ -1,0 +1,153 @@
+"""Launches like earlier ones: what the driver is given is the same as of a launch that goes the long way."""
+
+import struct
+import unittest
+
+import stub_torch
+
+stub_torch.install()
+
+import rtc
+import rtc.language as tl
+from stub_torch import Tensor, launched
+
+SCALE = 3
+
+
+@rtc.jit
+def kernel(x, y, n, scale, flag, BLOCK: tl.constexpr, MODE: tl.constexpr = "plain", more=7):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i, mask=i < n) * scale + flag + more
+    if MODE == "plain":
+        value += 1
+    tl.store(y + i, value, mask=i < n)
+
+
+@rtc.jit
+def with_global(x, n):
+    tl.store(x, n * SCALE)
+
+
+def launch(kernel, grid, *args, **kwargs):
+    """What the driver got, the compiled kernel, whether Python was asked of a tensor."""
+    before, _ = launched()[3], stub_torch.asked.clear()
+    compiled = kernel[grid](*args, **kwargs)
+    params, made, stream, count = launched()
+    assert count == before + 1
+    return (params, made, stream), compiled, bool(stub_torch.asked)
+
+
+def fresh():
+    """The same kernel, of which nothing is known yet."""
+    return rtc.jit(kernel.fn)
+
+
+X, Y, ODD = Tensor(4096), Tensor(8192), Tensor(4100)
+HALF = Tensor(16384, stub_torch.float16)
+
+
+class Recent(unittest.TestCase):
+    def same(self, *args, grid=(5, 2), **kwargs):
+        """Twice the same, the second time without asking Python; beside a kernel that has seen nothing."""
+        (first, compiled, _), (second, again, asked) = (launch(kernel, grid, *args, **kwargs) for _ in range(2))
+        long, apart, was_asked = launch(fresh(), grid, *args, **kwargs)
+        self.assertEqual((first, second), (long, long))
+        self.assertEqual(compiled.metadata, apart.metadata)
+        self.assertIs(compiled, again)
+        self.assertFalse(asked)
+        self.assertTrue(was_asked)
+        return second, compiled
+
+    def test_numbers_and_tensors(self):
+        made, compiled = self.same(X, Y, 1000, 0.5, True, 128)
+        self.assertEqual(made[0][:8], struct.pack("Q", 4096))
+        self.assertEqual(made[1:], ((5, 2, 1), 0))
+        for args in [(Y, X, 1000, 0.25, False, 128), (X, Y, 24, 2.0, True, 128)]:
+            other, same = self.same(*args)
+            self.assertIs(same, compiled)
+            self.assertNotEqual(other, made)
+
+    def test_kinds_are_told_apart(self):
+        seen = {self.same(*args, **kwargs)[1].hash for args, kwargs in [
+            ((X, Y, 1000, 0.5, True, 128), {}), ((ODD, Y, 1000, 0.5, True, 128), {}), ((X, HALF, 1000, 0.5, True, 128), {}),
+            ((X, Y, 16, 0.5, True, 128), {}), ((X, Y, 1, 0.5, True, 128), {}), ((X, Y, 1 << 40, 0.5, True, 128), {}),
+            ((X, Y, 1000, 2, True, 128), {}), ((X, Y, 1000, 0.5, 3, 128), {}), ((X, Y, 1000, 0.5, True, 256), {}),
+            ((X, Y, 1000, 0.5, True, 128, "other"), {}), ((X, Y, 1000, 0.5, True, 128), {"num_warps": 8}),
+            ((X, Y, 1000, 0.5, True, 128), {"more": 1}), ((X, Y, 1000, 0.5, True, 128, None), {})]}
+        # `None` and "other" are both not "plain", but different constants.
+        self.assertEqual(len(seen), 13)
+
+    def test_keywords(self):
+        by_place = self.same(X, Y, 1000, 0.5, True, 128, "plain", 9)
+        for kwargs in [dict(BLOCK=128, more=9), dict(more=9, BLOCK=128), dict(num_warps=4, BLOCK=128, more=9)]:
+            self.assertEqual(self.same(X, Y, 1000, 0.5, True, **kwargs)[0], by_place[0])
+        self.assertEqual(self.same(x=X, y=Y, n=1000, scale=0.5, flag=True, BLOCK=128, more=9)[0], by_place[0])
+        self.assertEqual(self.same(X, Y, 1000, 0.5, True, BLOCK=128, num_warps=8)[1].metadata.num_warps, 8)
+        with self.assertRaisesRegex(TypeError, "missing a required argument: 'BLOCK'"):
+            kernel[(1,)](X, Y, 1000, 0.5, True)
+        with self.assertRaisesRegex(TypeError, "multiple values for argument 'n'"):
+            kernel[(1,)](X, Y, 1000, 0.5, True, 128, n=3)
+
+    def test_grid_functions_see_all_arguments(self):
+        seen = []
+
+        def grid(meta):
+            seen.append(dict(meta))
+            return (rtc.cdiv(meta["n"], meta["BLOCK"]),)
+
+        made, _ = self.same(X, Y, 1000, 0.5, True, BLOCK=128, grid=grid)
+        self.assertEqual(made[1], (8, 1, 1))
+        everything = dict(x=X, y=Y, n=1000, scale=0.5, flag=True, BLOCK=128, MODE="plain", more=7)
+        self.assertEqual(seen, [everything] * 3)
+
+    def test_streams_and_devices(self):
+        for device, stream in [(0, 0), (0, 640), (1, 640), (0, 0)]:
+            stub_torch.set_current(device, stream)
+            made, _ = self.same(X, Y, 1000, 0.5, True, 128)
+            self.assertEqual(made[2], stream + device)
+        stub_torch.set_current()
+
+    def test_parameters_are_tensors_and_other_classes_go_the_long_way(self):
+        self.same(stub_torch.Parameter(4096), Y, 1000, 0.5, True, 128)
+        other = [launch(kernel, (1,), stub_torch.Other(4096), Y, 1000, 0.5, True, 128) for _ in range(2)]
+        self.assertTrue(other[1][2])
+
+    def test_a_changed_global_is_an_error(self):
+        global SCALE
+        for _ in range(2):
+            launch(with_global, (1,), X, 5)
+        SCALE = 4
+        try:
+            with self.assertRaisesRegex(RuntimeError, "SCALE has changed"):
+                with_global[(1,)](X, 5)
+        finally:
+            SCALE = 3
+
+    def test_hooks_are_told(self):
+        told = []
+        hook = lambda data: told.append(data.get()["name"])
+        launch(kernel, (1,), X, Y, 1000, 0.5, True, 128)
+        rtc.knobs.runtime.launch_enter_hook.add(hook)
+        try:
+            launch(kernel, (1,), X, Y, 1000, 0.5, True, 128)
+        finally:
+            rtc.knobs.runtime.launch_enter_hook.remove(hook)
+        self.assertEqual(told, ["kernel"])
+
+    def test_a_device_on_the_cpu_is_refused(self):
+        launch(kernel, (1,), X, Y, 1000, 0.5, True, 128)
+        rtc.set_device("emulator")
+        try:
+            with self.assertRaisesRegex(RuntimeError, "RTC_DEVICE asks for a device on the CPU"):
+                kernel[(1,)](X, Y, 1000, 0.5, True, 128)
+        finally:
+            rtc.set_device("auto")
+
+    def test_many_forms(self):
+        for number in list(range(2, 40)) * 2:
+            made, *_ = launch(kernel, (number,), X, Y, 1000, 0.5, True, BLOCK=128, MODE=f"mode{number % 3}", more=number)
+            self.assertEqual(made[1], (number, 1, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,21 @@
+// The driver that does nothing, which also keeps what the last launch was given.
+#define cuLaunchKernel quiet_cuLaunchKernel
+#include "../../../../benches/stub_driver.c"
+#undef cuLaunchKernel
+
+unsigned char launched_params[256];
+size_t launched_size;
+unsigned launched_grid[3];
+void *launched_stream;
+unsigned long launches;
+
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **params, void **extra) {
+    launches++;
+    launched_grid[0] = gx, launched_grid[1] = gy, launched_grid[2] = gz;
+    launched_stream = stream;
+    launched_size = extra ? *(size_t *)extra[3] : 0;
+    if (launched_size > sizeof launched_params) return 1;
+    if (extra) memcpy(launched_params, extra[1], launched_size);
+    return 0;
+}
