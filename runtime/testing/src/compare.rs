@@ -150,6 +150,20 @@ pub fn compare(name: &str, actual: &Tensor, expected: &Tensor, tolerance: Tolera
     Ok(result)
 }
 
+impl Tensor {
+    /// Its values as fp64, 64-bit integers rounded; an error if they are no numbers.
+    ///
+    /// ```
+    /// assert_eq!(rtc_testing::Tensor::of(vec![2], &[1i32, -2])?.to_f64()?, [1.0, -2.0]);
+    /// # Ok::<(), rtc_testing::Error>(())
+    /// ```
+    pub fn to_f64(&self) -> Result<Vec<f64>> {
+        let format = Format::of(self.dtype)
+            .ok_or_else(|| Error::Tensors(format!("{:?} values are no numbers of their own", self.dtype)))?;
+        Ok(self.data.chunks_exact(self.dtype.bitsize() / 8).map(|bytes| format.value(bytes)).collect())
+    }
+}
+
 /// How the bytes of an element type are read.
 struct Format {
     read: fn(&[u8]) -> f64,

@@ -12,6 +12,9 @@ pub enum Error {
     /// Tensors or a safetensors file that cannot be used.
     #[error("safetensors file: {0}")]
     Tensors(String),
+    /// A case, its reference or a comparison that cannot be.
+    #[error("{0}")]
+    Case(String),
     /// The launch failed.
     #[error(transparent)]
     Runtime(#[from] rtc_runtime::Error),

@@ -1,7 +1,11 @@
-//! Testing kernels: launches as files, tensors in safetensors files, comparison with reference values.
+//! Testing kernels: verification, timing and precision beside a reference; launches as files, tensors in safetensors files.
 //!
-//! A [`LaunchFile`] says how a kernel is launched, [`Tensors`] hold what goes in and what should come out, and [`compare`]
-//! tells how far a result is from its reference.
+//! A [`Case`] says what a launch is given, a [`Reference`] (a closure, or results that were recorded) what should come out:
+//! [`verify`] compares, [`Bench`] times what is right, [`precision`] measures errors. They do in `cargo test` what the commands
+//! `rtc verify`, `bench` and `precision` do for files of Python, on any device, the emulator for one.
+//!
+//! A [`LaunchFile`] says how a kernel is launched in a file, [`Tensors`] hold what goes in and what should come out, and
+//! [`compare`] tells how far a result is from its reference.
 //!
 //! ```
 //! use rtc_testing::{Dtype, Tensor, Tolerance, compare};
@@ -12,14 +16,22 @@
 //! # Ok::<(), rtc_testing::Error>(())
 //! ```
 
+mod bench;
+mod case;
 mod compare;
 mod error;
 mod launch_file;
+mod precision;
 mod storages;
 mod tensors;
+mod verify;
 
+pub use bench::{Bench, Rounds, Times};
+pub use case::{Case, Golden, Reference};
 pub use compare::{Comparison, Tolerance, compare};
 pub use error::{Error, Result};
 pub use launch_file::{LaunchFile, Outcome};
+pub use precision::{Errors, Precision, Standard, precision};
 pub use rtc_source::json_fields::FieldError;
 pub use tensors::{Dtype, Tensor, Tensors};
+pub use verify::{Verified, verify};

@@ -146,6 +146,14 @@ impl Tensors {
     }
 }
 
+impl<N: Into<String>> FromIterator<(N, Tensor)> for Tensors {
+    fn from_iter<T: IntoIterator<Item = (N, Tensor)>>(all: T) -> Tensors {
+        let mut tensors = Tensors::default();
+        all.into_iter().for_each(|(name, tensor)| tensors.insert(name, tensor));
+        tensors
+    }
+}
+
 /// What is wrong with a file, in words that do not need knowledge of the format.
 fn explain(error: &SafeTensorError, bytes: &[u8]) -> String {
     match error {

@@ -25,6 +25,8 @@ def main():
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
     os.environ["RTC_AS_TRITON"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join([own, *filter(None, [os.environ.get("PYTHONPATH")])])
+    # Programs that start others may tell them their own path instead.
+    sys.path.insert(1, own)
     _as_triton.install()
     first = arguments[0]
     if first == "-m":

@@ -25,6 +25,10 @@ class AsTriton(unittest.TestCase):
     def test_processes_that_it_starts(self):
         code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import triton; print(triton.jit.__module__)'])"
         self.assertEqual(rtc("-c", code).stdout, "rtc.runtime.jit\n")
+        # As TorchInductor starts its compile processes.
+        path = "env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}"
+        code = "import os, " + code.removeprefix("import ").removesuffix(")") + f", {path})"
+        self.assertEqual(rtc("-c", code).stdout, "rtc.runtime.jit\n")
 
     def test_what_is_missing_is_named(self):
         for code, text in [("import triton.backends.amd", "rtc provides no module `triton.backends.amd`"),
