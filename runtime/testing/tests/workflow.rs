@@ -1,4 +1,5 @@
 //! Verification, timing and precision of a kernel, in the emulator: right kernels, wrong ones, wrong references.
+#![allow(clippy::unwrap_used)]
 
 use rtc_runtime::{Device, Kernel};
 use rtc_testing::{Bench, Case, Dtype, Golden, Result, Rounds, Tensor, Tensors, Tolerance, precision, verify};
