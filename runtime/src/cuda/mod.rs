@@ -170,8 +170,7 @@ impl Drop for Context {
 
 /// How many CUDA devices there are; an error where there is no driver.
 pub(crate) fn device_count() -> Result<usize> {
-    // SAFETY: only tries to open the library. Without this probe the first call of the driver would panic.
-    if !unsafe { sys::is_culib_present() } {
+    if !is_driver_there() {
         return Err(Error::NoDevice("no CUDA driver was found (libcuda.so.1 cannot be loaded)".into()));
     }
     check("cuInit", result::init())?;
@@ -184,6 +183,14 @@ pub(crate) fn device_count() -> Result<usize> {
         )));
     }
     Ok(check("cuDeviceGetCount", result::device::get_count())? as usize)
+}
+
+/// Whether the library of the driver can be loaded. Without this probe the first call of cudarc would panic, where it loads the
+/// library itself; cudarc's own probe is missing where another crate has it linked.
+fn is_driver_there() -> bool {
+    let names: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] };
+    // SAFETY: the driver's library may be loaded and unloaded at any time.
+    names.iter().any(|name| unsafe { libloading::Library::new(*name) }.is_ok())
 }
 
 /// The first with tensor maps, clusters and PTX 8.0; of older ones not all functions are there that are called.
