@@ -198,9 +198,29 @@ fn fill(kernel: &mut Kernel, body: Block, block: Block, plan: &Plan) -> Result<(
     Ok(())
 }
 
+impl Plan {
+    /// Whether the loop starts at zero and the masks hold in just the whole rounds below its end: what most loops over a
+    /// row do.
+    fn is_plain(&self, kernel: &Kernel) -> bool {
+        let below_end = |guard: &Guard| guard.bound == Some(self.upper) && guard.scale == 1 && guard.reach < self.step;
+        rtc_ir::constant_bits(kernel, self.lower) == Some(0)
+            && self.guards.iter().all(below_end)
+            && self.guards.iter().any(|guard| guard.reach == self.step - 1)
+    }
+}
+
 /// The index at which the second loop starts: after the last whole round of the first. `None` if it is known that there
-/// is no such round. Computed in 64 bits, so that nothing wraps.
+/// is no such round. Computed in 64 bits where something could wrap.
 fn middle(build: &mut Builder<'_>, plan: &Plan) -> Result<Option<Value>, PassError> {
+    if plan.is_plain(build.kernel()) && plan.fits() {
+        let short = Type::Scalar(Elem::I32);
+        let zero = build.constant_of(Literal::Int(0), short)?;
+        let size = build.constant_of(Literal::Int(plan.step * plan.factor), short)?;
+        let length = build.maxsi(plan.upper, zero)?;
+        let rounds = build.divui(length, size)?;
+        let none = rtc_ir::known_bits(build.kernel(), rounds) == Some(0);
+        return Ok(if none { None } else { Some(build.muli(rounds, size)?) });
+    }
     let long = Elem::I64;
     let number = |build: &mut Builder<'_>, n: i64| build.constant_of(Literal::Int(n), Type::Scalar(long));
     let zero = number(build, 0)?;
