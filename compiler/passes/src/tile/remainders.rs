@@ -62,12 +62,13 @@ fn are_same(kernel: &Kernel, a: Value, b: Value) -> bool {
     a == b || types[0] == types[1] && constants[0].is_some() && constants[0] == constants[1]
 }
 
-/// The remainders of scalars that are multiples of the divisor.
+/// The remainders of scalars that are multiples of the divisor, and all by one.
 fn zeros(kernel: &Kernel) -> Vec<Op> {
     let of_scalars = |op: &Op| {
+        let is_scalar = || kernel.value_type(kernel.result(*op, 0)).shape().is_none();
         matches!(kernel.kind(*op), OpKind::RemSI {} | OpKind::RemUI {})
-            && kernel.value_type(kernel.result(*op, 0)).shape().is_none()
-            && constant_bits(kernel, kernel.operand(*op, 1)).is_some_and(u64::is_power_of_two)
+            && constant_bits(kernel, kernel.operand(*op, 1))
+                .is_some_and(|divisor| divisor == 1 || divisor.is_power_of_two() && is_scalar())
     };
     let remainders: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(of_scalars).collect();
     if remainders.is_empty() {
@@ -76,7 +77,7 @@ fn zeros(kernel: &Kernel) -> Vec<Op> {
     let infos = axis_info(kernel);
     let is_multiple = |op: &Op| {
         let divisor = constant_bits(kernel, kernel.operand(*op, 1)).unwrap_or(0);
-        infos.axis(kernel.operand(*op, 0), 0).divisibility >= divisor
+        divisor == 1 || infos.axis(kernel.operand(*op, 0), 0).divisibility >= divisor
     };
     remainders.into_iter().filter(is_multiple).collect()
 }

@@ -1,9 +1,11 @@
-//! Folds what is known: exact operations on constants, the laws of [`rules`], branches on constants.
+//! Folds what is known: exact operations on constants, the laws of [`rules`], branches on constants, loops that run once.
 //!
 //! ```text
 //! %c = addi %two, %three : i32   →   %c = constant {value = 5} : i32
 //! %d = muli %x, %one : i32       →   uses of %d become %x
 //! ```
+//!
+//! A loop with a product stays even so: its operands are copied to shared memory as those of other loops are.
 
 mod rules;
 
@@ -28,6 +30,8 @@ pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
             dead.push(op);
         } else if matches!(kernel.kind(op), OpKind::IfElse {}) {
             take_known_branch(kernel, op);
+        } else if runs_once(kernel, op) {
+            take_only_iteration(kernel, op);
         } else {
             drop_full_mask(kernel, op);
         }
@@ -59,6 +63,40 @@ fn take_known_branch(kernel: &mut Kernel, op: Op) {
     let Some(end) = kernel.terminator(taken) else { return };
     let values: Vec<Value> = kernel.variadic(end).to_vec();
     for inner in kernel.ops(taken).filter(|inner| *inner != end).collect::<Vec<_>>() {
+        kernel.move_op(inner, Position::Before(op));
+    }
+    for (result, value) in kernel.op(op).results.clone().into_iter().zip(values) {
+        kernel.replace_uses(result, value);
+    }
+    kernel.erase(op);
+}
+
+/// Whether an operation is a loop over constants with one iteration.
+fn runs_once(kernel: &Kernel, op: Op) -> bool {
+    let OpKind::ForRange { unsigned: false, .. } = kernel.kind(op) else { return false };
+    let bounds = [0, 1, 2].map(|index| constant_int(kernel, kernel.operand(op, index)));
+    let [Some(lower), Some(upper), Some(step)] = bounds else { return false };
+    let is_product = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
+    lower < upper && lower.saturating_add(step) >= upper && !kernel.ops(kernel.op(op).blocks[0]).any(is_product)
+}
+
+/// A constant as a signed number.
+fn constant_int(kernel: &Kernel, value: Value) -> Option<i64> {
+    let unused = 64 - kernel.value_type(value).elem()?.bits();
+    constant_bits(kernel, value).map(|bits| ((bits << unused) as i64) >> unused)
+}
+
+/// Puts the operations of a loop in its place; they are walked later.
+fn take_only_iteration(kernel: &mut Kernel, op: Op) {
+    let block = kernel.op(op).blocks[0];
+    let Some(end) = kernel.terminator(block) else { return };
+    let given = [0].into_iter().chain(3..kernel.op(op).operands.len()).map(|index| kernel.operand(op, index));
+    let args: Vec<(Value, Value)> = kernel.block(block).args.iter().copied().zip(given).collect();
+    for (arg, value) in args {
+        kernel.replace_uses(arg, value);
+    }
+    let values: Vec<Value> = kernel.variadic(end).to_vec();
+    for inner in kernel.ops(block).filter(|inner| *inner != end).collect::<Vec<_>>() {
         kernel.move_op(inner, Position::Before(op));
     }
     for (result, value) in kernel.op(op).results.clone().into_iter().zip(values) {
