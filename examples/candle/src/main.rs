@@ -16,7 +16,7 @@ impl Model {
         let weights = |rows: usize, columns: usize, seed: usize| {
             let number = |i: usize| ((i * 37 + seed * 11) % 101) as f32 / 101.0 - 0.5;
             let all: Vec<f32> = (0..rows * columns).map(number).collect();
-            Tensor::from_vec(all, (rows, columns), &Device::Cpu)
+            Tensor::from_vec(all, (rows, columns), &device()?)
         };
         let qkv = [weights(width, width, 1)?, weights(width, width, 2)?, weights(width, width, 3)?];
         Ok(Model { heads, qkv, out: weights(width, classes, 4)? })
@@ -40,9 +40,14 @@ impl Model {
     }
 }
 
+/// A GPU if there is one and the feature `cuda` is on, else the CPU.
+fn device() -> Result<Device> {
+    Device::cuda_if_available(0)
+}
+
 fn input(rows: usize, width: usize) -> Result<Tensor> {
     let all: Vec<f32> = (0..rows * width).map(|i| ((i * 29) % 97) as f32 / 97.0 - 0.5).collect();
-    Tensor::from_vec(all, (rows, width), &Device::Cpu)
+    Tensor::from_vec(all, (rows, width), &device()?)
 }
 
 fn main() -> Result<()> {
