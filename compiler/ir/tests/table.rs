@@ -25,12 +25,13 @@ fn every_element_wise_operation_is_run() {
 }
 
 /// What operands are tried of, scalars all.
-const ELEMS: [Elem; 6] = [
+const ELEMS: [Elem; 7] = [
     Elem::Num(Scalar::I32),
     Elem::Num(Scalar::F32),
     Elem::Num(Scalar::I1),
     Elem::Num(Scalar::I64),
     Elem::Num(Scalar::F64),
+    Elem::Num(Scalar::I16),
     Elem::Ptr(Scalar::I32),
 ];
 
@@ -68,6 +69,7 @@ fn at_launch(elem: Elem) -> ParamType {
         Elem::F64 => DType::Fp64.into(),
         Elem::I1 => DType::UInt1.into(),
         Elem::I64 => DType::Int64.into(),
+        Elem::Num(Scalar::I16) => DType::Int16.into(),
         _ => DType::Int32.into(),
     }
 }

@@ -42,6 +42,15 @@ impl Lowering<'_, '_> {
             OpKind::MaxUI {} => self.each(op, |[a, b]| e.maxui(a, b)),
             OpKind::MulHiUI {} => self.multiply_high(op, elem, ["llvm.nvvm.mulhi.ui", "llvm.nvvm.mulhi.ull"]),
             OpKind::MulHiSI {} => self.multiply_high(op, elem, ["llvm.nvvm.mulhi.i", "llvm.nvvm.mulhi.ll"]),
+            OpKind::PackPair {} => {
+                let to = self.element(self.elem(self.kernel.result(op, 0))?);
+                self.each(op, |[low, high]| e.bitcast(e.pack(&[low, high]), to))
+            }
+            OpKind::UnpackPair { to, high } => {
+                let half = self.element(*to);
+                let pair = e.vector_type(2, half);
+                self.each(op, |[word]| e.unpack(e.bitcast(word, pair), 2, half)[usize::from(*high)])
+            }
             OpKind::AbsI {} => self.each(op, |[a]| e.absi(a)),
             OpKind::Clz {} => self.each(op, |[a]| e.clz(a)),
             OpKind::PopC {} => self.each(op, |[a]| e.unary("llvm.intr.ctpop", a)),

@@ -187,6 +187,18 @@ pub(super) fn compare_ints(c: &EvalContext<'_>, v: &[u64]) -> u64 {
     })
 }
 
+/// Two values as the halves of one.
+pub(super) fn pack_pair(c: &EvalContext<'_>, v: &[u64]) -> u64 {
+    v[0] | v[1] << (c.result.bits() / 2)
+}
+
+/// One half of a value.
+pub(super) fn unpack_pair(c: &EvalContext<'_>, v: &[u64]) -> u64 {
+    let high = matches!(c.kind, OpKind::UnpackPair { high: true, .. });
+    let bits = c.result.bits();
+    (v[0] >> if high { bits } else { 0 }) & ((1 << bits) - 1)
+}
+
 pub(super) fn compare_floats(c: &EvalContext<'_>, v: &[u64]) -> u64 {
     let OpKind::CmpF { predicate } = c.kind else { return 0 };
     let (a, b) = (c.float(0, v[0]), c.float(1, v[1]));

@@ -101,7 +101,7 @@ fn cast_to(kind: &OpKind) -> Result<Elem, String> {
     match kind {
         OpKind::TruncI { to } | OpKind::ExtSI { to } | OpKind::ExtUI { to } | OpKind::CastF { to, .. } => Ok(*to),
         OpKind::FpToSI { to } | OpKind::FpToUI { to } | OpKind::SIToFp { to } | OpKind::UIToFp { to } => Ok(*to),
-        OpKind::Bitcast { to } | OpKind::IntToPtr { to } => Ok(*to),
+        OpKind::UnpackPair { to, .. } | OpKind::Bitcast { to } | OpKind::IntToPtr { to } => Ok(*to),
         other => Err(format!("{} is not a cast", other.spec().mnemonic)),
     }
 }
@@ -157,6 +157,25 @@ pub(super) fn cast_int_float(cx: &InferContext<'_>) -> Inferred {
 /// Numbers give numbers and pointers give pointers of the same width.
 pub(super) fn cast_bits(cx: &InferContext<'_>) -> Inferred {
     cast(cx, |from, to| from.bits() == to.bits() && (from.is_ptr() == to.is_ptr()))
+}
+
+/// Two values of one type of 8 or 16 bits give an integer of twice as many.
+pub(super) fn pair_bits(cx: &InferContext<'_>) -> Inferred {
+    let [low, high] = cx.operands else { return Err("needs two operands".into()) };
+    expect(low == high, || format!("operands differ: {low} and {high}"))?;
+    let to = match elem(*low)?.num().map(Scalar::bits) {
+        Some(8) => Elem::Num(Scalar::I16),
+        Some(16) => Elem::I32,
+        _ => return Err(format!("needs 8 or 16 bits, not {low}")),
+    };
+    one(low.with_elem(to))
+}
+
+/// An integer gives half of its bits.
+pub(super) fn pair_half(cx: &InferContext<'_>) -> Inferred {
+    cast(cx, |from, to| {
+        from.is_int() && matches!(from.bits(), 16 | 32) && !to.is_ptr() && 2 * to.bits() == from.bits()
+    })
 }
 
 /// Pointers give `i64`.

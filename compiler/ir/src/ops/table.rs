@@ -140,6 +140,8 @@ define_ops! {
     sitofp SIToFp { to: Elem } (value) [] 0 EXACT, cast_int_float, Each(|c, v| c.signed_to_float(v)), "Signed integer to float." -> Value;
     uitofp UIToFp { to: Elem } (value) [] 0 EXACT, cast_int_float, Each(|c, v| c.unsigned_to_float(v)), "Unsigned integer to float." -> Value;
     bitcast Bitcast { to: Elem } (value) [] 0 EXACT, cast_bits, Each(|_, v| v[0]), "The same bits as another type of the same width." -> Value;
+    pack_pair PackPair {} (low, high) [] 0 EXACT, pair_bits, Each(pack_pair), "Two values of 8 or 16 bits as an integer of twice as many; two floats that were just rounded to 16 bits take one instruction." -> Value;
+    unpack_pair UnpackPair { to: Elem, high: bool } (pair) [] 0 EXACT, pair_half, Each(unpack_pair), "The low or the high half of an integer as a type of 8 or 16 bits; the reverse of `pack_pair`." -> Value;
     ptrtoint PtrToInt {} (pointer) [] 0 EXACT, pointer_to_int, Each(|_, v| v[0]), "The address as `i64`." -> Value;
     inttoptr IntToPtr { to: Elem } (address) [] 0 EXACT, int_to_pointer, Each(|_, v| v[0]), "An `i64` as address." -> Value;
     addptr AddPtr {} (pointer, offset) [] 0 EXACT, add_pointer, Each(|c, v| c.add_pointer(v)), "A pointer moved by a signed number of elements." -> Value;

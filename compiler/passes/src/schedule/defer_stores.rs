@@ -17,7 +17,7 @@
 //! What is carried are pairs of 16 bits in words, for a register holds no less. Stores are copies out of shared memory
 //! (`tensor_maps.rs`).
 
-use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Scalar, Shape, Type, Value, constant_bits};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Shape, Type, Value, constant_bits};
 
 use super::coordinates::{Names, Place};
 use super::found::Found;
@@ -102,10 +102,13 @@ pub(super) fn defer(
     let after = last(after).ok_or_else(|| lost("a value"))?;
 
     // Under the product.
-    let body = kernel.op(found.loops[0].of).blocks[0];
+    let of = found.loops[0].of;
+    let body = kernel.op(of).blocks[0];
     let product = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
     let product = product.ok_or_else(|| lost("a product"))?;
     *kernel.kind_mut(product) = OpKind::MmaAsync {};
+    keep_sum(kernel, of, product, turns)?;
+    let left = kernel.next_op(of).ok_or_else(|| lost("an end"))?;
     let sum = kernel.result(product, 0);
     let wait = Builder::after(kernel, product).build(OpKind::MmaWait { pending: 0 }, &[], &[], &[sum], &[], &[])?;
     kernel.replace_uses_except(sum, kernel.result(wait, 0), Some(wait));
@@ -118,14 +121,14 @@ pub(super) fn defer(
         let inside = branch(kernel, wait, condition)?;
         store_piece(kernel, inside, store, out, &within, number, elem)?;
     }
-    // What is left.
-    let upper = kernel.operand(found.loops[0].of, 1);
+    // What is left: before the new results are converted, which then take the same registers.
+    let upper = kernel.operand(of, 1);
     for number in 0..store.pieces {
-        let count = constant_like(kernel, *op, upper, number)?;
-        let mut builder = Builder::before(kernel, *op);
-        let left = builder.cmpi(upper, count, Predicate::Le)?;
-        let condition = builder.andi(left, within.there)?;
-        let inside = branch(kernel, *op, condition)?;
+        let count = constant_like(kernel, left, upper, number)?;
+        let mut builder = Builder::before(kernel, left);
+        let few = builder.cmpi(upper, count, Predicate::Le)?;
+        let condition = builder.andi(few, within.there)?;
+        let inside = branch(kernel, left, condition)?;
         store_piece(kernel, inside, store, out, &within, number, elem)?;
     }
     kernel.erase(*op);
@@ -134,6 +137,39 @@ pub(super) fn defer(
     for number in 0..store.pieces {
         store_piece(kernel, inside, store, out, &after, number, elem)?;
     }
+    Ok(())
+}
+
+/// A sum whose first product overwrites what the registers held (`rings.rs`) goes from turn to turn, so that they are not
+/// cleared in each. A loop without iterations still gives zeros.
+fn keep_sum(kernel: &mut Kernel, of: Op, product: Op, turns: Op) -> Result<(), PassError> {
+    let body = kernel.op(of).blocks[0];
+    let carried = kernel.operand(product, 2);
+    let Some(number) = kernel.block(body).args.iter().skip(1).position(|arg| *arg == carried) else { return Ok(()) };
+    if kernel.optional(product, 0).is_none() || constant_bits(kernel, kernel.variadic(of)[number]) != Some(0) {
+        return Ok(());
+    }
+    let sum = kernel.result(of, number);
+    let ty = kernel.value_type(sum);
+    let start = Builder::before(kernel, turns).constant_of(Literal::Int(0), ty)?;
+    let (before, _) = kernel.carry(turns, start).ok_or_else(|| lost("a loop"))?;
+    kernel.set_operand(of, 3 + number, before);
+    let upper = kernel.operand(of, 1);
+    let none = constant_like(kernel, of, upper, 0)?;
+    let some = Builder::before(kernel, of).cmpi(none, upper, Predicate::Lt)?;
+    let blocks = [kernel.new_block(), kernel.new_block()];
+    let branch = Builder::after(kernel, of).build(OpKind::IfElse {}, &[some], &[], &[], &blocks, &[ty])?;
+    let whole = kernel.result(branch, 0);
+    kernel.replace_uses(sum, whole);
+    Builder::at_end(kernel, blocks[0]).yield_values(&[sum])?;
+    // Behind a wait nobody sees that they are zeros, and chooses between them and the sum register by register.
+    let mut builder = Builder::at_end(kernel, blocks[1]);
+    let zeros = builder.constant_of(Literal::Int(0), ty)?;
+    let wait = builder.build(OpKind::MmaWait { pending: 0 }, &[], &[], &[zeros], &[], &[ty])?;
+    let zeros = kernel.result(wait, 0);
+    Builder::at_end(kernel, blocks[1]).yield_values(&[zeros])?;
+    let end = kernel.terminator(kernel.op(turns).blocks[0]).ok_or_else(|| lost("an end"))?;
+    kernel.set_operand(end, kernel.op(end).operands.len() - 1, whole);
     Ok(())
 }
 
@@ -180,24 +216,19 @@ fn paired(kernel: &mut Kernel, tile: Type, layout: rtc_layout::Layout, elems: [E
 
 /// Neighbours of 16 bits in a row as words.
 fn packed(kernel: &mut Kernel, before: Op, tile: Value) -> Result<Value, PassError> {
-    let narrow = Elem::Num(Scalar::I16);
     let layout = kernel.layout_of(tile).ok_or_else(|| lost("a layout"))?.clone();
     let ty = kernel.value_type(tile);
-    let [apart, half] = paired(kernel, ty, layout, [narrow, narrow]).ok_or_else(|| lost("a pair"))?;
+    let elem = ty.elem().ok_or_else(|| lost("a tile"))?;
+    let [apart, half] = paired(kernel, ty, layout, [elem, elem]).ok_or_else(|| lost("a pair"))?;
     let mut builder = Builder::before(kernel, before);
-    let bits = builder.bitcast(tile, narrow)?;
-    let bits = builder.reshape_to(bits, apart, false)?;
-    let split = builder.build(OpKind::Split {}, &[bits], &[], &[], &[], &[half, half])?;
+    let pairs = builder.reshape_to(tile, apart, false)?;
+    let split = builder.build(OpKind::Split {}, &[pairs], &[], &[], &[], &[half, half])?;
     let [low, high] = [0, 1].map(|number| builder.kernel().result(split, number));
-    let (low, high) = (builder.extui(low, Elem::I32)?, builder.extui(high, Elem::I32)?);
-    let count = builder.constant_of(Literal::Int(16), half.with_elem(Elem::I32))?;
-    let high = builder.shli(high, count)?;
-    Ok(builder.ori(low, high)?)
+    Ok(builder.pack_pair(low, high)?)
 }
 
 /// The reverse.
 fn unpacked(kernel: &mut Kernel, before: Op, words: Value, elem: Elem) -> Result<Value, PassError> {
-    let narrow = Elem::Num(Scalar::I16);
     let ty = kernel.value_type(words);
     let half = kernel.layout_of(words).ok_or_else(|| lost("a layout"))?.clone();
     let Some([rows, columns]) = ty.shape().and_then(|shape| <[u32; 2]>::try_from(&shape[..]).ok()) else {
@@ -209,12 +240,9 @@ fn unpacked(kernel: &mut Kernel, before: Op, words: Value, elem: Elem) -> Result
     let [Some(apart_shape), Some(shape)] = shapes else { return Err(lost("a shape")) };
     let [apart, whole] = [apart, whole].map(|layout| kernel.intern_layout(layout));
     let mut builder = Builder::before(kernel, before);
-    let count = builder.constant_of(Literal::Int(16), ty)?;
-    let high = builder.shrui(words, count)?;
-    let (low, high) = (builder.trunci(words, narrow)?, builder.trunci(high, narrow)?);
-    let apart = Type::tile(narrow, apart_shape).with_layout(Some(apart));
+    let (low, high) = (builder.unpack_pair(words, elem, false)?, builder.unpack_pair(words, elem, true)?);
+    let apart = Type::tile(elem, apart_shape).with_layout(Some(apart));
     let both = builder.build(OpKind::Join {}, &[low, high], &[], &[], &[], &[apart])?;
     let both = builder.kernel().result(both, 0);
-    let bits = builder.reshape_to(both, Type::tile(narrow, shape).with_layout(Some(whole)), false)?;
-    Ok(builder.bitcast(bits, elem)?)
+    Ok(builder.reshape_to(both, Type::tile(elem, shape).with_layout(Some(whole)), false)?)
 }
