@@ -19,6 +19,7 @@ pub const PASSES: &[Pass] = &[
     tile::cse::PASS,      // masks and offsets that the source spells twice
     tile::licm::PASS,     // bounds and splats leave the loops
     tile::fold_sums::PASS, // accumulators are plain now, and dots have no layouts yet
+    tile::turn_products::PASS, // a sum is carried through its product alone now
     tile::aligned_stores::PASS, // nothing moves what is in branches any more, and addresses are spelled once
     tile::dce::PASS,      // untaken variants leave much behind
     // laid: every tile type carries a layout

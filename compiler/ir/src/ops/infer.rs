@@ -173,9 +173,7 @@ pub(super) fn pair_bits(cx: &InferContext<'_>) -> Inferred {
 
 /// An integer gives half of its bits.
 pub(super) fn pair_half(cx: &InferContext<'_>) -> Inferred {
-    cast(cx, |from, to| {
-        from.is_int() && matches!(from.bits(), 16 | 32) && !to.is_ptr() && 2 * to.bits() == from.bits()
-    })
+    cast(cx, |from, to| from.is_int() && matches!(from.bits(), 16 | 32) && !to.is_ptr() && 2 * to.bits() == from.bits())
 }
 
 /// Pointers give `i64`.

@@ -101,12 +101,20 @@ fn suits_wgmma(kernel: &Kernel, cx: &PassContext, infos: &AxisInfos, op: Op) -> 
         _ => false,
     };
     let halves = scalar_of(kernel, lhs).is_some_and(|scalar| scalar.bits() == 16);
-    let innermost = || runs_along(kernel, infos, lhs, 1) && runs_along(kernel, infos, rhs, 0);
+    // Of 32 bits the left one comes from registers otherwise, where copies bring it.
+    let turned = || scalar_of(kernel, lhs) == Some(Scalar::F32) && from_registers(kernel, infos, lhs);
+    let innermost = || (runs_along(kernel, infos, lhs, 1) || turned()) && runs_along(kernel, infos, rhs, 0);
     supported && wgmma_warps(kernel, cx, op).is_some() && (halves || innermost())
 }
 
+/// Whether a left operand is the other way round of a tile that is loaded with M innermost, as `turn_products` makes them.
+fn from_registers(kernel: &Kernel, infos: &AxisInfos, lhs: Value) -> bool {
+    let turned = kernel.def_op(lhs).is_some_and(|op| matches!(kernel.kind(op), OpKind::Trans { .. }));
+    turned && !runs_along(kernel, infos, lhs, 1) && runs_along(kernel, infos, lhs, 0)
+}
+
 /// Whether an operand, if it is loaded, lies in global memory with `axis` innermost.
-fn runs_along(kernel: &Kernel, infos: &AxisInfos, operand: Value, axis: usize) -> bool {
+pub fn runs_along(kernel: &Kernel, infos: &AxisInfos, operand: Value, axis: usize) -> bool {
     let (mut value, mut axis) = (operand, axis);
     while let Some(op) = kernel.def_op(value) {
         match kernel.kind(op) {
@@ -183,7 +191,11 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
             let acc = Layout::wgmma(&c, (c[1] / warps[1]).min(256), warps);
             // What comes out of another product is in registers already, and stays there.
             let bits = scalar_of(kernel, data.operands[0])?.bits();
-            let registers = bits == 16 && computed_from_dot(kernel, data.operands[0]);
+            let registers = match bits {
+                16 => computed_from_dot(kernel, data.operands[0]),
+                32 => from_registers(kernel, &axis_info(kernel), data.operands[0]),
+                _ => false,
+            };
             let lhs = registers.then(|| Layout::wgmma_operand(&a, bits, warps));
             DotLayouts { lhs, rhs: None, acc }
         }

@@ -1,6 +1,6 @@
 //! Passes that give tiles layouts and improve on them.
 
-mod accelerate_dot;
+pub(crate) mod accelerate_dot;
 pub mod assign_layouts;
 pub(crate) mod coalesce;
 mod components;

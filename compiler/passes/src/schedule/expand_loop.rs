@@ -193,7 +193,7 @@ fn first_product(kernel: &Kernel, body: Block) -> Option<Op> {
 }
 
 /// The one product of a loop, if nothing in the loop uses its sums but the product itself in the next iteration and its
-/// operands outlast the iteration; and what the loop gives for the sums.
+/// operands outlast the iteration, so none is in registers; and what the loop gives for the sums.
 pub(super) fn under_way(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
     let body = kernel.op(of).blocks[0];
     let is_product = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
@@ -214,7 +214,8 @@ pub(super) fn under_way(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
     let calls = rtc_ir::walk_block(kernel, body)
         .into_iter()
         .any(|op| matches!(kernel.kind(op), OpKind::Print { .. } | OpKind::Assertion { .. }));
-    (carried && alone && once && !is_stored && !calls).then(|| (product, kernel.result(of, number)))
+    let in_memory = kernel.value_type(kernel.operand(product, 0)).shape().is_none();
+    (carried && alone && once && in_memory && !is_stored && !calls).then(|| (product, kernel.result(of, number)))
 }
 
 /// What is done ahead of time.

@@ -7,6 +7,7 @@ use rtc_ir::effects::{Access as Kind, Space};
 use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes};
 
 use super::addresses::{base, innermost_loops, loads_of_products};
+use super::before_loops::{self, Before};
 use super::boxes::{self, Access, Known, Reason};
 use super::clamps;
 use super::expand_loop::copies;
@@ -21,6 +22,8 @@ pub(super) struct Found {
     pub loops: Vec<Copying>,
     /// What a slot of each ring is to hold: the first copies of all loops share a ring, the second ones, and so on.
     pub rings: Vec<SharedType>,
+    /// Operands that loops read since before them.
+    pub before: Vec<Before>,
     /// The same for rows, which have a group of barriers of their own.
     pub row_rings: Vec<SharedType>,
     /// Stores that can be copies.
@@ -51,8 +54,8 @@ impl Found {
     pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Found), Reason>, PassError> {
         let mut staged = kernel.clone();
         let clamps = clamps::as_remainders(&mut staged)?;
-        let (accesses, rows) = match accesses(&staged) {
-            Ok(accesses) => accesses,
+        let Loads { accesses, rows, before } = match accesses(&staged) {
+            Ok(loads) => loads,
             Err(reason) => return Ok(Err(reason)),
         };
         let inner: Boxes = accesses.iter().map(|(load, access)| (*load, access.inner)).collect();
@@ -65,12 +68,13 @@ impl Found {
             Ok(written) => written,
             Err(reason) => return Ok(Err(reason)),
         };
+        let before = before_loops::stored(&staged, &before, &loops, &written);
         let mut with_rows = Vec::new();
         for of in loops {
             with_rows.push((of, rows::stage(&mut staged, of, &rows, &written)?));
         }
         let found = Found::in_staged(&staged, &by_pointer, with_rows, written);
-        Ok(found.map(|found| (staged, Found { clamps, ..found })))
+        Ok(found.map(|found| (staged, Found { clamps, before, ..found })))
     }
 
     fn in_staged(
@@ -82,8 +86,8 @@ impl Found {
         let all = rtc_ir::walk(kernel);
         let ranges = Ranges::new(kernel);
         let mut known = Known::new(kernel, &ranges);
-        let (copying, rings, row_rings, stores, clamps) = Default::default();
-        let mut found = Found { loops: copying, rings, row_rings, stores, written, clamps };
+        let (copying, rings, before, row_rings, stores, clamps) = Default::default();
+        let mut found = Found { loops: copying, rings, before, row_rings, stores, written, clamps };
         for (of, rows) in loops {
             let path = path(kernel, of).ok_or("the loop stands in a loop without a counter")?;
             let mut copying = Copying { of, path, copies: Vec::new(), groups: Vec::new(), rows };
@@ -196,7 +200,7 @@ impl Copying {
         let mut heads: Vec<usize> = Vec::new();
         for (copy, _) in &self.copies {
             let copied = Some(kernel.operand(*copy, 1));
-            let reads = |product: &Op| (0..2).any(|n| roles::buffer_of(kernel, kernel.operand(*product, n)) == copied);
+            let reads = |product: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*product, n)) == copied);
             let first = products.iter().position(reads).ok_or("a copy is for no product")?;
             heads.push(first);
         }
@@ -208,8 +212,26 @@ impl Copying {
     }
 }
 
-/// Loads of boxes and of rows.
-type Loads = (HashMap<Op, Access>, HashMap<Op, Row>);
+/// The buffer that an operand of a product is, or is read from.
+fn source_of(kernel: &Kernel, mut operand: Value) -> Option<Value> {
+    while let Some(op) = kernel.def_op(operand) {
+        match kernel.kind(op) {
+            OpKind::LocalLoad {} | OpKind::Trans { .. } | OpKind::ConvertLayout {} => operand = kernel.operand(op, 0),
+            _ => break,
+        }
+    }
+    roles::buffer_of(kernel, operand)
+}
+
+/// Loads that others can do.
+struct Loads {
+    /// Of boxes, in loops.
+    accesses: HashMap<Op, Access>,
+    /// Of rows.
+    rows: HashMap<Op, Row>,
+    /// Of boxes, before the loops.
+    before: HashMap<Op, Access>,
+}
 
 /// The loads for products by `wgmma` in a loop, if all are of boxes, and those of rows.
 fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
@@ -239,7 +261,8 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
         }
     }
     let rows = rows::find(&mut known, &loops);
-    Ok((out, rows))
+    let before = before_loops::find(&mut known, &loops);
+    Ok(Loads { accesses: out, rows, before })
 }
 
 /// Whether a loaded tile itself, perhaps in another layout or turned, is an operand of a product.
@@ -321,6 +344,10 @@ fn check_wraps(known: &mut Known<'_>, buffer: Value, access: &Access) -> Result<
                         let to = order.iter().position(|from| *from as usize == number);
                         work.extend(to.map(|to| (kernel.result(user, 0), to)));
                         to.is_none()
+                    }
+                    (OpKind::LocalLoad {}, _) => {
+                        work.push((kernel.result(user, 0), number));
+                        false
                     }
                     // Rows of the left operand are rows of the sum, columns of the right one its columns.
                     (OpKind::Mma {}, Some(side)) if side < 2 && side == number => {

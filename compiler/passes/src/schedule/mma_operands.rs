@@ -16,7 +16,8 @@ pub(super) fn in_registers(kernel: &Kernel, dot: Op) -> bool {
     let bits = kernel.value_type(lhs).elem().map_or(0, |elem| elem.bits());
     let warps = layout.warps();
     let grids = (2..=warps.trailing_zeros()).map(|along_m| [1 << along_m, warps >> along_m]);
-    bits == 16 && grids.into_iter().any(|grid| *layout == Layout::wgmma_operand(layout.shape(), bits, grid))
+    matches!(bits, 16 | 32)
+        && grids.into_iter().any(|grid| *layout == Layout::wgmma_operand(layout.shape(), bits, grid))
 }
 
 /// Makes an `mma` of a product by `wgmma`.

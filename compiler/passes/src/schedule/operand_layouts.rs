@@ -11,6 +11,9 @@ use super::mma_operands::in_registers;
 /// Alignment of a buffer that `wgmma` does not read: ldmatrix and copies take 16 bytes.
 const ALIGN: u32 = 128;
 
+/// That of one which copies of boxes fill, with the widest swizzle.
+const BOX_ALIGN: u32 = 1024;
+
 /// The axis along which a copy of `width` elements runs, then the other one.
 pub(super) fn order(layout: &Layout, width: u32) -> Option<[u32; 2]> {
     let first = (0..2).rev().find(|axis| layout.contiguity(*axis) >= width.max(2)).unwrap_or(1) as u32;
@@ -41,6 +44,11 @@ pub(super) fn buffer_layout(
             return Some((layout, form.align()));
         }
     }
+    if readers.in_registers && inner.is_some() {
+        // As copies of boxes put it.
+        let swizzle = SharedLayout::nvmma_swizzle(own.shape()[order[0] as usize], bits);
+        return Some((SharedLayout::nvmma(own.shape(), bits, swizzle, &order), BOX_ALIGN));
+    }
     let reader = readers.layouts.first().unwrap_or(own);
     let matrices = !readers.by_vectors;
     Some((swizzle_for(reader, kernel.value_type(value).elem()?.bytes() * 8, &order, width, matrices), ALIGN))
@@ -51,6 +59,8 @@ pub(super) fn buffer_layout(
 struct Readers {
     /// The axis that a product by `wgmma` sums over.
     product: Option<usize>,
+    /// Whether such a product takes it from registers.
+    in_registers: bool,
     /// Layouts that are asked for.
     layouts: Vec<Layout>,
     /// Whether the first of them is that of a product which loads vectors.
@@ -85,6 +95,7 @@ impl Readers {
                 OpKind::Dot { kind: DotKind::Wgmma, .. } => {
                     let axis = if kernel.operand(user, 1) == value { 0 } else { 1 };
                     let in_memory = axis == 0 || !in_registers(kernel, user);
+                    self.in_registers |= !in_memory;
                     if in_memory {
                         self.product = Some(if transposed { 1 - axis } else { axis });
                     }

@@ -12,6 +12,7 @@ use rtc_ir::{
     regions,
 };
 
+use super::boxes::Access;
 use super::coordinates::Names;
 use super::found::Copying;
 use super::roles::{Form, lost};
@@ -142,8 +143,7 @@ impl Shared<'_> {
         let names = Names { pids, grid: self.grid, map: Some(map) };
         for (group, barriers) in self.barriers.iter().enumerate() {
             let members: Vec<usize> = (0..maps.len()).filter(|number| of.groups[*number] == group).collect();
-            let boxes = members.iter().map(|number| &maps[*number].2);
-            let mut bytes = boxes.map(|boxes| boxes.ty.bytes() * boxes.parts.len() as u32).sum();
+            let mut bytes = members.iter().map(|number| bytes_of(&maps[*number])).sum();
             let rows = if group == self.groups { &of.rows[..] } else { &[] };
             bytes += rows.iter().map(|(row, _)| place_bytes(kernel.value_type(*row)) as u32).sum::<u32>();
             let mut builder = Builder::before(kernel, turn.end);
@@ -163,25 +163,9 @@ impl Shared<'_> {
                 builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
             }
             for number in members {
-                let (_, access) = &of.copies[number];
-                let (map, other, boxes) = &maps[number];
-                let buffer = kernel.operand(of.copies[number].0, 1);
-                let mut place = self.place(kernel, turn.end, self.rings[number], turn.slot, buffer)?;
-                let filled = kernel.value_type(place).as_shared().ok_or_else(|| lost("a buffer"))?;
-                let at = names.place(kernel, turn.end, access, &filled.shape)?;
-                if access.inner == 0 {
-                    place = Builder::before(kernel, turn.end).shared_trans_of(place, &[1, 0])?;
-                }
-                let Some((flag, with_nan)) = other else {
-                    copy_boxes(kernel, turn.end, *map, boxes, place, full, &at)?;
-                    continue;
-                };
-                let blocks = [kernel.new_block(), kernel.new_block()];
-                let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
-                Builder::before(kernel, turn.end).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
-                for (end, map) in ends.into_iter().zip([*with_nan, *map]) {
-                    copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
-                }
+                let (copy, access) = &of.copies[number];
+                let place = self.place(kernel, turn.end, self.rings[number], turn.slot, kernel.operand(*copy, 1))?;
+                fill(kernel, turn.end, &names, (access, &maps[number]), place, full)?;
             }
         }
         self.advance(kernel, &turn)?;
@@ -239,6 +223,37 @@ impl Shared<'_> {
         no_slots(kernel, of.of);
         Ok(())
     }
+}
+
+/// The bytes that a copy brings.
+pub(super) fn bytes_of((_, _, boxes): &CopyMap) -> u32 {
+    boxes.ty.bytes() * boxes.parts.len() as u32
+}
+
+/// Copies what an access reads into a buffer, which `full` is told of.
+pub(super) fn fill(
+    kernel: &mut Kernel,
+    before: Op,
+    names: &Names<'_>,
+    (access, (map, other, boxes)): (&Access, &CopyMap),
+    mut place: Value,
+    full: Value,
+) -> Result<(), PassError> {
+    let filled = kernel.value_type(place).as_shared().ok_or_else(|| lost("a buffer"))?;
+    let at = names.place(kernel, before, access, &filled.shape)?;
+    if access.inner == 0 {
+        place = Builder::before(kernel, before).shared_trans_of(place, &[1, 0])?;
+    }
+    let Some((flag, with_nan)) = other else {
+        return copy_boxes(kernel, before, *map, boxes, place, full, &at);
+    };
+    let blocks = [kernel.new_block(), kernel.new_block()];
+    let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
+    Builder::before(kernel, before).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
+    for (end, map) in ends.into_iter().zip([*with_nan, *map]) {
+        copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
+    }
+    Ok(())
 }
 
 /// Whether an operation, or one in its blocks, accesses one of these buffers.

@@ -5,9 +5,12 @@
 //! branches need. What the loops of both become is in `rings.rs`.
 
 use rtc_abi::Persistent;
-use rtc_ir::{Block, Builder, Elem, Hidden, Kernel, Literal, Op, OpKind, Position, SharedType, Type, Value, ValueMap};
+use rtc_ir::{
+    Block, Builder, Elem, Hidden, Kernel, Literal, Op, OpKind, Position, SharedType, Type, Value, ValueDef, ValueMap,
+};
 
 use super::addresses::base;
+use super::before_loops::{self, Brought};
 use super::coordinates::Names;
 use super::defer_stores;
 use super::found::Found;
@@ -82,7 +85,10 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
         let name = format!("grid.{axis}");
         kernel.add_hidden(name, Type::Scalar(Elem::I32), Hidden::Grid(axis))
     });
-    let program: Vec<Op> = kernel.ops(kernel.body()).filter(|op| *op != ret).collect();
+    let warps = kernel.options.num_warps;
+    let buffers: Vec<Option<Op>> = found.before.iter().map(|before| kernel.def_op(before.buffer)).collect();
+    let is_program = |op: &Op| *op != ret && !buffers.contains(&Some(*op));
+    let program: Vec<Op> = kernel.ops(kernel.body()).filter(is_program).collect();
 
     // What the roles share.
     let mut rings = Vec::new();
@@ -96,7 +102,9 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
         let ty = SharedType { slots: form.slots, ..*ty };
         rings.push(Builder::before(kernel, ret).buffer(ty, align)?);
     }
-    let warps = kernel.options.num_warps;
+    let before = found.before.iter().zip(&maps.before);
+    let brought = before.map(|(before, map)| Brought::share(kernel, ret, before, map, warps));
+    let brought = brought.collect::<Result<Vec<Brought<'_>>, _>>()?;
     let mut builder = Builder::before(kernel, ret);
     let mut barriers = Vec::new();
     let rows = found.row_rings.iter().map(|ty| builder.buffer(SharedType { slots: form.slots, ..*ty }, rows::ALIGN));
@@ -156,6 +164,17 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
     for (of, maps) in found.loops.iter().zip(&maps.copies) {
         shared.copying(kernel, of, &map, maps, loops[0], pids[0])?;
         shared.computing(kernel, of, loops[1])?;
+    }
+    if let ([first, ..], false) = (&found.loops[..], brought.is_empty()) {
+        let index = map.get(&kernel.block(kernel.op(first.of).blocks[0]).args[0]).ok_or_else(|| lost("an index"))?;
+        let ValueDef::Arg(block, _) = kernel.value(*index).def else { return Err(lost("an index")) };
+        let at = kernel.block(block).parent.ok_or_else(|| lost("a loop"))?;
+        let last = found.loops.last().unwrap_or(first).of;
+        let phases = [before_loops::phase(kernel, loops[0], zero)?, before_loops::phase(kernel, loops[1], zero)?];
+        for operand in &brought {
+            operand.copying(kernel, at, &Names { pids: pids[0], grid, map: Some(&map) }, phases[0])?;
+            operand.computing(kernel, last, phases[1])?;
+        }
     }
     let names = Names { pids: pids[1], grid, map: None };
     match (&maps.stores[..], &outs[..]) {

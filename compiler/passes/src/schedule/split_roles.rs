@@ -254,6 +254,10 @@ pub fn roles_remark(kernel: &Kernel, cx: &PassContext) -> Option<Diagnostic> {
     let mut slots = 0;
     for op in rtc_ir::walk(kernel).into_iter().filter(|op| roles::is_ring(kernel, *op)) {
         let Type::Shared(ty) = kernel.value_type(kernel.result(op, 0)) else { continue };
+        // One alone is an operand that loops read since before them.
+        if ty.slots < LEAST_SLOTS {
+            continue;
+        }
         slots = ty.slots;
         bytes += place_bytes(Type::Shared(ty)) / u64::from(ty.slots);
     }

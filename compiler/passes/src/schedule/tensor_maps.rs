@@ -27,6 +27,8 @@ use crate::PassError;
 pub(super) struct Maps {
     /// Of each loop those of its copies.
     pub copies: Vec<Vec<CopyMap>>,
+    /// Those of operands that are copied before the loops.
+    pub before: Vec<CopyMap>,
     /// The stores that are copies.
     pub stores: Vec<StoreMap>,
 }
@@ -53,10 +55,13 @@ pub(super) struct StoreMap {
 impl Maps {
     /// Adds the parameters.
     pub fn make(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<Maps, PassError> {
-        let mut maps = Maps { copies: Vec::new(), stores: Vec::new() };
+        let mut maps = Maps { copies: Vec::new(), before: Vec::new(), stores: Vec::new() };
         for of in &found.loops {
-            let copies = of.copies.iter().map(|(copy, access)| copy_map(kernel, *copy, access));
+            let copies = of.copies.iter().map(|(copy, access)| copy_map(kernel, kernel.operand(*copy, 1), access));
             maps.copies.push(copies.collect::<Result<_, _>>()?);
+        }
+        for before in &found.before {
+            maps.before.push(copy_map(kernel, before.buffer, &before.access)?);
         }
         let Some(most) = form.stored else { return Ok(maps) };
         for (number, (store, access)) in found.stores.iter().enumerate() {
@@ -151,8 +156,8 @@ impl StoreMap {
 }
 
 /// The map of a copy, and that to take where an argument is true.
-fn copy_map(kernel: &mut Kernel, copy: Op, access: &Access) -> Result<CopyMap, PassError> {
-    let boxes = boxes_of(kernel, kernel.operand(copy, 1), access).ok_or_else(|| lost("a box"))?;
+fn copy_map(kernel: &mut Kernel, buffer: Value, access: &Access) -> Result<CopyMap, PassError> {
+    let boxes = boxes_of(kernel, buffer, access).ok_or_else(|| lost("a box"))?;
     let plain = if access.fill == Fill::Nan { Padding::Nan } else { Padding::Zero };
     let map = map_of(kernel, access, &boxes, plain)?;
     let other = match access.fill {

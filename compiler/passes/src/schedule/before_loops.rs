@@ -1,0 +1,154 @@
+//! Left operands that products of loops read since before the loops, such as the rows of Q in attention: the role that
+//! copies brings them, for the next program while this one is computed.
+//!
+//! ```text
+//! %q = load %p                copying:    wait(empty, phase ^ 1); expect(full, bytes); copies into %b
+//! local_store %q, %b     →    computing:  wait(full, phase)
+//! for_range .. { mma %b, .. }             for_range .. { mma %b, .. }; arrive(empty) by each warp
+//! ```
+//!
+//! The phase turns with each program. Only where there is one such operand: several take shared memory from the rings, and
+//! their barriers registers.
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::{Block, Builder, DotKind, Elem, Kernel, Literal, Op, OpKind, Position, Type, Value};
+
+use super::boxes::{Access, Known, boxes_of};
+use super::coordinates::Names;
+use super::rings::{Pair, bytes_of, fill};
+use super::roles::lost;
+use super::tensor_maps::CopyMap;
+use crate::PassError;
+
+/// An operand that is stored before the loops.
+pub(super) struct Before {
+    /// The store.
+    store: Op,
+    /// The buffer.
+    pub buffer: Value,
+    /// What is read.
+    pub access: Access,
+}
+
+/// The loads outside of these loops that give left operands of their products, where they are of boxes.
+pub(super) fn find(known: &mut Known<'_>, loops: &[Op]) -> HashMap<Op, Access> {
+    let kernel = known.kernel;
+    let inside: HashSet<Op> =
+        loops.iter().flat_map(|of| rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0])).collect();
+    let mut found = HashMap::new();
+    for op in &inside {
+        let OpKind::Dot { kind: DotKind::Wgmma, .. } = kernel.kind(*op) else { continue };
+        let Some(load) = loaded(kernel, kernel.operand(*op, 0)).filter(|load| !inside.contains(load)) else { continue };
+        if let Ok(access) = known.load(load) {
+            found.insert(load, access);
+        }
+    }
+    found
+}
+
+/// The load that a tile comes from as it is, perhaps in another layout or turned.
+fn loaded(kernel: &Kernel, mut value: Value) -> Option<Op> {
+    loop {
+        let op = kernel.def_op(value)?;
+        match kernel.kind(op) {
+            OpKind::Load { volatile: false, .. } => return Some(op),
+            OpKind::ConvertLayout {} | OpKind::Trans { .. } => value = kernel.operand(op, 0),
+            _ => return None,
+        }
+    }
+}
+
+/// Those of the loads that are stored for products beside the loops, in program order.
+pub(super) fn stored(
+    kernel: &Kernel,
+    loads: &HashMap<Op, Access>,
+    loops: &[Op],
+    written: &HashSet<Value>,
+) -> Vec<Before> {
+    let body = kernel.body();
+    let beside = loops.iter().all(|of| kernel.op(*of).parent == Some(body));
+    let mut found = Vec::new();
+    for store in kernel.ops(body).filter(|op| beside && matches!(kernel.kind(*op), OpKind::LocalStore {})) {
+        let (value, buffer) = (kernel.operand(store, 0), kernel.operand(store, 1));
+        let Some(access) = loaded(kernel, value).and_then(|load| loads.get(&load)) else { continue };
+        let straight = kernel.def_op(value).is_some_and(|op| !matches!(kernel.kind(op), OpKind::Trans { .. }));
+        let first = loops.iter().all(|of| kernel.is_before(store, *of));
+        let once =
+            kernel.users(buffer).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::LocalStore {})).count()
+                == 1;
+        let fits = access.axes.iter().all(|axis| axis.modulus.is_none()) && boxes_of(kernel, buffer, access).is_some();
+        if straight && first && once && fits && !written.contains(&access.base) {
+            found.push(Before { store, buffer, access: access.clone() });
+        }
+    }
+    if found.len() > 1 { Vec::new() } else { found }
+}
+
+/// An operand on its way into the roles.
+pub(super) struct Brought<'b> {
+    before: &'b Before,
+    map: &'b CopyMap,
+    barriers: Pair,
+}
+
+impl<'b> Brought<'b> {
+    /// Puts the buffer and its barriers before `at`, where both roles see them.
+    pub fn share(
+        kernel: &mut Kernel,
+        at: Op,
+        before: &'b Before,
+        map: &'b CopyMap,
+        warps: u32,
+    ) -> Result<Brought<'b>, PassError> {
+        let made = kernel.def_op(before.buffer).ok_or_else(|| lost("a buffer"))?;
+        kernel.move_op(made, Position::Before(at));
+        let mut builder = Builder::before(kernel, at);
+        let barriers = Pair { full: builder.barriers(1, 1)?, empty: builder.barriers(1, warps)? };
+        Ok(Brought { before, map, barriers })
+    }
+
+    /// The copies of the role that copies, before its first loop `at`.
+    pub fn copying(&self, kernel: &mut Kernel, at: Op, names: &Names<'_>, phase: Value) -> Result<(), PassError> {
+        let [full, empty] = self.slots(kernel, at)?;
+        let mut builder = Builder::before(kernel, at);
+        let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
+        let last = builder.xori(phase, one)?;
+        builder.barrier_wait(empty, last)?;
+        builder.barrier()?;
+        builder.barrier_expect(full, bytes_of(self.map))?;
+        fill(kernel, at, names, (&self.before.access, self.map), self.before.buffer, full)
+    }
+
+    /// What the role that computes has instead of the store, and behind its last loop.
+    pub fn computing(&self, kernel: &mut Kernel, last: Op, phase: Value) -> Result<(), PassError> {
+        let store = self.before.store;
+        let [full, empty] = self.slots(kernel, store)?;
+        Builder::before(kernel, store).barrier_wait(full, phase)?;
+        if let Some(fence) = kernel.next_op(store).filter(|op| matches!(kernel.kind(*op), OpKind::FenceAsync {})) {
+            kernel.erase(fence);
+        }
+        kernel.erase(store);
+        Builder::after(kernel, last).barrier_arrive(empty)?;
+        Ok(())
+    }
+
+    fn slots(&self, kernel: &mut Kernel, at: Op) -> Result<[Value; 2], PassError> {
+        let mut builder = Builder::before(kernel, at);
+        let zero = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+        Ok([builder.slot(self.barriers.full, zero)?, builder.slot(self.barriers.empty, zero)?])
+    }
+}
+
+/// Carries a phase through the loop over programs, that turns with each.
+pub(super) fn phase(kernel: &mut Kernel, programs: Op, zero: Value) -> Result<Value, PassError> {
+    let body: Block = kernel.op(programs).blocks[0];
+    let (phase, _) = kernel.carry(programs, zero).ok_or_else(|| lost("a loop"))?;
+    kernel.name_value(phase, "turn");
+    let end = kernel.terminator(body).ok_or_else(|| lost("an end"))?;
+    let mut builder = Builder::before(kernel, end);
+    let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
+    let turned = builder.xori(phase, one)?;
+    kernel.set_operand(end, kernel.op(end).operands.len() - 1, turned);
+    Ok(phase)
+}

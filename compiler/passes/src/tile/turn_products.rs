@@ -1,0 +1,111 @@
+//! Turns products around whose right operand `wgmma` could not read: elements of 32 bits must have K innermost in shared
+//! memory, and a right operand that is loaded with N innermost has not. Turned around it is the left operand, which comes
+//! from registers.
+//!
+//! ```text
+//! for_range .. (%acc) {                      for_range .. (%turned) {
+//!   %s = dot %a, %b, %acc           →          %s = dot trans(%b), trans(%a), %turned
+//!   yield %s                                   yield %s
+//! }                                          }
+//! .. %sum ..                                 .. trans(%sum) ..
+//! ```
+//!
+//! Only where the warps will likely be divided (`split_roles`), so that copies bring both operands.
+
+use rtc_abi::Feature;
+use rtc_ir::analysis::{AxisInfos, axis_info};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Type, Value, constant_bits, regions};
+
+use crate::laid::accelerate_dot::runs_along;
+use crate::schedule::addresses::loads_of_products;
+use crate::schedule::split_roles;
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "turn-products", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+/// Rows that a product by `wgmma` has at least.
+const LEAST_ROWS: u32 = 64;
+/// Columns of the result, which are rows of the turned one: more keep too few fragments in flight for each warp.
+const LEAST_COLUMNS: u32 = 8;
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    let in_single = |op: &Op| {
+        let tf32 = matches!(kernel.kind(*op), OpKind::Dot { precision: Precision::Tf32, .. });
+        tf32 && kernel.value_type(kernel.operand(*op, 0)).elem() == Some(Elem::F32)
+    };
+    let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(in_single).collect();
+    if all.is_empty() || !cx.target.has(Feature::Wgmma) || !cx.structure.stages() {
+        return Ok(());
+    }
+    let infos = axis_info(kernel);
+    let turned: Vec<Turn> = all.into_iter().filter_map(|op| Turn::of(kernel, &infos, op)).collect();
+    drop(infos);
+    for turn in turned {
+        if split_roles::may_serve(kernel, cx, &loads_of_products(kernel, turn.of))? {
+            turn.apply(kernel)?;
+        }
+    }
+    Ok(())
+}
+
+/// A product in a loop that only adds to one sum.
+struct Turn {
+    dot: Op,
+    of: Op,
+    /// The number of the sum among what the loop carries.
+    number: usize,
+}
+
+impl Turn {
+    fn of(kernel: &Kernel, infos: &AxisInfos, dot: Op) -> Option<Turn> {
+        let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(dot, index));
+        let shape = kernel.value_type(acc).shape().filter(|shape| shape.rank() == 2)?;
+        let suits = shape[1] >= LEAST_ROWS && shape[0] >= LEAST_COLUMNS && kernel.options.num_warps.is_multiple_of(4);
+        let rows = runs_along(kernel, infos, lhs, 1) && !runs_along(kernel, infos, rhs, 0);
+        (suits && rows && runs_along(kernel, infos, rhs, 1)).then_some(())?;
+        let of = regions::slot_of(kernel, acc)?.op;
+        let OpKind::ForRange { .. } = kernel.kind(of) else { return None };
+        let body = kernel.op(of).blocks[0];
+        let number = kernel.block(body).args.iter().skip(1).position(|arg| *arg == acc)?;
+        let end = kernel.terminator(body)?;
+        let result = kernel.result(dot, 0);
+        let alone =
+            kernel.users(acc) == [dot] && kernel.users(result) == [end] && kernel.variadic(end)[number] == result;
+        (alone && kernel.op(dot).parent == Some(body)).then_some(Turn { dot, of, number })
+    }
+
+    fn apply(&self, kernel: &mut Kernel) -> Result<(), PassError> {
+        let Turn { dot, of, number } = *self;
+        let lost = || PassError::Internal("turning a product: a loop".into());
+        let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(dot, index));
+        let start = kernel.variadic(of)[number];
+        let mut builder = Builder::before(kernel, of);
+        let start = match constant_bits(builder.kernel(), start) {
+            Some(0) => {
+                let ty = builder.kernel().value_type(start);
+                let shape = ty.shape().and_then(|shape| rtc_ir::Shape::new(&[shape[1], shape[0]])).ok_or_else(lost)?;
+                builder.constant_of(Literal::Int(0), Type::tile(ty.elem().ok_or_else(lost)?, shape))?
+            }
+            _ => builder.trans(start, vec![1, 0])?,
+        };
+        let (carried, result) = kernel.carry(of, start).ok_or_else(lost)?;
+        let kind = kernel.kind(dot).clone();
+        let mut builder = Builder::before(kernel, dot);
+        let (left, right) = (builder.trans(rhs, vec![1, 0])?, builder.trans(lhs, vec![1, 0])?);
+        let made = builder.build(kind, &[left, right, carried], &[], &[], &[], &[])?;
+        let sum: Value = kernel.result(made, 0);
+        let end = kernel.terminator(kernel.op(of).blocks[0]).ok_or_else(lost)?;
+        kernel.set_operand(end, kernel.op(end).operands.len() - 1, sum);
+        let old = kernel.result(of, number);
+        let back = Builder::after(kernel, of).trans(result, vec![1, 0])?;
+        if let Some(name) = kernel.value(old).name.clone() {
+            kernel.name_value(sum, &name);
+        }
+        kernel.replace_uses(old, back);
+        // What the loop carried is given on as it was, and goes with dead code.
+        kernel.replace_uses(kernel.result(dot, 0), acc);
+        kernel.erase(dot);
+        Ok(())
+    }
+}
