@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The phase turns with each program. Only where there is one such operand: several take shared memory from the rings, and
-//! their barriers registers.
+//! their barriers registers. And only where threads would load less than 16 bytes at once, as through descriptors whose rows
+//! may end anywhere: wide loads cost less than waiting until the buffer is free.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,6 +21,9 @@ use super::rings::{Pair, bytes_of, fill};
 use super::roles::lost;
 use super::tensor_maps::CopyMap;
 use crate::PassError;
+
+/// The bytes that a thread loads at once at best.
+const WIDE: u32 = 16;
 
 /// An operand that is stored before the loops.
 pub(super) struct Before {
@@ -47,12 +51,15 @@ pub(super) fn find(known: &mut Known<'_>, loops: &[Op]) -> HashMap<Op, Access> {
     found
 }
 
-/// The load that a tile comes from as it is, perhaps in another layout or turned.
+/// The narrow load that a tile comes from as it is, perhaps in another layout or turned.
 fn loaded(kernel: &Kernel, mut value: Value) -> Option<Op> {
     loop {
         let op = kernel.def_op(value)?;
         match kernel.kind(op) {
-            OpKind::Load { volatile: false, .. } => return Some(op),
+            OpKind::Load { volatile: false, vector, .. } => {
+                let bytes = kernel.value_type(value).elem()?.bytes();
+                return (vector.unwrap_or(1) * bytes < WIDE).then_some(op);
+            }
             OpKind::ConvertLayout {} | OpKind::Trans { .. } => value = kernel.operand(op, 0),
             _ => return None,
         }
