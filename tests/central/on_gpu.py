@@ -168,26 +168,29 @@ def place(bases, address):
     return bases[number - 1] + (address & ((1 << 40) - 1)) if 0 < number <= len(bases) else address
 
 
+form_in_hand = [""]
+
+
 def ours(kernel, driver, report):
     sets = range(len(kernel["sets"]))
     given = [list(tensors(kernel, number)) for number in sets]
     bases = [driver.alloc(words.nbytes) for _, _, words in given[0]]
     for form in kernel["forms"]:
+        form_in_hand[0] = form["structure"]
         module, function = driver.load(form)
         for number in sets:
             for base, (_, _, words) in zip(bases, given[number]):
                 driver.call("cuMemcpyHtoD_v2", ctypes.c_uint64(base), words.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(words.nbytes))
-            block = bytearray(form["bytes"])
-            for (at, size), value in zip(form["params"], form["sets"][number]):
+            values = []
+            for (_, size), value in zip(form["params"], form["sets"][number]):
                 if isinstance(value, dict):
-                    block[at : at + 128] = driver.map(value, place(bases, value["base"]))
+                    data = driver.map(value, place(bases, value["base"]))
                 else:
                     value = place(bases, value) if size == 8 else value
-                    block[at : at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-            data = (ctypes.c_uint8 * max(len(block), 1)).from_buffer_copy(bytes(block) or b"\0")
-            length = ctypes.c_size_t(len(block))
-            extra = (ctypes.c_void_p * 5)(1, ctypes.cast(data, ctypes.c_void_p), 2, ctypes.cast(ctypes.byref(length), ctypes.c_void_p), 0)
-            driver.call("cuLaunchKernel", function, *form["grid"], form["threads"], 1, 1, form["shared"], None, None, extra)
+                    data = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+                values.append((ctypes.c_uint64 * ((size + 7) // 8)).from_buffer_copy(data.ljust((size + 7) // 8 * 8, b"\0")))
+            pointers = (ctypes.c_void_p * max(len(values), 1))(*[ctypes.addressof(value) for value in values])
+            driver.call("cuLaunchKernel", function, *form["grid"], form["threads"], 1, 1, form["shared"], None, pointers, None)
             driver.call("cuCtxSynchronize")
             found = []
             for base, (_, _, words) in zip(bases, given[number]):
@@ -258,12 +261,18 @@ def inputs(all_kernels):
     return 0
 
 
-def worker(mode, part, limit, results):
-    count = wrong = 0
+def worker(mode, part, limit, deadline, results):
+    # What compilers print of their own failures is long; the message of the exception says enough.
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    count = wrong = tried = 0
     shown = []
     with tempfile.TemporaryDirectory() as folder:
         driver = None
         for kernel in part:
+            if time.time() > deadline:
+                break
+            tried += 1
             before = wrong
 
             def report(number, form, found, given):
@@ -284,10 +293,10 @@ def worker(mode, part, limit, results):
                     triton(kernel, folder, report, limit)
             except Exception as error:
                 words = str(error).strip().splitlines() or [""]
-                shown.append([kernel["seed"], -1, mode, type(error).__name__, words[0][:300] + " ... " + words[-1][:300], ""])
+                shown.append([kernel["seed"], -1, form_in_hand[0] or mode, type(error).__name__, words[0][:300] + " ... " + words[-1][:300], ""])
                 if mode == "ours" and "700" in str(error) or "illegal" in str(error):
                     break
-    results.put((count, wrong, shown))
+    results.put((count, wrong, tried, shown))
 
 
 def main():
@@ -295,24 +304,25 @@ def main():
     processes = int(sys.argv[3]) if len(sys.argv) > 3 else 8
     limit = int(sys.argv[4]) if len(sys.argv) > 4 else 1 << 30
     start = time.time()
+    deadline = start + float(os.environ.get("SECONDS_LIMIT", "1e9"))
     all_kernels = kernels(path)
     if mode == "inputs":
         return inputs(all_kernels)
     context = multiprocessing.get_context("fork")
     results = context.Queue()
     parts = [all_kernels[i::processes] for i in range(processes)]
-    running = [context.Process(target=worker, args=(mode, part, limit, results)) for part in parts]
+    running = [context.Process(target=worker, args=(mode, part, limit, deadline, results)) for part in parts]
     for process in running:
         process.start()
-    count = wrong = 0
+    count = wrong = tried = 0
     shown = []
     for _ in running:
-        done, bad, some = results.get()
-        count, wrong, shown = count + done, wrong + bad, shown + some
+        done, bad, some, found = results.get()
+        count, wrong, tried, shown = count + done, wrong + bad, tried + some, shown + found
     for process in running:
         process.join()
     errors = [entry for entry in shown if entry[1] < 0]
-    print(f"{mode}: {len(all_kernels)} kernels, {count} launches, {wrong} differ, {len(errors)} kernels failed, {time.time() - start:.0f} s")
+    print(f"{mode}: {tried} of {len(all_kernels)} kernels, {count} launches, {wrong} differ, {len(errors)} kernels failed, {time.time() - start:.0f} s")
     for entry in shown[:12]:
         print("  ", *[str(x)[:70] for x in entry[:5]])
     if os.environ.get("OUT"):

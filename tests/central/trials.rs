@@ -24,6 +24,11 @@ fn seeds(usual: Range<u64>) -> Range<u64> {
     range.unwrap_or(usual)
 }
 
+/// Whether what fails is made small, which takes as long as some hundred kernels; `RTC_CENTRAL_REDUCE=0` forbids it.
+fn reduces() -> bool {
+    std::env::var("RTC_CENTRAL_REDUCE").map_or(true, |word| word != "0")
+}
+
 fn chunks(name: &str, range: Range<u64>, check: fn(u64) -> Result<(), Failed>) -> Vec<Trial> {
     let chunk = |from: u64| {
         let to = (from + CHUNK).min(range.end);
@@ -38,7 +43,7 @@ pub fn random() -> Vec<Trial> {
         let text = random::kernel(seed);
         let judge = |text: &str| guarded(|| Case::parse(text).and_then(|case| judge::check(&case)));
         judge(&text).map_err(|e| {
-            let small = reduce::tile_ir(&text, &e, &judge);
+            let small = if reduces() { reduce::tile_ir(&text, &e, &judge) } else { text.clone() };
             Failed::from(format!("seed {seed}: {e}\nThe smallest that fails so:\n{small}"))
         })
     })
@@ -60,7 +65,7 @@ pub fn written() -> Vec<Trial> {
         let alone = |set: &u64| guarded(|| check(&kernel, *set, 1)).err().map(|e| (*set, e));
         let (set, error) = (0..sets).find_map(|set| alone(&set)).unwrap_or((0, error));
         let judge = |kernel: &written::Written| guarded(|| check(kernel, set, 1));
-        let small = reduce::written(&kernel, &error, &judge).case(set);
+        let small = if reduces() { reduce::written(&kernel, &error, &judge) } else { kernel.clone() }.case(set);
         Err(Failed::from(format!("seed {seed}, inputs {set}: {error}\nThe smallest that fails so:\n{small}")))
     })
 }

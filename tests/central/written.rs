@@ -180,6 +180,11 @@ pub fn kernel(seed: u64) -> Written {
         let value = maker.input();
         maker.scope.push(value);
     }
+    // Of each three, one has a loop with products in any case.
+    if seed % 3 == 0 {
+        let sums = maker.pipelined();
+        maker.scope.push(sums);
+    }
     for _ in 0..4 + maker.random.below(9) {
         maker.step();
     }

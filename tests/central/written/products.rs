@@ -72,6 +72,16 @@ impl Maker {
         if is_turned { format!("{}.T", given.name) } else { given.name }
     }
 
+    /// An argument with one of these values.
+    fn length(&mut self, values: &[u32], signature: &'static str) -> String {
+        let name = self.name("n");
+        let mut values: Vec<i64> = values.iter().map(|value| i64::from(*value)).collect();
+        let by = self.random.below(values.len());
+        values.rotate_left(by);
+        self.args.push((name.clone(), Content::Number(signature, values)));
+        name
+    }
+
     fn whole_tensor(&mut self, dtype: Dtype, count: u32, most: u64) -> String {
         let name = self.name("x");
         let seed = self.random.below(1 << 20) as u64;
@@ -89,8 +99,18 @@ impl Maker {
         }
         let kind = self.kind();
         let Kind { operand, sums, options, most } = kind;
-        let [m, n] =
-            *self.random.pick(&[[64, 32], [64, 64], [16, 16], [32, 32], [128, 32], [64, 16], [16, 64], [128, 64]]);
+        let [m, n] = *self.random.pick(&[
+            [64, 32],
+            [64, 64],
+            [16, 16],
+            [32, 32],
+            [128, 32],
+            [64, 16],
+            [16, 64],
+            [128, 64],
+            [64, 64],
+            [128, 64],
+        ]);
         let k: u32 = if operand.bits() == 8 { 32 } else { *self.random.pick(&[16, 32, 32, 64]) };
         let rounds = 4;
         let depth = k * rounds;
@@ -101,14 +121,25 @@ impl Maker {
         let a = self.whole_tensor(*operand, self.grid * m * depth, *most);
         let b = self.whole_tensor(*operand, n * depth, *most);
         let is_masked = matches!(access, Access::Moved | Access::Computed) && self.random.below(3) > 0;
-        let length = self.number(depth).name;
-        let end = self.name("e");
-        // Without masks the loop ends with whole tiles.
-        if is_masked {
-            self.line(&format!("{end} = tl.minimum({length}, {depth})"));
-        } else {
-            self.line(&format!("{end} = tl.maximum(tl.minimum({length}, {depth}), 0) // {k} * {k}"));
-        }
+        // Where the loop ends: an argument as it is, which passes can follow best, or something computed from it. Without
+        // masks it ends with whole tiles.
+        let end = match (self.random.below(4), is_masked) {
+            (0, true) => {
+                let length = self.number(depth).name;
+                let end = self.name("e");
+                self.line(&format!("{end} = tl.minimum({length}, {depth})"));
+                end
+            }
+            (0, false) => {
+                let length = self.number(depth).name;
+                let end = self.name("e");
+                self.line(&format!("{end} = tl.maximum(tl.minimum({length}, {depth}), 0) // {k} * {k}"));
+                end
+            }
+            (1, false) => depth.to_string(),
+            (_, true) => self.length(&[depth, 0, 1, depth - 1, k, k + 1, k - 1, 2 * k + 3, 3 * k], "i32"),
+            (_, false) => self.length(&[depth, 0, k, 2 * k, 3 * k], "i32:16"),
+        };
         let [acc, i, va, vb, pa, pb, rows, columns, inner] =
             ["acc", "k", "a", "b", "pa", "pb", "rm", "rn", "rk"].map(|start| self.name(start));
         let (b_rows, b_columns) =
