@@ -176,6 +176,7 @@ pub fn kernel(seed: u64) -> Written {
     };
     maker.line("pid = tl.program_id(0)  # int32[]");
     maker.scope.push(Value { name: "pid".into(), dtype: I32, shape: Vec::new(), most: Some(3) });
+    maker.promotions();
     for _ in 0..1 + maker.random.below(2) {
         let value = maker.input();
         maker.scope.push(value);
@@ -210,6 +211,17 @@ impl Maker {
             self.line(&format!("tl.static_assert({name}.dtype == tl.{})", dtype.0));
         }
         Value { name, dtype, shape: shape.to_vec(), most: most.filter(|most| *most <= dtype.whole()) }
+    }
+
+    /// Says of a few pairs of types which one their sums, products and quotients have.
+    fn promotions(&mut self) {
+        for _ in 0..6 {
+            let [a, b] = [0; 2].map(|_| *self.random.pick(&types::ALL));
+            let operation = *self.random.pick(&["+", "*", "-"]);
+            let value = |dtype: Dtype| format!("tl.full([1], 1, tl.{})", dtype.0);
+            let both = format!("{} {operation} {}", value(a), value(b));
+            self.line(&format!("tl.static_assert(({both}).dtype == tl.{})", types::promote(a, b).0));
+        }
     }
 
     fn shape(&mut self) -> Vec<u32> {

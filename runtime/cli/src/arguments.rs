@@ -223,7 +223,7 @@ pub(crate) struct EmitArguments {
     rtc run softmax.rt --launch launch.json -o out.safetensors\n  \
     rtc run softmax.rt --launch launch.json --device emulator --check golden.safetensors --tolerance 2ulp")]
 pub(crate) struct RunArguments {
-    /// Source file: .rt, a .py file with Triton kernels, or a .tir file with a kernel in tile IR
+    /// Source file: .rt, a .py file with Triton kernels, a .tir file with a kernel in tile IR, or a .ptx file of any compiler
     pub(crate) file: PathBuf,
     /// What to launch
     #[arg(long, value_name = "LAUNCH.json")]

@@ -21,6 +21,7 @@ mod host_arguments;
 mod input;
 mod output;
 mod problem;
+mod ptx;
 mod report;
 mod run;
 mod sanitize;

@@ -5,7 +5,7 @@ use crate::cache::Store;
 use crate::output::{self, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, sanitize, tile_ir, tune};
+use crate::{input, ptx, sanitize, tile_ir, tune};
 use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
 use rtc_runtime::sanitize::Check;
 use rtc_runtime::{Device, jit};
@@ -18,6 +18,9 @@ use std::path::Path;
 /// Runs a LAUNCH.json and says on stdout what was done.
 pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), Problem> {
     let launch_text = input::read_text(&arguments.launch)?;
+    if ptx::is_ptx(&arguments.file) {
+        return ptx::run(arguments, &launch_text, reporter);
+    }
     let launch = LaunchFile::parse(&launch_text).map_err(|e| in_launch(arguments, e.to_string()))?;
     let spec = read_spec(&launch).map_err(|e| in_launch(arguments, e))?;
     let tensors = tensors_of(&arguments.launch, &launch)?;
@@ -270,12 +273,17 @@ pub(crate) fn tensors_of(path: &Path, launch: &LaunchFile) -> Result<Tensors, Pr
     }
 }
 
-fn tensors_file(path: &Path) -> Result<Tensors, Problem> {
+pub(crate) fn tensors_file(path: &Path) -> Result<Tensors, Problem> {
     Tensors::from_bytes(&input::read_bytes(path)?).map_err(|error| Problem::file("tensors", path, error.to_string()))
 }
 
 /// Compares every tensor of the reference file and says how it went.
-fn check(path: &Path, golden: &Tensors, outputs: &Tensors, tolerance: Option<Tolerance>) -> Result<(), Problem> {
+pub(crate) fn check(
+    path: &Path,
+    golden: &Tensors,
+    outputs: &Tensors,
+    tolerance: Option<Tolerance>,
+) -> Result<(), Problem> {
     let tolerance = tolerance.unwrap_or(Tolerance::ByType);
     let mut wrong = Vec::new();
     for (name, expected) in golden.iter() {

@@ -25,6 +25,9 @@ pub const E4M3: Dtype = Dtype("float8e4nv");
 pub const ELEMENTS: [Dtype; 18] =
     [I32, I32, F32, F32, F32, F16, F16, BF16, I8, I16, I64, U8, U16, U32, U64, F64, I32, F32];
 
+/// All types that have sums.
+pub const ALL: [Dtype; 13] = [BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64];
+
 impl Dtype {
     pub fn is_float(self) -> bool {
         self.0.contains("float")

@@ -1,0 +1,213 @@
+//! `rtc run FILE.ptx`: PTX of any compiler. What metadata says of our own kernels comes from the text and from LAUNCH.json:
+//! the types of parameters from both, the size of a block from `.reqntid` or `spec.block`.
+
+use crate::arguments::RunArguments;
+use crate::output::{self, outln};
+use crate::problem::Problem;
+use crate::report::Reporter;
+use crate::run::{check, launch_problem, tensors_file, tensors_of};
+use crate::{input, sanitize};
+use rtc_abi::metadata::lay_out;
+use rtc_abi::{Metadata, Param, ParamType, ValueType};
+use rtc_ptx::module::{Function, Module};
+use rtc_source::SourceMap;
+use rtc_source::json_fields::{self, Field};
+use rtc_testing::{Dtype, Error, LaunchFile, Tensors};
+use serde_json::Value;
+use std::path::Path;
+
+/// Whether a file is one of PTX, by its name.
+pub(crate) fn is_ptx(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "ptx")
+}
+
+/// Launches an entry of a file and says on stdout what was done.
+pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Reporter) -> Result<(), Problem> {
+    let in_launch = |message: String| Problem::file("launch-file", &arguments.launch, message);
+    let launch = LaunchFile::parse(launch_text).map_err(|e| in_launch(e.to_string()))?;
+    let tensors = tensors_of(&arguments.launch, &launch)?;
+    let golden = match &arguments.check {
+        Some(path) => Some((path, tensors_file(path)?)),
+        None => None,
+    };
+    let text = input::read_text(&arguments.file)?;
+    let module = rtc_ptx::parse(&text).map_err(|e| Problem::file("ptx", &arguments.file, e.to_string()))?;
+    let metadata = metadata(&module, launch_text, &tensors).map_err(in_launch)?;
+
+    let device = sanitize::device(arguments)?;
+    if device.is_interpreter() {
+        return Err(Problem::Usage("the interpreter runs tile IR; leave out --device, or take the emulator".into()));
+    }
+    let kernel = device.load(&text, &metadata)?;
+    let outcome = launch.run(&kernel, &tensors);
+    for finding in kernel.take_findings() {
+        reporter.warning("finding", &finding);
+    }
+    let outcome = match outcome {
+        Err(Error::Runtime(rtc_runtime::Error::Sanitizer(found))) => {
+            return Err(sanitize::report(&found, &SourceMap::new(), reporter));
+        }
+        outcome => outcome.map_err(|error| launch_problem(&arguments.launch, error))?,
+    };
+
+    if let Some(path) = &arguments.output {
+        output::write(path, &outcome.outputs.to_bytes()?)?;
+    }
+    let [x, y, z] = launch.grid(&metadata).map_err(|e| in_launch(e.to_string()))?;
+    outln!("kernel     {} ({})", metadata.symbol, arguments.file.display())?;
+    outln!("device     {device}")?;
+    outln!("launch     grid {x} x {y} x {z}, {} threads per block", metadata.threads_per_block)?;
+    if arguments.sanitize.is_some() {
+        outln!("sanitizer  nothing found")?;
+    }
+    if let Some(counters) = kernel.take_counters() {
+        outln!("{}", counters.to_string().trim_end())?;
+    }
+    outln!("time       {:.3} ms (first launch)", outcome.elapsed.as_secs_f64() * 1e3)?;
+    match golden {
+        Some((path, golden)) => check(path, &golden, &outcome.outputs, arguments.tolerance),
+        None => Ok(()),
+    }
+}
+
+/// What a launch must know of an entry.
+fn metadata(module: &Module, launch: &str, tensors: &Tensors) -> Result<Metadata, String> {
+    let json = json_fields::parse(launch).map_err(|e| e.to_string())?;
+    let root = Field::root(&json);
+    let spec = root.required("spec").map_err(|e| e.to_string())?;
+    spec.only(&["kernel", "block", "shared"]).map_err(|e| e.to_string())?;
+    let number = |name: &str| -> Result<Option<u32>, String> {
+        let field = spec.optional(name).map_err(|e| e.to_string())?;
+        field.map(|field| field.u32().map_err(|e| e.to_string())).transpose()
+    };
+    let wanted = match spec.optional("kernel").map_err(|e| e.to_string())? {
+        Some(field) => Some(field.string().map_err(|e| e.to_string())?.to_owned()),
+        None => None,
+    };
+    let entry = entry(module, wanted.as_deref())?;
+    let sizes = |name: &str| -> Result<Option<u32>, String> {
+        match entry.directive(name) {
+            Some([_, rest @ ..]) if rest.iter().any(|size| *size != 1) => Err(format!(
+                "`{}` has blocks or clusters of more than one dimension, which are not launched",
+                entry.name
+            )),
+            directive => Ok(directive.and_then(|sizes| sizes.first().copied())),
+        }
+    };
+    let threads = match (number("block")?, sizes("reqntid")?) {
+        (Some(block), Some(own)) if block != own => {
+            return Err(format!("`spec.block`: `{}` asks for blocks of {own} threads", entry.name));
+        }
+        (Some(block), _) => block,
+        (None, Some(own)) => own,
+        (None, None) => return Err("`spec.block`: say how many threads a block has; the PTX does not".into()),
+    };
+    let args = root.required("args").and_then(|field| field.members()).map_err(|e| e.to_string())?;
+    if args.len() != entry.params.len() {
+        let (given, taken) = (args.len(), entry.params.len());
+        return Err(format!("`args`: `{}` takes {taken} arguments in its order, not {given}", entry.name));
+    }
+    let mut params = Vec::new();
+    for ((name, field), variable) in args.iter().zip(&entry.params) {
+        let ty = variable.ty.text();
+        let refused = |what: &str| format!("`args.{name}`: the parameter is `.{ty}`, {what}");
+        if !variable.dimensions.is_empty() {
+            return Err(refused("an array of it, which is not passed"));
+        }
+        params.push(Param::new(*name, ParamType::Value(type_of(ty, field.value(), tensors).map_err(|e| refused(&e))?)));
+    }
+    Ok(Metadata {
+        kernel: entry.name.clone(),
+        symbol: entry.name.clone(),
+        arch: module.target.first().cloned().unwrap_or_default(),
+        ptx_version: module.version.0 * 10 + module.version.1,
+        num_warps: threads.div_ceil(32),
+        num_ctas: 1,
+        threads_per_block: threads,
+        shared_bytes: number("shared")?.unwrap_or(0),
+        global_scratch_bytes: 0,
+        global_scratch_align: 1,
+        cluster: [sizes("reqnctapercluster")?.unwrap_or(1), 1, 1],
+        launch_pdl: false,
+        launch_cooperative_grid: false,
+        params: lay_out(params),
+        persistent: None,
+        constexprs: serde_json::Map::new(),
+        source_hash: String::new(),
+        compiler_version: env!("CARGO_PKG_VERSION").into(),
+    })
+}
+
+/// The entry of that name, or the only one.
+fn entry<'m>(module: &'m Module, name: Option<&str>) -> Result<&'m Function, String> {
+    let entries: Vec<&Function> = module.functions.iter().filter(|f| f.entry && f.body.is_some()).collect();
+    let names = || entries.iter().map(|f| format!("`{}`", f.name)).collect::<Vec<_>>().join(", ");
+    match (name, &entries[..]) {
+        (None, [only]) => Ok(only),
+        (None, []) => Err("the file has no entry".into()),
+        (None, _) => Err(format!("`spec.kernel`: say which of the entries: {}", names())),
+        (Some(name), all) => all
+            .iter()
+            .find(|f| f.name == name)
+            .copied()
+            .ok_or_else(|| format!("`spec.kernel`: there is no entry `{name}`, but {}", names())),
+    }
+}
+
+/// The type of a parameter, from what PTX calls it and what is passed.
+fn type_of(ptx: &str, value: &Value, tensors: &Tensors) -> Result<ValueType, String> {
+    let is_float = value.as_f64().is_some() && !value.is_i64() && !value.is_u64();
+    let name = match (ptx, value) {
+        ("u64" | "b64" | "s64", Value::Object(_)) => {
+            let tensor = value["tensor"].as_str().and_then(|name| tensors.get(name));
+            match tensor.map(|tensor| tensor.dtype) {
+                Some(Dtype::BOOL) => "*i1",
+                Some(Dtype::I8) => "*i8",
+                Some(Dtype::I16) => "*i16",
+                Some(Dtype::I32) => "*i32",
+                Some(Dtype::I64) => "*i64",
+                Some(Dtype::U8) => "*u8",
+                Some(Dtype::U16) => "*u16",
+                Some(Dtype::U32) => "*u32",
+                Some(Dtype::U64) => "*u64",
+                Some(Dtype::F8_E5M2) => "*fp8e5",
+                Some(Dtype::F8_E4M3) => "*fp8e4nv",
+                Some(Dtype::F16) => "*fp16",
+                Some(Dtype::BF16) => "*bf16",
+                Some(Dtype::F32) => "*fp32",
+                Some(Dtype::F64) => "*fp64",
+                _ => return Err("and there is no tensor of that name and a type that is known".into()),
+            }
+        }
+        ("u64" | "b64" | "s64", Value::Number(n)) if !is_float => {
+            if n.is_i64() {
+                "i64"
+            } else {
+                "u64"
+            }
+        }
+        ("u32" | "b32" | "s32", Value::Number(n)) if !is_float => {
+            if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) { "i32" } else { "u32" }
+        }
+        ("f32" | "b32", Value::Number(_)) => "fp32",
+        ("f64" | "b64", Value::Number(_)) => "fp64",
+        ("u16" | "s16" | "b16", Value::Number(n)) if !is_float => {
+            if n.is_i64() {
+                "i16"
+            } else {
+                "u16"
+            }
+        }
+        ("b16" | "f16", Value::Number(_)) => "fp16",
+        ("u8" | "s8" | "b8", Value::Number(n)) if !is_float => {
+            if n.is_i64() {
+                "i8"
+            } else {
+                "u8"
+            }
+        }
+        ("u8" | "s8" | "b8", Value::Bool(_)) => "i1",
+        _ => return Err("which does not take what is passed".into()),
+    };
+    ValueType::parse(name).ok_or_else(|| "whose type is not known".into())
+}
