@@ -45,7 +45,7 @@ pub(crate) fn runtime_error(py: Python<'_>, error: &Error) -> PyErr {
         Error::Argument { message, .. } if message.contains("fits no integer type") => PyOverflowError::new_err(text),
         Error::Argument { .. } | Error::ArgumentCount { .. } => PyTypeError::new_err(text),
         Error::Ptx { .. } => of_package(py, "PTXASError", (text,)),
-        Error::Fault(_) | Error::Interpreter { .. } => of_package(py, "KernelFault", (text,)),
+        Error::Fault(_) | Error::Sanitizer(_) | Error::Interpreter { .. } => of_package(py, "KernelFault", (text,)),
         Error::Cuda { call, code, name, text, detail } => {
             PyRuntimeError::new_err(format!("Triton Error [CUDA]: {text} ({call}: {name} {code}){detail}"))
         }

@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
+use rtc_runtime::sanitize::Checks;
 use rtc_runtime::{Device, DeviceKind, Stream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -95,6 +96,17 @@ pub(crate) fn stream_of(py: Python<'_>, device: &Device, handle: u64) -> PyResul
     Ok(stream)
 }
 
+/// What launches on the emulator are checked for, as `RTC_SANITIZE` says it.
+fn sanitizer_checks() -> PyResult<Option<Checks>> {
+    match std::env::var("RTC_SANITIZE") {
+        Ok(text) if !text.is_empty() => {
+            let checks = text.parse().map_err(|error| PyValueError::new_err(format!("RTC_SANITIZE: {error}")))?;
+            Ok(Some(checks))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// The device on the CPU that was asked for; the emulator where none was.
 fn host_device(py: Python<'_>) -> PyResult<&'static Device> {
     let interpreter = chosen()? == DeviceKind::Interpreter;
@@ -102,11 +114,16 @@ fn host_device(py: Python<'_>) -> PyResult<&'static Device> {
     if let Some(device) = *slot {
         return Ok(device);
     }
-    let device = if interpreter {
-        Device::interpreter().map_err(|error| runtime_error(py, &error))?
-    } else {
-        Device::emulator()
+    let device = match (interpreter, sanitizer_checks()?) {
+        (true, None) => Device::interpreter(),
+        (true, Some(_)) => {
+            let text = "RTC_SANITIZE: the sanitizer runs on the emulator; RTC_DEVICE asks for the interpreter";
+            return Err(PyValueError::new_err(text));
+        }
+        (false, None) => Ok(Device::emulator()),
+        (false, Some(checks)) => Device::emulator().sanitize(checks),
     };
+    let device = device.map_err(|error| runtime_error(py, &error))?;
     Ok(*slot.insert(Box::leak(Box::new(device))))
 }
 

@@ -110,6 +110,16 @@ fn ahead() {
 }
 
 #[test]
+fn advice() {
+    run("advice");
+}
+
+#[test]
+fn sanitizer() {
+    run("sanitizer");
+}
+
+#[test]
 fn autotuning() {
     run("autotuning");
 }

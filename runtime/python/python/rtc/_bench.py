@@ -102,6 +102,21 @@ def moved(inputs, outputs):
     return sum(seen.values())
 
 
+def operations(contract, inputs):
+    """The operations of the reference's products (matrices, convolutions, attention), as PyTorch counts them; None where there
+    are none, or no PyTorch."""
+    torch = _arrays.torch() if any(_arrays.is_tensor(v) for v in inputs) else None
+    if torch is None:
+        return None
+    try:
+        from torch.utils.flop_counter import FlopCounterMode
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            contract.reference(*copies(inputs))
+        return counter.get_total_flops() or None
+    except Exception:  # a reference that cannot run so is not counted
+        return None
+
+
 def against_triton(path, iterations):
     """The time of the same wrapper with Triton's own compiler, in a process of its own; None where it cannot be had."""
     code = ("import importlib.util, json, sys, statistics, torch, triton\n"
@@ -186,11 +201,15 @@ def main(words):
             found["gb_per_s"] = traffic / kernel / 1e6
             found["share_of_copy_rate"] = traffic / (kernel * 1e-3) / rate
             found["state_before"], found["state_after"] = before, clock.state()
-        if recorder.has_dots() and rate is not None:
+        flops, peak = operations(contract, inputs), None
+        if flops is not None:
+            found["flops"], found["intensity"] = flops, flops / traffic
+        if flops is not None and rate is not None:
+            found["tflops"] = flops / kernel / 1e9
             tensor = next(v for v in inputs if _arrays.is_tensor(v))
             peak = clock.peak(tensor.dtype)
             if peak:
-                found["tensor_peak_tflops"] = peak / 1e12
+                found["tensor_peak_tflops"], found["share_of_tensor_peak"] = peak / 1e12, found["tflops"] * 1e12 / peak
         if arguments.against:
             found["triton_time_ms"] = against_triton(arguments.file, iterations)
             rows.append(("Triton", found["triton_time_ms"], None, None))
@@ -200,6 +219,9 @@ def main(words):
         if rate is not None:
             print(f"{traffic / 1e6:.1f} MB at {found['gb_per_s']:.0f} GB/s, {100 * found['share_of_copy_rate']:.0f} % of a copy's rate "
                   f"({rate / 1e9:.0f} GB/s)", file=sys.stderr)
+            if peak:
+                print(f"{flops / 1e9:.2f} GFLOP at {found['tflops']:.1f} TFLOP/s, {100 * found['share_of_tensor_peak']:.0f} % of a large "
+                      f"product's ({peak / 1e12:.0f} TFLOP/s)", file=sys.stderr)
         else:
             print("times of the CPU's emulator or interpreter: they say nothing of a GPU", file=sys.stderr)
         if sweep:
@@ -208,6 +230,10 @@ def main(words):
             os.makedirs(arguments.plots, exist_ok=True)
             with open(os.path.join(arguments.plots, "times.svg"), "w") as file:
                 file.write(_plot.bars("Time of one call", "ms", [r[0] for r in rows], [r[1] for r in rows]))
+            if peak:
+                points = [(name, flops / traffic, flops / mid / 1e9) for name, mid, *_ in rows]
+                with open(os.path.join(arguments.plots, "roofline.svg"), "w") as file:
+                    file.write(_plot.roofline(points, rate / 1e12, peak / 1e12))
         print(json.dumps(found))
         return 0
 

@@ -6,7 +6,7 @@ import math
 #: One colour for each line, told apart on white and on black.
 COLOURS = ["#2a7de1", "#d9541e", "#1f9e57", "#a34fd0", "#b8860b", "#d0397b", "#0e9aa7", "#7a7a7a"]
 WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 72, 16, 40, 56
+LEFT, RIGHT, TOP, BOTTOM = 84, 28, 40, 56
 
 STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #222 } .title { font-size: 14px; font-weight: 600 }
@@ -43,7 +43,7 @@ def csv(bench, rows):
 def ticks(low, high, log):
     """Round numbers between two."""
     if log:
-        base = 2 if high / low < 1e5 else 10
+        base = 2 if high / low < 300 else 10
         first, last = math.floor(math.log(low, base)), math.ceil(math.log(high, base))
         step = max(1, (last - first) // 8)
         return [base ** e for e in range(first, last + 1, step) if low * 0.999 <= base ** e <= high * 1.001] or [low, high]
@@ -60,8 +60,9 @@ def shown(value):
     """A number on an axis."""
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
-    if value == int(value) and int(value) & (int(value) - 1) == 0:
-        return f"2^{int(value).bit_length() - 1}"
+    mantissa, exponent = math.frexp(value)
+    if mantissa == 0.5 and not 1e-3 < value < 1e6:
+        return f"2^{exponent - 1}"
     return f"{value:.3g}"
 
 
@@ -81,7 +82,7 @@ class Axes:
             STYLE, f'<rect class="ground" width="{WIDTH}" height="{HEIGHT}"/>',
             f'<text class="title" x="{WIDTH / 2}" y="22" text-anchor="middle">{html.escape(title)}</text>',
             f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">{html.escape(xlabel)}</text>',
-            f'<text transform="translate(18 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">{html.escape(ylabel)}</text>']
+            f'<text transform="translate(16 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">{html.escape(ylabel)}</text>']
         for value in ticks(self.x_low, self.x_high, self.x_log):
             x = self.x(value)
             self.parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>'
@@ -146,4 +147,23 @@ def bars(title, ylabel, names, values):
                           f'height="{HEIGHT - BOTTOM - y:.1f}"/><text x="{x + width / 2:.1f}" y="{y - 6:.1f}" '
                           f'text-anchor="middle">{shown(value) if value == int(value) else format(value, ".4g")}</text>'
                           f'<text x="{x + width / 2:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{html.escape(str(name))}</text>')
+    return axes.finish()
+
+
+def roofline(points, rate, peak):
+    """Operations per second over operations per byte, below what memory (`rate`, TB/s) and the tensor cores (`peak`, TFLOP/s)
+    allow. `points`: name, operations per byte, TFLOP/s."""
+    ridge = peak / rate
+    xs = [min(ridge / 8, *[x / 2 for _, x, _ in points]), max(ridge * 8, *[x * 2 for _, x, _ in points])]
+    ys = [min(xs[0] * rate, *[y / 2 for *_, y in points]), max(peak * 1.5, *[y * 1.2 for *_, y in points])]
+    axes = Axes("Roofline", "operations per byte", "TFLOP/s", xs, ys, x_log=True, y_log=True)
+    roof = [(xs[0], xs[0] * rate), (ridge, peak), (xs[1], peak)]
+    path = "L".join(f"{axes.x(x):.1f} {axes.y(y):.1f}" for x, y in roof)
+    axes.parts.append(f'<path class="axis" stroke-width="2" d="M{path}"/>')
+    middle = (xs[0] * ridge) ** 0.5
+    axes.parts.append(f'<text x="{axes.x(middle) - 8:.1f}" y="{axes.y(middle * rate) - 8:.1f}" text-anchor="end">{shown(round(rate, 2))} TB/s</text>'
+                      f'<text x="{WIDTH - RIGHT - 8}" y="{axes.y(peak) - 8:.1f}" text-anchor="end">{shown(float(f"{peak:.3g}"))} TFLOP/s</text>')
+    for i, (name, x, y) in enumerate(points):
+        axes.parts.append(f'<circle fill="{COLOURS[i % len(COLOURS)]}" r="5" cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}"/>')
+    axes.legend([name for name, *_ in points])
     return axes.finish()

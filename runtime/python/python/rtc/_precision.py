@@ -229,7 +229,8 @@ def plots(folder, cases):
         shown = sorted(ulps)[:16]
         if shown:
             with open(os.path.join(folder, f"ulp_{dtype}.svg"), "w") as file:
-                file.write(_plot.bars(f"{dtype}: errors in units in the last place", "elements", shown, [ulps[u] for u in shown]))
+                file.write(_plot.bars(f"{dtype}: errors in units in the last place", "elements", ["64 and more" if u == 64 else u for u in shown],
+                                      [ulps[u] for u in shown]))
         points = [(x, y) for x, y in points if x > 0 and 0 < y < math.inf]
         if points:
             axes = _plot.Axes(f"{dtype}: relative error over magnitude", "magnitude", "relative error", [x for x, _ in points],

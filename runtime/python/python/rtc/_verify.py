@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 
-from . import _arrays, _as_triton
+from . import _advice, _arrays, _as_triton
 from ._compare import Comparison, dropout, tolerance
 from ._contract import Problem, guarded, load, results, run_command
 from ._record import Recorder, write
@@ -36,7 +36,9 @@ def prepare(arguments, needs_reference=True):
             raise Problem("usage", str(error), status=2) from None
     if arguments.rtol is not None and arguments.rtol < 0 or arguments.atol is not None and arguments.atol < 0:
         raise Problem("usage", "a tolerance is not below 0", status=2)
-    return load(arguments.file, needs_reference)
+    contract = load(arguments.file, needs_reference)
+    _advice.on_file(arguments.file)
+    return contract
 
 
 @contextlib.contextmanager

@@ -38,8 +38,9 @@ class Driver:
 
     @staticmethod
     def is_active():
-        """Whether there is such a device."""
-        return _rtc.device_count() > 0
+        """Whether there is such a device. A process that was forked cannot ask the driver; PyTorch knows."""
+        torch = _torch()
+        return torch.cuda.is_available() if torch is not None else _rtc.device_count() > 0
 
     def get_current_target(self):
         """What kernels are compiled for."""

@@ -4,7 +4,7 @@ import builtins
 import inspect
 import time
 
-from .. import knobs
+from .. import _advice, knobs
 from .errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
 from .jit import KernelInterface
 
@@ -63,7 +63,8 @@ class Autotuner(KernelInterface):
         self._do_bench, self.num_warmups, self.num_reps = do_bench, warmup, rep
         self.use_cuda_graph, self.cache_results = use_cuda_graph, cache_results or knobs.autotuning.cache
         self.best_config = self.configs_timings = self.bench_time = None
-        self.nargs = None
+        self.nargs = self._trial = None
+        self._has_hooks = pre_hook is not None or post_hook is not None
 
     # ---- hooks
 
@@ -106,7 +107,7 @@ class Autotuner(KernelInterface):
                 config.pre_hook(full)
             self.pre_hook(full)
             try:
-                self.fn.run(*args, **current)
+                self._trial = self.fn.run(*args, **current)
             except Exception as error:
                 try:
                     self.post_hook(full, exception=error)
@@ -152,6 +153,9 @@ class Autotuner(KernelInterface):
             if knobs.autotuning.print:
                 print(f"Autotuning kernel {self.base_fn.__name__} with config {config}: {timings[config]}")
         self.bench_time = time.time() - began
+        if not self._has_hooks and not any(config.pre_hook for config in configs) and self._trial is not None:
+            _advice.on_tuning(self._trial, [*self.reset_to_zero, *self.restore_value])
+        self._trial = None
         self.cache[key] = builtins.min(timings, key=lambda config: _listed(timings[config]))
         self.configs_timings = timings
         self.pre_hook({**self.nargs, **kwargs, **self.cache[key].all_kwargs()}, reset_only=True)
