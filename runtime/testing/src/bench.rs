@@ -32,14 +32,16 @@ impl Bench {
     /// Verifies the kernel; a wrong one is an error.
     ///
     /// ```
-    /// use rtc_testing::{Bench, Case, Dtype, Rounds, Tensor, Tensors, Tolerance};
+    /// use rtc_testing::{Bench, Case, Dtype, Rounds, Tensor, Tensors, Times, Tolerance};
     /// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
     /// # let scale = rtc_runtime::Device::emulator().load_json(ptx, json)?;
     /// # let case = Case::new("one", [1]).tensor("x", Tensor::of(vec![1], &[2.0f32])?).output("y", Dtype::F32, vec![1])?;
     /// # let case = case.value("a", 3.0).value("n", 1);
     /// let reference = |_: &Tensors| Ok(Tensors::from_iter([("y", Tensor::of(vec![1], &[6.0f32])?)]));
     /// let bench = Bench::new(&scale, case, &reference, Tolerance::ByType)?;
-    /// println!("{}", bench.times(Rounds { warmup: 1, timed: 5 })?);
+    /// let times: Times = bench.times(Rounds { warmup: 1, timed: 5 })?;
+    /// assert!(times.median() <= times.quantile(0.8));
+    /// println!("{times}");
     /// // With criterion: `criterion.bench_function("scale", |bencher| bencher.iter_custom(|n| bench.run(n).unwrap()));`
     /// assert!(bench.run(3)? > std::time::Duration::ZERO);
     /// # Ok::<(), rtc_testing::Error>(())

@@ -99,7 +99,7 @@ impl fmt::Display for Precision {
 /// Launches the kernel for each case and measures its errors against the reference, which may compute in fp64.
 ///
 /// ```
-/// use rtc_testing::{Case, Dtype, Tensor, Tensors, precision};
+/// use rtc_testing::{Case, Dtype, Errors, Precision, Standard, Tensor, Tensors, precision};
 /// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
 /// # let scale = rtc_runtime::Device::emulator().load_json(ptx, json)?;
 /// let case = Case::new("one third", [1])
@@ -108,8 +108,10 @@ impl fmt::Display for Precision {
 ///     .value("a", 1.0 / 3.0)
 ///     .value("n", 1);
 /// let exact = |_: &Tensors| Ok(Tensors::from_iter([("y", Tensor::of(vec![1], &[1.0f64 / 3.0])?)]));
-/// let report = precision(&scale, &[case], &exact)?;
-/// assert!(report.passes() && report.errors[0].mare > 0.0, "{report}");
+/// let report: Precision = precision(&scale, &[case], &exact)?;
+/// let Errors { mere, mare, .. } = &report.errors[0];
+/// assert!(report.passes() && *mare > 0.0, "{report}");
+/// assert!(*mere < Standard::of(Dtype::F32).expect("floats have one").threshold);
 /// # Ok::<(), rtc_testing::Error>(())
 /// ```
 pub fn precision(kernel: &Kernel, cases: &[Case], reference: &dyn Reference) -> Result<Precision> {

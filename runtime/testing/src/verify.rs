@@ -41,7 +41,7 @@ impl fmt::Display for Verified {
 ///
 /// ```
 /// use rtc_runtime::Device;
-/// use rtc_testing::{Case, Dtype, Tensor, Tensors, Tolerance, verify};
+/// use rtc_testing::{Case, Dtype, Tensor, Tensors, Tolerance, Verified, verify};
 /// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
 /// let scale = Device::emulator().load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
 /// let x: Vec<f32> = (0..40).map(|i| i as f32 / 7.0).collect();
@@ -55,7 +55,8 @@ impl fmt::Display for Verified {
 ///     let y: Vec<f32> = x.iter().map(|x| x * 3.0).collect();
 ///     Ok(Tensors::from_iter([("y", Tensor::of(vec![40], &y)?)]))
 /// };
-/// let result = verify(&scale, &[case], &reference, Tolerance::ByType)?;
+/// let result: Verified = verify(&scale, &[case], &reference, Tolerance::ByType)?;
+/// assert!(result.is_right());
 /// assert_eq!(result.to_string(), "kernel `scale`: right\n  40 elements, `y`: 40 elements, all equal by bits or value");
 /// result.assert();
 /// # Ok::<(), rtc_testing::Error>(())
