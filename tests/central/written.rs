@@ -182,7 +182,7 @@ pub fn kernel(seed: u64) -> Written {
         maker.scope.push(value);
     }
     // Of each three, one has a loop with products in any case.
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         let sums = maker.pipelined();
         maker.scope.push(sums);
     }

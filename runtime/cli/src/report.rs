@@ -77,12 +77,12 @@ impl Reporter {
     /// Shows what the sanitizer found; `facts` are further keys of the JSON form.
     pub(crate) fn finding(&self, sources: &SourceMap, diagnostic: &Diagnostic, facts: serde_json::Value) {
         if self.format == MessageFormat::Human {
-            eprintln!("{}", render(sources, diagnostic, self.color).trim_end());
+            errln!("{}", render(sources, diagnostic, self.color).trim_end());
             return;
         }
         let mut json: serde_json::Value = serde_json::from_str(&render_json(sources, diagnostic)).unwrap_or_default();
         json["sanitizer"] = facts;
-        eprintln!("{json}");
+        errln!("{json}");
     }
 
     /// Something that only `-v` tells.
