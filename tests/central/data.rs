@@ -29,6 +29,28 @@ impl Random {
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
+
+    /// One of the items, rather a late one.
+    pub fn late<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        let count = items.len();
+        let back = self.below(count).min(self.below(count));
+        &items[count - 1 - back]
+    }
+
+    /// One of the items that are wanted, if there are any.
+    pub fn pick_where<'a, T>(&mut self, items: &'a [T], wanted: impl Fn(&T) -> bool) -> Option<&'a T> {
+        let found: Vec<&T> = items.iter().filter(|item| wanted(item)).collect();
+        if found.is_empty() { None } else { Some(*self.pick::<&T>(&found)) }
+    }
+
+    /// Dimensions in another order, each some places further, and their sizes in it.
+    pub fn rotated(&mut self, shape: &[u32]) -> (Vec<usize>, Vec<u32>) {
+        let mut order: Vec<usize> = (0..shape.len()).collect();
+        let by = 1 + self.below(order.len() - 1);
+        order.rotate_left(by);
+        let sizes = order.iter().map(|i| shape[*i]).collect();
+        (order, sizes)
+    }
 }
 
 /// The bytes of a tensor.

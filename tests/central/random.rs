@@ -286,14 +286,11 @@ impl Maker {
 
     /// A value in reach, rather a late one.
     fn any(&mut self) -> Value {
-        let count = self.scope.len();
-        let back = self.random.below(count).min(self.random.below(count));
-        self.scope[count - 1 - back].clone()
+        self.random.late(&self.scope).clone()
     }
 
     fn any_where(&mut self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
-        let found: Vec<Value> = self.scope.iter().filter(|v| wanted(v)).cloned().collect();
-        if found.is_empty() { None } else { Some(self.random.pick(&found).clone()) }
+        self.random.pick_where(&self.scope, wanted).cloned()
     }
 
     fn any_tile(&mut self) -> Value {

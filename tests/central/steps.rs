@@ -65,10 +65,7 @@ impl Maker {
 
     fn transposed(&mut self) -> Option<Value> {
         let a = self.any_where(|v| v.shape.len() >= 2)?;
-        let mut order: Vec<usize> = (0..a.shape.len()).collect();
-        let by = 1 + self.random.below(order.len() - 1);
-        order.rotate_left(by);
-        let shape: Vec<u32> = order.iter().map(|i| a.shape[*i]).collect();
+        let (order, shape) = self.random.rotated(&a.shape);
         Some(self.op("trans", &a.name, &format!("order = {order:?}"), a.elem, &shape))
     }
 

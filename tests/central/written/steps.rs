@@ -227,10 +227,7 @@ impl Maker {
 
     fn transposed(&mut self) -> Option<Value> {
         let a = self.any_where(|v| v.shape.len() >= 2)?;
-        let mut order: Vec<usize> = (0..a.shape.len()).collect();
-        let by = 1 + self.random.below(order.len() - 1);
-        order.rotate_left(by);
-        let shape: Vec<u32> = order.iter().map(|i| a.shape[*i]).collect();
+        let (order, shape) = self.random.rotated(&a.shape);
         let text = match order.len() {
             2 if self.random.below(2) == 0 => format!("{}.T", a.name),
             2 => format!("tl.trans({})", a.name),
