@@ -114,6 +114,30 @@ impl Device {
         }
     }
 
+    /// Copies within this device, after all work on the default stream; the caller checked both ranges. On a GPU the call may
+    /// return before.
+    pub(crate) fn copy_bytes(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        match self.backend() {
+            Backend::Cuda(context) => context.copy(to, from, bytes),
+            Backend::Emulator(memory) | Backend::Interpreter(memory) => {
+                let mut data = vec![0; bytes];
+                memory.read(from, &mut data)?;
+                memory.write(to, &data)
+            }
+        }
+    }
+
+    /// Copies from another device of the same kind, after all work on the default streams; the caller checked both ranges.
+    pub(crate) fn copy_from(&self, to: u64, other: &Device, from: u64, bytes: usize) -> Result<()> {
+        if let (Backend::Cuda(context), Backend::Cuda(theirs)) = (self.backend(), other.backend()) {
+            other.synchronize()?;
+            return context.copy_from(to, theirs, from, bytes);
+        }
+        let mut data = vec![0; bytes];
+        other.read_bytes(from, &mut data)?;
+        self.write_bytes(to, &data)
+    }
+
     /// Copies from an address of this device, after all work on the default stream; the caller checked the range.
     pub(crate) fn read_bytes(&self, address: u64, data: &mut [u8]) -> Result<()> {
         match self.backend() {

@@ -53,6 +53,14 @@ impl Context {
         match *self {}
     }
 
+    pub(crate) fn copy(&self, _: u64, _: u64, _: usize) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn copy_from(&self, _: u64, _: &Context, _: u64, _: usize) -> Result<()> {
+        match *self {}
+    }
+
     pub(crate) fn read(&self, _: u64, _: &mut [u8]) -> Result<()> {
         match *self {}
     }

@@ -2,7 +2,8 @@
 
 use crate::arg::{Kind, Pointer};
 use crate::slice::Place;
-use crate::{Arg, Buffer, Device, Error, Result, Snapshot, TensorDescriptor};
+use crate::snapshot::places;
+use crate::{Arg, Buffer, Device, Error, Result, TensorDescriptor};
 
 /// Where copies begin: as far apart from this as their originals, so that promises about addresses hold for both.
 const ALIGNMENT: u64 = 1024;
@@ -15,7 +16,7 @@ const ALIGNMENT: u64 = 1024;
 /// let (device, other) = (Device::emulator(), Device::emulator());
 /// let mut x = device.upload(&[1.0f32, 2.0])?;
 /// let arguments = args![&mut x, 2];
-/// let replica = Replica::new(&Snapshot::take(&device, &arguments)?, &arguments, &other)?;
+/// let replica = Replica::new(&device, &arguments, &other)?;
 /// replica.with_args(|copies| {
 ///     assert!(matches!(copies, [Arg::Pointer(_), Arg::Int(2)]));
 ///     Snapshot::take(&other, copies)?.zero(0)
@@ -61,10 +62,11 @@ struct Memory {
 }
 
 impl Replica {
-    /// Copies what `snapshot` holds of `args` to `device`.
-    pub fn new(snapshot: &Snapshot<'_>, args: &[Arg<'_>], device: &Device) -> Result<Replica> {
+    /// Copies what `args` point to on `from` to another device of the same kind.
+    pub fn new(from: &Device, args: &[Arg<'_>], device: &Device) -> Result<Replica> {
+        let places = places(args, |_| true)?;
         let mut spans: Vec<(u64, u64)> =
-            snapshot.contents_taken().map(|(address, bytes)| (address, address + bytes.len() as u64)).collect();
+            places.iter().map(|(_, place)| (place.address, place.address + place.bytes)).collect();
         spans.sort_unstable();
         let mut merged: Vec<(u64, u64)> = Vec::new();
         for (start, end) in spans {
@@ -80,10 +82,13 @@ impl Replica {
             regions.push(Region { start, end, at, memory });
         }
         let replica = Replica { device: device.clone(), regions, args: Vec::new() };
-        for (address, bytes) in snapshot.contents_taken() {
-            if let Some(place) = replica.address(address) {
-                device.write_bytes(place, bytes)?;
-            }
+        for region in &replica.regions {
+            device.copy_from(
+                region.memory.address() + region.at,
+                from,
+                region.start,
+                (region.end - region.start) as usize,
+            )?;
         }
         let copy = |arg: &Arg<'_>| match arg {
             Arg::Pointer(pointer) => memory(pointer).map(Copy::Pointer),
@@ -155,7 +160,7 @@ fn memory(pointer: &Pointer<'_>) -> Result<Memory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args;
+    use crate::{Snapshot, args};
 
     #[test]
     fn what_overlaps_stays_together_and_promises_hold() {
@@ -166,7 +171,7 @@ mod tests {
         let arguments =
             args![x.slice(..40), x.slice(12..), &mut y, 3, 2.5, true, crate::DeviceAddress::NULL, &descriptor];
         let snapshot = Snapshot::take(&device, &arguments).unwrap();
-        let replica = Replica::new(&snapshot, &arguments, &other).unwrap();
+        let replica = Replica::new(&device, &arguments, &other).unwrap();
         assert_eq!(replica.regions.len(), 2);
         replica.with_args(|copies| {
             let address = |arg: &Arg<'_>| arg.pointer().map_or(0, Pointer::address);

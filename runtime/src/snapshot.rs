@@ -1,8 +1,8 @@
-//! The content of memory that a launch is given, kept on the host and put back.
+//! The content of memory that a launch is given, kept and put back.
 
 use crate::arg::Kind;
 use crate::slice::Place;
-use crate::{Arg, Device, Element, Error, Fp8E4M3, Fp8E5M2, Result};
+use crate::{Arg, Buffer, Device, Element, Error, Fp8E4M3, Fp8E5M2, Result};
 use half::{bf16, f16};
 use rtc_abi::DType;
 
@@ -32,11 +32,33 @@ struct Part<'a> {
     /// Which argument.
     index: usize,
     place: Place<'a>,
-    bytes: Vec<u8>,
+    kept: Kept,
+}
+
+/// Where a content is kept.
+#[derive(Debug)]
+enum Kept {
+    Host(Vec<u8>),
+    /// In other memory of the same device, from and to which copies are fast.
+    Device(Buffer<u8>),
+}
+
+impl Part<'_> {
+    fn len(&self) -> usize {
+        self.place.bytes as usize
+    }
+
+    fn restore(&self, device: &Device) -> Result<()> {
+        match &self.kept {
+            Kept::Host(bytes) => device.write_bytes(self.place.address, bytes),
+            Kept::Device(memory) => device.copy_bytes(self.place.address, memory.address(), self.len()),
+        }
+    }
 }
 
 impl<'a> Snapshot<'a> {
-    /// Copies the memory behind all pointers to the host. An address without a buffer has no size, so it is an error.
+    /// Copies the memory behind all pointers: on a GPU to other memory of its own where that has room, else to the host. An
+    /// address without a buffer has no size, so it is an error.
     pub fn take(device: &Device, args: &'a [Arg<'_>]) -> Result<Snapshot<'a>> {
         Snapshot::take_some(device, args, |_| true)
     }
@@ -53,43 +75,34 @@ impl<'a> Snapshot<'a> {
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     pub fn take_some(device: &Device, args: &'a [Arg<'_>], wanted: impl Fn(usize) -> bool) -> Result<Snapshot<'a>> {
-        let mut parts: Vec<Part<'a>> = Vec::new();
-        for (index, arg) in args.iter().enumerate().filter(|(index, _)| wanted(*index)) {
-            let pointer = match arg {
-                Arg::Pointer(pointer) => pointer,
-                Arg::Descriptor(descriptor) => descriptor.base(),
-                _ => continue,
-            };
-            let place = match pointer.0 {
-                Kind::Read(place) | Kind::Write(place) => place,
-                Kind::Address(address) if address.get() == 0 => continue,
-                Kind::Address(_) => {
-                    return Err(Error::BufferAccess(format!(
-                        "argument {index} is an address without a buffer: its content cannot be kept"
-                    )));
+        let keep = |(index, place): (usize, Place<'a>)| {
+            let room = device.is_cuda().then(|| device.alloc::<u8>(place.bytes as usize).ok()).flatten();
+            let kept = match room {
+                Some(memory) => {
+                    device.copy_bytes(memory.address(), place.address, place.bytes as usize)?;
+                    Kept::Device(memory)
+                }
+                None => {
+                    let mut bytes = vec![0; place.bytes as usize];
+                    device.read_bytes(place.address, &mut bytes)?;
+                    Kept::Host(bytes)
                 }
             };
-            if place.device.is_none()
-                || parts.iter().any(|p| (p.place.address, p.place.bytes) == (place.address, place.bytes))
-            {
-                continue;
-            }
-            let mut bytes = vec![0; place.bytes as usize];
-            device.read_bytes(place.address, &mut bytes)?;
-            parts.push(Part { index, place, bytes });
-        }
+            Ok(Part { index, place, kept })
+        };
+        let parts = places(args, wanted)?.into_iter().map(keep).collect::<Result<_>>()?;
         Ok(Snapshot { device: device.clone(), parts })
     }
 
     /// Puts everything back, after all work on the default stream.
     pub fn restore(&self) -> Result<()> {
-        self.parts.iter().try_for_each(|part| self.device.write_bytes(part.place.address, &part.bytes))
+        self.parts.iter().try_for_each(|part| part.restore(&self.device))
     }
 
     /// Puts back what one argument points to.
     pub fn restore_one(&self, index: usize) -> Result<()> {
         match self.part(index) {
-            Some(part) => self.device.write_bytes(part.place.address, &part.bytes),
+            Some(part) => part.restore(&self.device),
             None => Ok(()),
         }
     }
@@ -97,7 +110,7 @@ impl<'a> Snapshot<'a> {
     /// Sets what one argument points to to zero.
     pub fn zero(&self, index: usize) -> Result<()> {
         match self.part(index) {
-            Some(part) => self.device.zero_bytes(part.place.address, part.bytes.len()),
+            Some(part) => self.device.zero_bytes(part.place.address, part.len()),
             None => Ok(()),
         }
     }
@@ -105,7 +118,7 @@ impl<'a> Snapshot<'a> {
     /// What the arguments point to now.
     pub fn contents(&self) -> Result<Vec<Vec<u8>>> {
         let read = |part: &Part<'_>| {
-            let mut bytes = vec![0; part.bytes.len()];
+            let mut bytes = vec![0; part.len()];
             self.device.read_bytes(part.place.address, &mut bytes)?;
             Ok(bytes)
         };
@@ -144,14 +157,35 @@ impl<'a> Snapshot<'a> {
             .find_map(|(part, (expected, found))| Some((part.index, differs(dtype(part.index), expected, found)?)))
     }
 
-    /// Addresses and contents as they were.
-    pub(crate) fn contents_taken(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        self.parts.iter().map(|part| (part.place.address, &part.bytes[..]))
-    }
-
     fn part(&self, index: usize) -> Option<&Part<'a>> {
         self.parts.iter().find(|part| part.index == index)
     }
+}
+
+/// The memory behind the wanted arguments, each place once, with the number of the first argument that points to it.
+pub(crate) fn places<'a>(args: &'a [Arg<'_>], wanted: impl Fn(usize) -> bool) -> Result<Vec<(usize, Place<'a>)>> {
+    let mut places: Vec<(usize, Place<'a>)> = Vec::new();
+    for (index, arg) in args.iter().enumerate().filter(|(index, _)| wanted(*index)) {
+        let pointer = match arg {
+            Arg::Pointer(pointer) => pointer,
+            Arg::Descriptor(descriptor) => descriptor.base(),
+            _ => continue,
+        };
+        let place = match pointer.0 {
+            Kind::Read(place) | Kind::Write(place) => place,
+            Kind::Address(address) if address.get() == 0 => continue,
+            Kind::Address(_) => {
+                return Err(Error::BufferAccess(format!(
+                    "argument {index} is an address without a buffer: its content cannot be kept"
+                )));
+            }
+        };
+        let is_known = |(_, known): &(usize, Place<'_>)| (known.address, known.bytes) == (place.address, place.bytes);
+        if place.device.is_some() && !places.iter().any(is_known) {
+            places.push((index, place));
+        }
+    }
+    Ok(places)
 }
 
 /// The first element that differs by more than rounding.

@@ -39,14 +39,19 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     }
     let arch = arguments.arch.clone().unwrap_or_else(|| device.arch());
     let failed = |error: Error| problem(&program, error);
-    let expected = tuner.choose(&device, &arch).map_err(failed)?;
-    let report = match (device.is_cuda(), &expected.arguments()) {
+    // A stored result needs no other GPU, and opening one takes a while.
+    let (expected, opened) = std::thread::scope(|scope| {
+        let opened = arguments.fresh.then(|| scope.spawn(|| others(arguments, &device, reporter)));
+        let expected = tuner.choose(&device, &arch).map_err(failed);
+        (expected, opened.map(|thread| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p))))
+    });
+    let expected = expected?;
+    let report = match (device.is_cuda() && tuner.is_open(&expected), expected.arguments()) {
         (true, Some(metadata)) => {
-            let mut devices = vec![device.clone()];
-            if tuner.is_open(&expected) {
-                devices.extend(others(arguments, &device, reporter)?);
-            }
-            let tuned = launch.with_args(&device, metadata, &tensors, |args| tuner.tune_on(&devices, args));
+            let others = opened.unwrap_or_else(|| others(arguments, &device, reporter))?;
+            let devices: Vec<Device> = std::iter::once(device.clone()).chain(others).collect();
+            let tune = |args: &[rtc_runtime::Arg<'_>]| tuner.tune_chosen(&devices, args, expected);
+            let tuned = launch.with_args(&device, &metadata, &tensors, tune);
             tuned.map_err(|error| run::launch_problem(&arguments.launch, error))?.map_err(failed)?
         }
         _ => expected,
@@ -146,17 +151,25 @@ fn print(report: &Report, device: &Device) -> Result<(), Problem> {
     let how = match report.decision {
         Decision::Model => "by the cost model; nothing was timed".to_owned(),
         Decision::Stored => "stored by a tuning before".to_owned(),
-        Decision::Timed => format!(
-            "timed {timed} of {} configurations in {:.1} s{}: {:.1} s estimating, {:.1} s compiling{}, {:.1} s timing{}",
-            report.candidates.len(),
-            report.elapsed.as_secs_f64(),
-            if report.devices > 1 { format!(" on {} GPUs", report.devices) } else { String::new() },
-            report.estimating.as_secs_f64(),
-            report.loading.saturating_sub(report.estimating).as_secs_f64(),
-            if report.is_assembled { " (assembled by ptxas)" } else { "" },
-            report.elapsed.saturating_sub(report.loading).as_secs_f64(),
-            if report.is_cut { "; the budget ended it" } else { "" }
-        ),
+        Decision::Timed => {
+            let phases = report.phases;
+            let steps = [
+                (phases.estimating, "estimating"),
+                (phases.compiling, if report.is_assembled { "compiling (assembled by ptxas)" } else { "compiling" }),
+                (phases.preparing, "preparing"),
+                (phases.timing, "timing"),
+                (phases.comparing, "comparing the fastest"),
+            ];
+            let steps = steps.map(|(time, what)| format!("{:.2} s {what}", time.as_secs_f64()));
+            format!(
+                "timed {timed} of {} configurations in {:.1} s{}: {}{}",
+                report.candidates.len(),
+                report.elapsed.as_secs_f64(),
+                if report.devices > 1 { format!(" on {} GPUs", report.devices) } else { String::new() },
+                steps.join(", "),
+                if report.is_cut { "; the budget ended it" } else { "" }
+            )
+        }
     };
     outln!("decided    {how}")?;
     match report.winner() {

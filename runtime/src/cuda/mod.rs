@@ -143,6 +143,23 @@ impl Context {
         check("cuMemsetD8", unsafe { result::memset_d8_sync(address, 0, bytes) })
     }
 
+    /// Copies within the device.
+    pub(crate) fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the caller gives ranges of buffers.
+        check("cuMemcpyDtoD", unsafe { result::memcpy_dtod_sync(to, from, bytes) })
+    }
+
+    /// Copies from another device, directly where the two are linked.
+    pub(crate) fn copy_from(&self, to: u64, other: &Context, from: u64, bytes: usize) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the caller gives ranges of buffers of the two devices.
+        let copied = unsafe { sys::cuMemcpyPeer(to, self.raw, from, other.raw, bytes) }.result();
+        check("cuMemcpyPeer", copied)?;
+        // SAFETY: as of any stream; the driver does not wait for a copy between devices.
+        check("cuStreamSynchronize", unsafe { result::stream::synchronize(std::ptr::null_mut()) })
+    }
+
     /// Copies from the device.
     pub(crate) fn read(&self, address: u64, data: &mut [u8]) -> Result<()> {
         if data.is_empty() {

@@ -42,11 +42,9 @@ impl<'t> DeviceTimer<'t> {
         report: &Report,
         started: Instant,
     ) -> Result<DeviceTimer<'t>, Error> {
-        let Some(any) = kernels.values().next() else {
-            return Err(Error::NothingRuns { kernel: report.kernel.clone(), reason: "there is none".into() });
-        };
+        let visible = |ready: &Ready| ready.kernel.metadata().visible_params().to_vec();
         let params = report.arguments().map(|metadata| metadata.params);
-        let params = params.unwrap_or_else(|| any.kernel.metadata().visible_params().to_vec());
+        let params = params.or_else(|| kernels.values().next().map(visible)).unwrap_or_default();
         let names: Vec<&str> = params.iter().map(|p| p.name.as_str()).collect();
         let places = |list: &'static str, wanted: &[String]| {
             let place = |name: &String| {
@@ -66,6 +64,8 @@ impl<'t> DeviceTimer<'t> {
                 || report.candidates.iter().any(|c| is_set(&c.choice))
                 || kernels.values().any(|ready| ready.writes(name))
         };
+        // Before the copies of tensors, which may also stay on the host.
+        let flushed = device.is_cuda().then(|| device.alloc(FLUSHED)).transpose()?;
         Ok(DeviceTimer {
             stream: device.default_stream(),
             args,
@@ -75,11 +75,21 @@ impl<'t> DeviceTimer<'t> {
             zeroed,
             restored,
             params,
-            flushed: device.is_cuda().then(|| device.alloc(FLUSHED)).transpose()?,
+            flushed,
             warm: HashSet::new(),
             warmup: tuning.warmup,
             started,
         })
+    }
+
+    /// Whether it can run a configuration.
+    pub(crate) fn has(&self, configuration: usize) -> bool {
+        self.kernels.contains_key(&configuration)
+    }
+
+    /// Whether a configuration ran here before.
+    pub(crate) fn is_warm(&self, configuration: usize) -> bool {
+        self.warm.contains(&configuration)
     }
 
     /// Puts all tensors back.

@@ -1,6 +1,6 @@
 //! The last comparison: the fastest on one device, and as a launch gets them.
 //!
-//! What was timed on several devices is compared once more on the first. What `ptxas` assembled may be other code than a launch
+//! What could not be loaded on all devices, and was timed on one of them, is compared once more on the first. What `ptxas` assembled may be other code than a launch
 //! gets: it is of another version than the driver's compiler, most often, and the times of both are the same, nearly always.
 //! So the winner is loaded as for a launch; only if it is slower then, the others are, too.
 
@@ -32,7 +32,8 @@ pub(crate) struct Finals<'t> {
     pub args: &'t [Arg<'t>],
     pub params: &'t [Param],
     pub tuning: &'t Tuning,
-    pub kernels: &'t HashMap<usize, Ready>,
+    /// What each device has.
+    pub kernels: &'t [HashMap<usize, Ready>],
     pub report: &'t Report,
     pub started: Instant,
 }
@@ -42,12 +43,14 @@ impl Finals<'_> {
     pub(crate) fn run(&self, race: &mut Race, plan: &Plan) -> Result<(), Error> {
         let plan = &Plan { most: plan.most.min(RUNS), milliseconds: None, ..*plan };
         let closest = race.closest(CLOSE, MOST);
-        let is_elsewhere = |number: &usize| !self.kernels[number].kernel.device().is_same(self.device);
-        if closest.len() > 1 && closest.iter().any(is_elsewhere) {
+        let is_everywhere = |number: &usize| self.kernels.iter().all(|ready| ready.contains_key(number));
+        if closest.len() > 1 && !closest.iter().all(is_everywhere) {
             let times = self.among(&closest, plan, |ready| ready.on(self.device, self.params))?;
             race.replace(&closest, times);
         }
-        let Some(winner) = race.winner.filter(|winner| self.kernels[winner].kernel.is_assembled()) else {
+        let Some(winner) =
+            race.winner.filter(|winner| self.ready(*winner).is_some_and(|ready| ready.kernel.is_assembled()))
+        else {
             return Ok(());
         };
         let assembled = race.times[winner].median();
@@ -62,6 +65,11 @@ impl Finals<'_> {
         Ok(())
     }
 
+    /// A configuration as one of the devices has it.
+    fn ready(&self, number: usize) -> Option<&Ready> {
+        self.kernels.iter().find_map(|ready| ready.get(&number))
+    }
+
     /// Times some of the configurations on the first device.
     fn among(
         &self,
@@ -69,12 +77,13 @@ impl Finals<'_> {
         plan: &Plan,
         load: impl Fn(&Ready) -> Result<Ready, String>,
     ) -> Result<Race, Error> {
-        let loaded = some.iter().map(|number| Ok((*number, load(&self.kernels[number])?)));
+        let loaded = some.iter().filter_map(|number| Some((*number, self.ready(*number)?)));
+        let loaded = loaded.map(|(number, ready)| Ok((number, load(ready)?)));
         let loaded = loaded.collect::<Result<HashMap<_, _>, String>>().map_err(Error::Devices)?;
         let (devices, lists) = (std::slice::from_ref(self.device), [self.args]);
         // They are warm, and the source's warm-up is for each by itself.
         let tuning = Tuning { warmup: None, ..self.tuning.clone() };
-        let mut timer = team(devices, &lists, &tuning, &loaded, self.report, self.started)?;
+        let mut timer = team(devices, &lists, &tuning, std::slice::from_ref(&loaded), self.report, self.started)?;
         let outcome = race(some, self.report.candidates.len(), plan, &mut timer);
         timer.restore()?;
         outcome

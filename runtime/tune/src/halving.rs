@@ -11,7 +11,7 @@ pub trait Timer {
     /// Why a run failed for good; ends the tuning.
     type Error;
 
-    /// Runs each of these configurations once, in this order. Gives milliseconds, or nothing for one that cannot run.
+    /// Runs these configurations in this order; one may stand there several times. Gives milliseconds, or nothing for one that cannot run.
     fn run(&mut self, configurations: &[usize]) -> Result<Vec<Option<f64>>, Self::Error>;
 
     /// The time since the tuning began.
@@ -131,29 +131,28 @@ pub fn race<T: Timer>(order: &[usize], count: usize, plan: &Plan, timer: &mut T)
     let (mut runs, mut wanted) = (0, plan.first.max(1));
     let is_over = |timer: &T| plan.budget.is_some_and(|budget| timer.elapsed() >= budget);
     'rounds: loop {
-        while runs < wanted {
+        // The first turn keeps the order: the model's favourites must have been timed when the budget ends early.
+        let turn = |run: u32| {
             let mut turn = left.clone();
-            turn.rotate_left(runs as usize % left.len().max(1));
-            if runs == 0 {
-                // The model's favourites must have been timed when the budget ends early.
-                turn.clone_from(&left);
+            turn.rotate_left(run as usize % left.len().max(1));
+            turn
+        };
+        let round: Vec<usize> = (runs..wanted).flat_map(turn).collect();
+        for group in round.chunks(plan.together.max(1)) {
+            if is_over(timer) {
+                race.is_cut = true;
+                break 'rounds;
             }
-            for group in turn.chunks(plan.together.max(1)) {
-                if is_over(timer) {
-                    race.is_cut = true;
-                    break 'rounds;
-                }
-                for (configuration, time) in group.iter().zip(timer.run(group)?) {
-                    let times = &mut race.times[*configuration];
-                    match time {
-                        Some(milliseconds) => times.runs.push(milliseconds),
-                        None => times.failed = true,
-                    }
+            for (configuration, time) in group.iter().zip(timer.run(group)?) {
+                let times = &mut race.times[*configuration];
+                match time {
+                    Some(milliseconds) => times.runs.push(milliseconds),
+                    None => times.failed = true,
                 }
             }
-            left.retain(|c| !race.times[*c].failed);
-            runs += 1;
         }
+        runs = wanted;
+        left.retain(|c| !race.times[*c].failed);
         left.sort_by(|a, b| race.times[*a].median().partial_cmp(&race.times[*b].median()).unwrap_or(a.cmp(b)));
         let Some(best) = left.first().and_then(|c| race.times[*c].median()) else { break };
         let most = plan.runs_at(best);

@@ -41,6 +41,6 @@ pub use candidate::Candidate;
 pub use error::Error;
 pub use grid::Grid;
 pub use machine::Machine;
-pub use report::{Decision, Report};
+pub use report::{Decision, Phases, Report};
 pub use tuned::{Entry, Record, Setting, Tuned};
 pub use tuner::Tuner;

@@ -73,8 +73,8 @@ impl Ready {
 
 /// What became of a configuration.
 pub(crate) enum Loaded {
-    /// It is ready.
-    Ready(Box<Ready>),
+    /// It is ready: with machine code on all devices, as that is loaded in no time; else on one, whose number comes first.
+    Ready(usize, Vec<Ready>),
     /// Another one is the same code for the same grid.
     Same(usize),
     /// It does not compile or does not fit, for that reason.
@@ -127,7 +127,7 @@ pub(crate) struct Load<'l> {
 }
 
 impl Load<'_> {
-    /// Compiles the configurations `wanted`, the first ones first, and loads them on the devices in turn. Gives nothing for
+    /// Compiles the configurations `wanted`, the first ones first, and loads them. Gives nothing for
     /// those that were not begun before `is_late`; the first is always begun.
     pub(crate) fn all(
         &self,
@@ -169,8 +169,13 @@ impl Load<'_> {
             }
             // What the assembler refuses, the driver judges.
             let cubin = self.assembler.and_then(|a| a.assemble(&ptx, &metadata.kernel, &metadata.arch).ok());
-            Some(match Ready::load(&devices[i % devices.len()], ptx, cubin, metadata, self.params) {
-                Ok(ready) => Loaded::Ready(Box::new(ready)),
+            let (from, some) = match cubin {
+                Some(_) => (0, devices),
+                None => (i % devices.len(), std::slice::from_ref(&devices[i % devices.len()])),
+            };
+            let load = |device| Ready::load(device, ptx.clone(), cubin.clone(), metadata.clone(), self.params);
+            Some(match some.iter().map(load).collect() {
+                Ok(ready) => Loaded::Ready(from, ready),
                 Err(why) => Loaded::Dropped(why),
             })
         })

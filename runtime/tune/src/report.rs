@@ -19,6 +19,21 @@ pub enum Decision {
     Timed,
 }
 
+/// How long each step of a tuning took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// Looking at all configurations by the cost model.
+    pub estimating: Duration,
+    /// Compiling and loading; on several devices also copying the tensors, at the same time.
+    pub compiling: Duration,
+    /// Keeping the tensors as they were, and what else stands before the first run.
+    pub preparing: Duration,
+    /// Timing all configurations.
+    pub timing: Duration,
+    /// Comparing the fastest once more, as a launch gets them.
+    pub comparing: Duration,
+}
+
 /// What came out of a tuning.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -42,10 +57,8 @@ pub struct Report {
     pub devices: usize,
     /// Whether `ptxas` assembled the configurations; the fastest were then timed once more as the driver compiles them.
     pub is_assembled: bool,
-    /// Time until the cost model had seen everything.
-    pub estimating: Duration,
-    /// Time until everything was compiled and loaded.
-    pub loading: Duration,
+    /// How long the steps took.
+    pub phases: Phases,
     /// Time in all.
     pub elapsed: Duration,
     /// What else is to be said.
@@ -68,8 +81,7 @@ impl Report {
             is_cut: false,
             devices: 1,
             is_assembled: false,
-            estimating: Duration::ZERO,
-            loading: Duration::ZERO,
+            phases: Phases::default(),
             elapsed: Duration::ZERO,
             notes: Vec::new(),
             spec: Spec::default(),

@@ -14,7 +14,7 @@ use rtc_abi::spec::ConstValue;
 use rtc_build::Assembler;
 use rtc_cache::Cache;
 use rtc_compiler::{HostValue, Program, Spec, Tuning};
-use rtc_runtime::{Arg, Device, Replica, Snapshot};
+use rtc_runtime::{Arg, Device, Replica};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -163,6 +163,7 @@ impl<'p> Tuner<'p> {
     /// The stored winner for this device; without one, or on a device without a clock of its own, what the cost model puts
     /// first.
     pub fn choose(&self, device: &Device, arch: &str) -> Result<Report, Error> {
+        let started = Instant::now();
         let machine = machine_of(device, arch);
         let mut report = self.predict_on(arch, &machine)?;
         report.device = name_of(device);
@@ -173,6 +174,7 @@ impl<'p> Tuner<'p> {
                 self.recall(&mut report, &entry, &machine);
             }
         }
+        report.phases.estimating = started.elapsed();
         Ok(report)
     }
 
@@ -205,11 +207,27 @@ impl<'p> Tuner<'p> {
     /// # Ok(()) }
     /// ```
     pub fn tune_on(&self, devices: &[Device], args: &[Arg<'_>]) -> Result<Report, Error> {
-        let started = Instant::now();
         let device = alike(devices)?;
-        let arch = device.arch();
-        let mut report = self.choose(device, &arch)?;
-        report.estimating = started.elapsed();
+        self.tune_chosen(devices, args, self.choose(device, &device.arch())?)
+    }
+
+    /// The same after [`Tuner::choose`] for the first device, which gave `report`.
+    ///
+    /// ```no_run
+    /// # fn f(tuner: rtc_tune::Tuner<'_>, device: &rtc_runtime::Device, args: &[rtc_runtime::Arg<'_>])
+    /// # -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut report = tuner.choose(device, &device.arch())?;
+    /// if tuner.is_open(&report) {
+    ///     report = tuner.tune_chosen(std::slice::from_ref(device), args, report)?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn tune_chosen(&self, devices: &[Device], args: &[Arg<'_>], mut report: Report) -> Result<Report, Error> {
+        let device = alike(devices)?;
+        let arch = report.arch.clone();
+        // The budget is for all of it.
+        let now = Instant::now();
+        let started = now.checked_sub(report.phases.estimating).unwrap_or(now);
         if !self.is_open(&report) {
             return Ok(report);
         }
@@ -237,13 +255,11 @@ impl<'p> Tuner<'p> {
             let joined = replicas.map(|thread| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
             (kernels, joined.unwrap_or_else(|| Ok(Vec::new())))
         });
-        let (mut kernels, replicas) = (kernels?, replicas?);
-        report.is_assembled = kernels.values().any(|ready| ready.kernel.is_assembled());
-        report.loading = started.elapsed();
+        let (kernels, replicas) = (kernels?, replicas?);
+        report.is_assembled = kernels.iter().flat_map(HashMap::values).any(|ready| ready.kernel.is_assembled());
+        report.phases.compiling = now.elapsed();
         let tuning = self.decorators(&arch)?;
-        with_all(args, &replicas, &mut |lists| {
-            self.timed(devices, lists, &tuning, &mut kernels, &mut report, started)
-        })?;
+        with_all(args, &replicas, &mut |lists| self.timed(devices, lists, &tuning, &kernels, &mut report, started))?;
         report.elapsed = started.elapsed();
         if let Some(cache) = self.cache.filter(|_| report.decision == Decision::Timed) {
             let entry = report.entry();
@@ -258,17 +274,18 @@ impl<'p> Tuner<'p> {
         devices: &[Device],
         lists: &[&[Arg<'_>]],
         tuning: &Tuning,
-        kernels: &mut HashMap<usize, Ready>,
+        kernels: &[HashMap<usize, Ready>],
         report: &mut Report,
         started: Instant,
     ) -> Result<(), Error> {
         let mut expected: Vec<usize> = order(&report.candidates);
-        expected.retain(|c| kernels.contains_key(c));
+        expected.retain(|c| kernels.iter().any(|ready| ready.contains_key(c)));
         let plan = Plan {
             milliseconds: tuning.rep,
             together: if devices.len() > 1 { devices.len() * 64 } else { self.plan.together },
             ..self.plan
         };
+        let begun = Instant::now();
         let mut race = {
             let mut team = team(devices, lists, tuning, kernels, report, started)?;
             if self.is_wide {
@@ -278,15 +295,19 @@ impl<'p> Tuner<'p> {
                     expected.retain(|c| *c != wrong);
                 }
             }
+            report.phases.preparing = begun.elapsed();
             let outcome = race(&expected, report.candidates.len(), &plan, &mut team);
             team.restore()?;
             outcome?
         };
+        report.phases.timing = begun.elapsed() - report.phases.preparing;
+        let begun = Instant::now();
         if !race.is_cut {
             let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
             let finals =
                 Finals { device: &devices[0], args: lists[0], params: &params, tuning, kernels, report, started };
             finals.run(&mut race, &plan)?;
+            report.phases.comparing = begun.elapsed();
         }
         for (candidate, times) in report.candidates.iter_mut().zip(race.times) {
             if times.failed {
@@ -352,7 +373,7 @@ impl<'p> Tuner<'p> {
         Ok(estimated.into_iter().flatten().collect())
     }
 
-    /// Compiles and loads configurations on all processors, the first ones first.
+    /// Compiles and loads configurations on all processors, the first ones first. Gives what each device has.
     fn load(
         &self,
         devices: &[Device],
@@ -361,7 +382,7 @@ impl<'p> Tuner<'p> {
         timed: &[usize],
         report: &mut Report,
         started: Instant,
-    ) -> Result<HashMap<usize, Ready>, Error> {
+    ) -> Result<Vec<HashMap<usize, Ready>>, Error> {
         let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
         let (program, spec, shows_progress) = (self.program, &report.spec, self.shows_progress);
         let assembler = self.assembler.as_ref().filter(|_| devices.iter().all(Device::is_cuda));
@@ -376,15 +397,17 @@ impl<'p> Tuner<'p> {
         }
         let loaded = load.all(devices, &report.candidates, &timed, is_late);
         let tensors = self.tensor_bytes();
-        let mut kernels = HashMap::new();
+        let mut kernels: Vec<HashMap<usize, Ready>> = devices.iter().map(|_| HashMap::new()).collect();
         for (number, loaded) in timed.into_iter().zip(loaded) {
             let candidate = &mut report.candidates[number];
             match loaded {
-                Some(Loaded::Ready(ready)) => {
-                    if let Some(usage) = ready.kernel.usage() {
+                Some(Loaded::Ready(from, ready)) => {
+                    if let Some(usage) = ready.first().and_then(|ready| ready.kernel.usage()) {
                         candidate.assembled(usage, machine, tensors);
                     }
-                    kernels.insert(number, *ready);
+                    for (of_device, ready) in kernels[from..].iter_mut().zip(ready) {
+                        of_device.insert(number, ready);
+                    }
                 }
                 Some(Loaded::Same(other)) => candidate.same_as = Some(other),
                 Some(Loaded::Dropped(why)) => candidate.dropped = Some(why),
@@ -398,7 +421,7 @@ impl<'p> Tuner<'p> {
             let candidate = &mut report.candidates[number];
             (candidate.same_as, candidate.resources, candidate.prediction) = (Some(first), resources, prediction);
         }
-        if kernels.is_empty() {
+        if kernels.iter().all(HashMap::is_empty) {
             return Err(self.nothing_runs(report));
         }
         Ok(kernels)
@@ -497,26 +520,25 @@ fn alike(devices: &[Device]) -> Result<&Device, Error> {
 
 /// The arguments, which are of the first device, on each of the others.
 fn replicas(devices: &[Device], args: &[Arg<'_>]) -> Result<Vec<Replica>, Error> {
-    let snapshot = Snapshot::take(&devices[0], args)?;
-    let copies = devices[1..].iter().map(|other| Replica::new(&snapshot, args, other));
+    let copies = devices[1..].iter().map(|other| Replica::new(&devices[0], args, other));
     Ok(copies.collect::<Result<_, _>>()?)
 }
 
-/// A timer for each device, with its own tensors.
+/// A timer for each device, with its own tensors and what is loaded there.
 pub(crate) fn team<'t>(
     devices: &[Device],
     lists: &[&'t [Arg<'t>]],
     tuning: &Tuning,
-    kernels: &'t HashMap<usize, Ready>,
+    kernels: &'t [HashMap<usize, Ready>],
     report: &Report,
     started: Instant,
 ) -> Result<Team<'t>, Error> {
-    let new =
-        |(device, args): (&Device, &&'t [Arg<'t>])| DeviceTimer::new(device, args, tuning, kernels, report, started);
-    let timers = devices.iter().zip(lists).map(new).collect::<Result<_, _>>()?;
-    let place = |ready: &Ready| devices.iter().position(|device| device.is_same(ready.kernel.device())).unwrap_or(0);
-    let member = kernels.iter().map(|(number, ready)| (*number, place(ready))).collect();
-    Ok(Team { timers, member })
+    let devices = devices.iter().zip(lists).zip(kernels);
+    let timers = devices
+        .map(|((device, args), kernels)| DeviceTimer::new(device, args, tuning, kernels, report, started))
+        .collect::<Result<_, _>>()?;
+    let predicted = |candidate: &Candidate| candidate.prediction.as_ref().map_or(1.0, |p| p.milliseconds);
+    Ok(Team { timers, costs: report.candidates.iter().map(predicted).collect() })
 }
 
 fn machine_of(device: &Device, arch: &str) -> Machine {
