@@ -21,7 +21,7 @@ help:
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
 	@echo "make wheel    build the Python package: out/rtc_triton-*.whl"
 	@echo "make check    formatting, lints, each set of features, documentation, the interface against that of an earlier commit"
-	@echo "make bench-gpu times kernels beside Triton and PyTorch, on a machine with a GPU, PyTorch and the wheel"
+	@echo "make bench-gpu times kernels beside Triton, PyTorch and kernels by hand, on a machine with a GPU, PyTorch and the wheel"
 	@echo "make bench    benchmarks, beside this machine's baseline (make bench SAVE=1 makes the present state that baseline)"
 
 setup:
@@ -64,6 +64,7 @@ ARGUMENTS ?= --svg out/roofline.svg --json out/bench-gpu.json
 
 bench-gpu:
 	mkdir -p out
+	if [ -x $${LLVM:=/usr/lib/llvm-22/bin}/llc ]; then cd benches/gpu && LLVM=$$LLVM python3 -m hopper.build ../../out/hopper; fi
 	python3 benches/gpu/run.py $(ARGUMENTS)
 
 bench: setup

@@ -24,6 +24,7 @@ class Case:
     bytes: int = 0
     flops: int = 0
     rate: str = field(default="copy")   # the limit that it is measured against
+    by_hand: Callable = lambda found: {}    # hopper.launches.ByHand -> calls by name
 
 
 def _warps(block):
@@ -79,7 +80,7 @@ def matmul(m, n, k, dtype):
     moved = (m * k + k * n + m * n) * a.element_size()
     tolerance = (2e-2, 2e-2 * math.sqrt(k))
     return Case(f"matmul {m}x{n}x{k} {str(dtype)[6:]}", "matmul", configurations, launch, out, lambda: a @ b, tolerance,
-                bytes=moved, flops=2 * m * n * k, rate=rate)
+                bytes=moved, flops=2 * m * n * k, rate=rate, by_hand=lambda found: found.products(a, b, out))
 
 
 def attention(batch, heads, s, d, causal):
@@ -92,7 +93,8 @@ def attention(batch, heads, s, d, causal):
     flops = 4 * batch * heads * s * s * d // (2 if causal else 1)
     name = f"attention {'causal' if causal else 'full'} {batch}x{heads}x{s}x{d}"
     vendor = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-    return Case(name, "attention", configurations, launch, out, vendor, (2e-2, 2e-2), bytes=8 * q.numel(), flops=flops, rate="fp16")
+    return Case(name, "attention", configurations, launch, out, vendor, (2e-2, 2e-2), bytes=8 * q.numel(), flops=flops, rate="fp16",
+                by_hand=lambda found: found.attention(q, k, v, out, causal))
 
 
 def makers():

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Times each kernel of kernels.py as Triton compiles it, as rtc does, and as PyTorch's library does the same, in one process
-on the same buffers.
+on the same buffers; on Hopper also the kernels of hopper/, which are written by hand for the same products and attention.
 
-    python benches/gpu/run.py [--only REGEX] [--rounds N] [--seconds S] [--json FILE] [--svg FILE]
+    python benches/gpu/run.py [--only REGEX] [--rounds N] [--seconds S] [--by-hand FOLDER] [--json FILE] [--svg FILE]
 
-It needs a GPU, PyTorch and the package rtc-triton (`make wheel`); Triton where it is installed. Every result is compared with
+It needs a GPU, PyTorch and the package rtc-triton (`make wheel`); Triton where it is installed; for the kernels by hand
+their PTX (`hopper/build.py`, which `make bench-gpu` runs where LLVM is). Every result is compared with
 PyTorch's before anything is timed; a wrong one is not timed, and the exit status is 1. Launches take turns, one of each
 compiler and configuration, the second-level cache emptied before each, because a chip at its power limit gives whoever
 follows a lighter kernel a higher clock. Printed: the median of the best configuration of each, ratios, and the share of
@@ -23,6 +24,7 @@ import cases
 import kernels
 import roofline
 import rtc
+from hopper.launches import ByHand
 
 try:
     import triton
@@ -75,7 +77,7 @@ def right(case, call, want):
     return torch.allclose(case.output.float(), want.float(), rtol=relative, atol=absolute)
 
 
-def measure(case, jits, clock):
+def measure(case, jits, by_hand, clock):
     """The times of one case and what failed."""
     want, calls, failed = case.vendor(), {"library": case.vendor}, []
     for who, make in jits.items():
@@ -89,6 +91,11 @@ def measure(case, jits, clock):
                     failed.append((who, configuration, "differs from PyTorch"))
             except Exception as error:
                 failed.append((who, configuration, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"))
+    for name, call in case.by_hand(by_hand).items():
+        if right(case, call, want):
+            calls["by hand", name] = call
+        else:
+            failed.append(("by hand", name, "differs from PyTorch"))
     times = clock.medians(calls)
     best = {"library": (times.pop("library"), "")}
     for (who, configuration), ms in times.items():
@@ -102,6 +109,7 @@ def main():
     parser.add_argument("--only", help="cases whose names match")
     parser.add_argument("--rounds", type=int, default=20, help="launches of each")
     parser.add_argument("--seconds", type=float, default=600, help="no case begins after so many")
+    parser.add_argument("--by-hand", default="out/hopper", help="the folder with the PTX of hopper/")
     parser.add_argument("--json", help="where the figures go")
     parser.add_argument("--svg", help="where the roofline goes")
     options = parser.parse_args()
@@ -110,22 +118,24 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.manual_seed(0)
     begun, clock, jits, found, wrong = time.time(), Clock(options.rounds), compilers(), [], 0
+    by_hand = ByHand(options.by_hand)
     source = torch.empty(1 << 28, dtype=torch.float32, device=cases.DEVICE)
     target = torch.empty_like(source)
     limits = {"copy": 8 * source.numel() / clock.medians({"copy": lambda: target.copy_(source)})["copy"] * 1e3}
     del source, target
     print(f"{torch.cuda.get_device_name()}, copy {limits['copy'] / 1e12:.2f} TB/s")
-    print(f"{'case':36s}{'library':>10s}{'triton':>10s}{'rtc':>10s}{'triton/rtc':>12s}{'library/rtc':>13s}")
+    print(f"{'case':36s}{'library':>10s}{'by hand':>10s}{'triton':>10s}{'rtc':>10s}{'triton/rtc':>12s}{'library/rtc':>13s}{'by hand/rtc':>13s}")
     for make in cases.makers():
         if time.time() - begun > options.seconds:
             break
         case = make()
         if options.only and not re.search(options.only, case.name):
             continue
-        best, failed = measure(case, jits, clock)
+        best, failed = measure(case, jits, by_hand, clock)
         us = lambda who: f"{best[who][0] * 1e3:10.1f}" if who in best else f"{'-':>10s}"
         ratio = lambda who: best[who][0] / best["rtc"][0] if who in best and "rtc" in best else float("nan")
-        print(f"{case.name:36s}{us('library')}{us('triton')}{us('rtc')}{ratio('triton'):12.3f}{ratio('library'):13.3f}", flush=True)
+        print(f"{case.name:36s}{us('library')}{us('by hand')}{us('triton')}{us('rtc')}"
+              f"{ratio('triton'):12.3f}{ratio('library'):13.3f}{ratio('by hand'):13.3f}", flush=True)
         for who, configuration, message in failed:
             wrong += who == "rtc" and "differs" in message
             print(f"    {who} {configuration}: {message}"[:200], flush=True)

@@ -3,7 +3,7 @@
     python3 on_gpu.py compile RTC DIR [NAME ...]    # writes PTX; needs no GPU
     python3 on_gpu.py run DIR                       # needs only the driver
 
-Each fp32 function is compared with the fp64 function of the same name, inside a kernel. The speed is the time of 2^32
+Each fp32 function (of libdevice unless its name says tl) is compared with the fp64 function of the same name, inside a kernel. The speed is the time of 2^32
 evaluations in registers.
 """
 import ctypes
@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 
-FUNCTIONS = ("exp", "sigmoid", "log", "log2", "tanh", "erf", "sinh", "cosh", "log1p", "log10", "expm1", "exp10", "sinpi", "cospi", "tan", "atan", "asin", "acos")
+FUNCTIONS = ("exp", "tl.exp", "tl.sigmoid", "log", "log2", "tanh", "erf", "sinh", "cosh", "log1p", "log10", "expm1", "exp10", "sinpi", "cospi", "tan", "atan", "asin", "acos")
 GRID = 16384
 SOURCE = '''
 
@@ -24,8 +24,8 @@ def error_NAME(o_ptr):
     for b in range(256):
         i = pid * 262144 + b * 1024 + tl.arange(0, 1024)
         x = i.to(tl.float32, bitcast=True)
-        got = libdevice.NAME(x).to(tl.float64)
-        want = libdevice.NAME(x.to(tl.float64))
+        got = CALL(x).to(tl.float64)
+        want = CALL(x.to(tl.float64))
         nans = (got != got).to(tl.int32) + (want != want).to(tl.int32)
         # 2^128 stands for infinity.
         got = tl.minimum(tl.maximum(got, -3.402823669209385e38), 3.402823669209385e38)
@@ -44,10 +44,15 @@ def speed_NAME(o_ptr):
     x = i.to(tl.float32) * 1e-4
     y = x * 0.0
     for b in range(256):
-        y += libdevice.NAME(x)
+        y += CALL(x)
         x -= 0.01
     tl.store(o_ptr + i, y)
 '''
+
+
+def plain(name):
+    """`tl.exp` as a part of a kernel's name."""
+    return name.replace(".", "_")
 
 
 def compile_all(rtc, folder, names):
@@ -55,8 +60,8 @@ def compile_all(rtc, folder, names):
     source = os.path.join(folder, "kernels.rt")
     with open(source, "w") as f:
         f.write("import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n")
-        for name in names: f.write(SOURCE.replace("NAME", name))
-    for name in names:
+        for name in names: f.write(SOURCE.replace("CALL", name if "." in name else f"libdevice.{name}").replace("NAME", plain(name)))
+    for name in map(plain, names):
         for kind, pointer in (("error", "*i64"), ("speed", "*fp32")):
             command = [rtc, "emit", source, "--kernel", f"{kind}_{name}", "--signature", pointer, "--stage", "ptx", "--arch", "sm_90a"]
             text = subprocess.run(command, capture_output=True, text=True, check=True).stdout

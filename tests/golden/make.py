@@ -334,8 +334,8 @@ def make_float_math():
                 want = want.to(dtype)
             if name == "exp2" and dtype == torch.float32: want = torch.where(want < 2.0**-126, torch.zeros(()), want)
             ulp = {"floor": 0, "ceil": 0, "maximum": 0, "minimum": 0, "fma": 0}.get(name, 2)
-        # x * log2(e) is rounded before `ex2.approx`, as in Triton: that alone is 63 ulp near x = 88 (stdlib/MATH.md).
-        if name == "exp" and dtype == torch.float32: ulp = 65
+            # x * log2(e) is rounded before `ex2.approx`, as in Triton: that alone is 63 ulp near x = 88 (stdlib/MATH.md).
+            if dtype == torch.float32: ulp = {"exp": 65, "sigmoid": 19}.get(name, ulp)
             if dtype == torch.float64 and name in ("sqrt", "div"): ulp = 0
             out = poison((n + 16,), dtype)
             case("float_math", f"{name}_{NAMES[dtype]}", "float_math_kernel", [cdiv(n, 256)], dict(x_ptr="x", y_ptr="y", out_ptr="out", n=n, FUNCTION=Const(name), BLOCK=Const(256)),
