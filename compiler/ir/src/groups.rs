@@ -8,6 +8,14 @@
 //! warp_specialize {warps = [1, 4]} ^() { .. } ^() { .. }
 //!     warp 0: the first role        warps 1 to 4: the second role, whose threads count from 0 again
 //! ```
+//!
+//! Four warps change their number of registers together. So where roles have registers of their own, each begins at a
+//! multiple of four warps, and warps that a role leaves over have nothing to do:
+//!
+//! ```text
+//! warp_specialize {warps = [1, 4], registers = [40, 232]} ^() { .. } ^() { .. }
+//!     warp 0: the first role        warps 4 to 7: the second role
+//! ```
 
 use crate::{Block, Kernel, Op, OpKind, Value, ValueDef};
 
@@ -19,6 +27,15 @@ const LANE_REGISTERS: u32 = 2048;
 
 /// The most registers that a thread can start with: it can have 255, and their number changes by 8.
 const MAX_AT_START: u32 = 248;
+
+/// Warps that change their number of registers together.
+pub const ALIGNED_WARPS: u32 = 4;
+
+/// How many warps of the block a role with `warps` takes, with those that have nothing to do.
+pub fn warps_of_role(warps: u32, registers: Option<&[u32]>) -> u32 {
+    let own = registers.is_some_and(|registers| registers.iter().any(|n| *n != 0));
+    if own { warps.saturating_add(ALIGNED_WARPS - 1) / ALIGNED_WARPS * ALIGNED_WARPS } else { warps }
+}
 
 /// The warps that run an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +64,7 @@ impl Kernel {
     /// All warps of a block.
     pub fn block_warps(&self) -> u32 {
         match self.specialization().map(|op| self.kind(op)) {
-            Some(OpKind::WarpSpecialize { warps, .. }) => warps.iter().fold(0, |sum, n| sum.saturating_add(*n)),
+            Some(OpKind::WarpSpecialize { warps, registers }) => taken(warps, registers.as_deref()),
             _ => self.options.num_warps,
         }
     }
@@ -60,11 +77,11 @@ impl Kernel {
     /// The warps that run a nested block of an operation.
     pub fn group_of_nested(&self, op: Op, block: Block) -> WarpGroup {
         let data = self.op(op);
-        if let OpKind::WarpSpecialize { warps, .. } = &data.kind
+        if let OpKind::WarpSpecialize { warps, registers } = &data.kind
             && let Some(role) = data.blocks.iter().position(|b| *b == block)
             && let Some(own) = warps.get(role)
         {
-            let first = warps[..role].iter().fold(0u32, |sum, n| sum.saturating_add(*n));
+            let first = taken(&warps[..role], registers.as_deref());
             return WarpGroup { role: Some(role), first, warps: *own };
         }
         data.parent.map_or_else(|| self.whole_block(), |around| self.group_of_block(around))
@@ -108,6 +125,11 @@ impl Kernel {
     }
 }
 
+/// How many warps roles take together.
+fn taken(warps: &[u32], registers: Option<&[u32]>) -> u32 {
+    warps.iter().fold(0, |sum, n| sum.saturating_add(warps_of_role(*n, registers)))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::text::parse;
@@ -135,13 +157,13 @@ mod tests {
             let op = ops.into_iter().find(|op| kernel.kind(*op).spec().mnemonic == mnemonic).expect("it is there");
             (kernel.group_of(op), kernel.op(op).results.first().map(|value| kernel.group_of_value(*value)))
         };
-        let inner = super::WarpGroup { role: Some(1), first: 1, warps: 4 };
+        let inner = super::WarpGroup { role: Some(1), first: 4, warps: 4 };
         assert_eq!(group("arange"), (inner, Some(inner)));
         assert_eq!(group("for_range").0, inner);
-        let outer = super::WarpGroup { role: None, first: 0, warps: 5 };
+        let outer = super::WarpGroup { role: None, first: 0, warps: 8 };
         assert_eq!(group("warp_specialize"), (outer, None));
         assert_eq!(group("constant"), (outer, Some(outer)));
-        assert_eq!((kernel.threads_per_block(), inner.threads()), (160, 128));
+        assert_eq!((kernel.threads_per_block(), inner.threads()), (256, 128));
         assert_eq!(kernel.registers_at_start(), Some(248));
     }
 }

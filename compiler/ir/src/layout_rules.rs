@@ -225,7 +225,7 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
         DotKind::FmaShared => true,
         DotKind::MmaF64 => is_mma_f64(acc),
         // `stage_operands` makes what `wgmma` needs of the operands.
-        DotKind::Wgmma => crate::wgmma::accumulator_form(acc).is_some(),
+        DotKind::Wgmma => crate::wgmma::AccumulatorForm::of(acc).is_some(),
         DotKind::Fma => {
             let k = lhs.shape()[lhs.rank() - 1];
             let holds = |index: u32, operand: &Layout| {

@@ -33,7 +33,9 @@ impl MmaForm {
         };
         let bits = kernel.value_type(lhs).elem().map_or(0, |elem| elem.bits());
         let layout = kernel.layout_of(acc).ok_or("the accumulator has no layout")?;
-        let (n, warps) = accumulator_form(layout).ok_or("the accumulator has not the layout of `wgmma`")?;
+        let form = AccumulatorForm::of(layout).ok_or("the accumulator has not the layout of `wgmma`")?;
+        let AccumulatorForm { n, warps, rows } = &form;
+        let (n, warps) = (*n, *warps);
         if !kernel.group_of(op).first.is_multiple_of(4) {
             return Err("the warps of `wgmma` begin at a multiple of four".into());
         }
@@ -53,8 +55,9 @@ impl MmaForm {
         };
         let rhs = in_memory(rhs, 0)?;
         let lhs = match kernel.layout_of(lhs) {
+            None if rows.is_some() => return Err("rows in another order need a left operand in registers".into()),
             None => Some(in_memory(lhs, 1)?),
-            Some(layout) if *layout == Layout::wgmma_operand(&a, bits, warps) => None,
+            Some(layout) if form.takes(layout, bits) => None,
             Some(_) => return Err("the left operand has not the layout of `wgmma`".into()),
         };
         let repeats = [c[0] / (16 * warps[0]), c[1] / (n * warps[1])];
@@ -62,17 +65,46 @@ impl MmaForm {
     }
 }
 
-/// Columns of an instruction and the grid of warps, if a layout is that of an accumulator.
-pub(crate) fn accumulator_form(layout: &Layout) -> Option<(u32, [u32; 2])> {
-    let &[m, columns] = layout.shape() else { return None };
-    let forms = (3..=8).rev().flat_map(|log| {
-        let grids = (2..=layout.warps().trailing_zeros()).map(|bits| [1 << bits, layout.warps() >> bits]);
-        grids.map(move |warps| (1u32 << log, warps))
-    });
-    let fits = |(n, warps): &(u32, [u32; 2])| {
-        m >= 16 * warps[0] && columns >= n * warps[1] && Layout::wgmma(&[m, columns], *n, *warps) == *layout
-    };
-    forms.into_iter().find(fits)
+/// How an accumulator is divided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccumulatorForm {
+    /// Columns of an instruction.
+    pub n: u32,
+    /// Warps along M and N.
+    pub warps: [u32; 2],
+    /// Which bit of a row's number each bit is that the instructions count by, if not the same one.
+    pub rows: Option<Vec<u32>>,
+}
+
+impl AccumulatorForm {
+    /// The form of a layout, if it is that of an accumulator, perhaps with rows in another order.
+    pub fn of(layout: &Layout) -> Option<AccumulatorForm> {
+        let &[m, columns] = layout.shape() else { return None };
+        let fits = |n: u32, warps: [u32; 2]| m >= 16 * warps[0] && columns >= n * warps[1];
+        let all = || {
+            (3..=8).rev().map(|log| 1u32 << log).flat_map(|n| {
+                let grids = (2..=layout.warps().trailing_zeros()).map(|bits| [1 << bits, layout.warps() >> bits]);
+                grids.map(move |warps| (n, warps)).filter(|(n, warps)| fits(*n, *warps))
+            })
+        };
+        let plain = |(n, warps): (u32, [u32; 2])| Layout::wgmma(&[m, columns], n, warps);
+        if let Some((n, warps)) = all().find(|form| plain(*form) == *layout) {
+            return Some(AccumulatorForm { n, warps, rows: None });
+        }
+        all().find_map(|(n, warps)| {
+            let rows = layout.rows_of(&plain((n, warps)))?;
+            Some(AccumulatorForm { n, warps, rows: Some(rows) })
+        })
+    }
+
+    /// Whether a left operand with elements of `bits` bits lies in registers as such a product takes it.
+    pub fn takes(&self, lhs: &Layout, bits: u32) -> bool {
+        let &[m, _] = lhs.shape() else { return false };
+        let fits = m >= 16 * self.warps[0] && lhs.warps() == self.warps[0] * self.warps[1];
+        let plain = || Layout::wgmma_operand(lhs.shape(), bits, self.warps);
+        let taken = || self.rows.as_ref().map_or_else(plain, |rows| plain().with_rows(rows));
+        fits && *lhs == taken()
+    }
 }
 
 /// The sizes of an operand: a tile, or a slot of a buffer.

@@ -4,7 +4,7 @@
 //! Warps 0 to 3 of a warp group must hold consecutive rows, so warps are counted along m first.
 
 use crate::blocked::GridBuilder;
-use crate::coord::Shape;
+use crate::coord::{Coord, Shape};
 use crate::linear::Layout;
 use crate::mma::{lane_bases, operand_with_warp_order};
 
@@ -39,6 +39,56 @@ impl Layout {
         assert!(bits <= 32, "wgmma has operands of 8, 16 and 32 bits, got {bits}");
         operand_with_warp_order(shape, 0, bits, &warps, &[0, 1])
     }
+
+    /// This layout of a tile `[M, N]` with the rows in another order: bit `i` of a row's number becomes bit `order[i]`.
+    ///
+    /// `wgmma` does not care which rows of a tile its rows are, as long as operand A and the accumulator agree.
+    pub fn with_rows(&self, order: &[u32]) -> Layout {
+        let shape = self.shape;
+        self.map_bases(shape, |basis| {
+            let mut coord = shape.unflatten(basis);
+            let row = coord[0];
+            coord[0] = order.iter().enumerate().fold(0, |sum, (bit, to)| sum | (row >> bit & 1) << to);
+            shape.flatten(coord)
+        })
+    }
+
+    /// The order with which [`with_rows`](Layout::with_rows) makes this layout of `plain`, if there is one.
+    pub fn rows_of(&self, plain: &Layout) -> Option<Vec<u32>> {
+        if self.shape() != plain.shape() || self.columns().len() != plain.columns().len() {
+            return None;
+        }
+        let places = || self.columns().into_iter().zip(plain.columns());
+        let to = |bit: u32| {
+            let mut row = Coord::ZERO;
+            row[0] = 1 << bit;
+            let (own, _) = places().find(|(_, basis)| *basis == self.shape.flatten(row))?;
+            let own = self.shape.unflatten(own)[0];
+            own.is_power_of_two().then(|| own.trailing_zeros())
+        };
+        let order: Vec<u32> = (0..self.shape()[0].trailing_zeros()).map(to).collect::<Option<_>>()?;
+        (plain.with_rows(&order) == *self).then_some(order)
+    }
+
+    /// An order of rows for operand A of 32 bits that lies in shared memory with M innermost, in rows of 128 bytes and
+    /// with their swizzle: threads load 8 or 16 bytes at once, without bank conflicts.
+    ///
+    /// The rows that a thread has lie side by side. Of the 32 banks the swizzle gives bits 2 and 3 to the two bits of K that
+    /// lanes have, so the next bits of lanes take the other ones.
+    pub fn rows_for_vectors(rows: u32, warps_along_m: u32) -> Vec<u32> {
+        let bits = rows.trailing_zeros();
+        let repeats = 4 + warps_along_m.trailing_zeros();
+        let own: Vec<u32> = [3].into_iter().chain(repeats..bits).take(2).collect();
+        let among_threads = (0..bits).filter(|bit| !own.contains(bit));
+        let width = own.len() as u32;
+        let banks = (width..5).filter(|bit| !(2..4).contains(bit));
+        let rest: Vec<u32> = (width..bits).filter(|bit| (2..4).contains(bit) || *bit >= 5).collect();
+        let mut order = vec![0; bits as usize];
+        for (from, to) in own.iter().copied().zip(0..).chain(among_threads.zip(banks.chain(rest))) {
+            order[from as usize] = to;
+        }
+        order
+    }
 }
 
 fn check_warps(shape: &[u32], warps: [u32; 2]) {
@@ -51,7 +101,7 @@ fn check_warps(shape: &[u32], warps: [u32; 2]) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Coord, Layout};
+    use crate::{Access, Coord, Layout, SharedLayout};
 
     #[test]
     fn accumulator_of_one_instruction() {
@@ -83,5 +133,32 @@ mod tests {
         let accumulator = Layout::wgmma(&[128, 64], 64, [8, 1]);
         let operand = Layout::wgmma_operand(&[128, 64], 16, [8, 1]);
         assert!(operand.register_map(&accumulator, |c| c).is_some());
+    }
+
+    #[test]
+    fn rows_in_another_order_are_found_again() {
+        let plain = Layout::wgmma_operand(&[128, 32], 32, [8, 1]);
+        let order = Layout::rows_for_vectors(128, 8);
+        let other = plain.with_rows(&order);
+        assert!(other.covers_tile());
+        assert_eq!(other.rows_of(&plain), Some(order));
+        assert_eq!(plain.rows_of(&plain), Some((0..7).collect()));
+        // Columns in another order are something else.
+        let narrow = Layout::wgmma_operand(&[128, 32], 16, [8, 1]);
+        assert_eq!(plain.rows_of(&narrow), None);
+        assert_eq!(other.rows_of(&Layout::wgmma_operand(&[128, 32], 32, [4, 2])), None);
+    }
+
+    #[test]
+    fn fragments_with_m_innermost_load_vectors_without_conflicts() {
+        for (rows, warps, width) in [(64, 4, 2), (128, 8, 2), (128, 4, 4), (256, 8, 4), (256, 4, 4)] {
+            let plain = Layout::wgmma_operand(&[rows, 32], 32, [warps, 1]);
+            let shared = SharedLayout::nvmma(&[rows, 32], 32, 128, &[0, 1]);
+            let access = |layout: &Layout| Access::vector(&shared, layout, 32);
+            assert_eq!((access(&plain).width, access(&plain).wavefronts(false)), (1, 2));
+            let order = Layout::rows_for_vectors(rows, warps);
+            let other = access(&plain.with_rows(&order));
+            assert_eq!((other.width, other.wavefronts(false)), (width, width), "{rows} rows, {warps} warps");
+        }
     }
 }

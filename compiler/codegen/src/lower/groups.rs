@@ -1,12 +1,12 @@
 //! Which threads run a region: all of the block, or those of a role, which count from 0 and have a barrier of their own.
 //!
 //! `warp_specialize` becomes a chain of branches on the number of the warp. A role begins with the change of the
-//! registers that its threads have; what depends on the thread is computed after that, in a prologue of the role, so
-//! that it takes none of the registers of the others.
+//! registers that its threads have, which warps without work make, too; what depends on the thread is computed after that,
+//! in a prologue of the role, so that it takes none of the registers of the others.
 
 use std::{cell::OnceCell, rc::Rc};
 
-use rtc_ir::{Block, Op};
+use rtc_ir::{Block, Op, WarpGroup, warps_of_role};
 
 use super::{Lowering, place::Places};
 use crate::{
@@ -79,17 +79,18 @@ impl<'c> Lowering<'_, 'c> {
     fn roles(&self, op: Op, warp: Value<'c>, roles: &[Block], registers: Option<&[u32]>) -> Result<()> {
         let Some((role, others)) = roles.split_first() else { return Ok(()) };
         if others.is_empty() {
-            return self.role(op, *role, registers);
+            return self.role(op, warp, *role, registers);
         }
         let e = self.e;
         let group = self.kernel.group_of_nested(op, *role);
-        let is_own = e.cmpi(Cmpi::Ult, warp, e.i32((group.first + group.warps) as i32));
-        let own = || self.role(op, *role, registers).map(|()| Vec::new());
+        let end = group.first + warps_of_role(group.warps, registers);
+        let is_own = e.cmpi(Cmpi::Ult, warp, e.i32(end as i32));
+        let own = || self.role(op, warp, *role, registers).map(|()| Vec::new());
         let rest = || self.roles(op, warp, others, registers).map(|()| Vec::new());
         e.if_else(is_own, &[], own, rest).map(drop)
     }
 
-    fn role(&self, op: Op, block: Block, registers: Option<&[u32]>) -> Result<()> {
+    fn role(&self, op: Op, warp: Value<'c>, block: Block, registers: Option<&[u32]>) -> Result<()> {
         let e = self.e;
         let group = self.kernel.group_of_nested(op, block);
         let role = group.role.ok_or_else(|| CodegenError::lowering("a role of no warps"))?;
@@ -100,6 +101,18 @@ impl<'c> Lowering<'_, 'c> {
         {
             e.set_registers(wanted, wanted > start);
         }
+        if warps_of_role(group.warps, registers) == group.warps {
+            return self.role_of(block, &group);
+        }
+        let works = e.cmpi(Cmpi::Ult, warp, e.i32((group.first + group.warps) as i32));
+        let work = || self.role_of(block, &group).map(|()| Vec::new());
+        e.if_else(works, &[], work, || Ok(Vec::new())).map(drop)
+    }
+
+    /// The block of a role, for the warps that run it.
+    fn role_of(&self, block: Block, group: &WarpGroup) -> Result<()> {
+        let e = self.e;
+        let role = group.role.ok_or_else(|| CodegenError::lowering("a role of no warps"))?;
         // The mask tells LLVM how large the number can be.
         let moved = e.subi(e.thread, e.i32(32 * group.first as i32));
         let number = e.andi(moved, e.i32(group.threads() as i32 - 1));

@@ -2,13 +2,10 @@
 
 use super::Verifier;
 use crate::effects::Access;
-use crate::{MAX_ROLES, Op};
+use crate::{MAX_ROLES, Op, warps_of_role};
 
 /// The most warps of a block.
 const MAX_WARPS: u32 = 32;
-
-/// Warps that change their number of registers together.
-const ALIGNED_WARPS: u32 = 4;
 
 impl Verifier<'_> {
     /// Checks place and numbers of a `warp_specialize`; gives whether it makes sense to look at its blocks.
@@ -31,7 +28,7 @@ impl Verifier<'_> {
         for count in warps.iter().filter(|n| !n.is_power_of_two()) {
             self.complain(op, format!("{count} warps of a role: not a power of two"));
         }
-        let all = warps.iter().fold(0u32, |sum, n| sum.saturating_add(*n));
+        let all = warps.iter().fold(0u32, |sum, n| sum.saturating_add(warps_of_role(*n, registers)));
         if all > MAX_WARPS {
             self.complain(op, format!("{all} warps, more than {MAX_WARPS}"));
         }
@@ -60,25 +57,22 @@ impl Verifier<'_> {
             return self.complain(op, format!("has {roles} roles, and numbers of registers for {given}"));
         }
         let Some(start) = self.kernel.registers_at_start() else { return };
-        let (mut first, mut sum) = (0u32, 0u32);
+        let (mut all, mut sum) = (0u32, 0u32);
         for (count, wanted) in warps.iter().zip(registers) {
+            let count = warps_of_role(*count, Some(registers));
             let wanted = match wanted {
                 0 => start,
                 wanted => {
                     if !wanted.is_multiple_of(8) || !(24..=256).contains(wanted) {
                         self.complain(op, format!("{wanted} registers: not a multiple of 8 from 24 to 256"));
                     }
-                    if !first.is_multiple_of(ALIGNED_WARPS) || !count.is_multiple_of(ALIGNED_WARPS) {
-                        let message = format!("a role with registers of its own takes groups of {ALIGNED_WARPS} warps");
-                        self.complain(op, message);
-                    }
                     *wanted
                 }
             };
-            first += count;
+            all += count;
             sum += count * wanted.min(1024);
         }
-        let available = start * first;
+        let available = start * all;
         if sum > available {
             let message = format!("the roles need {sum} registers for a lane of all warps, and start with {available}");
             self.complain(op, message);

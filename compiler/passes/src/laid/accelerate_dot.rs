@@ -189,15 +189,19 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
         DotKind::Wgmma => {
             let warps = wgmma_warps(kernel, cx, op)?;
             let acc = Layout::wgmma(&c, (c[1] / warps[1]).min(256), warps);
-            // What comes out of another product is in registers already, and stays there.
             let bits = scalar_of(kernel, data.operands[0])?.bits();
-            let registers = match bits {
-                16 => computed_from_dot(kernel, data.operands[0]),
-                32 => from_registers(kernel, &axis_info(kernel), data.operands[0]),
-                _ => false,
-            };
-            let lhs = registers.then(|| Layout::wgmma_operand(&a, bits, warps));
-            DotLayouts { lhs, rhs: None, acc }
+            let operand = || Layout::wgmma_operand(&a, bits, warps);
+            match bits {
+                // What comes out of another product is in registers already, and stays there.
+                16 if computed_from_dot(kernel, data.operands[0]) => {
+                    DotLayouts { lhs: Some(operand()), rhs: None, acc }
+                }
+                32 if from_registers(kernel, &axis_info(kernel), data.operands[0]) => {
+                    let rows = Layout::rows_for_vectors(a[0], warps[0]);
+                    DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
+                }
+                _ => DotLayouts { lhs: None, rhs: None, acc },
+            }
         }
         DotKind::MmaF64 => {
             let warps = mma_warps(c, warps, chained);

@@ -22,7 +22,7 @@ use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Shape, Type,
 use super::coordinates::{Names, Place};
 use super::found::Found;
 use super::roles::lost;
-use super::tensor_maps::{StoreMap, parts};
+use super::tensor_maps::StoreMap;
 use crate::PassError;
 
 /// Whether a store can wait for the next program: it stands beside the loop with the product, whose iterations count
@@ -77,7 +77,7 @@ pub(super) fn defer(
     let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
     let elem = kernel.value_type(tile).elem().ok_or_else(|| lost("a tile"))?;
     let mut new = Vec::new();
-    for piece in parts(kernel, *op, tile, store.pieces)? {
+    for piece in store.parts(kernel, *op, tile)? {
         new.push(packed(kernel, *op, piece)?);
     }
     new.extend(names.place(kernel, *op, access, &shape)?.0);

@@ -1,8 +1,8 @@
 //! Makes `mma`s of products by `wgmma`: their operands come from buffers, which other threads have filled or which a tile is
 //! stored to where it is made; a left operand that is computed from another product comes from registers.
 
-use rtc_ir::{Builder, Kernel, Op, OpKind, SharedType, Value, ValueDef};
-use rtc_layout::{Layout, MatrixDescriptor, SharedLayout};
+use rtc_ir::{AccumulatorForm, Builder, Kernel, Op, OpKind, SharedType, Value, ValueDef};
+use rtc_layout::{MatrixDescriptor, SharedLayout};
 
 use super::buffer_products;
 use super::operand_layouts::order;
@@ -11,13 +11,10 @@ use crate::PassError;
 
 /// Whether the left operand of a product by `wgmma` is to come from registers.
 pub(super) fn in_registers(kernel: &Kernel, dot: Op) -> bool {
-    let lhs = kernel.operand(dot, 0);
-    let Some(layout) = kernel.layout_of(lhs) else { return false };
+    let [lhs, acc] = [0, 2].map(|index| kernel.operand(dot, index));
+    let (Some(layout), Some(sums)) = (kernel.layout_of(lhs), kernel.layout_of(acc)) else { return false };
     let bits = kernel.value_type(lhs).elem().map_or(0, |elem| elem.bits());
-    let warps = layout.warps();
-    let grids = (2..=warps.trailing_zeros()).map(|along_m| [1 << along_m, warps >> along_m]);
-    matches!(bits, 16 | 32)
-        && grids.into_iter().any(|grid| *layout == Layout::wgmma_operand(layout.shape(), bits, grid))
+    matches!(bits, 16 | 32) && AccumulatorForm::of(sums).is_some_and(|form| form.takes(layout, bits))
 }
 
 /// Makes an `mma` of a product by `wgmma`.

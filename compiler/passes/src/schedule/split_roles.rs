@@ -38,8 +38,10 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "split-roles", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// Warps that copy. One would do, but numbers of registers are changed by four warps together.
-pub(super) const COPYING_WARPS: u32 = 4;
+/// Warps that copy.
+pub(super) const COPYING_WARPS: u32 = 1;
+/// Warps that these take of the block, for numbers of registers are changed by four warps together.
+const TAKEN_WARPS: u32 = 4;
 /// Registers of a thread that copies.
 const COPYING_REGISTERS: u32 = 40;
 /// The same where what computes needs all that can be had.
@@ -149,10 +151,10 @@ impl Found {
     /// How it is to be divided if `blocks` are to run on a multiprocessor at a time.
     fn form(&self, kernel: &Kernel, blocks: u32, stores: ResultStores) -> Option<Form> {
         let warps = kernel.options.num_warps;
-        let all = warps + COPYING_WARPS;
+        let all = warps + TAKEN_WARPS;
         let copying = if self.has_work_between(kernel) { FEW_REGISTERS } else { COPYING_REGISTERS };
         let start = (LANE_REGISTERS / (all * blocks)).min(248) / 8 * 8;
-        let own = (start * all).checked_sub(copying * COPYING_WARPS)? / warps / 8 * 8;
+        let own = (start * all).checked_sub(copying * TAKEN_WARPS)? / warps / 8 * 8;
         let products: Vec<Vec<Op>> = self.loops.iter().map(|of| of.products(kernel)).collect();
         // The assembler takes the registers at the start for the limit of every instruction.
         let at_once = products.iter().flatten().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);

@@ -7,12 +7,15 @@
 //!                               copy_desc_store %map, %b, (row, column)
 //! ```
 //!
-//! A large tile goes through the buffer in pieces of columns, two at a time where there is room.
+//! A large tile goes through the buffer in pieces of columns, or of rows where no thread has columns of both halves, two at
+//! a time where there is room.
 
 use rtc_abi::Expr;
 use rtc_abi::metadata::Padding;
 use rtc_ir::analysis::Poly;
-use rtc_ir::{Builder, DescType, Elem, Hidden, Kernel, Literal, MapSource, Op, OpKind, Shape, SharedType, Type, Value};
+use rtc_ir::{
+    Builder, DescType, Elem, Hidden, Kernel, Literal, MapSource, Op, OpKind, Shape, SharedType, TFLOAT32, Type, Value,
+};
 use rtc_layout::{Layout, SharedLayout};
 
 use super::boxes::{Access, Boxes, Fill, UNBOUNDED, boxes, boxes_of};
@@ -44,13 +47,17 @@ pub(super) struct StoreMap {
     map: Value,
     /// Of a piece.
     boxes: Boxes,
-    /// How many pieces the tile goes through shared memory in.
+    /// How many pieces the tile goes through shared memory in, and the axis along which they follow each other.
     pub pieces: u32,
+    pub axis: usize,
     /// That of a piece, with a slot for each of two.
     buffer: SharedType,
     /// Which store.
     pub number: usize,
 }
+
+/// A piece of rows has at least so many: the swizzle repeats after them.
+const LEAST_ROWS: u32 = 8;
 
 impl Maps {
     /// Adds the parameters.
@@ -65,13 +72,14 @@ impl Maps {
         }
         let Some(most) = form.stored else { return Ok(maps) };
         for (number, (store, access)) in found.stores.iter().enumerate() {
-            let Some((buffer, pieces)) = pieces(kernel, *store, most) else { continue };
+            let Some((buffer, pieces, axis)) = pieces(kernel, *store, most) else { continue };
             let layout = kernel.slot_layout(buffer).into_owned();
             if let Some(boxes) = buffer.elem.num().and_then(|elem| boxes(&layout, elem)) {
                 maps.stores.push(StoreMap {
-                    map: map_of(kernel, access, &boxes, Padding::Zero)?,
+                    map: map_of(kernel, access, &boxes, Padding::Zero, None)?,
                     boxes,
                     pieces,
+                    axis,
                     buffer,
                     number,
                 });
@@ -111,7 +119,7 @@ impl Maps {
             let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
             let at = names.place(kernel, *op, access, &shape)?;
             let alone = self.stores.len() == 1;
-            for (number, piece) in parts(kernel, *op, tile, store.pieces)?.into_iter().enumerate() {
+            for (number, piece) in store.parts(kernel, *op, tile)?.into_iter().enumerate() {
                 store.copy_out(kernel, *op, *out, piece, number as u32, &at, alone)?;
             }
             kernel.erase(*op);
@@ -146,7 +154,8 @@ impl StoreMap {
         builder.barrier()?;
         for part in &self.boxes.parts {
             let slice = part_of(kernel, before, place, *part, [self.boxes.ty.shape[0], self.boxes.ty.shape[1]])?;
-            let start = [part[0], number * self.buffer.shape[1] + part[1]];
+            let mut start = *part;
+            start[self.axis] += number * self.buffer.shape[self.axis];
             let at = at.moved(kernel, before, start)?;
             let copy = OpKind::CopyDescStore {};
             Builder::before(kernel, before).build(copy, &[self.map, slice], &[], &at, &[], &[])?;
@@ -159,12 +168,31 @@ impl StoreMap {
 fn copy_map(kernel: &mut Kernel, buffer: Value, access: &Access) -> Result<CopyMap, PassError> {
     let boxes = boxes_of(kernel, buffer, access).ok_or_else(|| lost("a box"))?;
     let plain = if access.fill == Fill::Nan { Padding::Nan } else { Padding::Zero };
-    let map = map_of(kernel, access, &boxes, plain)?;
+    let data_type = is_only_multiplied(kernel, buffer).then_some(TFLOAT32);
+    let map = map_of(kernel, access, &boxes, plain, data_type)?;
     let other = match access.fill {
-        Fill::Either(flag) => Some((flag, map_of(kernel, access, &boxes, Padding::Nan)?)),
+        Fill::Either(flag) => Some((flag, map_of(kernel, access, &boxes, Padding::Nan, data_type)?)),
         Fill::Zero | Fill::Nan => None,
     };
     Ok((map, other, boxes))
+}
+
+/// Whether a buffer holds floats of 32 bits that only products read, in tf32: then the copy rounds them to nearest, for
+/// nothing, where the product would drop the low bits.
+fn is_only_multiplied(kernel: &Kernel, buffer: Value) -> bool {
+    let mut work = vec![buffer];
+    let mut multiplied = false;
+    while let Some(value) = work.pop() {
+        for user in kernel.users(value) {
+            match kernel.kind(user) {
+                OpKind::CopyAsync { .. } => {}
+                OpKind::SharedTrans { .. } | OpKind::LocalLoad {} => work.push(kernel.result(user, 0)),
+                OpKind::Mma {} => multiplied = true,
+                _ => return false,
+            }
+        }
+    }
+    multiplied && kernel.value_type(buffer).as_shared().is_some_and(|ty| ty.elem == Elem::F32)
 }
 
 /// Copies into a buffer, which `barrier` is told of.
@@ -193,7 +221,13 @@ fn part_of(kernel: &mut Kernel, before: Op, buffer: Value, at: [u32; 2], shape: 
 }
 
 /// The parameter with the tensor map of an access: the descriptor that is an argument, else a hidden one.
-fn map_of(kernel: &mut Kernel, access: &Access, boxes: &Boxes, padding: Padding) -> Result<Value, PassError> {
+fn map_of(
+    kernel: &mut Kernel,
+    access: &Access,
+    boxes: &Boxes,
+    padding: Padding,
+    data_type: Option<u32>,
+) -> Result<Value, PassError> {
     if let Some(descriptor) = &access.descriptor {
         return descriptors::map(kernel, descriptor, boxes.ty);
     }
@@ -207,7 +241,7 @@ fn map_of(kernel: &mut Kernel, access: &Access, boxes: &Boxes, padding: Padding)
         start: expression(kernel, &access.start).ok_or_else(none)?,
         shape: sizes.chain([outer.size(kernel), inner.size(kernel)]).collect::<Option<_>>().ok_or_else(none)?,
         strides: batches.chain(rows).collect::<Option<_>>().ok_or_else(none)?,
-        data_type: None,
+        data_type,
         padding,
         base: base.clone(),
     };
@@ -234,47 +268,71 @@ fn outer_stride(kernel: &Kernel, stride: &Poly, ty: DescType) -> Option<Expr> {
     format!("{text} + {least} * (1 - {sign} * {sign})").parse().ok()
 }
 
-/// The buffer through which a tile goes to be copied out, in how many pieces, so that about `most` bytes are enough.
-fn pieces(kernel: &mut Kernel, store: Op, most: u32) -> Option<(SharedType, u32)> {
+/// The buffer through which a tile goes to be copied out, in how many pieces along which axis, so that about `most` bytes are
+/// enough.
+fn pieces(kernel: &mut Kernel, store: Op, most: u32) -> Option<(SharedType, u32, usize)> {
     let converted = kernel.def_op(kernel.operand(store, 1))?;
     let tile = kernel.operand(converted, 0);
     let layout = kernel.layout_of(tile)?.clone();
     let elem = kernel.value_type(tile).elem()?;
-    let [rows, columns] = *layout.shape() else { return None };
+    let &[rows, columns] = layout.shape() else { return None };
     let bytes = elem.bytes();
-    let mut pieces = 1;
-    let mut left = layout;
-    let size = |pieces: u32| rows * (columns / pieces) * bytes;
-    while size(pieces) * pieces.min(2) > most && columns / pieces * bytes > 128 {
-        let Some(half) = halved(&left) else { break };
-        left = half[2].clone();
-        pieces *= 2;
-    }
-    let width = columns / pieces;
-    let swizzle = SharedLayout::nvmma_swizzle(width, elem.bits());
-    let shared = SharedLayout::nvmma(&[rows, width], elem.bits(), swizzle, &[1, 0]);
-    let slots = if pieces > 1 && 2 * size(pieces) <= most { 2 } else { 1 };
-    Some((kernel.shared_type(elem, &shared, slots)?, pieces))
+    let size = rows * columns * bytes;
+    let divided = |axis: usize| {
+        let mut pieces = 1;
+        let mut left = layout.clone();
+        let long = |pieces: u32| if axis == 1 { columns / pieces * bytes > 128 } else { rows / pieces > LEAST_ROWS };
+        while size / pieces * pieces.min(2) > most && long(pieces) {
+            let Some(half) = halved(&left, axis) else { break };
+            left = half[2].clone();
+            pieces *= 2;
+        }
+        (pieces, axis)
+    };
+    // Columns, unless there is too much in those that a thread has.
+    let (pieces, axis) = match [divided(1), divided(0)] {
+        [columns, rows] if size / columns.0 > most && rows.0 > columns.0 => rows,
+        [columns, _] => columns,
+    };
+    let shape = if axis == 1 { [rows, columns / pieces] } else { [rows / pieces, columns] };
+    let swizzle = SharedLayout::nvmma_swizzle(shape[1], elem.bits());
+    let shared = SharedLayout::nvmma(&shape, elem.bits(), swizzle, &[1, 0]);
+    let slots = if pieces > 1 && 2 * size / pieces <= most { 2 } else { 1 };
+    Some((kernel.shared_type(elem, &shared, slots)?, pieces, axis))
 }
 
-/// The layouts of a tile `[M, 2, N / 2]`, `[M, N / 2, 2]` and `[M, N / 2]` on the way to the halves of one of `[M, N]`; `None`
-/// unless each thread has its part of both halves.
-fn halved(layout: &Layout) -> Option<[Layout; 3]> {
-    let [rows, columns] = *layout.shape() else { return None };
-    let apart = layout.reshape(&[rows, 2, columns / 2]);
-    let last = apart.transpose(&[0, 2, 1]);
+/// The layouts of a tile `[2, M / 2, N]` or `[M, 2, N / 2]`, with the 2 at the end, and of the halves, on the way to the halves
+/// of one of `[M, N]` along an axis; `None` unless each thread has its part of both halves.
+fn halved(layout: &Layout, axis: usize) -> Option<[Layout; 3]> {
+    let &[rows, columns] = layout.shape() else { return None };
+    let apart = match axis {
+        0 => layout.reshape(&[2, rows / 2, columns]),
+        _ => layout.reshape(&[rows, 2, columns / 2]),
+    };
+    let last = apart.transpose(&to_the_end(axis));
     let half = last.split()?;
     Some([apart, last, half])
 }
 
-/// The pieces of a tile, from the left to the right.
-pub(super) fn parts(kernel: &mut Kernel, before: Op, tile: Value, pieces: u32) -> Result<Vec<Value>, PassError> {
+/// The order of axes that puts one of three at the end.
+fn to_the_end(axis: usize) -> [u32; 3] {
+    if axis == 0 { [1, 2, 0] } else { [0, 2, 1] }
+}
+
+impl StoreMap {
+    /// The pieces of a tile, in order.
+    pub fn parts(&self, kernel: &mut Kernel, before: Op, tile: Value) -> Result<Vec<Value>, PassError> {
+        parts(kernel, before, tile, self.pieces, self.axis)
+    }
+}
+
+fn parts(kernel: &mut Kernel, before: Op, tile: Value, pieces: u32, axis: usize) -> Result<Vec<Value>, PassError> {
     if pieces == 1 {
         return Ok(vec![tile]);
     }
     let layout = kernel.layout_of(tile).ok_or_else(|| lost("a layout"))?.clone();
     let elem = kernel.value_type(tile).elem().ok_or_else(|| lost("a tile"))?;
-    let layouts = halved(&layout).ok_or_else(|| lost("a half"))?;
+    let layouts = halved(&layout, axis).ok_or_else(|| lost("a half"))?;
     let types = layouts.map(|layout| {
         let shape = Shape::new(layout.shape());
         let id = kernel.intern_layout(layout);
@@ -283,13 +341,14 @@ pub(super) fn parts(kernel: &mut Kernel, before: Op, tile: Value, pieces: u32) -
     let [Some(apart), Some(last), Some(half)] = types else { return Err(lost("a shape")) };
     let mut builder = Builder::before(kernel, before);
     let tile = builder.reshape_to(tile, apart, false)?;
-    let trans = builder.build(OpKind::Trans { order: vec![0, 2, 1] }, &[tile], &[], &[], &[], &[last])?;
+    let order = to_the_end(axis).to_vec();
+    let trans = builder.build(OpKind::Trans { order }, &[tile], &[], &[], &[], &[last])?;
     let tile = builder.kernel().result(trans, 0);
     let split = builder.build(OpKind::Split {}, &[tile], &[], &[], &[], &[half, half])?;
     let halves = [0, 1].map(|number| kernel.result(split, number));
     let mut out = Vec::new();
     for half in halves {
-        out.extend(parts(kernel, before, half, pieces / 2)?);
+        out.extend(parts(kernel, before, half, pieces / 2, axis)?);
     }
     Ok(out)
 }
