@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {program}             rings, barriers
-//!   for_range .. {      warp_specialize {warps = [4, 8], registers = [40, 232]}
+//!   for_range .. {      warp_specialize {warps = [1, 8], registers = [40, 232]}
 //!     load ..       →     for programs of the block: for_range .. { wait for a free slot; copies by TMA }
 //!     dot ..              for programs of the block: for_range .. { wait for the slot; mma; free it }; store
 //!   }
