@@ -5,7 +5,7 @@ use crate::compiled::{self, compiling};
 use crate::error::{compile_error, runtime_error};
 use crate::host::{Copies, detached};
 use crate::place::{self, Memory};
-use crate::recent::{self, Fixed, Keyword, Recent, Recents};
+use crate::recent::{self, Fixed, Keyword, Meta, Recent, Recents};
 use crate::tensor::Torch;
 use crate::value::{Reading, Value, with_args};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -220,8 +220,9 @@ fn launch<'py>(
             let keywords = kwargs.into_iter().flat_map(bind::members);
             let keywords = keywords.map(|(name, value)| keyword(&core, &name, &value)).collect::<PyResult<_>>()?;
             let (core, given, device) = (core.clone(), call.given, current.device);
+            let meta = Meta::new(py, &core, call.values.iter().copied().flatten())?;
             let compiled = compiled.clone_ref(py);
-            let recent = Recent { core, given, keywords, fixed, ordinal, device, remembered, compiled };
+            let recent = Recent { core, given, keywords, fixed, ordinal, device, remembered, compiled, meta };
             slf.get().recents.keep(recent);
         }
         Ok(compiled)
@@ -317,7 +318,7 @@ impl Core {
     }
 
     /// The grid; where a function gives it, that is asked with the arguments.
-    pub(crate) fn grid<'a, 'py: 'a>(
+    fn grid<'a, 'py: 'a>(
         &self,
         py: Python<'py>,
         grid: &Bound<'py, PyAny>,

@@ -5,9 +5,10 @@
 //! look-up. What does not fit goes the long way (`kernel.rs`), which knows all rules and all errors; nothing is lost by trying.
 #![allow(unsafe_code)]
 
-use crate::bind;
+use crate::bind::{self, Held};
 use crate::error::runtime_error;
 use crate::kernel::{Core, Kernel};
+use crate::kind::{Kind, kind};
 use crate::place;
 use crate::tensor::Torch;
 use crate::value::UNKNOWN_BYTES;
@@ -41,6 +42,46 @@ pub(crate) struct Recent {
     pub(crate) remembered: Remembered,
     /// What Python has of the kernel.
     pub(crate) compiled: Py<PyAny>,
+    /// What grid functions are given, of which a launch makes a copy, and corrects what is not as it was then.
+    pub(crate) meta: Meta,
+}
+
+/// The arguments by the names of the parameters, but for tensors, which nobody keeps.
+#[derive(Debug)]
+pub(crate) struct Meta {
+    all: Py<PyDict>,
+    /// What the dictionary has for each parameter.
+    values: SmallVec<[Option<Py<PyAny>>; 16]>,
+}
+
+impl Meta {
+    /// Of the arguments of a call.
+    pub(crate) fn new<'a, 'py: 'a>(
+        py: Python<'py>,
+        core: &Core,
+        given: impl Iterator<Item = Held<'a, 'py>>,
+    ) -> PyResult<Meta> {
+        let (all, mut values) = (PyDict::new(py), SmallVec::new());
+        for (param, value) in core.params.iter().zip(given) {
+            let is_kept = !matches!(kind(&value)?, Kind::Torch);
+            let value = is_kept.then(|| (*value).clone().unbind());
+            all.set_item(&param.name, &value)?;
+            values.push(value);
+        }
+        Ok(Meta { all: all.unbind(), values })
+    }
+
+    /// Of other arguments. A copy of a dictionary is made faster than a dictionary.
+    fn of<'py>(&self, py: Python<'py>, core: &Core, objects: &Objects) -> PyResult<Bound<'py, PyDict>> {
+        let all = self.all.bind(py).copy()?;
+        for ((object, param), value) in objects.iter().zip(&core.params).zip(&self.values) {
+            if value.as_ref().is_none_or(|value| value.as_ptr() != *object) {
+                // SAFETY: the call, or the kernel, holds the object.
+                all.set_item(&param.name, unsafe { Borrowed::from_ptr(py, *object) })?;
+            }
+        }
+        Ok(all)
+    }
 }
 
 /// An object that never changes, and what it is to the runtime.
@@ -192,10 +233,8 @@ impl Recent {
         self.core.check_globals(slf)?;
         let grid = match grid.is_exact_instance_of::<PyTuple>() {
             true => bind::grid(grid)?,
-            // SAFETY: the call, or the kernel, holds the objects.
-            false => {
-                self.core.grid(py, grid, objects.iter().map(|object| unsafe { Borrowed::from_ptr(py, *object) }))?
-            }
+            false if grid.is_callable() => bind::grid(&grid.call1((self.meta.of(py, &self.core, objects)?,))?)?,
+            false => bind::grid(grid)?,
         };
         let stream = match torch.current_stream(self.ordinal) {
             Some(handle) => place::stream_of(py, self.device, handle)?,

@@ -4,6 +4,8 @@ Arrays on a GPU run there; arrays in memory of the CPU (numpy, PyTorch's CPU ten
 interpreter where `RTC_DEVICE=interpreter` says so. `python -m rtc program.py` runs a program that imports `triton`.
 """
 
+import functools
+
 from . import _rtc, errors, language, knobs, runtime, compiler, testing, tools
 from ._rtc import set_device
 from .compiler import CompilationError, compile
@@ -20,7 +22,7 @@ __version__ = _rtc.compiler_version
 _rtc.register(language.constexpr, language.dtype, JITFunction, TensorDescriptor)
 
 
-@constexpr_function
+@functools.partial(ConstexprFunction, is_cdiv=True)
 def cdiv(x, y):
     """The quotient of two integers, rounded up."""
     return (x + y - 1) // y

@@ -31,7 +31,13 @@ def is_float(value):
 def copy(value):
     """A copy with the same strides."""
     if not is_tensor(value):
-        return value.copy(order="K")
+        if min(value.strides, default=0) < 0 or value.flags["C_CONTIGUOUS"]:
+            return value.copy(order="K")
+        import numpy as np
+        span = value.itemsize + sum((n - 1) * s for n, s in zip(value.shape, value.strides) if n)
+        made = np.ndarray(value.shape, value.dtype, np.zeros(span, np.uint8), strides=value.strides)
+        made[...] = value
+        return made
     made = torch().empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
     return made.copy_(value.detach()).requires_grad_(value.requires_grad)
 
@@ -135,8 +141,8 @@ SAFETENSORS = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64"
                "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 
 
-def write_safetensors(path, tensors):
-    """Writes arrays by name: pairs of a shape and a contiguous array, or of a shape, a dtype's name and bytes."""
+def safetensors(tensors):
+    """A file of tensors by name: shape, the dtype's name, bytes."""
     import json
     head, body, at = {}, [], 0
     for name, (shape, dtype, data) in sorted(tensors.items()):
@@ -145,5 +151,4 @@ def write_safetensors(path, tensors):
         at += len(data)
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text + b"".join(body))
+    return len(text).to_bytes(8, "little") + text + b"".join(body)

@@ -7,6 +7,8 @@ import importlib.util
 import sys
 import types
 
+from . import _changes
+
 #: The version of Triton whose programs run unchanged.
 TRITON_VERSION = "3.6.0"
 
@@ -89,3 +91,4 @@ def install():
         raise RuntimeError("triton was imported before rtc could take its place; start the program by `python -m rtc`")
     sys.meta_path.insert(0, _Finder())
     sys.meta_path.append(_Last())
+    _changes.install()

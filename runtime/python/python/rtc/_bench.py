@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from . import _arrays, _plot
+from . import _arrays, _flops, _plot
 from ._contract import Problem, run_command
 from ._verify import copies, parser, prepare, run_case
 
@@ -61,17 +61,30 @@ class Clock:
             return None
         return 2 * 8192 ** 3 / (best * 1e-3)
 
-    def state(self):
-        """The clock rate and the power of the device, where nvidia-smi tells."""
+    def thread_peak(self):
+        """Operations per second of all lanes for fp32, a multiplication and an addition at once, at the greatest clock rate."""
+        clock = self._asked("clocks.max.sm")
+        if clock is None:
+            return None
+        device = self.torch.cuda.get_device_properties(self.torch.cuda.current_device())
+        lanes = 64 if (device.major, device.minor) == (8, 0) else 128
+        return device.multi_processor_count * lanes * 2 * clock[0] * 1e6
+
+    def _asked(self, names):
+        """Numbers that nvidia-smi tells, if it does."""
         if self.torch is None:
             return None
         try:
-            text = subprocess.run(["nvidia-smi", "--query-gpu=clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader,nounits"],
+            text = subprocess.run(["nvidia-smi", f"--query-gpu={names}", "--format=csv,noheader,nounits"],
                                   capture_output=True, text=True, timeout=5).stdout
-            clock, power, heat = (float(v) for v in text.splitlines()[0].split(","))
-            return {"sm_mhz": clock, "watts": power, "celsius": heat}
+            return [float(v) for v in text.splitlines()[0].split(",")]
         except (OSError, ValueError, IndexError, subprocess.SubprocessError):
             return None
+
+    def state(self):
+        """The clock rate and the power of the device, where nvidia-smi tells."""
+        found = self._asked("clocks.sm,power.draw,temperature.gpu")
+        return found and dict(zip(("sm_mhz", "watts", "celsius"), found))
 
 
 def measured(calls, clock, warmup=WARMUP, iterations=ITERATIONS):
@@ -100,21 +113,6 @@ def moved(inputs, outputs):
         if _arrays.is_array(value):
             seen[_arrays.address(value)] = _arrays.size(value) * _arrays.item_bytes(value)
     return sum(seen.values())
-
-
-def operations(contract, inputs):
-    """The operations of the reference's products (matrices, convolutions, attention), as PyTorch counts them; None where there
-    are none, or no PyTorch."""
-    torch = _arrays.torch() if any(_arrays.is_tensor(v) for v in inputs) else None
-    if torch is None:
-        return None
-    try:
-        from torch.utils.flop_counter import FlopCounterMode
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            contract.reference(*copies(inputs))
-        return counter.get_total_flops() or None
-    except Exception:  # a reference that cannot run so is not counted
-        return None
 
 
 def against_triton(path, iterations):
@@ -201,15 +199,16 @@ def main(words):
             found["gb_per_s"] = traffic / kernel / 1e6
             found["share_of_copy_rate"] = traffic / (kernel * 1e-3) / rate
             found["state_before"], found["state_after"] = before, clock.state()
-        flops, peak = operations(contract, inputs), None
-        if flops is not None:
-            found["flops"], found["intensity"] = flops, flops / traffic
-        if flops is not None and rate is not None:
-            found["tflops"] = flops / kernel / 1e9
-            tensor = next(v for v in inputs if _arrays.is_tensor(v))
-            peak = clock.peak(tensor.dtype)
+        counted, peak = _flops.of(contract, inputs), None
+        if counted is not None:
+            flops, of_products = counted
+            found["flops"], found["flops_of"], found["intensity"] = flops, "products" if of_products else "threads", flops / traffic
+            if rate is not None:
+                found["tflops"] = flops / kernel / 1e9
+                peak = clock.peak(next(v for v in inputs if _arrays.is_tensor(v)).dtype) if of_products else clock.thread_peak()
             if peak:
-                found["tensor_peak_tflops"], found["share_of_tensor_peak"] = peak / 1e12, found["tflops"] * 1e12 / peak
+                name = "tensor" if of_products else "thread"
+                found[f"{name}_peak_tflops"], found[f"share_of_{name}_peak"] = peak / 1e12, found["tflops"] * 1e12 / peak
         if arguments.against:
             found["triton_time_ms"] = against_triton(arguments.file, iterations)
             rows.append(("Triton", found["triton_time_ms"], None, None))
@@ -220,8 +219,9 @@ def main(words):
             print(f"{traffic / 1e6:.1f} MB at {found['gb_per_s']:.0f} GB/s, {100 * found['share_of_copy_rate']:.0f} % of a copy's rate "
                   f"({rate / 1e9:.0f} GB/s)", file=sys.stderr)
             if peak:
-                print(f"{flops / 1e9:.2f} GFLOP at {found['tflops']:.1f} TFLOP/s, {100 * found['share_of_tensor_peak']:.0f} % of a large "
-                      f"product's ({peak / 1e12:.0f} TFLOP/s)", file=sys.stderr)
+                whose = "a large product's" if of_products else "what all threads can do in fp32"
+                print(f"{flops / 1e9:.2f} GFLOP at {found['tflops']:.1f} TFLOP/s, {100 * found['tflops'] * 1e12 / peak:.0f} % of {whose} "
+                      f"({peak / 1e12:.0f} TFLOP/s); {found['intensity']:.2f} operations for each byte", file=sys.stderr)
         else:
             print("times of the CPU's emulator or interpreter: they say nothing of a GPU", file=sys.stderr)
         if sweep:

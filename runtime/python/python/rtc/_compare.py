@@ -120,18 +120,23 @@ class Comparison:
         return "\n".join(text)
 
 
-def dropout(actual, expected, rtol, atol):
-    """Compares results of which a random part is zero: kept elements by value, the share of zeros by a binomial bound.
-    Gives whether they agree, the comparison of what both keep, and words."""
+def kept_by_both(actual, expected):
+    """Of results of which a random part is zero: whether the shares of zeros agree by a binomial bound, the elements that both
+    keep, and words."""
     a, e = actual.reshape(-1), expected.reshape(-1)
     kept = (a != 0) & (e != 0)
-    zeros = [int((x == 0).sum()) for x in (a, e)]
     count = _arrays.size(e)
-    shares = [z / count for z in zeros]
+    shares = [int((x == 0).sum()) / count for x in (a, e)]
     pooled = sum(shares) / 2
     bound = 6 * math.sqrt(max(2 * pooled * (1 - pooled) / count, 0.0)) + 1 / count
-    compared = Comparison(a[kept], e[kept], rtol, atol)
-    agree = compared.correct and abs(shares[0] - shares[1]) <= bound
-    words = (f"the reference draws random numbers (dropout): {compared.elements} elements that both keep are compared by value, "
+    a, e = a[kept], e[kept]
+    words = (f"the reference draws random numbers (dropout): {_arrays.size(e)} elements that both keep are compared by value, "
              f"the dropped shares {shares[0]:.6f} and {shares[1]:.6f} by a binomial bound of {bound:.2g}")
-    return agree, compared, words
+    return abs(shares[0] - shares[1]) <= bound, a, e, words
+
+
+def dropout(actual, expected, rtol, atol):
+    """Compares results of which a random part is zero. Gives whether they agree, the comparison of what both keep, and words."""
+    agree, a, e, words = kept_by_both(actual, expected)
+    compared = Comparison(a, e, rtol, atol)
+    return agree and compared.correct, compared, words

@@ -164,6 +164,6 @@ def roofline(points, rate, peak):
     axes.parts.append(f'<text x="{axes.x(middle) - 8:.1f}" y="{axes.y(middle * rate) - 8:.1f}" text-anchor="end">{shown(round(rate, 2))} TB/s</text>'
                       f'<text x="{WIDTH - RIGHT - 8}" y="{axes.y(peak) - 8:.1f}" text-anchor="end">{shown(float(f"{peak:.3g}"))} TFLOP/s</text>')
     for i, (name, x, y) in enumerate(points):
-        axes.parts.append(f'<circle fill="{COLOURS[i % len(COLOURS)]}" r="5" cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}"/>')
+        axes.parts.append(f'<circle fill="{COLOURS[i % len(COLOURS)]}" r="{max(2, 7 - 2 * i)}" cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}"/>')
     axes.legend([name for name, *_ in points])
     return axes.finish()

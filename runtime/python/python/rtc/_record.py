@@ -4,6 +4,7 @@ import json
 import os
 
 from . import _arrays
+from .runtime.autotuner import Autotuner
 from .runtime.jit import JITFunction
 
 
@@ -15,15 +16,24 @@ class Launch:
 
 
 class Recorder:
-    """While it is active, launches are noted; with `keep`, with copies of the tensors."""
+    """While it is active, launches are noted, but for the trials of a search; with `keep`, with copies of the tensors."""
 
     def __init__(self, keep=False):
-        self.keep, self.launches = keep, []
+        self.keep, self.launches, self._trials = keep, [], 0
 
     def __enter__(self):
-        recorder, self._run = self, JITFunction.run
+        recorder, self._run, self._tune = self, JITFunction.run, Autotuner._tune
+
+        def tune(*args, **kwargs):
+            recorder._trials += 1
+            try:
+                return recorder._tune(*args, **kwargs)
+            finally:
+                recorder._trials -= 1
 
         def run(kernel, *args, grid, warmup, **kwargs):
+            if recorder._trials:
+                return recorder._run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
             names = set(kernel.arg_names)
             own = {name: value for name, value in kwargs.items() if name in names}
             bound = kernel.signature.bind(*args, **own)
@@ -36,12 +46,12 @@ class Recorder:
                 recorder.launches.append(Launch(kernel, compiled, tuple(int(s) for s in sizes), arguments, before))
             return compiled
 
-        JITFunction.run = run
+        JITFunction.run, Autotuner._tune = run, tune
         JITFunction.__getitem__ = lambda kernel, grid: lambda *a, **k: kernel.run(*a, grid=grid, warmup=False, **k)
         return self
 
     def __exit__(self, *exception):
-        JITFunction.run = self._run
+        JITFunction.run, Autotuner._tune = self._run, self._tune
         del JITFunction.__getitem__
 
     def has_dots(self):
@@ -73,25 +83,20 @@ def _whole(value):
     return value.size, _arrays.dtype_name(value), value.tobytes()
 
 
-def write(folder, launches, expected, tolerances):
-    """Writes launches as folders that `rtc run` and `rtc verify --golden` take. `expected`: pairs of a result and its
-    reference, of which those are kept that a launch was given. Gives how many results are checked."""
-    checked = 0
-    for number, launch in enumerate(launches):
-        place = os.path.join(folder, f"launch_{number}")
-        os.makedirs(place, exist_ok=True)
+class Description:
+    """A launch as files have it: modules (name, file, text), LAUNCH.json, tensors, and those that are expected."""
+
+    def __init__(self, launch, expected=(), tolerances=()):
         functions = []
         for value in launch.arguments.values():
             value = getattr(value, "value", value)
             if isinstance(value, JITFunction) and value not in functions:
                 functions.append(value)
-        modules = launch.kernel._gathered(functions).modules
-        for name, _, text in modules:
-            with open(os.path.join(place, f"{name}.py"), "w") as file:
-                file.write(text)
+        self.modules = [tuple(module) for module in launch.kernel._gathered(functions).modules]
         spec = json.loads(launch.compiled._ready.spec())
         constants = {arg["name"] for arg in spec["args"] if "constexpr" in arg}
-        arguments, tensors, names, wanted, bounds = {}, {}, {}, {}, []
+        self.tensors, self.wanted = {}, {}
+        arguments, names, bounds = {}, {}, []
         for name, value in launch.arguments.items():
             if name in constants:
                 continue
@@ -100,11 +105,11 @@ def write(folder, launches, expected, tolerances):
                 arguments[name] = {"tensor": own}
                 if own == name:
                     count, dtype, data = launch.before[name]
-                    tensors[name] = ((count,), dtype, data)
+                    self.tensors[name] = ((count,), dtype, data)
                 for (result, reference), bound in zip(expected, tolerances):
                     same = _arrays.address(result) == _arrays.address(value) and _arrays.is_contiguous(result)
-                    if same and tensors[own][0] == (_arrays.size(result),):
-                        wanted[own] = ((_arrays.size(result),), _arrays.dtype_name(result), _arrays.raw(reference))
+                    if same and self.tensors[own][0] == (_arrays.size(result),):
+                        self.wanted[own] = ((_arrays.size(result),), _arrays.dtype_name(result), _arrays.raw(reference))
                         bounds.append(bound)
             elif isinstance(value, (bool, int)) or hasattr(value, "__index__"):
                 arguments[name] = value if isinstance(value, bool) else int(value)
@@ -112,12 +117,27 @@ def write(folder, launches, expected, tolerances):
                 arguments[name] = value
             else:
                 raise ValueError(f"argument `{name}` of `{launch.kernel.__name__}` ({type(value).__name__}) cannot be recorded")
-        _arrays.write_safetensors(os.path.join(place, "inputs.safetensors"), tensors)
-        text = {"spec": spec, "grid": list(launch.grid), "args": arguments, "tensors": "inputs.safetensors"}
-        if wanted:
-            checked += len(wanted)
-            _arrays.write_safetensors(os.path.join(place, "expected.safetensors"), wanted)
-            text["golden"] = {"file": "expected.safetensors", "rtol": max(b[0] for b in bounds), "atol": max(b[1] for b in bounds)}
-        with open(os.path.join(place, "LAUNCH.json"), "w") as file:
-            json.dump(text, file, indent=1)
+        self.launch = {"spec": spec, "grid": list(launch.grid), "args": arguments, "tensors": "inputs.safetensors"}
+        if self.wanted:
+            self.launch["golden"] = {"file": "expected.safetensors", "rtol": max(b[0] for b in bounds),
+                                     "atol": max(b[1] for b in bounds)}
+
+
+def write(folder, launches, expected, tolerances):
+    """Writes launches as folders that `rtc run` and `rtc verify --golden` take. `expected`: pairs of a result and its
+    reference, of which those are kept that a launch was given. Gives how many results are checked."""
+    checked = 0
+    for number, launch in enumerate(launches):
+        made = Description(launch, expected, tolerances)
+        place = os.path.join(folder, f"launch_{number}")
+        os.makedirs(place, exist_ok=True)
+        files = {f"{name}.py": text.encode() for name, _, text in made.modules}
+        files["inputs.safetensors"] = _arrays.safetensors(made.tensors)
+        if made.wanted:
+            checked += len(made.wanted)
+            files["expected.safetensors"] = _arrays.safetensors(made.wanted)
+        files["LAUNCH.json"] = json.dumps(made.launch, indent=1).encode()
+        for name, content in files.items():
+            with open(os.path.join(place, name), "wb") as file:
+                file.write(content)
     return checked

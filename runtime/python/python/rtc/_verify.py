@@ -8,16 +8,17 @@ import os
 import sys
 import warnings
 
-from . import _advice, _arrays, _as_triton
+from . import _advice, _arrays, _as_triton, _rtc
 from ._compare import Comparison, dropout, tolerance
 from ._contract import Problem, guarded, load, results, run_command
+from ._golden import verify_golden
 from ._record import Recorder, write
 
 
 def parser(name, what):
     """The options that `verify`, `bench` and `precision` share."""
     made = argparse.ArgumentParser(prog=f"rtc {name}", description=what)
-    made.add_argument("file", help="a file that exports kernel_fn, reference_fn and get_inputs")
+    made.add_argument("file", nargs="?" if name == "verify" else None, help="a file that exports kernel_fn, reference_fn and get_inputs")
     made.add_argument("--rtol", type=float, help="how much floats may differ, relative to the reference")
     made.add_argument("--atol", type=float, help="how much floats may differ, absolutely")
     made.add_argument("--seed", type=int, default=0, help="of the random inputs of other sizes")
@@ -25,15 +26,19 @@ def parser(name, what):
     return made
 
 
+def choose_device(name):
+    """Has kernels run on a device, if one is named."""
+    if name:
+        try:
+            _rtc.set_device(name)
+        except ValueError as error:
+            raise Problem("usage", str(error), status=2) from None
+
+
 def prepare(arguments, needs_reference=True):
     """Makes ready what a command needs and reads the file."""
     _as_triton.install()
-    if arguments.device:
-        from . import _rtc
-        try:
-            _rtc.set_device(arguments.device)
-        except ValueError as error:
-            raise Problem("usage", str(error), status=2) from None
+    choose_device(arguments.device)
     if arguments.rtol is not None and arguments.rtol < 0 or arguments.atol is not None and arguments.atol < 0:
         raise Problem("usage", "a tolerance is not below 0", status=2)
     contract = load(arguments.file, needs_reference)
@@ -128,7 +133,7 @@ def run_case(contract, name, inputs, options, keep=False):
         if _arrays.is_float(e) and not known_nan and bool((e != e).any()):
             raise Problem("reference", f"{what}the reference gives NaN for inputs without one ({name}); there is nothing to compare with")
         comparison = Comparison(a, e, rtol, atol)
-        if not comparison.correct and comparison.problem is None and _is_random(contract, inputs, expected, number):
+        if not comparison.correct and comparison.problem is None and is_random(contract, inputs, expected, number):
             if not bool((e == 0).any()):
                 raise Problem("reference", f"{what}the reference draws random numbers, but not as dropout does; give both functions "
                               "the same numbers as an argument")
@@ -147,12 +152,14 @@ def _synchronize(values):
         _arrays.torch().cuda.synchronize()
 
 
-def _is_random(contract, inputs, expected, number):
+def is_random(contract, inputs, expected, number):
     """Whether the reference gives something else when it runs again on copies."""
     again = results(guarded("reference_fn", lambda: contract.reference(*copies(inputs))), "reference_fn")
-    if not again:
-        return False
-    first, second = expected[number], again[number]
+    return bool(again) and differs(expected[number], again[number])
+
+
+def differs(first, second):
+    """Whether a function that ran twice gave something else."""
     return tuple(first.shape) == tuple(second.shape) and bool(((first != second) & (first == first)).any())
 
 
@@ -255,13 +262,15 @@ def main(words):
     options = parser("verify", __doc__.split(":", 1)[1].strip())
     options.add_argument("--no-boundary", action="store_true", help="only the inputs that get_inputs gives")
     options.add_argument("--record", metavar="DIR", help="write inputs, launches and expected results, for `rtc verify --golden DIR`")
-    options.add_argument("--golden", metavar="DIR", help=argparse.SUPPRESS)
-    if "--golden" in words:
-        print("error[usage]: `rtc verify --golden DIR` is a command of the `rtc` executable, which needs no Python", file=sys.stderr)
-        return 2
+    options.add_argument("--golden", metavar="DIR", help="replay what --record wrote, with neither FILE nor reference")
     arguments = options.parse_args(words)
+    if (arguments.file is None) == (arguments.golden is None):
+        options.error("give either a FILE or --golden DIR")
 
     def work():
+        if arguments.golden is not None:
+            choose_device(arguments.device)
+            return verify_golden(arguments.golden)
         contract = prepare(arguments)
         if arguments.record:
             os.makedirs(arguments.record, exist_ok=True)

@@ -1,14 +1,17 @@
 """Kernels that are compiled for what is said of their arguments, as TorchInductor has it done."""
 
+import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import numpy as np
 
 import rtc
 import rtc.language as tl
+from rtc._changes import changed_arguments
 from rtc.backends.compiler import GPUTarget
 from rtc.compiler import ASTSource
 
@@ -100,6 +103,49 @@ class Ahead(unittest.TestCase):
                 "print(driver.active.get_current_target().backend, c.make_backend(driver.active.get_current_target()).arch[:3])")
         done = subprocess.run([sys.executable, "-m", "rtc", "-c", code], capture_output=True, text=True)
         self.assertEqual((done.stdout, done.stderr), ("cpu sm_\n", ""))
+
+
+@rtc.jit
+def changes(x, y, out, sums, n, pick, unused, d, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n)
+    tl.store(out if pick > 2 else y, tl.sum(value, 0))
+    tl.atomic_add(sums, tl.sum(value, 0))
+    d.store([0, 0], d.load([0, 0]) * 2)
+
+
+class Changes(unittest.TestCase):
+    """Which arguments a kernel changes, as `torch.compile` asks."""
+
+    def test_what_is_written(self):
+        new = lambda: np.zeros((64, 64), np.float32)
+        given = dict(x=new(), y=new(), out=new(), sums=new(), n=77, pick=3, unused=new(), d=new(), BLOCK=64)
+        descriptors = {"d": ("stable", ([64, 64],))}
+        self.assertEqual(changed_arguments(changes, given, descriptors), ["y", "out", "sums", "d"])
+        with self.assertRaises(TypeError):
+            changed_arguments(changes, given, {"d": ("experimental", ([64, 64], [64, 64], 4))})
+        tuned = rtc.autotune([rtc.Config({"BLOCK": 64}), rtc.Config({"BLOCK": 32})], key=["n"])(kernel)
+        given = dict(x=new(), y=new(), n=1, F=double, shift=0.5)
+        self.assertEqual(changed_arguments(tuned, given), ["y"])
+
+    def test_pytorch_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = os.path.join(folder, "torch", "_higher_order_ops")
+            os.makedirs(place)
+            for name in (os.path.join(folder, "torch"), place):
+                open(os.path.join(name, "__init__.py"), "w").close()
+            with open(os.path.join(place, "triton_kernel_wrap.py"), "w") as file:
+                file.write("def identify_mutated_tensors(kernel, kwargs, descriptors):\n    return ['all']\n")
+            program = os.path.join(folder, "program.py")
+            with open(program, "w") as file:
+                file.write("import triton, triton.language as tl, numpy as np\n"
+                           "from torch._higher_order_ops import triton_kernel_wrap as wrap\n"
+                           "@triton.jit\ndef k(x, y):\n    tl.store(y, tl.load(x))\n"
+                           "@triton.jit\ndef wrong(x, y):\n    tl.store(y, nothing)\n"
+                           "x = np.zeros(4, np.float32)\n"
+                           "print(*(wrap.identify_mutated_tensors(f, dict(x=x, y=x), {}) for f in (k, wrong)))\n")
+            done = subprocess.run([sys.executable, "-m", "rtc", program], capture_output=True, text=True)
+            self.assertEqual(done.stdout, "['y'] ['all']\n", done.stderr)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,60 @@ class Verify(unittest.TestCase):
             self.assertEqual((launch["grid"], launch["golden"]["rtol"]), ([4], 1e-5))
 
 
+    def test_recorded_results_are_replayed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(rtc("verify", "gelu.py", "--record", folder).returncode, 0)
+            for device in ("emulator", "interpreter"):
+                done = rtc("verify", "--golden", folder, "--device", device)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("check      o: 1000 elements", done.stdout)
+                self.assertIn("golden     1 of 1 launches have expected results; all are right", done.stdout)
+            source = os.path.join(folder, "launch_0", "rtc_m0.py")
+            for old, new, text in [("0.5 * v", "0.75 * v", "error[wrong-result]"), ("tl.store", "nothing", "error[compile]")]:
+                with open(source) as file:
+                    right = file.read()
+                with open(source, "w") as file:
+                    file.write(right.replace(old, new))
+                done = rtc("verify", "--golden", folder)
+                self.assertTrue(done.returncode == 1 and text in done.stderr, done.stderr)
+                with open(source, "w") as file:
+                    file.write(right)
+            for name, text in [("expected.safetensors", "No such file"), ("inputs.safetensors", "No such file")]:
+                os.remove(os.path.join(folder, "launch_0", name))
+                done = rtc("verify", "--golden", folder)
+                self.assertTrue(done.returncode == 1 and "error[golden]" in done.stderr and text in done.stderr, done.stderr)
+            with open(os.path.join(folder, "launch_0", "LAUNCH.json"), "w") as file:
+                file.write('{"golden": {"file": 3}}')
+            done = rtc("verify", "--golden", folder)
+            self.assertTrue(done.returncode == 1 and "error[launch-file]" in done.stderr, done.stderr)
+            done = rtc("verify", "--golden", os.path.join(folder, "launch_0"))
+            self.assertTrue(done.returncode == 1 and "no folder in it has a LAUNCH.json" in done.stderr, done.stderr)
+        self.assertEqual(rtc("verify", "--golden", "nowhere").returncode, 1)
+        self.assertEqual(rtc("verify", "gelu.py", "--golden", "nowhere").returncode, 2)
+        self.assertEqual(rtc("verify", "--golden", "nowhere", "--device", "abacus").returncode, 2)
+
+    def test_tensors_on_two_devices(self):
+        stub = ("import sys, types\ntorch = types.ModuleType('torch')\nclass Tensor:\n    def __init__(self, place):\n"
+                "        self.device, self.shape = types.SimpleNamespace(type=place), (4,)\n"
+                "torch.Tensor = Tensor\nsys.modules['torch'] = torch\n")
+        with changed("gelu.py", "def get_inputs(", stub + "def get_inputs(*_, **__):\n    return [Tensor('cuda'), Tensor('cpu')]\ndef former(") as file:
+            for command in ("verify", "bench", "precision"):
+                done = rtc(command, file.name)
+                text = "`get_inputs` gives tensors on cpu and cuda; put all of them on one device"
+                self.assertTrue(done.returncode == 1 and text in done.stderr, done.stderr)
+
+    def test_views_that_are_not_contiguous(self):
+        with changed("gelu.py", "standard_normal(N).astype(np.float32)", "standard_normal(2 * N).astype(np.float32)[::2]") as file:
+            done = rtc("verify", file.name)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("some inputs are not contiguous", done.stdout)
+        self.assertFalse(json.loads(done.stdout)["correct"])
+        # Rows that are not adjacent are tried by themselves.
+        done = rtc("verify", "abs.py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("inputs whose rows are not adjacent give wrong results", done.stdout)
+
+
 class Bench(unittest.TestCase):
 
     def test_fields_and_plots(self):
@@ -105,11 +159,32 @@ class Bench(unittest.TestCase):
             found = json.loads(done.stdout)
             for name in ("kernel_time_ms", "reference_time_ms", "speedup", "warmup_iters", "benchmark_iters"):
                 self.assertIn(name, found)
+            # About 20 operations for each element; loads and stores of 4 bytes each.
+            self.assertEqual((found["bytes"], found["flops_of"]), (8000, "threads"))
+            self.assertTrue(10 * 1000 < found["flops"] < 80 * 1000, found["flops"])
+            self.assertEqual(found["intensity"], found["flops"] / 8000)
             # Of an emulator, a speed-up would mean nothing.
             self.assertIsNone(found["speedup"])
             self.assertEqual([row["N"] for row in found["sweep"]], [256, 512, 1024])
             for name in ("times.svg", "sweep.svg"):
                 xml.dom.minidom.parse(os.path.join(folder, name))
+
+    def test_products_are_counted(self):
+        done = rtc("bench", "product.py", "--iterations", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["flops"], found["flops_of"]), (2 * 64 * 96 * 32, "products"))
+
+    def test_trials_of_a_search_are_no_launches(self):
+        tuned = '@triton.autotune([triton.Config({"BLOCK": n}) for n in (128, 256)], key=["n"])\n@triton.jit\ndef gelu'
+        with changed("gelu.py", "@triton.jit\ndef gelu", tuned) as file, tempfile.TemporaryDirectory() as folder:
+            with open(file.name) as source:
+                text = source.read()
+            with open(file.name, "w") as source:
+                source.write(text.replace("256),)]", "256) * 2,)]").replace(", BLOCK=256)", ")"))
+            done = rtc("verify", file.name, "--record", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(os.listdir(folder), ["launch_0"])
 
     def test_a_wrong_kernel_is_not_timed(self):
         with changed("gelu.py", "0.5 * v", "0.6 * v") as file:
@@ -136,6 +211,27 @@ class Precision(unittest.TestCase):
                      "[Judgment]:", "  Overall: True"):
             self.assertIn(part, done.stdout)
         self.assertEqual(done.stdout.splitlines()[0], "=" * 80)
+
+    def test_dropout_is_measured_where_both_keep(self):
+        done = rtc("precision", "dropout.py", "--dtype", "float32")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("draws random numbers (dropout)", done.stdout)
+        with changed("dropout.py", "v / (1 - p)", "v / (1.01 - p)") as file:
+            self.assertEqual(rtc("precision", file.name, "--dtype", "float32").returncode, 1)
+        with changed("dropout.py", "> p, v", "> 2 * p, v") as file:
+            done = rtc("precision", file.name, "--dtype", "float32")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the dropped shares differ", done.stdout)
+
+    def test_bins_of_the_histogram(self):
+        from rtc._precision import ulp_bins, ulp_label
+        bins = ulp_bins([0.0, 0.4, 0.6, 4.2, 5, 8, 9, 33, 65, 40000, 1e9]).tolist()
+        self.assertEqual(bins, [0, 0, 1, 4, 8, 8, 16, 64, 128, 65536, 65536])
+        self.assertEqual([ulp_label(u) for u in (0, 4, 8, 64, 128, 65536)], ["0", "4", "5-8", "33-64", "to 128", "more"])
+        with tempfile.TemporaryDirectory() as folder:
+            rtc("precision", "softmax_fp16.py", "--dtype", "float32", "--plots", folder)
+            with open(os.path.join(folder, "ulp_float32.svg")) as file:
+                self.assertIn(">to 4096<", file.read())
 
     def test_every_dtype(self):
         for dtype in ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]:

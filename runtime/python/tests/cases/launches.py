@@ -1,5 +1,6 @@
 """Kernels and their launches, on the emulator and the interpreter, with arrays of numpy."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -89,6 +90,28 @@ def scaled_by(factor):
 
 def numbers(n, dtype=np.float32):
     return np.random.default_rng(0).standard_normal(n).astype(dtype)
+
+
+class Cdiv(unittest.TestCase):
+
+    def test_host_code_gets_what_python_computes(self):
+        numbers = [0, 1, 2, 3, 7, 1024, -1, -7, 2**31, 2**62, 2**63 - 1, 2**63, 2**70, True, 1.5]
+        for x in numbers:
+            for y in [1, 2, 3, -2, 2**62, 2**64, 2.0]:
+                wanted = rtc.cdiv.fn(x, y)
+                self.assertEqual((rtc.cdiv(x, y), type(rtc.cdiv(x, y))), (wanted, type(wanted)), (x, y))
+        self.assertEqual(rtc.cdiv(x=tl.constexpr(9), y=2), 5)
+        self.assertEqual(rtc.cdiv(tl.constexpr(9), 2), 5)
+        self.assertEqual(rtc.cdiv(np.int64(9), 2), 5)
+        for wrong, error in [((1, 0), ZeroDivisionError), ((1,), TypeError), ((1, 2, 3), TypeError), ((None, 2), TypeError)]:
+            with self.assertRaises(error):
+                rtc.cdiv(*wrong)
+
+    def test_functions_with_constexprs(self):
+        pair = rtc.constexpr_function(lambda x, y: [tl.constexpr(x), y])
+        self.assertEqual(pair(1, 2), [1, 2])
+        self.assertEqual(pair(tl.constexpr(1), y=2), [1, 2])
+        self.assertIs(copy.deepcopy(pair), pair)
 
 
 class Launches(unittest.TestCase):

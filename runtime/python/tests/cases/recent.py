@@ -1,6 +1,7 @@
 """Launches like earlier ones: what the driver is given is the same as of a launch that goes the long way."""
 
 import struct
+import sys
 import unittest
 
 import stub_torch
@@ -97,6 +98,18 @@ class Recent(unittest.TestCase):
 
         made, _ = self.same(X, Y, 1000, 0.5, True, BLOCK=128, grid=grid)
         self.assertEqual(made[1], (8, 1, 1))
+        # What differs from the first launch of the form, and what the function itself put in.
+        other, seen_then = Tensor(32768), list(seen)
+        launch(kernel, lambda meta: meta.update(n=5, new=1) or (1,), X, Y, 1000, 0.5, True, BLOCK=128)
+        del seen[:]
+        launch(kernel, grid, X, other, 24, 0.25, False, BLOCK=128)
+        self.assertEqual(seen, [dict(x=X, y=other, n=24, scale=0.25, flag=False, BLOCK=128, MODE="plain", more=7)])
+        launch(kernel, grid, Y, X, 24, 0.25, True, BLOCK=128)
+        self.assertEqual(seen[1]["x"], Y)
+        count = sys.getrefcount(other)
+        del seen[:]
+        self.assertEqual(sys.getrefcount(other), count - 1)
+        seen = seen_then
         everything = dict(x=X, y=Y, n=1000, scale=0.5, flag=True, BLOCK=128, MODE="plain", more=7)
         self.assertEqual(seen, [everything] * 3)
 
