@@ -34,6 +34,7 @@ pub const PASSES: &[Pass] = &[
     schedule::split_roles::PASS, // layouts and access widths stand; where this does not serve, the passes after it do
     schedule::overlap_products::PASS, // in a role, with the copies out of the way
     schedule::begin_products::PASS, // in loops that the pass before has left alone
+    schedule::under_products::PASS, // what no other product runs beside
     schedule::stage_operands::PASS, // which loads can be copies is known from layouts and access widths
     schedule::schedule_loop::PASS, // all that goes through shared memory is known, so it is known what fits
     schedule::expand_loop::PASS, // as decided

@@ -45,7 +45,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 }
 
 /// The products of a loop's body, if there are several and nothing else in it works on operands in shared memory.
-fn products(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
+pub(super) fn products(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
     let all = rtc_ir::walk_block(kernel, body);
     let is_product = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {});
     let products: Vec<Op> = kernel.ops(body).filter(is_product).collect();

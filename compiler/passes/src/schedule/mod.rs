@@ -26,6 +26,7 @@ pub mod schedule_loop;
 pub mod split_roles;
 pub mod stage_operands;
 mod tensor_maps;
+pub mod under_products;
 
 use rtc_ir::Phase;
 

@@ -49,7 +49,7 @@ const FEW_REGISTERS: u32 = 24;
 /// What a thread that multiplies needs beside its sums.
 const OTHER_REGISTERS: u32 = 56;
 /// The same beside all tiles, where other work stands between products.
-const SCALAR_REGISTERS: u32 = 16;
+pub(super) const SCALAR_REGISTERS: u32 = 16;
 /// The same where results are held that wait to be stored.
 const HELD_REGISTERS: u32 = 24;
 /// What the assembler asks for beside the sums of one instruction.
