@@ -17,12 +17,15 @@
 //! RTC_CENTRAL_SEEDS=1000..2000 cargo test --test central random kernels of these seeds, in tile IR
 //! RTC_CENTRAL_SEEDS=1000..2000 RTC_CENTRAL_SETS=50 cargo test --test central generated
 //!                                                               kernels of these seeds, in the kernel language, with
-//!                                                               so many sets of inputs for each
+//!                                                               so many sets of inputs for each; at most
+//!                                                               RTC_CENTRAL_SECONDS for a kernel, and none after the
+//!                                                               second RTC_CENTRAL_UNTIL since 1970
 //! RTC_CENTRAL_DUMP=/tmp cargo test --test central scan          keeps final tile IR and PTX
 //! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -34,6 +37,8 @@ mod case;
 mod data;
 #[path = "central/export.rs"]
 mod export;
+#[path = "central/inputs.rs"]
+mod inputs;
 #[path = "central/judge.rs"]
 mod judge;
 #[path = "central/language.rs"]
@@ -70,7 +75,12 @@ fn main() {
     trials.push(Trial::test("every operation", every_operation));
     trials.extend(trials::random());
     trials.extend(trials::written());
-    libtest_mimic::run(&arguments, trials).exit();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let [inputs, kernels] = trials::CHECKED.each_ref().map(|count| count.load(Ordering::Relaxed));
+    if kernels > 0 {
+        println!("{inputs} inputs of {kernels} generated kernels agree");
+    }
+    conclusion.exit();
 }
 
 /// The files of a folder, in order.

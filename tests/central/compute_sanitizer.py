@@ -1,28 +1,29 @@
 """On a machine with a GPU: launches the planted mistakes of tests/filetests/planted under NVIDIA's compute-sanitizer.
 
     RTC_CENTRAL_EXPORT=FOLDER cargo test --test central planted      writes them, here or elsewhere
-    python3 tests/central/compute_sanitizer.py FOLDER [PROCESSES]    prints a table: ours, and what each of its tools finds
+    python3 tests/central/compute_sanitizer.py FOLDER                prints a table: ours, and what each of its tools finds
 
-Kernels that do not end are not launched. Needs Python alone.
+Each tool watches several cases in one process, which prints the name of each before it is launched; if the process ends
+early, another one goes on behind that case. Kernels that do not end are not launched. Needs Python alone.
 """
-import ctypes, glob, json, os, shutil, subprocess, sys, time
+import ctypes, glob, json, os, shutil, subprocess, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 
 TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck"]
-DEADLINE = time.time() + float(os.environ.get("SECONDS_LIMIT", "1e9"))
+# Processes for each tool, and seconds that one may take for a case.
+SHARES = int(os.environ.get("SHARES", "4"))
+PATIENCE = float(os.environ.get("PATIENCE", "20"))
 ENDLESS = {"deadlock", "endless-loop"}
+MARK = "#### "
 
 
-def one(path):
+def one(cuda, case):
     """Launches a case with memory of exactly the size that it has; what nobody wrote stays so."""
-    case = json.load(open(path))
-    cuda = ctypes.CDLL("libcuda.so.1")
 
     def call(name, *args):
         status = getattr(cuda, name)(*args)
         if status:
-            print(f"{name}: {status}")
-            sys.exit(3)
+            raise RuntimeError(f"{name}: {status}")
 
     device, context, module, function = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     call("cuInit", 0)
@@ -52,66 +53,105 @@ def one(path):
     extra = (ctypes.c_void_p * 5)(1, ctypes.cast(data, ctypes.c_void_p), 2, ctypes.cast(ctypes.byref(length), ctypes.c_void_p), 0)
     call("cuLaunchKernel", function, *form["grid"], form["threads"], 1, 1, form["shared"], None, None, extra)
     call("cuCtxSynchronize")
+    for at in bases:
+        call("cuMemFree_v2", ctypes.c_uint64(at))
 
 
-def fitting(codes):
-    """The tools that look for what was planted."""
-    words = " ".join(codes)
-    kinds = [("memcheck", ("bound", "misaligned", "overrun", "overflow")), ("initcheck", ("uninit",)),
-             ("racecheck", ("race", "same-place", "await", "write-under", "fence")), ("synccheck", ("barrier", "lanes", "meet", "mbarrier"))]
-    return [tool for tool, some in kinds if any(word in words for word in some)]
-
-
-def judged(path, tools):
-    case = json.load(open(path))
-    codes = " ".join(case["codes"]).split()
-    found = []
-    if ENDLESS & set(codes) or not case["forms"] or any(isinstance(v, dict) for v in case["forms"][0]["sets"][0]):
-        return case["name"], codes, None
-    program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    for tool in fitting(codes) if tools is None else [t for t in TOOLS if t not in fitting(codes)]:
-        if time.time() > DEADLINE:
-            return case["name"], codes, None
-        command = [program, "--tool", tool, "--print-limit", "3", sys.executable, __file__, "--one", path]
+def several(paths):
+    """Launches cases one after the other; a context that a mistake has destroyed is made anew."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+    for path in paths:
+        case = json.load(open(path))
+        print(MARK + case["name"], flush=True)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=12)
-        except subprocess.TimeoutExpired:
-            found.append((tool, "did not end"))
-            continue
-        lines = [l[9:].strip() for l in done.stdout.splitlines() if l.startswith("=========")]
+            one(cuda, case)
+        except RuntimeError as error:
+            print(error, flush=True)
+            cuda.cuDevicePrimaryCtxReset_v2(0)
+    print(MARK, flush=True)
+
+
+def launched(case):
+    codes = set(" ".join(case["codes"]).split())
+    return not ENDLESS & codes and bool(case["forms"]) and not any(isinstance(v, dict) for v in case["forms"][0]["sets"][0])
+
+
+def watched(tool, paths):
+    """What a tool says of each case: the first line of a report, nothing, or how it ended."""
+    program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    names = [json.load(open(path))["name"] for path in paths]
+    found, left = {}, list(zip(names, paths))
+    while left:
+        command = [program, "--tool", tool, "--print-limit", "0", "--destroy-on-device-error", "kernel"]
+        command += [sys.executable, __file__, "--several", *[path for _, path in left]]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        current, reports, late = None, {}, []
+
+        def stop():
+            late.append(current)
+            process.kill()
+
+        timer = threading.Timer(PATIENCE * 2, stop)
+        timer.start()
+        for line in process.stdout:
+            if line.startswith(MARK):
+                timer.cancel()
+                timer = threading.Timer(PATIENCE, stop)
+                timer.start()
+                current = line[len(MARK):].strip()
+                reports.setdefault(current, [])
+            elif line.startswith("=========") and current:
+                reports[current].append(line[9:].strip())
+        timer.cancel()
+        process.wait()
         # Calls that fail because the launch did are no finding of their own.
-        lines = [l for l in lines if l and not l.startswith(("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Program hit", "Host", "Saved", "at", "by", "in", "Target"))]
-        if lines:
-            found.append((tool, lines[0]))
-    return case["name"], codes, found
+        skipped = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Program hit", "Host", "Saved", "at ", "by ", "in ", "Target", "and ")
+        for name, lines in reports.items():
+            lines = [line for line in lines if line and not line.startswith(skipped)]
+            found[name] = lines[0] if lines else None
+        done = {name for name in reports if name != current}
+        if current == "":
+            break
+        found[current or left[0][0]] = "did not end" if late else found.get(current) or "ended the process"
+        done.add(current or left[0][0])
+        left = [(name, path) for name, path in left if name not in done]
+    return found
 
 
 def main():
-    if sys.argv[1] == "--one":
-        return one(sys.argv[2])
-    paths = sorted(glob.glob(f"{sys.argv[1]}/*.json"))
-    with ThreadPoolExecutor(int(sys.argv[2]) if len(sys.argv) > 2 else 12) as pool:
-        # First the tools that look for what was planted, then the others as far as the time goes.
-        first = list(pool.map(lambda path: judged(path, None), paths))
-        then = list(pool.map(lambda path: judged(path, TOOLS), paths))
-    rows = [(n, c, None if f is None else f + (g or [])) for (n, c, f), (_, _, g) in zip(first, then)]
-    print(f"{sum(g is not None for _, _, g in then)} cases were launched under all tools")
-    seen = sum(bool(found) for _, _, found in rows)
-    run = [row for row in rows if row[2] is not None]
+    if sys.argv[1] == "--several":
+        return several(sys.argv[2:])
+    cases = [(path, json.load(open(path))) for path in sorted(glob.glob(f"{sys.argv[1]}/*.json"))]
+    paths = [path for path, case in cases if launched(case)]
+    jobs = [(tool, paths[share::SHARES]) for tool in TOOLS for share in range(SHARES)]
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        answers = list(pool.map(lambda job: watched(*job), jobs))
+    rows = []
+    for path, case in cases:
+        codes = sorted(set(" ".join(case["codes"]).split()))
+        found = None
+        if path in paths:
+            said = [(tool, answer[case["name"]]) for (tool, _), answer in zip(jobs, answers) if case["name"] in answer]
+            found = [(tool, text) for tool, text in said if text]
+        rows.append((case["name"], codes, found))
     table = ["| mistake | ours | compute-sanitizer |", "| --- | --- | --- |"]
     for name, codes, found in rows:
         theirs = "not launched" if found is None else "; ".join(f"{t}: {w}" for t, w in found) or "nothing"
-        table.append(f"| {name.replace('_', ' ')} | {', '.join(sorted(set(codes))) or 'nothing'} | {theirs.replace('|', '/')} |")
+        table.append(f"| {name.replace('_', ' ')} | {', '.join(codes) or 'nothing'} | {theirs.replace('|', '/')} |")
     where = os.environ.get("OUT")
     if where:
         with open(f"{where}/proof-sanitizer.md", "w") as file:
             file.write("\n".join(table) + "\n")
+    run = [row for row in rows if row[2] is not None]
+    ended = [row for row in run if not any(text == "did not end" for _, text in row[2])]
+    seen = sum(any(text != "did not end" for _, text in row[2]) for row in run)
     ours = sum(bool(codes) for _, codes, _ in rows)
-    print(f"{len(rows)} cases, {ours} with mistakes, all found by ours; {len(run)} launched, compute-sanitizer finds {seen}")
+    print(f"{len(rows)} cases, {ours} with mistakes, all found by ours; {len(run)} launched, {len(ended)} to the end under")
+    print(f"all tools; compute-sanitizer finds {seen}")
     more = [name for name, codes, found in rows if found and not codes]
     print("found by compute-sanitizer only:", ", ".join(more) or "none")
-    for name, codes, found in rows:
-        print(f"{name[:44]:44} {','.join(sorted(set(codes)))[:30]:30} {'-' if found is None else ','.join(t for t, _ in found) or 'nothing'}")
+    for tool in TOOLS:
+        print(f"{tool}: {sum(any(t == tool for t, _ in found or []) for _, _, found in rows)}")
 
 
 if __name__ == "__main__":

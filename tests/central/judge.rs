@@ -9,7 +9,9 @@ use rtc_emulator::sanitize::{Checks, Report};
 use rtc_ir::effects::When;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Schedule, Storage};
 use rtc_ir::text::{parse, print};
-use rtc_ir::{Elem, Hidden, Kernel, Literal, Op, OpKind, Phase, Scalar, Type, decode_float, print_errors, verify};
+use rtc_ir::{
+    Elem, Hidden, Kernel, Literal, Op, OpKind, Phase, Scalar, Type, Verified, decode_float, print_errors, verify,
+};
 use rtc_passes::{PassContext, PassError, run_through};
 use rtc_source::SourceMap;
 
@@ -17,6 +19,7 @@ use crate::assembler;
 use crate::case::{Argument, Case, POISON, Tolerance};
 use crate::data::elements;
 use crate::export;
+use crate::inputs::{Further, Inputs};
 use crate::planted;
 use crate::tensor::Tensor;
 
@@ -31,13 +34,13 @@ const PLANTED_BUDGET: u64 = 200_000;
 
 /// What a launch leaves: the bytes of all tensors, in the order of the arguments, and what it printed, sorted.
 #[derive(Clone, Debug, PartialEq)]
-struct Outcome {
+pub struct Outcome {
     tensors: Vec<Vec<u8>>,
     printed: Vec<String>,
 }
 
 /// What a stage made of the launch: a fault in words counts as a result where the case wants one.
-type Run = Result<Outcome, String>;
+pub type Run = Result<Outcome, String>;
 
 /// Checks a case for every number of warps and every target.
 pub fn check(case: &Case) -> Result<(), String> {
@@ -47,17 +50,17 @@ pub fn check(case: &Case) -> Result<(), String> {
         kernel.options.num_warps = warps.unwrap_or(kernel.options.num_warps);
         Ok(kernel)
     };
-    check_made(case, &make, &SourceMap::new())
+    check_made(case, &make, &SourceMap::new(), &mut || None)
 }
 
 /// Makes the kernel for a target and a number of warps.
 pub type Make<'a> = &'a dyn Fn(&str, Option<u32>) -> Result<Kernel, String>;
 
 /// Checks a case whose kernel is made for each target.
-pub fn check_made(case: &Case, make: Make<'_>, sources: &SourceMap) -> Result<(), String> {
+pub fn check_made(case: &Case, make: Make<'_>, sources: &SourceMap, further: Further<'_>) -> Result<(), String> {
     let warps = if case.warps.is_empty() { vec![None] } else { case.warps.iter().copied().map(Some).collect() };
     for warps in warps {
-        check_targets(case, warps, make, sources).map_err(|e| match warps {
+        check_targets(case, warps, make, sources, further).map_err(|e| match warps {
             Some(warps) => format!("{warps} warps, {e}"),
             None => e,
         })?;
@@ -65,59 +68,54 @@ pub fn check_made(case: &Case, make: Make<'_>, sources: &SourceMap) -> Result<()
     Ok(())
 }
 
-fn check_targets(case: &Case, warps: Option<u32>, make: Make<'_>, sources: &SourceMap) -> Result<(), String> {
+fn check_targets(
+    case: &Case,
+    warps: Option<u32>,
+    make: Make<'_>,
+    sources: &SourceMap,
+    further: Further<'_>,
+) -> Result<(), String> {
     // Most kernels are the same for all targets up to a late pass; one look at each text is enough.
     let mut seen: HashSet<String> = HashSet::new();
-    let mut reference: Option<(String, Vec<Run>)> = None;
+    let mut reference: Option<(String, Run)> = None;
+    let mut inputs = Inputs::default();
     let only: Vec<&str> = case.only.iter().map(String::as_str).collect();
     for name in if only.is_empty() { TARGETS.to_vec() } else { only } {
         let target = Target::named(name).map_err(|e| e.to_string())?;
         let kernel = make(name, warps).map_err(|e| format!("{name}, {e}"))?;
         let text = print(&kernel);
         if case.interpreted && reference.as_ref().is_none_or(|(t, _)| *t != text) {
-            let outcome = interpret(case, &kernel, Storage::Tiles, None);
+            let verified = verify(&kernel).map_err(|e| print_errors(&kernel, &e))?;
+            let outcome = interpret(case, verified, Storage::Tiles, None);
             expected(case, &outcome, true).map_err(|e| format!("the interpreter: {e}"))?;
-            let others = case.more.iter().map(|other| interpret(other, &kernel, Storage::Tiles, None));
-            let outcomes: Vec<Run> = std::iter::once(outcome).chain(others).collect();
             if export::is_asked() {
-                for (case, run) in std::iter::once(case).chain(&case.more).zip(&outcomes) {
+                for (case, run) in std::iter::once(case)
+                    .map(|case| (case, outcome.clone()))
+                    .chain(case.more.iter().map(|other| (other, interpret(other, verified, Storage::Tiles, None))))
+                {
                     export::results(case, run.as_ref().map_or(&[], |outcome| &outcome.tensors));
                 }
             }
-            if let Some(fault) = outcomes.iter().skip(1).find_map(|run| run.as_ref().err()) {
-                return Err(format!("the interpreter: {fault}"));
-            }
-            reference = Some((text.clone(), outcomes));
+            reference = Some((text.clone(), outcome));
         }
+        inputs.source(&kernel);
         seen.insert(text);
-        let reference = reference.as_ref().map(|(_, outcomes)| outcomes.as_slice());
-        check_target(case, kernel, target, reference, &mut seen, sources).map_err(|e| format!("{name}, {e}"))?;
+        let reference = reference.as_ref().map(|(_, outcome)| outcome);
+        let mut checks = Checked { case, reference, seen: &mut seen, sources, inputs: &mut inputs };
+        checks.target(kernel, target).map_err(|e| format!("{name}, {e}"))?;
     }
-    Ok(())
+    inputs.check(case, further)
 }
 
-fn check_target(
-    case: &Case,
-    kernel: Kernel,
-    target: &'static Target,
-    reference: Option<&[Run]>,
-    seen: &mut HashSet<String>,
-    sources: &SourceMap,
-) -> Result<(), String> {
-    let mut made = HashSet::new();
-    let mut structures = structures(&kernel, target);
-    if let Some(sample) = case.sample {
-        // The one that the compiler chooses, and two others.
-        let others = structures.len() as u64 - 1;
-        let chosen = |i: usize| i == 0 || (i as u64 + 2 * sample) % others.max(1) < 2;
-        structures = structures.into_iter().enumerate().filter(|(i, _)| chosen(*i)).map(|(_, s)| s).collect();
-    }
-    for structure in structures {
-        let cx = PassContext { target, max_instructions: 50_000, structure };
-        check_passes(case, kernel.clone(), cx, reference, seen, &mut made, sources)
-            .map_err(|e| if structure == Structure::Auto { e } else { format!("structure {structure}, {e}") })?;
-    }
-    Ok(())
+/// What is checked, and what was seen.
+struct Checked<'c> {
+    case: &'c Case,
+    /// What the interpreter makes of the first inputs.
+    reference: Option<&'c Run>,
+    /// Texts that were interpreted.
+    seen: &'c mut HashSet<String>,
+    sources: &'c SourceMap,
+    inputs: &'c mut Inputs,
 }
 
 /// The structures that a kernel is checked in. Most are the same for it, and that is seen after the passes.
@@ -137,86 +135,96 @@ fn structures(kernel: &Kernel, target: &Target) -> Vec<Structure> {
     structures
 }
 
-/// Checks the kernel after each pass, and its PTX if `made` has no such kernel yet.
-fn check_passes(
-    case: &Case,
-    mut kernel: Kernel,
-    cx: PassContext,
-    reference: Option<&[Run]>,
-    seen: &mut HashSet<String>,
-    made: &mut HashSet<String>,
-    sources: &SourceMap,
-) -> Result<(), String> {
-    let target = cx.target;
-    let mut observer = |pass: &'static str, kernel: &Kernel| {
-        let text = print(kernel);
-        let wrong = |message: String| PassError::Internal(format!("after `{pass}`: {message}"));
-        verify(kernel).map_err(|e| wrong(print_errors(kernel, &e)))?;
-        let again = parse(&text).map_err(|e| wrong(format!("the text does not read back: {e}\n{text}")))?;
-        if print(&again) != text {
-            return Err(wrong(format!("the text is not a fixed point:\n{text}\n{}", print(&again))));
+impl Checked<'_> {
+    /// Checks the kernel for a target.
+    fn target(&mut self, kernel: Kernel, target: &'static Target) -> Result<(), String> {
+        let mut made = HashSet::new();
+        let mut structures = structures(&kernel, target);
+        if let Some(sample) = self.case.sample {
+            // The one that the compiler chooses, and two others.
+            let others = structures.len() as u64 - 1;
+            let chosen = |i: usize| i == 0 || (i as u64 + 2 * sample) % others.max(1) < 2;
+            structures = structures.into_iter().enumerate().filter(|(i, _)| chosen(*i)).map(|(_, s)| s).collect();
         }
-        let Some(reference) = reference.and_then(|all| all.first()).filter(|_| seen.insert(text)) else {
-            return Ok(());
-        };
-        for storage in [Storage::Tiles, Storage::Registers] {
-            if storage == Storage::Registers && kernel.phase == Phase::Tile {
-                continue;
-            }
-            // In another order a planted mistake may first show in another place.
-            let seeds = seeds(kernel).into_iter().filter(|seed| seed.is_none() || case.fault.is_none());
-            for seed in seeds {
-                let found = interpret(case, kernel, storage, seed);
-                compare(case, reference, &found, true).map_err(|e| wrong(format!("{storage:?}, {seed:?}: {e}")))?;
-            }
+        for structure in structures {
+            let cx = PassContext { target, max_instructions: 50_000, structure };
+            self.passes(kernel.clone(), cx, &mut made)
+                .map_err(|e| if structure == Structure::Auto { e } else { format!("structure {structure}, {e}") })?;
         }
         Ok(())
-    };
-    run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
-    let text = print(&kernel);
-    dump(&format!("{}.{}.tir", kernel.name, target.name), &text);
-    if !made.insert(text) {
-        return Ok(());
     }
-    let verified = verify(&kernel).map_err(|e| print_errors(&kernel, &e))?;
-    let output = rtc_codegen::compile(verified, sources, target, CodegenOptions::default())
-        .map_err(|e| format!("codegen: {e}\n{}", print(&kernel)))?;
-    dump(&format!("{}.{}.ptx", kernel.name, target.name), &output.ptx);
-    // The assembler is slow: it sees each kernel once for each target.
-    if case.warps.last().is_none_or(|most| *most == kernel.options.num_warps) {
-        // Of a planted mistake the assembler makes what it can; and products do not overlap with calls.
-        let calls = output.ptx.contains("call.uni");
-        // Only what the compiler chooses by itself must do without spills.
-        let may_spill = case.may_spill || !matches!(cx.structure, Structure::Auto | Structure::Pipelined);
-        assembler::check(&output.ptx, target, may_spill, case.fault.is_some() || calls)?;
-    }
-    if export::is_asked() && (case.sample.is_some() || case.marks.is_some()) {
-        export::form(exported(case, &kernel, &cx, &output.ptx)?);
-    }
-    let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
-    for seed in seeds(&kernel) {
-        // The checks do not change what is computed; where they find something, a launch goes on.
-        let (found, reports) = emulate(case, &kernel, target, &program, seed)?;
-        if let Some(marks) = &case.marks {
-            return planted::compare(marks, &reports);
-        }
-        if case.fault.is_none() && case.emulator_fault.is_none() {
-            planted::allowed(&case.reports, &reports)?;
-        }
-        let wrong = |e: String| match seed {
-            None => format!("the emulator: {e}"),
-            Some(seed) => format!("the emulator, seed {seed}: {e}"),
+
+    /// Checks the kernel after each pass, and its PTX if `made` has no such kernel yet.
+    fn passes(&mut self, mut kernel: Kernel, cx: PassContext, made: &mut HashSet<String>) -> Result<(), String> {
+        let Checked { case, reference, .. } = *self;
+        let (target, seen) = (cx.target, &mut *self.seen);
+        let mut observer = |pass: &'static str, kernel: &Kernel| {
+            let text = print(kernel);
+            let wrong = |message: String| PassError::Internal(format!("after `{pass}`: {message}"));
+            let verified = verify(kernel).map_err(|e| wrong(print_errors(kernel, &e)))?;
+            let again = parse(&text).map_err(|e| wrong(format!("the text does not read back: {e}\n{text}")))?;
+            if print(&again) != text {
+                return Err(wrong(format!("the text is not a fixed point:\n{text}\n{}", print(&again))));
+            }
+            let Some(reference) = reference.filter(|_| seen.insert(text)) else {
+                return Ok(());
+            };
+            for storage in [Storage::Tiles, Storage::Registers] {
+                if storage == Storage::Registers && kernel.phase == Phase::Tile {
+                    continue;
+                }
+                // In another order a planted mistake may first show in another place.
+                let seeds = seeds(kernel).into_iter().filter(|seed| seed.is_none() || case.fault.is_none());
+                for seed in seeds {
+                    let found = interpret(case, verified, storage, seed);
+                    compare(case, reference, &found, true).map_err(|e| wrong(format!("{storage:?}, {seed:?}: {e}")))?;
+                }
+            }
+            Ok(())
         };
-        expected(case, &found, false).map_err(wrong)?;
-        if let Some(reference) = reference.and_then(|all| all.first()) {
-            compare(case, reference, &found, false).map_err(wrong)?;
+        run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
+        let text = print(&kernel);
+        dump(&format!("{}.{}.tir", kernel.name, target.name), &text);
+        if !made.insert(text) {
+            return Ok(());
         }
+        let verified = verify(&kernel).map_err(|e| print_errors(&kernel, &e))?;
+        let output = rtc_codegen::compile(verified, self.sources, target, CodegenOptions::default())
+            .map_err(|e| format!("codegen: {e}\n{}", print(&kernel)))?;
+        dump(&format!("{}.{}.ptx", kernel.name, target.name), &output.ptx);
+        // The assembler is slow: it sees each kernel once for each target.
+        if case.warps.last().is_none_or(|most| *most == kernel.options.num_warps) {
+            // Of a planted mistake the assembler makes what it can; and products do not overlap with calls.
+            let calls = output.ptx.contains("call.uni");
+            // Only what the compiler chooses by itself must do without spills.
+            let may_spill = case.may_spill || !matches!(cx.structure, Structure::Auto | Structure::Pipelined);
+            assembler::check(&output.ptx, target, may_spill, case.fault.is_some() || calls)?;
+        }
+        if export::is_asked() && (case.sample.is_some() || case.marks.is_some()) {
+            export::form(exported(case, &kernel, &cx, &output.ptx)?);
+        }
+        let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
+        for seed in seeds(&kernel) {
+            // The checks do not change what is computed; where they find something, a launch goes on.
+            let (found, reports) = emulate(case, &kernel, target, &program, seed)?;
+            if let Some(marks) = &case.marks {
+                return planted::compare(marks, &reports);
+            }
+            if case.fault.is_none() && case.emulator_fault.is_none() {
+                planted::allowed(&case.reports, &reports)?;
+            }
+            let wrong = |e: String| match seed {
+                None => format!("the emulator: {e}"),
+                Some(seed) => format!("the emulator, seed {seed}: {e}"),
+            };
+            expected(case, &found, false).map_err(wrong)?;
+            if let Some(reference) = reference {
+                compare(case, reference, &found, false).map_err(wrong)?;
+            }
+        }
+        self.inputs.form(kernel, target, program);
+        Ok(())
     }
-    for (number, (other, reference)) in (1..).zip(case.more.iter().zip(reference.unwrap_or_default().iter().skip(1))) {
-        let (found, _) = emulate(other, &kernel, target, &program, Some(number))?;
-        compare(other, reference, &found, false).map_err(|e| format!("the emulator, inputs {number}: {e}"))?;
-    }
-    Ok(())
 }
 
 /// The orders in which warps take turns and copies arrive: that of their numbers, and some at random where roles or
@@ -305,7 +313,8 @@ fn blocks(case: &Case, kernel: &Kernel) -> [u32; 3] {
     kernel.persistent.map_or(case.grid, |p| [p.blocks(programs, MULTIPROCESSORS) as u32, 1, 1])
 }
 
-fn interpret(case: &Case, kernel: &Kernel, storage: Storage, seed: Option<u64>) -> Run {
+pub fn interpret(case: &Case, verified: Verified<'_>, storage: Storage, seed: Option<u64>) -> Run {
+    let kernel = verified.kernel();
     let mut memory = HostMemory::new();
     let mut bases = Vec::new();
     for (name, arg) in &case.args {
@@ -323,7 +332,6 @@ fn interpret(case: &Case, kernel: &Kernel, storage: Storage, seed: Option<u64>) 
             Passed::Tensor(tensor) => tensor.described(),
         });
     }
-    let verified = verify(kernel).map_err(|e| print_errors(kernel, &e))?;
     let options =
         RunOptions { max_steps: BUDGET, storage, schedule: seed.map_or(Schedule::RoundRobin, Schedule::Random) };
     let report = interp::run(verified, &mut memory, &launch, &options).map_err(|e| format!("fault: {e}"))?;
@@ -339,7 +347,7 @@ fn interpret(case: &Case, kernel: &Kernel, storage: Storage, seed: Option<u64>) 
 
 /// The outer error is a failure of the test, the inner one a fault of the launch. With it comes what the sanitizer found,
 /// which looks on where warps run in order.
-fn emulate(
+pub fn emulate(
     case: &Case,
     kernel: &Kernel,
     target: &Target,
@@ -456,7 +464,7 @@ fn expected(case: &Case, run: &Run, exact: bool) -> Result<(), String> {
 }
 
 /// Whether two stages agree. Interpretations agree exactly; what is approximate shows in the emulator only.
-fn compare(case: &Case, reference: &Run, found: &Run, exact: bool) -> Result<(), String> {
+pub fn compare(case: &Case, reference: &Run, found: &Run, exact: bool) -> Result<(), String> {
     let (reference, found) = match (reference, found) {
         (Ok(reference), Ok(found)) => (reference, found),
         // Two faults: `expected` has looked at the one, and looks at the other here.

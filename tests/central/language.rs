@@ -11,6 +11,7 @@ use rtc_source::json_fields::{self, Field};
 use rtc_source::{Diagnostic, render};
 
 use crate::case::{Argument, Case, POISON};
+use crate::inputs::Further;
 use crate::{data, judge, planted};
 
 /// One case of a file.
@@ -56,15 +57,21 @@ struct Asked {
 
 /// Runs a case through all stages.
 pub fn check(part: &Part, file: &str) -> Result<(), String> {
-    check_asked(Asked::read(part)?, part, file)
+    check_asked(Asked::read(part)?, part, file, &mut || None)
 }
 
 /// The same with more inputs, those of cases with the same kernel, and in some of the structures.
-pub fn check_all(part: &Part, more: &[Part], sample: u64, file: &str) -> Result<(), String> {
+pub fn check_all(
+    part: &Part,
+    more: &[Part],
+    further: &mut dyn FnMut() -> Option<Part>,
+    sample: u64,
+    file: &str,
+) -> Result<(), String> {
     let mut asked = Asked::read(part)?;
     asked.case.more = more.iter().map(|part| Ok(Asked::read(part)?.case)).collect::<Result<_, String>>()?;
     asked.case.sample = Some(sample);
-    check_asked(asked, part, file)
+    check_asked(asked, part, file, &mut || Some(Asked::read(&further()?).map(|asked| asked.case)))
 }
 
 /// The arguments of a case.
@@ -72,7 +79,7 @@ pub fn arguments(part: &Part) -> Result<Vec<(String, Argument)>, String> {
     Ok(Asked::read(part)?.case.args)
 }
 
-fn check_asked(asked: Asked, part: &Part, file: &str) -> Result<(), String> {
+fn check_asked(asked: Asked, part: &Part, file: &str, further: Further<'_>) -> Result<(), String> {
     let program = Program::parse(&[Source::new(file, part.source.as_str())]);
     if program.has_errors() {
         return Err(rendered(program.diagnostics(), &program));
@@ -94,7 +101,7 @@ fn check_asked(asked: Asked, part: &Part, file: &str) -> Result<(), String> {
             _ => Ok(analysed.kernel),
         }
     };
-    judge::check_made(&asked.case, &make, program.sources())
+    judge::check_made(&asked.case, &make, program.sources(), further)
 }
 
 fn rendered(list: &[Diagnostic], program: &Program) -> String {

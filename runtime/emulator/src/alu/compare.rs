@@ -73,9 +73,6 @@ pub fn form(instruction: &Instruction) -> Option<Form> {
                 Bf16x2 => BRAIN_PAIR,
                 _ => 0,
             };
-            if flags & (PAIR | BRAIN_PAIR) != 0 && instruction.opcode == Opcode::Set {
-                return None;
-            }
             if instruction.opcode == Opcode::Setp {
                 return Form::new(function, Pred, &sources).map(|form| form.flagged(Flags(flags)));
             }
@@ -86,8 +83,17 @@ pub fn form(instruction: &Instruction) -> Option<Form> {
                 U16 | S16 => 3,
                 F16 => 4,
                 Bf16 => 5,
+                F16x2 => 4,
+                Bf16x2 => 5,
                 _ => return None,
             } << TRUE_SHIFT;
+            if matches!(ty, F16x2 | Bf16x2) {
+                // A pair of results: integers of 32 bits are one, too.
+                if matches!(result, U32 | S32) {
+                    flags = flags & !(7 << TRUE_SHIFT) | 3 << TRUE_SHIFT;
+                }
+                return Form::new(pairs(ty == Bf16x2), result, &sources).map(|form| form.flagged(Flags(flags)));
+            }
             Form::new(function, result, &sources).map(|form| form.flagged(Flags(flags)))
         }
         _ => None,
@@ -137,12 +143,42 @@ fn order<T: PartialOrd>(left: T, right: T) -> u64 {
     }
 }
 
+/// `set` of packed pairs: a result for each half.
+fn pairs(brain: bool) -> AluFn {
+    if brain {
+        f3!(
+            flags | g,
+            a,
+            b,
+            c | decide(halves(a, b, true, g.0), c, g.0) | decide(halves(a >> 16, b >> 16, true, g.0), c, g.0) << 16
+        )
+    } else {
+        f3!(
+            flags | g,
+            a,
+            b,
+            c | decide(halves(a, b, false, g.0), c, g.0) | decide(halves(a >> 16, b >> 16, false, g.0), c, g.0) << 16
+        )
+    }
+}
+
+/// The order of two values of 16 bits.
+fn halves(a: u64, b: u64, brain: bool, flags: u64) -> u64 {
+    let value = |bits: u64| {
+        let bits = bits as u16;
+        // Subnormals of f16; bf16 knows no flushing.
+        let bits = if flags & FTZ != 0 && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits };
+        if brain { bf16_value(bits) } else { f16_value(bits) }
+    };
+    order(value(a), value(b))
+}
+
 /// The comparison of the upper halves of packed pairs, bf16 or f16.
 fn upper_halves(brain: bool) -> AluFn {
     if brain {
-        f3!(flags | g, a, b, c | decide(order(bf16_value((a >> 16) as u16), bf16_value((b >> 16) as u16)), c, g.0))
+        f3!(flags | g, a, b, c | decide(halves(a >> 16, b >> 16, true, g.0), c, g.0))
     } else {
-        f3!(flags | g, a, b, c | decide(order(f16_value((a >> 16) as u16), f16_value((b >> 16) as u16)), c, g.0))
+        f3!(flags | g, a, b, c | decide(halves(a >> 16, b >> 16, false, g.0), c, g.0))
     }
 }
 
@@ -196,7 +232,7 @@ fn comparator(ty: Modifier) -> Option<AluFn> {
         S64 => compare!(|x| x as i64),
         F32 => compare!(float | x | f32::from_bits(x as u32)),
         F64 => compare!(|x| f64::from_bits(x)),
-        F16 | F16x2 => compare!(|x| f16_value(x as u16)),
+        F16 | F16x2 => f3!(flags | g, a, b, c | decide(halves(a, b, false, g.0), c, g.0)),
         Bf16 | Bf16x2 => compare!(|x| bf16_value(x as u16)),
         _ => return None,
     })

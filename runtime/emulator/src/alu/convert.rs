@@ -9,7 +9,7 @@ use rtc_ptx::{Modifier, Opcode};
 
 use super::{AluFn, Flags, Form, f1, f2, f3};
 use crate::numeric::convert::{integer_odd, integer_to_f64, integer_value, integral, mask, range, to_integer};
-use crate::numeric::float::{NAN32, NAN32_AS_F64, flush, saturate};
+use crate::numeric::float::{NAN32, NAN32_AS_F64, flush, quiet64, saturate};
 use crate::numeric::format::{self, Format, Round, bf16_value, f16_value};
 use Modifier::*;
 
@@ -106,7 +106,8 @@ fn from_integer(a: u64, flags: Flags) -> u64 {
     let value = integer_value(a, width(from), is_signed(from));
     let mode = flags.round();
     if to == F64 {
-        return integer_to_f64(value, mode).to_bits();
+        let x = integer_to_f64(value, mode);
+        return if flags.has(Flags::SAT) { x.clamp(0.0, 1.0) } else { x }.to_bits();
     }
     let format = format_of(to);
     let bits = format.narrow(integer_odd(value), mode);
@@ -132,7 +133,9 @@ fn float_value(a: u64, ty: Modifier, flags: Flags) -> f64 {
         F64 => f64::from_bits(a),
         _ => {
             let x = f32::from_bits(a as u32);
-            (if flags.has(Flags::FTZ) { flush(x) } else { x }).into()
+            // What f16 makes of a subnormal is subnormal there, too, and stays.
+            let flushes = flags.has(Flags::FTZ) && destination_type(flags) != F16;
+            (if flushes { flush(x) } else { x }).into()
         }
     }
 }
@@ -150,8 +153,11 @@ fn between_floats(a: u64, flags: Flags) -> u64 {
     if x.is_nan() && !flags.has(Flags::SAT | Flags::RELU | Flags::FINITE) {
         match (from, to) {
             // These keep the upper bits of the payload.
-            (Bf16, F32) => return a << 16,
-            (F32, Tf32) => return a & 0xffff_e000,
+            (Bf16, F32) if !flags.has(Flags::FTZ) => return a << 16,
+            (F32, F32) if flags.0 & 0xffff == 0 => return a,
+            (F32, Tf32) if flags.round() == Round::Away => return a & 0xffff_e000,
+            (F64, F64) => return quiet64(a),
+            (F64, Bf16) => return (a >> 48 & 0x8000) | 0x7fc0 | (a >> 45 & 0x3f),
             (F64, F32) => return (a >> 32 & 0x8000_0000) | 0x7fc0_0000 | (a >> 29 & 0x3f_ffff),
             (F64, F16) => return (a >> 48 & 0x8000) | 0x7e00 | (a >> 42 & 0x1ff),
             (F32, F64) if flags.has(Flags::FTZ) => return NAN32_AS_F64,
@@ -169,6 +175,10 @@ fn between_floats(a: u64, flags: Flags) -> u64 {
         return x.to_bits();
     }
     if to == Tf32 {
+        // By `rna.satfinite` infinity and NaN become what lies below them.
+        if mode == Round::Away && flags.has(Flags::FINITE) && !x.is_finite() {
+            return (a & 0xffff_e000) - 0x2000;
+        }
         return u64::from(to_tf32(x, mode, flags));
     }
     let format = format_of(to);
@@ -188,10 +198,10 @@ fn narrow(to: &Format, x: f64, mode: Round, flags: Flags) -> u32 {
 /// tf32: f32 with 10 mantissa bits, the rest zero.
 fn to_tf32(x: f64, mode: Round, flags: Flags) -> u32 {
     if x.is_nan() {
-        return NAN32;
+        return NAN32 & 0xffff_e000;
     }
-    const TF32: Format =
-        Format { mantissa: 10, exponent: 8, max: 3.401162134214653e38, has_infinity: true, nan: NAN32 >> 13 };
+    const MAX: f64 = f32::from_bits(0x7f7f_e000) as f64;
+    const TF32: Format = Format { mantissa: 10, exponent: 8, max: MAX, has_infinity: true, nan: NAN32 >> 13 };
     let x = if flags.has(Flags::RELU) && x <= 0.0 { 0.0 } else { x };
     let bits = if flags.has(Flags::FINITE) { TF32.narrow_finite(x, mode) } else { TF32.narrow(x, mode) };
     bits << 13

@@ -8,7 +8,7 @@ use rtc_ptx::{Modifier, Opcode};
 
 use super::{AluFn, Flags, Form, f1, f2, f3};
 use crate::numeric::float::{
-    NAN32, Operation, bits32, directed32, directed64, flush, max32, max64, min32, min64, saturate,
+    NAN32, Operation, QUIET64, bits32, directed32, directed64, flush, max32, max64, min32, min64, quiet64, saturate,
 };
 use crate::numeric::format::Round;
 use Modifier::*;
@@ -57,6 +57,20 @@ fn fused(a: f32, b: f32, c: f32, flags: Flags) -> f32 {
     }
 }
 
+/// A product; with `.ftz` one that is subnormal before it is rounded is zero.
+fn product(a: f32, b: f32, flags: Flags) -> f32 {
+    let exact = f64::from(a) * f64::from(b);
+    if flags.has(Flags::FTZ) && exact.abs() < f64::from(f32::MIN_POSITIVE) {
+        return 0f32.copysign(exact as f32);
+    }
+    binary(Operation::Mul, a, b, flags)
+}
+
+/// `div.approx`: a reciprocal and a product, and the reciprocal of what is larger than 2^126 is zero.
+fn quotient(a: f32, b: f32) -> f32 {
+    if b.is_finite() && b.abs() > 2f32.powi(126) { a * 0f32.copysign(b) } else { a / b }
+}
+
 /// An approximation: the f64 function, rounded once.
 fn approximate(x: u64, flags: Flags, function: impl Fn(f64) -> f64) -> u64 {
     result(function(f64::from(operand(x, flags))) as f32, flags)
@@ -71,7 +85,10 @@ fn single(instruction: &Instruction, flags: Flags) -> Option<Form> {
         Opcode::Fma | Opcode::Mad if plain => f3!(|a, b, c| bits32(f(a).mul_add(f(b), f(c))) as u64),
         Opcode::Add => f2!(flags | g, a, b | result(binary(Operation::Add, operand(a, g), operand(b, g), g), g)),
         Opcode::Sub => f2!(flags | g, a, b | result(binary(Operation::Sub, operand(a, g), operand(b, g), g), g)),
-        Opcode::Mul => f2!(flags | g, a, b | result(binary(Operation::Mul, operand(a, g), operand(b, g), g), g)),
+        Opcode::Mul => f2!(flags | g, a, b | result(product(operand(a, g), operand(b, g), g), g)),
+        Opcode::Div if instruction.has(Approx) => {
+            f2!(flags | g, a, b | result(quotient(operand(a, g), operand(b, g)), g))
+        }
         Opcode::Div => f2!(flags | g, a, b | result(binary(Operation::Div, operand(a, g), operand(b, g), g), g)),
         Opcode::Fma | Opcode::Mad => {
             f3!(flags | g, a, b, c | result(fused(operand(a, g), operand(b, g), operand(c, g), g), g))
@@ -183,11 +200,11 @@ fn double(instruction: &Instruction, flags: Flags) -> Option<Form> {
         Opcode::Rsqrt => f1!(|a| (1.0 / d(a).sqrt()).to_bits()),
         Opcode::Rcp => f1!(flags | g, a | directed64(Operation::Div, 1.0, d(a), 0.0, g.round()).to_bits()),
         Opcode::Sqrt => f1!(flags | g, a | directed64(Operation::Sqrt, d(a), 0.0, 0.0, g.round()).to_bits()),
-        Opcode::Abs => f1!(|a| a & !(1 << 63)),
-        // A NaN passes unchanged.
-        Opcode::Neg => f1!(|a| if d(a).is_nan() { a } else { a ^ 1 << 63 }),
-        Opcode::Min => f2!(|a, b| min64(d(a), d(b)).to_bits()),
-        Opcode::Max => f2!(|a, b| max64(d(a), d(b)).to_bits()),
+        // A NaN keeps its sign.
+        Opcode::Abs => f1!(|a| if d(a).is_nan() { a | QUIET64 } else { a & !(1 << 63) }),
+        Opcode::Neg => f1!(|a| if d(a).is_nan() { a | QUIET64 } else { a ^ 1 << 63 }),
+        Opcode::Min => f2!(|a, b| quiet64(min64(d(a), d(b)).to_bits())),
+        Opcode::Max => f2!(|a, b| quiet64(max64(d(a), d(b)).to_bits())),
         Opcode::Copysign => f2!(|a, b| (b & !(1 << 63)) | (a & 1 << 63)),
         Opcode::Testp => return testp(instruction, F64),
         _ => return None,

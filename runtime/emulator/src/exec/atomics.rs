@@ -2,12 +2,12 @@
 
 use rtc_ptx::Modifier::{self, *};
 
-use super::access::{aligned, from_bytes};
+use super::access::{aligned, from_bytes, resolve};
 use super::sanitize::Touched;
 use super::step::Step;
-use crate::code::{Atomic, AtomicOp};
+use crate::code::{Atomic, AtomicOp, Window};
 use crate::fault::{Access, FaultKind};
-use crate::numeric::float::{Operation, bits32, half, half_format, half_value, max32, min32};
+use crate::numeric::float::{Operation, bits32, directed64, flush, half, half_format, half_value, max32, min32};
 use crate::numeric::format::Round;
 
 impl Step<'_, '_> {
@@ -30,6 +30,7 @@ impl Step<'_, '_> {
             let i = lane as usize;
             aligned(window, Access::Atomic, addresses[i], total).map_err(|kind| (kind, lane))?;
             self.check((window, addresses[i]), total, lane, Access::Atomic)?;
+            let by = if resolve(window, addresses[i]).0 == Window::Global { Unit::Cache } else { Unit::Thread };
             let slot = self.slot(Access::Atomic, (window, addresses[i]), total, lane)?;
             for (n, element) in slot.chunks_exact_mut(atomic.bytes as usize).enumerate() {
                 let before = from_bytes(element);
@@ -41,7 +42,7 @@ impl Step<'_, '_> {
                             before
                         }
                     }
-                    None => combine(atomic.op, atomic.ty, before, operands[n][i]),
+                    None => combine(atomic.op, atomic.ty, before, operands[n][i], by),
                 };
                 element.copy_from_slice(&after.to_le_bytes()[..atomic.bytes as usize]);
                 old[n][i] = before;
@@ -54,8 +55,19 @@ impl Step<'_, '_> {
     }
 }
 
+/// What executes an atomic, which shows in subnormals and NaNs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// The thread, as for shared memory.
+    Thread,
+    /// The cache in front of global memory.
+    Cache,
+    /// The same, for a bulk copy.
+    Bulk,
+}
+
 /// What an atomic leaves in memory.
-pub fn combine(op: AtomicOp, ty: Modifier, old: u64, operand: u64) -> u64 {
+pub fn combine(op: AtomicOp, ty: Modifier, old: u64, operand: u64, by: Unit) -> u64 {
     match (op, ty) {
         (AtomicOp::Exch, _) => operand,
         // `cas` is decided where memory is.
@@ -84,8 +96,12 @@ pub fn combine(op: AtomicOp, ty: Modifier, old: u64, operand: u64) -> u64 {
             u64::from(low) | u64::from(high) << 16
         }
         (_, F16 | Bf16) => half_combine(op, ty == Bf16, old as u16, operand as u16).into(),
-        (AtomicOp::Add, F32) => bits32(f32::from_bits(old as u32) + f32::from_bits(operand as u32)).into(),
-        (AtomicOp::Add, F64) => (f64::from_bits(old) + f64::from_bits(operand)).to_bits(),
+        (AtomicOp::Add, F32) => {
+            let (a, b) = (f32::from_bits(old as u32), f32::from_bits(operand as u32));
+            let sum = if by == Unit::Cache { flush(flush(a) + flush(b)) } else { a + b };
+            bits32(sum).into()
+        }
+        (AtomicOp::Add, F64) => add64(f64::from_bits(old), f64::from_bits(operand), by).to_bits(),
         (AtomicOp::Add, U32 | S32 | B32) => u64::from((old as u32).wrapping_add(operand as u32)),
         (AtomicOp::Add, _) => old.wrapping_add(operand),
         (AtomicOp::Min, S32) => (old as i32).min(operand as i32) as u32 as u64,
@@ -94,6 +110,16 @@ pub fn combine(op: AtomicOp, ty: Modifier, old: u64, operand: u64) -> u64 {
         (AtomicOp::Max, S32) => (old as i32).max(operand as i32) as u32 as u64,
         (AtomicOp::Max, S64) => (old as i64).max(operand as i64) as u64,
         (AtomicOp::Max, _) => old.max(operand),
+    }
+}
+
+/// A sum of f64. Threads add what is in memory to their operand; the cache leaves a NaN as it is.
+fn add64(old: f64, operand: f64, by: Unit) -> f64 {
+    match by {
+        Unit::Thread => directed64(Operation::Add, operand, old, 0.0, Round::Nearest),
+        _ if operand.is_nan() => operand,
+        _ if old.is_nan() => old,
+        _ => old + operand,
     }
 }
 

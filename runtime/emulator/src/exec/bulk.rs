@@ -3,7 +3,7 @@
 //! memory at the wait for its group's reads, and reaches global memory at the wait for the group or at the thread's end.
 
 use super::access::{aligned, from_bytes};
-use super::atomics::combine;
+use super::atomics::{Unit, combine};
 use super::cluster::Cluster;
 use super::hazard::clock::{Epoch, Knowledge};
 use super::hazard::shadow::How;
@@ -219,7 +219,7 @@ impl Warp {
                 Some((op, ty)) => {
                     let size = rtc_ptx::types::bits(ty).unwrap_or(32) as usize / 8;
                     for (old, new) in old.chunks_exact_mut(size).zip(new.chunks_exact(size)) {
-                        let value = combine(op, ty, from_bytes(old), from_bytes(new));
+                        let value = combine(op, ty, from_bytes(old), from_bytes(new), Unit::Bulk);
                         old.copy_from_slice(&value.to_le_bytes()[..size]);
                     }
                 }

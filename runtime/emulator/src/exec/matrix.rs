@@ -1,8 +1,7 @@
 //! `mma.sync`, `ldmatrix`, `stmatrix`.
 //!
-//! An `mma` multiplies exactly, adds the products to C in order of k in f64, and rounds once to D's type. Tensor cores
-//! add in groups and truncate, so a float result may differ from hardware by a few ulp of the largest partial sum;
-//! f64 is a chain of fused multiply-adds. Integers are exact: they wrap, or clamp with `.satfinite`.
+//! Floats are added as tensor cores add them (`numeric/tensor.rs`); f64 is a chain of fused multiply-adds. Integers are
+//! exact: they wrap, or clamp with `.satfinite`.
 
 use rtc_ptx::Modifier::{self, *};
 use rtc_ptx::types::bits;
@@ -12,8 +11,9 @@ use super::step::Step;
 use crate::alu::Lanes;
 use crate::code::{AddressOperand, Mma, Reg, Src};
 use crate::fault::{Access, FaultKind};
-use crate::numeric::float::bits32;
-use crate::numeric::format::{self, Round};
+use crate::numeric::float::{Operation, bits32, directed64};
+use crate::numeric::format::{self, Format, Round};
+use crate::numeric::tensor::{self, Factors, Sum};
 
 /// The value of an element of a register.
 pub fn element(register: u64, index: u32, ty: Modifier) -> f64 {
@@ -62,7 +62,7 @@ impl Step<'_, '_> {
             for (lane, value) in lanes.iter().enumerate() {
                 for j in 0..per {
                     let row = lane % 4 * per as usize + j as usize + r * 4 * per as usize;
-                    b[row * n + lane / 4] = element(*value, j, mma.b_type);
+                    b[lane / 4 * k + row] = element(*value, j, mma.b_type);
                 }
             }
         }
@@ -75,17 +75,7 @@ impl Step<'_, '_> {
                 }
             }
         }
-        for row in 0..m {
-            for column in 0..n {
-                let products = (0..k).map(|i| (a[row * k + i], b[i * n + column]));
-                let sum = &mut c[row * n + column];
-                if mma.a_type == F64 {
-                    *sum = products.fold(*sum, |sum, (x, y)| x.mul_add(y, sum));
-                } else {
-                    *sum = products.fold(*sum, |sum, (x, y)| sum + x * y);
-                }
-            }
-        }
+        multiply(mma, a, b, &mut c);
         let per = per_register(mma.d_type);
         for (r, to) in mma.d.iter().enumerate() {
             let mut values: Lanes = [0; 32];
@@ -163,6 +153,54 @@ impl Step<'_, '_> {
 fn result_place(lane: usize, r: usize, j: u32, ty: Modifier) -> (usize, usize) {
     let element = if per_register(ty) == 2 { 2 * r + j as usize } else { r };
     (lane / 4 + 8 * (element / 2), lane % 4 * 2 + element % 2)
+}
+
+/// Adds the product of `a`, row by row, and `b`, column by column, to `c`.
+fn multiply(mma: &Mma, a: Vec<f64>, b: Vec<f64>, c: &mut [f64]) {
+    let (n, k) = (mma.n as usize, mma.k as usize);
+    let each = |c: &mut [f64], sum: &dyn Fn(usize, usize, f64) -> f64| {
+        for (i, c) in c.iter_mut().enumerate() {
+            *c = sum(i / n, i % n, *c);
+        }
+    };
+    let pairs = |row: usize, column: usize| a[row * k..][..k].iter().zip(&b[column * k..][..k]);
+    match mma.a_type {
+        F64 => each(c, &|row, column, c| {
+            pairs(row, column).fold(c, |sum, (x, y)| directed64(Operation::Fma, *x, *y, sum, Round::Nearest))
+        }),
+        S8 | U8 => each(c, &|row, column, c| pairs(row, column).fold(c, |sum, (x, y)| sum + x * y)),
+        // Hopper has no instruction for these: it makes f16 of the bytes, the first two of each four for the first of two
+        // products, and adds C in the end.
+        E4m3 | E5m2 => {
+            let order = |place: usize| place % 16 / 2 * 4 + place % 2 + place / 16 * 2;
+            let (x, y) = (Factors::ordered(&a, k, &format::F16, order), Factors::ordered(&b, k, &format::F16, order));
+            each(c, &|row, column, c| {
+                let first = Sum::ZERO.add((&x, row), (&y, column), (0, 16), tensor::TO_F32).to_f32();
+                let both = Sum::of(first).add((&x, row), (&y, column), (16, 32), tensor::TO_F32).to_f32();
+                f64::from(c as f32 + f32::from_bits(both))
+            });
+        }
+        _ => {
+            let format = format_of(mma.a_type);
+            let rule = if mma.d_type == F16 { tensor::TO_F16 } else { tensor::TO_F32 };
+            let (x, y) = (Factors::new(a, k, format), Factors::new(b, k, format));
+            each(c, &|row, column, c| {
+                let sum = Sum(c).add((&x, row), (&y, column), (0, k), rule);
+                if mma.d_type == F16 { sum.0 } else { f64::from(f32::from_bits(sum.to_f32())) }
+            });
+        }
+    }
+}
+
+/// The format of the factors of a product.
+pub fn format_of(ty: Modifier) -> &'static Format {
+    match ty {
+        F16 => &format::F16,
+        Bf16 => &format::BF16,
+        E4m3 => &format::E4M3,
+        E5m2 => &format::E5M2,
+        _ => &tensor::TF32,
+    }
 }
 
 fn encode(value: f64, mma: &Mma) -> u64 {

@@ -3,7 +3,7 @@
 //! A product changes its accumulators when its group is waited for, as late as it may. Until then they and the registers
 //! of A must not be touched, and its operands in shared memory must stay; both are checked. The four warps of a group
 //! multiply together: a wait ends when all four have committed, and then memory is free of the reads of all four.
-//! Results are exact sums rounded once, as those of `mma.sync` here.
+//! Floats are added as tensor cores add them (`numeric/tensor.rs`).
 
 use rtc_ptx::Modifier::{self, *};
 use rtc_ptx::types::bits;
@@ -12,7 +12,7 @@ use super::access::from_bytes;
 use super::hazard::clock::Epoch;
 use super::hazard::shadow::How;
 use super::hazard::{Agent, Touch};
-use super::matrix::element;
+use super::matrix::{element, format_of};
 use super::matrix_descriptor::Descriptor;
 use super::register_use::visit;
 use super::shared::Shared;
@@ -22,8 +22,7 @@ use super::{Launch, place};
 use crate::alu::Lanes;
 use crate::code::{CONSTANT, Kind, MatrixA, Product, Reg, Src};
 use crate::fault::{Access, FaultKind};
-use crate::numeric::float::bits32;
-use crate::numeric::format::{self, Round};
+use crate::numeric::tensor::{self, Factors, Sum};
 
 /// Rows of a warp's part.
 const ROWS: usize = 16;
@@ -330,7 +329,18 @@ impl Warp {
                 }
             }
         }
-        let per = if product.d_type == F16 { 2 } else { 1 };
+        let integers = matches!(product.d_type, S32);
+        let (rule, halves) = match product.d_type {
+            F16 => (tensor::TO_F16, true),
+            _ => (tensor::TO_F32, false),
+        };
+        let rule = if matches!(product.a_type, E4m3 | E5m2) { rule.of_fp8() } else { rule };
+        if product.sign < 0.0 {
+            a.iter_mut().for_each(|x| *x = -*x);
+        }
+        let factors = |values: &[f64], ty| Factors::new(values.to_vec(), k, format_of(ty));
+        let split = (!integers).then(|| (factors(&a, product.a_type), factors(&running.b, product.b_type)));
+        let per = if halves { 2 } else { 1 };
         for (r, register) in product.d.iter().enumerate() {
             let before = self.registers[running.base + *register as usize];
             let mut after: Lanes = [0; 32];
@@ -341,9 +351,17 @@ impl Warp {
                     let row = lane / 4 + 8 * (index / 2 % 2);
                     let column = index / 4 * 8 + lane % 4 * 2 + index % 2;
                     let start = if running.adds { element(before[lane], j as u32, product.d_type) } else { 0.0 };
-                    let (x, y) = (&a[row * k..(row + 1) * k], &running.b[column * k..(column + 1) * k]);
-                    let sum = x.iter().zip(y).fold(start, |sum, (x, y)| sum + product.sign * x * y);
-                    *value |= round(sum, product) << (16 * j);
+                    let bits = match &split {
+                        Some((x, y)) => {
+                            let sum = Sum(start).add((x, row), (y, column), (0, k), rule);
+                            if halves { sum.to_f16() } else { sum.to_f32() }
+                        }
+                        None => {
+                            let pairs = a[row * k..][..k].iter().zip(&running.b[column * k..][..k]);
+                            whole(pairs.fold(start, |sum, (x, y)| sum + x * y), product.saturate)
+                        }
+                    };
+                    *value |= u64::from(bits) << (16 * j);
                 }
             }
             self.registers[running.base + *register as usize] = after;
@@ -351,13 +369,7 @@ impl Warp {
     }
 }
 
-/// The bits of a result.
-fn round(value: f64, product: &Product) -> u64 {
-    match product.d_type {
-        F32 => bits32(format::F32.round(value, Round::Nearest) as f32).into(),
-        F16 => format::F16.narrow(value, Round::Nearest).into(),
-        // Sums of 32 products of bytes and a 32-bit integer are exact in f64.
-        _ if product.saturate => value.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32 as u32 as u64,
-        _ => value as i64 as u32 as u64,
-    }
+/// The bits of a sum of integers: of 32 products of bytes and a 32-bit integer it is exact in f64.
+fn whole(value: f64, saturate: bool) -> u32 {
+    if saturate { value.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32 as u32 } else { value as i64 as u32 }
 }

@@ -2,7 +2,7 @@
 
 use rtc_ptx::Modifier;
 
-use super::atomics::combine;
+use super::atomics::{Unit, combine};
 use super::step::Step;
 use super::warp::{Next, Wait, lanes_where, mask_of};
 use crate::alu::Lanes;
@@ -84,7 +84,7 @@ impl Step<'_, '_> {
                 let values = source(value);
                 let ty = if signed { Modifier::S32 } else { Modifier::U32 };
                 let members = (0..32).filter(|lane| lanes >> lane & 1 == 1).map(|lane| values[lane]);
-                let result = members.reduce(|a, b| combine(op, ty, a, b)).unwrap_or(0);
+                let result = members.reduce(|a, b| combine(op, ty, a, b, Unit::Thread)).unwrap_or(0);
                 self.write_lanes(to, lanes, &[result; 32]);
             }
             WarpOp::Elect(to, predicate) => {

@@ -13,6 +13,14 @@ pub const NAN32: u32 = 0x7fff_ffff;
 /// The same as an f64. Not a cast: which NaN comes out of Rust's is left open, and depends on what is inlined.
 pub const NAN32_AS_F64: u64 = 0x7fff_ffff_e000_0000;
 
+/// The bit that makes an f64 NaN quiet.
+pub const QUIET64: u64 = 1 << 51;
+
+/// The same bits, a NaN quiet.
+pub fn quiet64(bits: u64) -> u64 {
+    if f64::from_bits(bits).is_nan() { bits | QUIET64 } else { bits }
+}
+
 /// Flushes an f32 subnormal to a zero of its sign.
 pub fn flush(x: f32) -> f32 {
     if x.is_subnormal() { 0f32.copysign(x) } else { x }
@@ -113,6 +121,12 @@ pub fn half(format: &Format, operation: Operation, a: f32, b: f32, c: f32) -> u1
 
 /// An f64 operation with a directed rounding.
 pub fn directed64(operation: Operation, a: f64, b: f64, c: f64, mode: Round) -> f64 {
+    // Which of several NaNs goes on.
+    if operation != Operation::Div
+        && let Some(nan) = [b, c, a].into_iter().find(|x| x.is_nan())
+    {
+        return f64::from_bits(quiet64(nan.to_bits()));
+    }
     let nearest = match operation {
         Operation::Add => zero_sum(a + b, a, b, mode),
         Operation::Sub => zero_sum(a - b, a, -b, mode),

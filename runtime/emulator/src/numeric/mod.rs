@@ -4,3 +4,4 @@ pub mod convert;
 pub mod exact;
 pub mod float;
 pub mod format;
+pub mod tensor;
