@@ -33,6 +33,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 mod assembler;
 #[path = "central/case.rs"]
 mod case;
+#[path = "central/covered.rs"]
+mod covered;
 #[path = "central/data.rs"]
 mod data;
 #[path = "central/export.rs"]

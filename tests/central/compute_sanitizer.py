@@ -58,7 +58,7 @@ def one(cuda, case):
 
 
 def several(paths):
-    """Launches cases one after the other; a context that a mistake has destroyed is made anew."""
+    """Launches cases one after the other; after a launch that failed the process ends, for its context is lost."""
     cuda = ctypes.CDLL("libcuda.so.1")
     for path in paths:
         case = json.load(open(path))
@@ -66,8 +66,8 @@ def several(paths):
         try:
             one(cuda, case)
         except RuntimeError as error:
-            print(error, flush=True)
-            cuda.cuDevicePrimaryCtxReset_v2(0)
+            print(f"{MARK}! {error}", flush=True)
+            sys.exit(3)
     print(MARK, flush=True)
 
 
@@ -85,7 +85,7 @@ def watched(tool, paths):
         command = [program, "--tool", tool, "--print-limit", "0", "--destroy-on-device-error", "kernel"]
         command += [sys.executable, __file__, "--several", *[path for _, path in left]]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        current, reports, late = None, {}, []
+        current, reports, late, failed = None, {}, [], False
 
         def stop():
             late.append(current)
@@ -98,6 +98,9 @@ def watched(tool, paths):
                 timer.cancel()
                 timer = threading.Timer(PATIENCE, stop)
                 timer.start()
+                if line.startswith(MARK + "!"):
+                    failed = True
+                    continue
                 current = line[len(MARK):].strip()
                 reports.setdefault(current, [])
             elif line.startswith("=========") and current:
@@ -112,7 +115,8 @@ def watched(tool, paths):
         done = {name for name in reports if name != current}
         if current == "":
             break
-        found[current or left[0][0]] = "did not end" if late else found.get(current) or "ended the process"
+        if not failed:
+            found[current or left[0][0]] = "did not end" if late else found.get(current) or "ended the process"
         done.add(current or left[0][0])
         left = [(name, path) for name, path in left if name not in done]
     return found

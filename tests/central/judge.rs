@@ -17,6 +17,7 @@ use rtc_source::SourceMap;
 
 use crate::assembler;
 use crate::case::{Argument, Case, POISON, Tolerance};
+use crate::covered;
 use crate::data::elements;
 use crate::export;
 use crate::inputs::{Further, Inputs};
@@ -192,6 +193,7 @@ impl Checked<'_> {
         let output = rtc_codegen::compile(verified, self.sources, target, CodegenOptions::default())
             .map_err(|e| format!("codegen: {e}\n{}", print(&kernel)))?;
         dump(&format!("{}.{}.ptx", kernel.name, target.name), &output.ptx);
+        covered::check(&output.ptx)?;
         // The assembler is slow: it sees each kernel once for each target.
         if case.warps.last().is_none_or(|most| *most == kernel.options.num_warps) {
             // Of a planted mistake the assembler makes what it can; and products do not overlap with calls.

@@ -40,6 +40,9 @@ pub struct LaunchConfig<'a> {
     pub sanitize: Checks,
     /// Whether instructions and memory traffic are counted.
     pub counts: bool,
+    /// Threads of this machine that blocks are divided among, where that changes nothing. What a launch leaves and
+    /// reports does not depend on it.
+    pub threads: usize,
 }
 
 impl<'a> LaunchConfig<'a> {
@@ -56,6 +59,7 @@ impl<'a> LaunchConfig<'a> {
             schedule: Schedule::InOrder,
             sanitize: Checks::NONE,
             counts: false,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
 }

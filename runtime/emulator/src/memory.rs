@@ -13,10 +13,12 @@
 //! assert!(memory.read(x + 16, 1).is_err());
 //! ```
 
+mod apart;
 mod shape;
 mod written;
 
 use crate::fault::{Access, AccessError, Near};
+use apart::{Data, Touched};
 use shape::Shape;
 
 /// Lowest address handed out by [`Memory::alloc`].
@@ -32,7 +34,7 @@ const BASE_ALIGN: u64 = 256;
 #[derive(Clone, Debug)]
 struct Allocation {
     base: u64,
-    data: Vec<u8>,
+    data: Data,
     /// Length as asked for; `data` is emptied when the range is freed.
     bytes: u64,
     name: String,
@@ -40,6 +42,8 @@ struct Allocation {
     writable: bool,
     /// Which bytes were written, where that is tracked: one bit each.
     written: Option<Vec<u64>>,
+    /// What was accessed, in memory that is one of several.
+    touched: Option<Box<Touched>>,
 }
 
 /// Global memory: what pointers in kernel arguments point into.
@@ -71,12 +75,13 @@ impl Memory {
         self.next = base + bytes as u64 + self.guard();
         self.allocations.push(Allocation {
             base,
-            data: vec![self.poison.unwrap_or(0); bytes],
+            data: Data::Own(vec![self.poison.unwrap_or(0); bytes]),
             bytes: bytes as u64,
             name: name.to_string(),
             live: true,
             writable: true,
             written: self.tracks.then(|| vec![0; bytes.div_ceil(64)]),
+            touched: None,
         });
         base
     }
@@ -93,7 +98,7 @@ impl Memory {
         match self.starting_at(base) {
             Some(i) if self.allocations[i].live => {
                 self.allocations[i].live = false;
-                self.allocations[i].data = Vec::new();
+                self.allocations[i].data = Data::Own(Vec::new());
                 self.allocations[i].written = None;
                 self.shapes.retain(|shape| shape.base != base);
                 true
@@ -129,7 +134,7 @@ impl Memory {
             Some(i) => {
                 let allocation = &mut self.allocations[i];
                 let start = (address - allocation.base) as usize;
-                allocation.data[start..start + data.len()].copy_from_slice(data);
+                allocation.data.to_mut()[start..start + data.len()].copy_from_slice(data);
                 allocation.mark(start, data.len());
                 Ok(())
             }
@@ -137,7 +142,7 @@ impl Memory {
         }
     }
 
-    /// The bytes at `address` for an access by a kernel, trying the allocation of the last access first.
+    /// The bytes at `address` for a write by a kernel, trying the allocation of the last access first.
     pub(crate) fn bytes(
         &mut self,
         hint: &mut usize,
@@ -145,12 +150,33 @@ impl Memory {
         bytes: usize,
         access: Access,
     ) -> Result<&mut [u8], AccessError> {
+        let (i, start) = self.accessed(hint, address, bytes, access)?;
+        Ok(&mut self.allocations[i].data.to_mut()[start..start + bytes])
+    }
+
+    /// The same for a read.
+    pub(crate) fn view(&mut self, hint: &mut usize, address: u64, bytes: usize) -> Result<&[u8], AccessError> {
+        let (i, start) = self.accessed(hint, address, bytes, Access::Read)?;
+        Ok(&self.allocations[i].data[start..start + bytes])
+    }
+
+    /// The allocation that a kernel may access there, and where in it.
+    pub(crate) fn accessed(
+        &mut self,
+        hint: &mut usize,
+        address: u64,
+        bytes: usize,
+        access: Access,
+    ) -> Result<(usize, usize), AccessError> {
         match self.find_from(*hint, address, bytes as u64) {
             Some(i) if self.allocations[i].writable || access == Access::Read => {
                 *hint = i;
                 let allocation = &mut self.allocations[i];
                 let start = (address - allocation.base) as usize;
-                Ok(&mut allocation.data[start..start + bytes])
+                if let Some(touched) = &mut allocation.touched {
+                    touched.note(start, bytes, allocation.bytes as usize, access);
+                }
+                Ok((i, start))
             }
             _ => Err(self.error(access, address, bytes)),
         }

@@ -1,16 +1,12 @@
 //! PTX made ready to execute, and launches.
 
-use std::collections::VecDeque;
-
 use crate::code::{Code, FunctionCode};
 use crate::decode::decode;
-use crate::exec::{Actor, Cluster, Counting, Launch, Random, Raw, RawFinding, Sanitizer, State, Stop};
+use crate::exec::{Actor, Counting, Launch, Raw, RawFinding, Sanitizer, State, Stop, run_grid};
 use crate::finding::{Finding, FindingKind};
 use crate::sanitize::{Check, Place, Related, Report};
-use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory, Schedule};
+use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory};
 
-/// Turns that a cluster gets before the next one starts.
-const CLUSTER_TURNS: u32 = 64;
 /// Warp instructions after which a launch that is checked for endless loops has one, unless it says how many it may take.
 const SANITIZED_BUDGET: u64 = 1_000_000_000;
 
@@ -97,7 +93,7 @@ impl Program {
             sanitizer: Sanitizer::new(&launch),
             counting: config.counts.then(|| Box::new(Counting::new(&self.code))),
         };
-        let result = run(&launch, &mut state, config.schedule);
+        let result = run_grid(&launch, &mut state, config.schedule, config.threads);
         let State { printed, warp_instructions, thread_instructions, findings, sanitizer, counting, .. } = state;
         let reports: Vec<Report> =
             sanitizer.iter().flat_map(|s| &s.found).map(|raw| self.report(config, raw)).collect();
@@ -247,49 +243,4 @@ fn shared_limit(target: &str) -> u64 {
         0..80 => 96 << 10,
         _ => 227 << 10,
     }
-}
-
-/// Runs clusters one after the other; one that does not end in its share of turns goes on later.
-fn run(launch: &Launch<'_>, state: &mut State<'_>, schedule: Schedule) -> Result<(), (Stop, [u32; 3])> {
-    let clusters: [u64; 3] = std::array::from_fn(|i| u64::from(launch.grid[i] / launch.cluster[i]));
-    let total: u64 = clusters.iter().product();
-    let mut next = 0;
-    let mut resident: VecDeque<Cluster> = VecDeque::new();
-    loop {
-        let mut cluster = if next < total {
-            let index = [next % clusters[0], next / clusters[0] % clusters[1], next / (clusters[0] * clusters[1])];
-            let random = match schedule {
-                Schedule::InOrder => None,
-                Schedule::Random(seed) => Some(Random::new(seed ^ next << 32)),
-            };
-            next += 1;
-            Cluster::new(launch, &members(launch, index), random)
-        } else {
-            match resident.pop_front() {
-                Some(cluster) => cluster,
-                None => return Ok(()),
-            }
-        };
-        if !cluster.run(launch, state, CLUSTER_TURNS)? {
-            resident.push_back(cluster);
-            // Those that wait get a turn after each new one, in order.
-            if next < total
-                && let Some(mut waiting) = resident.pop_front()
-                && !waiting.run(launch, state, CLUSTER_TURNS)?
-            {
-                resident.push_back(waiting);
-            }
-        }
-    }
-}
-
-/// The indices of a cluster's blocks, by rank.
-fn members(launch: &Launch<'_>, cluster: [u64; 3]) -> Vec<[u32; 3]> {
-    let [x, y, z] = launch.cluster;
-    (0..x * y * z)
-        .map(|rank| {
-            let within = [rank % x, rank / x % y, rank / (x * y)];
-            std::array::from_fn(|i| cluster[i] as u32 * launch.cluster[i] + within[i])
-        })
-        .collect()
 }

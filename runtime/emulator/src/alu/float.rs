@@ -8,9 +8,10 @@ use rtc_ptx::{Modifier, Opcode};
 
 use super::{AluFn, Flags, Form, f1, f2, f3};
 use crate::numeric::float::{
-    NAN32, Operation, QUIET64, bits32, directed32, directed64, flush, max32, max64, min32, min64, quiet64, saturate,
+    NAN32, Operation, QUIET64, add_odd, bits32, directed32, directed64, flush, max32, max64, min32, min64, quiet64,
+    saturate,
 };
-use crate::numeric::format::Round;
+use crate::numeric::format::{self, Round};
 use Modifier::*;
 
 /// The form of an f32 or f64 instruction.
@@ -51,19 +52,34 @@ fn binary(operation: Operation, a: f32, b: f32, flags: Flags) -> f32 {
 }
 
 fn fused(a: f32, b: f32, c: f32, flags: Flags) -> f32 {
+    if flags.has(Flags::FTZ)
+        && let Some(flushed) = tiny(add_odd(f64::from(a) * f64::from(b), c.into()), flags)
+    {
+        return flushed;
+    }
     match flags.round() {
         Round::Nearest => a.mul_add(b, c),
         mode => directed32(Operation::Fma, a, b, c, mode),
     }
 }
 
-/// A product; with `.ftz` one that is subnormal before it is rounded is zero.
+/// A product.
 fn product(a: f32, b: f32, flags: Flags) -> f32 {
-    let exact = f64::from(a) * f64::from(b);
-    if flags.has(Flags::FTZ) && exact.abs() < f64::from(f32::MIN_POSITIVE) {
-        return 0f32.copysign(exact as f32);
+    let flushed = || tiny(f64::from(a) * f64::from(b), flags);
+    flushed().unwrap_or_else(|| binary(Operation::Mul, a, b, flags))
+}
+
+/// With `.ftz` what is subnormal before it is rounded: whether it is flushed is seen after it is rounded to 24 bits, as if
+/// exponents had no end. `x` is exact or rounded to odd.
+fn tiny(x: f64, flags: Flags) -> Option<f32> {
+    const SMALLEST: f64 = f32::MIN_POSITIVE as f64;
+    if !flags.has(Flags::FTZ) || x == 0.0 || x.is_nan() || x.abs() >= SMALLEST {
+        return None;
     }
-    binary(Operation::Mul, a, b, flags)
+    let scale = 2f64.powi(100);
+    let rounded = format::F32.round(x * scale, flags.round()).abs();
+    let magnitude = if rounded >= SMALLEST * scale { f32::MIN_POSITIVE } else { 0.0 };
+    Some(magnitude.copysign(x as f32))
 }
 
 /// `div.approx`: a reciprocal and a product, and the reciprocal of what is larger than 2^126 is zero.

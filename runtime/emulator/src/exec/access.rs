@@ -83,6 +83,10 @@ impl Step<'_, '_> {
             let start = within(Window::Param, Access::Read, at, bytes, length).map_err(|kind| (kind, lane))?;
             return Ok(&self.launch.params[start..start + bytes as usize]);
         }
+        if let (Window::Global, at) = resolve(place.0, place.1) {
+            let found = self.state.memory.view(&mut self.warp.hint, at, bytes as usize);
+            return found.map_err(|error| (global_fault(error), lane));
+        }
         self.slot(Access::Read, place, bytes, lane).map(|slot| &*slot)
     }
 

@@ -24,7 +24,7 @@ impl Step<'_, '_> {
             let Some(barrier) = copy.barrier else {
                 let (_, at) = resolve(Window::Generic, from[i]);
                 aligned(Window::Global, Access::Write, to[i], 16).map_err(fail)?;
-                let found = self.state.memory.bytes(&mut self.warp.hint, to[i], bytes as usize, Access::Write);
+                let found = self.state.memory.accessed(&mut self.warp.hint, to[i], bytes as usize, Access::Write);
                 found.map_err(|e| fail(global_fault(e)))?;
                 let access = if copy.reduce.is_some() { Access::Atomic } else { Access::Write };
                 self.inspect_copy(lane, to[i], bytes.into(), access);
@@ -43,7 +43,7 @@ impl Step<'_, '_> {
                 Source::Shared(self.shared.rank, at as u32)
             } else {
                 aligned(Window::Global, Access::Read, from[i], 16).map_err(fail)?;
-                let found = self.state.memory.bytes(&mut self.warp.hint, from[i], bytes as usize, Access::Read);
+                let found = self.state.memory.accessed(&mut self.warp.hint, from[i], bytes as usize, Access::Read);
                 found.map_err(|e| fail(global_fault(e)))?;
                 self.inspect_copy(lane, from[i], bytes.into(), Access::Read);
                 self.count_copy(&[(from[i], bytes.into())], Access::Read);

@@ -156,7 +156,7 @@ impl Warp {
             let target = &mut shared.own_mut().bytes[copy.to..copy.to + copy.bytes as usize];
             target.fill(0);
             if copy.size > 0 {
-                let source = state.memory.bytes(&mut self.hint, copy.from, copy.size as usize, Access::Read);
+                let source = state.memory.view(&mut self.hint, copy.from, copy.size as usize);
                 let source = source.map_err(|e| (FaultKind::InvalidInstruction(e.to_string()), copy.lane))?;
                 target[..copy.size as usize].copy_from_slice(source);
             }

@@ -40,53 +40,54 @@ fn per_register(ty: Modifier) -> u32 {
     }
 }
 
+/// The bits of an element of a register, of a type that has an own format.
+pub fn raw(register: u64, index: u32, ty: Modifier) -> u32 {
+    match ty {
+        F16 | Bf16 => (register >> (16 * index)) as u32 & 0xffff,
+        Tf32 => register as u32 >> 13,
+        _ => (register >> (8 * index)) as u32 & 0xff,
+    }
+}
+
 impl Step<'_, '_> {
     pub(super) fn mma(&mut self, mma: &Mma) {
-        let (m, n, k) = (mma.m as usize, mma.n as usize, mma.k as usize);
-        let mut a = vec![0f64; m * k];
-        let mut b = vec![0f64; k * n];
-        let mut c = vec![0f64; m * n];
-        let per = per_register(mma.a_type);
-        for (r, source) in mma.a.iter().enumerate() {
-            let lanes = self.source(*source);
-            for (lane, value) in lanes.iter().enumerate() {
-                let (row, quad) = (lane / 4 + 8 * (r % 2), lane % 4);
+        let c: Vec<Lanes> = mma.c.iter().map(|source| *self.source(*source)).collect();
+        let sums = if matches!(mma.a_type, F64 | S8 | U8) {
+            let a = self.operand(&mma.a, mma.m, mma.k, (mma.a_type, true), element);
+            let b = self.operand(&mma.b, mma.n, mma.k, (mma.b_type, false), element);
+            plain(mma, &a, &b, &c)
+        } else {
+            let a = self.operand(&mma.a, mma.m, mma.k, (mma.a_type, true), raw);
+            let b = self.operand(&mma.b, mma.n, mma.k, (mma.b_type, false), raw);
+            floats(mma, a, b, &c)
+        };
+        for (to, values) in mma.d.iter().zip(&sums) {
+            self.write_lanes(*to, u32::MAX, values);
+        }
+    }
+
+    /// The elements of A row by row, or those of B column by column.
+    fn operand<T: Copy + Default>(
+        &self,
+        registers: &[Src],
+        rows: u32,
+        k: u32,
+        (ty, is_a): (Modifier, bool),
+        of: fn(u64, u32, Modifier) -> T,
+    ) -> Vec<T> {
+        let (k, per) = (k as usize, per_register(ty));
+        let mut elements = vec![T::default(); rows as usize * k];
+        for (r, source) in registers.iter().enumerate() {
+            // Registers of A belong to the upper and the lower eight rows in turn.
+            let (below, along) = if is_a { (8 * (r % 2), r / 2) } else { (0, r) };
+            for (lane, value) in self.source(*source).iter().enumerate() {
+                let first = (lane / 4 + below) * k + (lane % 4 + 4 * along) * per as usize;
                 for j in 0..per {
-                    let column = quad * per as usize + j as usize + (r / 2) * 4 * per as usize;
-                    a[row * k + column] = element(*value, j, mma.a_type);
+                    elements[first + j as usize] = of(*value, j, ty);
                 }
             }
         }
-        for (r, source) in mma.b.iter().enumerate() {
-            let lanes = self.source(*source);
-            for (lane, value) in lanes.iter().enumerate() {
-                for j in 0..per {
-                    let row = lane % 4 * per as usize + j as usize + r * 4 * per as usize;
-                    b[lane / 4 * k + row] = element(*value, j, mma.b_type);
-                }
-            }
-        }
-        for (r, source) in mma.c.iter().enumerate() {
-            let lanes = self.source(*source);
-            for (lane, value) in lanes.iter().enumerate() {
-                for j in 0..per_register(mma.c_type) {
-                    let (row, column) = result_place(lane, r, j, mma.c_type);
-                    c[row * n + column] = element(*value, j, mma.c_type);
-                }
-            }
-        }
-        multiply(mma, a, b, &mut c);
-        let per = per_register(mma.d_type);
-        for (r, to) in mma.d.iter().enumerate() {
-            let mut values: Lanes = [0; 32];
-            for (lane, value) in values.iter_mut().enumerate() {
-                for j in 0..per {
-                    let (row, column) = result_place(lane, r, j, mma.d_type);
-                    *value |= encode(c[row * n + column], mma) << (16 * j);
-                }
-            }
-            self.write_lanes(*to, u32::MAX, &values);
-        }
+        elements
     }
 
     pub(super) fn load_matrix(
@@ -155,41 +156,66 @@ fn result_place(lane: usize, r: usize, j: u32, ty: Modifier) -> (usize, usize) {
     (lane / 4 + 8 * (element / 2), lane % 4 * 2 + element % 2)
 }
 
-/// Adds the product of `a`, row by row, and `b`, column by column, to `c`.
-fn multiply(mma: &Mma, a: Vec<f64>, b: Vec<f64>, c: &mut [f64]) {
-    let (n, k) = (mma.n as usize, mma.k as usize);
-    let each = |c: &mut [f64], sum: &dyn Fn(usize, usize, f64) -> f64| {
-        for (i, c) in c.iter_mut().enumerate() {
-            *c = sum(i / n, i % n, *c);
-        }
+/// D of each register: in each lane what `sum` makes of row, column and C.
+fn sums(mma: &Mma, c: &[Lanes], sum: impl Fn(usize, usize, f64) -> u64) -> Vec<Lanes> {
+    let per = per_register(mma.d_type);
+    let register = |r: usize| {
+        std::array::from_fn(|lane| {
+            (0..per).fold(0, |all, j| {
+                let (row, column) = result_place(lane, r, j, mma.d_type);
+                all | sum(row, column, element(c[r][lane], j, mma.c_type)) << (16 * j)
+            })
+        })
     };
-    let pairs = |row: usize, column: usize| a[row * k..][..k].iter().zip(&b[column * k..][..k]);
-    match mma.a_type {
-        F64 => each(c, &|row, column, c| {
-            pairs(row, column).fold(c, |sum, (x, y)| directed64(Operation::Fma, *x, *y, sum, Round::Nearest))
-        }),
-        S8 | U8 => each(c, &|row, column, c| pairs(row, column).fold(c, |sum, (x, y)| sum + x * y)),
-        // Hopper has no instruction for these: it makes f16 of the bytes, the first two of each four for the first of two
-        // products, and adds C in the end.
-        E4m3 | E5m2 => {
-            let order = |place: usize| place % 16 / 2 * 4 + place % 2 + place / 16 * 2;
-            let (x, y) = (Factors::ordered(&a, k, &format::F16, order), Factors::ordered(&b, k, &format::F16, order));
-            each(c, &|row, column, c| {
-                let first = Sum::ZERO.add((&x, row), (&y, column), (0, 16), tensor::TO_F32).to_f32();
-                let both = Sum::of(first).add((&x, row), (&y, column), (16, 32), tensor::TO_F32).to_f32();
-                f64::from(c as f32 + f32::from_bits(both))
-            });
+    (0..mma.d.len()).map(register).collect()
+}
+
+/// Products of f64 and of integers.
+fn plain(mma: &Mma, a: &[f64], b: &[f64], c: &[Lanes]) -> Vec<Lanes> {
+    let k = mma.k as usize;
+    sums(mma, c, |row, column, c| {
+        let pairs = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
+        if mma.a_type == F64 {
+            let fused = |sum, (x, y): (&f64, &f64)| directed64(Operation::Fma, *x, *y, sum, Round::Nearest);
+            return pairs.fold(c, fused).to_bits();
         }
-        _ => {
-            let format = format_of(mma.a_type);
-            let rule = if mma.d_type == F16 { tensor::TO_F16 } else { tensor::TO_F32 };
-            let (x, y) = (Factors::new(a, k, format), Factors::new(b, k, format));
-            each(c, &|row, column, c| {
-                let sum = Sum(c).add((&x, row), (&y, column), (0, k), rule);
-                if mma.d_type == F16 { sum.0 } else { f64::from(f32::from_bits(sum.to_f32())) }
-            });
-        }
+        // Sums of 32 products of bytes and a 32-bit integer are exact in f64.
+        whole(pairs.fold(c, |sum, (x, y)| sum + x * y), mma.saturate).into()
+    })
+}
+
+/// The bits of a sum of integers.
+pub fn whole(value: f64, saturate: bool) -> u32 {
+    if saturate { value.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32 as u32 } else { value as i64 as u32 }
+}
+
+/// Products of narrow floats.
+fn floats(mma: &Mma, a: Vec<u32>, b: Vec<u32>, c: &[Lanes]) -> Vec<Lanes> {
+    let k = mma.k as usize;
+    if matches!(mma.a_type, E4m3 | E5m2) {
+        let (x, y) = (halves(&a, mma.a_type), halves(&b, mma.b_type));
+        return sums(mma, c, |row, column, c| {
+            let first = Sum::ZERO.add((&x, row), (&y, column), 0..2, tensor::TO_F32).to_f32();
+            let both = Sum::of(first).add((&x, row), (&y, column), 2..4, tensor::TO_F32).to_f32();
+            bits32(c as f32 + f32::from_bits(both)).into()
+        });
     }
+    let format = format_of(mma.a_type);
+    let (x, y) = (Factors::new(a, k, format), Factors::new(b, k, format));
+    let chunks = 0..k.div_ceil(8);
+    sums(mma, c, |row, column, c| match mma.d_type {
+        F16 => Sum(c).add((&x, row), (&y, column), chunks.clone(), tensor::TO_F16).to_f16().into(),
+        _ => Sum(c).add((&x, row), (&y, column), chunks.clone(), tensor::TO_F32).to_f32().into(),
+    })
+}
+
+/// Hopper has no `mma.sync` for fp8: it makes f16 of the bytes, the first two of each four for the first of two products,
+/// and adds C in the end.
+fn halves(bytes: &[u32], ty: Modifier) -> Factors {
+    let order = |place: usize| place % 16 / 2 * 4 + place % 2 + place / 16 * 2;
+    let wide = |byte: u32| format::F16.narrow(format_of(ty).decode(byte), Round::Nearest);
+    let row = |row: &[u32]| (0..32).map(|place| wide(row[order(place)])).collect::<Vec<u32>>();
+    Factors::new(bytes.chunks_exact(32).flat_map(row).collect(), 32, &format::F16)
 }
 
 /// The format of the factors of a product.
@@ -200,16 +226,5 @@ pub fn format_of(ty: Modifier) -> &'static Format {
         E4m3 => &format::E4M3,
         E5m2 => &format::E5M2,
         _ => &tensor::TF32,
-    }
-}
-
-fn encode(value: f64, mma: &Mma) -> u64 {
-    match mma.d_type {
-        F64 => value.to_bits(),
-        F32 => bits32(format::F32.round(value, Round::Nearest) as f32).into(),
-        F16 => format::F16.narrow(value, Round::Nearest).into(),
-        // Sums of 32 products of bytes and a 32-bit integer are exact in f64.
-        _ if mma.saturate => value.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32 as u32 as u64,
-        _ => value as i64 as u32 as u64,
     }
 }

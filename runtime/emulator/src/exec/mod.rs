@@ -1,6 +1,6 @@
 //! Execution: blocks, warps, memory accesses, and what lanes do together.
 //!
-//! A launch runs block by block. A block that does not finish within its share of instructions (it may wait for
+//! A launch runs block by block, or several at the same time (`grid.rs`). A block that does not finish within its share of instructions (it may wait for
 //! another one) goes to the end of a queue and the next block starts, so blocks that wait for each other make
 //! progress. The blocks of a cluster run together. Within it warps take turns: a warp runs until it waits at a barrier,
 //! ends, or used up its share; or, by an adversarial schedule, in random order for a few operations.
@@ -16,6 +16,7 @@ mod call;
 mod cluster;
 mod copy;
 mod counting;
+mod grid;
 mod hazard;
 mod matrix;
 mod matrix_descriptor;
@@ -39,6 +40,7 @@ mod wrap;
 
 pub use cluster::Cluster;
 pub use counting::Counting;
+pub use grid::run_grid;
 pub use random::Random;
 pub use sanitize::{Actor, Raw, Sanitizer};
 

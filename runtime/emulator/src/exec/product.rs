@@ -12,7 +12,7 @@ use super::access::from_bytes;
 use super::hazard::clock::Epoch;
 use super::hazard::shadow::How;
 use super::hazard::{Agent, Touch};
-use super::matrix::{element, format_of};
+use super::matrix::{element, format_of, raw, whole};
 use super::matrix_descriptor::Descriptor;
 use super::register_use::visit;
 use super::shared::Shared;
@@ -34,9 +34,9 @@ struct Running {
     /// Number of its group.
     group: u32,
     /// The warp's rows of A, if they come from shared memory.
-    a: Vec<f64>,
-    /// Columns of B.
-    b: Vec<f64>,
+    a: Vec<u32>,
+    /// Columns of B; of both the bits.
+    b: Vec<u32>,
     /// False: D is overwritten.
     adds: bool,
 }
@@ -249,10 +249,10 @@ impl Step<'_, '_> {
         }
         self.warp.products.last = epoch.time;
         let memory = &self.shared.own().bytes;
-        let rows = |descriptor: &Descriptor, first: u32, count: u32, ty: Modifier| -> Vec<f64> {
+        let rows = |descriptor: &Descriptor, first: u32, count: u32, ty: Modifier| -> Vec<u32> {
             let bytes = bits(ty).unwrap_or(16) as usize / 8;
             let places = (first..first + count).flat_map(|row| (0..product.k).map(move |k| (row, k)));
-            let value = |at: usize| element(from_bytes(&memory[at..at + bytes]), 0, ty);
+            let value = |at: usize| raw(from_bytes(&memory[at..at + bytes]), 0, ty);
             places.map(|(row, k)| value(descriptor.address(row, k) as usize)).collect()
         };
         let b = rows(&operands[0].0, 0, product.n, product.b_type);
@@ -313,7 +313,7 @@ impl Warp {
 
     fn multiply(&mut self, running: &Running, product: &Product) {
         let k = product.k as usize;
-        let mut a = vec![0f64; ROWS * k];
+        let mut a = vec![0; ROWS * k];
         match &product.a {
             MatrixA::Shared(..) => a.copy_from_slice(&running.a),
             MatrixA::Registers(list) => {
@@ -323,23 +323,26 @@ impl Warp {
                     for (lane, value) in lanes.iter().enumerate() {
                         for j in 0..per {
                             let (row, column) = (lane / 4 + 8 * (r % 2), lane % 4 * per + j + r / 2 * 4 * per);
-                            a[row * k + column] = element(*value, j as u32, product.a_type);
+                            a[row * k + column] = raw(*value, j as u32, product.a_type);
                         }
                     }
                 }
             }
         }
-        let integers = matches!(product.d_type, S32);
+        let integers = product.d_type == S32;
         let (rule, halves) = match product.d_type {
             F16 => (tensor::TO_F16, true),
             _ => (tensor::TO_F32, false),
         };
-        let rule = if matches!(product.a_type, E4m3 | E5m2) { rule.of_fp8() } else { rule };
-        if product.sign < 0.0 {
-            a.iter_mut().for_each(|x| *x = -*x);
-        }
-        let factors = |values: &[f64], ty| Factors::new(values.to_vec(), k, format_of(ty));
-        let split = (!integers).then(|| (factors(&a, product.a_type), factors(&running.b, product.b_type)));
+        let bytes = matches!(product.a_type, E4m3 | E5m2);
+        let rule = if bytes { rule.of_fp8() } else { rule };
+        let split = (!integers).then(|| {
+            let (of_a, of_b) = (format_of(product.a_type), format_of(product.b_type));
+            if product.sign < 0.0 {
+                a.iter_mut().for_each(|x| *x ^= 1 << (of_a.mantissa + of_a.exponent));
+            }
+            (Factors::new(a.clone(), k, of_a), Factors::new(running.b.clone(), k, of_b))
+        });
         let per = if halves { 2 } else { 1 };
         for (r, register) in product.d.iter().enumerate() {
             let before = self.registers[running.base + *register as usize];
@@ -353,12 +356,21 @@ impl Warp {
                     let start = if running.adds { element(before[lane], j as u32, product.d_type) } else { 0.0 };
                     let bits = match &split {
                         Some((x, y)) => {
-                            let sum = Sum(start).add((x, row), (y, column), (0, k), rule);
-                            if halves { sum.to_f16() } else { sum.to_f32() }
+                            let sum = Sum(start).add((x, row), (y, column), 0..k.div_ceil(8), rule);
+                            match (halves, bytes) {
+                                (true, _) => sum.to_f16(),
+                                (false, true) => sum.to_short_f32(),
+                                (false, false) => sum.to_f32(),
+                            }
                         }
                         None => {
                             let pairs = a[row * k..][..k].iter().zip(&running.b[column * k..][..k]);
-                            whole(pairs.fold(start, |sum, (x, y)| sum + x * y), product.saturate)
+                            let value = |bits: u32, ty| element(bits.into(), 0, ty);
+                            let (of_a, of_b) = (product.a_type, product.b_type);
+                            whole(
+                                pairs.fold(start, |sum, (x, y)| sum + value(*x, of_a) * value(*y, of_b)),
+                                product.saturate,
+                            )
                         }
                     };
                     *value |= u64::from(bits) << (16 * j);
@@ -367,9 +379,4 @@ impl Warp {
             self.registers[running.base + *register as usize] = after;
         }
     }
-}
-
-/// The bits of a sum of integers: of 32 products of bytes and a 32-bit integer it is exact in f64.
-fn whole(value: f64, saturate: bool) -> u32 {
-    if saturate { value.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32 as u32 } else { value as i64 as u32 }
 }

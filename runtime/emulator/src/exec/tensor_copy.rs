@@ -249,7 +249,7 @@ fn check_rows(
     let mut result = Ok(());
     rows(tensor, ends, |_, inside| {
         let Some((address, range)) = inside else { return };
-        let found = state.memory.bytes(hint, address, range.len(), access);
+        let found = state.memory.accessed(hint, address, range.len(), access);
         if let (Err(error), Ok(())) = (found, &result) {
             result = Err(super::access::global_fault(error));
         }

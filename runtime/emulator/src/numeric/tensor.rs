@@ -5,6 +5,8 @@
 //! a product is the sum of its factors' exponents, whatever its significand; that of a subnormal is that of the smallest
 //! normal number. `tests/hardware.rs` compares with the hardware bit for bit.
 
+use std::ops::Range;
+
 use super::float::NAN32;
 use super::format::{F16, F32, Format, Round};
 
@@ -37,39 +39,57 @@ const FARTHEST: i16 = 60;
 /// tf32: the exponents of f32, 10 places.
 pub const TF32: Format = Format { mantissa: 10, ..F32 };
 
-/// Rows of factors, or columns: each of so many numbers side by side.
+/// Numbers that are taken together.
+const CHUNK: usize = 8;
+
+/// Rows of factors, or columns: each of so many numbers side by side, in chunks.
 pub struct Factors {
-    length: usize,
+    /// Chunks of a row.
+    chunks: usize,
     /// Integers with a sign.
-    significands: Vec<f32>,
-    exponents: Vec<i16>,
-    values: Vec<f64>,
+    significands: Vec<[f32; CHUNK]>,
+    exponents: Vec<[i16; CHUNK]>,
     /// Whether a row has infinities or NaNs.
     special: Vec<bool>,
-    places: i32,
+    bits: Vec<u32>,
+    format: Format,
 }
 
 impl Factors {
-    /// Splits numbers of a format.
-    pub fn new(values: Vec<f64>, length: usize, format: &Format) -> Factors {
-        let places = format.mantissa as i32;
-        let smallest = 2 - (1 << (format.exponent - 1));
-        let split = |x: &f64| {
-            if *x == 0.0 || !x.is_finite() {
-                return (0.0, NONE);
-            }
-            let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(smallest);
-            ((x * power(places - exponent)) as f32, exponent as i16)
+    /// Splits numbers of a format, given by their bits.
+    pub fn new(bits: Vec<u32>, length: usize, format: &Format) -> Factors {
+        let (chunks, rows) = (length.div_ceil(CHUNK), bits.len() / length.max(1));
+        let mut factors = Factors {
+            chunks,
+            significands: vec![[0.0; CHUNK]; rows * chunks],
+            exponents: vec![[NONE; CHUNK]; rows * chunks],
+            special: vec![false; rows],
+            bits: vec![0; rows * chunks * CHUNK],
+            format: *format,
         };
-        let (significands, exponents) = values.iter().map(split).unzip();
-        let special = values.chunks(length.max(1)).map(|row| row.iter().any(|x| !x.is_finite())).collect();
-        Factors { length, significands, exponents, values, special, places }
+        let (places, top) = (format.mantissa, (1 << format.exponent) - 1);
+        let bias = top / 2;
+        for (row, numbers) in bits.chunks_exact(length.max(1)).enumerate() {
+            for (k, bits) in numbers.iter().enumerate() {
+                let mantissa = bits & ((1 << places) - 1);
+                let exponent = (bits >> places & top as u32) as i32;
+                let (chunk, at) = (row * chunks + k / CHUNK, k % CHUNK);
+                factors.bits[chunk * CHUNK + at] = *bits;
+                factors.special[row] |= if format.has_infinity { exponent == top } else { bits & 0x7f == 0x7f };
+                if bits & ((1 << (places + format.exponent)) - 1) == 0 {
+                    continue;
+                }
+                let significand = (mantissa | u32::from(exponent > 0) << places) as f32;
+                let negative = bits >> (places + format.exponent) & 1 == 1;
+                factors.significands[chunk][at] = if negative { -significand } else { significand };
+                factors.exponents[chunk][at] = (exponent.max(1) - bias) as i16;
+            }
+        }
+        factors
     }
 
-    /// The same numbers in another order within each row.
-    pub fn ordered(values: &[f64], length: usize, format: &Format, order: impl Fn(usize) -> usize) -> Factors {
-        let row = |row: &[f64]| (0..length).map(|k| row[order(k)]).collect::<Vec<f64>>();
-        Factors::new(values.chunks(length).flat_map(row).collect(), length, format)
+    fn value(&self, row: usize, chunk: usize, at: usize) -> f64 {
+        self.format.decode(self.bits[(row * self.chunks + chunk) * CHUNK + at])
     }
 }
 
@@ -91,39 +111,43 @@ impl Sum {
         Sum(f32::from_bits(bits).into())
     }
 
-    /// Adds the products of parts of two rows; the result is not rounded yet.
-    pub fn add(self, (x, i): (&Factors, usize), (y, j): (&Factors, usize), part: (usize, usize), rule: Rule) -> Sum {
-        let ((from, to), places) = (part, rule.places);
-        let (x_at, y_at) = (i * x.length, j * y.length);
+    /// Adds the products of chunks of two rows; the result is not rounded yet.
+    pub fn add(self, (x, i): (&Factors, usize), (y, j): (&Factors, usize), part: Range<usize>, rule: Rule) -> Sum {
         if x.special[i] || y.special[j] || !self.0.is_finite() {
-            let products = (from..to).map(|k| x.values[x_at + k] * y.values[y_at + k]);
-            return Sum(products.fold(self.0, |sum, product| sum + product));
+            let places = part.flat_map(|chunk| (0..CHUNK).map(move |at| (chunk, at)));
+            return Sum(places.fold(self.0, |sum, (chunk, at)| sum + x.value(i, chunk, at) * y.value(j, chunk, at)));
         }
-        let (xe, ye) = (&x.exponents[x_at + from..x_at + to], &y.exponents[y_at + from..y_at + to]);
-        let (xs, ys) = (&x.significands[x_at + from..x_at + to], &y.significands[y_at + from..y_at + to]);
+        let (xr, yr) =
+            (part.start + i * x.chunks..part.end + i * x.chunks, part.start + j * y.chunks..part.end + j * y.chunks);
+        let (xe, ye) = (&x.exponents[xr.clone()], &y.exponents[yr.clone()]);
+        let (xs, ys) = (&x.significands[xr], &y.significands[yr]);
         let own = match self.0 {
             0.0 => NONE,
             sum => ((sum.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(rule.smallest.into()) as i16,
         };
-        let highest = xe.iter().zip(ye).map(|(a, b)| a + b).fold(own, i16::max);
+        let mut highs = [own; CHUNK];
+        for (xe, ye) in xe.iter().zip(ye) {
+            for at in 0..CHUNK {
+                highs[at] = highs[at].max(xe[at] + ye[at]);
+            }
+        }
+        let highest = highs.into_iter().fold(own, i16::max);
         if highest <= NONE / 2 {
             return Sum(0.0);
         }
-        // At most 8 terms at once stay within 32 bits.
-        let top = 127 + places - x.places - y.places;
-        let eight = |((xs, ys), (xe, ye)): ((&[f32], &[f32]), (&[i16], &[i16]))| {
-            let mut sum = 0;
-            for (((a, b), c), d) in xs.iter().zip(ys).zip(xe).zip(ye) {
-                let below = (highest - (c + d)).min(FARTHEST);
+        let top = 127 + rule.places - (x.format.mantissa + y.format.mantissa) as i32;
+        let mut products = 0;
+        for ((xs, ys), (xe, ye)) in xs.iter().zip(ys).zip(xe.iter().zip(ye)) {
+            // The terms of a chunk stay within 32 bits.
+            let mut terms = [0i32; CHUNK];
+            for at in 0..CHUNK {
+                let below = (highest - (xe[at] + ye[at])).min(FARTHEST);
                 let weight = f32::from_bits(((top - i32::from(below)) as u32) << 23);
-                sum += (a * b * weight) as i32;
+                terms[at] = (xs[at] * ys[at] * weight) as i32;
             }
-            i64::from(sum)
-        };
-        let significands = xs.chunks(8).zip(ys.chunks(8));
-        let exponents = xe.chunks(8).zip(ye.chunks(8));
-        let products: i64 = significands.zip(exponents).map(eight).sum();
-        let last = i32::from(highest) - places;
+            products += i64::from(terms.iter().sum::<i32>());
+        }
+        let last = i32::from(highest) - rule.places;
         let own = (self.0 * power(-last)) as i64;
         Sum((products + own) as f64 * power(last))
     }
@@ -138,6 +162,11 @@ impl Sum {
             128.. => sign | 0x7f80_0000,
             _ => F32.narrow(self.0, Round::Zero),
         }
+    }
+
+    /// As f32 with as many places as sums of fp8 have.
+    pub fn to_short_f32(self) -> u32 {
+        if self.0.is_nan() { NAN32 } else { self.to_f32() & !0x3ff }
     }
 
     /// As f16, rounded.

@@ -92,7 +92,7 @@ impl Step<'_, '_> {
         let mut bad = 0;
         if sanitizer.checks.has(Check::Memory) {
             let hint = &mut self.warp.hint;
-            let whole = self.state.memory.bytes(hint, start, length as usize, touched.access).is_ok();
+            let whole = self.state.memory.accessed(hint, start, length as usize, touched.access).is_ok();
             if !whole || !start.is_multiple_of(touched.bytes.into()) || self.state.memory.has_shapes() {
                 bad = self.inspect_bounds(sanitizer, start, (first, count), touched);
             }
@@ -134,7 +134,7 @@ impl Step<'_, '_> {
             let address = start + u64::from(i * bytes);
             let mut actor = self.actor(first + i);
             actor.lane = Some((first + i).min(31));
-            let fault = match self.state.memory.bytes(&mut self.warp.hint, address, bytes as usize, access) {
+            let fault = match self.state.memory.accessed(&mut self.warp.hint, address, bytes as usize, access) {
                 Err(error) => Some((global_fault(error), "out-of-bounds")),
                 Ok(_) => aligned(Window::Global, access, address, bytes).err().map(|kind| (kind, "misaligned")),
             };
