@@ -187,13 +187,17 @@ fn launch<'py>(
     };
     with_args(device, &values, copies.as_ref(), |args| {
         let ready = variant.ready(py, args, &jit_options)?;
-        let compiled = core.compiled(slf, &ready, &variant)?;
-        if warmup {
+        let compiled = core.compiled(slf, &ready, &variant, warmup)?;
+        if warmup || compiled.is_none(py) {
             return Ok(compiled);
         }
         let grid = core.grid(py, grid, call.values.iter().copied().flatten())?;
         let stream = current.stream(py)?;
-        let told = |hook: &str| slf.call_method1(hook, (&compiled, grid, stream.raw().unwrap_or(0)));
+        let told = |hook: &str| {
+            let given: SmallVec<[_; 16]> = call.values.iter().flatten().map(|value| (**value).clone()).collect();
+            let given = PyTuple::new(py, given)?;
+            slf.call_method1(hook, (&compiled, grid, stream.raw().unwrap_or(0), given))
+        };
         if hooked {
             told("_enter")?;
         }
@@ -305,14 +309,23 @@ impl Core {
         Ok(made)
     }
 
-    /// What Python has of a kernel that is ready.
-    fn compiled(&self, slf: &Bound<'_, Kernel>, ready: &jit::Ready, variant: &Variant) -> PyResult<Py<PyAny>> {
+    /// What Python has of a kernel that is ready; `None` where a hook keeps it from being launched.
+    fn compiled(
+        &self,
+        slf: &Bound<'_, Kernel>,
+        ready: &jit::Ready,
+        variant: &Variant,
+        warmup: bool,
+    ) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         if let Some(found) = lock(&self.compiled).get(&ready.id()) {
             return Ok(found.clone_ref(py));
         }
         let object = compiled::Ready { ready: ready.clone(), program: variant.program.clone() };
-        let made = slf.call_method1(intern!(py, "_compiled"), (object,))?.unbind();
+        let made = slf.call_method1(intern!(py, "_compiled"), (object, warmup))?.unbind();
+        if made.is_none(py) {
+            return Ok(made);
+        }
         lock(&self.compiled).insert(ready.id(), made.clone_ref(py));
         Ok(made)
     }

@@ -56,6 +56,23 @@ fn run(name: &str) {
     run_with(name, &[]);
 }
 
+fn case(python: &Path, name: &str) -> Command {
+    let mut command = Command::new(python);
+    command
+        .args(["-B", "-m", "unittest", "-v", name])
+        .current_dir(root().join("tests/cases"))
+        .env("RTC_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
+        .env_remove("RTC_DEVICE");
+    command
+}
+
+fn assert_ran(command: &mut Command) {
+    let output = command.output().expect("Python starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stdout));
+    assert!(text.contains("Ran ") && !text.contains("Ran 0 tests"), "no test ran: {text}");
+}
+
 fn run_with(name: &str, environment: &[(&str, &Path)]) {
     let Some(python) = python() else {
         eprintln!("SKIPPED: no Python with numpy (scripts/setup installs one where PyPI can be reached)");
@@ -63,18 +80,7 @@ fn run_with(name: &str, environment: &[(&str, &Path)]) {
     };
     let cases = root().join("tests/cases");
     let path = std::env::join_paths([&staged(name), &cases]).expect("paths without separators");
-    let output = Command::new(python)
-        .args(["-B", "-m", "unittest", "-v", name])
-        .current_dir(&cases)
-        .env("PYTHONPATH", path)
-        .env("RTC_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
-        .env_remove("RTC_DEVICE")
-        .envs(environment.iter().copied())
-        .output()
-        .expect("Python starts");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stdout));
-    assert!(text.contains("Ran ") && !text.contains("Ran 0 tests"), "no test ran: {text}");
+    assert_ran(case(&python, name).env("PYTHONPATH", path).envs(environment.iter().copied()));
 }
 
 #[test]
@@ -102,6 +108,11 @@ fn recent() {
         assert!(made.expect("cc starts").success(), "{source} cannot be compiled");
     }
     run_with("recent", &[("LD_LIBRARY_PATH", &folder), ("RTC_STUBS", &folder), ("STUB_DEVICES", Path::new("2"))]);
+}
+
+#[test]
+fn interface() {
+    run("interface");
 }
 
 #[test]
@@ -138,4 +149,22 @@ fn documentation() {
 #[test]
 fn commands() {
     run("commands");
+}
+
+/// A wheel in a fresh environment with numpy, where nothing else is installed and nothing is found by `PYTHONPATH`.
+#[test]
+fn installed() {
+    let Some(python) = python() else {
+        eprintln!("SKIPPED: no Python with numpy (scripts/setup installs one where PyPI can be reached)");
+        return;
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wheel");
+    let made = Command::new(python)
+        .arg(root().join("tests/wheel.py"))
+        .args([&staged("of_the_wheel"), &folder, Path::new(env!("CARGO_PKG_VERSION"))])
+        .output()
+        .expect("Python starts");
+    let (out, text) = (String::from_utf8_lossy(&made.stdout), String::from_utf8_lossy(&made.stderr));
+    assert!(made.status.success(), "{text}");
+    assert_ran(case(Path::new(out.trim()), "installed").env_remove("PYTHONPATH"));
 }

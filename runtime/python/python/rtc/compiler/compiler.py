@@ -172,7 +172,7 @@ class CompiledKernel:
 
     def launch_metadata(self, grid, stream, *args):
         """What hooks of launches are told, if there is one."""
-        return self._launch_metadata(grid, stream) if _is_set(knobs.runtime.launch_enter_hook) else None
+        return self._launch_metadata(grid, stream, args) if _is_set(knobs.runtime.launch_enter_hook) else None
 
     def _usage(self):
         return self._ready.usage() or (0, 0, 1024)
@@ -186,8 +186,12 @@ class CompiledKernel:
         """The metadata as `rtc build` writes it."""
         return self._data
 
-    def _launch_metadata(self, grid, stream):
-        return LazyDict({"name": self.name, "function": None, "stream": stream, "grid": grid, "num_warps": self.metadata.num_warps})
+    def _launch_metadata(self, grid, stream, args):
+        told = LazyDict({"name": self.name, "function": self.function, "stream": stream, "grid": grid,
+                         "num_warps": self.metadata.num_warps})
+        if self.fn.launch_metadata is not None:
+            told.add(self.fn.launch_metadata, (grid, self.metadata, dict(zip(self.fn.arg_names, args))))
+        return told
 
     def __getitem__(self, grid):
         options = {"num_warps": self.metadata.num_warps, "num_stages": self.metadata.num_stages}

@@ -2,6 +2,8 @@
 
     with proton.scope("matmul", {"flops": 2 * M * N * K}):
         ..
+
+With `start(hook="triton")` each launch is a scope, too, named and measured by what `launch_metadata` of the kernel gives.
 """
 
 import contextlib
@@ -9,14 +11,38 @@ import json
 import sys
 import time
 
+from .. import knobs
+
 _session = None
 
 
 class _Session:
     """What was measured since `start`."""
 
-    def __init__(self, name):
-        self.name, self.active, self.open, self.scopes = name, True, [], {}
+    def __init__(self, name, with_launches):
+        self.name, self.with_launches, self.open, self.scopes = name, with_launches, [], {}
+        self.active = False
+
+    def activate(self, active):
+        self.active = active
+        if self.with_launches:
+            for chain, hook in ((knobs.runtime.launch_enter_hook, self._launched), (knobs.runtime.launch_exit_hook, self._ended)):
+                (chain.add if active else chain.remove)(hook)
+
+    def _launched(self, metadata):
+        told = dict(metadata.get())
+        self.enter(told.pop("name"), {n: v for n, v in told.items() if n.startswith(("flops", "bytes"))})
+
+    def _ended(self, _):
+        self.leave()
+
+    def enter(self, name, metrics):
+        self.open.append((name, metrics, _mark()))
+
+    def leave(self):
+        path = tuple(name for name, *_ in self.open)
+        _, metrics, begin = self.open.pop()
+        self.scopes.setdefault(path, []).append((begin, _mark(), metrics))
 
 
 def _mark():
@@ -38,20 +64,25 @@ def _milliseconds(begin, end):
 def start(name="proton", *, context=None, data=None, backend=None, mode=None, hook=None):
     """Begins a session, whose results `finalize` writes to NAME.hatchet."""
     global _session
-    _session = _Session(name)
+    if hook not in (None, "triton"):
+        raise ValueError(f"rtc's profiler has the hook `triton`, not {hook!r}")
+    if _session is not None:
+        _session.activate(False)
+    _session = _Session(name, hook == "triton")
+    _session.activate(True)
     return 0
 
 
 def activate(session=None):
     """Has scopes measured."""
     if _session is not None:
-        _session.active = True
+        _session.activate(True)
 
 
 def deactivate(session=None, flushing=False):
     """Has scopes not measured."""
     if _session is not None:
-        _session.active = False
+        _session.activate(False)
 
 
 @contextlib.contextmanager
@@ -61,14 +92,11 @@ def scope(name, metrics=None):
     if session is None or not session.active:
         yield
         return
-    session.open.append(name)
-    begin = _mark()
+    session.enter(name, dict(metrics or {}))
     try:
         yield
     finally:
-        path = tuple(session.open)
-        session.open.pop()
-        session.scopes.setdefault(path, []).append((begin, _mark(), dict(metrics or {})))
+        session.leave()
 
 
 def finalize(session=None, output_format="hatchet"):
@@ -77,6 +105,7 @@ def finalize(session=None, output_format="hatchet"):
     done, _session = _session, None
     if done is None:
         return
+    done.activate(False)
     rows = []
     for path, runs in done.scopes.items():
         sums = {"time/ms": sum(_milliseconds(begin, end) for begin, end, _ in runs), "count": len(runs)}

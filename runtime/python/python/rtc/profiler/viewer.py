@@ -1,18 +1,22 @@
 """Shows what the profiler wrote."""
 
 import json
+import re
 
 _TIMES = {"time/s": 1e-3, "time/ms": 1.0, "time/us": 1e3, "time/ns": 1e6}
-_RATES = {"tflop/s": 1e12, "gflop/s": 1e9, "tbyte/s": 1e12, "gbyte/s": 1e9}
+#: `tflop/s`, or of operations of so many bits `tflop16/s`; `gbyte/s`.
+_RATE = re.compile(r"([tg])(flop|byte)(\d*)/s")
 
 
 def _value(metrics, name):
     if name in _TIMES:
         return metrics["time/ms"] * _TIMES[name]
-    if name in _RATES:
-        kind = "flops" if "flop" in name else "bytes"
-        amounts = [value for key, value in metrics.items() if key.startswith(kind)]
-        return sum(amounts) / (metrics["time/ms"] * 1e-3) / _RATES[name] if amounts and metrics["time/ms"] else None
+    rate = _RATE.fullmatch(name)
+    if rate:
+        scale, kind, bits = rate.groups()
+        amounts = [value for key, value in metrics.items() if key.startswith(f"{kind}s{bits}")]
+        unit = {"t": 1e12, "g": 1e9}[scale]
+        return sum(amounts) / (metrics["time/ms"] * 1e-3) / unit if amounts and metrics["time/ms"] else None
     if name.startswith("avg_time/"):
         return _value(metrics, name[4:]) / metrics["count"]
     return metrics.get(name)

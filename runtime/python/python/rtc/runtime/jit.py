@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 from collections import defaultdict
+from dataclasses import dataclass
 
 from .. import _gather, _rtc, knobs
 from ..language import core as tl_core
@@ -224,22 +225,44 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         self.pre_run_hooks.append(hook)
         self.__class__ = _HookedFunction
 
-    def _compiled(self, ready):
+    def _compiled(self, ready, is_warmup):
+        """What Python has of a kernel that is new to this process; None where a hook keeps it from being launched."""
         from ..compiler.compiler import CompiledKernel
         made = CompiledKernel(self, ready)
+        if self._tell(knobs.runtime.jit_cache_hook, made, is_warmup):
+            return None
         self._compiled_kernels.append(made)
-        if knobs.runtime.jit_post_compile_hook is not None:
-            knobs.runtime.jit_post_compile_hook(key=made.hash, repr=self._fn_name, fn=self, compile={"key": made.hash},
-                                                is_manual_warmup=False, already_compiled=False)
+        loaded = ready, ready, made.name, {}, made.hash
+        knobs.runtime.kernel_load_start_hook(*loaded)
+        knobs.runtime.kernel_load_end_hook(*loaded)
+        self._tell(knobs.runtime.jit_post_compile_hook, made, is_warmup)
         return made
 
-    def _enter(self, compiled, grid, stream):
-        if knobs.runtime.launch_enter_hook is not None:
-            knobs.runtime.launch_enter_hook(compiled._launch_metadata(grid, stream))
+    def _tell(self, hook, made, is_warmup):
+        """Calls a hook of compilations, if there is one."""
+        if hook is None:
+            return None
+        metadata, spec = made.metadata, json.loads(made._ready.spec())
+        signature = dict(made._ready.signature())
+        options = {"num_warps": metadata.num_warps, "num_ctas": metadata.num_ctas, "num_stages": metadata.num_stages,
+                   "enable_fp_fusion": spec["options"].get("enable_fp_fusion", True),
+                   "launch_cooperative_grid": metadata.launch_cooperative_grid}
+        constants = {(at,): arg["constexpr"] for at, arg in enumerate(spec["args"]) if "constexpr" in arg}
+        words = ", ".join(f"{name}={value}" for name, value in options.items())
+        types = ", ".join(f"{name}: {ty}" for name, ty in signature.items())
+        described = {"key": made.hash, "signature": signature, "constants": constants, **options, "extern_libs": None, "configs": [],
+                     "device": ready_device(made), "specialization_data": json.dumps(spec), "is_warmup": is_warmup}
+        return hook(key=made.hash, repr=f"{self.fn.__qualname__}[{words}]({types})",
+                    fn=JitFunctionInfo(self.fn.__module__, self.fn.__qualname__, self), compile=described,
+                    is_manual_warmup=is_warmup, already_compiled=False)
 
-    def _exit(self, compiled, grid, stream):
+    def _enter(self, compiled, grid, stream, args):
+        if knobs.runtime.launch_enter_hook is not None:
+            knobs.runtime.launch_enter_hook(compiled._launch_metadata(grid, stream, args))
+
+    def _exit(self, compiled, grid, stream, args):
         if knobs.runtime.launch_exit_hook is not None:
-            knobs.runtime.launch_exit_hook(compiled._launch_metadata(grid, stream))
+            knobs.runtime.launch_exit_hook(compiled._launch_metadata(grid, stream, args))
 
     def _findings(self, compiled):
         for text in compiled._ready.take_findings():
@@ -265,6 +288,21 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
 def _restored(cls):
     """A kernel without content, for pickles."""
     return cls.__new__(cls)
+
+
+@dataclass
+class JitFunctionInfo:
+    """The function of a kernel, as hooks of compilations are told."""
+    module: str
+    name: str
+    jit_function: JITFunction
+
+
+def ready_device(compiled):
+    """The number of the GPU of a compiled kernel; 0 for the CPU."""
+    words = compiled._ready.device()
+    number = words[5:].split(" ")[0] if words.startswith("cuda:") else "0"
+    return int(number)
 
 
 class _HookedFunction(JITFunction):
