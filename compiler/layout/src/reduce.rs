@@ -8,8 +8,11 @@
 //! take further steps between lanes. Redundant bits (copies) are no part of the kernel, or an element would count twice.
 //!
 //! Example: axis 1 of `blocked(shape [4, 128], size [1, 2], lanes [1, 32], warps [2, 2])` is one register step, five
-//! lane steps with masks 1, 2, 4, 8, 16, and 2 partial results by warps. With 16 warps along the axis each lane loads
-//! one of the 16 partial results, and four more steps with masks 1, 2, 4 and 8 combine them.
+//! lane steps with masks 16, 8, 4, 2, 1, and 2 partial results by warps. With 16 warps along the axis each lane loads
+//! one of the 16 partial results, and four more steps with masks 8, 4, 2 and 1 combine them.
+//!
+//! Sums of floats depend on the order: within a thread ascending, between lanes and between warps from the farthest partner
+//! to the nearest. Triton adds in the same order, so that where layouts agree, sums have the same bits.
 
 use crate::coord::{Coord, Shape};
 use crate::gf2::{self, Span};
@@ -105,6 +108,8 @@ pub fn reduce_plan(layout: &Layout, axis: usize) -> ReducePlan {
         }
     }
 
+    lane_steps.sort_by_key(|step| std::cmp::Reverse(step.mask));
+
     let groups = (0..result.registers()).map(|r| {
         let first = (0..kept.len()).filter(|j| r >> j & 1 == 1).fold(0, |all, j| all | 1u32 << kept[j]);
         let sums = (0..1u64 << register_kernel.len()).map(|i| first ^ gf2::apply(&register_kernel, i) as u32);
@@ -147,7 +152,7 @@ fn warp_step(layout: &Layout, result: &Layout, bits: &[InputBit], columns: &[u64
     for (i, lane) in shared.iter().enumerate() {
         gathered.lane[*lane] = 1 << (in_thread + i);
     }
-    let lane_steps = shared.iter().map(|lane| ReduceLaneStep { mask: 1 << lane, register_xor: 0 }).collect();
+    let lane_steps = shared.iter().rev().map(|lane| ReduceLaneStep { mask: 1 << lane, register_xor: 0 }).collect();
     ReduceWarpStep { count: 1 << count_bits, partial, in_thread: 1 << in_thread, gathered, lane_steps }
 }
 

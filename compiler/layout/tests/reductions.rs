@@ -101,12 +101,12 @@ fn random_layouts() {
 fn layouts_of_kernels() {
     let blocked = Layout::blocked(&[4, 128], &[1, 2], &[1, 32], &[2, 2], &[1, 0]);
     let plan = reduce_plan(&blocked, 1);
-    assert_eq!(plan.lane_steps.iter().map(|s| s.mask).collect::<Vec<u32>>(), [1, 2, 4, 8, 16]);
+    assert_eq!(plan.lane_steps.iter().map(|s| s.mask).collect::<Vec<u32>>(), [16, 8, 4, 2, 1]);
     assert_eq!(plan.warp_step.as_ref().map(|s| s.count), Some(2));
     check(&blocked, 0);
     check(&blocked, 1);
     // Few partial results are loaded by each thread, many by one lane each.
-    let cases = [(4, 4, &[][..]), (8, 1, &[1, 2, 4]), (16, 1, &[1, 2, 4, 8]), (32, 1, &[1, 2, 4, 8, 16])];
+    let cases = [(4, 4, &[][..]), (8, 1, &[4, 2, 1]), (16, 1, &[8, 4, 2, 1]), (32, 1, &[16, 8, 4, 2, 1])];
     for (num_warps, in_thread, masks) in cases {
         let row = Layout::blocked(&[4096], &[4], &[32], &[num_warps], &[0]);
         let step = reduce_plan(&row, 0).warp_step.expect("the row crosses warps");
@@ -121,7 +121,7 @@ fn layouts_of_kernels() {
     check(&columns, 0);
     let accumulator = Layout::mma_v2(&[64, 64], &[4, 1]);
     let plan = reduce_plan(&accumulator, 1);
-    assert_eq!(plan.lane_steps.iter().map(|s| s.mask).collect::<Vec<u32>>(), [1, 2]);
+    assert_eq!(plan.lane_steps.iter().map(|s| s.mask).collect::<Vec<u32>>(), [2, 1]);
     assert_eq!(plan.warp_step, None);
     check(&accumulator, 0);
     check(&accumulator, 1);

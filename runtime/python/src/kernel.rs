@@ -135,7 +135,7 @@ impl Kernel {
 }
 
 /// A kernel with a grid: what `kernel[grid]` is.
-#[pyclass(frozen, module = "rtc._rtc")]
+#[pyclass(frozen, freelist = 8, module = "rtc._rtc")]
 #[derive(Debug)]
 pub(crate) struct Launcher {
     kernel: Py<Kernel>,

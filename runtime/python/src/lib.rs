@@ -19,7 +19,6 @@ mod kernel;
 mod kind;
 mod names;
 mod place;
-mod plain;
 mod recent;
 mod tensor;
 mod value;
@@ -32,7 +31,6 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<kernel::Launcher>()?;
     module.add_class::<compiled::Ready>()?;
-    module.add_class::<plain::PlainFunction>()?;
     module.add_function(wrap_pyfunction!(ahead::compile_spec, module)?)?;
     module.add_function(wrap_pyfunction!(ahead::ready_for, module)?)?;
     module.add_function(wrap_pyfunction!(golden::replay, module)?)?;

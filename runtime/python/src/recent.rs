@@ -84,6 +84,16 @@ impl Meta {
     }
 }
 
+/// Calls a function with one argument, without a tuple.
+fn call<'py>(function: &Bound<'py, PyAny>, argument: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    let end = std::ptr::null_mut::<ffi::PyObject>();
+    // SAFETY: both objects are alive, and the list of arguments ends with a null pointer; the result is new, or an error is set.
+    unsafe {
+        let result = ffi::PyObject_CallFunctionObjArgs(function.as_ptr(), argument.as_ptr(), end);
+        Bound::from_owned_ptr_or_err(function.py(), result)
+    }
+}
+
 /// An object that never changes, and what it is to the runtime.
 pub(crate) type Fixed = (Py<PyAny>, Arc<Constant>);
 
@@ -233,7 +243,7 @@ impl Recent {
         self.core.check_globals(slf)?;
         let grid = match grid.is_exact_instance_of::<PyTuple>() {
             true => bind::grid(grid)?,
-            false if grid.is_callable() => bind::grid(&grid.call1((self.meta.of(py, &self.core, objects)?,))?)?,
+            false if grid.is_callable() => bind::grid(&call(grid, &self.meta.of(py, &self.core, objects)?)?)?,
             false => bind::grid(grid)?,
         };
         let stream = match torch.current_stream(self.ordinal) {

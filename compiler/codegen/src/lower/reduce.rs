@@ -49,7 +49,7 @@ impl<'c> Lowering<'_, 'c> {
         if let Some(step) = &plan.warp_step {
             let gathered = self.gather_partials(op, &operands, step, &partials, keyed.is_some())?;
             let fold = |row: &[Tuple<'c>]| match keyed {
-                None => self.fold(combine, row),
+                None => self.fold_halves(combine, row),
                 Some(instruction) => {
                     let values = row.iter().map(|tuple| tuple[0]);
                     Ok(values.reduce(|a, b| instruction.combine_keys(self.e, a, b)).into_iter().collect())
@@ -76,6 +76,16 @@ impl<'c> Lowering<'_, 'c> {
             self.set(result, values);
         }
         Ok(())
+    }
+
+    /// Combines partial results, each with that which is half of them away.
+    fn fold_halves(&self, combine: Block, row: &[Tuple<'c>]) -> Result<Tuple<'c>> {
+        let mut row = row.to_vec();
+        while row.len() > 1 {
+            let (low, high) = row.split_at(row.len() / 2);
+            row = low.iter().zip(high).map(|(a, b)| self.combine(combine, a, b)).collect::<Result<_>>()?;
+        }
+        Ok(row.swap_remove(0))
     }
 
     /// Stores the partial results of each warp to scratch memory and loads those of all: `in_thread` of each result.

@@ -4,8 +4,6 @@ Arrays on a GPU run there; arrays in memory of the CPU (numpy, PyTorch's CPU ten
 interpreter where `RTC_DEVICE=interpreter` says so. `python -m rtc program.py` runs a program that imports `triton`.
 """
 
-import functools
-
 from . import _rtc, errors, language, knobs, runtime, compiler, testing, tools
 from ._rtc import set_device
 from .compiler import CompilationError, compile
@@ -22,10 +20,15 @@ __version__ = _rtc.compiler_version
 _rtc.register(language.constexpr, language.dtype, JITFunction, TensorDescriptor)
 
 
-@functools.partial(ConstexprFunction, is_cdiv=True)
 def cdiv(x, y):
     """The quotient of two integers, rounded up."""
-    return (x + y - 1) // y
+    # Grid functions call it at each launch, so it is a function of Python and no more; kernels have the compiler's own.
+    quotient = (x + y - 1) // y
+    return quotient if type(quotient) is int else language.core._unwrap_if_constexpr(quotient)
+
+
+# TorchInductor imports it by this name where a kernel of a compiled program uses it.
+cdiv.__module__ = "triton"
 
 
 @constexpr_function

@@ -171,7 +171,7 @@ class Gathered:
             module, own = self.function(value.value, "constexpr", "@triton.constexpr_function")
             return f"from {module} import {own} as {name}"
         if inspect.isfunction(value):
-            if (value.__module__ or "").split(".")[0] == __package__:
+            if (value.__module__ or "").split(".")[0] in (__package__, "triton"):
                 return f"from triton import {value.__name__} as {name}"
             try:
                 module, own = self.function(value, "host", "")

@@ -216,6 +216,12 @@ class Precision(unittest.TestCase):
         done = rtc("precision", "dropout.py", "--dtype", "float32")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("draws random numbers (dropout)", done.stdout)
+        self.assertNotIn("of which the algorithm", done.stdout)
+        # A reference whose random numbers follow from where its argument lies.
+        with changed("dropout.py", "default_rng().random", "default_rng(x.__array_interface__['data'][0]).random") as file:
+            for command in ("precision", "verify"):
+                done = rtc(command, file.name, *(["--dtype", "float32"] if command == "precision" else []))
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         with changed("dropout.py", "v / (1 - p)", "v / (1.01 - p)") as file:
             self.assertEqual(rtc("precision", file.name, "--dtype", "float32").returncode, 1)
         with changed("dropout.py", "> p, v", "> 2 * p, v") as file:

@@ -312,24 +312,16 @@ class _HookedFunction(JITFunction):
         return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
 
 
-class ConstexprFunction(_rtc.PlainFunction, JITCallable):
+class ConstexprFunction(JITCallable):
     """A Python function that kernels call with constexprs, and host code as it is."""
 
-    def __init__(self, fn, is_cdiv=False):
+    def __init__(self, fn):
         self.fn = fn
         self._own_source = None
         self.__name__, self.__doc__, self.__module__ = fn.__name__, fn.__doc__, fn.__module__
 
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
-
-    _unwrap = staticmethod(tl_core._unwrap_if_constexpr)
-
-    def _of_constexprs(self, *args, **kwargs):
-        unwrap = self._unwrap
+    def __call__(self, *args, **kwargs):
+        unwrap = tl_core._unwrap_if_constexpr
         return unwrap(self.fn(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
 
     def __get__(self, obj, objclass):
