@@ -81,6 +81,7 @@ const UNSAFE: &[&str] = &[
     "runtime/python/src/foreign.rs",
     "runtime/python/src/host.rs",
     "runtime/python/src/place.rs",
+    "runtime/python/src/call.rs",
     "runtime/python/src/recent.rs",
     "runtime/python/src/tensor.rs",
     "runtime/python/src/value.rs",

@@ -1,6 +1,7 @@
 //! A kernel of Python, and its launches.
 
 use crate::bind::{self, Call, Held, KnownOptions, Param};
+use crate::call;
 use crate::compiled::{self, compiling};
 use crate::error::{compile_error, runtime_error};
 use crate::host::{Copies, detached};
@@ -109,8 +110,8 @@ impl Kernel {
         Ok(())
     }
 
-    fn __getitem__(slf: Bound<'_, Self>, grid: Py<PyAny>) -> Launcher {
-        Launcher { kernel: slf.unbind(), grid }
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, grid: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        call::with_grid(slf, grid)
     }
 
     /// Launches, or only makes ready. Gives what Python has of the compiled kernel. `options` are options even if a
@@ -134,35 +135,25 @@ impl Kernel {
     }
 }
 
-/// A kernel with a grid: what `kernel[grid]` is.
-#[pyclass(frozen, freelist = 8, module = "rtc._rtc")]
-#[derive(Debug)]
-pub(crate) struct Launcher {
-    kernel: Py<Kernel>,
-    grid: Py<PyAny>,
-}
-
-#[pymethods]
-impl Launcher {
-    #[pyo3(signature = (*args, **kwargs))]
-    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Py<PyAny>> {
-        launch(self.kernel.bind(args.py()), self.grid.bind(args.py()), false, (args, kwargs, None))
-    }
-}
-
 /// Positional arguments, keywords, options.
-type Given<'a, 'py> = (&'a Bound<'py, PyTuple>, Option<&'a Bound<'py, PyDict>>, Option<&'a Bound<'py, PyDict>>);
+type Bindable<'a, 'py> = (&'a Bound<'py, PyTuple>, Option<&'a Bound<'py, PyDict>>, Option<&'a Bound<'py, PyDict>>);
 
-fn launch<'py>(
+/// Whether some hook is to be told of launches.
+pub(crate) fn is_hooked() -> bool {
+    HOOKED.load(Ordering::Relaxed)
+}
+
+/// Launches, or only makes ready.
+pub(crate) fn launch<'py>(
     slf: &Bound<'py, Kernel>,
     grid: &Bound<'py, PyAny>,
     warmup: bool,
-    (args, kwargs, options): Given<'_, 'py>,
+    (args, kwargs, options): Bindable<'_, 'py>,
 ) -> PyResult<Py<PyAny>> {
     let py = slf.py();
-    let hooked = HOOKED.load(Ordering::Relaxed);
+    let hooked = is_hooked();
     let is_plain = !warmup && !hooked && options.is_none();
-    if is_plain && let Some(launched) = recent::launch(slf, grid, args, kwargs) {
+    if is_plain && let Some(launched) = recent::launch_of(slf, grid, args, kwargs) {
         return launched;
     }
     let core = slf.get().core()?;

@@ -10,6 +10,7 @@
 
 mod ahead;
 mod bind;
+mod call;
 mod compiled;
 mod error;
 mod foreign;
@@ -29,7 +30,6 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kernel::Kernel>()?;
-    module.add_class::<kernel::Launcher>()?;
     module.add_class::<compiled::Ready>()?;
     module.add_function(wrap_pyfunction!(ahead::compile_spec, module)?)?;
     module.add_function(wrap_pyfunction!(ahead::ready_for, module)?)?;

@@ -123,20 +123,38 @@ impl Recents {
     }
 }
 
+/// What a call is given, as long as it holds it.
+pub(crate) struct Given<'a> {
+    pub(crate) positional: &'a [Object],
+    /// Names and values.
+    pub(crate) keywords: &'a [(Object, Object)],
+}
+
 /// Launches if an earlier launch was like it.
-#[inline]
-pub(crate) fn launch<'py>(
+pub(crate) fn launch_of<'py>(
     slf: &Bound<'py, Kernel>,
     grid: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> Option<PyResult<Py<PyAny>>> {
+    Torch::get(slf.py())?;
+    let positional: Objects = args.iter_borrowed().map(|object| object.as_ptr()).collect();
+    let members = kwargs.into_iter().flat_map(bind::members);
+    let keywords: SmallVec<[_; 8]> = members.map(|(name, value)| (name.as_ptr(), value.as_ptr())).collect();
+    launch(slf, grid, &Given { positional: &positional, keywords: &keywords })
+}
+
+/// Launches if an earlier launch was like it.
+#[inline]
+pub(crate) fn launch<'py>(
+    slf: &Bound<'py, Kernel>,
+    grid: &Bound<'py, PyAny>,
+    given: &Given<'_>,
+) -> Option<PyResult<Py<PyAny>>> {
     let torch = Torch::get(slf.py())?;
     let ordinal = torch.current_device()?;
     let recents = &slf.get().recents;
-    (0..)
-        .map_while(|index| recents.get(index))
-        .find_map(|recent| recent.again(slf, torch, ordinal, grid, (args, kwargs)))
+    (0..).map_while(|index| recents.get(index)).find_map(|recent| recent.again(slf, torch, ordinal, grid, given))
 }
 
 /// An argument, for as long as the call holds it.
@@ -152,41 +170,37 @@ impl Recent {
         torch: &Torch,
         ordinal: i32,
         grid: &Bound<'py, PyAny>,
-        (args, kwargs): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+        given: &Given<'_>,
     ) -> Option<PyResult<Py<PyAny>>> {
-        if ordinal != self.ordinal || args.len() != self.given || place::is_cpu_chosen() {
+        if ordinal != self.ordinal || given.positional.len() != self.given || place::is_cpu_chosen() {
             return None;
         }
         // Both stay where they are: they are large.
         let (mut objects, mut values) = (Objects::new(), Args::new());
-        self.bind(args, kwargs, &mut objects)?;
+        self.bind(given, &mut objects)?;
         self.read(torch, &objects, &mut values)?;
         self.remembered.fits(&values).then(|| self.launch(slf, torch, grid, &objects, &values))
     }
 
     /// Adds the argument of each parameter.
     #[inline(always)]
-    fn bind(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, objects: &mut Objects) -> Option<()> {
-        for index in 0..self.given {
-            objects.push(args.get_borrowed_item(index).ok()?.as_ptr());
-        }
+    fn bind(&self, given: &Given<'_>, objects: &mut Objects) -> Option<()> {
+        objects.extend_from_slice(given.positional);
         let params = &self.core.params;
         objects.extend(params[self.given..].iter().map(|param| match &param.default {
             Some(default) => default.as_ptr(),
             None => std::ptr::null_mut(),
         }));
-        let Some(kwargs) = kwargs else { return self.keywords.is_empty().then_some(()) };
-        let members = bind::members(kwargs);
-        if members.len() != self.keywords.len() {
+        if given.keywords.len() != self.keywords.len() {
             return None;
         }
-        for (own, (name, value)) in self.keywords.iter().zip(&members) {
-            let is_same_option = own.option.as_ref().is_none_or(|option| option.is(value));
-            if !own.name.is(name) || !is_same_option {
+        for (own, (name, value)) in self.keywords.iter().zip(given.keywords) {
+            let is_same_option = own.option.as_ref().is_none_or(|option| option.as_ptr() == *value);
+            if own.name.as_ptr() != *name || !is_same_option {
                 return None;
             }
             if let Some(index) = own.param {
-                objects[index] = value.as_ptr();
+                objects[index] = *value;
             }
         }
         Some(())

@@ -38,7 +38,7 @@ class Verify(unittest.TestCase):
         self.assertIn("size 1000 -> 257", done.stderr)
 
     def test_outputs_are_poisoned(self):
-        with changed("gelu.py", "mask=i < n)\ndef", "mask=i < n - 5)\ndef") as file:
+        with changed("gelu.py", "element_ty), mask=i < n)", "element_ty), mask=i < n - 5)") as file:
             done = rtc("verify", file.name)
         self.assertEqual(done.returncode, 1)
         self.assertFalse(json.loads(done.stdout)["correct"])
