@@ -70,21 +70,28 @@ impl Layout {
         (plain.with_rows(&order) == *self).then_some(order)
     }
 
-    /// An order of rows for operand A of 32 bits that lies in shared memory with M innermost, in rows of 128 bytes and
-    /// with their swizzle: threads load 8 or 16 bytes at once, without bank conflicts.
+    /// An order of rows for operand A, of elements of `operand` bits, that is made of elements of `memory` bits which lie in
+    /// shared memory with M innermost, in rows of 128 bytes and with their swizzle: threads load several rows at once, up to
+    /// 16 bytes, without bank conflicts.
     ///
-    /// The rows that a thread has lie side by side. Of the 32 banks the swizzle gives bits 2 and 3 to the two bits of K that
-    /// lanes have, so the next bits of lanes take the other ones.
-    pub fn rows_for_vectors(rows: u32, warps_along_m: u32) -> Vec<u32> {
+    /// The rows that a thread has lie side by side. The swizzle gives some of the 32 banks to the two bits of K that lanes
+    /// have, so the next bits of lanes take the other ones.
+    pub fn rows_for_vectors(rows: u32, warps_along_m: u32, operand: u32, memory: u32) -> Vec<u32> {
         let bits = rows.trailing_zeros();
         let repeats = 4 + warps_along_m.trailing_zeros();
         let own: Vec<u32> = [3].into_iter().chain(repeats..bits).take(2).collect();
         let among_threads = (0..bits).filter(|bit| !own.contains(bit));
         let width = own.len() as u32;
-        let banks = (width..5).filter(|bit| !(2..4).contains(bit));
-        let rest: Vec<u32> = (width..bits).filter(|bit| (2..4).contains(bit) || *bit >= 5).collect();
+        // Of a row's number, as bits of addresses.
+        let bytes = memory.trailing_zeros() - 3;
+        let swizzled = 4 + (32 / operand).trailing_zeros();
+        let of_k = |bit: &u32| (swizzled..swizzled + 2).contains(&(bit + bytes));
+        let in_bank = |bit: &u32| (2..7).contains(&(bit + bytes));
+        let is_free = |bit: &u32| in_bank(bit) && !of_k(bit);
+        let rest = (width..bits).filter(|bit| !is_free(bit));
+        let to: Vec<u32> = (width..bits).filter(is_free).chain(rest).collect();
         let mut order = vec![0; bits as usize];
-        for (from, to) in own.iter().copied().zip(0..).chain(among_threads.zip(banks.chain(rest))) {
+        for (from, to) in own.iter().copied().zip(0..).chain(among_threads.zip(to)) {
             order[from as usize] = to;
         }
         order
@@ -138,7 +145,7 @@ mod tests {
     #[test]
     fn rows_in_another_order_are_found_again() {
         let plain = Layout::wgmma_operand(&[128, 32], 32, [8, 1]);
-        let order = Layout::rows_for_vectors(128, 8);
+        let order = Layout::rows_for_vectors(128, 8, 32, 32);
         let other = plain.with_rows(&order);
         assert!(other.covers_tile());
         assert_eq!(other.rows_of(&plain), Some(order));
@@ -152,13 +159,24 @@ mod tests {
     #[test]
     fn fragments_with_m_innermost_load_vectors_without_conflicts() {
         for (rows, warps, width) in [(64, 4, 2), (128, 8, 2), (128, 4, 4), (256, 8, 4), (256, 4, 4)] {
-            let plain = Layout::wgmma_operand(&[rows, 32], 32, [warps, 1]);
-            let shared = SharedLayout::nvmma(&[rows, 32], 32, 128, &[0, 1]);
-            let access = |layout: &Layout| Access::vector(&shared, layout, 32);
-            assert_eq!((access(&plain).width, access(&plain).wavefronts(false)), (1, 2));
-            let order = Layout::rows_for_vectors(rows, warps);
-            let other = access(&plain.with_rows(&order));
-            assert_eq!((other.width, other.wavefronts(false)), (width, width), "{rows} rows, {warps} warps");
+            for (operand, memory) in [(32, 32), (16, 8), (16, 16), (16, 32)] {
+                if rows * memory < 1024 {
+                    continue;
+                }
+                let plain = Layout::wgmma_operand(&[rows, 32], operand, [warps, 1]);
+                let swizzle = SharedLayout::nvmma_swizzle(rows, memory);
+                let shared = SharedLayout::nvmma(&[rows, 32], memory, swizzle, &[0, 1]);
+                let access = |layout: &Layout| Access::vector(&shared, layout, memory);
+                assert_eq!(access(&plain).width, 1);
+                let order = Layout::rows_for_vectors(rows, warps, operand, memory);
+                let other = access(&plain.with_rows(&order));
+                let least = (width * memory / 32).max(1);
+                assert_eq!(
+                    (other.width, other.wavefronts(false)),
+                    (width, least),
+                    "{rows} rows, {warps} warps, {operand} of {memory}"
+                );
+            }
         }
     }
 }

@@ -209,6 +209,14 @@ macro_rules! define_ops {
                 match self { $(OpKind::$name { .. } => &SPECS[Row::$name as usize],)* }
             }
 
+            /// Whether it makes something else of each element of one tile.
+            pub fn is_cast(&self) -> bool {
+                let OpSpec { traits, operands, .. } = self.spec();
+                traits.has(Traits::ELEMENTWISE.and(Traits::PURE))
+                    && operands.len() == 1
+                    && !traits.has(Traits::NESTED)
+            }
+
             /// The attributes that are not at their default, with their text form.
             pub fn attrs(&self) -> Vec<(&'static str, AttrValue)> {
                 match self { $(OpKind::$name { $($attr),* } => {

@@ -113,6 +113,24 @@ fn from_registers(kernel: &Kernel, infos: &AxisInfos, lhs: Value) -> bool {
     turned && !runs_along(kernel, infos, lhs, 1) && runs_along(kernel, infos, lhs, 0)
 }
 
+/// What a value is cast from, perhaps in several steps; `None` if it is not cast.
+pub fn cast_from(kernel: &Kernel, mut value: Value) -> Option<Value> {
+    let mut source = None;
+    while let Some(op) = kernel.def_op(value).filter(|op| kernel.kind(*op).is_cast()) {
+        value = kernel.operand(op, 0);
+        source = Some(value);
+    }
+    source
+}
+
+/// What a left operand is cast from, if that is the other way round of a loaded tile, as `turn_products` makes them.
+fn cast_from_turned(kernel: &Kernel, lhs: Value) -> Option<Value> {
+    let source = cast_from(kernel, lhs)?;
+    let turned = kernel.def_op(source).filter(|op| matches!(kernel.kind(*op), OpKind::Trans { .. }))?;
+    let loaded = kernel.def_op(kernel.operand(turned, 0))?;
+    matches!(kernel.kind(loaded), OpKind::Load { .. }).then_some(source)
+}
+
 /// Whether an operand, if it is loaded, lies in global memory with `axis` innermost.
 pub fn runs_along(kernel: &Kernel, infos: &AxisInfos, operand: Value, axis: usize) -> bool {
     let (mut value, mut axis) = (operand, axis);
@@ -196,8 +214,16 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
                 16 if computed_from_dot(kernel, data.operands[0]) => {
                     DotLayouts { lhs: Some(operand()), rhs: None, acc }
                 }
+                16 if cast_from_turned(kernel, data.operands[0]).is_some() => {
+                    let source = cast_from_turned(kernel, data.operands[0])?;
+                    let memory = scalar_of(kernel, source)?.bits();
+                    let in_rows = runs_along(kernel, &axis_info(kernel), source, 0);
+                    let any = (0..a[0].trailing_zeros()).collect();
+                    let rows = if in_rows { Layout::rows_for_vectors(a[0], warps[0], bits, memory) } else { any };
+                    DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
+                }
                 32 if from_registers(kernel, &axis_info(kernel), data.operands[0]) => {
-                    let rows = Layout::rows_for_vectors(a[0], warps[0]);
+                    let rows = Layout::rows_for_vectors(a[0], warps[0], bits, bits);
                     DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
                 }
                 _ => DotLayouts { lhs: None, rhs: None, acc },

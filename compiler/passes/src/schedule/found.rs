@@ -217,6 +217,7 @@ fn source_of(kernel: &Kernel, mut operand: Value) -> Option<Value> {
     while let Some(op) = kernel.def_op(operand) {
         match kernel.kind(op) {
             OpKind::LocalLoad {} | OpKind::Trans { .. } | OpKind::ConvertLayout {} => operand = kernel.operand(op, 0),
+            kind if kind.is_cast() => operand = kernel.operand(op, 0),
             _ => break,
         }
     }
@@ -265,11 +266,12 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
     Ok(Loads { accesses: out, rows, before })
 }
 
-/// Whether a loaded tile itself, perhaps in another layout or turned, is an operand of a product.
+/// Whether a loaded tile itself, perhaps in another layout, turned or cast, is an operand of a product.
 fn is_operand(kernel: &Kernel, value: Value) -> bool {
     kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
         OpKind::Dot { .. } => true,
         OpKind::ConvertLayout {} | OpKind::Trans { .. } => is_operand(kernel, kernel.result(user, 0)),
+        kind if kind.is_cast() => is_operand(kernel, kernel.result(user, 0)),
         _ => false,
     })
 }
@@ -346,6 +348,10 @@ fn check_wraps(known: &mut Known<'_>, buffer: Value, access: &Access) -> Result<
                         to.is_none()
                     }
                     (OpKind::LocalLoad {}, _) => {
+                        work.push((kernel.result(user, 0), number));
+                        false
+                    }
+                    (kind, _) if kind.is_cast() => {
                         work.push((kernel.result(user, 0), number));
                         false
                     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{DotKind, Kernel, Op, OpKind, Traits, Value};
+use rtc_ir::{DotKind, Kernel, Op, OpKind, Value};
 use rtc_layout::{Layout, MatrixDescriptor, SharedLayout, swizzle_for};
 
 use super::buffer_products;
@@ -73,10 +73,7 @@ impl Readers {
             match kernel.kind(user) {
                 OpKind::ConvertLayout {} => {
                     let result = kernel.result(user, 0);
-                    let feeds = |op: &Op| {
-                        direct.contains(op) || matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::Wgmma, .. })
-                    };
-                    if kernel.users(result).iter().any(feeds) {
+                    if feeds(kernel, result, direct) {
                         self.find(kernel, result, transposed, direct);
                     } else if let Some(layout) = kernel.layout_of(result) {
                         self.layouts.push(if transposed { layout.transpose(&[1, 0]) } else { layout.clone() });
@@ -100,17 +97,19 @@ impl Readers {
                         self.product = Some(if transposed { 1 - axis } else { axis });
                     }
                 }
-                kind if is_cast(kind) => self.find(kernel, kernel.result(user, 0), transposed, direct),
+                kind if kind.is_cast() => self.find(kernel, kernel.result(user, 0), transposed, direct),
                 _ => {}
             }
         }
     }
 }
 
-/// Whether an operation makes something else of each element of one tile.
-pub(super) fn is_cast(kind: &OpKind) -> bool {
-    let spec = kind.spec();
-    spec.traits.has(Traits::ELEMENTWISE.and(Traits::PURE))
-        && spec.operands.len() == 1
-        && !spec.traits.has(Traits::NESTED)
+/// Whether a value itself, perhaps turned or cast, is an operand of a product that has a say in where it lies.
+fn feeds(kernel: &Kernel, value: Value, direct: &HashSet<Op>) -> bool {
+    kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
+        OpKind::Dot { kind: DotKind::Wgmma, .. } => true,
+        OpKind::Trans { .. } => feeds(kernel, kernel.result(user, 0), direct),
+        kind if kind.is_cast() => feeds(kernel, kernel.result(user, 0), direct),
+        _ => direct.contains(&user),
+    })
 }

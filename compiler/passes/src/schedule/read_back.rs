@@ -2,7 +2,6 @@
 
 use rtc_ir::{Builder, Kernel, Op, OpKind, Position, Type, Value};
 
-use super::operand_layouts::is_cast;
 use crate::PassError;
 
 /// Replaces what is left of the uses of a value by reads of the buffer that holds it.
@@ -27,7 +26,7 @@ pub(super) fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Res
                 }
                 kernel.erase(user);
             }
-            kind if is_cast(&kind) && converted_to(kernel, kernel.result(user, 0)).is_some() => {
+            kind if kind.is_cast() && converted_to(kernel, kernel.result(user, 0)).is_some() => {
                 // The conversion moves before the cast.
                 let result = kernel.result(user, 0);
                 let Some(to) = converted_to(kernel, result) else { continue };

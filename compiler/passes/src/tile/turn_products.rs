@@ -1,6 +1,6 @@
-//! Turns products around whose right operand `wgmma` could not read: elements of 32 bits must have K innermost in shared
-//! memory, and a right operand that is loaded with N innermost has not. Turned around it is the left operand, which comes
-//! from registers.
+//! Turns products around whose right operand `wgmma` could not read where copies put it: elements of 32 bits must have K
+//! innermost in shared memory, and a right operand that is loaded with N innermost has not; what is cast after it was loaded
+//! is of another type there. Turned around it is the left operand, which comes from registers.
 //!
 //! ```text
 //! for_range .. (%acc) {                      for_range .. (%turned) {
@@ -16,7 +16,7 @@ use rtc_abi::Feature;
 use rtc_ir::analysis::{AxisInfos, axis_info};
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Type, Value, constant_bits, regions};
 
-use crate::laid::accelerate_dot::runs_along;
+use crate::laid::accelerate_dot::{cast_from, runs_along};
 use crate::schedule::addresses::loads_of_products;
 use crate::schedule::split_roles;
 use crate::{Pass, PassContext, PassError};
@@ -30,11 +30,15 @@ const LEAST_ROWS: u32 = 64;
 const LEAST_COLUMNS: u32 = 8;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    let in_single = |op: &Op| {
-        let tf32 = matches!(kernel.kind(*op), OpKind::Dot { precision: Precision::Tf32, .. });
-        tf32 && kernel.value_type(kernel.operand(*op, 0)).elem() == Some(Elem::F32)
+    let of_kind = |op: &Op| {
+        let OpKind::Dot { precision, .. } = kernel.kind(*op) else { return false };
+        match kernel.value_type(kernel.operand(*op, 0)).elem() {
+            Some(Elem::F32) => *precision == Precision::Tf32,
+            Some(Elem::F16 | Elem::BF16) => cast_from(kernel, kernel.operand(*op, 1)).is_some(),
+            _ => false,
+        }
     };
-    let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(in_single).collect();
+    let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(of_kind).collect();
     if all.is_empty() || !cx.target.has(Feature::Wgmma) || !cx.structure.stages() {
         return Ok(());
     }
@@ -47,6 +51,32 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         }
     }
     Ok(())
+}
+
+/// Whether a value is loaded where it is used.
+fn is_loaded(kernel: &Kernel, value: Value) -> bool {
+    let made = kernel.def_op(value);
+    match made.map(|op| kernel.kind(op)) {
+        Some(OpKind::Load { .. }) => true,
+        Some(OpKind::Hint { .. } | OpKind::Trans { .. }) => {
+            made.is_some_and(|op| is_loaded(kernel, kernel.operand(op, 0)))
+        }
+        _ => false,
+    }
+}
+
+/// A value turned around, before it is cast where it is.
+fn turned(builder: &mut Builder<'_>, value: Value) -> Result<Value, PassError> {
+    let kernel = builder.kernel();
+    let cast = kernel.def_op(value).filter(|op| kernel.kind(*op).is_cast());
+    let Some(cast) = cast else { return Ok(builder.trans(value, vec![1, 0])?) };
+    let (kind, source, elem) = (kernel.kind(cast).clone(), kernel.operand(cast, 0), kernel.value_type(value).elem());
+    let source = turned(builder, source)?;
+    let lost = || PassError::Internal("turning a product: a cast".into());
+    let shape = builder.kernel().value_type(source).shape().ok_or_else(lost)?;
+    let ty = Type::tile(elem.ok_or_else(lost)?, shape);
+    let made = builder.build(kind, &[source], &[], &[], &[], &[ty])?;
+    Ok(builder.kernel().result(made, 0))
 }
 
 /// A product in a loop that only adds to one sum.
@@ -62,8 +92,16 @@ impl Turn {
         let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(dot, index));
         let shape = kernel.value_type(acc).shape().filter(|shape| shape.rank() == 2)?;
         let suits = shape[1] >= LEAST_ROWS && shape[0] >= LEAST_COLUMNS && kernel.options.num_warps.is_multiple_of(4);
-        let rows = runs_along(kernel, infos, lhs, 1) && !runs_along(kernel, infos, rhs, 0);
-        (suits && rows && runs_along(kernel, infos, rhs, 1)).then_some(())?;
+        let suits = suits
+            && match cast_from(kernel, rhs) {
+                Some(source) => is_loaded(kernel, lhs) && is_loaded(kernel, source),
+                None => {
+                    runs_along(kernel, infos, lhs, 1)
+                        && !runs_along(kernel, infos, rhs, 0)
+                        && runs_along(kernel, infos, rhs, 1)
+                }
+            };
+        suits.then_some(())?;
         let of = regions::slot_of(kernel, acc)?.op;
         let OpKind::ForRange { .. } = kernel.kind(of) else { return None };
         let body = kernel.op(of).blocks[0];
@@ -92,7 +130,7 @@ impl Turn {
         let (carried, result) = kernel.carry(of, start).ok_or_else(lost)?;
         let kind = kernel.kind(dot).clone();
         let mut builder = Builder::before(kernel, dot);
-        let (left, right) = (builder.trans(rhs, vec![1, 0])?, builder.trans(lhs, vec![1, 0])?);
+        let (left, right) = (turned(&mut builder, rhs)?, builder.trans(lhs, vec![1, 0])?);
         let made = builder.build(kind, &[left, right, carried], &[], &[], &[], &[])?;
         let sum: Value = kernel.result(made, 0);
         let end = kernel.terminator(kernel.op(of).blocks[0]).ok_or_else(lost)?;
