@@ -18,6 +18,7 @@
 //! (`tensor_maps.rs`).
 
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Shape, Type, Value, constant_bits};
+use rtc_layout::Layout;
 
 use super::coordinates::{Names, Place};
 use super::found::Found;
@@ -26,7 +27,7 @@ use super::tensor_maps::StoreMap;
 use crate::PassError;
 
 /// Whether a store can wait for the next program: it stands beside the loop with the product, whose iterations count
-/// from 0, and its elements have 16 bits. Asked of the kernel as it was.
+/// from 0, and its elements have 16 bits and make pairs in a thread. Asked of the kernel as it was.
 pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
     let ([(store, _)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
     let (store, of) = (*store, of.of);
@@ -39,7 +40,9 @@ pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
     let beside = kernel.op(store).parent == kernel.op(of).parent && kernel.is_before(of, store);
     let narrow = kernel.value_type(kernel.operand(store, 1)).elem().is_some_and(|elem| elem.bits() == 16);
     let alone = matches!(products[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
-    around(kernel, found).is_some() && counts && alone && beside && narrow
+    let converted = kernel.def_op(kernel.operand(store, 1)).map(|op| kernel.operand(op, 0));
+    let pairs = converted.and_then(|tile| kernel.layout_of(tile)).and_then(pair_axis).is_some();
+    around(kernel, found).is_some() && counts && alone && beside && narrow && pairs
 }
 
 /// The loop of the source around that with the product, if it is right around it; `None` stands for the loop over programs,
@@ -55,6 +58,8 @@ fn around(kernel: &Kernel, found: &Found) -> Option<Option<Op>> {
 /// What is carried from one program to the next.
 struct Last {
     pieces: Vec<Value>,
+    /// Along which the elements of a word are neighbours.
+    axis: usize,
     at: Place,
     /// Whether there is something.
     there: Value,
@@ -76,9 +81,10 @@ pub(super) fn defer(
     let tile = kernel.operand(converted, 0);
     let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
     let elem = kernel.value_type(tile).elem().ok_or_else(|| lost("a tile"))?;
+    let axis = kernel.layout_of(tile).and_then(pair_axis).ok_or_else(|| lost("a pair"))?;
     let mut new = Vec::new();
     for piece in store.parts(kernel, *op, tile)? {
-        new.push(packed(kernel, *op, piece)?);
+        new.push(packed(kernel, *op, piece, axis)?);
     }
     new.extend(names.place(kernel, *op, access, &shape)?.0);
     new.push(Builder::before(kernel, *op).constant_of(Literal::Int(1), Type::Scalar(Elem::I1))?);
@@ -96,7 +102,7 @@ pub(super) fn defer(
     let last = |mut values: Vec<Value>| {
         let there = values.pop()?;
         let at = Place(values.split_off(store.pieces as usize));
-        Some(Last { at, pieces: values, there })
+        Some(Last { at, pieces: values, axis, there })
     };
     let within = last(within).ok_or_else(|| lost("a value"))?;
     let after = last(after).ok_or_else(|| lost("a value"))?;
@@ -197,52 +203,68 @@ fn store_piece(
     number: u32,
     elem: Elem,
 ) -> Result<(), PassError> {
-    let piece = unpacked(kernel, before, last.pieces[number as usize], elem)?;
+    let piece = unpacked(kernel, before, last.pieces[number as usize], elem, last.axis)?;
     store.copy_out(kernel, before, out, piece, number, &last.at, true)
 }
 
-/// The layouts of `[M, N / 2, 2]` and `[M, N / 2]` for one of `[M, N]`, and the types with these elements.
-fn paired(kernel: &mut Kernel, tile: Type, layout: rtc_layout::Layout, elems: [Elem; 2]) -> Option<[Type; 2]> {
-    let [rows, columns] = tile.shape()?[..] else { return None };
-    let apart = layout.reshape(&[rows, columns / 2, 2]);
-    let half = apart.split()?;
-    let [apart, half] = [apart, half].map(|layout| kernel.intern_layout(layout));
-    let types = [
-        Type::tile(elems[0], Shape::new(&[rows, columns / 2, 2])?),
-        Type::tile(elems[1], Shape::new(&[rows, columns / 2])?),
-    ];
-    Some([types[0].with_layout(Some(apart)), types[1].with_layout(Some(half))])
+/// The axis along which a thread has neighbours of a tile: columns, which is how they are stored, or else rows.
+fn pair_axis(layout: &Layout) -> Option<usize> {
+    [1, 0].into_iter().find(|axis| apart(layout, *axis).is_some_and(|[_, last]| last.split().is_some()))
 }
 
-/// Neighbours of 16 bits in a row as words.
-fn packed(kernel: &mut Kernel, before: Op, tile: Value) -> Result<Value, PassError> {
-    let layout = kernel.layout_of(tile).ok_or_else(|| lost("a layout"))?.clone();
-    let ty = kernel.value_type(tile);
-    let elem = ty.elem().ok_or_else(|| lost("a tile"))?;
-    let [apart, half] = paired(kernel, ty, layout, [elem, elem]).ok_or_else(|| lost("a pair"))?;
+/// The layouts of a tile `[M, N]` as `[M, N / 2, 2]` or `[M / 2, 2, N]`, and of that with the 2 at the end.
+fn apart(layout: &Layout, axis: usize) -> Option<[Layout; 2]> {
+    let &[rows, columns] = layout.shape() else { return None };
+    let apart = match axis {
+        0 => layout.reshape(&[rows / 2, 2, columns]),
+        _ => layout.reshape(&[rows, columns / 2, 2]),
+    };
+    let last = if axis == 0 { apart.transpose(&[0, 2, 1]) } else { apart.clone() };
+    Some([apart, last])
+}
+
+fn of_layout(kernel: &mut Kernel, elem: Elem, layout: Layout) -> Option<Type> {
+    let shape = Shape::new(layout.shape())?;
+    let id = kernel.intern_layout(layout);
+    Some(Type::tile(elem, shape).with_layout(Some(id)))
+}
+
+/// Neighbours of 16 bits as words.
+fn packed(kernel: &mut Kernel, before: Op, tile: Value, axis: usize) -> Result<Value, PassError> {
+    let none = || lost("a pair");
+    let layout = kernel.layout_of(tile).ok_or_else(none)?.clone();
+    let elem = kernel.value_type(tile).elem().ok_or_else(none)?;
+    let [apart, last] = apart(&layout, axis).ok_or_else(none)?;
+    let half = last.split().ok_or_else(none)?;
+    let mut of = |layout| of_layout(kernel, elem, layout).ok_or_else(none);
+    let [apart, last, half] = [of(apart)?, of(last)?, of(half)?];
     let mut builder = Builder::before(kernel, before);
-    let pairs = builder.reshape_to(tile, apart, false)?;
+    let mut pairs = builder.reshape_to(tile, apart, false)?;
+    if axis == 0 {
+        let trans = builder.build(OpKind::Trans { order: vec![0, 2, 1] }, &[pairs], &[], &[], &[], &[last])?;
+        pairs = builder.kernel().result(trans, 0);
+    }
     let split = builder.build(OpKind::Split {}, &[pairs], &[], &[], &[], &[half, half])?;
     let [low, high] = [0, 1].map(|number| builder.kernel().result(split, number));
     Ok(builder.pack_pair(low, high)?)
 }
 
 /// The reverse.
-fn unpacked(kernel: &mut Kernel, before: Op, words: Value, elem: Elem) -> Result<Value, PassError> {
-    let ty = kernel.value_type(words);
-    let half = kernel.layout_of(words).ok_or_else(|| lost("a layout"))?.clone();
-    let Some([rows, columns]) = ty.shape().and_then(|shape| <[u32; 2]>::try_from(&shape[..]).ok()) else {
-        return Err(lost("a tile"));
-    };
-    let apart = half.join();
-    let whole = apart.reshape(&[rows, 2 * columns]);
-    let shapes = [Shape::new(&[rows, columns, 2]), Shape::new(&[rows, 2 * columns])];
-    let [Some(apart_shape), Some(shape)] = shapes else { return Err(lost("a shape")) };
-    let [apart, whole] = [apart, whole].map(|layout| kernel.intern_layout(layout));
+fn unpacked(kernel: &mut Kernel, before: Op, words: Value, elem: Elem, axis: usize) -> Result<Value, PassError> {
+    let none = || lost("a pair");
+    let last = kernel.layout_of(words).ok_or_else(none)?.join();
+    let apart = if axis == 0 { last.transpose(&[0, 2, 1]) } else { last.clone() };
+    let &[a, b, c] = apart.shape() else { return Err(none()) };
+    let whole = apart.reshape(&if axis == 0 { [a * b, c] } else { [a, b * c] });
+    let mut of = |layout| of_layout(kernel, elem, layout).ok_or_else(none);
+    let [last, apart, whole] = [of(last)?, of(apart)?, of(whole)?];
     let mut builder = Builder::before(kernel, before);
     let (low, high) = (builder.unpack_pair(words, elem, false)?, builder.unpack_pair(words, elem, true)?);
-    let apart = Type::tile(elem, apart_shape).with_layout(Some(apart));
-    let both = builder.build(OpKind::Join {}, &[low, high], &[], &[], &[], &[apart])?;
-    let both = builder.kernel().result(both, 0);
-    Ok(builder.reshape_to(both, Type::tile(elem, shape).with_layout(Some(whole)), false)?)
+    let both = builder.build(OpKind::Join {}, &[low, high], &[], &[], &[], &[last])?;
+    let mut both = builder.kernel().result(both, 0);
+    if axis == 0 {
+        let trans = builder.build(OpKind::Trans { order: vec![0, 2, 1] }, &[both], &[], &[], &[], &[apart])?;
+        both = builder.kernel().result(trans, 0);
+    }
+    Ok(builder.reshape_to(both, whole, false)?)
 }
