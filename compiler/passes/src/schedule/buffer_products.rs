@@ -54,7 +54,7 @@ pub(super) fn outside_of_loops(kernel: &Kernel) -> (HashSet<Op>, Vec<(Op, u32)>)
         let of = kernel.result(*load, 0);
         products.iter().any(|op| [0, 1].iter().any(|i| source(kernel, kernel.operand(*op, *i)).0 == of))
     };
-    let loads = unchanged.iter().filter(|op| read(op)).filter_map(|op| Some((*op, *widths.get(op)?))).collect();
+    let loads = unchanged.iter().filter_map(|op| Some((*op, *widths.get(op)?))).filter(|(op, _)| read(op)).collect();
     (products, loads)
 }
 

@@ -128,7 +128,7 @@ impl Sum {
         let mut highs = [own; CHUNK];
         for (xe, ye) in xe.iter().zip(ye) {
             for at in 0..CHUNK {
-                highs[at] = highs[at].max(xe[at] + ye[at]);
+                highs[at] = highs[at].max(xe[at].wrapping_add(ye[at]));
             }
         }
         let highest = highs.into_iter().fold(own, i16::max);
@@ -138,14 +138,18 @@ impl Sum {
         let top = 127 + rule.places - (x.format.mantissa + y.format.mantissa) as i32;
         let mut products = 0;
         for ((xs, ys), (xe, ye)) in xs.iter().zip(ys).zip(xe.iter().zip(ye)) {
-            // The terms of a chunk stay within 32 bits.
+            // Nothing here overflows; with checks the loops would not become vector instructions.
+            let mut weights = [0f32; CHUNK];
+            for at in 0..CHUNK {
+                let below = highest.wrapping_sub(xe[at].wrapping_add(ye[at])).min(FARTHEST);
+                weights[at] = f32::from_bits((top.wrapping_sub(i32::from(below)) as u32) << 23);
+            }
             let mut terms = [0i32; CHUNK];
             for at in 0..CHUNK {
-                let below = (highest - (xe[at] + ye[at])).min(FARTHEST);
-                let weight = f32::from_bits(((top - i32::from(below)) as u32) << 23);
-                terms[at] = (xs[at] * ys[at] * weight) as i32;
+                terms[at] = (xs[at] * ys[at] * weights[at]) as i32;
             }
-            products += i64::from(terms.iter().sum::<i32>());
+            // The terms of a chunk stay within 32 bits.
+            products += i64::from(terms.into_iter().fold(0, i32::wrapping_add));
         }
         let last = i32::from(highest) - rule.places;
         let own = (self.0 * power(-last)) as i64;
