@@ -3,6 +3,9 @@
 //! Block `b` of `n` executes the programs `b`, `b + n`, `b + 2 n` and so on. Where programs take unequally long and `n` is a
 //! multiple of a size of the grid, that gives some blocks the long ones alone: causal attention was half as fast so. There
 //! every second round goes backwards: `b`, `2 n - 1 - b`, `2 n + b`, ..
+//!
+//! Neighbours along axis 0 mostly read the same tiles, and are best started side by side: with four heads of attention in turn, or
+//! with the longest programs of all heads first, it was slower by up to a sixth on an H200.
 
 use std::collections::HashSet;
 
