@@ -10,7 +10,8 @@ use rtc_passes::PassContext;
 
 /// What a kernel, as it comes from sema or from a file, does to memory; by parameter.
 pub(crate) fn touched(kernel: &Kernel, target: &'static Target) -> Vec<Touched> {
-    let cx = PassContext { target, max_instructions: stages::NO_LIMIT, structure: Structure::Pipelined };
+    let (max_instructions, structure) = (stages::NO_LIMIT, Structure::Pipelined);
+    let cx = PassContext { target, max_instructions, structure, overlap_launches: false };
     // What a pass refuses here, it refuses again in the pipeline, which reports it.
     rtc_passes::plain(kernel, &cx).map(|plain| analysis::touched(&plain)).unwrap_or_default()
 }

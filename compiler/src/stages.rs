@@ -301,7 +301,9 @@ pub(crate) fn run_pipeline(
     // Programs that wait for each other must all run at once.
     let together = !options.warp_specialize || options.launch_cooperative_grid;
     let structure = if together { options.structure.without_roles() } else { options.structure };
-    let cx = PassContext { target, max_instructions: options.max_instructions, structure };
+    // A launch that says itself how it overlaps others, or whose blocks must all run at once, is left as it is.
+    let overlap_launches = options.overlap_launches && !options.launch_pdl && !options.launch_cooperative_grid;
+    let cx = PassContext { target, max_instructions: options.max_instructions, structure, overlap_launches };
     let whole = kernel.clone();
     match run_all(kernel, &cx, until, observer) {
         // What was brought into shared memory for products does not fit: they can do without.
@@ -390,7 +392,7 @@ fn verified<'k>(kernel: &'k Kernel, after: &str) -> Result<Verified<'k>, Failure
 fn metadata(kernel: &Kernel, specialization: &Specialization, target: &Target, source_hash: String) -> Metadata {
     Metadata {
         kernel: specialization.kernel.clone(),
-        launch_pdl: specialization.options.launch_pdl,
+        launch_pdl: specialization.options.launch_pdl || kernel.awaits_launch(),
         launch_cooperative_grid: specialization.options.launch_cooperative_grid,
         constexprs: artifact::constexprs(specialization),
         source_hash,

@@ -114,7 +114,7 @@ impl TileKernel {
         let texts = self.sources.files().map(|(_, file)| file.text.as_str());
         let parts = [COMPILER_VERSION, target.name].into_iter().chain(texts);
         Metadata {
-            launch_pdl: options.launch_pdl,
+            launch_pdl: options.launch_pdl || kernel.awaits_launch(),
             launch_cooperative_grid: options.launch_cooperative_grid,
             source_hash: fingerprint::hash_of(parts),
             compiler_version: COMPILER_VERSION.to_owned(),

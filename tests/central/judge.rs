@@ -148,7 +148,7 @@ impl Checked<'_> {
             structures = structures.into_iter().enumerate().filter(|(i, _)| chosen(*i)).map(|(_, s)| s).collect();
         }
         for structure in structures {
-            let cx = PassContext { target, max_instructions: 50_000, structure };
+            let cx = PassContext { target, max_instructions: 50_000, structure, overlap_launches: true };
             self.passes(kernel.clone(), cx, &mut made)
                 .map_err(|e| if structure == Structure::Auto { e } else { format!("structure {structure}, {e}") })?;
         }

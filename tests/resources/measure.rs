@@ -137,7 +137,8 @@ fn compare(name: &str, source: &Path, rows: &[Row]) -> Result<(), Failed> {
                 }
                 Ok(())
             };
-            let cx = PassContext { target, max_instructions: 500_000, structure: rtc_abi::Structure::Auto };
+            let structure = rtc_abi::Structure::Auto;
+            let cx = PassContext { target, max_instructions: 500_000, structure, overlap_launches: true };
             run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
             let verified = rtc_ir::verify(&kernel).map_err(|e| rtc_ir::print_errors(&kernel, &e))?;
             let output = rtc_codegen::compile(verified, &SourceMap::new(), target, CodegenOptions::default())

@@ -159,6 +159,9 @@ pub struct LaunchOptions {
     pub launch_cooperative_grid: bool,
     /// Programmatic dependent launch.
     pub launch_pdl: bool,
+    /// Launches may begin while those before them on the stream end, for whose results they wait (from sm_90 on). A kernel
+    /// that says by itself when it waits is left alone.
+    pub overlap_launches: bool,
     /// `device_assert` and overflow checks are active.
     pub debug: bool,
     /// With `debug`: check integer arithmetic for overflow.
@@ -201,6 +204,7 @@ impl Default for LaunchOptions {
             enable_fp_fusion: true,
             launch_cooperative_grid: false,
             launch_pdl: false,
+            overlap_launches: true,
             debug: false,
             sanitize_overflow: true,
             enable_reflect_ftz: true,

@@ -3,9 +3,25 @@
 use rtc_abi::metadata::{Metadata, lay_out};
 use rtc_abi::{DType, HostTensorMap, ParamType, Target, TensorMap, ValueType};
 
-use crate::{Elem, Hidden, Kernel, Param, Scalar, Type};
+use crate::effects::Space;
+use crate::{Elem, Hidden, Kernel, Op, OpKind, Param, Scalar, Type};
 
 impl Kernel {
+    /// The first operation of the body that may touch global memory or tell the world of itself.
+    pub fn first_access(&self) -> Option<Op> {
+        let outside =
+            |op: &Op| self.effects(*op).any(|(effect, _)| matches!(effect.space, Space::Global | Space::Outside));
+        let alone =
+            |op: &Op| self.op(*op).blocks.is_empty() && (!outside(op) || matches!(self.kind(*op), OpKind::Barrier {}));
+        self.ops(self.body()).find(|op| !alone(op))
+    }
+
+    /// Whether the kernel waits for the launch before it, before it touches memory: then it may be launched before that one
+    /// has ended.
+    pub fn awaits_launch(&self) -> bool {
+        self.first_access().is_some_and(|op| matches!(self.kind(op), OpKind::GridDependency { wait: true }))
+    }
+
     /// What a launch needs to know. The fields that the kernel does not know are empty: constexprs, the options of the
     /// launch itself, hash and version.
     pub fn metadata(&self, target: &Target) -> Metadata {

@@ -13,6 +13,8 @@ pub struct PassContext {
     pub max_instructions: u64,
     /// How products in loops get their operands. A plain kernel needs less shared memory.
     pub structure: Structure,
+    /// Whether launches may begin while those before them end.
+    pub overlap_launches: bool,
 }
 
 /// Why a pass could not go on.

@@ -44,6 +44,7 @@ pub const PASSES: &[Pass] = &[
     place::place_scratch::PASS,     // shared memory for what crosses warps
     place::allocate_shared::PASS,   // offsets by liveness
     place::limit_size::PASS,        // layouts and access widths stand, and what lowering costs is still to be spent
+    place::await_launch::PASS,      // nothing is moved any more
     place::insert_barriers::PASS,   // the fewest that order all accesses
 ];
 

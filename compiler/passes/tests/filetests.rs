@@ -8,6 +8,7 @@ fn run(text: &str) -> String {
         target: rtc_abi::Target::named("sm_90a").expect("it is in the table"),
         max_instructions: 50_000,
         structure: rtc_abi::Structure::Auto,
+        overlap_launches: true,
     };
     let (header, body) = text.split_once('\n').expect("a header line");
     let wanted = header.strip_prefix("// pass: ").expect("`// pass: NAME` in the first line").trim();

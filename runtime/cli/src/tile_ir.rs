@@ -55,13 +55,13 @@ pub(crate) fn check_spec(spec: &Spec, kernel: &TileKernel) -> Result<(), String>
     if !spec.args.is_empty() {
         return Err("`spec.args`: leave it out; a .tir file says the types of its parameters by itself".into());
     }
-    let LaunchOptions { launch_pdl, launch_cooperative_grid, max_instructions, warp_specialize, structure, .. } =
-        spec.options;
-    let said = LaunchOptions { launch_pdl, launch_cooperative_grid, max_instructions, ..LaunchOptions::default() };
-    let known = LaunchOptions { warp_specialize, structure, ..said };
+    let LaunchOptions { launch_pdl, overlap_launches, launch_cooperative_grid, max_instructions, .. } = spec.options;
+    let LaunchOptions { warp_specialize, structure, .. } = spec.options;
+    let said = LaunchOptions { launch_pdl, overlap_launches, launch_cooperative_grid, ..LaunchOptions::default() };
+    let known = LaunchOptions { warp_specialize, structure, max_instructions, ..said };
     if spec.options != known {
         return Err("`spec.options`: a .tir file says these by itself, but for launch_pdl, \
-                    launch_cooperative_grid, warp_specialize, structure and max_instructions"
+                    overlap_launches, launch_cooperative_grid, warp_specialize, structure and max_instructions"
             .into());
     }
     Ok(())

@@ -32,6 +32,8 @@ pub(crate) struct Context {
     raw: sys::CUcontext,
     name: String,
     capability: u32,
+    /// Whether launches may overlap, also in graphs.
+    overlaps: bool,
     shared_limit: u32,
     multiprocessors: u32,
     /// That of the default stream.
@@ -64,8 +66,19 @@ impl Context {
         // SAFETY: `device` comes from the driver; released in `Drop`.
         let raw = check("cuDevicePrimaryCtxRetain", unsafe { result::primary_ctx::retain(device) })?;
         let capability = (major * 10 + minor) as u32;
+        let overlaps = capability >= 90 && driver_version() >= OVERLAP_DRIVER;
         let (shared_limit, scratch) = (shared as u32, scratch::Scratch::default());
-        Ok(Arc::new(Context { ordinal, device, raw, name, capability, shared_limit, multiprocessors, scratch }))
+        Ok(Arc::new(Context {
+            ordinal,
+            device,
+            raw,
+            name,
+            capability,
+            overlaps,
+            shared_limit,
+            multiprocessors,
+            scratch,
+        }))
     }
 
     /// Number of the device.
@@ -81,6 +94,11 @@ impl Context {
     /// Whether that is the driver's handle of this context.
     pub(crate) fn is_context(&self, raw: sys::CUcontext) -> bool {
         self.raw == raw
+    }
+
+    /// Whether launches may begin before the work before them has ended: devices before 9.0 cannot, nor graphs of old drivers.
+    pub(crate) fn overlaps(&self) -> bool {
+        self.overlaps
     }
 
     /// Compute capability times ten.
@@ -212,6 +230,9 @@ fn is_driver_there() -> bool {
 
 /// The first with tensor maps, clusters and PTX 8.0; of older ones not all functions are there that are called.
 const OLDEST_DRIVER: c_int = 12000;
+
+/// The first whose graphs keep launches that overlap.
+const OVERLAP_DRIVER: c_int = 12030;
 
 /// The version of CUDA that the driver has, such as 12080; 0 if it does not say.
 fn driver_version() -> c_int {

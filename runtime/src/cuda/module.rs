@@ -179,7 +179,7 @@ impl Module {
         extra: *mut *mut c_void,
     ) -> Result<()> {
         let [gx, gy, gz] = launch.grid;
-        if !launch.has_attributes(self.context.capability()) {
+        if !launch.has_attributes(self.context.overlaps()) {
             // SAFETY: the caller vouches for the parameters; the handles are live.
             let status = unsafe {
                 sys::cuLaunchKernel(
@@ -199,7 +199,7 @@ impl Module {
             return check("cuLaunchKernel", status.result());
         }
         let mut attributes = Attributes::default();
-        attributes.ask_for(launch, self.context.capability());
+        attributes.ask_for(launch, self.context.overlaps());
         let config = sys::CUlaunchConfig {
             gridDimX: gx,
             gridDimY: gy,
@@ -282,7 +282,7 @@ impl Attributes {
         self.count += 1;
     }
 
-    fn ask_for(&mut self, launch: &Launch<'_>, capability: u32) {
+    fn ask_for(&mut self, launch: &Launch<'_>, able: bool) {
         use sys::CUlaunchAttributeID as Id;
         use sys::CUlaunchAttributeValue as Value;
         if launch.cluster != [1, 1, 1] {
@@ -293,7 +293,7 @@ impl Attributes {
         if launch.cooperative {
             self.push(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, Value { cooperative: 1 });
         }
-        if launch.overlaps(capability) {
+        if launch.overlap && able {
             let id = Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             self.push(id, Value { programmaticStreamSerializationAllowed: 1 });
         }
@@ -322,13 +322,9 @@ pub(crate) struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// To overlap is a leave; devices before 9.0 cannot.
-    fn overlaps(&self, capability: u32) -> bool {
-        self.overlap && capability >= 90
-    }
-
-    fn has_attributes(&self, capability: u32) -> bool {
-        self.cluster != [1, 1, 1] || self.cooperative || self.overlaps(capability)
+    /// To overlap is a leave; where the device is not able to, it does not.
+    fn has_attributes(&self, able: bool) -> bool {
+        self.cluster != [1, 1, 1] || self.cooperative || (self.overlap && able)
     }
 }
 

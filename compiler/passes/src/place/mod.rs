@@ -1,6 +1,7 @@
 //! Passes that place shared memory and order accesses to it.
 
 pub mod allocate_shared;
+pub mod await_launch;
 pub mod insert_barriers;
 pub mod limit_size;
 mod pending;
