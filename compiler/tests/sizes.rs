@@ -239,7 +239,7 @@ fn how_loops_are_pipelined_is_remarked_on() {
     let body = "    s = tl.zeros((64, 64), tl.float32)\n    for i in range(n):\n        \
                 a = tl.load(tile(p + i * 2048, 64, 32))\n        s = tl.dot(a, a.T, s)\n    tl.store(tile(z, 64, 64), s)\n";
     let (_, said) = products(body, "*fp16:16, *fp32:16, i32");
-    let plan = "the warps are divided into roles: 4 copy tiles with 40 registers a thread, 4 compute with 216; 6 slots of 4096 \
+    let plan = "the warps are divided into roles: 1 copy tiles with 40 registers a thread, 4 compute with 216; 6 slots of 4096 \
                 bytes, 2 blocks on a multiprocessor loop over the programs";
     assert!(said.iter().any(|line| line == plan), "{said:?}");
     // An index that is loaded is no sum of arguments.
