@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Array,
     /// Memory by `__dlpack__`.
     Dlpack,
-    /// Of this package: `constexpr`, `dtype`, `JITFunction`, `TensorDescriptor`.
+    /// Of this package: `constexpr`, `dtype`, `JITFunction` and functions of the language, `TensorDescriptor`.
     Constexpr,
     Dtype,
     Function,
@@ -47,12 +47,19 @@ static CLASSES: Mutex<Vec<(Kind, Py<PyType>)>> = Mutex::new(Vec::new());
 
 /// Tells the classes of the package whose objects have a meaning as arguments.
 #[pyfunction]
-pub(crate) fn register(constexpr: Py<PyType>, dtype: Py<PyType>, function: Py<PyType>, descriptor: Py<PyType>) {
+pub(crate) fn register(
+    constexpr: Py<PyType>,
+    dtype: Py<PyType>,
+    function: Py<PyType>,
+    of_language: Py<PyType>,
+    descriptor: Py<PyType>,
+) {
     let mut classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
     *classes = vec![
         (Kind::Constexpr, constexpr),
         (Kind::Dtype, dtype),
         (Kind::Function, function),
+        (Kind::Function, of_language),
         (Kind::Descriptor, descriptor),
     ];
 }

@@ -17,7 +17,7 @@ from .tools.tensor_descriptor import TensorDescriptor
 
 __version__ = _rtc.compiler_version
 
-_rtc.register(language.constexpr, language.dtype, JITFunction, TensorDescriptor)
+_rtc.register(language.constexpr, language.dtype, JITFunction, language.core.KernelFunction, TensorDescriptor)
 
 
 def cdiv(x, y):

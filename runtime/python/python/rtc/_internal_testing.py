@@ -96,12 +96,12 @@ def to_triton(x, device, dst_type=None):
     name = x.dtype.name
     if name in uint_dtypes:
         signed = x.astype(getattr(np, name.lstrip("u")))
-        return reinterpret(torch.tensor(signed, device=device).contiguous(), getattr(tl, name))
+        return reinterpret(torch.tensor(signed, device=device), getattr(tl, name))
     if dst_type and "float8" in dst_type:
-        return reinterpret(torch.tensor(x, device=device).contiguous(), getattr(tl, dst_type))
+        return reinterpret(torch.tensor(x, device=device), getattr(tl, dst_type))
     if name == "float32" and dst_type == "bfloat16":
-        return torch.tensor(x, device=device).contiguous().bfloat16()
-    return torch.tensor(x, device=device).contiguous()
+        return torch.tensor(x, device=device).bfloat16()
+    return torch.tensor(x, device=device)
 
 
 def str_to_triton_dtype(name):

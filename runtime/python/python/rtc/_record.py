@@ -4,6 +4,7 @@ import json
 import os
 
 from . import _arrays
+from .language.core import KernelFunction
 from .runtime.autotuner import Autotuner
 from .runtime.jit import JITFunction
 
@@ -90,7 +91,7 @@ class Description:
         functions = []
         for value in launch.arguments.values():
             value = getattr(value, "value", value)
-            if isinstance(value, JITFunction) and value not in functions:
+            if isinstance(value, (JITFunction, KernelFunction)) and value not in functions:
                 functions.append(value)
         self.modules = [tuple(module) for module in launch.kernel._gathered(functions).modules]
         spec = json.loads(launch.compiled._ready.spec())

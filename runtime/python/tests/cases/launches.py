@@ -170,6 +170,9 @@ class Launches(unittest.TestCase):
         np.testing.assert_array_equal(out, x)
         apply[(1,)](x, out, N=tl.constexpr(64), F=relu)
         np.testing.assert_array_equal(out, np.maximum(x, 0))
+        for function, wanted in [(tl.abs, np.abs(x)), (tl.math.exp, np.exp(x)), (tl.extra.libdevice.tanh, np.tanh(x))]:
+            apply[(1,)](x, out, 64, function)
+            np.testing.assert_allclose(out, wanted, rtol=1e-5)
         halves = np.zeros(64, np.float16)
         apply[(1,)](x, halves, 64, None, tl.float16)
         np.testing.assert_array_equal(halves, x.astype(np.float16))

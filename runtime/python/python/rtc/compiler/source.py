@@ -72,7 +72,7 @@ def constant(value, functions):
         return value if value == value and abs(value) != float("inf") else {"float": str(value)}
     if isinstance(value, tl_core.dtype):
         return {"dtype": value._signature}
-    if isinstance(value, JITCallable):
+    if isinstance(value, (JITCallable, tl_core.KernelFunction)):
         if value not in functions:
             functions.append(value)
         return {"function": f"__argument_{functions.index(value)}"}
