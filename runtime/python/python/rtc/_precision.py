@@ -132,11 +132,12 @@ def dtypes_of(inputs, asked):
 def oracle(contract, inputs, held):
     """The reference's results, in double precision where it can be had. What it was given is added to `held`, so that in
     another run the arguments lie elsewhere: some references draw random numbers by addresses."""
+    fresh = _arrays.moved if held else _arrays.copy
     try:
-        held.append([cast(v, "float64") for v in copies(inputs)])
+        held.append([fresh(cast(v, "float64")) if _arrays.is_array(v) else v for v in inputs])
         return results(contract.reference(*held[-1]), "reference_fn")
     except Exception:  # whatever the reference cannot do in fp64
-        held.append(copies(inputs))
+        held.append([fresh(v) if _arrays.is_array(v) else v for v in inputs])
         return results(guarded("reference_fn", lambda: contract.reference(*held[-1])), "reference_fn")
 
 
