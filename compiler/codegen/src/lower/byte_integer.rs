@@ -1,10 +1,14 @@
 //! Bytes as floats, four at a time and without the conversions of the hardware, of which it does a sixteenth as many in
 //! a cycle as sums: a byte becomes the last bits of a large float, from which that float is taken away. All is exact.
 
+use rtc_abi::Feature;
 use rtc_ir::{Elem, Op, Scalar};
 
 use super::Lowering;
-use crate::{emit::Value, error::Result};
+use crate::{
+    emit::{Cmpi, Value},
+    error::Result,
+};
 
 /// 2^23 as `f32`: its last bits count ones.
 const SINGLE: i64 = 0x4b00_0000;
@@ -18,7 +22,13 @@ impl<'c> Lowering<'_, 'c> {
         let from = self.elem(self.kernel.operand(op, 0))?;
         let target = self.elem(self.kernel.result(op, 0))?;
         let to = self.element(target);
-        let single = |value: Value<'c>| if signed { e.sitofp(value, to) } else { e.uitofp(value, to) };
+        // Without an instruction for it LLVM goes by f32 and rounds twice, which shows where f32 is too short.
+        let twice = target == Elem::BF16 && from.bits() >= 32 && !self.target.has(Feature::Bf16Arithmetic);
+        let single = |value: Value<'c>| match signed {
+            _ if twice => self.wide_integer_to_bf16(value, from.bits(), signed),
+            true => e.sitofp(value, to),
+            false => e.uitofp(value, to),
+        };
         let values = self.operand(op, 0)?;
         let (fours, rest) = match (from, target) {
             (Elem::Num(Scalar::I8), Elem::F32 | Elem::F16 | Elem::BF16) => values.as_chunks::<4>(),
@@ -29,6 +39,17 @@ impl<'c> Lowering<'_, 'c> {
         floats.extend(rest.iter().map(|value| single(*value)));
         self.define(op, floats);
         Ok(())
+    }
+
+    /// An integer of 32 or 64 bits as bf16: as f32 cut off, with the last bit set if anything was lost, and then rounded.
+    fn wide_integer_to_bf16(&self, value: Value<'c>, bits: u32, signed: bool) -> Value<'c> {
+        let e = self.e;
+        let sign = if signed { "" } else { "u" };
+        let (letters, ty) = if bits == 64 { ("ll", e.ty.i64) } else { ("i", e.ty.i32) };
+        let single = e.intrinsic(&format!("llvm.nvvm.{sign}{letters}2f.rz"), &[value], e.ty.f32);
+        let back = e.intrinsic(&format!("llvm.nvvm.f2{sign}{letters}.rz"), &[single], ty);
+        let lost = e.extui(e.cmpi(Cmpi::Ne, back, value), e.ty.i32);
+        e.truncf(e.bitcast(e.ori(e.bitcast(single, e.ty.i32), lost), e.ty.f32), self.element(Elem::BF16))
     }
 
     fn four_bytes_to_floats(&self, bytes: [Value<'c>; 4], to: Elem, signed: bool) -> Vec<Value<'c>> {
