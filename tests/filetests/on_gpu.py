@@ -4,7 +4,7 @@
 
 Planted mistakes (kernels whose header says `fault:`) are left out. Needs nothing but Python; run it in the root of a checkout.
 """
-import glob, json, os, random, struct, subprocess, sys, tempfile
+import glob, json, math, os, random, struct, subprocess, sys, tempfile
 
 FORMATS = {"f16": ("e", "F16"), "f32": ("f", "F32"), "i8": ("b", "I8"), "i32": ("i", "I32"), "i64": ("q", "I64")}
 BYTES = {"bf16": (2, "BF16"), "f8e4": (1, "F8_E4M3"), "f8e5": (1, "F8_E5M2")}
@@ -139,8 +139,9 @@ def differences(kind, wanted, found, tolerance):
     wanted, found = decode(kind, wanted), decode(kind, found)
     if tolerance is None:
         return sum(a != b for a, b in zip(wanted, found))
-    largest = max(abs(x) for x in wanted)
-    return sum(not abs(a - b) <= tolerance * largest for a, b in zip(wanted, found))
+    largest = max((abs(x) for x in wanted if math.isfinite(x)), default=0)
+    same = lambda a, b: a == b or math.isnan(a) and math.isnan(b) or abs(a - b) <= tolerance * largest
+    return sum(not same(a, b) for a, b in zip(wanted, found))
 
 
 def check(rtc, part, device):
