@@ -1,7 +1,9 @@
 // The driver that does nothing, which also keeps what the last launch was given.
 #define cuLaunchKernel quiet_cuLaunchKernel
+#define cuLaunchKernelEx quiet_cuLaunchKernelEx
 #include "../../../../benches/stub_driver.c"
 #undef cuLaunchKernel
+#undef cuLaunchKernelEx
 
 unsigned char launched_params[256];
 size_t launched_size;
@@ -18,4 +20,11 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     if (launched_size > sizeof launched_params) return 1;
     if (extra) memcpy(launched_params, extra[1], launched_size);
     return 0;
+}
+
+struct config { unsigned gx, gy, gz, bx, by, bz, shared; void *stream, *attributes; unsigned count; };
+
+// The same for launches with attributes.
+int cuLaunchKernelEx(const struct config *c, void *function, void **params, void **extra) {
+    return cuLaunchKernel(function, c->gx, c->gy, c->gz, c->bx, c->by, c->bz, c->shared, c->stream, params, extra);
 }
