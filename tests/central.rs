@@ -9,7 +9,7 @@
 //! executors, and what nobody writes must stay as it was. Kernels in the kernel language also say what must come out.
 //!
 //! The sanitizer looks on in the emulator and must find nothing, but for the mistakes of `tests/filetests/planted/`, which
-//! it must find, each at its line (`planted.rs`).
+//! it must find, each at its line (`planted.rs`), and of the interpreter what leans on open results (`open.rs`).
 //!
 //! ```text
 //! cargo test --test central                                     all files, and some kernels at random
@@ -45,6 +45,8 @@ mod inputs;
 mod judge;
 #[path = "central/language.rs"]
 mod language;
+#[path = "central/open.rs"]
+mod open;
 #[path = "central/planted.rs"]
 mod planted;
 #[path = "ptxas.rs"]
@@ -74,6 +76,7 @@ fn main() {
     assert!(planted.len() >= 60, "only {} planted mistakes", planted.len());
     trials.extend(planted);
     assert!(trials.len() > 60, "only {} kernels", trials.len());
+    trials.extend(open_cases());
     trials.push(Trial::test("every operation", every_operation));
     trials.extend(trials::random());
     trials.extend(trials::written());
@@ -114,6 +117,21 @@ fn files(folder: &str) -> Vec<Trial> {
         }
     }
     trials
+}
+
+/// A trial for each kernel that leans, or does not lean, on what the language leaves open.
+fn open_cases() -> Vec<Trial> {
+    let cases = paths("open", "rt").into_iter().flat_map(|path| {
+        let at = path.display().to_string();
+        let parts = language::split(&fs::read_to_string(&path).unwrap_or_default());
+        parts.into_iter().map(move |part| (part, at.clone()))
+    });
+    let trial = |(part, at): (language::Part, String)| {
+        Trial::test(format!("open/{}", part.name), move || {
+            open::check(&part, &at).map_err(|e| format!("{at}: {e}").into())
+        })
+    };
+    cases.map(trial).collect()
 }
 
 /// A trial for each case of the files in the kernel language.

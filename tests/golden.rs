@@ -1,5 +1,6 @@
 //! Golden tests: every `CASE/NAME.launch.json` under `tests/golden` and `tests/seeds` is compiled, launched and compared with what PyTorch gave,
-//! on the interpreter, in the emulator, there also under the sanitizer, and on a GPU where there is one. A new case is a source, a launch and a data
+//! on the interpreter, there also with other values where the language leaves them open, in the emulator, there also under the
+//! sanitizer, and on a GPU where there is one. A new case is a source, a launch and a data
 //! file; `tests/golden/README.md` says how they are made.
 //!
 //! What each kernel takes of the machine is compared with tables: `resources/measure.rs`.
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use libtest_mimic::{Arguments, Failed, Trial};
 use rtc_compiler::{Source, Spec};
 use rtc_runtime::Device;
-use rtc_runtime::sanitize::Checks;
+use rtc_runtime::sanitize::{Check, Checks};
 use rtc_testing::{LaunchFile, Tensors, Tolerance, compare};
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ fn trials() -> Vec<Trial> {
             let file = launch.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(name) = file.strip_suffix(".launch.json") else { continue };
             let case = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            for device in ["interpreter", "emulator", "sanitizer", "cuda"] {
+            for device in ["interpreter", "open", "emulator", "sanitizer", "cuda"] {
                 let (folder, launch) = (folder.clone(), launch.clone());
                 let trial = Trial::test(format!("{case}/{name} {device}"), move || run(&folder, &launch, device));
                 // A GPU is no part of most machines that run tests; the trial then shows as ignored.
@@ -61,7 +62,12 @@ fn run(folder: &Path, launch_path: &Path, device_name: &str) -> Result<(), Faile
     let json: Value = serde_json::from_str(&text)?;
     let golden = json.get("golden").ok_or("the launch file has no `golden`")?;
     let listed = |name: &str| golden["devices"].as_array().is_none_or(|d| d.iter().any(|x| x == name));
-    if !listed(if device_name == "sanitizer" { "emulator" } else { device_name }) {
+    let runs_on = match device_name {
+        "sanitizer" => "emulator",
+        "open" => "interpreter",
+        other => other,
+    };
+    if !listed(runs_on) {
         return Ok(());
     }
     let launch = LaunchFile::parse(&text).map_err(|e| e.to_string())?;
@@ -72,6 +78,8 @@ fn run(folder: &Path, launch_path: &Path, device_name: &str) -> Result<(), Faile
     };
     let device = match device_name {
         "interpreter" => Device::interpreter(),
+        // No result depends on what the language leaves open.
+        "open" => Device::interpreter().and_then(|device| device.sanitize(Checks::NONE.with(Check::Open))),
         "emulator" => Ok(Device::emulator()),
         // Finds nothing in any of them.
         "sanitizer" => Device::emulator().sanitize(Checks::ALL),

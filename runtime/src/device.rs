@@ -126,7 +126,8 @@ impl Device {
 
     /// The same kind of device, new and with empty memory, whose launches are checked: what a kernel does wrong is
     /// [`Error::Sanitizer`], which says where in the source and who wrote last. Slower, by how much depends on the checks.
-    /// Only the emulator can; other devices give an error. Feature `emulator`.
+    /// The emulator makes all checks but `promise` and `open`, the interpreter makes those two; GPUs give an error. Feature
+    /// `emulator`.
     ///
     /// ```
     /// use rtc_runtime::{Device, Error, args, sanitize::Checks};
@@ -161,7 +162,11 @@ impl Device {
                 let sanitize = Sanitize { checks, budget, ..self.asked() };
                 Ok(Device::new(Backend::Emulator(HostMemory::sanitized(sanitize))))
             }
-            _ => Err(Error::NoDevice(format!("the sanitizer runs on the emulator, not on {self}"))),
+            Backend::Interpreter(_) => {
+                let sanitize = Sanitize { checks, budget, ..self.asked() };
+                Ok(Device::new(Backend::Interpreter(HostMemory::sanitized(sanitize))))
+            }
+            Backend::Cuda(_) => Err(Error::NoDevice(format!("the sanitizer runs on the emulator, not on {self}"))),
         }
     }
 
@@ -196,8 +201,8 @@ impl Device {
     #[cfg(feature = "emulator")]
     fn asked(&self) -> Sanitize {
         match &self.backend {
-            Backend::Emulator(memory) => memory.asked(),
-            _ => Sanitize::default(),
+            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.asked(),
+            Backend::Cuda(_) => Sanitize::default(),
         }
     }
 

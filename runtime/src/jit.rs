@@ -17,8 +17,12 @@ pub use rtc_cache as cache;
 use crate::{Device, Error, Kernel, Result};
 use rtc_abi::ParamType;
 use rtc_compiler::{Artifact, Failure, LaunchOptions, Observer, Silent, Source, Spec, Specialization, TileKernel};
+use rtc_emulator::sanitize::{Check, Checks, Place, Report, SourceLocation};
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap, TensorMapError};
-use rtc_ir::interp::{self, Access, ArgValue, DescArg, GlobalMemory, LaunchConfig, MemoryError, Nearest, RunOptions};
+use rtc_ir::interp::{
+    self, Access, ArgValue, DescArg, FaultKind, FindingKind, GlobalMemory, LaunchConfig, MemoryError, Nearest, Reached,
+    RunOptions,
+};
 use rtc_source::{Diagnostic, SourceMap, Span};
 use std::sync::{Mutex, PoisonError};
 
@@ -183,10 +187,11 @@ impl InterpretedKernel {
         InterpretedKernel { kernel, sources, findings: Mutex::default() }
     }
 
-    /// Runs all programs of the grid; gives what the kernel printed.
+    /// Runs all programs of the grid; gives what the kernel printed. What `checks` find is an error.
     pub(crate) fn launch(
         &self,
         memory: &mut rtc_emulator::Memory,
+        checks: Checks,
         grid: [u32; 3],
         params: &[u8],
         metadata: &rtc_abi::Metadata,
@@ -206,16 +211,39 @@ impl InterpretedKernel {
         let args = metadata.params.iter().map(value).collect::<std::result::Result<_, _>>();
         let args = args.map_err(|e: TensorMapError| fault(e.to_string(), String::new()))?;
         let launch = LaunchConfig { grid, args };
-        let result = interp::run(kernel, &mut DeviceMemory(memory), &launch, &RunOptions::default());
+        let options = RunOptions::default();
+        let mut reports = Vec::new();
+        if checks.has(Check::Open)
+            // A fault comes again below.
+            && let Ok(found) = interp::leaning(kernel, &mut DeviceMemory(memory), &launch, &options)
+        {
+            reports.extend(found.iter().map(|finding| self.report(finding, memory, &metadata.kernel)));
+        }
+        let result = interp::run(kernel, &mut DeviceMemory(memory), &launch, &options);
         let findings = match &result {
             Ok(report) => &report.findings,
             Err(fault) => &fault.findings,
         };
+        if checks.has(Check::Promise) {
+            let is_promise = |finding: &&interp::Finding| matches!(finding.kind, FindingKind::FalsePromise { .. });
+            let broken = findings.iter().filter(is_promise);
+            reports.extend(broken.map(|finding| self.report(finding, memory, &metadata.kernel)));
+            if let Err(fault) = &result
+                && let FaultKind::BrokenPromise = fault.kind
+            {
+                let spans = fault.span.iter().chain(&fault.callers);
+                let place = self.place(spans, fault.program);
+                reports.push(report(&metadata.kernel, (Check::Promise, "false-promise"), fault.to_string(), place));
+            }
+        }
         let findings = findings.iter().map(|finding| {
             let location = self.location(finding.span.iter());
             if location.is_empty() { finding.to_string() } else { format!("{location}: {finding}") }
         });
         self.findings.lock().unwrap_or_else(PoisonError::into_inner).extend(findings);
+        if !reports.is_empty() {
+            return Err(Error::Sanitizer(reports.into()));
+        }
         let report = result.map_err(|f| fault(f.to_string(), self.location(f.span.iter().chain(&f.callers))))?;
         Ok(report.printed)
     }
@@ -223,6 +251,44 @@ impl InterpretedKernel {
     /// What looked wrong in the launches since the last call.
     pub(crate) fn take_findings(&self) -> Vec<String> {
         std::mem::take(&mut *self.findings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A finding as the sanitizer reports it.
+    fn report(&self, finding: &interp::Finding, memory: &rtc_emulator::Memory, kernel: &str) -> Report {
+        let place = self.place(finding.span.iter().chain(&finding.callers), finding.program);
+        let [x, y, z] = finding.program;
+        let (check, text) = match finding.kind {
+            FindingKind::Open { what, reached } => {
+                let depends = match reached {
+                    // The memory that the kernel was given has a name.
+                    Reached::Memory(address) => match memory.near(address).filter(|near| address >= near.base) {
+                        Some(near) => format!("`{}` depends on it, {} bytes in", near.name, address - near.base),
+                        None => reached.to_string(),
+                    },
+                    _ => reached.to_string(),
+                };
+                let element = finding.element.as_ref().map_or(String::new(), |at| format!(", element {at:?}"));
+                let first = format!("first in `{}`, program ({x}, {y}, {z}){element}", finding.op);
+                ((Check::Open, "open-result"), format!("{what}, and {depends} ({first})"))
+            }
+            _ => ((Check::Promise, "false-promise"), finding.to_string()),
+        };
+        report(kernel, check, text, place)
+    }
+
+    /// Where something is in the source.
+    fn place<'s>(&self, spans: impl Iterator<Item = &'s Span>, program: [u32; 3]) -> Place {
+        let mut places = spans.map(|span| {
+            let position = self.sources.position(*span);
+            (self.sources.file(span.file).name.clone(), position.line, position.column)
+        });
+        let location = places.next().map(|(file, line, column)| SourceLocation {
+            file,
+            line,
+            column,
+            inlined_at: places.collect(),
+        });
+        Place { block: program, location, ..Place::default() }
     }
 
     /// `k.rt:5:4, inlined at k.rt:9:3`; empty without a span.
@@ -233,6 +299,10 @@ impl InterpretedKernel {
         };
         spans.map(place).collect::<Vec<_>>().join(", inlined at ")
     }
+}
+
+fn report(kernel: &str, (check, code): (Check, &'static str), message: String, place: Place) -> Report {
+    Report { check, code, message, kernel: kernel.to_owned(), place, related: None, count: 1, is_fatal: false }
 }
 
 /// A tensor map of the emulator, as the interpreter takes it.

@@ -471,7 +471,8 @@ impl Loaded {
             (Code::Interpreter(kernel), Backend::Interpreter(memory)) => {
                 // Programs, not blocks: the interpreter knows no clusters.
                 let programs = [grid[0] / self.metadata.cluster[0], grid[1], grid[2]];
-                print_output(&kernel.launch(&mut memory.lock(), programs, params, &self.metadata)?);
+                let checks = memory.asked().checks;
+                print_output(&kernel.launch(&mut memory.lock(), checks, programs, params, &self.metadata)?);
                 Ok(())
             }
             _ => Err(wrong_device(&self.device, &self.metadata, "it was loaded for another device".into())),

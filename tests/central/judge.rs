@@ -315,8 +315,11 @@ fn blocks(case: &Case, kernel: &Kernel) -> [u32; 3] {
     kernel.persistent.map_or(case.grid, |p| [p.blocks(programs, MULTIPROCESSORS) as u32, 1, 1])
 }
 
-pub fn interpret(case: &Case, verified: Verified<'_>, storage: Storage, seed: Option<u64>) -> Run {
-    let kernel = verified.kernel();
+/// What the interpreter runs a case with: memory, the allocations in it, the launch.
+fn arranged<'c>(
+    case: &'c Case,
+    kernel: &Kernel,
+) -> Result<(HostMemory, Vec<(&'c String, u64)>, interp::LaunchConfig), String> {
     let mut memory = HostMemory::new();
     let mut bases = Vec::new();
     for (name, arg) in &case.args {
@@ -334,6 +337,19 @@ pub fn interpret(case: &Case, verified: Verified<'_>, storage: Storage, seed: Op
             Passed::Tensor(tensor) => tensor.described(),
         });
     }
+    Ok((memory, bases, launch))
+}
+
+/// The open results that a case leans on.
+pub fn leaning(case: &Case, kernel: &Kernel) -> Result<Vec<interp::Finding>, String> {
+    let verified = verify(kernel).map_err(|errors| print_errors(kernel, &errors))?;
+    let (mut memory, _, launch) = arranged(case, kernel)?;
+    let options = RunOptions { max_steps: BUDGET, ..RunOptions::default() };
+    interp::leaning(verified, &mut memory, &launch, &options).map_err(|e| format!("fault: {e}"))
+}
+
+pub fn interpret(case: &Case, verified: Verified<'_>, storage: Storage, seed: Option<u64>) -> Run {
+    let (mut memory, bases, launch) = arranged(case, verified.kernel())?;
     let options =
         RunOptions { max_steps: BUDGET, storage, schedule: seed.map_or(Schedule::RoundRobin, Schedule::Random) };
     let report = interp::run(verified, &mut memory, &launch, &options).map_err(|e| format!("fault: {e}"))?;

@@ -79,6 +79,21 @@ pub fn arguments(part: &Part) -> Result<Vec<(String, Argument)>, String> {
     Ok(Asked::read(part)?.case.args)
 }
 
+/// The kernel of a case for a target, with what it is launched with.
+pub fn made(part: &Part, file: &str, target: &str) -> Result<(Program, Kernel, Case), String> {
+    let asked = Asked::read(part)?;
+    let program = Program::parse(&[Source::new(file, part.source.as_str())]);
+    if program.has_errors() {
+        return Err(rendered(program.diagnostics(), &program));
+    }
+    let kernel = program.kernels().last().ok_or("the case has no `@triton.jit` function")?.name.clone();
+    let spec = Spec { kernel: Some(kernel), args: asked.args, options: asked.options, arch: None };
+    let specialization = spec.specialize(&program).map_err(|e| e.to_string())?;
+    let analysed = rtc_compiler::analyse(&program, &specialization, target, String::new(), &mut Lines::default());
+    let kernel = analysed.map_err(|e| e.to_string())?.kernel;
+    Ok((program, kernel, asked.case))
+}
+
 fn check_asked(asked: Asked, part: &Part, file: &str, further: Further<'_>) -> Result<(), String> {
     let program = Program::parse(&[Source::new(file, part.source.as_str())]);
     if program.has_errors() {

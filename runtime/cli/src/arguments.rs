@@ -239,7 +239,8 @@ pub(crate) struct RunArguments {
     pub(crate) check: Option<PathBuf>,
     /// Check the launch on the emulator: memory (bounds, rows, alignment), init (reads of what nobody wrote), race (missing
     /// order between warps or blocks), sync (barriers, shuffles, deadlocks, endless loops), promise (false promises of the
-    /// source), or all; several separated by commas. Anything found is exit status 1
+    /// source), or all; several separated by commas. all,open also looks for results that the language leaves open and that
+    /// something depends on. Anything found is exit status 1
     #[arg(long, value_name = "LIST")]
     pub(crate) sanitize: Option<Checks>,
     /// With --sanitize sync: more instructions than this, counted once per warp, are an endless loop

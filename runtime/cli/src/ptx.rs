@@ -10,6 +10,7 @@ use crate::{input, sanitize};
 use rtc_abi::metadata::lay_out;
 use rtc_abi::{Metadata, Param, ParamType, ValueType};
 use rtc_ptx::module::{Function, Module};
+use rtc_runtime::sanitize::Check;
 use rtc_source::SourceMap;
 use rtc_source::json_fields::{self, Field};
 use rtc_testing::{Dtype, Error, LaunchFile, Tensors};
@@ -34,6 +35,9 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
     let module = rtc_ptx::parse(&text).map_err(|e| Problem::file("ptx", &arguments.file, e.to_string()))?;
     let metadata = metadata(&module, launch_text, &tensors).map_err(in_launch)?;
 
+    if arguments.sanitize.is_some_and(|checks| checks.has(Check::Open)) {
+        return Err(Problem::Usage("--sanitize open looks at the source of a kernel, which PTX does not have".into()));
+    }
     let device = sanitize::device(arguments)?;
     if device.is_interpreter() {
         return Err(Problem::Usage("the interpreter runs tile IR; leave out --device, or take the emulator".into()));

@@ -62,12 +62,13 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     let outcome = launch.run(&compiled.kernel, &tensors);
     progress.finish();
     let mut broken = Vec::new();
-    if arguments.sanitize.is_some_and(|checks| checks.has(Check::Promise)) {
-        let device = Device::interpreter()?;
-        let mut progress = reporter.follow(format!("promises of {} on {device}", source.kernel()));
+    let checks = sanitize::of_interpreter(arguments.sanitize.unwrap_or_default());
+    if !checks.is_empty() {
+        let device = Device::interpreter()?.sanitize(checks)?;
+        let mut progress = reporter.follow(format!("{} on {device}", source.kernel()));
         let interpreted = source.compile(&store, &device, &spec, &arch, reporter, &mut progress);
         if let Ok(interpreted) = interpreted {
-            broken = sanitize::promises(&interpreted.kernel, &launch, &tensors, reporter);
+            broken = sanitize::interpreted(&interpreted.kernel, &launch, &tensors, reporter);
         }
         progress.finish();
     }

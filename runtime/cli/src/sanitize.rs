@@ -3,7 +3,7 @@
 use crate::arguments::RunArguments;
 use crate::problem::Problem;
 use crate::report::Reporter;
-use rtc_runtime::sanitize::{Check, Place, Report, SourceLocation};
+use rtc_runtime::sanitize::{Check, Checks, Place, Report};
 use rtc_runtime::{Device, DeviceKind, Error, Kernel};
 use rtc_source::{Code, Diagnostic, FileId, Label, Severity, SourceMap, Span};
 use rtc_testing::{LaunchFile, Tensors};
@@ -25,50 +25,21 @@ pub(crate) fn device(arguments: &RunArguments) -> Result<Device, Problem> {
     Ok(if arguments.counters { device.count()? } else { device })
 }
 
-/// The promises of the source that do not hold, as the interpreter sees them.
-pub(crate) fn promises(kernel: &Kernel, launch: &LaunchFile, tensors: &Tensors, reporter: &Reporter) -> Vec<Report> {
-    let result = launch.run(kernel, tensors);
-    let mut found: Vec<Report> = Vec::new();
-    let mut add = |message: &str, location: &str| {
-        found.push(Report {
-            check: Check::Promise,
-            code: "false-promise",
-            message: message.to_owned(),
-            kernel: kernel.metadata().kernel.clone(),
-            place: Place { location: source_location(location), ..Place::default() },
-            related: None,
-            count: 1,
-            is_fatal: false,
-        });
-    };
-    for finding in kernel.take_findings() {
-        if let Some(at) = finding.find("the promise `") {
-            add(&finding[at..], finding[..at].trim_end_matches(": "));
+/// What the interpreter finds: promises of the source that do not hold, and results that the language leaves open.
+pub(crate) fn interpreted(kernel: &Kernel, launch: &LaunchFile, tensors: &Tensors, reporter: &Reporter) -> Vec<Report> {
+    match launch.run(kernel, tensors) {
+        Err(rtc_testing::Error::Runtime(Error::Sanitizer(found))) => found.into(),
+        Err(error) => {
+            reporter.verbose(&format!("promises and open results were not checked further: {error}"));
+            Vec::new()
         }
+        Ok(_) => Vec::new(),
     }
-    match result {
-        Err(rtc_testing::Error::Runtime(Error::Interpreter { message, location })) => {
-            if message.contains("the condition of `assume`") {
-                add(&message, &location);
-            } else {
-                reporter.verbose(&format!("promises after this were not checked: {message}"));
-            }
-        }
-        Err(error) => reporter.verbose(&format!("promises were not checked: {error}")),
-        Ok(_) => {}
-    }
-    found
 }
 
-/// Reads `k.rt:5:4, inlined at k.rt:9:3`.
-fn source_location(text: &str) -> Option<SourceLocation> {
-    let mut places = text.split(", inlined at ").map(|place| {
-        let (rest, column) = place.rsplit_once(':')?;
-        let (file, line) = rest.rsplit_once(':')?;
-        Some((file.to_owned(), line.parse().ok()?, column.parse().ok()?))
-    });
-    let (file, line, column) = places.next()??;
-    Some(SourceLocation { file, line, column, inlined_at: places.flatten().collect() })
+/// Those of the checks that the interpreter makes.
+pub(crate) fn of_interpreter(checks: Checks) -> Checks {
+    checks.iter().filter(|check| matches!(check, Check::Promise | Check::Open)).collect()
 }
 
 /// Shows what was found; the problem that ends the command.
@@ -156,6 +127,10 @@ fn help(report: &Report) -> Option<&'static str> {
              `sem=\"acquire\"`",
         ),
         "uninitialized-global" => Some("clear or upload the memory before the launch, or store to it first"),
+        "open-result" => Some(
+            "a GPU or another compiler may give something else there: give the load `other=`, or keep such elements out of results \
+             by `tl.where`",
+        ),
         "address-overflow" => Some("compute the offset in 64 bits: `row.to(tl.int64) * stride`"),
         _ => None,
     }

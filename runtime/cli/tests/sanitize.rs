@@ -82,6 +82,29 @@ fn counters_are_the_same_in_every_run() {
     insta::assert_snapshot!(first);
 }
 
+/// Sums what lies behind a mask, which is zero only here.
+const LEANING: &str = "\
+@triton.jit
+def leaning(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    v = tl.load(x_ptr + offsets, mask=offsets < n - 200)
+    tl.store(y_ptr, tl.sum(v))
+";
+
+#[test]
+fn what_the_language_leaves_open_is_found_if_it_is_asked_for() {
+    let scratch = Scratch::new("sanitize-open");
+    scratch.write("in.safetensors", tensors(300)).write("l.json", LAUNCH).write("leaning.rt", LEANING);
+    let run = ["run", "leaning.rt", "--launch", "l.json", "--sanitize"];
+    let output = scratch.rtc(&[&run[..], &["all"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = scratch.fails(1, &[&run[..], &["open"]].concat());
+    insta::assert_snapshot!(text);
+    let output = scratch.rtc(&["run", "k.rt", "--launch", "l.json", "--sanitize", "all,open"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("sanitizer  nothing found (memory, init, race, sync, promise, open)"), "{text}");
+}
+
 #[test]
 fn it_runs_on_the_emulator_only() {
     let scratch = Scratch::new("sanitize-device");

@@ -182,8 +182,8 @@ impl Memory {
         }
     }
 
-    /// The live allocation nearest to `address`, for messages.
-    fn nearest(&self, address: u64) -> Option<Near> {
+    /// The allocation that holds `address`, also one that was freed, or else the nearest live one, for messages.
+    pub fn near(&self, address: u64) -> Option<Near> {
         let distance = |a: &Allocation| {
             if address < a.base { -((a.base - address) as i128) } else { address as i128 - (a.base + a.bytes) as i128 }
         };
@@ -203,7 +203,7 @@ impl Memory {
     }
 
     fn error(&self, access: Access, address: u64, bytes: usize) -> AccessError {
-        AccessError { access, address, bytes: bytes as u32, near: self.nearest(address) }
+        AccessError { access, address, bytes: bytes as u32, near: self.near(address) }
     }
 
     fn starting_at(&self, base: u64) -> Option<usize> {

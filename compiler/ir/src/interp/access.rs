@@ -79,6 +79,7 @@ impl Machine<'_> {
     ) -> Result<(), Stop> {
         let owners = self.owners(ty);
         self.tick(owners.len())?;
+        let values = &self.without_nan_bits(values, scalar);
         let place_of = |i: usize| place(owners[i] as usize);
         let mut bytes = Vec::new();
         let mut next = 0;

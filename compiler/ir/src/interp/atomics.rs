@@ -9,7 +9,14 @@ impl Machine<'_> {
     /// `atomic_rmw`.
     pub(crate) fn atomic_rmw(&mut self, op: Op, rmw: RmwOp) -> Result<(), Stop> {
         let value = self.get(self.kernel.operand(op, 1));
-        self.update(op, |scalar, slot, old| Some(modify(rmw, scalar, old, value.slot(slot))))
+        self.update(op, |scalar, slot, old| {
+            let value = value.slot(slot);
+            Some(match (rmw, scalar) {
+                // As the machine does it in global memory: subnormal numbers are taken for 0, and so is such a sum.
+                (RmwOp::FAdd, Scalar::F32) => flushed(modify(rmw, scalar, flushed(old), flushed(value))),
+                _ => modify(rmw, scalar, old, value),
+            })
+        })
     }
 
     /// `atomic_cas`: compares bits.
@@ -52,6 +59,11 @@ impl Machine<'_> {
         self.set_result(op, result);
         Ok(())
     }
+}
+
+/// The bits of an f32, of 0 with its sign if it is subnormal.
+fn flushed(bits: u64) -> u64 {
+    if bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits }
 }
 
 /// What an operation makes of an old element and another one.

@@ -185,6 +185,12 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// The elements of a block that lie outside of the tensor.
+    pub(super) fn outside_of_block(&self, op: Op, check: &[u32]) -> Vec<usize> {
+        let places = self.block(op, check).map(|(_, _, places)| places).unwrap_or_default();
+        places.iter().enumerate().filter(|(_, place)| place.is_none()).map(|(i, _)| i).collect()
+    }
+
     /// `block_store`.
     pub(crate) fn block_store(&mut self, op: Op, check: &[u32]) -> Result<(), Stop> {
         let Some((elem, ty, places)) = self.block(op, check) else { return Ok(()) };

@@ -6,7 +6,8 @@ use rtc_source::Span;
 
 use super::Nearest;
 use super::shared::SharedError;
-use crate::HintKind;
+use super::{OpenResult, Reached};
+use crate::{HintKind, Kernel, Loc};
 
 /// Why a launch ended early.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,6 +163,8 @@ pub struct Finding {
     pub op: &'static str,
     /// Where the operation comes from.
     pub span: Option<Span>,
+    /// The calls that were inlined on the way there, innermost first.
+    pub callers: Vec<Span>,
     /// The first program that showed it.
     pub program: [u32; 3],
     /// The element of the tile, for operations on tiles.
@@ -194,6 +197,13 @@ pub enum FindingKind {
         /// The number that breaks it.
         number: i64,
     },
+    /// The launch depends on what the language leaves open; only [`leaning`](super::leaning) looks for that.
+    Open {
+        /// What.
+        what: OpenResult,
+        /// What depends on it.
+        reached: Reached,
+    },
 }
 
 impl fmt::Display for Finding {
@@ -203,6 +213,7 @@ impl fmt::Display for Finding {
             FindingKind::UnwrittenShared => f.write_str("shared memory is read but never written"),
             FindingKind::AddressOverflow => f.write_str("a 32-bit number on the way to an address overflows"),
             FindingKind::IndexOutOfRange { index } => write!(f, "index {index} is out of range"),
+            FindingKind::Open { what, reached } => write!(f, "{what}, and {reached}"),
             FindingKind::FalsePromise { kind, promised, number } => {
                 let name = match kind {
                     HintKind::MultipleOf => "multiple_of",
@@ -219,4 +230,10 @@ impl fmt::Display for Finding {
         }
         f.write_str(")")
     }
+}
+
+/// Where an operation comes from, then the calls on the way there.
+pub(super) fn spans(kernel: &Kernel, loc: Loc) -> Vec<Span> {
+    let places = std::iter::successors(Some(kernel.loc(loc)), |data| data.caller.map(|loc| kernel.loc(loc)));
+    places.flat_map(|data| data.span).collect()
 }

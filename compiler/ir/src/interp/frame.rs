@@ -94,6 +94,9 @@ impl Machine<'_> {
                     self.group.current = Some(op);
                     self.report.ran.insert(op);
                     self.op(op)?;
+                    if self.open.is_some() {
+                        self.fill_open(op)?;
+                    }
                     if self.group.wait.is_some() {
                         return Ok(Turn::Blocked);
                     }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::frame::WarpGroup;
 use super::machine::Machine;
+use super::open::Opening;
 use super::overflow::address_values;
 use super::schedule::Turns;
 use super::shared::SharedMemory;
@@ -42,6 +43,18 @@ pub fn run(
     launch: &LaunchConfig,
     options: &RunOptions,
 ) -> Result<Report, Fault> {
+    run_open(kernel, memory, launch, options, &mut None)
+}
+
+/// The same; what it says of open results is handed back.
+#[allow(clippy::result_large_err)]
+pub(super) fn run_open(
+    kernel: Verified<'_>,
+    memory: &mut dyn GlobalMemory,
+    launch: &LaunchConfig,
+    options: &RunOptions,
+    opening: &mut Option<Opening>,
+) -> Result<Report, Fault> {
     let kernel = kernel.kernel();
     let args = arguments(kernel, launch, options).map_err(|text| Fault {
         kind: FaultKind::Launch(text),
@@ -54,21 +67,30 @@ pub fn run(
         findings: Vec::new(),
     })?;
     let mut machine = Machine::new(kernel, memory, launch, options);
-    let [x, y, z] = launch.grid;
-    for z in 0..z {
-        for y in 0..y {
-            for x in 0..x {
-                machine.program = [x, y, z];
-                for (param, arg) in kernel.params.iter().zip(&args) {
-                    machine.set(param.value, arg.clone());
-                }
-                if let Err(stop) = machine.run_program() {
-                    return Err(machine.fault(stop));
+    machine.open = opening.take();
+    let result = machine.run_grid(launch.grid, &args);
+    *opening = machine.open.take();
+    result.map(|()| machine.report)
+}
+
+impl Machine<'_> {
+    #[allow(clippy::result_large_err)]
+    fn run_grid(&mut self, [x, y, z]: [u32; 3], args: &[Data]) -> Result<(), Fault> {
+        for z in 0..z {
+            for y in 0..y {
+                for x in 0..x {
+                    self.program = [x, y, z];
+                    for (param, arg) in self.kernel.params.iter().zip(args) {
+                        self.set(param.value, arg.clone());
+                    }
+                    if let Err(stop) = self.run_program() {
+                        return Err(self.fault(stop));
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(machine.report)
 }
 
 /// Runs a kernel like [`run`]; `look` sees the machine after each operation that stands in no block which is run as a
@@ -156,6 +178,7 @@ impl<'a> Machine<'a> {
             turns: Turns::new(options.schedule),
             max_steps: options.max_steps,
             found: HashSet::new(),
+            open: None,
         }
     }
 }

@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use cranelift_entity::SecondaryMap;
 
+use super::fault::spans;
 use super::frame::WarpGroup;
+use super::open::Opening;
 use super::schedule::Turns;
 use super::shared::SharedMemory;
 use super::value::{Data, Placement};
@@ -45,6 +47,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) turns: Turns,
     pub(crate) max_steps: u64,
     pub(crate) found: HashSet<(Op, std::mem::Discriminant<FindingKind>)>,
+    /// How results that the language leaves open are treated, if not as always.
+    pub(crate) open: Option<Opening>,
 }
 
 impl Machine<'_> {
@@ -90,22 +94,17 @@ impl Machine<'_> {
         if self.found.insert((op, std::mem::discriminant(&kind))) {
             let element = self.coordinate(ty, slot);
             let data = self.kernel.op(op);
-            let span = self.spans(data.loc).first().copied();
-            let finding = Finding { kind, op: data.kind.spec().mnemonic, span, program: self.program, element };
+            let mut spans = self.spans(data.loc).into_iter();
+            let (span, callers) = (spans.next(), spans.collect());
+            let op = data.kind.spec().mnemonic;
+            let finding = Finding { kind, op, span, callers, program: self.program, element };
             self.report.findings.push(finding);
         }
     }
 
     /// Where an operation comes from, then the calls on the way there.
     pub(crate) fn spans(&self, loc: Loc) -> Vec<rtc_source::Span> {
-        let mut spans = Vec::new();
-        let mut next = Some(loc);
-        while let Some(loc) = next {
-            let data = self.kernel.loc(loc);
-            spans.extend(data.span);
-            next = data.caller;
-        }
-        spans
+        spans(self.kernel, loc)
     }
 
     /// The fault that ends the launch.

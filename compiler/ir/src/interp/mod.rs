@@ -30,6 +30,7 @@
 //! | `buffers.rs` | operations on buffers and barriers |
 //! | `shared.rs`, `mbarrier.rs` | shared memory, asynchronous copies; barriers |
 //! | `message.rs` | prints and assertions |
+//! | `open.rs`, `filling.rs`, `overlay.rs` | what the language leaves open, and who leans on it; launches that change nothing |
 //! | `memory.rs`, `fault.rs` | memory of the host; what can go wrong |
 
 mod access;
@@ -41,6 +42,7 @@ mod copies;
 mod dot;
 mod elementwise;
 mod fault;
+mod filling;
 mod frame;
 mod hints;
 mod launch;
@@ -48,7 +50,9 @@ mod machine;
 mod mbarrier;
 mod memory;
 mod message;
+mod open;
 mod overflow;
+mod overlay;
 mod pick;
 mod products;
 mod reduce;
@@ -66,6 +70,7 @@ pub(crate) use machine::Machine;
 pub use mbarrier::BarrierError;
 pub use memory::{Access, GlobalMemory, HostMemory, MemoryError, Nearest};
 pub use message::full_prefix;
+pub use open::{OpenResult, Reached, leaning};
 pub use schedule::Schedule;
 pub use shared::{SharedError, Start};
 

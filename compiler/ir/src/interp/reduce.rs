@@ -11,9 +11,25 @@ use crate::{Block, Op};
 /// One list per operand.
 type Columns = Vec<Vec<u64>>;
 
+/// In which order elements are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// As this file says.
+    Usual,
+    /// Neighbours first.
+    Neighbours,
+    /// As usual, with the operands exchanged where they may be.
+    Exchanged,
+}
+
 impl Machine<'_> {
     /// `reduce`: element `i` with element `i + n/2`, then the same for `n/2` elements, until one is left.
     pub(crate) fn reduce(&mut self, op: Op, axis: usize) -> Result<(), Stop> {
+        self.reduce_in(op, axis, Order::Usual)
+    }
+
+    /// `reduce` in some order.
+    pub(super) fn reduce_in(&mut self, op: Op, axis: usize, order: Order) -> Result<(), Stop> {
         let (mut tiles, (before, size, after)) = self.columns(op, axis)?;
         let block = self.kernel.op(op).blocks[0];
         let mut size = size;
@@ -21,15 +37,18 @@ impl Machine<'_> {
             let half = size / 2;
             let part = |tile: &[u64], upper: usize| {
                 let mut out = Vec::with_capacity(before * half * after);
-                for row in 0..before {
-                    let start = (row * size + upper * half) * after;
-                    out.extend_from_slice(&tile[start..start + half * after]);
+                for row in (0..before).map(|row| row * size) {
+                    if order == Order::Neighbours {
+                        (0..half).for_each(|i| out.extend_from_slice(&tile[(row + 2 * i + upper) * after..][..after]));
+                    } else {
+                        out.extend_from_slice(&tile[(row + upper * half) * after..][..half * after]);
+                    }
                 }
                 out
             };
-            let lower = tiles.iter().map(|t| part(t, 0)).collect();
-            let upper = tiles.iter().map(|t| part(t, 1)).collect();
-            tiles = self.apply(block, pairs(lower, upper))?;
+            let sides = if order == Order::Exchanged { [1, 0] } else { [0, 1] };
+            let [left, right] = sides.map(|side| tiles.iter().map(|t| part(t, side)).collect());
+            tiles = self.apply(block, pairs(left, right))?;
             size = half;
         }
         self.set_tiles(op, tiles);
@@ -38,6 +57,12 @@ impl Machine<'_> {
 
     /// `scan`: one after the other, from the high end if `reverse`.
     pub(crate) fn scan(&mut self, op: Op, axis: usize, reverse: bool) -> Result<(), Stop> {
+        self.scan_in(op, axis, reverse, Order::Usual)
+    }
+
+    /// `scan` in some order: if not the usual one, each element with the one before it, then with what those two, four, and so
+    /// on before it have become.
+    pub(super) fn scan_in(&mut self, op: Op, axis: usize, reverse: bool, order: Order) -> Result<(), Stop> {
         let (mut tiles, (before, size, after)) = self.columns(op, axis)?;
         let block = self.kernel.op(op).blocks[0];
         let index = |row: usize, i: usize, column: usize| {
@@ -49,15 +74,20 @@ impl Machine<'_> {
                 .map(|(row, column)| tile[index(row, i, column)])
                 .collect()
         };
-        let mut sums: Columns = tiles.iter().map(|t| slice(t, 0)).collect();
-        for i in 1..size {
-            let next = tiles.iter().map(|t| slice(t, i)).collect();
-            sums = self.apply(block, pairs(sums, next))?;
-            for (tile, sum) in tiles.iter_mut().zip(&sums) {
-                for (k, bits) in sum.iter().enumerate() {
-                    tile[index(k / after, i, k % after)] = *bits;
+        let mut distance = 1;
+        while distance < size {
+            let source = if order == Order::Usual { None } else { Some(tiles.clone()) };
+            for i in distance..size {
+                let left = source.as_ref().unwrap_or(&tiles).iter().map(|t| slice(t, i - distance)).collect();
+                let right = source.as_ref().unwrap_or(&tiles).iter().map(|t| slice(t, i)).collect();
+                let sums = self.apply(block, pairs(left, right))?;
+                for (tile, sum) in tiles.iter_mut().zip(&sums) {
+                    for (k, bits) in sum.iter().enumerate() {
+                        tile[index(k / after, i, k % after)] = *bits;
+                    }
                 }
             }
+            distance = if order == Order::Usual { size } else { 2 * distance };
         }
         self.set_tiles(op, tiles);
         Ok(())

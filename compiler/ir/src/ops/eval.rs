@@ -119,6 +119,19 @@ pub fn encode(x: f64, scalar: Scalar, rounding: Rounding) -> u64 {
     }
 }
 
+/// The bits of a whole number in a float format, rounded once.
+fn encode_int(x: i128, scalar: Scalar) -> u64 {
+    let magnitude = x.unsigned_abs();
+    // What f64 cannot hold only decides ties of narrower formats: the last bit that it holds says whether any is set.
+    let beyond = (128 - magnitude.leading_zeros()).saturating_sub(53);
+    let rest = magnitude & ((1 << beyond) - 1);
+    let wide = match scalar {
+        Scalar::F64 => x as f64,
+        _ => ((magnitude >> beyond | u128::from(rest != 0)) << beyond) as f64 * if x < 0 { -1.0 } else { 1.0 },
+    };
+    encode(wide, scalar, Rounding::NearestEven)
+}
+
 /// The low bits of `bits` that belong to `elem`.
 pub fn mask(bits: u64, elem: Elem) -> u64 {
     match elem.bits() {
@@ -366,14 +379,14 @@ impl EvalContext<'_> {
         let x = self.signed(0, v[0]);
         match self.result_scalar() {
             Scalar::F32 => u64::from((x as f32).to_bits()),
-            scalar => encode(x as f64, scalar, Rounding::NearestEven),
+            scalar => encode_int(x.into(), scalar),
         }
     }
 
     pub(super) fn unsigned_to_float(&self, v: &[u64]) -> u64 {
         match self.result_scalar() {
             Scalar::F32 => u64::from((v[0] as f32).to_bits()),
-            scalar => encode(v[0] as f64, scalar, Rounding::NearestEven),
+            scalar => encode_int(v[0].into(), scalar),
         }
     }
 
