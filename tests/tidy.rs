@@ -79,6 +79,7 @@ const UNSAFE: &[&str] = &[
     // Arrays and streams of Python's libraries.
     "runtime/python/src/bind.rs",
     "runtime/python/src/foreign.rs",
+    "runtime/python/src/grid.rs",
     "runtime/python/src/host.rs",
     "runtime/python/src/place.rs",
     "runtime/python/src/call.rs",

@@ -98,24 +98,5 @@ pub const HAS_JIT: bool = cfg!(feature = "jit");
 /// Metadata for tests: one warp, nothing special.
 #[cfg(test)]
 pub(crate) fn test_metadata(symbol: &str, params: Vec<rtc_abi::Param>) -> Metadata {
-    Metadata {
-        kernel: symbol.into(),
-        symbol: symbol.into(),
-        arch: "sm_80".into(),
-        ptx_version: 83,
-        num_warps: 1,
-        num_ctas: 1,
-        threads_per_block: 32,
-        shared_bytes: 0,
-        global_scratch_bytes: 0,
-        global_scratch_align: 1,
-        cluster: [1, 1, 1],
-        launch_pdl: false,
-        launch_cooperative_grid: false,
-        params,
-        persistent: None,
-        constexprs: serde_json::Map::new(),
-        source_hash: String::new(),
-        compiler_version: String::new(),
-    }
+    Metadata { params, ..Metadata::new(symbol, "sm_80", 83, 32, Vec::new()) }
 }

@@ -171,7 +171,6 @@ impl Evaluated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::lay_out;
     use crate::{DType, Param, ParamType};
 
     /// What is evaluated for a launch at once is what each parameter gives by itself.
@@ -187,26 +186,7 @@ mod tests {
         };
         let mut params: Vec<Param> = (0..20).map(pointer).collect();
         params.extend(["n", "m"].map(|name| Param::new(name, DType::Int64)));
-        let metadata = Metadata {
-            kernel: "k".into(),
-            symbol: "k".into(),
-            arch: "sm_80".into(),
-            ptx_version: 80,
-            num_warps: 1,
-            num_ctas: 1,
-            threads_per_block: 32,
-            shared_bytes: 0,
-            global_scratch_bytes: 0,
-            global_scratch_align: 1,
-            cluster: [1; 3],
-            launch_pdl: false,
-            launch_cooperative_grid: false,
-            params: lay_out(params),
-            persistent: None,
-            constexprs: serde_json::Map::new(),
-            source_hash: String::new(),
-            compiler_version: String::new(),
-        };
+        let metadata = Metadata::new("k", "sm_80", 80, 32, params);
         let extents = Extents::new(&metadata).expect("names are known");
         assert!((0..20).any(|param| extents.bound(param) == BOUNDS));
         let (mut unknown, mut at_once) = (0, 0);

@@ -286,6 +286,51 @@ pub struct MetadataError {
 }
 
 impl Metadata {
+    /// Of a kernel of which only that is known: its entry in the PTX, its target and PTX version (major * 10 + minor), the
+    /// threads of a block, and its parameters, which are laid out here. It has one block per program and no shared or scratch
+    /// memory, and its launches are plain; other fields are set by hand.
+    ///
+    /// ```
+    /// use rtc_abi::{DType, Metadata, Param, ParamType};
+    /// let x: ParamType = "*fp32".parse()?;
+    /// let metadata = Metadata {
+    ///     shared_bytes: 1024,
+    ///     ..Metadata::new("scale", "sm_90a", 83, 128, vec![Param::new("x", x), Param::new("n", DType::Int32)])
+    /// };
+    /// metadata.check()?;
+    /// assert_eq!((metadata.num_warps, metadata.params[1].offset, metadata.params_size()), (4, 8, 12));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(
+        symbol: impl Into<String>,
+        arch: impl Into<String>,
+        ptx_version: u32,
+        threads_per_block: u32,
+        params: Vec<Param>,
+    ) -> Metadata {
+        let symbol = symbol.into();
+        Metadata {
+            kernel: symbol.clone(),
+            symbol,
+            arch: arch.into(),
+            ptx_version,
+            num_warps: threads_per_block.div_ceil(32),
+            num_ctas: 1,
+            threads_per_block,
+            shared_bytes: 0,
+            global_scratch_bytes: 0,
+            global_scratch_align: 1,
+            cluster: [1, 1, 1],
+            launch_pdl: false,
+            launch_cooperative_grid: false,
+            params: lay_out(params),
+            persistent: None,
+            constexprs: Map::new(),
+            source_hash: String::new(),
+            compiler_version: String::new(),
+        }
+    }
+
     /// Reads the JSON text; the error names the first field at fault.
     pub fn from_json(text: &str) -> Result<Metadata, MetadataError> {
         let value: Value = serde_json::from_str(text).map_err(|e| error("", format!("not JSON: {e}")))?;

@@ -1,6 +1,6 @@
 //! The metadata of a kernel: what a launch needs to know of it, and where its parameters lie.
 
-use rtc_abi::metadata::{Metadata, lay_out};
+use rtc_abi::metadata::Metadata;
 use rtc_abi::{DType, HostTensorMap, ParamType, Target, TensorMap, ValueType};
 
 use crate::effects::Space;
@@ -32,25 +32,14 @@ impl Kernel {
             hidden: param.hidden.as_ref().map(|hidden| launched(hidden, self.value_type(param.value))),
             ..rtc_abi::Param::new(&param.name, param.ty.clone())
         };
+        let params = self.params.iter().map(param).collect();
         Metadata {
-            kernel: self.name.clone(),
-            symbol: self.name.clone(),
-            arch: target.name.to_owned(),
-            ptx_version: major * 10 + minor,
             num_warps: self.options.num_warps,
             num_ctas: self.options.num_ctas,
-            threads_per_block: self.threads_per_block(),
             shared_bytes: self.shared_bytes,
-            global_scratch_bytes: 0,
-            global_scratch_align: 1,
             cluster: [self.options.num_ctas, 1, 1],
-            launch_pdl: false,
-            launch_cooperative_grid: false,
-            params: lay_out(self.params.iter().map(param).collect()),
             persistent: self.persistent,
-            constexprs: Default::default(),
-            source_hash: String::new(),
-            compiler_version: String::new(),
+            ..Metadata::new(&self.name, target.name, major * 10 + minor, self.threads_per_block(), params)
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::run::{check, launch_problem, tensors_file, tensors_of};
 use crate::{input, sanitize};
-use rtc_abi::metadata::lay_out;
 use rtc_abi::{Metadata, Param, ParamType, ValueType};
 use rtc_ptx::module::{Function, Module};
 use rtc_runtime::sanitize::Check;
@@ -120,25 +119,12 @@ fn metadata(module: &Module, launch: &str, tensors: &Tensors) -> Result<Metadata
         }
         params.push(Param::new(*name, ParamType::Value(type_of(ty, field.value(), tensors).map_err(|e| refused(&e))?)));
     }
+    let target = module.target.first().cloned().unwrap_or_default();
     Ok(Metadata {
-        kernel: entry.name.clone(),
-        symbol: entry.name.clone(),
-        arch: module.target.first().cloned().unwrap_or_default(),
-        ptx_version: module.version.0 * 10 + module.version.1,
-        num_warps: threads.div_ceil(32),
-        num_ctas: 1,
-        threads_per_block: threads,
         shared_bytes: number("shared")?.unwrap_or(0),
-        global_scratch_bytes: 0,
-        global_scratch_align: 1,
         cluster: [sizes("reqnctapercluster")?.unwrap_or(1), 1, 1],
-        launch_pdl: false,
-        launch_cooperative_grid: false,
-        params: lay_out(params),
-        persistent: None,
-        constexprs: serde_json::Map::new(),
-        source_hash: String::new(),
         compiler_version: env!("CARGO_PKG_VERSION").into(),
+        ..Metadata::new(&entry.name, target, module.version.0 * 10 + module.version.1, threads, params)
     })
 }
 

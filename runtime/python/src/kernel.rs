@@ -4,9 +4,10 @@ use crate::bind::{self, Call, Held, KnownOptions, Param};
 use crate::call;
 use crate::compiled::{self, compiling};
 use crate::error::{compile_error, runtime_error};
+use crate::grid::{self, Meta};
 use crate::host::{Copies, detached};
 use crate::place::{self, Memory};
-use crate::recent::{self, Fixed, Keyword, Meta, Recent, Recents};
+use crate::recent::{self, Fixed, Keyword, Recent, Recents};
 use crate::tensor::Torch;
 use crate::value::{Reading, Value, with_args};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -329,13 +330,13 @@ impl Core {
         values: impl Iterator<Item = Held<'a, 'py>>,
     ) -> PyResult<[u32; 3]> {
         if !grid.is_callable() {
-            return bind::grid(grid);
+            return grid::sizes(grid);
         }
         let all = PyDict::new(py);
         for (param, value) in self.params.iter().zip(values) {
             all.set_item(&param.name, value)?;
         }
-        bind::grid(&grid.call1((all,))?)
+        grid::sizes(&grid.call1((all,))?)
     }
 
     /// Refuses a launch after a global that the kernel was compiled with has changed.

@@ -15,6 +15,7 @@ mod compiled;
 mod error;
 mod foreign;
 mod golden;
+mod grid;
 mod host;
 mod kernel;
 mod kind;
@@ -35,6 +36,7 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ahead::ready_for, module)?)?;
     module.add_function(wrap_pyfunction!(golden::replay, module)?)?;
     module.add_function(wrap_pyfunction!(golden::count_flops, module)?)?;
+    module.add_function(wrap_pyfunction!(grid::cdiv, module)?)?;
     module.add_function(wrap_pyfunction!(kind::register, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::set_hooked, module)?)?;
     module.add_function(wrap_pyfunction!(names::language_names, module)?)?;

@@ -5,16 +5,16 @@
 //! look-up. What does not fit goes the long way (`kernel.rs`), which knows all rules and all errors; nothing is lost by trying.
 #![allow(unsafe_code)]
 
-use crate::bind::{self, Held};
+use crate::bind;
 use crate::error::runtime_error;
+use crate::grid::{self, Meta};
 use crate::kernel::{Core, Kernel};
-use crate::kind::{Kind, kind};
 use crate::place;
 use crate::tensor::Torch;
 use crate::value::UNKNOWN_BYTES;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use pyo3::{Borrowed, ffi};
+use pyo3::ffi;
 use rtc_runtime::jit::Remembered;
 use rtc_runtime::{Arg, Constant, Device, Pointer};
 use smallvec::SmallVec;
@@ -42,56 +42,8 @@ pub(crate) struct Recent {
     pub(crate) remembered: Remembered,
     /// What Python has of the kernel.
     pub(crate) compiled: Py<PyAny>,
-    /// What grid functions are given, of which a launch makes a copy, and corrects what is not as it was then.
+    /// What grid functions are given.
     pub(crate) meta: Meta,
-}
-
-/// The arguments by the names of the parameters, but for tensors, which nobody keeps.
-#[derive(Debug)]
-pub(crate) struct Meta {
-    all: Py<PyDict>,
-    /// What the dictionary has for each parameter.
-    values: SmallVec<[Option<Py<PyAny>>; 16]>,
-}
-
-impl Meta {
-    /// Of the arguments of a call.
-    pub(crate) fn new<'a, 'py: 'a>(
-        py: Python<'py>,
-        core: &Core,
-        given: impl Iterator<Item = Held<'a, 'py>>,
-    ) -> PyResult<Meta> {
-        let (all, mut values) = (PyDict::new(py), SmallVec::new());
-        for (param, value) in core.params.iter().zip(given) {
-            let is_kept = !matches!(kind(&value)?, Kind::Torch);
-            let value = is_kept.then(|| (*value).clone().unbind());
-            all.set_item(&param.name, &value)?;
-            values.push(value);
-        }
-        Ok(Meta { all: all.unbind(), values })
-    }
-
-    /// Of other arguments. A copy of a dictionary is made faster than a dictionary.
-    fn of<'py>(&self, py: Python<'py>, core: &Core, objects: &Objects) -> PyResult<Bound<'py, PyDict>> {
-        let all = self.all.bind(py).copy()?;
-        for ((object, param), value) in objects.iter().zip(&core.params).zip(&self.values) {
-            if value.as_ref().is_none_or(|value| value.as_ptr() != *object) {
-                // SAFETY: the call, or the kernel, holds the object.
-                all.set_item(&param.name, unsafe { Borrowed::from_ptr(py, *object) })?;
-            }
-        }
-        Ok(all)
-    }
-}
-
-/// Calls a function with one argument, without a tuple.
-fn call<'py>(function: &Bound<'py, PyAny>, argument: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-    let end = std::ptr::null_mut::<ffi::PyObject>();
-    // SAFETY: both objects are alive, and the list of arguments ends with a null pointer; the result is new, or an error is set.
-    unsafe {
-        let result = ffi::PyObject_CallFunctionObjArgs(function.as_ptr(), argument.as_ptr(), end);
-        Bound::from_owned_ptr_or_err(function.py(), result)
-    }
 }
 
 /// An object that never changes, and what it is to the runtime.
@@ -158,7 +110,7 @@ pub(crate) fn launch<'py>(
 }
 
 /// An argument, for as long as the call holds it.
-type Object = *mut ffi::PyObject;
+pub(crate) type Object = *mut ffi::PyObject;
 type Objects = SmallVec<[Object; 24]>;
 type Args<'a> = SmallVec<[Arg<'a>; 24]>;
 
@@ -256,9 +208,9 @@ impl Recent {
         let py = slf.py();
         self.core.check_globals(slf)?;
         let grid = match grid.is_exact_instance_of::<PyTuple>() {
-            true => bind::grid(grid)?,
-            false if grid.is_callable() => bind::grid(&call(grid, &self.meta.of(py, &self.core, objects)?)?)?,
-            false => bind::grid(grid)?,
+            true => grid::sizes(grid)?,
+            false if grid.is_callable() => grid::sizes(&self.meta.ask(&self.core, grid, objects)?)?,
+            false => grid::sizes(grid)?,
         };
         let stream = match torch.current_stream(self.ordinal) {
             Some(handle) => place::stream_of(py, self.device, handle)?,

@@ -8,25 +8,15 @@ fn sample() -> Metadata {
     let param = |name: &str, ty: &str| Param::new(name, ty.parse::<ParamType>().unwrap());
     let descriptor = Param { tensor_map: Some(map), ..param("d", "tensordesc<fp16[128,64]>") };
     let pointer = Param { divisible_by: 16, ..param("x", "*fp16") };
+    let params = vec![pointer, descriptor, param("n", "i32")];
     Metadata {
         kernel: "add".into(),
-        symbol: "add_0".into(),
-        arch: "sm_90a".into(),
-        ptx_version: 83,
-        num_warps: 4,
-        num_ctas: 1,
-        threads_per_block: 128,
         shared_bytes: 512,
-        global_scratch_bytes: 0,
-        global_scratch_align: 1,
-        cluster: [1, 1, 1],
         launch_pdl: true,
-        launch_cooperative_grid: false,
-        params: lay_out(vec![pointer, descriptor, param("n", "i32")]),
-        persistent: None,
         constexprs: Map::from_iter([("Z".to_string(), Value::from(2)), ("A".to_string(), Value::Null)]),
         source_hash: "00".into(),
         compiler_version: "0.1.0".into(),
+        ..Metadata::new("add_0", "sm_90a", 83, 128, params)
     }
 }
 

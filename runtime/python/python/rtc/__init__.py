@@ -5,7 +5,7 @@ interpreter where `RTC_DEVICE=interpreter` says so. `python -m rtc program.py` r
 """
 
 from . import _rtc, errors, language, knobs, runtime, compiler, testing, tools
-from ._rtc import set_device
+from ._rtc import cdiv, set_device
 from .compiler import CompilationError, compile
 from .compiler.compiler import CompiledKernel
 from .errors import TritonError
@@ -18,13 +18,6 @@ from .tools.tensor_descriptor import TensorDescriptor
 __version__ = _rtc.compiler_version
 
 _rtc.register(language.constexpr, language.dtype, JITFunction, language.core.KernelFunction, TensorDescriptor)
-
-
-def cdiv(x, y):
-    """The quotient of two integers, rounded up."""
-    # Grid functions call it at each launch, so it is a function of Python and no more; kernels have the compiler's own.
-    quotient = (x + y - 1) // y
-    return quotient if type(quotient) is int else language.core._unwrap_if_constexpr(quotient)
 
 
 # TorchInductor imports it by this name where a kernel of a compiled program uses it.

@@ -19,6 +19,7 @@ import sys
 import textwrap
 import types
 
+from . import _rtc
 from .language import core as tl_core
 
 
@@ -170,6 +171,8 @@ class Gathered:
         if isinstance(value, tl_core.constexpr) and inspect.isfunction(value.value):
             module, own = self.function(value.value, "constexpr", "@triton.constexpr_function")
             return f"from {module} import {own} as {name}"
+        if value is _rtc.cdiv:
+            return f"from triton import cdiv as {name}"
         if inspect.isfunction(value):
             if (value.__module__ or "").split(".")[0] in (__package__, "triton"):
                 return f"from triton import {value.__name__} as {name}"

@@ -113,6 +113,82 @@ class Recent(unittest.TestCase):
         everything = dict(x=X, y=Y, n=1000, scale=0.5, flag=True, BLOCK=128, MODE="plain", more=7)
         self.assertEqual(seen, [everything] * 3)
 
+    def test_grid_functions_that_only_ask_for_numbers(self):
+        """They are lent one dictionary, which must be right for each launch, whatever other functions do."""
+        for repeat in range(3):
+            for n, block in [(1000, 128), (24, 128), (1000, 256), (1000, 128)]:
+                # A new function for each launch, with the same code.
+                grid = lambda meta: (rtc.cdiv(meta["n"], meta["BLOCK"]), meta["more"])
+                made, *_ = launch(kernel, grid, X, Y, n, 0.5, True, block)
+                self.assertEqual(made[1], (-(-n // block), 7, 1))
+        with self.assertRaisesRegex(KeyError, "missing"):
+            kernel[lambda meta: (meta["missing"],)](X, Y, 1000, 0.5, True, 128)
+        for _ in range(2):
+            made, *_ = launch(kernel, lambda meta: (meta["x"].address,), X, Y, 1000, 0.5, True, 128)
+            self.assertEqual(made[1], (4096, 1, 1))
+
+    def test_a_grid_function_that_fails_and_one_that_launches(self):
+        divisor = 0
+
+        def fails(meta):
+            return (meta["BLOCK"] // divisor, meta["n"])
+
+        kept = []
+        for number in (1000, 24):
+            try:
+                kernel[fails](X, Y, number, 0.5, True, 128)
+            except ZeroDivisionError as error:
+                kept.append(error)
+        divisor = 2
+        self.assertEqual(launch(kernel, fails, X, Y, 40, 0.5, True, 256)[0][1], (128, 40, 1))
+        frames = [error.__traceback__.tb_next.tb_frame.f_locals["meta"] for error in kept]
+        self.assertEqual([meta["n"] for meta in frames], [1000, 24])
+
+        def nested(meta):
+            if meta["n"] > 100:
+                kernel[nested](X, Y, 17, 0.5, True, 64)
+            return (meta["n"], meta["BLOCK"])
+
+        for _ in range(3):
+            kernel[nested](X, Y, 1000, 0.5, True, 128)
+            self.assertEqual(launched()[1], (1000, 128, 1))
+
+    def test_what_functions_ask_for(self):
+        from rtc._grids import names_asked
+        n = 3
+
+        def lines(meta):
+            block = meta["A"]
+            if n:
+                return block, meta["B"]
+            return (meta["A"],)
+
+        def changes(meta):
+            meta["A"] = 1
+            return (meta["A"],)
+
+        asks = [(lambda meta: (rtc.cdiv(n, meta["A"]) * meta["B"], meta["A"]), ("A", "B")), (lambda meta: (1,), ()),
+                (lines, ("A", "B"))]
+        # A default may be the dictionary of an earlier call, an inner function keeps it.
+        more = [changes, lambda meta: meta, lambda meta: (meta.get("A"),), lambda meta: (meta[n],), lambda *meta: meta,
+                lambda meta, n=3: (meta["A"],), lambda meta: [meta["A"] for _ in range(n)], lambda meta: (lambda: meta["A"])(),
+                lambda meta: (len({**meta}),), lambda meta: (n in meta,), lambda meta: (meta if n else n)["A"],
+                lambda meta: (locals(), meta["A"]), lambda meta: meta["A"] and meta, lambda meta: (meta["A" if n else "B"],)]
+        for function, names in asks:
+            self.assertEqual(names_asked(function.__code__), names)
+        for function in more:
+            self.assertIsNone(names_asked(function.__code__))
+
+    def test_cdiv(self):
+        for x, y in [(0, 4), (1, 4), (4, 4), (5, 4), (-5, 4), (-8, 4), (5, -4), (1 << 70, 3), ((1 << 63) - 1, 2), (True, 2)]:
+            self.assertEqual(rtc.cdiv(x, y), (x + y - 1) // y)
+        self.assertEqual(rtc.cdiv(tl.constexpr(5), 4), 2)
+        self.assertIs(type(rtc.cdiv(tl.constexpr(5), tl.constexpr(4))), int)
+        self.assertEqual(rtc.cdiv(x=7.5, y=2), 4.0)
+        self.assertEqual((rtc.cdiv.__module__, rtc.cdiv.__name__), ("triton", "cdiv"))
+        with self.assertRaises(ZeroDivisionError):
+            rtc.cdiv(4, 0)
+
     def test_streams_and_devices(self):
         for device, stream in [(0, 0), (0, 640), (1, 640), (0, 0)]:
             stub_torch.set_current(device, stream)
