@@ -71,6 +71,16 @@ mod tests {
         tl.store(y + row, tl.sum(total))\n";
 
     #[test]
+    fn what_all_programs_read_is_told_apart() {
+        let text = "@triton.jit\ndef norm(x, w, n, B: tl.constexpr):\n    row = tl.program_id(0)\n    \
+            for at in range(0, n, B):\n        cols = at + tl.arange(0, B)\n        \
+            v = tl.load(x + row * n + cols, mask=cols < n, other=0.0)\n        \
+            tl.store(x + row * n + cols, v * tl.load(w + cols, mask=cols < n, other=0.0), mask=cols < n)\n";
+        let work = estimated(text, "*fp32:16, *fp32:16, i32:16, 256", [64, 1, 1], &[("n", 1024)]).0;
+        assert_eq!((work.read, work.common), (8192.0, 4096.0));
+    }
+
+    #[test]
     fn bytes_follow_the_loops() {
         let work = |n| estimated(ROWS, "*fp32:16, *fp32:16, i32:16, i32:16, 256", [64, 1, 1], &[("n", n)]).0;
         let (short, long) = (work(1024), work(4096));

@@ -41,6 +41,10 @@ const LAUNCH: f64 = 2e-6;
 /// How sharply the largest of several demands counts: demands that are equal hinder each other.
 const SHARPNESS: f64 = 6.0;
 
+/// Threads of a multiprocessor whose loads would wait for device memory as long as for the bytes themselves: the fewer threads
+/// share it, the less often one has a load under way while others compute.
+const LATENCY: f64 = 40.0;
+
 /// How much of shared memory's size the cache beside it holds, as kernels reach it.
 const CACHED: f64 = 0.875;
 
@@ -87,7 +91,9 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     let at_most = f64::from(occupancy).min((blocks / multiprocessors).ceil());
     let cache = f64::from(machine.shared) * CACHED - at_most * f64::from(resources.shared);
     let found = (2.0 - at_most * work.kept / cache.max(1.0)).clamp(0.0, 1.0);
-    let moved = work.read - work.reread * found + work.written;
+    // What all programs read stays there, too, as long as it leaves room for the rest.
+    let common = work.common * (2.0 - 2.0 * work.common / cache.max(1.0)).clamp(0.0, 1.0);
+    let moved = work.read - work.reread * found - common + work.written;
     // Cycles of one block on each part of the multiprocessor.
     let demands = [products, work.instructions / 4.0 * 1.2 * spilled, work.shared / 128.0, moved / machine.cache_bytes];
     let round = |resident: f64| {
@@ -105,7 +111,7 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     // Of all tensors those that are written need not be read; those that are changed in place must be.
     let written = work.written * blocks;
     let read = tensors.map_or(work.read * blocks, |bytes| (bytes - written).max(bytes / 2.0).min(work.read * blocks));
-    let memory = (read + written) / machine.bandwidth;
+    let memory = (read + written) / machine.bandwidth * (1.0 + LATENCY / (resident * f64::from(resources.threads)));
     let seconds = (computing.powf(SHARPNESS) + memory.powf(SHARPNESS)).powf(1.0 / SHARPNESS) + LAUNCH;
     Prediction {
         milliseconds: seconds * 1e3,
@@ -165,6 +171,20 @@ mod tests {
         let once = Work { reread: 0.0, kept: 0.0, ..work.clone() };
         let all = predict(&once, &Resources { threads: 1024, ..SMALL }, 1024, None, &machine).milliseconds;
         assert!(all > 1.3 * time(1024));
+    }
+
+    #[test]
+    fn what_all_programs_read_is_cheap_and_few_threads_reach_less_of_memory() {
+        let machine = Machine::of_arch("sm_90a");
+        let row = 16_384.0;
+        let work = Work { read: 3.0 * row, written: row, cycles: 2e3, ..Work::default() };
+        let tensors = Some(4096.0 * 2.0 * row);
+        let time = |work: &Work, resources: &Resources| predict(work, resources, 4096, tensors, &machine).milliseconds;
+        let weights = Work { common: 2.0 * row, ..work.clone() };
+        let wide = Resources { threads: 256, ..SMALL };
+        assert!(time(&weights, &wide) < 0.8 * time(&work, &wide));
+        let narrow = Resources { threads: 32, registers: 255, ..SMALL };
+        assert!(time(&weights, &wide) < 0.95 * time(&weights, &narrow));
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub(super) const GLOBAL: f64 = 700.0;
 pub(super) const SHARED: f64 = 30.0;
 /// Cycles of a barrier of the block.
 pub(super) const BARRIER: f64 = 30.0;
+/// Cycles that it takes to see that copies are done.
+pub(super) const COPIED: f64 = 50.0;
 /// Cycles from the last product of a group to its sums.
 pub(super) const PRODUCT: f64 = 60.0;
 /// Cycles of an arithmetic instruction.
@@ -79,6 +81,7 @@ impl Clock {
         while self.groups.len() > pending {
             self.now = self.groups.pop_front().map_or(self.now, |end| end.max(self.now));
         }
+        self.now += COPIED;
     }
 
     /// Lets all times lie further back: as after a loop whose iterations are not all looked at.

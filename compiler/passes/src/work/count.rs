@@ -3,11 +3,13 @@
 //! A loop is gone through three times: the third time is as all later ones, so the rest is a product. What is counted is
 //! counted in the first, as often as the loop runs.
 
+use cranelift_entity::SecondaryMap;
 use rtc_ir::{
     Block, DotKind, Elem, Hidden, Kernel, KnownBits, Op, OpKind, Scalar, Shape, Traits, Type, Value, regions,
 };
 
 use super::clock::{ARITHMETIC, BARRIER, Clock, GLOBAL, SHARED};
+use super::programs::of_program;
 use super::{Launch, Unit, Work, registers};
 use crate::place::limit_size::{BRANCH, LOOP, instructions};
 
@@ -37,6 +39,7 @@ pub fn work(kernel: &Kernel, launch: &Launch, capability: u32) -> Work {
         depth: 0,
         loops: 0,
         read: Vec::new(),
+        of_program: of_program(kernel),
     };
     let mut clock = Clock::default();
     count.block(kernel.body(), &mut clock);
@@ -66,6 +69,8 @@ struct Count<'k> {
     loops: u32,
     /// Bytes that loads read behind a pointer parameter in one outermost loop.
     read: Vec<(Value, u32, f64)>,
+    /// Values that differ between programs.
+    of_program: SecondaryMap<Value, bool>,
 }
 
 impl Count<'_> {
@@ -133,7 +138,12 @@ impl Count<'_> {
             OpKind::Load { .. } => {
                 let moved = self.weight * bytes(kernel, results[0]);
                 self.work.read += moved;
-                self.note(operands[0], moved);
+                // What a loop reads again counts as that.
+                if !self.of_program[operands[0]] && !operands.get(1).is_some_and(|mask| self.of_program[*mask]) {
+                    self.work.common += moved;
+                } else {
+                    self.note(operands[0], moved);
+                }
                 clock.give(results, GLOBAL);
             }
             OpKind::Store { .. } => self.work.written += self.weight * bytes(kernel, operands[1]),

@@ -6,12 +6,14 @@
 //! | `mod.rs` | [`Work`], what is counted |
 //! | `count.rs` | the walk through the kernel, with the number of times that each loop runs |
 //! | `clock.rs` | when the operations of one warp begin and end |
+//! | `programs.rs` | which values differ between programs |
 //! | `registers.rs` | how many registers of a thread hold values at the same time |
 //!
 //! All are estimates; they are made for comparing kernels of one source with each other.
 
 mod clock;
 mod count;
+mod programs;
 mod registers;
 
 pub use count::work;
@@ -51,6 +53,9 @@ pub struct Work {
     pub reread: f64,
     /// Bytes that it reads again, each counted once.
     pub kept: f64,
+    /// Bytes of those that every program of the launch reads at the same addresses, such as the weights of a norm; they are not
+    /// in `reread`. They come from the cache of the multiprocessor if that holds them.
+    pub common: f64,
     /// Bytes written to global memory.
     pub written: f64,
     /// Bytes through shared memory.

@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use crate::place::limit_size::width;
 
 /// Registers for what no tile stands for.
-const BASE: f64 = 24.0;
+const BASE: f64 = 12.0;
+/// Registers of addresses, descriptors and counters beside products.
+const PRODUCT: f64 = 12.0;
 
 /// The estimated registers of a thread; more than the target has means that some are spilled.
 pub fn registers(kernel: &Kernel) -> u32 {
@@ -61,7 +63,14 @@ pub fn registers(kernel: &Kernel) -> u32 {
         now += step;
         most = most.max(now);
     }
-    (BASE + most).round() as u32
+    let is_product = |op: &Op| {
+        matches!(
+            kernel.kind(*op),
+            OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {}
+        )
+    };
+    let product = if ops.iter().any(is_product) { PRODUCT } else { 0.0 };
+    (BASE + product + most).round() as u32
 }
 
 /// Registers that a value takes of a thread.
@@ -87,7 +96,7 @@ fn weight(kernel: &Kernel, value: Value) -> f64 {
         Some(Elem::Num(scalar)) if scalar.is_int() => width * f64::from(scalar.bits()) / 32.0 * 0.5,
         Some(Elem::Num(scalar)) => (width * f64::from(scalar.bits()) / 32.0).max(1.0),
         // Pointers of a tile are a base and offsets.
-        Some(Elem::Ptr(_)) => (width * 0.25).max(2.0),
+        Some(Elem::Ptr(_)) => (width * 0.125).max(2.0),
         _ => 0.0,
     }
 }

@@ -1,0 +1,42 @@
+//! Which values differ between the programs of a launch.
+
+use cranelift_entity::SecondaryMap;
+use rtc_ir::{Kernel, OpKind, Value, regions, walk};
+
+/// The values that depend on the number of the program.
+pub(super) fn of_program(kernel: &Kernel) -> SecondaryMap<Value, bool> {
+    let mut differs: SecondaryMap<Value, bool> = SecondaryMap::new();
+    let ops = walk(kernel);
+    loop {
+        let mut changed = false;
+        let mut mark = |differs: &mut SecondaryMap<Value, bool>, value: Value| {
+            changed |= !std::mem::replace(&mut differs[value], true);
+        };
+        for op in &ops {
+            let data = kernel.op(*op);
+            // Whatever flows into the blocks of an operation comes by its slots; bounds and conditions are operands besides.
+            let own = match data.kind {
+                OpKind::ForRange { .. } => &data.operands[..3],
+                OpKind::IfElse {} => &data.operands[..1],
+                ref kind if !regions::flow(kind).is_empty() => &[],
+                _ => &data.operands[..],
+            };
+            if matches!(data.kind, OpKind::ProgramId { .. }) || own.iter().any(|v| differs[*v]) {
+                data.results.iter().for_each(|v| mark(&mut differs, *v));
+                let counter = data.blocks.first().filter(|_| regions::is_loop(&data.kind));
+                counter
+                    .and_then(|block| kernel.block(*block).args.first())
+                    .into_iter()
+                    .for_each(|v| mark(&mut differs, *v));
+            }
+            for slot in regions::slots(kernel, *op) {
+                if slot.values(kernel).any(|source| differs[source]) {
+                    slot.targets.iter().for_each(|target| mark(&mut differs, *target));
+                }
+            }
+        }
+        if !changed {
+            return differs;
+        }
+    }
+}
