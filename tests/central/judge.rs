@@ -399,6 +399,12 @@ pub fn emulate(
         };
         params[placed.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
     }
+    if let Some(offset) = metadata.scratch_offset() {
+        let blocks: u64 = blocks(case, kernel).into_iter().map(u64::from).product();
+        let scratch = memory.alloc((blocks * metadata.global_scratch_bytes) as usize, 256, "scratch");
+        params.resize(offset as usize, 0);
+        params.extend(scratch.to_le_bytes());
+    }
     let config = emulator::LaunchConfig {
         grid: blocks(case, kernel),
         block: [metadata.threads_per_block, 1, 1],
@@ -446,6 +452,7 @@ fn exported(case: &Case, kernel: &Kernel, cx: &PassContext, ptx: &str) -> Result
         "structure": cx.structure.to_string(), "target": cx.target.name, "symbol": metadata.symbol,
         "threads": metadata.threads_per_block, "shared": metadata.shared_bytes, "grid": blocks(case, kernel),
         "bytes": metadata.params_size(), "params": params, "sets": sets, "ptx": ptx,
+        "scratch": metadata.global_scratch_bytes,
     }))
 }
 

@@ -189,9 +189,15 @@ def ours(kernel, driver, report):
                     value = place(bases, value) if size == 8 else value
                     data = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
                 values.append((ctypes.c_uint64 * ((size + 7) // 8)).from_buffer_copy(data.ljust((size + 7) // 8 * 8, b"\0")))
+            if form.get("scratch"):
+                blocks = form["grid"][0] * form["grid"][1] * form["grid"][2]
+                scratch = driver.alloc(blocks * form["scratch"])
+                values.append(ctypes.c_uint64(scratch))
             pointers = (ctypes.c_void_p * max(len(values), 1))(*[ctypes.addressof(value) for value in values])
             driver.call("cuLaunchKernel", function, *form["grid"], form["threads"], 1, 1, form["shared"], None, pointers, None)
             driver.call("cuCtxSynchronize")
+            if form.get("scratch"):
+                driver.call("cuMemFree_v2", ctypes.c_uint64(scratch))
             found = []
             for base, (_, _, words) in zip(bases, given[number]):
                 out = np.empty_like(words)

@@ -70,6 +70,9 @@ fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
         OpKind::CopyDescStore {} | OpKind::CopyDescReduce { .. } | OpKind::CopyDescWait { .. } => {
             (!target.has(Feature::Tma)).then(|| "a copy by a tensor descriptor".to_owned())
         }
+        OpKind::MakeMap { .. } => {
+            (!target.has(Feature::RegisterBudgets)).then(|| "`tensormap.replace`, which makes tensor maps,".to_owned())
+        }
         OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::MmaWait { .. } => {
             (!target.has(Feature::Wgmma)).then(|| "`wgmma`".to_owned())
         }

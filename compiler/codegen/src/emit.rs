@@ -15,6 +15,7 @@
 mod arith;
 mod control;
 mod copy;
+mod map;
 mod mbarrier;
 mod memory;
 mod nvvm;
@@ -26,6 +27,7 @@ mod tests;
 pub(crate) use arith::{Cmpf, Cmpi};
 pub(crate) use control::Loop;
 pub(crate) use copy::BulkReduction;
+pub(crate) use map::MapFields;
 pub(crate) use memory::{Access, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
 pub(crate) use wgmma::{WgmmaOperand, WgmmaProduct, WgmmaShape};
@@ -99,6 +101,11 @@ impl<'c> Parameter<'c> {
     pub fn tensor_map(types: &Types<'c>) -> Self {
         let attributes = "llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant";
         Parameter { ty: types.generic, attributes: attributes.to_owned() }
+    }
+
+    /// Global memory for the kernel's own use.
+    pub fn scratch(types: &Types<'c>, align: u32) -> Self {
+        Parameter { ty: types.global, attributes: format!("llvm.align = {align} : i64") }
     }
 }
 

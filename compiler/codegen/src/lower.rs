@@ -18,6 +18,7 @@
 //! | `combine.rs`, `reduce.rs`, `scan.rs` | reductions and scans |
 //! | `dot.rs`, `dot_shared.rs` | matrix products |
 //! | `copy.rs` | asynchronous copies, barriers |
+//! | `map.rs` | tensor maps that the kernel makes |
 //! | `product.rs` | products by `wgmma` |
 //! | `control.rs` | loops and branches |
 //! | `groups.rs` | which threads run a region, and their barrier; roles of warps |
@@ -40,6 +41,7 @@ mod effect;
 mod element;
 mod groups;
 mod indexed;
+mod map;
 mod memory;
 mod operations;
 mod place;
@@ -54,7 +56,7 @@ use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use melior::{Context, ir::Module};
 use rtc_abi::Target;
-use rtc_ir::{Block, Elem, Kernel, Op, OpKind, Scalar, Type as TileType};
+use rtc_ir::{Block, Elem, Kernel, MAP_BYTES, Op, OpKind, Scalar, Type as TileType};
 use rtc_layout::Layout;
 use rtc_source::SourceMap;
 
@@ -83,6 +85,8 @@ pub(crate) struct Lowering<'a, 'c> {
     /// A pass refuses long kernels by an estimate, with better words; this holds where the estimate is too low.
     max_operations: usize,
     lines: &'a Lines<'c>,
+    /// The scratch memory of all blocks, where there is some.
+    global_scratch: Option<Value<'c>>,
     values: RefCell<HashMap<rtc_ir::Value, Registers<'c>>>,
     /// The threads that run what is being lowered.
     threads: RefCell<Rc<Threads<'c>>>,
@@ -104,7 +108,10 @@ pub(crate) fn module<'c>(
         emit::dynamic_shared_memory(context, &module, SHARED_SYMBOL, SHARED_ALIGN);
     }
     let types = Types::new(context);
-    let parameters: Vec<Parameter<'c>> = kernel.params.iter().map(|param| parameter(&types, kernel, param)).collect();
+    let mut parameters: Vec<Parameter<'c>> =
+        kernel.params.iter().map(|param| parameter(&types, kernel, param)).collect();
+    let has_scratch = kernel.global_scratch_bytes() > 0;
+    parameters.extend(has_scratch.then(|| Parameter::scratch(&types, MAP_BYTES)));
     let shape = KernelShape {
         threads_per_block: threads_per_block(kernel),
         // A change of their number counts from a known one.
@@ -119,6 +126,7 @@ pub(crate) fn module<'c>(
             target,
             max_operations,
             lines: &lines,
+            global_scratch: has_scratch.then(|| arguments.last().copied()).flatten(),
             values: RefCell::default(),
             threads: RefCell::new(Threads::of_block(e.thread, threads_per_block(kernel))),
             texts: RefCell::default(),

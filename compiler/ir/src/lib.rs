@@ -61,7 +61,7 @@ pub use ops::{
 };
 pub use order::{Ops, Position};
 pub use rewrite::ValueMap;
-pub use scratch::{SCRATCH_ALIGN, multiplier, part_bytes, scan_partials, scratch_bytes};
+pub use scratch::{MAP_BYTES, SCRATCH_ALIGN, multiplier, part_bytes, scan_partials, scratch_align, scratch_bytes};
 pub use sites::{AccessSite, Side, SideType, Sites};
 pub use sort::sort_is_rolled;
 pub use types::{Elem, MAX_RANK, MAX_SLOTS, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};

@@ -4,7 +4,7 @@ use rtc_abi::metadata::Metadata;
 use rtc_abi::{DType, HostTensorMap, ParamType, Target, TensorMap, ValueType};
 
 use crate::effects::Space;
-use crate::{Elem, Hidden, Kernel, Op, OpKind, Param, Scalar, Type};
+use crate::{Elem, Hidden, Kernel, MAP_BYTES, Op, OpKind, Param, Scalar, Type};
 
 impl Kernel {
     /// The first operation of the body that may touch global memory or tell the world of itself.
@@ -22,6 +22,16 @@ impl Kernel {
         self.first_access().is_some_and(|op| matches!(self.kind(op), OpKind::GridDependency { wait: true }))
     }
 
+    /// The operations that make tensor maps, in program order; each has a place in scratch memory of the block.
+    pub fn maps(&self) -> Vec<Op> {
+        crate::walk(self).into_iter().filter(|op| matches!(self.kind(*op), OpKind::MakeMap { .. })).collect()
+    }
+
+    /// The bytes of global memory that a block uses besides that of its arguments.
+    pub fn global_scratch_bytes(&self) -> u32 {
+        self.maps().len() as u32 * MAP_BYTES
+    }
+
     /// What a launch needs to know. The fields that the kernel does not know are empty: constexprs, the options of the
     /// launch itself, hash and version.
     pub fn metadata(&self, target: &Target) -> Metadata {
@@ -37,6 +47,8 @@ impl Kernel {
             num_warps: self.options.num_warps,
             num_ctas: self.options.num_ctas,
             shared_bytes: self.shared_bytes,
+            global_scratch_bytes: self.global_scratch_bytes().into(),
+            global_scratch_align: if self.global_scratch_bytes() > 0 { MAP_BYTES.into() } else { 1 },
             cluster: [self.options.num_ctas, 1, 1],
             persistent: self.persistent,
             ..Metadata::new(&self.name, target.name, major * 10 + minor, self.threads_per_block(), params)

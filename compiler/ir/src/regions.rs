@@ -280,9 +280,9 @@ impl Kernel {
         targets
     }
 
-    /// Carries one more value through a loop with a counter or a branch: it comes from `start` and is handed on as it is. Gives
-    /// what it is within and what it is after; `None` for other operations. To change it on the way, set the last operand of
-    /// a terminator.
+    /// Carries one more value through a loop or a branch: it comes from `start` and is handed on as it is. Gives what it is within
+    /// (in the second block of a loop with a condition) and what it is after; `None` for other operations. To change it on
+    /// the way, set the last operand of a terminator.
     pub fn carry(&mut self, op: Op, start: Value) -> Option<(Value, Value)> {
         let ty = self.value_type(start);
         let blocks = self.op(op).blocks.clone();
@@ -292,6 +292,16 @@ impl Kernel {
                 self.add_arg(blocks[0], ty, None)
             }
             OpKind::IfElse {} => start,
+            OpKind::WhileLoop {} => {
+                self.push_operand(op, start);
+                let asked = self.add_arg(blocks[0], ty, None);
+                let condition = self.terminator(blocks[0])?;
+                self.push_operand(condition, asked);
+                let within = self.add_arg(blocks[1], ty, None);
+                let end = self.terminator(blocks[1])?;
+                self.push_operand(end, within);
+                return Some((within, self.add_result(op, ty)));
+            }
             _ => return None,
         };
         for block in blocks {

@@ -11,6 +11,17 @@ use crate::{DotKind, Elem, Kernel, Op, OpKind, Value};
 /// The alignment of a scratch buffer and of each part of it, in bytes.
 pub const SCRATCH_ALIGN: u32 = 16;
 
+/// The bytes of a tensor map, and what its address is a multiple of.
+pub const MAP_BYTES: u32 = 128;
+
+/// What the address of an operation's scratch buffer is a multiple of.
+pub fn scratch_align(kind: &OpKind) -> u32 {
+    match kind {
+        OpKind::MakeMap { .. } => MAP_BYTES,
+        _ => SCRATCH_ALIGN,
+    }
+}
+
 /// The bytes of scratch memory that an operation of phase `Laid` needs; `None` if it needs none.
 pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
     let data = kernel.op(op);
@@ -56,6 +67,7 @@ pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
             Some(bytes(0)? + bytes(1)?)
         }
         OpKind::Histogram { bins } => Some(bins * 4),
+        OpKind::MakeMap { .. } => Some(MAP_BYTES),
         _ => None,
     }
 }

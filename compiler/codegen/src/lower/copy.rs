@@ -28,7 +28,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Whether the thread is the one that acts for the block.
-    fn leader(&self) -> Value<'c> {
+    pub(super) fn leader(&self) -> Value<'c> {
         self.thread_bits_clear(u32::MAX).unwrap_or_else(|| self.e.bool(true))
     }
 

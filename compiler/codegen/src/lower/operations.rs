@@ -199,6 +199,7 @@ impl Lowering<'_, '_> {
             OpKind::BarrierArrive {} => self.barrier_arrive(op),
             OpKind::BarrierWait {} => self.barrier_wait(op),
             OpKind::CopyBulk {} => self.copy_bulk(op),
+            OpKind::MakeMap { nan, tf32 } => self.make_map(op, *nan, *tf32),
             OpKind::CopyDesc {} => self.copy_desc(op),
             OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
             OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(*rmw)),

@@ -69,6 +69,7 @@ impl Machine<'_> {
             OpKind::BarrierArrive {} => self.barrier_arrive(op),
             OpKind::BarrierWait {} => self.barrier_wait(op),
             OpKind::CopyBulk {} => self.copy_bulk(op),
+            OpKind::MakeMap { nan, tf32 } => self.make_map(op, nan, tf32),
             OpKind::CopyDesc {} => self.copy_desc(op),
             OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
             OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(rmw)),
@@ -187,6 +188,30 @@ impl Machine<'_> {
         let start = self.start(op);
         self.shared.start_write(place, bits, arrival, start).map_err(|refused| self.refuse(tile, refused))?;
         Ok(())
+    }
+
+    /// `make_map`.
+    fn make_map(&mut self, op: Op, pads_nan: bool, rounds_tf32: bool) -> Result<(), Stop> {
+        let kernel = self.kernel;
+        let Type::Desc(ty) = self.result_type(op) else { return Ok(()) };
+        let base = self.scalar(kernel.operand(op, 0));
+        if !base.is_multiple_of(BULK) {
+            return Err(self.stop(FaultKind::Misaligned { address: base, size: BULK as u32 }));
+        }
+        let mut arg = DescArg { base, pads_nan, rounds_tf32, ..DescArg::default() };
+        let (sizes, strides) = kernel.variadic(op).split_at(ty.shape.rank());
+        for (axis, size) in sizes.iter().enumerate() {
+            arg.shape[axis] = i64::from(self.scalar(*size) as i32).max(1) as u64;
+        }
+        for (axis, stride) in strides.iter().enumerate() {
+            let bytes = self.scalar(*stride).wrapping_mul(ty.elem.bytes().into());
+            if !bytes.is_multiple_of(BULK) {
+                return Err(self.stop(FaultKind::Stride { bytes: bytes as i64, axis }));
+            }
+            arg.strides[axis] = bytes;
+        }
+        self.set_result(op, Data::Desc(Rc::new(arg)));
+        self.tick(1)
     }
 
     /// `copy_desc`: elements beside the tensor are zero; the barrier is told of all bytes of the box.

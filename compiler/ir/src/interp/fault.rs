@@ -49,6 +49,13 @@ pub enum FaultKind {
         /// Its size in bytes.
         size: u32,
     },
+    /// A stride of a tensor map that is no multiple of 16 bytes.
+    Stride {
+        /// The stride.
+        bytes: i64,
+        /// Its dimension.
+        axis: usize,
+    },
     /// A write to memory that is read-only.
     ReadOnly {
         /// Its address.
@@ -118,6 +125,9 @@ impl fmt::Display for FaultKind {
             }
             FaultKind::Misaligned { address, size } => {
                 write!(f, "access of {size} bytes at {address:#x} is misaligned")
+            }
+            FaultKind::Stride { bytes, axis } => {
+                write!(f, "the stride of dimension {axis} of a tensor map is {bytes} bytes, no multiple of 16")
             }
             FaultKind::ReadOnly { address } => write!(f, "write to read-only memory at {address:#x}"),
             FaultKind::Assertion { message, file, line } => {

@@ -42,6 +42,7 @@ const BLOCK: Traits = Traits::TILE_PHASE.and(Traits::CONVERGENT);
 const BLOCK_AT: Traits = BLOCK.and(Traits::VARIADIC);
 const BLOCK_VIEW: Traits = PURE.and(Traits::TILE_PHASE);
 const NEW_VIEW: Traits = BLOCK_VIEW.and(STATED).and(Traits::VARIADIC);
+const NEW_MAP: Traits = VARIADIC.and(STATED);
 const END: Traits = Traits::TERMINATOR.and(Traits::VARIADIC);
 
 const LOADS: Effect = Effect::read(Space::Global, "pointer");
@@ -225,6 +226,7 @@ define_ops! {
     barrier_arrive BarrierArrive {} (barrier) [] 0 Traits::CONVERGENT; [SIGNALS, OUTSIDE], barrier_of, Structured, "One arrival of each warp at a barrier." -> Op;
     barrier_wait BarrierWait {} (barrier, parity) [] 0 Traits::CONVERGENT; [Effect::read(Space::Barrier, "barrier"), OUTSIDE], barrier_wait, Structured, "Waits until the phase of a barrier that has this parity, 0 or 1, is complete; before the first phase lies a complete one of parity 1." -> Op;
     copy_bulk CopyBulk {} (pointer, buffer, barrier) [] 0 Traits::CONVERGENT; [LOADS, FILLS.later(), SIGNALS.later()], copy_bulk, Structured, "Begins to copy elements that lie side by side from a pointer on, a multiple of 16 bytes, into a row-major buffer; then the barrier is told of their bytes." -> Op;
+    make_map MakeMap { nan: bool, tf32: bool } (base) [scratch] 0 NEW_MAP; [SCRATCH, Effect::init(Space::Global)], make_map, Structured, "A tensor map that the kernel makes: of the tensor at `base`, of which sizes follow, then strides but for that of the last dimension, which is 1. Sizes below 1 count as 1. Copies give zeros beside the tensor, or `nan`, and round floats of 32 bits to `tf32` if that is said. No copy by the map that this operation gave before may be under way." -> Value;
     copy_desc CopyDesc {} (desc, buffer, barrier) [] 0 VARIADIC; [READS_ALL, FILLS.later(), SIGNALS.later()], copy_desc, Structured, "Begins to copy the box of a tensor at the coordinates into a buffer, zeros beside the tensor; then the barrier is told of the bytes of the box." -> Op;
     copy_desc_store CopyDescStore {} (desc, buffer) [] 0 VARIADIC; [DRAINS.later(), WRITES_ALL.later()], copy_desc_store, Structured, "Begins to copy a buffer into a tensor at the coordinates; what lies beside the tensor is left out." -> Op;
     copy_desc_reduce CopyDescReduce { op: RmwOp } (desc, buffer) [] 0 VARIADIC; [DRAINS.later(), READS_ALL.later(), WRITES_ALL.later()], copy_desc_store, Structured, "Like `copy_desc_store`, but each element is combined with that of the tensor, atomically." -> Op;

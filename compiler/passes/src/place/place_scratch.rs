@@ -6,7 +6,7 @@
 //!                                                %y = gather %x, %i, scratch = %b {axis = 0} : tile<..>
 //! ```
 
-use rtc_ir::{Builder, Elem, Kernel, Phase, SCRATCH_ALIGN, Shape, SharedType, scratch_bytes};
+use rtc_ir::{Builder, Elem, Kernel, Phase, Shape, SharedType, scratch_align, scratch_bytes};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -18,7 +18,8 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         let Some(slot) = kernel.kind(op).spec().optional.iter().position(|n| *n == "scratch") else { continue };
         if let Some(bytes) = scratch_bytes(kernel, op) {
             let Some(shape) = Shape::new(&[bytes]) else { continue };
-            let buffer = Builder::before(kernel, op).buffer(SharedType::plain(Elem::I8, shape), SCRATCH_ALIGN)?;
+            let align = scratch_align(kernel.kind(op));
+            let buffer = Builder::before(kernel, op).buffer(SharedType::plain(Elem::I8, shape), align)?;
             kernel.set_optional(op, slot, buffer);
         }
     }

@@ -76,6 +76,48 @@ fn base_of_store(kernel: &Kernel, op: Op) -> Option<Value> {
     base(kernel, kernel.operand(op, 0))
 }
 
+/// Memory that a kernel reaches by its arguments. What different arguments lead to counts as different memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Memory {
+    /// What an argument points to.
+    Of(Value),
+    /// What addresses point to that lie where an argument points to.
+    Behind(Value),
+}
+
+/// The memory that a pointer leads to.
+pub(super) fn memory(kernel: &Kernel, pointer: Value) -> Option<Memory> {
+    if let Some(argument) = base(kernel, pointer) {
+        return Some(Memory::Of(argument));
+    }
+    let mut value = pointer;
+    loop {
+        let op = kernel.def_op(value)?;
+        match kernel.kind(op) {
+            OpKind::Load { .. } => return base(kernel, kernel.operand(op, 0)).map(Memory::Behind),
+            OpKind::IntToPtr { .. } | OpKind::AddPtr {} => value = kernel.operand(op, 0),
+            kind if passes_pointer(kind) => value = kernel.operand(op, 0),
+            _ => return None,
+        }
+    }
+}
+
+/// Whether a value is its first operand, perhaps in another shape or layout.
+fn passes_pointer(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Splat {}
+            | OpKind::Broadcast {}
+            | OpKind::ExpandDims { .. }
+            | OpKind::Reshape { .. }
+            | OpKind::Trans { .. }
+            | OpKind::ConvertLayout {}
+            | OpKind::Hint { .. }
+            | OpKind::Unsplat {}
+            | OpKind::Bitcast { .. }
+    )
+}
+
 /// The one argument of the kernel that a pointer is computed from.
 pub(crate) fn base(kernel: &Kernel, pointer: Value) -> Option<Value> {
     let (mut found, mut seen, mut work) = (None, HashSet::new(), vec![pointer]);
@@ -96,16 +138,8 @@ pub(crate) fn base(kernel: &Kernel, pointer: Value) -> Option<Value> {
         }
         let op = kernel.def_op(value)?;
         match kernel.kind(op) {
-            OpKind::AddPtr {}
-            | OpKind::Splat {}
-            | OpKind::Broadcast {}
-            | OpKind::ExpandDims { .. }
-            | OpKind::Reshape { .. }
-            | OpKind::Trans { .. }
-            | OpKind::ConvertLayout {}
-            | OpKind::Hint { .. }
-            | OpKind::Unsplat {}
-            | OpKind::Bitcast { .. } => work.push(kernel.operand(op, 0)),
+            OpKind::AddPtr {} => work.push(kernel.operand(op, 0)),
+            kind if passes_pointer(kind) => work.push(kernel.operand(op, 0)),
             OpKind::Select {} => work.extend([kernel.operand(op, 1), kernel.operand(op, 2)]),
             _ => return None,
         }

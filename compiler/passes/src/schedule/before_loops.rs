@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use rtc_ir::{Block, Builder, DotKind, Elem, Kernel, Literal, Op, OpKind, Position, Type, Value};
 
+use super::addresses::Memory;
 use super::boxes::{Access, Known, boxes_of};
 use super::coordinates::Names;
 use super::rings::{Pair, bytes_of, fill};
@@ -44,7 +45,7 @@ pub(super) fn find(known: &mut Known<'_>, loops: &[Op]) -> HashMap<Op, Access> {
     for op in &inside {
         let OpKind::Dot { kind: DotKind::Wgmma, .. } = kernel.kind(*op) else { continue };
         let Some(load) = loaded(kernel, kernel.operand(*op, 0)).filter(|load| !inside.contains(load)) else { continue };
-        if let Ok(access) = known.load(load) {
+        if let Some(access) = known.load(load).ok().filter(|access| !access.is_made) {
             found.insert(load, access);
         }
     }
@@ -71,7 +72,7 @@ pub(super) fn stored(
     kernel: &Kernel,
     loads: &HashMap<Op, Access>,
     loops: &[Op],
-    written: &HashSet<Value>,
+    written: &HashSet<Memory>,
 ) -> Vec<Before> {
     let body = kernel.body();
     let beside = loops.iter().all(|of| kernel.op(*of).parent == Some(body));
@@ -85,7 +86,7 @@ pub(super) fn stored(
             kernel.users(buffer).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::LocalStore {})).count()
                 == 1;
         let fits = access.axes.iter().all(|axis| axis.modulus.is_none()) && boxes_of(kernel, buffer, access).is_some();
-        if straight && first && once && fits && !written.contains(&access.base) {
+        if straight && first && once && fits && !written.contains(&Memory::Of(access.base)) {
             found.push(Before { store, buffer, access: access.clone() });
         }
     }

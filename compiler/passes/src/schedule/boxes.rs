@@ -11,7 +11,8 @@
 //! multiples of 16 bytes, too, for the hardware writes the last 16 bytes of a row whole.
 //!
 //! Where base, sizes and strides are those of a descriptor among the arguments, the map is the argument itself
-//! (`descriptors.rs`).
+//! (`descriptors.rs`). Where they come from memory, and a descriptor or a hint of the source promises the multiples, the kernel
+//! makes the map (`made_maps.rs`).
 //!
 //! Rows that are counted modulo a size, as in `(m0 + arange) % M`, lie beside the tensor from `M` on, where a copy gives
 //! zeros instead. Whether the kernel can do with that, [`Access::wraps`] leaves to the caller; [`is_unseen`] answers it for
@@ -20,12 +21,13 @@
 use std::collections::HashSet;
 
 use rtc_abi::Expr;
-use rtc_ir::analysis::{Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Term, Wraps};
+use rtc_ir::analysis::{Address, Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Term, Wraps};
 use rtc_ir::{DescType, Elem, Kernel, Op, OpKind, Scalar, Shape, Traits, Value, constant_bits, regions};
 use rtc_layout::SharedLayout;
 
 use super::descriptors::{self, Descriptor};
 use super::host_values::{divisor, expression};
+use super::made_maps::{self, is_settled, promised};
 use super::stage_operands::is_zero;
 
 /// Multiples of so many bytes are asked of bases and strides.
@@ -37,7 +39,7 @@ pub(super) const UNBOUNDED: i64 = (1 << 31) - 1;
 /// An access to a box of a tensor.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
-    /// The pointer argument that the tensor lies behind.
+    /// The pointer that the tensor lies behind: an argument, unless the kernel makes the map.
     pub base: Value,
     /// From there to its first element.
     pub start: Poly,
@@ -51,6 +53,8 @@ pub(super) struct Access {
     pub fill: Fill,
     /// The descriptor among the arguments whose tensor it is.
     pub descriptor: Option<Descriptor>,
+    /// Whether the kernel makes the map, of values that the host does not know.
+    pub is_made: bool,
 }
 
 /// What stands beside a tensor.
@@ -110,7 +114,7 @@ impl<'k> Known<'k> {
     /// The access of a load.
     pub fn load(&mut self, load: Op) -> Result<Access, Reason> {
         let kernel = self.kernel;
-        let access = self.access(kernel.operand(load, 0), kernel.optional(load, 0))?;
+        let access = self.access(load, kernel.optional(load, 0))?;
         let fill = match kernel.optional(load, 1) {
             Some(other) => self.fill(other).ok_or("a load has other numbers than zero where its mask is false")?,
             None => Fill::Zero,
@@ -154,49 +158,78 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// The access to what `pointer` points to where `mask` holds.
-    pub fn access(&mut self, pointer: Value, mask: Option<Value>) -> Result<Access, Reason> {
-        self.access_by_forms(pointer, mask).or_else(|reason| {
+    /// The access of a load or store where `mask` holds.
+    pub fn access(&mut self, op: Op, mask: Option<Value>) -> Result<Access, Reason> {
+        let of_arguments = self.access_by(op, mask, None);
+        let is_promised = !made_maps::promised_pointers(self.kernel, op, ALIGN).is_empty();
+        if is_promised { of_arguments.or_else(|_| self.access_by(op, mask, Some(op))) } else { of_arguments }
+    }
+
+    /// The same by a map that the host makes, or that the kernel makes for the operation `made`.
+    fn access_by(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<Access, Reason> {
+        self.access_by_forms(op, mask, made).or_else(|reason| {
             std::mem::swap(&mut self.affine, &mut self.exact);
-            let access = self.access_by_forms(pointer, mask);
+            let access = self.access_by_forms(op, mask, made);
             std::mem::swap(&mut self.affine, &mut self.exact);
             access.map_err(|_| reason)
         })
     }
 
-    fn access_by_forms(&mut self, pointer: Value, mask: Option<Value>) -> Result<Access, Reason> {
+    fn access_by_forms(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<Access, Reason> {
+        let pointer = self.kernel.operand(op, 0);
         let mask = mask.map(|mask| self.affine.bounds(mask)).unwrap_or_default();
         if !mask.others.is_empty() || mask.bounds.iter().any(|bound| bound.axis.is_none()) {
             return Err("a mask is more than comparisons of indices with sizes");
         }
-        let address = self.affine.address(pointer, Some(&mask)).ok_or("addresses are not evenly spaced")?;
-        let param = self.kernel.params.iter().find(|param| param.value == address.pointer && param.hidden.is_none());
-        let param = param.ok_or("a base is no argument")?;
+        let mut address = self.affine.address(pointer, Some(&mask)).ok_or("addresses are not evenly spaced")?;
+        if made.is_some() {
+            as_compared(&mut address, &mask).ok_or("addresses are not evenly spaced")?;
+        }
+        let base = address.pointer;
+        let param = self.kernel.params.iter().find(|param| param.value == base && param.hidden.is_none());
         let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or("no pointers")?;
         if elem == Scalar::I1 || address.axes.len() != 2 {
             return Err("a tile is no matrix of numbers");
         }
-        if i128::from(param.divisible_by) % ALIGN != 0 {
-            return Err("an argument is not promised to be a multiple of 16 bytes");
-        }
-        let (start, outer) = self.outer(&address.rest)?;
+        let (start, outer) = match (made, param) {
+            (Some(_), _) if !is_settled(self.kernel, base) || !self.is_known(&address.rest, made) => {
+                return Err("a base is found while the loop runs");
+            }
+            (Some(at), _) if !self.is_hinted(base, &address.rest, elem, at) => {
+                return Err("a base is not promised to be a multiple of 16 bytes");
+            }
+            (Some(_), _) => (address.rest.clone(), Vec::new()),
+            (None, None) => return Err("a base is no argument"),
+            (None, Some(param)) if i128::from(param.divisible_by) % ALIGN != 0 => {
+                return Err("an argument is not promised to be a multiple of 16 bytes");
+            }
+            (None, Some(_)) => self.outer(&address.rest)?,
+        };
         let inner = (0..2).rev().find(|axis| address.axes[*axis].stride.value() == Some(1));
         let inner = inner.ok_or("no stride is 1")?;
         let row = &address.axes[1 - inner].stride;
-        if !self.is_of_arguments(row) || row.value() == Some(0) {
+        if !self.is_known(row, made) || row.value() == Some(0) {
             return Err("a stride follows from more than arguments");
         }
         let strides = outer.iter().map(|outer| &outer.stride);
-        if strides.chain([row, &start]).any(|stride| !self.is_multiple(stride, elem)) {
+        let starts = Some(&start).filter(|_| made.is_none());
+        if strides.chain([row]).chain(starts).any(|stride| !self.is_multiple_at(stride, elem, made)) {
             return Err("a stride is not promised to be a multiple of 16 bytes");
         }
         let mut axes = Vec::new();
         for (number, axis) in address.axes.iter().enumerate() {
             let modulus = axis.modulus.as_ref().map(|form| form.poly.clone());
             let sizes = self.sizes(&axis.start, number, &mask, modulus.as_ref())?;
+            if sizes.iter().any(|size| !self.is_known(size, made) || made.is_some() && !self.is_size(size)) {
+                return Err("a size follows from more than arguments");
+            }
             axes.push(Axis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
         }
-        let access = Access { base: param.value, start, outer, axes, inner, fill: Fill::Zero, descriptor: None };
+        let is_made = made.is_some();
+        let access = Access { base, start, outer, axes, inner, fill: Fill::Zero, descriptor: None, is_made };
+        if is_made {
+            return Ok(access);
+        }
         let block = self.kernel.value_type(pointer).shape().ok_or("a tile is no matrix of numbers")?;
         Ok(Access { descriptor: descriptors::of_argument(self.kernel, &access, block)?, ..access })
     }
@@ -277,9 +310,6 @@ impl<'k> Known<'k> {
         if !from_zero {
             return Err("an index may be negative");
         }
-        if sizes.iter().any(|size| !self.is_of_arguments(size)) {
-            return Err("a size follows from more than arguments");
-        }
         Ok(sizes)
     }
 
@@ -290,34 +320,76 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// Whether the host can compute it.
-    fn is_of_arguments(&self, poly: &Poly) -> bool {
+    /// Whether the host can compute it or, for an access of which it makes the map, the kernel before its loops.
+    fn is_known(&self, poly: &Poly, made: Option<Op>) -> bool {
         !poly.mentions(|symbol| match symbol {
+            Symbol::Scalar(value) if made.is_some() => !is_settled(self.kernel, value),
             Symbol::Scalar(value) => divisor(self.kernel, value).is_none(),
             _ => true,
         })
     }
 
-    /// Whether rows of the tensor end at multiples of 16 bytes: a copy to global memory writes the last 16 bytes of a row
-    /// whole, also what lies in them behind the end.
-    pub fn ends_whole(&self, pointer: Value, access: &Access) -> bool {
-        let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee());
-        let sizes = &access.axes[access.inner].sizes;
-        elem.is_some_and(|elem| sizes.iter().all(|size| self.is_multiple(size, elem)))
+    /// Whether a hint promises, wherever `at` is executed, that so many elements after `base` is a multiple of 16 bytes.
+    fn is_hinted(&mut self, base: Value, start: &Poly, elem: Scalar, at: Op) -> bool {
+        made_maps::promised_pointers(self.kernel, at, ALIGN).into_iter().any(|pointer| {
+            let form = self.affine.of(pointer).filter(|form| form.pointer == Some(base));
+            let rest = form.and_then(|form| start.plus(&form.poly, -1));
+            rest.is_some_and(|rest| self.is_multiple_at(&rest, elem, Some(at)))
+        })
     }
 
-    /// Whether so many elements are promised to be a multiple of 16 bytes.
+    /// Whether a sum is what it is if it is computed in 32 bits.
+    fn is_size(&self, poly: &Poly) -> bool {
+        let one = matches!(poly.terms(), [term] if term.factor == 1 && term.symbols.len() == 1);
+        let narrow = |symbol: Symbol| match symbol {
+            Symbol::Scalar(value) => self.kernel.value_type(value).elem().is_some_and(|elem| elem.bits() <= 32),
+            _ => false,
+        };
+        one && !poly.mentions(|symbol| !narrow(symbol)) || poly.interval(|symbol| self.expected(symbol)).fits(32)
+    }
+
+    /// Whether rows of the tensor end at multiples of 16 bytes: a copy to global memory writes the last 16 bytes of a row
+    /// whole, also what lies in them behind the end.
+    pub fn ends_whole(&self, store: Op, access: &Access) -> bool {
+        let elem = self.kernel.value_type(self.kernel.operand(store, 0)).elem().and_then(|elem| elem.pointee());
+        let sizes = &access.axes[access.inner].sizes;
+        let made = if access.is_made { Some(store) } else { None };
+        elem.is_some_and(|elem| sizes.iter().all(|size| self.is_multiple_at(size, elem, made)))
+    }
+
+    /// Whether the signature promises so many elements to be a multiple of 16 bytes.
     pub fn is_multiple(&self, poly: &Poly, elem: Scalar) -> bool {
+        self.is_multiple_at(poly, elem, None)
+    }
+
+    /// The same, or where the kernel makes the map for an access whether the kernel promises it there.
+    fn is_multiple_at(&self, poly: &Poly, elem: Scalar, made: Option<Op>) -> bool {
         let bytes = i128::from(elem.bytes());
         poly.terms().iter().all(|term| {
-            let factors = term.symbols.iter().map(|symbol| match symbol {
-                Symbol::Scalar(value) => divisor(self.kernel, *value).unwrap_or(1),
+            let factors = term.symbols.iter().map(|symbol| match (symbol, made) {
+                (Symbol::Scalar(value), Some(at)) => promised(self.kernel, *value, at),
+                (Symbol::Scalar(value), None) => divisor(self.kernel, *value).unwrap_or(1),
                 _ => 1,
             });
             // Only the low bits count.
             factors.fold(term.factor % ALIGN * bytes, |product, factor| product * (factor % ALIGN) % ALIGN) % ALIGN == 0
         })
     }
+}
+
+/// Lets dimensions start where their masks say; what their indices have besides belongs to the base.
+fn as_compared(address: &mut Address, mask: &Mask) -> Option<()> {
+    for (number, axis) in address.axes.iter_mut().enumerate().filter(|(_, axis)| axis.modulus.is_none()) {
+        let start = mask.along(number).find_map(|bound| {
+            let (by, start) = bound.offset.split(Symbol::Dim(number as u8))?;
+            (by.value() == Some(1)).then_some(start)
+        });
+        let Some(start) = start else { continue };
+        let besides = axis.start.plus(&start, -1)?.times(&axis.stride)?;
+        address.rest = address.rest.plus(&besides, 1)?;
+        axis.start = start;
+    }
+    Some(())
 }
 
 /// What a bound says of the places in the tensor.

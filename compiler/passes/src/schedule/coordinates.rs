@@ -20,7 +20,8 @@ pub(super) struct Names<'m> {
 }
 
 impl Names<'_> {
-    fn of(&self, value: Value) -> Value {
+    /// What stands for a value.
+    pub fn of(&self, value: Value) -> Value {
         self.map.and_then(|map| map.get(&value)).copied().unwrap_or(value)
     }
 

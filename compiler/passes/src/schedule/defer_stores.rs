@@ -29,8 +29,12 @@ use crate::PassError;
 /// Whether a store can wait for the next program: it stands beside the loop with the product, whose iterations count
 /// from 0, and its elements have 16 bits and make pairs in a thread. Asked of the kernel as it was.
 pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
-    let ([(store, _)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
+    let ([(store, access)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
     let (store, of) = (*store, of.of);
+    // The map would be that of the next tensor.
+    if access.is_made {
+        return false;
+    }
     let counts = constant_bits(kernel, kernel.operand(of, 0)) == Some(0)
         && constant_bits(kernel, kernel.operand(of, 2)) == Some(1);
     let body = kernel.op(of).blocks[0];

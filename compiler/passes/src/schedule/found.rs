@@ -6,7 +6,7 @@ use rtc_ir::analysis::Ranges;
 use rtc_ir::effects::{Access as Kind, Space};
 use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes};
 
-use super::addresses::{base, innermost_loops, loads_of_products};
+use super::addresses::{Memory, innermost_loops, loads_of_products, memory};
 use super::before_loops::{self, Before};
 use super::boxes::{self, Access, Known, Reason};
 use super::clamps;
@@ -28,8 +28,8 @@ pub(super) struct Found {
     pub row_rings: Vec<SharedType>,
     /// Stores that can be copies.
     pub stores: Vec<(Op, Access)>,
-    /// Arguments that the kernel writes through.
-    pub written: HashSet<Value>,
+    /// What the kernel writes to.
+    pub written: HashSet<Memory>,
     /// Remainders that stand for other choices of rows, and must be gone in the end.
     pub clamps: Vec<Op>,
 }
@@ -81,7 +81,7 @@ impl Found {
         kernel: &Kernel,
         accesses: &HashMap<Value, Access>,
         loops: Vec<(Op, Vec<rows::Staged>)>,
-        written: HashSet<Value>,
+        written: HashSet<Memory>,
     ) -> Result<Found, Reason> {
         let all = rtc_ir::walk(kernel);
         let ranges = Ranges::new(kernel);
@@ -89,11 +89,11 @@ impl Found {
         let (copying, rings, before, row_rings, stores, clamps) = Default::default();
         let mut found = Found { loops: copying, rings, before, row_rings, stores, written, clamps };
         for (of, rows) in loops {
-            let path = path(kernel, of).ok_or("the loop stands in a loop without a counter")?;
+            let path = path(kernel, of).ok_or("the loop stands in an operation of another kind")?;
             let mut copying = Copying { of, path, copies: Vec::new(), groups: Vec::new(), rows };
             for copy in copies(kernel, of) {
                 let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not known")?;
-                if found.written.contains(&access.base) {
+                if memory(kernel, access.base).is_none_or(|read| found.written.contains(&read)) {
                     return Err("the kernel writes what the loop reads");
                 }
                 if boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
@@ -109,10 +109,10 @@ impl Found {
         found.find_rings(kernel)?;
         let stores = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
         for store in stores.filter(|op| is_exchanged(kernel, *op)) {
-            if let Ok(access) = known.access(kernel.operand(store, 0), kernel.optional(store, 0))
+            if let Ok(access) = known.access(store, kernel.optional(store, 0))
                 && access.inner == 1
                 && access.axes.iter().all(|axis| axis.modulus.is_none())
-                && (access.descriptor.is_some() || known.ends_whole(kernel.operand(store, 0), &access))
+                && (access.descriptor.is_some() || known.ends_whole(store, &access))
             {
                 found.stores.push((store, access));
             }
@@ -132,6 +132,10 @@ impl Found {
         }
         if self.loops.len() > 1 && self.loops.iter().any(|of| of.path.len() > 1) {
             return Err("one of several loops stands in another one or in a branch");
+        }
+        let makes = |of: &Copying| of.copies.iter().any(|(_, access)| access.is_made);
+        if self.loops.len() > 1 && self.loops.iter().any(makes) {
+            return Err("there are several loops, and the kernel makes tensor maps");
         }
         for of in &self.loops {
             for (number, (copy, _)) in of.copies.iter().enumerate() {
@@ -284,31 +288,31 @@ fn is_staged(kernel: &Kernel, op: Op) -> bool {
 fn path(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
     let mut path = vec![of];
     while let Some(around) = kernel.op(path[0]).parent.and_then(|block| kernel.block(block).parent) {
-        matches!(kernel.kind(around), OpKind::ForRange { .. } | OpKind::IfElse {}).then_some(())?;
+        matches!(kernel.kind(around), OpKind::ForRange { .. } | OpKind::WhileLoop {} | OpKind::IfElse {})
+            .then_some(())?;
         path.insert(0, around);
     }
     Some(path)
 }
 
-/// The arguments that a kernel writes through, if it does nothing whose time or order can be told from outside.
-fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Value>, Reason> {
+/// What a kernel writes to, if it does nothing whose time or order can be told from outside.
+fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>, Reason> {
     let in_loop = |op: Op| loops.iter().any(|of| kernel.op(op).parent == Some(kernel.op(*of).blocks[0]));
     let mut written = HashSet::new();
     for op in all {
         match kernel.kind(*op) {
             OpKind::Store { .. } => {
-                written.insert(base(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
             }
             // Programs come in any order anyway, and nobody sees what was there before.
             OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(*op, 0)) => {
-                written.insert(base(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
             }
             OpKind::Load { volatile: true, .. } => return Err("an access is volatile"),
             OpKind::Load { .. } | OpKind::Assume {} | OpKind::InlineAsm { pure: true, .. } => {}
             OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::CopyWait { .. } => {}
             OpKind::FenceAsync {} => {}
             OpKind::Barrier {} if in_loop(*op) => {}
-            OpKind::WhileLoop {} => return Err("a loop may not end"),
             kind if kind.spec().traits.has(Traits::TERMINATOR) => {}
             _ => {
                 let tells = |space: Space, access: Kind| match space {

@@ -14,7 +14,7 @@ use rtc_ir::{Kernel, OpKind, Type, Value, constant_bits, greatest_common_divisor
 const MOST_STEPS: usize = 8;
 
 /// What is promised of an integer: the largest number that is known to divide it; `None` if the host cannot compute it.
-pub(super) fn divisor(kernel: &Kernel, value: Value) -> Option<i128> {
+pub(crate) fn divisor(kernel: &Kernel, value: Value) -> Option<i128> {
     divisor_within(kernel, value, MOST_STEPS)
 }
 

@@ -8,13 +8,14 @@
 //! ```
 
 use rtc_ir::{
-    Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, ValueDef, ValueMap, constant_bits, place_bytes,
-    regions,
+    Block, Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, ValueDef, ValueMap, constant_bits,
+    place_bytes, regions,
 };
 
 use super::boxes::Access;
 use super::coordinates::Names;
 use super::found::Copying;
+use super::made_maps;
 use super::roles::{Form, lost};
 use super::tensor_maps::{CopyMap, copy_boxes};
 use crate::PassError;
@@ -50,6 +51,8 @@ struct Turn {
     /// The end of the loop, and which operands of it are the slot and the phase of the next iteration.
     end: Op,
     at: [usize; 2],
+    /// The slot and the phase at the start of each block on the way into the loop.
+    levels: Vec<(Block, [Value; 2])>,
 }
 
 impl Shared<'_> {
@@ -59,7 +62,7 @@ impl Shared<'_> {
         let body = kernel.op(programs).blocks[0];
         let end = kernel.terminator(body).ok_or_else(|| lost("an end"))?;
         let [slot, phase] = [0, 1].map(|at| kernel.operand(end, at));
-        let mut turn = Turn { slot, phase, end, at: [0, 1] };
+        let mut turn = Turn { slot, phase, end, at: [0, 1], levels: vec![(body, [slot, phase])] };
         for (number, op) in path.iter().enumerate() {
             let inner = path.get(number + 1).and_then(|inner| kernel.op(*inner).parent);
             let blocks = kernel.op(*op).blocks.clone();
@@ -79,7 +82,8 @@ impl Shared<'_> {
                 at[which] = kernel.op(end).operands.len() - 1;
             }
             let end = ends[blocks.iter().position(|block| *block == through).unwrap_or(0)];
-            turn = Turn { slot: inside[0], phase: inside[1], end, at };
+            turn.levels.push((through, inside));
+            turn = Turn { slot: inside[0], phase: inside[1], end, at, levels: turn.levels };
         }
         Ok(turn)
     }
@@ -168,8 +172,32 @@ impl Shared<'_> {
                 fill(kernel, turn.end, &names, (access, &maps[number]), place, full)?;
             }
         }
+        self.drain(kernel, &turn, &names, maps)?;
         self.advance(kernel, &turn)?;
         no_slots(kernel, path[path.len() - 1]);
+        Ok(())
+    }
+
+    /// Before maps are made another time, waits until all slots are full: no copy is under way then.
+    fn drain(&self, kernel: &mut Kernel, turn: &Turn, names: &Names<'_>, maps: &[CopyMap]) -> Result<(), PassError> {
+        let all = maps.iter().flat_map(|(map, other, _)| std::iter::once(*map).chain(other.map(|(_, map)| map)));
+        let makers: Vec<Op> = all.filter_map(|map| made_maps::maker(kernel, names.of(map))).collect();
+        for (block, [slot, phase]) in &turn.levels {
+            let Some(first) = kernel.ops(*block).find(|op| makers.contains(op)) else { continue };
+            let ty = Type::Scalar(Elem::I32);
+            let one = Builder::before(kernel, first).constant_of(Literal::Int(1), ty)?;
+            let before = Builder::before(kernel, first).xori(*phase, one)?;
+            for number in 0..self.form.slots {
+                let mut builder = Builder::before(kernel, first);
+                let at = builder.constant_of(Literal::Int(number.into()), ty)?;
+                let is_passed = builder.cmpi(at, *slot, Predicate::Lt)?;
+                let last = builder.select(is_passed, *phase, before)?;
+                for barriers in &self.barriers {
+                    let full = builder.slot(barriers.full, at)?;
+                    builder.barrier_wait(full, last)?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -244,13 +272,14 @@ pub(super) fn fill(
     if access.inner == 0 {
         place = Builder::before(kernel, before).shared_trans_of(place, &[1, 0])?;
     }
+    let map = names.of(*map);
     let Some((flag, with_nan)) = other else {
-        return copy_boxes(kernel, before, *map, boxes, place, full, &at);
+        return copy_boxes(kernel, before, map, boxes, place, full, &at);
     };
     let blocks = [kernel.new_block(), kernel.new_block()];
     let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
     Builder::before(kernel, before).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
-    for (end, map) in ends.into_iter().zip([*with_nan, *map]) {
+    for (end, map) in ends.into_iter().zip([names.of(*with_nan), map]) {
         copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
     }
     Ok(())

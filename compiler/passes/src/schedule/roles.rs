@@ -9,11 +9,12 @@ use rtc_ir::{
     Block, Builder, Elem, Hidden, Kernel, Literal, Op, OpKind, Position, SharedType, Type, Value, ValueDef, ValueMap,
 };
 
-use super::addresses::base;
+use super::addresses::memory;
 use super::before_loops::{self, Brought};
 use super::coordinates::Names;
 use super::defer_stores;
 use super::found::Found;
+use super::made_maps;
 use super::programs::{Programs, are_unequal};
 use super::rings::{Pair, Shared};
 use super::rows;
@@ -71,7 +72,7 @@ pub(super) fn is_plain(kernel: &Kernel, found: &Found) -> bool {
         let args = data.blocks.iter().flat_map(|block| &kernel.block(*block).args);
         let tiles =
             data.results.iter().chain(&data.operands).chain(args).any(|v| kernel.value_type(*v).shape().is_some());
-        let unchanged = |pointer: Value| base(kernel, pointer).is_some_and(|base| !found.written.contains(&base));
+        let unchanged = |pointer: Value| memory(kernel, pointer).is_some_and(|read| !found.written.contains(&read));
         !tiles && (!matches!(data.kind, OpKind::Load { .. }) || unchanged(data.operands[0]))
     })
 }
@@ -180,6 +181,12 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
     match (&maps.stores[..], &outs[..]) {
         ([store], [out]) if form.deferred => defer_stores::defer(kernel, found, store, *out, &names, loops[1])?,
         _ => maps.store(kernel, found, &outs, &names)?,
+    }
+    for store in &maps.stores {
+        if let Some(maker) = made_maps::maker(kernel, store.map) {
+            let wait = OpKind::CopyDescWait { pending: 0, read: false };
+            Builder::before(kernel, maker).build(wait, &[], &[], &[], &[], &[])?;
+        }
     }
     if !outs.is_empty() {
         let end = kernel.terminator(roles[1]).ok_or_else(|| lost("an end"))?;

@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Builder, Kernel, Op, OpKind, SharedType, Value};
 
+use super::addresses::Memory;
 use super::boxes::Known;
 use crate::PassError;
 
@@ -67,11 +68,11 @@ pub(super) fn stage(
     kernel: &mut Kernel,
     of: Op,
     rows: &HashMap<Op, Row>,
-    written: &HashSet<Value>,
+    written: &HashSet<Memory>,
 ) -> Result<Vec<Staged>, PassError> {
     let mut staged = Vec::new();
     for load in kernel.ops(kernel.op(of).blocks[0]).collect::<Vec<_>>() {
-        let Some(row) = rows.get(&load).filter(|row| !written.contains(&row.base)) else { continue };
+        let Some(row) = rows.get(&load).filter(|row| !written.contains(&Memory::Of(row.base))) else { continue };
         let result = kernel.result(load, 0);
         let ty = kernel.value_type(result);
         let (Some(shape), Some(elem)) = (ty.shape(), ty.elem()) else { continue };

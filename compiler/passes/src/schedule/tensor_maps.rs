@@ -23,6 +23,7 @@ use super::coordinates::{Names, Place};
 use super::descriptors;
 use super::found::Found;
 use super::host_values::expression;
+use super::made_maps;
 use super::roles::{Form, lost};
 use crate::PassError;
 
@@ -44,7 +45,7 @@ pub(super) type Other = (Value, Value);
 
 /// How a store becomes copies.
 pub(super) struct StoreMap {
-    map: Value,
+    pub map: Value,
     /// Of a piece.
     boxes: Boxes,
     /// How many pieces the tile goes through shared memory in, and the axis along which they follow each other.
@@ -220,7 +221,7 @@ fn part_of(kernel: &mut Kernel, before: Op, buffer: Value, at: [u32; 2], shape: 
     if whole { Ok(buffer) } else { Ok(Builder::before(kernel, before).shared_slice_of(buffer, &at, &shape)?) }
 }
 
-/// The parameter with the tensor map of an access: the descriptor that is an argument, else a hidden one.
+/// The tensor map of an access: the descriptor that is an argument, one that the kernel makes, or a hidden parameter.
 fn map_of(
     kernel: &mut Kernel,
     access: &Access,
@@ -230,6 +231,9 @@ fn map_of(
 ) -> Result<Value, PassError> {
     if let Some(descriptor) = &access.descriptor {
         return descriptors::map(kernel, descriptor, boxes.ty);
+    }
+    if access.is_made {
+        return made_maps::make(kernel, access, boxes.ty, data_type == Some(TFLOAT32));
     }
     let none = || lost("an expression");
     let base = kernel.params.iter().find(|param| param.value == access.base).ok_or_else(none)?.name.clone();

@@ -37,15 +37,27 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let is_store = |op: &Op| matches!(kernel.kind(*op), OpKind::Store { .. });
     let stores: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(is_store).collect();
     for store in stores {
-        let Some(chain) = chain(kernel, store) else { continue };
-        // Only what is sure to be wide is worth it: tried on a copy.
-        let mut trial = kernel.clone();
-        let wide = split(&mut trial, store, &chain)?;
-        if width(&trial, wide) >= WIDEST {
-            *kernel = trial;
+        let Some(mut chain) = chain(kernel, store) else { continue };
+        // Only what is sure to be wide is worth it.
+        let Some(mut wide) = widened(kernel, store, &chain)? else { continue };
+        // Of a mask along the rows nothing is asked.
+        for number in (0..chain.open.len()).rev() {
+            let asked = chain.open.remove(number);
+            match widened(kernel, store, &chain)? {
+                Some(other) => wide = other,
+                None => chain.open.insert(number, asked),
+            }
         }
+        *kernel = wide;
     }
     Ok(())
+}
+
+/// The kernel with both versions of a store, if the first one is wide then.
+fn widened(kernel: &Kernel, store: Op, chain: &Chain) -> Result<Option<Kernel>, PassError> {
+    let mut trial = kernel.clone();
+    let wide = split(&mut trial, store, chain)?;
+    Ok((width(&trial, wide) >= WIDEST).then_some(trial))
 }
 
 /// What the addresses and the mask of a store are made of.

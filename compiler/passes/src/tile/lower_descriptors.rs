@@ -5,17 +5,22 @@
 //! %v = desc_load %d, (%at) : tile<16xf32>  →   %v = load %pointers, mask = %inside, other = %zeros : tile<16xf32>
 //! ```
 
+use rtc_abi::Feature;
 use rtc_ir::{
-    Builder, DescType, Elem, Kernel, Literal, MemScope, MemSemantic, Op, OpKind, Phase, Shape, Type, TypeError, Value,
-    constant_bits,
+    Builder, DescType, Elem, HintKind, Kernel, Literal, MemScope, MemSemantic, Op, OpKind, Phase, Shape, Type,
+    TypeError, Value, constant_bits,
 };
 
 use super::views::{self, Views};
 use super::window::{self, Axis, Caching, Window};
+use crate::schedule::host_values;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "lower-descriptors", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+/// Bases and strides are multiples of so many bytes.
+const ALIGN: u32 = 16;
 
 /// Whether TMA serves an access, which then stays as it is.
 fn tma_serves(_: &Kernel, _: &PassContext, _: Op) -> bool {
@@ -42,9 +47,32 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             stays = true;
             continue;
         }
-        lowering.op(kernel, op, nan)?;
+        lowering.op(kernel, cx, op, nan)?;
     }
     lowering.views.finish(kernel, &types, stays)
+}
+
+/// Base, sizes and strides of a descriptor. The machine asks for bases and strides that are multiples of 16 bytes, so that is a
+/// promise; what arguments do not promise of themselves, their signature tells.
+fn parts(kernel: &mut Kernel, cx: &PassContext, op: Op) -> Result<Vec<Value>, PassError> {
+    let base = kernel.operand(op, 0);
+    let mut parts = vec![base];
+    parts.extend(kernel.variadic(op));
+    let Some(elem) = kernel.value_type(base).elem().and_then(Elem::pointee) else { return Ok(parts) };
+    let is_known = |part: &Value| host_values::divisor(kernel, *part).is_some();
+    let is_argument = kernel.params.iter().any(|param| param.value == base);
+    if !cx.target.has(Feature::Tma) || is_argument && parts[1..].iter().all(is_known) {
+        return Ok(parts);
+    }
+    let rank = parts.len() / 2;
+    let found: Vec<usize> = (rank + 1..parts.len()).filter(|number| !is_known(&parts[*number])).collect();
+    for number in found.into_iter().chain([0]) {
+        let multiple = if number == 0 { ALIGN } else { ALIGN / elem.bytes() };
+        if multiple > 1 {
+            parts[number] = Builder::before(kernel, op).hint(parts[number], HintKind::MultipleOf, vec![multiple])?;
+        }
+    }
+    Ok(parts)
 }
 
 /// Whether an operation reads or writes through a descriptor.
@@ -76,12 +104,11 @@ struct Lowering {
 }
 
 impl Lowering {
-    fn op(&mut self, kernel: &mut Kernel, op: Op, nan: bool) -> Result<(), PassError> {
+    fn op(&mut self, kernel: &mut Kernel, cx: &PassContext, op: Op, nan: bool) -> Result<(), PassError> {
         match *kernel.kind(op) {
             OpKind::MakeDesc {} => {
                 let base = kernel.operand(op, 0);
-                let mut parts = vec![base];
-                parts.extend(kernel.variadic(op));
+                let mut parts = parts(kernel, cx, op)?;
                 if nan && kernel.value_type(base).elem().and_then(Elem::pointee).is_some_and(|e| e.is_float()) {
                     parts.push(self.nan(kernel, kernel.optional(op, 0))?);
                 }
