@@ -12,6 +12,7 @@
 
 mod artifact;
 mod docs;
+mod explain;
 mod failure;
 mod fingerprint;
 mod kernels;
@@ -25,6 +26,7 @@ mod tile_ir;
 mod tuning;
 
 pub use artifact::Artifact;
+pub use explain::explain;
 pub use failure::Failure;
 pub use fingerprint::{BUILD_ID, COMPILER_VERSION, fingerprint, names_matter, source_hash, tile_fingerprint};
 pub use kernels::{KernelInfo, ParamInfo, PinnedType};

@@ -7,18 +7,35 @@ use std::process::Command;
 
 /// Runs a command of the package; its exit status is that of the process.
 pub(crate) fn run(command: &str, arguments: &HostArguments) -> Result<(), Problem> {
-    let python = match &arguments.python {
-        Some(python) => python.clone(),
+    let (named, words) = without_python(&arguments.words)?;
+    let python = match named.or_else(|| arguments.python.clone()) {
+        Some(python) => python,
         None => find()?,
     };
     check(&python)?;
-    let started = Command::new(&python).args(["-m", "rtc", command]).args(&arguments.words).status();
+    let started = Command::new(&python).args(["-m", "rtc", command]).args(words).status();
     let status = started.map_err(|error| cannot_start(&python, &error))?;
     match status.code() {
         Some(0) => Ok(()),
         Some(code) => Err(Problem::Said(u8::try_from(code).unwrap_or(1))),
         None => Err(Problem::input("python", format!("{} ended by a signal ({status})", python.display()))),
     }
+}
+
+/// The Python that is named behind the file, and the words that the package is given.
+fn without_python(words: &[String]) -> Result<(Option<PathBuf>, Vec<&String>), Problem> {
+    let (mut python, mut others, mut rest) = (None, Vec::new(), words.iter());
+    while let Some(word) = rest.next() {
+        if word == "--python" {
+            let missing = || Problem::Usage("a value is required for `--python <PYTHON>`".into());
+            python = Some(PathBuf::from(rest.next().ok_or_else(missing)?));
+        } else if let Some(path) = word.strip_prefix("--python=") {
+            python = Some(PathBuf::from(path));
+        } else {
+            others.push(word);
+        }
+    }
+    Ok((python, others))
 }
 
 /// The Python of the active environment, or the first on the PATH.

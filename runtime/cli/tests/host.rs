@@ -88,6 +88,14 @@ fn words_and_status_are_handed_on() {
     let folder = with_python("echoing", "[ \"$1\" = -c ] && exit 0\necho \"$@\"; exit 7");
     let (code, out, err) = run(rtc(&["precision", "x.py", "--dtype", "float16"]).env("PATH", folder.join("bin")));
     assert_eq!((code, out.as_str(), err.as_str()), (Some(7), "-m rtc precision x.py --dtype float16\n", ""));
+    let python = folder.join("bin/python");
+    // Behind the file, too, where the package's own options stand.
+    for named in [vec!["--python", python.to_str().unwrap()], vec![&*format!("--python={}", python.display())]] {
+        let (code, out, _) = run(rtc(&["bench", "x.py", "--rtol", "1"]).args(&named).arg("--json"));
+        assert_eq!((code, out.as_str()), (Some(7), "-m rtc bench x.py --rtol 1 --json\n"));
+    }
+    let (code, _, err) = run(&mut rtc(&["bench", "x.py", "--python"]));
+    assert!(code == Some(2) && err.contains("a value is required for `--python <PYTHON>`"), "{err}");
     // The active environment comes before the PATH.
     let (code, out, _) =
         run(rtc(&["verify", "x.py", "--rtol", "1e-3"]).env("VIRTUAL_ENV", &folder).env("PATH", "/bin:/usr/bin"));

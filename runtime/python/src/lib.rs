@@ -41,6 +41,7 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernel::set_hooked, module)?)?;
     module.add_function(wrap_pyfunction!(names::language_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::option_names, module)?)?;
+    module.add_function(wrap_pyfunction!(names::explain, module)?)?;
     module.add_function(wrap_pyfunction!(place::device_count, module)?)?;
     module.add_function(wrap_pyfunction!(place::device_arch, module)?)?;
     module.add_function(wrap_pyfunction!(place::host_arch, module)?)?;

@@ -1,5 +1,6 @@
 //! The names that the compiler knows, for the Python side of the language.
 
+use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 use std::collections::BTreeSet;
 
@@ -16,4 +17,11 @@ pub(crate) fn language_names() -> Vec<(String, String)> {
 #[pyfunction]
 pub(crate) fn option_names() -> Vec<&'static str> {
     rtc_compiler::OPTION_NAMES.to_vec()
+}
+
+/// What a code of a diagnostic means, or what a function takes and gives; without a name all codes.
+#[pyfunction]
+#[pyo3(signature = (name = None))]
+pub(crate) fn explain(name: Option<&str>) -> PyResult<String> {
+    rtc_compiler::explain(name).map_err(PyLookupError::new_err)
 }

@@ -204,8 +204,8 @@ impl<'py> Current<'py> {
                  RTC_DEVICE",
             )),
             (Some(Memory::Host), DeviceKind::Cuda(_)) => Err(PyValueError::new_err(
-                "Pointer argument cannot be accessed from Triton (cpu tensor?): RTC_DEVICE asks for a GPU, the arrays lie in \
-                 memory of the CPU",
+                "Pointer argument cannot be accessed from Triton (cpu tensor?): RTC_DEVICE or --device asks for a GPU, the \
+                 arrays lie in memory of the CPU",
             )),
             (Some(Memory::Host), _) | (None, DeviceKind::Emulator | DeviceKind::Interpreter) => of(host_device(py)?),
             (None, DeviceKind::Auto) if device_count() == 0 => of(host_device(py)?),

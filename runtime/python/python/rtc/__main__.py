@@ -3,6 +3,8 @@
     python -m rtc program.py [arguments]
     python -m rtc -m module [arguments]       such as  python -m rtc -m pytest tests/
     python -m rtc -c "import triton; .."
+    python -m rtc verify | bench | precision FILE.py
+    python -m rtc explain [NAME]              what an error means, or what a function takes and gives
 """
 
 import os
@@ -14,6 +16,24 @@ from . import _as_triton
 COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision"}
 
 
+def explain(names):
+    """Prints what is said of a code or a name, or all codes."""
+    if len(names) > 1 or names and names[0].startswith("-"):
+        print("python -m rtc explain: give one name, or none for the list of all codes", file=sys.stderr)
+        return 2
+    from . import _rtc
+    try:
+        print(_rtc.explain(names[0] if names else None), end="", flush=True)
+    except LookupError as error:
+        print(f"error[unknown-code]: {error.args[0]}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Nobody reads on; what is left of the buffer goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return 0
+
+
 def main():
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -22,6 +42,8 @@ def main():
     if arguments[0] in COMMANDS:
         import importlib
         return importlib.import_module(f"rtc.{COMMANDS[arguments[0]]}").main(arguments[1:])
+    if arguments[0] == "explain":
+        return explain(arguments[1:])
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
     os.environ["RTC_AS_TRITON"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join([own, *filter(None, [os.environ.get("PYTHONPATH")])])

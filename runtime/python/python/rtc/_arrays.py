@@ -116,6 +116,33 @@ def like(value, shape, generator):
     return generator.integers(int(numbers.min()), int(numbers.max()) + 1, shape).astype(value.dtype) if count else value[:0]
 
 
+def drawn(size, new, seed):
+    """Which of `size` places stand in `new` ones: some of them in order, or all of them and more, drawn at random."""
+    import random
+    source = random.Random(seed)
+    places = range(size)
+    return sorted(source.sample(places, new)) if new <= size else [*places, *source.choices(places, k=new - size)]
+
+
+def resized(value, shape, size, order):
+    """The elements in another shape: along dimensions of `size` those at the places in `order`, along others the first ones.
+    Integers keep the order that they have, as they may be offsets."""
+    made = value.detach() if is_tensor(value) else value
+    kept = order if is_float(value) else sorted(order)
+    dtype = made.dtype
+    if is_tensor(made) and "float8" in dtype_name(made):
+        made = made.view(torch().uint8)
+    for axis, (old, now) in enumerate(zip(value.shape, shape)):
+        if old == now:
+            continue
+        places = kept if old == size else range(now)
+        if is_tensor(made):
+            made = made.index_select(axis, torch().tensor(list(places), device=made.device))
+        else:
+            made = made.take(list(places), axis)
+    return made.contiguous().clone().view(dtype) if is_tensor(made) else made.copy()
+
+
 def generator(value, seed):
     """Random numbers for `like`."""
     if is_tensor(value):

@@ -177,6 +177,8 @@ def main(words):
     arguments = options.parse_args(words)
 
     def work():
+        if arguments.iterations is not None and arguments.iterations < 1:
+            raise Problem("usage", f"--iterations takes 1 and above, not {arguments.iterations}", status=2)
         sweep = sweep_values(arguments.sweep) if arguments.sweep else None
         contract = prepare(arguments)
         inputs = contract.inputs()

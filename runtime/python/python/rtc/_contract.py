@@ -41,8 +41,8 @@ class Contract:
         """Fresh arguments."""
         made = guarded("get_inputs", lambda: self.make_inputs(**sizes))
         if not isinstance(made, (list, tuple)) or not made:
-            raise Problem("contract", f"`get_inputs` gives {type(made).__name__ if not made else repr(type(made).__name__)}; it must "
-                          "give a list of at least one argument, as `return [x]`")
+            what = f"an empty {type(made).__name__}" if isinstance(made, (list, tuple)) else type(made).__name__
+            raise Problem("contract", f"`get_inputs` gives {what}; it must give a list of at least one argument, as `return [x]`")
         places = {_arrays.place(v) for v in made if _arrays.is_array(v)}
         if len(places) > 1:
             raise Problem("contract", f"`get_inputs` gives tensors on {' and '.join(sorted(places))}; put all of them on one device")
@@ -67,11 +67,25 @@ def guarded(name, call):
         return call()
     except Problem:
         raise
+    except SystemExit as error:
+        raise Problem("call", f"`{name}` ended the process with the status {error.code}") from error
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if f"{os.sep}rtc{os.sep}" not in f.filename or "site-packages" not in f.filename]
         place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
         raise Problem("call", f"`{name}` raised {type(error).__name__}{place}: {error}") from error
+
+
+def refuses(error):
+    """Whether an exception says that arguments are not taken: one of those classes, a kernel that cannot be compiled for
+    them, or a `raise` outside of this package."""
+    from .compiler.errors import CompilationError
+    from .runtime.errors import OutOfResources
+    if isinstance(error, (AssertionError, ValueError, NotImplementedError, CompilationError, OutOfResources)):
+        return True
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    own = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    return bool(frames) and not frames[-1].filename.startswith(own) and (frames[-1].line or "").startswith("raise ")
 
 
 def load(path, needs_reference=True):
@@ -89,6 +103,8 @@ def load(path, needs_reference=True):
     except ModuleNotFoundError as error:
         hint = "; install PyTorch, or write the reference with numpy" if error.name == "torch" else ""
         raise Problem("import", f"{path} imports `{error.name}`, which is not installed{hint}") from error
+    except SystemExit as error:
+        raise Problem("import", f"{path} ended the process with the status {error.code} while it was imported") from error
     except Exception as error:
         raise Problem("import", f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     return Contract(module, path, needs_reference)
@@ -121,6 +137,10 @@ def run_command(work):
         raise
     except BrokenPipeError:
         return 141
+    except OSError as error:
+        # Files that are written; what functions of the user's file raise is a problem already.
+        print(f"error[io]: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return INPUT
     except Exception:
         traceback.print_exc()
         print("error[internal]: this is a bug of rtc", file=sys.stderr)

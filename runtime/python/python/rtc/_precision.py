@@ -30,6 +30,7 @@ class Case:
         self.dtype, self.shapes = dtype, shapes
         self.elements, self.mere, self.mare, self.max_abs, self.small_wrong, self.wrong = 0, 0.0, 0.0, 0.0, 0, 0
         self.ulps, self.points, self.notes = {}, [], []
+        self.worst = None       # what stands where the relative error is largest, and what should
         self.problem = None
 
     @property
@@ -82,7 +83,9 @@ class Case:
         relative = error[rest] / magnitude
         if not _arrays.size(relative):
             return None
-        self.mare = max(self.mare, float(relative.max()))
+        at = int(relative.argmax())
+        if self.worst is None or float(relative[at]) > self.mare:
+            self.mare, self.worst = float(relative[at]), (float(a[rest][at]), float(e[rest][at]))
         bins, counts = xp.unique(ulp_bins(relative * 2.0 ** BITS[self.dtype]), return_counts=True)
         for ulp, number in zip(bins.tolist(), counts.tolist()):
             self.ulps[int(ulp)] = self.ulps.get(int(ulp), 0) + number
@@ -92,7 +95,8 @@ class Case:
     def json(self):
         number = lambda v: v if math.isfinite(v) else str(v)
         return {"dtype": self.dtype, "shapes": [list(s) for s in self.shapes], "elements": self.elements, "mere": number(self.mere),
-                "mare": number(self.mare), "max_abs_error": number(self.max_abs), "wrong": self.wrong, "passed": self.passed,
+                "mare": number(self.mare), "max_abs_error": number(self.max_abs),
+                "worst": self.worst and [number(v) for v in self.worst], "small_wrong": self.small_wrong, "wrong": self.wrong, "passed": self.passed,
                 "problem": self.problem, "notes": self.notes}
 
 
@@ -234,7 +238,12 @@ def report(contract, cases, opinions, device):
             limit = THRESHOLDS[c.dtype]
             out += [f"    Mean relative error (MERE): {c.mere:.6e}   required: MERE < {limit:.6e}",
                     f"    Maximum relative error (MARE): {c.mare:.6e}   required: MARE < {10 * limit:.6e}",
-                    f"    Maximum absolute error: {c.max_abs:.6e}", *[f"    {note}" for note in c.notes]]
+                    f"    Maximum absolute error: {c.max_abs:.6e}"]
+            if not c.passed and c.worst is not None:
+                out.append(f"    Where it is largest: {c.worst[0]:.6e} instead of {c.worst[1]:.6e}")
+            if c.small_wrong:
+                out.append(f"    Elements below the small value threshold with a larger error than that: {c.small_wrong}")
+            out += [f"    {note}" for note in c.notes]
     for dtype, (found, why) in opinions.items():
         out += [RULE, f"[Where {dtype} loses precision]:"]
         if found is None:
@@ -330,6 +339,8 @@ def main(words):
         for dtype in arguments.dtype or []:
             if dtype not in THRESHOLDS:
                 raise Problem("usage", f"--dtype takes {', '.join(THRESHOLDS)}", status=2)
+        if "bfloat16" in (arguments.dtype or []) and _arrays.torch() is None:
+            raise Problem("usage", "--dtype bfloat16 needs tensors of PyTorch, as numpy has no such elements", status=2)
         cases, opinions, device = precision(contract, arguments)
         text = report(contract, cases, opinions, device)
         if arguments.output:

@@ -23,7 +23,7 @@ class Recorder:
         self.keep, self.launches, self._trials = keep, [], 0
 
     def __enter__(self):
-        recorder, self._run, self._tune = self, JITFunction.run, Autotuner._tune
+        recorder, launch, self._tune = self, JITFunction._launch, Autotuner._tune
 
         def tune(*args, **kwargs):
             recorder._trials += 1
@@ -32,28 +32,29 @@ class Recorder:
             finally:
                 recorder._trials -= 1
 
-        def run(kernel, *args, grid, warmup, **kwargs):
+        # What `kernel[grid](..)`, `kernel.run(..)` and launches of compiled kernels come to.
+        def noted(kernel, grid, warmup, args, kwargs=None, options=None):
             if recorder._trials:
-                return recorder._run(kernel, *args, grid=grid, warmup=warmup, **kwargs)
+                return launch(kernel, grid, warmup, args, kwargs, options)
             names = set(kernel.arg_names)
-            own = {name: value for name, value in kwargs.items() if name in names}
+            own = {name: value for name, value in (kwargs or {}).items() if name in names}
             bound = kernel.signature.bind(*args, **own)
             bound.apply_defaults()
             arguments = dict(bound.arguments)
             before = {n: _whole(v) for n, v in arguments.items() if _arrays.is_array(v)} if recorder.keep and not warmup else {}
             sizes = grid(dict(arguments)) if callable(grid) else grid
-            compiled = recorder._run(kernel, *args, grid=sizes, warmup=warmup, **kwargs)
+            compiled = launch(kernel, sizes, warmup, args, kwargs, options)
             if not warmup:
                 recorder.launches.append(Launch(kernel, compiled, tuple(int(s) for s in sizes), arguments, before))
             return compiled
 
-        JITFunction.run, Autotuner._tune = run, tune
+        JITFunction._launch, Autotuner._tune = noted, tune
         JITFunction.__getitem__ = lambda kernel, grid: lambda *a, **k: kernel.run(*a, grid=grid, warmup=False, **k)
         return self
 
     def __exit__(self, *exception):
-        JITFunction.run, Autotuner._tune = self._run, self._tune
-        del JITFunction.__getitem__
+        Autotuner._tune = self._tune
+        del JITFunction._launch, JITFunction.__getitem__
 
     def has_dots(self):
         """Whether a kernel multiplies matrices."""

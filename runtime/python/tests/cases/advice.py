@@ -77,6 +77,17 @@ class Advice(unittest.TestCase):
             self.assertEqual(tuned(accumulate, **options), "")
         self.assertEqual(tuned(copy), "")
 
+    def test_decorators_in_another_order(self):
+        """Each says which order there is."""
+        function = copy.fn
+        order = "`@triton.autotune`, then `@triton.heuristics`, then `@triton.jit`"
+        tune = rtc.autotune([rtc.Config({"BLOCK": 64})], key=[])
+        for decorator in (tune, rtc.heuristics({"BLOCK": lambda args: 64})):
+            with self.assertRaisesRegex(TypeError, order):
+                decorator(function)
+        with self.assertRaisesRegex(TypeError, "the innermost decorator"):
+            rtc.jit(tune(copy))
+
     def test_roofline(self):
         points = [("kernel", 300.0, 600.0), ("reference", 300.0, 500.0), ("far <below>", 0.5, 0.1)]
         drawn = xml.dom.minidom.parseString(_plot.roofline(points, 4.2, 790.0))

@@ -73,6 +73,10 @@ class Verify(unittest.TestCase):
             ("def get_inputs", "def inputs", "has no `get_inputs`"),
             ("def reference_fn(x)", "def reference_fn(x, y)", "`reference_fn` does not take the 1 arguments"),
             ("    return [np.random", "    return 3\n    return [np.random", "it must give a list"),
+            ("    return [np.random", "    return np.ones(4)\n    return [np.random", "gives ndarray; it must give a list"),
+            ("    return [np.random", "    return []\n    return [np.random", "gives an empty list; it must give a list"),
+            ("import triton\n", "import triton, sys; sys.exit(5)\n", "ended the process with the status 5 while it was imported"),
+            ("    return o\n", "    raise SystemExit(0)\n", "`kernel_fn` ended the process with the status 0"),
             ("standard_normal(N)", "standard_normal(0)", "has no elements"),
             ("0.5 * x * (1", "x * np.nan * (1", "the reference gives NaN"),
             ("BLOCK=256)", "BLOCK=255)", "`kernel_fn` raised CompilationError"),
@@ -85,6 +89,53 @@ class Verify(unittest.TestCase):
             self.assertTrue(done.returncode == 1 and text_there, (new, done.returncode, done.stdout, done.stderr))
         self.assertEqual(rtc("verify", "nowhere.py").returncode, 1)
         self.assertEqual(rtc("verify").returncode, 2)
+
+    def test_files_that_cannot_be_written(self):
+        for words in [("verify", "gelu.py", "--record", "gelu.py/x"), ("bench", "gelu.py", "--iterations", "1", "--plots", "gelu.py/x"),
+                      ("precision", "gelu.py", "--dtype", "float32", "-o", "gelu.py/x")]:
+            done = rtc(*words)
+            self.assertTrue(done.returncode == 1 and "error[io]: gelu.py/x: Not a directory" in done.stderr, done.stderr)
+
+    def test_each_size_is_tried(self):
+        done = rtc("verify", "product.py")
+        for size in (64, 96):
+            self.assertIn(f"WRONG size {size} -> 33", done.stderr)
+        # A range of 31 elements is no kernel, which is no wrong result.
+        self.assertIn("2 sizes at the edges of blocks were refused by the wrapper, the compiler", done.stdout)
+
+    def test_launches_of_compiled_kernels(self):
+        new = ("    k = gelu.warmup(x, o, x.size, BLOCK=256, grid=(1,))\n    assert k.n_regs > 0\n"
+               "    k[(triton.cdiv(x.size, 256),)](x, o, x.size, 256)")
+        with changed("gelu.py", "    gelu[(triton.cdiv(x.size, 256),)](x, o, x.size, BLOCK=256)", new) as file:
+            done = rtc("verify", file.name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("size 1000 -> 257", done.stderr)
+        self.assertNotIn("no kernel was launched", done.stdout)
+
+    def test_other_sizes_keep_what_belongs_together(self):
+        """A kernel that reads the left half of rows whose halves are equal."""
+        halves = [("return [np", "h = np"), ("(N).astype(np.float32)]", "((N, 24)).astype(np.float32)\n    return [np.concatenate((h, h), 1)]"),
+                  ("get_inputs(N=1000)", "get_inputs(N=9)"), ("tl.load(x + i,", "tl.load(x + i // 48 * 48 + i % 24,")]
+        with open(os.path.join(CONTRACTS, "gelu.py")) as file:
+            text = file.read()
+        for old, new in halves:
+            assert old in text, old
+            text = text.replace(old, new)
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+            file.write(text.replace("def kernel_fn(x):", "def kernel_fn(x):\n    if x.shape[1] != 48:\n        raise RuntimeError('48 columns')"))
+            file.flush()
+            done = rtc("verify", file.name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ("ok    size 9 -> 255", "ok    size 9 -> 257"):
+            self.assertIn(words, done.stderr)
+        self.assertIn("3 sizes at the edges of blocks were refused", done.stdout)
+
+    def test_what_fails_for_another_size_alone(self):
+        for new, text in [("    if x.size == 255:\n        o = o.nothing", "error[call]: size 1000 -> 255: `kernel_fn` raised AttributeError"),
+                          ("    if x.size == 255:\n        x = x * 2", "results for get_inputs() itself are right")]:
+            with changed("gelu.py", "    gelu[(", f"{new}\n    gelu[(") as file:
+                done = rtc("verify", file.name)
+            self.assertTrue(done.returncode == 1 and text in done.stderr, done.stderr)
 
     def test_recorded_results_are_complete(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -195,6 +246,19 @@ class Bench(unittest.TestCase):
 
     def test_a_sweep_that_is_none(self):
         self.assertEqual(rtc("bench", "gelu.py", "--sweep", "N=4..2").returncode, 2)
+        self.assertEqual(rtc("bench", "gelu.py", "--iterations", "0").returncode, 2)
+
+
+class Explain(unittest.TestCase):
+
+    def test_names_and_codes(self):
+        for names, part in [(["routing"], "cuBLAS"), (["tl.dot"], "input_precision"), (["shape-mismatch"], "broadcast"), ([], "bad-shape")]:
+            done = rtc("explain", *names)
+            self.assertTrue(done.returncode == 0 and part in done.stdout and not done.stderr, (names, done))
+        done = rtc("explain", "rooting")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("error[unknown-code]: there is no code or function `rooting`; did you mean `routing`?", done.stderr)
+        self.assertEqual(rtc("explain", "tl.dot", "tl.sum").returncode, 2)
 
 
 class Precision(unittest.TestCase):
@@ -267,3 +331,11 @@ class Precision(unittest.TestCase):
 
     def test_a_wrong_option(self):
         self.assertEqual(rtc("precision", "abs.py", "--dtype", "int8").returncode, 2)
+        done = rtc("precision", "abs.py", "--dtype", "bfloat16")
+        self.assertTrue(done.returncode == 2 and "needs tensors of PyTorch" in done.stderr, done.stderr)
+
+    def test_the_worst_element_is_shown(self):
+        with changed("gelu.py", "0.5 * v", "0.501 * v") as file:
+            done = rtc("precision", file.name, "--dtype", "float32")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"Where it is largest: -?\d\.\d{6}e.\d\d instead of -?\d\.\d{6}e.\d\d")

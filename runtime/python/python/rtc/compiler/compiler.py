@@ -175,7 +175,9 @@ class CompiledKernel:
         return self._launch_metadata(grid, stream, args) if _is_set(knobs.runtime.launch_enter_hook) else None
 
     def _usage(self):
-        return self._ready.usage() or (0, 0, 1024)
+        """Registers, bytes of local memory, threads of a block. Where nothing assembles the kernel, as on the CPU: what a thread
+        of such a block can have at most."""
+        return self._ready.usage() or (min(255, 65536 // (32 * self.metadata.num_warps)), 0, 1024)
 
     n_regs = property(lambda self: self._usage()[0])
     n_spills = property(lambda self: self._usage()[1] // 4)

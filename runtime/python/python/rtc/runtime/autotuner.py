@@ -197,11 +197,19 @@ def _listed(times):
     return list(times) if isinstance(times, (list, tuple)) else [times]
 
 
+def _expect_kernel(name, fn):
+    """Refuses what is not a kernel yet."""
+    if not hasattr(fn, "arg_names"):
+        raise TypeError(f"`{name}` takes a kernel, not {fn!r}: the order of decorators is `@triton.autotune`, then `@triton.heuristics`, "
+                        "then `@triton.jit` (rtc explain autotuning-order)")
+
+
 def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None,
              warmup=None, rep=None, use_cuda_graph=False, do_bench=None, cache_results=False):
     """Has a kernel launched with the fastest of several configurations, found anew for each value of the arguments `key`."""
 
     def decorator(fn):
+        _expect_kernel("autotune", fn)
         return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook=pre_hook,
                          post_hook=post_hook, prune_configs_by=prune_configs_by, warmup=warmup, rep=rep,
                          use_cuda_graph=use_cuda_graph, do_bench=do_bench, cache_results=cache_results)
@@ -234,6 +242,7 @@ def heuristics(values):
     """Gives parameters values that functions compute of the arguments, by name."""
 
     def decorator(fn):
+        _expect_kernel("heuristics", fn)
         return Heuristics(fn, fn.arg_names, values)
 
     return decorator
