@@ -15,6 +15,7 @@ pub mod analysis;
 mod assembly;
 mod attrs;
 mod builder;
+mod copies;
 mod cursor;
 mod descriptor;
 mod entity;

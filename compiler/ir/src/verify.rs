@@ -235,6 +235,11 @@ impl Verifier<'_> {
         if let Err(message) = check_types(kernel, op) {
             self.complain(op, message);
         }
+        if let OpKind::Load { once: true, volatile, .. } = data.kind
+            && (volatile || !kernel.is_for_stores_alone(op))
+        {
+            self.complain(op, "is read by one warp alone, but copies of it are used");
+        }
         if let OpKind::Constant { .. } = data.kind
             && let [result] = data.results[..]
             && !is_number(kernel.value_type(result))

@@ -45,6 +45,7 @@ pub const PASSES: &[Pass] = &[
     place::allocate_shared::PASS,   // offsets by liveness
     place::limit_size::PASS,        // layouts and access widths stand, and what lowering costs is still to be spent
     place::await_launch::PASS,      // nothing is moved any more
+    place::read_once::PASS,         // who uses a load is final, and each such load saves barriers
     place::insert_barriers::PASS,   // the fewest that order all accesses
 ];
 

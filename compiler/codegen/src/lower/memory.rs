@@ -87,15 +87,17 @@ impl Words {
 }
 
 impl<'c> Lowering<'_, 'c> {
-    pub(super) fn load(&self, op: Op, modifiers: Modifiers, vector: Option<u32>) -> Result<()> {
+    pub(super) fn load(&self, op: Op, modifiers: Modifiers, once: bool, vector: Option<u32>) -> Result<()> {
         let pointers = self.operand(op, 0)?;
         let (mask, other) = (self.optional(op, 0)?, self.optional(op, 1)?);
         let result = self.kernel.result(op, 0);
         let elem = self.elem(result)?;
         let width = self.access_width(op, vector, pointers.len(), elem)?;
+        let copies = self.kernel.layout_of(result).filter(|_| once).map_or(0, |layout| layout.copies().warps);
+        let reads = self.thread_bits_clear(copies << 5);
         let mut values = Vec::with_capacity(pointers.len());
         for (first, pointer) in pointers.iter().enumerate().step_by(width) {
-            let condition = mask.as_ref().map(|mask| mask[first]);
+            let condition = self.both(mask.as_ref().map(|mask| mask[first]), reads);
             if condition.is_none() && modifiers.plain() {
                 let kind = if modifiers.volatile { LoadKind::Volatile } else { LoadKind::Plain };
                 values.extend(self.plain_load(*pointer, elem, width as u32, kind));

@@ -143,8 +143,8 @@ impl Lowering<'_, '_> {
             OpKind::Cat {} => self.cat(op),
             OpKind::Unsplat {} => self.unsplat(op),
             OpKind::ConvertLayout {} => self.convert_layout(op),
-            OpKind::Load { cache, evict, volatile, vector } => {
-                self.load(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: *volatile }, *vector)
+            OpKind::Load { cache, evict, volatile, once, vector } => {
+                self.load(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: *volatile }, *once, *vector)
             }
             OpKind::Store { cache, evict, vector } => {
                 self.store(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: false }, *vector)

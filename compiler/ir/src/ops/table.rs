@@ -159,7 +159,7 @@ define_ops! {
     convert_layout ConvertLayout {} (source) [] 0 FREE.and(Traits::CONVERGENT), convert_layout, Structured, "The same tile in another layout." -> Value;
 
     // Memory.
-    load Load { cache: CacheModifier, evict: Eviction, volatile: bool, vector: Option<u32> } (pointer) [mask, other] 0 Traits::NONE; [LOADS], load, Structured, "Reads global memory; lanes with a false mask are not accessed and get `other`, or zero; `vector` consecutive registers make one access." -> Value;
+    load Load { cache: CacheModifier, evict: Eviction, volatile: bool, once: bool, vector: Option<u32> } (pointer) [mask, other] 0 Traits::NONE; [LOADS], load, Structured, "Reads global memory; lanes with a false mask are not accessed and get `other`, or zero; `vector` consecutive registers make one access. With `once`, of the warps that hold copies of one tile only the first reads it." -> Value;
     store Store { cache: CacheModifier, evict: Eviction, vector: Option<u32> } (pointer, value) [mask] 0 Traits::NONE; [STORES], store, Structured, "Writes global memory where the mask holds; `vector` consecutive registers make one access." -> Op;
     atomic_rmw AtomicRmw { op: RmwOp, sem: MemSemantic, scope: MemScope, vector: Option<u32> } (pointer, value) [mask, scratch] 0 Traits::CONVERGENT; [LOADS, STORES, SCRATCH], atomic_rmw, Structured, "Atomic read-modify-write of each element; gives the old value; `vector` consecutive registers make one access." -> Value;
     atomic_cas AtomicCas { sem: MemSemantic, scope: MemScope } (pointer, compare, value) [scratch] 0 Traits::CONVERGENT; [LOADS, STORES, SCRATCH], atomic_cas, Structured, "Atomic compare and swap, by bits; gives the old value." -> Value;

@@ -6,4 +6,5 @@ pub mod insert_barriers;
 pub mod limit_size;
 mod pending;
 pub mod place_scratch;
+pub mod read_once;
 pub mod split_conversions;

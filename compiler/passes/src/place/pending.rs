@@ -12,7 +12,7 @@
 //!
 //! Global memory has the order that the source gives it where several warps load one element, be it a scalar or of a tile
 //! smaller than the warps: what is written through the same argument afterwards waits until all have loaded, and such a load
-//! waits for what was written before. Where each thread loads for itself, `tl.debug_barrier` is the program's matter. A
+//! waits for what was written before. `read_once` has left those whose copies count. Where each thread loads for itself, `tl.debug_barrier` is the program's matter. A
 //! barrier for the sake of what was before a branch stands before the branch: warps need not agree on a condition that they
 //! loaded from memory that another program writes.
 //!
@@ -257,8 +257,8 @@ impl Global {
 }
 
 /// The argument through which several warps load the same elements.
-fn loaded_by_several(kernel: &Kernel, op: Op) -> Option<Value> {
-    let OpKind::Load { .. } = kernel.kind(op) else { return None };
+pub(super) fn loaded_by_several(kernel: &Kernel, op: Op) -> Option<Value> {
+    let OpKind::Load { once: false, .. } = kernel.kind(op) else { return None };
     let by_several = match kernel.layout_of(kernel.result(op, 0)) {
         Some(layout) => layout.copies().warps != 0,
         None => kernel.group_of(op).warps > 1,

@@ -20,8 +20,12 @@ pub(super) fn in_registers(kernel: &Kernel, dot: Op) -> bool {
 /// Makes an `mma` of a product by `wgmma`.
 pub(super) fn stage_product(kernel: &mut Kernel, op: Op, staged: &mut Staged) -> Result<(), PassError> {
     let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(op, index));
-    let lhs = if in_registers(kernel, op) { lhs } else { in_memory(kernel, op, lhs, 1, staged)? };
-    let rhs = in_memory(kernel, op, rhs, 0, staged)?;
+    let late = are_loaded_together(kernel, op, staged);
+    let lhs = if in_registers(kernel, op) { lhs } else { in_memory(kernel, op, lhs, 1, late, staged)? };
+    let rhs = in_memory(kernel, op, rhs, 0, late, staged)?;
+    if late {
+        Builder::before(kernel, op).fence_async()?;
+    }
     let result = kernel.result(op, 0);
     let ty = kernel.value_type(result);
     let made = Builder::before(kernel, op).build(OpKind::Mma {}, &[lhs, rhs, acc], &[], &[], &[], &[ty])?;
@@ -34,12 +38,25 @@ pub(super) fn stage_product(kernel: &mut Kernel, op: Op, staged: &mut Staged) ->
     Ok(())
 }
 
-/// The buffer with an operand of a product, whose axis `k_axis` is summed over, as a view if it lies there transposed.
+/// Whether both operands are loads before the product that are still to be stored. They are stored after both: the second
+/// load would else wait at the barrier before the first store, which waits for the first load.
+fn are_loaded_together(kernel: &Kernel, op: Op, staged: &Staged) -> bool {
+    let is_load = |index: usize| {
+        let (value, _) = buffer_products::source(kernel, kernel.operand(op, index));
+        let made = kernel.def_op(value).filter(|made| matches!(kernel.kind(*made), OpKind::Load { .. }));
+        made.is_some_and(|made| kernel.op(made).parent == kernel.op(op).parent) && !staged.buffers.contains_key(&value)
+    };
+    !in_registers(kernel, op) && is_load(0) && is_load(1)
+}
+
+/// The buffer with an operand of a product, whose axis `k_axis` is summed over, as a view if it lies there transposed. What
+/// is not in memory is stored where it is made, or `late`, before the product and without a fence.
 fn in_memory(
     kernel: &mut Kernel,
     op: Op,
     operand: Value,
     k_axis: usize,
+    late: bool,
     staged: &mut Staged,
 ) -> Result<Value, PassError> {
     let (value, transposed) = buffer_products::source(kernel, operand);
@@ -53,7 +70,7 @@ fn in_memory(
     let buffer = match known {
         Some(buffer) => buffer,
         None => {
-            let buffer = store(kernel, value, bits, at)?;
+            let buffer = store(kernel, value, bits, at, late.then_some(op))?;
             staged.buffers.entry(value).or_insert(buffer);
             buffer
         }
@@ -61,8 +78,9 @@ fn in_memory(
     if transposed { Ok(Builder::before(kernel, op).shared_trans_of(buffer, &[1, 0])?) } else { Ok(buffer) }
 }
 
-/// Stores a value where it is made, so that `wgmma` can sum over its axis `k_axis`.
-fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize) -> Result<Value, PassError> {
+/// Stores a value where it is made, so that `wgmma` can sum over its axis `k_axis`; or before an operation, which is to have
+/// the fence.
+fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize, before: Option<Op>) -> Result<Value, PassError> {
     let none = || PassError::Internal("an operand that `wgmma` cannot read".into());
     let layout = kernel.layout_of(value).ok_or_else(none)?.clone();
     let forms = [order(&layout, 2).unwrap_or([1, 0])[0], k_axis as u32].into_iter().filter_map(|inner| {
@@ -73,12 +91,15 @@ fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize) -> Result<
     let (shared, align) = forms.into_iter().next().ok_or_else(none)?;
     let elem = kernel.value_type(value).elem().ok_or_else(none)?;
     let ty: SharedType = kernel.shared_type(elem, &shared, 1).ok_or_else(none)?;
-    let mut builder = match kernel.value(value).def {
-        ValueDef::Result(op, _) => Builder::after(kernel, op),
-        ValueDef::Arg(block, _) => Builder::at_start(kernel, block),
+    let mut builder = match (before, kernel.value(value).def) {
+        (Some(op), _) => Builder::before(kernel, op),
+        (None, ValueDef::Result(op, _)) => Builder::after(kernel, op),
+        (None, ValueDef::Arg(block, _)) => Builder::at_start(kernel, block),
     };
     let buffer = builder.buffer(ty, align)?;
     builder.local_store(value, buffer)?;
-    builder.fence_async()?;
+    if before.is_none() {
+        builder.fence_async()?;
+    }
     Ok(buffer)
 }

@@ -8,12 +8,14 @@
 //!                                          for_range %full, %n, 1024 ^(%i) { .. as before }
 //! ```
 //!
-//! Without masks a load has no registers to clear, and two short iterations keep twice the bytes in flight. Loops with
+//! Without masks a load has no registers to clear, and two short iterations keep twice the bytes in flight. All of a few
+//! short ones are taken at once, in a branch beside the loop: there it follows from the bounds that their addresses are
+//! apart, so that all loads can be done before the first store. Loops with
 //! products are left to the passes that pipeline them; `loop_unroll_factor` is obeyed anywhere.
 
 mod guards;
 
-use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Type, Value, regions};
+use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, regions};
 
 use crate::{Pass, PassContext, PassError};
 use guards::Guard;
@@ -28,12 +30,21 @@ const MAX_COPIES: u64 = 1500;
 /// Found with LayerNorm on an H200: with 8 it gains, with 16 it loses.
 const FEW_ELEMENTS: u64 = 8;
 
+/// The most iterations of a loop that are all taken at once where it is known that there are no more.
+const FEW_ITERATIONS: i64 = 8;
+
+/// The most operations of a thread, estimated, that all iterations of such a loop may have together.
+const FEW_COPIES: u64 = 400;
+
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let mut changed = false;
     // Inner loops first: a copy of an outer loop then has them as they are to be.
     for op in rtc_ir::walk(kernel).into_iter().rev() {
         if let Some(plan) = Plan::of(kernel, op) {
-            changed |= split(kernel, op, &plan)?;
+            changed |= match plan.most {
+                Some(most) => take_all(kernel, op, &plan, most)?,
+                None => split(kernel, op, &plan)?,
+            };
         }
     }
     if changed {
@@ -49,6 +60,8 @@ struct Plan {
     step: i64,
     /// Iterations of the source in one of the first loop.
     factor: i64,
+    /// Where there are no more than so many: why.
+    most: Option<Most>,
     /// Masks that hold everywhere up to a bound.
     guards: Vec<Guard>,
 }
@@ -62,7 +75,7 @@ impl Plan {
         if kernel.value_type(lower) != Type::Scalar(Elem::I32) || step <= 0 {
             return None;
         }
-        let mut plan = Plan { lower, upper, step: step.into(), factor: 1, guards: Vec::new() };
+        let mut plan = Plan { lower, upper, step: step.into(), factor: 1, most: None, guards: Vec::new() };
         if let Some(factor) = hints.unroll {
             plan.factor = i64::from(factor.max(1));
             let few = u64::from(factor) * operations(kernel, op) <= MAX_COPIES;
@@ -71,17 +84,57 @@ impl Plan {
         let body = Body::of(kernel, op)?;
         plan.guards = guards::of_loop(kernel, op);
         if body.elements <= FEW_ELEMENTS && 2 * body.cost <= MAX_COPIES {
-            plan.factor = 2;
+            let most = plan.most(kernel).filter(|most| {
+                let iterations = most.iterations(plan.step);
+                plan.guards.is_empty() && iterations > 2 && body.has_few(iterations)
+            });
+            plan.factor = most.map_or(2, |most| most.iterations(plan.step));
+            plan.most = most;
             if !plan.fits() {
-                plan.factor = 1;
+                (plan.factor, plan.most) = (1, None);
             }
         }
         (plan.factor > 1 || !plan.guards.is_empty() && body.cost <= MAX_COPIES).then_some(plan)
     }
 
+    /// How far apart the bounds are at most: they are constant, or the upper one is no more than a constant above the lower
+    /// one. (Where that sum wraps, there is no iteration.)
+    fn most(&self, kernel: &Kernel) -> Option<Most> {
+        let constant = |value| rtc_ir::constant_bits(kernel, value).map(|bits| i64::from(bits as u32 as i32));
+        let above = |sum: Value| {
+            let op = kernel.def_op(sum).filter(|op| matches!(kernel.kind(*op), OpKind::AddI { .. }))?;
+            let [a, b] = [0, 1].map(|index| kernel.operand(op, index));
+            if a == self.lower { constant(b) } else { constant(a).filter(|_| b == self.lower) }
+        };
+        let ends = (constant(self.lower), constant(self.upper));
+        let most = match kernel.def_op(self.upper) {
+            _ if let (Some(lower), Some(upper)) = ends => Some(Most { length: upper - lower, cut: None }),
+            Some(op) if matches!(kernel.kind(op), OpKind::MinSI {}) => {
+                let [a, b] = [0, 1].map(|index| kernel.operand(op, index));
+                [(a, b), (b, a)].into_iter().find_map(|cut| Some(Most { length: above(cut.0)?, cut: Some(cut) }))
+            }
+            _ => above(self.upper).map(|length| Most { length, cut: None }),
+        };
+        most.filter(|most| most.length > 0)
+    }
+
     /// Whether the step of the first loop is a number of 32 bits.
     fn fits(&self) -> bool {
         i32::try_from(self.step.saturating_mul(self.factor)).is_ok()
+    }
+}
+
+/// How far apart the bounds of a loop are at most.
+#[derive(Clone, Copy)]
+struct Most {
+    length: i64,
+    /// The upper bound that is so far above the lower one, and what may cut it off.
+    cut: Option<(Value, Value)>,
+}
+
+impl Most {
+    fn iterations(&self, step: i64) -> i64 {
+        (self.length - 1) / step + 1
     }
 }
 
@@ -94,6 +147,12 @@ struct Body {
 }
 
 impl Body {
+    /// Whether so many iterations may be taken at once although nobody asked for it.
+    fn has_few(&self, iterations: i64) -> bool {
+        let copies = iterations as u64;
+        iterations <= FEW_ITERATIONS && copies * self.elements <= 2 * FEW_ELEMENTS && copies * self.cost <= FEW_COPIES
+    }
+
     /// An innermost loop that loads tiles and has no products in it.
     fn of(kernel: &Kernel, op: Op) -> Option<Body> {
         let threads = u64::from(kernel.group_of(op).threads());
@@ -123,20 +182,46 @@ fn operations(kernel: &Kernel, op: Op) -> u64 {
     rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).len() as u64
 }
 
+/// Takes all iterations at once where nothing cuts them off; else there is the loop.
+fn take_all(kernel: &mut Kernel, op: Op, plan: &Plan, most: Most) -> Result<bool, PassError> {
+    let body = kernel.op(op).blocks[0];
+    let (carried, results) = (kernel.variadic(op).to_vec(), kernel.op(op).results.clone());
+    let types: Vec<Type> = carried.iter().map(|value| kernel.value_type(*value)).collect();
+    let [some, rest] = [(); 2].map(|()| kernel.new_block());
+    let mut build = Builder::before(kernel, op);
+    let runs = match most.cut {
+        Some((upper, cut)) => {
+            let is_whole = build.cmpi(upper, cut, Predicate::Le)?;
+            let is_above = build.cmpi(plan.lower, upper, Predicate::Lt)?;
+            build.andi(is_whole, is_above)?
+        }
+        None => build.cmpi(plan.lower, plan.upper, Predicate::Lt)?,
+    };
+    let branch = build.build(OpKind::IfElse {}, &[runs], &[], &[], &[some, rest], &types)?;
+    fill(kernel, body, some, plan.lower, carried, plan)?;
+    for (old, new) in results.iter().zip(kernel.op(branch).results.clone()) {
+        kernel.replace_uses(*old, new);
+    }
+    kernel.move_op(op, Position::End(rest));
+    Builder::at_end(kernel, rest).yield_values(&results)?;
+    Ok(true)
+}
+
 fn split(kernel: &mut Kernel, op: Op, plan: &Plan) -> Result<bool, PassError> {
     let body = kernel.op(op).blocks[0];
     let lower = plan.lower;
     let mut build = Builder::before(kernel, op);
     let Some(middle) = middle(&mut build, plan)? else { return Ok(false) };
-    let wide = build.constant_of(Literal::Int(plan.step * plan.factor), Type::Scalar(Elem::I32))?;
     let carried = build.kernel().variadic(op).to_vec();
+    let wide = build.constant_of(Literal::Int(plan.step * plan.factor), Type::Scalar(Elem::I32))?;
     let block = copy_arguments(build.kernel_mut(), body);
     let kind = build.kernel().kind(op).clone();
     let first = build.build(kind, &[lower, middle, wide], &[], &carried, &[block], &[])?;
     if let OpKind::ForRange { hints, .. } = build.kernel_mut().kind_mut(first) {
         hints.unroll = None;
     }
-    fill(kernel, body, block, plan)?;
+    let args = kernel.block(block).args.clone();
+    fill(kernel, body, block, args[0], args[1..].to_vec(), plan)?;
 
     if let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) {
         hints.unroll = None;
@@ -167,13 +252,19 @@ fn copy_arguments(kernel: &mut Kernel, body: Block) -> Block {
     block
 }
 
-/// Fills the block of the first loop with copies of the body, one iteration after the other, whose masks hold.
-fn fill(kernel: &mut Kernel, body: Block, block: Block, plan: &Plan) -> Result<(), PassError> {
-    let args = kernel.block(block).args.clone();
+/// Fills the block of the first loop with copies of the body, one iteration after the other from the one at `first`, whose
+/// masks hold.
+fn fill(
+    kernel: &mut Kernel,
+    body: Block,
+    block: Block,
+    first: Value,
+    mut carried: Vec<Value>,
+    plan: &Plan,
+) -> Result<(), PassError> {
     let of_body = kernel.block(body).args.clone();
-    let mut carried = args[1..].to_vec();
     for iteration in 0..plan.factor {
-        let mut index = args[0];
+        let mut index = first;
         if iteration > 0 {
             let mut build = Builder::at_end(kernel, block);
             let distance = build.constant_of(Literal::Int(iteration * plan.step), Type::Scalar(Elem::I32))?;

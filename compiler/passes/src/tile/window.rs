@@ -97,7 +97,7 @@ impl Window {
     /// Reads the block; `other` is given where something is said of elements outside.
     pub(super) fn load(&self, b: &mut Builder<'_>, other: Option<Value>, how: Caching) -> Built<Value> {
         let other = other.filter(|_| self.mask.is_some());
-        b.load(self.pointer, self.mask, other, how.cache, how.evict, how.volatile, None)
+        b.load(self.pointer, self.mask, other, how.cache, how.evict, how.volatile, false, None)
     }
 
     /// Writes the block.

@@ -356,7 +356,8 @@ impl<'a> Cx<'a> {
         how: Caching,
     ) -> R<Tensor> {
         let pointee = pointer.elem.pointee().unwrap_or(pointer.elem);
-        let kind = OpKind::Load { cache: how.cache, evict: how.evict, volatile: how.volatile, vector: None };
+        let kind =
+            OpKind::Load { cache: how.cache, evict: how.evict, volatile: how.volatile, once: false, vector: None };
         let optional = [mask.map(|m| m.value), other.map(|o| o.value)];
         let op = self.build(kind, &[pointer.value], &optional, &[], &[], &[])?;
         let loaded = Tensor { value: self.kernel.result(op, 0), elem: stored_as(pointee), shape: pointer.shape };
