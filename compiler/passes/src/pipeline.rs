@@ -12,6 +12,7 @@ pub const PASSES: &[Pass] = &[
     tile::forward_carried::PASS,   // loops carry all parts of block pointers; most of them never change
     tile::remainders::PASS,        // they are fewer operations, and what follows of them is folded
     tile::simplify::PASS,          // constants and identities, so that analyses see plain values
+    tile::sums_of_products::PASS,  // before loops are taken apart: those with products are pipelined
     tile::versions::PASS,          // constants are folded, and both versions go through all that follows
     tile::counters::PASS, // what else runs like a counter is the counter, so that what follows from both is one
     tile::one_exponential::PASS, // before loops are written out twice

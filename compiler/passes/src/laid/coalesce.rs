@@ -15,6 +15,9 @@ const NEAR: u64 = 128;
 /// The widest access of one thread.
 const MAX_ACCESS_BYTES: u64 = 16;
 
+/// See [`access_layouts`].
+const WIDE: u64 = 4;
+
 /// How a memory operation wants its tiles.
 #[derive(Clone, Debug)]
 struct Wish {
@@ -25,7 +28,8 @@ struct Wish {
 }
 
 /// The layouts of all memory operations on tiles. Operations of one shape and order on as many warps share one layout, but
-/// for those of other versions of the kernel.
+/// for those of other versions of the kernel, and stores of rows that are aligned to nothing: beside wide accesses, a thread
+/// would store [`WIDE`] neighbours or more one by one, and each piece goes to the second-level cache as a whole sector.
 pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: &[Op]) -> HashMap<Op, Layout> {
     let mut widest: HashMap<(Shape, Vec<u32>, u32, Option<Block>), u64> = HashMap::new();
     let mut wishes = Vec::new();
@@ -35,14 +39,16 @@ pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: 
         let version = version(kernel, *op);
         let slot = widest.entry((shape, wish.order.clone(), warps, version)).or_insert(1);
         *slot = (*slot).max(wish.vector);
-        wishes.push((*op, shape, wish.order, warps, version));
+        let alone = wish.vector == 1 && matches!(kernel.kind(*op), OpKind::Store { .. });
+        wishes.push((*op, shape, wish.order, warps, version, alone));
     }
     wishes
         .into_iter()
-        .map(|(op, shape, order, warps, version)| {
+        .map(|(op, shape, order, warps, version, alone)| {
             let threads = u64::from(warps) * 32;
             let per_thread = (shape.numel() / threads).max(1);
-            let vector = widest[&(shape, order.clone(), warps, version)].min(per_thread);
+            let shared = widest[&(shape, order.clone(), warps, version)].min(per_thread);
+            let vector = if alone && shared >= WIDE { 1 } else { shared };
             (op, Layout::default_blocked(&shape, warps, &order, vector as u32))
         })
         .collect()

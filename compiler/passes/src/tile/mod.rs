@@ -14,6 +14,7 @@ pub mod one_exponential;
 pub mod remainders;
 pub mod simplify;
 pub mod split_loops;
+pub mod sums_of_products;
 pub mod turn_products;
 pub mod versions;
 mod views;
