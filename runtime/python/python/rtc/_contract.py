@@ -10,6 +10,7 @@ from . import _arrays
 
 #: Exit status: the input is at fault, the command line is, rtc is.
 INPUT, USAGE, BUG = 1, 2, 3
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Problem(Exception):
@@ -71,7 +72,7 @@ def guarded(name, call):
         raise Problem("call", f"`{name}` ended the process with the status {error.code}") from error
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        own = [f for f in frames if f"{os.sep}rtc{os.sep}" not in f.filename or "site-packages" not in f.filename]
+        own = [f for f in frames if not f.filename.startswith(PACKAGE)]
         place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
         raise Problem("call", f"`{name}` raised {type(error).__name__}{place}: {error}") from error
 
@@ -80,12 +81,11 @@ def refuses(error):
     """Whether an exception says that arguments are not taken: one of those classes, a kernel that cannot be compiled for
     them, or a `raise` outside of this package."""
     from .compiler.errors import CompilationError
-    from .runtime.errors import OutOfResources
-    if isinstance(error, (AssertionError, ValueError, NotImplementedError, CompilationError, OutOfResources)):
+    from .runtime.errors import AutotunerError, OutOfResources
+    if isinstance(error, (AssertionError, ValueError, NotImplementedError, CompilationError, OutOfResources, AutotunerError)):
         return True
     frames = traceback.extract_tb(error.__traceback__) if error is not None else []
-    own = os.path.dirname(os.path.abspath(__file__)) + os.sep
-    return bool(frames) and not frames[-1].filename.startswith(own) and (frames[-1].line or "").startswith("raise ")
+    return bool(frames) and not frames[-1].filename.startswith(PACKAGE) and (frames[-1].line or "").startswith("raise ")
 
 
 def load(path, needs_reference=True):

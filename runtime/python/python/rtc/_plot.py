@@ -136,14 +136,14 @@ def lines(bench, rows):
     return axes.finish()
 
 
-def bars(title, ylabel, names, values):
+def bars(title, ylabel, names, values, colours=COLOURS):
     """A bar for each name, with its value above it."""
     axes = Axes(title, "", ylabel, [0, len(names)], [0.0, *[v * 1.1 for v in values]])
     axes.parts = [p for p in axes.parts if 'text-anchor="middle">' not in p or "title" in p or "rotate" in p]
     width = (WIDTH - LEFT - RIGHT) / len(names)
     for i, (name, value) in enumerate(zip(names, values)):
         x, y = LEFT + width * i, axes.y(value)
-        axes.parts.append(f'<rect fill="{COLOURS[i % len(COLOURS)]}" x="{x + width * .2:.1f}" y="{y:.1f}" width="{width * .6:.1f}" '
+        axes.parts.append(f'<rect fill="{colours[i % len(colours)]}" x="{x + width * .2:.1f}" y="{y:.1f}" width="{width * .6:.1f}" '
                           f'height="{HEIGHT - BOTTOM - y:.1f}"/><text x="{x + width / 2:.1f}" y="{y - 6:.1f}" '
                           f'text-anchor="middle">{shown(value) if value == int(value) else format(value, ".4g")}</text>'
                           f'<text x="{x + width / 2:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{html.escape(str(name))}</text>')

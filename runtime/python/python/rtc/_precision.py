@@ -280,7 +280,7 @@ def plots(folder, cases):
         if shown:
             with open(os.path.join(folder, f"ulp_{dtype}.svg"), "w") as file:
                 file.write(_plot.bars(f"{dtype}: errors in units in the last place", "elements", [ulp_label(u) for u in shown],
-                                      [ulps[u] for u in shown]))
+                                      [ulps[u] for u in shown], _plot.COLOURS[:1]))
         points = [(x, y) for x, y in points if x > 0 and 0 < y < math.inf]
         if points:
             axes = _plot.Axes(f"{dtype}: relative error over magnitude", "magnitude", "relative error", [x for x, _ in points],

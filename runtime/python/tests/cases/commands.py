@@ -77,6 +77,7 @@ class Verify(unittest.TestCase):
             ("    return [np.random", "    return []\n    return [np.random", "gives an empty list; it must give a list"),
             ("import triton\n", "import triton, sys; sys.exit(5)\n", "ended the process with the status 5 while it was imported"),
             ("    return o\n", "    raise SystemExit(0)\n", "`kernel_fn` ended the process with the status 0"),
+            ("](x, o,", "]([x], o,", ".py:17): kernel `gelu`, argument `x`"),
             ("standard_normal(N)", "standard_normal(0)", "has no elements"),
             ("0.5 * x * (1", "x * np.nan * (1", "the reference gives NaN"),
             ("BLOCK=256)", "BLOCK=255)", "`kernel_fn` raised CompilationError"),
