@@ -70,6 +70,35 @@ class Advice(unittest.TestCase):
             self.assertIn(f"warning[host-sync]: {path}:9: `.item()` in a wrapper makes the host wait", said.getvalue())
         self.assertEqual(_advice.host_waits("/nowhere.py"), [])
 
+    def test_what_kernels_say(self):
+        text = """
+import triton
+import triton.language as tl
+
+N = 7
+
+@triton.jit
+def kernel(a, b, c, n, B: tl.constexpr):
+    blocks = -(-n // B)
+    fixed = -(-B // 4) + -N % 3 + n // B + (n - B) // B
+    x, y = tl.load(a), tl.load(b)
+    z = tl.dot(x, y, input_precision="ieee") + tl.dot(x, y) + tl.dot(x, y, input_precision="tf32x3")
+    tl.store(c, tl.dot(x, y, z, allow_tf32=False) + -blocks % 3)
+
+def host(n, b):
+    return -(-n // b)
+"""
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+            file.write(text)
+            file.flush()
+            found = _advice.in_kernels(file.name)
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                _advice.on_file(file.name)
+        self.assertEqual([(line, code) for line, code, _ in found],
+                         [(9, "negative-division"), (12, "slow-product"), (13, "negative-division"), (13, "slow-product")])
+        self.assertIn(f"warning[negative-division]: {file.name}:9: `-n // B` rounds towards zero", said.getvalue())
+
     def test_trials_that_add_up(self):
         said = tuned(accumulate)
         self.assertIn("warning[reset-to-zero]: kernel `accumulate` reads and writes `out`, and each trial", said)
