@@ -9,7 +9,7 @@
 //! %j = convert_layout %i : tile<64xi32, #l1>      →   %j = arange .. : tile<64xi32, #l1>
 //! ```
 
-use rtc_ir::{Kernel, Op, OpKind, Phase};
+use rtc_ir::{Kernel, Op, OpKind, Phase, Value};
 
 use super::cost::{self, Costs, matrix_instructions, weight};
 use super::rematerialize::{Made, Plan, Remake};
@@ -93,7 +93,7 @@ impl Removal {
         let often = weight(kernel, op);
         let moved = self.costs.conversion_of(kernel, source, &to) * weight(kernel, conversion);
         let direct = (cost::dearer(kernel, infos, op, &to, &from) + work) * often;
-        if direct >= moved {
+        if direct >= moved && !is_second_version(kernel, op, source) {
             return;
         }
         let late = from.registers() > FEW_REGISTERS;
@@ -111,4 +111,23 @@ impl Removal {
         kernel.set_operand(op, 1, source);
         kernel.erase(conversion);
     }
+}
+
+/// Whether a store is that of `tile` for addresses that are no multiples of 16 bytes (`aligned_stores`). It is seldom executed,
+/// and the shared memory that it took would lack where operands of products are copied ahead of time.
+fn is_second_version(kernel: &Kernel, store: Op, tile: Value) -> bool {
+    let Some(block) = kernel.op(store).parent else { return false };
+    let Some(branch) = kernel.block(block).parent else { return false };
+    let (OpKind::IfElse {}, [first, second]) = (kernel.kind(branch), &kernel.op(branch).blocks[..]) else {
+        return false;
+    };
+    let stores_it = |op: Op| {
+        let value = match kernel.kind(op) {
+            OpKind::Store { .. } => kernel.operand(op, 1),
+            _ => return false,
+        };
+        let converted = kernel.def_op(value).filter(|def| matches!(kernel.kind(*def), OpKind::ConvertLayout {}));
+        value == tile || converted.is_some_and(|conversion| kernel.operand(conversion, 0) == tile)
+    };
+    *second == block && kernel.ops(*first).any(stores_it)
 }

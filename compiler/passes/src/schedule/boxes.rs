@@ -15,14 +15,11 @@
 //! makes the map (`made_maps.rs`).
 //!
 //! Rows that are counted modulo a size, as in `(m0 + arange) % M`, lie beside the tensor from `M` on, where a copy gives
-//! zeros instead. Whether the kernel can do with that, [`Access::wraps`] leaves to the caller; [`is_unseen`] answers it for
-//! what goes into sums that are stored.
-
-use std::collections::HashSet;
+//! zeros instead. Whether the kernel can do with that is the caller's business (`unseen.rs`).
 
 use rtc_abi::Expr;
 use rtc_ir::analysis::{Address, Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Term, Wraps};
-use rtc_ir::{DescType, Elem, Kernel, Op, OpKind, Scalar, Shape, Traits, Value, constant_bits, regions};
+use rtc_ir::{DescType, Elem, Kernel, Op, OpKind, Scalar, Shape, Value, constant_bits};
 use rtc_layout::SharedLayout;
 
 use super::descriptors::{self, Descriptor};
@@ -75,6 +72,8 @@ pub(super) struct Outer {
     pub index: Poly,
     /// From one place to the next.
     pub stride: Poly,
+    /// The tensor ends there at the least of these, where a mask says so.
+    pub sizes: Vec<Poly>,
 }
 
 /// The most dimensions of a tensor beside those of a tile.
@@ -160,9 +159,11 @@ impl<'k> Known<'k> {
 
     /// The access of a load or store where `mask` holds.
     pub fn access(&mut self, op: Op, mask: Option<Value>) -> Result<Access, Reason> {
-        let of_arguments = self.access_by(op, mask, None);
-        let is_promised = !made_maps::promised_pointers(self.kernel, op, ALIGN).is_empty();
-        if is_promised { of_arguments.or_else(|_| self.access_by(op, mask, Some(op))) } else { of_arguments }
+        let by_host = self.access_by(op, mask, None);
+        if by_host.is_ok() || made_maps::promised_pointers(self.kernel, op, ALIGN).is_empty() {
+            return by_host;
+        }
+        self.access_by(op, mask, Some(op))
     }
 
     /// The same by a map that the host makes, or that the kernel makes for the operation `made`.
@@ -176,15 +177,23 @@ impl<'k> Known<'k> {
     }
 
     fn access_by_forms(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<Access, Reason> {
-        let pointer = self.kernel.operand(op, 0);
         let mask = mask.map(|mask| self.affine.bounds(mask)).unwrap_or_default();
-        if !mask.others.is_empty() || mask.bounds.iter().any(|bound| bound.axis.is_none()) {
+        if !mask.others.is_empty() {
             return Err("a mask is more than comparisons of indices with sizes");
         }
-        let mut address = self.affine.address(pointer, Some(&mask)).ok_or("addresses are not evenly spaced")?;
-        if made.is_some() {
-            as_compared(&mut address, &mask).ok_or("addresses are not evenly spaced")?;
-        }
+        let pointer = self.kernel.operand(op, 0);
+        let address = self.affine.address(pointer, Some(&mask)).ok_or("addresses are not evenly spaced")?;
+        let compared = as_compared(&address, &mask).filter(|compared| *compared != address);
+        let access = self.access_at(op, &mask, address, made);
+        access.or_else(|reason| match compared {
+            Some(compared) => self.access_at(op, &mask, compared, made).map_err(|_| reason),
+            None => Err(reason),
+        })
+    }
+
+    /// The access of a load or store to such addresses.
+    fn access_at(&mut self, op: Op, mask: &Mask, address: Address, made: Option<Op>) -> Result<Access, Reason> {
+        let pointer = self.kernel.operand(op, 0);
         let base = address.pointer;
         let param = self.kernel.params.iter().find(|param| param.value == base && param.hidden.is_none());
         let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or("no pointers")?;
@@ -205,6 +214,7 @@ impl<'k> Known<'k> {
             }
             (None, Some(_)) => self.outer(&address.rest)?,
         };
+        let outer = self.bounded(outer, mask)?;
         let inner = (0..2).rev().find(|axis| address.axes[*axis].stride.value() == Some(1));
         let inner = inner.ok_or("no stride is 1")?;
         let row = &address.axes[1 - inner].stride;
@@ -219,19 +229,20 @@ impl<'k> Known<'k> {
         let mut axes = Vec::new();
         for (number, axis) in address.axes.iter().enumerate() {
             let modulus = axis.modulus.as_ref().map(|form| form.poly.clone());
-            let sizes = self.sizes(&axis.start, number, &mask, modulus.as_ref())?;
+            let sizes = self.sizes(&axis.start, number, mask, modulus.as_ref())?;
             if sizes.iter().any(|size| !self.is_known(size, made) || made.is_some() && !self.is_size(size)) {
                 return Err("a size follows from more than arguments");
             }
             axes.push(Axis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
         }
         let is_made = made.is_some();
-        let access = Access { base, start, outer, axes, inner, fill: Fill::Zero, descriptor: None, is_made };
+        let mut access = Access { base, start, outer, axes, inner, fill: Fill::Zero, descriptor: None, is_made };
         if is_made {
             return Ok(access);
         }
         let block = self.kernel.value_type(pointer).shape().ok_or("a tile is no matrix of numbers")?;
-        Ok(Access { descriptor: descriptors::of_argument(self.kernel, &access, block)?, ..access })
+        access.descriptor = descriptors::of_argument(self.kernel, &mut access, block)?;
+        Ok(access)
     }
 
     /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which the
@@ -255,18 +266,35 @@ impl<'k> Known<'k> {
             let (stride, index) = (by(of_arguments, term.factor), by(others, 1));
             match outer.iter_mut().find(|outer| outer.stride == stride) {
                 Some(outer) => outer.index = outer.index.plus(&index, 1).ok_or(give_up)?,
-                None => outer.push(Outer { index, stride }),
+                None => outer.push(Outer { index, stride, sizes: Vec::new() }),
             }
         }
         if outer.len() > MOST_OUTER {
             return Err("a tensor has more than 5 dimensions");
         }
+        Ok((start, outer))
+    }
+
+    /// The dimensions in which the access has one place, with what conditions on the whole tile say of these.
+    fn bounded(&self, mut outer: Vec<Outer>, mask: &Mask) -> Result<Vec<Outer>, Reason> {
+        let mut from_zero = Vec::new();
         for Outer { index, .. } in &outer {
-            if self.coordinate(index)?.low < 0 {
-                return Err("an index may be negative");
+            from_zero.push(self.coordinate(index)?.low >= 0);
+        }
+        for bound in mask.bounds.iter().filter(|bound| bound.axis.is_none()) {
+            let at = outer.iter().position(|outer| outer.index == bound.offset);
+            let at = at.ok_or("a mask is more than comparisons of indices with sizes")?;
+            match bound.side {
+                _ if bound.wraps == Wraps::Possible => return Err("what a mask compares may wrap"),
+                BoundSide::AtLeast if bound.bound.value() == Some(0) => from_zero[at] = true,
+                BoundSide::AtLeast => return Err("a mask leaves out what lies before an index other than 0"),
+                BoundSide::Below if !self.is_known(&bound.bound, None) => {
+                    return Err("a size follows from more than arguments");
+                }
+                BoundSide::Below => outer[at].sizes.push(bound.bound.clone()),
             }
         }
-        Ok((start, outer))
+        if from_zero.contains(&false) { Err("an index may be negative") } else { Ok(outer) }
     }
 
     /// What a sum can be that is computed in 32 bits as a coordinate of a box.
@@ -377,8 +405,9 @@ impl<'k> Known<'k> {
     }
 }
 
-/// Lets dimensions start where their masks say; what their indices have besides belongs to the base.
-fn as_compared(address: &mut Address, mask: &Mask) -> Option<()> {
+/// The address if dimensions start where their masks say; what their indices have besides belongs to the base.
+fn as_compared(address: &Address, mask: &Mask) -> Option<Address> {
+    let mut address = address.clone();
     for (number, axis) in address.axes.iter_mut().enumerate().filter(|(_, axis)| axis.modulus.is_none()) {
         let start = mask.along(number).find_map(|bound| {
             let (by, start) = bound.offset.split(Symbol::Dim(number as u8))?;
@@ -389,7 +418,7 @@ fn as_compared(address: &mut Address, mask: &Mask) -> Option<()> {
         address.rest = address.rest.plus(&besides, 1)?;
         axis.start = start;
     }
-    Some(())
+    Some(address)
 }
 
 /// What a bound says of the places in the tensor.
@@ -399,71 +428,14 @@ fn size_of(bound: &Bound, axis: usize, start: &Poly) -> Option<Poly> {
     bound.bound.plus(start, 1)?.plus(&offset, -1)
 }
 
-impl Axis {
-    /// The size as an expression for the host.
-    pub fn size(&self, kernel: &Kernel) -> Option<Expr> {
-        let all: Option<Vec<String>> =
-            self.sizes.iter().map(|size| expression(kernel, size).map(|expr| expr.to_string())).collect();
-        match all?.into_iter().reduce(|all, next| format!("min({all}, {next})")) {
-            Some(text) => text.parse().ok(),
-            None => Some(UNBOUNDED.into()),
-        }
+/// The least of some sizes as an expression for the host.
+pub(super) fn least(kernel: &Kernel, sizes: &[Poly]) -> Option<Expr> {
+    let all: Option<Vec<String>> =
+        sizes.iter().map(|size| expression(kernel, size).map(|expr| expr.to_string())).collect();
+    match all?.into_iter().reduce(|all, next| format!("min({all}, {next})")) {
+        Some(text) => text.parse().ok(),
+        None => Some(UNBOUNDED.into()),
     }
-}
-
-/// Whether the elements of `sum` along `axis` whose place is `modulus` or more, counted from `index`, never reach memory: all
-/// ways lead through element-wise operations into stores with a mask that leaves them out.
-pub(super) fn is_unseen(known: &mut Known<'_>, sum: Value, axis: usize, index: &Poly, modulus: &Poly) -> bool {
-    let kernel = known.kernel;
-    let mut seen: HashSet<(Value, usize)> = HashSet::new();
-    let mut work = vec![(sum, axis)];
-    while let Some((value, axis)) = work.pop() {
-        if !seen.insert((value, axis)) {
-            continue;
-        }
-        for user in kernel.users(value) {
-            let kind = kernel.kind(user);
-            let traits = kind.spec().traits;
-            let operands = &kernel.op(user).operands;
-            let places = (0..operands.len()).filter(|place| operands[*place] == value);
-            for place in places {
-                match kind {
-                    _ if regions::is_handed(kernel, user, place) => {
-                        work.extend(regions::targets(kernel, user, place).into_iter().map(|target| (target, axis)));
-                    }
-                    OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::Dot { .. } if place == 2 => {
-                        work.push((kernel.result(user, 0), axis));
-                    }
-                    OpKind::ConvertLayout {} => work.push((kernel.result(user, 0), axis)),
-                    OpKind::Trans { order } => {
-                        let Some(to) = order.iter().position(|from| *from as usize == axis) else { return false };
-                        work.push((kernel.result(user, 0), to));
-                    }
-                    OpKind::Store { .. } | OpKind::AtomicRmw { .. } if place == 1 => {
-                        let Some(mask) = kernel.optional(user, 0) else { return false };
-                        let mask = known.affine.bounds(mask);
-                        let leaves_out = |bound: &Bound| {
-                            bound.side == BoundSide::Below
-                                && bound.wraps != Wraps::Possible
-                                && bound.bound == *modulus
-                                && bound
-                                    .offset
-                                    .split(Symbol::Dim(axis as u8))
-                                    .is_some_and(|(by, offset)| by.value() == Some(1) && offset == *index)
-                        };
-                        if !mask.along(axis).any(leaves_out) {
-                            return false;
-                        }
-                    }
-                    _ if traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) && !traits.has(Traits::NESTED) => {
-                        work.push((kernel.result(user, 0), axis));
-                    }
-                    _ => return false,
-                }
-            }
-        }
-    }
-    true
 }
 
 /// The box of one copy, and the parts of a buffer that copies fill: by the dimensions of the buffer, the innermost last.

@@ -112,23 +112,36 @@ impl Names<'_> {
         let mut place = Vec::new();
         for outer in &access.outer {
             let at = self.sum(kernel, before, &outer.index)?;
-            place.push(self.zero_without_stride(kernel, before, at, &outer.stride)?);
+            let at = self.zero_without_stride(kernel, before, at, &outer.stride)?;
+            place.push(self.beside(kernel, before, at, &outer.sizes, 1)?);
         }
         for number in [1 - access.inner, access.inner] {
             let axis = &access.axes[number];
-            let mut at = self.sum(kernel, before, &axis.index)?;
-            for size in &axis.sizes {
-                let size = self.sum(kernel, before, size)?;
-                let mut builder = Builder::before(kernel, before);
-                let ty = Type::Scalar(Elem::I32);
-                let zero = builder.constant_of(Literal::Int(0), ty)?;
-                let beside = builder.constant_of(Literal::Int(-i64::from(tile[number])), ty)?;
-                let is_there = builder.cmpi(size, zero, Predicate::Gt)?;
-                at = builder.select(is_there, at, beside)?;
-            }
-            place.push(at);
+            let at = self.sum(kernel, before, &axis.index)?;
+            place.push(self.beside(kernel, before, at, &axis.sizes, tile[number])?);
         }
         Ok(Place(place))
+    }
+
+    /// A coordinate, but one with which a box of that length lies beside the tensor where some size is 0.
+    fn beside(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        mut at: Value,
+        sizes: &[Poly],
+        length: u32,
+    ) -> Result<Value, PassError> {
+        for size in sizes {
+            let size = self.sum(kernel, before, size)?;
+            let mut builder = Builder::before(kernel, before);
+            let ty = Type::Scalar(Elem::I32);
+            let zero = builder.constant_of(Literal::Int(0), ty)?;
+            let beside = builder.constant_of(Literal::Int(-i64::from(length)), ty)?;
+            let is_there = builder.cmpi(size, zero, Predicate::Gt)?;
+            at = builder.select(is_there, at, beside)?;
+        }
+        Ok(at)
     }
 }
 

@@ -27,11 +27,12 @@ pub(super) struct Descriptor {
     block: Shape,
 }
 
-/// The name of the descriptor to which this parameter is the address.
-fn descriptor_of<'n>(kernel: &Kernel, name: &'n str) -> Option<&'n str> {
+/// The name of the descriptor to which this parameter is the address, and of how many dimensions its tensor is.
+fn descriptor_of<'n>(kernel: &Kernel, name: &'n str) -> Option<(&'n str, usize)> {
     let descriptor = name.strip_suffix(BASE)?;
-    let all = ["shape.0", "shape.1", "strides.0", "strides.1", "padding"];
-    all.iter().all(|part| parameter(kernel, &format!("{descriptor}.{part}")).is_some()).then_some(descriptor)
+    let has = |part: &str| parameter(kernel, &format!("{descriptor}.{part}")).is_some();
+    let rank = (0..).take_while(|axis| has(&format!("shape.{axis}")) && has(&format!("strides.{axis}"))).count();
+    (rank >= 2 && has("padding")).then_some((descriptor, rank))
 }
 
 fn parameter(kernel: &Kernel, name: &str) -> Option<Value> {
@@ -40,27 +41,34 @@ fn parameter(kernel: &Kernel, name: &str) -> Option<Value> {
 
 /// The descriptor that an access goes through, if it is an argument. An access that uses a part of a descriptor or of a
 /// tuple in another way is none of a box: what the host computes names whole arguments alone.
-pub(super) fn of_argument(kernel: &Kernel, access: &Access, block: Shape) -> Result<Option<Descriptor>, Reason> {
+pub(super) fn of_argument(kernel: &Kernel, access: &mut Access, block: Shape) -> Result<Option<Descriptor>, Reason> {
     let is_part = |value: Value| kernel.params.iter().any(|param| param.value == value && param.name.contains('.'));
     let mentions = |poly: &Poly| poly.mentions(|symbol| matches!(symbol, Symbol::Scalar(value) if is_part(value)));
-    let of_axes = access.axes.iter().flat_map(|axis| axis.sizes.iter().chain([&axis.stride]).chain(&axis.modulus));
-    let of_axes = of_axes.chain(access.outer.iter().map(|outer| &outer.stride));
     if !is_part(access.base) {
-        let parts = of_axes.chain([&access.start]).any(mentions);
+        let axes = access.axes.iter();
+        let of_axes = axes.flat_map(|axis| axis.sizes.iter().chain([&axis.stride]).chain(&axis.modulus));
+        let of_outer = access.outer.iter().flat_map(|outer| outer.sizes.iter().chain([&outer.stride]));
+        let parts = of_axes.chain(of_outer).chain([&access.start]).any(mentions);
         return if parts { Err("a size is part of a descriptor or of a tuple") } else { Ok(None) };
     }
     let base = kernel.params.iter().find(|param| param.value == access.base).map_or("", |param| &param.name);
-    let name = descriptor_of(kernel, base).ok_or("a base is no argument")?;
-    let is = |poly: &Poly, part: &str| {
-        parameter(kernel, &format!("{name}.{part}")).is_some_and(|value| *poly == Poly::symbol(Symbol::Scalar(value)))
+    let (name, rank) = descriptor_of(kernel, base).ok_or("a base is no argument")?;
+    let is = |poly: &Poly, part: &str, axis: usize| {
+        let part = parameter(kernel, &format!("{name}.{part}.{axis}"));
+        part.is_some_and(|value| *poly == Poly::symbol(Symbol::Scalar(value)))
     };
+    let ends = |sizes: &[Poly], axis: usize| matches!(sizes, [size] if is(size, "shape", axis));
+    // The leading dimensions, in which a block has one place.
+    access.outer.sort_by_key(|outer| (0..rank).find(|axis| is(&outer.stride, "strides", *axis)).unwrap_or(rank));
     let [outer, inner] = [&access.axes[0], &access.axes[1]];
-    let sizes = matches!((&outer.sizes[..], &inner.sizes[..]), ([m], [n]) if is(m, "shape.0") && is(n, "shape.1"));
-    let whole = sizes
+    let leading = access.outer.iter().enumerate();
+    let whole = access.outer.len() + 2 == rank
+        && leading.into_iter().all(|(axis, outer)| is(&outer.stride, "strides", axis) && ends(&outer.sizes, axis))
+        && ends(&outer.sizes, rank - 2)
+        && ends(&inner.sizes, rank - 1)
         && access.inner == 1
-        && access.outer.is_empty()
         && access.start.value() == Some(0)
-        && is(&outer.stride, "strides.0")
+        && is(&outer.stride, "strides", rank - 2)
         && outer.modulus.is_none()
         && inner.modulus.is_none();
     if !whole {
@@ -70,6 +78,8 @@ pub(super) fn of_argument(kernel: &Kernel, access: &Access, block: Shape) -> Res
     if kernel.params.iter().any(|param| param.hidden.is_some()) {
         return Err("the kernel is divided already");
     }
+    let sizes: Vec<u32> = access.outer.iter().map(|_| 1).chain(block.iter().copied()).collect();
+    let block = Shape::new(&sizes).ok_or("a tensor has too many dimensions")?;
     Ok(Some(Descriptor { name: name.to_owned(), block }))
 }
 

@@ -14,6 +14,7 @@ use super::expand_loop::copies;
 use super::roles;
 use super::rows::{self, Row};
 use super::stage_operands::{self, Boxes};
+use super::unseen;
 use crate::{PassContext, PassError};
 
 /// A kernel whose warps can be divided.
@@ -362,7 +363,7 @@ fn check_wraps(known: &mut Known<'_>, buffer: Value, access: &Access) -> Result<
                     // Rows of the left operand are rows of the sum, columns of the right one its columns.
                     (OpKind::Mma {}, Some(side)) if side < 2 && side == number => {
                         let twice = kernel.operand(user, 0) == kernel.operand(user, 1);
-                        twice || !boxes::is_unseen(known, kernel.result(user, 0), number, &axis.index, modulus)
+                        twice || !unseen::is_unseen(known, kernel.result(user, 0), number, &axis.index, modulus)
                     }
                     _ => true,
                 };

@@ -28,6 +28,7 @@ pub mod split_roles;
 pub mod stage_operands;
 mod tensor_maps;
 pub mod under_products;
+mod unseen;
 
 use rtc_ir::Phase;
 

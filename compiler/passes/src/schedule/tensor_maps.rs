@@ -18,7 +18,7 @@ use rtc_ir::{
 };
 use rtc_layout::{Layout, SharedLayout};
 
-use super::boxes::{Access, Boxes, Fill, UNBOUNDED, boxes, boxes_of};
+use super::boxes::{Access, Boxes, Fill, boxes, boxes_of, least};
 use super::coordinates::{Names, Place};
 use super::descriptors;
 use super::found::Found;
@@ -229,28 +229,32 @@ fn map_of(
     padding: Padding,
     data_type: Option<u32>,
 ) -> Result<Value, PassError> {
+    let none = || lost("an expression");
+    let shape: Vec<u32> = access.outer.iter().map(|_| 1).chain(boxes.ty.shape.iter().copied()).collect();
+    let ty = DescType { shape: Shape::new(&shape).ok_or_else(none)?, ..boxes.ty };
     if let Some(descriptor) = &access.descriptor {
-        return descriptors::map(kernel, descriptor, boxes.ty);
+        return descriptors::map(kernel, descriptor, ty);
     }
     if access.is_made {
         return made_maps::make(kernel, access, boxes.ty, data_type == Some(TFLOAT32));
     }
-    let none = || lost("an expression");
     let base = kernel.params.iter().find(|param| param.value == access.base).ok_or_else(none)?.name.clone();
     let [outer, inner] = [1 - access.inner, access.inner].map(|axis| &access.axes[axis]);
     let batches = access.outer.iter().map(|outer| outer_stride(kernel, &outer.stride, boxes.ty));
     let rows = [expression(kernel, &outer.stride), Some(1.into())];
-    let sizes = access.outer.iter().map(|_| Some(UNBOUNDED.into()));
+    let sizes = access.outer.iter().map(|outer| least(kernel, &outer.sizes));
     let source = MapSource {
         start: expression(kernel, &access.start).ok_or_else(none)?,
-        shape: sizes.chain([outer.size(kernel), inner.size(kernel)]).collect::<Option<_>>().ok_or_else(none)?,
+        shape: sizes
+            .chain([least(kernel, &outer.sizes), least(kernel, &inner.sizes)])
+            .collect::<Option<_>>()
+            .ok_or_else(none)?,
         strides: batches.chain(rows).collect::<Option<_>>().ok_or_else(none)?,
         data_type,
         padding,
         base: base.clone(),
     };
-    let shape: Vec<u32> = access.outer.iter().map(|_| 1).chain(boxes.ty.shape.iter().copied()).collect();
-    let ty = Type::Desc(DescType { shape: Shape::new(&shape).ok_or_else(none)?, ..boxes.ty });
+    let ty = Type::Desc(ty);
     let hidden = Hidden::TensorMap(Box::new(source));
     let same = |value: Value| kernel.value_type(value) == ty;
     if let Some(known) = kernel.params.iter().find(|p| p.hidden.as_ref() == Some(&hidden) && same(p.value)) {

@@ -63,7 +63,7 @@ fn lower(kernel: &mut Kernel, views: &mut Views, op: Op) -> Result<(), PassError
             let block = pointed_to(kernel, pointer)?;
             let mut b = Builder::before(kernel, op);
             let window = window_of(&mut b, &parts, block, &check)?;
-            let tile = Type::tile(block.elem(), block.shape);
+            let tile = Type::tile(block.elem(), window.accessed());
             let other = match padding {
                 _ if check.is_empty() => None,
                 Padding::Unspecified => None,

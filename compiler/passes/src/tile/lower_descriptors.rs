@@ -128,7 +128,7 @@ impl Lowering {
                 let elem = described(kernel, kernel.operand(op, 0))?.elem();
                 let (access, mut b) = self.access(kernel, op)?;
                 let window = access.window(&mut b)?;
-                let other = outside(&mut b, elem, access.shape, access.nan)?;
+                let other = outside(&mut b, elem, window.accessed(), access.nan)?;
                 let loaded = window.load(&mut b, Some(other), Caching::NONE)?;
                 views::replace(kernel, op, loaded);
             }
@@ -143,6 +143,7 @@ impl Lowering {
                 let value = kernel.operand(op, 1);
                 let (access, mut b) = self.access(kernel, op)?;
                 let window = access.window(&mut b)?;
+                let value = window.reshaped(&mut b, value, window.accessed())?;
                 let (sem, scope) = (MemSemantic::Relaxed, MemScope::Gpu);
                 b.atomic_rmw(window.pointer, value, window.mask, None, rmw, sem, scope, None)?;
                 kernel.erase(op);

@@ -1,6 +1,7 @@
 //! The elements of a block of a tensor: a tile of pointers, and a mask of those that lie in the tensor.
 //!
-//! `base + sum (offset + arange) * stride` in 64 bits; inside is where `0 <= index < size`.
+//! `base + sum (offset + arange) * stride` in 64 bits; inside is where `0 <= index < size`. Blocks of more than two dimensions
+//! are accessed without their leading ones of size 1, so that what is made of matrices serves them, too.
 
 use rtc_ir::{
     Builder, CacheModifier, Elem, Eviction, Literal, OpKind, Predicate, Shape, Type, TypeError, Value, constant_bits,
@@ -18,10 +19,26 @@ pub(super) struct Axis {
     pub size: Option<Value>,
 }
 
-/// The elements of a block.
+/// The elements of a block, without its leading dimensions of size 1.
 pub(super) struct Window {
     pub pointer: Value,
     pub mask: Option<Value>,
+    /// The shape of the block.
+    shape: Shape,
+}
+
+/// How many leading dimensions of size 1 accesses to such blocks do without.
+pub(super) fn left_out(shape: &Shape) -> usize {
+    let ones = shape.iter().take_while(|size| **size == 1).count();
+    ones.min(shape.rank().saturating_sub(MATRIX))
+}
+
+/// Fewer dimensions are left as they are.
+const MATRIX: usize = 2;
+
+/// A block as it is accessed.
+pub(super) fn accessed(shape: Shape) -> Shape {
+    Shape::new(&shape[left_out(&shape)..]).unwrap_or(shape)
 }
 
 /// How memory is accessed.
@@ -36,15 +53,19 @@ impl Caching {
     pub(super) const NONE: Caching = Caching { cache: CacheModifier::None, evict: Eviction::Normal, volatile: false };
 }
 
-/// The indices `offset .. offset + shape[axis]` along one dimension.
+/// The indices `offset .. offset + shape[axis]` along one dimension; a scalar where the dimension is left out.
 pub(super) fn indices(b: &mut Builder<'_>, offset: Value, shape: Shape, axis: usize) -> Built<Value> {
     let size = shape[axis];
+    let out = left_out(&shape);
+    if axis < out {
+        return widened(b, offset);
+    }
     let steps = b.arange(0, size.into())?;
     let steps = b.extsi(steps, Elem::I64)?;
     let offset = widened(b, offset)?;
     let offset = filled(b, offset, steps)?;
     let line = b.addi(offset, steps)?;
-    along(b, line, axis, shape.rank())
+    along(b, line, axis - out, shape.rank() - out)
 }
 
 /// The numbers of a line as indices along one of `rank` dimensions.
@@ -61,8 +82,20 @@ fn along(b: &mut Builder<'_>, mut line: Value, axis: usize, rank: usize) -> Buil
 }
 
 /// The elements of a block of that shape.
-pub(super) fn window(b: &mut Builder<'_>, base: Value, axes: &[Axis], shape: Shape) -> Built<Window> {
+pub(super) fn window(b: &mut Builder<'_>, mut base: Value, axes: &[Axis], whole: Shape) -> Built<Window> {
     let pointee = b.kernel().value_type(base);
+    let (places, axes) = axes.split_at(left_out(&whole));
+    let shape = accessed(whole);
+    for place in places {
+        let by = match place.stride {
+            Some(stride) => {
+                let factor = widened(b, stride)?;
+                b.muli(place.index, factor)?
+            }
+            None => place.index,
+        };
+        base = b.addptr(base, by)?;
+    }
     let mut pointer = b.splat_to(base, Type::tile(pointee.elem().unwrap_or(Elem::I64), shape))?;
     for axis in axes {
         let mut offset = axis.index;
@@ -75,6 +108,20 @@ pub(super) fn window(b: &mut Builder<'_>, base: Value, axes: &[Axis], shape: Sha
         pointer = b.addptr(pointer, offset)?;
     }
     let mut mask = None;
+    for (axis, size) in places.iter().filter_map(|place| Some((place, place.size?))) {
+        let zero = b.constant_of(Literal::Int(0), Type::Scalar(Elem::I64))?;
+        let size = widened(b, size)?;
+        let low = b.cmpi(axis.index, zero, Predicate::Ge)?;
+        let high = b.cmpi(axis.index, size, Predicate::Lt)?;
+        let here = b.andi(low, high)?;
+        mask = Some(match mask {
+            Some(before) => b.andi(before, here)?,
+            None => here,
+        });
+    }
+    if let Some(here) = mask {
+        mask = Some(b.splat_to(here, Type::tile(Elem::I1, shape))?);
+    }
     for axis in axes {
         let Some(size) = axis.size else { continue };
         let ty = b.kernel().value_type(axis.index);
@@ -90,21 +137,37 @@ pub(super) fn window(b: &mut Builder<'_>, base: Value, axes: &[Axis], shape: Sha
             None => here,
         });
     }
-    Ok(Window { pointer, mask })
+    Ok(Window { pointer, mask, shape: whole })
 }
 
 impl Window {
-    /// Reads the block; `other` is given where something is said of elements outside.
+    /// The shape in which the block is accessed.
+    pub(super) fn accessed(&self) -> Shape {
+        accessed(self.shape)
+    }
+
+    /// Reads the block; `other`, in the shape that is accessed, is given where something is said of elements outside.
     pub(super) fn load(&self, b: &mut Builder<'_>, other: Option<Value>, how: Caching) -> Built<Value> {
         let other = other.filter(|_| self.mask.is_some());
-        b.load(self.pointer, self.mask, other, how.cache, how.evict, how.volatile, false, None)
+        let loaded = b.load(self.pointer, self.mask, other, how.cache, how.evict, how.volatile, false, None)?;
+        self.reshaped(b, loaded, self.shape)
     }
 
     /// Writes the block.
     pub(super) fn store(&self, b: &mut Builder<'_>, value: Value, how: Caching) -> Built<()> {
+        let value = self.reshaped(b, value, self.accessed())?;
         let kind = OpKind::Store { cache: how.cache, evict: how.evict, vector: None };
         b.build(kind, &[self.pointer, value], &[self.mask], &[], &[], &[])?;
         Ok(())
+    }
+
+    /// A tile of the block in another shape.
+    pub(super) fn reshaped(&self, b: &mut Builder<'_>, tile: Value, shape: Shape) -> Built<Value> {
+        let ty = b.kernel().value_type(tile);
+        if ty.shape() == Some(shape) {
+            return Ok(tile);
+        }
+        b.reshape_to(tile, Type::tile(ty.elem().unwrap_or(Elem::I64), shape), false)
     }
 }
 

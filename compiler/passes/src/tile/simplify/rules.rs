@@ -33,6 +33,7 @@ const RULES: &[Rule] = &[
     Rule { law: "select(c, x, x) = x", apply: |s| s.chosen(|_| s.operand(1) == s.operand(2), 1) },
     Rule { law: "broadcast to the same shape = x", apply: |s| s.same(matches!(s.kind, OpKind::Broadcast {})) },
     Rule { law: "reshape to the same shape = x", apply: |s| s.same(matches!(s.kind, OpKind::Reshape { .. })) },
+    Rule { law: "reshape and back = x", apply: |s| s.back() },
     Rule { law: "unsplat(splat x) = x", apply: |s| s.unsplat() },
     Rule { law: "trans in the same order = x", apply: |s| s.same_order() },
 ];
@@ -48,6 +49,15 @@ pub(super) fn apply(kernel: &Kernel, op: Op) -> Option<Value> {
 }
 
 impl Sides<'_> {
+    /// What a reshape before this one was given, if it has that shape again.
+    fn back(&self) -> Option<Value> {
+        let keeps = |kind: &OpKind| matches!(kind, OpKind::Reshape { reorder: false });
+        let before =
+            self.kernel.def_op(self.operand(0)).filter(|op| keeps(self.kind) && keeps(self.kernel.kind(*op)))?;
+        let (source, result) = (self.kernel.operand(before, 0), self.kernel.result(self.op, 0));
+        (self.kernel.value_type(source) == self.kernel.value_type(result)).then_some(source)
+    }
+
     fn operand(&self, index: usize) -> Value {
         self.kernel.operand(self.op, index)
     }
@@ -122,6 +132,7 @@ mod tests {
         ("select(c, x, x) = x", "select %c, %y, %y : i32", "y"),
         ("broadcast to the same shape = x", "broadcast %t : tile<2x4xi32>", "t"),
         ("reshape to the same shape = x", "reshape %t {reorder = false} : tile<2x4xi32>", "t"),
+        ("reshape and back = x", "reshape %u {reorder = false} : tile<2x4xi32>", "t"),
         ("unsplat(splat x) = x", "unsplat %s : i32", "x"),
         ("trans in the same order = x", "trans %t {order = [0, 1]} : tile<2x4xi32>", "t"),
     ];
@@ -136,6 +147,7 @@ mod tests {
         "select %c, %x, %y : i32",
         "trans %t {order = [1, 0]} : tile<4x2xi32>",
         "reshape %t {reorder = false} : tile<8xi32>",
+        "reshape %u {reorder = false} : tile<4x2xi32>",
     ];
 
     fn outcome(text: &str) -> Option<String> {
@@ -148,6 +160,7 @@ mod tests {
   %true = constant {{value = 1}} : i1
   %s = splat %x : tile<1xi32>
   %t = splat %x : tile<2x4xi32>
+  %u = reshape %t {{reorder = false}} : tile<8xi32>
   %r = {text}
   ret
 }}"
