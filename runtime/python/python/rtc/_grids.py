@@ -4,6 +4,8 @@ import dis
 
 # The instructions that put a local variable on the stack and do nothing else; names differ between versions of Python.
 _LOADS = {"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK"}
+# Those that do something with another variable before.
+_SECOND_LOADS = {"LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "STORE_FAST_LOAD_FAST"}
 # By these a function sees its own variables.
 _OWN_VARIABLES = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"}
 _VARARGS, _VARKEYWORDS = 4, 8
@@ -25,7 +27,8 @@ def names_asked(code):
         if "FAST" not in step.opname or parameter not in touched:
             continue
         is_subscript = subscript.opname == "BINARY_SUBSCR" or (subscript.opname, subscript.argrepr) == ("BINARY_OP", "[]")
-        if step.opname not in _LOADS or key.opname != "LOAD_CONST" or type(key.argval) is not str or not is_subscript:
+        is_load = step.opname in _LOADS or step.opname in _SECOND_LOADS and touched.index(parameter) == 1
+        if not is_load or key.opname != "LOAD_CONST" or type(key.argval) is not str or not is_subscript:
             return None
         if subscript.is_jump_target or key.is_jump_target:
             return None

@@ -171,8 +171,8 @@ class Recent(unittest.TestCase):
                 (lines, ("A", "B"))]
         # A default may be the dictionary of an earlier call, an inner function keeps it.
         more = [changes, lambda meta: meta, lambda meta: (meta.get("A"),), lambda meta: (meta[n],), lambda *meta: meta,
-                lambda meta, n=3: (meta["A"],), lambda meta: [meta["A"] for _ in range(n)], lambda meta: (lambda: meta["A"])(),
-                lambda meta: (len({**meta}),), lambda meta: (n in meta,), lambda meta: (meta if n else n)["A"],
+                lambda meta, n=3: (meta["A"],), lambda meta: (lambda: meta["A"])(), lambda meta: (len({**meta}),),
+                lambda meta: (n in meta,), lambda meta: (meta, meta["A"]), lambda meta: (meta[meta["A"]],),
                 lambda meta: (locals(), meta["A"]), lambda meta: meta["A"] and meta, lambda meta: (meta["A" if n else "B"],)]
         for function, names in asks:
             self.assertEqual(names_asked(function.__code__), names)
