@@ -13,81 +13,171 @@ use crate::code::{AddressOperand, Mma, Reg, Src};
 use crate::fault::{Access, FaultKind};
 use crate::numeric::float::{Operation, bits32, directed64};
 use crate::numeric::format::{self, Format, Round};
-use crate::numeric::tensor::{self, Factors, Sum};
-
-/// The value of an element of a register.
-pub fn element(register: u64, index: u32, ty: Modifier) -> f64 {
-    match ty {
-        F64 => f64::from_bits(register),
-        F32 => f32::from_bits(register as u32).into(),
-        // The low 13 bits are ignored.
-        Tf32 => f32::from_bits(register as u32 & 0xffff_e000).into(),
-        F16 => format::F16.decode((register >> (16 * index)) as u32 & 0xffff),
-        Bf16 => format::BF16.decode((register >> (16 * index)) as u32 & 0xffff),
-        E4m3 => format::E4M3.decode((register >> (8 * index)) as u32 & 0xff),
-        E5m2 => format::E5M2.decode((register >> (8 * index)) as u32 & 0xff),
-        S8 => f64::from((register >> (8 * index)) as i8),
-        U8 => f64::from((register >> (8 * index)) as u8),
-        _ => f64::from(register as i32),
-    }
-}
+use crate::numeric::tensor;
+use crate::numeric::tile::{self, COLUMNS, Left, ROWS, Right, Starts};
 
 /// Elements in one register.
-fn per_register(ty: Modifier) -> u32 {
+pub fn per_register(ty: Modifier) -> usize {
     match ty {
         F64 | F32 | Tf32 | S32 => 1,
-        _ => 32 / bits(ty).unwrap_or(32),
+        _ => 32 / bits(ty).unwrap_or(32) as usize,
     }
 }
 
-/// The bits of an element of a register, of a type that has an own format.
-pub fn raw(register: u64, index: u32, ty: Modifier) -> u32 {
+/// The bits of an element of a register, of a type that is multiplied on tensor cores.
+pub fn raw(register: u64, index: usize, ty: Modifier) -> u32 {
     match ty {
-        F16 | Bf16 => (register >> (16 * index)) as u32 & 0xffff,
+        F16 | Bf16 => half_of(register, index),
         Tf32 => register as u32 >> 13,
-        _ => (register >> (8 * index)) as u32 & 0xff,
+        _ => byte_of(register, index),
     }
+}
+
+fn half_of(register: u64, index: usize) -> u32 {
+    (register >> (16 * index)) as u32 & 0xffff
+}
+
+fn byte_of(register: u64, index: usize) -> u32 {
+    (register >> (8 * index)) as u32 & 0xff
+}
+
+/// The value of a whole number of 8 bits.
+pub fn byte(bits: u32, ty: Modifier) -> i32 {
+    if ty == S8 { i32::from(bits as i8) } else { bits as i32 }
 }
 
 impl Step<'_, '_> {
     pub(super) fn mma(&mut self, mma: &Mma) {
-        let c: Vec<Lanes> = mma.c.iter().map(|source| *self.source(*source)).collect();
-        let sums = if matches!(mma.a_type, F64 | S8 | U8) {
-            let a = self.operand(&mma.a, mma.m, mma.k, (mma.a_type, true), element);
-            let b = self.operand(&mma.b, mma.n, mma.k, (mma.b_type, false), element);
-            plain(mma, &a, &b, &c)
-        } else {
-            let a = self.operand(&mma.a, mma.m, mma.k, (mma.a_type, true), raw);
-            let b = self.operand(&mma.b, mma.n, mma.k, (mma.b_type, false), raw);
-            floats(mma, a, b, &c)
-        };
-        for (to, values) in mma.d.iter().zip(&sums) {
-            self.write_lanes(*to, u32::MAX, values);
+        match (mma.a_type, mma.k) {
+            (F64, _) => self.wide(mma),
+            (S8 | U8, _) => self.bytes(mma),
+            (E4m3 | E5m2, _) => self.fp8(mma),
+            (Tf32, _) => self.narrow::<8, 1>(mma, |bits, _| bits as u32 >> 13),
+            (_, 8) => self.narrow::<8, 2>(mma, half_of),
+            _ => self.narrow::<16, 2>(mma, half_of),
         }
     }
 
-    /// The elements of A row by row, or those of B column by column.
-    fn operand<T: Copy + Default>(
+    /// The rows of A, of which each register holds so many elements.
+    #[inline(always)]
+    fn rows<T: Copy + Default, const K: usize, const PER: usize>(
         &self,
-        registers: &[Src],
-        rows: u32,
-        k: u32,
-        (ty, is_a): (Modifier, bool),
-        of: fn(u64, u32, Modifier) -> T,
-    ) -> Vec<T> {
-        let (k, per) = (k as usize, per_register(ty));
-        let mut elements = vec![T::default(); rows as usize * k];
-        for (r, source) in registers.iter().enumerate() {
+        mma: &Mma,
+        of: impl Fn(u64, usize) -> T,
+    ) -> [[T; K]; ROWS] {
+        let mut rows = [[T::default(); K]; ROWS];
+        for (r, source) in mma.a.iter().enumerate() {
             // Registers of A belong to the upper and the lower eight rows in turn.
-            let (below, along) = if is_a { (8 * (r % 2), r / 2) } else { (0, r) };
-            for (lane, value) in self.source(*source).iter().enumerate() {
-                let first = (lane / 4 + below) * k + (lane % 4 + 4 * along) * per as usize;
-                for j in 0..per {
-                    elements[first + j as usize] = of(*value, j, ty);
+            let (lanes, first) = (self.source(*source), r / 2 * 4 * PER);
+            for (row, lanes) in rows[r % 2 * 8..][..8].iter_mut().zip(lanes.as_chunks::<4>().0) {
+                for (elements, value) in row[first..].as_chunks_mut::<PER>().0.iter_mut().zip(lanes) {
+                    *elements = std::array::from_fn(|j| of(*value, j));
                 }
             }
         }
-        elements
+        rows
+    }
+
+    /// The columns of B: what stands at each place of the eight of them.
+    #[inline(always)]
+    fn columns<T: Copy + Default, const K: usize, const PER: usize>(
+        &self,
+        mma: &Mma,
+        of: impl Fn(u64, usize) -> T,
+    ) -> [[T; COLUMNS]; K] {
+        let mut columns = [[T::default(); COLUMNS]; K];
+        for (r, source) in mma.b.iter().enumerate() {
+            let lanes = self.source(*source).as_chunks::<4>().0;
+            for (q, places) in columns[r * 4 * PER..].as_chunks_mut::<PER>().0.iter_mut().take(4).enumerate() {
+                for (j, places) in places.iter_mut().enumerate() {
+                    *places = std::array::from_fn(|column| of(lanes[column][q], j));
+                }
+            }
+        }
+        columns
+    }
+
+    /// C, each register of which holds so many elements.
+    #[inline(always)]
+    fn starts<T: Copy + Default, const PER: usize>(&self, mma: &Mma, of: impl Fn(u64) -> T) -> [[T; COLUMNS]; ROWS] {
+        let mut starts = [[T::default(); COLUMNS]; ROWS];
+        for (r, source) in mma.c.iter().enumerate() {
+            let lanes = self.source(*source);
+            each_result::<PER>(r, |lane, shift, (row, column)| starts[row][column] = of(lanes[lane] >> shift));
+        }
+        starts
+    }
+
+    /// C as floats.
+    #[inline(always)]
+    fn floats(&self, mma: &Mma) -> Starts {
+        match mma.c_type {
+            F16 => self.starts::<_, 2>(mma, |bits| format::f16_value(bits as u16)),
+            _ => self.starts::<_, 1>(mma, |bits| f32::from_bits(bits as u32)),
+        }
+    }
+
+    /// Writes D.
+    #[inline(always)]
+    fn finish<const PER: usize>(&mut self, mma: &Mma, of: impl Fn(usize, usize) -> u64) {
+        for (r, to) in mma.d.iter().enumerate() {
+            let mut values: Lanes = [0; 32];
+            each_result::<PER>(r, |lane, shift, (row, column)| values[lane] |= of(row, column) << shift);
+            self.write_lanes(*to, u32::MAX, &values);
+        }
+    }
+
+    /// Products of f64.
+    fn wide(&mut self, mma: &Mma) {
+        let a: [[f64; 16]; ROWS] = self.rows::<_, _, 1>(mma, |bits, _| f64::from_bits(bits));
+        let b: [[f64; COLUMNS]; 16] = self.columns::<_, _, 1>(mma, |bits, _| f64::from_bits(bits));
+        let c = self.starts::<_, 1>(mma, f64::from_bits);
+        self.finish::<1>(mma, |row, column| {
+            let pairs = a[row].iter().zip(&b).take(mma.k as usize);
+            let fused =
+                |sum, (x, y): (&f64, &[f64; COLUMNS])| directed64(Operation::Fma, *x, y[column], sum, Round::Nearest);
+            pairs.fold(c[row][column], fused).to_bits()
+        });
+    }
+
+    /// Products of integers.
+    fn bytes(&mut self, mma: &Mma) {
+        let a: [[i32; 32]; ROWS] = self.rows::<_, _, 4>(mma, |bits, j| byte(byte_of(bits, j), mma.a_type));
+        let b = self.columns::<_, _, 4>(mma, |bits, j| byte(byte_of(bits, j), mma.b_type));
+        let (c, products) = (self.starts::<_, 1>(mma, |bits| bits as i32), whole_products(&a, &b));
+        self.finish::<1>(mma, |row, column| {
+            whole(i64::from(c[row][column]) + i64::from(products[row][column]), mma.saturate).into()
+        });
+    }
+
+    /// Products of f16, bf16 and tf32.
+    fn narrow<const K: usize, const PER: usize>(&mut self, mma: &Mma, of: impl Fn(u64, usize) -> u32) {
+        let format = format_of(mma.a_type);
+        let (a, b) = (self.rows::<u32, K, PER>(mma, &of), self.columns::<u32, K, PER>(mma, &of));
+        let (left, right) = (Left::new(&a, format), Right::new(&b, format));
+        let c = self.floats(mma);
+        if mma.d_type == F16 {
+            let sums = tile::add(&left, &right, &c, 0..K, tensor::TO_F16);
+            return self.finish::<2>(mma, |row, column| sums[row][column].to_f16().into());
+        }
+        let sums = tile::to_f32(&tile::add(&left, &right, &c, 0..K, tensor::TO_F32));
+        self.finish::<1>(mma, |row, column| sums[row][column].into());
+    }
+
+    /// Products of fp8. Hopper makes f16 of the bytes, the first two of each four for the first of two products, and adds C in
+    /// the end.
+    fn fp8(&mut self, mma: &Mma) {
+        let (a_type, b_type) = (mma.a_type, mma.b_type);
+        let order = |place: usize| place % 16 / 2 * 4 + place % 2 + place / 16 * 2;
+        let (a, b) = (self.rows::<u32, 32, 4>(mma, byte_of), self.columns::<u32, 32, 4>(mma, byte_of));
+        let a: [[u32; 32]; ROWS] = a.map(|row| std::array::from_fn(|place| wider(row[order(place)], a_type)));
+        let b: [[u32; COLUMNS]; 32] = std::array::from_fn(|place| b[order(place)].map(|byte| wider(byte, b_type)));
+        let (left, right) = (Left::new(&a, &format::F16), Right::new(&b, &format::F16));
+        let first = tile::add(&left, &right, &[[0.0; COLUMNS]; ROWS], 0..16, tensor::TO_F32);
+        let first = tile::to_f32(&first).map(|row| row.map(f32::from_bits));
+        let both = tile::to_f32(&tile::add(&left, &right, &first, 16..32, tensor::TO_F32));
+        let c = self.floats(mma);
+        self.finish::<1>(mma, |row, column| bits32(c[row][column] + f32::from_bits(both[row][column])).into());
     }
 
     pub(super) fn load_matrix(
@@ -150,72 +240,40 @@ impl Step<'_, '_> {
     }
 }
 
-/// Row and column of element `j` of register `r` of C or D in a lane.
-fn result_place(lane: usize, r: usize, j: u32, ty: Modifier) -> (usize, usize) {
-    let element = if per_register(ty) == 2 { 2 * r + j as usize } else { r };
-    (lane / 4 + 8 * (element / 2), lane % 4 * 2 + element % 2)
-}
-
-/// D of each register: in each lane what `sum` makes of row, column and C.
-fn sums(mma: &Mma, c: &[Lanes], sum: impl Fn(usize, usize, f64) -> u64) -> Vec<Lanes> {
-    let per = per_register(mma.d_type);
-    let register = |r: usize| {
-        std::array::from_fn(|lane| {
-            (0..per).fold(0, |all, j| {
-                let (row, column) = result_place(lane, r, j, mma.d_type);
-                all | sum(row, column, element(c[r][lane], j, mma.c_type)) << (16 * j)
-            })
-        })
-    };
-    (0..mma.d.len()).map(register).collect()
-}
-
-/// Products of f64 and of integers.
-fn plain(mma: &Mma, a: &[f64], b: &[f64], c: &[Lanes]) -> Vec<Lanes> {
-    let k = mma.k as usize;
-    sums(mma, c, |row, column, c| {
-        let pairs = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
-        if mma.a_type == F64 {
-            let fused = |sum, (x, y): (&f64, &f64)| directed64(Operation::Fma, *x, *y, sum, Round::Nearest);
-            return pairs.fold(c, fused).to_bits();
+/// Lane, shift, row and column of each element in register `r` of C or D, of which each register holds so many.
+#[inline(always)]
+pub fn each_result<const PER: usize>(r: usize, mut each: impl FnMut(usize, usize, (usize, usize))) {
+    for row in 0..8 {
+        for q in 0..4 {
+            for j in 0..PER {
+                let element = PER * r + j;
+                each(4 * row + q, 16 * j, (row + 8 * (element / 2), 2 * q + element % 2));
+            }
         }
-        // Sums of 32 products of bytes and a 32-bit integer are exact in f64.
-        whole(pairs.fold(c, |sum, (x, y)| sum + x * y), mma.saturate).into()
-    })
+    }
+}
+
+/// Sums of products of bytes.
+pub fn whole_products<const K: usize>(a: &[[i32; K]; ROWS], b: &[[i32; COLUMNS]; K]) -> [[i32; COLUMNS]; ROWS] {
+    let mut sums = [[0; COLUMNS]; ROWS];
+    for (sums, row) in sums.iter_mut().zip(a) {
+        for (x, ys) in row.iter().zip(b) {
+            for (sum, y) in sums.iter_mut().zip(ys) {
+                *sum += x * y;
+            }
+        }
+    }
+    sums
 }
 
 /// The bits of a sum of integers.
-pub fn whole(value: f64, saturate: bool) -> u32 {
-    if saturate { value.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32 as u32 } else { value as i64 as u32 }
+pub fn whole(value: i64, saturate: bool) -> u32 {
+    if saturate { value.clamp(i32::MIN.into(), i32::MAX.into()) as u32 } else { value as u32 }
 }
 
-/// Products of narrow floats.
-fn floats(mma: &Mma, a: Vec<u32>, b: Vec<u32>, c: &[Lanes]) -> Vec<Lanes> {
-    let k = mma.k as usize;
-    if matches!(mma.a_type, E4m3 | E5m2) {
-        let (x, y) = (halves(&a, mma.a_type), halves(&b, mma.b_type));
-        return sums(mma, c, |row, column, c| {
-            let first = Sum::ZERO.add((&x, row), (&y, column), 0..2, tensor::TO_F32).to_f32();
-            let both = Sum::of(first).add((&x, row), (&y, column), 2..4, tensor::TO_F32).to_f32();
-            bits32(c as f32 + f32::from_bits(both)).into()
-        });
-    }
-    let format = format_of(mma.a_type);
-    let (x, y) = (Factors::new(a, k, format), Factors::new(b, k, format));
-    let chunks = 0..k.div_ceil(8);
-    sums(mma, c, |row, column, c| match mma.d_type {
-        F16 => Sum(c).add((&x, row), (&y, column), chunks.clone(), tensor::TO_F16).to_f16().into(),
-        _ => Sum(c).add((&x, row), (&y, column), chunks.clone(), tensor::TO_F32).to_f32().into(),
-    })
-}
-
-/// Hopper has no `mma.sync` for fp8: it makes f16 of the bytes, the first two of each four for the first of two products,
-/// and adds C in the end.
-fn halves(bytes: &[u32], ty: Modifier) -> Factors {
-    let order = |place: usize| place % 16 / 2 * 4 + place % 2 + place / 16 * 2;
-    let wide = |byte: u32| format::F16.narrow(format_of(ty).decode(byte), Round::Nearest);
-    let row = |row: &[u32]| (0..32).map(|place| wide(row[order(place)])).collect::<Vec<u32>>();
-    Factors::new(bytes.chunks_exact(32).flat_map(row).collect(), 32, &format::F16)
+/// The bits of a byte of fp8 as f16.
+fn wider(byte: u32, ty: Modifier) -> u32 {
+    format::F16.narrow(format_of(ty).decode(byte), Round::Nearest)
 }
 
 /// The format of the factors of a product.

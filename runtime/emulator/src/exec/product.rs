@@ -5,6 +5,8 @@
 //! multiply together: a wait ends when all four have committed, and then memory is free of the reads of all four.
 //! Floats are added as tensor cores add them (`numeric/tensor.rs`).
 
+use std::array::from_fn;
+
 use rtc_ptx::Modifier::{self, *};
 use rtc_ptx::types::bits;
 
@@ -12,7 +14,7 @@ use super::access::from_bytes;
 use super::hazard::clock::Epoch;
 use super::hazard::shadow::How;
 use super::hazard::{Agent, Touch};
-use super::matrix::{element, format_of, raw, whole};
+use super::matrix::{byte, each_result, format_of, per_register, raw, whole, whole_products};
 use super::matrix_descriptor::Descriptor;
 use super::register_use::visit;
 use super::shared::Shared;
@@ -22,10 +24,9 @@ use super::{Launch, place};
 use crate::alu::Lanes;
 use crate::code::{CONSTANT, Kind, MatrixA, Product, Reg, Src};
 use crate::fault::{Access, FaultKind};
-use crate::numeric::tensor::{self, Factors, Sum};
-
-/// Rows of a warp's part.
-const ROWS: usize = 16;
+use crate::numeric::format::f16_value;
+use crate::numeric::tensor::{self, Sum};
+use crate::numeric::tile::{self, COLUMNS, Left, ROWS, Right};
 
 /// A product that was not waited for yet.
 struct Running {
@@ -296,7 +297,11 @@ impl Step<'_, '_> {
         self.warp.products.running = later;
         for running in &now {
             let Kind::Product(product) = &self.launch.code.ops[running.pc as usize].kind else { continue };
-            self.warp.multiply(running, product);
+            match product.k {
+                8 => self.warp.multiply::<8>(running, product),
+                16 => self.warp.multiply::<16>(running, product),
+                _ => self.warp.multiply::<32>(running, product),
+            }
         }
         if !now.is_empty() {
             self.warp.products.mark(self.launch);
@@ -311,72 +316,88 @@ impl Warp {
         Descriptor::new(bits_of, size, transposed).map_err(FaultKind::Unsupported)
     }
 
-    fn multiply(&mut self, running: &Running, product: &Product) {
-        let k = product.k as usize;
-        let mut a = vec![0; ROWS * k];
+    fn multiply<const K: usize>(&mut self, running: &Running, product: &Product) {
+        let mut a = [[0; K]; ROWS];
         match &product.a {
-            MatrixA::Shared(..) => a.copy_from_slice(&running.a),
+            MatrixA::Shared(..) => a.as_flattened_mut().copy_from_slice(&running.a),
             MatrixA::Registers(list) => {
-                let per = 32 / bits(product.a_type).unwrap_or(16) as usize;
+                let per = per_register(product.a_type);
                 for (r, register) in list.iter().enumerate() {
-                    let lanes = &self.registers[running.base + *register as usize];
-                    for (lane, value) in lanes.iter().enumerate() {
-                        for j in 0..per {
-                            let (row, column) = (lane / 4 + 8 * (r % 2), lane % 4 * per + j + r / 2 * 4 * per);
-                            a[row * k + column] = raw(*value, j as u32, product.a_type);
+                    for (lane, value) in self.registers[running.base + *register as usize].iter().enumerate() {
+                        let first = lane % 4 * per + r / 2 * 4 * per;
+                        for (j, bits) in a[lane / 4 + 8 * (r % 2)][first..first + per].iter_mut().enumerate() {
+                            *bits = raw(*value, j, product.a_type);
                         }
                     }
                 }
             }
         }
-        let integers = product.d_type == S32;
-        let (rule, halves) = match product.d_type {
-            F16 => (tensor::TO_F16, true),
-            _ => (tensor::TO_F32, false),
-        };
-        let bytes = matches!(product.a_type, E4m3 | E5m2);
-        let rule = if bytes { rule.of_fp8() } else { rule };
-        let split = (!integers).then(|| {
-            let (of_a, of_b) = (format_of(product.a_type), format_of(product.b_type));
-            if product.sign < 0.0 {
-                a.iter_mut().for_each(|x| *x ^= 1 << (of_a.mantissa + of_a.exponent));
+        let of_a = format_of(product.a_type);
+        if product.sign < 0.0 && product.d_type != S32 {
+            a.iter_mut().flatten().for_each(|x| *x ^= 1 << (of_a.mantissa + of_a.exponent));
+        }
+        let left = Left::new(&a, of_a);
+        match product.d_type {
+            F16 => self.results::<K, 2>(running, product, (&a, &left)),
+            _ => self.results::<K, 1>(running, product, (&a, &left)),
+        }
+    }
+
+    /// D in blocks of eight columns, of which each register holds so many elements.
+    fn results<const K: usize, const PER: usize>(
+        &mut self,
+        running: &Running,
+        product: &Product,
+        a: (&[[u32; K]; ROWS], &Left<'_, K>),
+    ) {
+        let columns = running.b.chunks_exact(COLUMNS * K);
+        for (registers, columns) in product.d.chunks(4 / PER).zip(columns) {
+            let mut b = [[0; COLUMNS]; K];
+            for (column, bits) in columns.chunks_exact(K).enumerate() {
+                bits.iter().zip(&mut b).for_each(|(bits, places)| places[column] = *bits);
             }
-            (Factors::new(a.clone(), k, of_a), Factors::new(running.b.clone(), k, of_b))
-        });
-        let per = if halves { 2 } else { 1 };
-        for (r, register) in product.d.iter().enumerate() {
-            let before = self.registers[running.base + *register as usize];
-            let mut after: Lanes = [0; 32];
-            for (lane, value) in after.iter_mut().enumerate() {
-                for j in 0..per {
-                    // Pairs of columns; first the row lane / 4, then the one 8 below.
-                    let index = per * r + j;
-                    let row = lane / 4 + 8 * (index / 2 % 2);
-                    let column = index / 4 * 8 + lane % 4 * 2 + index % 2;
-                    let start = if running.adds { element(before[lane], j as u32, product.d_type) } else { 0.0 };
-                    let bits = match &split {
-                        Some((x, y)) => {
-                            let sum = Sum(start).add((x, row), (y, column), 0..k.div_ceil(8), rule);
-                            match (halves, bytes) {
-                                (true, _) => sum.to_f16(),
-                                (false, true) => sum.to_short_f32(),
-                                (false, false) => sum.to_f32(),
-                            }
-                        }
-                        None => {
-                            let pairs = a[row * k..][..k].iter().zip(&running.b[column * k..][..k]);
-                            let value = |bits: u32, ty| element(bits.into(), 0, ty);
-                            let (of_a, of_b) = (product.a_type, product.b_type);
-                            whole(
-                                pairs.fold(start, |sum, (x, y)| sum + value(*x, of_a) * value(*y, of_b)),
-                                product.saturate,
-                            )
-                        }
-                    };
-                    *value |= u64::from(bits) << (16 * j);
+            let mut c = [[0; COLUMNS]; ROWS];
+            if running.adds {
+                for (r, register) in registers.iter().enumerate() {
+                    let lanes = &self.registers[running.base + *register as usize];
+                    each_result::<PER>(r, |lane, shift, (row, column)| c[row][column] = (lanes[lane] >> shift) as u32);
                 }
             }
-            self.registers[running.base + *register as usize] = after;
+            let d = sums(product, a, &b, &c);
+            for (r, register) in registers.iter().enumerate() {
+                let mut values: Lanes = [0; 32];
+                each_result::<PER>(r, |lane, shift, (row, column)| values[lane] |= u64::from(d[row][column]) << shift);
+                self.registers[running.base + *register as usize] = values;
+            }
         }
+    }
+}
+
+/// The sums of a block of eight columns.
+fn sums<const K: usize>(
+    product: &Product,
+    (a, left): (&[[u32; K]; ROWS], &Left<'_, K>),
+    b: &[[u32; COLUMNS]; K],
+    c: &[[u32; COLUMNS]; ROWS],
+) -> [[u32; COLUMNS]; ROWS] {
+    if product.d_type == S32 {
+        let (a, b) =
+            (a.map(|row| row.map(|x| byte(x, product.a_type))), b.map(|row| row.map(|y| byte(y, product.b_type))));
+        let products = whole_products(&a, &b);
+        let sum = |row: usize, column: usize| i64::from(c[row][column] as i32) + i64::from(products[row][column]);
+        return from_fn(|row| from_fn(|column| whole(sum(row, column), product.saturate)));
+    }
+    let bytes = matches!(product.a_type, E4m3 | E5m2);
+    let rule = if product.d_type == F16 { tensor::TO_F16 } else { tensor::TO_F32 };
+    let rule = if bytes { rule.of_fp8() } else { rule };
+    let starts = match product.d_type {
+        F16 => c.map(|row| row.map(|bits| f16_value(bits as u16))),
+        _ => c.map(|row| row.map(f32::from_bits)),
+    };
+    let sums = tile::add(left, &Right::new(b, format_of(product.b_type)), &starts, 0..K, rule);
+    match (product.d_type, bytes) {
+        (F16, _) => sums.map(|row| row.map(Sum::to_f16)),
+        (_, true) => sums.map(|row| row.map(Sum::to_short_f32)),
+        _ => tile::to_f32(&sums),
     }
 }

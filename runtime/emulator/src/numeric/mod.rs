@@ -5,3 +5,4 @@ pub mod exact;
 pub mod float;
 pub mod format;
 pub mod tensor;
+pub mod tile;

@@ -29,6 +29,18 @@ impl Rule {
     pub fn of_fp8(self) -> Rule {
         Rule { places: 13, ..self }
     }
+
+    /// Places below the leading one that count.
+    pub(super) fn places(self) -> i16 {
+        self.places as i16
+    }
+
+    /// The leading place of a finite accumulator; none of zero.
+    #[inline(always)]
+    pub(super) fn place_of(self, start: f32) -> Option<i16> {
+        let exponent = (start.to_bits() >> 23 & 0xff) as i16 - 127;
+        (start != 0.0).then(|| exponent.max(self.smallest))
+    }
 }
 
 /// The exponent of zero: below that of any number.
@@ -105,11 +117,6 @@ pub struct Sum(pub f64);
 impl Sum {
     /// Nothing.
     pub const ZERO: Sum = Sum(0.0);
-
-    /// The value of an f32.
-    pub fn of(bits: u32) -> Sum {
-        Sum(f32::from_bits(bits).into())
-    }
 
     /// Adds the products of chunks of two rows; the result is not rounded yet.
     pub fn add(self, (x, i): (&Factors, usize), (y, j): (&Factors, usize), part: Range<usize>, rule: Rule) -> Sum {
