@@ -108,7 +108,7 @@ impl Module {
 #[allow(dead_code)]
 pub(crate) struct Launch<'a> {
     pub(crate) grid: [u32; 3],
-    pub(crate) threads: u32,
+    pub(crate) block: [u32; 3],
     pub(crate) cluster: [u32; 3],
     pub(crate) shared_bytes: u32,
     pub(crate) overlap: bool,

@@ -80,16 +80,18 @@ fn refused(error: AccessError) -> Error {
 #[derive(Debug)]
 pub(crate) struct Emulated {
     program: Program,
+    block: [u32; 3],
     findings: Mutex<Vec<String>>,
     counters: Mutex<Option<Counters>>,
 }
 
 impl Emulated {
-    pub(crate) fn load(ptx: &str, symbol: &str) -> Result<Emulated> {
+    pub(crate) fn load(ptx: &str, symbol: &str, block: [u32; 3]) -> Result<Emulated> {
         let failed =
             |error: rtc_emulator::LoadError| Error::Ptx { kernel: symbol.to_owned(), message: error.to_string() };
         Ok(Emulated {
             program: Program::load(ptx).map_err(failed)?,
+            block,
             findings: Mutex::default(),
             counters: Mutex::default(),
         })
@@ -123,7 +125,7 @@ impl Emulated {
         }
         let config = LaunchConfig {
             grid,
-            block: [metadata.threads_per_block, 1, 1],
+            block: self.block,
             cluster: metadata.cluster,
             shared_bytes: metadata.shared_bytes,
             params,

@@ -67,6 +67,8 @@ impl<Args> fmt::Debug for Kernel<Args> {
 pub(crate) struct Loaded {
     device: Device,
     metadata: Metadata,
+    /// Threads per block along each axis.
+    block: [u32; 3],
     fill: Fill,
     code: Code,
 }
@@ -157,20 +159,47 @@ impl Device {
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     pub fn load_assembled(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata) -> Result<Kernel> {
+        self.load_shaped(ptx, cubin, metadata, [metadata.threads_per_block, 1, 1])
+    }
+
+    /// Like [`Device::load`], for PTX of another compiler whose blocks have several dimensions: threads along x, y and z, as
+    /// many in all as the metadata says.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Metadata, args};
+    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// let device = Device::auto();
+    /// let metadata = Metadata::from_json(json)?;
+    /// let scale = device.load_with_block(ptx, &metadata, [metadata.threads_per_block, 1, 1])?;
+    /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
+    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
+    /// assert!(device.load_with_block(ptx, &metadata, [3, 3, 3]).is_err());
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    pub fn load_with_block(&self, ptx: &str, metadata: &Metadata, block: [u32; 3]) -> Result<Kernel> {
+        let threads = block.into_iter().map(u64::from).try_fold(1, u64::checked_mul);
+        if threads != Some(metadata.threads_per_block.into()) {
+            let message = format!("a block of {block:?} has not {} threads", metadata.threads_per_block);
+            return Err(argument::metadata_error("threads_per_block".into(), message));
+        }
+        self.load_shaped(ptx, None, metadata, block)
+    }
+
+    fn load_shaped(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata, block: [u32; 3]) -> Result<Kernel> {
         metadata.check()?;
         ptx_check::check(ptx, metadata)?;
         let fill = Fill::of(metadata)?;
         let code = match self.backend() {
             Backend::Cuda(context) => Code::Cuda(load_cuda(self, context, ptx, cubin, metadata)?),
             #[cfg(feature = "emulator")]
-            Backend::Emulator(_) => Code::Emulator(Box::new(host::Emulated::load(ptx, &metadata.symbol)?)),
+            Backend::Emulator(_) => Code::Emulator(Box::new(host::Emulated::load(ptx, &metadata.symbol, block)?)),
             #[cfg(not(feature = "emulator"))]
             Backend::Emulator(memory) => match **memory {},
             Backend::Interpreter(_) => {
                 return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));
             }
         };
-        Ok(Kernel::of(Loaded { device: self.clone(), metadata: metadata.clone(), fill, code }))
+        Ok(Kernel::of(Loaded { device: self.clone(), metadata: metadata.clone(), block, fill, code }))
     }
 
     /// Loads a kernel from PTX text and the JSON text of its metadata, as `rtc build` writes them.
@@ -195,7 +224,8 @@ impl Device {
     pub(crate) fn interpreted(&self, kernel: crate::jit::InterpretedKernel, metadata: Metadata) -> Result<Kernel> {
         let fill = Fill::of(&metadata)?;
         let code = Code::Interpreter(Box::new(kernel));
-        Ok(Kernel::of(Loaded { device: self.clone(), metadata, fill, code }))
+        let block = [metadata.threads_per_block, 1, 1];
+        Ok(Kernel::of(Loaded { device: self.clone(), metadata, block, fill, code }))
     }
 }
 
@@ -435,7 +465,7 @@ impl Loaded {
     fn give_to_cuda(&self, module: &cuda::Module, stream: &cuda::Stream, grid: [u32; 3], params: &[u8]) -> Result<()> {
         let launch = cuda::Launch {
             grid,
-            threads: self.metadata.threads_per_block,
+            block: self.block,
             cluster: self.metadata.cluster,
             shared_bytes: self.metadata.shared_bytes,
             overlap: self.metadata.launch_pdl,

@@ -315,11 +315,11 @@ fn blocks(case: &Case, kernel: &Kernel) -> [u32; 3] {
     kernel.persistent.map_or(case.grid, |p| [p.blocks(programs, MULTIPROCESSORS) as u32, 1, 1])
 }
 
-/// What the interpreter runs a case with: memory, the allocations in it, the launch.
-fn arranged<'c>(
-    case: &'c Case,
-    kernel: &Kernel,
-) -> Result<(HostMemory, Vec<(&'c String, u64)>, interp::LaunchConfig), String> {
+/// What the interpreter runs a case with: memory, the allocations in it with their names, the launch.
+type Arranged<'c> = (HostMemory, Vec<(&'c String, u64)>, interp::LaunchConfig);
+
+/// Allocates the tensors of a case.
+fn arranged<'c>(case: &'c Case, kernel: &Kernel) -> Result<Arranged<'c>, String> {
     let mut memory = HostMemory::new();
     let mut bases = Vec::new();
     for (name, arg) in &case.args {

@@ -58,3 +58,12 @@ def scan_sort(x, y, z, B: tl.constexpr):
 def count(x, bins, n, B: tl.constexpr):
     o = tl.program_id(0) * B + tl.arange(0, B)
     tl.atomic_add(bins + (tl.load(x + o, mask=o < n) & 7), 1, mask=o < n)
+
+
+@triton.jit
+def matmul_host_tma(da, db, dc, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    pid = tl.program_id(0)
+    acc = tl.zeros((M, N), dtype=tl.float32)
+    for step in range(0, k, K):
+        acc = tl.dot(da.load([pid * M, step]), db.load([step, 0]), acc)
+    dc.store([pid * M, 0], acc.to(tl.float16))

@@ -71,6 +71,17 @@ def main():
     by_triton("triton_matmul_tma", k.matmul_tma, {"a": "*fp16", "b": "*fp16", "c": "*fp16", "k": "i32"},
               {"M": 64, "N": 32, "K": 32}, 90, [2], {"a": 0, "b": 0, "c": 0, "k": 64},
               {"a": a, "b": b, "c": np.zeros((128, 32), np.float16)}, {"c": (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)})
+    described = {"da": a, "db": b, "dc": np.zeros((128, 32), np.float16)}
+    blocks = {"da": [64, 32], "db": [32, 32], "dc": [64, 32]}
+    args = {}
+    for name, t in described.items():
+        # Triton passes sizes and strides beside the map; rows of a block have 64 bytes, and so has the swizzle.
+        shape, strides = list(t.shape), [t.shape[1], 1]
+        args[name] = {"descriptor": {"tensor": name[1], "shape": shape, "strides": strides, "block_shape": blocks[name], "swizzle": 64}}
+        args |= {f"{name}_{what}{i}": n for what, list_ in (("shape", shape), ("stride", strides)) for i, n in enumerate(list_)}
+    by_triton("triton_matmul_host_tma", k.matmul_host_tma, {n: f"tensordesc<fp16{b}>".replace(" ", "") for n, b in blocks.items()} | {"k": "i32"},
+              {"M": 64, "N": 32, "K": 32}, 90, [2], {**args, "k": 64}, {n[1]: t for n, t in described.items()},
+              {"c": (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)})
     x = whole((2, 256), np.int32, -999, 999)
     by_triton("triton_scan_sort", k.scan_sort, {"x": "*i32", "y": "*i32", "z": "*i32"}, {"B": 256}, 90, [2], {"x": 0, "y": 0, "z": 0},
               {"x": x, "y": np.zeros_like(x), "z": np.zeros_like(x)}, {"y": np.cumsum(x, 1, dtype=np.int32), "z": np.sort(x, 1)})
@@ -78,11 +89,15 @@ def main():
     by_triton("triton_count", k.count, {"x": "*i32", "bins": "*i32", "n": "i32"}, {"B": 128}, 80, [4], {"x": 0, "bins": 0, "n": 500},
               {"x": x, "bins": np.zeros(8, np.int32)}, {"bins": np.bincount(x & 7, minlength=8).astype(np.int32)})
     if len(sys.argv) > 1:
-        includes = [f"-I{path}" for path in sys.argv[2:]]
-        command = [sys.argv[1], "-ptx", "-O3", "-std=c++17", "-arch=sm_90", *includes, f"{HERE}/kernels.cu", "-o", f"{HERE}/kernels.ptx"]
-        subprocess.run(command, check=True)
-        ptx = open(f"{HERE}/kernels.ptx").read()
-        os.remove(f"{HERE}/kernels.ptx")
+        def by_nvcc(source):
+            includes = [f"-I{path}" for path in sys.argv[2:]]
+            path = f"{HERE}/{source}.ptx"
+            subprocess.run([sys.argv[1], "-ptx", "-O3", "-std=c++17", "-arch=sm_90", *includes, f"{HERE}/{source}.cu", "-o", path], check=True)
+            ptx = open(path).read()
+            os.remove(path)
+            return ptx
+
+        ptx = by_nvcc("kernels")
         x = whole(1000, np.float32)
         case("nvcc_group_sum", ptx, [3], {"x": 0, "sum": 0, "n": 1000}, {"x": x, "sum": np.zeros(1, np.float32)},
              {"sum": x.sum(keepdims=True)}, kernel="group_sum", block=128)
@@ -92,6 +107,19 @@ def main():
         x = whole(256, np.int32, -99, 99)
         case("nvcc_block_scan", ptx, [1], {"x": 0, "y": 0}, {"x": x, "y": np.zeros_like(x)}, {"y": np.cumsum(x, dtype=np.int32)},
              kernel="block_scan", block=256)
+        ptx = by_nvcc("shapes")
+        x = whole((24, 40), np.float32)
+        case("nvcc_transpose", ptx, [3, 2], {"x": 0, "y": 0, "rows": 24, "columns": 40}, {"x": x, "y": np.zeros((40, 24), np.float32)},
+             {"y": x.T.copy()}, kernel="transpose", block=[16, 8])
+        x = whole((6, 6, 6), np.int32, -9, 9)
+        y = x.copy()
+        for axis in range(3):
+            before, after = np.zeros_like(x), np.zeros_like(x)
+            part = lambda of: tuple(of if i == axis else slice(None) for i in range(3))
+            before[part(slice(1, None))], after[part(slice(None, -1))] = x[part(slice(None, -1))], x[part(slice(1, None))]
+            y += before + after
+        case("nvcc_neighbours", ptx, [1, 2, 3], {"x": 0, "y": 0, "n": 6}, {"x": x, "y": np.zeros_like(x)}, {"y": y},
+             kernel="neighbours", block=[8, 4, 2])
 
 
 if __name__ == "__main__":

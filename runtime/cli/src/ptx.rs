@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::run::{check, launch_problem, tensors_file, tensors_of};
 use crate::{input, sanitize};
-use rtc_abi::{Metadata, Param, ParamType, ValueType};
+use rtc_abi::{Metadata, Param, ParamType, TensorMap, ValueType};
 use rtc_ptx::module::{Function, Module};
 use rtc_runtime::sanitize::Check;
 use rtc_source::SourceMap;
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
     };
     let text = input::read_text(&arguments.file)?;
     let module = rtc_ptx::parse(&text).map_err(|e| Problem::file("ptx", &arguments.file, e.to_string()))?;
-    let metadata = metadata(&module, launch_text, &tensors).map_err(in_launch)?;
+    let (metadata, block) = metadata(&module, launch_text, &tensors).map_err(in_launch)?;
 
     if arguments.sanitize.is_some_and(|checks| checks.has(Check::Open)) {
         return Err(Problem::Usage("--sanitize open looks at the source of a kernel, which PTX does not have".into()));
@@ -41,7 +41,11 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
     if device.is_interpreter() {
         return Err(Problem::Usage("the interpreter runs tile IR; leave out --device, or take the emulator".into()));
     }
-    let kernel = device.load(&text, &metadata)?;
+    let kernel = device.load_with_block(&text, &metadata, block).map_err(|error| match error {
+        // It was made of what the file says.
+        rtc_runtime::Error::Metadata(error) => in_launch(error.to_string()),
+        other => other.into(),
+    })?;
     let outcome = launch.run(&kernel, &tensors);
     for finding in kernel.take_findings() {
         reporter.warning("finding", &finding);
@@ -59,7 +63,7 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
     let [x, y, z] = launch.grid(&metadata).map_err(|e| in_launch(e.to_string()))?;
     outln!("kernel     {} ({})", metadata.symbol, arguments.file.display())?;
     outln!("device     {device}")?;
-    outln!("launch     grid {x} x {y} x {z}, {} threads per block", metadata.threads_per_block)?;
+    outln!("launch     grid {x} x {y} x {z}, {} threads per block", by(block))?;
     if arguments.sanitize.is_some() {
         outln!("sanitizer  nothing found")?;
     }
@@ -73,8 +77,8 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
     }
 }
 
-/// What a launch must know of an entry.
-fn metadata(module: &Module, launch: &str, tensors: &Tensors) -> Result<Metadata, String> {
+/// What a launch must know of an entry, with the threads of a block along each axis.
+fn metadata(module: &Module, launch: &str, tensors: &Tensors) -> Result<(Metadata, [u32; 3]), String> {
     let json = json_fields::parse(launch).map_err(|e| e.to_string())?;
     let root = Field::root(&json);
     let spec = root.required("spec").map_err(|e| e.to_string())?;
@@ -88,23 +92,25 @@ fn metadata(module: &Module, launch: &str, tensors: &Tensors) -> Result<Metadata
         None => None,
     };
     let entry = entry(module, wanted.as_deref())?;
-    let sizes = |name: &str| -> Result<Option<u32>, String> {
-        match entry.directive(name) {
-            Some([_, rest @ ..]) if rest.iter().any(|size| *size != 1) => Err(format!(
-                "`{}` has blocks or clusters of more than one dimension, which are not launched",
-                entry.name
-            )),
-            directive => Ok(directive.and_then(|sizes| sizes.first().copied())),
-        }
-    };
-    let threads = match (number("block")?, sizes("reqntid")?) {
+    let sizes = |name: &str| entry.directive(name).map(|sizes| axes(sizes.iter().copied()));
+    let given = spec.optional("block").map_err(|e| e.to_string())?.map(|field| block(&field)).transpose()?;
+    let block = match (given, sizes("reqntid")) {
         (Some(block), Some(own)) if block != own => {
-            return Err(format!("`spec.block`: `{}` asks for blocks of {own} threads", entry.name));
+            return Err(format!("`spec.block`: `{}` asks for blocks of {} threads", entry.name, by(own)));
         }
         (Some(block), _) => block,
         (None, Some(own)) => own,
         (None, None) => return Err("`spec.block`: say how many threads a block has; the PTX does not".into()),
     };
+    let cluster = sizes("reqnctapercluster").unwrap_or([1; 3]);
+    if cluster[1..] != [1, 1] {
+        return Err(format!(
+            "`{}` has clusters of {} blocks; along x alone they are launched",
+            entry.name,
+            by(cluster)
+        ));
+    }
+    let threads = block.into_iter().fold(1, u32::saturating_mul);
     let args = root.required("args").and_then(|field| field.members()).map_err(|e| e.to_string())?;
     if args.len() != entry.params.len() {
         let (given, taken) = (args.len(), entry.params.len());
@@ -115,17 +121,68 @@ fn metadata(module: &Module, launch: &str, tensors: &Tensors) -> Result<Metadata
         let ty = variable.ty.text();
         let refused = |what: &str| format!("`args.{name}`: the parameter is `.{ty}`, {what}");
         if !variable.dimensions.is_empty() {
-            return Err(refused("an array of it, which is not passed"));
+            let is_map =
+                ty == "b8" && variable.dimensions[..] == [Some(128)] && field.value().get("descriptor").is_some();
+            if !is_map {
+                return Err(refused("an array of it; of arrays 128 bytes are passed, as {\"descriptor\": ..}"));
+            }
+            params.push(
+                tensor_map(name, &field.value()["descriptor"], tensors).map_err(|e| format!("`args.{name}`: {e}"))?,
+            );
+            continue;
         }
         params.push(Param::new(*name, ParamType::Value(type_of(ty, field.value(), tensors).map_err(|e| refused(&e))?)));
     }
     let target = module.target.first().cloned().unwrap_or_default();
-    Ok(Metadata {
+    let metadata = Metadata {
         shared_bytes: number("shared")?.unwrap_or(0),
-        cluster: [sizes("reqnctapercluster")?.unwrap_or(1), 1, 1],
+        cluster,
         compiler_version: env!("CARGO_PKG_VERSION").into(),
         ..Metadata::new(&entry.name, target, module.version.0 * 10 + module.version.1, threads, params)
-    })
+    };
+    Ok((metadata, block))
+}
+
+/// Sizes along x, y and z; those that are not said are 1.
+fn axes(sizes: impl IntoIterator<Item = u32>) -> [u32; 3] {
+    let mut axes = [1; 3];
+    axes.iter_mut().zip(sizes).for_each(|(axis, size)| *axis = size);
+    axes
+}
+
+/// Sizes in words: `128`, `16 x 8`.
+fn by(sizes: [u32; 3]) -> String {
+    let last = sizes.iter().rposition(|size| *size != 1).unwrap_or(0);
+    sizes[..=last].iter().map(u32::to_string).collect::<Vec<_>>().join(" x ")
+}
+
+/// The threads of a block: a number, or up to three.
+fn block(field: &Field<'_>) -> Result<[u32; 3], String> {
+    let sizes = match field.value() {
+        Value::Array(_) => field.items().and_then(|items| items.iter().map(Field::u32).collect::<Result<Vec<_>, _>>()),
+        _ => field.u32().map(|threads| vec![threads]),
+    };
+    match sizes.map_err(|e| e.to_string())? {
+        sizes if sizes.is_empty() || sizes.len() > 3 => Err("`spec.block`: expected 1 to 3 sizes".into()),
+        sizes => Ok(axes(sizes)),
+    }
+}
+
+/// A tensor map of which LAUNCH.json says everything.
+fn tensor_map(name: &str, descriptor: &Value, tensors: &Tensors) -> Result<Param, String> {
+    // The reader of LAUNCH.json has looked at all fields.
+    let named = descriptor["tensor"].as_str().and_then(|name| tensors.get(name));
+    let known = named.and_then(|tensor| ValueType::parse(pointer_to(tensor.dtype)?));
+    let Some(ValueType::Pointer { pointee, .. }) = known else {
+        return Err("there is no tensor of that name and a type that is known".into());
+    };
+    let sizes = descriptor["block_shape"].as_array().into_iter().flatten();
+    let sizes = sizes.map(|size| size.as_u64().and_then(|size| u32::try_from(size).ok()));
+    let block_shape = sizes.collect::<Option<Vec<u32>>>().ok_or("sizes in `block_shape` have at most 32 bits")?;
+    let swizzle = descriptor["swizzle"].as_u64().unwrap_or(0) as u32;
+    let map = TensorMap { dtype: pointee, block_shape: block_shape.clone(), swizzle, l2_promotion: 128, interleave: 0 };
+    let param = Param::new(name, ParamType::Descriptor { element: pointee, block_shape });
+    Ok(Param { tensor_map: Some(map), ..param })
 }
 
 /// The entry of that name, or the only one.
@@ -150,24 +207,9 @@ fn type_of(ptx: &str, value: &Value, tensors: &Tensors) -> Result<ValueType, Str
     let name = match (ptx, value) {
         ("u64" | "b64" | "s64", Value::Object(_)) => {
             let tensor = value["tensor"].as_str().and_then(|name| tensors.get(name));
-            match tensor.map(|tensor| tensor.dtype) {
-                Some(Dtype::BOOL) => "*i1",
-                Some(Dtype::I8) => "*i8",
-                Some(Dtype::I16) => "*i16",
-                Some(Dtype::I32) => "*i32",
-                Some(Dtype::I64) => "*i64",
-                Some(Dtype::U8) => "*u8",
-                Some(Dtype::U16) => "*u16",
-                Some(Dtype::U32) => "*u32",
-                Some(Dtype::U64) => "*u64",
-                Some(Dtype::F8_E5M2) => "*fp8e5",
-                Some(Dtype::F8_E4M3) => "*fp8e4nv",
-                Some(Dtype::F16) => "*fp16",
-                Some(Dtype::BF16) => "*bf16",
-                Some(Dtype::F32) => "*fp32",
-                Some(Dtype::F64) => "*fp64",
-                _ => return Err("and there is no tensor of that name and a type that is known".into()),
-            }
+            tensor
+                .and_then(|tensor| pointer_to(tensor.dtype))
+                .ok_or("and there is no tensor of that name and a type that is known")?
         }
         ("u64" | "b64" | "s64", Value::Number(n)) if !is_float => {
             if n.is_i64() {
@@ -200,4 +242,26 @@ fn type_of(ptx: &str, value: &Value, tensors: &Tensors) -> Result<ValueType, Str
         _ => return Err("which does not take what is passed".into()),
     };
     ValueType::parse(name).ok_or_else(|| "whose type is not known".into())
+}
+
+/// The type of a pointer to a tensor's elements.
+fn pointer_to(dtype: Dtype) -> Option<&'static str> {
+    Some(match dtype {
+        Dtype::BOOL => "*i1",
+        Dtype::I8 => "*i8",
+        Dtype::I16 => "*i16",
+        Dtype::I32 => "*i32",
+        Dtype::I64 => "*i64",
+        Dtype::U8 => "*u8",
+        Dtype::U16 => "*u16",
+        Dtype::U32 => "*u32",
+        Dtype::U64 => "*u64",
+        Dtype::F8_E5M2 => "*fp8e5",
+        Dtype::F8_E4M3 => "*fp8e4nv",
+        Dtype::F16 => "*fp16",
+        Dtype::BF16 => "*bf16",
+        Dtype::F32 => "*fp32",
+        Dtype::F64 => "*fp64",
+        _ => return None,
+    })
 }

@@ -22,7 +22,7 @@ fn ptx_of_triton_and_nvcc_gives_the_right_results_and_no_findings() {
     let names = files.filter_map(|name| Some(name.to_str()?.strip_suffix(".launch.json")?.to_owned()));
     let mut names: Vec<String> = names.collect();
     names.sort();
-    assert!(names.len() >= 7, "{names:?}");
+    assert!(names.len() >= 13, "{names:?}");
     let mut wrong = Vec::new();
     for name in names {
         let [ptx, launch, expect] = ["ptx", "launch.json", "expect.safetensors"].map(|end| format!("{name}.{end}"));
@@ -31,12 +31,18 @@ fn ptx_of_triton_and_nvcc_gives_the_right_results_and_no_findings() {
             rtc(&[&["run", &ptx, "--launch", &launch], &check[..]].concat())
         };
         let mut output = run("all");
-        // Triton's reductions between warps shuffle a register that the lanes without a warp have not loaded.
-        if name == "triton_rows" {
+        // Triton's reductions between warps shuffle a register that the lanes without a warp have not loaded; and where it
+        // copies by maps of the host, no fence shows the barriers to the copies after they were initialised.
+        let known = match name.as_str() {
+            "triton_rows" => Some(("uninitialized-register", 2, "memory,race,sync")),
+            "triton_matmul_host_tma" => Some(("mbarrier-init-not-visible", 4, "memory,init,race")),
+            _ => None,
+        };
+        if let Some((code, count, others)) = known {
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(text.matches("error[uninitialized-register]").count(), 2, "{text}");
-            assert!(text.contains("error[sanitizer]: 2 findings"), "{text}");
-            output = run("memory,race,sync");
+            assert_eq!(text.matches(&format!("error[{code}]")).count(), count, "{text}");
+            assert!(text.contains(&format!("error[sanitizer]: {count} finding")), "{text}");
+            output = run(others);
         }
         if !output.status.success() {
             wrong.push(format!("{name}: {}", String::from_utf8_lossy(&output.stderr)));
@@ -62,6 +68,40 @@ fn what_a_launch_lacks_is_said() {
         assert!(launch.contains(from), "{launch}");
         scratch.write("l.json", launch.replace(from, to));
         let text = scratch.fails(1, &["run", "triton_add.ptx", "--launch", "l.json", "--device", "emulator"]);
+        assert!(text.contains(said), "{text}");
+    }
+    for file in ["nvcc_transpose.ptx", "nvcc_transpose.safetensors"] {
+        scratch.write(file, std::fs::read(folder().join(file)).unwrap());
+    }
+    let shaped = std::fs::read_to_string(folder().join("nvcc_transpose.launch.json")).unwrap();
+    for (from, to, said) in [
+        ("[\n      16,\n      8\n    ]", "[]", "`spec.block`: expected 1 to 3 sizes"),
+        ("[\n      16,\n      8\n    ]", "[64, 32]", "2048 is not in 1..=1024"),
+        (
+            "{\n      \"tensor\": \"x\"\n    }",
+            "{\"descriptor\": {\"tensor\": \"x\", \"shape\": [24, 40], \"strides\": [40, 1],
+          \"block_shape\": [8, 8]}}",
+            "`args.x`: the parameter is `.u64`",
+        ),
+    ] {
+        assert!(shaped.contains(from), "{shaped}");
+        scratch.write("l.json", shaped.replace(from, to));
+        let text = scratch.fails(1, &["run", "nvcc_transpose.ptx", "--launch", "l.json", "--device", "emulator"]);
+        assert!(text.contains(said), "{text}");
+    }
+    for file in ["triton_matmul_host_tma.ptx", "triton_matmul_host_tma.safetensors"] {
+        scratch.write(file, std::fs::read(folder().join(file)).unwrap());
+    }
+    let mapped = std::fs::read_to_string(folder().join("triton_matmul_host_tma.launch.json")).unwrap();
+    for (from, to, said) in [
+        ("\"swizzle\": 64", "\"swizzle\": 63", "expected 0, 32, 64 or 128"),
+        ("\"swizzle\": 64", "\"swizzle\": 32", "box"),
+        ("\"tensor\": \"a\"", "\"tensor\": \"z\"", "there is no tensor of that name"),
+    ] {
+        assert!(mapped.contains(from), "{mapped}");
+        scratch.write("l.json", mapped.replace(from, to));
+        let text =
+            scratch.fails(1, &["run", "triton_matmul_host_tma.ptx", "--launch", "l.json", "--device", "emulator"]);
         assert!(text.contains(said), "{text}");
     }
     scratch.write("l.json", &launch);

@@ -187,9 +187,9 @@ impl Module {
                     gx,
                     gy,
                     gz,
-                    launch.threads,
-                    1,
-                    1,
+                    launch.block[0],
+                    launch.block[1],
+                    launch.block[2],
                     launch.shared_bytes,
                     stream.raw,
                     list,
@@ -204,9 +204,9 @@ impl Module {
             gridDimX: gx,
             gridDimY: gy,
             gridDimZ: gz,
-            blockDimX: launch.threads,
-            blockDimY: 1,
-            blockDimZ: 1,
+            blockDimX: launch.block[0],
+            blockDimY: launch.block[1],
+            blockDimZ: launch.block[2],
             sharedMemBytes: launch.shared_bytes,
             hStream: stream.raw,
             attrs: attributes.list.as_mut_ptr(),
@@ -305,8 +305,8 @@ impl Attributes {
 pub(crate) struct Launch<'a> {
     /// Blocks.
     pub(crate) grid: [u32; 3],
-    /// Threads per block.
-    pub(crate) threads: u32,
+    /// Threads per block along each axis.
+    pub(crate) block: [u32; 3],
     /// Blocks per cluster.
     pub(crate) cluster: [u32; 3],
     /// Dynamic shared memory.

@@ -46,7 +46,14 @@ enum LaunchValue {
     Int(i128),
     Float(f64),
     Tensor(Place),
-    Descriptor { tensor: Place, shape: Vec<i128>, strides: Vec<i128>, block_shape: Vec<i128>, pads_nan: bool },
+    Descriptor {
+        tensor: Place,
+        shape: Vec<i128>,
+        strides: Vec<i128>,
+        block_shape: Vec<i128>,
+        pads_nan: bool,
+        swizzle: Option<u32>,
+    },
     Tuple(Vec<NamedValue>),
 }
 
@@ -327,13 +334,19 @@ impl LaunchFile {
                     .map_err(|m| FieldError { path: format!("{}.tensor", found.path), message: m })?;
                 Ok(Resolved::Memory(storages.slice(place)))
             }
-            LaunchValue::Descriptor { tensor, shape, strides, block_shape, pads_nan } => {
+            LaunchValue::Descriptor { tensor, shape, strides, block_shape, pads_nan, swizzle } => {
                 if let ParamType::Descriptor { block_shape: own, .. } = &param.ty {
                     let within = |field: &str, message| {
                         Err(FieldError { path: format!("{}.descriptor.{field}", found.path), message })
                     };
                     if !block_shape.iter().copied().eq(own.iter().map(|n| i128::from(*n))) {
                         return within("block_shape", format!("the kernel was compiled for {own:?}"));
+                    }
+                    let own = param.tensor_map.as_ref().map(|map| map.swizzle);
+                    if let (Some(own), Some(given)) = (own, swizzle)
+                        && own != *given
+                    {
+                        return within("swizzle", format!("the kernel was compiled for {own}"));
                     }
                     if let Err(message) = check_dtype(param, &tensor.tensor, tensors) {
                         return within("tensor", message);
@@ -469,7 +482,7 @@ fn place(field: &Field<'_>) -> std::result::Result<Place, FieldError> {
 }
 
 fn descriptor(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError> {
-    field.only(&["tensor", "view_of", "offset", "shape", "strides", "block_shape", "padding"])?;
+    field.only(&["tensor", "view_of", "offset", "shape", "strides", "block_shape", "padding", "swizzle"])?;
     let list = |name: &str| {
         field.required(name)?.items()?.iter().map(Field::integer).collect::<std::result::Result<Vec<_>, _>>()
     };
@@ -495,7 +508,14 @@ fn descriptor(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError>
             _ => return Err(padding.expected(r#""zero" or "nan""#)),
         },
     };
-    Ok(LaunchValue::Descriptor { tensor, shape, strides, block_shape: block, pads_nan })
+    let swizzle = match field.optional("swizzle")? {
+        None => None,
+        Some(swizzle) => match swizzle.u32()? {
+            bytes @ (0 | 32 | 64 | 128) => Some(bytes),
+            _ => return Err(swizzle.expected("0, 32, 64 or 128")),
+        },
+    };
+    Ok(LaunchValue::Descriptor { tensor, shape, strides, block_shape: block, pads_nan, swizzle })
 }
 
 /// A tensor must have the element type of the pointer; the sign of integers does not matter, and bytes may stand for

@@ -112,7 +112,11 @@ impl Step<'_, '_> {
         for target in &targets {
             aligned(Window::Shared, Access::Write, target.to.1.into(), align)?;
             inside(self.shared, target.to, target.bytes, Access::Write)?;
-            let number = self.shared.mbarrier(target.barrier, warp, true, self.launch)?.number;
+            let barrier = self.shared.mbarrier(target.barrier, warp, self.launch)?;
+            let (number, unseen) = (barrier.number, barrier.unseen_init());
+            if let Some(init) = unseen {
+                self.inspect_init(lane, target.barrier.1, init);
+            }
             let phase = self.shared.blocks[target.barrier.0].mbarriers[&target.barrier.1].phase;
             let Some(hazards) = &mut self.shared.hazards else { continue };
             let agent = hazards.agents.number(Agent::Barrier(number));

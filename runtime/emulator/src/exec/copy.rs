@@ -119,7 +119,7 @@ impl Step<'_, '_> {
             rest &= !same;
             let fail = |kind| (kind, lane);
             let barrier = self.shared.mbarrier_at(address.window, addresses[lane as usize]).map_err(fail)?;
-            let state = self.shared.mbarrier(barrier, warp, false, self.launch).map_err(fail)?;
+            let state = self.shared.mbarrier(barrier, warp, self.launch).map_err(fail)?;
             if !counted {
                 state.pending += same.count_ones();
             }

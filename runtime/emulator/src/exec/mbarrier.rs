@@ -42,6 +42,11 @@ pub struct Mbarrier {
 }
 
 impl Mbarrier {
+    /// What initialised it, if no fence has made that visible to asynchronous copies.
+    pub fn unseen_init(&self) -> Option<u32> {
+        (!self.fenced).then_some(self.init_pc)
+    }
+
     /// Whether the phase with a parity is over.
     pub fn is_over(&self, parity: u32) -> bool {
         self.phase & 1 != parity & 1
@@ -70,30 +75,22 @@ impl Shared {
         Ok((block, start as u32))
     }
 
-    /// An mbarrier that a warp uses; with `copies` it is the target of an asynchronous copy.
+    /// An mbarrier that a warp uses.
     pub fn mbarrier(
         &mut self,
         (block, address): (usize, u32),
         warp: u32,
-        copies: bool,
         launch: &Launch<'_>,
     ) -> Result<&mut Mbarrier, FaultKind> {
         let Shared { blocks, hazards, .. } = self;
         let Some(barrier) = blocks[block].mbarriers.get_mut(&address) else {
             return Err(FaultKind::NotInitialized { address: address.into() });
         };
-        let hidden = |fence| FaultKind::InitNotVisible {
-            address: address.into(),
-            init: place(launch.code, barrier.init_pc),
-            fence,
-        };
         if let Some(hazards) = hazards
             && !hazards.known(warp).covers(barrier.init)
         {
-            return Err(hidden(false));
-        }
-        if copies && !barrier.fenced {
-            return Err(hidden(true));
+            let init = place(launch.code, barrier.init_pc);
+            return Err(FaultKind::InitNotVisible { address: address.into(), init, fence: false });
         }
         Ok(barrier)
     }
@@ -177,7 +174,7 @@ impl Step<'_, '_> {
                 continue;
             }
             let misuse = |message: String| fail(FaultKind::MbarrierMisuse { address: at.1.into(), message });
-            let barrier = self.shared.mbarrier(at, warp, false, self.launch).map_err(fail)?;
+            let barrier = self.shared.mbarrier(at, warp, self.launch).map_err(fail)?;
             states[i] = u64::from(barrier.phase) << 32 | u64::from(barrier.pending);
             let (pending, expected, phase) = (barrier.pending, barrier.expected, barrier.phase);
             if let Some(bytes) = bytes {
@@ -258,7 +255,7 @@ impl Step<'_, '_> {
                 let text = "an mbarrier of another block cannot be waited for";
                 return Err(fail(FaultKind::InvalidInstruction(text.into())));
             }
-            let barrier = self.shared.mbarrier(at, warp, false, self.launch).map_err(fail)?;
+            let barrier = self.shared.mbarrier(at, warp, self.launch).map_err(fail)?;
             let is_over =
                 if test.parity { barrier.is_over(values[i] as u32) } else { barrier.phase != (values[i] >> 32) as u32 };
             over[i] = u64::from(is_over);

@@ -2,8 +2,10 @@
 
 use crate::alu::Lanes;
 use crate::exec::cluster::Cluster;
+use crate::exec::place;
 use crate::exec::sanitize::{Actor, Sanitizer};
 use crate::exec::step::Step;
+use crate::fault::FaultKind;
 use crate::sanitize::Check;
 
 impl Step<'_, '_> {
@@ -28,6 +30,17 @@ impl Step<'_, '_> {
                 format!("lane {lane} shuffles a value from lane {source}, which takes no part")
             });
         }
+    }
+
+    /// An mbarrier at which a copy completes, and which nothing has shown to copies since it was initialised. On GPUs of today
+    /// such programs work, so that the launch goes on.
+    pub(in crate::exec) fn inspect_init(&mut self, lane: u32, address: u32, init: u32) {
+        let (actor, code) = (self.actor(lane), self.launch.code);
+        let other = Actor { pc: init, lane: None, ..actor };
+        self.record((Check::Sync, "mbarrier-init-not-visible"), actor, Some(("initialised here", other)), || {
+            let init = place(code, init);
+            FaultKind::InitNotVisible { address: address.into(), init, fence: true }.to_string()
+        });
     }
 
     /// A barrier at which warps expect different numbers of threads, or more come than it waits for.
