@@ -215,6 +215,13 @@ impl Checked<'_> {
             if case.fault.is_none() && case.emulator_fault.is_none() {
                 planted::allowed(&case.reports, &reports)?;
             }
+            // Of mistakes that the sanitizer reports without ending the launch, the first stands for the fault.
+            let found = match reports.first() {
+                Some(report) if case.emulator_fault.is_some() && found.is_ok() => {
+                    Err(format!("fault: {}", report.message))
+                }
+                _ => found,
+            };
             let wrong = |e: String| match seed {
                 None => format!("the emulator: {e}"),
                 Some(seed) => format!("the emulator, seed {seed}: {e}"),

@@ -1,5 +1,8 @@
 //! Damaged LAUNCH.json, metadata and safetensors files give errors, never a panic, and end soon.
 
+mod damage;
+
+use damage::read_damaged;
 use rtc_abi::{Expr, Metadata};
 use rtc_runtime::Device;
 use rtc_testing::{LaunchFile, Tensor, Tensors};
@@ -12,74 +15,6 @@ const LAUNCH: &str = r#"{"spec": {"kernel": "scale", "args": ["*fp32"]}, "grid":
 /// One that launches the kernel.
 const SIMPLE: &str = r#"{"spec": {}, "grid": ["cdiv(n, 32)"], "args": {"x": {"tensor": "x", "offset": 4},
   "y": {"tensor": "y", "shape": [6, 4], "strides": [8, 1]}, "a": 3.0, "n": 5}}"#;
-
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n.max(1)
-    }
-
-    /// A text with one to four places changed.
-    fn damage(&mut self, text: &[u8]) -> Vec<u8> {
-        const WORDS: [&str; 22] = [
-            "0",
-            "-1",
-            "99999999999999999999",
-            "18446744073709551615",
-            "-9223372036854775808",
-            "1e999",
-            "null",
-            "true",
-            "\"\"",
-            "[]",
-            "{}",
-            "\"x\"",
-            "[[[[[[[[",
-            "((((((((",
-            "\"%\"",
-            "n",
-            "cdiv(",
-            " // 0",
-            "% 0",
-            "\\u0000",
-            "\u{202e}",
-            ",",
-        ];
-        let mut text = text.to_vec();
-        for _ in 0..=self.below(3) {
-            let (at, other) = (self.below(text.len()), self.below(text.len()));
-            let (from, to) = (at.min(other), at.max(other).min(at.min(other) + 40));
-            match self.below(5) {
-                0 => text[at] ^= 1 << self.below(8),
-                1 => text.truncate(at),
-                2 => drop(text.drain(from..to)),
-                3 => {
-                    let piece = text[from..to].to_vec();
-                    text.splice(other..other, piece);
-                }
-                _ => drop(text.splice(from..(from + self.below(4)).min(to), WORDS[self.below(WORDS.len())].bytes())),
-            }
-            if text.is_empty() {
-                text.push(b'{');
-            }
-        }
-        text
-    }
-}
-
-/// Calls `read` with so many damaged texts; gives how many it could read.
-fn read_damaged(text: &[u8], read: &dyn Fn(&[u8]) -> bool) -> usize {
-    let rounds = std::env::var("RTC_FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000);
-    let seed = std::env::var("RTC_FUZZ_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
-    println!("seed {seed}");
-    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ seed);
-    (0..rounds).filter(|_| read(&random.damage(text))).count()
-}
 
 #[test]
 fn launch_files() {

@@ -9,7 +9,7 @@ use rtc_ptx::types::bits;
 use super::access::aligned;
 use super::step::Step;
 use crate::alu::Lanes;
-use crate::code::{AddressOperand, Mma, Reg, Src};
+use crate::code::{AddressOperand, Mma, Reg, Src, Window};
 use crate::fault::{Access, FaultKind};
 use crate::numeric::float::{Operation, bits32, directed64};
 use crate::numeric::format::{self, Format, Round};
@@ -193,11 +193,16 @@ impl Step<'_, '_> {
             for (i, row) in rows.iter_mut().enumerate() {
                 let lane = (matrix * 8 + i) as u32;
                 let at = addresses[lane as usize];
-                aligned(address.window, Access::Read, at, 16).map_err(|kind| (kind, lane))?;
-                self.check((address.window, at), 16, lane, Access::Read)?;
-                let bytes = self.read((address.window, at), 16, lane)?;
-                for (value, pair) in row.iter_mut().zip(bytes.chunks_exact(2)) {
-                    *value = u16::from_le_bytes([pair[0], pair[1]]);
+                let bytes = match self.plain_row(address.window, at) {
+                    Some(bytes) => bytes,
+                    None => {
+                        aligned(address.window, Access::Read, at, 16).map_err(|kind| (kind, lane))?;
+                        self.check((address.window, at), 16, lane, Access::Read)?;
+                        self.read((address.window, at), 16, lane)?
+                    }
+                };
+                for (value, pair) in row.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                    *value = u16::from_le_bytes(*pair);
                 }
             }
             let pick = |lane: usize, j: usize| {
@@ -207,6 +212,16 @@ impl Step<'_, '_> {
             self.write_lanes(*register, u32::MAX, &values);
         }
         Ok(())
+    }
+
+    /// The 16 bytes of a row in the block's own shared memory, if nothing has to be looked at.
+    #[inline(always)]
+    fn plain_row(&self, window: Window, at: u64) -> Option<&[u8]> {
+        if window != Window::Shared || !at.is_multiple_of(16) || self.shared.hazards.is_some() {
+            return None;
+        }
+        let (block, at) = self.shared.locate(at);
+        self.shared.blocks[block].bytes.get(at as usize..)?.get(..16)
     }
 
     pub(super) fn store_matrix(

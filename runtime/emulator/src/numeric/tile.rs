@@ -50,10 +50,11 @@ impl<const K: usize> Left<'_, K> {
     /// Splits numbers, given by their bits.
     #[inline(always)]
     pub fn new<'b>(bits: &'b [[u32; K]; ROWS], format: &'static Format) -> Left<'b, K> {
-        let (mut values, mut exponents) = ([[0.0; K]; ROWS], [[NONE; K]; ROWS]);
-        let split = (values.as_flattened_mut(), exponents.as_flattened_mut());
-        let plain = take_apart(bits.as_flattened(), format, split);
-        Left { bits, values, exponents, format, plain }
+        let (values, exponents) = ([[0.0; K]; ROWS], [[NONE; K]; ROWS]);
+        let mut left = Left { bits, values, exponents, format, plain: true };
+        let split = (left.values.as_flattened_mut(), left.exponents.as_flattened_mut());
+        left.plain = take_apart(bits.as_flattened(), format, split);
+        left
     }
 }
 
@@ -61,10 +62,11 @@ impl<const K: usize> Right<'_, K> {
     /// Splits numbers, given by their bits.
     #[inline(always)]
     pub fn new<'b>(bits: &'b [[u32; COLUMNS]; K], format: &'static Format) -> Right<'b, K> {
-        let (mut values, mut exponents) = ([[0.0; COLUMNS]; K], [[NONE; COLUMNS]; K]);
-        let split = (values.as_flattened_mut(), exponents.as_flattened_mut());
-        let plain = take_apart(bits.as_flattened(), format, split);
-        Right { bits, values, exponents, format, plain }
+        let (values, exponents) = ([[0.0; COLUMNS]; K], [[NONE; COLUMNS]; K]);
+        let mut right = Right { bits, values, exponents, format, plain: true };
+        let split = (right.values.as_flattened_mut(), right.exponents.as_flattened_mut());
+        right.plain = take_apart(bits.as_flattened(), format, split);
+        right
     }
 }
 
