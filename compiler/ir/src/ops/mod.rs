@@ -209,8 +209,8 @@ macro_rules! define_ops {
                 match self { $(OpKind::$name { .. } => &SPECS[Row::$name as usize],)* }
             }
 
-            /// Whether it makes something else of each element of one tile.
-            pub fn is_cast(&self) -> bool {
+            /// Whether each element of its result is made of the one element at that place of its one operand, as by a cast.
+            pub fn is_unary(&self) -> bool {
                 let OpSpec { traits, operands, .. } = self.spec();
                 traits.has(Traits::ELEMENTWISE.and(Traits::PURE))
                     && operands.len() == 1

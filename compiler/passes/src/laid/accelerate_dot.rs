@@ -116,7 +116,7 @@ fn from_registers(kernel: &Kernel, infos: &AxisInfos, lhs: Value) -> bool {
 /// What a value is cast from, perhaps in several steps; `None` if it is not cast.
 pub fn cast_from(kernel: &Kernel, mut value: Value) -> Option<Value> {
     let mut source = None;
-    while let Some(op) = kernel.def_op(value).filter(|op| kernel.kind(*op).is_cast()) {
+    while let Some(op) = kernel.def_op(value).filter(|op| kernel.kind(*op).is_unary()) {
         value = kernel.operand(op, 0);
         source = Some(value);
     }
@@ -209,20 +209,20 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
             let acc = Layout::wgmma(&c, (c[1] / warps[1]).min(256), warps);
             let bits = scalar_of(kernel, data.operands[0])?.bits();
             let operand = || Layout::wgmma_operand(&a, bits, warps);
-            match bits {
+            let turned = Some(data.operands[0]).filter(|_| bits == 16).and_then(|lhs| cast_from_turned(kernel, lhs));
+            match (bits, turned) {
                 // What comes out of another product is in registers already, and stays there.
-                16 if computed_from_dot(kernel, data.operands[0]) => {
+                (16, _) if computed_from_dot(kernel, data.operands[0]) => {
                     DotLayouts { lhs: Some(operand()), rhs: None, acc }
                 }
-                16 if cast_from_turned(kernel, data.operands[0]).is_some() => {
-                    let source = cast_from_turned(kernel, data.operands[0])?;
+                (_, Some(source)) => {
                     let memory = scalar_of(kernel, source)?.bits();
                     let in_rows = runs_along(kernel, &axis_info(kernel), source, 0);
                     let any = (0..a[0].trailing_zeros()).collect();
                     let rows = if in_rows { Layout::rows_for_vectors(a[0], warps[0], bits, memory) } else { any };
                     DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
                 }
-                32 if from_registers(kernel, &axis_info(kernel), data.operands[0]) => {
+                (32, _) if from_registers(kernel, &axis_info(kernel), data.operands[0]) => {
                     let rows = Layout::rows_for_vectors(a[0], warps[0], bits, bits);
                     DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
                 }

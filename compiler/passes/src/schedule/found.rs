@@ -221,10 +221,11 @@ impl Copying {
 fn source_of(kernel: &Kernel, mut operand: Value) -> Option<Value> {
     while let Some(op) = kernel.def_op(operand) {
         match kernel.kind(op) {
-            OpKind::LocalLoad {} | OpKind::Trans { .. } | OpKind::ConvertLayout {} => operand = kernel.operand(op, 0),
-            kind if kind.is_cast() => operand = kernel.operand(op, 0),
+            OpKind::LocalLoad {} | OpKind::Trans { .. } | OpKind::ConvertLayout {} => {}
+            kind if kind.is_unary() => {}
             _ => break,
         }
+        operand = kernel.operand(op, 0);
     }
     roles::buffer_of(kernel, operand)
 }
@@ -275,9 +276,10 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
 fn is_operand(kernel: &Kernel, value: Value) -> bool {
     kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
         OpKind::Dot { .. } => true,
-        OpKind::ConvertLayout {} | OpKind::Trans { .. } => is_operand(kernel, kernel.result(user, 0)),
-        kind if kind.is_cast() => is_operand(kernel, kernel.result(user, 0)),
-        _ => false,
+        kind => {
+            let hands_on = kind.is_unary() || matches!(kind, OpKind::ConvertLayout {} | OpKind::Trans { .. });
+            hands_on && is_operand(kernel, kernel.result(user, 0))
+        }
     })
 }
 
@@ -356,7 +358,7 @@ fn check_wraps(known: &mut Known<'_>, buffer: Value, access: &Access) -> Result<
                         work.push((kernel.result(user, 0), number));
                         false
                     }
-                    (kind, _) if kind.is_cast() => {
+                    (kind, _) if kind.is_unary() => {
                         work.push((kernel.result(user, 0), number));
                         false
                     }

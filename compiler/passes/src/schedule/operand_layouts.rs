@@ -97,7 +97,7 @@ impl Readers {
                         self.product = Some(if transposed { 1 - axis } else { axis });
                     }
                 }
-                kind if kind.is_cast() => self.find(kernel, kernel.result(user, 0), transposed, direct),
+                kind if kind.is_unary() => self.find(kernel, kernel.result(user, 0), transposed, direct),
                 _ => {}
             }
         }
@@ -109,7 +109,7 @@ fn feeds(kernel: &Kernel, value: Value, direct: &HashSet<Op>) -> bool {
     kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
         OpKind::Dot { kind: DotKind::Wgmma, .. } => true,
         OpKind::Trans { .. } => feeds(kernel, kernel.result(user, 0), direct),
-        kind if kind.is_cast() => feeds(kernel, kernel.result(user, 0), direct),
+        kind if kind.is_unary() => feeds(kernel, kernel.result(user, 0), direct),
         _ => direct.contains(&user),
     })
 }

@@ -26,7 +26,7 @@ pub(super) fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Res
                 }
                 kernel.erase(user);
             }
-            kind if kind.is_cast() && converted_to(kernel, kernel.result(user, 0)).is_some() => {
+            kind if kind.is_unary() && converted_to(kernel, kernel.result(user, 0)).is_some() => {
                 // The conversion moves before the cast.
                 let result = kernel.result(user, 0);
                 let Some(to) = converted_to(kernel, result) else { continue };

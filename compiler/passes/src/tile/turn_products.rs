@@ -68,7 +68,7 @@ fn is_loaded(kernel: &Kernel, value: Value) -> bool {
 /// A value turned around, before it is cast where it is.
 fn turned(builder: &mut Builder<'_>, value: Value) -> Result<Value, PassError> {
     let kernel = builder.kernel();
-    let cast = kernel.def_op(value).filter(|op| kernel.kind(*op).is_cast());
+    let cast = kernel.def_op(value).filter(|op| kernel.kind(*op).is_unary());
     let Some(cast) = cast else { return Ok(builder.trans(value, vec![1, 0])?) };
     let (kind, source, elem) = (kernel.kind(cast).clone(), kernel.operand(cast, 0), kernel.value_type(value).elem());
     let source = turned(builder, source)?;
