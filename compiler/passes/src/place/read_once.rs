@@ -27,9 +27,8 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let written: HashSet<Value> = ops.iter().flat_map(|op| written(kernel, *op)).collect();
     for load in ops {
         let loaded = loaded_by_several(kernel, load).filter(|base| written.contains(base));
-        let is_tile = kernel.layout_of(kernel.result(load, 0)).is_some();
         if loaded.is_some()
-            && is_tile
+            && kernel.layout_of(kernel.result(load, 0)).is_some()
             && kernel.is_for_stores_alone(load)
             && let OpKind::Load { volatile: false, once, .. } = kernel.kind_mut(load)
         {
