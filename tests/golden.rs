@@ -3,6 +3,8 @@
 //! sanitizer, and on a GPU where there is one. A new case is a source, a launch and a data
 //! file; `tests/golden/README.md` says how they are made.
 //!
+//! `mlir-opt` verifies the MLIR of each kernel: `mlir_opt.rs`.
+//!
 //! What each kernel takes of the machine is compared with tables: `resources/measure.rs`.
 
 use std::fs;
@@ -15,6 +17,7 @@ use rtc_runtime::sanitize::{Check, Checks};
 use rtc_testing::{LaunchFile, Tensors, Tolerance, compare};
 use serde_json::Value;
 
+mod mlir_opt;
 #[path = "ptxas.rs"]
 mod ptxas;
 #[path = "resources/measure.rs"]
@@ -24,16 +27,22 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut all = trials();
     all.extend(resources::trials());
+    all.extend(mlir_opt::trials(folders()));
+    all.push(mlir_opt::refuses());
     libtest_mimic::run(&arguments, all).exit();
 }
 
-fn trials() -> Vec<Trial> {
+/// The folders of cases.
+fn folders() -> impl Iterator<Item = PathBuf> {
     // Cargo sets the variable; a test binary carried to a machine with a GPU runs in the root of a checkout.
     let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("tests");
+    ["golden", "seeds"].into_iter().flat_map(move |name| entries(&root.join(name))).filter(|path| path.is_dir())
+}
+
+fn trials() -> Vec<Trial> {
     let has_gpu = Device::cuda_count() > 0;
     let mut trials = Vec::new();
-    let folders = ["golden", "seeds"].into_iter().flat_map(|name| entries(&root.join(name)));
-    for folder in folders.filter(|p| p.is_dir()) {
+    for folder in folders() {
         for launch in entries(&folder) {
             let file = launch.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(name) = file.strip_suffix(".launch.json") else { continue };
@@ -46,7 +55,7 @@ fn trials() -> Vec<Trial> {
             }
         }
     }
-    assert!(!trials.is_empty(), "there are no cases under {}", root.display());
+    assert!(!trials.is_empty(), "there are no cases under tests");
     trials
 }
 
@@ -86,12 +95,7 @@ fn run(folder: &Path, launch_path: &Path, device_name: &str) -> Result<(), Faile
         _ => Device::cuda(0),
     }
     .map_err(|e| e.to_string())?;
-    let source = entries(folder)
-        .into_iter()
-        .find(|p| p.extension().is_some_and(|e| e == "rt" || e == "py"))
-        .ok_or("the case has no source")?;
-    let sources = [Source::new(source.to_string_lossy(), fs::read_to_string(&source)?)];
-    let kernel = device.compile(&sources, &spec).map_err(|e| e.to_string())?;
+    let kernel = device.compile(&[source_of(folder)?], &spec).map_err(|e| e.to_string())?;
     let outcome = launch.run(&kernel, &tensors).map_err(|e| e.to_string())?;
     // None of these kernels wraps an address; some wrap random numbers on purpose.
     let findings = kernel.take_findings();
@@ -124,6 +128,13 @@ fn run(folder: &Path, launch_path: &Path, device_name: &str) -> Result<(), Faile
         return Err(format!("{} outputs are named, {compared} were compared", outputs.len()).into());
     }
     Ok(())
+}
+
+/// The source of a case.
+fn source_of(folder: &Path) -> Result<Source, Failed> {
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|e| e == "rt" || e == "py");
+    let path = entries(folder).into_iter().find(is_source).ok_or("the case has no source")?;
+    Ok(Source::new(path.to_string_lossy(), fs::read_to_string(&path)?))
 }
 
 fn tolerance(rule: &Value) -> Result<Tolerance, String> {

@@ -217,21 +217,26 @@ fn products(body: &str, signature: &str) -> (String, Vec<String>) {
 
 #[test]
 fn operands_that_shared_memory_cannot_hold_stay_in_registers() {
-    let body = |count: u32| {
+    let body = |count: u32, is_shared: bool| {
         let mut text = String::new();
         for i in 0..count {
             let at = i * 65536;
             writeln!(text, "    a{i} = tl.load(tile(p + {at}, 64, 256))").unwrap();
             writeln!(text, "    b{i} = tl.load(tile(p + {at}, 256, 128))").unwrap();
         }
-        let sum: Vec<String> = (0..count).map(|i| format!("tl.dot(a{i}, b{i})")).collect();
-        writeln!(text, "    tl.store(tile(z, 64, 128), {})", sum.join(" + ")).unwrap();
+        // Each operand of two products stays in shared memory while the others are there.
+        let other = |i: u32| format!(" + tl.dot(a{i}, b{})", (i + 1) % count);
+        let sum = |i: u32| format!("tl.dot(a{i}, b{i}){}", if is_shared { other(i) } else { String::new() });
+        let sums: Vec<String> = (0..count).map(sum).collect();
+        writeln!(text, "    tl.store(tile(z, 64, 128), {})", sums.join(" + ")).unwrap();
         text
     };
-    let (ptx, _) = products(&body(2), "*fp16:16, *fp32:16, i32");
-    assert!(ptx.contains("wgmma.mma_async"));
-    let (ptx, _) = products(&body(3), "*fp16:16, *fp32:16, i32");
+    let products = |count, is_shared| products(&body(count, is_shared), "*fp16:16, *fp32:16, i32").0;
+    assert!(products(2, true).contains("wgmma.mma_async"));
+    let ptx = products(3, true);
     assert!(ptx.contains("mma.sync") && !ptx.contains("wgmma.mma_async"));
+    // Those of one product at a time take turns there.
+    assert!(products(3, false).contains("wgmma.mma_async"));
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! LLVM's own `mlir-opt` reads the MLIR of every golden kernel and verifies it.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use libtest_mimic::{Failed, Trial};
+use rtc_compiler::{Failure, Program, Silent, Spec, Stage};
+use serde_json::Value;
+
+/// The program, where LLVM's tools are installed.
+fn program() -> Option<PathBuf> {
+    let prefix = std::env::var_os("MLIR_SYS_220_PREFIX").map_or_else(|| "/usr/lib/llvm-22".into(), PathBuf::from);
+    Some(prefix.join("bin/mlir-opt")).filter(|path| path.exists())
+}
+
+/// One trial for each folder of cases; ignored where there is no `mlir-opt`.
+pub fn trials(folders: impl Iterator<Item = PathBuf>) -> Vec<Trial> {
+    let has_tool = program().is_some();
+    let trial = |folder: PathBuf| {
+        let names: Vec<_> = folder.iter().rev().take(2).map(|name| name.to_string_lossy()).collect();
+        Trial::test(format!("mlir_opt/{}", names.into_iter().rev().collect::<Vec<_>>().join("/")), move || {
+            verify_all(&folder)
+        })
+        .with_ignored_flag(!has_tool)
+    };
+    folders.filter(|folder| !launches(folder).is_empty()).map(trial).collect()
+}
+
+fn launches(folder: &Path) -> Vec<PathBuf> {
+    super::entries(folder).into_iter().filter(|path| path.to_string_lossy().ends_with(".launch.json")).collect()
+}
+
+/// Each specialization of the folder's launches, for a target with `wgmma` and, unless it asks for more, one with `mma.sync`.
+fn verify_all(folder: &Path) -> Result<(), Failed> {
+    let tool = program().ok_or("mlir-opt is not installed")?;
+    let source = super::source_of(folder)?;
+    let program = Program::parse(&[source]);
+    let mut seen = Vec::new();
+    for path in launches(folder) {
+        let json: Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
+        let spec = json["spec"].to_string();
+        if seen.contains(&spec) {
+            continue;
+        }
+        let specialization =
+            Spec::parse(&spec).map_err(|e| e.to_string())?.specialize(&program).map_err(|e| format!("{e:?}"))?;
+        for arch in ["sm_90a", "sm_80"] {
+            let text = match rtc_compiler::emit(&program, &specialization, arch, Stage::Mlir, &mut Silent) {
+                Err(Failure::Diagnostics(said)) if said.iter().all(|d| d.code.0 == "unsupported-target") => {
+                    continue;
+                }
+                other => other.map_err(|e| format!("{}: {e:?}", path.display()))?,
+            };
+            verify(&tool, &text).map_err(|said| format!("{} for {arch}: {said}", path.display()))?;
+        }
+        seen.push(spec);
+    }
+    Ok(())
+}
+
+fn verify(tool: &Path, text: &str) -> Result<(), String> {
+    let mut child = Command::new(tool)
+        .args(["--verify-each", "-o", "/dev/null", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("{}: {e}", tool.display()))?;
+    // A tool that refuses the text early may not read all of it.
+    let _ = child.stdin.take().map(|mut input| input.write_all(text.as_bytes()));
+    let output = child.wait_with_output().map_err(|e| e.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    output.status.success().then_some(()).ok_or_else(|| said.lines().take(8).collect::<Vec<_>>().join("\n"))
+}
+
+/// It refuses what is no MLIR, so that a text that passes was read.
+pub fn refuses() -> Trial {
+    Trial::test("mlir_opt refuses what is wrong", || {
+        let tool = program().ok_or("mlir-opt is not installed")?;
+        let wrong = "llvm.func @k(%x: i32) -> i64 { llvm.return %x : i32 }";
+        verify(&tool, wrong).err().ok_or("it took a function that returns another type than it says")?;
+        Ok(())
+    })
+    .with_ignored_flag(program().is_none())
+}
