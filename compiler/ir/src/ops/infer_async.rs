@@ -4,6 +4,7 @@ use rtc_layout::SharedLayout;
 
 use super::InferContext;
 use super::infer::{Inferred, expect, one};
+use super::infer_blocks::tensor_parts;
 use crate::wgmma::{mma_elements, operand_shape};
 use crate::{DescType, DotKind, Elem, OpKind, RmwOp, Scalar, SharedType, Type};
 
@@ -120,15 +121,7 @@ fn check_box(cx: &InferContext<'_>) -> Result<DescType, String> {
 pub(super) fn make_map(cx: &InferContext<'_>) -> Inferred {
     let [Type::Desc(desc)] = cx.given else { return Err("needs a tensor descriptor as its result".into()) };
     desc.check_box()?;
-    let base = cx.operands[0];
-    let pointer = Elem::Ptr(desc.elem);
-    expect(base == Type::Scalar(pointer), || format!("the base is {base}, not {pointer}"))?;
-    let rank = desc.shape.rank();
-    let scalars = |count, elem| std::iter::repeat_n(Type::Scalar(elem), count);
-    let wanted = scalars(rank, Elem::I32).chain(scalars(rank - 1, Elem::I64));
-    expect(cx.variadic().iter().copied().eq(wanted), || {
-        format!("needs {rank} sizes of type i32, then {} strides of type i64", rank - 1)
-    })?;
+    tensor_parts(cx, desc)?;
     let OpKind::MakeMap { nan, tf32 } = cx.kind else { return Err("is not make_map".into()) };
     expect(!nan || desc.elem.is_float() && desc.elem.bits() >= 16, || format!("copies of {} give no NaN", desc.elem))?;
     expect(!tf32 || desc.elem == Scalar::F32, || format!("{} is not rounded to tf32", desc.elem))?;

@@ -35,17 +35,23 @@ fn scalar_pointer(ty: Type, pointee: Scalar) -> Result<(), String> {
     expect(ty == Type::Scalar(Elem::Ptr(pointee)), || format!("the base is {ty}, not ptr<{pointee}>"))
 }
 
-/// A scalar pointer, for each dimension a size (`i32`), for each but the last a stride (`i64`); the stated descriptor.
-pub(super) fn make_desc(cx: &InferContext<'_>) -> Inferred {
-    let desc = desc(stated(cx)?)?;
-    expect(desc.swizzle == 0, || format!("gives a descriptor without swizzle, not {}", cx.given[0]))?;
+/// Checks what the tensor of a descriptor is made of: a scalar pointer, for each dimension a size (`i32`), for each but the
+/// last a stride (`i64`).
+pub(super) fn tensor_parts(cx: &InferContext<'_>, desc: &DescType) -> Result<(), String> {
     scalar_pointer(cx.operands[0], desc.elem)?;
     let rank = desc.shape.rank();
     let scalars = |count, elem| std::iter::repeat_n(Type::Scalar(elem), count);
     let wanted = scalars(rank, Elem::I32).chain(scalars(rank - 1, Elem::I64));
     expect(cx.variadic().iter().copied().eq(wanted), || {
         format!("needs {rank} sizes of type i32, then {} strides of type i64", rank - 1)
-    })?;
+    })
+}
+
+/// A scalar pointer, for each dimension a size (`i32`), for each but the last a stride (`i64`); the stated descriptor.
+pub(super) fn make_desc(cx: &InferContext<'_>) -> Inferred {
+    let desc = desc(stated(cx)?)?;
+    expect(desc.swizzle == 0, || format!("gives a descriptor without swizzle, not {}", cx.given[0]))?;
+    tensor_parts(cx, &desc)?;
     if let Some(nan) = cx.optional(0) {
         expect(nan == Type::Scalar(Elem::I1), || format!("`nan` is {nan}, not i1"))?;
         expect(desc.elem.is_float(), || format!("{} has no NaN", desc.elem))?;
