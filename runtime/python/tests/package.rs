@@ -93,6 +93,12 @@ fn launches() {
     run("launches");
 }
 
+/// Floats that numpy lacks.
+#[test]
+fn narrow() {
+    run("narrow");
+}
+
 /// With a driver that does nothing and a PyTorch that has nothing but what launches ask it for.
 #[test]
 fn recent() {

@@ -37,4 +37,8 @@ __all__ = ["Autotuner", "CompilationError", "CompiledKernel", "Config", "Heurist
 
 
 def __getattr__(name):
+    # These types need numpy, the package does not.
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        from . import _narrow
+        return _narrow.TYPES[name]
     raise AttributeError(f"rtc has no `rtc.{name}`")

@@ -1,5 +1,6 @@
-"""Tensors of PyTorch and arrays of numpy, looked at in one way."""
+"""Tensors of PyTorch, arrays of numpy and those of `_narrow`, looked at in one way."""
 
+import functools
 import sys
 
 
@@ -13,9 +14,15 @@ def is_tensor(value):
     return torch() is not None and isinstance(value, torch().Tensor)
 
 
+def is_narrow(value):
+    """Whether a value is an array of floats that numpy lacks."""
+    narrow = sys.modules.get(f"{__package__}._narrow")
+    return narrow is not None and isinstance(value, narrow.NarrowArray)
+
+
 def is_array(value):
     """Whether a value is a tensor or an array."""
-    return is_tensor(value) or (hasattr(value, "__array_interface__") and hasattr(value, "astype") and getattr(value, "ndim", 0) > 0)
+    return is_tensor(value) or is_narrow(value) or (hasattr(value, "__array_interface__") and hasattr(value, "astype") and getattr(value, "ndim", 0) > 0)
 
 
 def dtype_name(value):
@@ -28,6 +35,20 @@ def is_float(value):
     return "float" in dtype_name(value)
 
 
+def _by_bits(function):
+    """Has a function of arrays that only moves elements take arrays of floats that numpy lacks, too."""
+
+    @functools.wraps(function)
+    def made(value, *args, **kwargs):
+        if not is_narrow(value):
+            return function(value, *args, **kwargs)
+        found = function(value.base, *args, **kwargs)
+        return None if found is None else value.dtype.from_bits(found)
+
+    return made
+
+
+@_by_bits
 def copy(value):
     """A copy with the same strides."""
     if not is_tensor(value):
@@ -42,6 +63,7 @@ def copy(value):
     return made.copy_(value.detach()).requires_grad_(value.requires_grad)
 
 
+@_by_bits
 def moved(value):
     """A copy that begins elsewhere in its memory, also modulo large powers of two."""
     if not is_contiguous(value):
@@ -61,7 +83,7 @@ def wide(value):
         value = value.detach().reshape(-1)
         return (value.float() if "float8" in dtype_name(value) else value).double()
     import numpy as np
-    return np.ascontiguousarray(value).reshape(-1).astype(np.float64)
+    return value.reshape(-1).astype(np.float64)
 
 
 def size(value):
@@ -81,7 +103,7 @@ def is_contiguous(value):
 
 def address(value):
     """Where the elements begin."""
-    return value.data_ptr() if is_tensor(value) else value.__array_interface__["data"][0]
+    return value.data_ptr() if hasattr(value, "data_ptr") else value.__array_interface__["data"][0]
 
 
 def item_bytes(value):
@@ -107,12 +129,13 @@ def like(value, shape, generator):
         low, high = int(numbers.min()), int(numbers.max())
         return t.randint(low, high + 1, tuple(shape), generator=generator).to(value.dtype).to(value.device)
     import numpy as np
-    if value.dtype == np.bool_:
+    if not is_narrow(value) and value.dtype == np.bool_:
         return generator.random(shape) > 0.5
     if is_float(value):
         spread = float(numbers.std()) if size(value) > 1 else 1.0
         made = generator.standard_normal(shape) * spread + float(numbers.mean())
-        return (abs(made) if float(numbers.min()) >= 0 else made).astype(value.dtype)
+        made = abs(made) if float(numbers.min()) >= 0 else made
+        return value.dtype(made) if is_narrow(value) else made.astype(value.dtype)
     return generator.integers(int(numbers.min()), int(numbers.max()) + 1, shape).astype(value.dtype) if count else value[:0]
 
 
@@ -127,8 +150,12 @@ def drawn(size, new, seed):
 def resized(value, shape, size, order):
     """The elements in another shape: along dimensions of `size` those at the places in `order`, along others the first ones.
     Integers keep the order that they have, as they may be offsets."""
+    return _resized(value, shape, size, order if is_float(value) else sorted(order))
+
+
+@_by_bits
+def _resized(value, shape, size, kept):
     made = value.detach() if is_tensor(value) else value
-    kept = order if is_float(value) else sorted(order)
     dtype = made.dtype
     if is_tensor(made) and "float8" in dtype_name(made):
         made = made.view(torch().uint8)
@@ -151,6 +178,7 @@ def generator(value, seed):
     return np.random.default_rng(seed)
 
 
+@_by_bits
 def strided(value):
     """The same elements in rows that lie farther apart; None where that is no other tensor."""
     shape = tuple(value.shape)
@@ -166,6 +194,29 @@ def strided(value):
     made = np.zeros(larger, value.dtype)
     made[..., :shape[-1]] = value
     return made[..., :shape[-1]]
+
+
+def cast(value, name):
+    """A tensor or array as one of another float dtype. numpy's become arrays of `ml_dtypes`, if the program has loaded that, or
+    else of `_narrow`, where numpy lacks the dtype."""
+    if is_tensor(value):
+        return value.detach().to(getattr(torch(), name))
+    from . import _narrow
+    if name not in _narrow.TYPES:
+        return value.astype(name)
+    made = value if is_narrow(value) and value.dtype == name else _narrow.TYPES[name](value)
+    theirs = getattr(sys.modules.get("ml_dtypes"), name, None)
+    return made if theirs is None or is_narrow(value) else made.astype(theirs)
+
+
+def read(like, data):
+    """The array of the dtype of another whose bytes these are, in memory of the CPU."""
+    if is_tensor(like):
+        return torch().frombuffer(bytearray(data), dtype=like.dtype)
+    import numpy as np
+    if is_narrow(like):
+        return like.dtype.from_bits(np.frombuffer(bytearray(data), like.base.dtype))
+    return np.frombuffer(bytearray(data), like.dtype)
 
 
 def raw(value):

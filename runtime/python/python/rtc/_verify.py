@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import json
 import math
 import os
@@ -48,23 +49,29 @@ def prepare(arguments, needs_reference=True):
 
 @contextlib.contextmanager
 def poisoned():
-    """Fills memory that is allocated without content with NaN or the largest integer."""
+    """Fills memory that is allocated without content with NaN or the largest integer. numpy's functions that allocate take the
+    types of `_narrow` meanwhile, so that wrappers that say `x.dtype` run with them, too."""
     t = _arrays.torch()
     np = sys.modules.get("numpy")
     saved = {}
     if np is not None:
-        def filled(make):
+        from ._narrow import allocated
+
+        def filled(name, make):
+            @functools.wraps(make)
             def made(*args, **kwargs):
-                array = make(*args, **kwargs)
-                if array.dtype.kind == "f":
+                array = allocated(name, make, args, kwargs)
+                if not name.startswith("empty"):
+                    return array
+                if array.dtype.kind == "f" or "float" in str(array.dtype):
                     array.fill(np.nan)
                 elif array.dtype.kind in "iu":
                     array.fill(np.iinfo(array.dtype).max)
                 return array
             return made
-        saved = {name: getattr(np, name) for name in ("empty", "empty_like")}
+        saved = {name: getattr(np, name) for name in ("empty", "empty_like", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like")}
         for name, make in saved.items():
-            setattr(np, name, filled(make))
+            setattr(np, name, filled(name, make))
     before = None
     if t is not None:
         before = t.are_deterministic_algorithms_enabled(), t.is_deterministic_algorithms_warn_only_enabled()

@@ -105,20 +105,11 @@ def run(launch, at, outputs):
         if name in outputs:
             wide[name] = arguments[name] = np.zeros(launch.before[name][0], np.float64)
         elif _arrays.is_array(value):
-            count, dtype, data = launch.before[name]
-            arguments[name] = _restored(value, count, dtype, data)
+            data = launch.before[name][-1]
+            arguments[name] = _arrays.read(value, data)
     warps = {"num_warps": launch.compiled.metadata.num_warps}
     kernel.run(*arguments.values(), grid=launch.grid, warmup=False, **warps)
     return wide
-
-
-def _restored(value, count, dtype, data):
-    """The tensor of an argument as it was, in memory of the CPU."""
-    if _arrays.is_tensor(value):
-        t = _arrays.torch()
-        return t.frombuffer(bytearray(data), dtype=value.dtype)
-    import numpy as np
-    return np.frombuffer(bytearray(data), value.dtype)
 
 
 class Loss:

@@ -272,7 +272,7 @@ class Precision(unittest.TestCase):
             with open(out) as file:
                 self.assertEqual(file.read(), done.stdout)
         for part in ("[Configuration]:", "MERE threshold: 1.220703e-04", "Small value threshold: 1.000000e-07", "[Precision standards]:",
-                     "int32/int64/int16/int8: equal", "Tests: 8, passed: 8, failed: 0", "[Error metrics]:", "Maximum absolute error: ",
+                     "int32/int64/int16/int8: equal", "Tests: 12, passed: 12, failed: 0", "[Error metrics]:", "Maximum absolute error: ",
                      "[Judgment]:", "  Overall: True"):
             self.assertIn(part, done.stdout)
         self.assertEqual(done.stdout.splitlines()[0], "=" * 80)
@@ -332,8 +332,23 @@ class Precision(unittest.TestCase):
 
     def test_a_wrong_option(self):
         self.assertEqual(rtc("precision", "abs.py", "--dtype", "int8").returncode, 2)
-        done = rtc("precision", "abs.py", "--dtype", "bfloat16")
-        self.assertTrue(done.returncode == 2 and "needs tensors of PyTorch" in done.stderr, done.stderr)
+        done = rtc("precision", "abs.py", "--dtype", "float8")
+        text = "--dtype takes float32, float16, bfloat16, float8_e4m3fn, float8_e5m2"
+        self.assertTrue(done.returncode == 2 and text in done.stderr, done.stderr)
+
+    def test_a_wrapper_that_only_knows_arrays_of_numpy(self):
+        with changed("gelu.py", "return o\n", "return o.astype(np.float64).astype(x.dtype)\n") as file:
+            done = rtc("precision", file.name)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("Not tested: bfloat16: `kernel_fn` raised TypeError", done.stdout)
+            self.assertIn("  float16: True\n  float32: True\n  Overall: True", done.stdout)
+            self.assertEqual(list(json.loads(rtc("precision", file.name, "--json").stdout)["not_tested"]), ["bfloat16"])
+            done = rtc("precision", file.name, "--dtype", "bfloat16")
+        self.assertTrue(done.returncode == 1 and "`kernel_fn` raised TypeError" in done.stderr, done.stdout + done.stderr)
+        # What is wrong with the kernel is no matter of arrays.
+        with changed("abs.py", "    tl.store", "    tl.static_assert(x.dtype.element_ty != tl.bfloat16)\n    tl.store") as file:
+            done = rtc("precision", file.name)
+        self.assertTrue(done.returncode == 1 and "static_assert" in done.stderr, done.stdout + done.stderr)
 
     def test_the_worst_element_is_shown(self):
         with changed("gelu.py", "0.5 * v", "0.501 * v") as file:

@@ -102,7 +102,11 @@ class Installed(unittest.TestCase):
     def test_the_absolute_value_of_all_dtypes(self):
         done = rtc("precision", "abs.py")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("  float16: True\n  float32: True\n  Overall: True", done.stdout)
+        # Those that the report with PyTorch has.
+        self.assertIn("  float16: True\n  bfloat16: True\n  float32: True\n  Overall: True", done.stdout)
+        for dtype in ("float8_e4m3fn", "float8_e5m2"):
+            done = rtc("precision", "abs.py", "--dtype", dtype)
+            self.assertIn(f"  {dtype}: True\n  Overall: True", done.stdout, done.stderr)
         with open(os.path.join(CONTRACTS, "abs.py")) as file:
             text = file.read()
         for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"):
@@ -115,6 +119,14 @@ class Installed(unittest.TestCase):
                 done = rtc("precision", path)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn(f"  {dtype}: True\n  Overall: True", done.stdout)
+
+    def test_floats_that_numpy_lacks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = rtc("verify", "quantized.py", "--record", folder)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("400 elements of float8_e4m3fn [4, 100] within rtol 0.13", done.stdout)
+            done = rtc("verify", "--golden", folder)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_a_sum_in_fp16_is_named(self):
         done = rtc("precision", "softmax_fp16.py", "--json", "--dtype", "float32")
