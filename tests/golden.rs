@@ -32,18 +32,26 @@ fn main() {
     libtest_mimic::run(&arguments, all).exit();
 }
 
-/// The folders of cases.
+/// The folders of cases: those that hold launches.
 fn folders() -> impl Iterator<Item = PathBuf> {
     // Cargo sets the variable; a test binary carried to a machine with a GPU runs in the root of a checkout.
     let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("tests");
-    ["golden", "seeds"].into_iter().flat_map(move |name| entries(&root.join(name))).filter(|path| path.is_dir())
+    ["golden", "seeds"]
+        .into_iter()
+        .flat_map(move |name| entries(&root.join(name)))
+        .filter(|path| !launches(path).is_empty())
+}
+
+/// The launches of a folder.
+fn launches(folder: &Path) -> Vec<PathBuf> {
+    entries(folder).into_iter().filter(|path| path.to_string_lossy().ends_with(".launch.json")).collect()
 }
 
 fn trials() -> Vec<Trial> {
     let has_gpu = Device::cuda_count() > 0;
     let mut trials = Vec::new();
     for folder in folders() {
-        for launch in entries(&folder) {
+        for launch in launches(&folder) {
             let file = launch.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(name) = file.strip_suffix(".launch.json") else { continue };
             let case = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -25,11 +25,7 @@ pub fn trials(folders: impl Iterator<Item = PathBuf>) -> Vec<Trial> {
         })
         .with_ignored_flag(!has_tool)
     };
-    folders.filter(|folder| !launches(folder).is_empty()).map(trial).collect()
-}
-
-fn launches(folder: &Path) -> Vec<PathBuf> {
-    super::entries(folder).into_iter().filter(|path| path.to_string_lossy().ends_with(".launch.json")).collect()
+    folders.map(trial).collect()
 }
 
 /// Each specialization of the folder's launches, for a target with `wgmma` and, unless it asks for more, one with `mma.sync`.
@@ -38,7 +34,7 @@ fn verify_all(folder: &Path) -> Result<(), Failed> {
     let source = super::source_of(folder)?;
     let program = Program::parse(&[source]);
     let mut seen = Vec::new();
-    for path in launches(folder) {
+    for path in super::launches(folder) {
         let json: Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
         let spec = json["spec"].to_string();
         if seen.contains(&spec) {

@@ -16,6 +16,7 @@ import torch
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 if device == "cpu": os.environ["TRITON_INTERPRET"] = "1"
+import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
@@ -33,7 +34,9 @@ def _tanh(x):
 
 
 """
-DTYPES = {"i32": tl.int32, "fp32": tl.float32}
+DTYPES = {"i32": tl.int32, "fp32": tl.float32, "fp16": tl.float16, "bf16": tl.bfloat16}
+# Memory for the tensor maps of descriptors that kernels make.
+if hasattr(triton, "set_allocator"): triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device=device))
 
 
 def compare(actual, expected, tolerance):
@@ -80,7 +83,8 @@ for folder in sorted(folders):
         try:
             kernel = getattr(module, launch["spec"]["kernel"])
             if hasattr(kernel, "configs"): kernel = kernel.fn  # below @triton.autotune
-            if 0 not in launch["grid"]: kernel[tuple(launch["grid"])](**arguments, **({} if device == "cpu" else {"num_warps": launch["spec"]["options"]["num_warps"]}))
+            options = {key: launch["spec"]["options"][key] for key in ("num_warps", "num_stages") if key in launch["spec"]["options"]}
+            if 0 not in launch["grid"]: kernel[tuple(launch["grid"])](**arguments, **({} if device == "cpu" else options))
         except Exception as error:
             print("error", folder.name, path.name, type(error).__name__, str(error)[:300].replace("\n", " "))
             failed += 1

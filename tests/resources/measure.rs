@@ -23,7 +23,7 @@ use rtc_compiler::{Program, Signature, Silent, Source, Spec, analyse};
 use rtc_passes::{Conversions, PassContext, conversions, run_through};
 use rtc_source::SourceMap;
 
-use crate::{entries, ptxas};
+use crate::{entries, folders, launches, ptxas};
 
 /// The targets of the tables.
 const TARGETS: [&str; 2] = ["sm_80", "sm_90a"];
@@ -40,13 +40,10 @@ struct Row {
 /// A trial for each table.
 pub fn trials() -> Vec<Trial> {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("tests");
-    let folders = ["golden", "seeds"].into_iter().flat_map(|name| {
-        let of = root.join(name);
-        entries(&of).into_iter().filter(|p| p.is_dir()).map(move |p| (name, p))
-    });
-    let mut trials: Vec<Trial> = folders
-        .map(|(group, folder)| {
-            let name = format!("{group}_{}", folder.file_name().unwrap_or_default().to_string_lossy());
+    let mut trials: Vec<Trial> = folders()
+        .map(|folder| {
+            let words: Vec<_> = folder.iter().rev().take(2).map(|word| word.to_string_lossy()).collect();
+            let name = words.into_iter().rev().collect::<Vec<_>>().join("_");
             Trial::test(format!("resources {name}"), move || {
                 let source = entries(&folder).into_iter().find(|p| is_source(p)).ok_or("the case has no source")?;
                 compare(&name, &source, &launched(&folder)?)
@@ -71,9 +68,9 @@ fn is_source(path: &Path) -> bool {
 fn launched(folder: &Path) -> Result<Vec<Row>, Failed> {
     let mut seen = HashSet::new();
     let mut rows = Vec::new();
-    for path in entries(folder) {
+    for path in launches(folder) {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Some(name) = file.strip_suffix(".launch.json") else { continue };
+        let name = file.trim_end_matches(".launch.json");
         let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
         let text = json["spec"].to_string();
         if seen.insert(text.clone()) {
