@@ -7,7 +7,7 @@ import os
 from . import _arrays, _plot, _rtc, _widen
 from ._compare import CHUNK, kept_by_both
 from ._contract import Problem, guarded, results, run_command
-from ._record import Recorder
+from ._record import Recorder, tuned_before
 from ._verify import boundary_inputs, copies, differs, parser, poisoned, prepare
 
 #: Mean relative errors that a dtype may have; the largest may be ten times that.
@@ -310,7 +310,8 @@ def precision(contract, options):
             cases.append(first)
             for _, other in boundary_inputs(inputs, recorder.blocks(), options.seed, limit=3):
                 try:
-                    case, *small = measure(contract, dtype, other)
+                    with tuned_before():
+                        case, *small = measure(contract, dtype, other)
                 except Problem:
                     continue
                 cases.append(case)

@@ -1,5 +1,6 @@
 """Notes the launches of a wrapper: which kernels they were of, and the arguments, for goldens and for judging."""
 
+import contextlib
 import json
 import os
 
@@ -70,6 +71,27 @@ class Recorder:
 
     def _distinct(self):
         return {id(launch.compiled): launch for launch in self.launches}.values()
+
+
+@contextlib.contextmanager
+def tuned_before():
+    """While it is active, kernels with `autotune` that were tuned keep their configuration for other sizes, too. Gives a
+    dictionary that is filled with those: by name, as text."""
+    tune, taken = Autotuner._tune, {}
+
+    def keep(tuner, key, args, kwargs):
+        if not tuner.cache:
+            return tune(tuner, key, args, kwargs)
+        configs, known = tuner.prune_configs(kwargs), next(iter(tuner.cache.values()))
+        tuner.cache[key] = known if known in configs else configs[0]
+        taken[tuner.base_fn.__name__] = str(known)
+        tuner.pre_hook({**tuner.nargs, **kwargs, **tuner.cache[key].all_kwargs()}, reset_only=True)
+
+    Autotuner._tune = keep
+    try:
+        yield taken
+    finally:
+        Autotuner._tune = tune
 
 
 def _whole(value):

@@ -13,7 +13,7 @@ from . import _advice, _arrays, _as_triton, _rtc
 from ._compare import Comparison, dropout, tolerance
 from ._contract import Problem, guarded, load, refuses, results, run_command
 from ._golden import verify_golden
-from ._record import Recorder, write
+from ._record import Recorder, tuned_before, write
 
 
 def parser(name, what):
@@ -234,6 +234,7 @@ def verify(contract, options, boundary=True, record=None):
     refused = 0
     if boundary and judgement.correct:
         cases = list(boundary_inputs(inputs, recorder.blocks(), options.seed))
+        taken = {}
         views = [_arrays.strided(v) if _arrays.is_array(v) else None for v in inputs]
         for name, made in cases:
             try:
@@ -242,12 +243,16 @@ def verify(contract, options, boundary=True, record=None):
                 refused += 1
                 continue
             try:
-                judgements.append(run_case(contract, name, made, options)[0])
+                with tuned_before() as kept:
+                    judgements.append(run_case(contract, name, made, options)[0])
+                taken.update(kept)
             except Problem as problem:
                 if refuses(problem.__cause__):
                     refused += 1
                     continue
                 raise Problem(problem.code, f"{name}: {problem}", problem.status) from problem.__cause__
+        notes += [f"`{name}` ran at these sizes with the configuration that was found for get_inputs(): {config}"
+                  for name, config in taken.items()]
         if any(v is not None for v in views):
             made = [v if v is not None else given for v, given in zip(views, inputs)]
             with contextlib.suppress(Problem):

@@ -238,6 +238,23 @@ class Bench(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(os.listdir(folder), ["launch_0"])
 
+    def test_a_kernel_is_tuned_once(self):
+        tuned = ('def said(args):\n    print("trial", args["n"], file=__import__("sys").stderr)\n\n'
+                 '@triton.autotune([triton.Config({"BLOCK": n}, pre_hook=said) for n in (128, 256)], key=["n"])\n@triton.jit\ndef gelu')
+        with changed("gelu.py", "@triton.jit\ndef gelu", tuned) as file:
+            with open(file.name) as source:
+                text = source.read()
+            with open(file.name, "w") as source:
+                source.write(text.replace("256),)]", "256) * 2,)]").replace(", BLOCK=256)", ")"))
+            done = rtc("verify", file.name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, "`gelu` ran at these sizes with the configuration that was found for get_inputs.*BLOCK: (128|256), num_warps: 4")
+        # Two configurations are timed, more than once, at the given size; at each other there is the launch alone.
+        trials = [line for line in done.stderr.splitlines() if line.startswith("trial")]
+        self.assertGreater(trials.count("trial 1000"), 5)
+        others = [line for line in trials if line != "trial 1000"]
+        self.assertTrue(len(others) == len(set(others)) >= 3, others)
+
     def test_a_wrong_kernel_is_not_timed(self):
         with changed("gelu.py", "0.5 * v", "0.6 * v") as file:
             done = rtc("bench", file.name)
