@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::any::Any;
 
 /// Deeply nested sources recurse deeply; the stack is only reserved, not used.
-const STACK_BYTES: usize = 256 << 20;
+pub(crate) const STACK_BYTES: usize = 256 << 20;
 
 /// Runs the compiler on a thread with a large stack, without Python's lock.
 pub(crate) fn compiling<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {

@@ -8,6 +8,7 @@ use crate::grid::{self, Meta};
 use crate::host::{Copies, detached};
 use crate::place::{self, Memory};
 use crate::recent::{self, Fixed, Keyword, Recent, Recents};
+use crate::several;
 use crate::tensor::Torch;
 use crate::value::{Reading, Value, with_args};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -19,6 +20,7 @@ use rtc_runtime::jit::{self, Event, JitKernel, Program};
 use rtc_runtime::{Arg, Device};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,11 +47,11 @@ pub(crate) struct Kernel {
 
 #[derive(Debug)]
 pub(crate) struct Core {
-    name: String,
+    pub(crate) name: String,
     pub(crate) params: Vec<Param>,
     /// Options that hold where a launch says nothing.
-    defaults: Py<PyDict>,
-    options: KnownOptions,
+    pub(crate) defaults: Py<PyDict>,
+    pub(crate) options: KnownOptions,
     variants: Mutex<Vec<Arc<Variant>>>,
     /// What Python has of each kernel that is ready.
     compiled: Mutex<FxHashMap<usize, Py<PyAny>>>,
@@ -59,15 +61,20 @@ pub(crate) struct Core {
 
 /// The kernel for a device, with the functions that it is given as arguments.
 #[derive(Debug)]
-struct Variant {
+pub(crate) struct Variant {
     functions: Arc<[Py<PyAny>]>,
-    kernel: JitKernel,
+    pub(crate) kernel: JitKernel,
     program: Program,
     said: Said,
 }
 
-/// What the compiler says while it works.
-type Said = Arc<Mutex<Vec<(bool, String)>>>;
+/// What the compiler says while it works: for which of several requests, whether it is a warning, the text.
+type Said = Arc<Mutex<Vec<(usize, bool, String)>>>;
+
+thread_local! {
+    /// The number of the request that this thread compiles for.
+    pub(crate) static REQUEST: Cell<usize> = const { Cell::new(0) };
+}
 
 #[derive(Debug)]
 struct Watched {
@@ -128,10 +135,16 @@ impl Kernel {
     ) -> PyResult<Py<PyAny>> {
         launch(slf, grid, warmup, (args, kwargs, options))
     }
+
+    /// Compiles for several calls at the same time and launches nothing: pairs of positional arguments and keywords, each read
+    /// before the next is asked for.
+    fn _prepare(slf: &Bound<'_, Self>, calls: &Bound<'_, PyAny>) -> PyResult<()> {
+        several::prepare(slf, calls)
+    }
 }
 
 impl Kernel {
-    fn core(&self) -> PyResult<Arc<Core>> {
+    pub(crate) fn core(&self) -> PyResult<Arc<Core>> {
         lock(&self.core).clone().ok_or_else(|| PyRuntimeError::new_err("the kernel has no function"))
     }
 }
@@ -257,7 +270,12 @@ fn named(py: Python<'_>, error: PyErr, core: &Core, param: &Param) -> PyErr {
 
 impl Core {
     /// The kernel for a device with these functions as arguments, read anew if it is not known.
-    fn variant(&self, slf: &Bound<'_, Kernel>, device: &Device, reading: &Reading) -> PyResult<Arc<Variant>> {
+    pub(crate) fn variant(
+        &self,
+        slf: &Bound<'_, Kernel>,
+        device: &Device,
+        reading: &Reading,
+    ) -> PyResult<Arc<Variant>> {
         let py = slf.py();
         let is_same = |known: &&Arc<Variant>| {
             let own = known.functions.iter().map(|function| function.as_ptr());
@@ -282,14 +300,15 @@ impl Core {
                 Box::new((error, pictures.collect::<Vec<_>>().join("\n")))
             })?;
             Ok(program.with_observer(move |event| {
-                match event {
-                    Event::StaticPrint(line) => lock(&heard).push((false, (*line).to_owned())),
-                    Event::Warning(text) => lock(&heard).push((true, text.trim_end().to_owned())),
+                let (is_warning, text) = match event {
+                    Event::StaticPrint(line) => (false, (*line).to_owned()),
+                    Event::Warning(text) => (true, text.trim_end().to_owned()),
                     Event::CacheProblem(problem) if !problem.is_read_only() => {
-                        lock(&heard).push((true, format!("warning[cache]: {problem}")));
+                        (true, format!("warning[cache]: {problem}"))
                     }
-                    _ => {}
+                    _ => return,
                 };
+                lock(&heard).push((REQUEST.get(), is_warning, text));
             }))
         })?;
         let program = program
@@ -362,12 +381,19 @@ impl Variant {
             return Ok(ready);
         }
         let ready = compiling(py, || self.kernel.ready(args, options))?;
-        let said = std::mem::take(&mut *lock(&self.said));
-        for (is_warning, text) in said {
+        self.say(py, |_| true)?;
+        ready.map_err(|error| compile_error(py, &self.program, &error))
+    }
+
+    /// Writes what the compiler said for those requests, one after the other; forgets the rest.
+    pub(crate) fn say(&self, py: Python<'_>, of: impl Fn(usize) -> bool) -> PyResult<()> {
+        let mut said = std::mem::take(&mut *lock(&self.said));
+        said.sort_by_key(|(request, ..)| *request);
+        for (_, is_warning, text) in said.into_iter().filter(|(request, ..)| of(*request)) {
             let sys = py.import("sys")?;
             let stream = sys.getattr(if is_warning { "stderr" } else { "stdout" })?;
             stream.call_method1("write", (format!("{text}\n"),))?;
         }
-        ready.map_err(|error| compile_error(py, &self.program, &error))
+        Ok(())
     }
 }

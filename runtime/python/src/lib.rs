@@ -5,6 +5,8 @@
 //! `host.rs`), and handed to `rtc_runtime::jit`, which finds or compiles the kernel. No text is compared on the way. A launch
 //! like an earlier one is recognized and made in a tenth of the time (`recent.rs`, `tensor.rs`).
 //!
+//! The configurations of a search are compiled at the same time (`several.rs`).
+//!
 //! Python keeps what needs Python: how a kernel's source and globals are gathered, autotuning with hooks, the names of
 //! the API. It is in `python/rtc`.
 
@@ -22,6 +24,7 @@ mod kind;
 mod names;
 mod place;
 mod recent;
+mod several;
 mod tensor;
 mod value;
 

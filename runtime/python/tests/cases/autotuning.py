@@ -1,5 +1,6 @@
 """Autotuning, heuristics, timing, reports."""
 
+import contextlib
 import os
 import tempfile
 import unittest
@@ -9,6 +10,7 @@ import numpy as np
 
 import rtc
 import rtc.language as tl
+from rtc.tools.tensor_descriptor import TensorDescriptor
 
 CONFIGS = [rtc.Config({"BLOCK": 32}), rtc.Config({"BLOCK": 64}, num_warps=2)]
 TIMES = {32: 2.0, 64: 1.0}
@@ -74,6 +76,103 @@ class Autotuning(unittest.TestCase):
         kernel = tuned()
         with self.assertRaisesRegex(ValueError, "Conflicting meta-parameters: BLOCK"):
             kernel[(1,)](np.ones(4, np.float32), np.ones(4, np.float32), 4, BLOCK=32)
+
+
+class Events:
+    """What happens, in order: what the compiler prints, and what hooks note."""
+
+    def __init__(self):
+        self.all = []
+
+    def write(self, text):
+        self.all.append(text.strip())
+
+    def flush(self):
+        pass
+
+
+def printing(sizes, events):
+    """A kernel whose configurations say that they are compiled and that they are tried."""
+    configs = [rtc.Config({"BLOCK": size}, pre_hook=lambda args: events.write(f"trial {args['BLOCK']}")) for size in sizes]
+
+    def bench(call, quantiles):
+        call()
+        return [1.0] * 3
+
+    @rtc.autotune(configs=configs, key=["n"], do_bench=bench)
+    @rtc.heuristics({"TWICE": lambda args: 2 * args["BLOCK"]})
+    @rtc.jit
+    def counts(out, n, FAILS: tl.constexpr, BLOCK: tl.constexpr, TWICE: tl.constexpr):
+        tl.static_print("compiled", BLOCK)
+        tl.static_assert(BLOCK != FAILS)
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, TWICE, mask=i < n)
+
+    return counts
+
+
+class Compiling(unittest.TestCase):
+    """All configurations are compiled at the same time, before the first is tried."""
+
+    def setUp(self):
+        self.events, self.out = Events(), np.zeros(100, np.int32)
+
+    def run_kernel(self, kernel, fails=0):
+        with contextlib.redirect_stdout(self.events):
+            kernel[lambda meta: (rtc.cdiv(100, meta["BLOCK"]),)](self.out, 100, fails)
+        return self.events.all
+
+    def test_in_the_order_of_the_configurations(self):
+        sizes = [256, 16, 128, 32, 64]
+        found = self.run_kernel(printing(sizes, self.events))
+        said = [f"compiled {size}" for size in sizes]
+        trials = [f"trial {size}" for size in sizes] + ["trial 256"]
+        self.assertEqual(found, said + trials)
+        self.assertTrue((self.out == 512).all())
+
+    def test_one_that_fails_keeps_its_error(self):
+        kernel = printing([32, 64, 16], self.events)
+        found = self.run_kernel(kernel, fails=32)
+        self.assertEqual([event for event in found if event != "compiled 32"],
+                         ["compiled 64", "compiled 16", "trial 32", "trial 64", "trial 16", "trial 64"])
+        self.assertEqual([times[0] for times in kernel.configs_timings.values()], [float("inf"), 1.0, 1.0])
+        self.assertTrue((self.out == 128).all())
+
+    def test_one_that_is_no_kernel_raises(self):
+        kernel = printing([64, 48], self.events)
+        with self.assertRaisesRegex(rtc.CompilationError, "power of"):
+            self.run_kernel(kernel)
+
+    def test_heuristics_that_fail_raise_at_the_trial(self):
+        kernel = printing([64, 32], self.events)
+        kernel.fn.values["TWICE"] = lambda args: 1 // (args["BLOCK"] - 32)
+        with self.assertRaises(ZeroDivisionError):
+            self.run_kernel(kernel)
+        self.assertEqual(self.events.all, ["compiled 64", "trial 64", "trial 32"])
+
+    def test_warmup(self):
+        kernel = printing([64, 32], self.events)
+        with contextlib.redirect_stdout(self.events):
+            made = kernel.warmup(self.out, 100, 0, grid=(1,))
+        self.assertEqual([one.metadata.num_warps for one in made], [4, 4])
+        self.assertEqual(self.events.all, ["compiled 64", "compiled 32"])
+
+    def test_hooks_set_the_blocks_of_descriptors(self):
+        def sized(args):
+            args["source"].block_shape = [args["N"], 16]
+            self.events.write(f"block {args['N']}")
+
+        @rtc.autotune(configs=[rtc.Config({"N": n}, pre_hook=sized) for n in (8, 16)], key=["M"], do_bench=lambda call, quantiles: (call(), [1.0] * 3)[1])
+        @rtc.jit
+        def first(source, out, M, N: tl.constexpr):
+            tl.static_print("compiled", N)
+            tl.store(out + tl.arange(0, N)[:, None] * 16 + tl.arange(0, 16)[None, :], source.load([0, 0]))
+
+        x, out = np.arange(256, dtype=np.float32).reshape(16, 16), np.zeros((16, 16), np.float32)
+        with contextlib.redirect_stdout(self.events):
+            first[(1,)](TensorDescriptor.from_tensor(x, [1, 16]), out, 16)
+        self.assertEqual(self.events.all, ["block 8", "block 16", "compiled 8", "compiled 16", "block 8", "block 16", "block 8"])
+        np.testing.assert_array_equal(out, x)
 
 
 class Timing(unittest.TestCase):

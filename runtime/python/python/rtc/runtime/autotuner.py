@@ -5,8 +5,9 @@ import inspect
 import time
 
 from .. import _advice, knobs
+from ..tools.tensor_descriptor import TensorDescriptor
 from .errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
-from .jit import KernelInterface
+from .jit import JITFunction, KernelInterface, MockTensor
 
 
 class Config:
@@ -144,9 +145,35 @@ class Autotuner(KernelInterface):
         self.nargs = None
         return launched
 
+    def _compile(self, configs, args, kwargs):
+        """Compiles the configurations at the same time. What goes wrong is passed over: the trial meets it again."""
+        kernel = self.fn
+        while isinstance(kernel, Heuristics):
+            kernel = kernel.fn
+        if len(configs) < 2 or not isinstance(kernel, JITFunction):
+            return
+        # The block of a descriptor is part of what is compiled, and hooks set it.
+        has_descriptors = any(isinstance(value, TensorDescriptor) for value in [*self.nargs.values(), *kwargs.values()])
+
+        def calls():
+            for config in configs:
+                given = {**kwargs, **config.all_kwargs()}
+                try:
+                    if config.pre_hook and has_descriptors:
+                        config.pre_hook({**self.nargs, **given})
+                    fn = self.fn
+                    while isinstance(fn, Heuristics):
+                        given, fn = fn._computed(args, given), fn.fn
+                except Exception:
+                    continue
+                yield tuple(args), {name: value for name, value in given.items() if name not in ("grid", "warmup")}
+
+        kernel._prepare(calls())
+
     def _tune(self, key, args, kwargs):
         configs = self.prune_configs(kwargs)
         began = time.time()
+        self._compile(configs, args, kwargs)
         timings = {}
         for config in configs:
             timings[config] = self._bench(*args, config=config, **kwargs)
@@ -184,7 +211,9 @@ class Autotuner(KernelInterface):
     def warmup(self, *args, **kwargs):
         """Compiles all configurations."""
         self.nargs = dict(zip(self.arg_names, args))
-        made = [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in self.prune_configs(kwargs)]
+        configs = self.prune_configs(kwargs)
+        self._compile(configs, [MockTensor.wrap_dtype(arg) for arg in args], kwargs)
+        made = [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in configs]
         self.nargs = None
         return made
 
