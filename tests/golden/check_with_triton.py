@@ -65,7 +65,7 @@ for folder in sorted(folders):
     spec.loader.exec_module(module)
     for path in sorted(folder.glob("*launch.json")):
         launch = json.loads(path.read_text())
-        tensors = {name: t.to(device) for name, t in load_file(folder / launch["tensors"]).items()}
+        tensors = {name: t.to(device, copy=True) for name, t in load_file(folder / launch["tensors"]).items()}
         if (folder / "expected.safetensors").exists(): tensors |= {"expect." + name: t.to(device) for name, t in load_file(folder / "expected.safetensors").items()}
         arguments = {}
         for argument in launch["spec"]["args"]:

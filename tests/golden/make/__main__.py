@@ -9,7 +9,7 @@ as it is.
 """
 import sys
 import core
-import elementwise, maths, rows, matrices, reductions, losses, embeddings, quantization, sequences, seeds  # noqa: E401, F401
+import elementwise, maths, rows, matrices, reductions, losses, embeddings, quantization, sequences, attention, products, seeds  # noqa: E401, F401
 
 core.wanted[:] = sys.argv[1:]
 for folder in core.wanted or core.folders():
