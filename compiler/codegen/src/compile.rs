@@ -65,6 +65,11 @@ pub fn compile(
         return Err(CodegenError::lowering(format!("a kernel of phase {:?}", kernel.phase)));
     }
     check::check(kernel, target)?;
+    translate::guarded(|| generate(kernel, sources, target, options))
+}
+
+/// Tile IR to PTX, by MLIR and LLVM.
+fn generate(kernel: &Kernel, sources: &SourceMap, target: &'static Target, options: CodegenOptions) -> Result<Output> {
     let cx = MlirContext::new();
     let mut module = lower::module(cx.get(), kernel, sources, target, options.max_operations.unwrap_or(usize::MAX))?;
     if !module.as_operation().verify() {

@@ -10,17 +10,14 @@
 //! - an LLVM context is used by one thread at a time.
 //!
 //! LLVM ends the process when instruction selection meets what it cannot do.
-//! We do not let it: the back end runs in a thread of its own ([`guarded`]),
-//! and the fatal-error handler hands the message to the caller and then parks
-//! that thread for good. A leaked thread and module are the price of a bug of
-//! ours; the caller gets a [`CodegenError`].
+//! We do not let it: see [`guarded`].
 #![allow(unsafe_code)]
 
 use std::{
     cell::RefCell,
     ffi::{CStr, CString, c_char, c_void},
     ptr,
-    sync::{Once, mpsc},
+    sync::Once,
 };
 
 use llvm_sys::{
@@ -30,7 +27,6 @@ use llvm_sys::{
     bit_reader::LLVMGetBitcodeModuleInContext2,
     core::*,
     error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage},
-    error_handling::LLVMInstallFatalErrorHandler,
     linker::LLVMLinkModules2,
     prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef, LLVMValueRef},
     support::LLVMParseCommandLineOptions,
@@ -52,7 +48,10 @@ use crate::{
 };
 
 mod exact_products;
+mod guarded;
 mod pipeline;
+
+pub(crate) use guarded::guarded;
 
 const TRIPLE: &CStr = c"nvptx64-nvidia-cuda";
 
@@ -176,33 +175,31 @@ pub(crate) struct Link {
 
 /// Links the library, optimizes the module and generates PTX for the target.
 pub(crate) fn emit(module: LlvmModule, target: &'static Target, want: Want, link: Option<Link>) -> Result<Emitted> {
-    guarded(move || {
-        let machine = Machine::new(target)?;
-        let errors = module.capture_errors();
-        module.prepare(&machine);
-        if let Some(link) = &link {
-            module.link(link, &errors)?;
-        }
-        // What MLIR translates it verifies.
-        if link.is_some() || cfg!(debug_assertions) {
-            module.verify()?;
-        }
-        module.optimize(&machine, link.is_some())?;
-        if link.is_some_and(|link| link.fuse) {
-            module.allow_contraction();
-        }
-        exact_products::keep(module.context, module.module);
-        let llvm = if want == Want::Ptx { String::new() } else { module.text() };
-        let ptx = if want == Want::Llvm { String::new() } else { module.ptx(&machine)? };
-        // The module's context holds a pointer to `errors`; both live until the end of this closure.
-        let messages = errors.borrow().join("; ");
-        drop(module);
-        if messages.is_empty() {
-            Ok(Emitted { llvm, ptx })
-        } else {
-            Err(CodegenError::Llvm { stage: "code generation", message: messages })
-        }
-    })
+    let machine = Machine::new(target)?;
+    let errors = module.capture_errors();
+    module.prepare(&machine);
+    if let Some(link) = &link {
+        module.link(link, &errors)?;
+    }
+    // What MLIR translates it verifies.
+    if link.is_some() || cfg!(debug_assertions) {
+        module.verify()?;
+    }
+    module.optimize(&machine, link.is_some())?;
+    if link.is_some_and(|link| link.fuse) {
+        module.allow_contraction();
+    }
+    exact_products::keep(module.context, module.module);
+    let llvm = if want == Want::Ptx { String::new() } else { module.text() };
+    let ptx = if want == Want::Llvm { String::new() } else { module.ptx(&machine)? };
+    // The module's context holds a pointer to `errors`; both live until here.
+    let messages = errors.borrow().join("; ");
+    drop(module);
+    if messages.is_empty() {
+        Ok(Emitted { llvm, ptx })
+    } else {
+        Err(CodegenError::Llvm { stage: "code generation", message: messages })
+    }
 }
 
 impl LlvmModule {
@@ -473,7 +470,7 @@ impl Drop for Machine {
     }
 }
 
-/// Initializes the NVPTX back end, its options and the fatal-error handler, once per process.
+/// Initializes the NVPTX back end and its options, once per process.
 fn initialize() {
     static ONCE: Once = Once::new();
     // SAFETY: `Once` keeps these process-wide calls from running twice or at the same time.
@@ -492,7 +489,6 @@ fn initialize() {
             c"-disable-vector-combine".as_ptr(),
         ];
         LLVMParseCommandLineOptions(options.len() as i32, options.as_ptr(), ptr::null());
-        LLVMInstallFatalErrorHandler(Some(fatal));
     });
 }
 
@@ -510,51 +506,6 @@ unsafe fn take_message(message: *mut c_char) -> String {
         let text = CStr::from_ptr(message).to_string_lossy().into_owned();
         LLVMDisposeMessage(message);
         text
-    }
-}
-
-thread_local! {
-    /// Where the fatal-error handler of this thread sends its message.
-    static FATAL: RefCell<Option<mpsc::Sender<String>>> = const { RefCell::new(None) };
-}
-
-/// LLVM's fatal-error handler: hands the reason to the waiting caller and never comes back, because
-/// LLVM aborts the process when it does.
-extern "C" fn fatal(reason: *const c_char) {
-    // SAFETY: LLVM passes a NUL-terminated string.
-    let text = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();
-    let sender = FATAL.with(|cell| cell.borrow_mut().take());
-    if let Some(sender) = sender {
-        // The caller waits on the other end; if it is gone, nobody is left to tell.
-        let _ = sender.send(text);
-        drop(sender);
-        loop {
-            std::thread::park();
-        }
-    }
-}
-
-/// Runs `work` in a thread of its own and turns a fatal error of LLVM into an error value.
-fn guarded<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    const STAGE: &str = "code generation";
-    // Selection recurses over expressions; a large stack is only address space until it is used.
-    const STACK_BYTES: usize = 64 << 20;
-    let (fatal_sender, fatal_receiver) = mpsc::channel();
-    let (sender, receiver) = mpsc::channel();
-    let spawned = std::thread::Builder::new().name("rtc-llvm".to_owned()).stack_size(STACK_BYTES).spawn(move || {
-        FATAL.with(|cell| *cell.borrow_mut() = Some(fatal_sender));
-        let outcome = work();
-        // Both receivers are alive until one of the two messages arrives.
-        let _ = sender.send(outcome);
-        FATAL.with(|cell| cell.borrow_mut().take());
-    });
-    spawned.map_err(|error| CodegenError::Llvm { stage: STAGE, message: format!("no thread: {error}") })?;
-    // The fatal channel closes when the work is done and delivers a message when it failed for good.
-    match fatal_receiver.recv() {
-        Ok(message) => Err(CodegenError::Llvm { stage: STAGE, message }),
-        Err(mpsc::RecvError) => receiver.recv().unwrap_or_else(|_| {
-            Err(CodegenError::Llvm { stage: STAGE, message: "the back end's thread ended early".to_owned() })
-        }),
     }
 }
 

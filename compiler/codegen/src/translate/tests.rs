@@ -7,7 +7,7 @@ fn compile(text: &str, target: &str) -> Result<String> {
     let mut module = Module::parse(cx.get(), text).unwrap_or_else(|| panic!("{:?}", cx.take_diagnostics()));
     to_llvm_dialect(&cx, &mut module)?;
     let llvm = to_llvm(&cx, &module)?;
-    emit(llvm, Target::named(target).expect("known"), Want::Ptx, None).map(|emitted| emitted.ptx)
+    guarded(|| emit(llvm, Target::named(target).expect("known"), Want::Ptx, None).map(|emitted| emitted.ptx))
 }
 
 #[test]
