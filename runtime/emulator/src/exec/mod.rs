@@ -24,7 +24,7 @@ mod mbarrier;
 mod meet;
 mod print;
 mod product;
-mod random;
+pub(crate) mod random;
 mod register_use;
 mod sanitize;
 mod shared;

@@ -1,4 +1,4 @@
-//! Numbers for the choices of an adversarial schedule.
+//! Numbers for the choices of an adversarial schedule, and for the data of tests.
 
 /// xorshift64*: the same numbers for the same seed.
 pub struct Random(u64);
@@ -10,12 +10,17 @@ impl Random {
         Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
+    /// Any 64 bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n.max(1)
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() >> 33) as usize % n.max(1)
     }
 
     /// True once in `n` times.

@@ -177,19 +177,8 @@ pub fn bf16_value(bits: u16) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exec::random::Random;
     use half::{bf16, f16};
-
-    /// xorshift64*: enough for test data.
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self) -> u64 {
-            self.0 ^= self.0 >> 12;
-            self.0 ^= self.0 << 25;
-            self.0 ^= self.0 >> 27;
-            self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-        }
-    }
 
     #[test]
     fn halves_agree_with_an_independent_implementation() {
@@ -202,10 +191,10 @@ mod tests {
         }
         let seed = 0x1234_5678_9abc_def1;
         println!("seed {seed:#x}");
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         for i in 0..2_000_000u32 {
             // All exponents that matter for f16, then all bits.
-            let bits = random.next() as u32;
+            let bits = random.bits() as u32;
             let x = f32::from_bits(if i % 2 == 0 { bits & 0x8fff_ffff | 0x3000_0000 } else { bits });
             let (h, b) = (f16::from_f32(x), bf16::from_f32(x));
             if x.is_nan() {
@@ -214,7 +203,7 @@ mod tests {
             }
             assert_eq!(F16.narrow(x.into(), Round::Nearest), u32::from(h.to_bits()), "{x:e}");
             assert_eq!(BF16.narrow(x.into(), Round::Nearest), u32::from(b.to_bits()), "{x:e}");
-            let d = f64::from_bits(random.next());
+            let d = f64::from_bits(random.bits());
             if !d.is_nan() {
                 assert_eq!(F32.narrow(d, Round::Nearest), (d as f32).to_bits(), "{d:e}");
             }

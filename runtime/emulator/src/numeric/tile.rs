@@ -211,50 +211,39 @@ fn power(n: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exec::random::Random;
     use crate::numeric::format::{BF16, E4M3, E5M2, F16};
     use crate::numeric::tensor::{TF32, TO_F16, TO_F32};
 
-    /// xorshift64*: enough for test data.
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self) -> u64 {
-            self.0 ^= self.0 >> 12;
-            self.0 ^= self.0 << 25;
-            self.0 ^= self.0 >> 27;
-            self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-        }
-
-        /// A number whose exponent is near the middle, zero, or any bits.
-        fn factor(&mut self, format: &Format) -> u32 {
-            let width = format.mantissa + format.exponent;
-            let any = self.next() as u32 & ((2 << width) - 1);
-            match self.next() % 8 {
-                0 => any & 1 << width,
-                1 if width < 16 => any,
-                _ => {
-                    let bias = (1u32 << (format.exponent - 1)) - 1;
-                    let near = (bias + self.next() as u32 % 21).saturating_sub(10);
-                    let near = near.min((1 << format.exponent) - 2);
-                    any & !(((1 << format.exponent) - 1) << format.mantissa) | near << format.mantissa
-                }
+    /// A number whose exponent is near the middle, zero, or any bits.
+    fn factor(random: &mut Random, format: &Format) -> u32 {
+        let width = format.mantissa + format.exponent;
+        let any = random.bits() as u32 & ((2 << width) - 1);
+        match random.below(8) {
+            0 => any & 1 << width,
+            1 if width < 16 => any,
+            _ => {
+                let bias = (1u32 << (format.exponent - 1)) - 1;
+                let near = (bias + random.below(21) as u32).saturating_sub(10);
+                let near = near.min((1 << format.exponent) - 2);
+                any & !(((1 << format.exponent) - 1) << format.mantissa) | near << format.mantissa
             }
         }
+    }
 
-        fn start(&mut self) -> f32 {
-            let bits = self.next() as u32;
-            match self.next() % 8 {
-                0 => 0.0,
-                1 => f32::from_bits(bits & 0x81ff_ffff),
-                2 => f32::from_bits(bits & !0x4000_0000),
-                _ => f32::from_bits(bits & 0x83ff_ffff | 0x3c00_0000),
-            }
+    fn start(random: &mut Random) -> f32 {
+        let bits = random.bits() as u32;
+        match random.below(8) {
+            0 => 0.0,
+            1 => f32::from_bits(bits & 0x81ff_ffff),
+            2 => f32::from_bits(bits & !0x4000_0000),
+            _ => f32::from_bits(bits & 0x83ff_ffff | 0x3c00_0000),
         }
     }
 
     #[test]
     fn together_and_one_by_one_are_the_same() {
-        let mut random = Random(88);
+        let mut random = Random::new(88);
         let mut together = 0;
         for round in 0..4000 {
             let (format, rule) = [
@@ -265,9 +254,9 @@ mod tests {
                 (&E4M3, TO_F32.of_fp8()),
                 (&E5M2, TO_F16.of_fp8()),
             ][round % 6];
-            let a: [[u32; 16]; ROWS] = std::array::from_fn(|_| std::array::from_fn(|_| random.factor(format)));
-            let b: [[u32; COLUMNS]; 16] = std::array::from_fn(|_| std::array::from_fn(|_| random.factor(format)));
-            let starts: Starts = std::array::from_fn(|_| std::array::from_fn(|_| random.start()));
+            let a: [[u32; 16]; ROWS] = std::array::from_fn(|_| std::array::from_fn(|_| factor(&mut random, format)));
+            let b: [[u32; COLUMNS]; 16] = std::array::from_fn(|_| std::array::from_fn(|_| factor(&mut random, format)));
+            let starts: Starts = std::array::from_fn(|_| std::array::from_fn(|_| start(&mut random)));
             let (left, right) = (Left::new(&a, format), Right::new(&b, format));
             together += u32::from(left.plain && right.plain);
             let (quick, slow) =
