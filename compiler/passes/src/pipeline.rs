@@ -12,17 +12,18 @@ pub const PASSES: &[Pass] = &[
     tile::forward_carried::PASS,   // loops carry all parts of block pointers; most of them never change
     tile::remainders::PASS,        // they are fewer operations, and what follows of them is folded
     tile::simplify::PASS,          // constants and identities, so that analyses see plain values
-    tile::sums_of_products::PASS,  // before loops are taken apart: those with products are pipelined
-    tile::versions::PASS,          // constants are folded, and both versions go through all that follows
-    tile::counters::PASS, // what else runs like a counter is the counter, so that what follows from both is one
+    tile::unflatten::PASS, // before anything looks at loops with products, and with the constants known that tell parts
+    tile::sums_of_products::PASS, // before loops are taken apart: those with products are pipelined
+    tile::versions::PASS,  // constants are folded, and both versions go through all that follows
+    tile::counters::PASS,  // what else runs like a counter is the counter, so that what follows from both is one
     tile::one_exponential::PASS, // before loops are written out twice
     tile::split_loops::PASS, // masks that hold go before anything looks at them
-    tile::cse::PASS,      // masks and offsets that the source spells twice
-    tile::licm::PASS,     // bounds and splats leave the loops
+    tile::cse::PASS,       // masks and offsets that the source spells twice
+    tile::licm::PASS,      // bounds and splats leave the loops
     tile::fold_sums::PASS, // accumulators are plain now, and dots have no layouts yet
     tile::turn_products::PASS, // a sum is carried through its product alone now
     tile::aligned_stores::PASS, // nothing moves what is in branches any more, and addresses are spelled once
-    tile::dce::PASS,      // untaken variants leave much behind
+    tile::dce::PASS,       // untaken variants leave much behind
     // laid: every tile type carries a layout
     laid::assign_layouts::PASS, // every tile gets a layout; memory accesses and dots decide
     laid::remove_conversions::PASS, // cheap chains are computed anew in the layout that is asked for

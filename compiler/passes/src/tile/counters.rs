@@ -6,9 +6,10 @@
 //! ```
 //!
 //! That is how persistent kernels count the tile that they store apart from the one that they load. What follows from the
-//! two is then computed once.
+//! two is then computed once. So it is where two of the carried integers run alike, but not like the counter: the earlier sum
+//! stands for both.
 
-use rtc_ir::analysis::{Affine, Ranges, Symbol};
+use rtc_ir::analysis::{Affine, Poly, Ranges, Symbol};
 use rtc_ir::{Kernel, Op, OpKind, Phase, Type, Value};
 
 use crate::{Pass, PassContext, PassError};
@@ -17,13 +18,13 @@ use crate::{Pass, PassContext, PassError};
 pub const PASS: Pass = Pass { name: "counters", needs: Phase::Tile, leaves: Phase::Tile, run };
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    for (value, counter) in found(kernel) {
-        kernel.replace_uses(value, counter);
+    for (value, same) in found(kernel) {
+        kernel.replace_uses(value, same);
     }
     Ok(())
 }
 
-/// Sums in the bodies of loops that equal the counter, and the counter.
+/// Sums in the bodies of loops that equal the counter or an earlier sum, and that.
 fn found(kernel: &Kernel) -> Vec<(Value, Value)> {
     let is_loop = |op: &Op| matches!(kernel.kind(*op), OpKind::ForRange { .. });
     let loops: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(is_loop).collect();
@@ -40,6 +41,7 @@ fn found(kernel: &Kernel) -> Vec<(Value, Value)> {
         if !wanted.poly.mentions(|symbol| symbol == Symbol::Round(of)) {
             continue;
         }
+        let mut sums: Vec<(Value, Poly)> = Vec::new();
         for op in kernel.ops(body) {
             let (OpKind::AddI {} | OpKind::SubI {}) = kernel.kind(op) else { continue };
             let value = kernel.result(op, 0);
@@ -47,12 +49,19 @@ fn found(kernel: &Kernel) -> Vec<(Value, Value)> {
                 && kernel.value_type(value) == kernel.value_type(counter);
             // Sums that are equal as such are equal in as many bits as both tell.
             let width = kernel.value_type(counter).elem().map_or(0, |elem| elem.bits());
-            if alike
-                && affine
-                    .of(value)
-                    .is_some_and(|form| form.poly == wanted.poly && form.bits >= width && wanted.bits >= width)
-            {
+            let Some(form) = affine.of(value).filter(|form| alike && form.bits >= width) else { continue };
+            if form.poly == wanted.poly && wanted.bits >= width {
                 out.push((value, counter));
+                continue;
+            }
+            let carried = |operand: &Value| kernel.block(body).args[1..].contains(operand);
+            let runs = form.poly.mentions(|symbol| symbol == Symbol::Round(of));
+            if !runs || !kernel.op(op).operands.iter().any(carried) {
+                continue;
+            }
+            match sums.iter().find(|(_, poly)| *poly == form.poly) {
+                Some((earlier, _)) => out.push((value, *earlier)),
+                None => sums.push((value, form.poly)),
             }
         }
     }

@@ -16,6 +16,7 @@ pub mod simplify;
 pub mod split_loops;
 pub mod sums_of_products;
 pub mod turn_products;
+pub mod unflatten;
 pub mod versions;
 mod views;
 mod window;
