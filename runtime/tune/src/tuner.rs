@@ -450,7 +450,8 @@ impl<'p> Tuner<'p> {
             let tensors = self.tensor_bytes();
             let (program, spec, arch) = (self.program, &report.spec, &report.arch);
             candidate.estimate(&Estimated { program, spec, arch, integers: &integers, machine, tensors });
-            candidate.stored = stored(&candidate);
+            // Without a time of its own it is nobody's configuration, as in an entry that is damaged.
+            candidate.stored = Some(stored(&candidate)?);
             report.candidates.push(candidate);
             Some(report.candidates.len() - 1)
         });
