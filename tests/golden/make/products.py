@@ -70,10 +70,15 @@ def make_grouped_matmul():
 @cases
 def make_descriptors():
     f32, f16, i8 = torch.float32, torch.float16, torch.int8
-    for name, rows, cols, pad, dtype, row_shift, col_shift, (br, bc) in (("1x8", 1, 8, 0, f32, 0, 0, (8, 8)), ("15x63", 15, 63, 1, f32, 0, 0, (8, 32)), ("16x64", 16, 64, 0, f16, 0, 0, (16, 64)), ("17x65", 17, 65, 7, f16, 0, 0, (16, 64)),
+    for name, rows, cols, pad, dtype, row_shift, col_shift, (br, bc) in (("", 1, 8, 0, f32, 0, 0, (8, 8)), ("", 15, 63, 1, f32, 0, 0, (8, 32)), ("", 16, 64, 0, f16, 0, 0, (16, 64)), ("", 17, 65, 7, f16, 0, 0, (16, 64)),
                                                                          ("before", 20, 40, 0, f32, -3, -5, (8, 16)), ("after", 20, 40, 8, f16, 7, 9, (8, 16)), ("outside", 10, 20, 0, f32, 30, -40, (8, 16)), ("bytes", 9, 50, 14, i8, 1, -1, (8, 32))):
         for arch in ("sm_80", "sm_90a"):
-            g = generator("descriptors" + name)
+            g = generator(f"descriptors{rows}{name}")
+            if arch == "sm_90a":
+                # TMA writes the 16 bytes in which a row ends whole.
+                size, width = 16 // dtype.itemsize, cols + pad
+                cols = cdiv(cols, size) * size
+                pad = cdiv(width, size) * size - cols
             x = random(g, (rows, cols + pad), dtype)
             y = poison((rows + 1, cols + pad + 16 // dtype.itemsize), dtype)
             want = torch.zeros(rows, cols, dtype=dtype)
@@ -82,7 +87,7 @@ def make_descriptors():
             want = torch.where(inside, x[r.clamp(0, rows - 1), c.clamp(0, cols - 1)], want)
             arguments = dict(x_ptr="x", y_ptr="y", rows=rows, cols=cols, stride_x=x.shape[1], stride_y=y.shape[1], row_shift=row_shift, col_shift=col_shift, ROWS=Const(br), COLS=Const(bc))
             grid = [cdiv(rows, br), cdiv(cols, bc)]
-            label = name + "_sm90" * (arch == "sm_90a")
+            label = (name or f"{rows}x{cols}") + "_sm90" * (arch == "sm_90a")
             case("descriptors", f"copy_{label}", "copy_kernel", grid, arguments, dict(x=x, y=y), dict(y=with_tail(want, y.shape)), {"exact": True}, arch=arch)
             if dtype == f32 and rows > 1:
                 # Every element is added to once.
