@@ -65,6 +65,22 @@ fn rows_and_undefined_tensors_of_a_launch() {
     scratch.write("l.json", launch);
     let text = scratch.fails(1, &["run", "k.rt", "--launch", "l.json", "--sanitize", "init"]);
     assert!(text.starts_with("error[uninitialized-global]"), "{text}");
+    // Some bytes of it: the second warp's, and none.
+    for (ranges, expected) in [("[[0, 0], [512, 516]]", Some("512 bytes into `x`")), ("[[1200, 9000], [4, 4]]", None)] {
+        let place = format!(r#"{{"tensor": "x", "undefined": {ranges}}}"#);
+        scratch.write("l.json", LAUNCH.replace(r#"{"tensor": "x"}"#, &place));
+        let args = ["run", "k.rt", "--launch", "l.json", "--sanitize", "init"];
+        match expected {
+            Some(words) => assert!(scratch.fails(1, &args).contains(words), "{ranges}"),
+            None => assert_eq!(scratch.rtc(&args).status.code(), Some(0), "{ranges}"),
+        }
+    }
+    for (wrong, words) in [("[[1]]", "`args.x_ptr.undefined[0]`"), ("3", "`args.x_ptr.undefined`")] {
+        let place = format!(r#"{{"tensor": "x", "undefined": {wrong}}}"#);
+        scratch.write("l.json", LAUNCH.replace(r#"{"tensor": "x"}"#, &place));
+        let text = scratch.fails(1, &["run", "k.rt", "--launch", "l.json", "--sanitize", "init"]);
+        assert!(text.contains(words), "{text}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! assert!(error.to_string().contains("`grid[2]`"));
 //! ```
 
-use crate::storages::{Place, Storages};
+use crate::storages::{Place, Storages, Undefined};
 use crate::{Dtype, Error, Result, Tensors};
 use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue};
 use rtc_abi::tuning::HostValue;
@@ -477,12 +477,29 @@ fn place(field: &Field<'_>) -> std::result::Result<Place, FieldError> {
         view_of: field.optional("view_of")?.map(|f| f.string().map(String::from)).transpose()?,
         offset: field.optional("offset")?.map_or(Ok(0), |f| f.u64())?,
         shape,
-        is_undefined: field.optional("undefined")?.is_some_and(|f| f.value() == &Value::Bool(true)),
+        undefined: undefined(field)?,
     })
 }
 
+/// Which bytes of a tensor nobody wrote: `true` for all of its memory, or ranges `[first, end]`.
+fn undefined(field: &Field<'_>) -> std::result::Result<Undefined, FieldError> {
+    let Some(field) = field.optional("undefined")? else { return Ok(Undefined::Ranges(Vec::new())) };
+    match field.value() {
+        Value::Bool(true) => return Ok(Undefined::Whole),
+        Value::Bool(false) => return Ok(Undefined::Ranges(Vec::new())),
+        Value::Array(_) => {}
+        _ => return Err(field.expected("true, false or a list of [first byte, end]")),
+    }
+    let range = |item: Field<'_>| match item.items()?.as_slice() {
+        [first, end] => Ok(first.u64()?..end.u64()?),
+        _ => Err(item.expected("[first byte, end]")),
+    };
+    Ok(Undefined::Ranges(field.items()?.into_iter().map(range).collect::<std::result::Result<_, FieldError>>()?))
+}
+
 fn descriptor(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError> {
-    field.only(&["tensor", "view_of", "offset", "shape", "strides", "block_shape", "padding", "swizzle"])?;
+    let known = ["tensor", "view_of", "offset", "undefined", "shape", "strides", "block_shape", "padding", "swizzle"];
+    field.only(&known)?;
     let list = |name: &str| {
         field.required(name)?.items()?.iter().map(Field::integer).collect::<std::result::Result<Vec<_>, _>>()
     };
@@ -491,7 +508,7 @@ fn descriptor(field: &Field<'_>) -> std::result::Result<LaunchValue, FieldError>
         view_of: field.optional("view_of")?.map(|f| f.string().map(String::from)).transpose()?,
         offset: field.optional("offset")?.map_or(Ok(0), |f| f.u64())?,
         shape: None,
-        is_undefined: false,
+        undefined: undefined(field)?,
     };
     let (shape, strides, block) = (list("shape")?, list("strides")?, list("block_shape")?);
     for (name, other) in [("strides", &strides), ("block_shape", &block)] {

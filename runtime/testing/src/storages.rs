@@ -4,6 +4,7 @@
 use crate::{Result, Tensor, Tensors};
 use rtc_runtime::{Buffer, Device, SliceMut};
 use rtc_source::json_fields::FieldError;
+use std::ops::Range;
 
 /// Where a tensor argument points to.
 #[derive(Clone, Debug)]
@@ -13,8 +14,17 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
     /// Sizes and strides in elements, for the sanitizer.
     pub(crate) shape: Option<(Vec<u64>, Vec<i64>)>,
-    /// Nobody wrote it before the launch.
-    pub(crate) is_undefined: bool,
+    /// The bytes of the tensor that nobody wrote before the launch.
+    pub(crate) undefined: Undefined,
+}
+
+/// Bytes that nobody wrote.
+#[derive(Clone, Debug)]
+pub(crate) enum Undefined {
+    /// These of the tensor.
+    Ranges(Vec<Range<u64>>),
+    /// The whole allocation.
+    Whole,
 }
 
 /// The allocations of a launch: one per tensor, or one per group of views.
@@ -41,7 +51,7 @@ struct Storage {
     name: String,
     bytes: u64,
     buffer: Option<Buffer>,
-    is_undefined: bool,
+    undefined: Vec<Range<u64>>,
 }
 
 impl Storages {
@@ -69,12 +79,18 @@ impl Storages {
         let name = place.view_of.as_ref().unwrap_or(&place.tensor);
         let storage = self.storages.iter().position(|s| s.name == *name).unwrap_or_else(|| {
             let bytes = tensors.get(name).map_or(0, |t| t.data.len() as u64);
-            self.storages.push(Storage { name: name.clone(), bytes, buffer: None, is_undefined: false });
+            self.storages.push(Storage { name: name.clone(), bytes, buffer: None, undefined: Vec::new() });
             self.storages.len() - 1
         });
         let end = &mut self.storages[storage].bytes;
         *end = (*end).max(at + bytes);
-        self.storages[storage].is_undefined |= place.is_undefined;
+        let undefined = &mut self.storages[storage].undefined;
+        match &place.undefined {
+            Undefined::Whole => undefined.push(0..u64::MAX),
+            Undefined::Ranges(ranges) => {
+                undefined.extend(ranges.iter().map(|r| r.start.saturating_add(at)..r.end.saturating_add(at)));
+            }
+        }
         if let Some((sizes, strides)) = &place.shape {
             let element = bytes.checked_div(tensor.shape.iter().map(|n| *n as u64).product()).unwrap_or(1);
             let start = if place.view_of.is_some() { at } else { place.offset };
@@ -103,8 +119,8 @@ impl Storages {
                     content[*at as usize..][..tensor.data.len()].copy_from_slice(&tensor.data);
                 }
             }
-            if !storage.is_undefined {
-                buffer.write(0, &content)?;
+            for range in defined(&mut storage.undefined, storage.bytes) {
+                buffer.write(range.start as usize, &content[range.start as usize..range.end as usize])?;
             }
             for shape in self.shapes.iter().filter(|shape| shape.place.0 == index) {
                 buffer.declare_shape(shape.place.1, &shape.sizes, &shape.strides, shape.element);
@@ -139,4 +155,21 @@ impl Storages {
         }
         Ok(outputs)
     }
+}
+
+/// What lies between ranges, of so many bytes.
+fn defined(undefined: &mut [Range<u64>], bytes: u64) -> Vec<Range<u64>> {
+    undefined.sort_by_key(|range| range.start);
+    let (mut found, mut from) = (Vec::new(), 0);
+    for range in undefined.iter().filter(|range| range.start < range.end) {
+        if range.start > from {
+            found.push(from..range.start.min(bytes));
+        }
+        from = from.max(range.end);
+    }
+    if from < bytes {
+        found.push(from..bytes);
+    }
+    found.retain(|range| range.start < range.end);
+    found
 }

@@ -1,6 +1,7 @@
 """What the scripts of this folder share: the recorder, stand-ins for modules, one call after another.
 
-SOURCES: the folder with the checkouts of the collections. Every fault of a case is printed, and the script goes on.
+SOURCES: the folder with the checkouts of the collections. RECORDER: `recorder`, which keeps specializations, or `launches`.
+Every fault of a case is printed, and the script goes on.
 """
 
 import contextlib
@@ -17,8 +18,7 @@ import types
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-import recorder  # noqa: E402
-
+recorder = importlib.import_module(os.environ.get("RECORDER", "recorder"))
 recorder.start()
 
 import torch  # noqa: E402
@@ -145,6 +145,7 @@ def backward(result):
 @contextlib.contextmanager
 def case(label, seconds=60):
     """One call of a wrapper; its fault is printed."""
+    recorder.test = label
     signal.signal(signal.SIGALRM, recorder.too_slow)
     signal.alarm(seconds)
     try:
@@ -164,3 +165,4 @@ def case(label, seconds=60):
 def end():
     """The last line of a script's output."""
     print(f"cases: {count['done']} done, {count['fault']} with a fault")
+    getattr(recorder, "end", lambda: None)()

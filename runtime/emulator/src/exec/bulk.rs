@@ -100,15 +100,16 @@ pub fn inside(shared: &Shared, (block, at): (usize, u32), bytes: u32, access: Ac
 }
 
 impl Step<'_, '_> {
-    /// Starts a copy into shared memory, after all checks that can be made now.
+    /// Starts a copy into shared memory, after all checks that can be made now. Gives when it is over.
     pub(super) fn start_incoming(
         &mut self,
         lane: u32,
         source: Source,
         targets: Vec<Target>,
         align: u32,
-    ) -> Result<(), FaultKind> {
+    ) -> Result<Epoch, FaultKind> {
         let warp = self.index();
+        let mut over = Epoch::default();
         for target in &targets {
             aligned(Window::Shared, Access::Write, target.to.1.into(), align)?;
             inside(self.shared, target.to, target.bytes, Access::Write)?;
@@ -120,23 +121,24 @@ impl Step<'_, '_> {
             let phase = self.shared.blocks[target.barrier.0].mbarriers[&target.barrier.1].phase;
             let Some(hazards) = &mut self.shared.hazards else { continue };
             let agent = hazards.agents.number(Agent::Barrier(number));
+            over = Epoch { agent, time: phase + 1 };
             let (epoch, pc) = (Epoch { agent, time: PENDING }, self.warp.pc);
             let touch = Touch { warp, epoch, how: How::Bulk, pc, lane, stride: 0 };
             let (block, start) = (target.to.0, target.to.1 as usize);
             let result = hazards.write(block, start..start + target.bytes as usize, touch);
             self.launch.judged(result, Access::Write)?;
             if let Source::Shared(block, from) = source {
-                let touch = Touch { epoch: Epoch { agent, time: phase + 1 }, ..touch };
+                let touch = Touch { epoch: over, ..touch };
                 let result = hazards.read(block, from as usize..(from + target.bytes) as usize, touch);
                 self.launch.judged(result, Access::Read)?;
             }
         }
         self.shared.events += 1;
         self.shared.jobs.push(Job { pc: self.warp.pc, warp, lane, source, targets });
-        Ok(())
+        Ok(over)
     }
 
-    /// Starts a copy out of the block's shared memory.
+    /// Starts a copy out of the block's shared memory. Gives when its source, and its tensor map, have been read.
     pub(super) fn start_outgoing(
         &mut self,
         lane: u32,
@@ -144,7 +146,7 @@ impl Step<'_, '_> {
         to: Destination,
         reduce: Option<(AtomicOp, Modifier)>,
         align: u32,
-    ) -> Result<(), FaultKind> {
+    ) -> Result<Epoch, FaultKind> {
         let warp = self.index();
         aligned(Window::Shared, Access::Read, from.into(), align)?;
         inside(self.shared, (self.shared.rank, from), bytes, Access::Read)?;
@@ -167,7 +169,7 @@ impl Step<'_, '_> {
             reduce,
             data: None,
         });
-        Ok(())
+        Ok(epoch)
     }
 
     /// `cp.async.bulk.wait_group`: all but the last `groups` groups of the lanes; with `read` only their reads.

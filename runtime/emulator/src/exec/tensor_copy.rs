@@ -195,7 +195,8 @@ impl Step<'_, '_> {
                     let bar = self.addresses(barrier)[i];
                     let mask = mask.map(|s| self.source(s)[i] as u32);
                     let targets = self.targets(to, (barrier.window, bar), mask, bytes).map_err(fail)?;
-                    self.start_incoming(lane, Source::Tensor(tensor), targets, 128).map_err(fail)?;
+                    let over = self.start_incoming(lane, Source::Tensor(tensor), targets, 128).map_err(fail)?;
+                    self.note_map_use(lane, (copy.map.window, maps[i]), over);
                 }
                 Direction::Out { from, reduce } => {
                     let from = self.addresses(from)[i] as u32;
@@ -209,7 +210,8 @@ impl Step<'_, '_> {
                         }
                     };
                     let to = Destination::Tensor(tensor);
-                    self.start_outgoing(lane, (from, bytes), to, reduce, 128).map_err(fail)?;
+                    let over = self.start_outgoing(lane, (from, bytes), to, reduce, 128).map_err(fail)?;
+                    self.note_map_use(lane, (copy.map.window, maps[i]), over);
                 }
                 Direction::Prefetch => {}
             }

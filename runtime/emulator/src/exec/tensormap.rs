@@ -16,6 +16,7 @@ impl Step<'_, '_> {
             let place = (replace.address.window, addresses[i]);
             aligned(place.0, Access::Write, place.1, 128).map_err(|kind| (kind, lane))?;
             self.check(place, MAP_BYTES as u32, lane, Access::Write)?;
+            self.inspect_map_write(lane, place);
             let bytes = self.slot(Access::Write, place, MAP_BYTES as u32, lane)?;
             let value = if replace.less_one { values[i].wrapping_sub(1) } else { values[i] };
             bytes[first..first + size].copy_from_slice(&value.to_le_bytes()[..size]);
@@ -31,6 +32,7 @@ impl Step<'_, '_> {
         let bytes = MAP_BYTES as u32;
         self.check((from.window, sources[0]), bytes, 0, Access::Read)?;
         let data = self.read((from.window, sources[0]), bytes, 0)?.to_vec();
+        self.inspect_map_write(0, (to.window, targets[0]));
         self.slot(Access::Write, (to.window, targets[0]), bytes, 0)?.copy_from_slice(&data);
         Ok(())
     }

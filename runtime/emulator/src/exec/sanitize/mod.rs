@@ -1,18 +1,20 @@
 //! What the sanitizer keeps while a launch runs, and what it found.
 //!
 //! Every check is a file: memory accesses (`access.rs`), order between blocks (`global.rs`) through atomics
-//! (`release.rs`), registers (`registers.rs`), barriers and shuffles (`meeting.rs`). Shared memory is `exec/hazard`, which
-//! collects conflicts for a report (`shared.rs`). A launch without checks has no `Sanitizer`, and pays one test for each
-//! access.
+//! (`release.rs`), registers (`registers.rs`), barriers and shuffles (`meeting.rs`), tensor maps (`maps.rs`). Shared
+//! memory is `exec/hazard`, which collects conflicts for a report (`shared.rs`). A launch without checks has no
+//! `Sanitizer`, and pays one test for each access.
 
 mod access;
 mod global;
+mod maps;
 mod meeting;
 mod registers;
 mod release;
 mod shared;
 
 pub use access::Touched;
+pub use maps::MapUses;
 pub use registers::Defined;
 
 use std::collections::HashMap;
