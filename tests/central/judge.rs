@@ -407,13 +407,15 @@ pub fn emulate(
         params[placed.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
     }
     if let Some(offset) = metadata.scratch_offset() {
-        let blocks: u64 = blocks(case, kernel).into_iter().map(u64::from).product();
+        let blocks: u64 = blocks(case, kernel).into_iter().chain(metadata.cluster).map(u64::from).product();
         let scratch = memory.alloc((blocks * metadata.global_scratch_bytes) as usize, 256, "scratch");
         params.resize(offset as usize, 0);
         params.extend(scratch.to_le_bytes());
     }
+    let [x, y, z] = blocks(case, kernel);
     let config = emulator::LaunchConfig {
-        grid: blocks(case, kernel),
+        grid: [x * metadata.cluster[0], y, z],
+        cluster: metadata.cluster,
         block: [metadata.threads_per_block, 1, 1],
         shared_bytes: metadata.shared_bytes,
         params: &params,

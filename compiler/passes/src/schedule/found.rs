@@ -250,8 +250,13 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
     if loops.is_empty() {
         return Err("there is no loop with a product by `wgmma`");
     }
-    if kernel.options.num_ctas != 1 || kernel.persistent.is_some() || kernel.specialization().is_some() {
+    if kernel.persistent.is_some() || kernel.specialization().is_some() {
         return Err("the kernel is divided already");
+    }
+    // Blocks of a cluster without work are left out then; nothing else can ask for them.
+    let asks = |op: Op| matches!(kernel.kind(op), OpKind::InlineAsm { .. });
+    if kernel.options.num_ctas != 1 && rtc_ir::walk(kernel).into_iter().any(asks) {
+        return Err("the kernel is one of clusters and has assembly");
     }
     if kernel.options.maxnreg.is_some() || !kernel.options.num_warps.is_multiple_of(4) {
         return Err("the number of registers is given, or there are fewer than four warps");

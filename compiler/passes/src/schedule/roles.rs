@@ -204,6 +204,8 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
         }
     }
     kernel.persistent = Some(Persistent { blocks_per_multiprocessor: form.blocks });
+    // Of a cluster, one block does the work.
+    kernel.options.num_ctas = 1;
     if form.blocks > 1 {
         kernel.options.maxnreg = Some(form.at_start);
     }
