@@ -19,6 +19,10 @@ FULL_NAMES = {"float32": "Single Precision", "float16": "Half Precision", "bfloa
 STANDARDS = [("float16", "relative error rtol=1e-03, atol=1e-03"), ("float32", "relative error rtol=1e-04, atol=1e-04"),
              ("bfloat16", "relative error rtol=1e-02, atol=1e-02"), ("int32/int64/int16/int8", "equal"),
              ("uint32/uint64/uint16/uint8", "equal"), ("bool", "equal")]
+#: Results of these must be equal.
+EXACT = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+#: What `--dtype all` stands for.
+ALL = ("float16", "bfloat16", "float32", *EXACT)
 BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52, "float8_e4m3fn": 3, "float8_e5m2": 2}
 LINE = "=" * 80
 RULE = "-" * 80
@@ -115,8 +119,18 @@ def ulp_label(ulp):
 
 
 def cast(value, name):
-    """A float tensor as one of another float dtype; anything else as it is."""
-    return _arrays.cast(value, name) if _arrays.is_array(value) and _arrays.is_float(value) else value
+    """A float tensor as one of another dtype; anything else as it is. Whole numbers are 32 times the floats, rounded to nearest,
+    within what 8 bits hold and without a sign for unsigned ones; truth values say which floats are positive."""
+    if not (_arrays.is_array(value) and _arrays.is_float(value)):
+        return value
+    if name in EXACT:
+        wide = _arrays.wide(value).reshape(tuple(value.shape))
+        value = wide > 0 if name == "bool" else (wide * 32).round()
+        if name.startswith("uint"):
+            value = abs(value)
+        if name != "bool":
+            value = value.clip(-128, 127)
+    return _arrays.cast(value, name)
 
 
 def dtypes_of(inputs, asked):
@@ -153,7 +167,7 @@ def differs_in_zeros(actual, expected):
 
 def measure(contract, dtype, inputs):
     """One case, and the noted launches."""
-    given = [cast(v, dtype) if dtype in BITS else v for v in inputs]
+    given = [cast(v, dtype) for v in inputs]
     case = Case(dtype, [tuple(v.shape) for v in given if _arrays.is_array(v)])
     mine = copies(given)
     with Recorder(keep=sum(_arrays.size(v) for v in given if _arrays.is_array(v)) < 1 << 20) as recorder, poisoned():
@@ -299,6 +313,9 @@ def precision(contract, options):
         try:
             first, recorder, made, wanted = measure(contract, dtype, inputs)
         except Problem as problem:
+            if options.all:
+                left_out[dtype] = str(problem)
+                continue
             # Wrappers that only know arrays of numpy, whose files were made for what numpy has.
             is_own = not options.dtype and dtype == "bfloat16" and any(_arrays.is_narrow(cast(v, dtype)) for v in inputs)
             if not is_own or not isinstance(problem.__cause__, (TypeError, AttributeError)):
@@ -336,7 +353,7 @@ def precision(contract, options):
 
 def main(words):
     options = parser("precision", __doc__.split(":", 1)[1].strip())
-    options.add_argument("--dtype", action="append", help="test this dtype only; may be repeated")
+    options.add_argument("--dtype", action="append", help="test this dtype only; may be repeated; `all`: every dtype of the standards")
     options.add_argument("--no-second-oracle", action="store_true", help="do not run the kernel in fp64")
     options.add_argument("--json", action="store_true", help="write JSON instead of the report")
     options.add_argument("-o", "--output", metavar="FILE", help="also write the report to a file")
@@ -345,9 +362,12 @@ def main(words):
 
     def work():
         contract = prepare(arguments, needs_reference=False)
+        arguments.all = "all" in (arguments.dtype or [])
+        if arguments.all:
+            arguments.dtype = list(ALL)
         for dtype in arguments.dtype or []:
-            if dtype not in THRESHOLDS:
-                raise Problem("usage", f"--dtype takes {', '.join(THRESHOLDS)}", status=2)
+            if dtype not in (*THRESHOLDS, *EXACT):
+                raise Problem("usage", f"--dtype takes all, {', '.join((*THRESHOLDS, *EXACT))}", status=2)
         cases, opinions, device, left_out = precision(contract, arguments)
         text = report(contract, cases, opinions, device, left_out)
         if arguments.output:

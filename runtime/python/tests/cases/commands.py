@@ -294,6 +294,26 @@ class Precision(unittest.TestCase):
             self.assertIn(part, done.stdout)
         self.assertEqual(done.stdout.splitlines()[0], "=" * 80)
 
+    def test_all_dtypes(self):
+        done = rtc("precision", "abs.py", "--dtype", "all")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        names = "float16 bfloat16 float32 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
+        self.assertIn("[Judgment]:\n  MERE < threshold: True\n  MARE < 10 x threshold: True\n"
+                      + "".join(f"  {name}: True\n" for name in names) + "  Overall: True", done.stdout)
+        self.assertIn("Tests: 48, passed: 48, failed: 0", done.stdout)
+        self.assertNotIn("Not tested", done.stdout)
+        # A mistake with negative numbers is seen where there are some.
+        with changed("abs.py", "tl.abs(tl.load(x + i, mask=i < n))", "tl.maximum(tl.load(x + i, mask=i < n), 0)") as file:
+            done = rtc("precision", file.name, "--dtype", "int8", "--dtype", "uint8")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("  int8: False\n  uint8: True\n  Overall: False", done.stdout)
+        # What the wrapper cannot do is told, not judged.
+        with changed("abs.py", "    out = ", "    assert x.dtype != bool, 'no truth values'\n    out = ") as file:
+            done = rtc("precision", file.name, "--dtype", "all")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"  Not tested: bool: `kernel_fn` raised AssertionError .*: no truth values")
+        self.assertIn("Tests: 44, passed: 44, failed: 0", done.stdout)
+
     def test_dropout_is_measured_where_both_keep(self):
         done = rtc("precision", "dropout.py", "--dtype", "float32")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -348,9 +368,8 @@ class Precision(unittest.TestCase):
         self.assertIn("line 9 loses most bits", done.stdout)
 
     def test_a_wrong_option(self):
-        self.assertEqual(rtc("precision", "abs.py", "--dtype", "int8").returncode, 2)
         done = rtc("precision", "abs.py", "--dtype", "float8")
-        text = "--dtype takes float32, float16, bfloat16, float8_e4m3fn, float8_e5m2"
+        text = "--dtype takes all, float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, int8, int16, int32, int64, uint8, uint16"
         self.assertTrue(done.returncode == 2 and text in done.stderr, done.stderr)
 
     def test_a_wrapper_that_only_knows_arrays_of_numpy(self):
