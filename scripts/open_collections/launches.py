@@ -132,14 +132,9 @@ def bound(kernel, args, kwargs):
 
 def keep(kernel, compiled, grid, arguments):
     """Gives what is written of a launch: its files; nothing if one like it was kept."""
-    from rtc.language.core import KernelFunction
-    from rtc.runtime.jit import JITFunction
+    from rtc._record import functions_among
 
-    functions = []
-    for value in arguments.values():
-        value = getattr(value, "value", value)
-        if isinstance(value, (JITFunction, KernelFunction)) and value not in functions:
-            functions.append(value)
+    functions = functions_among(arguments.values())
     modules = [tuple(module) for module in kernel._gathered(functions).modules]
     spec = json.loads(compiled._ready.spec())
     text = json.dumps(modules)

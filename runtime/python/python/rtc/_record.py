@@ -10,6 +10,24 @@ from .runtime.autotuner import Autotuner
 from .runtime.jit import JITFunction
 
 
+def functions_among(arguments):
+    """The functions among arguments and in their tuples, each once, in the order in which specifications number them."""
+    found = []
+
+    def look(value):
+        value = getattr(value, "value", value)
+        if isinstance(value, (JITFunction, KernelFunction)):
+            if not any(value is known for known in found):
+                found.append(value)
+        elif isinstance(value, (tuple, list)):
+            for item in value:
+                look(item)
+
+    for argument in arguments:
+        look(argument)
+    return found
+
+
 class Launch:
     """One launch: its kernel, grid and arguments, with copies of the tensors as they were before."""
 
@@ -111,11 +129,7 @@ class Description:
     """A launch as files have it: modules (name, file, text), LAUNCH.json, tensors, and those that are expected."""
 
     def __init__(self, launch, expected=(), tolerances=()):
-        functions = []
-        for value in launch.arguments.values():
-            value = getattr(value, "value", value)
-            if isinstance(value, (JITFunction, KernelFunction)) and value not in functions:
-                functions.append(value)
+        functions = functions_among(launch.arguments.values())
         self.modules = [tuple(module) for module in launch.kernel._gathered(functions).modules]
         spec = json.loads(launch.compiled._ready.spec())
         constants = {arg["name"] for arg in spec["args"] if "constexpr" in arg}

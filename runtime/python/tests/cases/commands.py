@@ -148,6 +148,13 @@ class Verify(unittest.TestCase):
             self.assertEqual((launch["grid"], launch["golden"]["rtol"]), ([4], 1e-5))
 
 
+    def test_functions_in_tuples_are_recorded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = rtc("verify", "steps.py", "--record", folder)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            done = rtc("verify", "--golden", folder)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_recorded_results_are_replayed(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(rtc("verify", "gelu.py", "--record", folder).returncode, 0)
