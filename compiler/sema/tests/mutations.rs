@@ -91,7 +91,10 @@ fn constant(json: &Value) -> Option<ConstValue> {
             None => ConstValue::Float(n.as_f64()?),
         },
         Value::String(text) => ConstValue::Str(text.clone()),
-        other => ConstValue::DType(ValueType::parse(other["dtype"].as_str()?)?),
+        other => match other["function"].as_str() {
+            Some(name) => ConstValue::Function(name.to_owned()),
+            None => ConstValue::DType(ValueType::parse(other["dtype"].as_str()?)?),
+        },
     })
 }
 
