@@ -197,7 +197,7 @@ def strided(value):
 
 
 def cast(value, name):
-    """A tensor or array as one of another float dtype. numpy's become arrays of `ml_dtypes`, if the program has loaded that, or
+    """A tensor or array as one of another dtype. numpy's become arrays of `ml_dtypes`, if the program has loaded that, or
     else of `_narrow`, where numpy lacks the dtype."""
     if is_tensor(value):
         return value.detach().to(getattr(torch(), name))
