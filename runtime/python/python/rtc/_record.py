@@ -97,13 +97,13 @@ def tuned_before():
     dictionary that is filled with those: by name, as text."""
     tune, taken = Autotuner._tune, {}
 
-    def keep(tuner, key, args, kwargs):
+    def keep(tuner, key, args, nargs, kwargs):
         if not tuner.cache:
-            return tune(tuner, key, args, kwargs)
-        configs, known = tuner.prune_configs(kwargs), next(iter(tuner.cache.values()))
+            return tune(tuner, key, args, nargs, kwargs)
+        configs, known = tuner._pruned(nargs, kwargs), next(iter(tuner.cache.values()))
         tuner.cache[key] = known if known in configs else configs[0]
         taken[tuner.base_fn.__name__] = str(known)
-        tuner.pre_hook({**tuner.nargs, **kwargs, **tuner.cache[key].all_kwargs()}, reset_only=True)
+        tuner.pre_hook({**nargs, **kwargs, **tuner.cache[key].all_kwargs()}, reset_only=True)
 
     Autotuner._tune = keep
     try:

@@ -1,8 +1,12 @@
 """Autotuning, heuristics, timing, reports."""
 
+import concurrent.futures
 import contextlib
+import copy
 import os
 import tempfile
+import threading
+import time
 import unittest
 import xml.dom.minidom
 
@@ -76,6 +80,42 @@ class Autotuning(unittest.TestCase):
         kernel = tuned()
         with self.assertRaisesRegex(ValueError, "Conflicting meta-parameters: BLOCK"):
             kernel[(1,)](np.ones(4, np.float32), np.ones(4, np.float32), 4, BLOCK=32)
+
+
+class Threads(unittest.TestCase):
+    """Threads that launch one kernel do not see each other's arguments, and tune each key once."""
+
+    def test_launches_of_several_threads(self):
+        trials = []
+
+        def slow(call, quantiles):
+            trials.append(threading.get_ident())
+            call()
+            time.sleep(0.01)
+            return [1.0] * 3
+
+        @rtc.autotune(configs=CONFIGS, key=["n"], do_bench=slow, restore_value=["out"])
+        @rtc.jit
+        def add(x, out, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(out + i, mask=i < n), mask=i < n)
+
+        def launch(n):
+            together.wait()
+            x, out = np.full(n, n, np.float32), np.ones(n, np.float32)
+            add[lambda meta: (rtc.cdiv(n, meta["BLOCK"]),)](x, out, n)
+            return (out == n + 1).all()
+
+        sizes = [100, 70, 33] * 3
+        together = threading.Barrier(len(sizes))
+        with concurrent.futures.ThreadPoolExecutor(len(sizes)) as pool:
+            self.assertTrue(all(pool.map(launch, sizes)))
+        self.assertEqual(len(trials), 3 * len(CONFIGS))
+        self.assertEqual(len(add.cache), 3)
+
+    def test_a_deep_copy_is_the_same_kernel(self):
+        kernel = tuned()
+        self.assertIs(copy.deepcopy({"kernel": kernel})["kernel"], kernel)
 
 
 class Events:

@@ -2,6 +2,7 @@
 
 import builtins
 import inspect
+import threading
 import time
 
 from .. import _advice, knobs
@@ -64,8 +65,11 @@ class Autotuner(KernelInterface):
         self._do_bench, self.num_warmups, self.num_reps = do_bench, warmup, rep
         self.use_cuda_graph, self.cache_results = use_cuda_graph, cache_results or knobs.autotuning.cache
         self.best_config = self.configs_timings = self.bench_time = None
-        self.nargs = self._trial = None
+        self._lock, self._trial = threading.RLock(), None
         self._has_hooks = pre_hook is not None or post_hook is not None
+
+    def __deepcopy__(self, memo):
+        return self
 
     # ---- hooks
 
@@ -95,13 +99,13 @@ class Autotuner(KernelInterface):
 
     # ---- tuning
 
-    def _bench(self, *args, config, **meta):
+    def _bench(self, args, nargs, config, meta):
         conflicts = meta.keys() & config.kwargs.keys()
         if conflicts:
             raise ValueError(f"Conflicting meta-parameters: {', '.join(conflicts)}. "
                              "Make sure that you don't re-define auto-tuned symbols.")
         current = {**meta, **config.all_kwargs()}
-        full = {**self.nargs, **current}
+        full = {**nargs, **current}
 
         def call():
             if config.pre_hook:
@@ -123,29 +127,30 @@ class Autotuner(KernelInterface):
                 print(f"Autotuning failed with {error}")
             return [float("inf")] * 3
 
-    def _tuning_key(self, kwargs):
-        every = {**self.nargs, **kwargs}
+    def _tuning_key(self, nargs, kwargs):
+        every = {**nargs, **kwargs}
         named = {name: value for name, value in every.items() if name in self.arg_names}
         key = [named[name] for name in self.keys if name in named]
         return tuple(key + [str(value.dtype) for value in named.values() if hasattr(value, "dtype")])
 
     def run(self, *args, **kwargs):
         """Launches with the best configuration, found first if the key is new."""
-        self.nargs = dict(zip(self.arg_names, args))
+        nargs = dict(zip(self.arg_names, args))
         config = self.configs[0]
         if len(self.configs) > 1:
-            key = self._tuning_key(kwargs)
+            key = self._tuning_key(nargs, kwargs)
             if key not in self.cache:
-                self._tune(key, args, kwargs)
+                # Other threads that launch the kernel wait for what is found.
+                with self._lock:
+                    if key not in self.cache:
+                        self._tune(key, args, nargs, kwargs)
             config = self.cache[key]
         self.best_config = config
         if config.pre_hook is not None:
-            config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
-        launched = self.fn.run(*args, **kwargs, **config.all_kwargs())
-        self.nargs = None
-        return launched
+            config.pre_hook({**nargs, **kwargs, **config.all_kwargs()})
+        return self.fn.run(*args, **kwargs, **config.all_kwargs())
 
-    def _compile(self, configs, args, kwargs):
+    def _compile(self, configs, args, nargs, kwargs):
         """Compiles the configurations at the same time. What goes wrong is passed over: the trial meets it again."""
         kernel = self.fn
         while isinstance(kernel, Heuristics):
@@ -153,14 +158,14 @@ class Autotuner(KernelInterface):
         if len(configs) < 2 or not isinstance(kernel, JITFunction):
             return
         # The block of a descriptor is part of what is compiled, and hooks set it.
-        has_descriptors = any(isinstance(value, TensorDescriptor) for value in [*self.nargs.values(), *kwargs.values()])
+        has_descriptors = any(isinstance(value, TensorDescriptor) for value in [*nargs.values(), *kwargs.values()])
 
         def calls():
             for config in configs:
                 given = {**kwargs, **config.all_kwargs()}
                 try:
                     if config.pre_hook and has_descriptors:
-                        config.pre_hook({**self.nargs, **given})
+                        config.pre_hook({**nargs, **given})
                     fn = self.fn
                     while isinstance(fn, Heuristics):
                         given, fn = fn._computed(args, given), fn.fn
@@ -170,31 +175,32 @@ class Autotuner(KernelInterface):
 
         kernel._prepare(calls())
 
-    def _tune(self, key, args, kwargs):
-        configs = self.prune_configs(kwargs)
+    def _tune(self, key, args, nargs, kwargs):
+        configs = self._pruned(nargs, kwargs)
         began = time.time()
-        self._compile(configs, args, kwargs)
+        self._compile(configs, args, nargs, kwargs)
         timings = {}
         for config in configs:
-            timings[config] = self._bench(*args, config=config, **kwargs)
+            timings[config] = self._bench(args, nargs, config, kwargs)
             if knobs.autotuning.print:
                 print(f"Autotuning kernel {self.base_fn.__name__} with config {config}: {timings[config]}")
         self.bench_time = time.time() - began
         if not self._has_hooks and not any(config.pre_hook for config in configs) and self._trial is not None:
             _advice.on_tuning(self._trial, [*self.reset_to_zero, *self.restore_value])
         self._trial = None
-        self.cache[key] = builtins.min(timings, key=lambda config: _listed(timings[config]))
+        best = builtins.min(timings, key=lambda config: _listed(timings[config]))
         self.configs_timings = timings
-        self.pre_hook({**self.nargs, **kwargs, **self.cache[key].all_kwargs()}, reset_only=True)
+        self.pre_hook({**nargs, **kwargs, **best.all_kwargs()}, reset_only=True)
+        self.cache[key] = best
         if knobs.autotuning.print:
             print(f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\nfinished after "
-                  f"{self.bench_time:.2f}s,\nbest config selected: {self.cache[key]};")
+                  f"{self.bench_time:.2f}s,\nbest config selected: {best};")
 
-    def prune_configs(self, kwargs):
+    def _pruned(self, nargs, kwargs):
         """The configurations that are worth a try."""
         configs = self.configs
         if self.early_config_prune:
-            configs = self.early_config_prune(configs, self.nargs, **kwargs)
+            configs = self.early_config_prune(configs, nargs, **kwargs)
             if not configs:
                 raise AutotunerError("No valid autotuner configs after pruning. `early_config_prune` should return at least one config.")
         if self.perf_model:
@@ -204,18 +210,16 @@ class Autotuner(KernelInterface):
             elif not isinstance(top, int):
                 raise TypeError("Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int")
             if len(configs) > top:
-                model = {c: self.perf_model(**self.nargs, **kwargs, **c.all_kwargs()) for c in configs}
+                model = {c: self.perf_model(**nargs, **kwargs, **c.all_kwargs()) for c in configs}
                 configs = sorted(model, key=lambda c: model[c])[:top]
         return configs
 
     def warmup(self, *args, **kwargs):
         """Compiles all configurations."""
-        self.nargs = dict(zip(self.arg_names, args))
-        configs = self.prune_configs(kwargs)
-        self._compile(configs, [MockTensor.wrap_dtype(arg) for arg in args], kwargs)
-        made = [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in configs]
-        self.nargs = None
-        return made
+        nargs = dict(zip(self.arg_names, args))
+        configs = self._pruned(nargs, kwargs)
+        self._compile(configs, [MockTensor.wrap_dtype(arg) for arg in args], nargs, kwargs)
+        return [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in configs]
 
 
 def _copy(value):
