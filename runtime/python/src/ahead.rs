@@ -91,7 +91,8 @@ pub(crate) fn launch(
     }
     let mut reading = Reading::default();
     let mut values: SmallVec<[Value; 16]> = SmallVec::new();
-    for (own, arg) in specialization.args.iter().zip(args) {
+    for (index, (own, arg)) in specialization.args.iter().zip(args).enumerate() {
+        reading.param = index;
         values.push(match own.kind {
             rtc_compiler::ArgKind::Constexpr(_) => Value::Int(0),
             _ => reading.value(&arg, false)?,
@@ -102,7 +103,10 @@ pub(crate) fn launch(
         return Err(PyValueError::new_err("Pointer argument cannot be accessed from Triton (cpu tensor?)"));
     }
     let copies = match reading.memory {
-        Some(Memory::Host) => Some(Copies::upload(device, &reading.ranges).map_err(|error| runtime_error(py, &error))?),
+        Some(Memory::Host) => {
+            let copies = Copies::upload(device, &reading.ranges, |param| specialization.args[param].name.clone());
+            Some(copies.map_err(|error| runtime_error(py, &error))?)
+        }
         _ => None,
     };
     with_args(device, &values, copies.as_ref(), |args| {

@@ -4,7 +4,7 @@
 use crate::host::HostRange;
 use crate::kind::ByAddress;
 use crate::place::Memory;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
@@ -125,10 +125,16 @@ pub(crate) fn array(object: &Bound<'_, PyAny>) -> PyResult<Option<Foreign>> {
     }))
 }
 
-/// An object with `__cuda_array_interface__`.
+/// An object with `__cuda_array_interface__`. One whose class has it for other arrays only, such as JAX's in bfloat16 or on the
+/// CPU, has `__dlpack__`.
 pub(crate) fn cuda_array(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
     let py = object.py();
-    let interface = object.getattr(intern!(py, "__cuda_array_interface__"))?.downcast_into::<PyDict>()?;
+    let interface = match object.getattr(intern!(py, "__cuda_array_interface__")) {
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) && object.hasattr(intern!(py, "__dlpack__"))? => {
+            return dlpack(object);
+        }
+        found => found?.downcast_into::<PyDict>()?,
+    };
     let dtype = interface_dtype(object, &interface)?;
     let (address, _) = interface_data(&interface)?;
     Ok(Foreign { address, dtype, memory: Some(Memory::Gpu), range: None })

@@ -17,27 +17,44 @@ pub(crate) struct HostRange {
     pub(crate) pinned: bool,
 }
 
+/// A range that an argument lies in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfArgument {
+    pub(crate) range: HostRange,
+    /// The parameter, by its number.
+    pub(crate) param: usize,
+}
+
 /// The copies of the arrays of one launch.
 #[derive(Debug)]
 pub(crate) struct Copies(Vec<(HostRange, Buffer<u8>)>);
 
 impl Copies {
-    /// Copies the ranges to the device.
-    pub(crate) fn upload(device: &Device, ranges: &[HostRange]) -> Result<Copies> {
-        let mut sorted: Vec<HostRange> = ranges.iter().filter(|range| range.bytes > 0).copied().collect();
-        sorted.sort_by_key(|range| range.start);
-        let mut merged: Vec<HostRange> = Vec::new();
-        for range in sorted {
+    /// Copies the ranges to the device, where they are called by the names of their arguments.
+    pub(crate) fn upload(device: &Device, ranges: &[OfArgument], name_of: impl Fn(usize) -> String) -> Result<Copies> {
+        let mut sorted: Vec<OfArgument> = ranges.iter().filter(|given| given.range.bytes > 0).copied().collect();
+        sorted.sort_by_key(|given| (given.range.start, given.param));
+        let mut merged: Vec<(HostRange, String)> = Vec::new();
+        for OfArgument { range, param } in sorted {
             match merged.last_mut() {
-                Some(last) if range.start < last.start + last.bytes => {
+                Some((last, name)) if range.start < last.start + last.bytes => {
                     let end = (range.start + range.bytes).max(last.start + last.bytes);
                     last.bytes = end - last.start;
                     last.writable |= range.writable;
+                    let other = name_of(param);
+                    if !name.split(", ").any(|known| known == other) {
+                        *name = format!("{name}, {other}");
+                    }
                 }
-                _ => merged.push(range),
+                _ => merged.push((range, name_of(param))),
             }
         }
-        let copy = |range: HostRange| Ok((range, device.upload(bytes_of(&range))?));
+        let copy = |(range, name): (HostRange, String)| {
+            let data = bytes_of(&range);
+            let mut buffer = device.alloc_named(data.len(), &name)?;
+            buffer.write(0, data)?;
+            Ok((range, buffer))
+        };
         Ok(Copies(merged.into_iter().map(copy).collect::<Result<_>>()?))
     }
 

@@ -176,8 +176,9 @@ pub(crate) fn launch<'py>(
     let jit_options = core.options.of(&call, core.defaults.bind(py))?;
     let mut reading = Reading::default();
     let mut values: SmallVec<[Value; 16]> = SmallVec::new();
-    for (param, object) in core.params.iter().zip(&call.values) {
+    for (index, (param, object)) in core.params.iter().zip(&call.values).enumerate() {
         let Some(object) = object else { continue };
+        reading.param = index;
         values.push(reading.value(object, param.is_constexpr).map_err(|error| named(py, error, &core, param))?);
     }
     let current = place::Current::of(py, reading.memory)?;
@@ -186,7 +187,8 @@ pub(crate) fn launch<'py>(
     core.check_globals(slf)?;
     let copies = match reading.memory {
         Some(Memory::Host) if !device.is_cuda() => {
-            Some(Copies::upload(device, &reading.ranges).map_err(|error| runtime_error(py, &error))?)
+            let copies = Copies::upload(device, &reading.ranges, |param| core.params[param].name.to_string());
+            Some(copies.map_err(|error| runtime_error(py, &error))?)
         }
         _ => None,
     };

@@ -6,7 +6,7 @@
 use crate::bind;
 use crate::compiled::STACK_BYTES;
 use crate::error::runtime_error;
-use crate::host::{Copies, HostRange, detached};
+use crate::host::{Copies, OfArgument, detached};
 use crate::kernel::{Kernel, REQUEST, Variant};
 use crate::place::{Current, Memory};
 use crate::value::{Reading, Value, with_args};
@@ -30,7 +30,7 @@ struct Request {
 pub(crate) fn prepare(slf: &Bound<'_, Kernel>, calls: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = slf.py();
     let mut requests: Vec<Request> = Vec::new();
-    let (mut ranges, mut device, mut on_host): (Vec<HostRange>, Option<&'static Device>, bool) =
+    let (mut ranges, mut device, mut on_host): (Vec<OfArgument>, Option<&'static Device>, bool) =
         (Vec::new(), None, false);
     for call in calls.try_iter()? {
         let call = call?;
@@ -46,7 +46,8 @@ pub(crate) fn prepare(slf: &Bound<'_, Kernel>, calls: &Bound<'_, PyAny>) -> PyRe
     }
     let Some(device) = device else { return Ok(()) };
     let copies = match on_host {
-        true => Some(Copies::upload(device, &ranges).map_err(|error| runtime_error(py, &error))?),
+        // Nothing is launched, and so nothing asks for names.
+        true => Some(Copies::upload(device, &ranges, |_| String::new()).map_err(|error| runtime_error(py, &error))?),
         false => None,
     };
     let done = detached(py, || compile_all(device, &requests, copies.as_ref()));

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::foreign::{self, Foreign};
-use crate::host::{Copies, HostRange};
+use crate::host::{Copies, OfArgument};
 use crate::kind::{ByAddress, Kind, kind};
 use crate::place::Memory;
 use crate::tensor::Torch;
@@ -47,7 +47,9 @@ pub(crate) struct Descriptor {
 pub(crate) struct Reading {
     /// The memory of the arguments, if one of them is memory.
     pub(crate) memory: Option<Memory>,
-    pub(crate) ranges: SmallVec<[HostRange; 4]>,
+    pub(crate) ranges: SmallVec<[OfArgument; 4]>,
+    /// The number of the parameter whose argument is read.
+    pub(crate) param: usize,
     /// Functions among the arguments, which are part of the program.
     pub(crate) functions: SmallVec<[Py<PyAny>; 2]>,
     /// Whether some argument is none of those that `recent.rs` knows: numbers of 64 bits, tensors of PyTorch itself on a GPU,
@@ -141,7 +143,7 @@ impl Reading {
             match (memory, self.memory, &found.range) {
                 // Page-locked memory goes with that of a GPU.
                 (Memory::Host, Some(Memory::Gpu), Some(range)) if range.pinned => {}
-                (Memory::Gpu, Some(Memory::Host), _) if self.ranges.iter().all(|range| range.pinned) => {
+                (Memory::Gpu, Some(Memory::Host), _) if self.ranges.iter().all(|given| given.range.pinned) => {
                     self.memory = Some(Memory::Gpu);
                 }
                 (memory, Some(known), _) if memory != known => {
@@ -152,7 +154,8 @@ impl Reading {
                 }
                 (memory, ..) => self.memory = Some(memory),
             }
-            self.ranges.extend(found.range);
+            let param = self.param;
+            self.ranges.extend(found.range.map(|range| OfArgument { range, param }));
         }
         Ok(Value::Pointer { address: found.address, dtype: found.dtype })
     }

@@ -93,6 +93,12 @@ fn launches() {
     run("launches");
 }
 
+/// Arrays of other libraries.
+#[test]
+fn protocols() {
+    run("protocols");
+}
+
 /// Floats that numpy lacks.
 #[test]
 fn narrow() {

@@ -116,7 +116,7 @@ def moved(inputs, outputs):
 
 
 def against_triton(path, iterations):
-    """The time of the same wrapper with Triton's own compiler, in a process of its own; None where it cannot be had."""
+    """The time of the same wrapper with Triton's own compiler, in a process of its own, and None; or None, and why."""
     code = ("import importlib.util, json, sys, statistics, torch, triton\n"
             "s = importlib.util.spec_from_file_location('kernel_file', sys.argv[1]); m = importlib.util.module_from_spec(s)\n"
             "s.loader.exec_module(m); x = m.get_inputs(); flush = torch.empty(64 << 20, dtype=torch.int32, device='cuda'); t = []\n"
@@ -129,8 +129,8 @@ def against_triton(path, iterations):
     done = subprocess.run([sys.executable, "-c", code, path, str(iterations)], capture_output=True, text=True, env=environment)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
-        raise Problem("against", f"Triton could not run {path}: {lines[-1]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+        return None, lines[-1]
+    return json.loads(done.stdout.strip().splitlines()[-1]), None
 
 
 def sweep_values(text):
@@ -212,8 +212,12 @@ def main(words):
                 name = "tensor" if of_products else "thread"
                 found[f"{name}_peak_tflops"], found[f"share_of_{name}_peak"] = peak / 1e12, found["tflops"] * 1e12 / peak
         if arguments.against:
-            found["triton_time_ms"] = against_triton(arguments.file, iterations)
-            rows.append(("Triton", found["triton_time_ms"], None, None))
+            found["triton_time_ms"], why = against_triton(arguments.file, iterations)
+            if why is None:
+                rows.append(("Triton", found["triton_time_ms"], None, None))
+            else:
+                found["triton_error"] = why
+                print(f"note: Triton could not run {arguments.file}: {why}", file=sys.stderr)
         print(f"{'':10} {'median ms':>12} {'20 %':>12} {'80 %':>12}", file=sys.stderr)
         for name, mid, low, high in rows:
             print(f"{name:10} {mid:12.5f} " + " ".join(f"{v:12.5f}" if v is not None else " " * 12 for v in (low, high)), file=sys.stderr)

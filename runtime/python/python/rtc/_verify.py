@@ -230,7 +230,8 @@ def verify(contract, options, boundary=True, record=None):
             raise Problem("record", str(error)) from None
         if not checked:
             raise Problem("record", "no result is memory that a launch was given, so there is nothing to check without Python")
-        notes.append(f"{len(recorder.launches)} launches with {checked} checked results are in {record}")
+        launches = len(recorder.launches)
+        notes.append(f"{launches} launch{'' if launches == 1 else 'es'} with {checked} checked result{'' if checked == 1 else 's'}: {record}")
     refused = 0
     if boundary and judgement.correct:
         cases = list(boundary_inputs(inputs, recorder.blocks(), options.seed))

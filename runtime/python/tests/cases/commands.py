@@ -234,6 +234,15 @@ class Bench(unittest.TestCase):
         found = json.loads(done.stdout)
         self.assertEqual((found["flops"], found["flops_of"]), (2 * 64 * 96 * 32, "products"))
 
+    def test_a_file_that_triton_cannot_run(self):
+        with changed("gelu.py", "import triton\n", 'import triton\nassert "rtc" in triton.__file__\n') as file:
+            done = rtc("bench", file.name, "--iterations", "1", "--against", "triton")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertIsNone(found["triton_time_ms"])
+        self.assertIn("Error", found["triton_error"])
+        self.assertIn(f"note: Triton could not run {file.name}: {found['triton_error']}", done.stderr)
+
     def test_trials_of_a_search_are_no_launches(self):
         tuned = '@triton.autotune([triton.Config({"BLOCK": n}) for n in (128, 256)], key=["n"])\n@triton.jit\ndef gelu'
         with changed("gelu.py", "@triton.jit\ndef gelu", tuned) as file, tempfile.TemporaryDirectory() as folder:

@@ -304,7 +304,12 @@ class Errors(unittest.TestCase):
         self.refused(RuntimeError, "Global variable FACTOR has changed", lambda: scope["times"][(1,)](x, 16))
 
     def test_faults_of_the_emulator(self):
-        self.refused(rtc.KernelFault, "out-of-bounds write.*launches.py", lambda: outside[(1,)](np.zeros(100, np.float32)))
+        self.refused(rtc.KernelFault, "out-of-bounds write.*end of `x` .*launches.py", lambda: outside[(1,)](np.zeros(100, np.float32)))
+        both = np.zeros(200, np.float32)
+        self.refused(rtc.KernelFault, "end of `x, out` ", lambda: add[(1,)](both[:100], np.zeros(300, np.float32), both[50:], 300, BLOCK=512))
+
+    def test_a_kernel_is_no_function(self):
+        self.refused(RuntimeError, r"`kernel\[grid\]", lambda: add())
 
 
 class Devices(unittest.TestCase):

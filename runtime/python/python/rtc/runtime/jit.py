@@ -279,7 +279,7 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         return False
 
     def __call__(self, *args, **kwargs):
-        raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
+        raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel; `kernel[grid](..)` launches it")
 
     def __repr__(self):
         return f"JITFunction({self.module}:{self.fn.__qualname__})"
