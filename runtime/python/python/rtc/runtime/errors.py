@@ -37,6 +37,9 @@ class PTXASError(TritonError):
 class AutotunerError(TritonError):
     """Autotuning has nothing to choose from."""
 
+    def __str__(self):
+        return f"Autotuner error: {super().__str__()}"
+
 
 class KernelFault(TritonError, RuntimeError):
     """A kernel did wrong on the emulator or the interpreter; the text has the line of the source."""
