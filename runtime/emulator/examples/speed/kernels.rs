@@ -2,6 +2,9 @@
 
 use rtc_emulator::{LaunchConfig, LaunchReport, Memory, Program};
 
+#[path = "products.rs"]
+mod products;
+
 /// A loop over loads, arithmetic, a shuffle and a branch.
 const MIXED: &str = "
 .version 8.3
@@ -55,45 +58,6 @@ const ELEMENTWISE: &str = "
     ret;
 }";
 
-/// The inner loop of a product in f16: fragments from shared memory, eight `mma` a turn.
-fn products() -> String {
-    let mut text = String::from(
-        ".version 8.3\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x, .param .u64 y, .param .u32 n) {
-    .shared .align 16 .b8 s[8192];
-    .reg .b32 %r<20>; .reg .b32 %a<8>; .reg .b32 %b<16>; .reg .b32 %d<32>; .reg .b64 %rd<8>; .reg .pred %p<2>;
-    ld.param.b64 %rd1, [x]; ld.param.b64 %rd2, [y]; ld.param.b32 %r1, [n];
-    mov.u32 %r2, %tid.x; mul.wide.u32 %rd3, %r2, 16; add.s64 %rd4, %rd1, %rd3;
-    mov.u32 %r3, s; mad.lo.u32 %r4, %r2, 16, %r3;
-    ld.global.v4.b32 {%r5, %r6, %r7, %r8}, [%rd4]; st.shared.v4.b32 [%r4], {%r5, %r6, %r7, %r8};
-    st.shared.v4.b32 [%r4+4096], {%r8, %r7, %r6, %r5}; bar.sync 0;
-    and.b32 %r9, %r2, 31; mad.lo.u32 %r10, %r9, 16, %r3; mov.b32 %r11, 0;\n",
-    );
-    for i in 0..32 {
-        text.push_str(&format!("mov.b32 %d{i}, 0;\n"));
-    }
-    text.push_str("LOOP: ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0, %a1, %a2, %a3}, [%r10];\n");
-    for i in 0..4 {
-        let list: Vec<String> = (4 * i..4 * i + 4).map(|n| format!("%b{n}")).collect();
-        text.push_str(&format!(
-            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{{}}}, [%r10+{}];\n",
-            list.join(", "),
-            512 * (i + 1)
-        ));
-    }
-    for i in 0..8 {
-        let d: Vec<String> = (4 * i..4 * i + 4).map(|n| format!("%d{n}")).collect();
-        let d = d.join(", ");
-        text.push_str(&format!(
-            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{{d}}}, {{%a0, %a1, %a2, %a3}}, {{%b{}, %b{}}}, {{{d}}};\n",
-            2 * i,
-            2 * i + 1
-        ));
-    }
-    text.push_str("add.s32 %r11, %r11, 1; setp.lt.s32 %p1, %r11, %r1; @%p1 bra LOOP;\nadd.s64 %rd5, %rd2, %rd3;\n");
-    text.push_str("st.global.v4.b32 [%rd5], {%d0, %d5, %d10, %d31};\nret;\n}\n");
-    text
-}
-
 /// A kernel with its memory.
 pub struct Measured {
     /// What it is.
@@ -108,12 +72,23 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// A kernel on two buffers of so many bytes, filled with `word` in turn with numbers near it.
     fn new(name: &'static str, ptx: &str, (blocks, threads): (u32, u32), bytes: usize, n: u32) -> Measured {
+        // Halves and floats of moderate size.
+        Measured::with(name, ptx, (blocks, threads), bytes, n, |i| 0x3c00_3800 + i % 701 * 0x1_0003)
+    }
+
+    fn with(
+        name: &'static str,
+        ptx: &str,
+        (blocks, threads): (u32, u32),
+        bytes: usize,
+        n: u32,
+        word: impl Fn(u32) -> u32,
+    ) -> Measured {
         let mut memory = Memory::new();
         let (x, y) = (memory.alloc(bytes, 16, "x"), memory.alloc(bytes, 16, "y"));
-        // Halves and floats of moderate size.
-        let content: Vec<u8> =
-            (0..bytes as u32 / 4).flat_map(|i| (0x3c00_3800 + i % 701 * 0x1_0003).to_le_bytes()).collect();
+        let content: Vec<u8> = (0..bytes as u32 / 4).flat_map(|i| word(i).to_le_bytes()).collect();
         memory.write(x, &content).expect("it fits");
         let mut params: Vec<u8> = [x, y].iter().flat_map(|p| p.to_le_bytes()).collect();
         params.extend(n.to_le_bytes());
@@ -136,12 +111,10 @@ impl Measured {
 
 /// All of them.
 pub fn measured() -> Vec<Measured> {
-    let turns = 200;
-    let mut mma = Measured::new("mma", &products(), (8, 128), 4096, turns);
-    mma.operations = 8 * 4 * u64::from(turns) * 8 * (2 * 16 * 8 * 16);
-    vec![
+    let mut all = vec![
         Measured::new("mixed loop", MIXED, (8, 128), 1024, 1000),
         Measured::new("elementwise", ELEMENTWISE, (512, 128), 512 * 512 * 4, 512 * 512),
-        mma,
-    ]
+    ];
+    all.extend(products::measured());
+    all
 }

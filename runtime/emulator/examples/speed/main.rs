@@ -1,6 +1,6 @@
 //! How fast the emulator is: thread instructions and operations of matrix products in a second, on one core and on all.
 //!
-//! `cargo run --release -p rtc-emulator --example speed [NAME]`
+//! `cargo run --release -p rtc-emulator --example speed [START OF A NAME]`
 
 mod kernels;
 
@@ -9,7 +9,7 @@ use std::time::Instant;
 fn main() {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let named = std::env::args().nth(1).unwrap_or_default();
-    for kernel in kernels::measured().iter_mut().filter(|kernel| kernel.name.contains(&named)) {
+    for kernel in kernels::measured().iter_mut().filter(|kernel| kernel.name.starts_with(&named)) {
         for threads in [1, all] {
             let mut best = f64::INFINITY;
             let mut instructions = 0;

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use crate::numeric::tile::WORDS;
 use crate::tensor_map::swizzled;
 
 /// A decoded descriptor.
@@ -47,38 +48,65 @@ impl Descriptor {
         let (outer, inner) = if self.transposed { (k, row) } else { (row, k) };
         let inner = inner * self.size;
         let width = self.swizzle.max(16);
-        let within = outer % 8 * width + inner % width;
+        let within = outer % 8 * width + (inner & (width - 1));
         let (by_eights, by_blocks) = match (self.transposed, self.swizzle) {
             (true, 0) => (self.leading, self.stride),
             (true, _) | (false, 0) => (self.stride, self.leading),
             // K of one instruction never leaves the swizzled row.
             (false, _) => (self.stride, 0),
         };
-        self.start + outer / 8 * by_eights + inner / width * by_blocks + within
+        self.start + outer / 8 * by_eights + (inner >> width.trailing_zeros()) * by_blocks + within
     }
 
-    /// The address of an element: row of A or column of B, and k.
-    pub fn address(&self, row: u32, k: u32) -> u32 {
-        swizzled(self.plain(row, k), self.swizzle)
-    }
-
-    /// The ranges of memory that rows (or columns) and 32 bytes of k take, in pieces of 16 bytes.
-    pub fn pieces(&self, rows: u32, depth: u32) -> Vec<Range<usize>> {
+    /// The addresses of the pieces of 16 bytes that hold rows (or columns) and 32 bytes of k: eight rows after eight rows, and
+    /// of these piece by piece, along k first if k is innermost. Eight rows are 16 pieces in any case.
+    pub fn pieces(&self, rows: u32) -> Vec<u32> {
+        let depth = 32 / self.size;
         let per = 16 / self.size;
-        let (rows_by, depth_by) = if self.transposed { (per, 1) } else { (1, per) };
-        let mut starts: Vec<usize> = (0..rows)
-            .step_by(rows_by as usize)
-            .flat_map(|row| (0..depth).step_by(depth_by as usize).map(move |k| (row, k)))
-            .map(|(row, k)| self.address(row, k) as usize)
-            .collect();
-        starts.sort_unstable();
-        let mut ranges: Vec<Range<usize>> = Vec::new();
-        for start in starts {
-            match ranges.last_mut() {
-                Some(last) if last.end == start => last.end = start + 16,
-                _ => ranges.push(start..start + 16),
+        let piece = |row, k| swizzled(self.plain(row, k), self.swizzle);
+        let mut pieces = Vec::with_capacity(rows as usize * 2);
+        for eight in (0..rows).step_by(8) {
+            if self.transposed {
+                pieces.extend((0..depth).map(|k| piece(eight, k)));
+            } else {
+                pieces.extend((0..16).map(|at| piece(eight + at / 2, at % 2 * per)));
             }
         }
-        ranges
+        pieces
     }
+
+    /// The words of eight rows, which these pieces hold: of each word the eight.
+    pub fn words(&self, memory: &[u8], pieces: &[u32; 16]) -> [[u32; 8]; WORDS] {
+        let mut words = [[0; 8]; WORDS];
+        for (at, piece) in pieces.iter().enumerate() {
+            let bytes = &memory[*piece as usize..][..16];
+            if self.transposed {
+                for (row, half) in bytes.as_chunks::<2>().0.iter().enumerate() {
+                    words[at / 2][row] |= u32::from(u16::from_le_bytes(*half)) << (16 * (at % 2));
+                }
+            } else {
+                for (i, word) in bytes.as_chunks::<4>().0.iter().enumerate() {
+                    words[at % 2 * 4 + i][at / 2] = u32::from_le_bytes(*word);
+                }
+            }
+        }
+        words
+    }
+}
+
+/// The ranges of memory that pieces of 16 bytes take.
+pub fn ranges(pieces: &[u32]) -> Vec<Range<usize>> {
+    let mut starts = pieces.to_vec();
+    // A swizzle turns pairs around: without that the pieces are mostly in order.
+    starts.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.sort_unstable());
+    starts.sort_unstable();
+    let mut ranges: Vec<Range<usize>> = Vec::with_capacity(starts.len());
+    for start in starts {
+        let start = start as usize;
+        match ranges.last_mut() {
+            Some(last) if last.end == start => last.end = start + 16,
+            _ => ranges.push(start..start + 16),
+        }
+    }
+    ranges
 }

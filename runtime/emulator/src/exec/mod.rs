@@ -16,6 +16,7 @@ mod call;
 mod cluster;
 mod copy;
 mod counting;
+mod fragment;
 mod grid;
 mod hazard;
 mod matrix;

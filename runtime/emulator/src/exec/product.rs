@@ -6,27 +6,27 @@
 //! Floats are added as tensor cores add them (`numeric/tensor.rs`).
 
 use std::array::from_fn;
+use std::ops::Range;
 
 use rtc_ptx::Modifier::{self, *};
 use rtc_ptx::types::bits;
 
-use super::access::from_bytes;
+use super::fragment;
 use super::hazard::clock::Epoch;
 use super::hazard::shadow::How;
 use super::hazard::{Agent, Touch};
-use super::matrix::{byte, each_result, format_of, per_register, raw, whole, whole_products};
-use super::matrix_descriptor::Descriptor;
+use super::matrix::{self, format_of};
+use super::matrix_descriptor::{self, Descriptor};
 use super::register_use::visit;
 use super::shared::Shared;
 use super::step::Step;
 use super::warp::Warp;
 use super::{Launch, place};
-use crate::alu::Lanes;
 use crate::code::{CONSTANT, Kind, MatrixA, Product, Reg, Src};
 use crate::fault::{Access, FaultKind};
 use crate::numeric::format::f16_value;
-use crate::numeric::tensor::{self, Sum};
-use crate::numeric::tile::{self, COLUMNS, Left, ROWS, Right};
+use crate::numeric::tensor;
+use crate::numeric::tile::{self, COLUMNS, Columns, ROWS, Results, Rows, WORDS};
 
 /// A product that was not waited for yet.
 struct Running {
@@ -34,10 +34,10 @@ struct Running {
     base: usize,
     /// Number of its group.
     group: u32,
-    /// The warp's rows of A, if they come from shared memory.
-    a: Vec<u32>,
-    /// Columns of B; of both the bits.
-    b: Vec<u32>,
+    /// The warp's rows of A, if they come from shared memory, in two eights: of each word the rows.
+    a: Vec<[[u32; 8]; WORDS]>,
+    /// Columns of B in eights: of each word the columns.
+    b: Vec<[[u32; COLUMNS]; WORDS]>,
     /// False: D is overwritten.
     adds: bool,
 }
@@ -226,18 +226,21 @@ impl Step<'_, '_> {
         };
         let warp = self.index();
         let mut epoch = Epoch::default();
-        let mut operands =
-            vec![(self.warp.describe(b, product.b_type, product.b_transposed).map_err(fail)?, product.n)];
-        if let MatrixA::Shared(_, transposed) = product.a {
-            operands.push((self.warp.describe(a, product.a_type, transposed).map_err(fail)?, 64));
-        }
+        let place = |descriptor: Descriptor, rows| (descriptor, descriptor.pieces(rows));
+        let b = place(self.warp.describe(b, product.b_type, product.b_transposed).map_err(fail)?, product.n);
+        let a = match product.a {
+            MatrixA::Shared(_, transposed) => {
+                Some(place(self.warp.describe(a, product.a_type, transposed).map_err(fail)?, 64))
+            }
+            MatrixA::Registers(_) => None,
+        };
         let rank = self.shared.rank;
         let length = self.shared.own().bytes.len();
         if let Some(hazards) = &mut self.shared.hazards {
             epoch = hazards.issue(warp, Agent::Products(warp));
         }
-        for (descriptor, rows) in &operands {
-            for range in descriptor.pieces(*rows, product.k) {
+        for (_, pieces) in [Some(&b), a.as_ref()].into_iter().flatten() {
+            for range in matrix_descriptor::ranges(pieces) {
                 let bytes = range.len() as u32;
                 super::access::within(crate::code::Window::Shared, Access::Read, range.start as u64, bytes, length)
                     .map_err(fail)?;
@@ -250,16 +253,14 @@ impl Step<'_, '_> {
         }
         self.warp.products.last = epoch.time;
         let memory = &self.shared.own().bytes;
-        let rows = |descriptor: &Descriptor, first: u32, count: u32, ty: Modifier| -> Vec<u32> {
-            let bytes = bits(ty).unwrap_or(16) as usize / 8;
-            let places = (first..first + count).flat_map(|row| (0..product.k).map(move |k| (row, k)));
-            let value = |at: usize| raw(from_bytes(&memory[at..at + bytes]), 0, ty);
-            places.map(|(row, k)| value(descriptor.address(row, k) as usize)).collect()
+        let words = |(descriptor, pieces): &(Descriptor, Vec<u32>), rows: Range<usize>| {
+            let eights = pieces[2 * rows.start..2 * rows.end].as_chunks::<16>().0;
+            eights.iter().map(|pieces| descriptor.words(memory, pieces)).collect()
         };
-        let b = rows(&operands[0].0, 0, product.n, product.b_type);
-        let a = operands.get(1).map(|(a, _)| rows(a, self.warp.id % 4 * ROWS as u32, ROWS as u32, product.a_type));
+        let b = words(&b, 0..product.n as usize);
+        let first = self.warp.id as usize % 4 * ROWS;
+        let a = a.map(|a| words(&a, first..first + ROWS)).unwrap_or_default();
         let group = self.warp.products.committed;
-        let a = a.unwrap_or_default();
         self.warp.products.running.push(Running { pc: self.warp.pc, base: self.base(), group, a, b, adds });
         self.warp.products.mark(self.launch);
         Ok(())
@@ -297,11 +298,7 @@ impl Step<'_, '_> {
         self.warp.products.running = later;
         for running in &now {
             let Kind::Product(product) = &self.launch.code.ops[running.pc as usize].kind else { continue };
-            match product.k {
-                8 => self.warp.multiply::<8>(running, product),
-                16 => self.warp.multiply::<16>(running, product),
-                _ => self.warp.multiply::<32>(running, product),
-            }
+            self.warp.multiply(running, product);
         }
         if !now.is_empty() {
             self.warp.products.mark(self.launch);
@@ -316,88 +313,64 @@ impl Warp {
         Descriptor::new(bits_of, size, transposed).map_err(FaultKind::Unsupported)
     }
 
-    fn multiply<const K: usize>(&mut self, running: &Running, product: &Product) {
-        let mut a = [[0; K]; ROWS];
-        match &product.a {
-            MatrixA::Shared(..) => a.as_flattened_mut().copy_from_slice(&running.a),
+    fn multiply(&mut self, running: &Running, product: &Product) {
+        let mut a: [[u32; WORDS]; ROWS] = match &product.a {
+            MatrixA::Shared(..) => from_fn(|row| running.a[row / 8].map(|word| word[row % 8])),
             MatrixA::Registers(list) => {
-                let per = per_register(product.a_type);
-                for (r, register) in list.iter().enumerate() {
-                    for (lane, value) in self.registers[running.base + *register as usize].iter().enumerate() {
-                        let first = lane % 4 * per + r / 2 * 4 * per;
-                        for (j, bits) in a[lane / 4 + 8 * (r % 2)][first..first + per].iter_mut().enumerate() {
-                            *bits = raw(*value, j, product.a_type);
-                        }
-                    }
-                }
+                let registers = list.iter().map(|register| &self.registers[running.base + *register as usize]);
+                fragment::rows(registers, |bits| bits as u32)
             }
-        }
-        let of_a = format_of(product.a_type);
-        if product.sign < 0.0 && product.d_type != S32 {
-            a.iter_mut().flatten().for_each(|x| *x ^= 1 << (of_a.mantissa + of_a.exponent));
-        }
-        let left = Left::new(&a, of_a);
-        match product.d_type {
-            F16 => self.results::<K, 2>(running, product, (&a, &left)),
-            _ => self.results::<K, 1>(running, product, (&a, &left)),
+        };
+        match product.a_type {
+            _ if product.d_type == S32 => self.results(running, product, |b, c| {
+                matrix::whole(&a, b, c, (product.a_type, product.b_type), product.saturate)
+            }),
+            Tf32 => self.floats::<1>(running, product, &mut a),
+            E4m3 | E5m2 => self.floats::<4>(running, product, &mut a),
+            _ => self.floats::<2>(running, product, &mut a),
         }
     }
 
-    /// D in blocks of eight columns, of which each register holds so many elements.
-    fn results<const K: usize, const PER: usize>(
+    /// Products of floats, of which a word holds so many.
+    fn floats<const PER: usize>(&mut self, running: &Running, product: &Product, a: &mut [[u32; WORDS]; ROWS]) {
+        let (of_a, of_b) = (format_of(product.a_type), format_of(product.b_type));
+        if product.sign < 0.0 {
+            let signs = (0..PER).fold(0, |signs, j| signs | 1 << (32 / PER * (j + 1) - 1));
+            a.as_flattened_mut().iter_mut().for_each(|word| *word ^= signs);
+        }
+        let rows = Rows::<PER>::new(a, of_a, of_a.smallest());
+        let rule = if product.d_type == F16 { tensor::TO_F16 } else { tensor::TO_F32 };
+        let rule = if PER == 4 { rule.of_fp8() } else { rule };
+        self.results(running, product, |b, c| {
+            let starts = match product.d_type {
+                F16 => c.map(|row| row.map(|bits| f16_value(bits as u16))),
+                _ => c.map(|row| row.map(f32::from_bits)),
+            };
+            tile::add(&rows, &Columns::new(b, of_b, of_b.smallest()), &starts, 0..PER, rule)
+        });
+    }
+
+    /// D in blocks of eight columns, each from those of B and what D was.
+    #[inline(always)]
+    fn results(
         &mut self,
         running: &Running,
         product: &Product,
-        a: (&[[u32; K]; ROWS], &Left<'_, K>),
+        sums: impl Fn(&[[u32; COLUMNS]; WORDS], &Results) -> Results,
     ) {
-        let columns = running.b.chunks_exact(COLUMNS * K);
-        for (registers, columns) in product.d.chunks(4 / PER).zip(columns) {
-            let mut b = [[0; COLUMNS]; K];
-            for (column, bits) in columns.chunks_exact(K).enumerate() {
-                bits.iter().zip(&mut b).for_each(|(bits, places)| places[column] = *bits);
-            }
-            let mut c = [[0; COLUMNS]; ROWS];
-            if running.adds {
-                for (r, register) in registers.iter().enumerate() {
-                    let lanes = &self.registers[running.base + *register as usize];
-                    each_result::<PER>(r, |lane, shift, (row, column)| c[row][column] = (lanes[lane] >> shift) as u32);
-                }
-            }
-            let d = sums(product, a, &b, &c);
-            for (r, register) in registers.iter().enumerate() {
-                let mut values: Lanes = [0; 32];
-                each_result::<PER>(r, |lane, shift, (row, column)| values[lane] |= u64::from(d[row][column]) << shift);
-                self.registers[running.base + *register as usize] = values;
+        let halves = product.d_type == F16;
+        for (list, b) in product.d.chunks(if halves { 2 } else { 4 }).zip(&running.b) {
+            let registers = list.iter().map(|register| &self.registers[running.base + *register as usize]);
+            let c = match (running.adds, halves) {
+                (false, _) => [[0; COLUMNS]; ROWS],
+                (_, true) => fragment::half_starts(registers, u32::from),
+                (_, false) => fragment::starts(registers, |bits| bits as u32),
+            };
+            let d = sums(b, &c);
+            for (r, register) in list.iter().enumerate() {
+                let lanes = if halves { fragment::half_result(&d, r) } else { fragment::result(&d, r) };
+                self.registers[running.base + *register as usize] = lanes;
             }
         }
-    }
-}
-
-/// The sums of a block of eight columns.
-fn sums<const K: usize>(
-    product: &Product,
-    (a, left): (&[[u32; K]; ROWS], &Left<'_, K>),
-    b: &[[u32; COLUMNS]; K],
-    c: &[[u32; COLUMNS]; ROWS],
-) -> [[u32; COLUMNS]; ROWS] {
-    if product.d_type == S32 {
-        let (a, b) =
-            (a.map(|row| row.map(|x| byte(x, product.a_type))), b.map(|row| row.map(|y| byte(y, product.b_type))));
-        let products = whole_products(&a, &b);
-        let sum = |row: usize, column: usize| i64::from(c[row][column] as i32) + i64::from(products[row][column]);
-        return from_fn(|row| from_fn(|column| whole(sum(row, column), product.saturate)));
-    }
-    let bytes = matches!(product.a_type, E4m3 | E5m2);
-    let rule = if product.d_type == F16 { tensor::TO_F16 } else { tensor::TO_F32 };
-    let rule = if bytes { rule.of_fp8() } else { rule };
-    let starts = match product.d_type {
-        F16 => c.map(|row| row.map(|bits| f16_value(bits as u16))),
-        _ => c.map(|row| row.map(f32::from_bits)),
-    };
-    let sums = tile::add(left, &Right::new(b, format_of(product.b_type)), &starts, 0..K, rule);
-    match (product.d_type, bytes) {
-        (F16, _) => sums.map(|row| row.map(Sum::to_f16)),
-        (_, true) => sums.map(|row| row.map(Sum::to_short_f32)),
-        _ => tile::to_f32(&sums),
     }
 }

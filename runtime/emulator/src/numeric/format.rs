@@ -48,8 +48,14 @@ pub const E4M3: Format = Format { mantissa: 3, exponent: 4, max: 448.0, has_infi
 pub const E5M2: Format = Format { mantissa: 2, exponent: 5, max: 57344.0, has_infinity: true, nan: 0x7f };
 
 impl Format {
-    fn bias(&self) -> i32 {
+    /// What is added to an exponent.
+    pub fn bias(&self) -> i32 {
         (1 << (self.exponent - 1)) - 1
+    }
+
+    /// Exponent of the smallest normal number.
+    pub fn smallest(&self) -> i32 {
+        1 - self.bias()
     }
 
     /// Rounds `x` to a value of the format, as an f64; overflow goes where the mode says.

@@ -3,9 +3,8 @@
 //! The products of a step and the accumulator are added at once: each is cut off at a bit so many places below the
 //! leading place of the largest, then the sum is exact, and it is cut off to f32 or rounded to f16. The leading place of
 //! a product is the sum of its factors' exponents, whatever its significand; that of a subnormal is that of the smallest
-//! normal number. `tests/hardware.rs` compares with the hardware bit for bit.
-
-use std::ops::Range;
+//! normal number. `tests/hardware.rs` compares with the hardware bit for bit. This file is the rule, one sum at a time;
+//! `tile.rs` makes many at once.
 
 use super::float::NAN32;
 use super::format::{F16, F32, Format, Round};
@@ -14,94 +13,51 @@ use super::format::{F16, F32, Format, Round};
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// Places below the leading one that count.
-    places: i32,
+    pub(super) places: i32,
     /// Exponent of the accumulator's smallest normal number.
-    smallest: i16,
+    pub(super) smallest: i32,
+    /// Bits of an f32 that a result can have.
+    pub(super) kept: u32,
+    /// Whether the result is an f16.
+    pub(super) half: bool,
 }
 
 /// Sums of f32, of all products but those of fp8.
-pub const TO_F32: Rule = Rule { places: 25, smallest: -126 };
+pub const TO_F32: Rule = Rule { places: 25, smallest: -126, kept: u32::MAX, half: false };
 /// Sums of f16.
-pub const TO_F16: Rule = Rule { places: 25, smallest: -14 };
+pub const TO_F16: Rule = Rule { places: 25, smallest: -14, kept: u32::MAX, half: true };
 
 impl Rule {
     /// The rule of products of fp8 by `wgmma`.
     pub fn of_fp8(self) -> Rule {
-        Rule { places: 13, ..self }
-    }
-
-    /// Places below the leading one that count.
-    pub(super) fn places(self) -> i16 {
-        self.places as i16
-    }
-
-    /// The leading place of a finite accumulator; none of zero.
-    #[inline(always)]
-    pub(super) fn place_of(self, start: f32) -> Option<i16> {
-        let exponent = (start.to_bits() >> 23 & 0xff) as i16 - 127;
-        (start != 0.0).then(|| exponent.max(self.smallest))
+        Rule { places: 13, kept: !0x3ff, ..self }
     }
 }
-
-/// The exponent of zero: below that of any number.
-const NONE: i16 = -8000;
-/// Most places that a term can be shifted to the right and leave something.
-const FARTHEST: i16 = 60;
 
 /// tf32: the exponents of f32, 10 places.
 pub const TF32: Format = Format { mantissa: 10, ..F32 };
 
-/// Numbers that are taken together.
-const CHUNK: usize = 8;
-
-/// Rows of factors, or columns: each of so many numbers side by side, in chunks.
-pub struct Factors {
-    /// Chunks of a row.
-    chunks: usize,
-    /// Integers with a sign.
-    significands: Vec<[f32; CHUNK]>,
-    exponents: Vec<[i16; CHUNK]>,
-    /// Whether a row has infinities or NaNs.
-    special: Vec<bool>,
-    bits: Vec<u32>,
-    format: Format,
+/// A number and the place at which it counts: its exponent, but at least that of the smallest normal number.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    /// The number.
+    pub value: f64,
+    /// Its place; any of zero.
+    pub place: i32,
 }
 
-impl Factors {
-    /// Splits numbers of a format, given by their bits.
-    pub fn new(bits: Vec<u32>, length: usize, format: &Format) -> Factors {
-        let (chunks, rows) = (length.div_ceil(CHUNK), bits.len() / length.max(1));
-        let mut factors = Factors {
-            chunks,
-            significands: vec![[0.0; CHUNK]; rows * chunks],
-            exponents: vec![[NONE; CHUNK]; rows * chunks],
-            special: vec![false; rows],
-            bits: vec![0; rows * chunks * CHUNK],
-            format: *format,
-        };
-        let (places, top) = (format.mantissa, (1 << format.exponent) - 1);
-        let bias = top / 2;
-        for (row, numbers) in bits.chunks_exact(length.max(1)).enumerate() {
-            for (k, bits) in numbers.iter().enumerate() {
-                let mantissa = bits & ((1 << places) - 1);
-                let exponent = (bits >> places & top as u32) as i32;
-                let (chunk, at) = (row * chunks + k / CHUNK, k % CHUNK);
-                factors.bits[chunk * CHUNK + at] = *bits;
-                factors.special[row] |= if format.has_infinity { exponent == top } else { bits & 0x7f == 0x7f };
-                if bits & ((1 << (places + format.exponent)) - 1) == 0 {
-                    continue;
-                }
-                let significand = (mantissa | u32::from(exponent > 0) << places) as f32;
-                let negative = bits >> (places + format.exponent) & 1 == 1;
-                factors.significands[chunk][at] = if negative { -significand } else { significand };
-                factors.exponents[chunk][at] = (exponent.max(1) - bias) as i16;
-            }
-        }
-        factors
+impl Placed {
+    /// The number of some bits, `smallest` being the exponent of the smallest normal number.
+    pub fn new(format: &Format, bits: u32, smallest: i32) -> Placed {
+        Placed::at_least(format.decode(bits), smallest)
     }
 
-    fn value(&self, row: usize, chunk: usize, at: usize) -> f64 {
-        self.format.decode(self.bits[(row * self.chunks + chunk) * CHUNK + at])
+    fn at_least(value: f64, smallest: i32) -> Placed {
+        Placed { value, place: ((value.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(smallest) }
+    }
+
+    fn times(self, other: Placed) -> Placed {
+        Placed { value: self.value * other.value, place: self.place + other.place }
     }
 }
 
@@ -110,78 +66,65 @@ fn power(n: i32) -> f64 {
     f64::from_bits(((n + 1023) as u64) << 52)
 }
 
-/// An accumulator or a sum.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sum(pub f64);
+/// The bits of an accumulator and the products of pairs.
+pub fn sum(start: f32, pairs: impl Iterator<Item = (Placed, Placed)> + Clone, rule: Rule) -> u32 {
+    let products = pairs.map(|(x, y)| x.times(y));
+    let terms = products.chain([Placed::at_least(start.into(), rule.smallest)]);
+    if terms.clone().any(|term| !term.value.is_finite()) {
+        return rule.finish(terms.fold(0.0, |sum, term| sum + term.value));
+    }
+    let Some(highest) = terms.clone().filter(|term| term.value != 0.0).map(|term| term.place).max() else {
+        return 0;
+    };
+    let last = highest - rule.places;
+    let whole: i64 = terms.map(|term| (term.value * power(-last)) as i64).sum();
+    rule.finish(whole as f64 * power(last))
+}
 
-impl Sum {
-    /// Nothing.
-    pub const ZERO: Sum = Sum(0.0);
-
-    /// Adds the products of chunks of two rows; the result is not rounded yet.
-    pub fn add(self, (x, i): (&Factors, usize), (y, j): (&Factors, usize), part: Range<usize>, rule: Rule) -> Sum {
-        if x.special[i] || y.special[j] || !self.0.is_finite() {
-            let places = part.flat_map(|chunk| (0..CHUNK).map(move |at| (chunk, at)));
-            return Sum(places.fold(self.0, |sum, (chunk, at)| sum + x.value(i, chunk, at) * y.value(j, chunk, at)));
+impl Rule {
+    /// The bits of an exact sum.
+    fn finish(self, sum: f64) -> u32 {
+        match () {
+            () if self.half => F16.narrow(sum, Round::Nearest),
+            () if sum.is_nan() => NAN32,
+            () => cut(sum) & self.kept,
         }
-        let (xr, yr) =
-            (part.start + i * x.chunks..part.end + i * x.chunks, part.start + j * y.chunks..part.end + j * y.chunks);
-        let (xe, ye) = (&x.exponents[xr.clone()], &y.exponents[yr.clone()]);
-        let (xs, ys) = (&x.significands[xr], &y.significands[yr]);
-        let own = match self.0 {
-            0.0 => NONE,
-            sum => ((sum.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(rule.smallest.into()) as i16,
+    }
+}
+
+/// The bits as f32, cut off; what is too large is infinite.
+fn cut(sum: f64) -> u32 {
+    let bits = sum.to_bits();
+    let sign = (bits >> 32) as u32 & 0x8000_0000;
+    match (bits >> 52 & 0x7ff) as i32 - 1023 {
+        128.. => sign | 0x7f80_0000,
+        _ => F32.narrow(sum, Round::Zero),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_cut_off_below_the_largest() {
+        let placed = |value: f32| Placed::new(&F32, value.to_bits(), -126);
+        let sum = |start: f32, products: &[f32]| {
+            f32::from_bits(sum(start, products.iter().map(|x| (placed(*x), placed(1.0))), TO_F32))
         };
-        let mut highs = [own; CHUNK];
-        for (xe, ye) in xe.iter().zip(ye) {
-            for at in 0..CHUNK {
-                highs[at] = highs[at].max(xe[at].wrapping_add(ye[at]));
-            }
-        }
-        let highest = highs.into_iter().fold(own, i16::max);
-        if highest <= NONE / 2 {
-            return Sum(0.0);
-        }
-        let top = 127 + rule.places - (x.format.mantissa + y.format.mantissa) as i32;
-        let mut products = 0;
-        for ((xs, ys), (xe, ye)) in xs.iter().zip(ys).zip(xe.iter().zip(ye)) {
-            // Nothing here overflows; with checks the loops would not become vector instructions.
-            let mut weights = [0f32; CHUNK];
-            for at in 0..CHUNK {
-                let below = highest.wrapping_sub(xe[at].wrapping_add(ye[at])).min(FARTHEST);
-                weights[at] = f32::from_bits((top.wrapping_sub(i32::from(below)) as u32) << 23);
-            }
-            let mut terms = [0i32; CHUNK];
-            for at in 0..CHUNK {
-                terms[at] = (xs[at] * ys[at] * weights[at]) as i32;
-            }
-            // The terms of a chunk stay within 32 bits.
-            products += i64::from(terms.into_iter().fold(0, i32::wrapping_add));
-        }
-        let last = i32::from(highest) - rule.places;
-        let own = (self.0 * power(-last)) as i64;
-        Sum((products + own) as f64 * power(last))
-    }
-
-    /// As f32, cut off; what is too large is infinite.
-    pub fn to_f32(self) -> u32 {
-        let bits = self.0.to_bits();
-        let sign = (bits >> 32) as u32 & 0x8000_0000;
-        match (bits >> 52 & 0x7ff) as i32 - 1023 {
-            exponent @ -126..=127 => sign | ((exponent + 127) as u32) << 23 | (bits >> 29) as u32 & 0x7f_ffff,
-            1024 if self.0.is_nan() => NAN32,
-            128.. => sign | 0x7f80_0000,
-            _ => F32.narrow(self.0, Round::Zero),
-        }
-    }
-
-    /// As f32 with as many places as sums of fp8 have.
-    pub fn to_short_f32(self) -> u32 {
-        if self.0.is_nan() { NAN32 } else { self.to_f32() & !0x3ff }
-    }
-
-    /// As f16, rounded.
-    pub fn to_f16(self) -> u32 {
-        F16.narrow(self.0, Round::Nearest)
+        let unit = 2f32.powi(-25);
+        assert_eq!(sum(1.0, &[]), 1.0);
+        // Two of the last place that counts make one of f32's; what is less is cut off before it is added.
+        assert_eq!(sum(0.0, &[1.0, unit, unit, unit, unit]), 1.0 + 4.0 * unit);
+        assert_eq!(sum(0.0, &[1.0, unit * 0.75, unit * 0.75, unit * 0.75, unit * 0.75, unit * 0.75]), 1.0);
+        assert_eq!(sum(-1.0, &[unit]), -(1.0f32.next_down()));
+        assert_eq!(sum(-1.0, &[unit / 2.0]), -1.0);
+        // The place of a product is the sum of the exponents: that of 1.5 * 1.5 is 0.
+        let pairs = [(placed(1.5), placed(1.5)), (placed(unit), placed(1.0)), (placed(-2.25), placed(1.0))];
+        assert_eq!(f32::from_bits(super::sum(0.0, pairs[..2].iter().copied(), TO_F32)), 2.25);
+        assert_eq!(f32::from_bits(super::sum(0.0, pairs.iter().copied(), TO_F32)), 0.0);
+        assert_eq!(sum(0.0, &[-0.0]).to_bits(), 0);
+        assert!(sum(f32::INFINITY, &[f32::NEG_INFINITY]).is_nan());
+        assert_eq!(sum(f32::MAX, &[f32::MAX]), f32::INFINITY);
     }
 }

@@ -1,273 +1,251 @@
 //! Sums of products of sixteen rows and eight columns at a time, by the rule of `tensor.rs`.
 //!
-//! Factors are held as f32: a product of two is exact there, and so it is in units of the sum's last place, before what is
-//! smaller is cut off. That needs exponents within bounds, which all of f16 and fp8 are and most of bf16 and tf32; tiles with
-//! others, with infinities or with NaNs are added one by one. Eight columns stand side by side, so that the loops over them
-//! become vector instructions.
+//! Factors come in words of 32 bits, as registers hold them. They are kept as f32: a product of two is exact there, and so
+//! it is in units of the sum's last place, before what is smaller is cut off. That needs sums whose leading place is within
+//! bounds; others, and those with an infinity or a NaN, are made again one by one. Eight columns stand side by side in
+//! vectors.
 
+use std::array::from_fn;
 use std::ops::Range;
 
+use wide::bytemuck::cast;
 use wide::{f32x8, i16x8, i32x8};
 
 use super::format::Format;
-use super::tensor::{Factors, Rule, Sum};
+use super::tensor::{self, Placed, Rule};
 
 /// Rows of A and of D.
 pub const ROWS: usize = 16;
 /// Columns of B and of D.
 pub const COLUMNS: usize = 8;
+/// Words along K.
+pub const WORDS: usize = 8;
 
-/// The exponent of zero: below that of any number.
+/// The exponent of zero: below that of any number, and so is its sum with that of any number.
 const NONE: i16 = -8000;
-/// Exponents of factors from this below zero to this above it are within bounds.
-const BOUND: i16 = 48;
+/// The exponent of an infinity or a NaN: above that of any number, and so is its sum with that of any, also of zero.
+const SPECIAL: i16 = 16000;
+/// Sums with a leading place from this on are within bounds: what is lost of a product below the smallest normal f32 would
+/// be cut off.
+const LOWEST: i16 = -96;
+/// Sums with a leading place up to this are within bounds.
+const HIGHEST: i16 = 100;
 
 /// Accumulators, row by row.
 pub type Starts = [[f32; COLUMNS]; ROWS];
-/// Exact sums, not yet rounded.
-pub type Sums = [[Sum; COLUMNS]; ROWS];
+/// Bits of sums, row by row.
+pub type Results = [[u32; COLUMNS]; ROWS];
 
-/// Rows of at most K factors.
-pub struct Left<'b, const K: usize> {
-    bits: &'b [[u32; K]; ROWS],
-    values: [[f32; K]; ROWS],
-    exponents: [[i16; K]; ROWS],
+/// Vectors of eight words with so many factors each: for each row of A its words, for each word of B the columns.
+pub struct Factors<'w, const PER: usize, const N: usize> {
+    words: &'w [[u32; 8]; N],
+    values: [[f32x8; PER]; N],
+    exponents: [[i16x8; PER]; N],
     format: &'static Format,
-    /// Whether all factors are finite and their exponents within bounds.
-    plain: bool,
+    smallest: i32,
 }
 
-/// Columns of at most K factors: for each place in them the eight that stand there.
-pub struct Right<'b, const K: usize> {
-    bits: &'b [[u32; COLUMNS]; K],
-    values: [[f32; COLUMNS]; K],
-    exponents: [[i16; COLUMNS]; K],
-    format: &'static Format,
-    plain: bool,
-}
+/// The rows of A.
+pub type Rows<'w, const PER: usize> = Factors<'w, PER, ROWS>;
+/// The columns of B.
+pub type Columns<'w, const PER: usize> = Factors<'w, PER, WORDS>;
 
-impl<const K: usize> Left<'_, K> {
-    /// Splits numbers, given by their bits.
+impl<'w, const PER: usize, const N: usize> Factors<'w, PER, N> {
+    /// Splits numbers, given by their bits. `smallest` is the exponent of what counts as the smallest normal number.
     #[inline(always)]
-    pub fn new<'b>(bits: &'b [[u32; K]; ROWS], format: &'static Format) -> Left<'b, K> {
-        let (values, exponents) = ([[0.0; K]; ROWS], [[NONE; K]; ROWS]);
-        let mut left = Left { bits, values, exponents, format, plain: true };
-        let split = (left.values.as_flattened_mut(), left.exponents.as_flattened_mut());
-        left.plain = take_apart(bits.as_flattened(), format, split);
-        left
+    pub fn new(words: &'w [[u32; 8]; N], format: &'static Format, smallest: i32) -> Self {
+        let magnitude = (1 << (format.mantissa + format.exponent)) - 1;
+        // From here on magnitudes are no finite numbers.
+        let special = if format.has_infinity { magnitude & !((1 << format.mantissa) - 1) } else { 0x7f };
+        // With a number's sign in bit 31 and its exponent after that, it becomes an f32 by this shift and this factor.
+        let (shift, scale) = (8 - format.exponent, power(127 - format.bias()));
+        let place = 23 - format.mantissa;
+        let (magnitude, special) = (i32x8::splat(magnitude << place), i32x8::splat((special << place) - 1));
+        let split = |words: i32x8| {
+            let bits = words >> shift & magnitude;
+            let value: i32x8 = cast(cast::<_, f32x8>(bits) * f32x8::splat(scale));
+            let exponent = i16x8::from_i32x8_saturate(value >> 23) + i16x8::splat(-127);
+            let exponent = exponent.max(i16x8::splat(smallest as i16));
+            let is_zero = i16x8::from_i32x8_saturate(bits.simd_eq(i32x8::ZERO));
+            let is_special = i16x8::from_i32x8_saturate(bits.simd_gt(special));
+            let exponent = exponent + (is_zero & i16x8::splat(NONE)) + (is_special & i16x8::splat(SPECIAL));
+            let value: f32x8 = cast(value | words & i32x8::splat(i32::MIN));
+            (value, exponent)
+        };
+        let (mut values, mut exponents) = ([[f32x8::ZERO; PER]; N], [[i16x8::ZERO; PER]; N]);
+        for at in 0..N {
+            let words: i32x8 = cast(words[at]);
+            for j in 0..PER {
+                (values[at][j], exponents[at][j]) = split(words << (32 / PER * (PER - 1 - j)) as u32);
+            }
+        }
+        Factors { words, values, exponents, format, smallest }
+    }
+
+    /// A factor, for a sum that is made alone.
+    fn placed(&self, at: usize, lane: usize, j: usize) -> Placed {
+        match self.exponents[at][j].as_array()[lane] {
+            exponent if exponent < SPECIAL / 2 => {
+                Placed { value: self.values[at][j].as_array()[lane].into(), place: exponent.into() }
+            }
+            _ => Placed::new(self.format, self.bits(at, lane, j), self.smallest),
+        }
+    }
+
+    /// The bits of a factor.
+    fn bits(&self, at: usize, lane: usize, j: usize) -> u32 {
+        let width = 1 + self.format.exponent + self.format.mantissa;
+        self.words[at][lane] << (32 / PER * (PER - 1 - j)) >> (32 - width)
     }
 }
 
-impl<const K: usize> Right<'_, K> {
-    /// Splits numbers, given by their bits.
-    #[inline(always)]
-    pub fn new<'b>(bits: &'b [[u32; COLUMNS]; K], format: &'static Format) -> Right<'b, K> {
-        let (values, exponents) = ([[0.0; COLUMNS]; K], [[NONE; COLUMNS]; K]);
-        let mut right = Right { bits, values, exponents, format, plain: true };
-        let split = (right.values.as_flattened_mut(), right.exponents.as_flattened_mut());
-        right.plain = take_apart(bits.as_flattened(), format, split);
-        right
-    }
-}
-
-/// Numbers as f32, and their exponents; that of a subnormal is that of the smallest normal number. False if one is infinite,
-/// NaN or out of bounds. There are no branches, so that this becomes vector instructions.
-fn take_apart(bits: &[u32], format: &Format, (values, exponents): (&mut [f32], &mut [i16])) -> bool {
-    let (places, width) = (format.mantissa, format.mantissa + format.exponent);
-    let top = (1i32 << format.exponent) - 1;
-    let bias = top / 2;
-    // From here on magnitudes are no finite numbers.
-    let special = if format.has_infinity { top << places } else { 0x7f };
-    // As the bits of an f32 a magnitude is too small by this.
-    let scale = power32(127 - bias as i16);
-    let mut odd = false;
-    for ((bits, value), exponent) in bits.iter().zip(values).zip(exponents) {
-        let magnitude = (bits & ((1 << width) - 1)) as i32;
-        let power = (magnitude >> places).max(1) - bias;
-        let shifted = f32::from_bits((magnitude as u32) << (23 - places)) * scale;
-        *value = f32::from_bits(shifted.to_bits() | bits >> width << 31);
-        let is_zero = magnitude == 0;
-        *exponent = if is_zero { NONE } else { power as i16 };
-        let is_beyond = (power < -i32::from(BOUND)) | (power > i32::from(BOUND));
-        odd |= (magnitude >= special) | (is_beyond & !is_zero);
-    }
-    !odd
-}
-
-/// Adds the products at some places of the rows and columns. Places are taken in eights.
+/// Adds the products of some factors of each word.
 #[inline(always)]
-pub fn add<const K: usize>(
-    left: &Left<'_, K>,
-    right: &Right<'_, K>,
+pub fn add<const PER: usize>(
+    rows: &Rows<'_, PER>,
+    columns: &Columns<'_, PER>,
     starts: &Starts,
     part: Range<usize>,
     rule: Rule,
-) -> Sums {
-    // All of them are looked at: that is quicker than to stop at one.
-    let finite = starts.as_flattened().iter().fold(true, |all, start| all & start.is_finite());
-    if left.plain && right.plain && finite {
-        add_together(left, right, starts, part, rule)
-    } else {
-        add_each(left, right, starts, part, rule)
+) -> Results {
+    let mut results = [[0; COLUMNS]; ROWS];
+    let mut odd = [0u32; ROWS];
+    for row in 0..ROWS {
+        let is_odd;
+        (results[row], is_odd) = add_row((&rows.values[row], &rows.exponents[row]), columns, starts[row], &part, rule);
+        odd[row] = is_odd.to_bitmask();
     }
-}
-
-#[inline(always)]
-fn add_together<const K: usize>(
-    left: &Left<'_, K>,
-    right: &Right<'_, K>,
-    starts: &Starts,
-    part: Range<usize>,
-    rule: Rule,
-) -> Sums {
-    let mut sums = [[Sum::ZERO; COLUMNS]; ROWS];
-    let (ys, ye) = (&right.values[part.clone()], &right.exponents[part.clone()]);
-    for (row, (sums, starts)) in sums.iter_mut().zip(starts).enumerate() {
-        let (xs, xe) = (&left.values[row][part.clone()], &left.exponents[row][part.clone()]);
-        let mut highest = [NONE; COLUMNS];
-        for (highest, start) in highest.iter_mut().zip(starts) {
-            *highest = rule.place_of(*start).unwrap_or(NONE);
-        }
-        let mut highest = i16x8::new(highest);
-        for (x, ys) in xe.iter().zip(ye) {
-            highest = highest.max(i16x8::splat(*x) + i16x8::new(*ys));
-        }
-        let highest = highest.to_array();
-        // Where nothing but the accumulator is above the bound, all products are zero.
-        let mut units = [0.0; COLUMNS];
-        for (unit, highest) in units.iter_mut().zip(highest) {
-            *unit = power32(rule.places() - highest.max(-2 * BOUND));
-        }
-        let units = f32x8::new(units);
-        let mut products = i32x8::ZERO;
-        for (x, ys) in xs.iter().zip(ys) {
-            // The sum of the terms of 16 factors stays within 32 bits, and so it does of 32 of fp8.
-            products += (f32x8::splat(*x) * f32x8::new(*ys) * units).fast_trunc_int();
-        }
-        let products = products.to_array();
-        let own = (f32x8::new(*starts) * units).fast_trunc_int().to_array();
-        for at in 0..COLUMNS {
-            let last = i32::from(highest[at].max(-2 * BOUND) - rule.places());
-            sums[at] = Sum((f64::from(products[at]) + f64::from(own[at])) * power(last));
-        }
-        for at in 0..COLUMNS {
-            // The smallest accumulators alone: in their own places.
-            if highest[at] < -2 * BOUND && highest[at] != NONE {
-                let last = i32::from(highest[at] - rule.places());
-                sums[at] = Sum(f64::from((f64::from(starts[at]) * power(-last)) as i32) * power(last));
+    if odd != [0; ROWS] {
+        for row in 0..ROWS {
+            for column in (0..COLUMNS).filter(|column| odd[row] >> column & 1 == 1) {
+                results[row][column] = add_one((rows, row), (columns, column), starts[row][column], &part, rule);
             }
         }
     }
-    sums
+    results
 }
 
-/// All sums as f32, cut off.
+/// The sums of a row, and which of them are not within bounds.
 #[inline(always)]
-pub fn to_f32(sums: &Sums) -> [[u32; COLUMNS]; ROWS] {
-    let mut all = [[0; COLUMNS]; ROWS];
-    let mut is_odd = false;
-    for (bits, sum) in all.as_flattened_mut().iter_mut().zip(sums.as_flattened()) {
-        // Without the places that f32 lacks the conversion is exact, but for subnormals.
-        *bits = (f64::from_bits(sum.0.to_bits() & !0x1fff_ffff) as f32).to_bits();
-        is_odd |= (sum.0.abs() < f64::from(f32::MIN_POSITIVE)) & (sum.0 != 0.0) | sum.0.is_nan();
-    }
-    if is_odd {
-        for (bits, sum) in all.as_flattened_mut().iter_mut().zip(sums.as_flattened()) {
-            *bits = sum.to_f32();
+fn add_row<const PER: usize>(
+    (values, exponents): (&[f32x8; PER], &[i16x8; PER]),
+    columns: &Columns<'_, PER>,
+    starts: [f32; COLUMNS],
+    part: &Range<usize>,
+    rule: Rule,
+) -> ([u32; COLUMNS], i16x8) {
+    let starts = f32x8::new(starts);
+    let mut highest = place_of(starts, rule.smallest);
+    for word in 0..WORDS {
+        for j in part.clone() {
+            let x = exponents[j].as_array()[word];
+            highest = highest.max(i16x8::splat(x) + columns.exponents[word][j]);
         }
     }
-    all
+    // Where everything is zero the sum is, too.
+    let is_small = highest.simd_lt(i16x8::splat(LOWEST)) & highest.simd_gt(i16x8::splat(NONE / 2));
+    let is_odd = highest.simd_gt(i16x8::splat(HIGHEST)) | is_small;
+    let highest = i32x8::from(highest.max(i16x8::splat(LOWEST)).min(i16x8::splat(HIGHEST)));
+    let units = (i32x8::splat(127 + rule.places) - highest) << 23;
+    let unit: f32x8 = cast(units);
+    let mut products = i32x8::ZERO;
+    for word in 0..WORDS {
+        for j in part.clone() {
+            // The sum of the terms of 16 factors stays within 32 bits, and so it does of 32 of fp8.
+            let x = values[j].as_array()[word];
+            products += (f32x8::splat(x) * columns.values[word][j] * unit).fast_trunc_int();
+        }
+    }
+    let own = (starts * unit).fast_trunc_int();
+    let whole = products + own;
+    let overflows = (whole ^ products) & (whole ^ own);
+    let sign: i32x8 = whole >> 31;
+    let magnitude = (whole ^ sign) - sign;
+    // Where the conversion to f32 and back overflows, too.
+    let overflows = overflows >> 31 | magnitude.simd_gt(i32x8::splat(i32::MAX - 0x80));
+    let rounded = magnitude.round_float();
+    let back = rounded.fast_trunc_int();
+    let mut cut = cast::<_, i32x8>(rounded) + back.simd_gt(magnitude);
+    if rule.half {
+        // Rounded to odd, so that it can be rounded once more.
+        cut |= !back.simd_eq(magnitude) & i32x8::splat(1);
+    }
+    let last: f32x8 = cast(i32x8::splat(254 << 23) - units);
+    let sums: i32x8 = cast(cast::<_, f32x8>(cut) * last);
+    let sums = sums | sign & i32x8::splat(i32::MIN);
+    let bits: [u32; COLUMNS] = cast(sums);
+    let results = if rule.half { bits.map(to_f16) } else { bits.map(|bits| bits & rule.kept) };
+    (results, is_odd | i16x8::from_i32x8_saturate(overflows))
 }
 
-fn add_each<const K: usize>(
-    left: &Left<'_, K>,
-    right: &Right<'_, K>,
-    starts: &Starts,
-    part: Range<usize>,
+/// The leading places of accumulators.
+#[inline(always)]
+fn place_of(starts: f32x8, smallest: i32) -> i16x8 {
+    let bits = cast::<_, i32x8>(starts) & i32x8::splat(i32::MAX);
+    let place = i16x8::from_i32x8_saturate(bits >> 23) + i16x8::splat(-127);
+    let is_zero = i16x8::from_i32x8_saturate(bits.simd_eq(i32x8::ZERO));
+    place.max(i16x8::splat(smallest as i16)) + (is_zero & i16x8::splat(NONE))
+}
+
+/// The bits as f16 of an f32 that was rounded to odd.
+#[inline(always)]
+fn to_f16(bits: u32) -> u32 {
+    let magnitude = bits & 0x7fff_ffff;
+    // Numbers below the smallest normal one are whole multiples of the last place of 0.5.
+    let small = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let rounded = magnitude.wrapping_add(0xfff + (magnitude >> 13 & 1)).wrapping_sub(112 << 23);
+    let normal = (rounded >> 13).min(0x7c00);
+    let is_small = magnitude < 113 << 23;
+    (if is_small { small } else { normal }) | bits >> 16 & 0x8000
+}
+
+/// One sum.
+#[inline(never)]
+fn add_one<const PER: usize>(
+    (rows, row): (&Rows<'_, PER>, usize),
+    (columns, column): (&Columns<'_, PER>, usize),
+    start: f32,
+    part: &Range<usize>,
     rule: Rule,
-) -> Sums {
-    let length = part.len();
-    let rows = left.bits.iter().flat_map(|row| row[part.clone()].iter().copied()).collect();
-    let columns = (0..COLUMNS).flat_map(|at| right.bits[part.clone()].iter().map(move |bits| bits[at])).collect();
-    let (x, y) = (Factors::new(rows, length, left.format), Factors::new(columns, length, right.format));
-    let chunks = 0..length.div_ceil(8);
-    let sum =
-        |row: usize, column: usize| Sum(starts[row][column].into()).add((&x, row), (&y, column), chunks.clone(), rule);
-    std::array::from_fn(|row| std::array::from_fn(|column| sum(row, column)))
+) -> u32 {
+    let places = (0..WORDS).flat_map(|word| part.clone().map(move |j| (word, j)));
+    let pairs = places.map(|(word, j)| (rows.placed(row, word, j), columns.placed(word, column, j)));
+    tensor::sum(start, pairs, rule)
+}
+
+/// Sums of products of bytes, of which each word holds four; whether those of A and of B have a sign.
+#[inline(always)]
+pub fn whole_products(
+    rows: &[[u32; WORDS]; ROWS],
+    columns: &[[u32; COLUMNS]; WORDS],
+    signed: (bool, bool),
+) -> [[i32; COLUMNS]; ROWS] {
+    // The even and the odd bytes of a word, each as 16 bits.
+    let halves = |words: &[u32; 8], signed: bool| {
+        let words: wide::i16x16 = cast(*words);
+        match signed {
+            true => [(words << 8) >> 8, words >> 8],
+            false => [words & wide::i16x16::splat(0xff), (words >> 8) & wide::i16x16::splat(0xff)],
+        }
+    };
+    let columns: [[wide::i16x16; 2]; WORDS] = from_fn(|word| halves(&columns[word], signed.1));
+    from_fn(|row| {
+        let mut sum = i32x8::ZERO;
+        for (half, pairs) in halves(&rows[row], signed.0).into_iter().enumerate() {
+            let pairs: [i32; WORDS] = cast(pairs);
+            for (word, pair) in pairs.iter().enumerate() {
+                sum += cast::<_, wide::i16x16>(i32x8::splat(*pair)).dot(columns[word][half]);
+            }
+        }
+        cast(sum)
+    })
 }
 
 /// 2 to the power `n`, for -126 <= n <= 127.
 #[inline(always)]
-fn power32(n: i16) -> f32 {
-    f32::from_bits(((i32::from(n) + 127) as u32) << 23)
-}
-
-/// 2 to the power `n`, for -1022 <= n <= 1023.
-#[inline(always)]
-fn power(n: i32) -> f64 {
-    f64::from_bits(((n + 1023) as u64) << 52)
+fn power(n: i32) -> f32 {
+    f32::from_bits(((n + 127) as u32) << 23)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exec::random::Random;
-    use crate::numeric::format::{BF16, E4M3, E5M2, F16};
-    use crate::numeric::tensor::{TF32, TO_F16, TO_F32};
-
-    /// A number whose exponent is near the middle, zero, or any bits.
-    fn factor(random: &mut Random, format: &Format) -> u32 {
-        let width = format.mantissa + format.exponent;
-        let any = random.bits() as u32 & ((2 << width) - 1);
-        match random.below(8) {
-            0 => any & 1 << width,
-            1 if width < 16 => any,
-            _ => {
-                let bias = (1u32 << (format.exponent - 1)) - 1;
-                let near = (bias + random.below(21) as u32).saturating_sub(10);
-                let near = near.min((1 << format.exponent) - 2);
-                any & !(((1 << format.exponent) - 1) << format.mantissa) | near << format.mantissa
-            }
-        }
-    }
-
-    fn start(random: &mut Random) -> f32 {
-        let bits = random.bits() as u32;
-        match random.below(8) {
-            0 => 0.0,
-            1 => f32::from_bits(bits & 0x81ff_ffff),
-            2 => f32::from_bits(bits & !0x4000_0000),
-            _ => f32::from_bits(bits & 0x83ff_ffff | 0x3c00_0000),
-        }
-    }
-
-    #[test]
-    fn together_and_one_by_one_are_the_same() {
-        let mut random = Random::new(88);
-        let mut together = 0;
-        for round in 0..4000 {
-            let (format, rule) = [
-                (&F16, TO_F32),
-                (&F16, TO_F16),
-                (&BF16, TO_F32),
-                (&TF32, TO_F32),
-                (&E4M3, TO_F32.of_fp8()),
-                (&E5M2, TO_F16.of_fp8()),
-            ][round % 6];
-            let a: [[u32; 16]; ROWS] = std::array::from_fn(|_| std::array::from_fn(|_| factor(&mut random, format)));
-            let b: [[u32; COLUMNS]; 16] = std::array::from_fn(|_| std::array::from_fn(|_| factor(&mut random, format)));
-            let starts: Starts = std::array::from_fn(|_| std::array::from_fn(|_| start(&mut random)));
-            let (left, right) = (Left::new(&a, format), Right::new(&b, format));
-            together += u32::from(left.plain && right.plain);
-            let (quick, slow) =
-                (add(&left, &right, &starts, 0..16, rule), add_each(&left, &right, &starts, 0..16, rule));
-            for (quick, slow) in quick.as_flattened().iter().zip(slow.as_flattened()) {
-                let same = quick.0 == slow.0 || quick.0.is_nan() && slow.0.is_nan();
-                assert!(same, "{format:?} {rule:?}: {quick:?} instead of {slow:?}");
-            }
-            let bits = slow.map(|row| row.map(Sum::to_f32));
-            assert_eq!(to_f32(&slow), bits);
-        }
-        assert!(together > 1000, "only {together} tiles were added together");
-    }
-}
+mod tests;
