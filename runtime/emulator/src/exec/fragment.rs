@@ -76,24 +76,36 @@ pub fn half_starts<'l, T: Copy + Default>(
 
 /// Register `r` of D, if each holds one element.
 #[inline(always)]
-pub fn result<T: Copy + Into<u64>>(d: &[[T; COLUMNS]; ROWS], r: usize) -> Lanes {
-    let mut lanes = [0; 32];
+pub fn result<T: Copy + Into<u64>>(d: &[[T; COLUMNS]; ROWS], r: usize, lanes: &mut Lanes) {
     for (lanes, row) in lanes.as_chunks_mut::<4>().0.iter_mut().zip(&d[r / 2 * 8..]) {
         for (q, lane) in lanes.iter_mut().enumerate() {
             *lane = row[2 * q + r % 2].into();
         }
     }
-    lanes
 }
 
 /// Register `r` of D, if each holds two halves.
 #[inline(always)]
-pub fn half_result(d: &[[u32; COLUMNS]; ROWS], r: usize) -> Lanes {
-    let mut lanes = [0; 32];
+pub fn half_result(d: &[[u32; COLUMNS]; ROWS], r: usize, lanes: &mut Lanes) {
     for (lanes, row) in lanes.as_chunks_mut::<4>().0.iter_mut().zip(&d[r * 8..]) {
         for (lane, [low, high]) in lanes.iter_mut().zip(row.as_chunks::<2>().0) {
             *lane = u64::from(low | high << 16);
         }
     }
-    lanes
+}
+
+/// A register of eight rows of 16 bytes, as `ldmatrix` loads them: a word of a row in each lane, or two halves of a column.
+#[inline(always)]
+pub fn loaded(rows: &[[u8; 16]; 8], transposed: bool, lanes: &mut Lanes) {
+    if !transposed {
+        for (lane, word) in lanes.iter_mut().zip(rows.as_flattened().as_chunks::<4>().0) {
+            *lane = u32::from_le_bytes(*word).into();
+        }
+        return;
+    }
+    for (q, [low, high]) in rows.as_chunks::<2>().0.iter().enumerate() {
+        for (column, (low, high)) in low.as_chunks::<2>().0.iter().zip(high.as_chunks::<2>().0).enumerate() {
+            lanes[4 * column + q] = u32::from_le_bytes([low[0], low[1], high[0], high[1]]).into();
+        }
+    }
 }

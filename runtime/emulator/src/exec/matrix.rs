@@ -51,7 +51,9 @@ impl Step<'_, '_> {
     #[inline(always)]
     fn finish<T: Copy + Into<u64>>(&mut self, mma: &Mma, d: &[[T; COLUMNS]; ROWS]) {
         for (r, to) in mma.d.iter().enumerate() {
-            self.write_lanes(*to, u32::MAX, &fragment::result(d, r));
+            if let Some(lanes) = self.warp.register(self.frame, *to) {
+                fragment::result(d, r, lanes);
+            }
         }
     }
 
@@ -91,7 +93,9 @@ impl Step<'_, '_> {
         if mma.d_type == F16 {
             let sums = tile::add(&rows, &columns, &c, 0..PER, tensor::TO_F16);
             for (r, to) in mma.d.iter().enumerate() {
-                self.write_lanes(*to, u32::MAX, &fragment::half_result(&sums, r));
+                if let Some(lanes) = self.warp.register(self.frame, *to) {
+                    fragment::half_result(&sums, r, lanes);
+                }
             }
         } else {
             self.finish(mma, &tile::add(&rows, &columns, &c, 0..PER, tensor::TO_F32));
@@ -124,7 +128,7 @@ impl Step<'_, '_> {
         let addresses = self.addresses(address);
         self.count_rows((address.window, &addresses), to.len(), Access::Read);
         for (matrix, register) in to.iter().enumerate() {
-            let mut rows = [[0u16; 8]; 8];
+            let mut rows = [[0; 16]; 8];
             for (i, row) in rows.iter_mut().enumerate() {
                 let lane = (matrix * 8 + i) as u32;
                 let at = addresses[lane as usize];
@@ -136,15 +140,11 @@ impl Step<'_, '_> {
                         self.read((address.window, at), 16, lane)?
                     }
                 };
-                for (value, pair) in row.iter_mut().zip(bytes.as_chunks::<2>().0) {
-                    *value = u16::from_le_bytes(*pair);
-                }
+                row.copy_from_slice(bytes);
             }
-            let pick = |lane: usize, j: usize| {
-                if transposed { rows[lane % 4 * 2 + j][lane / 4] } else { rows[lane / 4][lane % 4 * 2 + j] }
-            };
-            let values: Lanes = std::array::from_fn(|lane| u64::from(pick(lane, 0)) | u64::from(pick(lane, 1)) << 16);
-            self.write_lanes(*register, u32::MAX, &values);
+            if let Some(lanes) = self.warp.register(self.frame, *register) {
+                fragment::loaded(&rows, transposed, lanes);
+            }
         }
         Ok(())
     }

@@ -368,8 +368,8 @@ impl Warp {
             };
             let d = sums(b, &c);
             for (r, register) in list.iter().enumerate() {
-                let lanes = if halves { fragment::half_result(&d, r) } else { fragment::result(&d, r) };
-                self.registers[running.base + *register as usize] = lanes;
+                let lanes = &mut self.registers[running.base + *register as usize];
+                if halves { fragment::half_result(&d, r, lanes) } else { fragment::result(&d, r, lanes) }
             }
         }
     }

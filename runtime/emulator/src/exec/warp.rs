@@ -355,6 +355,14 @@ impl Warp {
         }
     }
 
+    /// A register to be written in all lanes; none for [`NONE`].
+    pub(super) fn register(&mut self, frame: Frame, to: Reg) -> Option<&mut Lanes> {
+        if to == NONE {
+            return None;
+        }
+        Some(&mut self.registers[frame.registers as usize + to as usize])
+    }
+
     /// Takes `lanes` out of the group and puts them at `pc`.
     pub(super) fn split(&mut self, group: &mut Group, lanes: u32, pc: u32) {
         group.mask &= !lanes;
