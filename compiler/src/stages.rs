@@ -14,8 +14,8 @@ use rtc_abi::{MAX_THREADS, Metadata, Structure, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
-    LIMIT_SIZE, OVERLAP_PRODUCTS, PassContext, PassError, SCHEDULE_LOOP, SPLIT_CONVERSIONS, conversions_remark,
-    long_kernel, loop_plans, roles_remark,
+    ADD_WARPS, LIMIT_SIZE, OVERLAP_PRODUCTS, PassContext, PassError, SCHEDULE_LOOP, SPLIT_CONVERSIONS,
+    conversions_remark, long_kernel, loop_plans, roles_remark, warps_remark,
 };
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap};
@@ -349,6 +349,9 @@ fn run_all(
         (pass.run)(kernel, cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
         kernel.phase = pass.leaves;
         observer.after_pass(pass.name, &|| rtc_ir::text::print(kernel));
+        if pass.name == ADD_WARPS.name {
+            remarks.extend(warps_remark(kernel, cx));
+        }
         if pass.name == OVERLAP_PRODUCTS.name {
             remarks.extend(roles_remark(kernel, cx));
         }

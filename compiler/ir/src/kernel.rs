@@ -103,6 +103,8 @@ pub struct Param {
 pub struct KernelOptions {
     /// Warps that compute; a power of two.
     pub num_warps: u32,
+    /// What the launch says of them, where a pass has taken more (`add_warps`).
+    pub given_warps: Option<u32>,
     /// Default depth of software pipelining.
     pub num_stages: u32,
     /// Blocks of a cluster.
@@ -115,7 +117,7 @@ pub struct KernelOptions {
 
 impl Default for KernelOptions {
     fn default() -> KernelOptions {
-        KernelOptions { num_warps: 4, num_stages: 3, num_ctas: 1, maxnreg: None, fp_fusion: true }
+        KernelOptions { num_warps: 4, given_warps: None, num_stages: 3, num_ctas: 1, maxnreg: None, fp_fusion: true }
     }
 }
 

@@ -44,7 +44,7 @@ impl Kernel {
         };
         let params = self.params.iter().map(param).collect();
         Metadata {
-            num_warps: self.options.num_warps,
+            num_warps: self.options.given_warps.unwrap_or(self.options.num_warps),
             num_ctas: self.options.num_ctas,
             shared_bytes: self.shared_bytes,
             global_scratch_bytes: self.global_scratch_bytes().into(),

@@ -125,6 +125,9 @@ impl Verifier<'_> {
         if !options.num_warps.is_power_of_two() || options.num_warps > 32 {
             self.complain(None, format!("{} warps: not a power of two up to 32", options.num_warps));
         }
+        if options.given_warps.is_some_and(|given| given == 0 || given >= options.num_warps) {
+            self.complain(None, "the launch gives no warps, or not fewer than there are");
+        }
         if !options.num_ctas.is_power_of_two() || options.num_ctas > 16 {
             self.complain(None, format!("{} blocks in a cluster: not a power of two up to 16", options.num_ctas));
         }

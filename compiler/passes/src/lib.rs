@@ -20,3 +20,4 @@ pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
 pub use schedule::overlap_products::PASS as OVERLAP_PRODUCTS;
 pub use schedule::schedule_loop::{PASS as SCHEDULE_LOOP, loop_plans};
 pub use schedule::split_roles::roles_remark;
+pub use tile::add_warps::{PASS as ADD_WARPS, warps_remark};

@@ -21,6 +21,7 @@ pub const PASSES: &[Pass] = &[
     tile::cse::PASS,       // masks and offsets that the source spells twice
     tile::licm::PASS,      // bounds and splats leave the loops
     tile::fold_sums::PASS, // accumulators are plain now, and dots have no layouts yet
+    tile::add_warps::PASS, // sums are where they will be, and nothing after this pass forgets how many warps there are
     tile::turn_products::PASS, // a sum is carried through its product alone now
     tile::aligned_stores::PASS, // nothing moves what is in branches any more, and addresses are spelled once
     tile::dce::PASS,       // untaken variants leave much behind
@@ -32,6 +33,7 @@ pub const PASSES: &[Pass] = &[
     laid::sink::PASS,           // nothing merges or moves what is computed behind a loop any more
     laid::vectorize::PASS,      // access widths from layouts and axis information
     laid::share_runs::PASS,     // masks have their final layouts, and access widths are set
+    laid::compare_differences::PASS, // nothing looks at comparisons any more but for those of memory accesses
     // schedule: operands of products in shared memory, ahead of time
     schedule::split_roles::PASS, // layouts and access widths stand; where this does not serve, the passes after it do
     schedule::overlap_products::PASS, // in a role, with the copies out of the way

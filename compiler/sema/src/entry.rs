@@ -44,6 +44,7 @@ pub fn compile_kernel(
     let world = World::new(modules);
     let options = KernelOptions {
         num_warps: spec.options.num_warps,
+        given_warps: None,
         num_stages: spec.options.num_stages,
         num_ctas: spec.options.num_ctas,
         maxnreg: spec.options.maxnreg,

@@ -41,6 +41,7 @@ pub fn tuning(
     let launch = LaunchOptions::default();
     let options = KernelOptions {
         num_warps: launch.num_warps,
+        given_warps: None,
         num_stages: launch.num_stages,
         num_ctas: launch.num_ctas,
         maxnreg: None,

@@ -285,6 +285,7 @@ impl<'t> Reader<'t> {
         while self.peek() != Some(Token::OpenBrace) {
             match self.word()? {
                 "warps" => self.kernel.options.num_warps = self.number()?,
+                "given" => self.kernel.options.given_warps = Some(self.number()?),
                 "stages" => self.kernel.options.num_stages = self.number()?,
                 "ctas" => self.kernel.options.num_ctas = self.number()?,
                 "maxnreg" => self.kernel.options.maxnreg = Some(self.number()?),

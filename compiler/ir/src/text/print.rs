@@ -285,6 +285,9 @@ fn symbol(name: &str) -> String {
 fn options_text(options: &KernelOptions) -> String {
     let default = KernelOptions::default();
     let mut out = format!("warps {} ", options.num_warps);
+    if let Some(given) = options.given_warps {
+        let _ = write!(out, "given {given} ");
+    }
     for (word, value, default) in
         [("stages", options.num_stages, default.num_stages), ("ctas", options.num_ctas, default.num_ctas)]
     {

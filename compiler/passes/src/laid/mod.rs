@@ -3,6 +3,7 @@
 pub(crate) mod accelerate_dot;
 pub mod assign_layouts;
 pub(crate) mod coalesce;
+pub mod compare_differences;
 mod components;
 pub mod conversions;
 mod cost;

@@ -1,6 +1,7 @@
 //! Passes over tiles without layouts: descriptors and block pointers, constants, common subexpressions, loop invariants,
 //! dead code.
 
+pub mod add_warps;
 pub mod aligned_stores;
 pub mod counters;
 pub mod cse;
