@@ -207,6 +207,14 @@ impl<'a, 'c> Lowering<'a, 'c> {
         element_type(&self.e.ty, elem)
     }
 
+    /// The MLIR type of a register of a value.
+    fn register_type(&self, value: rtc_ir::Value) -> Result<Type<'c>> {
+        match self.kernel.value_type(value) {
+            TileType::Desc(_) => Ok(self.e.ty.generic),
+            _ => Ok(self.element(self.elem(value)?)),
+        }
+    }
+
     /// The element type of a value.
     fn elem(&self, value: rtc_ir::Value) -> Result<Elem> {
         let ty = self.kernel.value_type(value);

@@ -20,6 +20,7 @@ pub const PASSES: &[Pass] = &[
     tile::split_loops::PASS, // masks that hold go before anything looks at them
     tile::cse::PASS,       // masks and offsets that the source spells twice
     tile::licm::PASS,      // bounds and splats leave the loops
+    tile::hoist_loads::PASS, // addresses that stay the same stand before their loops now
     tile::fold_sums::PASS, // accumulators are plain now, and dots have no layouts yet
     tile::add_warps::PASS, // sums are where they will be, and nothing after this pass forgets how many warps there are
     tile::turn_products::PASS, // a sum is carried through its product alone now

@@ -73,7 +73,7 @@ impl<'c> Lowering<'_, 'c> {
         let condition = self.scalar(data.operands[0])?;
         let mut types: Vec<Type<'c>> = Vec::new();
         for result in &data.results {
-            types.extend(vec![self.element(self.elem(*result)?); self.register_count(*result)?]);
+            types.extend(vec![self.register_type(*result)?; self.register_count(*result)?]);
         }
         let branch = |block: Block| Ok::<_, CodegenError>(flat(&self.block(block)?));
         let results = self.e.if_else(condition, &types, || branch(data.blocks[0]), || branch(data.blocks[1]))?;

@@ -22,6 +22,7 @@ mod bounds;
 mod carried;
 mod extent;
 mod interval;
+mod ordered;
 mod poly;
 mod ranges;
 mod reach;

@@ -21,6 +21,7 @@
 use cranelift_entity::SecondaryMap;
 
 use super::interval::{Interval, apply};
+use super::ordered::Ordered;
 use crate::regions::{self, Slot};
 use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Predicate, Scalar, Traits, Type, Value, ValueDef, walk};
 
@@ -110,12 +111,19 @@ pub struct Ranges<'k> {
     promised: SecondaryMap<Value, Option<Interval>>,
     /// Loops around the current operation.
     nesting: u32,
+    ordered: Ordered,
 }
 
 impl<'k> Ranges<'k> {
     /// Computes the ranges.
     pub fn new(kernel: &'k Kernel) -> Ranges<'k> {
-        let mut ranges = Ranges { kernel, known: SecondaryMap::new(), promised: SecondaryMap::new(), nesting: 0 };
+        let mut ranges = Ranges {
+            kernel,
+            known: SecondaryMap::new(),
+            promised: SecondaryMap::new(),
+            nesting: 0,
+            ordered: Ordered::default(),
+        };
         for op in walk(kernel) {
             if let OpKind::Assume {} = kernel.kind(op) {
                 ranges.promise(op, kernel.operand(op, 0));
@@ -256,6 +264,13 @@ impl<'k> Ranges<'k> {
         }
     }
 
+    /// A nested block of an operation.
+    fn nested(&mut self, op: Op, number: usize) {
+        let before = self.ordered.enter(self.kernel, op, number);
+        self.block(self.kernel.op(op).blocks[number]);
+        self.ordered.leave(before);
+    }
+
     fn op(&mut self, op: Op) {
         let kernel = self.kernel;
         let data = kernel.op(op);
@@ -280,7 +295,7 @@ impl<'k> Ranges<'k> {
             self.carried(op);
             self.nesting -= 1;
         } else if !regions::flow(&data.kind).is_empty() {
-            data.blocks.iter().for_each(|b| self.block(*b));
+            (0..data.blocks.len()).for_each(|number| self.nested(op, number));
             regions::slots(kernel, op).iter().for_each(|slot| self.join_sources(slot));
         } else if data.blocks.is_empty() {
             for result in &data.results {
@@ -337,9 +352,9 @@ impl<'k> Ranges<'k> {
 
     /// One go over the blocks of a loop; `inner` is what its blocks hand to each other.
     fn round(&mut self, op: Op, inner: &[Slot]) {
-        for block in &self.kernel.op(op).blocks {
+        for number in 0..self.kernel.op(op).blocks.len() {
             inner.iter().for_each(|slot| self.join_sources(slot));
-            self.block(*block);
+            self.nested(op, number);
         }
         inner.iter().for_each(|slot| self.join_sources(slot));
     }
@@ -358,6 +373,11 @@ impl<'k> Ranges<'k> {
             return Some(Known { sure, growth: Growth::new(sure, 1), expected: sure, excess: 0 });
         }
         let factors = self.factors(op)?;
+        let in_order = matches!(data.kind, OpKind::SubI {}) && self.ordered.holds(data.operands[0], data.operands[1]);
+        let least = if in_order { 0 } else { i128::MIN };
+        let apply = |kernel: &Kernel, op: Op, operand: &dyn Fn(usize) -> Interval| {
+            Some(apply(kernel, op, operand)?.meet(Interval::new(least, i128::MAX)))
+        };
         let sure = apply(self.kernel, op, &|i| operand(i).sure).filter(|i| i.fits(bits)).unwrap_or(full);
         let divides = matches!(data.kind, OpKind::DivSI {} | OpKind::RemSI {});
         let ideal = |i: usize| {

@@ -190,25 +190,31 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// `make_map`.
+    /// That the machine takes a map: what it is made of may be anything where no copy is by it.
+    fn check_map(&self, ty: DescType, arg: &DescArg) -> Result<(), Stop> {
+        if !arg.base.is_multiple_of(BULK) {
+            return Err(self.stop(FaultKind::Misaligned { address: arg.base, size: BULK as u32 }));
+        }
+        for (axis, bytes) in arg.strides[..ty.shape.rank() - 1].iter().map(|bytes| *bytes as i64).enumerate() {
+            if bytes < 0 || bytes % BULK as i64 != 0 {
+                return Err(self.stop(FaultKind::Stride { bytes, axis }));
+            }
+        }
+        Ok(())
+    }
+
+    /// `make_map`: what a map must not be is said of the copies by it.
     fn make_map(&mut self, op: Op, pads_nan: bool, rounds_tf32: bool) -> Result<(), Stop> {
         let kernel = self.kernel;
         let Type::Desc(ty) = self.result_type(op) else { return Ok(()) };
         let base = self.scalar(kernel.operand(op, 0));
-        if !base.is_multiple_of(BULK) {
-            return Err(self.stop(FaultKind::Misaligned { address: base, size: BULK as u32 }));
-        }
         let mut arg = DescArg { base, pads_nan, rounds_tf32, ..DescArg::default() };
         let (sizes, strides) = kernel.variadic(op).split_at(ty.shape.rank());
         for (axis, size) in sizes.iter().enumerate() {
             arg.shape[axis] = i64::from(self.scalar(*size) as i32).max(1) as u64;
         }
         for (axis, stride) in strides.iter().enumerate() {
-            let bytes = self.scalar(*stride).wrapping_mul(ty.elem.bytes().into());
-            if !bytes.is_multiple_of(BULK) {
-                return Err(self.stop(FaultKind::Stride { bytes: bytes as i64, axis }));
-            }
-            arg.strides[axis] = bytes;
+            arg.strides[axis] = self.scalar(*stride).wrapping_mul(ty.elem.bytes().into());
         }
         self.set_result(op, Data::Desc(Rc::new(arg)));
         self.tick(1)
@@ -292,8 +298,15 @@ impl Machine<'_> {
     fn box_of(&mut self, op: Op) -> Result<Option<(DescType, Rc<DescArg>, Places)>, Stop> {
         let kernel = self.kernel;
         let value: Value = kernel.operand(op, 0);
-        let (Type::Desc(ty), Data::Desc(arg)) = (kernel.value_type(value), self.get(value)) else { return Ok(None) };
+        let Type::Desc(ty) = kernel.value_type(value) else { return Ok(None) };
+        let Data::Desc(arg) = self.get(value) else {
+            return Err(self.stop(FaultKind::Unsupported("a copy by a tensor map that was never made".into())));
+        };
         let at: Vec<i64> = kernel.variadic(op).iter().map(|v| i64::from(self.scalar(*v) as i32)).collect();
+        // The host has made what is a parameter.
+        if !kernel.params.iter().any(|param| param.value == value) {
+            self.check_map(ty, &arg)?;
+        }
         self.tick(ty.shape.numel() as usize)?;
         let places = (0..ty.shape.numel() as u32).map(|index| {
             let within = crate::layout_rules::unflatten(index, &ty.shape);

@@ -49,7 +49,7 @@ pub enum FaultKind {
         /// Its size in bytes.
         size: u32,
     },
-    /// A stride of a tensor map that is no multiple of 16 bytes.
+    /// A stride of a tensor map that is negative or no multiple of 16 bytes.
     Stride {
         /// The stride.
         bytes: i64,
@@ -127,7 +127,8 @@ impl fmt::Display for FaultKind {
                 write!(f, "access of {size} bytes at {address:#x} is misaligned")
             }
             FaultKind::Stride { bytes, axis } => {
-                write!(f, "the stride of dimension {axis} of a tensor map is {bytes} bytes, no multiple of 16")
+                let wrong = if *bytes < 0 { "less than 0" } else { "no multiple of 16" };
+                write!(f, "the stride of dimension {axis} of a tensor map is {bytes} bytes, {wrong}")
             }
             FaultKind::ReadOnly { address } => write!(f, "write to read-only memory at {address:#x}"),
             FaultKind::Assertion { message, file, line } => {

@@ -35,12 +35,13 @@ impl Verifier<'_> {
         }
     }
 
-    /// That it is known everywhere which memory a value stands for: nothing is handed on by loops and branches, but
-    /// for descriptors until they are lowered.
+    /// That it is known everywhere which shared memory a value stands for, and which parameter: loops and branches do not hand
+    /// them on.
     pub(super) fn not_handed(&mut self, op: Option<Op>, values: &[Value]) {
-        let lowered = self.kernel.phase != Phase::Tile;
-        let is_fixed = |ty: Type| ty.is_place() || lowered && matches!(ty, Type::Desc(_));
-        if values.iter().any(|value| is_fixed(self.kernel.value_type(*value))) {
+        let kernel = self.kernel;
+        let lowered = kernel.phase != Phase::Tile;
+        let is_fixed = |value: &Value| kernel.value_type(*value).is_place() || lowered && is_tensor_map(kernel, *value);
+        if values.iter().any(is_fixed) {
             self.complain(op, "hands on a place in shared memory or a descriptor; blocks use those from outside");
         }
     }

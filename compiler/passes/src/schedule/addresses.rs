@@ -55,14 +55,15 @@ fn is_repeatable(kernel: &Kernel, op: Op) -> bool {
 }
 
 /// Whether reads through `pointer` may be moved to earlier iterations of a loop: nothing in it orders accesses, and if it
-/// writes, then through other arguments of the kernel.
-pub(super) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
-    let base = base(kernel, pointer);
-    rtc_ir::walk_block(kernel, kernel.op(of).blocks[0]).into_iter().all(|op| match kernel.kind(op) {
+/// writes, then to other memory.
+pub(crate) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
+    let read = memory(kernel, pointer);
+    let all = kernel.op(of).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+    all.into_iter().all(|op| match kernel.kind(op) {
         OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::Assume {} | OpKind::SpecialRegister { .. } => true,
         OpKind::InlineAsm { pure: true, .. } => true,
         OpKind::Store { .. } => {
-            base.is_some() && base_of_store(kernel, op).is_some_and(|written| Some(written) != base)
+            read.is_some() && memory(kernel, kernel.operand(op, 0)).is_some_and(|written| Some(written) != read)
         }
         _ => kernel.effects(op).all(|(effect, _)| match effect.space {
             Space::Outside | Space::Barrier => false,
@@ -70,10 +71,6 @@ pub(super) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
             Space::Shared => true,
         }),
     })
-}
-
-fn base_of_store(kernel: &Kernel, op: Op) -> Option<Value> {
-    base(kernel, kernel.operand(op, 0))
 }
 
 /// Memory that a kernel reaches by its arguments. What different arguments lead to counts as different memory.

@@ -160,7 +160,9 @@ impl<'k> Known<'k> {
     /// The access of a load or store where `mask` holds.
     pub fn access(&mut self, op: Op, mask: Option<Value>) -> Result<Access, Reason> {
         let by_host = self.access_by(op, mask, None);
-        if by_host.is_ok() || made_maps::promised_pointers(self.kernel, op, ALIGN).is_empty() {
+        let promises = |axis| made_maps::promises_rows(self.kernel, op, axis, ALIGN);
+        let is_promised = || [0, 1].into_iter().any(promises);
+        if by_host.is_ok() || made_maps::promised_pointers(self.kernel, op, ALIGN).is_empty() && !is_promised() {
             return by_host;
         }
         self.access_by(op, mask, Some(op))
@@ -183,12 +185,34 @@ impl<'k> Known<'k> {
         }
         let pointer = self.kernel.operand(op, 0);
         let address = self.affine.address(pointer, Some(&mask)).ok_or("addresses are not evenly spaced")?;
-        let compared = as_compared(&address, &mask).filter(|compared| *compared != address);
+        let settled = made.and_then(|_| self.as_settled(&address, &mask));
+        let others = [as_compared(&address, &mask), settled].into_iter().flatten().filter(|other| *other != address);
+        let others: Vec<Address> = others.collect();
         let access = self.access_at(op, &mask, address, made);
-        access.or_else(|reason| match compared {
-            Some(compared) => self.access_at(op, &mask, compared, made).map_err(|_| reason),
-            None => Err(reason),
+        others.into_iter().fold(access, |access, other| {
+            access.or_else(|reason| self.access_at(op, &mask, other, made).map_err(|_| reason))
         })
+    }
+
+    /// The address if what is known before the loops belongs to the base: an offset from memory, as that of a matrix in a
+    /// buffer with others, looks like an index where the stride is 1.
+    fn as_settled(&self, address: &Address, mask: &Mask) -> Option<Address> {
+        let mut address = address.clone();
+        for (number, axis) in address.axes.iter_mut().enumerate() {
+            if axis.modulus.is_some() || axis.stride.value() != Some(1) || mask.along(number).next().is_some() {
+                continue;
+            }
+            let is_settled = |term: &&Term| {
+                let settled =
+                    |symbol: &Symbol| matches!(symbol, Symbol::Scalar(value) if is_settled(self.kernel, *value));
+                !term.symbols.is_empty() && term.symbols.iter().all(settled)
+            };
+            for term in axis.start.clone().terms().iter().filter(is_settled) {
+                address.rest = address.rest.plus(&Poly::term(term.clone()), 1)?;
+                axis.start = axis.start.plus(&Poly::term(term.clone()), -1)?;
+            }
+        }
+        Some(address)
     }
 
     /// The access of a load or store to such addresses.
@@ -200,11 +224,13 @@ impl<'k> Known<'k> {
         if elem == Scalar::I1 || address.axes.len() != 2 {
             return Err("a tile is no matrix of numbers");
         }
+        let inner = (0..2).rev().find(|axis| address.axes[*axis].stride.value() == Some(1));
+        let rows = made.is_some() && inner.is_some_and(|inner| self.begin_whole(op, &address, inner, elem));
         let (start, outer) = match (made, param) {
             (Some(_), _) if !is_settled(self.kernel, base) || !self.is_known(&address.rest, made) => {
                 return Err("a base is found while the loop runs");
             }
-            (Some(at), _) if !self.is_hinted(base, &address.rest, elem, at) => {
+            (Some(at), _) if !rows && !self.is_hinted(base, &address.rest, elem, at) => {
                 return Err("a base is not promised to be a multiple of 16 bytes");
             }
             (Some(_), _) => (address.rest.clone(), Vec::new()),
@@ -215,7 +241,6 @@ impl<'k> Known<'k> {
             (None, Some(_)) => self.outer(&address.rest)?,
         };
         let outer = self.bounded(outer, mask)?;
-        let inner = (0..2).rev().find(|axis| address.axes[*axis].stride.value() == Some(1));
         let inner = inner.ok_or("no stride is 1")?;
         let row = &address.axes[1 - inner].stride;
         if !self.is_known(row, made) || row.value() == Some(0) {
@@ -223,7 +248,7 @@ impl<'k> Known<'k> {
         }
         let strides = outer.iter().map(|outer| &outer.stride);
         let starts = Some(&start).filter(|_| made.is_none());
-        if strides.chain([row]).chain(starts).any(|stride| !self.is_multiple_at(stride, elem, made)) {
+        if !rows && strides.chain([row]).chain(starts).any(|stride| !self.is_multiple_at(stride, elem, made)) {
             return Err("a stride is not promised to be a multiple of 16 bytes");
         }
         let mut axes = Vec::new();
@@ -364,6 +389,17 @@ impl<'k> Known<'k> {
             let rest = form.and_then(|form| start.plus(&form.poly, -1));
             rest.is_some_and(|rest| self.is_multiple_at(&rest, elem, Some(at)))
         })
+    }
+
+    /// Whether a promise about the addresses themselves says that the rows of the tensor begin at multiples of 16 bytes: rows of
+    /// the box do, and it begins at such a multiple in them.
+    fn begin_whole(&self, op: Op, address: &Address, inner: usize, elem: Scalar) -> bool {
+        let [outer, inner_axis] = [1 - inner, inner].map(|axis| &address.axes[axis]);
+        made_maps::promises_rows(self.kernel, op, inner, ALIGN)
+            && outer.size > 1
+            && outer.modulus.is_none()
+            && inner_axis.modulus.is_none()
+            && self.is_multiple_at(&inner_axis.start, elem, Some(op))
     }
 
     /// Whether a sum is what it is if it is computed in 32 bits.

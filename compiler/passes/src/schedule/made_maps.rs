@@ -69,6 +69,23 @@ pub(super) fn promised_pointers(kernel: &Kernel, at: Op, multiple: i128) -> Vec<
     promises.map(|op| kernel.operand(op, 0)).filter(is_pointer).collect()
 }
 
+/// Whether the addresses of an access are promised to be multiples of so many bytes where its rows begin, along `axis`.
+pub(super) fn promises_rows(kernel: &Kernel, access: Op, axis: usize, multiple: i128) -> bool {
+    let mut pointer = kernel.operand(access, 0);
+    while let Some(op) = kernel.def_op(pointer) {
+        match kernel.kind(op) {
+            OpKind::Hint { kind: HintKind::MultipleOf, values }
+                if values.get(axis).is_some_and(|value| i128::from(*value) % multiple == 0) =>
+            {
+                return true;
+            }
+            OpKind::Hint { .. } | OpKind::ConvertLayout {} => pointer = kernel.operand(op, 0),
+            _ => return false,
+        }
+    }
+    false
+}
+
 /// Whether an operation has been executed wherever another one is.
 fn is_seen(kernel: &Kernel, op: Op, mut at: Op) -> bool {
     loop {

@@ -1,4 +1,5 @@
-//! Lets more warps compute than the launch says, where the threads of these could not hold the sums of the products.
+//! Lets more warps compute than the launch says, where the threads of these could not hold the sums of the products, or would
+//! wait for each product with nothing beside them.
 //!
 //! ```text
 //! kernel @k(..) warps 4 ..                     kernel @k(..) warps 8 given 4 ..
@@ -10,14 +11,22 @@
 //! Of 256 threads each holds 128. No program can tell how many warps there are but by assembly that has effects, and a
 //! kernel written with buffers and barriers counts on its threads: both stay as they are. So does one whose launch bounds
 //! the registers. A block of more than eight warps has fewer registers for each thread, so that more would not help.
+//!
+//! Where some warps copy and the others only multiply (`split_roles`), four of these are one group for the tensor cores, which stand
+//! still while it waits for a product. Two blocks on a multiprocessor fill the gaps, but not where the source loops over tiles
+//! itself: such a kernel has as many programs as there are multiprocessors. Eight warps are two groups, which wait at
+//! different times.
 
 use std::collections::HashMap;
 
 use rtc_abi::Feature;
 use rtc_ir::effects::{Access, On, Space};
-use rtc_ir::{Elem, Kernel, Op, OpKind, Phase, Type, Value, ValueDef, constant_bits, regions};
+use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Type, Value, ValueDef, constant_bits, regions};
 use rtc_source::{Code, Diagnostic};
 
+use crate::laid::accelerate_dot;
+use crate::schedule::addresses::{innermost_loops, loads_of_products};
+use crate::schedule::split_roles;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -28,6 +37,9 @@ pub const PASS: Pass = Pass { name: "add-warps", needs: Phase::Tile, leaves: Pha
 const MOST_REGISTERS: u64 = 224;
 /// The most warps that have so many.
 const MOST_WARPS: u32 = 8;
+/// Warps that an instruction of a product takes together, and rows of its sums.
+const GROUP: u32 = 4;
+const GROUP_ROWS: u32 = 64;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let given = kernel.options.num_warps;
@@ -39,11 +51,30 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     while warps < MOST_WARPS && registers(bits, warps) > MOST_REGISTERS {
         warps *= 2;
     }
+    if given == GROUP && warps == given && waits_alone(kernel, cx)? {
+        warps = 2 * GROUP;
+    }
     if warps > given && !counts_threads(kernel) {
         kernel.options.num_warps = warps;
         kernel.options.given_warps = Some(given);
     }
     Ok(())
+}
+
+/// Whether a kernel has one product, of rows enough for two groups, in a loop over tiles, and warps will likely be divided.
+fn waits_alone(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
+    let dots = accelerate_dot::dots(kernel);
+    let [dot] = dots[..] else { return Ok(false) };
+    let Some(of) = loop_around(kernel, dot).filter(|of| innermost_loops(kernel).contains(of)) else { return Ok(false) };
+    let rows = kernel.value_type(kernel.result(dot, 0)).shape().map_or(0, |shape| shape[shape.rank() - 2]);
+    if rows < 2 * GROUP_ROWS || loop_around(kernel, of).is_none() {
+        return Ok(false);
+    }
+    let mut trial = kernel.clone();
+    trial.options.num_warps = 2 * GROUP;
+    accelerate_dot::choose_kinds(&mut trial, cx)?;
+    let by_wgmma = matches!(trial.kind(dot), OpKind::Dot { kind: DotKind::Wgmma, .. });
+    Ok(by_wgmma && split_roles::may_serve(kernel, cx, &loads_of_products(kernel, of))?)
 }
 
 /// Registers of a thread for so many bits in all.
@@ -128,10 +159,14 @@ pub fn warps_remark(kernel: &Kernel, cx: &PassContext) -> Option<Diagnostic> {
     let warps = kernel.options.num_warps;
     let (dot, bits) = dearest(kernel, cx)?;
     let span = kernel.loc(kernel.op(dot).loc).span.unwrap_or_default();
-    let message = format!(
-        "{warps} warps compute, not {given}: of {given} each thread would hold {} registers of sums and operands, of {warps} {}",
-        registers(bits, given),
-        registers(bits, warps)
-    );
+    let message = if registers(bits, given) > MOST_REGISTERS {
+        format!(
+            "{warps} warps compute, not {given}: of {given} each thread would hold {} registers of sums and operands, of {warps} {}",
+            registers(bits, given),
+            registers(bits, warps)
+        )
+    } else {
+        format!("{warps} warps compute, not {given}: in this loop over tiles {given} would wait for each product alone")
+    };
     Some(Diagnostic::remark(Code::COST, span, message))
 }

@@ -29,7 +29,8 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-fn hoist(kernel: &mut Kernel, of: Op, body: Block) {
+/// Moves what a block of the loop `of` computes in each iteration anew before the loop.
+pub(super) fn hoist(kernel: &mut Kernel, of: Op, body: Block) {
     let mut inside: HashSet<Value> = HashSet::new();
     values_in(kernel, body, &mut inside);
     for op in kernel.ops(body).collect::<Vec<_>>() {

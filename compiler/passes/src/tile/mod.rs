@@ -8,6 +8,7 @@ pub mod cse;
 pub mod dce;
 pub mod fold_sums;
 pub mod forward_carried;
+pub mod hoist_loads;
 pub mod licm;
 pub mod lower_block_pointers;
 pub mod lower_descriptors;
