@@ -254,3 +254,28 @@ fn how_loops_are_pipelined_is_remarked_on() {
                 from one iteration to the next";
     assert!(said.iter().any(|line| line == plan), "{said:?}");
 }
+
+#[test]
+fn more_warps_than_the_launch_says_are_remarked_on_and_the_metadata_has_both_numbers() {
+    let source = "@triton.jit\ndef k(p, z, n):\n    a = p + tl.arange(0, 128)[:, None] * 32 + tl.arange(0, 32)[None, :]\n    \
+                  b = p + tl.arange(0, 32)[:, None] * 256 + tl.arange(0, 256)[None, :]\n    \
+                  s = tl.zeros((128, 256), tl.float32)\n    for i in range(n):\n        \
+                  s = tl.dot(tl.load(a + i * 4096), tl.load(b + i * 8192), s)\n    \
+                  tl.store(z + tl.arange(0, 128)[:, None] * 256 + tl.arange(0, 256)[None, :], s)\n";
+    let program = Program::parse(&[Source::new("k.rt", source)]);
+    let threads = |maxnreg| {
+        let args = Signature::parse("*fp16:16, *fp32:16, i32").unwrap().bind(&["p", "z", "n"]).unwrap();
+        let mut spec = Spec { args, ..Spec::default() };
+        spec.options.maxnreg = maxnreg;
+        let compiled =
+            compile(&program, &spec.specialize(&program).unwrap(), "sm_80", String::new(), &mut Silent).unwrap();
+        let metadata = &compiled.artifact.metadata;
+        let said = compiled.warnings.iter().any(|warning| {
+            warning.message
+                == "8 warps compute, not 4: of 4 each thread would hold 256 registers of sums and operands, of 8 128"
+        });
+        (metadata.num_warps, metadata.threads_per_block, said)
+    };
+    assert_eq!(threads(None), (4, 256, true));
+    assert_eq!(threads(Some(255)), (4, 128, false));
+}
