@@ -178,6 +178,19 @@ class Compiling(unittest.TestCase):
         self.assertEqual([times[0] for times in kernel.configs_timings.values()], [float("inf"), 1.0, 1.0])
         self.assertTrue((self.out == 128).all())
 
+    def test_one_with_too_many_threads_is_passed_over(self):
+        @rtc.autotune(configs=[rtc.Config({}, num_warps=128), rtc.Config({}, num_warps=2)], key=[],
+                      do_bench=lambda call, quantiles: (call(), [1.0] * 3)[1])
+        @rtc.jit
+        def ones(out, N: tl.constexpr):
+            tl.store(out + tl.arange(0, N), 1)
+
+        ones[(1,)](self.out, 64)
+        self.assertEqual((ones.best_config.num_warps, self.out.sum()), (2, 64))
+        with self.assertRaises(rtc.OutOfResources) as raised:
+            ones.fn[(1,)](self.out, 64, num_warps=128)
+        self.assertEqual((raised.exception.required, raised.exception.limit, raised.exception.name), (4096, 1024, "threads"))
+
     def test_one_that_is_no_kernel_raises(self):
         kernel = printing([64, 48], self.events)
         with self.assertRaisesRegex(rtc.CompilationError, "power of"):

@@ -77,16 +77,24 @@ def _compilation_error(codes, lines, text):
     """The exception of diagnostics with these codes."""
     for code, line in zip(codes, lines):
         if "resource" in code:
-            numbers = [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", line)]
-            required, limit = (numbers + [0, 0])[:2]
-            what = next((w for w in ("shared memory", "registers", "threads") if w in line), code)
-            return OutOfResources(required, limit, what, text)
+            return _out_of_resources(code, line, text)
     kind = CompileTimeAssertionFailure if any("assert" in code for code in codes) else CompilationError
     return kind("\n" + text, codes, lines)
 
 
+def _out_of_resources(code, line, text):
+    """The exception of a message that says how much is needed, and how much there is."""
+    named = re.search(r"(\d[\d,]*) needed.*?(\d[\d,]*) available", line)
+    numbers = named.groups() if named else re.findall(r"\d[\d,]*", line)
+    required, limit = ([int(n.replace(",", "")) for n in numbers] + [0, 0])[:2]
+    what = next((w for w in ("shared memory", "registers", "threads") if w in line), code)
+    return OutOfResources(required, limit, what, text)
+
+
 def _request_error(code, message):
     """The exception of a request that cannot be met."""
+    if "resource" in code:
+        return _out_of_resources(code, message, f"error[{code}]: {message}")
     if code in ("launch", "spec", "arch"):
         return OverflowError(message) if "fits no integer type" in message else TypeError(message)
     return CompilationError(f"error[{code}]: {message}", [code], [message])
