@@ -14,8 +14,8 @@ use rtc_abi::{MAX_THREADS, Metadata, Structure, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
-    ADD_WARPS, LIMIT_SIZE, OVERLAP_PRODUCTS, PassContext, PassError, SCHEDULE_LOOP, SPLIT_CONVERSIONS,
-    conversions_remark, long_kernel, loop_plans, roles_remark, warps_remark,
+    ADD_WARPS, LIMIT_SIZE, OVERLAP_PRODUCTS, PassContext, PassError, REDUCE_BOXES, SCHEDULE_LOOP, SPLIT_CONVERSIONS,
+    conversions_remark, long_kernel, loop_plans, reductions_remarks, roles_remark, warps_remark,
 };
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap};
@@ -357,6 +357,9 @@ fn run_all(
         }
         if pass.name == SCHEDULE_LOOP.name {
             remarks.extend(loop_plans(kernel));
+        }
+        if pass.name == REDUCE_BOXES.name {
+            remarks.extend(reductions_remarks(kernel, cx));
         }
         if pass.name == LIMIT_SIZE.name
             && let Some(size) = long_kernel(kernel)

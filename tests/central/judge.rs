@@ -124,6 +124,9 @@ fn structures(kernel: &Kernel, target: &Target) -> Vec<Structure> {
     let mut structures = vec![Structure::Auto];
     let product = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { .. });
     if !rtc_ir::walk(kernel).iter().any(product) {
+        let reduces = |op: &Op| matches!(kernel.kind(*op), OpKind::DescReduce { .. } | OpKind::AtomicRmw { .. });
+        let copies = target.has(Feature::Tma) && rtc_ir::walk(kernel).iter().any(reduces);
+        structures.extend(copies.then_some(Structure::Plain));
         return structures;
     }
     structures.extend([Structure::Pipelined, Structure::Plain]);
@@ -310,7 +313,7 @@ fn described(
     let all = |part: &str| (0..ty.shape.rank()).map(|axis| number(format!("{part}.{axis}"))).collect();
     let (shape, strides): (Result<Vec<_>, String>, Result<Vec<_>, String>) = (all("shape"), all("strides"));
     let pads_nan = number("padding".into())? != 0;
-    Ok(Some(Tensor::of_descriptor(ty, base_of(&base), &shape?, &strides?, pads_nan)))
+    Tensor::of_descriptor(kernel, param, base_of(&base), (&shape?, &strides?), pads_nan).map(Some)
 }
 
 /// Multiprocessors that a persistent kernel is told of.

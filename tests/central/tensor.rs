@@ -13,6 +13,7 @@ pub struct Tensor {
     strides: Vec<u64>,
     pads_nan: bool,
     rounds_tf32: bool,
+    is_signed: bool,
 }
 
 impl Tensor {
@@ -21,7 +22,15 @@ impl Tensor {
         let ty = type_of(kernel, param, shape.len())?;
         let inner = |axis: usize| shape[axis + 1..].iter().product::<u64>() * u64::from(ty.elem.bytes());
         let strides = (0..shape.len()).map(inner).collect();
-        Ok(Tensor { ty, base, shape: shape.to_vec(), strides, pads_nan: false, rounds_tf32: false })
+        Ok(Tensor {
+            ty,
+            base,
+            shape: shape.to_vec(),
+            strides,
+            pads_nan: false,
+            rounds_tf32: false,
+            is_signed: kernel.is_signed_map(param.value),
+        })
     }
 
     /// What a launch makes of its other arguments; `base` is that of the pointer.
@@ -39,15 +48,24 @@ impl Tensor {
         let strides = map.strides.iter().map(|e| Ok(number(e)? as u64 * size)).collect::<Result<_, String>>()?;
         let base = base.wrapping_add(number(&map.start)? as u64 * size);
         let (pads_nan, rounds_tf32) = (map.padding == Padding::Nan, map.data_type == Some(TFLOAT32));
-        Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32 })
+        let is_signed = kernel.is_signed_map(param.value);
+        Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32, is_signed })
     }
 
     /// That of a descriptor which the host makes; sizes and strides in elements. A map has no empty dimension.
-    pub fn of_descriptor(ty: DescType, base: u64, shape: &[i64], strides: &[i64], pads_nan: bool) -> Tensor {
+    pub fn of_descriptor(
+        kernel: &Kernel,
+        param: &Param,
+        base: u64,
+        (shape, strides): (&[i64], &[i64]),
+        pads_nan: bool,
+    ) -> Result<Tensor, String> {
+        let ty = type_of(kernel, param, shape.len())?;
         let bytes = u64::from(ty.elem.bytes());
         let shape = shape.iter().map(|size| (*size).max(1) as u64).collect();
         let strides = strides.iter().map(|stride| *stride as u64 * bytes).collect();
-        Tensor { ty, base, shape, strides, pads_nan, rounds_tf32: false }
+        let is_signed = kernel.is_signed_map(param.value);
+        Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32: false, is_signed })
     }
 
     /// As the interpreter takes it.
@@ -63,7 +81,7 @@ impl Tensor {
     pub fn fields(&self) -> Result<serde_json::Value, String> {
         let inner_first = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<u64>>();
         let boxes: Vec<u32> = self.ty.shape.iter().rev().copied().collect();
-        let element = if self.rounds_tf32 { ElementType::Tf32 } else { element(self.ty.elem)? };
+        let element = if self.rounds_tf32 { ElementType::Tf32 } else { element(self.ty.elem, self.is_signed)? };
         Ok(serde_json::json!({
             "type": element as u32, "base": self.base, "sizes": inner_first(&self.shape),
             "strides": inner_first(&self.strides)[1..], "box": boxes, "swizzle": self.ty.swizzle, "nan": self.pads_nan,
@@ -75,7 +93,7 @@ impl Tensor {
         let inner_first = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<u64>>();
         let strides = inner_first(&self.strides);
         let boxes: Vec<u32> = self.ty.shape.iter().rev().copied().collect();
-        let element = if self.rounds_tf32 { ElementType::Tf32 } else { element(self.ty.elem)? };
+        let element = if self.rounds_tf32 { ElementType::Tf32 } else { element(self.ty.elem, self.is_signed)? };
         let map = TensorMap::tiled(element, self.base, &inner_first(&self.shape), &strides[1..], &boxes);
         let fill = if self.pads_nan { Fill::Nan } else { Fill::Zero };
         let map = TensorMap { swizzle: self.ty.swizzle, fill, ..map.map_err(|e| e.to_string())? };
@@ -90,10 +108,12 @@ fn type_of(kernel: &Kernel, param: &Param, rank: usize) -> Result<DescType, Stri
     }
 }
 
-fn element(scalar: Scalar) -> Result<ElementType, String> {
+fn element(scalar: Scalar, is_signed: bool) -> Result<ElementType, String> {
     Ok(match scalar {
         Scalar::I8 | Scalar::F8E4 | Scalar::F8E5 | Scalar::F8E4B15 => ElementType::U8,
         Scalar::I16 => ElementType::U16,
+        Scalar::I32 if is_signed => ElementType::S32,
+        Scalar::I64 if is_signed => ElementType::S64,
         Scalar::I32 => ElementType::U32,
         Scalar::I64 => ElementType::U64,
         Scalar::F16 => ElementType::F16,

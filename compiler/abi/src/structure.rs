@@ -25,7 +25,8 @@ pub enum Structure {
     /// What the compiler takes for the fastest.
     #[default]
     Auto,
-    /// Every iteration loads its own operands, and no product runs while others are prepared.
+    /// Every iteration loads its own operands, and no product runs while others are prepared; atomic operations are
+    /// instructions of each thread.
     Plain,
     /// All warps do the same, and copy operands ahead of the products by `cp.async`.
     Pipelined,

@@ -16,6 +16,7 @@
 use rtc_abi::metadata::Padding;
 use rtc_abi::{Expr, ValueType};
 
+use crate::reductions::unsigned;
 use crate::{AttrValue, Kernel, Param, Scalar, Type};
 
 /// What the launch passes for a parameter.
@@ -55,10 +56,10 @@ impl MapSource {
 pub const TFLOAT32: u32 = 11;
 
 /// `CUtensorMapDataType`s that stand for an element, beside the one that it has anyway.
-fn other_data_types(elem: Scalar) -> &'static [u32] {
+fn other_data_types(elem: Scalar) -> Vec<u32> {
     match elem {
-        Scalar::F32 => &[7, TFLOAT32],
-        _ => &[],
+        Scalar::F32 => vec![7, TFLOAT32],
+        _ => unsigned(elem).into_iter().collect(),
     }
 }
 

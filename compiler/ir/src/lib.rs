@@ -30,6 +30,7 @@ mod metadata;
 mod ops;
 mod order;
 mod places;
+mod reductions;
 pub mod regions;
 mod rewrite;
 mod scratch;

@@ -38,7 +38,7 @@ impl Kernel {
         let (major, minor) = target.ptx_version;
         let param = |param: &Param| rtc_abi::Param {
             divisible_by: param.divisible_by.max(1),
-            tensor_map: tensor_map(self.value_type(param.value)).filter(|_| param.hidden.is_none()),
+            tensor_map: tensor_map(param, self.value_type(param.value)).filter(|_| param.hidden.is_none()),
             hidden: param.hidden.as_ref().map(|hidden| launched(hidden, self.value_type(param.value))),
             ..rtc_abi::Param::new(&param.name, param.ty.clone())
         };
@@ -73,11 +73,15 @@ pub(crate) fn default_param_type(ty: Type) -> Option<ParamType> {
     }
 }
 
-/// How the host makes the tensor map of a parameter that is one.
-fn tensor_map(ty: Type) -> Option<TensorMap> {
+/// How the host makes the tensor map of a parameter that is one. Its integers have the sign that the parameter says.
+fn tensor_map(param: &Param, ty: Type) -> Option<TensorMap> {
     let Type::Desc(desc) = ty else { return None };
     let block_shape = desc.shape.to_vec();
-    Some(TensorMap { dtype: dtype(desc.elem), block_shape, swizzle: desc.swizzle, l2_promotion: 128, interleave: 0 })
+    let dtype = match param.ty {
+        ParamType::Descriptor { element, .. } if desc.elem.is_int() && element.is_integer() => element,
+        _ => dtype(desc.elem),
+    };
+    Some(TensorMap { dtype, block_shape, swizzle: desc.swizzle, l2_promotion: 128, interleave: 0 })
 }
 
 /// What the launch passes for a hidden parameter of that type.

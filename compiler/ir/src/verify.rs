@@ -263,6 +263,7 @@ impl Verifier<'_> {
             self.not_handed(Some(op), &data.results);
         }
         self.place(op, block);
+        self.sign(op);
         // Layout rules rely on well-formed types.
         if self.errors.len() == before {
             self.phase(op);

@@ -126,9 +126,12 @@ impl Kernel {
         let inner = source.map_or(1 << 30, |source| self.place_alignment(source));
         let step = match self.kind(op) {
             OpKind::AllocShared { align, .. } => *align,
-            OpKind::Slot {} => {
-                source.and_then(|ring| self.value_type(ring).as_shared()).map_or(1, |ring| ring.slot_stride() as u32)
-            }
+            OpKind::Slot {} => match source.and_then(|ring| self.value_type(ring).as_shared()) {
+                // The only slot is where the ring is.
+                Some(ring) if ring.slots == 1 => 0,
+                Some(ring) => ring.slot_stride() as u32,
+                None => 1,
+            },
             OpKind::SharedSlice { offsets, shape } => {
                 let whole = source.and_then(|source| self.value_type(source).as_shared());
                 let start = whole.and_then(|whole| self.slot_layout(whole).slice(offsets, shape));

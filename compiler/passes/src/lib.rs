@@ -18,6 +18,7 @@ pub use pipeline::{Observer, PASSES, plain, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
 pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
 pub use schedule::overlap_products::PASS as OVERLAP_PRODUCTS;
+pub use schedule::reduce_boxes::{PASS as REDUCE_BOXES, reductions_remarks};
 pub use schedule::schedule_loop::{PASS as SCHEDULE_LOOP, loop_plans};
 pub use schedule::split_roles::roles_remark;
 pub use tile::add_warps::{PASS as ADD_WARPS, warps_remark};

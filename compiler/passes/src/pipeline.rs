@@ -43,6 +43,7 @@ pub const PASSES: &[Pass] = &[
     schedule::stage_operands::PASS, // which loads can be copies is known from layouts and access widths
     schedule::schedule_loop::PASS, // all that goes through shared memory is known, so it is known what fits
     schedule::expand_loop::PASS, // as decided
+    schedule::reduce_boxes::PASS, // the rings have the shared memory that they need
     schedule::dce_scheduled::PASS, // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of

@@ -83,13 +83,12 @@ impl<'c> Lowering<'_, 'c> {
 fn bulk_reduction(op: RmwOp) -> Result<BulkReduction> {
     match op {
         RmwOp::Add | RmwOp::FAdd => Ok(BulkReduction::Add),
-        RmwOp::UMin | RmwOp::FMin => Ok(BulkReduction::Min),
-        RmwOp::UMax | RmwOp::FMax => Ok(BulkReduction::Max),
+        // The map says whether integers have a sign.
+        RmwOp::Min | RmwOp::UMin | RmwOp::FMin => Ok(BulkReduction::Min),
+        RmwOp::Max | RmwOp::UMax | RmwOp::FMax => Ok(BulkReduction::Max),
         RmwOp::And => Ok(BulkReduction::And),
         RmwOp::Or => Ok(BulkReduction::Or),
         RmwOp::Xor => Ok(BulkReduction::Xor),
-        RmwOp::Min | RmwOp::Max | RmwOp::Xchg => {
-            Err(CodegenError::lowering(format!("a copy of a tile that combines by `{op}`")))
-        }
+        RmwOp::Xchg => Err(CodegenError::lowering(format!("a copy of a tile that combines by `{op}`"))),
     }
 }

@@ -6,7 +6,7 @@ use super::InferContext;
 use super::infer::{Inferred, expect, one};
 use super::infer_blocks::tensor_parts;
 use crate::wgmma::{mma_elements, operand_shape};
-use crate::{DescType, DotKind, Elem, OpKind, RmwOp, Scalar, SharedType, Type};
+use crate::{DescType, DotKind, Elem, OpKind, Scalar, SharedType, Type};
 
 /// A tile or buffer `[M, K]`, a buffer `[K, N]` and a tile `[M, N]`, which is the result's type; `use_acc` is an `i1`.
 pub(super) fn mma(cx: &InferContext<'_>) -> Inferred {
@@ -159,14 +159,7 @@ pub(super) fn copy_bulk(cx: &InferContext<'_>) -> Inferred {
 pub(super) fn copy_desc_store(cx: &InferContext<'_>) -> Inferred {
     let desc = check_box(cx)?;
     if let OpKind::CopyDescReduce { op } = cx.kind {
-        let elem = Elem::from(desc.elem);
-        let has = match op {
-            RmwOp::Add => elem.is_int() && elem.bits() >= 32,
-            RmwOp::FAdd => matches!(desc.elem, Scalar::F16 | Scalar::BF16 | Scalar::F32),
-            RmwOp::FMin | RmwOp::FMax => matches!(desc.elem, Scalar::F16 | Scalar::BF16),
-            RmwOp::And | RmwOp::Or | RmwOp::Xor | RmwOp::UMin | RmwOp::UMax => elem.is_int() && elem.bits() >= 32,
-            RmwOp::Min | RmwOp::Max | RmwOp::Xchg => false,
-        };
+        let has = op.has_copies(desc.elem);
         expect(has, || format!("copies to {} have no `{op}`", Type::Desc(desc)))?;
     }
     Ok(Vec::new())

@@ -69,6 +69,17 @@ impl Verifier<'_> {
         }
     }
 
+    /// That a copy which combines integers has a map of integers with the sign that it means.
+    pub(super) fn sign(&mut self, op: Op) {
+        let kernel = self.kernel;
+        let OpKind::CopyDescReduce { op: by } = *kernel.kind(op) else { return };
+        let Some(map) = kernel.op(op).operands.first() else { return };
+        let Type::Desc(desc) = kernel.value_type(*map) else { return };
+        if by.signed(desc.elem).is_some_and(|signed| signed != kernel.is_signed_map(*map)) {
+            self.complain(op, format!("`{by}` takes a tensor map of integers of the other sign"));
+        }
+    }
+
     /// Where a buffer or barriers lie, in phase `Scheduled`.
     pub(super) fn offset(&mut self, op: Op) {
         let kernel = self.kernel;

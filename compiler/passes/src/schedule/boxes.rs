@@ -157,6 +157,18 @@ impl<'k> Known<'k> {
         }
     }
 
+    /// The access of a store or an atomic operation, if a copy out of shared memory can write so.
+    pub fn stored(&mut self, op: Op) -> Result<Access, Reason> {
+        let access = self.access(op, self.kernel.optional(op, 0))?;
+        if access.inner != 1 || access.axes.iter().any(|axis| axis.modulus.is_some()) {
+            return Err("rows lie column by column, or are counted modulo a size");
+        }
+        if access.descriptor.is_none() && !self.ends_whole(op, &access) {
+            return Err("rows are not promised to end at a multiple of 16 bytes");
+        }
+        Ok(access)
+    }
+
     /// The access of a load or store where `mask` holds.
     pub fn access(&mut self, op: Op, mask: Option<Value>) -> Result<Access, Reason> {
         let by_host = self.access_by(op, mask, None);
@@ -323,7 +335,7 @@ impl<'k> Known<'k> {
     }
 
     /// What a sum can be that is computed in 32 bits as a coordinate of a box.
-    fn coordinate(&self, index: &Poly) -> Result<Interval, Reason> {
+    pub fn coordinate(&self, index: &Poly) -> Result<Interval, Reason> {
         let is_coordinate = |symbol: Symbol| match symbol {
             Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_) => true,
             Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => false,
@@ -414,7 +426,7 @@ impl<'k> Known<'k> {
 
     /// Whether rows of the tensor end at multiples of 16 bytes: a copy to global memory writes the last 16 bytes of a row
     /// whole, also what lies in them behind the end.
-    pub fn ends_whole(&self, store: Op, access: &Access) -> bool {
+    fn ends_whole(&self, store: Op, access: &Access) -> bool {
         let elem = self.kernel.value_type(self.kernel.operand(store, 0)).elem().and_then(|elem| elem.pointee());
         let sizes = &access.axes[access.inner].sizes;
         let made = if access.is_made { Some(store) } else { None };
@@ -427,7 +439,7 @@ impl<'k> Known<'k> {
     }
 
     /// The same, or where the kernel makes the map for an access whether the kernel promises it there.
-    fn is_multiple_at(&self, poly: &Poly, elem: Scalar, made: Option<Op>) -> bool {
+    pub fn is_multiple_at(&self, poly: &Poly, elem: Scalar, made: Option<Op>) -> bool {
         let bytes = i128::from(elem.bytes());
         poly.terms().iter().all(|term| {
             let factors = term.symbols.iter().map(|symbol| match (symbol, made) {
@@ -482,10 +494,16 @@ pub(super) struct Boxes {
     pub parts: Vec<[u32; 2]>,
 }
 
+/// A swizzled box has so many rows or more: the swizzle repeats after them.
+pub(super) const SWIZZLED_ROWS: u32 = 8;
+
 /// The boxes that a buffer with this layout consists of, if it lies as copies fill it; its dimension 1 is the innermost.
 pub(super) fn boxes(layout: &SharedLayout, elem: Scalar) -> Option<Boxes> {
     let (swizzle, inner) = layout.as_nvmma(elem.bits())?;
     let [rows, columns] = *layout.shape() else { return None };
+    // Few rows look alike with and without.
+    let is_plain = *layout == SharedLayout::nvmma(&[rows, columns], elem.bits(), 0, &[1, 0]);
+    let swizzle = if is_plain && rows < SWIZZLED_ROWS { 0 } else { swizzle };
     let width = if swizzle == 0 { columns } else { swizzle / elem.bytes() };
     let part = [rows.min(256), width.min(256)];
     let ty = DescType { elem, shape: Shape::new(&part)?, swizzle };

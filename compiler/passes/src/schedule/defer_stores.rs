@@ -23,7 +23,7 @@ use rtc_layout::Layout;
 use super::coordinates::{Names, Place};
 use super::found::Found;
 use super::roles::lost;
-use super::tensor_maps::StoreMap;
+use super::tensor_maps::{StoreMap, stored_tile};
 use crate::PassError;
 
 /// Whether a store can wait for the next program: it stands beside the loop with the product, whose iterations count
@@ -44,8 +44,7 @@ pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
     let beside = kernel.op(store).parent == kernel.op(of).parent && kernel.is_before(of, store);
     let narrow = kernel.value_type(kernel.operand(store, 1)).elem().is_some_and(|elem| elem.bits() == 16);
     let alone = matches!(products[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
-    let converted = kernel.def_op(kernel.operand(store, 1)).map(|op| kernel.operand(op, 0));
-    let pairs = converted.and_then(|tile| kernel.layout_of(tile)).and_then(pair_axis).is_some();
+    let pairs = kernel.layout_of(stored_tile(kernel, store)).and_then(pair_axis).is_some();
     around(kernel, found).is_some() && counts && alone && beside && narrow && pairs
 }
 
@@ -81,8 +80,7 @@ pub(super) fn defer(
 ) -> Result<(), PassError> {
     let (op, access) = &found.stores[store.number];
     let turns = around(kernel, found).ok_or_else(|| lost("a loop"))?.unwrap_or(programs);
-    let converted = kernel.def_op(kernel.operand(*op, 1)).ok_or_else(|| lost("a tile"))?;
-    let tile = kernel.operand(converted, 0);
+    let tile = stored_tile(kernel, *op);
     let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
     let elem = kernel.value_type(tile).elem().ok_or_else(|| lost("a tile"))?;
     let axis = kernel.layout_of(tile).and_then(pair_axis).ok_or_else(|| lost("a pair"))?;

@@ -11,6 +11,7 @@ use super::before_loops::{self, Before};
 use super::boxes::{self, Access, Known, Reason};
 use super::clamps;
 use super::expand_loop::copies;
+use super::reductions;
 use super::roles;
 use super::rows::{self, Row};
 use super::stage_operands::{self, Boxes};
@@ -27,7 +28,7 @@ pub(super) struct Found {
     pub before: Vec<Before>,
     /// The same for rows, which have a group of barriers of their own.
     pub row_rings: Vec<SharedType>,
-    /// Stores that can be copies.
+    /// Stores, and atomic operations like them, that can be copies.
     pub stores: Vec<(Op, Access)>,
     /// What the kernel writes to.
     pub written: HashSet<Memory>,
@@ -108,15 +109,13 @@ impl Found {
             found.loops.push(copying);
         }
         found.find_rings(kernel)?;
-        let stores = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
-        for store in stores.filter(|op| is_exchanged(kernel, *op)) {
-            if let Ok(access) = known.access(store, kernel.optional(store, 0))
-                && access.inner == 1
-                && access.axes.iter().all(|axis| axis.modulus.is_none())
-                && (access.descriptor.is_some() || known.ends_whole(store, &access))
-            {
-                found.stores.push((store, access));
-            }
+        for op in all {
+            let access = match kernel.kind(op) {
+                OpKind::Store { .. } if is_exchanged(kernel, op) => known.stored(op),
+                OpKind::AtomicRmw { .. } => reductions::access(&mut known, op),
+                _ => continue,
+            };
+            found.stores.extend(access.ok().map(|access| (op, access)));
         }
         Ok(found)
     }

@@ -19,6 +19,8 @@ pub mod overlap_products;
 mod pressure;
 mod programs;
 mod read_back;
+pub mod reduce_boxes;
+mod reductions;
 mod registers_ahead;
 mod rings;
 mod roles;

@@ -19,7 +19,7 @@ use super::programs::{Programs, are_unequal};
 use super::rings::{Pair, Shared};
 use super::rows;
 use super::split_roles::COPYING_WARPS;
-use super::tensor_maps::Maps;
+use super::tensor_maps::{self, Maps};
 use crate::PassError;
 
 /// The numbers of the new form.
@@ -114,7 +114,7 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
     for _ in 0..groups + usize::from(!row_rings.is_empty()) {
         barriers.push(Pair { full: builder.barriers(form.slots, 1)?, empty: builder.barriers(form.slots, warps)? });
     }
-    let outs = maps.buffers(&mut builder)?;
+    let outs = tensor_maps::buffers(&maps.stores, &mut builder)?;
     builder.barrier()?;
     let number = |builder: &mut Builder<'_>, n: i64| builder.constant_of(Literal::Int(n), Type::Scalar(Elem::I32));
     let zero = number(&mut builder, 0)?;
@@ -180,7 +180,7 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
     let names = Names { pids: pids[1], grid, map: None };
     match (&maps.stores[..], &outs[..]) {
         ([store], [out]) if form.deferred => defer_stores::defer(kernel, found, store, *out, &names, loops[1])?,
-        _ => maps.store(kernel, found, &outs, &names)?,
+        _ => tensor_maps::copy_out(kernel, &found.stores, &maps.stores, &outs, &names)?,
     }
     for store in &maps.stores {
         if let Some(maker) = made_maps::maker(kernel, store.map) {

@@ -69,7 +69,7 @@ const LEAST_SLOTS: u32 = 2;
 /// Shared memory of a multiprocessor that is not a block's: each takes so many bytes for the system.
 const SYSTEM_BYTES: u32 = 1024;
 /// So many bytes of results go through shared memory at a time, for each warp.
-const STORED_BYTES: u32 = 4096;
+pub(super) const STORED_BYTES: u32 = 4096;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if !may_divide(cx) {
@@ -220,7 +220,7 @@ fn fitting(kernel: &Kernel, cx: &PassContext, found: &Found, mut form: Form) -> 
 }
 
 /// The shared memory that a kernel takes; `None` if it is too much.
-fn shared_bytes(kernel: &Kernel, cx: &PassContext) -> Result<Option<u32>, PassError> {
+pub(super) fn shared_bytes(kernel: &Kernel, cx: &PassContext) -> Result<Option<u32>, PassError> {
     let mut trial = kernel.clone();
     for pass in [split_conversions::PASS, place_scratch::PASS, allocate_shared::PASS] {
         match (pass.run)(&mut trial, cx) {

@@ -8,22 +8,25 @@
 //! ```
 //!
 //! A large tile goes through the buffer in pieces of columns, or of rows where no thread has columns of both halves, two at
-//! a time where there is room.
+//! a time where there is room. Sums and the like by atomics whose results nobody asks for become such copies, too
+//! (`reductions.rs`).
 
 use rtc_abi::Expr;
 use rtc_abi::metadata::Padding;
 use rtc_ir::analysis::Poly;
 use rtc_ir::{
-    Builder, DescType, Elem, Hidden, Kernel, Literal, MapSource, Op, OpKind, Shape, SharedType, TFLOAT32, Type, Value,
+    Builder, DescType, Elem, Hidden, Kernel, Literal, MapSource, Op, OpKind, RmwOp, Shape, SharedType, TFLOAT32, Type,
+    Value,
 };
 use rtc_layout::{Layout, SharedLayout};
 
-use super::boxes::{Access, Boxes, Fill, boxes, boxes_of, least};
+use super::boxes::{Access, Boxes, Fill, SWIZZLED_ROWS, boxes, boxes_of, least};
 use super::coordinates::{Names, Place};
 use super::descriptors;
 use super::found::Found;
 use super::host_values::expression;
 use super::made_maps;
+use super::reductions;
 use super::roles::{Form, lost};
 use crate::PassError;
 
@@ -46,6 +49,8 @@ pub(super) type Other = (Value, Value);
 /// How a store becomes copies.
 pub(super) struct StoreMap {
     pub map: Value,
+    /// How the copies combine elements with those of the tensor.
+    reduction: Option<RmwOp>,
     /// Of a piece.
     boxes: Boxes,
     /// How many pieces the tile goes through shared memory in, and the axis along which they follow each other.
@@ -56,9 +61,6 @@ pub(super) struct StoreMap {
     /// Which store.
     pub number: usize,
 }
-
-/// A piece of rows has at least so many: the swizzle repeats after them.
-const LEAST_ROWS: u32 = 8;
 
 impl Maps {
     /// Adds the parameters.
@@ -71,61 +73,72 @@ impl Maps {
         for before in &found.before {
             maps.before.push(copy_map(kernel, before.buffer, &before.access)?);
         }
-        let Some(most) = form.stored else { return Ok(maps) };
-        for (number, (store, access)) in found.stores.iter().enumerate() {
-            let Some((buffer, pieces, axis)) = pieces(kernel, *store, most) else { continue };
-            let layout = kernel.slot_layout(buffer).into_owned();
-            if let Some(boxes) = buffer.elem.num().and_then(|elem| boxes(&layout, elem)) {
-                maps.stores.push(StoreMap {
-                    map: map_of(kernel, access, &boxes, Padding::Zero, None)?,
-                    boxes,
-                    pieces,
-                    axis,
-                    buffer,
-                    number,
-                });
-            }
+        if let Some(most) = form.stored {
+            maps.stores = store_maps(kernel, &found.stores, most)?;
         }
         Ok(maps)
     }
+}
 
-    /// The buffers that results go through; those of the same type, one after the other, through the same.
-    pub fn buffers(&self, builder: &mut Builder<'_>) -> Result<Vec<Value>, PassError> {
-        let mut made: Vec<(SharedType, Value)> = Vec::new();
-        let mut buffers = Vec::new();
-        for store in &self.stores {
-            let known = made.iter().find(|(ty, _)| *ty == store.buffer).map(|(_, buffer)| *buffer);
-            let buffer = match known {
-                Some(buffer) => buffer,
-                None => builder.buffer(store.buffer, store.boxes.ty.align())?,
-            };
-            made.push((store.buffer, buffer));
-            buffers.push(buffer);
-        }
-        Ok(buffers)
+/// The maps of those stores that can be copies through about `most` bytes of shared memory.
+pub(super) fn store_maps(kernel: &mut Kernel, stores: &[(Op, Access)], most: u32) -> Result<Vec<StoreMap>, PassError> {
+    let mut maps = Vec::new();
+    for (number, (store, access)) in stores.iter().enumerate() {
+        let Some((buffer, pieces, axis)) = pieces(kernel, *store, most) else { continue };
+        let layout = kernel.slot_layout(buffer).into_owned();
+        let Some(boxes) = buffer.elem.num().and_then(|elem| boxes(&layout, elem)) else { continue };
+        let reduction = reductions::operation(kernel, *store);
+        let data_type = reduction.and_then(|by| by.data_type(boxes.ty.elem));
+        let map = map_of(kernel, access, &boxes, Padding::Zero, data_type)?;
+        maps.push(StoreMap { map, reduction, boxes, pieces, axis, buffer, number });
     }
+    Ok(maps)
+}
 
-    /// Copies out of shared memory instead of stores.
-    pub fn store(
-        &self,
-        kernel: &mut Kernel,
-        found: &Found,
-        outs: &[Value],
-        names: &Names<'_>,
-    ) -> Result<(), PassError> {
-        for (store, out) in self.stores.iter().zip(outs) {
-            let (op, access) = &found.stores[store.number];
-            let converted = kernel.def_op(kernel.operand(*op, 1)).ok_or_else(|| lost("a tile"))?;
-            let tile = kernel.operand(converted, 0);
-            let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
-            let at = names.place(kernel, *op, access, &shape)?;
-            let alone = self.stores.len() == 1;
-            for (number, piece) in store.parts(kernel, *op, tile)?.into_iter().enumerate() {
-                store.copy_out(kernel, *op, *out, piece, number as u32, &at, alone)?;
-            }
-            kernel.erase(*op);
+/// The buffers that results go through; those of the same type, one after the other, through the same.
+pub(super) fn buffers(stores: &[StoreMap], builder: &mut Builder<'_>) -> Result<Vec<Value>, PassError> {
+    let mut made: Vec<(SharedType, Value)> = Vec::new();
+    let mut buffers = Vec::new();
+    for store in stores {
+        let known = made.iter().find(|(ty, _)| *ty == store.buffer).map(|(_, buffer)| *buffer);
+        let buffer = match known {
+            Some(buffer) => buffer,
+            None => builder.buffer(store.buffer, store.boxes.ty.align())?,
+        };
+        made.push((store.buffer, buffer));
+        buffers.push(buffer);
+    }
+    Ok(buffers)
+}
+
+/// Copies out of the buffers `outs` in the place of `accesses`, of which `stores` are the maps.
+pub(super) fn copy_out(
+    kernel: &mut Kernel,
+    accesses: &[(Op, Access)],
+    stores: &[StoreMap],
+    outs: &[Value],
+    names: &Names<'_>,
+) -> Result<(), PassError> {
+    for (store, out) in stores.iter().zip(outs) {
+        let (op, access) = &accesses[store.number];
+        let tile = stored_tile(kernel, *op);
+        let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
+        let at = names.place(kernel, *op, access, &shape)?;
+        let alone = stores.len() == 1;
+        for (number, piece) in store.parts(kernel, *op, tile)?.into_iter().enumerate() {
+            store.copy_out(kernel, *op, *out, piece, number as u32, &at, alone)?;
         }
-        Ok(())
+        kernel.erase(*op);
+    }
+    Ok(())
+}
+
+/// What a store or an atomic operation gets, before it was brought into another layout for that.
+pub(super) fn stored_tile(kernel: &Kernel, store: Op) -> Value {
+    let value = kernel.operand(store, 1);
+    match kernel.def_op(value) {
+        Some(op) if matches!(kernel.kind(op), OpKind::ConvertLayout {}) => kernel.operand(op, 0),
+        _ => value,
     }
 }
 
@@ -158,7 +171,10 @@ impl StoreMap {
             let mut start = *part;
             start[self.axis] += number * self.buffer.shape[self.axis];
             let at = at.moved(kernel, before, start)?;
-            let copy = OpKind::CopyDescStore {};
+            let copy = match self.reduction {
+                Some(op) => OpKind::CopyDescReduce { op },
+                None => OpKind::CopyDescStore {},
+            };
             Builder::before(kernel, before).build(copy, &[self.map, slice], &[], &at, &[], &[])?;
         }
         Ok(())
@@ -279,8 +295,7 @@ fn outer_stride(kernel: &Kernel, stride: &Poly, ty: DescType) -> Option<Expr> {
 /// The buffer through which a tile goes to be copied out, in how many pieces along which axis, so that about `most` bytes are
 /// enough.
 fn pieces(kernel: &mut Kernel, store: Op, most: u32) -> Option<(SharedType, u32, usize)> {
-    let converted = kernel.def_op(kernel.operand(store, 1))?;
-    let tile = kernel.operand(converted, 0);
+    let tile = stored_tile(kernel, store);
     let layout = kernel.layout_of(tile)?.clone();
     let elem = kernel.value_type(tile).elem()?;
     let &[rows, columns] = layout.shape() else { return None };
@@ -289,7 +304,7 @@ fn pieces(kernel: &mut Kernel, store: Op, most: u32) -> Option<(SharedType, u32,
     let divided = |axis: usize| {
         let mut pieces = 1;
         let mut left = layout.clone();
-        let long = |pieces: u32| if axis == 1 { columns / pieces * bytes > 128 } else { rows / pieces > LEAST_ROWS };
+        let long = |pieces: u32| if axis == 1 { columns / pieces * bytes > 128 } else { rows / pieces > SWIZZLED_ROWS };
         while size / pieces * pieces.min(2) > most && long(pieces) {
             let Some(half) = halved(&left, axis) else { break };
             left = half[2].clone();
@@ -303,7 +318,7 @@ fn pieces(kernel: &mut Kernel, store: Op, most: u32) -> Option<(SharedType, u32,
         [columns, _] => columns,
     };
     let shape = if axis == 1 { [rows, columns / pieces] } else { [rows / pieces, columns] };
-    let swizzle = SharedLayout::nvmma_swizzle(shape[1], elem.bits());
+    let swizzle = if shape[0] < SWIZZLED_ROWS { 0 } else { SharedLayout::nvmma_swizzle(shape[1], elem.bits()) };
     let shared = SharedLayout::nvmma(&shape, elem.bits(), swizzle, &[1, 0]);
     let slots = if pieces > 1 && 2 * size / pieces <= most { 2 } else { 1 };
     Some((kernel.shared_type(elem, &shared, slots)?, pieces, axis))

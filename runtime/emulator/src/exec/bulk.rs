@@ -210,7 +210,7 @@ impl Warp {
         let mut pieces = Vec::new();
         match &copy.to {
             Destination::Global(to) => pieces.push((*to, 0..data.len())),
-            Destination::Tensor(tensor) => rows(tensor, Ends::of_store(copy.reduce.is_some()), |offset, inside| {
+            Destination::Tensor(tensor) => rows(tensor, Ends::Whole, |offset, inside| {
                 if let Some((address, range)) = inside {
                     pieces.push((address, offset + range.start..offset + range.end));
                 }

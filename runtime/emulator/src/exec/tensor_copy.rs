@@ -24,15 +24,9 @@ pub struct TensorBox {
 pub enum Ends {
     /// With the tensor.
     Exact,
-    /// With the 16 bytes in which the tensor ends: copies to global memory write them whole, seen on an H200.
+    /// With the 16 bytes in which the tensor ends: copies to global memory write them whole, or combine with all of
+    /// them, seen on an H200.
     Whole,
-}
-
-impl Ends {
-    /// Of a copy to global memory.
-    pub fn of_store(combines: bool) -> Ends {
-        if combines { Ends::Exact } else { Ends::Whole }
-    }
 }
 
 /// Visits the rows of a box in the order in which they lie in shared memory: the offset there, and where the row meets
@@ -143,7 +137,8 @@ fn reduction_type(op: AtomicOp, ty: ElementType) -> Option<Modifier> {
         U32 => Modifier::U32,
         S32 if !counts => Modifier::S32,
         U64 if !counts => Modifier::U64,
-        S64 if !counts => Modifier::S64,
+        // Seen on an H200: the others are illegal instructions.
+        S64 if matches!(op, AtomicOp::Min | AtomicOp::Max) => Modifier::S64,
         F16 if !bitwise && !counts => Modifier::F16,
         Bf16 if !bitwise && !counts => Modifier::Bf16,
         F32 | F32Ftz if op == AtomicOp::Add => Modifier::F32,
@@ -176,7 +171,7 @@ impl Step<'_, '_> {
             let writes = !matches!(copy.direction, Direction::In { .. } | Direction::Prefetch);
             let access = if writes { Access::Write } else { Access::Read };
             let combines = matches!(copy.direction, Direction::Out { reduce: Some(_), .. });
-            let ends = if writes { Ends::of_store(combines) } else { Ends::Exact };
+            let ends = if writes { Ends::Whole } else { Ends::Exact };
             check_rows(self.state, &mut self.warp.hint, (&tensor, ends), access).map_err(fail)?;
             let looks_on = self.state.sanitizer.is_some() || self.state.counting.is_some();
             if looks_on && !matches!(copy.direction, Direction::Prefetch) {
