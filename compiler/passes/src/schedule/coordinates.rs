@@ -107,24 +107,25 @@ impl Names<'_> {
         Ok(at)
     }
 
-    /// Where the box of an access to a tile of that shape is. Where the tensor has no elements, it lies beside it.
+    /// Where the box of an access to a tile of that shape is. Where the tensor has no elements, it lies behind it.
     pub fn place(&self, kernel: &mut Kernel, before: Op, access: &Access, tile: &[u32]) -> Result<Place, PassError> {
         let mut place = Vec::new();
         for outer in &access.outer {
             let at = self.sum(kernel, before, &outer.index)?;
             let at = self.zero_without_stride(kernel, before, at, &outer.stride)?;
-            place.push(self.beside(kernel, before, at, &outer.sizes, 1)?);
+            place.push(self.or_behind(kernel, before, at, &outer.sizes, 1)?);
         }
         for number in [1 - access.inner, access.inner] {
             let axis = &access.axes[number];
             let at = self.sum(kernel, before, &axis.index)?;
-            place.push(self.beside(kernel, before, at, &axis.sizes, tile[number])?);
+            place.push(self.or_behind(kernel, before, at, &axis.sizes, tile[number])?);
         }
         Ok(Place(place))
     }
 
-    /// A coordinate, but one with which a box of that length lies beside the tensor where some size is 0.
-    fn beside(
+    /// A coordinate, but one with which a box of that length lies behind the tensor where some size is 0, for which the map has
+    /// 1. Before the tensor, copies out of shared memory are illegal instructions on an H200.
+    fn or_behind(
         &self,
         kernel: &mut Kernel,
         before: Op,
@@ -137,9 +138,9 @@ impl Names<'_> {
             let mut builder = Builder::before(kernel, before);
             let ty = Type::Scalar(Elem::I32);
             let zero = builder.constant_of(Literal::Int(0), ty)?;
-            let beside = builder.constant_of(Literal::Int(-i64::from(length)), ty)?;
+            let behind = builder.constant_of(Literal::Int(length.into()), ty)?;
             let is_there = builder.cmpi(size, zero, Predicate::Gt)?;
-            at = builder.select(is_there, at, beside)?;
+            at = builder.select(is_there, at, behind)?;
         }
         Ok(at)
     }
