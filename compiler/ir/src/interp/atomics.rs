@@ -10,12 +10,7 @@ impl Machine<'_> {
     pub(crate) fn atomic_rmw(&mut self, op: Op, rmw: RmwOp) -> Result<(), Stop> {
         let value = self.get(self.kernel.operand(op, 1));
         self.update(op, |scalar, slot, old| {
-            let value = value.slot(slot);
-            Some(match (rmw, scalar) {
-                // As the machine does it in global memory: subnormal numbers are taken for 0, and so is such a sum.
-                (RmwOp::FAdd, Scalar::F32) => flushed(modify(rmw, scalar, flushed(old), flushed(value))),
-                _ => modify(rmw, scalar, old, value),
-            })
+            Some(modify_global(rmw, scalar, old, value.slot(slot)))
         })
     }
 
@@ -58,6 +53,15 @@ impl Machine<'_> {
         };
         self.set_result(op, result);
         Ok(())
+    }
+}
+
+/// The same as the machine's atomics do it in global memory: in sums of f32, subnormal numbers are taken for 0, and so is
+/// such a sum.
+pub(crate) fn modify_global(rmw: RmwOp, scalar: Scalar, old: u64, value: u64) -> u64 {
+    match (rmw, scalar) {
+        (RmwOp::FAdd, Scalar::F32) => flushed(modify(rmw, scalar, flushed(old), flushed(value))),
+        _ => modify(rmw, scalar, old, value),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::FindingKind;
-use super::atomics::modify;
+use super::atomics::modify_global;
 use super::machine::{Machine, Stop};
 use super::value::Data;
 use crate::ops::eval::{mask, sign_extend};
@@ -134,7 +134,7 @@ impl Machine<'_> {
         for (slot, place) in places.into_iter().enumerate() {
             let Some(address) = place else { continue };
             let old = self.read(op, ty, slot, address, elem)?;
-            self.write(ty, slot, address, elem, modify(rmw, elem, old, values.slot(slot)))?;
+            self.write(ty, slot, address, elem, modify_global(rmw, elem, old, values.slot(slot)))?;
         }
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! Loads and stores of lanes, with every check.
 
+use std::ops::Range;
+
 use super::hazard::shadow::How;
 use super::hazard::{Conflict, Touch};
 use super::sanitize::Touched;
+use super::shared::Shared;
 use super::step::Step;
 use super::warp::{Frame, Warp};
 use super::{Launch, place};
@@ -10,6 +13,9 @@ use crate::code::{AddressOperand, LOCAL_WINDOW, Load, NONE, PARAM_WINDOW, SHARED
 use crate::fault::{Access, AccessError, FaultKind, Near, Space};
 
 type Result<T> = std::result::Result<T, (FaultKind, u32)>;
+
+/// What a store writes: the byte of a lane with a number.
+type Written<'a> = Option<&'a dyn Fn(usize, usize) -> u8>;
 
 /// The window of a generic address, and the offset in it.
 pub fn resolve(window: Window, address: u64) -> (Window, u64) {
@@ -121,14 +127,35 @@ impl Step<'_, '_> {
 
     /// Checks that an access of shared memory is ordered with those before it, where the program is checked.
     pub(super) fn check(&mut self, place: (Window, u64), bytes: u32, lane: u32, access: Access) -> Result<()> {
+        self.check_written(place, bytes, (lane, access), None)
+    }
+
+    /// The same of a store that writes these bytes.
+    pub(super) fn check_store(&mut self, place: (Window, u64), lane: u32, written: &[u8]) -> Result<()> {
+        self.check_written(place, written.len() as u32, (lane, Access::Write), Some(&|_, byte| written[byte]))
+    }
+
+    fn check_written(
+        &mut self,
+        place: (Window, u64),
+        bytes: u32,
+        (lane, access): (u32, Access),
+        written: Written<'_>,
+    ) -> Result<()> {
         if self.shared.hazards.is_none() {
             return Ok(());
         }
-        self.check_order(place, bytes, access, (lane, 0)).map_err(|kind| (kind, lane))
+        self.check_order(place, bytes, access, (lane, 0), written).map_err(|kind| (kind, lane))
     }
 
-    /// As [`Step::check`] for all lanes, those with neighbouring addresses together.
-    fn check_lanes(&mut self, (window, addresses): (Window, &[u64; 32]), bytes: u32, access: Access) -> Result<()> {
+    /// As [`Step::check`] for all lanes, those with neighbouring addresses together; with what a store writes.
+    fn check_lanes(
+        &mut self,
+        (window, addresses): (Window, &[u64; 32]),
+        bytes: u32,
+        access: Access,
+        written: Written<'_>,
+    ) -> Result<()> {
         if self.shared.hazards.is_none() || !matches!(window, Window::Shared | Window::Generic) {
             return Ok(());
         }
@@ -144,10 +171,11 @@ impl Step<'_, '_> {
                 rest &= !(1 << next);
                 next += 1;
             }
-            if self.check_order((window, start), (next - first) * bytes, access, (first, bytes)).is_err() {
+            if self.check_order((window, start), (next - first) * bytes, access, (first, bytes), written).is_err() {
                 // Which lane it is, and what of the range it accesses.
                 for lane in first..next {
-                    self.check((window, addresses[lane as usize]), bytes, lane, access)?;
+                    let place = (window, addresses[lane as usize]);
+                    self.check_order(place, bytes, access, (lane, 0), written).map_err(|kind| (kind, lane))?;
                 }
             }
         }
@@ -160,6 +188,7 @@ impl Step<'_, '_> {
         bytes: u32,
         access: Access,
         (lane, stride): (u32, u32),
+        written: Written<'_>,
     ) -> std::result::Result<(), FaultKind> {
         let (window, at) = resolve(window, address);
         if window != Window::Shared {
@@ -173,19 +202,26 @@ impl Step<'_, '_> {
             return Err(FaultKind::InvalidInstruction(text));
         }
         let range = start..start + bytes as usize;
-        let barriers = &self.shared.blocks[block].mbarriers;
+        let Shared { blocks, hazards, .. } = &mut *self.shared;
+        let barriers = &blocks[block].mbarriers;
         if access != Access::Read
             && let Some((at, _)) = barriers.range((start as u32).saturating_sub(7)..range.end as u32).next()
         {
             let message = "ordinary write over an mbarrier".to_string();
             return Err(FaultKind::MbarrierMisuse { address: (*at).into(), message });
         }
-        let Some(hazards) = &mut self.shared.hazards else { return Ok(()) };
+        let Some(hazards) = hazards else { return Ok(()) };
         let how = if access == Access::Atomic { How::Atomic } else { How::Generic };
         let touch = Touch { warp, epoch: hazards.now(warp), how, pc: self.warp.pc, lane, stride };
+        let memory = &blocks[block].bytes;
+        let is_there = |piece: Range<usize>| {
+            let each = if stride == 0 { bytes } else { stride } as usize;
+            let byte = |written: &dyn Fn(usize, usize) -> u8, i: usize| written(lane as usize + i / each, i % each);
+            written.is_some_and(|written| piece.clone().all(|at| byte(written, at - start) == memory[at]))
+        };
         let result = match access {
             Access::Read => hazards.read(block, range, touch),
-            _ => hazards.write(block, range, touch),
+            _ => hazards.write(block, range, touch, is_there),
         };
         self.launch.judged(result, access)
     }
@@ -194,7 +230,7 @@ impl Step<'_, '_> {
         let window = load.address.window;
         let addresses = self.addresses(load.address);
         let total = load.bytes * load.registers.len() as u32;
-        self.check_lanes((window, &addresses), total, Access::Read)?;
+        self.check_lanes((window, &addresses), total, Access::Read, None)?;
         let mut values = [[0; 32]; 8];
         let mut rest = self.active;
         if self.state.sanitizer.is_some() {
@@ -232,12 +268,13 @@ impl Step<'_, '_> {
         let window = store.address.window;
         let addresses = self.addresses(store.address);
         let total = store.bytes * store.sources.len() as u32;
-        self.check_lanes((window, &addresses), total, Access::Write)?;
         let mut values = [[0; 32]; 8];
         for (values, source) in values.iter_mut().zip(&store.sources) {
             *values = *self.source(*source);
         }
         let size = store.bytes as usize;
+        let byte = |lane: usize, byte: usize| values[byte / size][lane].to_le_bytes()[byte % size];
+        self.check_lanes((window, &addresses), total, Access::Write, Some(&byte))?;
         let mut rest = self.active;
         if self.state.sanitizer.is_some() {
             let touched = Touched { access: Access::Write, order: store.order, bytes: total };

@@ -15,6 +15,7 @@ use super::warp::Warp;
 use super::{State, Stop};
 use crate::code::{AtomicOp, Window};
 use crate::fault::{Access, FaultKind};
+use crate::tensor_map::ElementType;
 use rtc_ptx::Modifier;
 
 /// A copy that completes at an mbarrier.
@@ -125,7 +126,7 @@ impl Step<'_, '_> {
             let (epoch, pc) = (Epoch { agent, time: PENDING }, self.warp.pc);
             let touch = Touch { warp, epoch, how: How::Bulk, pc, lane, stride: 0 };
             let (block, start) = (target.to.0, target.to.1 as usize);
-            let result = hazards.write(block, start..start + target.bytes as usize, touch);
+            let result = hazards.write(block, start..start + target.bytes as usize, touch, |_| false);
             self.launch.judged(result, Access::Write)?;
             if let Source::Shared(block, from) = source {
                 let touch = Touch { epoch: over, ..touch };
@@ -208,6 +209,10 @@ impl Warp {
     fn write_out(&mut self, state: &mut State<'_>, copy: &Outgoing) -> Result<(), (FaultKind, u32)> {
         let Some(data) = &copy.data else { return Ok(()) };
         let mut pieces = Vec::new();
+        let by = match &copy.to {
+            Destination::Tensor(tensor) if tensor.map.ty == ElementType::F32Ftz => Unit::Cache,
+            _ => Unit::Bulk,
+        };
         match &copy.to {
             Destination::Global(to) => pieces.push((*to, 0..data.len())),
             Destination::Tensor(tensor) => rows(tensor, Ends::Whole, |offset, inside| {
@@ -225,7 +230,7 @@ impl Warp {
                 Some((op, ty)) => {
                     let size = rtc_ptx::types::bits(ty).unwrap_or(32) as usize / 8;
                     for (old, new) in old.chunks_exact_mut(size).zip(new.chunks_exact(size)) {
-                        let value = combine(op, ty, from_bytes(old), from_bytes(new), Unit::Bulk);
+                        let value = combine(op, ty, from_bytes(old), from_bytes(new), by);
                         old.copy_from_slice(&value.to_le_bytes()[..size]);
                     }
                 }

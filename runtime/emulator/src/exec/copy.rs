@@ -83,7 +83,7 @@ impl Step<'_, '_> {
             let to = targets[i] as usize;
             if let (Some(touch), Some(hazards)) = (touch, &mut self.shared.hazards) {
                 let touch = Touch { lane, ..touch };
-                let result = hazards.write(self.shared.rank, to..to + bytes as usize, touch);
+                let result = hazards.write(self.shared.rank, to..to + bytes as usize, touch, |_| false);
                 self.launch.judged(result, Access::Write).map_err(|kind| (kind, lane))?;
             }
             self.warp.copies.pending.push(Copy { lane, group, issued, to, from: sources[i], bytes, size });

@@ -182,7 +182,7 @@ impl Step<'_, '_> {
                 let lane = (matrix * 8 + i) as u32;
                 let at = addresses[lane as usize];
                 aligned(address.window, Access::Write, at, 16).map_err(|kind| (kind, lane))?;
-                self.check((address.window, at), 16, lane, Access::Write)?;
+                self.check_store((address.window, at), lane, row)?;
                 self.slot(Access::Write, (address.window, at), 16, lane)?.copy_from_slice(row);
             }
         }

@@ -277,8 +277,15 @@ impl Hazards {
         Ok(())
     }
 
-    /// Checks and remembers a write.
-    pub fn write(&mut self, block: usize, bytes: Range<usize>, touch: Touch) -> Result<(), (Conflict, usize)> {
+    /// Checks and remembers a write. Two writes of the same bytes need no order: `is_there` says whether memory has what is
+    /// written already.
+    pub fn write(
+        &mut self,
+        block: usize,
+        bytes: Range<usize>,
+        touch: Touch,
+        is_there: impl Fn(Range<usize>) -> bool,
+    ) -> Result<(), (Conflict, usize)> {
         let range = self.cells(&bytes);
         let Hazards { agents, warps, blocks, sets, shift, race, init, collected, .. } = self;
         let known = &warps[touch.warp as usize].known.seen;
@@ -296,6 +303,8 @@ impl Hazards {
                 if !atomics && !known.covers(cell.write) {
                     match (written(*agents, cell), *race) {
                         (Conflict::Unordered(..), Policy::Ignore) => {}
+                        // The next cell, written by the same two, may differ.
+                        (Conflict::Unordered(..), _) if is_there(at..((i + 1) << *shift).min(bytes.end)) => last = None,
                         (conflict @ Conflict::Unordered(..), Policy::Collect) => {
                             collected.push(keep(conflict, Some(cell.write.agent)));
                         }
