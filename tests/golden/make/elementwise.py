@@ -92,7 +92,7 @@ def make_gelu_dropout():
         x, y = gelu_dropout(generator(f"gelu{dtype}{n}"), dtype, n, p, seed)
         out = poison((n + 16,), dtype)
         # Cancellation in 1 + erf for negative x: bounded, not by ulp.
-        bound = {torch.float32: 1e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype]
+        bound = {torch.float32: 5e-7, torch.float16: 1e-3, torch.bfloat16: 8e-3}[dtype]
         case("gelu_dropout", f"{NAMES[dtype]}_{n}", "gelu_dropout_kernel", [cdiv(n, 256)], dict(x_ptr="x", out_ptr="out", n=n, p=float(p), seed=seed, BLOCK=Const(256)),
              dict(x=x, out=out), dict(out=with_tail(y, out.shape)), {"bound": bound})
 
@@ -139,7 +139,7 @@ def make_silu_mul():
         # `tl.sigmoid` is within 19 ulp on fp32 (stdlib/MATH.md), the products add one: 20 * 2**-24 of the result. In 16 bits that
         # leads at most to the neighbour.
         case("silu_mul", name, "silu_mul_kernel", [rows, cdiv(n, 128)], dict(x_ptr="x", y_ptr="y", stride_x=x.shape[1], stride_y=n + 5, n=n, BLOCK=Const(128)),
-             dict(x=x, y=y), dict(y=with_tail(want, y.shape)), {"bound": 1.3e-6} if dtype == f32 else {"ulp": 1})
+             dict(x=x, y=y), dict(y=with_tail(want, y.shape)), {"bound": 4e-7} if dtype == f32 else {"ulp": 1})
 
 
 @cases

@@ -16,7 +16,7 @@ def make_reductions():
                 if function == "sum":
                     want = v.sum(axis)
                     out = torch.int32 if dtype in (torch.int8, torch.int32) else torch.int32 if dtype == torch.uint8 else dtype
-                    if dtype.is_floating_point: bound = {"bound": 4e-6 if dtype == torch.float32 else 1e-2}
+                    if dtype.is_floating_point: bound = {"bound": 1e-6 if dtype == torch.float32 else 4e-3}
                 elif function in ("max", "min"):
                     want = getattr(torch, "a" + function)(v, axis)
                     out = torch.float32 if dtype.is_floating_point else torch.int32
@@ -114,7 +114,7 @@ def make_tuple_scan():
                 tensors = dict(a=a, b=b, x=poison((m + 1, n), dtype), y=poison((m + 1, n), torch.int32 if function == "largest" else dtype))
                 expected = dict(x=torch.cat((first.to(dtype), tensors["x"][m:])), y=torch.cat((second.to(tensors["y"].dtype), tensors["y"][m:])))
                 # Sums of at most 64 terms of 3.4 * 0.95**k, which are below 70 in all, with 8 roundings of each: 70 * 8 * 2**-24.
-                rule = {"bound": 4e-5} if function == "recurrence" and dtype == torch.float32 else {"exact": True}
+                rule = {"bound": 6e-7} if function == "recurrence" and dtype == torch.float32 else {"exact": True}
                 case("tuple_scan", f"{function}_{NAMES[dtype]}_{m}x{n}_axis{axis}" + "_reverse" * reverse, "tuple_scan_kernel", [1],
                      dict(a_ptr="a", b_ptr="b", first_ptr="x", second_ptr="y", m=m, n=n, FUNCTION=Const(function), AXIS=Const(axis), REVERSE=Const(reverse), M=Const(8), N=Const(64)), tensors, expected, rule)
 

@@ -25,12 +25,12 @@ def make_seeds():
         case("../seeds/matmul", f"{NAMES[dtype]}_{m}x{n}x{k}", "matmul_kernel", [cdiv(m, 32) * cdiv(n, 32)],
              dict(a_ptr="a", b_ptr="b", c_ptr="c", M=m, N=n, K=k, stride_am=k, stride_ak=1, stride_bk=n, stride_bn=1, stride_cm=c.shape[1], stride_cn=1,
                   BLOCK_M=Const(32), BLOCK_N=Const(32), BLOCK_K=Const(32), GROUP_SIZE_M=Const(8)),
-             dict(a=a, b=b, c=c), dict(c=with_tail((a.double() @ b.double()).to(dtype), c.shape)), {"bound": 2e-3 if dtype == torch.float16 else 1e-5})
+             dict(a=a, b=b, c=c), dict(c=with_tail((a.double() @ b.double()).to(dtype), c.shape)), {"bound": 1e-3 if dtype == torch.float16 else 8e-7})
     for dtype, n, p, seed in ((torch.float32, 1000, 0.1, 4711), (torch.float16, 257, 0.5, 12)):
         x, y = gelu_dropout(g, dtype, n, p, seed)
         out = poison((n + 16,), dtype)
         case("../seeds/fused_gelu_dropout", f"{NAMES[dtype]}_{n}", "fused_gelu_dropout_kernel", [cdiv(n, 256)], dict(x_ptr="x", out_ptr="out", n_elements=n, p=float(p), seed=seed, BLOCK_SIZE=Const(256)),
-             dict(x=x, out=out), dict(out=with_tail(y, out.shape)), {"bound": 1e-6 if dtype == torch.float32 else 2e-3})
+             dict(x=x, out=out), dict(out=with_tail(y, out.shape)), {"bound": 5e-7 if dtype == torch.float32 else 1e-3})
     for version, kernel in (("v1", "fused_layernorm_gelu_kernel"), ("v2", "fused_layernorm_gelu_v2")):
         for m, n, block in ((2, 64, 64), (3, 100, 128), (2, 300, 128)):
             x, w, b, y, expected = layer_norm_gelu(f"seed{m}{n}", m, n, n, 1, block, version == "v2")
