@@ -53,3 +53,23 @@ fn each_structure_is_told_by_its_instructions() {
     }
     insta::assert_snapshot!(text);
 }
+
+/// Why loads of tiles of any stride are no copies by the machine: what the signature would have to promise.
+#[test]
+fn a_stride_without_a_promise_is_named() {
+    let source = SOURCE.replace("k[None, :] < K", "n[None, :] < K - i").replace("k[:, None] < K", "n[:, None] < K - i");
+    assert_ne!(source, SOURCE);
+    let program = Program::parse(&[Source::new("k.rt", &source)]);
+    let said = |strides: &str| {
+        let signature = Signature::parse(&format!("*fp16:16, *fp16:16, *fp16:16, i32, {strides}, i32:16")).unwrap();
+        let args = signature.bind(&["a_ptr", "b_ptr", "c_ptr", "K", "sa", "sb", "sc"]).unwrap();
+        let spec = Spec { kernel: Some("k".into()), args, ..Spec::default() };
+        let specialization = spec.specialize(&program).unwrap();
+        let compiled = compile(&program, &specialization, "sm_90a", String::new(), &mut Silent).unwrap();
+        compiled.warnings.iter().map(|said| said.message.clone() + "\n").collect::<String>()
+    };
+    let words = "are not divided into roles: a stride is not promised to be a multiple of 16 bytes";
+    assert!(said("i32, i32").contains(words), "{}", said("i32, i32"));
+    assert!(said("i32:16, i32").contains(words), "{}", said("i32:16, i32"));
+    assert!(said("i32:16, i32:16").contains("are divided into roles"), "{}", said("i32:16, i32:16"));
+}

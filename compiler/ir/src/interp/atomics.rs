@@ -9,9 +9,7 @@ impl Machine<'_> {
     /// `atomic_rmw`.
     pub(crate) fn atomic_rmw(&mut self, op: Op, rmw: RmwOp) -> Result<(), Stop> {
         let value = self.get(self.kernel.operand(op, 1));
-        self.update(op, |scalar, slot, old| {
-            Some(modify_global(rmw, scalar, old, value.slot(slot)))
-        })
+        self.update(op, |scalar, slot, old| Some(modify_global(rmw, scalar, old, value.slot(slot))))
     }
 
     /// `atomic_cas`: compares bits.

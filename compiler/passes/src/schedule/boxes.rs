@@ -23,12 +23,15 @@ use rtc_ir::{DescType, Elem, Kernel, Op, OpKind, Scalar, Shape, Value, constant_
 use rtc_layout::SharedLayout;
 
 use super::descriptors::{self, Descriptor};
-use super::host_values::{divisor, expression};
+use super::host_values::{divisor, expression, is_quotient};
 use super::made_maps::{self, is_settled, promised};
 use super::stage_operands::is_zero;
 
 /// Multiples of so many bytes are asked of bases and strides.
 const ALIGN: i128 = 16;
+
+/// Of strides.
+const NO_PROMISE: &str = "a stride is not promised to be a multiple of 16 bytes";
 
 /// The size of a dimension that no mask bounds.
 pub(super) const UNBOUNDED: i64 = (1 << 31) - 1;
@@ -256,19 +259,20 @@ impl<'k> Known<'k> {
         let inner = inner.ok_or("no stride is 1")?;
         let row = &address.axes[1 - inner].stride;
         if !self.is_known(row, made) || row.value() == Some(0) {
-            return Err("a stride follows from more than arguments");
+            return Err(if self.is_found_out(row) { NO_PROMISE } else { "a stride follows from more than arguments" });
         }
         let strides = outer.iter().map(|outer| &outer.stride);
         let starts = Some(&start).filter(|_| made.is_none());
         if !rows && strides.chain([row]).chain(starts).any(|stride| !self.is_multiple_at(stride, elem, made)) {
-            return Err("a stride is not promised to be a multiple of 16 bytes");
+            return Err(NO_PROMISE);
         }
         let mut axes = Vec::new();
         for (number, axis) in address.axes.iter().enumerate() {
             let modulus = axis.modulus.as_ref().map(|form| form.poly.clone());
             let sizes = self.sizes(&axis.start, number, mask, modulus.as_ref())?;
             if sizes.iter().any(|size| !self.is_known(size, made) || made.is_some() && !self.is_size(size)) {
-                return Err("a size follows from more than arguments");
+                let found_out = made.is_none() && sizes.iter().any(|size| self.is_found_out(size));
+                return Err(if found_out { NO_PROMISE } else { "a size follows from more than arguments" });
             }
             axes.push(Axis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
         }
@@ -392,6 +396,14 @@ impl<'k> Known<'k> {
             Symbol::Scalar(value) => divisor(self.kernel, value).is_none(),
             _ => true,
         })
+    }
+
+    /// Whether it follows from arguments, of some of which the kernel itself finds out what divides them: it does so where
+    /// strides are not promised to be multiples.
+    fn is_found_out(&self, poly: &Poly) -> bool {
+        let of_argument = |value| divisor(self.kernel, value).is_some() || is_quotient(self.kernel, value);
+        let other = |symbol| !matches!(symbol, Symbol::Scalar(value) if of_argument(value));
+        poly.value().is_none() && !poly.mentions(other)
     }
 
     /// Whether a hint promises, wherever `at` is executed, that so many elements after `base` is a multiple of 16 bytes.
