@@ -11,7 +11,6 @@ use super::before_loops::{self, Before};
 use super::boxes::{self, Access, Known, Reason};
 use super::clamps;
 use super::expand_loop::copies;
-use super::reductions;
 use super::roles;
 use super::rows::{self, Row};
 use super::stage_operands::{self, Boxes};
@@ -28,7 +27,7 @@ pub(super) struct Found {
     pub before: Vec<Before>,
     /// The same for rows, which have a group of barriers of their own.
     pub row_rings: Vec<SharedType>,
-    /// Stores, and atomic operations like them, that can be copies.
+    /// Stores that can be copies.
     pub stores: Vec<(Op, Access)>,
     /// What the kernel writes to.
     pub written: HashSet<Memory>,
@@ -109,13 +108,9 @@ impl Found {
             found.loops.push(copying);
         }
         found.find_rings(kernel)?;
-        for op in all {
-            let access = match kernel.kind(op) {
-                OpKind::Store { .. } if is_exchanged(kernel, op) => known.stored(op),
-                OpKind::AtomicRmw { .. } => reductions::access(&mut known, op),
-                _ => continue,
-            };
-            found.stores.extend(access.ok().map(|access| (op, access)));
+        let stores = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
+        for store in stores.filter(|op| is_exchanged(kernel, *op)) {
+            found.stores.extend(known.stored(store).ok().map(|access| (store, access)));
         }
         Ok(found)
     }

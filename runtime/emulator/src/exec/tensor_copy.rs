@@ -165,10 +165,11 @@ impl Step<'_, '_> {
                 let text = format!("{} coordinates for a tensor of rank {}", copy.at.len(), map.rank());
                 return Err(fail(FaultKind::InvalidInstruction(text)));
             }
-            let at = copy.at.iter().map(|s| self.source(*s)[i] as i32).collect();
+            let at: Vec<i32> = copy.at.iter().map(|s| self.source(*s)[i] as i32).collect();
             let bytes = map.box_bytes();
-            let tensor = TensorBox { map, at };
             let writes = !matches!(copy.direction, Direction::In { .. } | Direction::Prefetch);
+            check_place(&map, &at, writes).map_err(|text| fail(FaultKind::InvalidInstruction(text)))?;
+            let tensor = TensorBox { map, at };
             let access = if writes { Access::Write } else { Access::Read };
             let combines = matches!(copy.direction, Direction::Out { reduce: Some(_), .. });
             let ends = if writes { Ends::Whole } else { Ends::Exact };
@@ -234,6 +235,18 @@ impl Step<'_, '_> {
         let blocks = (0..self.shared.blocks.len()).filter(|block| mask >> block & 1 == 1);
         Ok(blocks.map(|block| Target { to: (block, at), bytes, barrier: (block, barrier.1) }).collect())
     }
+}
+
+/// Whether a box may begin there; why not. Seen on an H200, which takes others for illegal instructions.
+fn check_place(map: &TensorMap, at: &[i32], writes: bool) -> Result<(), String> {
+    let bytes = i64::from(at[0]) * i64::from(map.ty.bytes());
+    if bytes % 16 != 0 {
+        return Err(format!("a box begins in a row at byte {bytes}, which is no multiple of 16"));
+    }
+    if writes && at.iter().any(|place| *place < 0) {
+        return Err(format!("a copy to global memory begins before the tensor, at {at:?}"));
+    }
+    Ok(())
 }
 
 /// Checks that what a copy touches of a tensor exists.
