@@ -22,13 +22,14 @@ use rtc_ir::analysis::{Address, Affine, Bound, BoundSide, Interval, Mask, Poly, 
 use rtc_ir::{DescType, Elem, Kernel, Op, OpKind, Scalar, Shape, Value, constant_bits};
 use rtc_layout::SharedLayout;
 
+use super::alignment::Alignment;
 use super::descriptors::{self, Descriptor};
 use super::host_values::{divisor, expression, is_quotient};
 use super::made_maps::{self, is_settled, promised};
 use super::stage_operands::is_zero;
 
 /// Multiples of so many bytes are asked of bases and strides.
-const ALIGN: i128 = 16;
+pub(super) const ALIGN: i128 = 16;
 
 /// Of strides.
 const NO_PROMISE: &str = "a stride is not promised to be a multiple of 16 bytes";
@@ -102,6 +103,7 @@ pub(super) struct Known<'k> {
     pub affine: Affine<'k>,
     /// Forms that hold also where sums that masks compare may wrap, but tell less.
     exact: Affine<'k>,
+    alignment: Alignment,
 }
 
 /// Why something is no such access.
@@ -110,7 +112,8 @@ pub(super) type Reason = &'static str;
 impl<'k> Known<'k> {
     /// Nothing is computed yet.
     pub fn new(kernel: &'k Kernel, ranges: &'k Ranges<'k>) -> Known<'k> {
-        Known { kernel, ranges, affine: Affine::new(kernel, ranges), exact: Affine::exact(kernel, ranges) }
+        let (affine, exact) = (Affine::new(kernel, ranges), Affine::exact(kernel, ranges));
+        Known { kernel, ranges, affine, exact, alignment: Alignment::default() }
     }
 
     /// The access of a load.
@@ -278,12 +281,34 @@ impl<'k> Known<'k> {
         }
         let is_made = made.is_some();
         let mut access = Access { base, start, outer, axes, inner, fill: Fill::Zero, descriptor: None, is_made };
-        if is_made {
-            return Ok(access);
+        if !is_made {
+            let block = self.kernel.value_type(pointer).shape().ok_or("a tile is no matrix of numbers")?;
+            access.descriptor = descriptors::of_argument(self.kernel, &mut access, block)?;
         }
-        let block = self.kernel.value_type(pointer).shape().ok_or("a tile is no matrix of numbers")?;
-        access.descriptor = descriptors::of_argument(self.kernel, &mut access, block)?;
+        // Whoever passes a descriptor has TMA in mind, and gives places that it takes.
+        if access.descriptor.is_none() {
+            self.is_taken(op, &access, elem)?;
+        }
         Ok(access)
+    }
+
+    /// Whether the hardware takes a box that begins there: at a multiple of 16 bytes in its row, and if it is stored, not
+    /// before the tensor, whatever the mask leaves out. (Maps that the kernel makes are those of descriptors, but for groups,
+    /// whose tiles have no such masks.)
+    fn is_taken(&self, op: Op, access: &Access, elem: Scalar) -> Result<(), Reason> {
+        let inner = &access.axes[access.inner];
+        let is_multiple = |poly: &Poly| self.alignment.is_multiple(self.kernel, poly, elem);
+        if !is_multiple(&inner.index) || !inner.modulus.as_ref().is_none_or(is_multiple) {
+            return Err("a box is not known to begin at a multiple of 16 bytes");
+        }
+        let places = access.axes.iter().map(|axis| &axis.index).chain(access.outer.iter().map(|outer| &outer.index));
+        let is_load = matches!(self.kernel.kind(op), OpKind::Load { .. });
+        for place in places.filter(|_| !is_load && !access.is_made) {
+            if self.coordinate(place)?.low < 0 {
+                return Err("a store may begin before the tensor");
+            }
+        }
+        Ok(())
     }
 
     /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which the

@@ -1,6 +1,7 @@
 //! Passes that bring operands of products into shared memory, ahead of time where a loop allows it.
 
 pub(crate) mod addresses;
+mod alignment;
 mod before_loops;
 pub mod begin_products;
 mod boxes;
