@@ -89,6 +89,16 @@ pub fn is_loop(kind: &OpKind) -> bool {
     (0..2).any(|block| repeats(kind, block))
 }
 
+/// The innermost loop around an operation.
+pub fn loop_around(kernel: &Kernel, mut op: Op) -> Option<Op> {
+    loop {
+        op = kernel.op(op).parent.and_then(|block| kernel.block(block).parent)?;
+        if is_loop(kernel.kind(op)) {
+            return Some(op);
+        }
+    }
+}
+
 /// Whether nested block `block` can run again after it has run.
 pub fn repeats(kind: &OpKind, block: usize) -> bool {
     let mut reached: SmallVec<[Place; 4]> = smallvec![In(block)];

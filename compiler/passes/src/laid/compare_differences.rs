@@ -62,14 +62,7 @@ impl Found {
         else {
             return None;
         };
-        let in_loop = {
-            let mut around = kernel.op(compare).parent.and_then(|block| kernel.block(block).parent);
-            while let Some(op) = around.filter(|op| !regions::is_loop(kernel.kind(*op))) {
-                around = kernel.op(op).parent.and_then(|block| kernel.block(block).parent);
-            }
-            around.is_some()
-        };
-        if !in_loop || !chooses_only(kernel, kernel.result(compare, 0)) {
+        if regions::loop_around(kernel, compare).is_none() || !chooses_only(kernel, kernel.result(compare, 0)) {
             return None;
         }
         (0..2).find_map(|side| {

@@ -13,7 +13,7 @@
 use std::cell::OnceCell;
 
 use rtc_ir::analysis::{AxisInfos, Poly, Symbol, axis_info};
-use rtc_ir::{Kernel, Scalar};
+use rtc_ir::{Kernel, Scalar, Value};
 
 use super::boxes::ALIGN;
 
@@ -24,18 +24,20 @@ pub(super) struct Alignment(OnceCell<AxisInfos>);
 impl Alignment {
     /// Whether so many elements are a multiple of 16 bytes, wherever they are counted.
     pub fn is_multiple(&self, kernel: &Kernel, poly: &Poly, elem: Scalar) -> bool {
-        let bytes = i128::from(elem.bytes());
-        poly.terms().iter().all(|term| {
-            // Only the low bits count, which numbers that wrap keep.
-            let factors = term.symbols.iter().map(|symbol| self.divisor(kernel, *symbol) % ALIGN);
-            factors.fold(term.factor % ALIGN * bytes, |product, factor| product * factor % ALIGN) % ALIGN == 0
-        })
+        let divisor = |value| self.0.get_or_init(|| axis_info(kernel)).axis(value, 0).divisibility.into();
+        is_multiple(poly, elem, divisor)
     }
+}
 
-    fn divisor(&self, kernel: &Kernel, symbol: Symbol) -> i128 {
-        match symbol {
-            Symbol::Scalar(value) => self.0.get_or_init(|| axis_info(kernel)).axis(value, 0).divisibility.into(),
+/// Whether so many elements are a multiple of 16 bytes, by what divides scalars.
+pub(super) fn is_multiple(poly: &Poly, elem: Scalar, divisor: impl Fn(Value) -> i128) -> bool {
+    let bytes = i128::from(elem.bytes());
+    poly.terms().iter().all(|term| {
+        let factors = term.symbols.iter().map(|symbol| match symbol {
+            Symbol::Scalar(value) => divisor(*value),
             _ => 1,
-        }
-    }
+        });
+        // Only the low bits count, which numbers that wrap keep.
+        factors.fold(term.factor % ALIGN * bytes, |product, factor| product * (factor % ALIGN) % ALIGN) % ALIGN == 0
+    })
 }

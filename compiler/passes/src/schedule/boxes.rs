@@ -22,7 +22,7 @@ use rtc_ir::analysis::{Address, Affine, Bound, BoundSide, Interval, Mask, Poly, 
 use rtc_ir::{DescType, Elem, Kernel, Op, OpKind, Scalar, Shape, Value, constant_bits};
 use rtc_layout::SharedLayout;
 
-use super::alignment::Alignment;
+use super::alignment::{self, Alignment};
 use super::descriptors::{self, Descriptor};
 use super::host_values::{divisor, expression, is_quotient};
 use super::made_maps::{self, is_settled, promised};
@@ -301,14 +301,18 @@ impl<'k> Known<'k> {
         if !is_multiple(&inner.index) || !inner.modulus.as_ref().is_none_or(is_multiple) {
             return Err("a box is not known to begin at a multiple of 16 bytes");
         }
-        let places = access.axes.iter().map(|axis| &axis.index).chain(access.outer.iter().map(|outer| &outer.index));
         let is_load = matches!(self.kernel.kind(op), OpKind::Load { .. });
-        for place in places.filter(|_| !is_load && !access.is_made) {
-            if self.coordinate(place)?.low < 0 {
-                return Err("a store may begin before the tensor");
-            }
+        if !is_load && !access.is_made && !self.begins_inside(access)? {
+            return Err("a store may begin before the tensor");
         }
         Ok(())
+    }
+
+    /// Whether no place is negative at which a box begins.
+    pub fn begins_inside(&self, access: &Access) -> Result<bool, Reason> {
+        let mut places =
+            access.axes.iter().map(|axis| &axis.index).chain(access.outer.iter().map(|outer| &outer.index));
+        places.try_fold(true, |inside, place| Ok(inside && self.coordinate(place)?.low >= 0))
     }
 
     /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which the
@@ -364,7 +368,7 @@ impl<'k> Known<'k> {
     }
 
     /// What a sum can be that is computed in 32 bits as a coordinate of a box.
-    pub fn coordinate(&self, index: &Poly) -> Result<Interval, Reason> {
+    fn coordinate(&self, index: &Poly) -> Result<Interval, Reason> {
         let is_coordinate = |symbol: Symbol| match symbol {
             Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_) => true,
             Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => false,
@@ -477,15 +481,9 @@ impl<'k> Known<'k> {
 
     /// The same, or where the kernel makes the map for an access whether the kernel promises it there.
     pub fn is_multiple_at(&self, poly: &Poly, elem: Scalar, made: Option<Op>) -> bool {
-        let bytes = i128::from(elem.bytes());
-        poly.terms().iter().all(|term| {
-            let factors = term.symbols.iter().map(|symbol| match (symbol, made) {
-                (Symbol::Scalar(value), Some(at)) => promised(self.kernel, *value, at),
-                (Symbol::Scalar(value), None) => divisor(self.kernel, *value).unwrap_or(1),
-                _ => 1,
-            });
-            // Only the low bits count.
-            factors.fold(term.factor % ALIGN * bytes, |product, factor| product * (factor % ALIGN) % ALIGN) % ALIGN == 0
+        alignment::is_multiple(poly, elem, |value| match made {
+            Some(at) => promised(self.kernel, value, at),
+            None => divisor(self.kernel, value).unwrap_or(1),
         })
     }
 }

@@ -59,12 +59,7 @@ fn found(kernel: &Kernel) -> Vec<(Op, Access)> {
     let ranges = Ranges::new(kernel);
     let mut known = Known::new(kernel, &ranges);
     let accesses = atomics.into_iter().filter_map(|op| Some((op, reductions::access(&mut known, op).ok()?)));
-    accesses.filter(|(op, access)| !access.is_made && !is_in_loop(kernel, *op)).collect()
-}
-
-fn is_in_loop(kernel: &Kernel, op: Op) -> bool {
-    let around = |op: &Op| kernel.op(*op).parent.and_then(|block| kernel.block(block).parent);
-    std::iter::successors(around(&op), around).any(|op| regions::is_loop(kernel.kind(op)))
+    accesses.filter(|(op, access)| !access.is_made && regions::loop_around(kernel, *op).is_none()).collect()
 }
 
 /// Makes the copies; false if no buffer can be copied from.
@@ -122,7 +117,7 @@ pub fn reductions_remarks(kernel: &Kernel, cx: &PassContext) -> Vec<Diagnostic> 
             let reason = match reductions::access(&mut known, op) {
                 _ if !cx.structure.stages() => "it is not allowed",
                 Err(reason) => reason,
-                Ok(_) if is_in_loop(kernel, op) => "it stands in a loop",
+                Ok(_) if regions::loop_around(kernel, op).is_some() => "it stands in a loop",
                 Ok(_) => "shared memory does not suffice",
             };
             Some((op, format!("no copies by TMA combine the tile with the tensor: {reason}")))

@@ -52,9 +52,7 @@ pub(super) fn access(known: &mut Known<'_>, op: Op) -> Result<Access, Reason> {
 /// Whether copies that combine can begin where an access does: an H200 takes places before the tensor, and in a row those
 /// that are no multiples of 16 bytes, for illegal instructions.
 fn begins_inside(known: &Known<'_>, op: Op, elem: Scalar, access: &Access) -> bool {
-    let axes = access.axes.iter().map(|axis| &axis.index);
-    let mut places = axes.chain(access.outer.iter().map(|outer| &outer.index));
-    places.all(|index| known.coordinate(index).is_ok_and(|range| range.low >= 0))
+    known.begins_inside(access).is_ok_and(|inside| inside)
         && known.is_multiple_at(&access.axes[access.inner].index, elem, Some(op))
 }
 

@@ -65,9 +65,11 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 fn waits_alone(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
     let dots = accelerate_dot::dots(kernel);
     let [dot] = dots[..] else { return Ok(false) };
-    let Some(of) = loop_around(kernel, dot).filter(|of| innermost_loops(kernel).contains(of)) else { return Ok(false) };
+    let Some(of) = regions::loop_around(kernel, dot).filter(|of| innermost_loops(kernel).contains(of)) else {
+        return Ok(false);
+    };
     let rows = kernel.value_type(kernel.result(dot, 0)).shape().map_or(0, |shape| shape[shape.rank() - 2]);
-    if rows < 2 * GROUP_ROWS || loop_around(kernel, of).is_none() {
+    if rows < 2 * GROUP_ROWS || regions::loop_around(kernel, of).is_none() {
         return Ok(false);
     }
     let mut trial = kernel.clone();
@@ -87,7 +89,7 @@ fn dearest(kernel: &Kernel, cx: &PassContext) -> Option<(Op, u64)> {
     let mut loops: HashMap<Option<Op>, u64> = HashMap::new();
     let mut most: Option<(Op, u64)> = None;
     for dot in rtc_ir::walk(kernel).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Dot { .. })) {
-        let around = loop_around(kernel, dot);
+        let around = regions::loop_around(kernel, dot);
         let held = *loops.entry(around).or_insert_with(|| around.map_or(0, |of| held(kernel, cx, of)));
         // What is added to something takes its place.
         let fresh = constant_bits(kernel, kernel.operand(dot, 2)).is_some();
@@ -97,16 +99,6 @@ fn dearest(kernel: &Kernel, cx: &PassContext) -> Option<(Op, u64)> {
         }
     }
     most
-}
-
-/// The innermost loop around an operation.
-fn loop_around(kernel: &Kernel, mut op: Op) -> Option<Op> {
-    loop {
-        op = kernel.op(op).parent.and_then(|block| kernel.block(block).parent)?;
-        if regions::is_loop(kernel.kind(op)) {
-            return Some(op);
-        }
-    }
 }
 
 /// What threads hold throughout a loop: the floats that it carries, sums, and where fragments of operands come from
