@@ -96,7 +96,9 @@ impl Reading {
                 let found = foreign::dlpack(object)?;
                 self.pointer(found)?
             }
-            Kind::Constexpr => self.value(&object.getattr(intern!(py, "value"))?, true)?,
+            Kind::Constexpr if is_constexpr => self.value(&object.getattr(intern!(py, "value"))?, true)?,
+            // A constexpr stays one where the parameter does not ask for it, as the items of a tuple do not.
+            Kind::Constexpr => Value::Constant(by_value(constant(object, &mut self.functions)?)),
             Kind::Tuple if !is_constexpr => Value::Tuple(self.items(object)?),
             Kind::NamedTuple if !is_constexpr => {
                 let names = object.getattr(intern!(py, "_fields"))?;

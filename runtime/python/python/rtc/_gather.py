@@ -107,6 +107,7 @@ class Gathered:
         outside = _outside(node)
         used = {}
         chains(tree, used)
+        hidden = _hidden(node)
         statements = []
         for name, attributes in sorted(used.items()):
             if name in params and name not in outside:
@@ -120,7 +121,8 @@ class Gathered:
             if statement is None:
                 continue
             statements.append(statement)
-            if dictionary is not None and not isinstance(value, types.ModuleType) and literal(value) is not None:
+            is_read = dictionary is not None and name not in hidden
+            if is_read and not isinstance(value, types.ModuleType) and literal(value) is not None:
                 self.watched.append((dictionary, name, value))
         if fn is not None and isinstance(node, ast.FunctionDef):
             statements += self._defaults(node, fn, scope)
@@ -242,6 +244,17 @@ def _outside(node):
     parts = [d for d in args.defaults + args.kw_defaults if d is not None]
     parts += [a.annotation for a in args.posonlyargs + args.args + args.kwonlyargs if a.annotation is not None]
     return {n.id for part in parts for n in ast.walk(part) if isinstance(n, ast.Name)}
+
+
+def _hidden(node):
+    """Names that the function gives a value before it reads them: those of globals are hidden from it."""
+    first = {}
+    for found in ast.walk(node):
+        if isinstance(found, ast.Name):
+            # Targets stand before values, as in `x = x + 1`.
+            place = found.lineno, found.col_offset, isinstance(found.ctx, ast.Load)
+            first[found.id] = min(first.get(found.id, place), place)
+    return {name for name, (_, _, is_load) in first.items() if not is_load}
 
 
 def _placed(text, node, line, decorator):

@@ -41,6 +41,14 @@ def apply(x, out, N: tl.constexpr, F: tl.constexpr, DT: tl.constexpr = tl.float3
 
 
 @rtc.jit
+def counted(out, SHAPE, first):
+    length: tl.constexpr = len(SHAPE)
+    tl.static_assert(length == 2)
+    i = tl.arange(0, SHAPE[0])[:, None] * SHAPE[1] + tl.arange(0, SHAPE[1])[None, :]
+    tl.store(out + i, i + first)
+
+
+@rtc.jit
 def uses_others(x, out, N: tl.constexpr):
     v = load(x + tl.arange(0, N))
     v = scaled(v) + collected.scale(v) + collected.OFFSET + LIMIT + collected.half(10)
@@ -176,6 +184,19 @@ class Launches(unittest.TestCase):
         halves = np.zeros(64, np.float16)
         apply[(1,)](x, halves, 64, None, tl.float16)
         np.testing.assert_array_equal(halves, x.astype(np.float16))
+
+    def test_constexprs_where_the_parameter_is_none(self):
+        for shape in (2, 8), (4, 4):
+            out = np.zeros(shape, np.int32)
+            counted[(1,)](out, tuple(map(tl.constexpr, shape)), tl.constexpr(5))
+            np.testing.assert_array_equal(out.ravel(), np.arange(16) + 5)
+
+    def test_a_global_that_the_kernel_hides_may_change(self):
+        global length
+        for length in 1, 7:
+            out = np.zeros((2, 2), np.int32)
+            counted[(1,)](out, (tl.constexpr(2), tl.constexpr(2)), 0)
+            np.testing.assert_array_equal(out.ravel(), np.arange(4))
 
     def test_other_files_globals_and_closures(self):
         x, out = numbers(16), np.zeros(16, np.float32)
