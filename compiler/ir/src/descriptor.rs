@@ -21,7 +21,7 @@ pub struct DescType {
 /// The most dimensions of a tensor.
 const MOST_DIMENSIONS: usize = 5;
 /// The largest size of a box.
-const LARGEST_SIZE: u32 = 256;
+pub const LARGEST_BOX_SIZE: u32 = 256;
 
 /// A block pointer: where a block of a tensor in global memory starts, and how its elements are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,8 +36,8 @@ impl DescType {
     /// Whether a tensor map can have such boxes; why not.
     pub fn check_box(&self) -> Result<(), String> {
         self.check()?;
-        if self.shape.iter().any(|d| *d > LARGEST_SIZE) {
-            return Err(format!("{self}: sizes of a box are powers of two up to {LARGEST_SIZE}"));
+        if self.shape.iter().any(|d| *d > LARGEST_BOX_SIZE) {
+            return Err(format!("{self}: sizes of a box are powers of two up to {LARGEST_BOX_SIZE}"));
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ pub use attrs::{
 };
 pub use builder::{Builder, FromOp};
 pub use cursor::{walk, walk_block};
-pub use descriptor::{BlockPtrType, DescType};
+pub use descriptor::{BlockPtrType, DescType, LARGEST_BOX_SIZE};
 pub use entity::{Block, LayoutId, Loc, Op, SharedLayoutId, Value};
 pub use fold::{KnownBits, constant_bits, fold, greatest_common_divisor, known_bits, literal_of};
 pub use groups::{MAX_ROLES, WarpGroup, warps_of_role};

@@ -16,8 +16,9 @@ use std::collections::{HashMap, HashSet};
 use rtc_ir::{Block, Builder, DotKind, Elem, Kernel, Literal, Op, OpKind, Position, Type, Value};
 
 use super::addresses::Memory;
-use super::boxes::{Access, Known, boxes_of};
+use super::boxes::{Access, Known};
 use super::coordinates::Names;
+use super::parts::boxes_of;
 use super::rings::{Pair, bytes_of, fill};
 use super::roles::lost;
 use super::tensor_maps::CopyMap;

@@ -80,6 +80,16 @@ pub(super) struct Outer {
     pub sizes: Vec<Poly>,
 }
 
+/// The dimension of which a tile of one row has that row: it looks like one beside those of the tile. Taken out of `outer`.
+fn lone_row(kernel: &Kernel, address: &Address, inner: usize, outer: &mut Vec<Outer>) -> Option<Outer> {
+    let row = &address.axes[1 - inner];
+    if row.size != 1 || row.stride.value() != Some(0) {
+        return None;
+    }
+    let at = descriptors::row(kernel, address.pointer, outer).or(outer.len().checked_sub(1))?;
+    Some(outer.remove(at))
+}
+
 /// The most dimensions of a tensor beside those of a tile.
 const MOST_OUTER: usize = 3;
 
@@ -258,9 +268,10 @@ impl<'k> Known<'k> {
             }
             (None, Some(_)) => self.outer(&address.rest)?,
         };
-        let outer = self.bounded(outer, mask)?;
+        let mut outer = self.bounded(outer, mask)?;
         let inner = inner.ok_or("no stride is 1")?;
-        let row = &address.axes[1 - inner].stride;
+        let lone = lone_row(self.kernel, &address, inner, &mut outer);
+        let row = lone.as_ref().map_or(&address.axes[1 - inner].stride, |row| &row.stride);
         if !self.is_known(row, made) || row.value() == Some(0) {
             return Err(if self.is_found_out(row) { NO_PROMISE } else { "a stride follows from more than arguments" });
         }
@@ -271,6 +282,10 @@ impl<'k> Known<'k> {
         }
         let mut axes = Vec::new();
         for (number, axis) in address.axes.iter().enumerate() {
+            if let Some(Outer { index, stride, sizes }) = lone.as_ref().filter(|_| number != inner).cloned() {
+                axes.push(Axis { index, stride, sizes, modulus: None });
+                continue;
+            }
             let modulus = axis.modulus.as_ref().map(|form| form.poly.clone());
             let sizes = self.sizes(&axis.start, number, mask, modulus.as_ref())?;
             if sizes.iter().any(|size| !self.is_known(size, made) || made.is_some() && !self.is_size(size)) {
@@ -519,41 +534,4 @@ pub(super) fn least(kernel: &Kernel, sizes: &[Poly]) -> Option<Expr> {
         Some(text) => text.parse().ok(),
         None => Some(UNBOUNDED.into()),
     }
-}
-
-/// The box of one copy, and the parts of a buffer that copies fill: by the dimensions of the buffer, the innermost last.
-pub(super) struct Boxes {
-    /// The type of the tensor map.
-    pub ty: DescType,
-    /// Where the parts start.
-    pub parts: Vec<[u32; 2]>,
-}
-
-/// A swizzled box has so many rows or more: the swizzle repeats after them.
-pub(super) const SWIZZLED_ROWS: u32 = 8;
-
-/// The boxes that a buffer with this layout consists of, if it lies as copies fill it; its dimension 1 is the innermost.
-pub(super) fn boxes(layout: &SharedLayout, elem: Scalar) -> Option<Boxes> {
-    let (swizzle, inner) = layout.as_nvmma(elem.bits())?;
-    let [rows, columns] = *layout.shape() else { return None };
-    // Few rows look alike with and without.
-    let is_plain = *layout == SharedLayout::nvmma(&[rows, columns], elem.bits(), 0, &[1, 0]);
-    let swizzle = if is_plain && rows < SWIZZLED_ROWS { 0 } else { swizzle };
-    let width = if swizzle == 0 { columns } else { swizzle / elem.bytes() };
-    let part = [rows.min(256), width.min(256)];
-    let ty = DescType { elem, shape: Shape::new(&part)?, swizzle };
-    ty.check_box().ok()?;
-    let starts = |size: u32, part: u32| (0..size / part).map(move |number| number * part);
-    let parts: Vec<[u32; 2]> =
-        starts(columns, part[1]).flat_map(|column| starts(rows, part[0]).map(move |row| [row, column])).collect();
-    let lies_so = |start: &[u32; 2]| layout.slice(start, &part).is_some_and(|(_, slice)| slice == ty.shared_layout());
-    (inner == 1 && parts.iter().all(lies_so)).then_some(Boxes { ty, parts })
-}
-
-/// The boxes that a buffer consists of which the access is to be copied to.
-pub(super) fn boxes_of(kernel: &Kernel, buffer: Value, access: &Access) -> Option<Boxes> {
-    let ty = kernel.value_type(buffer).as_shared()?;
-    let layout = kernel.slot_layout(ty);
-    let layout = if access.inner == 0 { layout.transpose(&[1, 0]) } else { layout.into_owned() };
-    boxes(&layout, ty.elem.num()?)
 }

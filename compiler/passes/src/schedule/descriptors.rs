@@ -11,7 +11,7 @@ use rtc_abi::{ParamType, ValueType};
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{DescType, Kernel, Shape, Type, Value};
 
-use super::boxes::{Access, Fill, Reason};
+use super::boxes::{Access, Fill, Outer, Reason};
 use super::roles::lost;
 use crate::PassError;
 
@@ -81,6 +81,14 @@ pub(super) fn of_argument(kernel: &Kernel, access: &mut Access, block: Shape) ->
     let sizes: Vec<u32> = access.outer.iter().map(|_| 1).chain(block.iter().copied()).collect();
     let block = Shape::new(&sizes).ok_or("a tensor has too many dimensions")?;
     Ok(Some(Descriptor { name: name.to_owned(), block }))
+}
+
+/// Which of these dimensions is that of the rows of the matrix, where `base` is the address of a descriptor.
+pub(super) fn row(kernel: &Kernel, base: Value, outer: &[Outer]) -> Option<usize> {
+    let param = kernel.params.iter().find(|param| param.value == base)?;
+    let (name, rank) = descriptor_of(kernel, &param.name)?;
+    let stride = Symbol::Scalar(parameter(kernel, &format!("{name}.strides.{}", rank - 2))?);
+    outer.iter().position(|outer| outer.stride == Poly::symbol(stride))
 }
 
 /// Whether what a load gives beside the tensor is what copies by the map of that descriptor give.

@@ -8,9 +8,11 @@ use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, V
 
 use super::addresses::{Memory, innermost_loops, loads_of_products, memory};
 use super::before_loops::{self, Before};
-use super::boxes::{self, Access, Known, Reason};
+use super::boxes::{Access, Known, Reason};
 use super::clamps;
 use super::expand_loop::copies;
+use super::parts;
+use super::reductions;
 use super::roles;
 use super::rows::{self, Row};
 use super::stage_operands::{self, Boxes};
@@ -27,7 +29,7 @@ pub(super) struct Found {
     pub before: Vec<Before>,
     /// The same for rows, which have a group of barriers of their own.
     pub row_rings: Vec<SharedType>,
-    /// Stores that can be copies.
+    /// Stores, and atomic operations like them, that can be copies.
     pub stores: Vec<(Op, Access)>,
     /// What the kernel writes to.
     pub written: HashSet<Memory>,
@@ -97,7 +99,7 @@ impl Found {
                 if memory(kernel, access.base).is_none_or(|read| found.written.contains(&read)) {
                     return Err("the kernel writes what the loop reads");
                 }
-                if boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
+                if parts::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
                     return Err("an operand lies in shared memory as copies of boxes do not put it");
                 }
                 check_wraps(&mut known, kernel.operand(copy, 1), access)?;
@@ -108,9 +110,13 @@ impl Found {
             found.loops.push(copying);
         }
         found.find_rings(kernel)?;
-        let stores = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
-        for store in stores.filter(|op| is_exchanged(kernel, *op)) {
-            found.stores.extend(known.stored(store).ok().map(|access| (store, access)));
+        for op in all {
+            let access = match kernel.kind(op) {
+                OpKind::Store { .. } if is_exchanged(kernel, op) => known.stored(op),
+                OpKind::AtomicRmw { .. } => reductions::access(&mut known, op),
+                _ => continue,
+            };
+            found.stores.extend(access.ok().map(|access| (op, access)));
         }
         Ok(found)
     }

@@ -17,6 +17,7 @@ mod made_maps;
 mod mma_operands;
 mod operand_layouts;
 pub mod overlap_products;
+mod parts;
 mod pressure;
 mod programs;
 mod read_back;

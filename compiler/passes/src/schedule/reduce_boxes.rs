@@ -7,14 +7,14 @@
 //! ret                                        →   copy_desc_wait; ret
 //! ```
 //!
-//! Which of them can be copies is in `reductions.rs`. In loops and roles, where shared memory does not hold the tiles, or where
-//! TMA does not reach them, they stay as they are.
+//! Which of them can be copies is in `reductions.rs`, which has it for roles, too. Where shared memory does not hold the
+//! tiles, or TMA does not reach them, they stay as they are.
 
 use std::collections::HashSet;
 
 use rtc_abi::Feature;
 use rtc_ir::analysis::Ranges;
-use rtc_ir::{Builder, Kernel, MemSemantic, Op, OpKind, Phase, regions};
+use rtc_ir::{Builder, Kernel, MemSemantic, Op, OpKind, Phase};
 use rtc_source::{Code, Diagnostic};
 
 use super::boxes::{Access, Known};
@@ -59,7 +59,7 @@ fn found(kernel: &Kernel) -> Vec<(Op, Access)> {
     let ranges = Ranges::new(kernel);
     let mut known = Known::new(kernel, &ranges);
     let accesses = atomics.into_iter().filter_map(|op| Some((op, reductions::access(&mut known, op).ok()?)));
-    accesses.filter(|(op, access)| !access.is_made && regions::loop_around(kernel, *op).is_none()).collect()
+    accesses.filter(|(_, access)| !access.is_made).collect()
 }
 
 /// Makes the copies; false if no buffer can be copied from.
@@ -117,7 +117,6 @@ pub fn reductions_remarks(kernel: &Kernel, cx: &PassContext) -> Vec<Diagnostic> 
             let reason = match reductions::access(&mut known, op) {
                 _ if !cx.structure.stages() => "it is not allowed",
                 Err(reason) => reason,
-                Ok(_) if regions::loop_around(kernel, op).is_some() => "it stands in a loop",
                 Ok(_) => "shared memory does not suffice",
             };
             Some((op, format!("no copies by TMA combine the tile with the tensor: {reason}")))

@@ -20,12 +20,13 @@ use rtc_ir::{
 };
 use rtc_layout::{Layout, SharedLayout};
 
-use super::boxes::{Access, Boxes, Fill, SWIZZLED_ROWS, boxes, boxes_of, least};
+use super::boxes::{Access, Fill, least};
 use super::coordinates::{Names, Place};
 use super::descriptors;
 use super::found::Found;
 use super::host_values::expression;
 use super::made_maps;
+use super::parts::{Boxes, SWIZZLED_ROWS, boxes, boxes_of};
 use super::reductions;
 use super::roles::{Form, lost};
 use crate::PassError;
