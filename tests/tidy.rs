@@ -60,6 +60,7 @@ const UNSAFE: &[&str] = &[
     "compiler/codegen/src/translate.rs",
     "compiler/codegen/src/translate/exact_products.rs",
     "compiler/codegen/src/translate/guarded.rs",
+    "compiler/codegen/src/translate/paired_casts.rs",
     "compiler/codegen/src/translate/pipeline.rs",
     "compiler/codegen/src/context.rs",
     "runtime/src/cuda/mod.rs",

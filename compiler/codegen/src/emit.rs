@@ -30,7 +30,7 @@ pub(crate) use copy::BulkReduction;
 pub(crate) use map::MapFields;
 pub(crate) use memory::{Access, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
-pub(crate) use wgmma::{WgmmaOperand, WgmmaProduct, WgmmaShape};
+pub(crate) use wgmma::{WGMMA_WAIT, WgmmaOperand, WgmmaProduct, WgmmaShape};
 
 use std::{
     cell::{Cell, RefCell},

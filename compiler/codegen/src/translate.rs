@@ -49,6 +49,7 @@ use crate::{
 
 mod exact_products;
 mod guarded;
+mod paired_casts;
 mod pipeline;
 
 pub(crate) use guarded::guarded;
@@ -190,6 +191,7 @@ pub(crate) fn emit(module: LlvmModule, target: &'static Target, want: Want, link
         module.allow_contraction();
     }
     exact_products::keep(module.context, module.module);
+    paired_casts::pair(module.context, module.module);
     let llvm = if want == Want::Ptx { String::new() } else { module.text() };
     let ptx = if want == Want::Llvm { String::new() } else { module.ptx(&machine)? };
     // The module's context holds a pointer to `errors`; both live until here.

@@ -6,6 +6,9 @@
 
 use super::{Emitter, Value, type_of};
 
+/// What a statement begins with that waits for products begun before it; the number of those that may go on follows.
+pub(crate) const WGMMA_WAIT: &str = "wgmma.wait_group.sync.aligned";
+
 /// The instruction: m64n`n`k`k` on elements of certain types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WgmmaShape {
@@ -90,7 +93,7 @@ impl<'c> Emitter<'c> {
             lines.push(line + ";");
         }
         lines.push("wgmma.commit_group.sync.aligned;".to_owned());
-        lines.extend(wait.map(|pending| format!("wgmma.wait_group.sync.aligned {pending};")));
+        lines.extend(wait.map(|pending| format!("{WGMMA_WAIT} {pending};")));
         lines.push("}".to_owned());
         self.tied(&lines.join(" "), sums, operands)
     }
@@ -99,7 +102,7 @@ impl<'c> Emitter<'c> {
     /// the accumulators that are then complete; they are to be used by what it gives only.
     pub fn wgmma_wait(&self, pending: u32, sums: &[Value<'c>]) -> Vec<Value<'c>> {
         let operands = Operands { first: 2 * sums.len(), values: sums.to_vec(), constraints: Vec::new() };
-        self.tied(&format!("wgmma.wait_group.sync.aligned {pending};"), sums, operands)
+        self.tied(&format!("{WGMMA_WAIT} {pending};"), sums, operands)
     }
 
     /// A statement whose results are `sums` in the same registers.

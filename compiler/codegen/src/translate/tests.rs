@@ -72,3 +72,61 @@ fn an_exact_product_is_fused_only_where_it_vanishes() {
     let both = ptx("%y");
     assert!(!both.contains("fma.rn.f32") && both.contains("mul.rn.f32"), "{both}");
 }
+
+/// A kernel that waits for three sums, converts the first so many by `convert`, and does `result` with each; TYPE, SUM and HALF
+/// stand for the type, the sum and what it is converted to.
+fn rounded(count: usize, convert: &str, ty: &str, result: &str) -> String {
+    let three = "!llvm.struct<(f32, f32, f32)>";
+    let casts: String = (0..count)
+        .map(|i| {
+            let convert = convert.replace("SUM", &format!("%s{i}"));
+            let result = result.replace("HALF", &format!("%h{i}"));
+            format!(
+                "%s{i} = llvm.extractvalue %all[{i}] : {three}
+                %h{i} = {convert}
+                {result}
+                llvm.call_intrinsic \"llvm.nvvm.barrier.cta.sync.aligned.all\"(%zero) : (i32) -> ()\n"
+            )
+            .replace("%r", &format!("%r{i}"))
+        })
+        .collect();
+    let text = format!(
+        "llvm.func @k(%p: !llvm.ptr<1>, %a: f32, %b: f32, %c: f32) attributes {{nvvm.kernel}} {{
+            %zero = llvm.mlir.constant(0 : i32) : i32
+            %all = llvm.inline_asm has_side_effects \"wgmma.wait_group.sync.aligned 0;\", \"=f,=f,=f,0,1,2\"
+                %a, %b, %c : (f32, f32, f32) -> {three}
+            {casts}
+            llvm.return }}"
+    );
+    compile(&text.replace("TYPE", ty), "sm_90a").expect("plain arithmetic")
+}
+
+#[test]
+fn sums_that_are_rounded_are_converted_in_pairs() {
+    let single = "%r = llvm.fpext HALF : TYPE to f32\nllvm.store volatile %r, %p : f32, !llvm.ptr<1>";
+    for (convert, ty, one, two) in [
+        ("llvm.fptrunc SUM : f32 to TYPE", "f16", "cvt.rn.f16.f32", "cvt.rn.f16x2.f32"),
+        ("llvm.fptrunc SUM : f32 to TYPE", "bf16", "cvt.rn.bf16.f32", "cvt.rn.bf16x2.f32"),
+        (
+            "llvm.call_intrinsic \"llvm.nvvm.f2f16.rz\"(SUM) : (f32) -> TYPE",
+            "f16",
+            "cvt.rz.f16.f32",
+            "cvt.rz.f16x2.f32",
+        ),
+        (
+            "llvm.call_intrinsic \"llvm.nvvm.f2bf16.rz\"(SUM) : (f32) -> TYPE",
+            "bf16",
+            "cvt.rz.bf16.f32",
+            "cvt.rz.bf16x2.f32",
+        ),
+    ] {
+        for count in 1..=3 {
+            let ptx = rounded(count, convert, ty, single);
+            let found = [one, two].map(|name| ptx.matches(name).count());
+            assert_eq!(found, [count % 2, count / 2], "{count} sums\n{ptx}");
+        }
+        // Of what goes into a word LLVM makes a pair by itself, of what is stored one by one it does not.
+        let stored = rounded(2, convert, ty, "llvm.store volatile HALF, %p : TYPE, !llvm.ptr<1>");
+        assert_eq!([one, two].map(|name| stored.matches(name).count()), [0, 1], "{stored}");
+    }
+}
