@@ -8,8 +8,9 @@
 //! and `strided`: the tile falls into aligned runs of values that grow by some other constant.
 //!
 //! Numbers wrap, and a wrap may fall into a run; never into its aligned pieces of min(contiguity, divisibility), which is
-//! what an access or a comparison takes at once. Of signed quotients and remainders it must be known that the dividend is
-//! not negative, in launches of expected size ([`Ranges::expected`]).
+//! what an access or a comparison takes at once. Of signed quotients it must be known that the dividend is not negative, in
+//! launches of expected size ([`Ranges::expected`]); of remainders, which are indices, the same is taken for granted where
+//! nothing at all is known of the least dividend, as Triton takes it for granted everywhere.
 //!
 //! Example: `pid * 1024 + arange(0, 1024)` has contiguity 1024, divisibility 1024, constancy 1. A comparison of it
 //! with a bound divisible by 16 has constancy 16, which makes 16 masked elements one access.
@@ -299,7 +300,7 @@ impl Analysis<'_> {
             }
             OpKind::RemSI {} | OpKind::RemUI {} => {
                 let (l, r) = (operand(0), operand(1));
-                let rounds_down = self.rounds_down(op);
+                let rounds_down = self.rounds_down(op) || self.is_unbounded(op);
                 per_axis(&|i| {
                     let (l, r) = (l.axes[i], r.axes[i]);
                     let divisor = r.divides_all();
@@ -369,6 +370,15 @@ impl Analysis<'_> {
         let signed = matches!(data.kind, OpKind::DivSI {} | OpKind::RemSI {});
         let ranges = || self.ranges.get_or_init(|| Ranges::new(self.kernel));
         !signed || ranges().expected(data.operands[0]).low >= 0
+    }
+
+    /// Whether nothing is known of the least dividend, as where it follows from arguments of any sign: no constant makes it
+    /// negative. Only runs that begin at a negative multiple of the divisor would not be runs.
+    fn is_unbounded(&self, op: Op) -> bool {
+        let dividend = self.kernel.op(op).operands[0];
+        let least = Interval::full(width(self.kernel.value_type(dividend))).low;
+        let ranges = self.ranges.get_or_init(|| Ranges::new(self.kernel));
+        ranges.expected(dividend).low <= least / 2
     }
 
     fn quotient(&self, op: Op, result: Value, divisor: Option<i64>) -> AxisInfo {
