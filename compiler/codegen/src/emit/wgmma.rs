@@ -105,10 +105,11 @@ impl<'c> Emitter<'c> {
         self.tied(&format!("{WGMMA_WAIT} {pending};"), sums, operands)
     }
 
-    /// A statement whose results are `sums` in the same registers.
+    /// A statement whose results are `sums` in the same registers. No other operand shares a register with them, even
+    /// where both hold the same number, such as zero: a product reads its left operand after the one before it began to write.
     fn tied(&self, text: &str, sums: &[Value<'c>], operands: Operands<'c>) -> Vec<Value<'c>> {
         let types: Vec<_> = sums.iter().map(|sum| type_of(*sum)).collect();
-        let results = types.iter().map(|ty| if *ty == self.ty.f32 { "=f" } else { "=r" }.to_owned());
+        let results = types.iter().map(|ty| if *ty == self.ty.f32 { "=&f" } else { "=&r" }.to_owned());
         let tied = (0..sums.len()).map(|i| i.to_string());
         let others = operands.constraints.iter().map(|c| (*c).to_owned());
         let constraints: Vec<_> = results.chain(tied).chain(others).chain(["~{memory}".to_owned()]).collect();
