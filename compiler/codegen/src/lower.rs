@@ -11,6 +11,7 @@
 //! | `place.rs` | which element a thread's register is; who stores it |
 //! | `operations.rs` | the list of all operations |
 //! | `element.rs`, `divide.rs`, `cast.rs`, `byte_float.rs` | one element at a time |
+//! | `chain.rs` | long chains of such, a few registers at a time |
 //! | `shape.rs` | renaming of registers |
 //! | `memory.rs`, `atomic.rs` | global memory |
 //! | `buffer.rs` | buffers and barriers in shared memory |
@@ -29,6 +30,7 @@ mod buffer;
 mod byte_float;
 mod byte_integer;
 mod cast;
+mod chain;
 mod combine;
 mod control;
 mod convert;
@@ -52,7 +54,7 @@ mod scratch;
 mod shape;
 mod sort;
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+use std::{cell::RefCell, collections::HashMap, ops::Range, rc::Rc};
 
 use melior::{Context, ir::Module};
 use rtc_abi::Target;
@@ -88,6 +90,8 @@ pub(crate) struct Lowering<'a, 'c> {
     /// The scratch memory of all blocks, where there is some.
     global_scratch: Option<Value<'c>>,
     values: RefCell<HashMap<rtc_ir::Value, Registers<'c>>>,
+    /// Which registers of all tiles are being lowered, if not all (`chain.rs`).
+    piece: RefCell<Option<Range<usize>>>,
     /// The threads that run what is being lowered.
     threads: RefCell<Rc<Threads<'c>>>,
     texts: RefCell<Vec<Text>>,
@@ -128,6 +132,7 @@ pub(crate) fn module<'c>(
             lines: &lines,
             global_scratch: has_scratch.then(|| arguments.last().copied()).flatten(),
             values: RefCell::default(),
+            piece: RefCell::default(),
             threads: RefCell::new(Threads::of_block(e.thread, threads_per_block(kernel))),
             texts: RefCell::default(),
             externals: RefCell::default(),
@@ -228,8 +233,11 @@ impl<'a, 'c> Lowering<'a, 'c> {
         })
     }
 
-    /// How many registers a value takes.
+    /// How many registers a value takes; of those that are being lowered.
     fn register_count(&self, value: rtc_ir::Value) -> Result<usize> {
+        if let Some(piece) = &*self.piece.borrow() {
+            return Ok(piece.len());
+        }
         match self.kernel.value_type(value) {
             TileType::Tile(_) => Ok(self.layout(value)?.registers() as usize),
             TileType::Scalar(_) | TileType::Shared(_) | TileType::Barrier { .. } | TileType::Desc(_) => Ok(1),
@@ -237,9 +245,11 @@ impl<'a, 'c> Lowering<'a, 'c> {
         }
     }
 
-    /// The registers of a value that has been lowered.
+    /// The registers of a value that has been lowered; of those that are being lowered.
     fn get(&self, value: rtc_ir::Value) -> Result<Registers<'c>> {
-        let found = self.values.borrow().get(&value).cloned();
+        let whole = self.piece.borrow().is_none();
+        let taken = |all: &Registers<'c>| if whole { all.clone() } else { self.piece_of(all).into() };
+        let found = self.values.borrow().get(&value).map(taken);
         found.ok_or_else(|| CodegenError::lowering(format!("{value}, which is used before it is defined")))
     }
 
@@ -249,9 +259,12 @@ impl<'a, 'c> Lowering<'a, 'c> {
         registers.first().copied().ok_or_else(|| CodegenError::lowering(format!("{value}, which holds nothing")))
     }
 
-    /// Records the registers of a value.
+    /// Records the registers of a value, or the next ones of it.
     fn set(&self, value: rtc_ir::Value, registers: Vec<Value<'c>>) {
-        self.values.borrow_mut().insert(value, registers.into());
+        let mut values = self.values.borrow_mut();
+        let before = values.remove(&value).filter(|_| self.piece.borrow().is_some());
+        let all = before.map(|before| [&*before, &registers].concat()).unwrap_or(registers);
+        values.insert(value, all.into());
     }
 
     /// Records the registers of an operation's first result.
@@ -271,9 +284,12 @@ impl<'a, 'c> Lowering<'a, 'c> {
 
     /// Lowers the operations of a block; the registers that its terminator hands out.
     fn block(&self, block: Block) -> Result<Vec<Registers<'c>>> {
-        for op in self.kernel.ops(block) {
-            self.e.set_location(self.lines.at(self.kernel.op(op).loc));
-            let data = self.kernel.op(op);
+        let ops: Vec<Op> = self.kernel.ops(block).collect();
+        let mut next = 0;
+        // Where the latest chain ends that was too short.
+        let mut looked_at = 0;
+        while let Some(op) = ops.get(next) {
+            let data = self.kernel.op(*op);
             match &data.kind {
                 OpKind::Yields {} | OpKind::Condition {} => {
                     return data.operands.iter().map(|value| self.get(*value)).collect();
@@ -282,13 +298,33 @@ impl<'a, 'c> Lowering<'a, 'c> {
                     return Err(CodegenError::lowering("a `ret` inside of a loop or branch"));
                 }
                 OpKind::Ret {} => return Ok(Vec::new()),
-                kind => self.operation(op, kind)?,
+                _ => {}
             }
-            if self.e.count() > self.max_operations {
-                let span = self.kernel.loc(data.loc).span;
-                return Err(CodegenError::TooLong { operations: self.e.count(), allowed: self.max_operations, span });
+            let chain = if next < looked_at { None } else { self.chain(&ops[next..])? };
+            match chain {
+                Some(chain) if chain.is_long() => {
+                    self.in_pieces(&chain)?;
+                    next += chain.len;
+                }
+                short => {
+                    looked_at = short.map_or(looked_at, |chain| next + chain.len);
+                    self.at_its_line(*op)?;
+                    next += 1;
+                }
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Lowers an operation.
+    fn at_its_line(&self, op: Op) -> Result<()> {
+        let data = self.kernel.op(op);
+        self.e.set_location(self.lines.at(data.loc));
+        self.operation(op, &data.kind)?;
+        if self.e.count() > self.max_operations {
+            let span = self.kernel.loc(data.loc).span;
+            return Err(CodegenError::TooLong { operations: self.e.count(), allowed: self.max_operations, span });
+        }
+        Ok(())
     }
 }
