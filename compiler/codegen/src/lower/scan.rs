@@ -2,9 +2,10 @@
 //!
 //! The coordinate along the axis is made of register bits, then lanes, then warps, then again registers (chunks). Each
 //! thread scans its low registers; the totals are scanned between lanes; the totals of warps and chunks go through
-//! scratch memory, and each thread sums up those before its own.
+//! scratch memory, and each thread sums up those before its own. What precedes a row is computed where the row is
+//! finished, not for all rows at once: there are several values of each, and registers decide how many blocks run.
 
-use rtc_ir::{Block, Op, part_bytes};
+use rtc_ir::{Block, Elem, Op, part_bytes};
 use rtc_layout::{Coord, InputBit, Layout};
 
 use super::{Lowering, combine::Tuple, place::Spot};
@@ -64,6 +65,18 @@ impl Walk {
     }
 }
 
+/// Where the totals of warps and chunks lie in scratch memory.
+struct Exchange<'c> {
+    /// For each operand its place, its element type, and what the thread's rows add to the address.
+    parts: Vec<(Value<'c>, Elem, Spot<'c>)>,
+    /// The number of the thread's warp along the axis.
+    number: Value<'c>,
+    /// The place of each row of registers.
+    rows: Vec<u32>,
+    /// How far the places of warps that follow each other lie apart.
+    stride: u32,
+}
+
 /// A partial result that precedes a thread's own values, and the condition under which there is one.
 struct Prefix<'c> {
     value: Tuple<'c>,
@@ -99,30 +112,34 @@ impl<'c> Lowering<'_, 'c> {
             }
             totals.push(of_row);
         }
-        let mut exclusive: Vec<Vec<Option<Prefix<'c>>>> = Vec::new();
-        for of_row in &mut totals {
-            let mut before = Vec::new();
-            for total in of_row.iter_mut() {
-                before.push(self.scan_lanes(combine, &walk, total)?);
-            }
-            exclusive.push(before);
+        for total in totals.iter_mut().flatten() {
+            self.scan_lanes(combine, &walk, total)?;
         }
-        let outer = if walk.warps.is_empty() {
-            self.chunk_prefixes(combine, &walk, &totals)?
+        let exchange = if walk.warps.is_empty() {
+            None
         } else {
-            self.warp_prefixes(op, &operands, layout, axis as usize, &walk, &totals)?
+            Some(self.exchange_totals(op, &operands, layout, axis as usize, &walk, &totals)?)
         };
-        for ((row, lanes), outer) in walk.rows.iter().zip(exclusive).zip(outer) {
-            for (chunk, (inner, outer)) in lanes.into_iter().zip(outer).enumerate() {
-                let Some(prefix) = self.join_prefixes(combine, outer, inner)? else { continue };
+        for (number, (row, totals)) in walk.rows.iter().zip(&totals).enumerate() {
+            let outer = match &exchange {
+                None => self.chunk_prefixes(combine, &walk, totals)?,
+                Some(exchange) => self.warp_prefixes(combine, &walk, exchange, number)?,
+            };
+            for (chunk, (total, outer)) in totals.iter().zip(outer).enumerate() {
                 let start = row | Walk::spread(chunk as u32, &walk.high);
-                for step in walk.steps(&walk.low) {
-                    let register = (start | Walk::spread(step, &walk.low)) as usize;
-                    let with = self.combine(combine, &prefix.value, &values[register])?;
-                    values[register] = match prefix.valid {
-                        None => with,
-                        Some(valid) => self.select_tuple(valid, &with, &values[register]),
-                    };
+                let registers = walk.steps(&walk.low).into_iter().map(|step| start | Walk::spread(step, &walk.low));
+                let mut registers: Vec<_> = registers.map(|register| register as usize).collect();
+                // The total is what the last register has with all before it in the warp.
+                if let Some(last) = registers.pop() {
+                    values[last] = self.behind(combine, outer.as_ref(), total)?;
+                }
+                if registers.is_empty() {
+                    continue;
+                }
+                let inner = self.lanes_before(&walk, total);
+                let prefix = self.join_prefixes(combine, outer, inner)?;
+                for register in registers {
+                    values[register] = self.behind(combine, prefix.as_ref(), &values[register])?;
                 }
             }
         }
@@ -132,11 +149,18 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// Scans a total over the lanes in place; the total of the lanes before this one.
-    fn scan_lanes(&self, combine: Block, walk: &Walk, total: &mut Tuple<'c>) -> Result<Option<Prefix<'c>>> {
-        if walk.lanes.is_empty() {
-            return Ok(None);
-        }
+    /// A value with what precedes it.
+    fn behind(&self, combine: Block, prefix: Option<&Prefix<'c>>, value: &Tuple<'c>) -> Result<Tuple<'c>> {
+        let Some(prefix) = prefix else { return Ok(value.clone()) };
+        let with = self.combine(combine, &prefix.value, value)?;
+        Ok(match prefix.valid {
+            None => with,
+            Some(valid) => self.select_tuple(valid, &with, value),
+        })
+    }
+
+    /// Scans a total over the lanes in place.
+    fn scan_lanes(&self, combine: Block, walk: &Walk, total: &mut Tuple<'c>) -> Result<()> {
         let e = self.e;
         let lane = self.lane();
         let constant = |bits: u32| e.i32(bits as i32);
@@ -154,7 +178,18 @@ impl<'c> Lowering<'_, 'c> {
             *total = self.select_tuple(takes, &with, total);
             below |= bit;
         }
+        Ok(())
+    }
+
+    /// The total of the lanes before this one, of totals that are scanned over the lanes.
+    fn lanes_before(&self, walk: &Walk, total: &Tuple<'c>) -> Option<Prefix<'c>> {
         let mask = walk.lane_mask();
+        if mask == 0 {
+            return None;
+        }
+        let e = self.e;
+        let lane = self.lane();
+        let constant = |bits: u32| e.i32(bits as i32);
         let own = e.andi(lane, constant(mask));
         let rest = e.andi(lane, constant(!mask));
         // Counting within the mask: the bits outside are filled so that the carry runs through them.
@@ -165,48 +200,37 @@ impl<'c> Lowering<'_, 'c> {
         };
         let source = e.ori(e.andi(neighbour, constant(mask)), rest);
         let value = total.iter().map(|value| e.shuffle(ShuffleKind::Index, *value, source)).collect();
-        Ok(Some(Prefix { value, valid: Some(e.cmpi(Cmpi::Ne, own, constant(edge))) }))
+        Some(Prefix { value, valid: Some(e.cmpi(Cmpi::Ne, own, constant(edge))) })
     }
 
-    /// The sums of the chunks before each one, for a scan that stays within warps.
-    fn chunk_prefixes(
-        &self,
-        combine: Block,
-        walk: &Walk,
-        totals: &[Vec<Tuple<'c>>],
-    ) -> Result<Vec<Vec<Option<Prefix<'c>>>>> {
+    /// The sums of the chunks of a row before each one, for a scan that stays within warps.
+    fn chunk_prefixes(&self, combine: Block, walk: &Walk, totals: &[Tuple<'c>]) -> Result<Vec<Option<Prefix<'c>>>> {
         let e = self.e;
         let mask = walk.lane_mask();
         let constant = |bits: u32| e.i32(bits as i32);
-        totals
-            .iter()
-            .map(|of_row| {
-                let mut prefixes: Vec<Option<Prefix<'c>>> = of_row.iter().map(|_| None).collect();
-                let mut running: Option<Tuple<'c>> = None;
-                for chunk in walk.steps(&walk.high) {
-                    let total = &of_row[chunk as usize];
-                    prefixes[chunk as usize] = running.clone().map(|value| Prefix { value, valid: None });
-                    let last = if mask == 0 || of_row.len() == 1 {
-                        total.clone()
-                    } else {
-                        let lane = self.lane();
-                        let source =
-                            if walk.reverse { e.andi(lane, constant(!mask)) } else { e.ori(lane, constant(mask)) };
-                        total.iter().map(|value| e.shuffle(ShuffleKind::Index, *value, source)).collect()
-                    };
-                    running = Some(match running {
-                        None => last,
-                        Some(before) if of_row.len() > 1 => self.combine(combine, &before, &last)?,
-                        Some(before) => before,
-                    });
-                }
-                Ok(prefixes)
-            })
-            .collect()
+        let mut prefixes: Vec<Option<Prefix<'c>>> = totals.iter().map(|_| None).collect();
+        let mut running: Option<Tuple<'c>> = None;
+        for chunk in walk.steps(&walk.high) {
+            let total = &totals[chunk as usize];
+            prefixes[chunk as usize] = running.clone().map(|value| Prefix { value, valid: None });
+            let last = if mask == 0 || totals.len() == 1 {
+                total.clone()
+            } else {
+                let lane = self.lane();
+                let source = if walk.reverse { e.andi(lane, constant(!mask)) } else { e.ori(lane, constant(mask)) };
+                total.iter().map(|value| e.shuffle(ShuffleKind::Index, *value, source)).collect()
+            };
+            running = Some(match running {
+                None => last,
+                Some(before) if totals.len() > 1 => self.combine(combine, &before, &last)?,
+                Some(before) => before,
+            });
+        }
+        Ok(prefixes)
     }
 
-    /// The sums of the warps and chunks before each one, exchanged through scratch memory.
-    fn warp_prefixes(
+    /// Stores the totals of warps and chunks to scratch memory.
+    fn exchange_totals(
         &self,
         op: Op,
         operands: &[rtc_ir::Value],
@@ -214,17 +238,16 @@ impl<'c> Lowering<'_, 'c> {
         axis: usize,
         walk: &Walk,
         totals: &[Vec<Tuple<'c>>],
-    ) -> Result<Vec<Vec<Option<Prefix<'c>>>>> {
+    ) -> Result<Exchange<'c>> {
         let e = self.e;
-        let combine = self.kernel.op(op).blocks[0];
         let scratch = self.scratch(op, 0)?;
         let (warps, chunks) = (1u32 << walk.warps.len(), 1u32 << walk.high.len());
         let others = layout.elements() / layout.shape()[axis];
-        // Partial results lie as [row of the tile][chunk][warp].
+        // Partial results lie as [chunk][warp][row of the tile]: lanes mostly differ in the row, and then lie in different banks.
         let row_of = |coord: Coord| {
             let shape = layout.shape();
             let along = (0..shape.len()).filter(|i| *i != axis);
-            along.fold(0, |index, i| index * shape[i] + coord[i]) * chunks * warps
+            along.fold(0, |index, i| index * shape[i] + coord[i])
         };
         let lane_rows = (0..5).map(|bit| row_of(layout.coords(0, 1 << bit, 0)));
         let warp_rows = (0..layout.warps().trailing_zeros()).map(|bit| row_of(layout.coords(0, 0, 1 << bit)));
@@ -233,11 +256,11 @@ impl<'c> Lowering<'_, 'c> {
         for (i, bit) in walk.warps.iter().enumerate() {
             numbers[5 + *bit as usize] = 1 << i;
         }
-        let places: Vec<u32> = rows.iter().zip(&numbers).map(|(row, number)| row | number).collect();
+        let places: Vec<u32> = rows.iter().zip(&numbers).map(|(row, number)| row + number * others).collect();
         let scaled = |list: &[u32], bytes: u32| -> Spot<'c> {
             self.spot(&list.iter().map(|place| place * bytes).collect::<Vec<_>>())
         };
-        let row_start = |row: usize| row_of(layout.coords(walk.rows[row], 0, 0));
+        let starts: Vec<u32> = walk.rows.iter().map(|row| row_of(layout.coords(*row, 0, 0))).collect();
 
         // The last lane of each row has the warp's total; copies stay silent.
         let copies = layout.copies();
@@ -246,58 +269,65 @@ impl<'c> Lowering<'_, 'c> {
         let last = if walk.reverse { 0 } else { mask };
         let speaker = e.cmpi(Cmpi::Eq, e.andi(self.thread(), e.i32((mask | silent) as i32)), e.i32(last as i32));
         let mut offset = 0;
-        let mut bases = Vec::new();
+        let mut parts = Vec::new();
         for (index, operand) in operands.iter().enumerate() {
             let elem = self.elem(*operand)?;
             let bytes = elem.bytes();
             let base = e.constant_offset(scratch, offset as i32);
             let spot = scaled(&places, bytes);
             e.if_then(speaker, || {
-                for (row, of_row) in totals.iter().enumerate() {
+                for (start, of_row) in starts.iter().zip(totals) {
                     for (chunk, total) in of_row.iter().enumerate() {
-                        let place = (row_start(row) + chunk as u32 * warps) * bytes;
+                        let place = (start + chunk as u32 * warps * others) * bytes;
                         self.store_shared(self.shared_address(base, spot, place), elem, &[total[index]], bytes);
                     }
                 }
             });
-            bases.push((base, elem, scaled(&rows, bytes)));
+            parts.push((base, elem, scaled(&rows, bytes)));
             offset += part_bytes(elem, others * chunks * warps);
         }
         self.barrier();
-        let number = self.at(self.spot(&numbers), 0);
-        let mut prefixes = Vec::new();
-        for row in 0..totals.len() {
-            let mut of_row: Vec<Option<Prefix<'c>>> = (0..chunks).map(|_| None).collect();
-            let mut running: Option<Tuple<'c>> = None;
-            for (position, chunk) in walk.steps(&walk.high).into_iter().enumerate() {
-                let warp_steps = walk.steps(&walk.warps);
-                let mut mine: Option<Tuple<'c>> = None;
-                for warp in &warp_steps {
-                    let place = row_start(row) + chunk * warps + warp;
-                    let load = |(base, elem, spot): &(Value<'c>, rtc_ir::Elem, Spot<'c>)| {
-                        let address = self.shared_address(*base, *spot, place * elem.bytes());
-                        self.load_shared(address, *elem, 1, elem.bytes())[0]
-                    };
-                    let total: Tuple<'c> = bases.iter().map(load).collect();
-                    if let Some(before) = &running {
-                        mine = Some(match mine {
-                            None => before.clone(),
-                            Some(other) => {
-                                let is_mine = e.cmpi(Cmpi::Eq, number, e.i32(*warp as i32));
-                                self.select_tuple(is_mine, before, &other)
-                            }
-                        });
-                    }
-                    running = Some(match running {
-                        None => total,
-                        Some(before) => self.combine(combine, &before, &total)?,
+        Ok(Exchange { parts, number: self.at(self.spot(&numbers), 0), rows: starts, stride: others })
+    }
+
+    /// The sums of the warps and chunks before each chunk of a row, from scratch memory.
+    fn warp_prefixes(
+        &self,
+        combine: Block,
+        walk: &Walk,
+        exchange: &Exchange<'c>,
+        row: usize,
+    ) -> Result<Vec<Option<Prefix<'c>>>> {
+        let e = self.e;
+        let warp_steps = walk.steps(&walk.warps);
+        let mut prefixes: Vec<Option<Prefix<'c>>> = walk.steps(&walk.high).iter().map(|_| None).collect();
+        let mut running: Option<Tuple<'c>> = None;
+        for (position, chunk) in walk.steps(&walk.high).into_iter().enumerate() {
+            let mut mine: Option<Tuple<'c>> = None;
+            for warp in &warp_steps {
+                let place = exchange.rows[row] + (chunk * warp_steps.len() as u32 + warp) * exchange.stride;
+                let load = |(base, elem, spot): &(Value<'c>, Elem, Spot<'c>)| {
+                    let address = self.shared_address(*base, *spot, place * elem.bytes());
+                    self.load_shared(address, *elem, 1, elem.bytes())[0]
+                };
+                let total: Tuple<'c> = exchange.parts.iter().map(load).collect();
+                if let Some(before) = &running {
+                    mine = Some(match mine {
+                        None => before.clone(),
+                        Some(other) => {
+                            let is_mine = e.cmpi(Cmpi::Eq, exchange.number, e.i32(*warp as i32));
+                            self.select_tuple(is_mine, before, &other)
+                        }
                     });
                 }
-                // Only the first warp of the first chunk has nothing before it.
-                let valid = (position == 0).then(|| e.cmpi(Cmpi::Ne, number, e.i32(warp_steps[0] as i32)));
-                of_row[chunk as usize] = mine.map(|value| Prefix { value, valid });
+                running = Some(match running {
+                    None => total,
+                    Some(before) => self.combine(combine, &before, &total)?,
+                });
             }
-            prefixes.push(of_row);
+            // Only the first warp of the first chunk has nothing before it.
+            let valid = (position == 0).then(|| e.cmpi(Cmpi::Ne, exchange.number, e.i32(warp_steps[0] as i32)));
+            prefixes[chunk as usize] = mine.map(|value| Prefix { value, valid });
         }
         Ok(prefixes)
     }
