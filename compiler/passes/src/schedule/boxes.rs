@@ -19,8 +19,7 @@
 
 use rtc_abi::Expr;
 use rtc_ir::analysis::{Address, Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Term, Wraps};
-use rtc_ir::{DescType, Elem, Kernel, Op, OpKind, Scalar, Shape, Value, constant_bits};
-use rtc_layout::SharedLayout;
+use rtc_ir::{Elem, Kernel, Op, OpKind, Scalar, Value, constant_bits};
 
 use super::alignment::{self, Alignment};
 use super::descriptors::{self, Descriptor};

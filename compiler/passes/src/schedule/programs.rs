@@ -4,6 +4,10 @@
 //! multiple of a size of the grid, that gives some blocks the long ones alone: causal attention was half as fast so. There
 //! every second round goes backwards: `b`, `2 n - 1 - b`, `2 n + b`, ..
 //!
+//! Where programs may end at once, as those above the diagonal of a symmetric product, how many of them a block has to execute
+//! is anybody's guess. Then each program gets a block of its own, if another one runs beside it: the hardware starts the next where one
+//! is over.
+//!
 //! Neighbours along axis 0 mostly read the same tiles, and are best started side by side: with four heads of attention in turn, or
 //! with the longest programs of all heads first, it was slower by up to a sixth on an H200.
 
@@ -64,7 +68,31 @@ fn place(builder: &mut Builder<'_>, round: Value, [block, blocks]: [Value; 2]) -
 pub(super) fn are_unequal(kernel: &Kernel, found: &Found) -> bool {
     let loops = found.loops.iter().flat_map(|of| &of.path);
     let loops = loops.filter(|op| matches!(kernel.kind(**op), OpKind::ForRange { .. }));
-    let mut work: Vec<Value> = loops.flat_map(|op: &Op| [0, 1].map(|place| kernel.operand(*op, place))).collect();
+    follow_from_program(kernel, loops.flat_map(|op: &Op| [0, 1].map(|place| kernel.operand(*op, place))).collect())
+}
+
+/// More than any launch has for each multiprocessor, so that there is a block for each program.
+const BLOCK_EACH: u32 = 1 << 15;
+
+/// How many blocks are started on a multiprocessor, where so many run at once.
+pub(super) fn started(kernel: &Kernel, found: &Found, at_once: u32) -> u32 {
+    let branches = found.loops.iter().flat_map(|of| &of.path);
+    let branches = branches.filter(|op| matches!(kernel.kind(**op), OpKind::IfElse {}));
+    let skipped = follow_from_program(kernel, branches.map(|op: &Op| kernel.operand(*op, 0)).collect());
+    if skipped && at_once > 1 { BLOCK_EACH } else { at_once }
+}
+
+/// What `-v` says of so many blocks that are started.
+pub(super) fn described(started: u32) -> String {
+    match started {
+        BLOCK_EACH => "a block for each program".into(),
+        1 => "1 block on a multiprocessor loop over the programs".into(),
+        more => format!("{more} blocks on a multiprocessor loop over the programs"),
+    }
+}
+
+/// Whether values follow from which program it is, or from memory.
+fn follow_from_program(kernel: &Kernel, mut work: Vec<Value>) -> bool {
     let mut seen = HashSet::new();
     while let Some(value) = work.pop() {
         let ValueDef::Result(op, _) = kernel.value(value).def else { continue };

@@ -15,7 +15,7 @@ use super::coordinates::Names;
 use super::defer_stores;
 use super::found::Found;
 use super::made_maps;
-use super::programs::{Programs, are_unequal};
+use super::programs::{Programs, are_unequal, started};
 use super::rings::{Pair, Shared};
 use super::rows;
 use super::split_roles::COPYING_WARPS;
@@ -82,6 +82,7 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
     let ret = kernel.terminator(kernel.body()).ok_or_else(|| lost("no end"))?;
     let maps = Maps::make(kernel, found, form)?;
     let unequal = are_unequal(kernel, found);
+    let blocks = started(kernel, found, form.blocks);
     let grid = [0, 1, 2].map(|axis| {
         let name = format!("grid.{axis}");
         kernel.add_hidden(name, Type::Scalar(Elem::I32), Hidden::Grid(axis))
@@ -203,7 +204,7 @@ pub(super) fn divide(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<
             kernel.erase(op);
         }
     }
-    kernel.persistent = Some(Persistent { blocks_per_multiprocessor: form.blocks });
+    kernel.persistent = Some(Persistent { blocks_per_multiprocessor: blocks });
     // Of a cluster, one block does the work.
     kernel.options.num_ctas = 1;
     if form.blocks > 1 {

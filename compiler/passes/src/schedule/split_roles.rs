@@ -30,6 +30,7 @@ use super::descriptors;
 use super::found::{Copying, Found};
 use super::overlap_products;
 use super::pressure::{pressure, words};
+use super::programs;
 use super::roles::{self, Form};
 use super::stage_operands::stages;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
@@ -275,8 +276,8 @@ pub fn roles_remark(kernel: &Kernel, cx: &PassContext) -> Option<Diagnostic> {
         division,
         format!(
             "the warps are divided into roles: {copying} copy tiles with {few} registers a thread, {computing} compute with \
-             {many}; {slots} slots of {bytes} bytes, {blocks} block{} on a multiprocessor loop over the programs{overlap}",
-            if blocks == 1 { "" } else { "s" }
+             {many}; {slots} slots of {bytes} bytes, {}{overlap}",
+            programs::described(blocks)
         ),
     )
 }
