@@ -57,9 +57,22 @@ fn is_repeatable(kernel: &Kernel, op: Op) -> bool {
 /// Whether reads through `pointer` may be moved to earlier iterations of a loop: nothing in it orders accesses, and if it
 /// writes, then to other memory.
 pub(crate) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
+    is_unchanged_but_for(kernel, of, pointer, |_| false)
+}
+
+/// The same in a loop with copies: what waits for them orders nothing that the source does.
+pub(super) fn is_unchanged_beside_copies(kernel: &Kernel, of: Op, pointer: Value) -> bool {
+    let waits = |kind: &OpKind| {
+        matches!(kind, OpKind::Barrier {} | OpKind::CopyCommit {} | OpKind::CopyWait { .. } | OpKind::FenceAsync {})
+    };
+    is_unchanged_but_for(kernel, of, pointer, waits)
+}
+
+fn is_unchanged_but_for(kernel: &Kernel, of: Op, pointer: Value, passed: impl Fn(&OpKind) -> bool) -> bool {
     let read = memory(kernel, pointer);
     let all = kernel.op(of).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
     all.into_iter().all(|op| match kernel.kind(op) {
+        kind if passed(kind) => true,
         OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::Assume {} | OpKind::SpecialRegister { .. } => true,
         OpKind::InlineAsm { pure: true, .. } => true,
         OpKind::Store { .. } => {

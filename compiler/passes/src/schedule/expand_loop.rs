@@ -14,7 +14,8 @@
 //!                                            barrier
 //! ```
 //!
-//! A loop with `ahead = 1` and no slots loads the operands of its products one iteration ahead, into registers.
+//! A loop with `ahead = 1` and no slots loads the operands of its products one iteration ahead, into registers; so does one
+//! with slots what it loads beside its copies, if that is little (`registers_ahead.rs`).
 //!
 //! What the addresses and masks follow from is computed twice, once for the iteration and once for the one ahead; values
 //! carried for it get a second place in the loop. Copies of iterations that there are not have a false mask. One barrier
@@ -23,10 +24,11 @@
 
 use rtc_ir::{
     Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap,
-    constant_bits, regions,
+    constant_bits,
 };
 
 use super::addresses::{Addresses, addresses, loads_of_products, small_step};
+use super::registers_ahead::beside_copies;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -38,9 +40,13 @@ pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
         let plan = (hints.slots.take(), hints.ahead.take(), hints.pending.take());
         match plan {
             (Some(slots), Some(ahead), pending) => {
+                if let Some(copied) = addresses(kernel, op, &roots(kernel, &copies(kernel, op))) {
+                    let loads = beside_copies(kernel, op, &copied);
+                    prefetch(kernel, op, &loads)?;
+                }
                 expand(kernel, op, &Plan { slots, ahead, pending: pending.unwrap_or(0) })?;
             }
-            (None, Some(_), _) => prefetch(kernel, op)?,
+            (None, Some(_), _) => prefetch(kernel, op, &loads_of_products(kernel, op))?,
             (_, None, _) => {}
         }
     }
@@ -74,8 +80,6 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
         return Err(PassError::Internal("a loop that cannot be expanded was to be".into()));
     };
     let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without end".into()))?;
-    let like = regions::slots(kernel, of).into_iter().next();
-    let like = like.ok_or_else(|| PassError::Internal("a loop that carries nothing was to be expanded".into()))?;
 
     let rings = make_rings(kernel, of, &copies, slots)?;
     let (mut fenced, mut after_wait) = (false, false);
@@ -115,13 +119,11 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     names.extend([Some("read".to_owned()), Some("filled".to_owned())]);
     let mut new_args = Vec::new();
     for (value, name) in carried.iter().copied().chain([zero, start]).zip(names) {
-        let ty = kernel.value_type(value);
-        let sources: Vec<Value> = like.sources.iter().map(|_| value).collect();
-        let targets = kernel.add_slot(&like, ty, &sources);
-        for target in &targets {
-            kernel.name_value(*target, name.as_deref().unwrap_or("ahead"));
+        let Some((within, after)) = kernel.carry(of, value) else { continue };
+        for target in [within, after] {
+            kernel.name_value(target, name.as_deref().unwrap_or("ahead"));
         }
-        new_args.extend(kernel.block(body).args.last());
+        new_args.push(within);
     }
     let (state, [read, write]) = new_args.split_at(carried.len()) else {
         return Err(PassError::Internal("the places of the ring are lost".into()));
@@ -300,15 +302,16 @@ fn may_divide_by_zero(kernel: &Kernel, op: Op) -> bool {
     divides && constant_bits(kernel, kernel.operand(op, 1)).is_none_or(|bits| bits == 0)
 }
 
-/// Loads what products take one iteration ahead.
-fn prefetch(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
+/// Begins loads one iteration ahead.
+fn prefetch(kernel: &mut Kernel, of: Op, loads: &[Op]) -> Result<(), PassError> {
+    if loads.is_empty() {
+        return Ok(());
+    }
     let body = kernel.op(of).blocks[0];
-    let loads = loads_of_products(kernel, of);
     let tiles: Vec<Value> = loads.iter().map(|load| kernel.result(*load, 0)).collect();
     let (part, step) = (addresses(kernel, of, &tiles), small_step(kernel, of));
     let (first, end) = (kernel.first_op(body), kernel.terminator(body));
-    let like = regions::slots(kernel, of).into_iter().next();
-    let (Some(part), Some(step), Some(first), Some(end), Some(like)) = (part, step, first, end, like) else {
+    let (Some(part), Some(step), Some(first), Some(end)) = (part, step, first, end) else {
         return Err(PassError::Internal("a loop whose loads cannot be begun ahead was to have that".into()));
     };
     let (args, lower) = (kernel.block(body).args.clone(), kernel.operand(of, 0));
@@ -323,9 +326,7 @@ fn prefetch(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     repeat(kernel, of, &part, &mut map, runs)?;
     let mut state = Vec::new();
     for value in handed(kernel, &map) {
-        let sources: Vec<Value> = like.sources.iter().map(|_| value).collect();
-        kernel.add_slot(&like, kernel.value_type(value), &sources);
-        state.extend(kernel.block(body).args.last());
+        state.extend(kernel.carry(of, value).map(|(within, _)| within));
     }
 
     let mut map = ValueMap::from([(args[0], ahead_of(kernel, of, first, args[0], step)?)]);

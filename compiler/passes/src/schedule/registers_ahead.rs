@@ -1,17 +1,42 @@
-//! Which loops load the operands of their products an iteration ahead into registers: those whose products store them to
-//! shared memory themselves, with few sums.
+//! What loops load an iteration ahead into registers: all operands of their products, where these store them to shared
+//! memory themselves, with few sums; and what a pipelined loop loads beside its copies, such as scales, if that is little.
 
 use std::collections::HashSet;
 
 use rtc_ir::{Block, Kernel, Op, OpKind, Value};
 
-use super::addresses::{addresses, is_unchanged, loads_of_products};
+use super::addresses::{Addresses, addresses, is_unchanged, is_unchanged_beside_copies, loads_of_products};
 
 /// Registers of a thread that tiles loaded ahead may take.
 const MOST_AHEAD: u32 = 64;
 
 /// With more sums than this in a thread, copies to shared memory were faster on an H200 than loads ahead.
 const FEW_SUMS: u32 = 32;
+
+/// Registers of a thread for what is loaded ahead beside copies.
+const MOST_BESIDE: u32 = 16;
+
+/// The loads in the body of a loop with copies that are worth being begun an iteration ahead: all that take few registers.
+/// What the addresses of the copies follow from is loaded ahead with them.
+pub(super) fn beside_copies(kernel: &Kernel, of: Op, copied: &Addresses) -> Vec<Op> {
+    let is_free = |load: Op| {
+        let Some(part) = addresses(kernel, of, &[kernel.result(load, 0)]) else { return false };
+        let mut read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
+        !copied.ops.contains(&load) && read.all(|op| is_unchanged_beside_copies(kernel, of, kernel.operand(*op, 0)))
+    };
+    let mut left = MOST_BESIDE;
+    let mut loads = Vec::new();
+    for load in kernel.ops(kernel.op(of).blocks[0]) {
+        if !matches!(kernel.kind(load), OpKind::Load { .. }) || !is_free(load) {
+            continue;
+        }
+        if let Some(rest) = left.checked_sub(words(kernel, load)) {
+            left = rest;
+            loads.push(load);
+        }
+    }
+    loads
+}
 
 /// Whether a loop does better without copies to shared memory, since its products store their operands themselves; and if so,
 /// whether these are to be loaded an iteration ahead.
@@ -48,10 +73,12 @@ fn registers_ahead(kernel: &Kernel, of: Op) -> Option<u32> {
 
 /// The words of 32 bits in a thread of what the products of a loop load.
 fn loaded_words(kernel: &Kernel, of: Op) -> u32 {
-    let words = |load: Op| {
-        let value = kernel.result(load, 0);
-        let bytes = kernel.value_type(value).elem().map_or(0, |elem| elem.bytes());
-        kernel.layout_of(value).map_or(0, |layout| (layout.registers() * bytes).div_ceil(4))
-    };
-    loads_of_products(kernel, of).into_iter().map(words).sum()
+    loads_of_products(kernel, of).into_iter().map(|load| words(kernel, load)).sum()
+}
+
+/// The words of 32 bits in a thread of what a load gives.
+fn words(kernel: &Kernel, load: Op) -> u32 {
+    let value = kernel.result(load, 0);
+    let bytes = kernel.value_type(value).elem().map_or(0, |elem| elem.bytes());
+    kernel.layout_of(value).map_or(1, |layout| layout.registers() * bytes).div_ceil(4)
 }

@@ -24,7 +24,7 @@
 use std::collections::{HashMap, HashSet};
 
 use rtc_abi::Feature;
-use rtc_ir::{Block, Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Value, constant_bits, regions};
+use rtc_ir::{Block, Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Value, constant_bits};
 
 use super::addresses::{addresses, innermost_loops, is_unchanged, loads_of_products, small_step};
 use super::buffer_products;
@@ -102,7 +102,7 @@ pub(super) fn stages(kernel: &Kernel, of: Op) -> u32 {
 /// Makes copies of the loads in a loop that products use.
 fn stage_loop(kernel: &mut Kernel, of: Op, boxes: Option<&Boxes>, staged: &mut Staged) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
-    if stages(kernel, of) < 2 || small_step(kernel, of).is_none() || regions::slots(kernel, of).is_empty() {
+    if stages(kernel, of) < 2 || small_step(kernel, of).is_none() {
         return Ok(());
     }
     let mut loads: Vec<(Op, u32)> = loads_of_products(kernel, of)
