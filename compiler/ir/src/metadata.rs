@@ -1,5 +1,7 @@
 //! The metadata of a kernel: what a launch needs to know of it, and where its parameters lie.
 
+use std::ops::Range;
+
 use rtc_abi::metadata::Metadata;
 use rtc_abi::{DType, HostTensorMap, ParamType, Target, TensorMap, ValueType};
 
@@ -22,14 +24,21 @@ impl Kernel {
         self.first_access().is_some_and(|op| matches!(self.kind(op), OpKind::GridDependency { wait: true }))
     }
 
-    /// The operations that make tensor maps, in program order; each has a place in scratch memory of the block.
-    pub fn maps(&self) -> Vec<Op> {
-        crate::walk(self).into_iter().filter(|op| matches!(self.kind(*op), OpKind::MakeMap { .. })).collect()
+    /// The operations that make tensor maps, in program order, each with its places in scratch memory of the block.
+    pub fn maps(&self) -> Vec<(Op, Range<u32>)> {
+        let mut end = 0;
+        let makers = crate::walk(self).into_iter().filter(|op| matches!(self.kind(*op), OpKind::MakeMap { .. }));
+        let placed = makers.map(|op| {
+            let start = end;
+            end += if self.optional(op, 1).is_some() { 2 } else { 1 };
+            (op, start..end)
+        });
+        placed.collect()
     }
 
     /// The bytes of global memory that a block uses besides that of its arguments.
     pub fn global_scratch_bytes(&self) -> u32 {
-        self.maps().len() as u32 * MAP_BYTES
+        self.maps().last().map_or(0, |(_, places)| places.end) * MAP_BYTES
     }
 
     /// What a launch needs to know. The fields that the kernel does not know are empty: constexprs, the options of the

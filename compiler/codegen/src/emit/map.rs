@@ -35,27 +35,36 @@ impl<'c> Emitter<'c> {
             constraints += constraint;
             format!("${}", operands.len() - 1)
         };
-        put("global_address", 64, "$2");
+        // What is known beforehand comes first: the rest may still be loaded.
         put("rank", 32, &operand(self.i32(fields.sizes.len() as i32 - 1), ",r"));
-        for (axis, (size, length)) in fields.sizes.iter().zip(&fields.shape).enumerate() {
+        for (axis, length) in fields.shape.iter().enumerate() {
             put("box_dim", 32, &format!("{axis}, {}", operand(self.i32(*length as i32), ",r")));
-            put("global_dim", 32, &format!("{axis}, {}", operand(*size, ",r")));
             put("element_stride", 32, &format!("{axis}, {}", operand(self.i32(1), ",r")));
-        }
-        for (axis, stride) in fields.strides.iter().enumerate() {
-            put("global_stride", 64, &format!("{axis}, {}", operand(*stride, ",l")));
         }
         put("elemtype", 32, &fields.element.to_string());
         put("interleave_layout", 32, "0");
         put("swizzle_mode", 32, &fields.swizzle.to_string());
         put("fill_mode", 32, if fields.nan { "1" } else { "0" });
+        for (axis, size) in fields.sizes.iter().enumerate() {
+            put("global_dim", 32, &format!("{axis}, {}", operand(*size, ",r")));
+        }
+        for (axis, stride) in fields.strides.iter().enumerate() {
+            put("global_stride", 64, &format!("{axis}, {}", operand(*stride, ",l")));
+        }
+        put("global_address", 64, "$2");
         self.assembly(&text, &format!("{constraints},~{{memory}}"), &operands, &[], true);
     }
 
-    /// Copies a map from shared to global memory, as a whole warp, whose copies of tiles use it from then on.
+    /// Begins to copy a map from shared to global memory, as a whole warp.
     pub fn publish_map(&self, to: Value<'c>, from: Value<'c>) {
-        let text = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [$0], [$1], 128; \
-                    fence.proxy.tensormap::generic.acquire.gpu [$0], 128;";
+        let text =
+            "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [$0], [$1], 128;";
         self.assembly(text, "l,r,~{memory}", &[to, from], &[], true);
+    }
+
+    /// Waits until that is done: from then on copies of tiles use the map.
+    pub fn acquire_map(&self, map: Value<'c>) {
+        let text = "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;";
+        self.assembly(text, "l,~{memory}", &[map], &[], true);
     }
 }

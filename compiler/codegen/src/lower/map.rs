@@ -1,4 +1,4 @@
-//! Tensor maps that a kernel makes, each in a place of its own in the block's scratch memory.
+//! Tensor maps that a kernel makes, each in places of its own in the block's scratch memory.
 
 use rtc_ir::{MAP_BYTES, Op, Scalar, Type};
 
@@ -10,7 +10,7 @@ use crate::{
 
 impl<'c> Lowering<'_, 'c> {
     /// `make_map`: the first warp makes it, and its first thread is the one that copies by it.
-    pub(super) fn make_map(&self, op: Op, nan: bool, tf32: bool) -> Result<()> {
+    pub(super) fn make_map(&self, op: Op, nan: bool, tf32: bool, later: bool) -> Result<()> {
         let (e, kernel) = (self.e, self.kernel);
         let none = || CodegenError::lowering("a tensor map of no tensor");
         let Type::Desc(desc) = kernel.value_type(kernel.result(op, 0)) else { return Err(none()) };
@@ -36,6 +36,9 @@ impl<'c> Lowering<'_, 'c> {
             e.fill_map(self.leader(), made, &fields);
             e.warp_barrier();
             e.publish_map(place, made);
+            if !later {
+                e.acquire_map(place);
+            }
         });
         self.barrier();
         self.define(op, vec![place]);
@@ -47,15 +50,32 @@ impl<'c> Lowering<'_, 'c> {
         let lost = || CodegenError::lowering("a kernel without scratch memory");
         let (e, maps) = (self.e, self.kernel.maps());
         let scratch = self.global_scratch.ok_or_else(lost)?;
-        let number = maps.iter().position(|other| *other == op).ok_or_else(lost)?;
-        Ok(e.in_prologue(|| {
+        let number = maps.iter().find(|(other, _)| *other == op).map(|(_, places)| places.start).ok_or_else(lost)?;
+        let first = e.in_prologue(|| {
             let [x, y, z] = ["ctaid.x", "ctaid.y", "ctaid.z"].map(|name| e.special_register(name));
             let [nx, ny] = ["nctaid.x", "nctaid.y"].map(|name| e.special_register(name));
             let block = e.addi(e.muli(e.addi(e.muli(z, ny), y), nx), x);
             let bytes = e.muli(e.extui(block, e.ty.i64), e.i64(self.kernel.global_scratch_bytes().into()));
-            let place = e.constant_offset(e.byte_offset(scratch, bytes), (number as u32 * MAP_BYTES) as i32);
+            let place = e.constant_offset(e.byte_offset(scratch, bytes), (number * MAP_BYTES) as i32);
             e.value("llvm.addrspacecast", &[place], e.ty.generic, &[])
-        }))
+        });
+        Ok(match self.kernel.optional(op, 1) {
+            Some(turn) => e.byte_offset(first, e.muli(self.scalar(turn)?, e.i32(MAP_BYTES as i32))),
+            None => first,
+        })
+    }
+
+    /// `await_map`: for the thread that copies.
+    pub(super) fn await_map(&self, op: Op) -> Result<()> {
+        let place = self.scalar(self.kernel.operand(op, 0))?;
+        self.when(Some(self.leader()), || self.e.acquire_map(place));
+        Ok(())
+    }
+
+    /// `no_map`.
+    pub(super) fn no_map(&self, op: Op) -> Result<()> {
+        self.define(op, vec![self.e.zero(self.e.ty.generic)]);
+        Ok(())
     }
 }
 

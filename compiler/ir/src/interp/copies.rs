@@ -23,6 +23,8 @@ pub(crate) struct Pending {
     stores: VecDeque<CopyId>,
     /// What such copies have not written yet, oldest first.
     writes: VecDeque<TileWrite>,
+    /// Tensor maps that were made and not waited for.
+    maps: Vec<Rc<DescArg>>,
     /// What products under way read, oldest first.
     pub(super) products: VecDeque<Vec<CopyId>>,
     /// How many products are complete.
@@ -69,7 +71,17 @@ impl Machine<'_> {
             OpKind::BarrierArrive {} => self.barrier_arrive(op),
             OpKind::BarrierWait {} => self.barrier_wait(op),
             OpKind::CopyBulk {} => self.copy_bulk(op),
-            OpKind::MakeMap { nan, tf32 } => self.make_map(op, nan, tf32),
+            OpKind::MakeMap { nan, tf32, later } => self.make_map(op, nan, tf32, later),
+            OpKind::AwaitMap {} => {
+                if let Data::Desc(made) = self.get(self.kernel.operand(op, 0)) {
+                    self.group.pending.maps.retain(|other| !Rc::ptr_eq(other, &made));
+                }
+                self.tick(1)
+            }
+            OpKind::NoMap {} => {
+                self.set_result(op, Data::Nothing);
+                self.tick(1)
+            }
             OpKind::CopyDesc {} => self.copy_desc(op),
             OpKind::CopyDescStore {} => self.copy_desc_store(op, None),
             OpKind::CopyDescReduce { op: rmw } => self.copy_desc_store(op, Some(rmw)),
@@ -204,7 +216,7 @@ impl Machine<'_> {
     }
 
     /// `make_map`: what a map must not be is said of the copies by it.
-    fn make_map(&mut self, op: Op, pads_nan: bool, rounds_tf32: bool) -> Result<(), Stop> {
+    fn make_map(&mut self, op: Op, pads_nan: bool, rounds_tf32: bool, later: bool) -> Result<(), Stop> {
         let kernel = self.kernel;
         let Type::Desc(ty) = self.result_type(op) else { return Ok(()) };
         let base = self.scalar(kernel.operand(op, 0));
@@ -216,7 +228,11 @@ impl Machine<'_> {
         for (axis, stride) in strides.iter().enumerate() {
             arg.strides[axis] = self.scalar(*stride).wrapping_mul(ty.elem.bytes().into());
         }
-        self.set_result(op, Data::Desc(Rc::new(arg)));
+        let made = Rc::new(arg);
+        if later {
+            self.group.pending.maps.push(made.clone());
+        }
+        self.set_result(op, Data::Desc(made));
         self.tick(1)
     }
 
@@ -302,6 +318,9 @@ impl Machine<'_> {
         let Data::Desc(arg) = self.get(value) else {
             return Err(self.stop(FaultKind::Unsupported("a copy by a tensor map that was never made".into())));
         };
+        if self.group.pending.maps.iter().any(|other| Rc::ptr_eq(other, &arg)) {
+            return Err(self.stop(FaultKind::Unsupported("a copy by a tensor map that was not waited for".into())));
+        }
         let at: Vec<i64> = kernel.variadic(op).iter().map(|v| i64::from(self.scalar(*v) as i32)).collect();
         // The host has made what is a parameter.
         if !kernel.params.iter().any(|param| param.value == value) {

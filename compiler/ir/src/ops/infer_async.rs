@@ -117,14 +117,32 @@ fn check_box(cx: &InferContext<'_>) -> Result<DescType, String> {
     Ok(*desc)
 }
 
-/// A scalar pointer, for each dimension a size (`i32`), for each but the last a stride (`i64`); the stated tensor map.
+/// A scalar pointer, for each dimension a size (`i32`), for each but the last a stride (`i64`), perhaps a turn (`i32`); the
+/// stated tensor map.
 pub(super) fn make_map(cx: &InferContext<'_>) -> Inferred {
     let [Type::Desc(desc)] = cx.given else { return Err("needs a tensor descriptor as its result".into()) };
     desc.check_box()?;
     tensor_parts(cx, desc)?;
-    let OpKind::MakeMap { nan, tf32 } = cx.kind else { return Err("is not make_map".into()) };
+    let OpKind::MakeMap { nan, tf32, .. } = cx.kind else { return Err("is not make_map".into()) };
     expect(!nan || desc.elem.is_float() && desc.elem.bits() >= 16, || format!("copies of {} give no NaN", desc.elem))?;
     expect(!tf32 || desc.elem == Scalar::F32, || format!("{} is not rounded to tf32", desc.elem))?;
+    if let Some(turn) = cx.optional(1) {
+        expect(turn == Type::Scalar(Elem::I32), || format!("`turn` is {turn}, not i32"))?;
+    }
+    one(cx.given[0])
+}
+
+/// A tensor map; no result.
+pub(super) fn await_map(cx: &InferContext<'_>) -> Inferred {
+    let [map] = cx.operands else { return Err("needs one operand".into()) };
+    expect(matches!(map, Type::Desc(_)), || format!("{map} is no tensor map"))?;
+    Ok(Vec::new())
+}
+
+/// The stated tensor map.
+pub(super) fn no_map(cx: &InferContext<'_>) -> Inferred {
+    let [Type::Desc(desc)] = cx.given else { return Err("needs a tensor descriptor as its result".into()) };
+    desc.check_box()?;
     one(cx.given[0])
 }
 

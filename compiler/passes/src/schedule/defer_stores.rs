@@ -14,52 +14,100 @@
 //! if_else there { store last }
 //! ```
 //!
-//! What is carried are pairs of 16 bits in words, for a register holds no less. Stores are copies out of shared memory
-//! (`tensor_maps.rs`).
+//! What is carried are pairs of 16 bits in words (`pairs.rs`). Stores are copies out of shared memory (`tensor_maps.rs`). Where the source loops over tiles by itself, results go through all the loops and branches around the
+//! one with the product (`carried.rs`), as those over groups and their tiles. A map that the kernel makes for a group then
+//! waits with the results: the next one is made in another place.
 
-use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Shape, Type, Value, constant_bits};
-use rtc_layout::Layout;
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, constant_bits, regions};
 
+use super::addresses::memory;
+use super::carried::{self, Level, Step};
 use super::coordinates::{Names, Place};
 use super::found::Found;
+use super::made_maps;
+use super::pairs::{packed, pair_axis, unpacked};
 use super::roles::lost;
 use super::tensor_maps::{StoreMap, stored_tile};
 use crate::PassError;
 
-/// Whether a store can wait for the next program: it stands beside the loop with the product, whose iterations count
-/// from 0, and its elements have 16 bits and make pairs in a thread. Asked of the kernel as it was.
+/// The results of a thread that are worth more effort.
+const LARGE: u32 = 128;
+
+/// Whether a store can wait for the next program: it stands behind the loop with the product, whose iterations count
+/// from 0, perhaps in a branch, and its elements have 16 bits and make pairs in a thread. Asked of the kernel as it was.
 pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
-    let ([(store, access)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
+    let ([(store, _)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
     let (store, of) = (*store, of.of);
-    // The map would be that of the next tensor.
-    if access.is_made {
-        return false;
-    }
     let counts = constant_bits(kernel, kernel.operand(of, 0)) == Some(0)
         && constant_bits(kernel, kernel.operand(of, 2)) == Some(1);
     let body = kernel.op(of).blocks[0];
     let products: Vec<Op> =
         rtc_ir::walk_block(kernel, body).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
     let wide = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
-    let beside = kernel.op(store).parent == kernel.op(of).parent && kernel.is_before(of, store);
+    let behind = is_behind(kernel, of, branch_of(kernel, found, store).unwrap_or(store));
     let narrow = kernel.value_type(kernel.operand(store, 1)).elem().is_some_and(|elem| elem.bits() == 16);
     let alone = matches!(products[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
     let pairs = kernel.layout_of(stored_tile(kernel, store)).and_then(pair_axis).is_some();
-    around(kernel, found).is_some() && counts && alone && beside && narrow && pairs
+    around(kernel, found).is_some() && counts && alone && behind && narrow && pairs && in_order(kernel, of, store)
 }
 
-/// The loop of the source around that with the product, if it is right around it; `None` stands for the loop over programs,
-/// the outer `None` for a branch.
-fn around(kernel: &Kernel, found: &Found) -> Option<Option<Op>> {
-    match found.loops[0].path[..] {
-        [_] => Some(None),
-        [.., around, _] => matches!(kernel.kind(around), OpKind::ForRange { .. }).then_some(Some(around)),
-        [] => None,
+/// Whether waiting is worth it. Where results go through more than the loop over tiles around the product, it is for large
+/// tiles: of 128 columns, the sums of a thread are 64, and the store takes less time than waiting does.
+pub(super) fn pays(kernel: &Kernel, found: &Found) -> bool {
+    let ([(store, access)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
+    let in_loop = match of.path[..] {
+        [.., around, _] => matches!(kernel.kind(around), OpKind::ForRange { .. }),
+        _ => true,
+    };
+    let plain = in_loop && !access.is_made && branch_of(kernel, found, *store).is_none();
+    let sums = kernel.layout_of(stored_tile(kernel, *store)).map_or(0, |layout| layout.registers());
+    plain || sums >= LARGE
+}
+
+/// What stands in the source around the loop with the product, from the outermost loop on; nothing stands for the loop over
+/// programs, `None` for a branch that no loop is around.
+fn around(kernel: &Kernel, found: &Found) -> Option<Vec<Step>> {
+    let (of, path) = found.loops[0].path.split_last()?;
+    if path.is_empty() {
+        return Some(Vec::new());
     }
+    let first = path.iter().position(|op| regions::is_loop(kernel.kind(*op)))?;
+    carried::way(kernel, &path[first..], *of)
+}
+
+/// The branch that a store stands in, behind the loop with the product.
+fn branch_of(kernel: &Kernel, found: &Found, store: Op) -> Option<Op> {
+    let around = kernel.op(store).parent.and_then(|block| kernel.block(block).parent)?;
+    let beside = kernel.op(around).parent == kernel.op(found.loops[0].of).parent;
+    (beside && matches!(kernel.kind(around), OpKind::IfElse {})).then_some(around)
+}
+
+fn is_behind(kernel: &Kernel, of: Op, op: Op) -> bool {
+    kernel.op(op).parent == kernel.op(of).parent && kernel.is_before(of, op)
+}
+
+/// Whether what else the kernel writes to the memory of a store is written behind the loop with the product, so that it
+/// still is when the results before are.
+fn in_order(kernel: &Kernel, of: Op, store: Op) -> bool {
+    let own = memory(kernel, kernel.operand(store, 0));
+    rtc_ir::walk(kernel).into_iter().all(|op| {
+        if !matches!(kernel.kind(op), OpKind::Store { .. } | OpKind::AtomicRmw { .. }) {
+            return true;
+        }
+        let around =
+            std::iter::successors(Some(op), |op| kernel.op(*op).parent.and_then(|block| kernel.block(block).parent));
+        let other = memory(kernel, kernel.operand(op, 0));
+        let apart = own.is_some() && other.is_some() && own != other;
+        op == store || apart || around.into_iter().any(|op| is_behind(kernel, of, op))
+    })
 }
 
 /// What is carried from one program to the next.
 struct Last {
+    /// How it is stored, by the map that it waits with.
+    store: StoreMap,
+    /// Whether the kernel makes that map, which is waited for then.
+    is_made: bool,
     pieces: Vec<Value>,
     /// Along which the elements of a word are neighbours.
     axis: usize,
@@ -79,7 +127,12 @@ pub(super) fn defer(
     programs: Op,
 ) -> Result<(), PassError> {
     let (op, access) = &found.stores[store.number];
-    let turns = around(kernel, found).ok_or_else(|| lost("a loop"))?.unwrap_or(programs);
+    let mut way = around(kernel, found).ok_or_else(|| lost("a loop"))?;
+    if way.is_empty() {
+        way.push((programs, kernel.op(programs).blocks[0]));
+    }
+    let (first, turns) = (way[0].0, way[way.len() - 1]);
+    let choice = branch_of(kernel, found, *op);
     let tile = stored_tile(kernel, *op);
     let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
     let elem = kernel.value_type(tile).elem().ok_or_else(|| lost("a tile"))?;
@@ -91,23 +144,27 @@ pub(super) fn defer(
     new.extend(names.place(kernel, *op, access, &shape)?.0);
     new.push(Builder::before(kernel, *op).constant_of(Literal::Int(1), Type::Scalar(Elem::I1))?);
 
-    let end = kernel.terminator(kernel.op(turns).blocks[0]).ok_or_else(|| lost("an end"))?;
-    let (mut within, mut after) = (Vec::new(), Vec::new());
+    let mut carried = Vec::new();
     for value in new {
         let ty = kernel.value_type(value);
-        let start = Builder::before(kernel, turns).constant_of(Literal::Int(0), ty)?;
-        let (arg, result) = kernel.carry(turns, start).ok_or_else(|| lost("a loop"))?;
-        kernel.set_operand(end, kernel.op(end).operands.len() - 1, value);
-        within.push(arg);
-        after.push(result);
+        let start = Builder::before(kernel, first).constant_of(Literal::Int(0), ty)?;
+        let (levels, result) = carried::carry(kernel, &way, start, None)?;
+        // Where the other branch is taken, nothing waits any more.
+        hand_on(kernel, &levels, choice, *op, value, None)?;
+        carried.push((levels, result));
     }
-    let last = |mut values: Vec<Value>| {
+    let map = carry_map(kernel, &way, choice, *op, store.map)?;
+    // What waits under a product, or in the end.
+    let last = |in_the_end: bool| {
+        let value = |(levels, result): &(Vec<Level>, Value)| if in_the_end { *result } else { innermost(levels).value };
+        let mut values: Vec<Value> = carried.iter().map(value).collect();
         let there = values.pop()?;
         let at = Place(values.split_off(store.pieces as usize));
-        Some(Last { at, pieces: values, axis, there })
+        let is_made = map.is_some();
+        let map = map.as_ref().map_or(store.map, value);
+        Some(Last { store: store.with(map), is_made, at, pieces: values, axis, there })
     };
-    let within = last(within).ok_or_else(|| lost("a value"))?;
-    let after = last(after).ok_or_else(|| lost("a value"))?;
+    let within = last(false).ok_or_else(|| lost("a value"))?;
 
     // Under the product.
     let of = found.loops[0].of;
@@ -127,7 +184,7 @@ pub(super) fn defer(
         let now = builder.cmpi(index, count, Predicate::Eq)?;
         let condition = builder.andi(now, within.there)?;
         let inside = branch(kernel, wait, condition)?;
-        store_piece(kernel, inside, store, out, &within, number, elem)?;
+        store_piece(kernel, inside, out, &within, number, elem)?;
     }
     // What is left: before the new results are converted, which then take the same registers.
     let upper = kernel.operand(of, 1);
@@ -137,31 +194,103 @@ pub(super) fn defer(
         let few = builder.cmpi(upper, count, Predicate::Le)?;
         let condition = builder.andi(few, within.there)?;
         let inside = branch(kernel, left, condition)?;
-        store_piece(kernel, inside, store, out, &within, number, elem)?;
+        store_piece(kernel, inside, out, &within, number, elem)?;
     }
     kernel.erase(*op);
-    let next = kernel.next_op(turns).ok_or_else(|| lost("an end"))?;
-    let inside = branch(kernel, next, after.there)?;
-    for number in 0..store.pieces {
-        store_piece(kernel, inside, store, out, &after, number, elem)?;
+    let next = kernel.next_op(first).ok_or_else(|| lost("an end"))?;
+    let after = last(true).ok_or_else(|| lost("a value"))?;
+    store_all(kernel, next, out, &after, elem)
+}
+
+/// Stores all that waits.
+fn store_all(kernel: &mut Kernel, before: Op, out: Value, last: &Last, elem: Elem) -> Result<(), PassError> {
+    let inside = branch(kernel, before, last.there)?;
+    for number in 0..last.store.pieces {
+        store_piece(kernel, inside, out, last, number, elem)?;
     }
     Ok(())
 }
 
+fn innermost(levels: &[Level]) -> Level {
+    levels[levels.len() - 1]
+}
+
+/// Hands a value on at the end of the innermost block; where the store stands in a branch, from there, and `other` from the
+/// other one, or zero.
+fn hand_on(
+    kernel: &mut Kernel,
+    levels: &[Level],
+    choice: Option<Op>,
+    store: Op,
+    mut value: Value,
+    other: Option<Value>,
+) -> Result<(), PassError> {
+    if let Some(choice) = choice {
+        let ty = kernel.value_type(value);
+        let other = match other {
+            Some(other) => other,
+            None => Builder::before(kernel, choice).constant_of(Literal::Int(0), ty)?,
+        };
+        let way = carried::way(kernel, &[choice], store).ok_or_else(|| lost("a branch"))?;
+        let (inside, result) = carried::carry(kernel, &way, other, None)?;
+        inside[0].set(kernel, value);
+        value = result;
+    }
+    innermost(levels).set(kernel, value);
+    Ok(())
+}
+
+/// Lets the map of results wait with them, if the kernel makes it on the way: gives that of what waits on each level, and in the
+/// end. A new map is made in the other place than that of the results that wait.
+fn carry_map(
+    kernel: &mut Kernel,
+    way: &[Step],
+    choice: Option<Op>,
+    store: Op,
+    map: Value,
+) -> Result<Option<(Vec<Level>, Value)>, PassError> {
+    let maker = made_maps::maker(kernel, map);
+    let block = maker.and_then(|maker| kernel.op(maker).parent);
+    let is_on_the_way = way.iter().any(|(_, step)| Some(*step) == block)
+        || choice.is_some_and(|choice| kernel.op(choice).blocks.iter().any(|inner| Some(*inner) == block));
+    let (Some(maker), true) = (maker, is_on_the_way) else { return Ok(None) };
+    let first = way[0].0;
+    let ty = kernel.value_type(map);
+    let none = Builder::before(kernel, first).build(OpKind::NoMap {}, &[], &[], &[], &[], &[ty])?;
+    let none = kernel.result(none, 0);
+    let maps = carried::carry(kernel, way, none, None)?;
+    let within = innermost(&maps.0).value;
+    hand_on(kernel, &maps.0, choice, store, map, Some(within))?;
+    made_maps::begin(kernel, maker);
+
+    let start = Builder::before(kernel, first).constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+    let (levels, _) = carried::carry(kernel, way, start, Some("turn"))?;
+    let other = innermost(&levels).value;
+    let before = levels.iter().find(|level| Some(level.block) == block).map_or(other, |level| level.value);
+    let mut builder = Builder::before(kernel, maker);
+    let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
+    let turn = builder.xori(before, one)?;
+    kernel.set_optional(maker, 1, turn);
+    hand_on(kernel, &levels, choice, store, turn, Some(other))?;
+    Ok(Some(maps))
+}
+
 /// A sum whose first product overwrites what the registers held (`rings.rs`) goes from turn to turn, so that they are not
 /// cleared in each. A loop without iterations still gives zeros.
-fn keep_sum(kernel: &mut Kernel, of: Op, product: Op, turns: Op) -> Result<(), PassError> {
+fn keep_sum(kernel: &mut Kernel, of: Op, product: Op, turns: Step) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
     let carried = kernel.operand(product, 2);
     let Some(number) = kernel.block(body).args.iter().skip(1).position(|arg| *arg == carried) else { return Ok(()) };
-    if kernel.optional(product, 0).is_none() || constant_bits(kernel, kernel.variadic(of)[number]) != Some(0) {
+    let zeros = constant_bits(kernel, kernel.variadic(of)[number]) == Some(0);
+    if kernel.optional(product, 0).is_none() || !zeros || !regions::is_loop(kernel.kind(turns.0)) {
         return Ok(());
     }
     let sum = kernel.result(of, number);
     let ty = kernel.value_type(sum);
-    let start = Builder::before(kernel, turns).constant_of(Literal::Int(0), ty)?;
-    let (before, _) = kernel.carry(turns, start).ok_or_else(|| lost("a loop"))?;
-    kernel.set_operand(of, 3 + number, before);
+    let start = Builder::before(kernel, turns.0).constant_of(Literal::Int(0), ty)?;
+    let (levels, _) = carried::carry(kernel, &[turns], start, None)?;
+    let level = levels[0];
+    kernel.set_operand(of, 3 + number, level.value);
     let upper = kernel.operand(of, 1);
     let none = constant_like(kernel, of, upper, 0)?;
     let some = Builder::before(kernel, of).cmpi(none, upper, Predicate::Lt)?;
@@ -176,8 +305,7 @@ fn keep_sum(kernel: &mut Kernel, of: Op, product: Op, turns: Op) -> Result<(), P
     let wait = builder.build(OpKind::MmaWait { pending: 0 }, &[], &[], &[zeros], &[], &[ty])?;
     let zeros = kernel.result(wait, 0);
     Builder::at_end(kernel, blocks[1]).yield_values(&[zeros])?;
-    let end = kernel.terminator(kernel.op(turns).blocks[0]).ok_or_else(|| lost("an end"))?;
-    kernel.set_operand(end, kernel.op(end).operands.len() - 1, whole);
+    level.set(kernel, whole);
     Ok(())
 }
 
@@ -187,7 +315,7 @@ fn constant_like(kernel: &mut Kernel, before: Op, like: Value, number: u32) -> R
 }
 
 /// A branch without values; gives the end of its first block.
-fn branch(kernel: &mut Kernel, before: Op, condition: Value) -> Result<Op, PassError> {
+pub(super) fn branch(kernel: &mut Kernel, before: Op, condition: Value) -> Result<Op, PassError> {
     let blocks = [kernel.new_block(), kernel.new_block()];
     let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
     Builder::before(kernel, before).build(OpKind::IfElse {}, &[condition], &[], &[], &blocks, &[])?;
@@ -199,74 +327,14 @@ fn branch(kernel: &mut Kernel, before: Op, condition: Value) -> Result<Op, PassE
 fn store_piece(
     kernel: &mut Kernel,
     before: Op,
-    store: &StoreMap,
     out: Value,
     last: &Last,
     number: u32,
     elem: Elem,
 ) -> Result<(), PassError> {
     let piece = unpacked(kernel, before, last.pieces[number as usize], elem, last.axis)?;
-    store.copy_out(kernel, before, out, piece, number, &last.at, true)
-}
-
-/// The axis along which a thread has neighbours of a tile: columns, which is how they are stored, or else rows.
-fn pair_axis(layout: &Layout) -> Option<usize> {
-    [1, 0].into_iter().find(|axis| apart(layout, *axis).is_some_and(|[_, last]| last.split().is_some()))
-}
-
-/// The layouts of a tile `[M, N]` as `[M, N / 2, 2]` or `[M / 2, 2, N]`, and of that with the 2 at the end.
-fn apart(layout: &Layout, axis: usize) -> Option<[Layout; 2]> {
-    let &[rows, columns] = layout.shape() else { return None };
-    let apart = match axis {
-        0 => layout.reshape(&[rows / 2, 2, columns]),
-        _ => layout.reshape(&[rows, columns / 2, 2]),
-    };
-    let last = if axis == 0 { apart.transpose(&[0, 2, 1]) } else { apart.clone() };
-    Some([apart, last])
-}
-
-fn of_layout(kernel: &mut Kernel, elem: Elem, layout: Layout) -> Option<Type> {
-    let shape = Shape::new(layout.shape())?;
-    let id = kernel.intern_layout(layout);
-    Some(Type::tile(elem, shape).with_layout(Some(id)))
-}
-
-/// Neighbours of 16 bits as words.
-fn packed(kernel: &mut Kernel, before: Op, tile: Value, axis: usize) -> Result<Value, PassError> {
-    let none = || lost("a pair");
-    let layout = kernel.layout_of(tile).ok_or_else(none)?.clone();
-    let elem = kernel.value_type(tile).elem().ok_or_else(none)?;
-    let [apart, last] = apart(&layout, axis).ok_or_else(none)?;
-    let half = last.split().ok_or_else(none)?;
-    let mut of = |layout| of_layout(kernel, elem, layout).ok_or_else(none);
-    let [apart, last, half] = [of(apart)?, of(last)?, of(half)?];
-    let mut builder = Builder::before(kernel, before);
-    let mut pairs = builder.reshape_to(tile, apart, false)?;
-    if axis == 0 {
-        let trans = builder.build(OpKind::Trans { order: vec![0, 2, 1] }, &[pairs], &[], &[], &[], &[last])?;
-        pairs = builder.kernel().result(trans, 0);
+    if last.is_made && number == 0 {
+        made_maps::await_map(kernel, before, last.store.map)?;
     }
-    let split = builder.build(OpKind::Split {}, &[pairs], &[], &[], &[], &[half, half])?;
-    let [low, high] = [0, 1].map(|number| builder.kernel().result(split, number));
-    Ok(builder.pack_pair(low, high)?)
-}
-
-/// The reverse.
-fn unpacked(kernel: &mut Kernel, before: Op, words: Value, elem: Elem, axis: usize) -> Result<Value, PassError> {
-    let none = || lost("a pair");
-    let last = kernel.layout_of(words).ok_or_else(none)?.join();
-    let apart = if axis == 0 { last.transpose(&[0, 2, 1]) } else { last.clone() };
-    let &[a, b, c] = apart.shape() else { return Err(none()) };
-    let whole = apart.reshape(&if axis == 0 { [a * b, c] } else { [a, b * c] });
-    let mut of = |layout| of_layout(kernel, elem, layout).ok_or_else(none);
-    let [last, apart, whole] = [of(last)?, of(apart)?, of(whole)?];
-    let mut builder = Builder::before(kernel, before);
-    let (low, high) = (builder.unpack_pair(words, elem, false)?, builder.unpack_pair(words, elem, true)?);
-    let both = builder.build(OpKind::Join {}, &[low, high], &[], &[], &[], &[last])?;
-    let mut both = builder.kernel().result(both, 0);
-    if axis == 0 {
-        let trans = builder.build(OpKind::Trans { order: vec![0, 2, 1] }, &[both], &[], &[], &[], &[apart])?;
-        both = builder.kernel().result(trans, 0);
-    }
-    Ok(builder.reshape_to(both, whole, false)?)
+    last.store.copy_out(kernel, before, out, piece, number, &last.at, true)
 }

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! A map is made right after the last of the values that it is made of, outside of the loops with products. Before it is
-//! made another time, no copy by the former one may be under way.
+//! made another time, no copy by the former one may be under way; so that nobody waits for that, there are two places for it,
+//! in turn (`rings.rs`, `defer_stores.rs`). Copying a map to where copies look for it takes as long as loads do: others are
+//! made, and products begun, before it is waited for.
 
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Block, Builder, DescType, Elem, HintKind, Kernel, Literal, Op, OpKind, Type, Value, ValueDef, regions};
@@ -135,7 +137,7 @@ pub(super) fn make(kernel: &mut Kernel, access: &Access, ty: DescType, tf32: boo
         numbers.push(size(kernel, before, &names, &axis.sizes)?);
     }
     numbers.push(names.sum_in(kernel, before, &outer.stride, Elem::I64)?);
-    let kind = OpKind::MakeMap { nan: access.fill == Fill::Nan, tf32 };
+    let kind = OpKind::MakeMap { nan: access.fill == Fill::Nan, tf32, later: false };
     let made = Builder::before(kernel, before).build(kind, &[base], &[], &numbers, &[], &[Type::Desc(ty)])?;
     let map = kernel.result(made, 0);
     kernel.name_value(map, "map");
@@ -176,6 +178,19 @@ fn after_all(kernel: &Kernel, values: &[Value]) -> Option<Op> {
         Some(last) => kernel.next_op(last),
         None => kernel.first_op(block),
     }
+}
+
+/// Lets what makes a map not wait until it is there.
+pub(super) fn begin(kernel: &mut Kernel, maker: Op) {
+    if let OpKind::MakeMap { later, .. } = kernel.kind_mut(maker) {
+        *later = true;
+    }
+}
+
+/// Waits until a map is there.
+pub(super) fn await_map(kernel: &mut Kernel, before: Op, map: Value) -> Result<(), PassError> {
+    Builder::before(kernel, before).build(OpKind::AwaitMap {}, &[map], &[], &[], &[], &[])?;
+    Ok(())
 }
 
 /// The operation that makes a map, if the kernel does.

@@ -6,6 +6,7 @@ use rtc_layout::SharedLayout;
 use super::boxes::Access;
 
 /// The box of one copy, and the parts of a buffer that copies fill: by the dimensions of the buffer, the innermost last.
+#[derive(Clone)]
 pub(super) struct Boxes {
     /// The type of the tensor map.
     pub ty: DescType,

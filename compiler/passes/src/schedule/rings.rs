@@ -8,12 +8,14 @@
 //! ```
 
 use rtc_ir::{
-    Block, Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, ValueDef, ValueMap, constant_bits,
+    Builder, Elem, Kernel, Literal, Op, OpKind, Position, Predicate, Type, Value, ValueDef, ValueMap, constant_bits,
     place_bytes, regions,
 };
 
 use super::boxes::Access;
+use super::carried::{self, Level, Step};
 use super::coordinates::Names;
+use super::defer_stores::branch;
 use super::found::Copying;
 use super::made_maps;
 use super::roles::{Form, lost};
@@ -48,11 +50,12 @@ pub(super) struct Pair {
 struct Turn {
     slot: Value,
     phase: Value,
-    /// The end of the loop, and which operands of it are the slot and the phase of the next iteration.
+    /// The end of the loop.
     end: Op,
-    at: [usize; 2],
-    /// The slot and the phase at the start of each block on the way into the loop.
-    levels: Vec<(Block, [Value; 2])>,
+    /// The way from the loop over programs into the loop.
+    way: Vec<Step>,
+    /// The slot and the phase in each block on the way, that of the loop over programs first.
+    levels: Vec<[Level; 2]>,
 }
 
 impl Shared<'_> {
@@ -60,32 +63,18 @@ impl Shared<'_> {
     /// after those that they are carried through already.
     fn carry(&self, kernel: &mut Kernel, programs: Op, path: &[Op]) -> Result<Turn, PassError> {
         let body = kernel.op(programs).blocks[0];
-        let end = kernel.terminator(body).ok_or_else(|| lost("an end"))?;
-        let [slot, phase] = [0, 1].map(|at| kernel.operand(end, at));
-        let mut turn = Turn { slot, phase, end, at: [0, 1], levels: vec![(body, [slot, phase])] };
-        for (number, op) in path.iter().enumerate() {
-            let inner = path.get(number + 1).and_then(|inner| kernel.op(*inner).parent);
-            let blocks = kernel.op(*op).blocks.clone();
-            let through = inner.or(blocks.first().copied()).ok_or_else(|| lost("a block"))?;
-            let ends = blocks.iter().map(|block| kernel.terminator(*block)).collect::<Option<Vec<_>>>();
-            let ends = ends.ok_or_else(|| lost("an end"))?;
-            let before = [turn.slot, turn.phase];
-            let mut inside = before;
-            let mut at = [0; 2];
-            for (which, value) in before.into_iter().enumerate() {
-                let (arg, result) = kernel.carry(*op, value).ok_or_else(|| lost("a loop"))?;
-                inside[which] = arg;
-                kernel.name_value(arg, ["slot", "phase"][which]);
-                kernel.name_value(result, ["slot", "phase"][which]);
-                kernel.set_operand(turn.end, turn.at[which], result);
-                let end = ends[blocks.iter().position(|block| *block == through).unwrap_or(0)];
-                at[which] = kernel.op(end).operands.len() - 1;
-            }
-            let end = ends[blocks.iter().position(|block| *block == through).unwrap_or(0)];
-            turn.levels.push((through, inside));
-            turn = Turn { slot: inside[0], phase: inside[1], end, at, levels: turn.levels };
-        }
-        Ok(turn)
+        let inside = path.last().and_then(|of| kernel.first_op(kernel.op(*of).blocks[0]));
+        let way = inside.and_then(|inside| carried::way(kernel, path, inside)).ok_or_else(|| lost("a way"))?;
+        let mut through = |at: usize, name| {
+            let outer = Level::known(kernel, body, at)?;
+            let (levels, result) = carried::carry(kernel, &way, outer.value, Some(name))?;
+            outer.set(kernel, result);
+            Ok::<_, PassError>(std::iter::once(outer).chain(levels))
+        };
+        let levels: Vec<[Level; 2]> =
+            through(0, "slot")?.zip(through(1, "phase")?).map(|(slot, phase)| [slot, phase]).collect();
+        let [slot, phase] = levels[levels.len() - 1];
+        Ok(Turn { slot: slot.value, phase: phase.value, end: slot.end, way, levels })
     }
 
     /// A slot of a ring, as a buffer like `single`.
@@ -119,8 +108,9 @@ impl Shared<'_> {
         let slot = builder.select(wraps, zero, next)?;
         let turned = builder.xori(turn.phase, one)?;
         let phase = builder.select(wraps, turned, turn.phase)?;
-        kernel.set_operand(turn.end, turn.at[0], slot);
-        kernel.set_operand(turn.end, turn.at[1], phase);
+        let [at_slot, at_phase] = turn.levels[turn.levels.len() - 1];
+        at_slot.set(kernel, slot);
+        at_phase.set(kernel, phase);
         Ok(())
     }
 
@@ -172,30 +162,86 @@ impl Shared<'_> {
                 fill(kernel, turn.end, &names, (access, &maps[number]), place, full)?;
             }
         }
-        self.drain(kernel, &turn, &names, maps)?;
+        self.make_maps(kernel, &turn, &names, maps, programs)?;
         self.advance(kernel, &turn)?;
         no_slots(kernel, path[path.len() - 1]);
         Ok(())
     }
 
-    /// Before maps are made another time, waits until all slots are full: no copy is under way then.
-    fn drain(&self, kernel: &mut Kernel, turn: &Turn, names: &Names<'_>, maps: &[CopyMap]) -> Result<(), PassError> {
+    /// Makes maps in two places in turn, after the last of the values that they are made of. Before one is made where one was
+    /// that copies may still go by, waits until all slots are full: not if all have been filled since.
+    fn make_maps(
+        &self,
+        kernel: &mut Kernel,
+        turn: &Turn,
+        names: &Names<'_>,
+        maps: &[CopyMap],
+        programs: Op,
+    ) -> Result<(), PassError> {
         let all = maps.iter().flat_map(|(map, other, _)| std::iter::once(*map).chain(other.map(|(_, map)| map)));
         let makers: Vec<Op> = all.filter_map(|map| made_maps::maker(kernel, names.of(map))).collect();
-        for (block, [slot, phase]) in &turn.levels {
-            let Some(first) = kernel.ops(*block).find(|op| makers.contains(op)) else { continue };
+        for (number, [slot, phase]) in turn.levels.iter().enumerate() {
+            let here: Vec<Op> = kernel.ops(slot.block).filter(|op| makers.contains(op)).collect();
+            let Some((last, others)) = here.split_last() else { continue };
+            for maker in others {
+                kernel.move_op(*maker, Position::Before(*last));
+            }
+            let first = *others.first().unwrap_or(last);
+            let body = kernel.op(programs).blocks[0];
+            let outer: Vec<Step> = [(programs, body)].into_iter().chain(turn.way[..number].iter().copied()).collect();
             let ty = Type::Scalar(Elem::I32);
-            let one = Builder::before(kernel, first).constant_of(Literal::Int(1), ty)?;
-            let before = Builder::before(kernel, first).xori(*phase, one)?;
-            for number in 0..self.form.slots {
-                let mut builder = Builder::before(kernel, first);
-                let at = builder.constant_of(Literal::Int(number.into()), ty)?;
-                let is_passed = builder.cmpi(at, *slot, Predicate::Lt)?;
-                let last = builder.select(is_passed, *phase, before)?;
-                for barriers in &self.barriers {
-                    let full = builder.slot(barriers.full, at)?;
-                    builder.barrier_wait(full, last)?;
-                }
+            let number_before = |kernel: &mut Kernel, before: Op, number: u32| {
+                Builder::before(kernel, before).constant_of(Literal::Int(number.into()), ty)
+            };
+            let none = number_before(kernel, programs, 0)?;
+            let at = last_of(carried::carry(kernel, &outer, none, Some("turn"))?)?;
+            let one = number_before(kernel, first, 1)?;
+            // All are begun before one is waited for.
+            let after = kernel.next_op(*last).ok_or_else(|| lost("an end"))?;
+            for maker in &here {
+                kernel.set_optional(*maker, 1, at.value);
+                made_maps::begin(kernel, *maker);
+                let map = kernel.result(*maker, 0);
+                made_maps::await_map(kernel, after, map)?;
+            }
+            let next = Builder::before(kernel, at.end).xori(at.value, one)?;
+            at.set(kernel, next);
+
+            // How many slots were filled since maps were made.
+            let slots = number_before(kernel, programs, self.form.slots)?;
+            let filled = last_of(carried::carry(kernel, &outer, slots, Some("filled"))?)?;
+            let inner = &turn.way[number..];
+            let [(enters, _), ..] = inner else { return Err(lost("a loop")) };
+            let none = number_before(kernel, *enters, 0)?;
+            let (levels, since) = carried::carry(kernel, inner, none, Some("filled"))?;
+            filled.set(kernel, since);
+            let fill = last_of((levels, since))?;
+            let mut builder = Builder::before(kernel, fill.end);
+            let one = builder.constant_of(Literal::Int(1), ty)?;
+            let more = builder.addi(fill.value, one)?;
+            fill.set(kernel, more);
+
+            let slots = number_before(kernel, first, self.form.slots)?;
+            let few = Builder::before(kernel, first).cmpi(filled.value, slots, Predicate::Lt)?;
+            let waits = branch(kernel, first, few)?;
+            self.drain(kernel, waits, [slot.value, phase.value])?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all slots are full: no copy is under way then.
+    fn drain(&self, kernel: &mut Kernel, end: Op, [slot, phase]: [Value; 2]) -> Result<(), PassError> {
+        let mut builder = Builder::before(kernel, end);
+        let ty = Type::Scalar(Elem::I32);
+        let one = builder.constant_of(Literal::Int(1), ty)?;
+        let before = builder.xori(phase, one)?;
+        for number in 0..self.form.slots {
+            let at = builder.constant_of(Literal::Int(number.into()), ty)?;
+            let is_passed = builder.cmpi(at, slot, Predicate::Lt)?;
+            let last = builder.select(is_passed, phase, before)?;
+            for barriers in &self.barriers {
+                let full = builder.slot(barriers.full, at)?;
+                builder.barrier_wait(full, last)?;
             }
         }
         Ok(())
@@ -251,6 +297,10 @@ impl Shared<'_> {
         no_slots(kernel, of.of);
         Ok(())
     }
+}
+
+fn last_of((levels, _): (Vec<Level>, Value)) -> Result<Level, PassError> {
+    levels.last().copied().ok_or_else(|| lost("a loop"))
 }
 
 /// The bytes that a copy brings.

@@ -90,6 +90,10 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             break;
         }
         for stores in ResultStores::ALL.into_iter().filter(|stores| given.stores.is_none_or(|given| given == *stores)) {
+            let asked = given.stores.is_some();
+            if stores == ResultStores::Deferred && !asked && !defer_stores::pays(&staged, &found) {
+                continue;
+            }
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
                 let overlaps = found.may_overlap(&staged) && overlap_products::serves(&made);

@@ -48,6 +48,7 @@ pub(super) type CopyMap = (Value, Option<Other>, Boxes);
 pub(super) type Other = (Value, Value);
 
 /// How a store becomes copies.
+#[derive(Clone)]
 pub(super) struct StoreMap {
     pub map: Value,
     /// How the copies combine elements with those of the tensor.
@@ -144,6 +145,11 @@ pub(super) fn stored_tile(kernel: &Kernel, store: Op) -> Value {
 }
 
 impl StoreMap {
+    /// The same with another map.
+    pub fn with(&self, map: Value) -> StoreMap {
+        StoreMap { map, ..self.clone() }
+    }
+
     /// Brings a piece of the tile at `at` into the buffer, and copies it out of there. The copies of the piece before may be
     /// on their way until the next one is written, if there are no other stores: `alone`.
     #[allow(clippy::too_many_arguments)]
