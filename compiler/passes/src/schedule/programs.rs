@@ -13,7 +13,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, ValueDef};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, ValueDef, regions};
 
 use super::found::Found;
 use crate::PassError;
@@ -78,6 +78,7 @@ const BLOCK_EACH: u32 = 1 << 15;
 pub(super) fn started(kernel: &Kernel, found: &Found, at_once: u32) -> u32 {
     let branches = found.loops.iter().flat_map(|of| &of.path);
     let branches = branches.filter(|op| matches!(kernel.kind(**op), OpKind::IfElse {}));
+    let branches = branches.filter(|op| regions::loop_around(kernel, **op).is_none());
     let skipped = follow_from_program(kernel, branches.map(|op: &Op| kernel.operand(*op, 0)).collect());
     if skipped && at_once > 1 { BLOCK_EACH } else { at_once }
 }
