@@ -5,7 +5,8 @@
 //! `host.rs`), and handed to `rtc_runtime::jit`, which finds or compiles the kernel. No text is compared on the way. A launch
 //! like an earlier one is recognized and made in a tenth of the time (`recent.rs`, `tensor.rs`).
 //!
-//! The configurations of a search are compiled at the same time (`several.rs`).
+//! The configurations of a search are compiled at the same time (`several.rs`), and later launches find theirs without asking
+//! Python (`tuned.rs`).
 //!
 //! Python keeps what needs Python: how a kernel's source and globals are gathered, autotuning with hooks, the names of
 //! the API. It is in `python/rtc`.
@@ -26,6 +27,7 @@ mod place;
 mod recent;
 mod several;
 mod tensor;
+mod tuned;
 mod value;
 
 use pyo3::prelude::*;
@@ -35,6 +37,7 @@ use pyo3::prelude::*;
 fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<compiled::Ready>()?;
+    module.add_class::<tuned::Tuned>()?;
     module.add_function(wrap_pyfunction!(ahead::compile_spec, module)?)?;
     module.add_function(wrap_pyfunction!(ahead::ready_for, module)?)?;
     module.add_function(wrap_pyfunction!(golden::replay, module)?)?;

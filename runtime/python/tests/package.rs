@@ -108,7 +108,16 @@ fn narrow() {
 /// With a driver that does nothing and a PyTorch that has nothing but what launches ask it for.
 #[test]
 fn recent() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stubs");
+    with_stubs("recent");
+}
+
+#[test]
+fn tuned() {
+    with_stubs("tuned");
+}
+
+fn with_stubs(name: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stubs_of_{name}"));
     std::fs::create_dir_all(&folder).expect("a folder can be made");
     for (source, library) in
         [("driver.c", "libcuda.so.1"), ("torch.c", "libtorch_cpu.so"), ("torch.c", "libtorch_cuda.so")]
@@ -119,7 +128,7 @@ fn recent() {
             .status();
         assert!(made.expect("cc starts").success(), "{source} cannot be compiled");
     }
-    run_with("recent", &[("LD_LIBRARY_PATH", &folder), ("RTC_STUBS", &folder), ("STUB_DEVICES", Path::new("2"))]);
+    run_with(name, &[("LD_LIBRARY_PATH", &folder), ("RTC_STUBS", &folder), ("STUB_DEVICES", Path::new("2"))]);
 }
 
 #[test]

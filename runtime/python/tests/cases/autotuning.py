@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock as mock
 import xml.dom.minidom
 
 import numpy as np
@@ -63,6 +64,28 @@ class Autotuning(unittest.TestCase):
         self.assertEqual(launched, [32, 64, 64, 64])
         self.launch(kernel, 64)
         self.assertEqual(len(launched), 7)
+
+    def test_only_configurations_near_the_fastest_are_timed_at_length(self):
+        configs = [rtc.Config({"BLOCK": block}) for block in (16, 32, 64, 128)]
+        times, calls = {16: 1.1, 32: 1.0, 64: 1.5, 128: 1.15}, []
+
+        @rtc.autotune(configs=configs, key=[])
+        @rtc.jit
+        def kernel(x, BLOCK: tl.constexpr):
+            tl.store(x + tl.arange(0, BLOCK), 1.0)
+
+        def do_bench(call, quantiles, **limits):
+            call()
+            block = [16, 32, 64, 128, 16, 32, 128][len(calls)]
+            calls.append(bool(limits))
+            # At length the one that looked slower is the fastest.
+            return [times[block] if limits else {16: 0.9}.get(block, 1.0)] * 3
+
+        with mock.patch.object(rtc.testing, "has_gpu", lambda: True), mock.patch.object(rtc.testing, "do_bench", do_bench):
+            kernel[(1,)](np.zeros(128, np.float32))
+        self.assertEqual(calls, [True] * 4 + [False] * 3)
+        self.assertEqual(kernel.best_config.kwargs, {"BLOCK": 16})
+        self.assertEqual(kernel.configs_timings[configs[2]], [1.5] * 3)
 
     def test_values_are_restored(self):
         kernel = tuned(restore_value=["out"])
