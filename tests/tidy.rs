@@ -87,6 +87,7 @@ const UNSAFE: &[&str] = &[
     "runtime/python/src/call.rs",
     "runtime/python/src/recent.rs",
     "runtime/python/src/tensor.rs",
+    "runtime/python/src/tuned.rs",
     "runtime/python/src/value.rs",
     // Tensors of a launch file that share memory.
     "runtime/testing/src/storages.rs",

@@ -67,3 +67,10 @@ def matmul_host_tma(da, db, dc, k, M: tl.constexpr, N: tl.constexpr, K: tl.const
     for step in range(0, k, K):
         acc = tl.dot(da.load([pid * M, step]), db.load([step, 0]), acc)
     dc.store([pid * M, 0], acc.to(tl.float16))
+
+
+@triton.jit
+def reshaped_max(x, z):
+    row, column = tl.arange(0, 16)[:, None], tl.arange(0, 8)[None, :]
+    transposed = tl.load(x + row + column * 16)
+    tl.store(z + tl.arange(0, 2), tl.max(tl.reshape(transposed, [2, 64]), 1))

@@ -52,6 +52,7 @@ pub const PASSES: &[Pass] = &[
     place::limit_size::PASS,        // layouts and access widths stand, and what lowering costs is still to be spent
     place::await_launch::PASS,      // nothing is moved any more
     place::read_once::PASS,         // who uses a load is final, and each such load saves barriers
+    place::bound_registers::PASS,   // values are where they stay; barriers hold none
     place::insert_barriers::PASS,   // the fewest that order all accesses
 ];
 

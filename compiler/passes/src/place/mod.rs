@@ -2,6 +2,7 @@
 
 pub mod allocate_shared;
 pub mod await_launch;
+pub mod bound_registers;
 pub mod insert_barriers;
 pub mod limit_size;
 mod pending;

@@ -17,6 +17,7 @@ mod programs;
 mod registers;
 
 pub use count::work;
+pub(crate) use registers::has_product;
 pub use registers::registers;
 
 /// Who computes products.

@@ -63,14 +63,18 @@ pub fn registers(kernel: &Kernel) -> u32 {
         now += step;
         most = most.max(now);
     }
-    let is_product = |op: &Op| {
+    let product = if has_product(kernel) { PRODUCT } else { 0.0 };
+    (BASE + product + most).round() as u32
+}
+
+/// Whether products hold sums in registers.
+pub fn has_product(kernel: &Kernel) -> bool {
+    walk(kernel).into_iter().any(|op| {
         matches!(
-            kernel.kind(*op),
+            kernel.kind(op),
             OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {}
         )
-    };
-    let product = if ops.iter().any(is_product) { PRODUCT } else { 0.0 };
-    (BASE + product + most).round() as u32
+    })
 }
 
 /// Registers that a value takes of a thread.
