@@ -70,10 +70,7 @@ pub fn registers(kernel: &Kernel) -> u32 {
 /// Whether products hold sums in registers.
 pub fn has_product(kernel: &Kernel) -> bool {
     walk(kernel).into_iter().any(|op| {
-        matches!(
-            kernel.kind(op),
-            OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {}
-        )
+        matches!(kernel.kind(op), OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
     })
 }
 
