@@ -362,6 +362,8 @@ pub enum Kind {
     TensormapReplace(Box<TensormapReplace>),
     /// `tensormap.cp_fenceproxy`: to, from.
     TensormapCopy(AddressOperand, AddressOperand),
+    /// `fence.proxy.tensormap::generic.acquire`
+    TensormapAcquire(AddressOperand),
     /// `wgmma.mma_async`
     Product(Box<Product>),
     /// `wgmma.fence`

@@ -95,6 +95,18 @@ impl Decoder {
         Ok(())
     }
 
+    /// `fence.proxy.tensormap::generic`; one with `release` shows what everybody sees here anyway.
+    pub(super) fn tensormap_fence(&mut self, instruction: &Instruction) -> Result<()> {
+        if instruction.has(Modifier::Acquire) {
+            let map = self.address(&instruction.operands[0], Window::Generic)?;
+            if self.small(&instruction.operands[1])? != 128 {
+                return self.invalid("a tensor map has 128 bytes");
+            }
+            self.push(Kind::TensormapAcquire(map));
+        }
+        Ok(())
+    }
+
     fn reduction(&self, instruction: &Instruction) -> AtomicOp {
         match instruction.one_of(&[Add, Min, Max, And, Or, Xor, Inc]) {
             Some(Add) => AtomicOp::Add,

@@ -60,7 +60,8 @@ impl Decoder {
             Ld | Ldu => self.load(instruction),
             St => self.store(instruction),
             Atom | Red => self.atomic(instruction),
-            Prefetch | Prefetchu | Discard | Brkpt | Pmevent | Griddepcontrol | BulkPrefetch | FenceTensormap => Ok(()),
+            Prefetch | Prefetchu | Discard | Brkpt | Pmevent | Griddepcontrol | BulkPrefetch => Ok(()),
+            FenceTensormap => self.tensormap_fence(instruction),
             Membar | Fence | FenceProxy => {
                 let kind = match () {
                     () if instruction.has(Modifier::MbarrierInit) => FenceKind::MbarrierInit,

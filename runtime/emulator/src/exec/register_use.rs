@@ -73,6 +73,7 @@ pub fn visit(kind: &Kind, visit: &mut dyn FnMut(Reg, bool)) {
             each(&[replace.value], false);
         }
         Kind::TensormapCopy(to, from) => addresses(&[*to, *from]),
+        Kind::TensormapAcquire(map) => addresses(&[*map]),
         Kind::CopyArrive(address, _) => addresses(&[*address]),
         Kind::Warp(op, members) => {
             each(&[*members], false);

@@ -7,7 +7,7 @@ use super::hazard::Hazards;
 use super::hazard::clock::Knowledge;
 use super::hazard::collected::Policy;
 use super::mbarrier::Mbarrier;
-use super::sanitize::MapUses;
+use super::sanitize::Maps;
 use super::{Launch, random::Random};
 use crate::sanitize::Check;
 
@@ -26,8 +26,8 @@ pub struct Shared {
     pub cluster: ClusterBarrier,
     /// Copies that complete at an mbarrier, oldest first.
     pub jobs: Vec<Job>,
-    /// Copies by tensor maps in global memory.
-    pub map_uses: MapUses,
+    /// Tensor maps in global memory: copies by them, and who made them.
+    pub maps: Maps,
     /// Phases that mbarriers completed.
     pub completions: u64,
     /// What happened at barriers: as long as this stands still, polling warps see nothing new.
@@ -126,7 +126,7 @@ impl Shared {
             rank: 0,
             cluster: ClusterBarrier::default(),
             jobs: Vec::new(),
-            map_uses: MapUses::default(),
+            maps: Maps::default(),
             completions: 0,
             events: 0,
             hazards,

@@ -171,6 +171,7 @@ impl Step<'_, '_> {
             | Kind::BulkCommit
             | Kind::BulkWait(..)
             | Kind::TensormapReplace(_)
+            | Kind::TensormapAcquire(_)
             | Kind::Fence(_)
             | Kind::ClusterArrive(_)
             | Kind::MapShared(..)

@@ -23,6 +23,7 @@ impl Step<'_, '_> {
             Kind::BulkCommit => self.warp.bulk.commit(self.active),
             Kind::BulkWait(groups, read) => self.bulk_wait((*groups, *read))?,
             Kind::TensormapReplace(replace) => self.tensormap_replace(replace)?,
+            Kind::TensormapAcquire(map) => self.acquire_maps(*map),
             Kind::Fence(kind) => self.fence(*kind),
             Kind::ClusterArrive(relaxed) => self.cluster_arrive(*relaxed)?,
             Kind::MapShared(to, address, rank, generic) => {

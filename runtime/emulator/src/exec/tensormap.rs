@@ -1,4 +1,4 @@
-//! Tensor maps written by kernels: `tensormap.replace` and `tensormap.cp_fenceproxy`.
+//! Tensor maps written by kernels: `tensormap.replace`, `tensormap.cp_fenceproxy`, and the fence behind them.
 
 use super::access::aligned;
 use super::step::Step;
@@ -35,5 +35,13 @@ impl Step<'_, '_> {
         self.inspect_map_write(0, (to.window, targets[0]));
         self.slot(Access::Write, (to.window, targets[0]), bytes, 0)?.copy_from_slice(&data);
         Ok(())
+    }
+
+    /// What was written to these maps is what copies behind this fence use.
+    pub(super) fn acquire_maps(&mut self, maps: AddressOperand) {
+        let addresses = self.addresses(maps);
+        for lane in self.lanes() {
+            self.note_map_acquired((maps.window, addresses[lane as usize]));
+        }
     }
 }

@@ -14,7 +14,7 @@ mod release;
 mod shared;
 
 pub use access::Touched;
-pub use maps::MapUses;
+pub use maps::Maps;
 pub use registers::Defined;
 
 use std::collections::HashMap;
