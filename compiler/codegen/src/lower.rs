@@ -41,6 +41,7 @@ mod dot_shared;
 mod dot_steps;
 mod effect;
 mod element;
+mod extremum;
 mod groups;
 mod indexed;
 mod map;

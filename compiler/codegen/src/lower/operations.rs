@@ -159,7 +159,7 @@ impl Lowering<'_, '_> {
             OpKind::MapElements {} => self.map_elements(op),
             OpKind::Gather { axis } => self.gather(op, *axis),
             OpKind::Histogram { bins } => self.histogram(op, *bins),
-            OpKind::Sort { descending, signed } => self.sort(op, *descending, *signed),
+            OpKind::Sort { descending, signed, bitonic } => self.sort(op, *descending, *signed, *bitonic),
             OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
             OpKind::WhileLoop {} => self.while_loop(op),
             OpKind::IfElse {} => self.if_else(op),

@@ -4,7 +4,11 @@
 use rtc_ir::{Block, Elem, Op, OpKind, part_bytes};
 use rtc_layout::{MatrixInstructions, ReduceLaneStep, ReduceWarpStep, reduce_plan, shared_plan};
 
-use super::{Lowering, combine::Tuple};
+use super::{
+    Lowering,
+    combine::Tuple,
+    extremum::{self, ExtremumLanes, Wanted},
+};
 use crate::{
     emit::{Cmpf, Emitter, ShuffleKind, Value},
     error::{CodegenError, Result},
@@ -36,16 +40,25 @@ impl<'c> Lowering<'_, 'c> {
         if let Some(instruction) = keyed {
             partials.iter_mut().for_each(|partial| partial[0] = self.order_key(partial[0], instruction.name));
         }
-        let between_lanes = |partials: Vec<Tuple<'c>>, steps: &[ReduceLaneStep]| match instruction {
-            // Lanes beyond the steps hold copies.
-            Some(instruction) if steps.len() == 5 || instruction.idempotent && !steps.is_empty() => {
-                Ok(partials.into_iter().map(|partial| vec![self.reduce_warp(instruction, partial[0])]).collect())
-            }
-            Some(_) | None => {
-                steps.iter().try_fold(partials, |partials, step| self.reduce_lanes(combine, &partials, step))
-            }
-        };
-        partials = between_lanes(partials, &plan.lane_steps)?;
+        let extremum = if plain { self.extremum(combine, &operands)? } else { None };
+        let between_lanes =
+            |partials: Vec<Tuple<'c>>, steps: &[ReduceLaneStep], last: bool| match (instruction, extremum) {
+                // Lanes beyond the steps hold copies.
+                (Some(instruction), _) if steps.len() == 5 || instruction.idempotent && !steps.is_empty() => {
+                    Ok(partials.into_iter().map(|partial| vec![self.reduce_warp(instruction, partial[0])]).collect())
+                }
+                (None, Some(extremum)) if steps.len() >= extremum::MIN_STEPS => {
+                    let wanted = match (self.kernel.is_used(self.kernel.result(op, 0)), last) {
+                        (true, _) => Wanted::Exact,
+                        (false, true) => Wanted::Nothing,
+                        (false, false) => Wanted::Equal,
+                    };
+                    let lanes = ExtremumLanes { combine, steps, whole_warp, wanted };
+                    self.extremum_between_lanes(extremum, &lanes, &partials)
+                }
+                _ => self.reduce_in_steps(combine, partials, steps),
+            };
+        partials = between_lanes(partials, &plan.lane_steps, plan.warp_step.is_none())?;
         if let Some(step) = &plan.warp_step {
             let gathered = self.gather_partials(op, &operands, step, &partials, keyed.is_some())?;
             let fold = |row: &[Tuple<'c>]| match keyed {
@@ -56,7 +69,7 @@ impl<'c> Lowering<'_, 'c> {
                 }
             };
             partials = gathered.chunks(step.in_thread as usize).map(fold).collect::<Result<_>>()?;
-            partials = between_lanes(partials, &step.lane_steps)?;
+            partials = between_lanes(partials, &step.lane_steps, true)?;
         }
         if keyed.is_some() {
             let number = |key| self.e.bitcast(self.flip_negative(key), self.e.ty.f32);
@@ -127,6 +140,16 @@ impl<'c> Lowering<'_, 'c> {
         Ok(gathered)
     }
 
+    /// Step by step, each between two lanes.
+    pub(super) fn reduce_in_steps(
+        &self,
+        combine: Block,
+        partials: Vec<Tuple<'c>>,
+        steps: &[ReduceLaneStep],
+    ) -> Result<Vec<Tuple<'c>>> {
+        steps.iter().try_fold(partials, |partials, step| self.reduce_lanes(combine, &partials, step))
+    }
+
     /// Combines each partial result with that of the partner's lane.
     fn reduce_lanes(&self, combine: Block, partials: &[Tuple<'c>], step: &ReduceLaneStep) -> Result<Vec<Tuple<'c>>> {
         let e = self.e;
@@ -179,7 +202,12 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Reduces a value over the whole warp.
     fn reduce_warp(&self, instruction: WarpInstruction, value: Value<'c>) -> Value<'c> {
-        let name = format!("llvm.nvvm.redux.sync.{}", instruction.name);
+        self.redux(instruction.name, value)
+    }
+
+    /// `redux.sync` over the whole warp.
+    pub(super) fn redux(&self, name: &str, value: Value<'c>) -> Value<'c> {
+        let name = format!("llvm.nvvm.redux.sync.{name}");
         self.e.intrinsic(&name, &[value, self.e.i32(-1)], self.e.ty.i32)
     }
 
@@ -193,7 +221,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Flips all bits but the sign of negative numbers: from a float's bits to an integer of its order, and back.
-    fn flip_negative(&self, bits: Value<'c>) -> Value<'c> {
+    pub(super) fn flip_negative(&self, bits: Value<'c>) -> Value<'c> {
         let e = self.e;
         e.xori(bits, e.andi(e.shrsi(bits, e.i32(31)), e.i32(i32::MAX)))
     }

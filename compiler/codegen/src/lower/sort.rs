@@ -27,6 +27,8 @@ struct Sort<'a, 'k, 'c> {
     elem: Elem,
     signed: bool,
     descending: bool,
+    /// Whether each row only has to be merged.
+    bitonic: bool,
     /// The place along the last axis.
     position: Spot<'c>,
     /// Where each bit of the place is, if each is a bit of the register, lane or warp.
@@ -36,7 +38,7 @@ struct Sort<'a, 'k, 'c> {
 }
 
 impl<'c> Lowering<'_, 'c> {
-    pub(super) fn sort(&self, op: Op, descending: bool, signed: bool) -> Result<()> {
+    pub(super) fn sort(&self, op: Op, descending: bool, signed: bool, bitonic: bool) -> Result<()> {
         let source = self.kernel.operand(op, 0);
         let layout = self.layout(source)?;
         let axis = layout.rank() - 1;
@@ -48,12 +50,13 @@ impl<'c> Lowering<'_, 'c> {
             elem: self.elem(source)?,
             signed,
             descending,
+            bitonic,
             position: self.layout_spot(layout, |flat| flat & (layout.shape()[axis] - 1)),
             carriers: layout.axis_bits(axis),
             length,
         };
         let values = self.get(source)?.to_vec();
-        let rolled = rtc_ir::sort_is_rolled(values.len() as u64, u64::from(length));
+        let rolled = !bitonic && rtc_ir::sort_is_rolled(values.len() as u64, u64::from(length));
         self.define(op, if rolled { sort.rolled(&values)? } else { sort.straight(values)? });
         Ok(())
     }
@@ -62,13 +65,14 @@ impl<'c> Lowering<'_, 'c> {
 impl<'c> Sort<'_, '_, 'c> {
     /// All steps one after the other.
     fn straight(&self, mut values: Vec<Value<'c>>) -> Result<Vec<Value<'c>>> {
-        for size in 1..=self.length {
+        let first = if self.bitonic { self.length } else { 1 };
+        for size in first..=self.length {
             let last = size == self.length;
             for distance in (0..size).rev() {
                 let partners = self.partners(&values, distance)?;
                 // Few registers differ in whether they keep the larger value.
                 let mut conditions = HashMap::new();
-                values = self.exchange(&values, &partners, |register| {
+                values = self.exchange(&values, &partners, distance, |register| {
                     let place = self.place(register);
                     let key = (place >> distance & 1, if last { 0 } else { place >> size & 1 });
                     *conditions.entry(key).or_insert_with(|| {
@@ -104,7 +108,7 @@ impl<'c> Sort<'_, '_, 'c> {
                 let step = || {
                     let partners = self.partners(&values, distance)?;
                     let keeps = |register: usize| self.keeps_larger(register, distance, Truth::Of(ascends[register]));
-                    Ok(self.exchange(&values, &partners, keeps))
+                    Ok(self.exchange(&values, &partners, distance, keeps))
                 };
                 values = e.if_else(within, &types, step, || Ok(values.clone()))?;
             }
@@ -180,18 +184,34 @@ impl<'c> Sort<'_, '_, 'c> {
         &self,
         values: &[Value<'c>],
         partners: &[Value<'c>],
+        distance: u32,
         mut keeps_larger: impl FnMut(usize) -> Truth<'c>,
     ) -> Vec<Value<'c>> {
         let e = self.cx.e;
-        let choose = |(register, (own, other)): (usize, (&Value<'c>, &Value<'c>))| {
-            let takes = match keeps_larger(register) {
-                Truth::Known(true) => self.less(*own, *other),
-                Truth::Known(false) => self.less(*other, *own),
-                Truth::Of(condition) => e.select(condition, self.less(*own, *other), self.less(*other, *own)),
-            };
-            e.select(takes, *other, *own)
+        // Equal integers are the same bits, so that it does not matter which of them a place takes: one comparison will
+        // do, also for both of two registers.
+        let exact = !self.elem.is_float();
+        let within = match self.carriers.as_ref().map(|bits| bits[distance as usize]) {
+            Some(InputBit::Register(bit)) => 1 << bit,
+            _ => 0,
         };
-        values.iter().zip(partners).enumerate().map(choose).collect()
+        let mut kept: Vec<Option<Value<'c>>> = vec![None; values.len()];
+        let mut choose = |register: usize| {
+            let (own, other) = (values[register], partners[register]);
+            let takes = match keeps_larger(register) {
+                Truth::Known(true) => self.less(own, other),
+                Truth::Known(false) => self.less(other, own),
+                Truth::Of(condition) if exact => {
+                    let known = if register & within == 0 { None } else { kept[register ^ within] };
+                    let keeps = known.unwrap_or_else(|| e.xori(self.less(own, other), condition));
+                    kept[register] = Some(keeps);
+                    return e.select(keeps, own, other);
+                }
+                Truth::Of(condition) => e.select(condition, self.less(own, other), self.less(other, own)),
+            };
+            e.select(takes, other, own)
+        };
+        (0..values.len()).map(&mut choose).collect()
     }
 
     fn less(&self, a: Value<'c>, b: Value<'c>) -> Value<'c> {

@@ -203,7 +203,7 @@ impl Machine<'_> {
             OpKind::MapElements {} => self.map_elements(op),
             OpKind::Gather { axis } => self.gather(op, *axis as usize),
             OpKind::Histogram { bins } => self.histogram(op, *bins),
-            OpKind::Sort { descending, signed } => self.sort(op, *descending, *signed),
+            OpKind::Sort { descending, signed, .. } => self.sort(op, *descending, *signed),
             OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
             OpKind::WhileLoop {} => self.repeat(op, self.all(kernel.variadic(op))),
             OpKind::IfElse {} => self.if_else(op),

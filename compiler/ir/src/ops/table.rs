@@ -186,7 +186,7 @@ define_ops! {
     map_elements MapElements {} () [] 1 NESTED.and(Traits::ELEMENTWISE).and(Traits::EXPLICIT_TYPE), map_elements, Structured, "Runs the nested block, which is made of scalars, for each element of tiles of one shape." -> Op;
     gather Gather { axis: u32 } (source, index) [scratch] 0 TOGETHER; [SCRATCH], gather, Structured, "Elements picked along an axis by index." -> Value;
     histogram Histogram { bins: u32 } (source) [mask, scratch] 0 SHAPE.and(Traits::CONVERGENT); [SCRATCH], histogram, Structured, "Counts of the values `0..bins` in a 1-D tile." -> Value;
-    sort Sort { descending: bool, signed: bool } (source) [scratch] 0 TOGETHER; [SCRATCH], sort, Structured, "The last axis in order; not stable." -> Value;
+    sort Sort { descending: bool, signed: bool, bitonic: bool } (source) [scratch] 0 TOGETHER; [SCRATCH], sort, Structured, "The last axis in order; not stable. With `bitonic` each row rises and then falls, or falls and then rises, and is merged only." -> Value;
 
     // Control flow.
     for_range ForRange { unsigned: bool, hints: LoopHints } (lower, upper, step) [] 1 NESTED, for_range, Structured, "Repeats its block for `lower..upper` by `step`; carried values are block arguments after the index." -> Op;

@@ -216,10 +216,14 @@ pub(crate) fn instructions(kernel: &Kernel, op: Op) -> u64 {
         OpKind::DotBuffers { kind } => dot_buffers(kernel, op, *kind),
         OpKind::Reduce { .. } => operands * combine() + results * (combine() + 1) * 5,
         OpKind::Scan { .. } => 2 * operands * (combine() + 1) + results,
-        OpKind::Sort { .. } => {
+        OpKind::Sort { bitonic, .. } => {
             let shape = kernel.value_type(data.operands[0]).shape();
             let length = shape.map_or(0, |s| u64::from(s[s.rank() - 1].trailing_zeros()));
-            let steps = if sort_is_rolled(results, length) { 2 * length } else { length * (length + 1) / 2 };
+            let steps = match bitonic {
+                true => length,
+                false if sort_is_rolled(results, length) => 2 * length,
+                false => length * (length + 1) / 2,
+            };
             5 * results * steps
         }
         OpKind::Gather { .. } => operands + 4 * results,

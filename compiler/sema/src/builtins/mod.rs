@@ -25,6 +25,7 @@ mod python;
 mod reduce;
 mod select;
 mod shape;
+mod topk;
 mod tuning;
 
 pub(crate) use args::Args;

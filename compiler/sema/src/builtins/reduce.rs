@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Block, Kernel, OpKind, Shape, Traits, Type, Value};
+use rtc_ir::{Block, Kernel, OpKind, Traits, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::{Args, Row, row};
@@ -16,7 +16,7 @@ pub(super) const TABLE: &[Row] = &[
     row("associative_scan", scan),
     row("histogram", histogram),
     row("sort", sort),
-    row("topk", topk),
+    row("topk", super::topk::topk),
     row("bitonic_merge", sort),
 ];
 
@@ -220,7 +220,7 @@ fn histogram<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 /// The block to sort; only the last axis can be sorted.
-fn sorted<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Tensor> {
+pub(super) fn sorted<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Tensor> {
     let t = args.tensor(cx, "x")?;
     let rank = t.shape.rank();
     if rank == 0 {
@@ -241,51 +241,6 @@ fn sorted<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Tensor> {
 fn sort<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let t = sorted(cx, args)?;
     let descending = args.bool(cx, "descending")?;
-    sort_tensor(cx, t, descending).map(Val::Tensor)
-}
-
-fn sort_tensor<'a>(cx: &mut Cx<'a>, t: Tensor, descending: bool) -> R<Tensor> {
     let signed = t.elem.is_signed();
-    let value = cx.emit(OpKind::Sort { descending, signed }, &[t.value])?;
-    Ok(Tensor { value, ..t })
-}
-
-/// The largest elements in descending order. Small integers and halves come back widened, as reductions widen them.
-fn topk<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    let t = sorted(cx, args)?;
-    let k = args.int(cx, "k")?;
-    let n = *t.shape.last().unwrap_or(&1);
-    if k < 1 || k > i128::from(n) {
-        let message = format!("`topk` cannot take {k} of {n} elements");
-        return cx.error(Code::OUT_OF_RANGE, args.arg("k").span, message, "");
-    }
-    let k = 1u32 << k.ilog2();
-    let descending = sort_tensor(cx, t, true)?;
-    if k == n {
-        return Ok(Val::Tensor(descending));
-    }
-    // The first k of n: split off the upper half of the positions again and again.
-    let mut dims: Vec<i128> = t.shape.iter().map(|d| i128::from(*d)).collect();
-    let last = dims.len() - 1;
-    dims[last] = i128::from(n / k);
-    dims.push(i128::from(k));
-    let shape = cx.shape(&dims, args.span)?;
-    let rows = cx.reshape(descending, shape, false)?;
-    let zeros = Shape::new(&[1]).unwrap_or(scalar_shape());
-    let index = cx.int_literal(0, ElemTy::I32, zeros)?;
-    let mut index_dims = shape.to_vec();
-    index_dims[last] = 1;
-    let index_shape = Shape::new(&index_dims).unwrap_or(shape);
-    let index = cx.broadcast_to(index, index_shape)?;
-    let value = cx.emit(OpKind::Gather { axis: last as u32 }, &[rows.value, index.value])?;
-    let first = Tensor { value, shape: index_shape, ..rows };
-    dims.remove(last);
-    let shape = cx.shape(&dims, args.span)?;
-    let first = cx.reshape(first, shape, false)?;
-    let wide = match first.elem {
-        e if e.is_float() && e.bits() < 32 => ElemTy::F32,
-        e if e.is_int() && e.bits() < 32 => ElemTy::I32,
-        e => e,
-    };
-    Ok(Val::Tensor(cx.cast(first, wide)?))
+    Ok(Val::Tensor(cx.each(OpKind::Sort { descending, signed, bitonic: false }, &[t.value], t)?))
 }
