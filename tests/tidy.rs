@@ -71,6 +71,7 @@ const UNSAFE: &[&str] = &[
     "runtime/src/cuda/tensor_map.rs",
     // What the caller must vouch for: memory without a buffer, and memory that somebody else has a part of.
     "runtime/src/address.rs",
+    "runtime/src/jit/prepared.rs",
     // A launch without the runtime, for comparison.
     "benches/src/bare.rs",
     // Memory and streams of cudarc, tensors of DLPack.
@@ -80,6 +81,7 @@ const UNSAFE: &[&str] = &[
     "runtime/tests/driver.rs",
     // Arrays and streams of Python's libraries.
     "runtime/python/src/bind.rs",
+    "runtime/python/src/filled.rs",
     "runtime/python/src/foreign.rs",
     "runtime/python/src/grid.rs",
     "runtime/python/src/host.rs",

@@ -73,6 +73,12 @@ impl Quick {
 }
 
 impl Slot {
+    /// Where it lies, and bits of an address that are 0.
+    #[cfg(feature = "jit")]
+    pub(crate) fn address(&self) -> (usize, u64) {
+        (self.offset, self.mask)
+    }
+
     /// Bytes of what a pointer points to.
     #[inline]
     pub(crate) fn element_bytes(&self) -> u64 {

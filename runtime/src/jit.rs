@@ -3,6 +3,7 @@
 mod cached;
 mod kernel;
 mod passed;
+mod prepared;
 mod program;
 mod remembered;
 mod specialize;
@@ -10,6 +11,7 @@ mod specialize;
 pub use cached::{Cached, KERNELS, compile_cached, compile_tile_ir_cached, key};
 pub use kernel::{JitKernel, Options, Ready};
 pub use passed::Passed;
+pub use prepared::{Again, Prepared};
 pub use program::{Event, Program};
 pub use remembered::Remembered;
 pub use rtc_cache as cache;

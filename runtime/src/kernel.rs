@@ -4,6 +4,12 @@
 //! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver; it allocates
 //! nothing.
 
+#[cfg(feature = "jit")]
+mod packed;
+
+#[cfg(feature = "jit")]
+pub(crate) use packed::Packed;
+
 use crate::argument::{self, GridSlot, Slot};
 use crate::device::Backend;
 use crate::extent::{self, Lengths};
@@ -283,6 +289,7 @@ fn wrong_device(device: &Device, metadata: &Metadata, message: String) -> Error 
 const FEW_PARAMS: usize = 192;
 const STACK_PARAMS: usize = 1024;
 
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Aligned<const BYTES: usize>([u8; BYTES]);
 
@@ -414,7 +421,6 @@ impl Loaded {
         lengths: Lengths,
         params: &mut [u8],
     ) -> Result<()> {
-        let scratch = self.fill.scratch;
         let Fill { args: slots, extents, .. } = &self.fill;
         if lengths == Lengths::Trusted || grid.0.contains(&0) {
             argument::pack(&self.device, &self.metadata, slots, args, None, params)?;
@@ -424,6 +430,19 @@ impl Loaded {
                 extent::check(lengths, &self.metadata, extents, slots, args, grid.0)?;
             }
         }
+        self.launch_filled(stream, grid, args, params)
+    }
+
+    /// Launches with a parameter buffer that has the arguments.
+    #[inline]
+    fn launch_filled(
+        self: &Arc<Loaded>,
+        stream: &Stream,
+        grid: Grid,
+        args: &[Arg<'_>],
+        params: &mut [u8],
+    ) -> Result<()> {
+        let scratch = self.fill.scratch;
         argument::pack_grid(&self.fill.grid, grid.0, params);
         let grid = self.blocks(grid)?;
         if grid.contains(&0) {

@@ -214,7 +214,7 @@ impl Stream {
         }
     }
 
-    fn refuse_recording(&self, what: &'static str) -> Result<()> {
+    pub(crate) fn refuse_recording(&self, what: &'static str) -> Result<()> {
         if self.recording.is_some() { Err(Error::Recording { what }) } else { Ok(()) }
     }
 

@@ -4,6 +4,7 @@ use crate::bind::{self, Call, Held, KnownOptions, Param};
 use crate::call;
 use crate::compiled::{self, compiling};
 use crate::error::{compile_error, runtime_error};
+use crate::filled::Fillings;
 use crate::grid::{self, Meta};
 use crate::host::{Copies, detached};
 use crate::place::{self, Memory};
@@ -233,7 +234,8 @@ pub(crate) fn launch<'py>(
             let (core, given, device) = (core.clone(), call.given, current.device);
             let meta = Meta::new(py, &core, call.values.iter().copied().flatten())?;
             let compiled = compiled.clone_ref(py);
-            let recent = Recent { core, given, keywords, fixed, ordinal, device, remembered, compiled, meta };
+            let fillings = Fillings::default();
+            let recent = Recent { core, given, keywords, fixed, ordinal, device, remembered, compiled, meta, fillings };
             slf.get().recents.keep(recent);
         }
         Ok(compiled)

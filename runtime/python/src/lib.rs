@@ -16,6 +16,7 @@ mod bind;
 mod call;
 mod compiled;
 mod error;
+mod filled;
 mod foreign;
 mod golden;
 mod grid;

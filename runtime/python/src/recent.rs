@@ -2,11 +2,12 @@
 //! PyTorch on its current GPU, numbers, and for the rest the same objects.
 //!
 //! Such a launch is bound and read by comparing addresses, its tensors by `tensor.rs`, and its kernel is recognized without a
-//! look-up. What does not fit goes the long way (`kernel.rs`), which knows all rules and all errors; nothing is lost by trying.
+//! look-up. If its numbers are the same, too, `filled.rs` has its arguments packed. What does not fit goes the long way (`kernel.rs`), which knows all rules and all errors; nothing is lost by trying.
 #![allow(unsafe_code)]
 
 use crate::bind;
 use crate::error::runtime_error;
+use crate::filled::Fillings;
 use crate::grid::{self, Meta};
 use crate::kernel::{Core, Kernel};
 use crate::place;
@@ -16,7 +17,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rtc_runtime::jit::Remembered;
-use rtc_runtime::{Arg, Constant, Device, Pointer};
+use rtc_runtime::{Arg, Constant, Device, Pointer, Stream};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -44,6 +45,7 @@ pub(crate) struct Recent {
     pub(crate) compiled: Py<PyAny>,
     /// What grid functions are given.
     pub(crate) meta: Meta,
+    pub(crate) fillings: Fillings,
 }
 
 /// An object that never changes, and what it is to the runtime.
@@ -57,6 +59,14 @@ pub(crate) struct Keyword {
     pub(crate) param: Option<usize>,
     /// Its value, if it is an option.
     pub(crate) option: Option<Py<PyAny>>,
+}
+
+impl Keyword {
+    /// Whether it is the one of this name and, if it is an option, of this value.
+    #[inline]
+    fn is(&self, name: Object, value: Object) -> bool {
+        self.name.as_ptr() == name && self.option.as_ref().is_none_or(|option| option.as_ptr() == value)
+    }
 }
 
 impl Recents {
@@ -127,11 +137,48 @@ impl Recent {
         if ordinal != self.ordinal || given.positional.len() != self.given || place::is_cpu_chosen() {
             return None;
         }
+        if let Some(launched) = self.filled_again(slf, torch, grid, given) {
+            return Some(launched);
+        }
         // Both stay where they are: they are large.
         let (mut objects, mut values) = (Objects::new(), Args::new());
         self.bind(given, &mut objects)?;
         self.read(torch, &objects, &mut values)?;
-        self.remembered.fits(&values).then(|| self.launch(slf, torch, grid, &objects, &values))
+        self.remembered.fits(&values).then(|| {
+            let start = |stream: &Stream, grid| self.remembered.ready().launch(stream, grid, &values);
+            let launched = self.launch(slf, torch, grid, || objects.clone(), start);
+            if launched.is_ok() {
+                self.fillings.learn(slf.py(), &self.remembered, &objects, &values);
+            }
+            launched
+        })
+    }
+
+    /// Launches if this launch was like it and has the same numbers.
+    #[inline]
+    fn filled_again<'py>(
+        &self,
+        slf: &Bound<'py, Kernel>,
+        torch: &Torch,
+        grid: &Bound<'py, PyAny>,
+        given: &Given<'_>,
+    ) -> Option<PyResult<Py<PyAny>>> {
+        let filled = self.fillings.get()?;
+        let mut again = filled.prepared.again();
+        let mut take = |param, object| filled.take(torch, &mut again, param, object);
+        if given.keywords.len() != self.keywords.len() {
+            return None;
+        }
+        let are_same =
+            given.positional.iter().enumerate().all(|(param, object)| take(param, *object))
+                && self.keywords.iter().zip(given.keywords).all(|(own, (name, value))| {
+                    own.is(*name, *value) && own.param.is_none_or(|param| take(param, *value))
+                });
+        let objects = || {
+            let mut objects = Objects::new();
+            self.bind(given, &mut objects).map(|()| objects).unwrap_or_default()
+        };
+        are_same.then(|| self.launch(slf, torch, grid, objects, |stream, grid| again.launch(stream, grid)))
     }
 
     /// Adds the argument of each parameter.
@@ -147,8 +194,7 @@ impl Recent {
             return None;
         }
         for (own, (name, value)) in self.keywords.iter().zip(given.keywords) {
-            let is_same_option = own.option.as_ref().is_none_or(|option| option.as_ptr() == *value);
-            if own.name.as_ptr() != *name || !is_same_option {
+            if !own.is(*name, *value) {
                 return None;
             }
             if let Some(index) = own.param {
@@ -196,27 +242,28 @@ impl Recent {
         }
     }
 
+    /// Launches by `start`; `objects` gives the arguments for a grid function.
     #[inline]
     fn launch<'py>(
         &self,
         slf: &Bound<'py, Kernel>,
         torch: &Torch,
         grid: &Bound<'py, PyAny>,
-        objects: &Objects,
-        args: &[Arg<'_>],
+        objects: impl FnOnce() -> Objects,
+        start: impl FnOnce(&Stream, [u32; 3]) -> rtc_runtime::Result<()>,
     ) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         self.core.check_globals(slf)?;
         let grid = match grid.is_exact_instance_of::<PyTuple>() {
             true => grid::sizes(grid)?,
-            false if grid.is_callable() => grid::sizes(&self.meta.ask(&self.core, grid, objects)?)?,
+            false if grid.is_callable() => grid::sizes(&self.meta.ask(&self.core, grid, &objects())?)?,
             false => grid::sizes(grid)?,
         };
         let stream = match torch.current_stream(self.ordinal) {
             Some(handle) => place::stream_of(py, self.device, handle)?,
             None => place::Current::of_gpu(self.device).stream(py)?,
         };
-        self.remembered.ready().launch(stream, grid, args).map_err(|error| runtime_error(py, &error))?;
+        start(stream, grid).map_err(|error| runtime_error(py, &error))?;
         Ok(self.compiled.clone_ref(py))
     }
 }

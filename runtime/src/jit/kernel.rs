@@ -175,6 +175,11 @@ impl Ready {
         }
     }
 
+    /// The kernel, and what it is passed.
+    pub(super) fn parts(&self) -> Option<(&Kernel, &Passed)> {
+        self.loaded().map(|loaded| (&loaded.kernel, &loaded.passed))
+    }
+
     /// What it was compiled for.
     pub fn specialization(&self) -> Option<&Specialization> {
         self.loaded().map(|loaded| &loaded.specialization)

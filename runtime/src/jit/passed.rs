@@ -79,6 +79,11 @@ impl Passed {
         self.parts.iter().map(|part| part.pick(args)).collect()
     }
 
+    /// The kernel's parameter that is this argument as it is.
+    pub(crate) fn param_of(&self, arg: usize) -> Option<usize> {
+        self.parts.iter().position(|part| part.arg == arg && part.items.is_empty() && part.field == Field::Whole)
+    }
+
     /// Adds the arguments of the kernel to a list, which stays where it is.
     pub(crate) fn pick_into<'a>(&self, args: &'a [Arg<'a>], list: &mut SmallVec<[Arg<'a>; 16]>) {
         for part in &self.parts {

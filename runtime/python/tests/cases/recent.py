@@ -1,5 +1,6 @@
 """Launches like earlier ones: what the driver is given is the same as of a launch that goes the long way."""
 
+import random
 import struct
 import sys
 import unittest
@@ -88,6 +89,26 @@ class Recent(unittest.TestCase):
             kernel[(1,)](X, Y, 1000, 0.5, True)
         with self.assertRaisesRegex(TypeError, "multiple values for argument 'n'"):
             kernel[(1,)](X, Y, 1000, 0.5, True, 128, n=3)
+
+    def test_any_launch_after_any_other(self):
+        """Arguments that were packed are those of the launch, whatever came in between."""
+        seed = random.randrange(1 << 30)
+        print("seed", seed)
+        draw = random.Random(seed)
+        values = ([X, Y, ODD, HALF], [Y, ODD], [1000, 24, 1, 1 << 40, True, 7.0], [0.5, 0.0, -0.0, 2], [True, False, 3], [128, 256])
+        options = [{}, {}, {"more": 1}, {"more": 9}, {"MODE": None}, {"num_warps": 8}]
+        calls = [([draw.choice(some) for some in values], draw.choice(options)) for _ in range(24)]
+        expected = [launch(fresh(), (5, 2), *args, **kwargs)[0] for args, kwargs in calls]
+        one = fresh()
+        again = lambda value: type(value)(repr(value)) if type(value) in (int, float) else value
+        for _ in range(400):
+            number = draw.randrange(len(calls))
+            args, kwargs = calls[number]
+            for repeat in range(draw.choice([1, 1, 2, 4])):
+                # Other objects of the same values.
+                args = [again(value) if draw.random() < 0.5 else value for value in args]
+                grid = (5, 2) if draw.random() < 0.5 else lambda meta: (5, 2, meta["more"] // meta["more"])
+                self.assertEqual(launch(one, grid, *args, **kwargs)[0], expected[number], (seed, args, kwargs))
 
     def test_grid_functions_see_all_arguments(self):
         seen = []
