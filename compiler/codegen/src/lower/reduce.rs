@@ -33,7 +33,8 @@ impl<'c> Lowering<'_, 'c> {
             partials.push(self.fold(combine, &chained)?);
         }
         let plain = plan.lane_steps.iter().all(|step| step.register_xor == 0);
-        let whole_warp = plain && plan.lane_steps.iter().fold(0, |all, step| all | step.mask) == 31;
+        // Fewer steps may name all bits of a lane where its bits mix axes.
+        let whole_warp = plain && plan.lane_steps.len() == 5;
         let instruction = if whole_warp { self.warp_instruction(combine, &operands)? } else { None };
         // Floats stand in as integers of the same order until the end.
         let keyed = instruction.filter(|instruction| instruction.float);
@@ -45,7 +46,7 @@ impl<'c> Lowering<'_, 'c> {
             |partials: Vec<Tuple<'c>>, steps: &[ReduceLaneStep], last: bool| match (instruction, extremum) {
                 // Lanes beyond the steps hold copies.
                 (Some(instruction), _) if steps.len() == 5 || instruction.idempotent && !steps.is_empty() => {
-                    Ok(partials.into_iter().map(|partial| vec![self.reduce_warp(instruction, partial[0])]).collect())
+                    Ok(partials.into_iter().map(|partial| vec![self.redux(instruction.name, partial[0])]).collect())
                 }
                 (None, Some(extremum)) if steps.len() >= extremum::MIN_STEPS => {
                     let wanted = match (self.kernel.is_used(self.kernel.result(op, 0)), last) {
@@ -198,11 +199,6 @@ impl<'c> Lowering<'_, 'c> {
             _ => return Ok(None),
         };
         Ok(Some(WarpInstruction { name, float: elem == Elem::F32, idempotent }))
-    }
-
-    /// Reduces a value over the whole warp.
-    fn reduce_warp(&self, instruction: WarpInstruction, value: Value<'c>) -> Value<'c> {
-        self.redux(instruction.name, value)
     }
 
     /// `redux.sync` over the whole warp.
