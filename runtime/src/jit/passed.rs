@@ -54,8 +54,7 @@ impl Passed {
         let params = metadata.visible_params();
         let part = |param: &rtc_abi::Param| part(&param.name, &param.ty, args).ok_or_else(|| param.name.clone());
         let parts = params.iter().map(part).collect::<Result<Box<[Part]>, String>>()?;
-        let is_own =
-            |(number, part): (usize, &Part)| part.arg == number && part.items.is_empty() && part.field == Field::Whole;
+        let is_own = |(number, part): (usize, &Part)| part.arg == number && part.is_whole();
         Ok(Passed { is_all: parts.len() == args.len() && parts.iter().enumerate().all(is_own), parts })
     }
 
@@ -81,19 +80,23 @@ impl Passed {
 
     /// The kernel's parameter that is this argument as it is.
     pub(crate) fn param_of(&self, arg: usize) -> Option<usize> {
-        self.parts.iter().position(|part| part.arg == arg && part.items.is_empty() && part.field == Field::Whole)
+        self.parts.iter().position(|part| part.arg == arg && part.is_whole())
     }
 
     /// Adds the arguments of the kernel to a list, which stays where it is.
     pub(crate) fn pick_into<'a>(&self, args: &'a [Arg<'a>], list: &mut SmallVec<[Arg<'a>; 16]>) {
         for part in &self.parts {
-            let is_whole = part.items.is_empty() && part.field == Field::Whole;
-            list.push(if is_whole { args[part.arg].again() } else { part.pick(args) });
+            list.push(if part.is_whole() { args[part.arg].again() } else { part.pick(args) });
         }
     }
 }
 
 impl Part {
+    /// Whether it is the argument as it is.
+    fn is_whole(&self) -> bool {
+        self.items.is_empty() && self.field == Field::Whole
+    }
+
     fn pick<'a>(&self, args: &'a [Arg<'a>]) -> Arg<'a> {
         let mut found = &args[self.arg];
         for item in &self.items {

@@ -124,10 +124,7 @@ impl<'c> Lowering<'_, 'c> {
             (best, e.cmpf(Cmpf::Oeq, value, best))
         };
         let candidate = e.select(has_it, place, e.i32(i32::MAX));
-        let lowest = match lanes.whole_warp {
-            true => self.redux("min", candidate),
-            false => self.fold_lanes(lanes, candidate, |a, b| e.minsi(a, b)),
-        };
+        let lowest = self.reduce_integers(lanes, candidate, "min", |a, b| e.minsi(a, b));
         let value = match lanes.wanted {
             Wanted::Nothing => value,
             Wanted::Equal if lanes.whole_warp => e.bitcast(self.flip_negative(best), e.ty.f32),
@@ -136,14 +133,21 @@ impl<'c> Lowering<'_, 'c> {
                 // Which of both zeros it is, only the lane with that place knows.
                 let is_it = e.andi(has_it, e.cmpi(Cmpi::Eq, place, lowest));
                 let bits = e.select(is_it, e.bitcast(value, e.ty.i32), e.i32(0));
-                let bits = match lanes.whole_warp {
-                    true => self.redux("or", bits),
-                    false => self.fold_lanes(lanes, bits, |a, b| e.ori(a, b)),
-                };
-                e.bitcast(bits, e.ty.f32)
+                e.bitcast(self.reduce_integers(lanes, bits, "or", |a, b| e.ori(a, b)), e.ty.f32)
             }
         };
         vec![value, lowest]
+    }
+
+    /// By the warp's instruction of that name where all lanes look for one result.
+    fn reduce_integers(
+        &self,
+        lanes: &ExtremumLanes<'_>,
+        value: Value<'c>,
+        instruction: &str,
+        combine: impl Fn(Value<'c>, Value<'c>) -> Value<'c>,
+    ) -> Value<'c> {
+        if lanes.whole_warp { self.redux(instruction, value) } else { self.fold_lanes(lanes, value, combine) }
     }
 
     fn fold_lanes(
