@@ -117,7 +117,7 @@ pub(crate) fn position(params: &[Param], name: &Bound<'_, PyAny>) -> PyResult<Op
     if let Some(index) = params.iter().position(|param| param.name.as_ptr() == name.as_ptr()) {
         return Ok(Some(index));
     }
-    let text: &Bound<'_, PyString> = name.downcast()?;
+    let text: &Bound<'_, PyString> = name.cast()?;
     let text = text.to_string_lossy();
     Ok(params.iter().position(|param| param.name.bind(name.py()).to_string_lossy() == text))
 }
@@ -150,7 +150,7 @@ fn make(given: &Bound<'_, PyDict>) -> PyResult<Options> {
     static MADE: Mutex<Vec<(rtc_compiler::LaunchOptions, Options)>> = Mutex::new(Vec::new());
     let mut launch = rtc_compiler::LaunchOptions::default();
     for (name, value) in given {
-        let name = name.downcast_into::<PyString>()?.to_string_lossy().into_owned();
+        let name = name.cast_into::<PyString>()?.to_string_lossy().into_owned();
         // Another copy of libdevice: rtc has those functions itself.
         if name == "extern_libs" && is_libdevice(&value) {
             continue;
@@ -176,7 +176,7 @@ fn make(given: &Bound<'_, PyDict>) -> PyResult<Options> {
 
 /// Whether a dictionary of libraries names libdevice alone.
 fn is_libdevice(value: &Bound<'_, PyAny>) -> bool {
-    value.downcast::<PyDict>().is_ok_and(|libraries| {
+    value.cast::<PyDict>().is_ok_and(|libraries| {
         libraries.keys().iter().all(|name| name.extract::<String>().is_ok_and(|name| name == "libdevice"))
     })
 }
@@ -186,7 +186,7 @@ fn json(value: &Bound<'_, PyAny>) -> PyResult<serde_json::Value> {
     use serde_json::Value;
     Ok(if value.is_none() {
         Value::Null
-    } else if let Ok(truth) = value.downcast::<pyo3::types::PyBool>() {
+    } else if let Ok(truth) = value.cast::<pyo3::types::PyBool>() {
         Value::Bool(truth.is_true())
     } else if let Ok(number) = value.extract::<i64>() {
         Value::from(number)
@@ -194,7 +194,7 @@ fn json(value: &Bound<'_, PyAny>) -> PyResult<serde_json::Value> {
         Value::from(number)
     } else if let Ok(text) = value.extract::<String>() {
         Value::from(text)
-    } else if let Ok(members) = value.downcast::<PyDict>() {
+    } else if let Ok(members) = value.cast::<PyDict>() {
         let member = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((name.str()?.to_string(), json(&value)?));
         Value::Object(members.iter().map(member).collect::<PyResult<_>>()?)
     } else {

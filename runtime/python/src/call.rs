@@ -76,7 +76,7 @@ unsafe extern "C" fn answer<T: Launch>(
     let (py, slf, grid) = unsafe {
         let py = Python::assume_attached();
         let slf = Bound::from_borrowed_ptr(py, ffi::PyTuple_GetItem(pair, 0));
-        (py, slf.downcast_into_unchecked::<T>(), Bound::from_borrowed_ptr(py, ffi::PyTuple_GetItem(pair, 1)))
+        (py, slf.cast_into_unchecked::<T>(), Bound::from_borrowed_ptr(py, ffi::PyTuple_GetItem(pair, 1)))
     };
     // SAFETY: as Python says; without arguments there may be no array.
     let (positional, keywords) = unsafe {

@@ -101,7 +101,7 @@ impl Filled {
         let prepared = remembered.prepare(args)?;
         let expected = objects.iter().zip(args).map(|(object, arg)| {
             // SAFETY: the call, or the kernel, holds the object.
-            let own = unsafe { Py::from_borrowed_ptr(py, *object) };
+            let own = unsafe { Bound::from_borrowed_ptr(py, *object).unbind() };
             match arg {
                 Arg::Pointer(_) => Expected::Tensor,
                 Arg::Int(value) => match i64::try_from(*value) {

@@ -133,7 +133,7 @@ pub(crate) fn cuda_array(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
         Err(error) if error.is_instance_of::<PyAttributeError>(py) && object.hasattr(intern!(py, "__dlpack__"))? => {
             return dlpack(object);
         }
-        found => found?.downcast_into::<PyDict>()?,
+        found => found?.cast_into::<PyDict>()?,
     };
     let dtype = interface_dtype(object, &interface)?;
     let (address, _) = interface_data(&interface)?;
@@ -143,7 +143,7 @@ pub(crate) fn cuda_array(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
 /// An object with `__array_interface__`.
 pub(crate) fn numpy(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
     let py = object.py();
-    let interface = object.getattr(intern!(py, "__array_interface__"))?.downcast_into::<PyDict>()?;
+    let interface = object.getattr(intern!(py, "__array_interface__"))?.cast_into::<PyDict>()?;
     let dtype = interface_dtype(object, &interface)?;
     let (address, read_only) = interface_data(&interface)?;
     // The array whose memory it is a view of.
@@ -154,7 +154,7 @@ pub(crate) fn numpy(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
         }
         whole = base;
     }
-    let interface = whole.getattr(intern!(py, "__array_interface__"))?.downcast_into::<PyDict>()?;
+    let interface = whole.getattr(intern!(py, "__array_interface__"))?.cast_into::<PyDict>()?;
     let (start, _) = interface_data(&interface)?;
     let bytes: u64 = whole.getattr(intern!(py, "nbytes"))?.extract()?;
     let (start, bytes) = match address >= start && address <= start + bytes {
@@ -167,7 +167,7 @@ pub(crate) fn numpy(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
 
 fn interface_data(interface: &Bound<'_, PyDict>) -> PyResult<(u64, bool)> {
     let data = interface.get_item("data")?.ok_or_else(|| PyTypeError::new_err("an array interface without `data`"))?;
-    let data = data.downcast_into::<PyTuple>()?;
+    let data = data.cast_into::<PyTuple>()?;
     Ok((data.get_item(0)?.extract()?, data.get_item(1)?.extract()?))
 }
 
@@ -215,7 +215,7 @@ struct DlTensor {
 /// An object with `__dlpack__`. The capsule is not consumed: it frees what it holds when it goes, the object keeps the memory.
 pub(crate) fn dlpack(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
     let py = object.py();
-    let capsule = object.call_method0(intern!(py, "__dlpack__"))?.downcast_into::<PyCapsule>()?;
+    let capsule = object.call_method0(intern!(py, "__dlpack__"))?.cast_into::<PyCapsule>()?;
     // SAFETY: a capsule of this name holds a tensor of DLPack, which lives as long as the capsule.
     let tensor = unsafe {
         let pointer = pyo3::ffi::PyCapsule_GetPointer(capsule.as_ptr(), c"dltensor".as_ptr());

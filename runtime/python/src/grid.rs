@@ -237,7 +237,7 @@ pub(crate) fn sizes(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
         ))
     };
     let mut sizes = [1u32; 3];
-    if let Ok(tuple) = object.downcast_exact::<PyTuple>()
+    if let Ok(tuple) = object.cast_exact::<PyTuple>()
         && (1..=3).contains(&tuple.len())
         && (0..tuple.len()).all(|axis| {
             let size = tuple.get_borrowed_item(axis).ok().and_then(|size| size.extract::<u32>().ok());

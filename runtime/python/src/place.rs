@@ -167,7 +167,7 @@ fn torch<'a>(py: Python<'a>) -> PyResult<Option<&'a Torch>> {
     }
     let modules = MODULES.get_or_try_init(py, || {
         let modules = py.import("sys")?.getattr("modules")?;
-        PyResult::Ok(modules.downcast_into::<PyDict>()?.unbind())
+        PyResult::Ok(modules.cast_into::<PyDict>()?.unbind())
     })?;
     let Some(torch) = modules.bind(py).get_item(intern!(py, "torch"))? else { return Ok(None) };
     let Ok(functions) = torch.getattr("_C") else { return Ok(None) };

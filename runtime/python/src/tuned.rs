@@ -183,7 +183,7 @@ impl Form {
             return Ok(false);
         }
         let config = match &self.key {
-            Some(key) => search.getattr(intern!(py, "cache"))?.downcast::<PyDict>()?.get_item(key)?,
+            Some(key) => search.getattr(intern!(py, "cache"))?.cast::<PyDict>()?.get_item(key)?,
             None => Some(search.getattr(intern!(py, "configs"))?.get_item(0)?),
         };
         Ok(config.is_some_and(|config| config.is(&self.config)))
@@ -209,7 +209,7 @@ pub(crate) fn launch(
     let keywords: SmallVec<[_; 16]> = given.keywords.iter().copied().chain(own).collect();
     let given = Given { positional: given.positional, keywords: &keywords };
     Some(search.setattr(intern!(py, "best_config"), &form.config).and_then(
-        |()| match form.kernel.bind(py).downcast() {
+        |()| match form.kernel.bind(py).cast() {
             Ok(kernel) => Kernel::launch(kernel, grid, &given),
             Err(_) => Python::attach(|py| run(py, form.kernel.bind(py), grid, &given)),
         },

@@ -136,7 +136,7 @@ impl Reading {
     }
 
     fn items(&mut self, tuple: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
-        tuple.downcast::<PyTuple>()?.iter().map(|item| self.value(&item, false)).collect()
+        tuple.cast::<PyTuple>()?.iter().map(|item| self.value(&item, false)).collect()
     }
 
     #[inline]
@@ -236,7 +236,7 @@ fn constant(object: &Bound<'_, PyAny>, functions: &mut SmallVec<[Py<PyAny>; 2]>)
         Kind::Index => ConstValue::Int(object.call_method0(intern!(py, "__index__"))?.extract()?),
         Kind::Float => ConstValue::Float(object.extract()?),
         Kind::Real => ConstValue::Float(object.call_method0(intern!(py, "__float__"))?.extract()?),
-        Kind::Str => ConstValue::Str(object.downcast::<PyString>()?.to_string_lossy().into_owned()),
+        Kind::Str => ConstValue::Str(object.cast::<PyString>()?.to_string_lossy().into_owned()),
         Kind::Constexpr => constant(&object.getattr(intern!(py, "value"))?, functions)?,
         Kind::Tuple | Kind::List => ConstValue::Tuple { items: items(object)?, fields: None },
         Kind::NamedTuple => {
