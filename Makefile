@@ -32,7 +32,8 @@ run: setup
 
 test: setup
 	@if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --workspace --no-fail-fast && cargo test --workspace --doc; \
+		cargo nextest run --workspace --no-fail-fast -E 'not binary(/^(central|golden)$$/)' && \
+		cargo test --workspace --no-fail-fast --test central --test golden && cargo test --workspace --doc; \
 	else \
 		cargo test --workspace --no-fail-fast; \
 	fi

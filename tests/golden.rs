@@ -6,17 +6,23 @@
 //! `mlir-opt` verifies the MLIR of each kernel: `mlir_opt.rs`.
 //!
 //! What each kernel takes of the machine is compared with tables: `resources/measure.rs`.
+//!
+//! All of these share what was compiled (`compilations.rs`) as long as they run in one process: `cargo test --test golden`
+//! compiles each kernel once for each target, `cargo nextest` once for each test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use compilations::Compilations;
 use libtest_mimic::{Arguments, Failed, Trial};
-use rtc_compiler::{Source, Spec};
-use rtc_runtime::Device;
+use rtc_compiler::{Silent, Spec};
 use rtc_runtime::sanitize::{Check, Checks};
+use rtc_runtime::{Device, jit};
 use rtc_testing::{LaunchFile, Tensors, Tolerance, compare};
 use serde_json::Value;
 
+mod compilations;
 mod mlir_opt;
 #[path = "ptxas.rs"]
 mod ptxas;
@@ -25,9 +31,21 @@ mod resources;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let mut all = trials();
-    all.extend(resources::trials());
-    all.extend(mlir_opt::trials(folders()));
+    let has_gpu = Device::cuda_count() > 0;
+    let mut all = Vec::new();
+    // The trials of a folder follow each other, so that what they share is dropped after the last of them.
+    for folder in folders() {
+        let Some(source) = source_of(&folder) else {
+            all.push(Trial::test(name_of(&folder, "/"), || Err("the case has no source".into())));
+            continue;
+        };
+        let compilations = Compilations::new(source);
+        all.extend(launch_trials(&folder, &compilations, has_gpu));
+        all.push(resources::folder_trial(&folder, &compilations));
+        all.push(mlir_opt::trial(&folder, &compilations));
+    }
+    assert!(!all.is_empty(), "there are no cases under tests");
+    all.extend(resources::file_trials());
     all.push(mlir_opt::refuses());
     libtest_mimic::run(&arguments, all).exit();
 }
@@ -47,23 +65,26 @@ fn launches(folder: &Path) -> Vec<PathBuf> {
     entries(folder).into_iter().filter(|path| path.to_string_lossy().ends_with(".launch.json")).collect()
 }
 
-fn trials() -> Vec<Trial> {
-    let has_gpu = Device::cuda_count() > 0;
+/// The last two parts of a folder's path.
+fn name_of(folder: &Path, separator: &str) -> String {
+    let names: Vec<_> = folder.iter().rev().take(2).map(|name| name.to_string_lossy()).collect();
+    names.into_iter().rev().collect::<Vec<_>>().join(separator)
+}
+
+/// Two trials for each launch of a folder: one without a GPU, and one with it.
+fn launch_trials(folder: &Path, compilations: &Arc<Compilations>, has_gpu: bool) -> Vec<Trial> {
     let mut trials = Vec::new();
-    for folder in folders() {
-        for launch in launches(&folder) {
-            let file = launch.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let Some(name) = file.strip_suffix(".launch.json") else { continue };
-            let case = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let (own, at) = (folder.clone(), launch.clone());
-            trials.push(Trial::test(format!("{case}/{name}"), move || run_all(&own, &at)));
-            // A GPU is no part of most machines that run tests; the trial then shows as ignored.
-            let (own, at) = (folder.clone(), launch);
-            let trial = Trial::test(format!("{case}/{name} cuda"), move || run(&own, &at, "cuda"));
-            trials.push(trial.with_ignored_flag(!has_gpu));
-        }
+    for launch in launches(folder) {
+        let file = launch.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(name) = file.strip_suffix(".launch.json") else { continue };
+        let case = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (shared, at) = (compilations.clone(), launch.clone());
+        trials.push(Trial::test(format!("{case}/{name}"), move || run_all(&shared, &at)));
+        // A GPU is no part of most machines that run tests; the trial then shows as ignored.
+        let (shared, at) = (compilations.clone(), launch);
+        let trial = Trial::test(format!("{case}/{name} cuda"), move || run(&shared, &at, "cuda"));
+        trials.push(trial.with_ignored_flag(!has_gpu));
     }
-    assert!(!trials.is_empty(), "there are no cases under tests");
     trials
 }
 
@@ -75,18 +96,18 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// A launch on everything that needs no GPU, one after the other: a process for each of them takes longer to start than most
-/// of them take. All that fail are told.
-fn run_all(folder: &Path, launch: &Path) -> Result<(), Failed> {
+/// of them take. All failures are reported.
+fn run_all(compilations: &Compilations, launch: &Path) -> Result<(), Failed> {
     let mut failed = Vec::new();
     for device in ["interpreter", "open", "emulator", "sanitizer"] {
-        if let Err(error) = run(folder, launch, device) {
+        if let Err(error) = run(compilations, launch, device) {
             failed.push(format!("{device}: {}", error.message().unwrap_or("failed")));
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
 }
 
-fn run(folder: &Path, launch_path: &Path, device_name: &str) -> Result<(), Failed> {
+fn run(compilations: &Compilations, launch_path: &Path, device_name: &str) -> Result<(), Failed> {
     let text = fs::read_to_string(launch_path)?;
     let json: Value = serde_json::from_str(&text)?;
     let golden = json.get("golden").ok_or("the launch file has no `golden`")?;
@@ -102,7 +123,7 @@ fn run(folder: &Path, launch_path: &Path, device_name: &str) -> Result<(), Faile
     let launch = LaunchFile::parse(&text).map_err(|e| e.to_string())?;
     let spec = Spec::parse(&json["spec"].to_string()).map_err(|e| e.to_string())?;
     let tensors = match &launch.tensors {
-        Some(name) => Tensors::from_bytes(&fs::read(folder.join(name))?).map_err(|e| e.to_string())?,
+        Some(name) => Tensors::from_bytes(&fs::read(launch_path.with_file_name(name))?).map_err(|e| e.to_string())?,
         None => Tensors::default(),
     };
     let device = match device_name {
@@ -115,7 +136,15 @@ fn run(folder: &Path, launch_path: &Path, device_name: &str) -> Result<(), Faile
         _ => Device::cuda(0),
     }
     .map_err(|e| e.to_string())?;
-    let kernel = device.compile(&[source_of(folder)?], &spec).map_err(|e| e.to_string())?;
+    let compiled = if device.is_interpreter() {
+        device.compile_program(&*compilations.program()?, &spec)
+    } else {
+        let arch = device.arch();
+        let made = compilations.compile(&json["spec"].to_string(), &spec, &arch)?;
+        let made = made.ok_or_else(|| format!("the kernel needs what {arch} does not have"))?;
+        jit::load(&device, made.compiled.clone(), &mut Silent)
+    };
+    let kernel = compiled.map_err(|e| e.to_string())?.kernel;
     let outcome = launch.run(&kernel, &tensors).map_err(|e| e.to_string())?;
     // None of these kernels wraps an address; some wrap random numbers on purpose.
     let findings = kernel.take_findings();
@@ -151,10 +180,9 @@ fn run(folder: &Path, launch_path: &Path, device_name: &str) -> Result<(), Faile
 }
 
 /// The source of a case.
-fn source_of(folder: &Path) -> Result<Source, Failed> {
+fn source_of(folder: &Path) -> Option<PathBuf> {
     let is_source = |path: &PathBuf| path.extension().is_some_and(|e| e == "rt" || e == "py");
-    let path = entries(folder).into_iter().find(is_source).ok_or("the case has no source")?;
-    Ok(Source::new(path.to_string_lossy(), fs::read_to_string(&path)?))
+    entries(folder).into_iter().find(is_source)
 }
 
 fn tolerance(rule: &Value) -> Result<Tolerance, String> {

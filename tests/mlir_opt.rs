@@ -4,10 +4,14 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use libtest_mimic::{Failed, Trial};
-use rtc_compiler::{Failure, Program, Silent, Spec, Stage};
+use rtc_compiler::Spec;
 use serde_json::Value;
+
+use crate::compilations::Compilations;
+use crate::resources::TARGETS;
 
 /// The program, where LLVM's tools are installed.
 fn program() -> Option<PathBuf> {
@@ -15,50 +19,36 @@ fn program() -> Option<PathBuf> {
     Some(prefix.join("bin/mlir-opt")).filter(|path| path.exists())
 }
 
-/// One trial for each folder of cases; ignored where there is no `mlir-opt`.
-pub fn trials(folders: impl Iterator<Item = PathBuf>) -> Vec<Trial> {
-    let has_tool = program().is_some();
-    let trial = |folder: PathBuf| {
-        let names: Vec<_> = folder.iter().rev().take(2).map(|name| name.to_string_lossy()).collect();
-        Trial::test(format!("mlir_opt/{}", names.into_iter().rev().collect::<Vec<_>>().join("/")), move || {
-            verify_all(&folder)
-        })
-        .with_ignored_flag(!has_tool)
-    };
-    folders.map(trial).collect()
+/// The trial of a folder of cases; ignored where there is no `mlir-opt`.
+pub fn trial(folder: &Path, compilations: &Arc<Compilations>) -> Trial {
+    let (at, shared) = (folder.to_path_buf(), compilations.clone());
+    let name = format!("mlir_opt/{}", super::name_of(folder, "/"));
+    Trial::test(name, move || verify_all(&at, &shared)).with_ignored_flag(program().is_none())
 }
 
 /// Each specialization of the folder's launches, for a target with `wgmma` and, unless it asks for more, one with `mma.sync`.
-fn verify_all(folder: &Path) -> Result<(), Failed> {
+fn verify_all(folder: &Path, compilations: &Compilations) -> Result<(), Failed> {
     let tool = program().ok_or("mlir-opt is not installed")?;
-    let source = super::source_of(folder)?;
-    let program = Program::parse(&[source]);
     let mut seen = Vec::new();
-    let mut texts = Vec::new();
+    let mut made = Vec::new();
     for path in super::launches(folder) {
         let json: Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
-        let spec = json["spec"].to_string();
-        if seen.contains(&spec) {
+        let text = json["spec"].to_string();
+        if seen.contains(&text) {
             continue;
         }
-        let specialization =
-            Spec::parse(&spec).map_err(|e| e.to_string())?.specialize(&program).map_err(|e| format!("{e:?}"))?;
-        for arch in ["sm_90a", "sm_80"] {
-            let text = match rtc_compiler::emit(&program, &specialization, arch, Stage::Mlir, &mut Silent) {
-                Err(Failure::Diagnostics(said)) if said.iter().all(|d| d.code.0 == "unsupported-target") => {
-                    continue;
-                }
-                other => other.map_err(|e| format!("{}: {e:?}", path.display()))?,
-            };
-            texts.push((path.clone(), arch, text));
+        let spec = Spec::parse(&text).map_err(|e| e.to_string())?;
+        for arch in TARGETS {
+            let compiled = compilations.compile(&text, &spec, arch).map_err(|e| format!("{}: {e}", path.display()))?;
+            made.extend(compiled.map(|compiled| (path.clone(), arch, compiled)));
         }
-        seen.push(spec);
+        seen.push(text);
     }
     // One process reads them all; where it refuses one, each is read by itself to say which.
-    let together: Vec<&str> = texts.iter().map(|(_, _, text)| &text[..]).collect();
+    let together: Vec<&str> = made.iter().map(|(_, _, compiled)| &compiled.mlir[..]).collect();
     let Err(said) = verify(&tool, &together.join("\n// -----\n")) else { return Ok(()) };
-    for (path, arch, text) in &texts {
-        verify(&tool, text).map_err(|said| format!("{} for {arch}: {said}", path.display()))?;
+    for (path, arch, compiled) in &made {
+        verify(&tool, &compiled.mlir).map_err(|said| format!("{} for {arch}: {said}", path.display()))?;
     }
     Err(said.into())
 }

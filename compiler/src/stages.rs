@@ -113,6 +113,18 @@ pub trait Observer {
     fn after_pass(&mut self, pass: &'static str, text: &dyn Fn() -> String) {
         let _ = (pass, text);
     }
+
+    /// Whether [`compile`] is to pass the text of this stage to [`Observer::text`]. Asked for the stages between the passes
+    /// and PTX: [`Stage::Mlir`], [`Stage::LlvmDialect`], [`Stage::Llvm`].
+    fn wants(&self, stage: Stage) -> bool {
+        let _ = stage;
+        false
+    }
+
+    /// The text of a stage that [`Observer::wants`].
+    fn text(&mut self, stage: Stage, text: &str) {
+        let _ = (stage, text);
+    }
 }
 
 /// An observer that does nothing.
@@ -172,11 +184,17 @@ pub fn compile(
     let max_instructions = specialization.options.max_instructions;
     warnings.extend(run_passes(&mut kernel, target, &specialization.options, observer)?);
     let options = CodegenOptions {
+        mlir: observer.wants(Stage::Mlir),
+        llvm_dialect: observer.wants(Stage::LlvmDialect),
+        llvm: observer.wants(Stage::Llvm),
         library: library(program, specialization),
         max_operations: Some(max_operations(max_instructions)),
-        ..CodegenOptions::default()
     };
     let output = codegen(&kernel, program.sources(), target, options, observer)?;
+    let texts = [(Stage::Mlir, output.mlir), (Stage::LlvmDialect, output.llvm_dialect), (Stage::Llvm, output.llvm)];
+    for (stage, text) in texts {
+        text.into_iter().for_each(|text| observer.text(stage, &text));
+    }
     let mut metadata = metadata(&kernel, specialization, target, source_hash);
     memory::note(&mut metadata, touched);
     Ok(Compiled { artifact: Artifact { ptx: output.ptx, metadata }, warnings })

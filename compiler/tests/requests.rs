@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use rtc_compiler::{
-    ArgKind, ConstValue, Failure, LaunchOptions, Program, Signature, Silent, Source, Spec, Specialization, compile,
+    ArgKind, ConstValue, Failure, LaunchOptions, Observer, Program, Signature, Silent, Source, Spec, Specialization,
+    Stage, compile, emit,
 };
 
 const SPEC: &str = r#"{"kernel": "matmul_kernel",
@@ -273,4 +274,28 @@ fn denormals_are_flushed_unless_the_option_says_no() {
         compiled.artifact.ptx.matches(".ftz").count()
     };
     assert_eq!((flushes(true), flushes(false)), (3, 0));
+}
+
+#[test]
+fn an_observer_gets_the_stages_that_it_wants() {
+    struct Texts(Vec<(Stage, String)>);
+    impl Observer for Texts {
+        fn wants(&self, stage: Stage) -> bool {
+            [Stage::Mlir, Stage::Llvm].contains(&stage)
+        }
+
+        fn text(&mut self, stage: Stage, text: &str) {
+            self.0.push((stage, text.to_owned()));
+        }
+    }
+    let program = Program::parse(&[Source::new("k.rt", "@triton.jit\ndef k(p):\n    tl.store(p, 1.0)\n")]);
+    let spec = Spec { args: Signature::parse("*fp32").unwrap().bind(&["p"]).unwrap(), ..Spec::default() };
+    let specialization = spec.specialize(&program).unwrap();
+    let mut texts = Texts(Vec::new());
+    let compiled = compile(&program, &specialization, "sm_80", String::new(), &mut texts).unwrap();
+    let silent = compile(&program, &specialization, "sm_80", String::new(), &mut Silent).unwrap();
+    assert_eq!(compiled, silent);
+    let wanted = [Stage::Mlir, Stage::Llvm];
+    let emitted = wanted.map(|stage| (stage, emit(&program, &specialization, "sm_80", stage, &mut Silent).unwrap()));
+    assert_eq!(texts.0, emitted);
 }

@@ -100,7 +100,10 @@ fn check_targets(
             reference = Some((text.clone(), outcome));
         }
         inputs.source(&kernel);
-        seen.insert(text);
+        if !seen.contains(&text) {
+            reads_back(&text).map_err(|e| format!("{name}, {e}"))?;
+            seen.insert(text);
+        }
         let reference = reference.as_ref().map(|(_, outcome)| outcome);
         let mut checks = Checked { case, reference, seen: &mut seen, sources, inputs: &mut inputs };
         checks.target(kernel, target).map_err(|e| format!("{name}, {e}"))?;
@@ -108,12 +111,19 @@ fn check_targets(
     inputs.check(case, further)
 }
 
+/// Whether a printed kernel is parsed as the same kernel.
+fn reads_back(text: &str) -> Result<(), String> {
+    let again = parse(text).map_err(|e| format!("the text does not read back: {e}\n{text}"))?;
+    let printed = print(&again);
+    if printed == text { Ok(()) } else { Err(format!("the text is not a fixed point:\n{text}\n{printed}")) }
+}
+
 /// What is checked, and what was seen.
 struct Checked<'c> {
     case: &'c Case,
     /// What the interpreter makes of the first inputs.
     reference: Option<&'c Run>,
-    /// Texts that were interpreted.
+    /// Texts that were read back and interpreted.
     seen: &'c mut HashSet<String>,
     sources: &'c SourceMap,
     inputs: &'c mut Inputs,
@@ -166,13 +176,13 @@ impl Checked<'_> {
             let text = print(kernel);
             let wrong = |message: String| PassError::Internal(format!("after `{pass}`: {message}"));
             let verified = verify(kernel).map_err(|e| wrong(print_errors(kernel, &e)))?;
-            let again = parse(&text).map_err(|e| wrong(format!("the text does not read back: {e}\n{text}")))?;
-            if print(&again) != text {
-                return Err(wrong(format!("the text is not a fixed point:\n{text}\n{}", print(&again))));
-            }
-            let Some(reference) = reference.filter(|_| seen.insert(text)) else {
+            // Most passes leave most kernels as they are.
+            if seen.contains(&text) {
                 return Ok(());
-            };
+            }
+            reads_back(&text).map_err(wrong)?;
+            seen.insert(text);
+            let Some(reference) = reference else { return Ok(()) };
             for storage in [Storage::Tiles, Storage::Registers] {
                 if storage == Storage::Registers && kernel.phase == Phase::Tile {
                     continue;

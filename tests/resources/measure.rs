@@ -15,18 +15,17 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, LazyLock};
 
 use libtest_mimic::{Failed, Trial};
-use rtc_abi::Target;
-use rtc_codegen::CodegenOptions;
-use rtc_compiler::{Program, Signature, Silent, Source, Spec, analyse};
-use rtc_passes::{Conversions, PassContext, conversions, run_through};
-use rtc_source::SourceMap;
+use rtc_compiler::{Program, Signature, Source, Spec};
+use rtc_passes::Conversions;
 
-use crate::{entries, folders, launches, ptxas};
+use crate::compilations::Compilations;
+use crate::{entries, launches, name_of, ptxas};
 
 /// The targets of the tables.
-const TARGETS: [&str; 2] = ["sm_80", "sm_90a"];
+pub const TARGETS: [&str; 2] = ["sm_80", "sm_90a"];
 
 /// What is counted in the PTX.
 const INSTRUCTIONS: [&str; 5] = ["ldmatrix.", "stmatrix.", "mma.sync.", "wgmma.mma_async.", "bar.sync"];
@@ -34,30 +33,28 @@ const INSTRUCTIONS: [&str; 5] = ["ldmatrix.", "stmatrix.", "mma.sync.", "wgmma.m
 /// A kernel to be measured.
 struct Row {
     name: String,
+    /// What its compilation is called.
+    key: String,
     spec: Spec,
 }
 
-/// A trial for each table.
-pub fn trials() -> Vec<Trial> {
+/// The trial of the table of a folder of cases.
+pub fn folder_trial(folder: &Path, compilations: &Arc<Compilations>) -> Trial {
+    let (name, folder, shared) = (name_of(folder, "_"), folder.to_path_buf(), compilations.clone());
+    Trial::test(format!("resources {name}"), move || compare(&name, &shared, &launched(&folder)?))
+}
+
+/// A trial for each table of `tests/resources`.
+pub fn file_trials() -> Vec<Trial> {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("tests");
-    let mut trials: Vec<Trial> = folders()
-        .map(|folder| {
-            let words: Vec<_> = folder.iter().rev().take(2).map(|word| word.to_string_lossy()).collect();
-            let name = words.into_iter().rev().collect::<Vec<_>>().join("_");
-            Trial::test(format!("resources {name}"), move || {
-                let source = entries(&folder).into_iter().find(|p| is_source(p)).ok_or("the case has no source")?;
-                compare(&name, &source, &launched(&folder)?)
-            })
-        })
-        .collect();
-    for source in entries(&root.join("resources")).into_iter().filter(|p| is_source(p)) {
+    let trial = |source: PathBuf| {
         let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        trials.push(Trial::test(format!("resources {name}"), move || {
+        Trial::test(format!("resources {name}"), move || {
             let rows = listed(&fs::read_to_string(&source)?)?;
-            compare(&name, &source, &rows)
-        }));
-    }
-    trials
+            compare(&name, &Compilations::new(source), &rows)
+        })
+    };
+    entries(&root.join("resources")).into_iter().filter(|p| is_source(p)).map(trial).collect()
 }
 
 fn is_source(path: &Path) -> bool {
@@ -74,7 +71,8 @@ fn launched(folder: &Path) -> Result<Vec<Row>, Failed> {
         let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
         let text = json["spec"].to_string();
         if seen.insert(text.clone()) {
-            rows.push(Row { name: name.into(), spec: Spec::parse(&text).map_err(|e| e.to_string())? });
+            let spec = Spec::parse(&text).map_err(|e| e.to_string())?;
+            rows.push(Row { name: name.into(), key: text, spec });
         }
     }
     Ok(rows)
@@ -97,18 +95,15 @@ fn listed(text: &str) -> Result<Vec<Row>, Failed> {
         let args = Signature::parse(signature).and_then(|s| s.bind(&names)).map_err(|e| format!("{name}: {e}"))?;
         let mut spec = Spec { kernel: Some(kernel.into()), args, ..Spec::default() };
         spec.options.num_warps = warps.parse().map_err(|_| format!("`{warps}` is no number of warps"))?;
-        rows.push(Row { name: name.into(), spec });
+        rows.push(Row { name: name.into(), key: name.into(), spec });
     }
     Ok(rows)
 }
 
 /// Measures the kernels and compares both tables.
-fn compare(name: &str, source: &Path, rows: &[Row]) -> Result<(), Failed> {
-    let text = fs::read_to_string(source)?;
-    let file = source.file_name().unwrap_or_default().to_string_lossy();
-    let program = Program::parse(&[Source::new(file, text)]);
+fn compare(name: &str, compilations: &Compilations, rows: &[Row]) -> Result<(), Failed> {
     let wide = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
-    let release = release();
+    let has_release = *HAS_RELEASE;
     let mut table = format!(
         "{:wide$}  target  shared   bytes  in loops  shuffle  rename  ldmatrix  stmatrix  mma  wgmma  bar  shared memory\n",
         ""
@@ -116,42 +111,23 @@ fn compare(name: &str, source: &Path, rows: &[Row]) -> Result<(), Failed> {
     let mut registers = format!("{:wide$}  target  registers  spilled bytes\n", "");
     for row in rows {
         for name in TARGETS {
-            let target = Target::named(name).map_err(|e| e.to_string())?;
+            let made = compilations.compile(&row.key, &row.spec, name).map_err(|e| format!("{}: {e}", row.name))?;
             // Types that an older target lacks.
-            let made =
-                row.spec.specialize(&program).and_then(|s| analyse(&program, &s, name, String::new(), &mut Silent));
-            let Ok(analysed) = made else {
+            let Some(made) = made else {
                 writeln!(table, "{:wide$}  {name:6}  refused", row.name)?;
                 continue;
             };
-            let mut kernel = analysed.kernel;
-            let mut paid = Conversions::default();
-            let mut split = false;
-            let mut observer = |pass: &'static str, kernel: &rtc_ir::Kernel| {
-                split |= pass == "split-conversions";
-                if !split && kernel.phase == rtc_ir::Phase::Laid {
-                    paid = conversions(kernel);
-                }
-                Ok(())
-            };
-            let structure = rtc_abi::Structure::Auto;
-            let cx = PassContext { target, max_instructions: 500_000, structure, overlap_launches: true };
-            run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
-            let verified = rtc_ir::verify(&kernel).map_err(|e| rtc_ir::print_errors(&kernel, &e))?;
-            let output = rtc_codegen::compile(verified, &SourceMap::new(), target, CodegenOptions::default())
-                .map_err(|e| format!("{}: {e}", row.name))?;
-            let counts = INSTRUCTIONS.map(|word| output.ptx.matches(word).count());
+            let artifact = &made.compiled.artifact;
+            let counts = INSTRUCTIONS.map(|word| artifact.ptx.matches(word).count());
             let [load, store, mma, wgmma, bar] = counts;
-            let Conversions { shared, shared_bytes, looped_bytes, shuffles, registers: renamed } = paid;
-            let bytes = kernel.metadata(target).shared_bytes;
+            let Conversions { shared, shared_bytes, looped_bytes, shuffles, registers: renamed } = made.conversions;
+            let bytes = artifact.metadata.shared_bytes;
             writeln!(
                 table,
                 "{:wide$}  {name:6}  {shared:6}  {shared_bytes:6}  {looped_bytes:8}  {shuffles:7}  {renamed:6}  {load:8}  {store:8}  {mma:3}  {wgmma:5}  {bar:3}  {bytes:13}",
                 row.name
             )?;
-            if release.is_some()
-                && let Some(said) = ptxas::assemble(&output.ptx, name)?
-            {
+            if has_release && let Some(said) = ptxas::assemble(&artifact.ptx, name)? {
                 let used = number_before(&said, " registers").unwrap_or(0);
                 let spilled = number_before(&said, " bytes spill stores").unwrap_or(0);
                 writeln!(registers, "{:wide$}  {name:6}  {used:9}  {spilled:13}", row.name)?;
@@ -160,7 +136,7 @@ fn compare(name: &str, source: &Path, rows: &[Row]) -> Result<(), Failed> {
     }
     insta::with_settings!({ snapshot_path => "tables", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, table);
-        if release.is_some() {
+        if has_release {
             insta::assert_snapshot!(format!("{name}_registers"), registers);
         }
     });
@@ -168,11 +144,11 @@ fn compare(name: &str, source: &Path, rows: &[Row]) -> Result<(), Failed> {
 }
 
 /// Whether the assembler is there and of the release that the tables come from.
-fn release() -> Option<()> {
-    let output = Command::new(ptxas::program()).arg("--version").output().ok()?;
+static HAS_RELEASE: LazyLock<bool> = LazyLock::new(|| {
+    let Ok(output) = Command::new(ptxas::program()).arg("--version").output() else { return false };
     let wanted = include_str!("ptxas_release.txt").trim();
-    String::from_utf8_lossy(&output.stdout).contains(wanted).then_some(())
-}
+    String::from_utf8_lossy(&output.stdout).contains(wanted)
+});
 
 /// The largest number that stands before these words.
 fn number_before(text: &str, words: &str) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! Compiling through a cache on disk.
 
 use rtc_cache::{Cache, Error, Key, Origin};
-use rtc_compiler::{Compiled, Failure, LaunchOptions, Observer, Packed, Program, Specialization, TileKernel};
+use rtc_compiler::{Compiled, Failure, LaunchOptions, Observer, Packed, Program, Specialization, Stage, TileKernel};
 use rtc_source::SourceMap;
 use std::time::Duration;
 
@@ -129,5 +129,13 @@ impl Observer for Recorder<'_> {
 
     fn after_pass(&mut self, pass: &'static str, text: &dyn Fn() -> String) {
         self.observer.after_pass(pass, text);
+    }
+
+    fn wants(&self, stage: Stage) -> bool {
+        self.observer.wants(stage)
+    }
+
+    fn text(&mut self, stage: Stage, text: &str) {
+        self.observer.text(stage, text);
     }
 }
