@@ -134,6 +134,16 @@ fn open_cases() -> Vec<Trial> {
     cases.map(trial).collect()
 }
 
+/// A case, and where it has block pointers, what `rtc fix` makes of it: that must mean the same.
+fn with_fixed(part: language::Part) -> Vec<language::Part> {
+    if !part.source.contains("make_block_ptr") {
+        return vec![part];
+    }
+    let fixed = rtc_syntax::fix::block_pointers(rtc_source::FileId(0), &part.source);
+    let after = part.with_source(format!("{}_fixed", part.name), fixed.apply(&part.source));
+    if fixed.edits.is_empty() { vec![part] } else { vec![part, after] }
+}
+
 /// A trial for each case of the files in the kernel language.
 fn language_cases(folder: &str) -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -141,7 +151,7 @@ fn language_cases(folder: &str) -> Vec<Trial> {
         let text = fs::read_to_string(&path).unwrap_or_default();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if text.contains("# case ") {
-            trials.extend(language::split(&text).into_iter().map(|part| {
+            trials.extend(language::split(&text).into_iter().flat_map(with_fixed).map(|part| {
                 let (name, at) = (format!("{folder}/{stem}/{}", part.name), path.display().to_string());
                 let run = move || {
                     let checked = language::check(&part, &at).map_err(|e| Failed::from(format!("{at}: {e}")));

@@ -275,6 +275,9 @@ pub(crate) fn run_time_type(text: &str) -> Result<ArgKind, String> {
     match text.parse() {
         Ok(ParamType::Value(ty)) => Ok(ArgKind::Value { ty, divisible_by: None }),
         Ok(ParamType::Descriptor { element, block_shape }) => Ok(ArgKind::Descriptor { element, block_shape }),
+        Err(_) if text.trim().starts_with("tensordesc_im2col") => Err(format!(
+            "`{text}` is a descriptor of Gluon, for convolutions; only kernels of Gluon take one, which are not supported"
+        )),
         Ok(ParamType::TensorMap) | Err(_) if text.trim().starts_with("tensordesc<") => Err(format!(
             "`{text}` is not a descriptor type; write it like `tensordesc<fp16[128,64]>` with 1 to 5 sizes"
         )),

@@ -24,6 +24,13 @@ pub struct Part {
     header: Vec<String>,
 }
 
+impl Part {
+    /// The same case of another kernel.
+    pub fn with_source(&self, name: String, source: String) -> Part {
+        Part { name, source, header: self.header.clone() }
+    }
+}
+
 /// The cases of a file: each starts at `# case NAME` and has the lines before the first case as its own.
 pub fn split(text: &str) -> Vec<Part> {
     let lines: Vec<&str> = text.lines().collect();

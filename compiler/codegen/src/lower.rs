@@ -26,6 +26,7 @@
 //! | `effect.rs` | print, assert, inline assembly, calls of bitcode, special registers |
 
 mod atomic;
+mod atomic_access;
 mod buffer;
 mod byte_float;
 mod byte_integer;

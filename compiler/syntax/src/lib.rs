@@ -13,6 +13,7 @@
 mod actions;
 pub mod ast;
 mod explain;
+pub mod fix;
 mod lexer;
 mod parse;
 mod print;

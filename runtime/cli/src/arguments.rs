@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Bench(HostArguments),
     /// Report how precise the kernel of a Python file is
     Precision(HostArguments),
+    /// Rewrite block pointers, which Triton has no longer, to pointers with masks
+    Fix(FixArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
     /// Compile what a build script with rtc-build asks for on standard input
@@ -427,4 +429,20 @@ fn seconds(text: &str) -> Result<f64, String> {
 pub(crate) struct ExplainArguments {
     /// A code, as in `error[shape-mismatch]`, or a name, as in `tl.load`
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FixArguments {
+    /// Python files; what cannot be rewritten safely is left as it is, and reported with its place and reason
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write the changes to the files; without it they are only shown
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) write: bool,
+    /// Show the changes as a unified diff, also with --write or --check
+    #[arg(long)]
+    pub(crate) diff: bool,
+    /// Write nothing; exit with status 1 if a file would change or has block pointers that cannot be rewritten
+    #[arg(long)]
+    pub(crate) check: bool,
 }

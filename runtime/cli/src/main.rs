@@ -1,6 +1,6 @@
 //! `rtc`: the compiler on the command line.
 //!
-//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `explain.rs`, `embed.rs`),
+//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `explain.rs`, `fix.rs`, `embed.rs`),
 //! `arguments.rs` for what they take, `host.rs` for commands that Python runs, `input.rs` and `output.rs` for files,
 //! `sanitize.rs` for what the sanitizer finds, `report.rs` for everything the user reads on stderr.
 //!
@@ -16,6 +16,7 @@ mod cache;
 mod embed;
 mod emit;
 mod explain;
+mod fix;
 mod host;
 mod host_arguments;
 mod input;
@@ -79,6 +80,7 @@ fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
         Command::Verify(arguments) => verify::verify(arguments, reporter),
         Command::Bench(arguments) => host::run("bench", arguments),
         Command::Precision(arguments) => host::run("precision", arguments),
+        Command::Fix(arguments) => fix::fix(arguments, reporter),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Embed => embed::embed(),
     }

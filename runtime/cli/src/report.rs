@@ -21,10 +21,15 @@ pub(crate) struct Reporter {
     pub(crate) verbose: bool,
 }
 
+/// Whether stderr is a terminal that knows more than plain lines.
+fn draws() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
 impl Reporter {
     pub(crate) fn new(format: MessageFormat, color: Color, verbose: bool) -> Reporter {
         let color = match color {
-            Color::Auto => std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            Color::Auto => std::env::var_os("NO_COLOR").is_none() && draws(),
             Color::Always => true,
             Color::Never => false,
         };
@@ -207,7 +212,7 @@ impl Drop for Progress {
 }
 
 fn show(shared: &Shared, what: &str) {
-    let (start, terminal) = (Instant::now(), std::io::stderr().is_terminal());
+    let (start, terminal) = (Instant::now(), draws());
     let period = Duration::from_millis(if terminal { 200 } else { 10_000 });
     let mut next = if terminal { Duration::from_secs(1) } else { period };
     let mut drawn = false;

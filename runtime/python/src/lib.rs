@@ -47,8 +47,10 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kind::register, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::set_hooked, module)?)?;
     module.add_function(wrap_pyfunction!(names::language_names, module)?)?;
+    module.add_function(wrap_pyfunction!(names::language_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(names::option_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(names::fix, module)?)?;
     module.add_function(wrap_pyfunction!(place::device_count, module)?)?;
     module.add_function(wrap_pyfunction!(place::device_arch, module)?)?;
     module.add_function(wrap_pyfunction!(place::host_arch, module)?)?;

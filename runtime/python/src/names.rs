@@ -13,6 +13,13 @@ pub(crate) fn language_names() -> Vec<(String, String)> {
     documented.chain(built_in).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
+/// The parameters of a function of the kernel language as they are written, `axis: tl.constexpr = None`, if it is documented.
+#[pyfunction]
+pub(crate) fn language_parameters(namespace: &str, name: &str) -> Option<Vec<String>> {
+    let is_it = |entry: &rtc_sema::reference::Entry| entry.namespace == namespace && entry.name == name;
+    rtc_sema::reference::entries().into_iter().find(is_it).map(|entry| entry.params)
+}
+
 /// The options of a launch.
 #[pyfunction]
 pub(crate) fn option_names() -> Vec<&'static str> {
@@ -24,4 +31,14 @@ pub(crate) fn option_names() -> Vec<&'static str> {
 #[pyo3(signature = (name = None))]
 pub(crate) fn explain(name: Option<&str>) -> PyResult<String> {
     rtc_compiler::explain(name).map_err(PyLookupError::new_err)
+}
+
+/// A file without block pointers, as far as they could be rewritten: its text, the changes as a diff, and what was left, as
+/// text for people.
+#[pyfunction]
+pub(crate) fn fix(name: &str, text: &str, color: bool) -> (String, String, Vec<String>) {
+    let fixed = rtc_compiler::fix(name, text);
+    let left = fixed.left.iter().map(|left| rtc_source::render(&fixed.sources, left, color)).collect();
+    let diff = fixed.diff();
+    (fixed.text, diff, left)
 }

@@ -35,7 +35,7 @@ fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name().expect("files have names"));
         match entry.extension().and_then(|ending| ending.to_str()) {
             _ if entry.is_dir() && !entry.ends_with("__pycache__") => copy(&entry, &target),
-            Some("py") => drop(std::fs::copy(&entry, &target).expect("a file can be copied")),
+            Some("py" | "pyi") => drop(std::fs::copy(&entry, &target).expect("a file can be copied")),
             _ => {}
         }
     }

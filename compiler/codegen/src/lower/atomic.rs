@@ -18,13 +18,13 @@ use crate::{
 type Update<'c> = fn(&Emitter<'c>, Value<'c>, Value<'c>) -> Value<'c>;
 
 /// The parts of an atomic instruction that its element and order decide.
-struct Form {
+pub(super) struct Form {
     /// `atom.global.gpu.acq_rel`.
-    start: String,
+    pub(super) start: String,
     /// Bits of an operand.
-    bits: u32,
+    pub(super) bits: u32,
     /// Its register class in assembly constraints.
-    class: &'static str,
+    pub(super) class: &'static str,
 }
 
 impl<'c> Lowering<'_, 'c> {
@@ -143,7 +143,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Runs `act` once for each `vector` elements and hands the results to all holders. `mask` is the number of the optional
     /// operand that masks elements off, if there is one; the scratch operand follows it.
-    fn atomic(
+    pub(super) fn atomic(
         &self,
         op: Op,
         elem: Elem,
@@ -207,7 +207,7 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    fn atomic_instruction(
+    pub(super) fn atomic_instruction(
         &self,
         form: &Form,
         elem: Elem,
@@ -227,11 +227,14 @@ impl<'c> Lowering<'_, 'c> {
             constraints.push_str(",b,0");
             text = format!("@${predicate} {text}");
         }
-        let old = e.assembly(&text, &constraints, &operands, &[word], true)[0];
+        let mut old = e.assembly(&text, &constraints, &operands, &[word], true)[0];
+        if form.bits > elem.bits() {
+            old = e.trunci(old, e.integer_type(elem.bits()));
+        }
         e.bitcast(old, self.element(elem))
     }
 
-    fn atomic_operand(&self, elem: Elem, value: Value<'c>) -> Value<'c> {
+    pub(super) fn atomic_operand(&self, elem: Elem, value: Value<'c>) -> Value<'c> {
         self.e.bitcast(value, self.e.integer_type(elem.bits()))
     }
 
@@ -291,7 +294,7 @@ fn form(elem: Elem, sem: MemSemantic, scope: MemScope) -> Result<Form> {
     Ok(Form { start: format!("atom.global.{}.{sem}", scope_name(scope)), bits, class })
 }
 
-fn scope_name(scope: MemScope) -> &'static str {
+pub(super) fn scope_name(scope: MemScope) -> &'static str {
     match scope {
         MemScope::Cta => "cta",
         MemScope::Gpu => "gpu",

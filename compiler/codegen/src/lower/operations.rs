@@ -153,6 +153,9 @@ impl Lowering<'_, '_> {
                 self.atomic_rmw(op, *rmw, *sem, *scope, vector.unwrap_or(1))
             }
             OpKind::AtomicCas { sem, scope } => self.atomic_cas(op, *sem, *scope),
+            OpKind::AtomicLoad { sem, scope } => self.atomic_load(op, *sem, *scope),
+            OpKind::AtomicStore { sem, scope } => self.atomic_store(op, *sem, *scope),
+            OpKind::AtomicPoll { sem, scope } => self.atomic_poll(op, *sem, *scope),
             OpKind::Dot { kind, .. } => self.dot(op, *kind),
             OpKind::Reduce { axis } => self.reduce(op, *axis),
             OpKind::Scan { axis, reverse } => self.scan(op, *axis, *reverse),

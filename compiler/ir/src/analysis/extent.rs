@@ -127,10 +127,13 @@ fn is_never_negative(name: &str, needs: &[Sum]) -> bool {
 /// How many elements from a parameter on an access touches at most.
 fn access(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, number: usize) -> Result<Sum, Unknown> {
     let mask = match kernel.kind(op) {
-        OpKind::Load { .. } | OpKind::Store { .. } | OpKind::AtomicRmw { .. } | OpKind::CopyAsync { .. } => {
-            kernel.optional(op, 0)
-        }
-        OpKind::AtomicCas { .. } => None,
+        OpKind::Load { .. }
+        | OpKind::Store { .. }
+        | OpKind::AtomicRmw { .. }
+        | OpKind::AtomicLoad { .. }
+        | OpKind::AtomicStore { .. }
+        | OpKind::CopyAsync { .. } => kernel.optional(op, 0),
+        OpKind::AtomicCas { .. } | OpKind::AtomicPoll { .. } => None,
         _ => return Err("it is accessed by copies of whole tiles".into()),
     };
     let pointer = kernel.operand(op, 0);

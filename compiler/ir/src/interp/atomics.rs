@@ -1,5 +1,6 @@
 //! Atomic operations: once per element, in row-major order; what they give is the old value, 0 where the mask is false.
 
+use super::FaultKind;
 use super::machine::{Machine, Stop};
 use super::value::Data;
 use crate::ops::eval::{decode, mask, max_num, min_num, sign_extend};
@@ -16,6 +17,37 @@ impl Machine<'_> {
     pub(crate) fn atomic_cas(&mut self, op: Op) -> Result<(), Stop> {
         let (compare, value) = (self.get(self.kernel.operand(op, 1)), self.get(self.kernel.operand(op, 2)));
         self.update(op, |_, slot, old| (old == compare.slot(slot)).then(|| value.slot(slot)))
+    }
+
+    /// `atomic_load`.
+    pub(crate) fn atomic_load(&mut self, op: Op) -> Result<(), Stop> {
+        self.update(op, |_, _, _| None)
+    }
+
+    /// `atomic_poll`. Blocks run one after the other, so a value that is not there does not come any more.
+    pub(crate) fn atomic_poll(&mut self, op: Op) -> Result<(), Stop> {
+        let kernel = self.kernel;
+        let pointer = kernel.operand(op, 0);
+        let ty = kernel.value_type(pointer);
+        let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I32);
+        let (addresses, expected) = (self.get(pointer), self.get(kernel.operand(op, 1)));
+        let owners = self.owners(ty);
+        self.tick(owners.len())?;
+        let mut found = Vec::with_capacity(owners.len());
+        for slot in owners {
+            let slot = slot as usize;
+            let holds = self.read(op, ty, slot, addresses.slot(slot), scalar)? == expected.slot(slot);
+            if !holds && kernel.optional(op, 1).is_none() {
+                return Err(self.stop(FaultKind::StepLimit(self.max_steps)));
+            }
+            found.push(u64::from(holds));
+        }
+        let result = match ty {
+            Type::Tile(_) => self.place(self.result_type(op), found),
+            _ => Data::Scalar(found[0]),
+        };
+        self.set_result(op, result);
+        Ok(())
     }
 
     /// Reads each element and writes what `new` makes of it.

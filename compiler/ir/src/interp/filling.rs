@@ -81,7 +81,7 @@ impl Machine<'_> {
             OpKind::BlockLoad { check, padding: Padding::Unspecified, .. } => {
                 (OpenResult::MaskedLoad, self.outside_of_block(op, check))
             }
-            OpKind::AtomicRmw { .. } => (OpenResult::MaskedAtomic, where_off(self)),
+            OpKind::AtomicRmw { .. } | OpKind::AtomicLoad { .. } => (OpenResult::MaskedAtomic, where_off(self)),
             OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {} => {
                 let (a, b) = (slot_of(self, 0), slot_of(self, 1));
                 (OpenResult::DivisionByZero, (0..count(&[a, b.clone()])).filter(|i| b.slot(*i) == 0).collect())

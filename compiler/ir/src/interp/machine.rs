@@ -182,6 +182,10 @@ impl Machine<'_> {
             OpKind::Store { .. } => self.store(op),
             OpKind::AtomicRmw { op: rmw, .. } => self.atomic_rmw(op, *rmw),
             OpKind::AtomicCas { .. } => self.atomic_cas(op),
+            OpKind::AtomicLoad { .. } => self.atomic_load(op),
+            OpKind::AtomicPoll { .. } => self.atomic_poll(op),
+            // Blocks run one after the other, so no store can be seen in part or too late.
+            OpKind::AtomicStore { .. } => self.store(op),
             OpKind::MakeDesc {} => self.make_desc(op),
             OpKind::DescSize { axis } => self.desc_size(op, *axis as usize),
             OpKind::DescStride { axis } => self.desc_stride(op, *axis as usize),

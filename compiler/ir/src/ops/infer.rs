@@ -2,7 +2,7 @@
 
 use super::InferContext;
 use crate::{
-    Elem, MAX_PACK, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, RmwOp, Scalar, Shape, Type, assembly_registers,
+    Elem, MAX_PACK, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, Scalar, Shape, Type, assembly_registers,
     constraint_counts,
 };
 
@@ -16,7 +16,7 @@ pub(super) fn expect(ok: bool, message: impl FnOnce() -> String) -> Result<(), S
     if ok { Ok(()) } else { Err(message()) }
 }
 
-fn elem(ty: Type) -> Result<Elem, String> {
+pub(super) fn elem(ty: Type) -> Result<Elem, String> {
     ty.elem().filter(|_| !ty.is_place()).ok_or_else(|| format!("needs a scalar or a tile, not {ty}"))
 }
 
@@ -52,7 +52,7 @@ pub(super) fn same_int(cx: &InferContext<'_>) -> Inferred {
     same_where(cx, "integers", Elem::is_int)
 }
 
-fn is_arithmetic_float(e: Elem) -> bool {
+pub(super) fn is_arithmetic_float(e: Elem) -> bool {
     e.num().is_some_and(|s| s.is_float() && !s.is_fp8())
 }
 
@@ -346,12 +346,12 @@ pub(super) fn convert_layout(cx: &InferContext<'_>) -> Inferred {
     one(result)
 }
 
-fn pointee(ty: Type) -> Result<Type, String> {
+pub(super) fn pointee(ty: Type) -> Result<Type, String> {
     let s = elem(ty)?.pointee().ok_or_else(|| format!("needs pointers, not {ty}"))?;
     Ok(ty.with_elem(s.into()))
 }
 
-fn check_mask(cx: &InferContext<'_>, pointer: Type) -> Result<(), String> {
+pub(super) fn check_mask(cx: &InferContext<'_>, pointer: Type) -> Result<(), String> {
     match cx.optional(0) {
         Some(mask) => expect(mask == pointer.with_elem(Elem::I1), || {
             format!("the mask is {mask}, not {}", pointer.with_elem(Elem::I1))
@@ -377,37 +377,6 @@ pub(super) fn store(cx: &InferContext<'_>) -> Inferred {
     expect(cx.operands[1] == wanted, || format!("the value is {}, not {wanted}", cx.operands[1]))?;
     check_mask(cx, cx.operands[0])?;
     Ok(Vec::new())
-}
-
-/// The value and the result are what the pointers point to; the operation knows the element type.
-pub(super) fn atomic_rmw(cx: &InferContext<'_>) -> Inferred {
-    let OpKind::AtomicRmw { op, .. } = cx.kind else { return Err("is not atomic_rmw".into()) };
-    let wanted = pointee(cx.operands[0])?;
-    expect(cx.operands[1] == wanted, || format!("the value is {}, not {wanted}", cx.operands[1]))?;
-    check_mask(cx, cx.operands[0])?;
-    check_rmw(*op, elem(wanted)?.num().unwrap_or(Scalar::I64))?;
-    one(wanted)
-}
-
-/// Whether the machine has an atomic operation on elements of that type.
-pub(super) fn check_rmw(op: RmwOp, scalar: Scalar) -> Result<(), String> {
-    let fits = match op {
-        RmwOp::FAdd => is_arithmetic_float(scalar.into()),
-        RmwOp::FMax | RmwOp::FMin => matches!(scalar, Scalar::F16 | Scalar::BF16),
-        RmwOp::Add | RmwOp::Max | RmwOp::Min | RmwOp::UMax | RmwOp::UMin => matches!(scalar, Scalar::I32 | Scalar::I64),
-        RmwOp::And | RmwOp::Or | RmwOp::Xor | RmwOp::Xchg => scalar.bits() >= 32,
-    };
-    expect(fits, || format!("no atomic {op} on {scalar}"))
-}
-
-/// Both values and the result are what the pointers point to, of 16 bits or more.
-pub(super) fn atomic_cas(cx: &InferContext<'_>) -> Inferred {
-    let wanted = pointee(cx.operands[0])?;
-    for ty in &cx.operands[1..3] {
-        expect(*ty == wanted, || format!("an operand is {ty}, not {wanted}"))?;
-    }
-    expect(elem(wanted)?.bits() >= 16, || format!("no atomic_cas on {wanted}"))?;
-    one(wanted)
 }
 
 /// `[.., M, K]` and `[.., K, N]` of rank 2 or 3 give the type of the accumulator `[.., M, N]`.

@@ -1,7 +1,8 @@
 //! Type rules of tensor descriptors and block pointers in phase `Tile`.
 
 use super::InferContext;
-use super::infer::{Inferred, check_rmw, checked_tile, expect, one};
+use super::infer::{Inferred, checked_tile, expect, one};
+use super::infer_atomic::check_rmw;
 use crate::{BlockPtrType, DescType, Elem, OpKind, Padding, Scalar, Shape, Type};
 
 fn desc(ty: Type) -> Result<DescType, String> {

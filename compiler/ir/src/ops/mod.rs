@@ -4,6 +4,7 @@ pub mod effects;
 pub(crate) mod eval;
 mod infer;
 mod infer_async;
+mod infer_atomic;
 mod infer_blocks;
 mod infer_shared;
 pub mod reference;

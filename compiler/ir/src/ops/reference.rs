@@ -107,6 +107,7 @@ fn rule(name: &str) -> Option<&'static str> {
         include_str!("infer.rs"),
         include_str!("infer_shared.rs"),
         include_str!("infer_async.rs"),
+        include_str!("infer_atomic.rs"),
         include_str!("infer_blocks.rs"),
     ];
     let before = files.iter().find_map(|text| Some(text.split_once(&format!("\npub(super) fn {name}("))?.0))?;

@@ -14,6 +14,7 @@ use super::effects::{Access, Effect, Space};
 use super::eval::*;
 use super::infer::*;
 use super::infer_async::*;
+use super::infer_atomic::*;
 use super::infer_blocks::*;
 use super::infer_shared::*;
 use super::rounded::rounded;
@@ -163,6 +164,9 @@ define_ops! {
     store Store { cache: CacheModifier, evict: Eviction, vector: Option<u32> } (pointer, value) [mask] 0 Traits::NONE; [STORES], store, Structured, "Writes global memory where the mask holds; `vector` consecutive registers make one access." -> Op;
     atomic_rmw AtomicRmw { op: RmwOp, sem: MemSemantic, scope: MemScope, vector: Option<u32> } (pointer, value) [mask, scratch] 0 Traits::CONVERGENT; [LOADS, STORES, SCRATCH], atomic_rmw, Structured, "Atomic read-modify-write of each element; gives the old value; `vector` consecutive registers make one access." -> Value;
     atomic_cas AtomicCas { sem: MemSemantic, scope: MemScope } (pointer, compare, value) [scratch] 0 Traits::CONVERGENT; [LOADS, STORES, SCRATCH], atomic_cas, Structured, "Atomic compare and swap, by bits; gives the old value." -> Value;
+    atomic_load AtomicLoad { sem: MemSemantic, scope: MemScope } (pointer) [mask, scratch] 0 Traits::CONVERGENT; [LOADS, SCRATCH, OUTSIDE], atomic_load, Structured, "Atomic load of each element, `relaxed` or `acquire`; 0 where the mask is false." -> Value;
+    atomic_store AtomicStore { sem: MemSemantic, scope: MemScope } (pointer, value) [mask] 0 Traits::CONVERGENT; [STORES, OUTSIDE], atomic_store, Structured, "Atomic store of each element where the mask holds, `relaxed` or `release`." -> Op;
+    atomic_poll AtomicPoll { sem: MemSemantic, scope: MemScope } (pointer, expected) [scratch, timeout] 0 Traits::CONVERGENT; [LOADS, SCRATCH, OUTSIDE], atomic_poll, Structured, "Loads each integer atomically, again and again, until it is the expected one, or for `timeout` nanoseconds; gives 1 as `i32` where it was, else 0." -> Value;
 
     // Tensor descriptors and block pointers, in phase `Tile`.
     make_desc MakeDesc {} (base) [nan] 0 NEW_VIEW, make_desc, Structured, "A descriptor of the tensor at `base`, for accesses to whole blocks: its sizes follow, then its strides but for that of the last dimension, which is 1. Elements outside are read as 0, or as NaN if `nan` holds." -> Value;

@@ -85,8 +85,12 @@ fn version(kernel: &Kernel, op: Op) -> Option<Block> {
 
 fn wish(kernel: &Kernel, infos: &AxisInfos, target: &Target, op: Op) -> Option<(Shape, Wish)> {
     let mask = match kernel.kind(op) {
-        OpKind::Load { .. } | OpKind::Store { .. } | OpKind::AtomicRmw { .. } => kernel.optional(op, 0),
-        OpKind::AtomicCas { .. } => None,
+        OpKind::Load { .. }
+        | OpKind::Store { .. }
+        | OpKind::AtomicRmw { .. }
+        | OpKind::AtomicLoad { .. }
+        | OpKind::AtomicStore { .. } => kernel.optional(op, 0),
+        OpKind::AtomicCas { .. } | OpKind::AtomicPoll { .. } => None,
         _ => return None,
     };
     let pointer = kernel.operand(op, 0);

@@ -211,7 +211,11 @@ pub(crate) fn instructions(kernel: &Kernel, op: Op) -> u64 {
             let stored = width(kernel, data.operands[1]);
             4 * (stored / u64::from(vector.unwrap_or(1))) + stored
         }
-        OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => 8 * width(kernel, data.operands[0]),
+        OpKind::AtomicRmw { .. }
+        | OpKind::AtomicCas { .. }
+        | OpKind::AtomicLoad { .. }
+        | OpKind::AtomicStore { .. }
+        | OpKind::AtomicPoll { .. } => 8 * width(kernel, data.operands[0]),
         OpKind::Dot { kind, .. } => dot(kernel, op, *kind),
         OpKind::DotBuffers { kind } => dot_buffers(kernel, op, *kind),
         OpKind::Reduce { .. } => operands * combine() + results * (combine() + 1) * 5,

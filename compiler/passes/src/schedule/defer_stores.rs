@@ -91,7 +91,7 @@ fn is_behind(kernel: &Kernel, of: Op, op: Op) -> bool {
 fn in_order(kernel: &Kernel, of: Op, store: Op) -> bool {
     let own = memory(kernel, kernel.operand(store, 0));
     rtc_ir::walk(kernel).into_iter().all(|op| {
-        if !matches!(kernel.kind(op), OpKind::Store { .. } | OpKind::AtomicRmw { .. }) {
+        if !matches!(kernel.kind(op), OpKind::Store { .. } | OpKind::AtomicRmw { .. } | OpKind::AtomicStore { .. }) {
             return true;
         }
         let around =

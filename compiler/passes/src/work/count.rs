@@ -146,7 +146,13 @@ impl Count<'_> {
                 }
                 clock.give(results, GLOBAL);
             }
-            OpKind::Store { .. } => self.work.written += self.weight * bytes(kernel, operands[1]),
+            OpKind::Store { .. } | OpKind::AtomicStore { .. } => {
+                self.work.written += self.weight * bytes(kernel, operands[1]);
+            }
+            OpKind::AtomicLoad { .. } | OpKind::AtomicPoll { .. } => {
+                self.work.read += self.weight * bytes(kernel, results[0]);
+                clock.give(results, GLOBAL);
+            }
             OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => {
                 let moved = self.weight * bytes(kernel, *operands.get(1).unwrap_or(&operands[0]));
                 self.work.read += moved;

@@ -8,12 +8,13 @@
 use rtc_ir::{MemScope, MemSemantic, OpKind, Predicate, RmwOp};
 use rtc_source::{Code, Diagnostic, Span};
 
+use super::memory::stored_as;
 use super::{Args, Row, row};
 use crate::cx::Cx;
 use crate::emitter::R;
 use crate::spec::DType;
 use crate::types::ElemTy;
-use crate::values::{Tensor, Val};
+use crate::values::{Const, Tensor, Val};
 
 pub(super) const TABLE: &[Row] = &[
     row("atomic_add", |cx, args| atomic(cx, args, Action::Add)),
@@ -24,6 +25,9 @@ pub(super) const TABLE: &[Row] = &[
     row("atomic_xor", |cx, args| atomic(cx, args, Action::Xor)),
     row("atomic_xchg", |cx, args| atomic(cx, args, Action::Xchg)),
     row("atomic_cas", compare_and_swap),
+    row("atomic_load", load),
+    row("atomic_store", store),
+    row("atomic_poll", poll),
 ];
 
 /// What is done with the old and the new value.
@@ -52,6 +56,12 @@ const SEMANTICS: &[(&str, MemSemantic)] = &[
     ("release", MemSemantic::Release),
     ("acq_rel", MemSemantic::AcqRel),
 ];
+
+const LOAD_SEMANTICS: &[(&str, MemSemantic)] =
+    &[("", MemSemantic::Acquire), ("acquire", MemSemantic::Acquire), ("relaxed", MemSemantic::Relaxed)];
+
+const STORE_SEMANTICS: &[(&str, MemSemantic)] =
+    &[("", MemSemantic::Release), ("release", MemSemantic::Release), ("relaxed", MemSemantic::Relaxed)];
 
 const SCOPES: &[(&str, MemScope)] =
     &[("", MemScope::Gpu), ("gpu", MemScope::Gpu), ("cta", MemScope::Cta), ("sys", MemScope::Sys)];
@@ -115,7 +125,91 @@ fn compare_and_swap<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     Ok(Val::Tensor(Tensor { value: cx.kernel.result(op, 0), elem: pointee, shape: pointer.shape }))
 }
 
+fn load<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
+    cx.atomic_type(args.name, pointee, DType::ALL, (pointer, args.arg("pointer").span))?;
+    let mut target = pointer;
+    let mask = match cx.mask_arg(args, "mask", false)? {
+        Some((mask, span)) if pointer.shape.rank() > 0 => {
+            let what = format!("as pointer and {}", args.what("mask"));
+            let shape = cx.common((pointer, args.arg("pointer").span), (mask, span), &what)?;
+            target = cx.broadcast_to(pointer, shape)?;
+            Some(cx.broadcast_to(mask, shape)?)
+        }
+        Some((mask, _)) => Some(cx.fit(args, "mask", mask, pointer)?),
+        None => None,
+    };
+    let order = Order { sem: cx.word(args, "sem", LOAD_SEMANTICS)?, scope: cx.word(args, "scope", SCOPES)? };
+    let kind = OpKind::AtomicLoad { sem: order.sem, scope: order.scope };
+    let op = cx.build(kind, &[target.value], &[mask.map(|m| m.value)], &[], &[], &[])?;
+    let loaded = Tensor { value: cx.kernel.result(op, 0), elem: stored_as(pointee), shape: target.shape };
+    cx.after_acquire(order.sem)?;
+    cx.cast(loaded, pointee).map(Val::Tensor)
+}
+
+fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
+    let pointer_span = args.arg("pointer").span;
+    cx.writable(args, pointer, pointer_span)?;
+    cx.atomic_type(args.name, pointee, DType::ALL, (pointer, pointer_span))?;
+    let value = cx.stored(&args.arg("val"), pointee, &args.what("val"))?;
+    let value = cx.fit(args, "val", value, pointer)?;
+    let mask = match cx.mask_arg(args, "mask", false)? {
+        Some((mask, _)) => Some(cx.fit(args, "mask", mask, pointer)?),
+        None => None,
+    };
+    let order = Order { sem: cx.word(args, "sem", STORE_SEMANTICS)?, scope: cx.word(args, "scope", SCOPES)? };
+    if order.sem == MemSemantic::Release {
+        // What the other threads of the block did before counts, too.
+        cx.build(OpKind::Barrier {}, &[], &[], &[], &[], &[])?;
+    }
+    let kind = OpKind::AtomicStore { sem: order.sem, scope: order.scope };
+    cx.build(kind, &[pointer.value, value.value], &[mask.map(|m| m.value)], &[], &[], &[])?;
+    Ok(Val::NONE)
+}
+
+fn poll<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
+    let (pointer, pointee) = cx.pointer_arg(args, "pointer")?;
+    let polled: Vec<DType> = DType::ALL.iter().copied().filter(|d| d.is_integer() && d.bits() >= 16).collect();
+    cx.atomic_type(args.name, pointee, &polled, (pointer, args.arg("pointer").span))?;
+    let expected = cx.element(&args.arg("expected_value"), pointee, &args.what("expected_value"))?;
+    let expected = cx.fit(args, "expected_value", expected, pointer)?;
+    let timeout = match args.optional_tensor(cx, "timeout_ns")? {
+        Some(timeout) => Some(cx.timeout(args, timeout)?),
+        None => None,
+    };
+    let order = Order { sem: cx.word(args, "sem", LOAD_SEMANTICS)?, scope: cx.word(args, "scope", SCOPES)? };
+    let kind = OpKind::AtomicPoll { sem: order.sem, scope: order.scope };
+    let optional = [None, timeout.map(|t| t.value)];
+    let op = cx.build(kind, &[pointer.value, expected.value], &optional, &[], &[], &[])?;
+    let found = Tensor { value: cx.kernel.result(op, 0), elem: ElemTy::I32, shape: pointer.shape };
+    cx.after_acquire(order.sem)?;
+    cx.cast(found, ElemTy::I1).map(Val::Tensor)
+}
+
 impl<'a> Cx<'a> {
+    /// What one thread acquired counts for all threads of the block.
+    fn after_acquire(&mut self, sem: MemSemantic) -> R<()> {
+        if sem == MemSemantic::Acquire {
+            self.build(OpKind::Barrier {}, &[], &[], &[], &[], &[])?;
+        }
+        Ok(())
+    }
+
+    /// A number of nanoseconds as an unsigned integer of 64 bits.
+    fn timeout(&mut self, args: &Args<'a>, timeout: Tensor) -> R<Tensor> {
+        let arg = args.arg("timeout_ns");
+        let negative = matches!(&arg.val, Val::Const(Const::Int(i)) if *i < 0);
+        if negative || !timeout.elem.is_int() || timeout.shape.rank() != 0 {
+            let message = format!("{} must be an integer scalar that is not negative", args.what("timeout_ns"));
+            let d = Diagnostic::error(Code::BAD_VALUE, arg.span, message)
+                .primary(format!("this is {}", arg.val.describe()))
+                .help("write a number of nanoseconds, or leave it out to wait without end");
+            return self.fail(d);
+        }
+        self.cast(timeout, ElemTy::Num(DType::UInt64))
+    }
+
     /// Refuses element types that the machine has no such operation for.
     fn atomic_type(&mut self, name: &str, pointee: ElemTy, allowed: &[DType], pointer: (Tensor, Span)) -> R<()> {
         if pointee.num().is_some_and(|d| allowed.contains(&d)) {

@@ -147,7 +147,11 @@ fn together<'a>(cx: &mut Cx<'a>, args: &Args<'a>, names: &[&'static str]) -> R<V
 }
 
 fn fdiv<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
-    args.ignore("ieee_rounding");
+    let (exact, approximate) = (args.bool(cx, "ieee_rounding")?, args.bool(cx, "approx")?);
+    if exact && approximate {
+        let message = "`fdiv` rounds either as IEEE 754 says or approximately";
+        return cx.error(Code::BAD_VALUE, args.arg("approx").span, message, "leave out `approx` or `ieee_rounding`");
+    }
     for name in ["x", "y"] {
         let t = args.tensor(cx, name)?;
         if !t.elem.is_float() {
@@ -158,6 +162,16 @@ fn fdiv<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         }
     }
     let tensors = together(cx, args, &["x", "y"])?;
+    if approximate {
+        if tensors[0].elem != ElemTy::F32 {
+            let d = Diagnostic::error(Code::TYPE_MISMATCH, args.span, "`fdiv` with `approx` divides fp32 only")
+                .label(args.arg("x").span, format!("this is {}", tensors[0]))
+                .help("cast both operands with `.to(tl.float32)`, or leave out `approx`");
+            return cx.fail(d);
+        }
+        let quotient = cx.each(OpKind::DivFApprox {}, &[tensors[0].value, tensors[1].value], tensors[0])?;
+        return Ok(Val::Tensor(quotient));
+    }
     let (l, r) =
         (Arg::new(Val::Tensor(tensors[0]), args.arg("x").span), Arg::new(Val::Tensor(tensors[1]), args.arg("y").span));
     cx.binary(Operator::Div, &l, &r)

@@ -213,25 +213,43 @@ fn split<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 
 fn cat<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let (a, b) = (block(cx, args, "input")?, block(cx, args, "other")?);
-    if !args.bool(cx, "can_reorder")? {
-        return cx.error(
-            Code::UNSUPPORTED,
-            args.span,
-            "`cat` does not keep the order of elements",
-            "write `can_reorder=True` if any order will do, or `tl.interleave` and `tl.join` for a fixed one",
-        );
-    }
-    if a.elem != b.elem || a.shape != b.shape || a.shape.rank() != 1 {
-        let d = Diagnostic::error(
-            Code::SHAPE_MISMATCH,
-            args.span,
-            "`cat` takes two blocks with one dimension of one type and size",
-        )
-        .label(args.arg("input").span, format!("this is {a}"))
-        .label(args.arg("other").span, format!("this is {b}"));
+    let any_order = args.bool(cx, "can_reorder")?;
+    if a.elem != b.elem || a.shape != b.shape || (any_order && a.shape.rank() != 1) {
+        let message = match any_order {
+            true => "`cat` with `can_reorder` takes two blocks with one dimension, of one type and size",
+            false => "`cat` takes two blocks of one type and shape",
+        };
+        let d = Diagnostic::error(Code::SHAPE_MISMATCH, args.span, message)
+            .label(args.arg("input").span, format!("this is {a}"))
+            .label(args.arg("other").span, format!("this is {b}"));
         return cx.fail(d);
+    }
+    if !any_order {
+        return one_behind_the_other(cx, args, a, b).map(Val::Tensor);
     }
     let shape = cx.shape(&[i128::from(a.shape[0]) * 2], args.span)?;
     let value = cx.emit(OpKind::Cat {}, &[a.value, b.value])?;
     Ok(Val::Tensor(Tensor { value, shape, ..a }))
+}
+
+/// Two blocks of one type and shape joined along the dimension `dim`, in order.
+fn one_behind_the_other<'a>(cx: &mut Cx<'a>, args: &Args<'a>, a: Tensor, b: Tensor) -> R<Tensor> {
+    let rank = a.shape.rank();
+    let at = match args.given("dim") {
+        Some(dim) => cx.axis_of(&dim, rank, &args.what("dim"))?,
+        None => 0,
+    };
+    let mut dims: Vec<i128> = a.shape.iter().map(|d| i128::from(*d)).collect();
+    dims.push(2);
+    let joined = Tensor { value: cx.emit(OpKind::Join {}, &[a.value, b.value])?, shape: cx.shape(&dims, args.span)?, ..a };
+    // The new dimension goes before the one along which the blocks lie.
+    let mut order: Vec<u32> = (0..rank as u32).collect();
+    order.insert(at, rank as u32);
+    let moved: Vec<i128> = order.iter().map(|from| dims[*from as usize]).collect();
+    let value = cx.emit(OpKind::Trans { order }, &[joined.value])?;
+    let turned = Tensor { value, shape: cx.shape(&moved, args.span)?, ..joined };
+    dims.pop();
+    dims[at] *= 2;
+    let shape = cx.shape(&dims, args.span)?;
+    cx.reshape(turned, shape, false)
 }

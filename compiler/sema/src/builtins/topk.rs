@@ -17,6 +17,7 @@ use crate::values::{Tensor, Val};
 pub(super) fn topk<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let t = sorted(cx, args)?;
     let k = args.int(cx, "k")?;
+    let descending = args.bool(cx, "descending")?;
     let n = *t.shape.last().unwrap_or(&1);
     if k < 1 || k > i128::from(n) {
         let message = format!("`topk` cannot take {k} of {n} elements");
@@ -25,7 +26,7 @@ pub(super) fn topk<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let k = 1u32 << k.ilog2();
     if k == n {
         // Nothing is reduced, so that the type stays.
-        let kind = OpKind::Sort { descending: true, signed: t.elem.is_signed(), bitonic: false };
+        let kind = OpKind::Sort { descending, signed: t.elem.is_signed(), bitonic: false };
         return Ok(Val::Tensor(cx.each(kind, &[t.value], t)?));
     }
     let pairs = (n / k).trailing_zeros();
@@ -37,7 +38,11 @@ pub(super) fn topk<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
         cx.shape(&dims, args.span)?
     };
     let order = Order::of(t.elem);
-    let keys = order.keys(cx, t)?;
+    let mut keys = order.keys(cx, t)?;
+    if !descending {
+        // With all bits flipped, the least is the largest.
+        keys = flip_all(cx, keys)?;
+    }
     let mut pieces = i128::from(t.shape.numel()) / k;
     let flat = cx.shape(&[pieces, k], args.span)?;
     let mut keys = cx.reshape(keys, flat, false)?;
@@ -58,8 +63,16 @@ pub(super) fn topk<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     if k > 1 {
         keys = cx.each(kind(true), &[keys.value], keys)?;
     }
-    let first = cx.reshape(keys, shape, false)?;
+    let mut first = cx.reshape(keys, shape, false)?;
+    if !descending {
+        first = flip_all(cx, first)?;
+    }
     Ok(Val::Tensor(order.values(cx, first, t.elem)?))
+}
+
+fn flip_all<'a>(cx: &mut Cx<'a>, keys: Tensor) -> R<Tensor> {
+    let ones = cx.int_literal(-1, keys.elem, keys.shape)?;
+    cx.each(OpKind::XorI {}, &[keys.value, ones.value], keys)
 }
 
 /// All bits set in the odd rows, none in the others: such integers sort in the other direction.

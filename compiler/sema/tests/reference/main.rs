@@ -1,4 +1,4 @@
-//! The pages under `docs/`: written by hand or made from the declarations, with examples that are run. The test fails
+//! The stub of the Python package, and the pages under `docs/`: written by hand or made from the declarations, with examples that are run. The test fails
 //! where a page is not what it would be written as today; `UPDATE=1` writes the pages.
 
 #[path = "../kernels/mod.rs"]
@@ -9,6 +9,7 @@ mod entries;
 mod examples;
 mod pages;
 mod probe;
+mod stub;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -94,6 +95,18 @@ fn pages_are_up_to_date() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     let how = "UPDATE=1 cargo test -p rtc-sema --test reference";
     assert!(stale.is_empty(), "write the pages with `{how}`, and look at what changes:\n{}", stale.join("\n"));
+}
+
+#[test]
+fn the_stub_for_python_is_up_to_date() {
+    let (path, text) = (root().join(stub::PATH), stub::text());
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+    let old = std::fs::read_to_string(&path).unwrap_or_default();
+    let first = old.lines().zip(text.lines()).find(|(a, b)| a != b);
+    let how = "UPDATE=1 cargo test -p rtc-sema --test reference";
+    assert!(old == text, "{}: first difference: {first:?}; write it with `{how}`", stub::PATH);
 }
 
 #[test]

@@ -4,6 +4,8 @@
     python -m rtc -m module [arguments]       such as  python -m rtc -m pytest tests/
     python -m rtc -c "import triton; .."
     python -m rtc verify | bench | precision FILE.py
+    python -m rtc fix [--write] [--diff] [--check] FILE.py ..
+                                              rewrites block pointers, which Triton has no longer
     python -m rtc explain [NAME]              what an error means, or what a function takes and gives
 """
 
@@ -13,7 +15,7 @@ import sys
 
 from . import _as_triton
 
-COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision"}
+COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision", "fix": "_fix"}
 
 
 def explain(names):

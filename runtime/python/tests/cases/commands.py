@@ -294,6 +294,26 @@ class Explain(unittest.TestCase):
         self.assertIn("error[unknown-code]: there is no code or function `rooting`; did you mean `routing`?", done.stderr)
         self.assertEqual(rtc("explain", "tl.dot", "tl.sum").returncode, 2)
 
+    def test_fix(self):
+        kernel = ("import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef f(x, n):\n"
+                  "    p = tl.make_block_ptr(x, (n,), (1,), (0,), (16,), (0,))\n    tl.store(p, 1)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "old.py")
+            with open(path, "w") as file:
+                file.write(kernel)
+            shown = rtc("fix", path)
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+            self.assertIn("+    p_i0 = tl.arange(0, 16).to(tl.int64)\n", shown.stdout)
+            self.assertEqual(rtc("fix", "--check", path).returncode, 1)
+            self.assertEqual(rtc("fix", "--write", path).returncode, 0)
+            with open(path) as file:
+                self.assertEqual(file.read(), kernel[:kernel.index("    p")] +
+                                 "    p_i0 = tl.arange(0, 16).to(tl.int64)\n    tl.store(x + p_i0, 1)\n")
+            self.assertEqual(rtc("fix", "--check", path).returncode, 0)
+            left = rtc("fix", os.path.join(folder, "missing.py"))
+            self.assertEqual(left.returncode, 1)
+            self.assertIn("missing.py", left.stderr)
+
 
 class Precision(unittest.TestCase):
 

@@ -1,9 +1,38 @@
 """The kernel language as host code sees it."""
 
+import ast
+import inspect
+import os
+import pydoc
 import unittest
 
 import rtc
 import rtc.language as tl
+
+
+class Documentation(unittest.TestCase):
+
+    def test_functions_carry_the_reference(self):
+        self.assertIn("tl.load(pointer, mask=None", tl.load.__doc__)
+        self.assertIn("the value where the mask is false", pydoc.render_doc(tl.load))
+        signature = inspect.signature(tl.atomic_poll)
+        self.assertEqual(list(signature.parameters), ["pointer", "expected_value", "sem", "scope", "timeout_ns"])
+        self.assertIs(signature.parameters["timeout_ns"].default, None)
+        self.assertEqual(signature.parameters["sem"].annotation, "tl.constexpr")
+        self.assertEqual(inspect.signature(tl.reshape).parameters["shape"].kind, inspect.Parameter.VAR_POSITIONAL)
+        for name in dir(tl):
+            function = getattr(tl, name)
+            if isinstance(function, tl.core.KernelFunction):
+                self.assertTrue(function.__doc__, name)
+                inspect.signature(function)
+
+    def test_the_stub_names_what_the_module_has(self):
+        path = os.path.join(os.path.dirname(tl.__file__), "__init__.pyi")
+        with open(path) as file:
+            stub = ast.parse(file.read())
+        functions = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
+        self.assertTrue(functions)
+        self.assertEqual({name for name in functions if not hasattr(tl, name)}, set())
 
 
 class Dtypes(unittest.TestCase):

@@ -1,5 +1,6 @@
 """What host code sees of the kernel language: dtypes, constexprs, and the names of functions that only kernels can call."""
 
+import ast
 import functools
 import inspect
 
@@ -272,7 +273,8 @@ class PropagateNan:
 
 
 class KernelFunction:
-    """A function of the kernel language. Only kernels can call it."""
+    # A function of the kernel language, which only kernels can call. Its docstring and signature are those of the reference,
+    # looked up when they are asked for.
 
     def __init__(self, namespace, name):
         self.__name__ = self.__qualname__ = name
@@ -284,6 +286,42 @@ class KernelFunction:
 
     def __repr__(self):
         return f"<function {self._namespace}.{self.__name__} of the kernel language>"
+
+    @property
+    def __doc__(self):
+        try:
+            return _rtc.explain(f"{self._namespace}.{self.__name__}")
+        except LookupError:
+            return "A function of the kernel language. Only kernels can call it."
+
+    @property
+    def __signature__(self):
+        written = _rtc.language_parameters(self._namespace, self.__name__)
+        return None if written is None else _signature(written)
+
+
+def _signature(written):
+    """The signature of parameters as the reference writes them."""
+    kinds = inspect.Parameter
+    kind, parameters = kinds.POSITIONAL_OR_KEYWORD, []
+    for text in written:
+        head, _, default = (part.strip() for part in text.partition("="))
+        name, _, annotation = (part.strip() for part in head.partition(":"))
+        if name == "/":
+            parameters = [p.replace(kind=kinds.POSITIONAL_ONLY) for p in parameters]
+            continue
+        if name == "*":
+            kind = kinds.KEYWORD_ONLY
+            continue
+        own = kinds.VAR_KEYWORD if name.startswith("**") else kinds.VAR_POSITIONAL if name.startswith("*") else kind
+        if own is kinds.VAR_POSITIONAL:
+            kind = kinds.KEYWORD_ONLY
+        try:
+            value = ast.literal_eval(default) if default else kinds.empty
+        except ValueError:
+            value = default
+        parameters.append(kinds(name.lstrip("*"), own, default=value, annotation=annotation or kinds.empty))
+    return inspect.Signature(parameters)
 
 
 _MODULES = {"tl": "triton.language", "libdevice": "triton.language.extra.libdevice",
