@@ -37,10 +37,7 @@ pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
             let count = scan_partials(first(operands)?, *axis as usize)?;
             Some(parts(kernel, operands, count))
         }
-        OpKind::AtomicRmw { .. }
-        | OpKind::AtomicCas { .. }
-        | OpKind::AtomicLoad { .. }
-        | OpKind::AtomicPoll { .. } => {
+        OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } | OpKind::AtomicLoad { .. } | OpKind::AtomicPoll { .. } => {
             let result = data.results[0];
             let held_once = kernel.layout_of(result).is_some_and(|layout| {
                 let copies = layout.copies();

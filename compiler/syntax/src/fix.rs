@@ -103,7 +103,8 @@ pub fn block_pointers(file: FileId, text: &str) -> Fixed {
     });
     let covered = |span: &Span| {
         let inside = |outer: &Span| outer.start <= span.start && span.end <= outer.end;
-        fixed.edits.iter().any(|edit| inside(&edit.span) || edit.span.start == span.start) || fixed.left.iter().any(|left| left.span == *span)
+        fixed.edits.iter().any(|edit| inside(&edit.span) || edit.span.start == span.start)
+            || fixed.left.iter().any(|left| left.span == *span)
     };
     let missed: Vec<Span> = outside.into_iter().filter(|span| !covered(span)).collect();
     let reason = "it belongs to no variable that could be followed";

@@ -8,7 +8,8 @@ const SOURCE: &str = "import triton\nimport triton.language as tl\n\n\n@triton.j
     q = tl.make_block_ptr(z, (n,), (1,), (0,), (B,), (0,))\n    \
     tl.store(q, tl.load(p, boundary_check=(0,)), boundary_check=(0,))   #  kept\n";
 
-const HANDED: &str = "import triton.language as tl\n\n@triton.jit\ndef inner(p):\n    return tl.load(p, boundary_check=(0,))\n";
+const HANDED: &str =
+    "import triton.language as tl\n\n@triton.jit\ndef inner(p):\n    return tl.load(p, boundary_check=(0,))\n";
 
 fn file(name: &str, text: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fix");
@@ -19,12 +20,8 @@ fn file(name: &str, text: &str) -> PathBuf {
 }
 
 fn fix(options: &[&str], path: &Path) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_rtc"))
-        .arg("fix")
-        .args(options)
-        .arg(path)
-        .output()
-        .expect("rtc starts");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_rtc")).arg("fix").args(options).arg(path).output().expect("rtc starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -48,7 +45,10 @@ fn changes_are_made_and_are_final() {
     assert_eq!(fix(&["--write"], &path), (Some(0), String::new(), String::new()));
     let text = std::fs::read_to_string(&path).expect("it is there");
     let head = SOURCE.find("    p = ").expect("it is in the source");
-    assert!(text.starts_with(&SOURCE[..head]) && text.ends_with("   #  kept\n") && !text.contains("block_ptr"), "{text}");
+    assert!(
+        text.starts_with(&SOURCE[..head]) && text.ends_with("   #  kept\n") && !text.contains("block_ptr"),
+        "{text}"
+    );
     assert_eq!(fix(&["--check", "--diff"], &path), (Some(0), String::new(), String::new()));
 }
 

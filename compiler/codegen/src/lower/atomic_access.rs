@@ -71,9 +71,9 @@ impl<'c> Lowering<'_, 'c> {
                     &load(),
                     |loaded| {
                         let differs = e.cmpi(Cmpi::Ne, loaded[0], expected[register]);
-                        let in_time = timeout.zip(begin).map(|(timeout, begin)| {
-                            e.cmpi(Cmpi::Ult, e.subi(timer(), begin), timeout)
-                        });
+                        let in_time = timeout
+                            .zip(begin)
+                            .map(|(timeout, begin)| e.cmpi(Cmpi::Ult, e.subi(timer(), begin), timeout));
                         Ok((in_time.map_or(differs, |in_time| e.andi(differs, in_time)), loaded.to_vec()))
                     },
                     |_| Ok::<_, Infallible>(load()),

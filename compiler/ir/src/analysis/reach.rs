@@ -96,10 +96,9 @@ fn loses(kernel: &Kernel, op: Op, index: usize) -> Option<&'static str> {
         _ if is_followed => None,
         OpKind::PtrToInt {} => Some("its address becomes a number"),
         OpKind::InlineAsm { .. } => Some("inline assembly takes it"),
-        OpKind::Store { .. }
-        | OpKind::AtomicRmw { .. }
-        | OpKind::AtomicCas { .. }
-        | OpKind::AtomicStore { .. } => Some("it is stored to memory"),
+        OpKind::Store { .. } | OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } | OpKind::AtomicStore { .. } => {
+            Some("it is stored to memory")
+        }
         _ => Some("it is used by an operation through which it is not followed"),
     }
 }

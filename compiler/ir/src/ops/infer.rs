@@ -2,8 +2,7 @@
 
 use super::InferContext;
 use crate::{
-    Elem, MAX_PACK, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, Scalar, Shape, Type, assembly_registers,
-    constraint_counts,
+    Elem, MAX_PACK, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, Scalar, Shape, Type, assembly_registers, constraint_counts,
 };
 
 pub(super) type Inferred = Result<Vec<Type>, String>;

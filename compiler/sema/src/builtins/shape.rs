@@ -241,7 +241,8 @@ fn one_behind_the_other<'a>(cx: &mut Cx<'a>, args: &Args<'a>, a: Tensor, b: Tens
     };
     let mut dims: Vec<i128> = a.shape.iter().map(|d| i128::from(*d)).collect();
     dims.push(2);
-    let joined = Tensor { value: cx.emit(OpKind::Join {}, &[a.value, b.value])?, shape: cx.shape(&dims, args.span)?, ..a };
+    let joined =
+        Tensor { value: cx.emit(OpKind::Join {}, &[a.value, b.value])?, shape: cx.shape(&dims, args.span)?, ..a };
     // The new dimension goes before the one along which the blocks lie.
     let mut order: Vec<u32> = (0..rank as u32).collect();
     order.insert(at, rank as u32);

@@ -34,8 +34,25 @@ TRITON_MAX_TENSOR_NUMEL: int
 
 /// Types of elements, which are values for Python.
 const TYPES: &[&str] = &[
-    "void", "int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float8e4b15", "float8e4b8",
-    "float8e4nv", "float8e5", "float8e5b16", "float16", "bfloat16", "float32", "float64",
+    "void",
+    "int1",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float8e4b15",
+    "float8e4b8",
+    "float8e4nv",
+    "float8e5",
+    "float8e5b16",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
 ];
 
 /// Names that the head imports as classes.

@@ -9,19 +9,10 @@ pub(super) const MAKE: &[&str] = &["base", "shape", "strides", "offsets", "block
 /// The parameters of `advance`.
 pub(super) const ADVANCE: &[&str] = &["base", "offsets"];
 /// The parameters of `load`.
-pub(super) const LOAD: &[&str] = &[
-    "pointer",
-    "mask",
-    "other",
-    "boundary_check",
-    "padding_option",
-    "cache_modifier",
-    "eviction_policy",
-    "volatile",
-];
+pub(super) const LOAD: &[&str] =
+    &["pointer", "mask", "other", "boundary_check", "padding_option", "cache_modifier", "eviction_policy", "volatile"];
 /// The parameters of `store`.
-pub(super) const STORE: &[&str] =
-    &["pointer", "value", "mask", "boundary_check", "cache_modifier", "eviction_policy"];
+pub(super) const STORE: &[&str] = &["pointer", "value", "mask", "boundary_check", "cache_modifier", "eviction_policy"];
 
 /// Why something stays as it is, and where the reason lies.
 #[derive(Clone, Debug)]

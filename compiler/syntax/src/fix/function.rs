@@ -65,8 +65,7 @@ pub(super) fn rewrite(text: &str, function: &FunctionDef, fixed: &mut Fixed) {
     let all: Vec<Access> = calls.iter().filter_map(|(e, func, args)| access(e, func, args, &pointers)).collect();
     for group in groups(&bindings) {
         let own: Vec<&Binding> = bindings.iter().filter(|b| group.contains(b.target)).collect();
-        let accesses: Vec<Access> =
-            calls.iter().filter_map(|(e, func, args)| access(e, func, args, &group)).collect();
+        let accesses: Vec<Access> = calls.iter().filter_map(|(e, func, args)| access(e, func, args, &group)).collect();
         match edits(&mut names, function, &group, &own, (&accesses, &all), &refused) {
             Ok(edits) => fixed.edits.extend(edits),
             Err(why) => {
@@ -290,7 +289,9 @@ fn all_uses_known(
         }
     });
     match unknown {
-        Some(e) => refuse(e.span, "the block pointer is used here in another way than by `load`, `store` and `advance`"),
+        Some(e) => {
+            refuse(e.span, "the block pointer is used here in another way than by `load`, `store` and `advance`")
+        }
         None => Ok(()),
     }
 }

@@ -95,9 +95,7 @@ impl<'a> Names<'a> {
         let text = self.source(e.span);
         match e.kind {
             ExprKind::Name(_) | ExprKind::Int(_) | ExprKind::Tuple(_) => text.to_owned(),
-            ExprKind::Call { .. } | ExprKind::Attribute { .. } | ExprKind::Subscript { .. }
-                if !text.contains('\n') =>
-            {
+            ExprKind::Call { .. } | ExprKind::Attribute { .. } | ExprKind::Subscript { .. } if !text.contains('\n') => {
                 text.to_owned()
             }
             _ if literal(e).is_some() && !text.contains('\n') => text.to_owned(),

@@ -1,3 +1,5 @@
+//! What becomes of block pointers, and what is left.
+
 use rtc_source::FileId;
 
 use super::block_pointers;
@@ -15,7 +17,11 @@ fn fixed(text: &str) -> String {
         .map(|left| {
             let line = text[..left.span.start as usize].matches('\n').count() + 1;
             let at = text[..left.at.start as usize].matches('\n').count() + 1;
-            format!("# line {line}: {}: {} (line {at})\n", &text[left.span.start as usize..left.span.end as usize], left.reason)
+            format!(
+                "# line {line}: {}: {} (line {at})\n",
+                &text[left.span.start as usize..left.span.end as usize],
+                left.reason
+            )
         })
         .collect();
     result + &left.concat()
