@@ -19,7 +19,7 @@ pub(crate) fn fix(arguments: &FixArguments, reporter: &Reporter) -> Result<(), P
                 fs::write(path, &fixed.text).map_err(|error| Problem::file("io", path, error.to_string()))?;
             }
             if arguments.diff || !(arguments.write || arguments.check) {
-                out!("{}", fixed.diff());
+                out!("{}", fixed.diff())?;
             }
         }
         reporter.diagnostics(&fixed.sources, &fixed.left);
