@@ -9,6 +9,7 @@
 //!
 //! All of these share what was compiled (`compilations.rs`) as long as they run in one process: `cargo test --test golden`
 //! compiles each kernel once for each target, `cargo nextest` once for each test.
+#![allow(unsafe_code)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -142,9 +143,12 @@ fn run(compilations: &Compilations, launch_path: &Path, device_name: &str) -> Re
         let arch = device.arch();
         let made = compilations.compile(&json["spec"].to_string(), &spec, &arch)?;
         let made = made.ok_or_else(|| format!("the kernel needs what {arch} does not have"))?;
-        jit::load(&device, made.compiled.clone(), &mut Silent)
+        // SAFETY: the compiler made PTX and metadata together.
+        unsafe { jit::load(&device, made.compiled.clone(), &mut Silent) }
     };
     let kernel = compiled.map_err(|e| e.to_string())?.kernel;
+    // SAFETY: the launch files of this repository give buffers that their kernels stay within.
+    let kernel = unsafe { kernel.assume_in_bounds() };
     let outcome = launch.run(&kernel, &tensors).map_err(|e| e.to_string())?;
     // None of these kernels wraps an address; some wrap random numbers on purpose.
     let findings = kernel.take_findings();

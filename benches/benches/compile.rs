@@ -1,4 +1,5 @@
 //! What compilation costs, stage by stage, and what comes after it: a hit in the cache, the autotuner.
+#![allow(unsafe_code)]
 #![allow(missing_docs, reason = "macros of criterion")]
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
@@ -60,7 +61,8 @@ fn hits(criterion: &mut Criterion) {
         group.bench_function(format!("{} to a loaded kernel", kernel.name), |b| {
             b.iter(|| {
                 let artifact = fetch(&kernel.program()).compiled.artifact;
-                device.load(&artifact.ptx, &artifact.metadata).expect("it loads")
+                // SAFETY: the compiler made both together.
+                unsafe { device.load(&artifact.ptx, &artifact.metadata) }.expect("it loads")
             })
         });
     }

@@ -1,4 +1,5 @@
 //! What a launch costs the host: checks, packing and the call, on a driver that does nothing (`scripts/bench` brings it).
+#![allow(unsafe_code)]
 #![allow(missing_docs, reason = "macros of criterion")]
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -8,7 +9,8 @@ use std::hint::black_box;
 
 fn loaded(device: &Device, pointers: usize, integers: usize) -> Kernel {
     let (ptx, metadata) = empty_kernel(pointers, integers);
-    device.load_json(&ptx, &metadata).expect("the kernel is right")
+    // SAFETY: the metadata is that of the kernel, which accesses nothing.
+    unsafe { device.load_json(&ptx, &metadata) }.expect("the kernel is right")
 }
 
 fn launches(criterion: &mut Criterion) {
@@ -37,7 +39,8 @@ fn launches(criterion: &mut Criterion) {
         b.iter(|| {
             let n = black_box(64);
             let arguments = args![x0, x1, x2, x3, x4, x5, x6, &mut out, n, n, n, n, n, n, n, n];
-            sixteen.launch(&stream, 1, &arguments).expect("a launch")
+            // SAFETY: the kernel accesses nothing.
+            unsafe { sixteen.launch_unchecked(&stream, 1, &arguments) }.expect("a launch")
         })
     });
 
@@ -46,7 +49,7 @@ fn launches(criterion: &mut Criterion) {
         b.iter(|| {
             let n = black_box(64);
             let arguments = args![x0, x1, x2, x3, x4, x5, x6, &mut out, n, n, n, n, n, n, n, n];
-            sixteen.launch_proved(&stream, 1, &arguments).expect("a launch")
+            sixteen.launch(&stream, 1, &arguments).expect("a launch")
         })
     });
 
@@ -84,7 +87,8 @@ fn loads(criterion: &mut Criterion) {
     let ptx: &'static str =
         ptx.replace("    ret;", &format!("{}    ret;", "    mov.u32 %r1, %tid.x;\n".repeat(2000))).leak();
     let metadata: &'static str = metadata.leak();
-    let variants = [Variant { arch: "sm_80", ptx, metadata, cubin: None }];
+    // SAFETY: the metadata is that of the kernel.
+    let variants = [unsafe { Variant::new("sm_80", ptx, metadata, None) }];
     criterion.bench_function("load an embedded kernel", |b| {
         b.iter(|| device.load_variant("empty", black_box(&variants)).expect("a kernel"))
     });

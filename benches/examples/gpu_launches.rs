@@ -1,5 +1,6 @@
 //! Host time of one launch on a real GPU: the runtime, a bare call of the driver, and a graph, in turns in one run.
 //! `scripts/launch_times.py` adds what Triton takes on the same machine.
+#![allow(unsafe_code)]
 
 use rtc_benches::{bare::Bare, empty_kernel};
 use rtc_runtime::{Buffer, Device, Kernel, Read, Result, Write, args};
@@ -23,7 +24,8 @@ fn loads(device: &Device) -> Result<()> {
         };
         let ((ptx, metadata), (other, _)) = (text(2 * index), text(2 * index + 1));
         let start = Instant::now();
-        let kernel = device.load_json(&ptx, &metadata)?;
+        // SAFETY: the metadata is that of the kernel.
+        let kernel = unsafe { device.load_json(&ptx, &metadata)? };
         ours.push(start.elapsed().as_secs_f64() * 1e3);
         let start = Instant::now();
         let loaded = Bare::load(&other, 16);
@@ -45,7 +47,10 @@ fn main() -> Result<()> {
     let mut out = device.alloc::<f32>(64)?;
     let (ptx4, metadata4) = empty_kernel(2, 2);
     let (ptx16, metadata16) = empty_kernel(8, 8);
-    let (four, sixteen) = (device.load_json(&ptx4, &metadata4)?, device.load_json(&ptx16, &metadata16)?);
+    // SAFETY: the metadata is that of the kernels, which access nothing.
+    let four = unsafe { device.load_json(&ptx4, &metadata4)? };
+    // SAFETY: as above.
+    let sixteen = unsafe { device.load_json(&ptx16, &metadata16)? };
     let typed: Kernel<Sixteen> = sixteen.typed()?;
     let failed = |error: cudarc::driver::DriverError| rtc_runtime::Error::NoDevice(format!("{error:?}"));
     let (mut bare4, mut bare16) = (Bare::load(&ptx4, 4).map_err(failed)?, Bare::load(&ptx16, 16).map_err(failed)?);
@@ -73,10 +78,17 @@ fn main() -> Result<()> {
         row("rtc, 4 arguments", 1.0, &mut || four.launch(&stream, 1, &args![x0, &mut out, 64, 1]))?;
         row("bare cuLaunchKernel, 16 arguments", 1.0, &mut || bare16.launch().map_err(failed))?;
         row("rtc, 16 arguments", 1.0, &mut || {
-            sixteen.launch(&stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
+            // SAFETY: the kernel accesses nothing.
+            unsafe {
+                sixteen.launch_unchecked(
+                    &stream,
+                    1,
+                    &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7],
+                )
+            }
         })?;
         row("rtc, 16 arguments, lengths proved", 1.0, &mut || {
-            sixteen.launch_proved(&stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
+            sixteen.launch(&stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
         })?;
         row("rtc, 16 arguments, typed handle", 1.0, &mut || {
             typed.launch(&stream, 1, (x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7))

@@ -8,17 +8,30 @@ use rtc_ir::Kernel;
 use rtc_ir::analysis::{self, Extent, Touched};
 use rtc_passes::PassContext;
 
-/// What a kernel, as it comes from sema or from a file, does to memory; by parameter.
-pub(crate) fn touched(kernel: &Kernel, target: &'static Target) -> Vec<Touched> {
+/// What a kernel does to memory.
+pub(crate) struct Accesses {
+    /// By parameter.
+    params: Vec<Touched>,
+    /// Why it may access memory that no parameter stands for.
+    elsewhere: Option<&'static str>,
+}
+
+/// What a kernel, as it comes from sema or from a file, does to memory.
+pub(crate) fn touched(kernel: &Kernel, target: &'static Target) -> Accesses {
     let (max_instructions, structure) = (stages::NO_LIMIT, Structure::Pipelined);
     let cx = PassContext { target, max_instructions, structure, overlap_launches: false };
     // What a pass refuses here, it refuses again in the pipeline, which reports it.
-    rtc_passes::plain(kernel, &cx).map(|plain| analysis::touched(&plain)).unwrap_or_default()
+    match rtc_passes::plain(kernel, &cx) {
+        Ok(plain) => Accesses { params: analysis::touched(&plain), elsewhere: analysis::reach(&plain).elsewhere },
+        Err(_) => Accesses { params: Vec::new(), elsewhere: Some("its accesses were not analysed") },
+    }
 }
 
 /// Notes it in the metadata. The tensor maps of a kernel in tile IR reach as far as the tensors that they are of; through those
 /// that passes make a kernel reads and writes what it did before.
-pub(crate) fn note(metadata: &mut Metadata, touched: Vec<Touched>) {
+pub(crate) fn note(metadata: &mut Metadata, accesses: Accesses) {
+    let Accesses { params: touched, elsewhere } = accesses;
+    metadata.elsewhere = elsewhere.map(String::from);
     let given = metadata.params.iter().take(touched.len());
     let maps: Vec<HostTensorMap> = given.filter_map(|param| map(param.hidden.as_ref())).collect();
     for (param, Touched { access, extent }) in metadata.params.iter_mut().zip(touched) {
@@ -67,7 +80,7 @@ mod tests {
                     start = \"K * 2\", shape = [\"M\", \"K\"], strides = [\"K\", 1]}) warps 4 phase tile {\n  ret\n}\n";
         let kernel = rtc_ir::text::parse(text).expect("reads");
         let mut metadata = kernel.metadata(Target::named("sm_90a").expect("known"));
-        let unused = analysis::touched(&kernel);
+        let unused = Accesses { params: analysis::touched(&kernel), elsewhere: None };
         note(&mut metadata, unused);
         let extent = metadata.params[0].extent.as_ref().expect("nothing is touched by threads");
         let value = |name: &str| Some(if name == "M" { 10 } else { 7 });

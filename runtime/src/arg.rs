@@ -187,7 +187,10 @@ pointers! {
     &'a Buffer<T> => Read;
     &'a mut Buffer<T> => Write;
     Slice<'a, T> => Read;
+    &Slice<'a, T> => Read;
+    &'a SliceMut<'_, T> => Read;
     SliceMut<'a, T> => Write;
+    &'a mut SliceMut<'_, T> => Write;
 }
 
 impl From<DeviceAddress> for Pointer<'_> {

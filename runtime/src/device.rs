@@ -133,7 +133,8 @@ impl Device {
     /// use rtc_runtime::{Device, Error, args, sanitize::Checks};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
     /// let device = Device::emulator().sanitize(Checks::ALL)?;
-    /// let kernel = device.load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
+    /// // SAFETY: the files were made together.
+    /// let kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.alloc::<f32>(3)?, device.zeros::<f32>(3)?);
     /// let Err(Error::Sanitizer(found)) = kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, 2.0f32, 3]) else {
     ///     panic!("nobody wrote x");
@@ -178,7 +179,8 @@ impl Device {
     /// use rtc_runtime::{Device, args};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
     /// let device = Device::emulator().count()?;
-    /// let kernel = device.load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
+    /// // SAFETY: the files were made together.
+    /// let kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.zeros::<f32>(256)?, device.zeros::<f32>(256)?);
     /// kernel.launch(&device.default_stream(), 8, &args![&x, &mut y, 2.0f32, 256])?;
     /// let counters = kernel.take_counters().expect("they were asked for");

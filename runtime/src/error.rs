@@ -12,7 +12,8 @@ use rtc_abi::{DType, MetadataError, ParamType};
 /// use rtc_runtime::{Device, Error, args};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// let device = Device::auto();
-/// let (kernel, x) = (device.load_json(ptx, json)?, device.zeros::<f32>(2)?);
+/// // SAFETY: the files were made together.
+/// let (kernel, x) = (unsafe { device.load_json(ptx, json)? }, device.zeros::<f32>(2)?);
 /// match kernel.launch(&device.default_stream(), 1, &args![&x, 1.0f32]) {
 ///     Err(Error::ArgumentCount { expected, given, .. }) => assert_eq!((expected, given), (4, 2)),
 ///     other => panic!("{other:?}"),
@@ -62,6 +63,17 @@ pub enum Error {
         ty: ParamType,
         /// What is wrong.
         message: String,
+    },
+    /// The kernel may access memory that no pointer argument stands for, so that a safe launch cannot check it.
+    #[error(
+        "kernel `{kernel}` may access memory other than that of its arguments: {why}; where you know what it accesses, \
+         call the unsafe function `launch_unchecked`"
+    )]
+    Unproved {
+        /// The kernel.
+        kernel: String,
+        /// Why that is not ruled out.
+        why: String,
     },
     /// The types of a handle are not those of the kernel.
     #[error("kernel `{kernel}` cannot be launched with {given}: {message}; write `Kernel<{needed}>`")]
@@ -173,6 +185,14 @@ pub enum Error {
         memory: String,
         /// Where the stream belongs.
         stream: String,
+    },
+    /// An event of another device than the stream or event that it is used with.
+    #[error("the event was recorded on {event}, it is used with one of {other}; wait for it by `Event::synchronize`")]
+    EventElsewhere {
+        /// Where the event was recorded.
+        event: String,
+        /// The device of the stream or of the other event.
+        other: String,
     },
     /// What cannot be part of recorded work.
     #[error("while work is recorded, {what} cannot be part of it; do that before or after the recording")]

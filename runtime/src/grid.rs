@@ -44,7 +44,8 @@ impl From<[u32; 3]> for Grid {
 ///     assert!(of.num_warps() > 0);
 ///     Ok(100u32.div_ceil(of.number("BLOCK")?))
 /// }
-/// assert_eq!(Device::auto().load_json(ptx, json)?.grid(programs)?, Grid([4, 1, 1]));
+/// // SAFETY: the files were made together.
+/// assert_eq!(unsafe { Device::auto().load_json(ptx, json)? }.grid(programs)?, Grid([4, 1, 1]));
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +77,8 @@ impl<Args> Kernel<Args> {
     /// use rtc_runtime::{Device, Grid, args};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
     /// let device = Device::auto();
-    /// let kernel = device.load_json(ptx, json)?; // compiled with BLOCK = 32
+    /// // SAFETY: the files were made together.
+    /// let kernel = unsafe { device.load_json(ptx, json)? }; // compiled with BLOCK = 32
     /// let grid = kernel.grid(|c| Ok(100u32.div_ceil(c.number("BLOCK")?)))?;
     /// assert_eq!(grid, Grid([4, 1, 1]));
     /// let error = kernel.grid(|c| c.number("BLOCKS")).unwrap_err();

@@ -1,4 +1,5 @@
 //! Including kernels that were compiled by a build script.
+#![allow(unsafe_code)]
 
 use crate::{Device, Error, Kernel, Result};
 use rtc_abi::{Arch, Metadata};
@@ -8,21 +9,35 @@ use rtc_abi::{Arch, Metadata};
 /// ```
 /// use rtc_runtime::{Device, Variant};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-/// let variants = [Variant { arch: "sm_80", ptx, metadata: json, cubin: None }]; // and others, of which the best is taken
+/// // SAFETY: the files were made together.
+/// let variants = [unsafe { Variant::new("sm_80", ptx, json, None) }]; // and others, of which the best is taken
 /// let kernel = Device::auto().load_variant("scale", &variants)?;
 /// assert_eq!(kernel.metadata().arch, "sm_80");
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// Target such as `sm_90a`.
-    pub arch: &'static str,
-    /// PTX text.
-    pub ptx: &'static str,
-    /// JSON text of the metadata.
-    pub metadata: &'static str,
-    /// The same as machine code for GPUs of just that target, if it was assembled at build time.
-    pub cubin: Option<&'static [u8]>,
+    arch: &'static str,
+    ptx: &'static str,
+    metadata: &'static str,
+    cubin: Option<&'static [u8]>,
+}
+
+impl Variant {
+    /// A kernel for a target such as `sm_90a`: PTX text, the JSON text of its metadata, and the machine code for GPUs of
+    /// just that target, if it was assembled at build time.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Device::load_assembled`]. What `rtc-build` writes meets it.
+    pub const unsafe fn new(
+        arch: &'static str,
+        ptx: &'static str,
+        metadata: &'static str,
+        cubin: Option<&'static [u8]>,
+    ) -> Variant {
+        Variant { arch, ptx, metadata, cubin }
+    }
 }
 
 impl Device {
@@ -38,7 +53,8 @@ impl Device {
             );
             Error::WrongDevice { kernel: kernel.to_owned(), device: self.to_string(), message }
         })?;
-        self.load_assembled(best.ptx, best.cubin, &Metadata::from_json(best.metadata)?)
+        // SAFETY: whoever made the variant vouched for it.
+        unsafe { self.load_assembled(best.ptx, best.cubin, &Metadata::from_json(best.metadata)?) }
     }
 
     /// How well PTX for that target suits the device, more is better; `None` if it does not run here.

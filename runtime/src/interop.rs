@@ -14,7 +14,8 @@
 //! let (x, mut y) = (theirs.clone_htod(&[1.0f32; 64]).unwrap(), theirs.alloc_zeros::<f32>(64).unwrap());
 //! let device = Device::cuda(0)?;
 //! let stream = interop::stream(&device, &theirs)?;
-//! let kernel = device.load_json(PTX, METADATA)?;
+//! // SAFETY: the files were made together.
+//! let kernel = unsafe { device.load_json(PTX, METADATA)? };
 //! let (x, mut y) = (interop::read(&device, &x, &theirs)?, interop::write(&device, &mut y, &theirs)?);
 //! kernel.launch(&stream, 1, &args![x.slice(), y.slice_mut(), 2.0f32, 64])?;
 //! # Ok(())

@@ -1,4 +1,5 @@
 //! Compiling kernels at run time (feature `jit`).
+#![allow(unsafe_code)]
 
 mod cached;
 mod kernel;
@@ -102,17 +103,25 @@ pub fn compile(
         let kernel = device.interpreted(interpreted, analysed.metadata)?;
         return Ok(Compiled { kernel, artifact: None, warnings: analysed.warnings });
     }
-    load(device, rtc_compiler::compile(program, specialization, arch, source_hash, observer)?, observer)
+    let compiled = rtc_compiler::compile(program, specialization, arch, source_hash, observer)?;
+    // SAFETY: the compiler made PTX and metadata together.
+    unsafe { load(device, compiled, observer) }
 }
 
-/// Loads what the compiler gave, or a cache.
-pub fn load(
+/// Loads what the compiler gave, or a cache of it.
+///
+/// # Safety
+///
+/// As for [`Device::load`]. What the compiler returns meets it, and so does an entry of a [cache](rtc_cache::Cache),
+/// whose content is compared with its checksum.
+pub unsafe fn load(
     device: &Device,
     compiled: rtc_compiler::Compiled,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Compiled, CompileError> {
     observer.enter("load");
-    let kernel = device.load(&compiled.artifact.ptx, &compiled.artifact.metadata)?;
+    // SAFETY: the caller vouches for what was compiled.
+    let kernel = unsafe { device.load(&compiled.artifact.ptx, &compiled.artifact.metadata)? };
     Ok(Compiled { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
 }
 
@@ -147,7 +156,9 @@ pub fn compile_tile_ir(
         let kernel = device.interpreted(interpreted, analysed.metadata)?;
         return Ok(Compiled { kernel, artifact: None, warnings: analysed.warnings });
     }
-    load(device, kernel.compile(options, arch, observer)?, observer)
+    let compiled = kernel.compile(options, arch, observer)?;
+    // SAFETY: the compiler made PTX and metadata together.
+    unsafe { load(device, compiled, observer) }
 }
 
 impl Device {

@@ -3,7 +3,9 @@
 //! Loading checks what can be checked once: that PTX and metadata belong together and that the device has what the
 //! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver; it allocates
 //! nothing.
+#![allow(unsafe_code)]
 
+mod load;
 #[cfg(feature = "jit")]
 mod packed;
 
@@ -15,8 +17,8 @@ use crate::device::Backend;
 use crate::extent::{self, Lengths};
 use crate::graph::Node;
 use crate::tensor_map::{self, MapSlot};
-use crate::{Arg, Device, Error, Grid, Result, Stream, cuda, host, ptx_check};
-use rtc_abi::{Arch, Extents, Metadata};
+use crate::{Arg, Device, Error, Grid, Result, Stream, cuda, host};
+use rtc_abi::{Extents, Metadata};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -30,7 +32,8 @@ use std::sync::Arc;
 /// use rtc_runtime::{Device, Kernel, args};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// let device = Device::auto();
-/// let scale: Kernel = device.load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
+/// // SAFETY: the files were made together.
+/// let scale: Kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
 /// let names: Vec<&str> = scale.metadata().params.iter().map(|param| param.name.as_str()).collect();
 /// assert_eq!(names, ["x", "y", "a", "n"]);
 /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
@@ -40,6 +43,8 @@ use std::sync::Arc;
 /// ```
 pub struct Kernel<Args = Untyped> {
     loaded: Arc<Loaded>,
+    /// What its launches do about the lengths of slices.
+    lengths: Lengths,
     args: PhantomData<fn(Args)>,
 }
 
@@ -48,7 +53,8 @@ pub struct Kernel<Args = Untyped> {
 /// ```
 /// use rtc_runtime::{Device, Kernel, Read, Untyped, Write};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-/// let typed: Kernel<(Read<f32>, Write<f32>, f32, i32)> = Device::auto().load_json(ptx, json)?.typed()?;
+/// // SAFETY: the files were made together.
+/// let typed: Kernel<(Read<f32>, Write<f32>, f32, i32)> = unsafe { Device::auto().load_json(ptx, json)? }.typed()?;
 /// let untyped: Kernel<Untyped> = typed.untyped();
 /// assert_eq!(untyped.metadata().kernel, "scale");
 /// # Ok::<(), rtc_runtime::Error>(())
@@ -126,7 +132,8 @@ enum Code {
 /// use rtc_runtime::Device;
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// let device = Device::auto();
-/// if let Some::<rtc_runtime::KernelUsage>(usage) = device.load_json(ptx, json)?.usage() {
+/// // SAFETY: the files were made together.
+/// if let Some::<rtc_runtime::KernelUsage>(usage) = unsafe { device.load_json(ptx, json)? }.usage() {
 ///     println!("{} registers, {} bytes spilled", usage.registers, usage.local_bytes);
 /// }
 /// # Ok::<(), rtc_runtime::Error>(())
@@ -139,145 +146,6 @@ pub struct KernelUsage {
     pub local_bytes: u32,
     /// Threads per block that fit the registers.
     pub max_threads: u32,
-}
-
-impl Device {
-    /// Loads a kernel: PTX text and the metadata that was written beside it.
-    pub fn load(&self, ptx: &str, metadata: &Metadata) -> Result<Kernel> {
-        self.load_assembled(ptx, None, metadata)
-    }
-
-    /// Like [`Device::load`]; a GPU of just the target that the kernel was built for takes the machine code `cubin` that was
-    /// made of the PTX, which saves the driver's compilation. All others take the PTX, and so does a driver that refuses
-    /// the machine code, for example because it is older than the assembler.
-    ///
-    /// ```
-    /// use rtc_runtime::{Device, Metadata, args};
-    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-    /// # let cubin: Option<&[u8]> = None;
-    /// let device = Device::auto();
-    /// let scale = device.load_assembled(ptx, cubin, &Metadata::from_json(json)?)?;
-    /// assert!(!scale.is_assembled()); // there was no machine code
-    /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
-    /// // The emulator looks for reads of memory that nobody wrote; there are none.
-    /// assert_eq!(scale.take_findings(), [""; 0]);
-    /// # Ok::<(), rtc_runtime::Error>(())
-    /// ```
-    pub fn load_assembled(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata) -> Result<Kernel> {
-        self.load_shaped(ptx, cubin, metadata, [metadata.threads_per_block, 1, 1])
-    }
-
-    /// Like [`Device::load`], for PTX of another compiler whose blocks have several dimensions: threads along x, y and z, as
-    /// many in all as the metadata says.
-    ///
-    /// ```
-    /// use rtc_runtime::{Device, Metadata, args};
-    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-    /// let device = Device::auto();
-    /// let metadata = Metadata::from_json(json)?;
-    /// let scale = device.load_with_block(ptx, &metadata, [metadata.threads_per_block, 1, 1])?;
-    /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
-    /// assert!(device.load_with_block(ptx, &metadata, [3, 3, 3]).is_err());
-    /// # Ok::<(), rtc_runtime::Error>(())
-    /// ```
-    pub fn load_with_block(&self, ptx: &str, metadata: &Metadata, block: [u32; 3]) -> Result<Kernel> {
-        let threads = block.into_iter().map(u64::from).try_fold(1, u64::checked_mul);
-        if threads != Some(metadata.threads_per_block.into()) {
-            let message = format!("a block of {block:?} has not {} threads", metadata.threads_per_block);
-            return Err(argument::metadata_error("threads_per_block".into(), message));
-        }
-        self.load_shaped(ptx, None, metadata, block)
-    }
-
-    fn load_shaped(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata, block: [u32; 3]) -> Result<Kernel> {
-        metadata.check()?;
-        ptx_check::check(ptx, metadata)?;
-        let fill = Fill::of(metadata)?;
-        let code = match self.backend() {
-            Backend::Cuda(context) => Code::Cuda(load_cuda(self, context, ptx, cubin, metadata)?),
-            #[cfg(feature = "emulator")]
-            Backend::Emulator(_) => Code::Emulator(Box::new(host::Emulated::load(ptx, &metadata.symbol, block)?)),
-            #[cfg(not(feature = "emulator"))]
-            Backend::Emulator(memory) => match **memory {},
-            Backend::Interpreter(_) => {
-                return Err(wrong_device(self, metadata, "the interpreter executes tile IR, not PTX".into()));
-            }
-        };
-        Ok(Kernel::of(Loaded { device: self.clone(), metadata: metadata.clone(), block, fill, code }))
-    }
-
-    /// Loads a kernel from PTX text and the JSON text of its metadata, as `rtc build` writes them.
-    ///
-    /// ```
-    /// use rtc_runtime::{Device, args};
-    /// # let ptx = include_str!("../tests/kernels/scale.ptx");
-    /// # let json = include_str!("../tests/kernels/scale.json");
-    /// let device = Device::auto();
-    /// let scale = device.load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
-    /// let x = device.upload(&[1.0f32, 2.0, 3.0])?;
-    /// let mut y = device.zeros::<f32>(3)?;
-    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 2.0f32, 3])?;
-    /// assert_eq!(y.to_vec()?, [2.0, 4.0, 6.0]);
-    /// # Ok::<(), rtc_runtime::Error>(())
-    /// ```
-    pub fn load_json(&self, ptx: &str, metadata: &str) -> Result<Kernel> {
-        self.load(ptx, &Metadata::from_json(metadata)?)
-    }
-
-    #[cfg(feature = "jit")]
-    pub(crate) fn interpreted(&self, kernel: crate::jit::InterpretedKernel, metadata: Metadata) -> Result<Kernel> {
-        let fill = Fill::of(&metadata)?;
-        let code = Code::Interpreter(Box::new(kernel));
-        let block = [metadata.threads_per_block, 1, 1];
-        Ok(Kernel::of(Loaded { device: self.clone(), metadata, block, fill, code }))
-    }
-}
-
-fn load_cuda(
-    device: &Device,
-    context: &Arc<cuda::Context>,
-    ptx: &str,
-    cubin: Option<&[u8]>,
-    metadata: &Metadata,
-) -> Result<cuda::Module> {
-    check_arch(device, context.capability(), metadata)?;
-    let out_of = |resource, needed: u32, available: u32, hint| Error::OutOfResources {
-        kernel: metadata.kernel.clone(),
-        resource,
-        needed: needed.into(),
-        available: available.into(),
-        hint,
-    };
-    let smaller = "Smaller blocks or a smaller num_stages need less.";
-    if metadata.shared_bytes > context.shared_limit() {
-        return Err(out_of("shared memory (bytes)", metadata.shared_bytes, context.shared_limit(), smaller));
-    }
-    let is_own = metadata.arch.parse::<Arch>().is_ok_and(|arch| arch.capability == context.capability());
-    let assembled = cubin.filter(|_| is_own).map(|cubin| cuda::Module::load_cubin(context, cubin, &metadata.symbol));
-    let module = match assembled {
-        Some(Ok(module)) => module,
-        _ => cuda::Module::load(context, ptx, &metadata.symbol)?,
-    };
-    let shared = metadata.shared_bytes.saturating_add(module.static_shared);
-    if shared > context.shared_limit() {
-        return Err(out_of("shared memory (bytes)", shared, context.shared_limit(), smaller));
-    }
-    if metadata.threads_per_block > module.max_threads {
-        let hint = "The registers of a block do not fit; set maxnreg, or use smaller blocks.";
-        return Err(out_of("threads per block", metadata.threads_per_block, module.max_threads, hint));
-    }
-    module.prepare(metadata.shared_bytes, metadata.cluster)?;
-    Ok(module)
-}
-
-/// PTX for a plain target runs on it and on later ones, for an architecture-specific target only there.
-fn check_arch(device: &Device, capability: u32, metadata: &Metadata) -> Result<()> {
-    if metadata.arch.parse::<Arch>().is_ok_and(|arch| arch.runs_on(capability)) {
-        return Ok(());
-    }
-    Err(wrong_device(device, metadata, format!("it was built for {}, the device is sm_{capability}", metadata.arch)))
 }
 
 fn wrong_device(device: &Device, metadata: &Metadata, message: String) -> Error {
@@ -296,11 +164,46 @@ struct Aligned<const BYTES: usize>([u8; BYTES]);
 impl<Args> Kernel<Args> {
     /// The same kernel; whoever calls it vouches for the types.
     pub(crate) fn with_types<Other>(&self) -> Kernel<Other> {
-        Kernel { loaded: self.loaded.clone(), args: PhantomData }
+        Kernel { loaded: self.loaded.clone(), lengths: self.lengths, args: PhantomData }
     }
 
-    pub(crate) fn loaded(&self) -> &Arc<Loaded> {
-        &self.loaded
+    /// Launches with what this handle does about the lengths of slices.
+    #[inline]
+    pub(crate) fn launch_args(&self, stream: &Stream, grid: Grid, args: &[Arg<'_>]) -> Result<()> {
+        self.loaded.launch(stream, grid, args, self.lengths)
+    }
+
+    /// Launches without a check of lengths.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Kernel::launch_unchecked`].
+    #[inline]
+    pub(crate) unsafe fn launch_args_unchecked(&self, stream: &Stream, grid: Grid, args: &[Arg<'_>]) -> Result<()> {
+        self.loaded.launch(stream, grid, args, Lengths::Trusted)
+    }
+
+    /// The same kernel with launches that do not check how far it gets from its pointers, for functions that take a
+    /// kernel and launch it.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Kernel, args};
+    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// let device = Device::auto();
+    /// // SAFETY: the files were made together.
+    /// let scale = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
+    /// // SAFETY: its launches below touch two elements.
+    /// let scale: Kernel = unsafe { scale.assume_in_bounds() };
+    /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
+    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// As for [`Kernel::launch_unchecked`], for every launch of the handle and of what is made of it.
+    pub unsafe fn assume_in_bounds(&self) -> Kernel<Args> {
+        Kernel { lengths: Lengths::Trusted, ..self.with_types() }
     }
 
     /// Its metadata.
@@ -355,32 +258,53 @@ impl<Args> Kernel<Args> {
 
 impl Kernel {
     fn of(loaded: Loaded) -> Kernel {
-        Kernel { loaded: Arc::new(loaded), args: PhantomData }
+        Kernel { loaded: Arc::new(loaded), lengths: Lengths::Proved, args: PhantomData }
     }
 
     /// Launches `grid` programs; `args` in the order of the metadata's parameters. An empty grid launches nothing.
     ///
-    /// The caller vouches for the lengths of slices: what the metadata tells of them are bounds, and a launch that touches
-    /// less is a right one. On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
-    pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        self.loaded.launch(stream, grid.into(), args, Lengths::Trusted)
-    }
-
-    /// Like [`Kernel::launch`], but refuses a slice of which it is not proved that it is long enough. Safe launches of
-    /// embedded kernels are such.
+    /// Every slice must be at least as long as what the kernel may access, by the bounds that the compiler proved and the
+    /// metadata states. Where it proved none, the launch is refused with the pointer and the reason; see
+    /// [`Kernel::launch_unchecked`]. The rule is the same on every device. On a GPU the call returns before the kernel has
+    /// run; wait with [`Stream::synchronize`].
     ///
     /// ```
     /// use rtc_runtime::{Device, args};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
     /// let device = Device::auto();
-    /// let scale = device.load_json(ptx, json)?; // its metadata does not tell how far it gets
+    /// // SAFETY: the files were made together.
+    /// let scale = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a for i < n
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-    /// let refused = scale.launch_proved(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2]).unwrap_err();
-    /// assert!(refused.to_string().contains("it is not proved how far the kernel gets"));
+    /// let refused = scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 3]).unwrap_err();
+    /// assert!(refused.to_string().contains("the kernel touches 3 elements (`n`), the slice has 2"));
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
-    pub fn launch_proved(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        self.loaded.launch(stream, grid.into(), args, Lengths::Proved)
+    pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
+        self.launch_args(stream, grid.into(), args)
+    }
+
+    /// Like [`Kernel::launch`] without the check of lengths: for kernels whose accesses are not proved, and for launches
+    /// that access less than the proved bounds. Number, types, alignment and devices of the arguments are checked as ever.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, args};
+    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// let device = Device::auto();
+    /// // SAFETY: the files were made together.
+    /// let scale = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a for i < n
+    /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
+    /// // SAFETY: it accesses `n` elements of `x` and `y`, and both have as many.
+    /// unsafe { scale.launch_unchecked(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])? };
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// All that the kernel reads and writes in this launch must lie within the memory of its arguments, or be memory of
+    /// its device that it may access until the launch has ended. It must write to no memory that was given to be read.
+    pub unsafe fn launch_unchecked(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
+        // SAFETY: the caller vouches for the accesses.
+        unsafe { self.launch_args_unchecked(stream, grid.into(), args) }
     }
 }
 
@@ -425,9 +349,13 @@ impl Loaded {
         if lengths == Lengths::Trusted || grid.0.contains(&0) {
             argument::pack(&self.device, &self.metadata, slots, args, None, params)?;
         } else {
+            if let Some(why) = &self.metadata.elsewhere {
+                extent::check(&self.metadata, extents, slots, args, grid.0)?;
+                return Err(Error::Unproved { kernel: self.metadata.kernel.clone(), why: why.clone() });
+            }
             let evaluated = extent::evaluate(extents, args, grid.0);
             if !argument::pack(&self.device, &self.metadata, slots, args, Some(&evaluated), params)? {
-                extent::check(lengths, &self.metadata, extents, slots, args, grid.0)?;
+                extent::check(&self.metadata, extents, slots, args, grid.0)?;
             }
         }
         self.launch_filled(stream, grid, args, params)

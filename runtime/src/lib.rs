@@ -16,9 +16,13 @@
 //! # Ok::<(), rtc_runtime::Error>(())
 //! ```
 //!
-//! Invariants: `unsafe` stands only in `cuda/`, where other libraries hand over memory (`interop.rs`, `dlpack.rs`), and in
-//! `address.rs`, which leaves memory without a buffer, and memory that somebody else has a part of, to those who vouch for it; a
-//! launch is checked against the kernel's metadata, with all that its signature promised, before anything runs; a launch allocates nothing.
+//! Launches are safe functions: what is not proved to stay within the memory of its arguments is refused, and `unsafe`
+//! functions launch it all the same. The page `docs/launch-safety.md` states the contract.
+//!
+//! Invariants: `unsafe` is confined to the driver (`cuda/`), to memory of other libraries (`interop.rs`, `dlpack.rs`) or without
+//! a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller vouches for (`kernel.rs`, `kernel/`,
+//! `module.rs`, `include.rs`, `typed.rs`, `jit.rs`, `jit/kernel.rs`, `jit/program.rs`); a launch is checked against the
+//! kernel's metadata, with all that its signature promised, before anything runs.
 
 #[cfg(not(any(feature = "cuda", feature = "emulator")))]
 compile_error!("rtc-runtime needs a device: enable the feature `cuda`, `emulator` or both");

@@ -1,4 +1,5 @@
 //! Modules: kernels that were loaded together, by name.
+#![allow(unsafe_code)]
 
 use crate::typed::Signature;
 use crate::{Device, Error, Kernel, Result};
@@ -10,7 +11,8 @@ use std::collections::BTreeMap;
 /// use rtc_runtime::{Device, Kernel, Read, Write};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// let device = Device::auto();
-/// let module: rtc_runtime::Module = device.module([(ptx, json)])?; // scale(x, y, a, n): y[i] = x[i] * a
+/// // SAFETY: the files were made together.
+/// let module: rtc_runtime::Module = unsafe { device.module([(ptx, json)])? }; // scale(x, y, a, n): y[i] = x[i] * a
 /// let scale: Kernel<(Read<f32>, Write<f32>, f32, i32)> = module.kernel("scale")?;
 /// let mut y = device.zeros::<f32>(2)?;
 /// scale.launch(&device.default_stream(), 1, (&device.upload(&[1.0f32, 2.0])?, &mut y, 3.0, 2))?;
@@ -26,10 +28,15 @@ pub struct Module {
 impl Device {
     /// Loads kernels: of each the PTX text and the JSON text of its metadata, as `rtc build` writes them. Two of one name
     /// are an error.
-    pub fn module<'t>(&self, files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Module> {
+    ///
+    /// # Safety
+    ///
+    /// As for [`Device::load`], for each pair.
+    pub unsafe fn module<'t>(&self, files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Module> {
         let mut kernels = BTreeMap::new();
         for (ptx, metadata) in files {
-            let kernel = self.load_json(ptx, metadata)?;
+            // SAFETY: the caller vouches for the texts.
+            let kernel = unsafe { self.load_json(ptx, metadata)? };
             let name = kernel.metadata().kernel.clone();
             if kernels.insert(name.clone(), kernel).is_some() {
                 let message = "the module has two kernels of that name; load one of them by itself".to_owned();

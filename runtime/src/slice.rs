@@ -274,6 +274,30 @@ impl<'a, T: Element> From<&'a mut Buffer<T>> for SliceMut<'a, T> {
     }
 }
 
+impl<'a, T: Element> From<&Slice<'a, T>> for Slice<'a, T> {
+    fn from(slice: &Slice<'a, T>) -> Slice<'a, T> {
+        *slice
+    }
+}
+
+impl<'a, T: Element> From<&'a SliceMut<'_, T>> for Slice<'a, T> {
+    fn from(slice: &'a SliceMut<'_, T>) -> Slice<'a, T> {
+        Slice::at(slice.place)
+    }
+}
+
+impl<'a, T: Element> From<&'a mut SliceMut<'_, T>> for Slice<'a, T> {
+    fn from(slice: &'a mut SliceMut<'_, T>) -> Slice<'a, T> {
+        Slice::at(slice.place)
+    }
+}
+
+impl<'a, T: Element> From<&'a mut SliceMut<'_, T>> for SliceMut<'a, T> {
+    fn from(slice: &'a mut SliceMut<'_, T>) -> SliceMut<'a, T> {
+        slice.reborrow()
+    }
+}
+
 impl<'a, T: Element> From<SliceMut<'a, T>> for Slice<'a, T> {
     fn from(slice: SliceMut<'a, T>) -> Slice<'a, T> {
         Slice::at(slice.place)

@@ -47,6 +47,7 @@ pub struct Stream {
 /// ```
 #[derive(Debug)]
 pub struct Event {
+    device: Device,
     raw: EventKind,
     /// Whether it lies in work that was recorded, not run.
     recorded: bool,
@@ -135,10 +136,11 @@ impl Stream {
             Some(stream) => EventKind::Cuda(cuda::Event::record(stream)?),
             None => EventKind::Host(Instant::now()),
         };
-        Ok(Event { raw, recorded: self.recording.is_some() })
+        Ok(Event { device: self.device.clone(), raw, recorded: self.recording.is_some() })
     }
 
-    /// Has all that is given to this stream later wait until `event` is reached; the host does not wait.
+    /// Has all that is given to this stream later wait until `event` is reached; the host does not wait. The event may be one
+    /// of another GPU; other devices do not wait for each other, which is an error.
     pub fn wait(&self, event: &Event) -> Result<()> {
         if event.recorded != self.recording.is_some() {
             return Err(Error::Recording { what: "an event of work outside of it, or outside an event of its work," });
@@ -146,7 +148,8 @@ impl Stream {
         match (&self.raw, &event.raw) {
             (Some(stream), EventKind::Cuda(event)) => stream.wait(event),
             // Work on the CPU is over when the call that gives it returns.
-            _ => Ok(()),
+            (None, EventKind::Host(_)) if event.device.is_same(&self.device) => Ok(()),
+            _ => Err(event.elsewhere(&self.device)),
         }
     }
 
@@ -260,8 +263,11 @@ impl Event {
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
-    /// Zero for events of different kinds of devices.
+    /// An error for events of different devices.
     pub fn since(&self, start: &Event) -> Result<Duration> {
+        if !start.device.is_same(&self.device) {
+            return Err(start.elsewhere(&self.device));
+        }
         if self.recorded || start.recorded {
             return Err(Error::Recording { what: "the time of an event" });
         }
@@ -271,8 +277,12 @@ impl Event {
                 Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) * 1e-3))
             }
             (EventKind::Host(start), EventKind::Host(end)) => Ok(end.duration_since(*start)),
-            _ => Ok(Duration::ZERO),
+            _ => Err(start.elsewhere(&self.device)),
         }
+    }
+
+    fn elsewhere(&self, other: &Device) -> Error {
+        Error::EventElsewhere { event: self.device.to_string(), other: other.to_string() }
     }
 }
 
@@ -307,6 +317,21 @@ mod tests {
         insta::assert_snapshot!(stream.copy(&x, &mut y).unwrap_err(), @"a copy of 4 elements to 5; the lengths must be equal: copy a slice");
         let mut elsewhere = Device::emulator().zeros::<f32>(4).unwrap();
         insta::assert_snapshot!(stream.copy(&x, &mut elsewhere).unwrap_err(), @"the memory lies on emulator, the stream belongs to emulator; copy through the host");
+    }
+
+    #[test]
+    fn events_of_other_devices_are_errors() {
+        let (device, other) = (Device::emulator(), Device::emulator());
+        let (own, foreign) = (device.default_stream().record().unwrap(), other.default_stream().record().unwrap());
+        let said = own.since(&foreign).unwrap_err();
+        insta::assert_snapshot!(said, @"the event was recorded on emulator, it is used with one of emulator; wait for it by `Event::synchronize`");
+        assert_eq!(device.default_stream().wait(&foreign).unwrap_err(), said);
+        device.default_stream().wait(&own).unwrap();
+        if let Ok(gpu) = Device::cuda(0) {
+            let there = gpu.default_stream().record().unwrap();
+            assert!(device.default_stream().wait(&there).is_err() && gpu.default_stream().wait(&own).is_err());
+            assert!(there.since(&own).is_err() && own.since(&there).is_err());
+        }
     }
 
     #[test]

@@ -49,6 +49,16 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
+    /// How many elements lie between its first and its last, both counted.
+    pub(crate) fn elements(&self) -> u128 {
+        let (shape, strides) = (&self.shape[..self.ranks[0].min(MAX_RANK)], &self.strides);
+        if shape.iter().any(|size| *size <= 0) {
+            return 0;
+        }
+        let last = shape.iter().zip(strides).map(|(size, stride)| (size - 1).saturating_mul((*stride).max(0)));
+        u128::try_from(last.fold(1, i128::saturating_add)).unwrap_or(u128::MAX)
+    }
+
     /// The size along a dimension.
     #[cfg(feature = "jit")]
     pub(crate) fn size(&self, axis: usize) -> i128 {

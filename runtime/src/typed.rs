@@ -2,8 +2,8 @@
 //!
 //! The types are compared with the metadata once, when the handle is made. The compiler of Rust then sees to their number,
 //! their types, and to what is borrowed to be written; a launch checks what only the values tell.
+#![allow(unsafe_code)]
 
-use crate::extent::Lengths;
 use crate::kernel::{Kernel, Untyped};
 use crate::{
     Arg, Buffer, DeviceAddress, Element, Error, Grid, Result, Slice, SliceMut, Stream, TensorDescriptor, argument,
@@ -187,10 +187,14 @@ gives! {
     [T: Element] &'a Buffer<T> => Read<T>;
     [T: Element] &'a mut Buffer<T> => Read<T>;
     [T: Element] Slice<'a, T> => Read<T>;
+    [T: Element] &Slice<'a, T> => Read<T>;
     [T: Element] SliceMut<'a, T> => Read<T>;
+    [T: Element] &'a SliceMut<'_, T> => Read<T>;
+    [T: Element] &'a mut SliceMut<'_, T> => Read<T>;
     [T: Element] DeviceAddress => Read<T>;
     [T: Element] &'a mut Buffer<T> => Write<T>;
     [T: Element] SliceMut<'a, T> => Write<T>;
+    [T: Element] &'a mut SliceMut<'_, T> => Write<T>;
     [T: Element] DeviceAddress => Write<T>;
     [] &'a TensorDescriptor<'a> => TensorDescriptor<'static>;
 }
@@ -281,14 +285,16 @@ impl Kernel {
     /// use rtc_runtime::{Device, Kernel, Read, Write};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
     /// let device = Device::auto();
-    /// let scale: Kernel<(Read<f32>, Write<f32>, f32, i32)> = device.load_json(ptx, json)?.typed()?;
+    /// // SAFETY: the files were made together.
+    /// let scale: Kernel<(Read<f32>, Write<f32>, f32, i32)> = unsafe { device.load_json(ptx, json)? }.typed()?;
     /// let x = device.upload(&[1.0f32, 2.0, 3.0])?;
     /// let mut y = device.zeros::<f32>(3)?;
     /// scale.launch(&device.default_stream(), 1, (&x, &mut y, 2.0, 3))?;
     /// assert_eq!(y.to_vec()?, [2.0, 4.0, 6.0]);
     ///
-    /// let wrong = device.load_json(ptx, json)?.typed::<(Read<f32>, Write<f32>, i32, i32)>();
-    /// assert!(wrong.unwrap_err().to_string().contains("write `Kernel<(Write<f32>, Write<f32>, f32, i32)>`"));
+    /// // SAFETY: as above.
+    /// let wrong = unsafe { device.load_json(ptx, json)? }.typed::<(Read<f32>, Write<f32>, i32, i32)>();
+    /// assert!(wrong.unwrap_err().to_string().contains("write `Kernel<(Read<f32>, Write<f32>, f32, i32)>`"));
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     pub fn typed<S: Signature>(&self) -> Result<Kernel<S>> {
@@ -317,13 +323,28 @@ impl<S: Signature> Kernel<S> {
     /// Launches `grid` programs; `args` is a tuple of buffers, slices and numbers for the types of the handle. An empty grid
     /// launches nothing.
     ///
-    /// Alignment, devices and what the signature of the kernel promises are checked, and the lengths of slices where the
-    /// metadata tells them; where it does not, they are the caller's ([`Kernel::launch_proved`] of the untyped handle refuses
-    /// those). What it tells are bounds; where you know that a launch touches less, and a slice is shorter, launch
-    /// [`Kernel::untyped`]. On a GPU the call returns before the kernel has run; wait with [`Stream::synchronize`].
+    /// Alignment, devices and what the signature of the kernel promises are checked, and that all it may access lies within
+    /// the slices. A launch of which that is not proved is refused; see [`Kernel::launch_unchecked`]. On a GPU the call
+    /// returns before the kernel has run; wait with [`Stream::synchronize`].
     pub fn launch<'a>(&self, stream: &Stream, grid: impl Into<Grid>, args: impl Arguments<'a, S>) -> Result<()> {
         let grid = grid.into();
-        args.with(|args| self.loaded().launch(stream, grid, args, Lengths::Told))
+        args.with(|args| self.launch_args(stream, grid, args))
+    }
+
+    /// Like [`Kernel::launch`] without the check of lengths.
+    ///
+    /// # Safety
+    ///
+    /// As for [`launch_unchecked`](Kernel::<Untyped>::launch_unchecked) of the kernel without types.
+    pub unsafe fn launch_unchecked<'a>(
+        &self,
+        stream: &Stream,
+        grid: impl Into<Grid>,
+        args: impl Arguments<'a, S>,
+    ) -> Result<()> {
+        let grid = grid.into();
+        // SAFETY: the caller vouches for the accesses.
+        args.with(|args| unsafe { self.launch_args_unchecked(stream, grid, args) })
     }
 
     /// The same kernel without types.
@@ -341,12 +362,9 @@ mod tests {
 
     fn scale(device: &Device) -> Kernel {
         let metadata = include_str!("../tests/kernels/scale.json")
-            .replace(r#""x", "type": "*fp32""#, r#""x", "type": "*fp32", "access": "read", "extent": "n""#)
-            .replace(
-                r#""y", "type": "*fp32""#,
-                r#""y", "type": "*fp32", "divisible_by": 16, "access": "write", "extent": "n""#,
-            );
-        device.load_json(PTX, &metadata).expect("the kernel is right")
+            .replace(r#""y", "type": "*fp32""#, r#""y", "type": "*fp32", "divisible_by": 16"#);
+        // SAFETY: the metadata is that of the kernel.
+        unsafe { device.load_json(PTX, &metadata) }.expect("the kernel is right")
     }
 
     #[test]
@@ -381,7 +399,9 @@ mod tests {
         let elsewhere = Device::emulator().upload(&[1.0f32; 32]).unwrap();
         let error = kernel.launch(&stream, 1, (&elsewhere, &mut y, 3.0, 16)).unwrap_err().to_string();
         assert!(error.contains("argument `x`") && error.contains("load the kernel there"), "{error}");
-        // Without types the lengths are the caller's, and what is written must be given so all the same.
+        // SAFETY: the kernel touches 16 elements of 32 from `x.slice(..15)` on.
+        unsafe { kernel.launch_unchecked(&stream, 1, (x.slice(..15), &mut y, 3.0, 16)) }.unwrap();
+        // Without types what is written must be given so all the same.
         let error = kernel.untyped().launch(&stream, 1, &crate::args![&x, &y, 3.0f32, 16]).unwrap_err();
         insta::assert_snapshot!(error, @"kernel `scale`, argument `y` (*fp32): the kernel writes here, the memory was given to be read; pass `&mut buffer` or a `SliceMut`");
         assert_eq!(y.slice(16..).to_vec().unwrap(), [0.0; 16]);

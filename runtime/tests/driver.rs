@@ -14,6 +14,11 @@ const METADATA: &str = include_str!("kernels/scale.json");
 /// The name of the test that is the process of a case.
 const CASE: &str = "the_process_of_a_case";
 
+fn load(device: &Device, ptx: &str, metadata: &str) -> Result<Kernel> {
+    // SAFETY: the metadata is that of the kernel, and the driver of these tests runs nothing.
+    Ok(unsafe { device.load_json(ptx, metadata)?.assume_in_bounds() })
+}
+
 /// What a case says with a driver that fails in that way.
 fn said(case: &str, fault: &str) -> String {
     let folder = stub();
@@ -61,7 +66,7 @@ fn the_process_of_a_case() {
     let result = match &case[..] {
         "open" => Device::cuda(0).map(|_| ()),
         "allocate" => Device::cuda(0).unwrap().alloc::<f32>(1 << 20).map(|_| ()),
-        "load" => Device::cuda(0).unwrap().load_json(PTX, METADATA).map(|_| ()),
+        "load" => load(&Device::cuda(0).unwrap(), PTX, METADATA).map(|_| ()),
         "lost" => lost(),
         "illegal" => illegal(),
         "scratch" => scratch(),
@@ -76,7 +81,7 @@ fn the_process_of_a_case() {
 /// A launch after which nothing works.
 fn lost() -> Result<()> {
     let device = Device::cuda(0)?;
-    let kernel = device.load_json(PTX, METADATA)?;
+    let kernel = load(&device, PTX, METADATA)?;
     let (stream, x, mut y) = (device.stream()?, device.alloc::<f32>(32)?, device.alloc::<f32>(32)?);
     kernel.launch(&stream, 1, &args![&x, &mut y, 2.0f32, 32])?;
     let later: [Result<()>; 5] = [
@@ -84,7 +89,7 @@ fn lost() -> Result<()> {
         kernel.launch(&stream, 1, &args![&x, &mut y, 2.0f32, 32]),
         y.to_vec().map(|_| ()),
         device.alloc::<f32>(1).map(|_| ()),
-        device.load_json(PTX, METADATA).map(|_| ()),
+        load(&device, PTX, METADATA).map(|_| ()),
     ];
     for error in later.iter().map(|result| result.as_ref().unwrap_err()) {
         assert!(error.loses_device(), "{error}");
@@ -96,7 +101,7 @@ fn lost() -> Result<()> {
 /// A kernel that reads what is no memory, on a real GPU.
 fn illegal() -> Result<()> {
     let device = Device::cuda(0)?;
-    let kernel = device.load_json(PTX, METADATA)?;
+    let kernel = load(&device, PTX, METADATA)?;
     let (stream, mut y) = (device.stream()?, device.alloc::<f32>(32)?);
     // SAFETY: it is what is tried; the process ends after it.
     let nowhere = unsafe { rtc_runtime::DeviceAddress::new(0x1000) };
@@ -105,7 +110,7 @@ fn illegal() -> Result<()> {
     let later = [
         kernel.launch(&stream, 1, &args![nowhere, &mut y, 2.0f32, 32]).unwrap_err(),
         y.to_vec().unwrap_err(),
-        device.load_json(PTX, METADATA).unwrap_err(),
+        load(&device, PTX, METADATA).unwrap_err(),
     ];
     for error in [wait].iter().chain(&later) {
         assert!(error.loses_device() && error.to_string().contains("until the process is started again"), "{error}");
@@ -120,7 +125,7 @@ fn scratch() -> Result<()> {
     let metadata = METADATA.replace(r#""global_scratch_bytes": 0"#, r#""global_scratch_bytes": 4096"#);
     let ptx = PTX
         .replace("    .param .u32 scale_param_3\n", "    .param .u32 scale_param_3,\n    .param .u64 scale_param_4\n");
-    let kernel = device.load_json(&ptx, &metadata)?;
+    let kernel = load(&device, &ptx, &metadata)?;
     let (x, mut y) = (device.alloc::<f32>(32)?, device.alloc::<f32>(32)?);
     let other = device.stream()?;
     for grid in [1, 2, 100, 3] {
@@ -148,7 +153,7 @@ fn maps() -> Result<()> {
         .replace("sm_80", "sm_90a");
     let (head, rest) = metadata.split_once("\"params\": [").unwrap();
     let (_, tail) = rest.split_once("],").unwrap();
-    let kernel: Kernel = device.load_json(ptx, &format!("{head}\"params\": [{params}],{tail}"))?;
+    let kernel: Kernel = load(&device, ptx, &format!("{head}\"params\": [{params}],{tail}"))?;
     let (stream, x) = (device.stream()?, device.alloc::<half::f16>(1 << 12)?);
     // As many as are kept, again and again.
     for m in [2, 4, 6, 8] {

@@ -1,16 +1,34 @@
 //! The whole way of a launch on the emulator: load, arguments, results.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, unsafe_code)]
 
-use rtc_runtime::{Arg, Device, Error, Metadata, Variant, args};
+use rtc_runtime::{Arg, Device, Error, Kernel, Metadata, Result, Variant, args};
 
 /// `y[i] = x[i] * a` for `i < n`, one thread per element.
 const PTX: &str = include_str!("kernels/scale.ptx");
 const METADATA: &str = include_str!("kernels/scale.json");
 
+/// The metadata without what is proved of the accesses.
+fn unproved() -> String {
+    ["read", "write"].iter().fold(METADATA.to_owned(), |text, access| {
+        text.replace(&format!(r#" "access": "{access}", "extent": "n","#), "")
+    })
+}
+
+fn load(device: &Device, ptx: &str, metadata: &str) -> Result<Kernel> {
+    // SAFETY: the files were made together.
+    unsafe { device.load_json(ptx, metadata) }
+}
+
+/// A kernel whose lengths are not checked: on the emulator an access out of bounds is a fault.
+fn unchecked(device: &Device, metadata: &str) -> Kernel {
+    // SAFETY: the launches of these tests run on the emulator.
+    unsafe { load(device, PTX, metadata).unwrap().assume_in_bounds() }
+}
+
 #[test]
 fn a_launch_computes() {
     let device = Device::emulator();
-    let kernel = device.load_json(PTX, METADATA).unwrap();
+    let kernel = load(&device, PTX, METADATA).unwrap();
     let x = device.upload(&(0..40).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
     let mut y = device.upload(&[-1.0f32; 40]).unwrap();
     let stream = device.default_stream();
@@ -29,7 +47,7 @@ fn a_launch_computes() {
 #[test]
 fn a_launch_that_does_not_fit_runs_nothing() {
     let device = Device::emulator();
-    let kernel = device.load_json(PTX, METADATA).unwrap();
+    let kernel = unchecked(&device, &unproved());
     let x = device.upload(&[0.0f32; 4]).unwrap();
     let stream = device.default_stream();
     let fails = |grid: [u32; 3], args: &[Arg<'_>]| kernel.launch(&stream, grid, args).unwrap_err().to_string();
@@ -47,7 +65,7 @@ fn a_launch_that_does_not_fit_runs_nothing() {
 #[test]
 fn what_the_signature_promised_is_checked_at_every_launch() {
     let device = Device::emulator();
-    let kernel = device.load_json(PTX, &promised()).unwrap();
+    let kernel = unchecked(&device, &promised());
     let (x, y) = (device.upload(&[1.0f32; 40]).unwrap(), device.upload(&[0.0f32; 40]).unwrap());
     let stream = device.default_stream();
     let launch = |x: Arg<'_>, n: i32| kernel.launch(&stream, 2, &args![x, &y, 2.0f32, n]);
@@ -64,7 +82,7 @@ fn what_the_signature_promised_is_checked_at_every_launch() {
 #[test]
 fn a_fault_of_the_kernel_is_an_error() {
     let device = Device::emulator();
-    let kernel = device.load_json(PTX, METADATA).unwrap();
+    let kernel = unchecked(&device, &unproved());
     let x = device.alloc_named::<f32>(4, "x").unwrap();
     let result = kernel.launch(&device.default_stream(), 1, &args![&x, &x, 1.0f32, 5]);
     let error = result.unwrap_err();
@@ -78,8 +96,10 @@ fn variants_are_chosen_by_target() {
     let newer = METADATA.replace("sm_80", "sm_100a");
     let newer: &'static str = newer.leak();
     let variants = [
-        Variant { arch: "sm_100a", ptx: PTX, metadata: newer, cubin: None },
-        Variant { arch: "sm_80", ptx: PTX, metadata: METADATA, cubin: None },
+        // SAFETY: the first is not loaded, the files of the second were made together.
+        unsafe { Variant::new("sm_100a", PTX, newer, None) },
+        // SAFETY: as above.
+        unsafe { Variant::new("sm_80", PTX, METADATA, None) },
     ];
     assert_eq!(device.load_variant("scale", &variants).unwrap().metadata().arch, "sm_80");
 }
@@ -87,7 +107,7 @@ fn variants_are_chosen_by_target() {
 /// The metadata of the same kernel, compiled for `*fp32:16, *fp32, fp32, i32:4`.
 fn promised() -> String {
     let params = [("\"x\", \"type\": \"*fp32\"", 16), ("\"n\", \"type\": \"i32\"", 4)];
-    params.iter().fold(METADATA.to_owned(), |text, (param, factor)| {
+    params.iter().fold(unproved(), |text, (param, factor)| {
         assert!(text.contains(param));
         text.replace(param, &format!("{param}, \"divisible_by\": {factor}"))
     })
@@ -96,11 +116,12 @@ fn promised() -> String {
 #[test]
 fn metadata_of_another_kernel_is_refused() {
     let device = Device::emulator();
-    let mut metadata = Metadata::from_json(METADATA).unwrap();
+    let mut metadata = Metadata::from_json(&unproved()).unwrap();
     metadata.params.pop();
-    let error = device.load(PTX, &metadata).unwrap_err();
+    // SAFETY: it is refused.
+    let error = unsafe { device.load(PTX, &metadata) }.unwrap_err();
     insta::assert_snapshot!(error, @"PTX of kernel `scale`: it declares 4 parameters, the metadata 3");
-    assert!(matches!(device.load_json(PTX, "{}"), Err(Error::Metadata(_))));
+    assert!(matches!(load(&device, PTX, "{}"), Err(Error::Metadata(_))));
     let broken = PTX.replace("mul.f32", "mul.f33");
-    assert!(matches!(device.load_json(&broken, METADATA), Err(Error::Ptx { .. })));
+    assert!(matches!(load(&device, &broken, METADATA), Err(Error::Ptx { .. })));
 }

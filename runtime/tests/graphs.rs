@@ -1,11 +1,16 @@
 //! Graphs: recorded launches run as they were given, with the contents that the buffers have then.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, unsafe_code)]
 #![cfg(feature = "emulator")]
 
-use rtc_runtime::{Device, args};
+use rtc_runtime::{Device, Kernel, args};
 
 const PTX: &str = include_str!("kernels/scale.ptx");
 const METADATA: &str = include_str!("kernels/scale.json");
+
+fn load(device: &Device) -> Kernel {
+    // SAFETY: the files were made together.
+    unsafe { device.load_json(PTX, METADATA) }.unwrap()
+}
 
 fn devices() -> Vec<Device> {
     let mut devices = vec![Device::emulator()];
@@ -16,7 +21,7 @@ fn devices() -> Vec<Device> {
 #[test]
 fn a_graph_runs_again_and_again() {
     for device in devices() {
-        let kernel = device.load_json(PTX, METADATA).unwrap();
+        let kernel = load(&device);
         let stream = device.stream().unwrap();
         let mut x = device.upload(&[1.0f32; 64]).unwrap();
         let mut y = device.zeros::<f32>(64).unwrap();
@@ -45,7 +50,7 @@ fn a_graph_keeps_what_it_uses() {
         let stream = device.stream().unwrap();
         let mut out = device.zeros::<f32>(32).unwrap();
         let graph = {
-            let kernel = device.load_json(PTX, METADATA).unwrap();
+            let kernel = load(&device);
             let x = device.upload(&[4.0f32; 32]).unwrap();
             stream.capture(|s| kernel.launch(s, 1, &args![&x, &mut out, 0.5f32, 32])).unwrap()
         };
@@ -59,7 +64,7 @@ fn a_graph_keeps_what_it_uses() {
 #[test]
 fn what_cannot_be_recorded_is_refused() {
     for device in devices() {
-        let kernel = device.load_json(PTX, METADATA).unwrap();
+        let kernel = load(&device);
         let stream = device.stream().unwrap();
         let mut x = device.zeros::<f32>(32).unwrap();
         let mut host = device.pinned::<f32>(32).unwrap();
@@ -94,7 +99,7 @@ fn memory_and_streams_of_cudarc() {
     let theirs = CudaContext::new(0).unwrap().new_stream().unwrap();
     let x = theirs.clone_htod(&[3.0f32; 64]).unwrap();
     let mut y = theirs.alloc_zeros::<f32>(64).unwrap();
-    let kernel = device.load_json(PTX, METADATA).unwrap();
+    let kernel = load(&device);
     let stream = interop::stream(&device, &theirs).unwrap();
     {
         let read = interop::read(&device, &x, &theirs).unwrap();

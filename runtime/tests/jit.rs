@@ -256,7 +256,7 @@ fn tuples_and_descriptors_are_arguments() {
     let (x, mut y) = (device.zeros::<f32>(32).unwrap(), device.zeros::<f32>(32).unwrap());
     let ready = kernel.ready(&args![&x, &mut y, 1, 7, 32], &no_bias()).unwrap();
     let both = args![&x, 7];
-    let error = ready.kernel().unwrap().launch(&device.default_stream(), 1, &args![&both, &mut y, 7]).unwrap_err();
+    let error = ready.kernel().launch(&device.default_stream(), 1, &args![&both, &mut y, 7]).unwrap_err();
     insta::assert_snapshot!(error, @"kernel `scale`, argument `x` (*fp32): a buffer is needed, a tuple of 2 was given; pass a `Buffer`, a slice of one or a `DeviceAddress`");
 }
 

@@ -1,8 +1,8 @@
 //! Parameters that the launch fills by itself, and kernels that loop over programs: a kernel written by hand, with the
 //! metadata that the compiler would write.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, unsafe_code)]
 
-use rtc_runtime::{Device, args};
+use rtc_runtime::{Device, Kernel, args};
 
 /// `y[p] = ctaid.x` for every program `p`, in the order x, y; one thread per block.
 const PTX: &str = "\
@@ -51,9 +51,14 @@ const METADATA: &str = r#"{"kernel": "visit", "symbol": "visit", "arch": "sm_80"
 {"name": "grid.1", "type": "i32", "offset": 12, "size": 4, "hidden": {"grid": 1}}],
 "persistent": {"blocks_per_multiprocessor": 2}, "constexprs": {}, "source_hash": "", "compiler_version": ""}"#;
 
+fn load(device: &Device, metadata: &str) -> Kernel {
+    // SAFETY: the metadata is that of the kernel; it writes an element for each program, and the buffers have as many.
+    unsafe { device.load_json(PTX, metadata).unwrap().assume_in_bounds() }
+}
+
 /// Which block ran each of the programs of the grid; -1 where none did.
 fn visited(device: &Device, metadata: &str, grid: (u32, u32), programs: usize) -> Vec<i32> {
-    let kernel = device.load_json(PTX, metadata).unwrap();
+    let kernel = load(device, metadata);
     let mut y = device.upload(&vec![-1; programs]).unwrap();
     let stream = device.default_stream();
     kernel.launch(&stream, grid, &args![&mut y]).unwrap();
@@ -88,7 +93,7 @@ fn without_the_key_a_block_is_a_program() {
 #[test]
 fn hidden_parameters_take_no_argument() {
     let device = Device::emulator();
-    let kernel = device.load_json(PTX, METADATA).unwrap();
+    let kernel = load(&device, METADATA);
     let y = device.alloc::<i32>(16).unwrap();
     let error = kernel.launch(&device.default_stream(), 4, &args![&y, 4, 1]).unwrap_err();
     insta::assert_snapshot!(error, @"kernel `visit` takes 1 arguments (y), the launch gives 3");

@@ -44,6 +44,9 @@ pub struct Metadata {
     pub launch_cooperative_grid: bool,
     /// Parameters in order, constexprs removed, hidden ones last.
     pub params: Vec<Param>,
+    /// Why the kernel may access memory that no pointer argument stands for, in words; absent where that is ruled out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<String>,
     /// For a kernel that loops over programs by itself: how many blocks are started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistent: Option<Persistent>,
@@ -324,6 +327,7 @@ impl Metadata {
             launch_pdl: false,
             launch_cooperative_grid: false,
             params: lay_out(params),
+            elsewhere: None,
             persistent: None,
             constexprs: Map::new(),
             source_hash: String::new(),
@@ -351,6 +355,7 @@ impl Metadata {
             launch_pdl: optional(object, "", "launch_pdl")?,
             launch_cooperative_grid: optional(object, "", "launch_cooperative_grid")?,
             params: params(object)?,
+            elsewhere: optional(object, "", "elsewhere")?,
             persistent: optional(object, "", "persistent")?,
             constexprs: field(object, "", "constexprs")?,
             source_hash: field(object, "", "source_hash")?,

@@ -86,8 +86,10 @@ impl Assembler {
     /// Assembles the PTX of a kernel for a target; gives the content of the cubin. An example stands at [`Assembler`].
     pub fn assemble(&self, ptx: &str, kernel: &str, arch: &str) -> Result<Vec<u8>, Error> {
         let shown = self.path.display();
-        let folder = Folder::new().map_err(|e| error(format!("cannot make a temporary folder for `{shown}`: {e}")))?;
-        let (source, target) = (folder.0.join("kernel.ptx"), folder.0.join("kernel.cubin"));
+        // Nobody else can know its name before it is there, or write to it.
+        let folder = tempfile::Builder::new().prefix("rtc-cubin-").tempdir();
+        let folder = folder.map_err(|e| error(format!("cannot make a temporary folder for `{shown}`: {e}")))?;
+        let (source, target) = (folder.path().join("kernel.ptx"), folder.path().join("kernel.cubin"));
         std::fs::write(&source, ptx).map_err(|e| error(format!("cannot write {}: {e}", source.display())))?;
         let output = Command::new(&self.path).arg(format!("-arch={arch}")).arg(&source).arg("-o").arg(&target).output();
         let output = output.map_err(|e| error(format!("cannot run the assembler `{shown}`: {e}; {REMEDY}")))?;
@@ -110,25 +112,5 @@ pub(crate) fn wanted(named: Option<&Path>) -> Assembler {
             let named = std::env::var_os("RTC_PTXAS").filter(|name| !name.is_empty());
             Assembler::new(named.map_or_else(|| PathBuf::from("ptxas"), PathBuf::from))
         }
-    }
-}
-
-/// A folder that is removed with what is in it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> std::io::Result<Folder> {
-        static LATEST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let number = LATEST.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("rtc-cubin-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What stays behind is removed with the system's temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -34,7 +34,9 @@ pub(crate) fn c_source(stem: &str, kernels: &[Embedded]) -> Result<(String, Stri
     let needs = functions.iter().flat_map(|f| f.specials).flat_map(|s| &s.variants).map(|v| Needs::of(&v.metadata));
     let needs = needs.fold(Needs::default(), Needs::and);
     let mut header = format!(
-        "/* Kernels of `{stem}`, compiled by rtc {}. */\n#ifndef {guard}\n#define {guard}\n\n#include <cuda.h>\n\
+        "/* Kernels of `{stem}`, compiled by rtc {}.\n *\n * A launch gets bare addresses and checks no lengths. Behind each \
+         pointer there must be as many elements as the\n * comment of the kernel states; where it states none, all that the \
+         kernel accesses must be memory that it may access. */\n#ifndef {guard}\n#define {guard}\n\n#include <cuda.h>\n\
          #include <stdbool.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n",
         env!("CARGO_PKG_VERSION")
     );

@@ -77,6 +77,9 @@ impl Embedded {
     /// Why a launch cannot be known to stay within the slices that it gets; empty if it can.
     pub(crate) fn unproved(&self) -> Vec<(String, String)> {
         let mut out: Vec<(String, String)> = Vec::new();
+        if let Some(why) = self.artifacts().find_map(|a| a.metadata.elsewhere.clone()) {
+            out.push((self.name.clone(), why));
+        }
         for param in self.artifacts().flat_map(|a| a.metadata.visible_params()) {
             let why = match (param.ty.is_pointer(), &param.extent) {
                 (true, None) => param.extent_unknown.clone().unwrap_or_else(|| "nothing is proved".into()),
@@ -137,10 +140,7 @@ fn write_module(out: &mut String, stem: &str, words: &str, kernels: &[Embedded],
     }
     writeln!(out, "/// Kernels of `{stem}`, compiled ahead of time.")?;
     writeln!(out, "#[allow(clippy::all, dead_code, nonstandard_style)]")?;
-    if kernels.iter().any(|k| !k.unproved().is_empty()) {
-        writeln!(out, "#[allow(unsafe_code)]")?;
-    }
-    writeln!(out, "pub mod {} {{", identifier(stem))?;
+    writeln!(out, "#[allow(unsafe_code)]\npub mod {} {{", identifier(stem))?;
     if deny_jit {
         writeln!(
             out,
@@ -240,6 +240,7 @@ fn write_loader(out: &mut String, kernel: &Embedded) -> Result {
             axis.options.join(", ")
         )?;
     }
+    writeln!(out, "        // SAFETY: `rtc-build` wrote these files together, in one run of the compiler.")?;
     writeln!(out, "        const CASES: &[&[&[::rtc_runtime::Variant]]] = &[")?;
     for case in &kernel.cases {
         writeln!(out, "            &[")?;
@@ -247,19 +248,16 @@ fn write_loader(out: &mut String, kernel: &Embedded) -> Result {
             writeln!(out, "                &[")?;
             for (number, variant) in special.variants.iter().enumerate() {
                 let (stem, arch) = (&special.stem, &variant.metadata.arch);
-                writeln!(out, "                    ::rtc_runtime::Variant {{")?;
-                writeln!(out, "                        arch: {arch:?},")?;
-                writeln!(out, "                        ptx: include_str!({:?}),", format!("{stem}.{arch}.ptx"))?;
-                writeln!(out, "                        metadata: include_str!({:?}),", format!("{stem}.{arch}.json"))?;
-                match special.cubins.get(number) {
-                    Some(_) => writeln!(
-                        out,
-                        "                        cubin: Some(include_bytes!({:?})),",
-                        format!("{stem}.{arch}.cubin")
-                    )?,
-                    None => writeln!(out, "                        cubin: None,")?,
-                }
-                writeln!(out, "                    }},")?;
+                let cubin = match special.cubins.get(number) {
+                    Some(_) => format!("Some(include_bytes!(\"{stem}.{arch}.cubin\"))"),
+                    None => "None".to_owned(),
+                };
+                writeln!(out, "                    unsafe {{ ::rtc_runtime::Variant::new(")?;
+                writeln!(out, "                        {arch:?},")?;
+                writeln!(out, "                        include_str!({:?}),", format!("{stem}.{arch}.ptx"))?;
+                writeln!(out, "                        include_str!({:?}),", format!("{stem}.{arch}.json"))?;
+                writeln!(out, "                        {cubin},")?;
+                writeln!(out, "                    ) }},")?;
             }
             writeln!(out, "                ],")?;
         }

@@ -66,14 +66,15 @@ pub(crate) fn write_launch(out: &mut String, kernel: &Embedded) -> Result {
     }
     if !unproved.is_empty() {
         writeln!(out, "        ///\n        /// # Safety\n        ///")?;
-        writeln!(out, "        /// What the kernel touches must lie within the slices. This is not proved of")?;
+        writeln!(out, "        /// What the kernel accesses must lie within the slices. That is not proved of")?;
         for (name, why) in &unproved {
             writeln!(out, "        /// - `{name}`: {}", plain(why))?;
         }
     }
-    let words: &[&str] = if unproved.is_empty() { &["pub", "fn"] } else { &["pub", "unsafe", "fn"] };
+    let words: &[&str] =
+        if unproved.is_empty() { &["pub", "fn", "launch"] } else { &["pub", "unsafe", "fn", "launch_unchecked"] };
     let generic = if values.is_empty() { "" } else { ", G: Into<::rtc_runtime::Grid>" };
-    writeln!(out, "        {} launch<'a{generic}>(", words.join(" "))?;
+    writeln!(out, "        {}<'a{generic}>(", words.join(" "))?;
     writeln!(out, "            &self,\n            stream: &::rtc_runtime::Stream,")?;
     match values.is_empty() {
         true => writeln!(out, "            grid: impl Into<::rtc_runtime::Grid>,")?,
@@ -135,7 +136,8 @@ fn write_dispatch(
     params: &[Param],
     values: &[String],
 ) -> Result {
-    let method = if kernel.unproved().is_empty() { "launch_proved" } else { "launch" };
+    let is_proved = kernel.unproved().is_empty();
+    let method = if is_proved { "launch" } else { "launch_unchecked" };
     let last = specials.len() - 1;
     if last > 0 {
         writeln!(out, "            let chosen = match () {{")?;
@@ -160,6 +162,7 @@ fn write_dispatch(
             }
         };
         let call = format!("self.kernels[{index}].{method}(stream, {grid}, &[{}])", args.join(", "));
+        let call = if is_proved { call } else { format!("unsafe {{ {call} }}") };
         match (last, index == last) {
             (0, _) => writeln!(out, "            {call}")?,
             (_, false) => writeln!(out, "                {index} => {call},")?,

@@ -32,8 +32,10 @@
 //! there are constexprs and are not arguments of the Rust function. Pointers take `&buffer`, `&mut buffer` or a slice of one,
 //! numbers take the Rust type of their name, fp16 and bf16 take an `f32`.
 //!
-//! A launch is safe where it is proved how far the kernel gets from each pointer, as [`Metadata`](rtc_abi::Metadata) tells:
-//! the lengths of the slices are then checked. Where it is not, `launch` is `unsafe` and says of which pointer and why.
+//! Where the compiler proved how far the kernel gets from each pointer, as [`Metadata`](rtc_abi::Metadata) states, there is a
+//! safe `launch`, which checks the lengths of the slices. Where it did not, there is an unsafe `launch_unchecked`, whose
+//! documentation names the pointer and the reason. The module contains `unsafe` blocks and allows them; a crate with
+//! `#![forbid(unsafe_code)]` includes it by a crate of its own.
 //!
 //! One kernel can be compiled for several element types and values, which become generics of its function, and for arguments of
 //! which more is known, among which each launch chooses: see [`Instance`]. All of them are declared here; nothing is

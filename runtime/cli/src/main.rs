@@ -27,6 +27,7 @@ mod report;
 mod run;
 mod sanitize;
 mod tile_ir;
+mod trusted;
 mod tune;
 mod verify;
 

@@ -43,14 +43,25 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Problem> {
         return std::fs::write(path, content)
             .map_err(|error| Problem::file("io", path, format!("cannot write the file: {error}")));
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-    let result = std::fs::write(&temporary, content).and_then(|()| std::fs::rename(&temporary, path));
-    result.map_err(|error| {
-        // It may not even exist.
-        let _ = std::fs::remove_file(&temporary);
-        Problem::file("io", path, format!("cannot write the file: {error}"))
-    })
+    replace(path, content).map_err(|error| Problem::file("io", path, format!("cannot write the file: {error}")))
+}
+
+/// Puts a file with that content in the place of `path`. The temporary file has a name that nobody can guess, and is removed
+/// if something fails.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".rtc-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As of any new file; the umask takes its part away.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut temporary = builder.tempfile_in(folder)?;
+    temporary.write_all(content)?;
+    temporary.persist(path).map_err(|failed| failed.error)?;
+    Ok(())
 }
 
 /// Makes a directory with its parents.

@@ -6,7 +6,7 @@ use crate::output::{self, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::run::{check, launch_problem, tensors_file, tensors_of};
-use crate::{input, sanitize};
+use crate::{input, sanitize, trusted};
 use rtc_abi::{Metadata, Param, ParamType, TensorMap, ValueType};
 use rtc_ptx::module::{Function, Module};
 use rtc_runtime::sanitize::Check;
@@ -41,12 +41,12 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
     if device.is_interpreter() {
         return Err(Problem::Usage("the interpreter runs tile IR; leave out --device, or take the emulator".into()));
     }
-    let kernel = device.load_with_block(&text, &metadata, block).map_err(|error| match error {
+    let kernel = trusted::load_ptx(&device, &text, &metadata, block).map_err(|error| match error {
         // It was made of what the file says.
         rtc_runtime::Error::Metadata(error) => in_launch(error.to_string()),
         other => other.into(),
     })?;
-    let outcome = launch.run(&kernel, &tensors);
+    let outcome = launch.run(&trusted::in_bounds(&kernel), &tensors);
     for finding in kernel.take_findings() {
         reporter.warning("finding", &finding);
     }

@@ -5,7 +5,7 @@ use crate::cache::Store;
 use crate::output::{self, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, ptx, sanitize, tile_ir, tune};
+use crate::{input, ptx, sanitize, tile_ir, trusted, tune};
 use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
 use rtc_runtime::sanitize::Check;
 use rtc_runtime::{Device, jit};
@@ -58,8 +58,9 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         _ => None,
     };
 
+    let kernel = trusted::in_bounds(&compiled.kernel);
     let progress = reporter.follow(format!("{} on {device}", source.kernel()));
-    let outcome = launch.run(&compiled.kernel, &tensors);
+    let outcome = launch.run(&kernel, &tensors);
     progress.finish();
     let mut broken = Vec::new();
     let checks = sanitize::of_interpreter(arguments.sanitize.unwrap_or_default());
@@ -116,7 +117,7 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     if arguments.repeat > 0 {
         let mut times = Vec::new();
         for _ in 0..arguments.repeat {
-            times.push(launch.run(&compiled.kernel, &tensors)?.elapsed.as_secs_f64() * 1e3);
+            times.push(launch.run(&kernel, &tensors)?.elapsed.as_secs_f64() * 1e3);
         }
         times.sort_by(f64::total_cmp);
         outln!("           {:.3} ms (median of {})", times[times.len() / 2], times.len())?;
@@ -194,14 +195,14 @@ impl Input {
             Input::Source(source) => {
                 let (program, specialization) = source.as_ref();
                 let compiled = store.compile(program, specialization, arch, reporter, observer)?;
-                jit::load(device, compiled, observer)
+                trusted::load(device, compiled, observer)
             }
             Input::TileIr(kernel) if device.is_interpreter() => {
                 jit::compile_tile_ir(device, kernel, &spec.options, arch, observer)
             }
             Input::TileIr(kernel) => {
                 let compiled = store.compile_tile_ir(kernel, &spec.options, arch, reporter, observer)?;
-                jit::load(device, compiled, observer)
+                trusted::load(device, compiled, observer)
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::arguments::RunArguments;
 use crate::problem::Problem;
 use crate::report::Reporter;
+use crate::trusted;
 use rtc_runtime::sanitize::{Check, Checks, Place, Report};
 use rtc_runtime::{Device, DeviceKind, Error, Kernel};
 use rtc_source::{Code, Diagnostic, FileId, Label, Severity, SourceMap, Span};
@@ -27,7 +28,7 @@ pub(crate) fn device(arguments: &RunArguments) -> Result<Device, Problem> {
 
 /// What the interpreter finds: promises of the source that do not hold, and results that the language leaves open.
 pub(crate) fn interpreted(kernel: &Kernel, launch: &LaunchFile, tensors: &Tensors, reporter: &Reporter) -> Vec<Report> {
-    match launch.run(kernel, tensors) {
+    match launch.run(&trusted::in_bounds(kernel), tensors) {
         Err(rtc_testing::Error::Runtime(Error::Sanitizer(found))) => found.into(),
         Err(error) => {
             reporter.verbose(&format!("promises and open results were not checked further: {error}"));

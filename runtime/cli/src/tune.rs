@@ -4,7 +4,7 @@ use crate::arguments::{Ordinals, TuneArguments};
 use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, run};
+use crate::{input, run, trusted};
 use rtc_cache::{Cache, CacheConfig};
 use rtc_compiler::{Program, Spec};
 use rtc_runtime::{Device, DeviceKind};
@@ -113,7 +113,7 @@ fn others(arguments: &TuneArguments, first: &Device, reporter: &Reporter) -> Res
 /// The tuner for the kernel of a LAUNCH.json.
 pub(crate) fn tuner<'p>(program: &'p Program, spec: Spec, launch: &LaunchFile, tensors: &Tensors) -> Tuner<'p> {
     let values = launch.host_values(&spec.args, tensors);
-    let tuner = Tuner::new(program, spec).grid(Grid::new(launch.sizes().clone()));
+    let tuner = trusted::tuner(program, spec).grid(Grid::new(launch.sizes().clone()));
     values.into_iter().fold(tuner, |tuner, (name, value)| tuner.argument(name, value))
 }
 

@@ -66,42 +66,41 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    fn kernel(&self) -> PyResult<&rtc_runtime::Kernel> {
-        self.ready.kernel().ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))
+    fn kernel(&self) -> &rtc_runtime::Kernel {
+        self.ready.kernel()
     }
 
     /// The device that it is loaded on.
-    pub(crate) fn device_of_kernel(&self) -> PyResult<&Device> {
-        Ok(self.kernel()?.device())
+    pub(crate) fn device_of_kernel(&self) -> &Device {
+        self.kernel().device()
     }
 
     /// What it was compiled for.
-    pub(crate) fn specialization(&self) -> PyResult<&Specialization> {
-        self.ready.specialization().ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))
+    pub(crate) fn specialization(&self) -> &Specialization {
+        self.ready.specialization()
     }
 }
 
 #[pymethods]
 impl Ready {
     /// The metadata as JSON.
-    fn metadata(&self) -> PyResult<String> {
-        Ok(self.kernel()?.metadata().to_json())
+    fn metadata(&self) -> String {
+        self.kernel().metadata().to_json()
     }
 
     /// What it is called in the cache.
-    fn key(&self) -> PyResult<String> {
-        self.ready.key().map(|key| key.to_string()).ok_or_else(|| PyRuntimeError::new_err("the kernel is not loaded"))
+    fn key(&self) -> String {
+        self.ready.key().to_string()
     }
 
     /// What it was compiled for: pairs of a parameter and its kind, as signatures write it.
     fn signature(&self) -> Vec<(String, String)> {
-        let args = self.ready.specialization().map_or(&[][..], |of| &of.args);
-        args.iter().map(|arg| (arg.name.clone(), arg.kind.to_string())).collect()
+        self.specialization().args.iter().map(|arg| (arg.name.clone(), arg.kind.to_string())).collect()
     }
 
     /// What it was compiled for as JSON, as `rtc build --spec` takes it.
-    fn spec(&self) -> PyResult<String> {
-        let of = self.specialization()?;
+    fn spec(&self) -> String {
+        let of = self.specialization();
         let mut args = Vec::new();
         for arg in &of.args {
             let mut field = kind_json(&arg.kind);
@@ -114,27 +113,27 @@ impl Ready {
             "maxnreg": options.maxnreg, "enable_fp_fusion": options.enable_fp_fusion, "debug": options.debug,
             "launch_pdl": options.launch_pdl, "launch_cooperative_grid": options.launch_cooperative_grid,
         }});
-        Ok(spec.to_string())
+        spec.to_string()
     }
 
     /// The launch options that it was compiled with.
     fn num_stages(&self) -> u32 {
-        self.ready.specialization().map_or(0, |of| of.options.num_stages)
+        self.specialization().options.num_stages
     }
 
     /// Where it runs.
-    fn device(&self) -> PyResult<String> {
-        Ok(self.kernel()?.device().to_string())
+    fn device(&self) -> String {
+        self.kernel().device().to_string()
     }
 
     /// Registers of a thread, bytes of local memory of a thread, most threads of a block; nothing where no driver tells.
-    fn usage(&self) -> PyResult<Option<(u32, u32, u32)>> {
-        Ok(self.kernel()?.usage().map(|usage| (usage.registers, usage.local_bytes, usage.max_threads)))
+    fn usage(&self) -> Option<(u32, u32, u32)> {
+        self.kernel().usage().map(|usage| (usage.registers, usage.local_bytes, usage.max_threads))
     }
 
     /// What looked wrong in the launches since the last call.
-    fn take_findings(&self) -> PyResult<Vec<String>> {
-        Ok(self.kernel()?.take_findings())
+    fn take_findings(&self) -> Vec<String> {
+        self.kernel().take_findings()
     }
 
     /// The names of the compiler's stages.
@@ -146,7 +145,7 @@ impl Ready {
     /// The text of a stage.
     fn stage(&self, py: Python<'_>, name: &str) -> PyResult<String> {
         let stage: Stage = name.parse().map_err(PyKeyError::new_err)?;
-        let specialization = self.specialization()?;
+        let specialization = self.specialization();
         let arch = self.program.device().arch();
         let source = self.program.source();
         let text = compiling(py, || rtc_compiler::emit(source, specialization, &arch, stage, &mut Silent))?;
@@ -160,6 +159,6 @@ impl Ready {
 
     /// Waits for all work of its device.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
-        self.kernel()?.device().synchronize().map_err(|error| runtime_error(py, &error))
+        self.kernel().device().synchronize().map_err(|error| runtime_error(py, &error))
     }
 }

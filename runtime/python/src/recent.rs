@@ -145,7 +145,9 @@ impl Recent {
         self.bind(given, &mut objects)?;
         self.read(torch, &objects, &mut values)?;
         self.remembered.fits(&values).then(|| {
-            let start = |stream: &Stream, grid| self.remembered.ready().launch(stream, grid, &values);
+            // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+            let start =
+                |stream: &Stream, grid| unsafe { self.remembered.ready().launch_unchecked(stream, grid, &values) };
             let launched = self.launch(slf, torch, grid, || objects.clone(), start);
             if launched.is_ok() {
                 self.fillings.learn(slf.py(), &self.remembered, &objects, &values);
@@ -178,7 +180,9 @@ impl Recent {
             let mut objects = Objects::new();
             self.bind(given, &mut objects).map(|()| objects).unwrap_or_default()
         };
-        are_same.then(|| self.launch(slf, torch, grid, objects, |stream, grid| again.launch(stream, grid)))
+        // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+        let start = |stream: &Stream, grid| unsafe { again.launch_unchecked(stream, grid) };
+        are_same.then(|| self.launch(slf, torch, grid, objects, start))
     }
 
     /// Adds the argument of each parameter.

@@ -5,7 +5,7 @@ use super::scratch::Scratch;
 use super::{Context, check};
 use crate::{Error, Result};
 use cudarc::driver::{CudaStream, result, sys};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An order of work on the device.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl Stream {
         });
         // SAFETY: the instance does not need the graph that it was made of.
         let _ = unsafe { result::graph::destroy(graph) };
-        Ok(Graph { context: self.context.clone(), raw: instance? })
+        Ok(Graph { context: self.context.clone(), raw: Mutex::new(Executable(instance?)) })
     }
 }
 
@@ -155,30 +155,35 @@ impl Drop for Stream {
 #[derive(Debug)]
 pub(crate) struct Graph {
     context: Arc<Context>,
-    raw: sys::CUgraphExec,
+    /// The driver does not synchronize accesses to a graph: one thread at a time launches it.
+    raw: Mutex<Executable>,
 }
 
-// SAFETY: the driver locks launches of a graph; the handle is not changed.
-unsafe impl Send for Graph {}
-// SAFETY: as above.
-unsafe impl Sync for Graph {}
+#[derive(Debug)]
+struct Executable(sys::CUgraphExec);
+
+// SAFETY: the driver binds no handle to a thread; every use makes the context current first.
+unsafe impl Send for Executable {}
 
 impl Graph {
     /// Runs all of it once the stream gets there.
     pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: both handles are live; what the work uses is kept by the owner of this.
-        check("cuGraphLaunch", unsafe { result::graph::launch(self.raw, stream.raw) })
+        let raw = self.raw.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: both handles are live, and no other thread uses that of the graph; what the work uses is kept by the owner
+        // of this.
+        check("cuGraphLaunch", unsafe { result::graph::launch(raw.0, stream.raw) })
     }
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
+        let raw = self.raw.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Waiting for the whole device would break recordings of other threads, and is not needed.
         if self.context.bind().is_ok() {
             // SAFETY: instantiated in `end_capture`; a graph that still runs is destroyed by the driver when it has ended, and
             // the memory that it uses is freed after it, which waits for the work of the device.
-            let _ = unsafe { result::graph::exec_destroy(self.raw) };
+            let _ = unsafe { result::graph::exec_destroy(raw.0) };
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A launch finds its kernel in two maps in memory: by the options, and by the kinds of the arguments (`specialize.rs`).
 //! It compares numbers only and allocates nothing. What it does not find is looked for by the content of all that the
 //! kernel depends on: first among the kernels that were loaded for other words or options, then on disk.
+#![allow(unsafe_code)]
 
 use super::passed::Passed;
 use super::specialize::{Rule, Words};
@@ -92,8 +93,8 @@ impl Options {
 /// let ready: Ready = fill.ready(&args![&mut x, 16], &options)?; // compiled, not launched
 /// ready.launch(&device.default_stream(), 1, &args![&mut x, 16])?;
 /// assert_eq!(fill.known(&args![&mut x, 16], &options).map(|known| known.id()), Some(ready.id()));
-/// assert_eq!(ready.specialization().map(|what| what.kernel.as_str()), Some("fill"));
-/// assert!(ready.key().is_some());
+/// assert_eq!(ready.specialization().kernel, "fill");
+/// assert_eq!(fill.known(&args![&mut x, 16], &options).map(|known| known.key()), Some(ready.key()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -117,7 +118,7 @@ pub(super) struct Bound {
     content: Arc<Content>,
     /// Which parameters the arguments of a launch are for, and how they specialize.
     params: Box<[(usize, Rule)]>,
-    known: RwLock<FxHashMap<Words, Arc<Slot>>>,
+    known: RwLock<FxHashMap<Words, Ready>>,
 }
 
 impl Bound {
@@ -140,7 +141,7 @@ impl Bound {
 /// A place for a loaded kernel; whoever wants one that is not there makes it, and the others wait.
 #[derive(Debug, Default)]
 struct Slot {
-    loaded: OnceLock<Loaded>,
+    loaded: OnceLock<Ready>,
     making: Mutex<()>,
 }
 
@@ -155,39 +156,49 @@ struct Loaded {
 
 /// A kernel that is ready for arguments of some kinds.
 #[derive(Clone, Debug)]
-pub struct Ready(Arc<Slot>);
+pub struct Ready(Arc<Loaded>);
 
 impl Ready {
-    fn loaded(&self) -> Option<&Loaded> {
-        self.0.loaded.get()
+    /// Launches `grid` programs with arguments of the kinds that it was made ready for; refuses, as [`Kernel::launch`] does,
+    /// what is not proved to stay within the slices.
+    pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
+        self.with_passed(args, |args| self.0.kernel.launch(stream, grid, args))
     }
 
-    /// Launches `grid` programs with arguments of the kinds that it was made ready for.
-    pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        match self.loaded() {
-            Some(loaded) if loaded.passed.is_all() => loaded.kernel.launch(stream, grid, args),
-            Some(loaded) => {
-                let mut picked = SmallVec::new();
-                loaded.passed.pick_into(args, &mut picked);
-                loaded.kernel.launch(stream, grid, &picked)
-            }
-            None => Ok(()),
+    /// Like [`Ready::launch`] without the check of lengths.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Kernel::launch_unchecked`].
+    pub unsafe fn launch_unchecked(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
+        // SAFETY: the caller vouches for the accesses.
+        self.with_passed(args, |args| unsafe { self.0.kernel.launch_unchecked(stream, grid, args) })
+    }
+
+    /// Gives the arguments that the kernel is passed to `launch`.
+    #[inline]
+    fn with_passed(&self, args: &[Arg<'_>], launch: impl FnOnce(&[Arg<'_>]) -> Result<()>) -> Result<()> {
+        if self.0.passed.is_all() {
+            return launch(args);
         }
+        let mut picked = SmallVec::new();
+        self.0.passed.pick_into(args, &mut picked);
+        launch(&picked)
     }
 
     /// The kernel, and what it is passed.
-    pub(super) fn parts(&self) -> Option<(&Kernel, &Passed)> {
-        self.loaded().map(|loaded| (&loaded.kernel, &loaded.passed))
+    pub(super) fn parts(&self) -> (&Kernel, &Passed) {
+        (&self.0.kernel, &self.0.passed)
     }
 
     /// What it was compiled for.
-    pub fn specialization(&self) -> Option<&Specialization> {
-        self.loaded().map(|loaded| &loaded.specialization)
+    pub fn specialization(&self) -> &Specialization {
+        &self.0.specialization
     }
 
-    /// What it is called in caches.
-    pub fn key(&self) -> Option<Key> {
-        self.loaded().map(|loaded| loaded.key)
+    /// Its key in caches.
+    pub fn key(&self) -> Key {
+        self.0.key
     }
 
     /// A number that tells kernels of this process apart.
@@ -196,8 +207,8 @@ impl Ready {
     }
 
     /// The kernel, for its metadata and what the device made of it.
-    pub fn kernel(&self) -> Option<&Kernel> {
-        self.loaded().map(|loaded| &loaded.kernel)
+    pub fn kernel(&self) -> &Kernel {
+        &self.0.kernel
     }
 }
 
@@ -223,13 +234,30 @@ impl JitKernel {
         Ok(self.ready(args, options)?.launch(stream, grid, args)?)
     }
 
+    /// Like [`JitKernel::launch`] without the check of lengths.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Kernel::launch_unchecked`].
+    pub unsafe fn launch_unchecked(
+        &self,
+        stream: &Stream,
+        grid: impl Into<Grid>,
+        args: &[Arg<'_>],
+        options: &Options,
+    ) -> std::result::Result<(), CompileError> {
+        let ready = self.ready(args, options)?;
+        // SAFETY: the caller vouches for the accesses.
+        Ok(unsafe { ready.launch_unchecked(stream, grid, args) }?)
+    }
+
     /// The kernel for such arguments and options, if it is ready; nothing is compiled.
     pub fn known(&self, args: &[Arg<'_>], options: &Options) -> Option<Ready> {
         let all = self.shared.bound.read().unwrap_or_else(PoisonError::into_inner);
         let bound = all.get(&options.id)?;
         let words = bound.words(args);
         let known = bound.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(&words[..]).filter(|_| args.len() <= bound.params.len()).cloned().map(Ready)
+        known.get(&words[..]).filter(|_| args.len() <= bound.params.len()).cloned()
     }
 
     /// The kernel for such arguments and options, compiled if need be; nothing is launched.
@@ -241,11 +269,11 @@ impl JitKernel {
         let words = bound.words(args);
         let known = bound.known.read().unwrap_or_else(PoisonError::into_inner).get(&words[..]).cloned();
         match known {
-            Some(slot) => Ok(Ready(slot)),
+            Some(ready) => Ok(ready),
             None => {
-                let slot = self.make(args, &bound)?;
-                bound.known.write().unwrap_or_else(PoisonError::into_inner).insert(words, slot.clone());
-                Ok(Ready(slot))
+                let ready = self.make(args, &bound)?;
+                bound.known.write().unwrap_or_else(PoisonError::into_inner).insert(words, ready.clone());
+                Ok(ready)
             }
         }
     }
@@ -284,7 +312,7 @@ impl JitKernel {
     }
 
     /// Finds a kernel by content, or makes it.
-    fn make(&self, args: &[Arg<'_>], bound: &Bound) -> std::result::Result<Arc<Slot>, CompileError> {
+    fn make(&self, args: &[Arg<'_>], bound: &Bound) -> std::result::Result<Ready, CompileError> {
         let Shared { program, name: kernel, params, .. } = &*self.shared;
         let mut kinds: Vec<Option<ArgKind>> = params.iter().map(|_| None).collect();
         for (arg, (index, rule)) in args.iter().zip(&bound.params) {
@@ -343,7 +371,7 @@ impl JitKernel {
             (param.name.clone(), kind.unwrap_or(ArgKind::Constexpr(ConstValue::None)))
         };
         let given: Vec<_> = self.shared.params.iter().map(given).collect();
-        Ok(Ready(self.load(specialization, &given)?))
+        self.load(specialization, &given)
     }
 
     /// Finds the kernel for a specialization, or makes it; `given` are the names and kinds of a launch's arguments.
@@ -351,26 +379,24 @@ impl JitKernel {
         &self,
         specialization: Specialization,
         given: &[(String, ArgKind)],
-    ) -> std::result::Result<Arc<Slot>, CompileError> {
+    ) -> std::result::Result<Ready, CompileError> {
         let Shared { program, name: kernel, slots, .. } = &*self.shared;
         let key = program.key(&specialization);
         let slot = slots.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
-        if slot.loaded.get().is_none() {
-            let making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
-            if slot.loaded.get().is_none() {
-                let made = program.make(&specialization, key)?;
-                let given: Vec<(&str, &ArgKind)> = given.iter().map(|(name, kind)| (name.as_str(), kind)).collect();
-                let passed = Passed::of(made.metadata(), &given).map_err(|param| {
-                    let message =
-                        format!("kernel `{kernel}`: no argument of the launch stands for its parameter `{param}`");
-                    Failure::request("launch", message)
-                })?;
-                let loaded = Loaded { kernel: made, passed, specialization, key };
-                // Whoever holds the lock is the only one to set it.
-                let _ = slot.loaded.set(loaded);
-            }
-            drop(making);
+        if let Some(ready) = slot.loaded.get() {
+            return Ok(ready.clone());
         }
-        Ok(slot)
+        let _making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ready) = slot.loaded.get() {
+            return Ok(ready.clone());
+        }
+        let made = program.make(&specialization, key)?;
+        let given: Vec<(&str, &ArgKind)> = given.iter().map(|(name, kind)| (name.as_str(), kind)).collect();
+        let passed = Passed::of(made.metadata(), &given).map_err(|param| {
+            let message = format!("kernel `{kernel}`: no argument of the launch stands for its parameter `{param}`");
+            Failure::request("launch", message)
+        })?;
+        let ready = Ready(Arc::new(Loaded { kernel: made, passed, specialization, key }));
+        Ok(slot.loaded.get_or_init(|| ready).clone())
     }
 }

@@ -47,17 +47,19 @@ impl Remembered {
     /// let mut launch: Again<'_> = prepared.again();
     /// // SAFETY: `y` lives, and nobody else uses it.
     /// assert!(unsafe { launch.address(0, y.address(), DType::Fp32) });
-    /// launch.launch(&device.default_stream(), 1)?;
+    /// // SAFETY: it accesses three elements of `y`.
+    /// unsafe { launch.launch_unchecked(&device.default_stream(), 1)? };
     /// assert_eq!(y.to_vec()?[..5], [1.0, 1.0, 1.0, 0.0, 0.0]);
     /// // What is missing is an error.
-    /// assert!(prepared.again().launch(&device.default_stream(), 1).is_err());
+    /// // SAFETY: nothing is launched.
+    /// assert!(unsafe { prepared.again().launch_unchecked(&device.default_stream(), 1) }.is_err());
     /// # Ok::<(), rtc_runtime::jit::CompileError>(())
     /// ```
     pub fn prepare(&self, args: &[Arg<'_>]) -> Option<Prepared> {
         if !self.fits(args) {
             return None;
         }
-        let (kernel, passed) = self.ready().parts()?;
+        let (kernel, passed) = self.ready().parts();
         let packed = kernel.pack(&passed.pick(args))?;
         let mut memory: SmallVec<[Option<Memory>; 16]> = SmallVec::new();
         let mut wanted = 0;
@@ -116,12 +118,18 @@ impl Again<'_> {
     }
 
     /// Launches `grid` programs. The stream must not be one that is recorded, which keeps the memory of its launches alive.
+    /// An address has no length that could be checked, so there is no other launch.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Kernel::launch_unchecked`].
     #[inline]
-    pub fn launch(mut self, stream: &Stream, grid: impl Into<Grid>) -> Result<()> {
+    pub unsafe fn launch_unchecked(mut self, stream: &Stream, grid: impl Into<Grid>) -> Result<()> {
         if self.given != self.prepared.wanted {
             return Err(self.incomplete());
         }
-        self.prepared.kernel.launch_packed(stream, grid.into(), &mut self.packed)
+        // SAFETY: the caller vouches for the accesses.
+        unsafe { self.prepared.kernel.launch_packed(stream, grid.into(), &mut self.packed) }
     }
 
     #[cold]

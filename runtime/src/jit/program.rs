@@ -1,4 +1,5 @@
 //! Sources whose kernels are compiled when they are launched.
+#![allow(unsafe_code)]
 
 use super::{Compiled, JitKernel, KERNELS};
 use crate::jit::{self, CompileError};
@@ -192,7 +193,9 @@ impl Program {
 
     /// Loads what the cache or the compiler gave. What cannot be loaded is not kept for the next process.
     fn load(&self, cache: &Cache, key: &Key, compiled: rtc_compiler::Compiled) -> Result<Compiled, CompileError> {
-        jit::load(&self.device, compiled, &mut Silent).inspect_err(|_| {
+        // SAFETY: it comes from `jit::compile_cached`: from the compiler, or from an entry that it wrote.
+        let loaded = unsafe { jit::load(&self.device, compiled, &mut Silent) };
+        loaded.inspect_err(|_| {
             if let Err(problem) = cache.remove(KERNELS, key) {
                 (self.observer)(&Event::CacheProblem(&problem));
             }

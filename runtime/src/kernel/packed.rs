@@ -1,4 +1,5 @@
 //! Parameter buffers that outlive a launch.
+#![allow(unsafe_code)]
 
 use super::{Aligned, FEW_PARAMS, Kernel, Loaded};
 use crate::{Arg, Grid, Result, Stream, argument};
@@ -36,8 +37,12 @@ impl Kernel {
     }
 
     /// Launches with arguments that were packed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Kernel::launch_unchecked`].
     #[inline]
-    pub(crate) fn launch_packed(&self, stream: &Stream, grid: Grid, packed: &mut Packed) -> Result<()> {
+    pub(crate) unsafe fn launch_packed(&self, stream: &Stream, grid: Grid, packed: &mut Packed) -> Result<()> {
         if !stream.device().is_same(&self.loaded.device) {
             return Err(self.loaded.wrong_stream(stream));
         }

@@ -91,7 +91,8 @@ impl<'s> Resolved<'s> {
 /// use rtc_runtime::Device;
 /// use rtc_testing::{LaunchFile, Outcome, Tensor, Tensors};
 /// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
-/// let scale = Device::auto().load_json(ptx, json)?; // scale(x, y, a, n): y[i] = x[i] * a
+/// // SAFETY: the files were made together.
+/// let scale = unsafe { Device::auto().load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
 /// let launch = LaunchFile::parse(
 ///     r#"{"spec": {}, "grid": ["cdiv(n, 32)"], "args": {"x": {"tensor": "x"}, "y": {"tensor": "y"}, "a": 3.0, "n": 2}}"#,
 /// )?;

@@ -1,4 +1,5 @@
 //! Compiling and loading configurations on all processors.
+#![allow(unsafe_code)]
 
 use crate::candidate::{Candidate, reason};
 use crate::parallel;
@@ -22,16 +23,18 @@ pub(crate) struct Ready {
     /// What the assembler made of that.
     cubin: Option<Vec<u8>>,
     metadata: Metadata,
+    in_bounds: bool,
 }
 
 impl Ready {
-    /// With machine code the device is given that.
+    /// With machine code the device is given that. `in_bounds` is what [`Tuner::assume_in_bounds`](crate::Tuner) vouches for.
     fn load(
         device: &Device,
         ptx: String,
         cubin: Option<Vec<u8>>,
         metadata: Metadata,
         params: &[Param],
+        in_bounds: bool,
     ) -> Result<Ready, String> {
         let whole = ArgKind::Constexpr(ConstValue::None);
         let kinds: Vec<ArgKind> =
@@ -41,18 +44,24 @@ impl Ready {
         let passed = passed.map_err(|param| format!("no argument of the launch stands for its parameter `{param}`"))?;
         // The driver's linker would compile in parallel, too, but it gives other code than a launch gets: slower by far
         // where roles change registers.
-        let kernel = device.load_assembled(&ptx, cubin.as_deref(), &metadata).map_err(|error| error.to_string())?;
-        Ok(Ready { kernel, passed, ptx, cubin, metadata })
+        // SAFETY: the compiler made PTX and metadata together, and the assembler the machine code of that PTX.
+        let kernel = unsafe { device.load_assembled(&ptx, cubin.as_deref(), &metadata) };
+        let mut kernel = kernel.map_err(|error| error.to_string())?;
+        if in_bounds {
+            // SAFETY: whoever made the tuner vouched for its launches.
+            kernel = unsafe { kernel.assume_in_bounds() };
+        }
+        Ok(Ready { kernel, passed, ptx, cubin, metadata, in_bounds })
     }
 
     /// The same on another device of the same model.
     pub(crate) fn on(&self, device: &Device, params: &[Param]) -> Result<Ready, String> {
-        Ready::load(device, self.ptx.clone(), self.cubin.clone(), self.metadata.clone(), params)
+        Ready::load(device, self.ptx.clone(), self.cubin.clone(), self.metadata.clone(), params, self.in_bounds)
     }
 
     /// The same on this device as a launch gets it, compiled by the driver.
     pub(crate) fn as_launched(&self, device: &Device, params: &[Param]) -> Result<Ready, String> {
-        Ready::load(device, self.ptx.clone(), None, self.metadata.clone(), params)
+        Ready::load(device, self.ptx.clone(), None, self.metadata.clone(), params, self.in_bounds)
     }
 
     /// Whether it may write to what a parameter points to, or to a part of it where that is a tensor descriptor.
@@ -124,6 +133,8 @@ pub(crate) struct Load<'l> {
     /// Assembles on all processors, where the driver compiles one kernel at a time.
     pub assembler: Option<&'l Assembler>,
     pub shows_progress: bool,
+    /// Whether launches go without the check of lengths.
+    pub in_bounds: bool,
 }
 
 impl Load<'_> {
@@ -173,7 +184,8 @@ impl Load<'_> {
                 Some(_) => (0, devices),
                 None => (i % devices.len(), std::slice::from_ref(&devices[i % devices.len()])),
             };
-            let load = |device| Ready::load(device, ptx.clone(), cubin.clone(), metadata.clone(), self.params);
+            let load =
+                |device| Ready::load(device, ptx.clone(), cubin.clone(), metadata.clone(), self.params, self.in_bounds);
             Some(match some.iter().map(load).collect() {
                 Ok(ready) => Loaded::Ready(from, ready),
                 Err(why) => Loaded::Dropped(why),

@@ -1,4 +1,5 @@
 //! The steps of tuning.
+#![allow(unsafe_code)]
 
 use crate::candidate::{Candidate, Estimated, order};
 use crate::device_timer::DeviceTimer;
@@ -52,6 +53,7 @@ pub struct Tuner<'p> {
     cache: Option<&'p Cache>,
     is_fresh: bool,
     is_anywhere: bool,
+    in_bounds: bool,
     assembler: Option<Assembler>,
 }
 
@@ -69,6 +71,7 @@ impl<'p> Tuner<'p> {
             cache: None,
             is_fresh: false,
             is_anywhere: false,
+            in_bounds: false,
             assembler: None,
         }
     }
@@ -138,6 +141,18 @@ impl<'p> Tuner<'p> {
     /// Times on devices without a clock of a GPU, too: what it finds there says nothing of a GPU, but tests see each step.
     pub fn on_any_device(mut self) -> Self {
         self.is_anywhere = true;
+        self
+    }
+
+    /// Launches without the check of lengths that [`Kernel::launch`](rtc_runtime::Kernel::launch) makes, for kernels whose
+    /// accesses are not proved to stay within their slices.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Kernel::launch_unchecked`](rtc_runtime::Kernel::launch_unchecked), for every configuration and the arguments
+    /// that are timed.
+    pub unsafe fn assume_in_bounds(mut self) -> Self {
+        self.in_bounds = true;
         self
     }
 
@@ -386,7 +401,7 @@ impl<'p> Tuner<'p> {
         let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
         let (program, spec, shows_progress) = (self.program, &report.spec, self.shows_progress);
         let assembler = self.assembler.as_ref().filter(|_| devices.iter().all(Device::is_cuda));
-        let load = Load { params: &params, program, spec, arch, assembler, shows_progress };
+        let load = Load { params: &params, program, spec, arch, assembler, shows_progress, in_bounds: self.in_bounds };
         // Half of the budget is for timing.
         let is_late = || self.plan.budget.is_some_and(|budget| started.elapsed() > budget / 2);
         // Those that take the longest begin first, unless the time may not suffice for all.
