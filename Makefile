@@ -13,14 +13,14 @@ endif
 
 help:
 	@echo "make run      set up, build, run the softmax example (GPU if there is one, else the emulator)"
-	@echo "make test     set up and run all tests"
+	@echo "make test     set up and run all tests; what was skipped for want of a tool is listed at the end"
 	@echo "make fuzz     kernels written at random, for SECONDS=600 on JOBS=1 cores from SEED on, in every stage and the emulator"
 	@echo "make examples test the examples, each a crate of its own, and one outside of the repository"
 	@echo "make setup    install what is missing, nothing else"
 	@echo "make release  build the rtc binary into target/release/rtc"
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
 	@echo "make wheel    build the Python package: out/rtc_triton-*.whl"
-	@echo "make check    formatting, lints, each set of features, documentation, the interface against that of an earlier commit"
+	@echo "make check    formatting, lints of Rust and Python, dependencies, documentation, sets of features, the interface"
 	@echo "make bench-gpu times kernels beside Triton, PyTorch and kernels by hand, on a machine with a GPU, PyTorch and the wheel"
 	@echo "make bench    benchmarks, beside this machine's baseline (make bench SAVE=1 makes the present state that baseline)"
 
@@ -31,12 +31,7 @@ run: setup
 	cargo run --release -p rtc-cli -- run $(EXAMPLE)
 
 test: setup
-	@if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --workspace --no-fail-fast -E 'not binary(/^(central|golden)$$/)' && \
-		cargo test --workspace --no-fail-fast --test central --test golden && cargo test --workspace --doc; \
-	else \
-		cargo test --workspace --no-fail-fast; \
-	fi
+	@scripts/test
 
 fuzz: setup
 	@scripts/fuzz kernels $(or $(SECONDS),600) $(or $(JOBS),1)
@@ -53,12 +48,9 @@ dist: setup
 wheel: setup
 	@scripts/wheel
 
-check: setup
-	@scripts/features
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p rtc-abi -p rtc-cache -p rtc-runtime -p rtc-build -p rtc-testing
-	@scripts/semver
+check:
+	@scripts/setup --check
+	@scripts/check
 
 # What `make bench-gpu` is given, such as `--only matmul --svg out/roofline.svg`.
 ARGUMENTS ?= --svg out/roofline.svg --json out/bench-gpu.json

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rtc_test_needs::{Need, missing};
+
 /// The assembler: what `RTC_PTXAS` names, else what `scripts/setup` has installed, else the one on the path.
 pub fn program() -> PathBuf {
     if let Some(named) = std::env::var_os("RTC_PTXAS") {
@@ -23,13 +25,17 @@ pub fn assemble(ptx: &str, arch: &str) -> Result<Option<String>, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let Ok(mut child) = spawned else { return Ok(None) };
+    let Ok(mut child) = spawned else {
+        missing(Need::Ptxas);
+        return Ok(None);
+    };
     if let Some(mut input) = child.stdin.take() {
         input.write_all(ptx.as_bytes()).map_err(|e| format!("ptxas does not read: {e}"))?;
     }
     let output = child.wait_with_output().map_err(|e| format!("ptxas: {e}"))?;
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     if message.contains("Unsupported .version") || message.contains("is not defined for option") {
+        missing(Need::Ptxas);
         return Ok(None);
     }
     if !output.status.success() {

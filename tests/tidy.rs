@@ -28,7 +28,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),
     (2, &["rtc-ir", "rtc-ptx"]),
     (1, &["rtc-abi", "rtc-syntax", "rtc-layout", "rtc-stdlib"]),
-    (0, &["rtc-source"]),
+    (0, &["rtc-source", "rtc-test-needs"]),
 ];
 
 /// The layers of semantic analysis, from below: a file imports files of its own layer and of those below. Built-in

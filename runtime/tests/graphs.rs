@@ -95,7 +95,8 @@ fn what_cannot_be_recorded_is_refused() {
 fn memory_and_streams_of_cudarc() {
     use cudarc::driver::CudaContext;
     use rtc_runtime::interop;
-    let Ok(device) = Device::cuda(0) else { return };
+    use rtc_test_needs::{Need, missing};
+    let Ok(device) = Device::cuda(0) else { return missing(Need::Gpu) };
     let theirs = CudaContext::new(0).unwrap().new_stream().unwrap();
     let x = theirs.clone_htod(&[3.0f32; 64]).unwrap();
     let mut y = theirs.alloc_zeros::<f32>(64).unwrap();

@@ -5,7 +5,13 @@
 One launch of each in turn, L2 flushed before each: kernels that are timed one after the other see different clocks. Printed
 are the median and, in brackets, the tenth and ninetieth percentile in TFLOP/s.
 """
-import ctypes, json, os, subprocess, sys, tempfile, torch
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import torch
 
 cuda = ctypes.CDLL("libcuda.so.1")
 

@@ -20,6 +20,7 @@ use std::sync::{Arc, LazyLock};
 use libtest_mimic::{Failed, Trial};
 use rtc_compiler::{Program, Signature, Source, Spec};
 use rtc_passes::Conversions;
+use rtc_test_needs::{Need, missing};
 
 use crate::compilations::Compilations;
 use crate::{entries, launches, name_of, ptxas};
@@ -104,6 +105,9 @@ fn listed(text: &str) -> Result<Vec<Row>, Failed> {
 fn compare(name: &str, compilations: &Compilations, rows: &[Row]) -> Result<(), Failed> {
     let wide = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     let has_release = *HAS_RELEASE;
+    if !has_release {
+        missing(Need::Ptxas);
+    }
     let mut table = format!(
         "{:wide$}  target  shared   bytes  in loops  shuffle  rename  ldmatrix  stmatrix  mma  wgmma  bar  shared memory\n",
         ""

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use rtc_build::{Config, Instance};
+use rtc_test_needs::{Need, missing};
 use std::path::{Path, PathBuf};
 
 const KERNELS: &str = "\
@@ -151,7 +152,7 @@ fn kernels_are_assembled_where_that_is_asked_for() {
     assert!(error.contains("cannot run the assembler `/nowhere/ptxas`") && error.contains("RTC_PTXAS"), "{error}");
     let assembler = std::env::var("RTC_PTXAS").unwrap_or_else(|_| "ptxas".into());
     if std::process::Command::new(&assembler).arg("--version").output().is_err() {
-        return eprintln!("SKIPPED: there is no `{assembler}`; `make setup` fetches it where it can");
+        return missing(Need::Ptxas);
     }
     let text = scratch.compile(config().ptxas(assembler)).unwrap();
     for arch in ["sm_80", "sm_90a"] {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use rtc_cache::{Cache, CacheConfig, Error, Fetched, Key, KeyBuilder, Origin};
+use rtc_test_needs::{Need, missing};
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -103,7 +104,7 @@ impl Redis {
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"]);
         command.arg(folder).stdout(Stdio::null()).stderr(Stdio::null());
         let Ok(child) = command.spawn() else {
-            eprintln!("SKIPPED: there is no `redis-server`; `make setup` installs it where it can");
+            missing(Need::Redis);
             return None;
         };
         let redis = Redis(child, port);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use rtc_cache::{Cache, CacheConfig, Key, KeyBuilder};
+use rtc_test_needs::{Need, missing};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -21,7 +22,7 @@ impl Server {
         let mut command = Command::new(program);
         command.args(args(&port.to_string())).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let Ok(child) = command.spawn() else {
-            eprintln!("SKIPPED: there is no `{program}`; pip install wsgidav cheroot 'moto[server,s3]'");
+            missing(Need::HttpStores);
             return None;
         };
         let server = Server(child, port);

@@ -1,14 +1,15 @@
 //! `--libdevice`: NVIDIA's library of functions in place of the standard library.
 //!
-//! The library itself is not part of this project: `RTC_LIBDEVICE` names it, or it lies where the CUDA toolkit puts it.
-//! Without it the tests that need it say so and pass.
+//! The library itself is not part of this project: `RTC_LIBDEVICE` names it, or it lies where the CUDA toolkit or
+//! `scripts/setup` puts it. Without it the tests that need it are skipped.
 
 #![allow(clippy::unwrap_used)]
 
 mod scratch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rtc_test_needs::{Need, missing};
 use scratch::{LAUNCH, SIGNATURE, Scratch, tensors};
 
 const SOURCE: &str = "\
@@ -25,9 +26,11 @@ def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 fn library() -> Option<PathBuf> {
     let named = std::env::var_os("RTC_LIBDEVICE").map(PathBuf::from);
     let toolkit = std::env::var_os("CUDA_HOME").map_or(PathBuf::from("/usr/local/cuda"), PathBuf::from);
-    let found = named.or(Some(toolkit.join("nvvm/libdevice/libdevice.10.bc"))).filter(|path| path.is_file());
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/libdevice.10.bc");
+    let places = named.map_or(vec![toolkit.join("nvvm/libdevice/libdevice.10.bc"), installed], |named| vec![named]);
+    let found = places.into_iter().find(|path| path.is_file());
     if found.is_none() {
-        eprintln!("SKIPPED: there is no libdevice.10.bc; set RTC_LIBDEVICE to test with it");
+        missing(Need::Libdevice);
     }
     found
 }

@@ -208,12 +208,10 @@ pub(crate) fn launch(
     let own = form.keywords.iter().map(|(name, value)| (name.as_ptr(), value.as_ptr()));
     let keywords: SmallVec<[_; 16]> = given.keywords.iter().copied().chain(own).collect();
     let given = Given { positional: given.positional, keywords: &keywords };
-    Some(search.setattr(intern!(py, "best_config"), &form.config).and_then(
-        |()| match form.kernel.bind(py).cast() {
-            Ok(kernel) => Kernel::launch(kernel, grid, &given),
-            Err(_) => Python::attach(|py| run(py, form.kernel.bind(py), grid, &given)),
-        },
-    ))
+    Some(search.setattr(intern!(py, "best_config"), &form.config).and_then(|()| match form.kernel.bind(py).cast() {
+        Ok(kernel) => Kernel::launch(kernel, grid, &given),
+        Err(_) => Python::attach(|py| run(py, form.kernel.bind(py), grid, &given)),
+    }))
 }
 
 /// Launches by Python.

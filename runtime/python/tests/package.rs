@@ -1,7 +1,8 @@
 //! Runs the tests of the Python package with the module that was just built, in a Python that has numpy.
 //!
-//! `$RTC_TEST_PYTHON` names another Python. Without numpy the tests are skipped, which is said on stderr.
+//! `$RTC_TEST_PYTHON` names another Python. Without numpy the tests are skipped.
 
+use rtc_test_needs::{Need, missing};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -75,8 +76,7 @@ fn assert_ran(command: &mut Command) {
 
 fn run_with(name: &str, environment: &[(&str, &Path)]) {
     let Some(python) = python() else {
-        eprintln!("SKIPPED: no Python with numpy (scripts/setup installs one where PyPI can be reached)");
-        return;
+        return missing(Need::Python);
     };
     let cases = root().join("tests/cases");
     let path = std::env::join_paths([&staged(name), &cases]).expect("paths without separators");
@@ -176,8 +176,7 @@ fn commands() {
 #[test]
 fn installed() {
     let Some(python) = python() else {
-        eprintln!("SKIPPED: no Python with numpy (scripts/setup installs one where PyPI can be reached)");
-        return;
+        return missing(Need::Python);
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wheel");
     let made = Command::new(python)

@@ -110,6 +110,6 @@ for rms, res, rs, x1, w1, drop, pre, wd, idt, H in itertools.product(
             is_rms_norm=rms,
             zero_centered_weight=n % 2 == 1,
         )
-        o = o if isinstance(o, torch.Tensor) else sum((t.float().sum() for t in o if isinstance(t, torch.Tensor)))
+        o = o if isinstance(o, torch.Tensor) else sum(t.float().sum() for t in o if isinstance(t, torch.Tensor))
         o.float().sum().backward()
 end()

@@ -3,7 +3,8 @@
 from session import *  # noqa: F403
 
 U = SOURCES + "/unsloth/unsloth"
-import transformers.models.llama.modeling_llama, transformers.models.mllama.modeling_mllama
+import transformers.models.llama.modeling_llama
+import transformers.models.mllama.modeling_mllama
 
 stand_in("unsloth_zoo", "bitsandbytes", "fbgemm_gpu", "pandas")
 torch._C._cuda_getCurrentRawStream = lambda i: 0

@@ -1,5 +1,6 @@
 //! What the tests of faults need: other processes, a small disk, a directory that may only be read.
 
+use rtc_test_needs::{Need, missing};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ impl SmallDisk {
         let directory = tempfile::tempdir().unwrap();
         let mounted = mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"], directory.path());
         if !mounted {
-            eprintln!("SKIPPED: this user may not mount a small file system, so no full disk was tried");
+            missing(Need::Mount);
             return None;
         }
         Some(SmallDisk(directory))

@@ -7,7 +7,6 @@ even one. numpy itself must not see the bits, which it would take for integers: 
 """
 
 import functools
-import operator
 
 import numpy as np
 
@@ -113,7 +112,7 @@ class NarrowArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of bfloat16, float8_e4m3fn or float8_e5m2."""
 
     __slots__ = ("_bits", "dtype")
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, bits, dtype):
         self._bits, self.dtype = bits, dtype

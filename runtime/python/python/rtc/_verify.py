@@ -239,7 +239,7 @@ def verify(contract, options, boundary=True, record=None):
         views = [_arrays.strided(v) if _arrays.is_array(v) else None for v in inputs]
         for name, made in cases:
             try:
-                guarded("reference_fn", lambda: contract.reference(*copies(made)))
+                guarded("reference_fn", lambda made=made: contract.reference(*copies(made)))
             except Problem:
                 refused += 1
                 continue

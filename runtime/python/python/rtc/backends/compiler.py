@@ -18,7 +18,7 @@ class BaseBackend:
     """What a kind of devices needs of the compiler."""
 
     binary_ext = "ptx"
-    _backend = None
+    _backend: str | None = None
 
     def __init__(self, target):
         self.target = target

@@ -1,7 +1,6 @@
 """Compiled kernels."""
 
 import collections
-import json
 import os
 import shutil
 import subprocess

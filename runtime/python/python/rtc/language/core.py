@@ -329,7 +329,7 @@ _MODULES = {"tl": "triton.language", "libdevice": "triton.language.extra.libdevi
             "tl.target_info": "triton.language.target_info"}
 
 #: The functions of each namespace.
-FUNCTIONS = {}
+FUNCTIONS: dict[str, dict[str, KernelFunction]] = {}
 for _namespace, _name in _rtc.language_names():
     FUNCTIONS.setdefault(_namespace, {})[_name] = KernelFunction(_namespace, _name)
 

@@ -1,6 +1,6 @@
 """Kernels, launches, autotuning, devices."""
 
-from . import _allocation, autotuner, cache, driver, errors, jit
+from . import _allocation, autotuner, cache, errors, jit
 from ._allocation import set_allocator
 from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
 from .driver import driver

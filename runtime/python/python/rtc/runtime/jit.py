@@ -99,9 +99,8 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
     def _read_signature(self):
         params = []
         for number, param in enumerate(self.signature.parameters.values()):
-            exempt = lambda names: number in names or param.name in names
-            params.append(KernelParam(number, param, exempt(self.do_not_specialize),
-                                      exempt(self.do_not_specialize_on_alignment)))
+            lists = (self.do_not_specialize, self.do_not_specialize_on_alignment)
+            params.append(KernelParam(number, param, *(number in names or param.name in names for names in lists)))
         self.params = params
         self.arg_names = [p.name for p in params]
         self.constexprs = [p.num for p in params if p.is_constexpr]
@@ -153,6 +152,10 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         at = text.find("def ")
         return text[max(at, 0):]
 
+    @src.setter
+    def src(self, text):
+        raise AttributeError("Cannot set attribute 'src' directly. Use '_unsafe_update_src()' instead.")
+
     @property
     def raw_src(self):
         return self.src.splitlines(keepends=True)
@@ -160,10 +163,6 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
     @property
     def starting_line_number(self):
         return _gather.source_of(self)[1]
-
-    @src.setter
-    def src(self, text):
-        raise AttributeError("Cannot set attribute 'src' directly. Use '_unsafe_update_src()' instead.")
 
     def _unsafe_update_src(self, text):
         """Gives the function another text."""

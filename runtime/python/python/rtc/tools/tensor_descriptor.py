@@ -1,16 +1,16 @@
 """Tensor descriptors made on the host."""
 
 from dataclasses import dataclass
-from typing import Any, List
+from typing import Any
 
 
 @dataclass
 class TensorDescriptor:
     """A tensor whose blocks kernels load and store."""
     base: Any
-    shape: List[int]
-    strides: List[int]
-    block_shape: List[int]
+    shape: list[int]
+    strides: list[int]
+    block_shape: list[int]
     padding: str = "zero"
     round_f32_to_tf32: bool = False
 

@@ -1,4 +1,6 @@
-import numpy as np, triton, triton.language as tl
+import numpy as np
+import triton
+import triton.language as tl
 @triton.jit
 def softmax(x, o, n, BLOCK: tl.constexpr):
     row = tl.program_id(0)
