@@ -30,7 +30,8 @@ class Comparison:
         self.problem = None
         self.elements, self.wrong, self.nans = _arrays.size(expected), 0, 0
         self.max_abs = self.max_rel = self.mean_rel = 0.0
-        self.worst, self.first, self.bad = None, [], []
+        self.worst: tuple[int, float, float] | None = None
+        self.first, self.bad = [], []
         if tuple(actual.shape) != self.shape:
             self.problem = f"the shape is {tuple(actual.shape)}, that of the reference {self.shape}"
         elif _arrays.dtype_name(actual) != self.dtype:
@@ -94,8 +95,10 @@ class Comparison:
         what = f"{self.elements} elements of {self.dtype} {list(self.shape)}"
         if self.correct:
             return f"{what} within rtol {self.rtol:g}, atol {self.atol:g}"
-        at, got, wanted = self.worst
-        text = f"{self.wrong} of {what} outside rtol {self.rtol:g}, atol {self.atol:g}; worst at {list(self.index(at))}: {got:.9g} instead of {wanted:.9g}"
+        text = f"{self.wrong} of {what} outside rtol {self.rtol:g}, atol {self.atol:g}"
+        if self.worst is not None:
+            at, got, wanted = self.worst
+            text += f"; worst at {list(self.index(at))}: {got:.9g} instead of {wanted:.9g}"
         return text + (f"; {self.nans} are NaN where the reference is not" if self.nans else "")
 
     def picture(self):

@@ -223,7 +223,8 @@ def chains(tree, used):
     inner = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            path, base = [], node
+            path: list[str] = []
+            base: ast.expr = node
             while isinstance(base, ast.Attribute):
                 path.append(base.attr)
                 base = base.value

@@ -129,8 +129,8 @@ def lines(bench, rows):
             path += [f"{axes.x(x):.1f} {axes.y(v[2]):.1f}" for x, v in reversed(band)]
             axes.parts.append(f'<path fill="{colour}" fill-opacity=".2" d="M{"L".join(path)}Z"/>')
         if points:
-            path = "L".join(f"{axes.x(x):.1f} {axes.y(v[0]):.1f}" for x, v in points)
-            axes.parts.append(f'<path fill="none" stroke="{colour}" stroke-width="2" d="M{path}"/>')
+            line = "L".join(f"{axes.x(x):.1f} {axes.y(v[0]):.1f}" for x, v in points)
+            axes.parts.append(f'<path fill="none" stroke="{colour}" stroke-width="2" d="M{line}"/>')
             axes.parts += [f'<circle fill="{colour}" r="2.5" cx="{axes.x(x):.1f}" cy="{axes.y(v[0]):.1f}"/>' for x, v in points]
     axes.legend(bench.line_names)
     return axes.finish()

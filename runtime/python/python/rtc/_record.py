@@ -134,7 +134,8 @@ class Description:
         spec = json.loads(launch.compiled._ready.spec())
         constants = {arg["name"] for arg in spec["args"] if "constexpr" in arg}
         self.tensors, self.wanted = {}, {}
-        arguments, names, bounds = {}, {}, []
+        arguments: dict[str, object] = {}
+        names, bounds = {}, []
         for name, value in launch.arguments.items():
             if name in constants:
                 continue

@@ -8,6 +8,7 @@ kernel only writes is fp64, too.
 
 import ast
 import textwrap
+from typing import Any
 
 from . import _arrays, _gather
 from .runtime.jit import JITFunction
@@ -42,11 +43,12 @@ def statements(kernel):
 
 def cut(text, body, at):
     """The text with everything from statement `at` on in fp64."""
-    edits = []
+    edits: list[tuple[Any, ...]] = []
     for statement in body[at:]:
         for node in ast.walk(statement.node):
             if isinstance(node, ast.Attribute) and node.attr in _FLOATS and isinstance(node.value, ast.Name):
-                edits.append((node.end_lineno, node.end_col_offset - len(node.attr), node.end_lineno, node.end_col_offset, "float64"))
+                begin = (node.end_col_offset or 0) - len(node.attr)
+                edits.append((node.end_lineno, begin, node.end_lineno, node.end_col_offset, "float64"))
             elif isinstance(node, ast.Call) and _is_load(node):
                 edits.append((node.lineno, node.col_offset, node.lineno, node.col_offset, "__wide("))
                 edits.append((node.end_lineno, node.end_col_offset, node.end_lineno, node.end_col_offset, ")"))

@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from . import _plot
 from .language.core import _unwrap
@@ -35,7 +36,10 @@ def _summary(times, quantiles, return_mode):
     if quantiles is not None:
         found = [_quantile(times, q) for q in quantiles]
         return found[0] if len(found) == 1 else found
-    return {"all": lambda t: t, "min": min, "max": max, "mean": statistics.fmean, "median": statistics.median}[return_mode](times)
+    summaries: dict[str, Callable] = {
+        "all": lambda t: t, "min": min, "max": max, "mean": statistics.fmean, "median": statistics.median,
+    }
+    return summaries[return_mode](times)
 
 
 def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from .compiler import CpuBackend, GpuBackend
+from .compiler import BaseBackend, CpuBackend, GpuBackend
 from .driver import CpuDriver, Driver
 
 
 @dataclass(frozen=True)
 class Backend:
     """A compiler and a driver for one kind of device."""
-    compiler: type
+    compiler: type[BaseBackend]
     driver: type
 
 

@@ -23,6 +23,11 @@ class BaseBackend:
     def __init__(self, target):
         self.target = target
 
+    @property
+    def arch(self) -> str:
+        """The compiler's name of the target."""
+        raise NotImplementedError
+
     @classmethod
     def supports_target(cls, target):
         """Whether it is for this target."""

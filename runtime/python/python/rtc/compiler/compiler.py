@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import types
+from typing import Any
 
 from .. import _rtc, knobs
 from ..backends import backends
@@ -114,7 +115,7 @@ class CompiledKernel:
                   "profile_scratch_size": 0, "profile_scratch_align": 1,
                   "launch_cooperative_grid": data.get("launch_cooperative_grid", False),
                   "launch_pdl": data.get("launch_pdl", False)}
-        self.metadata = collections.namedtuple("KernelMetadata", sorted(fields))(**fields)
+        self.metadata: Any = collections.namedtuple("KernelMetadata", sorted(fields))(**fields)
         self.hash, self.name = fields["hash"], fields["name"]
 
     def __getstate__(self):

@@ -3,6 +3,7 @@
 import ast
 import functools
 import inspect
+from typing import Any
 
 from .. import _rtc
 
@@ -210,7 +211,7 @@ class constexpr:
     def __init__(self, value):
         while isinstance(value, constexpr):
             value = value.value
-        self.value = value
+        self.value: Any = value
 
     def __repr__(self): return f"constexpr[{self.value}]"
     def __hash__(self): return hash((self.value, type(self.value)))

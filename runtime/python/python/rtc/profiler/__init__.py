@@ -13,7 +13,7 @@ import time
 
 from .. import knobs
 
-_session = None
+_session: "_Session | None" = None
 
 
 class _Session:

@@ -24,7 +24,7 @@ class Config:
         self.maxnreg, self.pre_hook, self.ir_override = maxnreg, pre_hook, ir_override
 
     def __setstate__(self, state):
-        self.__init__(**{"kwargs": {}, **state})
+        self.__init__(**{"kwargs": {}, **state})  # type: ignore[misc]
 
     def _options(self):
         options = {"num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages,

@@ -1,5 +1,7 @@
 """Tensors of PyTorch in the formats of microscaling: elements of four bits (e2m1), scales of eight (e8m0)."""
 
+from typing import Any
+
 import torch
 
 #: The magnitudes of e2m1, by their bits.
@@ -10,7 +12,8 @@ class MXFP4Tensor:
     """Numbers of four bits: a sign and one of eight magnitudes, each in a byte of its own."""
 
     def __init__(self, data=None, size=None, device=None):
-        self.device, self.data = device, None
+        self.device = device
+        self.data: Any = None
         if data is not None:
             self.data, self.device = self._rounded(data), data.device
         self.size = tuple(data.shape) if data is not None else size
