@@ -52,7 +52,7 @@ impl Need {
             Need::Ptxas => {
                 "`make setup` installs NVIDIA's assembler where PyPI can be reached; `RTC_PTXAS` names another"
             }
-            Need::Libdevice => "`make setup` installs it with the assembler; `RTC_LIBDEVICE` names another",
+            Need::Libdevice => "it is part of the CUDA toolkit; `RTC_LIBDEVICE` names it",
             Need::Redis => "`make setup` installs redis-server where it runs as root",
             Need::HttpStores => "pip install wsgidav cheroot 'moto[server,s3]'",
             Need::Mount => "only root may mount a file system",
@@ -112,7 +112,7 @@ mod tests {
         let (_, list) = script.split_once("RTC_REQUIRE=").expect("the script sets the variable");
         let list = list.lines().next().unwrap_or_default();
         for need in Need::ALL {
-            let optional = matches!(need, Need::Gpu | Need::HttpStores | Need::Mount);
+            let optional = matches!(need, Need::Gpu | Need::HttpStores | Need::Libdevice | Need::Mount);
             assert_eq!(is_listed(list, need), !optional, "{need}");
         }
     }
