@@ -320,13 +320,8 @@ impl<'a> Evaluator<'a> {
         if let Some(f) = self.class_function(class, module, name) {
             return Ok(f);
         }
-        for stmt in &class.body {
-            let value = match &stmt.kind {
-                StmtKind::Assign { targets, value } if targets.iter().any(|t| t.as_name() == Some(name)) => value,
-                StmtKind::AnnAssign { target, value: Some(value), .. } if target.as_name() == Some(name) => value,
-                _ => continue,
-            };
-            return self.eval_in_module(module, value);
+        if let Some(val) = self.class_constant(class, module, name, span)? {
+            return Ok(val);
         }
         let val = Arg::new(Val::Class(class, module), span);
         self.no_attribute(&val, name, span)

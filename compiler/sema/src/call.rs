@@ -11,6 +11,7 @@ use rtc_syntax::ast::{self, Expr, Ident, Param, ParamKind, Star, Symbol};
 
 use crate::builtins::{self, Args};
 use crate::declared::Builtin;
+use crate::definitions::Moment;
 use crate::emitter::{Fault, R};
 use crate::evaluator::{Evaluator, MAX_CALLS, MAX_RECURSION, STEPS_PER_CALL};
 use crate::frames::{Binding, Frame};
@@ -185,7 +186,8 @@ impl<'a> Evaluator<'a> {
             }
             return self.fail(d.help("write a loop: every call is inlined, so recursion never ends"));
         }
-        let mut bound = self.bind_arguments(&name.text, name.span, &f.def.params, f.module, args, span)?;
+        let moment = self.world.moment_of(f.module, f.def);
+        let mut bound = self.bind_arguments(&name.text, name.span, &f.def.params, (f.module, moment), args, span)?;
         let library_module = self.world.is_library(f.module);
         if let Some(module) = self.world.library_module(f.module).filter(|_| !self.in_library()) {
             self.check_library_call(module.name, &name.text, &mut bound, span)?;
@@ -201,6 +203,7 @@ impl<'a> Evaluator<'a> {
         };
         let mut frame = Frame {
             module: f.module,
+            moment: if host { self.moment_in(f.module) } else { None },
             name: name.text.clone(),
             def: Some(f.def),
             scope: Default::default(),
@@ -235,7 +238,7 @@ impl<'a> Evaluator<'a> {
 
     fn call_lambda(&mut self, l: Lambda<'a>, args: CallArgs<'a>, span: Span) -> R<Val<'a>> {
         let name: Symbol = "lambda".into();
-        let bound = self.bind_arguments(&name, span, l.params, l.module, args, span)?;
+        let bound = self.bind_arguments(&name, span, l.params, (l.module, None), args, span)?;
         self.push_host_frame(l.module, name);
         for (name, arg) in bound {
             self.bind(&name, arg.val, arg.span);
@@ -251,8 +254,10 @@ impl<'a> Evaluator<'a> {
             Some(f) => (f.library, f.caller),
             None => (None, None),
         };
+        let moment = self.moment_in(module);
         self.frames.push(Frame {
             module,
+            moment,
             name,
             def: None,
             scope: Default::default(),
@@ -267,10 +272,16 @@ impl<'a> Evaluator<'a> {
         });
     }
 
-    /// Evaluates an expression of a module outside of any function, such as a default.
-    pub(crate) fn eval_in_module(&mut self, module: ModuleId, expr: &'a Expr) -> R<Val<'a>> {
+    /// When the module is executed for the code that runs now; none for kernels and what they call.
+    pub(crate) fn moment_in(&self, module: ModuleId) -> Option<Moment> {
+        self.frames.last().filter(|f| f.host && f.module == module).and_then(|f| f.moment)
+    }
+
+    /// Evaluates an expression of a module outside of any function, as it is at a moment.
+    pub(crate) fn eval_at(&mut self, module: ModuleId, moment: Option<Moment>, expr: &'a Expr) -> R<Val<'a>> {
         let saved = self.span;
         self.push_host_frame(module, "module".into());
+        self.frame_mut().moment = moment;
         let result = self.eval(expr);
         self.frames.pop();
         self.span = saved;
@@ -283,7 +294,7 @@ impl<'a> Evaluator<'a> {
         name: &Symbol,
         name_span: Span,
         params: &'a [Param],
-        module: ModuleId,
+        (module, moment): (ModuleId, Option<Moment>),
         args: CallArgs<'a>,
         span: Span,
     ) -> R<Vec<(Symbol, Arg<'a>)>> {
@@ -352,7 +363,7 @@ impl<'a> Evaluator<'a> {
                 (_, _, ParamKind::KwArgs) => Arg::new(Val::tuple(Vec::new()), span),
                 (Some(arg), ..) => arg,
                 (None, Some(default), _) => {
-                    Arg::new(self.eval_in_module(module, default)?.into_constexpr(), default.span)
+                    Arg::new(self.eval_at(module, moment, default)?.into_constexpr(), default.span)
                 }
                 (None, None, _) => {
                     missing.push(format!("`{}`", param.name.text));

@@ -80,6 +80,7 @@ impl<'a> Evaluator<'a> {
             .help("derive it from `typing.NamedTuple`");
             return self.fail(d);
         }
+        let moment = self.world.moment_of_class(module, class);
         let mut names: Vec<Symbol> = Vec::new();
         let mut constant = Vec::new();
         let mut items: Vec<Option<Val<'a>>> = Vec::new();
@@ -91,7 +92,7 @@ impl<'a> Evaluator<'a> {
                         names.push(name.clone());
                         constant.push(!aggregate || is_constexpr(annotation));
                         items.push(match value {
-                            Some(default) => Some(self.eval_in_module(module, default)?),
+                            Some(default) => Some(self.eval_at(module, moment, default)?),
                             None => None,
                         });
                     }
@@ -150,7 +151,8 @@ impl<'a> Evaluator<'a> {
         span: Span,
     ) -> R<Val<'a>> {
         args.positional.insert(0, Arg::new(Val::Opaque("self".into()), span));
-        let bound = self.bind_arguments(&class.name.text, class.name.span, &def.params, module, args, span)?;
+        let moment = self.world.moment_of_class(module, class);
+        let bound = self.bind_arguments(&class.name.text, class.name.span, &def.params, (module, moment), args, span)?;
         self.push_host_frame(module, class.name.text.clone());
         for (name, arg) in bound {
             self.bind(&name, arg.val, arg.span);

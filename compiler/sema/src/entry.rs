@@ -101,6 +101,7 @@ fn run<'a>(cx: &mut Evaluator<'a>, spec: &Specialization) -> R<()> {
     }
     cx.frames.push(Frame {
         module: f.module,
+        moment: None,
         name: f.def.name.text.clone(),
         def: Some(f.def),
         scope: Default::default(),
@@ -130,7 +131,10 @@ fn parameter<'a>(cx: &mut Evaluator<'a>, spec: &Specialization, f: Function<'a>,
     let name = &param.name;
     let Some(arg) = spec.arg(&name.text) else {
         return match &param.default {
-            Some(default) => Ok(cx.eval_in_module(f.module, default)?.into_constexpr()),
+            Some(default) => {
+                let moment = cx.world.moment_of(f.module, f.def);
+                Ok(cx.eval_at(f.module, moment, default)?.into_constexpr())
+            }
             None => {
                 let message = format!("nothing is known of the argument `{}` of `{}`", name.text, spec.kernel);
                 cx.error(

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
 use rtc_source::{Code, Diagnostic, Span};
-use rtc_syntax::ast::{Expr, Symbol};
+use rtc_syntax::ast::Symbol;
 
 use crate::cx::{Cx, Evaluate};
+use crate::definitions::Moment;
 use crate::emitter::{Emitter, Fault, R};
 use crate::modules::{ModuleId, ModuleRef};
 use crate::values::{Arg, CallArgs, Function, Val};
@@ -28,8 +29,10 @@ const MAX_DEPTH: u32 = 4000;
 pub(crate) struct Evaluator<'a> {
     pub emitter: Emitter<'a>,
     pub world: &'a World<'a>,
-    pub globals: HashMap<(ModuleId, Symbol), Val<'a>>,
-    pub resolving: Vec<(ModuleId, Symbol)>,
+    /// Globals by the moment at which they are read.
+    pub globals: HashMap<(ModuleId, Symbol, Option<Moment>), Val<'a>>,
+    /// The definitions that are being evaluated.
+    pub resolving: Vec<(ModuleId, u32)>,
     /// What is evaluated is the host code of autotuning, not a kernel.
     pub reads_host: bool,
     /// Steps of constexpr functions so far.
@@ -130,27 +133,6 @@ impl<'a> Evaluator<'a> {
             ));
         }
         Ok(())
-    }
-
-    /// Reports a global that is no compile-time constant.
-    pub(crate) fn not_constant(&mut self, name: &Symbol, expr: &Expr, why: Option<Diagnostic>) -> R<Val<'a>> {
-        if self.reads_host
-            && let Some(why) = why
-        {
-            return self.fail(why);
-        }
-        let mut d = Diagnostic::error(
-            Code::EXPECTED_CONSTEXPR,
-            self.span,
-            format!("the global `{name}` is not a compile-time constant"),
-        )
-        .primary("used in a kernel")
-        .label(expr.span, "this is evaluated on the host only")
-        .help(format!("pass it to the kernel as an argument, or define `{name} = tl.constexpr(...)` of a plain value"));
-        if let Some(why) = why {
-            d = d.note(why.message);
-        }
-        self.fail(d)
     }
 
     /// Runs `f` without its diagnostics; returns the first of them when it fails.

@@ -5,6 +5,7 @@ use rtc_ir::Loc;
 use rtc_source::Span;
 use rtc_syntax::ast::{FunctionDef, Symbol};
 
+use crate::definitions::Moment;
 use crate::modules::ModuleId;
 use crate::values::Val;
 
@@ -33,6 +34,8 @@ pub(crate) type Scope<'a> = IndexMap<Symbol, Binding<'a>>;
 /// One function on the stack of inlined calls.
 pub(crate) struct Frame<'a> {
     pub module: ModuleId,
+    /// For code that runs while its module is executed: when, so that it sees the globals defined by then.
+    pub moment: Option<Moment>,
     pub name: Symbol,
     pub def: Option<&'a FunctionDef>,
     pub scope: Scope<'a>,

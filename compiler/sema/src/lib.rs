@@ -11,7 +11,7 @@
 //! | | `tuning.rs`, `hooks.rs` | what the decorators of a kernel say of its configurations |
 //! | | `reference.rs` | what the language offers, as data for the reference pages |
 //! | evaluation | `evaluator.rs` | the state of evaluation: files, globals, limits |
-//! | | `resolve.rs` | what names stand for: globals, imports, members of modules |
+//! | | `resolve.rs`, `globals.rs` | what names stand for: globals, imports, members of modules |
 //! | | `stmt.rs`, `control.rs`, `loops.rs` | statements, branches, loops |
 //! | | `expr.rs`, `dictionary.rs`, `attrs.rs`, `subscript.rs` | expressions, attributes, subscripts |
 //! | | `call.rs`, `construct.rs` | calls, values of classes |
@@ -25,19 +25,23 @@
 //! | values | `values.rs`, `types.rs`, `const_eval.rs`, `promote.rs` | what an expression can be, and its types |
 //! | | `declared.rs` | names, parameters and defaults of built-ins, as the build script reads them |
 //! | | `world.rs`, `library.rs`, `modules.rs`, `frames.rs` | files, the standard library, modules, the stack of calls |
+//! | | `definitions.rs`, `changes.rs`, `bound_names.rs` | the globals of a module: their definitions in order, and what else may change them |
 //! | | `suggest.rs` | the known name that is closest to a wrong one |
 
 mod assertion;
 mod attrs;
+mod bound_names;
 mod broadcast;
 mod builtins;
 mod call;
 mod cast;
+mod changes;
 mod const_eval;
 mod construct;
 mod control;
 mod cx;
 mod declared;
+mod definitions;
 mod dictionary;
 mod emitter;
 mod entry;
@@ -45,6 +49,7 @@ mod evaluator;
 mod expect;
 mod expr;
 mod frames;
+mod globals;
 mod hooks;
 mod library;
 mod library_call;

@@ -7,19 +7,18 @@
 //! module of their own (`libdevice`, `triton_helpers`).
 
 use rtc_source::{Code, Diagnostic, Span};
-use rtc_syntax::ast::{Expr, Symbol};
+use rtc_syntax::ast::Symbol;
 
 use crate::builtins;
 use crate::declared::{self, Builtin, Namespace};
+use crate::definitions::Decl;
 use crate::emitter::R;
 use crate::evaluator::Evaluator;
-use crate::frames::Frame;
 use crate::library::LibraryModule;
 use crate::modules::{ModuleId, ModuleRef};
 use crate::suggest::{absent_name, suggest};
 use crate::types::{ElemTy, TyVal, dtype_named};
 use crate::values::{Const, Function, FunctionKind, Val};
-use crate::world::Decl;
 
 /// The built-in functions of a module.
 fn namespace(module: &ModuleRef) -> Option<Namespace> {
@@ -75,54 +74,8 @@ fn known_of_host<'a>(path: &str) -> Option<Val<'a>> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// What a name means where the current function stands; `None` if nothing.
-    pub(crate) fn global(&mut self, module: ModuleId, name: &Symbol) -> R<Option<Val<'a>>> {
-        let key = (module, name.clone());
-        if let Some(val) = self.globals.get(&key) {
-            return Ok(Some(val.clone()));
-        }
-        let val = match self.world.decl(module, name) {
-            Some((home, decl, span)) => self.declared(home, name, decl, span)?,
-            None => match self.implied(module, name)? {
-                Some(val) => val,
-                None => return Ok(None),
-            },
-        };
-        self.globals.insert(key, val.clone());
-        Ok(Some(val))
-    }
-
-    fn declared(&mut self, home: ModuleId, name: &Symbol, decl: Decl<'a>, span: Span) -> R<Val<'a>> {
-        match decl {
-            Decl::Function(f) => Ok(Val::Function(Function { module: home, ..f })),
-            Decl::Class(c) => Ok(Val::Class(c, home)),
-            Decl::Value(expr) => self.global_value(home, name, expr, span),
-            Decl::Element(expr, i) => match self.global_value(home, name, expr, span)? {
-                Val::Tuple(t) if i < t.items.len() => Ok(t.items[i].clone()),
-                other => {
-                    let what = other.describe();
-                    self.error(Code::TYPE_MISMATCH, span, format!("`{name}` cannot be unpacked from {what}"), "")
-                }
-            },
-            Decl::Branch(index) => {
-                let branch = self.world.files[home.0 as usize].branches[index];
-                self.push_host_frame(home, name.clone());
-                let saved = self.span;
-                let test = self.quietly(|cx| {
-                    let test = cx.eval_arg(branch.test)?;
-                    cx.truth(&test.val, test.span)
-                });
-                self.span = saved;
-                self.frames.pop();
-                let (decl, span) = if test.unwrap_or(true) { branch.then } else { branch.otherwise };
-                self.declared(home, name, decl, span)
-            }
-            Decl::Import(path) => Ok(Val::Module(self.world.module(path))),
-            Decl::ImportFrom(path, item) => self.imported(&self.world.absolute(home, path), item),
-        }
-    }
-
-    fn imported(&mut self, path: &str, item: &str) -> R<Val<'a>> {
+    /// What `from path import item` binds.
+    pub(crate) fn imported(&mut self, path: &str, item: &str) -> R<Val<'a>> {
         let whole = if path.is_empty() { item.to_string() } else { format!("{path}.{item}") };
         match self.world.module(&whole) {
             ModuleRef::Unknown(_) => {}
@@ -136,50 +89,9 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Evaluates `NAME = expr` of a module, as far as it is a constant.
-    fn global_value(&mut self, home: ModuleId, name: &Symbol, expr: &'a Expr, span: Span) -> R<Val<'a>> {
-        let key = (home, name.clone());
-        if self.resolving.contains(&key) {
-            return self.error(Code::UNDEFINED_NAME, span, format!("`{name}` is defined by itself"), "");
-        }
-        self.resolving.push(key);
-        let library = self.frames.last().and_then(|f| f.library);
-        self.frames.push(Frame {
-            module: home,
-            name: name.clone(),
-            def: None,
-            scope: Default::default(),
-            host: true,
-            library,
-            call: None,
-            caller: None,
-            loops: 0,
-            branches: 0,
-            static_loops: 0,
-            failed: false,
-        });
-        let saved = self.span;
-        let result = self.quietly(|cx| cx.eval(expr));
-        self.span = saved;
-        self.frames.pop();
-        self.resolving.pop();
-        match result {
-            Ok(val) if val.is_constant() => Ok(val),
-            Ok(_) => self.not_constant(name, expr, None),
-            Err(why) => self.not_constant(name, expr, why),
-        }
-    }
-
     /// Names that are known without a definition.
-    fn implied(&mut self, module: ModuleId, name: &Symbol) -> R<Option<Val<'a>>> {
+    pub(crate) fn implied(&mut self, module: ModuleId, name: &Symbol) -> R<Option<Val<'a>>> {
         let library = self.world.is_library(module);
-        let stars = self.world.files.get(module.0 as usize).map_or(&[][..], |file| &file.stars);
-        for path in stars {
-            let star = self.world.module(&self.world.absolute(module, *path));
-            if let Some(val) = self.member_of(&star, name)? {
-                return Ok(Some(val));
-            }
-        }
         Ok(match &**name {
             "triton" => Some(Val::Module(ModuleRef::Triton)),
             "tl" => Some(Val::Module(ModuleRef::Language)),
@@ -334,7 +246,7 @@ impl<'a> Evaluator<'a> {
         let mut names: Vec<String> =
             frame.scope.iter().filter(|(_, b)| b.gone.is_none()).map(|(n, _)| n.to_string()).collect();
         let file = self.world.files.get(frame.module.0 as usize);
-        let mut globals: Vec<String> = file.iter().flat_map(|f| f.decls.keys()).map(|n| n.to_string()).collect();
+        let mut globals: Vec<String> = file.iter().flat_map(|f| f.definitions.names()).map(str::to_string).collect();
         globals.sort_unstable();
         names.extend(globals);
         names.extend(["tl", "triton", "math", "libdevice"].map(String::from));

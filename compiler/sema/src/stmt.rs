@@ -222,8 +222,8 @@ impl<'a> Evaluator<'a> {
             StmtKind::Try { .. } => ("`try`", "kernels have no exceptions"),
             StmtKind::Raise { .. } => ("`raise`", "write `tl.static_assert` or `tl.device_assert`"),
             StmtKind::Delete(_) => ("`del`", "leave it out: values end with their last use"),
-            StmtKind::Unreadable(d) => {
-                let d = (**d).clone();
+            StmtKind::Unreadable { why, .. } => {
+                let d = (**why).clone();
                 return self.fail(d);
             }
             _ => ("this statement", ""),

@@ -1,10 +1,10 @@
 //! All files of a compilation, and what their top-level names are declared as.
 
-use std::collections::HashMap;
-
 use rtc_source::Span;
-use rtc_syntax::ast::{self, Alias, ClassDef, Expr, ExprKind, FunctionDef, Stmt, StmtKind};
+use rtc_syntax::ast::{self, ClassDef, ExprKind, FunctionDef};
 
+use crate::changes::Changes;
+use crate::definitions::{Decl, Definitions, Moment, Path};
 use crate::library::{LibraryModule, library};
 use crate::modules::{ModuleId, ModuleRef};
 use crate::values::{Function, FunctionKind, decorator_name};
@@ -18,45 +18,10 @@ pub struct ModuleAst<'a> {
     pub ast: &'a ast::Module,
 }
 
-/// A top-level name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Decl<'a> {
-    Function(Function<'a>),
-    Class(&'a ClassDef),
-    /// `NAME = expr`.
-    Value(&'a Expr),
-    /// Element `.1` of `a, b = expr`.
-    Element(&'a Expr, usize),
-    /// A value that a condition decides: an index into [`File::branches`].
-    Branch(usize),
-    /// `import a.b as name`; without a name it binds the first part.
-    Import(&'a str),
-    /// `from ..module import name`, with the number of leading dots.
-    ImportFrom(Path<'a>, &'a str),
-}
-
-/// A module as an import names it: leading dots, then a dotted name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Path<'a> {
-    level: u32,
-    name: &'a str,
-}
-
 pub(crate) struct File<'a> {
     name: &'a str,
-    pub decls: HashMap<&'a str, (Decl<'a>, Span)>,
-    /// Modules whose names were all imported by `*`.
-    pub stars: Vec<Path<'a>>,
-    /// The values that an `if` of the module chooses between.
-    pub branches: Vec<Branch<'a>>,
-}
-
-/// Two values of a name, one per branch of an `if`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Branch<'a> {
-    pub test: &'a Expr,
-    pub then: (Decl<'a>, Span),
-    pub otherwise: (Decl<'a>, Span),
+    pub definitions: Definitions<'a>,
+    pub changes: Changes,
 }
 
 /// All files of a compilation: the user's, then the modules of the standard library.
@@ -67,7 +32,10 @@ pub(crate) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(crate) fn new(modules: &[ModuleAst<'a>]) -> World<'a> {
-        World { files: modules.iter().map(|m| File::new(m.name, m.ast)).collect(), library: library() }
+        let mut world =
+            World { files: modules.iter().map(|m| File::new(m.name, m.ast)).collect(), library: library() };
+        world.share_changes();
+        world
     }
 
     /// The user's files, in the order given.
@@ -77,10 +45,8 @@ impl<'a> World<'a> {
 
     /// The kernel function of that name, in the first file that has it.
     pub(crate) fn function(&self, name: &str) -> Option<Function<'a>> {
-        self.user_modules().find_map(|id| match self.files[id.0 as usize].decls.get(name) {
-            Some((Decl::Function(f), _)) => Some(Function { module: id, ..*f }),
-            _ => None,
-        })
+        self.user_modules()
+            .find_map(|id| self.files[id.0 as usize].function(name).map(|f| Function { module: id, ..f }))
     }
 
     /// The names of all jit functions of the user's files.
@@ -88,9 +54,9 @@ impl<'a> World<'a> {
         let mut names: Vec<&str> = self
             .files
             .iter()
-            .flat_map(|f| f.decls.iter())
-            .filter(|(_, (d, _))| matches!(d, Decl::Function(f) if f.kind == FunctionKind::Jit))
-            .map(|(n, _)| *n)
+            .flat_map(|f| f.definitions.names().filter_map(|name| Some((name, f.function(name)?))))
+            .filter(|(_, f)| f.kind == FunctionKind::Jit)
+            .map(|(name, _)| name)
             .collect();
         names.sort_unstable();
         names
@@ -114,13 +80,78 @@ impl<'a> World<'a> {
         modules.filter_map(|(i, m)| Some((self.library_id(i), m.function(name)?))).map(in_library).next()
     }
 
+    /// A name of a module of the library.
     pub(crate) fn decl(&self, id: ModuleId, name: &str) -> Option<(ModuleId, Decl<'a>, Span)> {
-        match self.library_module(id) {
-            Some(module) => match module.function(name) {
-                Some(def) => Some(in_library((id, def))),
-                None => self.library_decl(name),
-            },
-            None => self.files[id.0 as usize].decls.get(name).map(|(decl, span)| (id, *decl, *span)),
+        match self.library_module(id)?.function(name) {
+            Some(def) => Some(in_library((id, def))),
+            None => self.library_decl(name),
+        }
+    }
+
+    /// The user's file with that number.
+    pub(crate) fn user_file(&self, id: ModuleId) -> Option<&File<'a>> {
+        self.files.get(id.0 as usize)
+    }
+
+    /// When a function was defined, if it stands at the level of a user's module.
+    pub(crate) fn moment_of(&self, module: ModuleId, def: &FunctionDef) -> Option<Moment> {
+        self.user_file(module)?.definitions.moment_of(def)
+    }
+
+    /// When a class was defined, if it stands at the level of a user's module.
+    pub(crate) fn moment_of_class(&self, module: ModuleId, class: &ClassDef) -> Option<Moment> {
+        self.user_file(module)?.definitions.moment_of_class(class)
+    }
+
+    /// Enters what a file changes of another one: attributes of the modules that it imports, and objects that it imports
+    /// by name.
+    fn share_changes(&mut self) {
+        let mut shared = Vec::new();
+        for id in self.user_modules() {
+            let file = &self.files[id.0 as usize];
+            let changes = &file.changes;
+            for (path, change) in &changes.rebound {
+                if let Some((target, name)) = self.member_named(id, path) {
+                    shared.push((target, name, *change, true));
+                }
+            }
+            for (path, change) in &changes.mutated {
+                match (self.member_named(id, path), file.definitions.last(path).map(|d| d.decl)) {
+                    (Some((target, name)), _) => shared.push((target, name, *change, false)),
+                    (None, Some(Decl::ImportFrom(from, item))) => {
+                        if let ModuleRef::File(target) = self.module(&self.absolute(id, from)) {
+                            shared.push((target, item.to_string(), *change, false));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (target, name, change, is_rebound) in shared {
+            let changes = &mut self.files[target.0 as usize].changes;
+            let names = if is_rebound { &mut changes.rebound } else { &mut changes.mutated };
+            names.entry(name).or_insert(change);
+        }
+    }
+
+    /// The user's file and the name there that `module.NAME` means in a file.
+    fn member_named(&self, home: ModuleId, path: &str) -> Option<(ModuleId, String)> {
+        let (module, name) = path.rsplit_once('.')?;
+        let (root, rest) = module.split_once('.').map_or((module, ""), |(root, rest)| (root, rest));
+        let mut full = match self.files[home.0 as usize].definitions.last(root)?.decl {
+            Decl::Import(path) => path.to_string(),
+            Decl::ImportFrom(from, item) => {
+                let package = self.absolute(home, from);
+                if package.is_empty() { item.to_string() } else { format!("{package}.{item}") }
+            }
+            _ => return None,
+        };
+        if !rest.is_empty() {
+            full = format!("{full}.{rest}");
+        }
+        match self.module(&full) {
+            ModuleRef::File(id) => Some((id, name.to_string())),
+            _ => None,
         }
     }
 
@@ -188,105 +219,28 @@ fn in_library<'a>((home, def): (ModuleId, &'a FunctionDef)) -> (ModuleId, Decl<'
     (home, Decl::Function(function_of(def, home)), def.name.span)
 }
 
-fn function_of(def: &FunctionDef, module: ModuleId) -> Function<'_> {
+pub(crate) fn function_of(def: &FunctionDef, module: ModuleId) -> Function<'_> {
     Function { def, module, kind: kind_of(def), noinline: is_noinline(def) }
 }
 
 impl<'a> File<'a> {
     fn new(name: &'a str, module: &'a ast::Module) -> File<'a> {
-        let mut file = File { name, decls: HashMap::new(), stars: Vec::new(), branches: Vec::new() };
-        file.collect(&module.body);
-        file
+        File { name, definitions: Definitions::new(module), changes: Changes::new(&module.body) }
     }
 
-    fn collect(&mut self, body: &'a [Stmt]) {
-        for stmt in body {
-            match &stmt.kind {
-                StmtKind::FunctionDef(def) => {
-                    let function = function_of(def, ModuleId(0));
-                    // An ordinary function must not hide a kernel of the same name under `if`/`else`.
-                    self.decls.insert(&def.name.text, (Decl::Function(function), def.name.span));
-                }
-                StmtKind::ClassDef(def) => {
-                    self.decls.insert(&def.name.text, (Decl::Class(def), def.name.span));
-                }
-                StmtKind::Assign { targets, value } => targets.iter().for_each(|t| self.assign(t, value)),
-                StmtKind::AnnAssign { target, value: Some(value), .. } => self.assign(target, value),
-                StmtKind::If { test, body, orelse } => self.collect_if(test, body, orelse),
-                StmtKind::Try { body, handlers, orelse, finalbody } => {
-                    handlers.iter().for_each(|h| self.collect(&h.body));
-                    self.collect(body);
-                    self.collect(orelse);
-                    self.collect(finalbody);
-                }
-                StmtKind::With { body, .. } => self.collect(body),
-                StmtKind::Import { names } => names.iter().for_each(|n| self.import(n)),
-                StmtKind::ImportFrom { module, names, level } => {
-                    let path = Path { level: *level, name: module.as_ref().map_or("", |m| &*m.text) };
-                    names.iter().for_each(|n| self.import_from(path, n));
+    /// The function of that name when the module has run; of two that a condition chooses between, the first.
+    fn function(&self, name: &str) -> Option<Function<'a>> {
+        let mut ways = vec![self.definitions.last(name)?];
+        while let Some(definition) = ways.pop() {
+            match definition.decl {
+                Decl::Function(f) => return Some(f),
+                Decl::Branch { then, otherwise, .. } => {
+                    ways.extend([self.definitions.get(otherwise), self.definitions.get(then)]);
                 }
                 _ => {}
             }
         }
-    }
-
-    /// Names that both branches define, or one of them anew: values are chosen by the condition when they are asked for,
-    /// of anything else the first branch has it.
-    fn collect_if(&mut self, test: &'a Expr, body: &'a [Stmt], orelse: &'a [Stmt]) {
-        let before = self.decls.clone();
-        self.collect(body);
-        let then = std::mem::replace(&mut self.decls, before.clone());
-        self.collect(orelse);
-        let is_value = |decl: &Decl<'_>| matches!(decl, Decl::Value(_) | Decl::Element(..) | Decl::Branch(_));
-        for (name, first) in then {
-            let chosen = match self.decls.get(name).copied() {
-                Some(second) if second.1 == first.1 => first,
-                Some(second) if is_value(&first.0) && is_value(&second.0) => {
-                    self.branches.push(Branch { test, then: first, otherwise: second });
-                    (Decl::Branch(self.branches.len() - 1), first.1)
-                }
-                // The first branch leaves it as it was, the second does not.
-                Some(second) if before.get(name).is_some_and(|old| old.1 == first.1) => second,
-                _ => first,
-            };
-            self.decls.insert(name, chosen);
-        }
-    }
-
-    fn assign(&mut self, target: &'a Expr, value: &'a Expr) {
-        match &target.kind {
-            ExprKind::Name(name) => {
-                self.decls.insert(name, (Decl::Value(value), target.span));
-            }
-            ExprKind::Tuple(items) => {
-                for (i, item) in items.iter().enumerate() {
-                    if let ExprKind::Name(name) = &item.kind {
-                        self.decls.insert(name, (Decl::Element(value, i), item.span));
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn import(&mut self, alias: &'a Alias) {
-        let path = &*alias.name.text;
-        match &alias.asname {
-            Some(name) => self.decls.insert(&name.text, (Decl::Import(path), name.span)),
-            None => {
-                let first = path.split('.').next().unwrap_or(path);
-                self.decls.insert(first, (Decl::Import(first), alias.name.span))
-            }
-        };
-    }
-
-    fn import_from(&mut self, path: Path<'a>, alias: &'a Alias) {
-        if &*alias.name.text == "*" {
-            self.stars.push(path);
-            return;
-        }
-        let name = alias.asname.as_ref().unwrap_or(&alias.name);
-        self.decls.insert(&name.text, (Decl::ImportFrom(path, &alias.name.text), name.span));
+        None
     }
 }
 

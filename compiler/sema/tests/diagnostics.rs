@@ -68,3 +68,58 @@ fn first_lines_are_one_plain_sentence() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// The kernels of a table: what each is, and its text on the lines that it has in the file.
+fn parts(text: &str) -> Vec<(String, String)> {
+    let mut parts: Vec<(String, String)> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        match (line.strip_prefix("# ==== "), parts.last_mut()) {
+            (Some(title), _) => parts.push((title.to_string(), "\n".repeat(number + 1))),
+            (None, Some((_, part))) => {
+                part.push_str(line);
+                part.push('\n');
+            }
+            (None, None) => panic!("a table begins with `# ==== `"),
+        }
+    }
+    parts
+}
+
+/// `tables/NAME.rt` has many small kernels, each behind a line `# ==== what is tried`, with one snapshot for all. They take
+/// a pointer to fp32, an int32 and the constexpr 1024, where no signature says otherwise. A kernel whose title begins with `accepted: ` has no findings; every other has one, and every error says what to write instead.
+#[test]
+fn every_kernel_of_a_table_gives_its_findings() {
+    let folder = folder().join("tables");
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(&folder);
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let entries = std::fs::read_dir(&folder).expect("the folder is readable").map(|e| e.expect("an entry").path());
+    let mut paths: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|x| x == "rt")).collect();
+    paths.sort();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for path in paths {
+        let name = path.file_name().expect("files have names").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).expect("the file is text");
+        let mut drawn = String::new();
+        for (title, part) in parts(&text) {
+            count += 1;
+            let signature = if part.contains("# signature:") { "" } else { "# signature: *fp32:16, i32, 1024\n" };
+            let rendered = compile_file(&name, &format!("{part}{signature}")).rendered;
+            if title.starts_with("accepted: ") != rendered.is_empty() {
+                wrong.push(format!("{name}: {title}: {}", rendered.join("\n")));
+            }
+            for finding in rendered.iter().filter(|r| r.starts_with("error") && !r.contains("= help: ")) {
+                wrong.push(format!("{name}: {title}: no remedy\n{finding}"));
+            }
+            drawn.push_str(&format!("# ==== {title}\n{}\n", part.trim()));
+            if !rendered.is_empty() {
+                drawn.push_str(&format!("----\n{}\n", rendered.join("\n").trim_end()));
+            }
+            drawn.push('\n');
+        }
+        settings.bind(|| insta::assert_snapshot!(name, drawn));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(count >= 110, "only {count} kernels");
+}

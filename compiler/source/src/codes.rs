@@ -82,6 +82,19 @@ codes! {
     CONSTEXPR_AT_RUN_TIME = "constexpr-at-run-time";
     /// Something that still works and has a better form.
     DEPRECATED = "deprecated";
+    /// A global that other code may change, used in a kernel.
+    ///
+    /// A kernel is compiled with the values of its globals, so each must be a constant. Assignments that module code runs
+    /// one after the other are evaluated: after `S = 2.0` and `S *= 10`, `S` is 20. A value that depends on a loop, on a
+    /// condition that is not known while compiling, on a function that declares the name `global`, or on a list or
+    /// dictionary that is changed in place or handed to other code, is not:
+    ///
+    /// ```text
+    /// SIZES = [16, 32]
+    /// SIZES.append(64)          # may run before a launch or after it
+    /// SIZES = (16, 32, 64)      # a tuple cannot change
+    /// ```
+    CHANGED_GLOBAL = "changed-global";
     /// An assignment in one branch that has no effect after it.
     LOST_ASSIGNMENT = "lost-assignment";
     /// A value that cannot be called.

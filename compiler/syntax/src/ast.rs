@@ -23,7 +23,7 @@ mod walk;
 
 pub use expr::{Arg, Comprehension, Expr, ExprKind, FStringPart, Star};
 pub use operator::{BoolOp, CmpOp, Operator, UnaryOp};
-pub use walk::walk_expressions;
+pub use walk::{walk_children, walk_expressions, walk_scope};
 
 use rtc_source::{Diagnostic, FileId, Span};
 use std::sync::Arc;
@@ -181,8 +181,13 @@ pub enum StmtKind {
     Break,
     /// `continue`.
     Continue,
-    /// Host code that could not be read, skipped by indentation; the diagnostic says why.
-    Unreadable(Box<Diagnostic>),
+    /// Host code that could not be read, skipped by indentation.
+    Unreadable {
+        /// Why.
+        why: Box<Diagnostic>,
+        /// The names that its tokens may bind, or whose values they may change.
+        names: Vec<Ident>,
+    },
 }
 
 /// A function definition.

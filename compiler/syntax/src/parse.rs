@@ -13,6 +13,7 @@ use crate::ast::{Module, Stmt, StmtKind};
 use crate::explain::explain;
 use crate::grammar::BlockParser;
 use crate::lexer::lex;
+use crate::parse::names::bound_names;
 use crate::token::{Spanned, Token};
 use rtc_source::{Code, Diagnostic, Diagnostics, FileId, Span};
 
@@ -81,7 +82,8 @@ impl<'a> Reader<'a> {
         if kernel {
             self.diagnostics.push(diagnostic.clone());
         }
-        body.push(Stmt::new(span, StmtKind::Unreadable(Box::new(diagnostic))));
+        let names = bound_names(self.file, tokens);
+        body.push(Stmt::new(span, StmtKind::Unreadable { why: Box::new(diagnostic), names }));
         if kernel {
             return;
         }
@@ -275,5 +277,6 @@ fn mark_with_brackets(tokens: &mut [Spanned<'_>]) {
     }
 }
 
+mod names;
 #[cfg(test)]
 mod tests;

@@ -118,7 +118,7 @@ impl Printer {
             StmtKind::Pass => self.line("pass"),
             StmtKind::Break => self.line("break"),
             StmtKind::Continue => self.line("continue"),
-            StmtKind::Unreadable(diagnostic) => self.line(&format!("unreadable: {}", diagnostic.message)),
+            StmtKind::Unreadable { why, .. } => self.line(&format!("unreadable: {}", why.message)),
         }
     }
 

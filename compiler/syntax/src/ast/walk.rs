@@ -11,6 +11,26 @@ pub fn walk_expressions<'a>(body: &'a [Stmt], visit: Visit<'_, 'a>) {
     }
 }
 
+/// Calls `visit` with each expression of a statement itself, outer ones first: not with those of statements inside of it.
+pub fn walk_scope<'a>(stmt: &'a Stmt, visit: Visit<'_, 'a>) {
+    match &stmt.kind {
+        StmtKind::FunctionDef(def) => {
+            each(&def.decorators, visit);
+            parameters(&def.params, visit);
+            each(&def.returns, visit);
+        }
+        StmtKind::ClassDef(class) => {
+            each(&class.decorators, visit);
+            arguments(&class.args, visit);
+        }
+        StmtKind::For { target, iter, .. } => each([target, iter], visit),
+        StmtKind::While { test, .. } | StmtKind::If { test, .. } => expression(test, visit),
+        StmtKind::With { items, .. } => items.iter().for_each(|i| each(i.target.iter().chain([&i.context]), visit)),
+        StmtKind::Try { handlers, .. } => each(handlers.iter().filter_map(|h| h.ty.as_ref()), visit),
+        _ => statement(stmt, visit),
+    }
+}
+
 fn statement<'a>(stmt: &'a Stmt, visit: Visit<'_, 'a>) {
     match &stmt.kind {
         StmtKind::FunctionDef(def) => function(def, visit),
@@ -63,7 +83,7 @@ fn statement<'a>(stmt: &'a Stmt, visit: Visit<'_, 'a>) {
         }
         StmtKind::Expr(value) => expression(value, visit),
         StmtKind::Import { .. } | StmtKind::ImportFrom { .. } | StmtKind::Global(_) | StmtKind::Nonlocal(_) => {}
-        StmtKind::Pass | StmtKind::Break | StmtKind::Continue | StmtKind::Unreadable(_) => {}
+        StmtKind::Pass | StmtKind::Break | StmtKind::Continue | StmtKind::Unreadable { .. } => {}
     }
 }
 
@@ -92,66 +112,75 @@ fn each<'a>(exprs: impl IntoIterator<Item = &'a Expr>, visit: Visit<'_, 'a>) {
 
 fn expression<'a>(expr: &'a Expr, visit: Visit<'_, 'a>) {
     visit(expr);
+    walk_children(expr, &mut |child| expression(child, visit));
+}
+
+/// Calls `visit` with each expression that is directly inside of an expression.
+pub fn walk_children<'a>(expr: &'a Expr, visit: Visit<'_, 'a>) {
     match &expr.kind {
         ExprKind::Name(_) | ExprKind::Int(_) | ExprKind::BigInt(_) | ExprKind::Float(_) | ExprKind::Bool(_) => {}
         ExprKind::Str(_) | ExprKind::Bytes(_) | ExprKind::None | ExprKind::Ellipsis => {}
         ExprKind::FString(parts) => text_parts(parts, visit),
-        ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Set(items) => each(items, visit),
-        ExprKind::BoolOp { values, .. } => each(values, visit),
+        ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Set(items) => direct(items, visit),
+        ExprKind::BoolOp { values, .. } => direct(values, visit),
         ExprKind::Dict(entries) => {
             for (key, value) in entries {
-                each(key, visit);
-                expression(value, visit);
+                direct(key, visit);
+                visit(value);
             }
         }
-        ExprKind::BinOp { left, right, .. } => each([&**left, right], visit),
-        ExprKind::UnaryOp { operand, .. } => expression(operand, visit),
+        ExprKind::BinOp { left, right, .. } => direct([&**left, right], visit),
+        ExprKind::UnaryOp { operand, .. } => visit(operand),
         ExprKind::Compare { left, ops } => {
-            expression(left, visit);
-            each(ops.iter().map(|(_, right)| right), visit);
+            visit(left);
+            direct(ops.iter().map(|(_, right)| right), visit);
         }
         ExprKind::Call { func, args } => {
-            expression(func, visit);
-            arguments(args, visit);
+            visit(func);
+            direct(args.iter().map(|arg| &arg.value), visit);
         }
         ExprKind::Attribute { value, .. } | ExprKind::Starred(value) | ExprKind::NamedExpr { value, .. } => {
-            expression(value, visit);
+            visit(value);
         }
-        ExprKind::Await(value) | ExprKind::YieldFrom(value) => expression(value, visit),
-        ExprKind::Yield(value) => each(value.as_deref(), visit),
-        ExprKind::Subscript { value, index } => each([&**value, index], visit),
+        ExprKind::Await(value) | ExprKind::YieldFrom(value) => visit(value),
+        ExprKind::Yield(value) => direct(value.as_deref(), visit),
+        ExprKind::Subscript { value, index } => direct([&**value, index], visit),
         ExprKind::Slice { lower, upper, step } => {
-            each([lower, upper, step].into_iter().filter_map(|part| part.as_deref()), visit);
+            direct([lower, upper, step].into_iter().filter_map(|part| part.as_deref()), visit);
         }
-        ExprKind::IfExp { test, body, orelse } => each([&**test, body, orelse], visit),
+        ExprKind::IfExp { test, body, orelse } => direct([&**test, body, orelse], visit),
         ExprKind::Lambda { params, body } => {
-            parameters(params, visit);
-            expression(body, visit);
+            direct(params.iter().flat_map(|p| p.annotation.iter().chain(&p.default)), visit);
+            visit(body);
         }
         ExprKind::ListComp { element, generators }
         | ExprKind::SetComp { element, generators }
         | ExprKind::GeneratorExp { element, generators } => {
-            expression(element, visit);
+            visit(element);
             comprehensions(generators, visit);
         }
         ExprKind::DictComp { key, value, generators } => {
-            each([&**key, value], visit);
+            direct([&**key, value], visit);
             comprehensions(generators, visit);
         }
     }
 }
 
+fn direct<'a>(exprs: impl IntoIterator<Item = &'a Expr>, visit: Visit<'_, 'a>) {
+    exprs.into_iter().for_each(visit);
+}
+
 fn comprehensions<'a>(generators: &'a [Comprehension], visit: Visit<'_, 'a>) {
     for generator in generators {
-        each([&generator.target, &generator.iter], visit);
-        each(&generator.ifs, visit);
+        direct([&generator.target, &generator.iter], visit);
+        direct(&generator.ifs, visit);
     }
 }
 
 fn text_parts<'a>(parts: &'a [FStringPart], visit: Visit<'_, 'a>) {
     for part in parts {
         if let FStringPart::Hole { value, format, .. } = part {
-            expression(value, visit);
+            visit(value);
             text_parts(format, visit);
         }
     }

@@ -129,7 +129,7 @@ fn indentation_is_balanced_and_tokens_are_in_order() {
 fn the_sample_is_read_whole() {
     let (module, diagnostics) = read(KERNEL);
     assert_eq!(diagnostics, []);
-    assert!(module.body.iter().all(|stmt| !matches!(stmt.kind, StmtKind::Unreadable(_))));
+    assert!(module.body.iter().all(|stmt| !matches!(stmt.kind, StmtKind::Unreadable { .. })));
     assert_eq!(module.functions().len(), 1);
     assert!(module.functions()[0].is_jit());
 }
@@ -162,7 +162,7 @@ fn deep_nesting_is_refused() {
         // As host code it is skipped, and what follows is still read.
         let (module, diagnostics) = read(&format!("{text}\n\nimport a\n"));
         assert!(diagnostics.is_empty());
-        assert!(matches!(module.body[0].kind, StmtKind::Unreadable(_)), "{}", &text[..40]);
+        assert!(matches!(module.body[0].kind, StmtKind::Unreadable { .. }), "{}", &text[..40]);
         assert!(matches!(module.body.last().map(|s| &s.kind), Some(StmtKind::Import { .. })), "{}", &text[..40]);
     }
 }
@@ -171,11 +171,11 @@ fn deep_nesting_is_refused() {
 fn deep_blocks_are_refused() {
     let blocks: String = (0..1000).map(|depth| " ".repeat(depth) + "if x:\n").collect();
     let (module, _) = read(&(blocks + &" ".repeat(1000) + "pass\nx = 1\n"));
-    assert!(matches!(module.body[0].kind, StmtKind::Unreadable(_)));
+    assert!(matches!(module.body[0].kind, StmtKind::Unreadable { .. }));
     assert!(matches!(module.body.last().map(|s| &s.kind), Some(StmtKind::Assign { .. })));
     let chain = "if x: pass\n".to_owned() + &"elif x: pass\n".repeat(100_000);
     let (module, _) = read(&chain);
-    assert!(matches!(module.body[0].kind, StmtKind::Unreadable(_)));
+    assert!(matches!(module.body[0].kind, StmtKind::Unreadable { .. }));
 }
 
 #[test]
