@@ -6,6 +6,7 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{StmtKind, Symbol};
 
 use crate::builtins::DICTIONARY_METHODS;
+use crate::counterparts;
 use crate::declared::{self, Namespace};
 use crate::emitter::R;
 use crate::evaluator::Evaluator;
@@ -208,7 +209,9 @@ impl<'a> Evaluator<'a> {
             .primary("not found")
             .label(value.span, format!("this is {text}"));
         let free = self.member_of(&crate::modules::ModuleRef::Language, &name.into())?;
-        if let Some(close) = suggest(name, known) {
+        if let (Val::Tensor(_), Some(instead)) = (&value.val, counterparts::of_method(name)) {
+            d = d.help(instead);
+        } else if let Some(close) = suggest(name, known) {
             d = d.help(format!("did you mean `.{close}`?"));
         } else if matches!((&value.val, &free), (Val::Tensor(_), Some(Val::Builtin(_) | Val::Function(_)))) {
             d = d.help(format!("it is a function, not a method: write `tl.{name}(x, ...)`"));
@@ -216,6 +219,12 @@ impl<'a> Evaluator<'a> {
             (&value.val, &value.val)
         {
             d = d.help("this number is known while compiling; `.to(dtype)` makes it a run-time value");
+        } else if let Val::Const(Const::Str(_)) = &value.val {
+            d = d.help("strings have no methods in kernels: compare them with `==`, or prepare them in the host code");
+        } else if let (Val::Tuple(_), "append" | "extend" | "insert" | "pop" | "remove") = (&value.val, name) {
+            d = d.help("tuples and lists do not change in kernels: write `t = t + (x,)`");
+        } else if let Val::Tensor(_) = &value.val {
+            d = d.help("`docs/functions.md` lists the functions; those of blocks can be called as methods");
         }
         self.fail(d)
     }

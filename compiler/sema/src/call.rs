@@ -7,15 +7,16 @@ use std::rc::Rc;
 
 use rtc_ir::LocData;
 use rtc_source::{Code, Diagnostic, Span};
-use rtc_syntax::ast::{self, Expr, Ident, Param, ParamKind, Star, Symbol};
+use rtc_syntax::ast::{self, Expr, ExprKind, FStringPart, Ident, Param, ParamKind, Star, Symbol};
 
 use crate::builtins::{self, Args};
-use crate::declared::Builtin;
+use crate::counterparts;
+use crate::declared::{self, Builtin, Namespace};
 use crate::definitions::Moment;
 use crate::emitter::{Fault, R};
 use crate::evaluator::{Evaluator, MAX_CALLS, MAX_RECURSION, STEPS_PER_CALL};
 use crate::frames::{Binding, Frame};
-use crate::modules::ModuleId;
+use crate::modules::{ModuleId, ModuleRef};
 use crate::stmt::{Flow, Todo};
 use crate::suggest::suggest;
 use crate::types::TyVal;
@@ -28,6 +29,9 @@ impl<'a> Evaluator<'a> {
         for arg in args {
             match arg.star {
                 Star::None => {
+                    if matches!(&callee.val, Val::Builtin(b) if matches!(b.name, "print" | "device_print")) {
+                        self.printable(&arg.value)?;
+                    }
                     let val = self.eval_arg(&arg.value)?;
                     match &arg.name {
                         Some(name) => call.named.push((name.clone(), val)),
@@ -64,6 +68,26 @@ impl<'a> Evaluator<'a> {
         self.call_value(&callee.val, callee.span, call, span)
     }
 
+    /// An f-string that is printed on the device must not have values of the device: its text is made while compiling.
+    fn printable(&mut self, text: &'a Expr) -> R<()> {
+        let ExprKind::FString(parts) = &text.kind else { return Ok(()) };
+        for part in parts {
+            if let FStringPart::Hole { value, .. } = part
+                && let Val::Tensor(t) = self.eval(value)?
+            {
+                let d = Diagnostic::error(
+                    Code::EXPECTED_CONSTEXPR,
+                    value.span,
+                    "an f-string can only have values that are known while compiling",
+                )
+                .primary(format!("this is {t}, known only at run time"))
+                .help("pass the value behind the text: `tl.device_print(\"text\", value)`");
+                return self.fail(d);
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn call_value(
         &mut self,
         callee: &Val<'a>,
@@ -95,9 +119,13 @@ impl<'a> Evaluator<'a> {
                 let mut d = Diagnostic::error(Code::NOT_CALLABLE, span, format!("{text} cannot be called"))
                     .label(callee_span, format!("this is {text}"));
                 if let Val::Module(m) = other {
-                    d = d.help(format!(
-                        "nothing is known of `{m}`; kernels can call `tl` functions and `@triton.jit` functions"
-                    ));
+                    d.message = format!("`{m}` cannot be called in a kernel");
+                    d.labels.truncate(1);
+                    d = d.help(self.counterpart(m).unwrap_or_else(|| {
+                        format!("nothing is known of `{m}`; kernels can call `tl` functions and `@triton.jit` functions")
+                    }));
+                } else if let Val::Const(_) = other {
+                    d = d.help("it is a value, not a function: leave out the parentheses");
                 } else if let Val::Tensor(_) = other {
                     d = d.help(
                         "take the element that is meant by an offset: `tl.load(ptr + i)`, or write `*` to multiply",
@@ -106,6 +134,15 @@ impl<'a> Evaluator<'a> {
                 self.fail(d)
             }
         }
+    }
+
+    /// What to write for a function or a constant of a library that kernels cannot use.
+    pub(crate) fn counterpart(&self, module: &ModuleRef) -> Option<String> {
+        let ModuleRef::Unknown(path) = module else { return None };
+        let in_language = |name: &str| {
+            declared::find(Namespace::Language, name).is_some() || self.function_of_library(name).is_some()
+        };
+        counterparts::of_library(path, in_language)
     }
 
     fn call_builtin(&mut self, b: &'static Builtin, call: CallArgs<'a>, span: Span) -> R<Val<'a>> {
@@ -137,7 +174,30 @@ impl<'a> Evaluator<'a> {
             }
         };
         self.check_noinline(f, &args)?;
+        self.check_decorators(f)?;
         self.inline(f, args, span, host)
+    }
+
+    /// Refuses `@trition.jit`: a decorator whose module is not defined and is nearly `triton`.
+    pub(crate) fn check_decorators(&mut self, f: Function<'a>) -> R<()> {
+        let Some(file) = self.world.user_file(f.module) else { return Ok(()) };
+        for decorator in &f.def.decorators {
+            let name = match &decorator.kind {
+                ExprKind::Call { func, .. } => func.dotted_name(),
+                _ => decorator.dotted_name(),
+            };
+            let Some((root, rest)) = name.as_deref().and_then(|name| name.split_once('.')) else { continue };
+            if file.definitions.last(root).is_none() && suggest(root, ["triton"]).is_some() {
+                let message = format!("the name `{root}` is not defined");
+                return self.error(
+                    Code::UNDEFINED_NAME,
+                    decorator.span,
+                    message,
+                    &format!("did you mean `@triton.{rest}`?"),
+                );
+            }
+        }
+        Ok(())
     }
 
     fn check_noinline(&mut self, f: Function<'a>, args: &CallArgs<'a>) -> R<()> {
@@ -232,7 +292,12 @@ impl<'a> Evaluator<'a> {
                     Ok(ret.val)
                 }
             }
-            _ => Ok(Val::NONE),
+            _ => {
+                if !host {
+                    self.without_return.push((span, name.text.clone(), name.span));
+                }
+                Ok(Val::NONE)
+            }
         }
     }
 

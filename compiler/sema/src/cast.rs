@@ -17,11 +17,11 @@ impl<'a> Emitter<'a> {
             Val::Const(c) if const_kind(c).is_some() => self.const_tensor(c, arg.span),
             other => {
                 let help = match other {
-                    Val::Const(Const::None) => "test for it with `is None` before",
                     Val::BlockPtr(_) => "read it with `tl.load` first",
                     Val::Descriptor(_) => "read it with `.load([...])` first",
                     Val::Tuple(_) => "take an element with `[i]`, or unpack it",
                     Val::Function(_) | Val::Builtin(_) | Val::Method(_) => "call it with `(...)`",
+                    Val::Module(_) => "define a global constant with its value, or pass it as an argument",
                     _ => "",
                 };
                 let text = other.describe();
@@ -31,7 +31,9 @@ impl<'a> Emitter<'a> {
                     format!("{what} must be a number, a scalar or a block, not {text}"),
                 )
                 .primary(format!("this is {text}"));
-                if !help.is_empty() {
+                if let Val::Const(Const::None) = other {
+                    d = self.explain_none(d, arg.span);
+                } else if !help.is_empty() {
                     d = d.help(help);
                 }
                 self.fail(d)

@@ -8,8 +8,8 @@ use rtc_syntax::ast::{self, ClassDef, ExprKind, Ident, StmtKind, Symbol};
 use crate::emitter::R;
 use crate::evaluator::Evaluator;
 use crate::modules::ModuleId;
-use crate::stmt::{Todo, is_constexpr};
-use crate::values::{Arg, CallArgs, Record, Tuple, Val, is_aggregate};
+use crate::stmt::Todo;
+use crate::values::{Arg, CallArgs, Record, Tuple, Val, is_aggregate, is_constexpr};
 
 impl<'a> Evaluator<'a> {
     /// Builds a value of a class of named tuples.

@@ -71,6 +71,8 @@ pub(crate) struct Emitter<'a> {
     pub lint_sites: Sites,
     /// Run-time values that are declared as constexprs.
     pub declared: HashSet<Value>,
+    /// Calls of functions that returned nothing: the call, the name and the definition of the function.
+    pub without_return: Vec<(Span, Symbol, Span)>,
     /// The expression that operations are built for.
     pub span: Span,
     /// What the hook that is executed has done.
@@ -83,6 +85,16 @@ pub(crate) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
+    /// Says in a diagnostic about None where it comes from: a function without `return`, if it is the result of one.
+    pub(crate) fn explain_none(&self, d: Diagnostic, place: Span) -> Diagnostic {
+        match self.without_return.iter().find(|(call, ..)| *call == place) {
+            Some((_, name, defined)) => d
+                .label(*defined, format!("`{name}` ends without `return`"))
+                .help(format!("give `{name}` a `return` of its result")),
+            None => d.help("test for it with `is None` before"),
+        }
+    }
+
     pub(crate) fn new(
         sources: &'a SourceMap,
         target: TargetInfo,
@@ -101,6 +113,7 @@ impl<'a> Emitter<'a> {
             prints: Vec::new(),
             lint_sites: Sites::default(),
             declared: HashSet::new(),
+            without_return: Vec::new(),
             span: Span::default(),
             hook: None,
             fatal: false,

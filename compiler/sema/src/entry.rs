@@ -12,10 +12,10 @@ use crate::evaluator::Evaluator;
 use crate::frames::Frame;
 use crate::modules::ModuleId;
 use crate::spec::{ArgKind, ConstValue, Specialization};
-use crate::stmt::{Todo, is_constexpr};
+use crate::stmt::Todo;
 use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal, scalar_shape};
-use crate::values::{Const, Function, FunctionKind, Padding, Tensor, Tuple, Val};
+use crate::values::{Const, Function, FunctionKind, Padding, Tensor, Tuple, Val, is_constexpr};
 use crate::world::{ModuleAst, World};
 
 /// A kernel in phase `Tile`, with warnings and output of its analysis.
@@ -83,6 +83,7 @@ fn run<'a>(cx: &mut Evaluator<'a>, spec: &Specialization) -> R<()> {
             .help("decorate it with `@triton.jit`");
         return cx.fail(d);
     }
+    cx.check_decorators(f)?;
     for arg in &spec.args {
         if !f.def.params.iter().any(|p| *p.name.text == arg.name) {
             let names = f.def.params.iter().map(|p| &*p.name.text);

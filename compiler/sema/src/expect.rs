@@ -37,11 +37,14 @@ impl<'a> Emitter<'a> {
             let help = "pass a literal, a `tl.constexpr` parameter or an expression of these".to_string();
             return (format!("{what} must be a constexpr"), help);
         }
-        let parameter = self.frame().def.is_some_and(|def| def.params.iter().any(|p| &*p.name.text == name));
+        let parameter = self.frame().def.and_then(|def| def.params.iter().find(|p| &*p.name.text == name));
         let declared = matches!(val, Val::Tensor(t) if self.declared.contains(&t.value));
-        let help = if declared {
+        let rebound = parameter.and_then(|p| p.annotation.as_ref()).is_some_and(crate::values::is_constexpr);
+        let help = if rebound {
+            format!("an assignment to `{name}` made it a run-time value; take a new name: `{name}2: tl.constexpr = ...`")
+        } else if declared {
             format!("compute `{name}` from constexprs only")
-        } else if parameter {
+        } else if parameter.is_some() {
             format!("annotate the parameter and pass a constant: `{name}: tl.constexpr`")
         } else {
             format!("a plain assignment makes a run-time value; declare the constant: `{name}: tl.constexpr = ...`")

@@ -8,6 +8,7 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{BoolOp, CmpOp, Comprehension, Expr, ExprKind, FStringPart, Symbol};
 
 use crate::const_eval;
+use crate::counterparts;
 use crate::emitter::{Fault, R};
 use crate::evaluator::Evaluator;
 use crate::frames::Gone;
@@ -125,7 +126,12 @@ impl<'a> Evaluator<'a> {
             ),
             ExprKind::Bytes(_) => self.error(Code::UNSUPPORTED, span, "bytes do not work in kernels", ""),
             ExprKind::Await(_) | ExprKind::Yield(_) | ExprKind::YieldFrom(_) => {
-                self.error(Code::UNSUPPORTED, span, "coroutines and generators do not work in kernels", "")
+                self.error(
+                    Code::UNSUPPORTED,
+                    span,
+                    "coroutines and generators do not work in kernels",
+                    "return a value, or store it to memory",
+                )
             }
         }
     }
@@ -163,12 +169,20 @@ impl<'a> Evaluator<'a> {
         let mut d = Diagnostic::error(Code::UNDEFINED_NAME, span, format!("the name `{name}` is not defined"))
             .primary("not found");
         let in_language = self.member_of(&crate::modules::ModuleRef::Language, name)?;
-        if in_language.is_some() {
+        let mut bound = Vec::new();
+        if let Some(def) = self.frame().def {
+            crate::bound_names::bound_names(&def.body, &mut bound);
+        }
+        if let Some((_, later)) = bound.iter().find(|(n, _)| *n == &**name) {
+            d = d.label(*later, "it gets a value here").help(format!("give `{name}` a value before it is used"));
+        } else if let Some(instead) = counterparts::of_python(name) {
+            d = d.help(instead);
+        } else if in_language.is_some() {
             d = d.help(format!("did you mean `tl.{name}`?"));
         } else if let Some(close) = suggest(name, names.iter().map(String::as_str)) {
             d = d.help(format!("did you mean `{close}`?"));
-        } else if matches!(&**name, "any" | "all" | "sorted" | "map") {
-            d = d.help("kernels know `range`, `len`, `min`, `max`, `int`, `float`, `isinstance`, `getattr`, `hasattr` and `print` of Python's functions");
+        } else {
+            d = d.help("pass the value as an argument, or define a global constant");
         }
         self.fail(d)
     }

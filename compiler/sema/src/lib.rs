@@ -14,7 +14,7 @@
 //! | | `resolve.rs`, `globals.rs` | what names stand for: globals, imports, members of modules |
 //! | | `stmt.rs`, `control.rs`, `loops.rs` | statements, branches, loops |
 //! | | `expr.rs`, `dictionary.rs`, `attrs.rs`, `subscript.rs` | expressions, attributes, subscripts |
-//! | | `call.rs`, `construct.rs` | calls, values of classes |
+//! | | `call.rs`, `construct.rs`, `class_names.rs` | calls, values and constants of classes |
 //! | built-ins | `builtins/` | the functions of the language: a declaration in `NAME.rt`, a row of code in `NAME.rs` |
 //! | context | `cx.rs` | what built-ins and operators see: the emitter, and a few methods of the evaluator |
 //! | | `operators.rs` | operators on run-time values |
@@ -26,7 +26,7 @@
 //! | | `declared.rs` | names, parameters and defaults of built-ins, as the build script reads them |
 //! | | `world.rs`, `library.rs`, `modules.rs`, `frames.rs` | files, the standard library, modules, the stack of calls |
 //! | | `definitions.rs`, `changes.rs`, `bound_names.rs` | the globals of a module: their definitions in order, and what else may change them |
-//! | | `suggest.rs` | the known name that is closest to a wrong one |
+//! | | `suggest.rs`, `counterparts.rs` | the known name that is closest to a wrong one; what to write for names of Python, NumPy and PyTorch |
 
 mod assertion;
 mod attrs;
@@ -37,8 +37,10 @@ mod call;
 mod cast;
 mod changes;
 mod const_eval;
+mod class_names;
 mod construct;
 mod control;
+mod counterparts;
 mod cx;
 mod declared;
 mod definitions;

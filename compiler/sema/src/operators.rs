@@ -28,6 +28,10 @@ impl<'a> Cx<'a> {
                     }
                     if why.contains("divide by zero") {
                         d = d.help("choose another way for 0 while compiling: `x // N if N != 0 else 0`");
+                    } else if let Some((side, _)) = [(l, a), (r, b)].iter().find(|(_, c)| matches!(c, Const::None)) {
+                        d = self.explain_none(d, side.span);
+                    } else if [a, b].iter().any(|c| matches!(c, Const::Str(_))) {
+                        d = d.help("write the text with `f\"...{value}\"`");
                     }
                     self.fail(d)
                 }
@@ -105,7 +109,6 @@ impl<'a> Cx<'a> {
                 continue;
             }
             let help = match &arg.val {
-                Val::Const(Const::None) => "test for it with `is None` before",
                 Val::BlockPtr(_) => "move a block pointer with `tl.advance(ptr, offsets)`",
                 Val::Tuple(_) => "take an element with `[i]`, or unpack it",
                 Val::Function(_) | Val::Builtin(_) | Val::Method(_) => "call it with `(...)`",
@@ -119,7 +122,9 @@ impl<'a> Cx<'a> {
                 Diagnostic::error(Code::TYPE_MISMATCH, self.span, format!("`{symbol}` does not work on {text}"))
                     .label(arg.span, format!("this is {text}"))
                     .label(other.span, format!("this is {}", other.val.describe()));
-            if !help.is_empty() {
+            if let Val::Const(Const::None) = &arg.val {
+                d = self.explain_none(d, arg.span);
+            } else if !help.is_empty() {
                 d = d.help(help);
             }
             return self.fail(d);

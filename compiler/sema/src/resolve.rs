@@ -10,13 +10,14 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::Symbol;
 
 use crate::builtins;
+use crate::counterparts;
 use crate::declared::{self, Builtin, Namespace};
 use crate::definitions::Decl;
 use crate::emitter::R;
 use crate::evaluator::Evaluator;
 use crate::library::LibraryModule;
 use crate::modules::{ModuleId, ModuleRef};
-use crate::suggest::{absent_name, suggest};
+use crate::suggest::suggest;
 use crate::types::{ElemTy, TyVal, dtype_named};
 use crate::values::{Const, Function, FunctionKind, Val};
 
@@ -232,10 +233,12 @@ impl<'a> Evaluator<'a> {
         };
         known.extend(namespace(module).into_iter().flat_map(declared::names));
         known.sort_unstable();
-        if let Some(instead) = absent_name(name) {
+        if let Some(instead) = counterparts::of_language(name) {
             d = d.help(instead);
         } else if let Some(close) = suggest(name, known) {
             d = d.help(format!("did you mean `{module}.{close}`?"));
+        } else if let ModuleRef::Language = module {
+            d = d.help("`docs/functions.md` lists what `tl` has");
         }
         self.fail(d)
     }

@@ -13,7 +13,7 @@ use rtc_syntax::ast::{Expr, ExprKind, Operator, Stmt, StmtKind, Symbol};
 use crate::emitter::R;
 use crate::evaluator::Evaluator;
 use crate::types::ElemTy;
-use crate::values::{Const, Tensor, Val};
+use crate::values::{Const, Tensor, Val, is_constexpr};
 
 /// What a function gives back.
 #[derive(Clone, Debug)]
@@ -343,12 +343,24 @@ impl<'a> Evaluator<'a> {
                 "attributes cannot be assigned to: values do not change",
                 "build a new value",
             ),
-            ExprKind::Subscript { .. } => self.error(
-                Code::UNSUPPORTED,
-                target.span,
-                "elements cannot be assigned to: values do not change",
-                "write `x = tl.where(tl.arange(0, n) == i, value, x)`, or store to memory with `tl.store`",
-            ),
+            ExprKind::Subscript { value, index } => {
+                let object = match value.as_name() {
+                    Some(name) => self.frame().scope.get(name).map(|b| b.val.clone()),
+                    None => None,
+                };
+                let text = |cx: &Self, span| cx.source_text(span).unwrap_or_default();
+                let help = match object {
+                    Some(Val::Tensor(t)) if t.elem.ptr().is_some() => format!(
+                        "write to memory with `tl.store({} + {}, value)`",
+                        text(self, value.span),
+                        text(self, index.span)
+                    ),
+                    Some(Val::Dict(_) | Val::Tuple(_)) => "build a new tuple or dictionary, and assign it to the name".into(),
+                    _ => "write `x = tl.where(tl.arange(0, n) == i, value, x)`, or store to memory with `tl.store`".into(),
+                };
+                let message = "elements cannot be assigned to: values do not change";
+                self.error(Code::UNSUPPORTED, target.span, message, &help)
+            }
             _ => self.error(Code::UNSUPPORTED, target.span, "this cannot be assigned to", ""),
         }
     }
@@ -495,15 +507,6 @@ impl<'a> Evaluator<'a> {
             return Ok(());
         }
         self.assert_on_device(&arg, &text, None)
-    }
-}
-
-/// Whether an annotation says `constexpr`, in any spelling.
-pub(crate) fn is_constexpr(annotation: &Expr) -> bool {
-    match &annotation.kind {
-        ExprKind::Str(text) => text.contains("constexpr"),
-        ExprKind::Subscript { value, .. } => is_constexpr(value),
-        _ => annotation.dotted_name().is_some_and(|n| n == "constexpr" || n.ends_with(".constexpr")),
     }
 }
 

@@ -84,7 +84,14 @@ impl<'a> Evaluator<'a> {
             other => {
                 let text = other.describe();
                 let d = Diagnostic::error(Code::TYPE_MISMATCH, span, format!("{text} cannot be indexed"))
-                    .primary(format!("this is {text}"));
+                    .primary(format!("this is {text}"))
+                    .help(match other {
+                        Val::Function(f) => format!(
+                            "a kernel is launched by the host; here call it as a function: `{}(...)`",
+                            f.def.name.text
+                        ),
+                        _ => "blocks, tuples, dictionaries and strings can be indexed".into(),
+                    });
                 self.fail(d)
             }
         }
@@ -201,7 +208,22 @@ impl<'a> Evaluator<'a> {
                 0 => format!("{t} is a scalar and has no dimensions"),
                 _ => format!("{t} has only {}", dimensions(rank)),
             };
-            let help = "write `None` where a new dimension is meant: `x[:, None]`";
+            let new = "write `None` where a new dimension is meant: `x[:, None]`".to_string();
+            let help = if t.elem.ptr().is_some() && rank == 0 {
+                let name = self.source_text(value_span).unwrap_or("x");
+                match items {
+                    [(Item::Range(_), _)] => format!(
+                        "read a block of memory: `tl.load({name} + start + tl.arange(0, SIZE))`, with a mask where it can end early"
+                    ),
+                    [(_, at)] => {
+                        let index = self.source_text(*at).unwrap_or("i");
+                        format!("read memory with `tl.load({name} + {index})`")
+                    }
+                    _ => format!("read memory with `tl.load({name} + offset)`"),
+                }
+            } else {
+                new
+            };
             let mut news = items.iter().enumerate().filter(|(_, (i, _))| matches!(i, Item::New)).map(|(at, _)| at);
             if plain && (rank == 0 || news.by_ref().enumerate().all(|(before, at)| at <= rank + before)) {
                 // The reference takes a `:` behind the last dimension, too, and any of a scalar.

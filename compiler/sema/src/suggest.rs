@@ -42,24 +42,6 @@ fn distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// What to write instead of names that people expect but that the language lacks.
-pub(crate) fn absent_name(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "mean" => "write `tl.sum(x, axis) / n`",
-        "var" => "write the sum of squared differences divided by `n`",
-        "prod" => "write `tl.reduce(x, axis, multiply)` with a jit function that multiplies",
-        "any" => "write `tl.reduce_or(x != 0, axis)`",
-        "all" => "write `tl.min(x.to(tl.int32), axis)`",
-        "ones" => "write `tl.full(shape, 1, dtype)`",
-        "eye" => "compare two `tl.arange` with each other",
-        "sign" => "write `tl.where(x > 0, 1, tl.where(x < 0, -1, 0))`",
-        "round" => "write `libdevice.rint(x)` or `libdevice.round(x)`",
-        "isnan" => "write `x != x`",
-        "clock" => "write `tl.extra.cuda.globaltimer()`",
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

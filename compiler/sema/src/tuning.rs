@@ -477,7 +477,7 @@ fn keywords<'v, 'a: 'v>(values: impl Iterator<Item = &'v (Symbol, Val<'a>)>, spa
 
 fn is_constexpr_parameter(f: Function<'_>, name: &str) -> bool {
     let param = f.def.params.iter().find(|p| *p.name.text == *name);
-    param.and_then(|p| p.annotation.as_ref()).is_some_and(crate::stmt::is_constexpr)
+    param.and_then(|p| p.annotation.as_ref()).is_some_and(crate::values::is_constexpr)
 }
 
 /// The arguments of the launch as functions of the source see them. Those that are not known are left out.

@@ -395,3 +395,12 @@ impl fmt::Display for Val<'_> {
         }
     }
 }
+
+/// Whether an annotation says `constexpr`, in any spelling.
+pub(crate) fn is_constexpr(annotation: &Expr) -> bool {
+    match &annotation.kind {
+        ExprKind::Str(text) => text.contains("constexpr"),
+        ExprKind::Subscript { value, .. } => is_constexpr(value),
+        _ => annotation.dotted_name().is_some_and(|n| n == "constexpr" || n.ends_with(".constexpr")),
+    }
+}

@@ -57,7 +57,13 @@ impl<'a> Stumble<'a> {
         }
         if let Some(word) = self.unsupported_statement() {
             let span = self.span(self.first_of_line());
-            return Diagnostic::error(Code::SYNTAX, span, format!("`{word}` statements are not supported"));
+            return Diagnostic::error(Code::SYNTAX, span, format!("`{word}` statements are not supported"))
+                .help(match word {
+                    "match" | "case" => "write `if`, `elif` and `else`",
+                    "print" => "call the function: `print(...)`",
+                    "async" => "leave out `async`",
+                    _ => "leave the statement out",
+                });
         }
         if self.expects("\":\"") && found.token == Token::Newline && self.first_of_line().token.begins_block() {
             let word = self.text(self.first_of_line());
@@ -140,7 +146,11 @@ impl<'a> Stumble<'a> {
             return Some(self.error("this `try` has neither `except` nor `finally`"));
         }
         if self.expects("\"def\"") && !self.expects("name") {
-            return Some(self.error("expected `def` or `class` after the decorator"));
+            let is_async = self.block.tokens.get(self.at).is_some_and(|t| t.token == Token::Async);
+            return Some(self.error("expected `def` or `class` after the decorator").help(match is_async {
+                true => "leave out `async`: a kernel is a plain function",
+                false => "write the function in the next line",
+            }));
         }
         None
     }
