@@ -18,6 +18,7 @@ mod fingerprint;
 mod fix;
 mod kernels;
 mod memory;
+mod no_kernel;
 mod packed;
 mod program;
 mod signature;

@@ -2,6 +2,7 @@
 //!
 //! Reading never fails: what is wrong becomes a diagnostic.
 
+use crate::no_kernel::why_no_kernel;
 use crate::{Failure, KernelInfo, docs, kernels};
 use rtc_source::{Diagnostic, FileId, Levels, Severity, SourceMap};
 use rtc_syntax::ast::{Module, Stmt, StmtKind};
@@ -193,7 +194,11 @@ impl Program {
         }
         match kernels::candidates(&self.kernels).as_slice() {
             [only] => Ok(only),
-            [] => Err(Failure::request("unknown-kernel", "the file has no `@triton.jit` function")),
+            [] => {
+                let main = self.modules.first().map(|main| &main.module);
+                let why = main.map(|module| why_no_kernel(self.sources.files().next().map_or("", |(_, f)| &f.text), module));
+                Err(Failure::request("unknown-kernel", why.unwrap_or_else(|| "no file is given".into())))
+            }
             several => {
                 let known = names(&mut several.iter().copied());
                 Err(Failure::request("unknown-kernel", format!("the file has several kernels ({known}); name one")))
@@ -326,11 +331,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_without_kernels_is_told_what_it_has() {
+        let why = |text: &str| Program::parse(&[Source::new("a.py", text)]).kernel(None).unwrap_err().to_string();
+        insta::assert_snapshot!(why("\n"), @"error[unknown-kernel]: the file is empty; a kernel is a Python function with the decorator `@triton.jit`");
+        insta::assert_snapshot!(why("\n__global__ void add(float *x) {}\n"), @"error[unknown-kernel]: the file has no `@triton.jit` function; `__global__` on line 2 is CUDA C++, and kernels are written in Python");
+        insta::assert_snapshot!(why("import triton\n\n@triton.jti\ndef add(x):\n    pass\n"), @"error[unknown-kernel]: the file has no `@triton.jit` function; did you mean `@triton.jit` for `@triton.jti` on line 3?");
+        insta::assert_snapshot!(why("@Jit(noinline=True)\ndef add(x):\n    pass\n"), @"error[unknown-kernel]: the file has no `@triton.jit` function; did you mean `@triton.jit` for `@Jit` on line 1?");
+        insta::assert_snapshot!(why("def grid(n):\n    return n\n\ndef add(x):\n    tl.store(x, 1.0)\n"), @"error[unknown-kernel]: the file has no `@triton.jit` function; write `@triton.jit` above `def add` on line 4");
+    }
+
+    #[test]
     fn a_missing_kernel_lists_the_others() {
         let program = Program::parse(&[Source::new("a.py", TEXT)]);
         insta::assert_snapshot!(program.kernel(Some("host")).unwrap_err(), @"error[unknown-kernel]: there is no `@triton.jit` function `host`; the file has inner, outer");
         let empty = Program::parse(&[Source::new("a.py", "x = 1\n")]);
-        insta::assert_snapshot!(empty.kernel(None).unwrap_err(), @"error[unknown-kernel]: the file has no `@triton.jit` function");
+        insta::assert_snapshot!(empty.kernel(None).unwrap_err(), @"error[unknown-kernel]: the file has no `@triton.jit` function, and no other function");
         let two = "@triton.jit\ndef f(x):\n    pass\n\n@triton.jit\ndef g(x):\n    pass\n";
         let two = Program::parse(&[Source::new("a.py", two)]);
         insta::assert_snapshot!(two.kernel(None).unwrap_err(), @"error[unknown-kernel]: the file has several kernels (f, g); name one");

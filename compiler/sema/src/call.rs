@@ -119,7 +119,8 @@ impl<'a> Evaluator<'a> {
                 let mut d = Diagnostic::error(Code::NOT_CALLABLE, span, format!("{text} cannot be called"))
                     .label(callee_span, format!("this is {text}"));
                 if let Val::Module(m) = other {
-                    d.message = format!("`{m}` cannot be called in a kernel");
+                    let place = if self.host() { "while compiling" } else { "in a kernel" };
+                    d.message = format!("`{m}` cannot be called {place}");
                     d.labels.truncate(1);
                     d = d.help(self.counterpart(m).unwrap_or_else(|| {
                         format!("nothing is known of `{m}`; kernels can call `tl` functions and `@triton.jit` functions")
