@@ -196,7 +196,8 @@ impl Program {
             [only] => Ok(only),
             [] => {
                 let main = self.modules.first().map(|main| &main.module);
-                let why = main.map(|module| why_no_kernel(self.sources.files().next().map_or("", |(_, f)| &f.text), module));
+                let why =
+                    main.map(|module| why_no_kernel(self.sources.files().next().map_or("", |(_, f)| &f.text), module));
                 Err(Failure::request("unknown-kernel", why.unwrap_or_else(|| "no file is given".into())))
             }
             several => {

@@ -123,7 +123,9 @@ impl<'a> Evaluator<'a> {
                     d.message = format!("`{m}` cannot be called {place}");
                     d.labels.truncate(1);
                     d = d.help(self.counterpart(m).unwrap_or_else(|| {
-                        format!("nothing is known of `{m}`; kernels can call `tl` functions and `@triton.jit` functions")
+                        format!(
+                            "nothing is known of `{m}`; kernels can call `tl` functions and `@triton.jit` functions"
+                        )
                     }));
                 } else if let Val::Const(_) = other {
                     d = d.help("it is a value, not a function: leave out the parentheses");

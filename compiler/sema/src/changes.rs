@@ -34,14 +34,53 @@ pub(crate) struct Changes {
 
 /// Functions of Python that leave their arguments as they are; they can return elements of them.
 const PURE: &[&str] = &[
-    "len", "print", "isinstance", "repr", "str", "sum", "min", "max", "sorted", "list", "tuple", "dict", "set",
-    "frozenset", "range", "enumerate", "zip", "any", "all", "reversed", "hasattr", "getattr", "id", "type", "int", "float",
-    "bool", "abs",
+    "len",
+    "print",
+    "isinstance",
+    "repr",
+    "str",
+    "sum",
+    "min",
+    "max",
+    "sorted",
+    "list",
+    "tuple",
+    "dict",
+    "set",
+    "frozenset",
+    "range",
+    "enumerate",
+    "zip",
+    "any",
+    "all",
+    "reversed",
+    "hasattr",
+    "getattr",
+    "id",
+    "type",
+    "int",
+    "float",
+    "bool",
+    "abs",
 ];
 /// Methods that leave their object as it is.
 const READING: &[&str] = &[
-    "count", "index", "copy", "get", "items", "keys", "values", "format", "join", "split", "startswith", "endswith",
-    "lower", "upper", "strip", "replace",
+    "count",
+    "index",
+    "copy",
+    "get",
+    "items",
+    "keys",
+    "values",
+    "format",
+    "join",
+    "split",
+    "startswith",
+    "endswith",
+    "lower",
+    "upper",
+    "strip",
+    "replace",
 ];
 
 /// What becomes of the value of an expression.
@@ -195,7 +234,9 @@ impl<'a> Scan<'a> {
             }
             ExprKind::Attribute { value, attr } => {
                 match (self.path(target), is_this_module(value)) {
-                    (_, true) => self.rebound(attr.text.to_string(), span, "is bound again as an attribute of the module"),
+                    (_, true) => {
+                        self.rebound(attr.text.to_string(), span, "is bound again as an attribute of the module")
+                    }
                     (Some(path), _) => self.rebound(path, span, "is assigned as an attribute"),
                     _ => {}
                 }
@@ -236,7 +277,11 @@ impl<'a> Scan<'a> {
                 self.expr(value, Use::Read);
                 self.expr(index, Use::Read);
             }
-            ExprKind::Tuple(_) | ExprKind::List(_) | ExprKind::Set(_) | ExprKind::Dict(_) | ExprKind::NamedExpr { .. } => {
+            ExprKind::Tuple(_)
+            | ExprKind::List(_)
+            | ExprKind::Set(_)
+            | ExprKind::Dict(_)
+            | ExprKind::NamedExpr { .. } => {
                 walk_children(expr, &mut |child| self.expr(child, Use::HandedOn));
             }
             ExprKind::Await(_) | ExprKind::Yield(_) | ExprKind::YieldFrom(_) => {
@@ -340,7 +385,8 @@ impl<'a> Scan<'a> {
 
     fn elements_of(&mut self, expr: &Expr) {
         if let Some(name) = self.path(expr) {
-            let change = Change { span: expr.span, how: "has elements that may be changed from here", is_certain: false };
+            let change =
+                Change { span: expr.span, how: "has elements that may be changed from here", is_certain: false };
             self.changes.elements.entry(name).or_insert(change);
         }
     }

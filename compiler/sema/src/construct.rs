@@ -152,7 +152,8 @@ impl<'a> Evaluator<'a> {
     ) -> R<Val<'a>> {
         args.positional.insert(0, Arg::new(Val::Opaque("self".into()), span));
         let moment = self.world.moment_of_class(module, class);
-        let bound = self.bind_arguments(&class.name.text, class.name.span, &def.params, (module, moment), args, span)?;
+        let bound =
+            self.bind_arguments(&class.name.text, class.name.span, &def.params, (module, moment), args, span)?;
         self.push_host_frame(module, class.name.text.clone());
         for (name, arg) in bound {
             self.bind(&name, arg.val, arg.span);

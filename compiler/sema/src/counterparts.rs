@@ -29,7 +29,9 @@ pub(crate) fn of_method(name: &str) -> Option<&'static str> {
         "matmul" | "mm" => "write `tl.dot(a, b)`",
         "any" | "all" | "mean" | "prod" | "round" | "sign" | "isnan" => return of_language(name),
         "norm" => "write `tl.sqrt(tl.sum(x * x, axis))`",
-        "fill_" | "zero_" | "add_" | "mul_" | "copy_" => "assign the new value: `x = ...`; values do not change in place",
+        "fill_" | "zero_" | "add_" | "mul_" | "copy_" => {
+            "assign the new value: `x = ...`; values do not change in place"
+        }
         _ => return None,
     })
 }

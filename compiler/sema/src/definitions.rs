@@ -22,11 +22,22 @@ pub(crate) enum Decl<'a> {
     /// `NAME = expr`.
     Value(&'a Expr),
     /// `target = value` with several names in the target.
-    Unpacked { target: &'a Expr, value: &'a Expr },
+    Unpacked {
+        target: &'a Expr,
+        value: &'a Expr,
+    },
     /// `NAME op= value`.
-    Augmented { target: &'a Expr, op: Operator, value: &'a Expr },
+    Augmented {
+        target: &'a Expr,
+        op: Operator,
+        value: &'a Expr,
+    },
     /// One of two definitions: by the condition of an `if`, or by what a `try` raises.
-    Branch { test: Option<&'a Expr>, then: u32, otherwise: u32 },
+    Branch {
+        test: Option<&'a Expr>,
+        then: u32,
+        otherwise: u32,
+    },
     /// `import a.b as name`; without a name it binds the first part.
     Import(&'a str),
     /// `from ..module import name`, with the number of leading dots.

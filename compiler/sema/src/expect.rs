@@ -41,7 +41,9 @@ impl<'a> Emitter<'a> {
         let declared = matches!(val, Val::Tensor(t) if self.declared.contains(&t.value));
         let rebound = parameter.and_then(|p| p.annotation.as_ref()).is_some_and(crate::values::is_constexpr);
         let help = if rebound {
-            format!("an assignment to `{name}` made it a run-time value; take a new name: `{name}2: tl.constexpr = ...`")
+            format!(
+                "an assignment to `{name}` made it a run-time value; take a new name: `{name}2: tl.constexpr = ...`"
+            )
         } else if declared {
             format!("compute `{name}` from constexprs only")
         } else if parameter.is_some() {

@@ -125,14 +125,12 @@ impl<'a> Evaluator<'a> {
                 "assign the name in a statement before",
             ),
             ExprKind::Bytes(_) => self.error(Code::UNSUPPORTED, span, "bytes do not work in kernels", ""),
-            ExprKind::Await(_) | ExprKind::Yield(_) | ExprKind::YieldFrom(_) => {
-                self.error(
-                    Code::UNSUPPORTED,
-                    span,
-                    "coroutines and generators do not work in kernels",
-                    "return a value, or store it to memory",
-                )
-            }
+            ExprKind::Await(_) | ExprKind::Yield(_) | ExprKind::YieldFrom(_) => self.error(
+                Code::UNSUPPORTED,
+                span,
+                "coroutines and generators do not work in kernels",
+                "return a value, or store it to memory",
+            ),
         }
     }
 

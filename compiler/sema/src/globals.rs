@@ -140,13 +140,11 @@ impl<'a> Evaluator<'a> {
                 return self.one_of_two(home, name, definition, test, (then, otherwise));
             }
             Decl::Value(expr) => self.evaluated(home, name, index, definition, expr, |cx| cx.eval(expr))?,
-            Decl::Unpacked { target, value } => {
-                self.evaluated(home, name, index, definition, value, |cx| {
-                    let val = cx.eval(value)?;
-                    cx.assign_target(target, val, value.span)?;
-                    cx.frame().scope.get(name).map(|binding| binding.val.clone()).ok_or(Fault)
-                })?
-            }
+            Decl::Unpacked { target, value } => self.evaluated(home, name, index, definition, value, |cx| {
+                let val = cx.eval(value)?;
+                cx.assign_target(target, val, value.span)?;
+                cx.frame().scope.get(name).map(|binding| binding.val.clone()).ok_or(Fault)
+            })?,
             Decl::Augmented { target, op, value } => {
                 self.evaluated(home, name, index, definition, value, |cx| {
                     let (l, r) = (cx.eval_arg(target)?, cx.eval_arg(value)?);
@@ -264,13 +262,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What may change a global after its definition.
-    fn change_of(
-        &self,
-        home: ModuleId,
-        name: &str,
-        definition: &Definition<'a>,
-        val: &Val<'a>,
-    ) -> Option<Change> {
+    fn change_of(&self, home: ModuleId, name: &str, definition: &Definition<'a>, val: &Val<'a>) -> Option<Change> {
         let changes = &self.world.user_file(home)?.changes;
         let certain = |change: &&Change| change.is_certain || !self.reads_host;
         if let Some(change) = changes.rebound.get(name) {

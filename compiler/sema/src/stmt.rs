@@ -355,8 +355,11 @@ impl<'a> Evaluator<'a> {
                         text(self, value.span),
                         text(self, index.span)
                     ),
-                    Some(Val::Dict(_) | Val::Tuple(_)) => "build a new tuple or dictionary, and assign it to the name".into(),
-                    _ => "write `x = tl.where(tl.arange(0, n) == i, value, x)`, or store to memory with `tl.store`".into(),
+                    Some(Val::Dict(_) | Val::Tuple(_)) => {
+                        "build a new tuple or dictionary, and assign it to the name".into()
+                    }
+                    _ => "write `x = tl.where(tl.arange(0, n) == i, value, x)`, or store to memory with `tl.store`"
+                        .into(),
                 };
                 let message = "elements cannot be assigned to: values do not change";
                 self.error(Code::UNSUPPORTED, target.span, message, &help)

@@ -32,8 +32,7 @@ pub(crate) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(crate) fn new(modules: &[ModuleAst<'a>]) -> World<'a> {
-        let mut world =
-            World { files: modules.iter().map(|m| File::new(m.name, m.ast)).collect(), library: library() };
+        let mut world = World { files: modules.iter().map(|m| File::new(m.name, m.ast)).collect(), library: library() };
         world.share_changes();
         world
     }

@@ -57,13 +57,14 @@ impl<'a> Stumble<'a> {
         }
         if let Some(word) = self.unsupported_statement() {
             let span = self.span(self.first_of_line());
-            return Diagnostic::error(Code::SYNTAX, span, format!("`{word}` statements are not supported"))
-                .help(match word {
+            return Diagnostic::error(Code::SYNTAX, span, format!("`{word}` statements are not supported")).help(
+                match word {
                     "match" | "case" => "write `if`, `elif` and `else`",
                     "print" => "call the function: `print(...)`",
                     "async" => "leave out `async`",
                     _ => "leave the statement out",
-                });
+                },
+            );
         }
         if self.expects("\":\"") && found.token == Token::Newline && self.first_of_line().token.begins_block() {
             let word = self.text(self.first_of_line());

@@ -29,20 +29,13 @@ pub(super) fn bound_names(file: FileId, tokens: &[Spanned<'_>]) -> Vec<Ident> {
     }
     line(&tokens[start..], depth, &mut inside, &mut found);
     let ident = |t: &Spanned<'_>| match t.token {
-        Token::Name(name) => {
-            Some(Ident { span: Span::new(file, t.start as usize, t.end as usize), text: name.into() })
-        }
+        Token::Name(name) => Some(Ident { span: Span::new(file, t.start as usize, t.end as usize), text: name.into() }),
         _ => None,
     };
     found.into_iter().filter_map(ident).collect()
 }
 
-fn line<'t, 's>(
-    tokens: &'t [Spanned<'s>],
-    depth: usize,
-    inside: &mut Option<usize>,
-    found: &mut Vec<&'t Spanned<'s>>,
-) {
+fn line<'t, 's>(tokens: &'t [Spanned<'s>], depth: usize, inside: &mut Option<usize>, found: &mut Vec<&'t Spanned<'s>>) {
     let tokens = match tokens.split_first() {
         Some((first, rest)) if first.token == Token::Async => rest,
         _ => tokens,
