@@ -20,7 +20,10 @@ use rtc_abi::{DType, MetadataError, ParamType};
 /// }
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+///
+/// [`Debug`](std::fmt::Debug) gives the same text as [`Display`](std::fmt::Display): it is what `unwrap` and a `main` that
+/// returns a `Result` print.
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no such device.
@@ -230,6 +233,12 @@ pub enum Error {
         /// Where in the source, as `file:line:column`; empty if it is not known.
         location: String,
     },
+}
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

@@ -57,7 +57,7 @@ pub struct Compiled {
 }
 
 /// Why there is no kernel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum CompileError {
     /// The compiler refused or failed.
     Compiler(Failure),
@@ -83,6 +83,12 @@ impl std::fmt::Display for CompileError {
             CompileError::Compiler(failure) => failure.fmt(f),
             CompileError::Runtime(error) => error.fmt(f),
         }
+    }
+}
+
+impl std::fmt::Debug for CompileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
     }
 }
 

@@ -74,6 +74,12 @@ impl<Args> fmt::Debug for Kernel<Args> {
     }
 }
 
+impl<Args> AsRef<Kernel<Args>> for Kernel<Args> {
+    fn as_ref(&self) -> &Kernel<Args> {
+        self
+    }
+}
+
 /// What the handles of a kernel share.
 #[derive(Debug)]
 pub(crate) struct Loaded {
@@ -296,6 +302,30 @@ impl Kernel {
     /// // SAFETY: it accesses `n` elements of `x` and `y`, and both have as many.
     /// unsafe { scale.launch_unchecked(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])? };
     /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// It takes an `unsafe` block, as do [`Kernel::assume_in_bounds`] and loading code of other origin:
+    ///
+    /// ```compile_fail,E0133
+    /// # fn f(kernel: &rtc_runtime::Kernel, stream: &rtc_runtime::Stream) {
+    /// let _ = kernel.launch_unchecked(stream, 1, &[]);
+    /// # }
+    /// ```
+    ///
+    /// ```compile_fail,E0133
+    /// # fn f(kernel: &rtc_runtime::Kernel) {
+    /// let _ = kernel.assume_in_bounds();
+    /// # }
+    /// ```
+    ///
+    /// ```compile_fail,E0133
+    /// # fn f(device: &rtc_runtime::Device) {
+    /// let _ = device.load_json("", "");
+    /// # }
+    /// ```
+    ///
+    /// ```compile_fail,E0133
+    /// let _ = rtc_runtime::Variant::new("sm_80", "", "", None);
     /// ```
     ///
     /// # Safety

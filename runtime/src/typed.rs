@@ -335,7 +335,7 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Safety
     ///
-    /// As for [`launch_unchecked`](Kernel::<Untyped>::launch_unchecked) of the kernel without types.
+    /// As for [`launch_unchecked`](Kernel::launch_unchecked) of the kernel without types.
     pub unsafe fn launch_unchecked<'a>(
         &self,
         stream: &Stream,

@@ -70,6 +70,12 @@ fn the_null_pointer_has_no_elements() {
 }
 
 #[test]
+fn errors_are_readable_where_a_program_ends_with_them() {
+    let error = load(&Device::emulator(), METADATA).launch(&Device::emulator().default_stream(), 1, &[]).unwrap_err();
+    assert_eq!(format!("{error:?}"), error.to_string());
+}
+
+#[test]
 fn slices_are_taken_by_reference_too() {
     let device = Device::emulator();
     let (kernel, stream) = (load(&device, METADATA), device.default_stream());

@@ -183,7 +183,13 @@ fn write_kernel(out: &mut String, kernel: &Embedded) -> Result {
     launch::write_launch(out, kernel)?;
     writeln!(out, "        /// The kernel without types, as it is for arguments of which nothing more is known.")?;
     writeln!(out, "        pub fn kernel(&self) -> &::rtc_runtime::Kernel {{")?;
-    writeln!(out, "            &self.kernels[self.kernels.len() - 1]\n        }}\n    }}\n")
+    writeln!(out, "            &self.kernels[self.kernels.len() - 1]\n        }}\n    }}\n")?;
+    // So that functions that take a kernel take it.
+    writeln!(out, "    impl{declared} ::core::convert::AsRef<::rtc_runtime::Kernel> for {ty}{used} {{")?;
+    writeln!(
+        out,
+        "        fn as_ref(&self) -> &::rtc_runtime::Kernel {{\n            self.kernel()\n        }}\n    }}\n"
+    )
 }
 
 /// The trait of element types, or the enum of values.

@@ -46,7 +46,13 @@ impl Bench {
     /// assert!(bench.run(3)? > std::time::Duration::ZERO);
     /// # Ok::<(), rtc_testing::Error>(())
     /// ```
-    pub fn new(kernel: &Kernel, case: Case, reference: &dyn Reference, tolerance: Tolerance) -> Result<Bench> {
+    pub fn new(
+        kernel: &impl AsRef<Kernel>,
+        case: Case,
+        reference: &dyn Reference,
+        tolerance: Tolerance,
+    ) -> Result<Bench> {
+        let kernel = kernel.as_ref();
         let verified = verify(kernel, std::slice::from_ref(&case), reference, tolerance)?;
         if !verified.is_right() {
             return Err(Error::Case(format!("nothing is timed before the results are right: {verified}")));

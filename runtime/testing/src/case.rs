@@ -82,7 +82,7 @@ impl Case {
     }
 
     /// Launches the kernel, and gives every tensor as it is afterwards.
-    pub fn run(&self, kernel: &Kernel) -> Result<Tensors> {
+    pub fn run(&self, kernel: &impl AsRef<Kernel>) -> Result<Tensors> {
         Ok(self.launch_file()?.run(kernel, &self.tensors)?.outputs)
     }
 

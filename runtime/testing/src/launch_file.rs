@@ -146,7 +146,8 @@ impl LaunchFile {
     }
 
     /// Launches the kernel with these tensors on the kernel's device.
-    pub fn run(&self, kernel: &Kernel, tensors: &Tensors) -> Result<Outcome> {
+    pub fn run(&self, kernel: &impl AsRef<Kernel>, tensors: &Tensors) -> Result<Outcome> {
+        let kernel = kernel.as_ref();
         let grid = self.grid(kernel.metadata())?;
         let (storages, elapsed) =
             self.prepared(kernel.device(), kernel.metadata(), tensors, |args| -> Result<Duration> {

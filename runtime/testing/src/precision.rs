@@ -114,7 +114,8 @@ impl fmt::Display for Precision {
 /// assert!(*mere < Standard::of(Dtype::F32).expect("floats have one").threshold);
 /// # Ok::<(), rtc_testing::Error>(())
 /// ```
-pub fn precision(kernel: &Kernel, cases: &[Case], reference: &dyn Reference) -> Result<Precision> {
+pub fn precision(kernel: &impl AsRef<Kernel>, cases: &[Case], reference: &dyn Reference) -> Result<Precision> {
+    let kernel = kernel.as_ref();
     let mut errors = Vec::new();
     for case in cases {
         let expected = case.expected(reference)?;

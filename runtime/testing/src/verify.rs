@@ -37,7 +37,8 @@ impl fmt::Display for Verified {
     }
 }
 
-/// Launches the kernel for each case and compares what it gives with the reference, which must have the same types.
+/// Launches the kernel, a [`Kernel`] or one of a build script's module, for each case and compares what it gives with the
+/// reference, which must have the same types.
 ///
 /// ```
 /// use rtc_runtime::Device;
@@ -62,7 +63,13 @@ impl fmt::Display for Verified {
 /// result.assert();
 /// # Ok::<(), rtc_testing::Error>(())
 /// ```
-pub fn verify(kernel: &Kernel, cases: &[Case], reference: &dyn Reference, tolerance: Tolerance) -> Result<Verified> {
+pub fn verify(
+    kernel: &impl AsRef<Kernel>,
+    cases: &[Case],
+    reference: &dyn Reference,
+    tolerance: Tolerance,
+) -> Result<Verified> {
+    let kernel = kernel.as_ref();
     let mut comparisons = Vec::new();
     let mut findings = Vec::new();
     for case in cases {

@@ -41,6 +41,24 @@ fn a_right_kernel() {
     assert!(precision(&scale(), &cases(), &reference).unwrap().passes());
 }
 
+/// What the module of a build script gives is a kernel with a method of its own.
+struct Generated(Kernel);
+
+impl AsRef<Kernel> for Generated {
+    fn as_ref(&self) -> &Kernel {
+        &self.0
+    }
+}
+
+#[test]
+fn kernels_of_a_build_script_are_taken() {
+    let generated = Generated(scale());
+    verify(&generated, &cases(), &reference, Tolerance::Ulp(1)).unwrap().assert();
+    assert!(precision(&generated, &cases(), &reference).unwrap().passes());
+    Bench::new(&generated, case(100), &reference, Tolerance::ByType).unwrap();
+    assert!(case(10).run(&generated).is_ok());
+}
+
 #[test]
 fn what_is_not_written_shows() {
     let short = case(500).value("n", 499);
