@@ -29,11 +29,7 @@ pub fn explain(name: Option<&str>) -> Result<String, String> {
         return Ok(CODES.iter().map(line).collect());
     };
     if let Some((_, page)) = CODES.iter().find(|(code, _)| code.0 == wanted) {
-        let mut text = String::new();
-        for line in page.trim().lines() {
-            text.push_str(line.strip_prefix(' ').unwrap_or(line));
-            text.push('\n');
-        }
+        let mut text = without_marks(page);
         if let Some((code, level)) = WARNINGS.iter().find(|(code, _)| code.0 == wanted) {
             text.push_str(&format!("\n{}\n", levels(*code, *level)));
         }
@@ -98,10 +94,14 @@ fn unknown(wanted: &str) -> String {
     format!("there is no code or function `{wanted}`; {hint}")
 }
 
-/// An entry without the marks of Markdown: code is set in, links keep their text.
+/// An entry with its name above it.
 fn plain(name: &str, text: &str) -> String {
-    let mut out = format!("{name}\n");
-    let mut code = false;
+    format!("{name}\n{}", without_marks(text))
+}
+
+/// A text without the marks of Markdown: code is indented, links keep their text.
+fn without_marks(text: &str) -> String {
+    let (mut out, mut code) = (String::new(), false);
     for line in text.trim_end().lines() {
         if line.starts_with("```") {
             code = !code;

@@ -1,6 +1,6 @@
 //! Why a compilation gave nothing.
 
-use rtc_source::Diagnostic;
+use rtc_source::{Code, Diagnostic};
 
 /// Why a compilation gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub enum Failure {
     Diagnostics(Vec<Diagnostic>),
     /// What was asked for is at fault: a kernel that does not exist, an unknown target, a signature that does not fit.
     Request {
-        /// Stable code, like that of a diagnostic.
-        code: &'static str,
+        /// Stable code, as that of a diagnostic.
+        code: Code,
         /// One plain sentence.
         message: String,
     },
@@ -27,7 +27,7 @@ pub enum Failure {
 
 impl Failure {
     /// What was asked for is at fault.
-    pub fn request(code: &'static str, message: impl Into<String>) -> Failure {
+    pub fn request(code: Code, message: impl Into<String>) -> Failure {
         Failure::Request { code, message: message.into() }
     }
 

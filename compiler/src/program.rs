@@ -4,7 +4,7 @@
 
 use crate::no_kernel::why_no_kernel;
 use crate::{Failure, KernelInfo, docs, kernels};
-use rtc_source::{Diagnostic, FileId, Levels, Severity, SourceMap};
+use rtc_source::{Code, Diagnostic, FileId, Levels, Severity, SourceMap};
 use rtc_syntax::ast::{Module, Stmt, StmtKind};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Program {
         let bitcode = bitcode.into();
         // Bitcode as it is, or in its wrapper.
         if ![&b"BC\xC0\xDE"[..], &b"\xDE\xC0\x17\x0B"[..]].iter().any(|magic| bitcode.starts_with(magic)) {
-            return Err(Failure::request("libdevice", "the file given as libdevice is not LLVM bitcode"));
+            return Err(Failure::request(Code::LIBDEVICE, "the file given as libdevice is not LLVM bitcode"));
         }
         self.libdevice = Some(bitcode);
         Ok(self)
@@ -187,7 +187,7 @@ impl Program {
                 let known = if known.is_empty() { "the file has none".into() } else { format!("the file has {known}") };
                 let close = crate::spec::did_you_mean(name, self.kernels.iter().map(|k| k.name.as_str()));
                 Failure::request(
-                    "unknown-kernel",
+                    Code::UNKNOWN_KERNEL,
                     format!("there is no `@triton.jit` function `{name}`{close}; {known}"),
                 )
             });
@@ -198,11 +198,11 @@ impl Program {
                 let main = self.modules.first().map(|main| &main.module);
                 let why =
                     main.map(|module| why_no_kernel(self.sources.files().next().map_or("", |(_, f)| &f.text), module));
-                Err(Failure::request("unknown-kernel", why.unwrap_or_else(|| "no file is given".into())))
+                Err(Failure::request(Code::UNKNOWN_KERNEL, why.unwrap_or_else(|| "no file is given".into())))
             }
             several => {
                 let known = names(&mut several.iter().copied());
-                Err(Failure::request("unknown-kernel", format!("the file has several kernels ({known}); name one")))
+                Err(Failure::request(Code::UNKNOWN_KERNEL, format!("the file has several kernels ({known}); name one")))
             }
         }
     }

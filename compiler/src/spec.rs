@@ -16,6 +16,7 @@
 use crate::{Failure, Program};
 use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
 use rtc_abi::{DType, ParamType, Structure, ValueType};
+use rtc_source::Code;
 use rtc_source::json_fields::{self, Field, FieldError};
 
 /// The content of a SPEC.json.
@@ -75,7 +76,7 @@ impl Spec {
                     arg.name,
                     names()
                 );
-                return Err(Failure::request("spec", message));
+                return Err(Failure::request(Code::SPEC, message));
             }
         }
         let given = |name: &str| self.args.iter().any(|a| a.name == name);
@@ -84,7 +85,7 @@ impl Spec {
                 "`args`: nothing is said about parameter `{}` of kernel `{}`; give its type or its value",
                 missing.name, kernel.name
             );
-            return Err(Failure::request("spec", message));
+            return Err(Failure::request(Code::SPEC, message));
         }
         if let Some(arg) = self.args.iter().find(|a| {
             let is_constexpr = kernel.params.iter().any(|p| p.name == a.name && p.is_constexpr);
@@ -94,7 +95,7 @@ impl Spec {
                 "parameter `{}` of kernel `{}` is a constexpr: it needs a value, not the type `{}`",
                 arg.name, kernel.name, arg.kind
             );
-            return Err(Failure::request("spec", message));
+            return Err(Failure::request(Code::SPEC, message));
         }
         Ok(Specialization { kernel: kernel.name.clone(), args: self.args.clone(), options: self.options.clone() })
     }

@@ -290,7 +290,7 @@ pub fn print_ast(program: &Program) -> String {
 }
 
 pub(crate) fn target(arch: &str) -> Result<&'static Target, Failure> {
-    Target::named(arch).map_err(|error| Failure::request("unsupported-target", error.to_string()))
+    Target::named(arch).map_err(|error| Failure::request(Code::UNSUPPORTED_TARGET, error.to_string()))
 }
 
 fn run_passes(
@@ -437,7 +437,7 @@ fn analyse_kernel(
     if threads > u64::from(MAX_THREADS) {
         let warps = specialization.options.num_warps;
         let message = format!("out of threads: {threads} needed for {warps} warps, {MAX_THREADS} available");
-        return Err(Failure::request("out-of-resources", message));
+        return Err(Failure::request(Code::OUT_OF_RESOURCES, message));
     }
     let modules: Vec<ModuleAst<'_>> =
         program.modules().iter().map(|m| ModuleAst { name: &m.name, ast: &m.module }).collect();
@@ -483,10 +483,10 @@ pub(crate) fn codegen(
                 "use smaller blocks and loops over them, or more warps; the option `max_instructions` raises the limit",
             )])
         }
-        CodegenError::TooLong { span: None, .. } => Failure::request("out-of-resources", error.to_string()),
-        CodegenError::Unsupported { span: None, .. } => Failure::request("unsupported-target", error.to_string()),
-        CodegenError::Library { message } => Failure::request("libdevice", message),
-        CodegenError::Resource { .. } => Failure::request("out-of-resources", error.to_string()),
+        CodegenError::TooLong { span: None, .. } => Failure::request(Code::OUT_OF_RESOURCES, error.to_string()),
+        CodegenError::Unsupported { span: None, .. } => Failure::request(Code::UNSUPPORTED_TARGET, error.to_string()),
+        CodegenError::Library { message } => Failure::request(Code::LIBDEVICE, message),
+        CodegenError::Resource { .. } => Failure::request(Code::OUT_OF_RESOURCES, error.to_string()),
         CodegenError::Lowering { .. } | CodegenError::Mlir { .. } | CodegenError::Llvm { .. } => Failure::Internal {
             message: error.to_string(),
             stage: "codegen".into(),

@@ -90,14 +90,14 @@ impl TileKernel {
     ) -> Result<String, Failure> {
         let target = stages::target(arch)?;
         let until = match stage {
-            Stage::Ast => return Err(Failure::request("stage", "tile IR has no syntax tree")),
+            Stage::Ast => return Err(Failure::request(Code::STAGE, "tile IR has no syntax tree")),
             Stage::Tile | Stage::TileOpt => Phase::Tile,
             Stage::Laid => Phase::Laid,
             Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => Phase::Scheduled,
         };
         if until < self.kernel.phase {
             let message = format!("the kernel is in phase {:?}, past the stage `{stage}`", self.kernel.phase);
-            return Err(Failure::request("stage", message));
+            return Err(Failure::request(Code::STAGE, message));
         }
         let mut kernel = self.kernel.clone();
         if stage > Stage::Tile {

@@ -257,7 +257,7 @@ fn a_hint_as_a_statement_is_meant_for_its_value() {
 #[test]
 fn more_threads_than_a_block_has_are_out_of_resources() {
     let failure = ptx("@triton.jit\ndef k(x):\n    tl.store(x, 1.0)\n", "*fp32", 128).expect_err("4096 threads");
-    assert!(matches!(failure, Failure::Request { code: "out-of-resources", .. }), "{failure}");
+    assert!(matches!(failure, Failure::Request { code: rtc_source::Code::OUT_OF_RESOURCES, .. }), "{failure}");
     let text = failure.to_string();
     assert!(text.contains("4096") && text.contains("1024"), "{text}");
 }

@@ -7,6 +7,7 @@ use rtc_build::Assembler;
 use rtc_compiler::Stage;
 use rtc_runtime::DeviceKind;
 use rtc_runtime::sanitize::Checks;
+use rtc_source::Code;
 use rtc_testing::Tolerance;
 use std::path::PathBuf;
 
@@ -398,7 +399,7 @@ impl AssemblerChoice {
             AssemblerChoice::Driver => Ok(None),
             AssemblerChoice::Path(path) => {
                 let assembler = Assembler::new(path);
-                assembler.check().map_err(|error| Problem::input("io", error.to_string()))?;
+                assembler.check().map_err(|error| Problem::input(Code::IO, error.to_string()))?;
                 Ok(Some(assembler))
             }
         }

@@ -8,6 +8,7 @@ use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::tile_ir;
 use rtc_build::Ready;
+use rtc_source::Code;
 use std::collections::HashMap;
 
 /// Compiles everything that was asked for, then writes it: if one kernel fails, nothing is written.
@@ -61,14 +62,14 @@ fn write_module(arguments: &BuildArguments, doc: &str, ready: Vec<Ready>) -> Res
         Some(EmitLanguage::C) => rtc_build::write_c(&arguments.output, &stem, ready).map(Vec::from),
         None => rtc_build::write_rust(&arguments.output, &stem, doc, ready).map(|path| vec![path]),
     };
-    let paths = paths.map_err(|error| Problem::input("embed", error.to_string()))?;
+    let paths = paths.map_err(|error| Problem::input(Code::EMBED, error.to_string()))?;
     paths.iter().try_for_each(|path| outln!("{}", path.display()))
 }
 
 /// The same for a file of tile IR.
 fn build_tile_ir(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), Problem> {
     if arguments.rust || arguments.emit.is_some() {
-        return Err(Problem::input("embed", "a file of tile IR has no module; give a source"));
+        return Err(Problem::input(Code::EMBED, "a file of tile IR has no module; give a source"));
     }
     let kernel = tile_ir::load(&arguments.kernels.file)?;
     let (archs, options) = tile_ir::request(&arguments.kernels, &kernel)?;

@@ -7,6 +7,7 @@ use crate::report::Reporter;
 use rtc_cache::{Cache, CacheConfig, EntryInfo, Error, Origin};
 use rtc_compiler::{Compiled, Failure, LaunchOptions, Observer, Program, Specialization, TileKernel};
 use rtc_runtime::jit::{self, Cached};
+use rtc_source::Code;
 use std::time::SystemTime;
 
 /// What a compilation goes through: a cache, or a reason to have none.
@@ -21,7 +22,7 @@ impl Store {
         Store(CacheConfig::from_env().and_then(Cache::open).map_err(|error| {
             // Nobody who has said nothing about a cache wants to hear at every call that there is none.
             if CacheConfig::is_named_by_env() || matches!(error, Error::Limit(_)) {
-                reporter.warning("cache", &error.to_string());
+                reporter.warning(Code::CACHE, &error.to_string());
             }
             error.to_string()
         }))
@@ -91,7 +92,7 @@ fn tell(cache: &Cache, kernel: &str, cached: &Cached, reporter: &Reporter) {
     for problem in problems {
         match problem.is_read_only() {
             true => reporter.verbose(&format!("cache: {problem}")),
-            false => reporter.warning("cache", &problem.to_string()),
+            false => reporter.warning(Code::CACHE, &problem.to_string()),
         }
     }
 }
@@ -138,7 +139,7 @@ fn content(cache: &Cache, entry: &EntryInfo) -> String {
 fn verify(cache: &Cache, reporter: &Reporter) -> Result<(), Problem> {
     let found = cache.verify().map_err(problem)?;
     for problem in &found.problems {
-        reporter.warning("cache", &problem.to_string());
+        reporter.warning(Code::CACHE, &problem.to_string());
     }
     let directory = cache.directory().display();
     outln!(
@@ -152,12 +153,12 @@ fn verify(cache: &Cache, reporter: &Reporter) -> Result<(), Problem> {
     }
     match found.problems.len() {
         0 => Ok(()),
-        bad => Err(Problem::input("cache", format!("{} corrupt or unreadable", counted(bad)))),
+        bad => Err(Problem::input(Code::CACHE, format!("{} corrupt or unreadable", counted(bad)))),
     }
 }
 
 fn problem(error: Error) -> Problem {
-    Problem::input("cache", error.to_string())
+    Problem::input(Code::CACHE, error.to_string())
 }
 
 fn counted(entries: usize) -> String {

@@ -3,11 +3,12 @@
 use crate::arguments::ExplainArguments;
 use crate::output::out;
 use crate::problem::Problem;
+use rtc_source::Code;
 
 /// Prints the page of a code or the entries of a name, or the list of all codes.
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Problem> {
     match rtc_compiler::explain(arguments.name.as_deref()) {
         Ok(text) => out!("{text}"),
-        Err(message) => Err(Problem::input("unknown-code", message)),
+        Err(message) => Err(Problem::input(Code::UNKNOWN_CODE, message)),
     }
 }

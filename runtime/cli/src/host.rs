@@ -2,6 +2,7 @@
 
 use crate::host_arguments::HostArguments;
 use crate::problem::Problem;
+use rtc_source::Code;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,7 +19,7 @@ pub(crate) fn run(command: &str, arguments: &HostArguments) -> Result<(), Proble
     match status.code() {
         Some(0) => Ok(()),
         Some(code) => Err(Problem::Said(u8::try_from(code).unwrap_or(1))),
-        None => Err(Problem::input("python", format!("{} ended by a signal ({status})", python.display()))),
+        None => Err(Problem::input(Code::PYTHON, format!("{} ended by a signal ({status})", python.display()))),
     }
 }
 
@@ -53,7 +54,7 @@ fn find() -> Result<PathBuf, Problem> {
     found.ok_or_else(|| {
         let message = "there is no Python: $VIRTUAL_ENV is not set and PATH has no python3; name one by --python, or replay \
                        recorded results with `rtc verify --golden DIR`";
-        Problem::input("no-python", message)
+        Problem::input(Code::NO_PYTHON, message)
     })
 }
 
@@ -71,9 +72,9 @@ fn check(python: &Path) -> Result<(), Problem> {
         python.display(),
         python.display()
     );
-    Err(Problem::input("no-package", message))
+    Err(Problem::input(Code::NO_PACKAGE, message))
 }
 
 fn cannot_start(python: &Path, error: &std::io::Error) -> Problem {
-    Problem::input("no-python", format!("{} cannot be started: {error}; name a Python by --python", python.display()))
+    Problem::input(Code::NO_PYTHON, format!("{} cannot be started: {error}; name a Python by --python", python.display()))
 }

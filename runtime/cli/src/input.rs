@@ -4,7 +4,7 @@ use crate::arguments::{KernelArguments, LevelArguments};
 use crate::problem::Problem;
 use crate::report::Reporter;
 use rtc_compiler::{Level, Levels, Program, Signature, Source, Spec, Specialization, set_option};
-use rtc_source::Severity;
+use rtc_source::{Code, Severity};
 use rtc_source::json_fields::{self, Field};
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
     let bytes = read_bytes(path)?;
     String::from_utf8(bytes).map_err(|e| {
-        Problem::file("io", path, format!("the file is not UTF-8 (at byte {})", e.utf8_error().valid_up_to()))
+        Problem::file(Code::IO, path, format!("the file is not UTF-8 (at byte {})", e.utf8_error().valid_up_to()))
     })
 }
 
 /// Reads a file.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Problem> {
-    std::fs::read(path).map_err(|error| Problem::file("io", path, format!("cannot read the file: {error}")))
+    std::fs::read(path).map_err(|error| Problem::file(Code::IO, path, format!("cannot read the file: {error}")))
 }
 
 /// Reads a source file and the files it imports that lie beside it or in `include`; reports warnings.
@@ -52,7 +52,7 @@ pub(crate) fn with_libdevice(program: Program, libdevice: Option<&Path>) -> Resu
     match libdevice {
         Some(path) => program
             .with_libdevice(read_bytes(path)?)
-            .map_err(|_| Problem::file("libdevice", path, "the file is not LLVM bitcode".to_owned())),
+            .map_err(|_| Problem::file(Code::LIBDEVICE, path, "the file is not LLVM bitcode".to_owned())),
         None => Ok(program),
     }
 }
@@ -102,7 +102,7 @@ fn specs(arguments: &KernelArguments, program: &Program) -> Result<Vec<Spec>, Pr
     let mut specs = Vec::new();
     for path in &arguments.spec {
         let mut spec =
-            Spec::parse(&read_text(path)?).map_err(|error| Problem::file("spec", path, error.to_string()))?;
+            Spec::parse(&read_text(path)?).map_err(|error| Problem::file(Code::SPEC, path, error.to_string()))?;
         match (&spec.kernel, arguments.kernel.as_slice()) {
             (None, [kernel]) => spec.kernel = Some(kernel.clone()),
             (None, _) => {}
@@ -125,7 +125,7 @@ fn specs(arguments: &KernelArguments, program: &Program) -> Result<Vec<Spec>, Pr
         let kernel = program.kernel(name.map(String::as_str)).map_err(|f| Problem::compile(program.sources(), f))?;
         let names: Vec<&str> = kernel.params.iter().map(|p| p.name.as_str()).collect();
         let args = Signature::parse(text).and_then(|s| s.bind(&names));
-        let args = args.map_err(|error| Problem::input("signature", error.to_string()))?;
+        let args = args.map_err(|error| Problem::input(Code::SIGNATURE, error.to_string()))?;
         specs.push(Spec { kernel: Some(kernel.name.clone()), args, ..Spec::default() });
     }
     if specs.is_empty() {

@@ -35,6 +35,7 @@ use arguments::{Arguments, Command};
 use clap::Parser;
 use problem::Problem;
 use report::Reporter;
+use rtc_source::Code;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
         let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         match worker {
             Ok(worker) => worker.join().unwrap_or_else(Err),
-            Err(error) => Ok(Err(Problem::input("io", format!("cannot start a thread: {error}")))),
+            Err(error) => Ok(Err(Problem::input(Code::IO, format!("cannot start a thread: {error}")))),
         }
     });
     let problem = match result {

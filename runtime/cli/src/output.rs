@@ -1,6 +1,7 @@
 //! Writing to standard output, which a reader may close, and files: whole or not at all.
 
 use crate::problem::Problem;
+use rtc_source::Code;
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub(crate) fn print(text: Arguments<'_>) -> Result<(), Problem> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_fmt(text).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Problem::NobodyReads,
-        _ => Problem::input("io", format!("cannot write to standard output: {error}")),
+        _ => Problem::input(Code::IO, format!("cannot write to standard output: {error}")),
     })
 }
 
@@ -41,9 +42,9 @@ pub(crate) fn tell(text: Arguments<'_>) {
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Problem> {
     if std::fs::symlink_metadata(path).is_ok_and(|data| !data.is_file()) {
         return std::fs::write(path, content)
-            .map_err(|error| Problem::file("io", path, format!("cannot write the file: {error}")));
+            .map_err(|error| Problem::file(Code::IO, path, format!("cannot write the file: {error}")));
     }
-    replace(path, content).map_err(|error| Problem::file("io", path, format!("cannot write the file: {error}")))
+    replace(path, content).map_err(|error| Problem::file(Code::IO, path, format!("cannot write the file: {error}")))
 }
 
 /// Puts a file with that content in the place of `path`. The temporary file has a name that nobody can guess, and is removed
@@ -67,7 +68,7 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
 /// Makes a directory with its parents.
 pub(crate) fn make_directory(path: &Path) -> Result<(), Problem> {
     std::fs::create_dir_all(path)
-        .map_err(|error| Problem::file("io", path, format!("cannot make the directory: {error}")))
+        .map_err(|error| Problem::file(Code::IO, path, format!("cannot make the directory: {error}")))
 }
 
 /// Writes `DIR/<stem>.ptx` and `DIR/<stem>.json`; gives the path of the PTX.

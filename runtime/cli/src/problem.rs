@@ -2,13 +2,13 @@
 
 use rtc_compiler::Failure;
 use rtc_runtime::{Error, FaultKind};
-use rtc_source::{Diagnostic, SourceMap};
+use rtc_source::{Code, Diagnostic, SourceMap};
 
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// The input is at fault, without a place in the source.
-    Input { code: String, message: String, place: Option<String> },
+    Input { code: Code, message: String, place: Option<String> },
     /// The source is at fault.
     Diagnostics { sources: SourceMap, list: Vec<Diagnostic> },
     /// The input is at fault, and this text tells all of it.
@@ -25,13 +25,13 @@ pub(crate) enum Problem {
 
 impl Problem {
     /// The input is at fault.
-    pub(crate) fn input(code: impl Into<String>, message: impl Into<String>) -> Problem {
-        Problem::Input { code: code.into(), message: message.into(), place: None }
+    pub(crate) fn input(code: Code, message: impl Into<String>) -> Problem {
+        Problem::Input { code, message: message.into(), place: None }
     }
 
     /// A file is at fault.
-    pub(crate) fn file(code: &str, path: &std::path::Path, message: impl Into<String>) -> Problem {
-        Problem::Input { code: code.into(), message: message.into(), place: Some(path.display().to_string()) }
+    pub(crate) fn file(code: Code, path: &std::path::Path, message: impl Into<String>) -> Problem {
+        Problem::Input { code, message: message.into(), place: Some(path.display().to_string()) }
     }
 
     /// A bug of rtc.
@@ -65,9 +65,9 @@ impl From<rtc_testing::Error> for Problem {
     fn from(error: rtc_testing::Error) -> Problem {
         match error {
             rtc_testing::Error::Runtime(error) => error.into(),
-            rtc_testing::Error::LaunchFile(_) => Problem::input("launch-file", error.to_string()),
-            rtc_testing::Error::Tensors(_) => Problem::input("tensors", error.to_string()),
-            other => Problem::input("runtime", other.to_string()),
+            rtc_testing::Error::LaunchFile(_) => Problem::input(Code::LAUNCH_FILE, error.to_string()),
+            rtc_testing::Error::Tensors(_) => Problem::input(Code::TENSORS, error.to_string()),
+            other => Problem::input(Code::RUNTIME, other.to_string()),
         }
     }
 }
@@ -76,22 +76,22 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         let message = error.to_string();
         let (code, place) = match error {
-            Error::NoDevice(_) => ("no-device", None),
-            Error::Cuda { .. } => ("cuda", None),
-            Error::OutOfResources { .. } => ("out-of-resources", None),
-            Error::Sanitizer(_) => ("sanitizer", None),
-            Error::Argument { .. } | Error::ArgumentCount { .. } => ("launch-file", None),
-            Error::Interpreter { location, .. } => ("fault", Some(location).filter(|l| !l.is_empty())),
+            Error::NoDevice(_) => (Code::NO_DEVICE, None),
+            Error::Cuda { .. } => (Code::CUDA, None),
+            Error::OutOfResources { .. } => (Code::OUT_OF_RESOURCES, None),
+            Error::Sanitizer(_) => (Code::SANITIZER, None),
+            Error::Argument { .. } | Error::ArgumentCount { .. } => (Code::LAUNCH_FILE, None),
+            Error::Interpreter { location, .. } => (Code::FAULT, Some(location).filter(|l| !l.is_empty())),
             Error::Fault(fault) => {
                 if matches!(fault.kind, FaultKind::Unsupported(_) | FaultKind::InvalidInstruction(_)) {
                     return Problem::bug("emulator", message);
                 }
-                ("fault", fault.location.map(|l| l.to_string()))
+                (Code::FAULT, fault.location.map(|l| l.to_string()))
             }
             // The compiler made both PTX and metadata, so they cannot differ through any fault of the user's.
             Error::Ptx { .. } | Error::Metadata(_) => return Problem::bug("load", message),
-            _ => ("runtime", None),
+            _ => (Code::RUNTIME, None),
         };
-        Problem::Input { code: code.to_owned(), message, place }
+        Problem::Input { code, message, place }
     }
 }

@@ -10,7 +10,7 @@ use crate::{input, sanitize, trusted};
 use rtc_abi::{Metadata, Param, ParamType, TensorMap, ValueType};
 use rtc_ptx::module::{Function, Module};
 use rtc_runtime::sanitize::Check;
-use rtc_source::SourceMap;
+use rtc_source::{Code, SourceMap};
 use rtc_source::json_fields::{self, Field};
 use rtc_testing::{Dtype, Error, LaunchFile, Tensors};
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub(crate) fn is_ptx(path: &Path) -> bool {
 
 /// Launches an entry of a file and says on stdout what was done.
 pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Reporter) -> Result<(), Problem> {
-    let in_launch = |message: String| Problem::file("launch-file", &arguments.launch, message);
+    let in_launch = |message: String| Problem::file(Code::LAUNCH_FILE, &arguments.launch, message);
     let launch = LaunchFile::parse(launch_text).map_err(|e| in_launch(e.to_string()))?;
     let tensors = tensors_of(&arguments.launch, &launch)?;
     let golden = match &arguments.check {
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
         None => None,
     };
     let text = input::read_text(&arguments.file)?;
-    let module = rtc_ptx::parse(&text).map_err(|e| Problem::file("ptx", &arguments.file, e.to_string()))?;
+    let module = rtc_ptx::parse(&text).map_err(|e| Problem::file(Code::PTX, &arguments.file, e.to_string()))?;
     let (metadata, block) = metadata(&module, launch_text, &tensors).map_err(in_launch)?;
 
     if arguments.sanitize.is_some_and(|checks| checks.has(Check::Open)) {
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
     })?;
     let outcome = launch.run(&trusted::in_bounds(&kernel), &tensors);
     for finding in kernel.take_findings() {
-        reporter.warning("finding", &finding);
+        reporter.warning(Code::FINDING, &finding);
     }
     let outcome = match outcome {
         Err(Error::Runtime(rtc_runtime::Error::Sanitizer(found))) => {

@@ -7,7 +7,7 @@ use crate::arguments::{Color, MessageFormat};
 use crate::output::{self, errln};
 use crate::problem::Problem;
 use rtc_compiler::Observer;
-use rtc_source::{Diagnostic, Severity, SourceMap, render, render_json};
+use rtc_source::{Code, Diagnostic, Severity, SourceMap, render, render_json};
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,10 +51,10 @@ impl Reporter {
                     errln!("{errors} errors");
                 }
             }
-            Problem::Input { code, message, place } => self.error(code, message, place.as_deref(), &[]),
+            Problem::Input { code, message, place } => self.error(*code, message, place.as_deref(), &[]),
             Problem::NobodyReads | Problem::Said(_) => {}
             Problem::Rendered(text) => errln!("{}", text.trim_end()),
-            Problem::Usage(message) => self.error("usage", message, None, &["For help, try `--help`.".into()]),
+            Problem::Usage(message) => self.error(Code::USAGE, message, None, &["For help, try `--help`.".into()]),
             Problem::Bug { stage, message, ir } => {
                 let mut notes = vec![format!("it happened in: {stage}")];
                 if let Some(ir) = ir {
@@ -64,7 +64,7 @@ impl Reporter {
                     "this is a bug of rtc {}; please report it with this message, the source file and the command line",
                     rtc_compiler::COMPILER_VERSION
                 ));
-                self.error("internal", message, None, &notes);
+                self.error(Code::INTERNAL, message, None, &notes);
             }
         }
     }
@@ -98,15 +98,15 @@ impl Reporter {
     }
 
     /// Something that looks wrong but does not end the command.
-    pub(crate) fn warning(&self, code: &str, message: &str) {
+    pub(crate) fn warning(&self, code: Code, message: &str) {
         self.message("warning", "\x1b[1;33m", code, message, None, &[]);
     }
 
-    fn error(&self, code: &str, message: &str, place: Option<&str>, notes: &[String]) {
+    fn error(&self, code: Code, message: &str, place: Option<&str>, notes: &[String]) {
         self.message("error", "\x1b[1;31m", code, message, place, notes);
     }
 
-    fn message(&self, severity: &str, color: &str, code: &str, message: &str, place: Option<&str>, notes: &[String]) {
+    fn message(&self, severity: &str, color: &str, code: Code, message: &str, place: Option<&str>, notes: &[String]) {
         let colored = self.color && self.format == MessageFormat::Human;
         let (color, bold, plain) = if colored { (color, "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
         let mut text = format!("{color}{severity}[{code}]{plain}{bold}: {message}{plain}\n");

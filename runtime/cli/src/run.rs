@@ -9,7 +9,7 @@ use crate::{input, ptx, sanitize, tile_ir, trusted, tune};
 use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
 use rtc_runtime::sanitize::Check;
 use rtc_runtime::{Device, jit};
-use rtc_source::SourceMap;
+use rtc_source::{Code, SourceMap};
 use rtc_source::json_fields::Field;
 use rtc_testing::{Error, LaunchFile, Tensors, Tolerance, compare};
 use rtc_tune::Decision;
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         progress.finish();
     }
     for finding in compiled.kernel.take_findings() {
-        reporter.warning("finding", &finding);
+        reporter.warning(Code::FINDING, &finding);
     }
     let outcome = match outcome {
         Err(Error::Runtime(rtc_runtime::Error::Sanitizer(found))) => {
@@ -236,7 +236,7 @@ fn settle(
     let report = tuner.choose(device, arch).map_err(failed)?;
     let (Some(winner), Some(settled)) = (report.winner(), report.winning_spec()) else {
         let reason = report.candidates.iter().find_map(|c| c.dropped.clone()).unwrap_or_default();
-        return Err(Problem::input("tuning", format!("no configuration of `{}` can run: {reason}", report.kernel)));
+        return Err(Problem::input(Code::TUNING, format!("no configuration of `{}` can run: {reason}", report.kernel)));
     };
     let configured = report.is_tuned.then(|| {
         let why = match report.decision {
@@ -251,13 +251,13 @@ fn settle(
 /// What went wrong with the launch of a file.
 pub(crate) fn launch_problem(path: &Path, error: Error) -> Problem {
     match error {
-        Error::LaunchFile(field) => Problem::file("launch-file", path, field.to_string()),
+        Error::LaunchFile(field) => Problem::file(Code::LAUNCH_FILE, path, field.to_string()),
         other => other.into(),
     }
 }
 
 fn in_launch(arguments: &RunArguments, message: String) -> Problem {
-    Problem::file("launch-file", &arguments.launch, message)
+    Problem::file(Code::LAUNCH_FILE, &arguments.launch, message)
 }
 
 pub(crate) fn read_spec(launch: &LaunchFile) -> Result<Spec, String> {
@@ -276,7 +276,7 @@ pub(crate) fn tensors_of(path: &Path, launch: &LaunchFile) -> Result<Tensors, Pr
 }
 
 pub(crate) fn tensors_file(path: &Path) -> Result<Tensors, Problem> {
-    Tensors::from_bytes(&input::read_bytes(path)?).map_err(|error| Problem::file("tensors", path, error.to_string()))
+    Tensors::from_bytes(&input::read_bytes(path)?).map_err(|error| Problem::file(Code::TENSORS, path, error.to_string()))
 }
 
 /// Compares every tensor of the reference file and says how it went.
@@ -291,10 +291,10 @@ pub(crate) fn check(
     for (name, expected) in golden.iter() {
         let actual = outputs.get(name).ok_or_else(|| {
             let message = format!("tensor `{name}` is not among the outputs: {}", outputs.names().join(", "));
-            Problem::file("tensors", path, message)
+            Problem::file(Code::TENSORS, path, message)
         })?;
         let comparison = compare(name, actual, expected, tolerance)
-            .map_err(|error| Problem::file("tensors", path, error.to_string()))?;
+            .map_err(|error| Problem::file(Code::TENSORS, path, error.to_string()))?;
         outln!("check      {name}: {comparison}")?;
         if comparison.wrong > 0 {
             wrong.push(format!("`{name}` in {} of {} elements", comparison.wrong, comparison.elements));
@@ -303,5 +303,5 @@ pub(crate) fn check(
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(Problem::file("wrong-result", path, format!("the results differ from the reference: {}", wrong.join(", "))))
+    Err(Problem::file(Code::WRONG_RESULT, path, format!("the results differ from the reference: {}", wrong.join(", "))))
 }

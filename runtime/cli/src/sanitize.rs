@@ -61,7 +61,7 @@ pub(crate) fn report(found: &[Report], sources: &SourceMap, reporter: &Reporter)
         reporter.finding(sources, &diagnostic(report, sources), facts);
     }
     let (number, ending) = (found.len(), if found.len() == 1 { "" } else { "s" });
-    Problem::input("sanitizer", format!("{number} finding{ending}"))
+    Problem::input(Code::SANITIZER, format!("{number} finding{ending}"))
 }
 
 fn place(place: &Place) -> serde_json::Value {

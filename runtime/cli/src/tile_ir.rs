@@ -5,6 +5,7 @@ use crate::arguments::KernelArguments;
 use crate::input;
 use crate::problem::Problem;
 use rtc_compiler::{DEFAULT_ARCH, LaunchOptions, Spec, TileKernel};
+use rtc_source::Code;
 use std::path::Path;
 
 /// Whether a file is one of tile IR, by its name.
@@ -37,7 +38,7 @@ pub(crate) fn request(
         return Err(Problem::Usage(message));
     }
     if arguments.kernel.iter().any(|name| name != kernel.name()) {
-        return Err(Problem::input("unknown-kernel", format!("the file has the kernel `{}`", kernel.name())));
+        return Err(Problem::input(Code::UNKNOWN_KERNEL, format!("the file has the kernel `{}`", kernel.name())));
     }
     let archs = if arguments.arch.is_empty() { vec![DEFAULT_ARCH.to_owned()] } else { arguments.arch.clone() };
     let mut options = LaunchOptions::default();

@@ -8,6 +8,7 @@ use crate::{input, run, trusted};
 use rtc_cache::{Cache, CacheConfig};
 use rtc_compiler::{Program, Spec};
 use rtc_runtime::{Device, DeviceKind};
+use rtc_source::Code;
 use rtc_testing::{LaunchFile, Tensors};
 use rtc_tune::{Decision, Error, Grid, Report, Tuned, Tuner};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use std::time::Duration;
 /// Tunes the kernel of a LAUNCH.json and prints a table of its configurations.
 pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(), Problem> {
     let launch_text = input::read_text(&arguments.launch)?;
-    let in_launch = |message: String| Problem::file("launch-file", &arguments.launch, message);
+    let in_launch = |message: String| Problem::file(Code::LAUNCH_FILE, &arguments.launch, message);
     let launch = LaunchFile::parse(&launch_text).map_err(|error| in_launch(error.to_string()))?;
     let spec = run::read_spec(&launch).map_err(in_launch)?;
     let tensors = run::tensors_of(&arguments.launch, &launch)?;
@@ -63,14 +64,14 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
         // What stands in the file already stays: one file holds the results of many launches.
         let mut tuned = match path.is_file() {
             true => Tuned::parse(&input::read_text(path)?)
-                .map_err(|error| Problem::file("tuned-file", path, error.to_string()))?,
+                .map_err(|error| Problem::file(Code::TUNED_FILE, path, error.to_string()))?,
             false => Tuned::default(),
         };
         tuned.add(&report.entry());
         output::write(path, tuned.to_text().as_bytes())?;
     }
     for note in &report.notes {
-        reporter.warning("tuning", note);
+        reporter.warning(Code::TUNING, note);
     }
     print(&report, &device)?;
     if let Some(path) = &arguments.plot {
@@ -104,7 +105,7 @@ fn others(arguments: &TuneArguments, first: &Device, reporter: &Reporter) -> Res
             // Another model.
             Ok(_) => {}
             Err(error) if are_named => return Err(error.into()),
-            Err(error) => reporter.warning("tuning", &format!("a GPU is left out: {error}")),
+            Err(error) => reporter.warning(Code::TUNING, &format!("a GPU is left out: {error}")),
         }
     }
     Ok(others)
@@ -125,7 +126,7 @@ pub(crate) fn open_cache(is_off: bool, reporter: &Reporter) -> Option<Cache> {
     match CacheConfig::from_env().and_then(Cache::open) {
         Ok(cache) => Some(cache),
         Err(error) => {
-            reporter.warning("cache", &format!("results are not kept: {error}"));
+            reporter.warning(Code::CACHE, &format!("results are not kept: {error}"));
             None
         }
     }
@@ -136,7 +137,7 @@ pub(crate) fn problem(program: &Program, error: Error) -> Problem {
     match error {
         Error::Compiler(failure) => Problem::compile(program.sources(), failure),
         Error::Runtime(error) => (*error).into(),
-        other => Problem::input("tuning", other.to_string()),
+        other => Problem::input(Code::TUNING, other.to_string()),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::output::outln;
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::{host, input, run};
+use rtc_source::Code;
 use rtc_source::json_fields::{self, Field, FieldError};
 use rtc_testing::Tolerance;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub(crate) fn verify(arguments: &VerifyArguments, reporter: &Reporter) -> Result
 
 /// Replays all launches of a directory, each in a folder of its own.
 fn replay(folder: &Path, arguments: &VerifyArguments, reporter: &Reporter) -> Result<(), Problem> {
-    let unreadable = |error: std::io::Error| Problem::file("golden", folder, error.to_string());
+    let unreadable = |error: std::io::Error| Problem::file(Code::GOLDEN, folder, error.to_string());
     let mut launches = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let launch = entry.map_err(unreadable)?.path().join("LAUNCH.json");
@@ -34,7 +35,7 @@ fn replay(folder: &Path, arguments: &VerifyArguments, reporter: &Reporter) -> Re
     launches.sort();
     if launches.is_empty() {
         let message = "no folder in it has a LAUNCH.json; `rtc verify FILE.py --record DIR` writes them";
-        return Err(Problem::file("golden", folder, message));
+        return Err(Problem::file(Code::GOLDEN, folder, message));
     }
     let (mut checked, mut wrong) = (0, Vec::new());
     for launch in &launches {
@@ -42,14 +43,14 @@ fn replay(folder: &Path, arguments: &VerifyArguments, reporter: &Reporter) -> Re
         checked += 1;
         match run::run(&replayed(launch, expected, tolerance, arguments), reporter) {
             Ok(()) => {}
-            Err(Problem::Input { code, message, .. }) if code == "wrong-result" => {
+            Err(Problem::Input { code, message, .. }) if code == Code::WRONG_RESULT => {
                 wrong.push(format!("{}: {message}", launch.display()));
             }
             Err(other) => return Err(other),
         }
     }
     if !wrong.is_empty() {
-        return Err(Problem::file("wrong-result", folder, wrong.join("; ")));
+        return Err(Problem::file(Code::WRONG_RESULT, folder, wrong.join("; ")));
     }
     Ok(outln!("golden     {checked} of {} launches have expected results; all are right", launches.len())?)
 }
@@ -57,7 +58,7 @@ fn replay(folder: &Path, arguments: &VerifyArguments, reporter: &Reporter) -> Re
 /// What a launch is compared with, and how exactly; nothing of launches whose results no reference was recorded for.
 fn golden(launch: &Path) -> Result<Option<(PathBuf, Tolerance)>, Problem> {
     let text = input::read_text(launch)?;
-    let wrong = |error: FieldError| Problem::file("launch-file", launch, error.to_string());
+    let wrong = |error: FieldError| Problem::file(Code::LAUNCH_FILE, launch, error.to_string());
     let json = json_fields::parse(&text).map_err(wrong)?;
     let read = || -> Result<Option<(String, Tolerance)>, FieldError> {
         let Some(golden) = Field::root(&json).get("golden")? else { return Ok(None) };

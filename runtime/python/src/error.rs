@@ -26,7 +26,7 @@ pub(crate) fn compile_error(py: Python<'_>, program: &Program, error: &CompileEr
             of_package(py, "_compilation_error", (codes, lines, program.explain(error)))
         }
         CompileError::Compiler(Failure::Request { code, message }) => {
-            of_package(py, "_request_error", (*code, message.clone()))
+            of_package(py, "_request_error", (code.0, message.clone()))
         }
         CompileError::Compiler(failure @ Failure::Internal { .. }) => {
             of_package(py, "InternalError", (failure.to_string(),))
@@ -64,7 +64,7 @@ pub(crate) fn syntax_error(py: Python<'_>, error: &CompileError, pictures: &str)
         }
         CompileError::Runtime(error) => runtime_error(py, error),
         CompileError::Compiler(Failure::Request { code, message }) => {
-            of_package(py, "_request_error", (*code, message.clone()))
+            of_package(py, "_request_error", (code.0, message.clone()))
         }
         CompileError::Compiler(failure) => of_package(py, "InternalError", (failure.to_string(),)),
     }

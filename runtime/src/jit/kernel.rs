@@ -12,6 +12,7 @@ use crate::{Arg, Error, Grid, Kernel, Result, Stream};
 use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions};
 use rtc_cache::Key;
 use rtc_compiler::{Failure, KernelInfo, ParamInfo, Spec, Specialization};
+use rtc_source::Code;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -295,7 +296,7 @@ impl JitKernel {
                 let names: Vec<&str> = self.shared.params.iter().map(|param| param.name.as_str()).collect();
                 let message =
                     format!("kernel `{}` has no parameter `{name}`; it has {}", self.shared.name, names.join(", "));
-                return Err(Failure::request("spec", message).into());
+                return Err(Failure::request(Code::SPEC, message).into());
             }
         }
         let is_given = |param: &ParamInfo| options.content.constexprs.iter().any(|(name, _)| *name == param.name);
@@ -318,7 +319,7 @@ impl JitKernel {
         for (arg, (index, rule)) in args.iter().zip(&bound.params) {
             let kind = rule.specialize(arg).map_err(|message| {
                 let message = format!("kernel `{kernel}`, argument `{}`: {message}", params[*index].name);
-                Failure::request("launch", message)
+                Failure::request(Code::LAUNCH, message)
             })?;
             kinds[*index] = Some(kind);
         }
@@ -333,7 +334,7 @@ impl JitKernel {
                  `Options::constexpr`",
                 param.name
             );
-            return Err(Failure::request("launch", message).into());
+            return Err(Failure::request(Code::LAUNCH, message).into());
         }
         // What the arguments of the launch are, in their order.
         let given: Vec<(String, ArgKind)> = args

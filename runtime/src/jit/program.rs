@@ -6,7 +6,7 @@ use crate::jit::{self, CompileError};
 use crate::{Device, Kernel};
 use rtc_cache::{Cache, CacheConfig, Error, Key, Origin};
 use rtc_compiler::{Failure, Observer, Silent, Source, Specialization};
-use rtc_source::Severity;
+use rtc_source::{Code, Severity};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -124,7 +124,7 @@ impl Program {
         let info = self.program.kernel(Some(name))?;
         if let Some(keyword) = &info.unread {
             let message = format!("kernel `{name}`: write out the list of `{keyword}`, as in `{keyword}=[\"n\"]`");
-            return Err(Failure::request("do-not-specialize", message).into());
+            return Err(Failure::request(Code::DO_NOT_SPECIALIZE, message).into());
         }
         Ok(JitKernel::new(self.clone(), info))
     }

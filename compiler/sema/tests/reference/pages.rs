@@ -193,13 +193,12 @@ fn diagnostics(root: &Path) -> String {
         })
     };
     for (code, page) in rtc_source::CODES {
-        let first = page.trim().lines().next().unwrap_or_default().trim();
+        let first = page.lines().next().unwrap_or_default();
         writeln!(out, "| [`{code}`](#{}) | {first} | {} |", anchor(code.0), level(*code).unwrap_or_default())
             .expect("writes to memory");
     }
     for (code, page) in rtc_source::CODES {
-        let lines: Vec<&str> = page.trim().lines().map(|l| l.strip_prefix(' ').unwrap_or(l)).collect();
-        writeln!(out, "\n## `{code}`\n\n{}", lines.join("\n")).expect("writes to memory");
+        writeln!(out, "\n## `{code}`\n\n{}", page.trim()).expect("writes to memory");
         let Some((_, case)) = CASES.iter().find(|(c, _)| *c == code.0) else { continue };
         let path = format!("tests/filetests/diagnostics/{case}.rt.snap");
         let snapshot = fs::read_to_string(root.join(&path)).unwrap_or_else(|e| panic!("{path}: {e}"));

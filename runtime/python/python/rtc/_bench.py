@@ -185,7 +185,7 @@ def main(words):
         judgement, recorder, _, _ = run_case(contract, "get_inputs()", inputs, arguments)
         if not judgement.correct:
             print(json.dumps({"correct": False, "details": judgement.words()}))
-            raise Problem("wrong", f"the kernel is wrong, so it is not timed: {judgement.words()}")
+            raise Problem("wrong-result", f"the kernel is wrong, so it is not timed: {judgement.words()}")
         clock = Clock(inputs)
         iterations = arguments.iterations or (ITERATIONS if clock.torch is not None else 5)
         before = clock.state()
@@ -255,7 +255,7 @@ def _sweep(contract, sweep, arguments, clock, iterations):
         inputs = contract.inputs(**{name: value})
         judgement, *_ = run_case(contract, f"{name}={value}", inputs, arguments)
         if not judgement.correct:
-            raise Problem("wrong", f"the kernel is wrong, so it is not timed: {judgement.words()}")
+            raise Problem("wrong-result", f"the kernel is wrong, so it is not timed: {judgement.words()}")
         times, traffic = bench(contract, inputs, clock, iterations)
         kernel, reference = spread(times["kernel"]), spread(times["reference"])
         rows.append(([value], [kernel, reference]))
