@@ -22,7 +22,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     ),
     // Examples to be copied.
     (7, &["vector_add", "softmax", "matmul", "dropout", "layer_norm", "attention", "candle", "sharded_matmul"]),
-    (6, &["rtc-testing", "rtc-tune"]),
+    (6, &["rtc-doctor", "rtc-testing", "rtc-tune"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),

@@ -39,6 +39,7 @@ pub use rtc_abi as abi;
 pub use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
 pub use rtc_abi::tuning::{Choice, HostValue, Tuning};
 pub use rtc_abi::{DType, Metadata, ValueType};
+pub use rtc_codegen::llvm_version;
 pub use rtc_passes::work;
 pub use rtc_sema::suggest;
 pub use rtc_source as source;

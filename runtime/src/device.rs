@@ -118,6 +118,21 @@ impl Device {
         cuda::device_count().unwrap_or(0)
     }
 
+    /// The version of CUDA that the driver has, as major and minor; an error where there is no driver or it is too old. Its
+    /// assembler, which makes machine code of PTX at load, has the same version.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Error};
+    /// match Device::cuda_driver() {
+    ///     Ok((major, minor)) => assert!(major >= 12, "{major}.{minor}"),
+    ///     Err(Error::NoDevice(reason)) => println!("{reason}"),
+    ///     Err(error) => panic!("{error}"),
+    /// }
+    /// ```
+    pub fn cuda_driver() -> Result<(u32, u32)> {
+        cuda::supported_version()
+    }
+
     /// A new emulated device with empty memory. It executes PTX. Feature `emulator`.
     #[cfg(feature = "emulator")]
     pub fn emulator() -> Device {

@@ -74,6 +74,16 @@ impl Assembler {
         }
     }
 
+    /// Its version, as major and minor; nothing where it cannot be called or does not say.
+    ///
+    /// ```
+    /// assert_eq!(rtc_build::Assembler::new("/nowhere/ptxas").version(), None);
+    /// ```
+    pub fn version(&self) -> Option<(u32, u32)> {
+        let output = Command::new(&self.path).arg("--version").output().ok()?;
+        version_in(&String::from_utf8_lossy(&output.stdout))
+    }
+
     /// What is called.
     ///
     /// ```
@@ -102,6 +112,14 @@ impl Assembler {
     }
 }
 
+/// The version in what `ptxas --version` prints: `Cuda compilation tools, release 12.8, V12.8.93`.
+fn version_in(text: &str) -> Option<(u32, u32)> {
+    let (_, rest) = text.split_once("release ")?;
+    let (major, rest) = rest.split_once('.')?;
+    let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    Some((major.trim().parse().ok()?, minor.parse().ok()?))
+}
+
 /// The assembler of a build script that wants cubins.
 #[cfg(feature = "linked")]
 pub(crate) fn wanted(named: Option<&Path>) -> Assembler {
@@ -112,5 +130,17 @@ pub(crate) fn wanted(named: Option<&Path>) -> Assembler {
             let named = std::env::var_os("RTC_PTXAS").filter(|name| !name.is_empty());
             Assembler::new(named.map_or_else(|| PathBuf::from("ptxas"), PathBuf::from))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_in;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(version_in("Cuda compilation tools, release 12.8, V12.8.93\nBuild cuda_12.8.r12.8"), Some((12, 8)));
+        assert_eq!(version_in("release 13.1"), Some((13, 1)));
+        assert_eq!(version_in("GNU assembler 2.40"), None);
     }
 }

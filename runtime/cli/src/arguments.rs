@@ -22,7 +22,7 @@ use std::path::PathBuf;
                   Start with: rtc build --help, rtc run --help"
 )]
 pub(crate) struct Arguments {
-    /// How errors are written to stderr.
+    /// How errors are written to stderr, and the results of `run` and `doctor` to standard output
     #[arg(long, global = true, value_enum, default_value_t = MessageFormat::Human)]
     pub(crate) message_format: MessageFormat,
     /// Whether errors are colored.
@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Fix(FixArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
+    /// Show what this machine has that rtc needs, with a remedy for what is missing
+    Doctor(DoctorArguments),
     /// Compile what a build script with rtc-build asks for on standard input
     #[command(hide = true)]
     Embed,
@@ -210,6 +212,15 @@ pub(crate) struct EmitArguments {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "It examines the compiler, the CUDA driver, the GPUs, the assemblers with their known defects, the cache, the shared\n\
+    store and Python. A small kernel is compiled and run on each device. Exit status 1 where no device runs kernels.")]
+pub(crate) struct DoctorArguments {
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ use crate::arguments::FixArguments;
 use crate::output::out;
 use crate::problem::Problem;
 use crate::report::Reporter;
+use rtc_source::Code;
 
 /// Shows what would change, or changes it.
 pub(crate) fn fix(arguments: &FixArguments, reporter: &Reporter) -> Result<(), Problem> {
@@ -16,7 +17,7 @@ pub(crate) fn fix(arguments: &FixArguments, reporter: &Reporter) -> Result<(), P
         if fixed.is_changed() {
             changed += 1;
             if arguments.write {
-                fs::write(path, &fixed.text).map_err(|error| Problem::file("io", path, error.to_string()))?;
+                fs::write(path, &fixed.text).map_err(|error| Problem::file(Code::IO, path, error.to_string()))?;
             }
             if arguments.diff || !(arguments.write || arguments.check) {
                 out!("{}", fixed.diff())?;
@@ -30,13 +31,13 @@ pub(crate) fn fix(arguments: &FixArguments, reporter: &Reporter) -> Result<(), P
     let uses = if left == 1 { "1 use".to_owned() } else { format!("{left} uses") };
     let summary = format!("{} {verb}, {uses} of block pointers left", files(changed));
     if arguments.check && (changed > 0 || left > 0) {
-        return Err(Problem::input("unsupported", summary));
+        return Err(Problem::input(Code::UNSUPPORTED, summary));
     }
     reporter.verbose(&summary);
     Ok(())
 }
 
 fn read(path: &Path) -> Result<rtc_compiler::Fix, Problem> {
-    let text = fs::read_to_string(path).map_err(|error| Problem::file("io", path, error.to_string()))?;
+    let text = fs::read_to_string(path).map_err(|error| Problem::file(Code::IO, path, error.to_string()))?;
     Ok(rtc_compiler::fix(&path.display().to_string(), &text))
 }

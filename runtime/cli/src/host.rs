@@ -40,7 +40,7 @@ fn without_python(words: &[String]) -> Result<(Option<PathBuf>, Vec<&String>), P
 }
 
 /// The Python of the active environment, or the first on the PATH.
-fn find() -> Result<PathBuf, Problem> {
+pub(crate) fn find() -> Result<PathBuf, Problem> {
     if let Some(environment) = std::env::var_os("VIRTUAL_ENV") {
         let python = Path::new(&environment).join("bin/python");
         if python.exists() {
@@ -59,7 +59,7 @@ fn find() -> Result<PathBuf, Problem> {
 }
 
 /// Whether a Python has the package.
-fn check(python: &Path) -> Result<(), Problem> {
+pub(crate) fn check(python: &Path) -> Result<(), Problem> {
     let output =
         Command::new(python).args(["-c", "import rtc"]).output().map_err(|error| cannot_start(python, &error))?;
     if output.status.success() {

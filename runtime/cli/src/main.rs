@@ -1,6 +1,10 @@
 //! `rtc`: the compiler on the command line.
 //!
+<<<<<<< HEAD
 //! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `explain.rs`, `fix.rs`, `embed.rs`),
+=======
+//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`, `explain.rs`, `embed.rs`),
+>>>>>>> 3a43bb2 (rtc doctor; results and usage errors as JSON; a kernel of linear attention that compares assemblers)
 //! `arguments.rs` for what they take, `host.rs` for commands that Python runs, `input.rs` and `output.rs` for files,
 //! `sanitize.rs` for what the sanitizer finds, `report.rs` for everything the user reads on stderr.
 //!
@@ -13,6 +17,7 @@
 mod arguments;
 mod build;
 mod cache;
+mod doctor;
 mod embed;
 mod emit;
 mod explain;
@@ -24,6 +29,7 @@ mod output;
 mod problem;
 mod ptx;
 mod report;
+mod results;
 mod run;
 mod sanitize;
 mod tile_ir;
@@ -31,7 +37,7 @@ mod trusted;
 mod tune;
 mod verify;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Color, Command, MessageFormat};
 use clap::Parser;
 use problem::Problem;
 use report::Reporter;
@@ -47,7 +53,10 @@ const STACK_BYTES: usize = 256 << 20;
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
     let reporter = Reporter::new(arguments.message_format, arguments.color, arguments.verbose);
     std::panic::set_hook(Box::new(|info| {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(info.to_string());
@@ -72,6 +81,22 @@ fn main() -> ExitCode {
     ExitCode::from(problem.status())
 }
 
+/// Ends the command for a command line that cannot be read, or that asks for help.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    let is_json = words.iter().any(|word| word == "--message-format=json")
+        || words.windows(2).any(|pair| pair == ["--message-format", "json"]);
+    if !error.use_stderr() || !is_json {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    // The first line is `error: ..`; the usage after it is of no use to a program.
+    let message = text.split("\n\nUsage:").next().unwrap_or(&text).trim().trim_start_matches("error: ").to_owned();
+    let problem = Problem::Usage(message);
+    Reporter::new(MessageFormat::Json, Color::Never, false).problem(&problem);
+    ExitCode::from(problem.status())
+}
+
 fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
     match command {
         Command::Build(arguments) => build::build(arguments, reporter),
@@ -84,6 +109,7 @@ fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
         Command::Precision(arguments) => host::run("precision", arguments),
         Command::Fix(arguments) => fix::fix(arguments, reporter),
         Command::Explain(arguments) => explain::explain(arguments),
+        Command::Doctor(arguments) => doctor::doctor(arguments, reporter),
         Command::Embed => embed::embed(),
     }
 }

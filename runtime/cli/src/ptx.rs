@@ -2,9 +2,10 @@
 //! the types of parameters from both, the size of a block from `.reqntid` or `spec.block`.
 
 use crate::arguments::RunArguments;
-use crate::output::{self, outln};
+use crate::output;
 use crate::problem::Problem;
 use crate::report::Reporter;
+use crate::results::Results;
 use crate::run::{check, launch_problem, tensors_file, tensors_of};
 use crate::{input, sanitize, trusted};
 use rtc_abi::{Metadata, Param, ParamType, TensorMap, ValueType};
@@ -13,7 +14,7 @@ use rtc_runtime::sanitize::Check;
 use rtc_source::{Code, SourceMap};
 use rtc_source::json_fields::{self, Field};
 use rtc_testing::{Dtype, Error, LaunchFile, Tensors};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// Whether a file is one of PTX, by its name.
@@ -61,19 +62,23 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
         output::write(path, &outcome.outputs.to_bytes()?)?;
     }
     let [x, y, z] = launch.grid(&metadata).map_err(|e| in_launch(e.to_string()))?;
-    outln!("kernel     {} ({})", metadata.symbol, arguments.file.display())?;
-    outln!("device     {device}")?;
-    outln!("launch     grid {x} x {y} x {z}, {} threads per block", by(block))?;
+    let mut results = Results::new(reporter);
+    let (name, file) = (&metadata.symbol, arguments.file.display().to_string());
+    results.add("kernel", &format!("{name} ({file})"), json!({"kernel": name, "file": file}))?;
+    results.add("device", &device.to_string(), json!({"device": device.to_string()}))?;
+    let text = format!("grid {x} x {y} x {z}, {} threads per block", by(block));
+    results.add("launch", &text, json!({"grid": [x, y, z], "block": block}))?;
     if arguments.sanitize.is_some() {
-        outln!("sanitizer  nothing found")?;
+        results.add("sanitizer", "nothing found", json!({"sanitizer": {"findings": 0}}))?;
     }
     if let Some(counters) = kernel.take_counters() {
-        outln!("{}", counters.to_string().trim_end())?;
+        results.counters(&counters)?;
     }
-    outln!("time       {:.3} ms (first launch)", outcome.elapsed.as_secs_f64() * 1e3)?;
+    let first = outcome.elapsed.as_secs_f64() * 1e3;
+    results.add("time", &format!("{first:.3} ms (first launch)"), json!({"first_milliseconds": first}))?;
     match golden {
-        Some((path, golden)) => check(path, &golden, &outcome.outputs, arguments.tolerance),
-        None => Ok(()),
+        Some((path, golden)) => check(path, &golden, &outcome.outputs, arguments.tolerance, results),
+        None => results.finish(),
     }
 }
 

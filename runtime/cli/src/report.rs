@@ -36,6 +36,11 @@ impl Reporter {
         Reporter { format, color, verbose }
     }
 
+    /// Whether messages are JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == MessageFormat::Json
+    }
+
     /// Whether progress bars can be drawn: they are for people.
     pub(crate) fn shows_progress(&self) -> bool {
         self.format == MessageFormat::Human
@@ -53,6 +58,7 @@ impl Reporter {
             }
             Problem::Input { code, message, place } => self.error(*code, message, place.as_deref(), &[]),
             Problem::NobodyReads | Problem::Said(_) => {}
+            Problem::Rendered(text) if self.is_json() => self.error(Code::EMBED, text.trim_end(), None, &[]),
             Problem::Rendered(text) => errln!("{}", text.trim_end()),
             Problem::Usage(message) => self.error(Code::USAGE, message, None, &["For help, try `--help`.".into()]),
             Problem::Bug { stage, message, ir } => {

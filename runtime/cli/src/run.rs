@@ -2,17 +2,19 @@
 
 use crate::arguments::RunArguments;
 use crate::cache::Store;
-use crate::output::{self, outln};
+use crate::output;
 use crate::problem::Problem;
 use crate::report::Reporter;
+use crate::results::Results;
 use crate::{input, ptx, sanitize, tile_ir, trusted, tune};
 use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
 use rtc_runtime::sanitize::Check;
 use rtc_runtime::{Device, jit};
-use rtc_source::{Code, SourceMap};
 use rtc_source::json_fields::Field;
+use rtc_source::{Code, SourceMap};
 use rtc_testing::{Error, LaunchFile, Tensors, Tolerance, compare};
 use rtc_tune::Decision;
+use serde_json::json;
 use std::path::Path;
 
 /// Runs a LAUNCH.json and says on stdout what was done.
@@ -90,47 +92,58 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     }
     let metadata = compiled.kernel.metadata();
     let [x, y, z] = launch.grid(metadata).map_err(|e| in_launch(arguments, e.to_string()))?;
+    let mut results = Results::new(reporter);
     if let Some(configured) = configured {
-        outln!("config     {configured}")?;
+        results.add("config", &configured, json!({"config": configured}))?;
     }
-    outln!("kernel     {} ({})", metadata.kernel, arguments.file.display())?;
-    match device.fallback_reason() {
-        Some(reason) => outln!("device     {device}, as no GPU can be used: {reason}")?,
-        None => outln!("device     {device}")?,
-    }
-    outln!(
-        "launch     grid {x} x {y} x {z}, {} threads per block, {} bytes of shared memory",
-        metadata.threads_per_block,
-        metadata.shared_bytes
+    let file = arguments.file.display().to_string();
+    let (name, threads, shared) = (&metadata.kernel, metadata.threads_per_block, metadata.shared_bytes);
+    results.add("kernel", &format!("{name} ({file})"), json!({"kernel": name, "file": file}))?;
+    let reason = device.fallback_reason().map(ToString::to_string);
+    let fallback = reason.as_ref().map_or(String::new(), |reason| format!(", as no GPU can be used: {reason}"));
+    let fields = json!({"device": device.to_string(), "no_gpu_because": reason});
+    results.add("device", &format!("{device}{fallback}"), fields)?;
+    results.add(
+        "launch",
+        &format!("grid {x} x {y} x {z}, {threads} threads per block, {shared} bytes of shared memory"),
+        json!({"grid": [x, y, z], "threads_per_block": threads, "shared_bytes": shared}),
     )?;
     if let Some(checks) = arguments.sanitize {
         let names: Vec<&str> = checks.iter().map(Check::name).collect();
-        outln!("sanitizer  nothing found ({})", names.join(", "))?;
+        let text = format!("nothing found ({})", names.join(", "));
+        results.add("sanitizer", &text, json!({"sanitizer": {"checks": names, "findings": 0}}))?;
     }
     if let Some(counters) = compiled.kernel.take_counters() {
-        outln!("{}", counters.to_string().trim_end())?;
+        results.counters(&counters)?;
     }
     if let Some(usage) = compiled.kernel.usage() {
-        outln!("registers  {} per thread, {} bytes spilled or local", usage.registers, usage.local_bytes)?;
+        let (registers, local) = (usage.registers, usage.local_bytes);
+        let text = format!("{registers} per thread, {local} bytes spilled or local");
+        results.add("registers", &text, json!({"registers": registers, "local_bytes": local}))?;
     }
-    outln!("time       {:.3} ms (first launch)", outcome.elapsed.as_secs_f64() * 1e3)?;
+    let first = outcome.elapsed.as_secs_f64() * 1e3;
+    results.add("time", &format!("{first:.3} ms (first launch)"), json!({"first_milliseconds": first}))?;
     if arguments.repeat > 0 {
         let mut times = Vec::new();
         for _ in 0..arguments.repeat {
             times.push(launch.run(&kernel, &tensors)?.elapsed.as_secs_f64() * 1e3);
         }
         times.sort_by(f64::total_cmp);
-        outln!("           {:.3} ms (median of {})", times[times.len() / 2], times.len())?;
+        let (median, launches) = (times[times.len() / 2], times.len());
+        let fields = json!({"median_milliseconds": median, "launches": launches});
+        results.add("", &format!("{median:.3} ms (median of {launches})"), fields)?;
     }
     if let Some(path) = kept {
-        outln!("ptx        {}", path.display())?;
+        let path = path.display().to_string();
+        results.add("ptx", &path, json!({"ptx": path}))?;
     }
     if let Some(path) = &arguments.output {
-        outln!("output     {}", path.display())?;
+        let path = path.display().to_string();
+        results.add("output", &path, json!({"output": path}))?;
     }
     match golden {
-        Some((path, golden)) => check(path, &golden, &outcome.outputs, arguments.tolerance),
-        None => Ok(()),
+        Some((path, golden)) => check(path, &golden, &outcome.outputs, arguments.tolerance, results),
+        None => results.finish(),
     }
 }
 
@@ -285,6 +298,7 @@ pub(crate) fn check(
     golden: &Tensors,
     outputs: &Tensors,
     tolerance: Option<Tolerance>,
+    mut results: Results,
 ) -> Result<(), Problem> {
     let tolerance = tolerance.unwrap_or(Tolerance::ByType);
     let mut wrong = Vec::new();
@@ -295,11 +309,12 @@ pub(crate) fn check(
         })?;
         let comparison = compare(name, actual, expected, tolerance)
             .map_err(|error| Problem::file(Code::TENSORS, path, error.to_string()))?;
-        outln!("check      {name}: {comparison}")?;
+        results.compared(name, &comparison)?;
         if comparison.wrong > 0 {
             wrong.push(format!("`{name}` in {} of {} elements", comparison.wrong, comparison.elements));
         }
     }
+    results.finish()?;
     if wrong.is_empty() {
         return Ok(());
     }

@@ -96,6 +96,40 @@ fn errors_as_json() {
 }
 
 #[test]
+fn a_wrong_command_line_as_json() {
+    let scratch = Scratch::new("usage");
+    for words in [
+        &["build", "k.rt", "--no-such-option", "--message-format", "json"][..],
+        &["--message-format=json", "run", "k.rt"],
+        &["--message-format", "json", "no-such-command"],
+        &["build", "k.rt", "--message-format", "json"],
+    ] {
+        let text = scratch.fails(2, words);
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!((json["severity"].as_str(), json["code"].as_str()), (Some("error"), Some("usage")), "{text}");
+    }
+}
+
+#[test]
+fn results_as_json() {
+    let scratch = Scratch::new("results");
+    scratch.write("l.json", LAUNCH).write("in.safetensors", tensors(300));
+    let args = ["run", "k.rt", "--launch", "l.json", "--counters", "--check", "in.safetensors", "--message-format", "json"];
+    let output = scratch.rtc(&args);
+    // `y` is compared with the zeros that it was before the launch.
+    assert_eq!(output.status.code(), Some(1));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!((&json["kernel"], &json["grid"]), (&"copy_kernel".into(), &serde_json::json!([3, 1, 1])));
+    assert_eq!(json["counters"]["loads"]["bytes"], 1200);
+    assert_eq!(json["counters"]["shared"]["conflicts"], 0);
+    assert_eq!(json["counters"]["roofline"][0]["machine"], "H200");
+    let wrong: Vec<_> = json["check"].as_array().expect("a list").iter().map(|tensor| &tensor["wrong"]).collect();
+    assert_eq!(wrong, [0, 299]);
+    let error: serde_json::Value = serde_json::from_slice(&output.stderr).expect("one object");
+    assert_eq!(error["code"], "wrong-result");
+}
+
+#[test]
 fn a_syntax_error_is_shown_with_its_place() {
     let scratch = Scratch::new("syntax");
     scratch.write("s.rt", "@triton.jit\ndef f(x):\n    y = = 1\n");

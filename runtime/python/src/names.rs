@@ -1,5 +1,6 @@
 //! The names that the compiler knows, for the Python side of the language.
 
+use crate::host::detached;
 use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 use std::collections::BTreeSet;
@@ -24,6 +25,14 @@ pub(crate) fn language_parameters(namespace: &str, name: &str) -> Option<Vec<Str
 #[pyfunction]
 pub(crate) fn option_names() -> Vec<&'static str> {
     rtc_compiler::OPTION_NAMES.to_vec()
+}
+
+/// What this machine has that rtc needs: the report as text and as JSON, and whether kernels run on some device. `python` says
+/// which Python this is.
+#[pyfunction]
+pub(crate) fn doctor(py: Python<'_>, python: String) -> (String, String, bool) {
+    let report = detached(py, || rtc_doctor::examine(vec![rtc_doctor::Check::ok("python", python)]));
+    (report.to_string(), format!("{:#}", report.to_json()), report.works())
 }
 
 /// What a code of a diagnostic means, or what a function takes and gives; without a name all codes.

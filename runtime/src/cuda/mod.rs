@@ -220,6 +220,14 @@ pub(crate) fn device_count() -> Result<usize> {
     Ok(check("cuDeviceGetCount", result::device::get_count())? as usize)
 }
 
+/// The version of CUDA that the driver has, as major and minor.
+pub(crate) fn supported_version() -> Result<(u32, u32)> {
+    // No driver, and one that is too old, are errors of this call.
+    device_count()?;
+    let version = driver_version().unsigned_abs();
+    Ok((version / 1000, version % 1000 / 10))
+}
+
 /// Whether the library of the driver can be loaded. Without this probe the first call of cudarc would panic, where it loads the
 /// library itself; cudarc's own probe is missing where another crate has it linked.
 fn is_driver_there() -> bool {

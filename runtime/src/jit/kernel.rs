@@ -395,7 +395,7 @@ impl JitKernel {
         let given: Vec<(&str, &ArgKind)> = given.iter().map(|(name, kind)| (name.as_str(), kind)).collect();
         let passed = Passed::of(made.metadata(), &given).map_err(|param| {
             let message = format!("kernel `{kernel}`: no argument of the launch stands for its parameter `{param}`");
-            Failure::request("launch", message)
+            Failure::request(Code::LAUNCH, message)
         })?;
         let ready = Ready(Arc::new(Loaded { kernel: made, passed, specialization, key }));
         Ok(slot.loaded.get_or_init(|| ready).clone())

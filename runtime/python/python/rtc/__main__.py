@@ -4,8 +4,12 @@
     python -m rtc -m module [arguments]       such as  python -m rtc -m pytest tests/
     python -m rtc -c "import triton; .."
     python -m rtc verify | bench | precision FILE.py
+<<<<<<< HEAD
     python -m rtc fix [--write] [--diff] [--check] FILE.py ..
                                               rewrites block pointers, which Triton has no longer
+=======
+    python -m rtc doctor [--json]             what this machine has that rtc needs, and what to do where something is missing
+>>>>>>> 3a43bb2 (rtc doctor; results and usage errors as JSON; a kernel of linear attention that compares assemblers)
     python -m rtc explain [NAME]              what an error means, or what a function takes and gives
 """
 
@@ -16,6 +20,18 @@ import sys
 from . import _as_triton
 
 COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision", "fix": "_fix"}
+
+
+def doctor(words):
+    """Prints what this machine has; 1 where no device runs kernels."""
+    if words not in ([], ["--json"]):
+        print("error[usage]: python -m rtc doctor takes --json and nothing else", file=sys.stderr)
+        return 2
+    from . import _rtc
+    found = f"{sys.executable} ({'.'.join(map(str, sys.version_info[:3]))}) has the package `rtc`"
+    text, as_json, works = _rtc.doctor(found)
+    print(as_json + "\n" if words else text, end="", flush=True)
+    return 0 if works else 1
 
 
 def explain(names):
@@ -44,6 +60,8 @@ def main():
     if arguments[0] in COMMANDS:
         import importlib
         return importlib.import_module(f"rtc.{COMMANDS[arguments[0]]}").main(arguments[1:])
+    if arguments[0] == "doctor":
+        return doctor(arguments[1:])
     if arguments[0] == "explain":
         return explain(arguments[1:])
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")

@@ -1,0 +1,96 @@
+//! What `rtc run` prints on standard output: lines for people, or one JSON object with `--message-format json`.
+
+use crate::output::outln;
+use crate::problem::Problem;
+use crate::report::Reporter;
+use rtc_runtime::counters::{Count, Counters, Machine, SharedTraffic, Traffic};
+use rtc_testing::Comparison;
+use serde_json::{Map, Value, json};
+
+/// The results of a launch, printed as they come, or at the end as one object.
+pub(crate) struct Results {
+    object: Option<Map<String, Value>>,
+}
+
+impl Results {
+    pub(crate) fn new(reporter: &Reporter) -> Results {
+        Results { object: reporter.is_json().then(Map::new) }
+    }
+
+    /// A line, and the fields that say the same.
+    pub(crate) fn add(&mut self, label: &str, text: &str, fields: Value) -> Result<(), Problem> {
+        match (&mut self.object, fields) {
+            (Some(object), Value::Object(fields)) => {
+                object.extend(fields);
+                Ok(())
+            }
+            (Some(_), _) => Ok(()),
+            (None, _) => outln!("{label:10} {text}"),
+        }
+    }
+
+    /// What `--counters` counted.
+    pub(crate) fn counters(&mut self, counters: &Counters) -> Result<(), Problem> {
+        match &mut self.object {
+            Some(object) => {
+                object.insert("counters".into(), of_counters(counters));
+                Ok(())
+            }
+            None => outln!("{}", counters.to_string().trim_end()),
+        }
+    }
+
+    /// A tensor beside the one that was expected.
+    pub(crate) fn compared(&mut self, name: &str, comparison: &Comparison) -> Result<(), Problem> {
+        let Some(object) = &mut self.object else { return outln!("check      {name}: {comparison}") };
+        let Comparison { elements, wrong, worst_absolute, worst_relative, worst_ulp, .. } = comparison;
+        let found = json!({
+            "tensor": name, "elements": elements, "wrong": wrong, "worst_absolute": worst_absolute,
+            "worst_relative": worst_relative, "worst_ulp": worst_ulp,
+        });
+        if let Value::Array(list) = object.entry("check").or_insert_with(|| json!([])) {
+            list.push(found);
+        }
+        Ok(())
+    }
+
+    /// Ends the report.
+    pub(crate) fn finish(self) -> Result<(), Problem> {
+        match self.object {
+            Some(object) => outln!("{}", Value::Object(object)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The fields have the names of those in Rust; `docs/sanitizer.md` describes them.
+fn of_counters(counters: &Counters) -> Value {
+    let traffic = |Traffic { requests, sectors, bytes }: Traffic| json!({"requests": requests, "sectors": sectors, "bytes": bytes});
+    let SharedTraffic { requests, turns, conflicts, bytes } = counters.shared;
+    let class = |(class, Count { warps, threads }): (&rtc_runtime::counters::Class, &Count)| {
+        (format!("{class:?}").to_lowercase(), json!({"warps": warps, "threads": threads}))
+    };
+    let roofline = |machine: &Machine| {
+        let least = counters.roofline(machine);
+        json!({
+            "machine": machine.name, "memory_seconds": least.memory, "matrix_seconds": least.matrix,
+            "thread_seconds": least.threads, "seconds": least.seconds(), "intensity": least.intensity,
+        })
+    };
+    json!({
+        "instructions": counters.instructions.iter().map(class).collect::<Map<String, Value>>(),
+        "loads": traffic(counters.loads),
+        "stores": traffic(counters.stores),
+        "atomics": traffic(counters.atomics),
+        "copies_in": traffic(counters.copies_in),
+        "copies_out": traffic(counters.copies_out),
+        "distinct_read": counters.distinct_read,
+        "distinct_written": counters.distinct_written,
+        "shared": {"requests": requests, "turns": turns, "conflicts": conflicts, "bytes": bytes},
+        "branches": counters.branches,
+        "divergent_branches": counters.divergent_branches,
+        "matrix_flops": counters.matrix_flops,
+        "thread_flops": counters.thread_flops,
+        "roofline": [roofline(&Machine::H200), roofline(&Machine::A100)],
+    })
+}
