@@ -1,10 +1,7 @@
 //! `rtc`: the compiler on the command line.
 //!
-<<<<<<< HEAD
-//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `explain.rs`, `fix.rs`, `embed.rs`),
-=======
-//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`, `explain.rs`, `embed.rs`),
->>>>>>> 3a43bb2 (rtc doctor; results and usage errors as JSON; a kernel of linear attention that compares assemblers)
+//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`, `explain.rs`, `fix.rs`,
+//! `embed.rs`),
 //! `arguments.rs` for what they take, `host.rs` for commands that Python runs, `input.rs` and `output.rs` for files,
 //! `sanitize.rs` for what the sanitizer finds, `report.rs` for everything the user reads on stderr.
 //!

@@ -50,11 +50,8 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(names::language_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(names::option_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::explain, module)?)?;
-<<<<<<< HEAD
     module.add_function(wrap_pyfunction!(names::fix, module)?)?;
-=======
     module.add_function(wrap_pyfunction!(names::doctor, module)?)?;
->>>>>>> 3a43bb2 (rtc doctor; results and usage errors as JSON; a kernel of linear attention that compares assemblers)
     module.add_function(wrap_pyfunction!(place::device_count, module)?)?;
     module.add_function(wrap_pyfunction!(place::device_arch, module)?)?;
     module.add_function(wrap_pyfunction!(place::host_arch, module)?)?;

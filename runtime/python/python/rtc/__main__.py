@@ -4,12 +4,9 @@
     python -m rtc -m module [arguments]       such as  python -m rtc -m pytest tests/
     python -m rtc -c "import triton; .."
     python -m rtc verify | bench | precision FILE.py
-<<<<<<< HEAD
     python -m rtc fix [--write] [--diff] [--check] FILE.py ..
                                               rewrites block pointers, which Triton has no longer
-=======
     python -m rtc doctor [--json]             what this machine has that rtc needs, and what to do where something is missing
->>>>>>> 3a43bb2 (rtc doctor; results and usage errors as JSON; a kernel of linear attention that compares assemblers)
     python -m rtc explain [NAME]              what an error means, or what a function takes and gives
 """
 
