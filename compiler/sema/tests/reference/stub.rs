@@ -55,8 +55,18 @@ const TYPES: &[&str] = &[
     "float64",
 ];
 
-/// Names that the head imports as classes.
-const CLASSES: &[&str] = &["range", "static_range", "constexpr", "dtype", "pointer_type", "block_type"];
+/// Functions of kernels whose names the head imports: for Python they are classes, or functions of the host.
+const IMPORTED: &[&str] = &[
+    "range",
+    "static_range",
+    "constexpr",
+    "dtype",
+    "pointer_type",
+    "block_type",
+    "str_to_ty",
+    "tensor",
+    "tensor_descriptor",
+];
 
 /// The text of the stub.
 pub fn text() -> String {
@@ -67,7 +77,7 @@ pub fn text() -> String {
     out.push_str("pi32_t: pointer_type\n");
     let list = entries();
     for entry in list.iter().filter(|e| e.namespace == "tl" && e.kind == EntryKind::Function) {
-        if !CLASSES.contains(&&*entry.name) && is_name(&entry.name) {
+        if !IMPORTED.contains(&&*entry.name) && is_name(&entry.name) {
             function(&mut out, entry);
         }
     }

@@ -128,16 +128,6 @@ def constexpr_type(value: Any) -> Any:
     >>> tl.constexpr_type(3)
     """
 
-def str_to_ty(name: Any, c: Any = None) -> Any:
-    """An element type by its short name; `c` is ignored.
-
-    name: a string such as "fp16", "i32", "bf16"
-    c: nothing uses it
-    returns: the type
-
-    >>> tl.str_to_ty("bf16")
-    """
-
 def get_int_dtype(bitwidth: Any, signed: Any) -> Any:
     """The integer type of a width.
 
@@ -164,25 +154,6 @@ def _is_power_of_two(i: Any) -> Any:
     returns: constexpr bool
 
     >>> tl._is_power_of_two(16)
-    """
-
-def tensor(handle: Any, type: Any) -> Any:
-    """The class of run-time scalars and blocks, for `isinstance` and annotations; it cannot be called.
-
-    handle: nothing makes one this way
-    type: nothing makes one this way
-    returns: nothing
-
-    >>> isinstance(tl.arange(0, 2), tl.tensor)
-    """
-
-def tensor_descriptor(*args: Any) -> Any:
-    """The class of tensor descriptors, for `isinstance` and annotations; it cannot be called.
-
-    args: nothing makes one this way
-    returns: nothing
-
-    >>> isinstance(n, tl.tensor_descriptor)
     """
 
 def tuple(items: Any = None) -> Any:

@@ -289,7 +289,7 @@ class KernelFunction:
         return f"<function {self._namespace}.{self.__name__} of the kernel language>"
 
     @property
-    def __doc__(self):
+    def __doc__(self):  # type: ignore[override]
         try:
             return _rtc.explain(f"{self._namespace}.{self.__name__}")
         except LookupError:
@@ -304,7 +304,8 @@ class KernelFunction:
 def _signature(written):
     """The signature of parameters as the reference writes them."""
     kinds = inspect.Parameter
-    kind, parameters = kinds.POSITIONAL_OR_KEYWORD, []
+    kind: Any = kinds.POSITIONAL_OR_KEYWORD
+    parameters = []
     for text in written:
         head, _, default = (part.strip() for part in text.partition("="))
         name, _, annotation = (part.strip() for part in head.partition(":"))
