@@ -21,7 +21,8 @@ help:
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
 	@echo "make wheel    build the Python package: out/rtc_triton-*.whl"
 	@echo "make check    formatting, lints of Rust and Python, dependencies, documentation, sets of features, the interface"
-	@echo "make bench-gpu times kernels beside Triton, PyTorch and kernels by hand, on a machine with a GPU, PyTorch and the wheel"
+	@echo "make bench-gpu times kernels beside Triton, PyTorch and kernels by hand, on a machine with a GPU, PyTorch and the wheel,"
+	@echo "              and Triton's tutorials through the wheel and through Triton (make bench-gpu TUTORIALS=FOLDER)"
 	@echo "make bench    benchmarks, beside this machine's baseline (make bench SAVE=1 makes the present state that baseline)"
 
 setup:
@@ -54,11 +55,14 @@ check:
 
 # What `make bench-gpu` is given, such as `--only matmul --svg out/roofline.svg`.
 ARGUMENTS ?= --svg out/roofline.svg --json out/bench-gpu.json
+# The folder with Triton's tutorials (python/tutorials of its repository), or single programs, which bench-gpu runs as they are.
+TUTORIALS ?=
 
 bench-gpu:
 	mkdir -p out
 	if [ -x $${LLVM:=/usr/lib/llvm-22/bin}/llc ]; then cd benches/gpu && LLVM=$$LLVM python3 -m hopper.build ../../out/hopper; fi
 	python3 benches/gpu/run.py $(ARGUMENTS)
+	python3 benches/gpu/programs.py --json out/bench-programs.json $(TUTORIALS)
 
 bench: setup
 	@scripts/bench $(if $(SAVE),--save)

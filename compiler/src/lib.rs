@@ -45,7 +45,7 @@ pub use rtc_sema::suggest;
 pub use rtc_source as source;
 pub use rtc_source::{Level, Levels};
 pub use signature::{Signature, SignatureError};
-pub use spec::{OPTION_NAMES, Spec, const_from_json, const_to_json, set_option};
+pub use spec::{OPTION_NAMES, RTC_OPTION_NAMES, Spec, const_from_json, const_to_json, set_option};
 pub use stages::{
     Analysed, Compiled, DEFAULT_ARCH, Observer, Silent, Stage, analyse, compile, emit, pass_names, print_ast,
     target_names,

@@ -200,6 +200,10 @@ pub const OPTION_NAMES: &[&str] = &[
     "instrumentation_mode",
 ];
 
+/// The launch options that Triton does not have, so that programs written for it can use their names for parameters: a keyword
+/// argument that names a parameter of the kernel never sets one of these. It does set any other option of its name, as in Triton.
+pub const RTC_OPTION_NAMES: &[&str] = &["overlap_launches", "warp_specialize", "structure", "max_instructions"];
+
 /// `, did you mean ..` where a known name is close.
 pub(crate) fn did_you_mean<'s>(name: &str, known: impl IntoIterator<Item = &'s str>) -> String {
     rtc_sema::suggest(name, known).map_or(String::new(), |close| format!(", did you mean `{close}`?"))

@@ -18,8 +18,13 @@ pub(crate) struct Param {
     pub(crate) name: Py<PyString>,
     pub(crate) is_constexpr: bool,
     pub(crate) default: Option<Py<PyAny>>,
-    /// Whether an option of launches has the same name: then a keyword means both.
+    /// Whether an option of Triton has the same name: a keyword then sets both.
     pub(crate) is_option: bool,
+}
+
+/// Whether a keyword argument that names a parameter also sets the launch option of that name.
+pub(crate) fn is_shared_option(name: &str) -> bool {
+    rtc_compiler::OPTION_NAMES.contains(&name) && !rtc_compiler::RTC_OPTION_NAMES.contains(&name)
 }
 
 /// An object that the call, or the kernel, holds.

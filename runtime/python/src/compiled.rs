@@ -5,7 +5,7 @@ use crate::host::detached;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use rtc_compiler::{ArgKind, Silent, Specialization, Stage, const_to_json};
+use rtc_compiler::{ArgKind, LaunchOptions, Silent, Specialization, Stage, const_to_json};
 use rtc_runtime::{Device, jit};
 use serde_json::{Map, Value, json};
 use std::any::Any;
@@ -50,6 +50,25 @@ fn kind_json(kind: &ArgKind) -> Map<String, Value> {
         ArgKind::Descriptor { .. } => drop(field.insert("type".into(), kind.to_string().into())),
     }
     field
+}
+
+/// The options that hooks of launches are given, and all others that are not the default.
+fn options_json(options: &LaunchOptions) -> serde_json::Result<Value> {
+    let always = [
+        "num_warps",
+        "num_stages",
+        "num_ctas",
+        "maxnreg",
+        "enable_fp_fusion",
+        "debug",
+        "launch_pdl",
+        "launch_cooperative_grid",
+    ];
+    let (mut all, default) = (serde_json::to_value(options)?, serde_json::to_value(LaunchOptions::default())?);
+    if let Value::Object(all) = &mut all {
+        all.retain(|name, value| always.contains(&name.as_str()) || default.get(name) != Some(value));
+    }
+    Ok(all)
 }
 
 fn said(panic: &(dyn Any + Send)) -> &str {
@@ -99,7 +118,7 @@ impl Ready {
     }
 
     /// What it was compiled for as JSON, as `rtc build --spec` takes it.
-    fn spec(&self) -> String {
+    fn spec(&self) -> PyResult<String> {
         let of = self.specialization();
         let mut args = Vec::new();
         for arg in &of.args {
@@ -107,13 +126,8 @@ impl Ready {
             field.insert("name".into(), arg.name.clone().into());
             args.push(Value::Object(field));
         }
-        let options = &of.options;
-        let spec = json!({"kernel": of.kernel, "args": args, "options": {
-            "num_warps": options.num_warps, "num_stages": options.num_stages, "num_ctas": options.num_ctas,
-            "maxnreg": options.maxnreg, "enable_fp_fusion": options.enable_fp_fusion, "debug": options.debug,
-            "launch_pdl": options.launch_pdl, "launch_cooperative_grid": options.launch_cooperative_grid,
-        }});
-        spec.to_string()
+        let options = options_json(&of.options).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok(json!({"kernel": of.kernel, "args": args, "options": options}).to_string())
     }
 
     /// The launch options that it was compiled with.

@@ -103,7 +103,7 @@ impl Kernel {
     ) -> PyResult<()> {
         let param = |(name, is_constexpr, default): (Bound<'_, PyString>, bool, Bound<'_, PyTuple>)| {
             let default = if default.is_empty() { None } else { Some(default.get_item(0)?.unbind()) };
-            let is_option = rtc_compiler::OPTION_NAMES.contains(&&*name.to_string_lossy());
+            let is_option = bind::is_shared_option(&name.to_string_lossy());
             Ok(Param { name: name.unbind(), is_constexpr, default, is_option })
         };
         let params = params.into_iter().map(param).collect::<PyResult<_>>()?;

@@ -49,6 +49,7 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(names::language_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::language_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(names::option_names, module)?)?;
+    module.add_function(wrap_pyfunction!(names::rtc_option_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::explain, module)?)?;
     module.add_function(wrap_pyfunction!(names::fix, module)?)?;
     module.add_function(wrap_pyfunction!(names::doctor, module)?)?;

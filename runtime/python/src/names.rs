@@ -35,6 +35,12 @@ pub(crate) fn doctor(py: Python<'_>, python: String) -> (String, String, bool) {
     (report.to_string(), format!("{:#}", report.to_json()), report.works())
 }
 
+/// The options that Triton does not have.
+#[pyfunction]
+pub(crate) fn rtc_option_names() -> Vec<&'static str> {
+    rtc_compiler::RTC_OPTION_NAMES.to_vec()
+}
+
 /// What a code of a diagnostic means, or what a function takes and gives; without a name all codes.
 #[pyfunction]
 #[pyo3(signature = (name = None))]

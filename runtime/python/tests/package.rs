@@ -116,6 +116,11 @@ fn tuned() {
     with_stubs("tuned");
 }
 
+#[test]
+fn options() {
+    with_stubs("options");
+}
+
 fn with_stubs(name: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stubs_of_{name}"));
     std::fs::create_dir_all(&folder).expect("a folder can be made");
@@ -165,6 +170,12 @@ fn as_triton() {
 #[test]
 fn documentation() {
     run("documentation");
+}
+
+/// Programs that `make bench-gpu` runs as they are.
+#[test]
+fn measured() {
+    run("measured");
 }
 
 #[test]

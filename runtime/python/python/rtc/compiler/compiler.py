@@ -196,9 +196,7 @@ class CompiledKernel:
         return told
 
     def __getitem__(self, grid):
-        options = {"num_warps": self.metadata.num_warps, "num_stages": self.metadata.num_stages}
-        if self.metadata.num_ctas != 1:
-            options["num_ctas"] = self.metadata.num_ctas
+        options = self._build.spec["options"]
 
         def launch(*args, stream=None):
             known = dict(options)

@@ -39,7 +39,10 @@ class ASTSource:
 
     def spec(self, options, functions):
         """The specification as `rtc build --spec` takes it; functions among the constants are added to `functions`."""
-        return {"kernel": self.fn._own_name, "options": {n: v for n, v in options.items() if v is not None},
+        # Programs may pass all keywords of a launch as options: one that names a parameter sets no option that Triton lacks.
+        taken = set(_rtc.rtc_option_names()).intersection(self.fn.arg_names)
+        return {"kernel": self.fn._own_name,
+                "options": {n: v for n, v in options.items() if v is not None and n not in taken},
                 "args": [self._arg(index, name, functions) for index, name in enumerate(self.fn.arg_names)]}
 
     def _arg(self, index, name, functions):
