@@ -8,6 +8,7 @@ use crate::output::{self, errln};
 use crate::problem::Problem;
 use rtc_compiler::Observer;
 use rtc_source::{Code, Diagnostic, Severity, SourceMap, render, render_json};
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,9 +22,14 @@ pub(crate) struct Reporter {
     pub(crate) verbose: bool,
 }
 
-/// Whether stderr is a terminal that knows more than plain lines.
+/// Whether stderr is a terminal that takes more than plain lines.
 fn draws() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    std::io::stderr().is_terminal() && takes_escapes(std::env::var_os("TERM").as_deref())
+}
+
+/// Whether a terminal of this type takes colors and moves of the cursor.
+fn takes_escapes(term: Option<&OsStr>) -> bool {
+    term.is_none_or(|term| term != "dumb")
 }
 
 impl Reporter {
@@ -243,5 +249,17 @@ fn show(shared: &Shared, what: &str) {
     }
     if drawn && terminal {
         output::tell(format_args!("\r\x1b[K"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::takes_escapes;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn dumb_terminals_get_plain_lines() {
+        assert!(!takes_escapes(Some(OsStr::new("dumb"))));
+        assert!(takes_escapes(Some(OsStr::new("xterm-256color"))) && takes_escapes(None));
     }
 }

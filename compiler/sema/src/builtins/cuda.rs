@@ -29,6 +29,7 @@ pub(super) const TARGET_INFO: &[Row] = &[
     row("is_hip", |_, _| Ok(Val::bool(false))),
     row("is_hip_cdna3", |_, _| Ok(Val::bool(false))),
     row("is_hip_cdna4", |_, _| Ok(Val::bool(false))),
+    row("is_hip_gfx1250", |_, _| Ok(Val::bool(false))),
 ];
 
 fn special_register<'a>(cx: &mut Cx<'a>, name: &str, elem: ElemTy) -> R<Val<'a>> {

@@ -16,6 +16,7 @@ from .runtime.jit import ConstexprFunction, constexpr_function, jit
 from .tools.tensor_descriptor import TensorDescriptor
 
 __version__ = _rtc.compiler_version
+aggregate = language.core._aggregate
 
 _rtc.register(language.constexpr, language.dtype, JITFunction, language.core.KernelFunction, TensorDescriptor)
 
@@ -32,7 +33,7 @@ def next_power_of_2(n):
 
 __all__ = ["Autotuner", "CompilationError", "CompiledKernel", "Config", "Heuristics", "InterpreterError", "JITFunction",
            "KernelFault", "KernelInterface", "MockTensor", "OutOfResources", "TensorDescriptor", "TensorWrapper",
-           "TritonError", "autotune", "cdiv", "compile", "compiler", "constexpr_function", "heuristics", "jit", "knobs", "language",
+           "TritonError", "aggregate", "autotune", "cdiv", "compile", "compiler", "constexpr_function", "heuristics", "jit", "knobs", "language",
            "next_power_of_2", "reinterpret", "runtime", "set_allocator", "set_device", "testing", "tools"]
 
 

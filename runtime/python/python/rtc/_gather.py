@@ -71,7 +71,8 @@ class Gathered:
             scope = Scope.of_module(sys.modules.get(cls.__module__), cls)
             statements = ["import triton.language as __tl"] + self._names(tree, node, scope, None)
             entry[1] = inspect.getsourcefile(cls) or "<class>"
-            entry[2] = _placed(text, node, line, "") + "\n".join(statements) + "\n"
+            decorator = "@aggregate" if "__triton_aggregate__" in vars(cls) else ""
+            entry[2] = _placed(text, node, line, decorator) + "\n".join(statements) + "\n"
         except (OSError, TypeError, SyntaxError, StopIteration):
             if not (issubclass(cls, tuple) and hasattr(cls, "_fields")):
                 return None

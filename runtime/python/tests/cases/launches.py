@@ -27,6 +27,39 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
     tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
 
 
+@rtc.aggregate
+class Point:
+    x: tl.tensor
+    y: tl.tensor
+
+    @rtc.constexpr_function
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+
+    @rtc.jit
+    def moved(self, by):
+        return Point(self.x + by, self.y * LIMIT)
+
+
+@rtc.jit
+def uses_an_aggregate(out, n):
+    point = Point(n, n + 1).moved(10)
+    tl.store(out, point.x)
+    tl.store(out + 1, point.y)
+
+
+@rtc.jit
+def hands_over(data, flag, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    if tl.program_id(0) == 0:
+        tl.store(data + i, i)
+        tl.atomic_store(flag, 1)
+    else:
+        tl.atomic_poll(flag, 1)
+        tl.store(out + i, tl.load(data + i))
+
+
 @rtc.jit
 def relu(x):
     return tl.maximum(x, 0)
@@ -111,6 +144,16 @@ def numbers(n, dtype=np.float32):
 
 
 class HostFunctions(unittest.TestCase):
+
+    def test_an_aggregate(self):
+        out = np.zeros(2, np.int32)
+        uses_an_aggregate[(1,)](out, 4)
+        self.assertEqual(list(out), [14, 35])
+
+    def test_blocks_hand_data_over_by_atomics(self):
+        data, flag, out = (np.zeros(n, np.int32) for n in (512, 1, 512))
+        hands_over[(2,)](data, flag, out, 512)
+        self.assertTrue((out == np.arange(512)).all() and flag[0] == 1)
 
     def test_cdiv(self):
         for x, y, wanted in [(0, 3, 0), (1, 3, 1), (3, 3, 1), (4, 3, 2), (-4, 3, -1), (2**70, 3, 2**70 // 3 + 1), (np.int64(9), 2, 5)]:

@@ -349,6 +349,12 @@ def extern(function):
     return made
 
 
+def _aggregate(cls):
+    """Marks a class whose values kernels hold: its annotations are the fields."""
+    cls.__triton_aggregate__ = True
+    return cls
+
+
 def constexpr_function(function):
     """Makes a Python function that kernels call with constexprs."""
     from ..runtime.jit import ConstexprFunction
