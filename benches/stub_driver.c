@@ -22,10 +22,14 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 1 << 17;
     return 0;
 }
-int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = memory, 0; }
+// The context of a device lies that many bytes into the memory.
+static __thread char *current = memory;
+int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = memory + device, 0; }
 OK(cuDevicePrimaryCtxRelease_v2, int device)
-OK(cuCtxSetCurrent, void *context)
-int cuCtxGetCurrent(void **context) { return *context = memory, 0; }
+int cuCtxSetCurrent(void *context) { return current = context, 0; }
+int cuCtxGetCurrent(void **context) { return *context = current, 0; }
+// Memory of device N begins at N << 40.
+int cuPointerGetAttribute(void *data, int attribute, address at) { return *(int *)data = at >> 40, 0; }
 OK(cuCtxSynchronize, void)
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, 0; }
 int cuModuleLoadDataEx(void **module, const void *image, unsigned n, void *options, void **values) {

@@ -135,6 +135,7 @@ const UNSAFE: &[&str] = &[
     "runtime/python/src/ahead.rs",
     "runtime/python/src/bind.rs",
     "runtime/python/src/filled.rs",
+    "runtime/python/src/dlpack.rs",
     "runtime/python/src/foreign.rs",
     "runtime/python/src/golden.rs",
     "runtime/python/src/grid.rs",

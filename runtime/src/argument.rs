@@ -245,18 +245,21 @@ fn pack_in_full(
 ) -> Result<()> {
     pack_one(device, slot, arg, out).map_err(|wrong| {
         let param = &metadata.params[index];
-        let message = match wrong {
-            Wrong::Unfit(message) => message,
-            Wrong::Promise(what) => broken_promise(param, &what),
-        };
-        Error::Argument { kernel: metadata.kernel.clone(), name: param.name.clone(), ty: param.ty.clone(), message }
+        let (kernel, name, ty) = (metadata.kernel.clone(), param.name.clone(), param.ty.clone());
+        match wrong {
+            Wrong::Unfit(message) => Error::Argument { kernel, name, ty, message },
+            Wrong::Range(message) => Error::OutOfRange { kernel, name, ty, message },
+            Wrong::Promise(what) => Error::Argument { kernel, name, ty, message: broken_promise(param, &what) },
+        }
     })
 }
 
 /// Why an argument cannot be passed.
-enum Wrong {
+pub(crate) enum Wrong {
     /// In words.
     Unfit(String),
+    /// The parameter's type does not hold the number; in words.
+    Range(String),
     /// This value is no multiple of what the kernel was compiled for.
     Promise(String),
 }
@@ -299,7 +302,7 @@ fn pack_one(device: &Device, slot: &Slot, arg: &Arg<'_>, out: &mut [u8]) -> std:
         (SlotKind::Int { bits, signed }, Arg::Int(_) | Arg::Bool(_)) => {
             let v = if let Arg::Int(v) = arg { *v } else { i128::from(matches!(arg, Arg::Bool(true))) };
             if !in_range(v, bits, signed) {
-                return Err(out_of_range(v, bits, signed).into());
+                return Err(Wrong::Range(out_of_range(v, bits, signed)));
             }
             if !is_multiple(v, slot.divisible_by) {
                 return Err(Wrong::Promise(v.to_string()));
@@ -399,10 +402,10 @@ fn float(arg: &Arg<'_>) -> Checked<f64> {
     }
 }
 
-fn fp16(value: f64) -> Checked<[u8; 2]> {
+fn fp16(value: f64) -> std::result::Result<[u8; 2], Wrong> {
     let rounded = f16::from_f64(value);
     if rounded.is_infinite() && value.is_finite() {
-        return Err(format!("{value} is out of range (at most 65504 in magnitude)"));
+        return Err(Wrong::Range(format!("{value} is out of range (at most 65504 in magnitude)")));
     }
     Ok(rounded.to_le_bytes())
 }

@@ -78,6 +78,10 @@ pub(crate) fn device_count() -> Result<usize> {
     Err(absent())
 }
 
+pub(crate) fn ordinal_of(_: u64) -> Result<usize> {
+    Err(absent())
+}
+
 /// No kernel is loaded for a driver that is not there; the fields are those that its users read.
 #[derive(Debug)]
 pub(crate) struct Module {

@@ -133,6 +133,20 @@ impl Device {
         cuda::supported_version()
     }
 
+    /// The number of the GPU on which memory lies, of whichever library. An error where the driver does not know the address.
+    ///
+    /// ```
+    /// use rtc_runtime::Device;
+    /// if let Ok(device) = Device::cuda(0) {
+    ///     let x = device.zeros::<f32>(4)?;
+    ///     assert_eq!(Device::cuda_ordinal_of(x.address())?, 0);
+    /// }
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    pub fn cuda_ordinal_of(address: u64) -> Result<usize> {
+        cuda::ordinal_of(address)
+    }
+
     /// A new emulated device with empty memory. It executes PTX. Feature `emulator`.
     #[cfg(feature = "emulator")]
     pub fn emulator() -> Device {

@@ -78,6 +78,18 @@ pub enum Error {
         /// Why that is not ruled out.
         why: String,
     },
+    /// The type of a parameter does not hold the number that it is given.
+    #[error("kernel `{kernel}`, argument `{name}` ({ty}): {message}")]
+    OutOfRange {
+        /// The kernel.
+        kernel: String,
+        /// The parameter.
+        name: String,
+        /// Its type.
+        ty: ParamType,
+        /// The number, and what fits.
+        message: String,
+    },
     /// The types of a handle are not those of the kernel.
     #[error("kernel `{kernel}` cannot be launched with {given}: {message}; write `Kernel<{needed}>`")]
     Signature {

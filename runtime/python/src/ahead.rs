@@ -7,6 +7,7 @@ use crate::error::{compile_error, runtime_error, syntax_error};
 use crate::host::{Copies, detached};
 use crate::place::{self, Memory};
 use crate::value::{Reading, Value, with_args};
+use crate::writes;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -91,6 +92,7 @@ pub(crate) fn launch(
         return Err(PyTypeError::new_err(text));
     }
     let mut reading = Reading::default();
+    reading.stream = Some(stream);
     let mut values: SmallVec<[Value; 16]> = SmallVec::new();
     for (index, (own, arg)) in specialization.args.iter().zip(args).enumerate() {
         reading.param = index;
@@ -103,24 +105,35 @@ pub(crate) fn launch(
     if reading.memory == Some(Memory::Host) && device.is_cuda() {
         return Err(PyValueError::new_err("Pointer argument cannot be accessed from Triton (cpu tensor?)"));
     }
+    if let Some(number) = reading.gpu.filter(|number| place::gpu(py, *number).is_ok_and(|own| !own.is_same(device))) {
+        return Err(PyValueError::new_err(format!(
+            "an argument lies on GPU {number}, the kernel is loaded on {device}"
+        )));
+    }
+    let name_of = |param: usize| specialization.args[param].name.clone();
     let copies = match reading.memory {
         Some(Memory::Host) => {
-            let copies = Copies::upload(device, &reading.ranges, |param| specialization.args[param].name.clone());
+            let copies = Copies::upload(device, &reading.ranges, name_of);
             Some(copies.map_err(|error| runtime_error(py, &error))?)
         }
         _ => None,
     };
+    let owners = std::mem::take(&mut reading.owners);
+    writes::check(&ready.ready, &reading.read_only, name_of)?;
     with_args(device, &values, copies.as_ref(), |args| {
         let stream = place::stream_of(py, device, stream)?;
+        place::wait_for(py, device, stream, &reading.after)?;
         let launched = match &copies {
             // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
             None => unsafe { ready.ready.launch_unchecked(stream, grid, args) },
             // SAFETY: as above.
             Some(_) => detached(py, || unsafe { ready.ready.launch_unchecked(stream, grid, args) }),
         };
-        if let Some(copies) = &copies {
-            copies.download().map_err(|error| runtime_error(py, &error))?;
-        }
-        launched.map_err(|error| runtime_error(py, &error))
+        let ended = match &copies {
+            Some(copies) => writes::write_back(py, &specialization.kernel, copies),
+            None => place::keep_until_done(py, stream, owners),
+        };
+        launched.map_err(|error| runtime_error(py, &error))?;
+        ended
     })
 }

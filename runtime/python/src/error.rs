@@ -41,8 +41,7 @@ pub(crate) fn runtime_error(py: Python<'_>, error: &Error) -> PyErr {
         Error::OutOfResources { resource, needed, available, .. } => {
             of_package(py, "OutOfResources", (*needed, *available, *resource, text))
         }
-        Error::Argument { message, .. } if message.contains("out of range") => PyOverflowError::new_err(text),
-        Error::Argument { message, .. } if message.contains("fits no integer type") => PyOverflowError::new_err(text),
+        Error::OutOfRange { .. } => PyOverflowError::new_err(text),
         Error::Argument { .. } | Error::ArgumentCount { .. } => PyTypeError::new_err(text),
         Error::Ptx { .. } => of_package(py, "PTXASError", (text,)),
         Error::Fault(_) | Error::Sanitizer(_) | Error::Interpreter { .. } => of_package(py, "KernelFault", (text,)),

@@ -1,18 +1,19 @@
 //! Memory of other libraries: where it lies, what it holds, by whichever protocol its object speaks.
 #![allow(unsafe_code)]
 
-use crate::host::HostRange;
+use crate::dlpack::dlpack;
+use crate::host::{HostRange, View};
 use crate::kind::ByAddress;
 use crate::place::Memory;
+use dlpark::AllocationDeleter;
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use rtc_abi::DType;
 use std::sync::{Mutex, PoisonError};
 
 /// An array or tensor.
-#[derive(Debug)]
 pub(crate) struct Foreign {
     pub(crate) address: u64,
     pub(crate) dtype: DType,
@@ -20,6 +21,24 @@ pub(crate) struct Foreign {
     pub(crate) memory: Option<Memory>,
     /// Of memory of the process: the whole that it is a part of.
     pub(crate) range: Option<HostRange>,
+    /// The elements of the array within that range.
+    pub(crate) view: Option<View>,
+    /// Of memory of a GPU: its number, unless it is PyTorch's current one.
+    pub(crate) gpu: Option<usize>,
+    /// A stream whose work on the memory must be finished before the launch.
+    pub(crate) stream: Option<u64>,
+    /// Why the kernel must not write to it.
+    pub(crate) read_only: Option<&'static str>,
+    /// What keeps the memory alive, if the Python object does not.
+    pub(crate) owner: Option<AllocationDeleter>,
+}
+
+impl Foreign {
+    /// An array of which no more is known.
+    pub(crate) fn new(address: u64, dtype: DType, memory: Option<Memory>) -> Foreign {
+        let (range, view, gpu, stream, read_only, owner) = Default::default();
+        Foreign { address, dtype, memory, range, view, gpu, stream, read_only, owner }
+    }
 }
 
 /// The type that a dtype of any library stands for: the last part of its name tells.
@@ -83,61 +102,79 @@ pub(crate) fn torch(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
     let dtype = dtype_of(&object.getattr(intern!(py, "dtype"))?)?;
     let address = data_ptr(object)?;
     if object.getattr(intern!(py, "is_cuda"))?.is_truthy()? {
-        let found = Foreign { address, dtype, memory: Some(Memory::Gpu), range: None };
+        let found = Foreign::new(address, dtype, Some(Memory::Gpu));
         crate::tensor::learn(object, &found);
         return Ok(found);
     }
     if object.getattr(intern!(py, "device"))?.getattr(intern!(py, "type"))?.extract::<String>()? != "cpu" {
-        return Ok(Foreign { address, dtype, memory: None, range: None });
+        return Ok(Foreign::new(address, dtype, None));
     }
     // Page-locked memory is the GPU's, too.
     let storage = object.call_method0(intern!(py, "untyped_storage"))?;
     let start = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
     let bytes = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
     let pinned = crate::place::device_count() > 0 && object.call_method0(intern!(py, "is_pinned"))?.is_truthy()?;
-    let range = HostRange { start, bytes, writable: true, pinned };
-    Ok(Foreign { address, dtype, memory: Some(Memory::Host), range: Some(range) })
+    let range = Some(HostRange { start, bytes, pinned });
+    let sizes = object.getattr(intern!(py, "shape"))?.extract();
+    let strides = object.call_method0(intern!(py, "stride")).and_then(|strides| strides.extract());
+    let view = match (sizes, strides) {
+        (Ok(sizes), Ok(strides)) => Some(View { sizes, strides, element: dtype.bytes().into() }),
+        _ => None,
+    };
+    Ok(Foreign { range, view, ..Foreign::new(address, dtype, Some(Memory::Host)) })
 }
 
 /// Anything else with `data_ptr()`: a tensor seen as of another type tells where it lies by its `base`.
-pub(crate) fn data(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
+pub(crate) fn data(object: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Foreign> {
     let py = object.py();
     let dtype = dtype_of(&object.getattr(intern!(py, "dtype"))?)?;
     let address = data_ptr(object)?;
     if let Ok(base) = object.getattr(intern!(py, "base"))
-        && let Some(inner) = array(&base)?
+        && let Some(inner) = array(&base, stream)?
     {
-        return Ok(Foreign { address, dtype, ..inner });
+        let view = inner.view.filter(|_| inner.address == address);
+        return Ok(Foreign { address, dtype, view, ..inner });
     }
-    Ok(Foreign { address, dtype, memory: None, range: None })
+    Ok(Foreign::new(address, dtype, None))
 }
 
-/// The array that an object is; `None` if it is none.
-pub(crate) fn array(object: &Bound<'_, PyAny>) -> PyResult<Option<Foreign>> {
+/// The array that an object is; `None` if it is none. `stream` is that of the launch, if it is known.
+pub(crate) fn array(object: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Option<Foreign>> {
     use crate::kind::Kind;
     Ok(Some(match crate::kind::kind(object)? {
         Kind::Torch => torch(object)?,
-        Kind::Data => data(object)?,
-        Kind::CudaArray => cuda_array(object)?,
+        Kind::Data => data(object, stream)?,
+        Kind::CudaArray => cuda_array(object, stream)?,
         Kind::Array => numpy(object)?,
-        Kind::Dlpack => dlpack(object)?,
+        Kind::Dlpack => dlpack(object, stream)?,
         _ => return Ok(None),
     }))
 }
 
 /// An object with `__cuda_array_interface__`. One whose class has it for other arrays only, such as JAX's in bfloat16 or on the
 /// CPU, has `__dlpack__`.
-pub(crate) fn cuda_array(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
+pub(crate) fn cuda_array(object: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Foreign> {
     let py = object.py();
     let interface = match object.getattr(intern!(py, "__cuda_array_interface__")) {
         Err(error) if error.is_instance_of::<PyAttributeError>(py) && object.hasattr(intern!(py, "__dlpack__"))? => {
-            return dlpack(object);
+            return dlpack(object, stream);
         }
         found => found?.cast_into::<PyDict>()?,
     };
     let dtype = interface_dtype(object, &interface)?;
-    let (address, _) = interface_data(&interface)?;
-    Ok(Foreign { address, dtype, memory: Some(Memory::Gpu), range: None })
+    let (address, is_read_only) = interface_data(&interface)?;
+    let gpu = crate::place::gpu_of(py, address)?;
+    let producer = match interface.get_item("stream")? {
+        Some(stream) if !stream.is_none() => Some(stream.extract::<u64>()?),
+        _ => None,
+    };
+    if producer == Some(0) {
+        let text =
+            "`__cuda_array_interface__` gives the stream 0, which the protocol does not allow; the default stream is 1";
+        return Err(PyValueError::new_err(text));
+    }
+    let read_only = is_read_only.then_some("`__cuda_array_interface__` says that it is read-only");
+    Ok(Foreign { gpu, stream: producer, read_only, ..Foreign::new(address, dtype, Some(Memory::Gpu)) })
 }
 
 /// An object with `__array_interface__`.
@@ -145,7 +182,8 @@ pub(crate) fn numpy(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
     let py = object.py();
     let interface = object.getattr(intern!(py, "__array_interface__"))?.cast_into::<PyDict>()?;
     let dtype = interface_dtype(object, &interface)?;
-    let (address, read_only) = interface_data(&interface)?;
+    let (address, is_read_only) = interface_data(&interface)?;
+    let view = interface_view(&interface, dtype)?;
     // The array whose memory it is a view of.
     let mut whole = object.clone();
     while let Ok(base) = whole.getattr(intern!(py, "base")) {
@@ -161,14 +199,33 @@ pub(crate) fn numpy(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
         true => (start, bytes),
         false => (address, object.getattr(intern!(py, "nbytes"))?.extract()?),
     };
-    let range = HostRange { start, bytes, writable: !read_only, pinned: false };
-    Ok(Foreign { address, dtype, memory: Some(Memory::Host), range: Some(range) })
+    let range = Some(HostRange { start, bytes, pinned: false });
+    let read_only = is_read_only.then_some("the array is read-only");
+    Ok(Foreign { range, view, read_only, ..Foreign::new(address, dtype, Some(Memory::Host)) })
 }
 
 fn interface_data(interface: &Bound<'_, PyDict>) -> PyResult<(u64, bool)> {
     let data = interface.get_item("data")?.ok_or_else(|| PyTypeError::new_err("an array interface without `data`"))?;
     let data = data.cast_into::<PyTuple>()?;
     Ok((data.get_item(0)?.extract()?, data.get_item(1)?.extract()?))
+}
+
+/// The elements that an array interface describes; `None` where strides are no multiple of the element.
+fn interface_view(interface: &Bound<'_, PyDict>, dtype: DType) -> PyResult<Option<View>> {
+    let element = u64::from(dtype.bytes());
+    let Some(sizes) = interface.get_item("shape")? else { return Ok(None) };
+    let sizes: Vec<u64> = sizes.extract()?;
+    let strides = match interface.get_item("strides")? {
+        Some(strides) if !strides.is_none() => {
+            let strides: Vec<i64> = strides.extract()?;
+            if strides.iter().any(|stride| stride % element as i64 != 0) {
+                return Ok(None);
+            }
+            strides.iter().map(|stride| stride / element as i64).collect()
+        }
+        _ => View::compact(&sizes),
+    };
+    Ok(Some(View { sizes, strides, element }))
 }
 
 fn interface_dtype(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> PyResult<DType> {
@@ -195,88 +252,4 @@ fn interface_dtype(object: &Bound<'_, PyAny>, interface: &Bound<'_, PyDict>) -> 
         _ => return Err(PyTypeError::new_err(format!("a kernel cannot take elements of type {text}"))),
     };
     Ok(found)
-}
-
-/// The head of a `DLManagedTensor`.
-#[repr(C)]
-struct DlTensor {
-    data: *mut std::ffi::c_void,
-    device_type: i32,
-    device_id: i32,
-    ndim: i32,
-    code: u8,
-    bits: u8,
-    lanes: u16,
-    shape: *const i64,
-    strides: *const i64,
-    byte_offset: u64,
-}
-
-/// An object with `__dlpack__`. The capsule is not consumed: it frees what it holds when it goes, the object keeps the memory.
-pub(crate) fn dlpack(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
-    let py = object.py();
-    let capsule = object.call_method0(intern!(py, "__dlpack__"))?.cast_into::<PyCapsule>()?;
-    // SAFETY: a capsule of this name holds a tensor of DLPack, which lives as long as the capsule.
-    let tensor = unsafe {
-        let pointer = pyo3::ffi::PyCapsule_GetPointer(capsule.as_ptr(), c"dltensor".as_ptr());
-        if pointer.is_null() {
-            return Err(PyErr::fetch(py));
-        }
-        pointer.cast::<DlTensor>().read()
-    };
-    let unfit = || {
-        PyTypeError::new_err(format!(
-            "a kernel cannot take elements of DLPack's type {}, {} bits",
-            tensor.code, tensor.bits
-        ))
-    };
-    if tensor.lanes != 1 {
-        return Err(unfit());
-    }
-    let dtype = match (tensor.code, tensor.bits) {
-        (0, 8) => DType::Int8,
-        (0, 16) => DType::Int16,
-        (0, 32) => DType::Int32,
-        (0, 64) => DType::Int64,
-        (1, 8) => DType::UInt8,
-        (1, 16) => DType::UInt16,
-        (1, 32) => DType::UInt32,
-        (1, 64) => DType::UInt64,
-        (2, 16) => DType::Fp16,
-        (2, 32) => DType::Fp32,
-        (2, 64) => DType::Fp64,
-        (4, 16) => DType::Bf16,
-        (6, 8) => DType::UInt1,
-        (10, 8) => DType::Fp8E4Nv,
-        (12, 8) => DType::Fp8E5,
-        _ => return Err(unfit()),
-    };
-    let address = tensor.data as u64 + tensor.byte_offset;
-    match tensor.device_type {
-        // GPUs of CUDA, and their page-locked and managed memory.
-        2 | 3 | 13 => Ok(Foreign { address, dtype, memory: Some(Memory::Gpu), range: None }),
-        1 => {
-            let rank = usize::try_from(tensor.ndim).unwrap_or(0);
-            let mut last = 0i64;
-            for axis in 0..rank {
-                // SAFETY: DLPack has `ndim` sizes, and as many strides unless the pointer is null.
-                let (size, stride) = unsafe {
-                    let stride = if tensor.strides.is_null() {
-                        (axis + 1..rank).map(|inner| *tensor.shape.add(inner)).product()
-                    } else {
-                        *tensor.strides.add(axis)
-                    };
-                    (*tensor.shape.add(axis), stride)
-                };
-                if size == 0 || stride < 0 {
-                    return Err(PyValueError::new_err("a tensor of DLPack without elements, or with negative strides"));
-                }
-                last += (size - 1) * stride;
-            }
-            let bytes = (last as u64 + 1) * u64::from(dtype.bytes());
-            let range = HostRange { start: address, bytes, writable: true, pinned: false };
-            Ok(Foreign { address, dtype, memory: Some(Memory::Host), range: Some(range) })
-        }
-        other => Err(PyTypeError::new_err(format!("memory of DLPack's device type {other} is out of reach"))),
-    }
 }

@@ -13,6 +13,7 @@ use crate::recent::{self, Fixed, Keyword, Recent, Recents};
 use crate::several;
 use crate::tensor::Torch;
 use crate::value::{Reading, Value, with_args};
+use crate::writes;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -183,7 +184,8 @@ pub(crate) fn launch<'py>(
         reading.param = index;
         values.push(reading.value(object, param.is_constexpr).map_err(|error| named(py, error, &core, param))?);
     }
-    let current = place::Current::of(py, reading.memory)?;
+    let owners = std::mem::take(&mut reading.owners);
+    let current = place::Current::of(py, reading.memory, reading.gpu)?;
     let device = current.device;
     let variant = core.variant(slf, device, &reading)?;
     core.check_globals(slf)?;
@@ -201,7 +203,9 @@ pub(crate) fn launch<'py>(
             return Ok(compiled);
         }
         let grid = core.grid(py, grid, call.values.iter().copied().flatten())?;
+        writes::check(&ready, &reading.read_only, |param| core.params[param].name.to_string())?;
         let stream = current.stream(py)?;
+        place::wait_for(py, device, stream, &reading.after)?;
         let told = |hook: &str| {
             let given: SmallVec<[_; 16]> = call.values.iter().flatten().map(|value| (**value).clone()).collect();
             let given = PyTuple::new(py, given)?;
@@ -217,10 +221,12 @@ pub(crate) fn launch<'py>(
             Some(_) => detached(py, || unsafe { ready.launch_unchecked(stream, grid, args) }),
         };
         // A kernel that ended with a fault has written, too.
-        if let Some(copies) = &copies {
-            copies.download().map_err(|error| runtime_error(py, &error))?;
-        }
+        let ended = match &copies {
+            Some(copies) => writes::write_back(py, &core.name, copies),
+            None => place::keep_until_done(py, stream, owners),
+        };
         launched.map_err(|error| runtime_error(py, &error))?;
+        ended?;
         if hooked {
             told("_exit")?;
         }

@@ -15,6 +15,7 @@ mod ahead;
 mod bind;
 mod call;
 mod compiled;
+mod dlpack;
 mod error;
 mod filled;
 mod foreign;
@@ -30,6 +31,7 @@ mod several;
 mod tensor;
 mod tuned;
 mod value;
+mod writes;
 
 use pyo3::prelude::*;
 

@@ -2,13 +2,14 @@
 #![allow(unsafe_code)]
 
 use crate::error::runtime_error;
+use dlpark::AllocationDeleter;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use rtc_runtime::sanitize::Checks;
-use rtc_runtime::{Device, DeviceKind, Stream};
+use rtc_runtime::{Device, DeviceKind, Event, Stream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -94,6 +95,46 @@ pub(crate) fn stream_of(py: Python<'_>, device: &Device, handle: u64) -> PyResul
     let stream: &Stream = Box::leak(Box::new(stream));
     all.push((device.clone(), handle, stream));
     Ok(stream)
+}
+
+/// Makes a stream wait for what other libraries have put on theirs, which are given by their handles.
+pub(crate) fn wait_for(py: Python<'_>, device: &Device, stream: &Stream, after: &[u64]) -> PyResult<()> {
+    /// The default stream, as `__cuda_array_interface__` and the driver number it.
+    const LEGACY: u64 = 1;
+    let own = stream.raw().unwrap_or(0);
+    for handle in after.iter().copied().filter(|handle| *handle != own && (*handle, own) != (LEGACY, 0)) {
+        // SAFETY: the object that gave the handle vouches that it is a stream, which lives as long as the object.
+        let theirs = unsafe { Stream::from_raw(device, handle) };
+        let waits = theirs.and_then(|theirs| stream.wait(&theirs.record()?));
+        waits.map_err(|error| runtime_error(py, &error))?;
+    }
+    Ok(())
+}
+
+/// Memory that other libraries have handed over for launches on a GPU, by the point at which the launch is done with it.
+static HANDED: Mutex<Vec<(Event, Vec<AllocationDeleter>)>> = Mutex::new(Vec::new());
+
+/// Keeps memory until what is on the stream now is done. Memory of earlier launches that are done is given back.
+pub(crate) fn keep_until_done(py: Python<'_>, stream: &Stream, owners: Vec<AllocationDeleter>) -> PyResult<()> {
+    if owners.is_empty() {
+        return Ok(());
+    }
+    let point = stream.record().map_err(|error| runtime_error(py, &error));
+    let mut handed = lock(&HANDED);
+    match point {
+        Ok(point) => handed.push((point, owners)),
+        // When the launch is done cannot be found out, so that the memory is never given back.
+        Err(error) => {
+            std::mem::forget(owners);
+            return Err(error);
+        }
+    }
+    let done = |(point, _): &mut (Event, _)| point.is_reached().unwrap_or(false);
+    let done: Vec<_> = handed.extract_if(.., done).collect();
+    // The functions that free it may run code of Python, which may launch.
+    drop(handed);
+    drop(done);
+    Ok(())
 }
 
 /// What launches on the emulator are checked for, as `RTC_SANITIZE` says it.
@@ -189,16 +230,31 @@ pub(crate) struct Current<'py> {
 
 /// The device of a launch whose arguments lie there; `None` if none of them is memory.
 pub(crate) fn device_of(py: Python<'_>, memory: Option<Memory>) -> PyResult<&'static Device> {
-    Ok(Current::of(py, memory)?.device)
+    Ok(Current::of(py, memory, None)?.device)
+}
+
+/// The number of the GPU on which memory lies; `None` for the null pointer of an empty array, and where there is no GPU.
+pub(crate) fn gpu_of(py: Python<'_>, address: u64) -> PyResult<Option<usize>> {
+    if address == 0 || device_count() == 0 {
+        return Ok(None);
+    }
+    Device::cuda_ordinal_of(address).map(Some).map_err(|error| runtime_error(py, &error))
 }
 
 impl<'py> Current<'py> {
-    /// The device of a launch whose arguments lie there; `None` if none of them is memory.
+    /// The device of a launch whose arguments lie there; `None` if none of them is memory. `number` is that of the GPU
+    /// where an argument says it; otherwise it is PyTorch's current one.
     #[inline]
-    pub(crate) fn of(py: Python<'py>, memory: Option<Memory>) -> PyResult<Current<'py>> {
+    pub(crate) fn of(py: Python<'py>, memory: Option<Memory>, number: Option<usize>) -> PyResult<Current<'py>> {
         let kind = chosen()?;
         let of = |device| Ok(Current { device, ordinal: None });
         match (memory, kind) {
+            (Some(Memory::Gpu), DeviceKind::Cuda(asked)) if number.is_some_and(|own| own != asked) => {
+                Err(PyValueError::new_err(format!(
+                    "RTC_DEVICE or --device asks for GPU {asked}, but an argument lies on GPU {}",
+                    number.unwrap_or_default()
+                )))
+            }
             (Some(Memory::Gpu), DeviceKind::Emulator | DeviceKind::Interpreter) => Err(PyRuntimeError::new_err(
                 "RTC_DEVICE asks for a device on the CPU, but an argument lies on a GPU: pass arrays on the CPU, or unset \
                  RTC_DEVICE",
@@ -211,9 +267,13 @@ impl<'py> Current<'py> {
             (None, DeviceKind::Auto) if device_count() == 0 => of(host_device(py)?),
             (None, DeviceKind::Cuda(ordinal)) => of(gpu(py, ordinal)?),
             (Some(Memory::Gpu) | None, _) => {
-                let ordinal = torch(py)?.map(|torch| torch.device.bind(py).call0()).transpose()?;
-                let number = ordinal.as_ref().map_or(Ok(0), |ordinal| ordinal.extract())?;
-                Ok(Current { device: gpu(py, number)?, ordinal })
+                let ordinal = match (torch(py)?, number) {
+                    (Some(_), Some(number)) => Some(number.into_pyobject(py)?.into_any()),
+                    (Some(torch), None) => Some(torch.device.bind(py).call0()?),
+                    (None, _) => None,
+                };
+                let known = ordinal.as_ref().map(|ordinal| ordinal.extract()).transpose()?;
+                Ok(Current { device: gpu(py, known.or(number).unwrap_or(0))?, ordinal })
             }
         }
     }

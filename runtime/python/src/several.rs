@@ -32,6 +32,7 @@ pub(crate) fn prepare(slf: &Bound<'_, Kernel>, calls: &Bound<'_, PyAny>) -> PyRe
     let mut requests: Vec<Request> = Vec::new();
     let (mut ranges, mut device, mut on_host): (Vec<OfArgument>, Option<&'static Device>, bool) =
         (Vec::new(), None, false);
+    let mut owners = Vec::new();
     for call in calls.try_iter()? {
         let call = call?;
         let (args, kwargs): (Bound<'_, PyTuple>, Bound<'_, PyDict>) = call.extract()?;
@@ -42,6 +43,7 @@ pub(crate) fn prepare(slf: &Bound<'_, Kernel>, calls: &Bound<'_, PyAny>) -> PyRe
         device = Some(own);
         on_host |= reading.memory == Some(Memory::Host) && !own.is_cuda();
         ranges.extend(reading.ranges);
+        owners.extend(reading.owners);
         requests.push(request);
     }
     let Some(device) = device else { return Ok(()) };
@@ -74,7 +76,7 @@ fn read(
         let Some(object) = object else { continue };
         values.push(reading.value(object, param.is_constexpr)?);
     }
-    let device = Current::of(py, reading.memory)?.device;
+    let device = Current::of(py, reading.memory, reading.gpu)?.device;
     let variant = core.variant(slf, device, &reading)?;
     Ok((Request { variant, values, options }, reading, device))
 }

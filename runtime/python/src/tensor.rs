@@ -2,8 +2,9 @@
 //! a few nanoseconds each, where an attribute or a method of Python takes a hundred.
 //!
 //! That interface does not change between releases, but it takes a tensor of C++; where that lies in the object of Python is
-//! found out once (`_cdata` of a tensor is the word to look for) and compared with what Python says. Where anything is not as
-//! expected, `Torch::get` gives nothing, and everything is asked through Python.
+//! found out with the first tensor of each class (`_cdata` of a tensor is the word to look for) and compared with what Python
+//! says. This needs no range of versions of PyTorch: where anything is not as expected, `Torch::get` gives nothing, or the class
+//! is not read in this way, and everything is asked through Python.
 #![allow(unsafe_code)]
 
 use crate::foreign::Foreign;
@@ -13,6 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::{ffi, intern};
 use rtc_abi::DType;
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A tensor of C++.
 type Handle = *mut c_void;
@@ -33,6 +35,8 @@ pub(crate) struct Torch {
     offset: usize,
     /// Classes whose objects are tensors and nothing else: `torch.Tensor`, `torch.nn.Parameter`.
     classes: [Py<PyAny>; 2],
+    /// For each class whether its objects were found to have their tensor at `offset`.
+    verified: [AtomicBool; 2],
 }
 
 static TORCH: PyOnceLock<Option<Torch>> = PyOnceLock::new();
@@ -55,7 +59,7 @@ const DTYPES: [(&str, DType); 15] = [
     ("float8_e5m2", DType::Fp8E5),
 ];
 
-/// Learns from a tensor on a GPU, of which Python said what it is. Does nothing after the first time.
+/// Learns from a tensor on a GPU, of which Python said what it is. Does nothing after the first of a class.
 pub(crate) fn learn(tensor: &Bound<'_, PyAny>, said: &Foreign) {
     let py = tensor.py();
     if TORCH.get(py).is_none() {
@@ -63,6 +67,24 @@ pub(crate) fn learn(tensor: &Bound<'_, PyAny>, said: &Foreign) {
         // Another thread may have been first.
         let _ = TORCH.set(py, found);
     }
+    let Some(torch) = Torch::get(py) else { return };
+    let class = torch.classes.iter().position(|class| tensor.get_type().is(class));
+    if let Some(index) = class
+        && !torch.verified[index].load(Ordering::Relaxed)
+        && has_tensor_at(tensor, torch.offset)
+        && torch.read(tensor.as_ptr()) == Some((said.address, said.dtype))
+    {
+        torch.verified[index].store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the word at an offset of the object is the address that Python gives as that of its tensor.
+fn has_tensor_at(tensor: &Bound<'_, PyAny>, offset: usize) -> bool {
+    let size = tensor.get_type().getattr("__basicsize__").and_then(|size| size.extract::<usize>());
+    let cdata = tensor.getattr("_cdata").and_then(|cdata| cdata.extract::<usize>());
+    let (Ok(size), Ok(cdata)) = (size, cdata) else { return false };
+    // SAFETY: the object has at least `size` bytes, so the word lies within it; objects are aligned for pointers.
+    offset + size_of::<usize>() <= size && unsafe { tensor.as_ptr().byte_add(offset).cast::<usize>().read() } == cdata
 }
 
 fn find(tensor: &Bound<'_, PyAny>) -> Option<Torch> {
@@ -72,12 +94,8 @@ fn find(tensor: &Bound<'_, PyAny>) -> Option<Torch> {
     if !classes.iter().any(|class| tensor.get_type().is(class)) {
         return None;
     }
-    let cdata: usize = tensor.getattr("_cdata").ok()?.extract().ok()?;
-    let size: usize = tensor.get_type().getattr("__basicsize__").ok()?.extract().ok()?;
     let offset = size_of::<ffi::PyObject>();
-    // SAFETY: the object has `size` bytes, the word lies in them.
-    let is_there = offset + 8 <= size && unsafe { tensor.as_ptr().byte_add(offset).cast::<usize>().read() } == cdata;
-    if !is_there {
+    if !has_tensor_at(tensor, offset) {
         return None;
     }
     let (cpu, gpu) = (loaded("libtorch_cpu.so")?, loaded("libtorch_cuda.so")?);
@@ -104,6 +122,7 @@ fn find(tensor: &Bound<'_, PyAny>) -> Option<Torch> {
             dtypes,
             offset,
             classes: classes.map(Bound::unbind),
+            verified: Default::default(),
         }
     };
     // They stay loaded.
@@ -129,7 +148,10 @@ impl Torch {
     /// Whether the class is one of those whose objects `read` may be asked for.
     #[inline]
     pub(crate) fn is_tensor(&self, class: *mut ffi::PyTypeObject) -> bool {
-        self.classes.iter().any(|own| own.as_ptr() == class.cast())
+        self.classes
+            .iter()
+            .zip(&self.verified)
+            .any(|(own, verified)| own.as_ptr() == class.cast() && verified.load(Ordering::Relaxed))
     }
 
     /// The address of a tensor on a GPU and what its elements are; nothing for other tensors, and where PyTorch refuses.

@@ -6,6 +6,8 @@ use crate::host::{Copies, OfArgument};
 use crate::kind::{ByAddress, Kind, kind};
 use crate::place::Memory;
 use crate::tensor::Torch;
+use crate::writes::ReadOnly;
+use dlpark::AllocationDeleter;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -48,8 +50,20 @@ pub(crate) struct Reading {
     /// The memory of the arguments, if one of them is memory.
     pub(crate) memory: Option<Memory>,
     pub(crate) ranges: SmallVec<[OfArgument; 4]>,
+    /// The GPU on which arguments lie, if one of them says so; otherwise PyTorch's current one.
+    pub(crate) gpu: Option<usize>,
+    /// The stream of the launch, if the caller knows it.
+    pub(crate) stream: Option<u64>,
+    /// Streams whose work must be finished before the launch.
+    pub(crate) after: SmallVec<[u64; 2]>,
+    /// Arrays that must not be written.
+    pub(crate) read_only: SmallVec<[ReadOnly; 2]>,
+    /// What keeps memory alive that Python objects do not.
+    pub(crate) owners: Vec<AllocationDeleter>,
     /// The number of the parameter whose argument is read.
     pub(crate) param: usize,
+    /// Where in a tuple the argument is: `.0.x`.
+    path: String,
     /// Functions among the arguments, which are part of the program.
     pub(crate) functions: SmallVec<[Py<PyAny>; 2]>,
     /// Whether some argument is none of those that `recent.rs` knows: numbers of 64 bits, tensors of PyTorch itself on a GPU,
@@ -81,11 +95,11 @@ impl Reading {
                 self.pointer(found)?
             }
             Kind::Data if !is_constexpr => {
-                let found = foreign::data(object)?;
+                let found = foreign::data(object, self.stream)?;
                 self.pointer(found)?
             }
             Kind::CudaArray if !is_constexpr => {
-                let found = foreign::cuda_array(object)?;
+                let found = foreign::cuda_array(object, self.stream)?;
                 self.pointer(found)?
             }
             Kind::Array if !is_constexpr => {
@@ -93,17 +107,18 @@ impl Reading {
                 self.pointer(found)?
             }
             Kind::Dlpack if !is_constexpr => {
-                let found = foreign::dlpack(object)?;
+                let found = crate::dlpack::dlpack(object, self.stream)?;
                 self.pointer(found)?
             }
             Kind::Constexpr if is_constexpr => self.value(&object.getattr(intern!(py, "value"))?, true)?,
             // A constexpr stays one where the parameter does not ask for it, as the items of a tuple do not.
             Kind::Constexpr => Value::Constant(by_value(constant(object, &mut self.functions)?)),
-            Kind::Tuple if !is_constexpr => Value::Tuple(self.items(object)?),
+            Kind::Tuple if !is_constexpr => Value::Tuple(self.items(object, None)?),
             Kind::NamedTuple if !is_constexpr => {
                 let names = object.getattr(intern!(py, "_fields"))?;
+                let fields: Vec<String> = names.extract()?;
                 let names = interned(&names, || constant(&names, &mut self.functions))?;
-                Value::NamedTuple(names, self.items(object)?)
+                Value::NamedTuple(names, self.items(object, Some(&fields))?)
             }
             Kind::Descriptor => self.descriptor(object)?,
             Kind::Index => Value::Int(object.call_method0(intern!(py, "__index__"))?.extract()?),
@@ -135,8 +150,23 @@ impl Reading {
         })
     }
 
-    fn items(&mut self, tuple: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
-        tuple.cast::<PyTuple>()?.iter().map(|item| self.value(&item, false)).collect()
+    fn items(&mut self, tuple: &Bound<'_, PyAny>, fields: Option<&[String]>) -> PyResult<Vec<Value>> {
+        tuple
+            .cast::<PyTuple>()?
+            .iter()
+            .enumerate()
+            .map(|(index, item)| {
+                let length = self.path.len();
+                self.path.push('.');
+                match fields.and_then(|fields| fields.get(index)) {
+                    Some(field) => self.path.push_str(field),
+                    None => self.path.push_str(&index.to_string()),
+                }
+                let value = self.value(&item, false);
+                self.path.truncate(length);
+                value
+            })
+            .collect()
     }
 
     #[inline]
@@ -156,16 +186,33 @@ impl Reading {
                 }
                 (memory, ..) => self.memory = Some(memory),
             }
-            let param = self.param;
-            self.ranges.extend(found.range.map(|range| OfArgument { range, param }));
+            match (found.gpu, self.gpu) {
+                (Some(own), Some(known)) if own != known => {
+                    let text = format!(
+                        "an argument lies on GPU {own}, an earlier one on GPU {known}: move them to one device"
+                    );
+                    return Err(PyValueError::new_err(text));
+                }
+                (own, known) => self.gpu = known.or(own),
+            }
+            let (param, address, element) = (self.param, found.address, u64::from(found.dtype.bytes()));
+            let (view, writable) = (found.view, found.read_only.is_none());
+            let argument = |range| OfArgument { range, param, address, element, view, writable };
+            self.ranges.extend(found.range.map(argument));
         }
+        if let Some(stream) = found.stream.filter(|stream| !self.after.contains(stream)) {
+            self.after.push(stream);
+        }
+        let (param, path) = (self.param, &self.path);
+        self.read_only.extend(found.read_only.map(|why| ReadOnly { param, path: path.clone(), why }));
+        self.owners.extend(found.owner);
         Ok(Value::Pointer { address: found.address, dtype: found.dtype })
     }
 
     fn descriptor(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Value> {
         let py = object.py();
         let base = object.getattr(intern!(py, "base"))?;
-        let found = foreign::array(&base)?
+        let found = foreign::array(&base, self.stream)?
             .ok_or_else(|| PyTypeError::new_err("the base of a tensor descriptor is no tensor"))?;
         let (address, dtype) = (found.address, found.dtype);
         self.pointer(found)?;

@@ -99,6 +99,18 @@ fn protocols() {
     run("protocols");
 }
 
+/// How long memory of other libraries lives, and what is written to it.
+#[test]
+fn foreign() {
+    run("foreign");
+}
+
+/// Memory of other libraries on two GPUs, without PyTorch.
+#[test]
+fn foreign_gpus() {
+    with_stubs("foreign_gpus");
+}
+
 /// Floats that numpy lacks.
 #[test]
 fn narrow() {

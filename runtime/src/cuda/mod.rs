@@ -257,6 +257,17 @@ fn shown(version: c_int) -> String {
 }
 
 #[inline]
+/// The number of the GPU on which memory lies.
+pub(crate) fn ordinal_of(address: u64) -> Result<usize> {
+    device_count()?;
+    let mut ordinal: std::ffi::c_int = 0;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+    // SAFETY: the attribute is an `int`, which the driver writes; it only looks the address up.
+    let status = unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) };
+    check("cuPointerGetAttribute", status.result())?;
+    usize::try_from(ordinal).map_err(|_| Error::NoDevice(format!("the memory at {address:#x} lies on no GPU")))
+}
+
 fn check<T>(call: &'static str, status: std::result::Result<T, result::DriverError>) -> Result<T> {
     status.map_err(|error| failed(call, error))
 }

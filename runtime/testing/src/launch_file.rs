@@ -386,7 +386,8 @@ impl LaunchFile {
     /// An argument that does not fit is a fault of its field.
     fn name_field(&self, error: rtc_runtime::Error) -> Error {
         match error {
-            rtc_runtime::Error::Argument { name, ty, message, .. } => {
+            rtc_runtime::Error::Argument { name, ty, message, .. }
+            | rtc_runtime::Error::OutOfRange { name, ty, message, .. } => {
                 let root = name.split('.').next().unwrap_or(&name);
                 let path = self.args.iter().find(|a| a.name == root).map_or(String::new(), |a| a.path.clone());
                 Error::LaunchFile(FieldError { path, message: format!("parameter `{name}` of type {ty}: {message}") })

@@ -3,7 +3,7 @@
 use super::Memory;
 
 /// A tensor that lies in an allocation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// First address of the allocation.
     pub base: u64,
@@ -52,8 +52,10 @@ impl Memory {
         }
         let Some(i) = self.find(start, inner).filter(|_| !sizes.contains(&0)) else { return false };
         let base = self.allocations[i].base;
-        self.shapes.retain(|shape| shape.start != start);
-        self.shapes.push(Shape { base, start, axes, element, end: start + inner });
+        let shape = Shape { base, start, axes, element, end: start + inner };
+        if !self.shapes.contains(&shape) {
+            self.shapes.push(shape);
+        }
         true
     }
 
@@ -67,6 +69,8 @@ impl Memory {
         let allocation = &self.allocations[self.find(address, bytes.into())?];
         let mut shapes = self.shapes.iter().filter(|shape| shape.base == allocation.base).peekable();
         shapes.peek()?;
+        let elements: Vec<u64> =
+            shapes.clone().map(|shape| shape.axes.iter().map(|(size, _)| size).product()).collect();
         let outside = |at: u64| {
             let mut nearest = None;
             for shape in shapes.clone().filter(|shape| at >= shape.start) {
@@ -79,13 +83,25 @@ impl Memory {
                     Err((index, past)) => nearest = Some((past, index)),
                 }
             }
-            Some(nearest.unwrap_or((0, Vec::new())))
+            Some(nearest)
         };
-        let (past, index) = (address..address + u64::from(bytes)).find_map(outside)?;
+        let nearest = (address..address + u64::from(bytes)).find_map(outside)?;
         let name = &allocation.name;
-        if index.is_empty() {
-            return Some(format!("is in `{name}`, but {past} bytes past the last element of its shape"));
-        }
+        let Some((past, index)) = nearest.clone().filter(|(_, index): &(u64, Vec<u64>)| !index.is_empty()) else {
+            let place = match nearest {
+                Some((past, _)) => format!("{past} bytes past the last"),
+                None => "before the first".to_owned(),
+            };
+            let count = match &elements[..] {
+                [count] => format!("its {count} elements"),
+                _ => "the elements of its views".to_owned(),
+            };
+            return Some(format!(
+                "is in the allocation of `{name}` ({} bytes), but {place} of {count}; without the sanitizer, and on a GPU, it \
+                 reaches what else lies there",
+                allocation.bytes
+            ));
+        };
         // The last index is that of the innermost dimension, where the row ended.
         let row: Vec<String> = index[..index.len() - 1].iter().map(u64::to_string).collect();
         let row = if row.is_empty() { String::new() } else { format!(" {}", row.join(", ")) };

@@ -21,7 +21,40 @@ def launched(**environment):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment})
 
 
+@rtc.jit
+def fill(x, n):
+    for i in range(n):
+        tl.store(x + i, 1.0)
+
+
+VIEWS = """
+import numpy, sanitizer
+base = numpy.zeros({size}, numpy.float32)
+sanitizer.fill[(1,)]({view}, {count})
+print(int(base.sum()))
+"""
+
+
 class Sanitizer(unittest.TestCase):
+    def views(self, view, count, size=40, **environment):
+        code = VIEWS.format(view=view, count=count, size=size)
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment})
+
+    def test_a_view_has_its_own_bounds(self):
+        # Without the sanitizer the memory behind a view is there to be written, as on a GPU.
+        self.assertEqual(self.views("base[:20]", 40, RTC_SANITIZE="").stdout, "40\n")
+        for view, place in [
+            ("base[:20]", "0 bytes past the last of its 20 elements"),
+            ("base[10:30]", "0 bytes past the last of its 20 elements"),
+        ]:
+            with self.subTest(view=view):
+                found = self.views(view, 40 if view == "base[:20]" else 25, RTC_SANITIZE="memory")
+                self.assertEqual(found.returncode, 1)
+                self.assertRegex(found.stderr, "(?s)`x`.*160 bytes.*" + place + r".*sanitizer\.py:\d+")
+        for view, count in [("base[:20]", 20), ("base[10:30]", 20), ("base", 40), ("base[::-1]", 1)]:
+            with self.subTest(view=view):
+                self.assertEqual(self.views(view, count, RTC_SANITIZE="memory").returncode, 0)
+
     def test_races_are_found(self):
         self.assertEqual(launched(RTC_SANITIZE="").stdout, "done\n")
         self.assertEqual(launched(RTC_SANITIZE="memory").stdout, "done\n")
