@@ -71,14 +71,28 @@ fn result_bits(kernel: &Kernel, op: Op, mut operand: impl FnMut(Value) -> Option
         return None;
     }
     let result = kernel.value_type(data.results[0]).elem()?;
-    result.num().filter(|s| !s.is_fp8())?;
+    result.num()?;
     let operands: Vec<Elem> = data.operands.iter().map(|v| kernel.value_type(*v).elem()).collect::<Option<_>>()?;
     let bits: Vec<u64> = data.operands.iter().map(|v| operand(*v)).collect::<Option<_>>()?;
-    let divides = matches!(data.kind, OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {});
-    if divides && bits[1] == 0 {
+    if !is_defined(&data.kind, &operands, result, &bits) {
         return None;
     }
     Some(eval(&EvalContext { kind: &data.kind, operands: &operands, result }, &bits))
+}
+
+/// Whether the language defines the result: devices disagree on division by zero and on floats that do not fit an integer.
+fn is_defined(kind: &OpKind, operands: &[Elem], result: Elem, bits: &[u64]) -> bool {
+    let range = match kind {
+        OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {} => return bits[1] != 0,
+        OpKind::FpToSI { .. } => {
+            let half = 2f64.powi(result.bits() as i32 - 1);
+            -half..half
+        }
+        OpKind::FpToUI { .. } => 0.0..2f64.powi(result.bits() as i32),
+        _ => return true,
+    };
+    let value = operands[0].num().map(|scalar| crate::decode_float(bits[0], scalar).trunc());
+    value.is_some_and(|value| range.contains(&value))
 }
 
 /// The literal that stands for these bits; `None` for NaNs, whose payload a literal does not keep.
@@ -87,10 +101,11 @@ pub fn literal_of(bits: u64, scalar: Scalar) -> Option<Literal> {
     let literal = match scalar {
         Scalar::F64 => Literal::Float(bits),
         Scalar::F32 => Literal::float(f64::from(f32::from_bits(bits as u32))),
-        Scalar::F16 | Scalar::BF16 => Literal::float(crate::decode_float(bits, scalar)),
+        Scalar::F16 | Scalar::BF16 | Scalar::F8E5 | Scalar::F8E4 | Scalar::F8E4B15 => {
+            Literal::float(crate::decode_float(bits, scalar))
+        }
         Scalar::I1 => Literal::Int(bits as i64),
         Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => Literal::Int(((bits << unused) as i64) >> unused),
-        Scalar::F8E5 | Scalar::F8E4 | Scalar::F8E4B15 => return None,
     };
     (literal.bits(scalar) == bits).then_some(literal)
 }

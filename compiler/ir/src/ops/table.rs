@@ -137,8 +137,8 @@ define_ops! {
     extui ExtUI { to: Elem } (value) [] 0 EXACT, cast_int_int, Each(|_, v| v[0]), "A wider integer with the same unsigned value." -> Value;
     castf CastF { to: Elem, rounding: Rounding } (value) [] 0 EXACT, cast_float_float, Each(cast_float), "Float of another format; 8-bit targets saturate." -> Value;
     narrow_rounded NarrowRounded { mode: RoundingMode } (value) [] 0 EXACT, narrow_rounded, Each(rounded), "An `f64` as `f32` in the given rounding." -> Value;
-    fptosi FpToSI { to: Elem } (value) [] 0 EACH, cast_float_int, Each(|c, v| c.float_to_signed(v)), "Float to signed integer, toward zero, saturating at 32 and 64 bits." -> Value;
-    fptoui FpToUI { to: Elem } (value) [] 0 EACH, cast_float_int, Each(|c, v| c.float_to_unsigned(v)), "Float to unsigned integer, toward zero, saturating at 32 and 64 bits." -> Value;
+    fptosi FpToSI { to: Elem } (value) [] 0 EXACT, cast_float_int, Each(|c, v| c.float_to_signed(v)), "Float to signed integer, toward zero, saturating at 32 and 64 bits." -> Value;
+    fptoui FpToUI { to: Elem } (value) [] 0 EXACT, cast_float_int, Each(|c, v| c.float_to_unsigned(v)), "Float to unsigned integer, toward zero, saturating at 32 and 64 bits." -> Value;
     sitofp SIToFp { to: Elem } (value) [] 0 EXACT, cast_int_float, Each(|c, v| c.signed_to_float(v)), "Signed integer to float." -> Value;
     uitofp UIToFp { to: Elem } (value) [] 0 EXACT, cast_int_float, Each(|c, v| c.unsigned_to_float(v)), "Unsigned integer to float." -> Value;
     bitcast Bitcast { to: Elem } (value) [] 0 EXACT, cast_bits, Each(|_, v| v[0]), "The same bits as another type of the same width." -> Value;

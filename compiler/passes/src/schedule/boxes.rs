@@ -25,7 +25,6 @@ use super::alignment::{self, Alignment};
 use super::descriptors::{self, Descriptor};
 use super::host_values::{divisor, expression, is_quotient};
 use super::made_maps::{self, is_settled, promised};
-use super::stage_operands::is_zero;
 
 /// Multiples of so many bytes are asked of bases and strides.
 pub(super) const ALIGN: i128 = 16;
@@ -152,10 +151,10 @@ impl<'k> Known<'k> {
 
     fn fill(&self, other: Value) -> Option<Fill> {
         let kernel = self.kernel;
-        if is_zero(kernel, other) {
-            return Some(Fill::Zero);
-        }
         if let Some(bits) = constant_bits(kernel, other) {
+            if bits == 0 {
+                return Some(Fill::Zero);
+            }
             let elem = kernel.value_type(other).elem()?.num()?;
             return (elem.is_float() && rtc_ir::decode_float(bits, elem).is_nan()).then_some(Fill::Nan);
         }

@@ -174,20 +174,9 @@ pub(super) fn copied_width(kernel: &Kernel, load: Op) -> Option<u32> {
     let width = vector.unwrap_or(1);
     let bytes = width * ty.elem().filter(|elem| !elem.is_ptr())?.bytes();
     let other = kernel.optional(load, 1);
-    let zeros = other.is_none_or(|other| is_zero(kernel, other));
+    let zeros = other.is_none_or(|other| constant_bits(kernel, other) == Some(0));
     let rank = layout.rank();
     (matches!(bytes, 4 | 8 | 16) && zeros && rank == 2 && layout.copies().none()).then_some(width)
-}
-
-/// Whether a value is 0 everywhere; of 8-bit floats there are no constants, but casts of them.
-pub(super) fn is_zero(kernel: &Kernel, value: Value) -> bool {
-    let made = kernel.def_op(value);
-    match made.map(|op| kernel.kind(op)) {
-        Some(OpKind::CastF { .. } | OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ConvertLayout {}) => {
-            made.is_some_and(|op| is_zero(kernel, kernel.operand(op, 0)))
-        }
-        _ => constant_bits(kernel, value) == Some(0),
-    }
 }
 
 /// Puts in what a loop waits for: a barrier at its start, so that the slots are free, and the arrival of its copies.
