@@ -10,7 +10,8 @@
 //! Numbers wrap, and a wrap may fall into a run; never into its aligned pieces of min(contiguity, divisibility), which is
 //! what an access or a comparison takes at once. Of signed quotients it must be known that the dividend is not negative, in
 //! launches of expected size ([`Ranges::expected`]); of remainders, which are indices, the same is taken for granted where
-//! nothing at all is known of the least dividend, as Triton takes it for granted everywhere.
+//! nothing at all is known of the least dividend, as Triton takes it for granted everywhere. A load gives equal values for
+//! equal addresses, so that an index read from a table once per page is constant along the page.
 //!
 //! Example: `pid * 1024 + arange(0, 1024)` has contiguity 1024, divisibility 1024, constancy 1. A comparison of it
 //! with a bound divisible by 16 has constancy 16, which makes 16 masked elements one access.
@@ -346,6 +347,8 @@ impl Analysis<'_> {
                     }
                 })
             }
+            // One load gives equal values for equal addresses; a volatile one may read the same address twice.
+            OpKind::Load { volatile: false, .. } => self.only_constancy(op, result),
             kind if kind.spec().traits.has(Traits::ELEMENTWISE) => self.only_constancy(op, result),
             _ => self.unknown(result),
         }

@@ -2,8 +2,8 @@
 //!
 //! A comparison of consecutive indices with a bound divisible by 16 comes out alike for runs of 16, and so does an
 //! unsigned quotient by 16. Lowering cannot see that; it takes the word of `hint max_constancy`, uses the first register
-//! of each run for all, and what made the others is dead. (A signed quotient rounds towards zero, so that a run of it
-//! breaks where the dividend is negative.)
+//! of each run for all, and what made the others is dead. A signed quotient rounds towards zero, so that a run of it
+//! breaks where the dividend is negative: it is shared only where the dividend cannot be negative.
 //!
 //! ```text
 //! %m = cmpi %i, %n {predicate = lt} : tile<1024xi1, #l0>   →   %c = cmpi %i, %n {predicate = lt} : tile<1024xi1, #l0>
@@ -13,15 +13,16 @@
 use rtc_ir::{Builder, HintKind, Kernel, Op, OpKind, Phase};
 
 use crate::{Pass, PassContext, PassError};
-use rtc_ir::analysis::{AxisInfos, axis_info};
+use rtc_ir::analysis::{AxisInfos, Ranges, axis_info};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "share-runs", needs: Phase::Laid, leaves: Phase::Laid, run };
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let infos = axis_info(kernel);
+    let ranges = Ranges::new(kernel);
     let ops = rtc_ir::walk(kernel);
-    let found: Vec<_> = ops.into_iter().filter_map(|op| Some((op, runs(kernel, &infos, op)?))).collect();
+    let found: Vec<_> = ops.into_iter().filter_map(|op| Some((op, runs(kernel, &infos, &ranges, op)?))).collect();
     for (op, values) in found {
         let old = kernel.result(op, 0);
         let kind = OpKind::Hint { kind: HintKind::MaxConstancy, values };
@@ -33,10 +34,12 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 }
 
 /// The runs of equal elements per axis, if registers of a thread fall into one and the operands do not say so already.
-fn runs(kernel: &Kernel, infos: &AxisInfos, op: Op) -> Option<Vec<u32>> {
+fn runs(kernel: &Kernel, infos: &AxisInfos, ranges: &Ranges<'_>, op: Op) -> Option<Vec<u32>> {
     let data = kernel.op(op);
-    if !matches!(data.kind, OpKind::CmpI { .. } | OpKind::DivUI {} | OpKind::ShrUI {} | OpKind::ShrSI {}) {
-        return None;
+    match data.kind {
+        OpKind::CmpI { .. } | OpKind::DivUI {} | OpKind::ShrUI {} | OpKind::ShrSI {} => {}
+        OpKind::DivSI {} if ranges.of(data.operands[0]).low >= 0 => {}
+        _ => return None,
     }
     let result = *data.results.first()?;
     let layout = kernel.layout_of(result)?;
