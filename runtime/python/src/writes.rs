@@ -20,7 +20,7 @@ pub(crate) struct ReadOnly {
 
 /// Refuses a launch that would write to an array that must not be written, as far as the compiler knows what is written.
 pub(crate) fn check(ready: &Ready, arrays: &[ReadOnly], name_of: impl Fn(usize) -> String) -> PyResult<()> {
-    let Some(kernel) = ready.kernel() else { return Ok(()) };
+    let kernel = ready.kernel();
     let metadata = kernel.metadata();
     for ReadOnly { param, path, why } in arrays {
         let name = format!("{}{path}", name_of(*param));
