@@ -3,7 +3,7 @@
 
 use super::{Code, Fill, Kernel, Loaded, wrong_device};
 use crate::device::Backend;
-use crate::{Device, Error, Result, argument, cuda, host, ptx_check};
+use crate::{Device, Error, Result, argument, cuda, ptx_check};
 use rtc_abi::{Arch, Metadata};
 use std::sync::Arc;
 
@@ -94,7 +94,9 @@ impl Device {
         let code = match self.backend() {
             Backend::Cuda(context) => Code::Cuda(load_cuda(self, context, ptx, cubin, metadata)?),
             #[cfg(feature = "emulator")]
-            Backend::Emulator(_) => Code::Emulator(Box::new(host::Emulated::load(ptx, &metadata.symbol, block)?)),
+            Backend::Emulator(_) => {
+                Code::Emulator(Box::new(crate::host::Emulated::load(ptx, &metadata.symbol, block)?))
+            }
             #[cfg(not(feature = "emulator"))]
             Backend::Emulator(memory) => match **memory {},
             Backend::Interpreter(_) => {
