@@ -28,7 +28,7 @@ class Gathered:
 
     def __init__(self):
         self.modules = []       # [name, file, text]
-        self.watched = []       # (dictionary, name, value)
+        self.watched = []       # (dictionary, name, value): a copy where the value can change in place
         self._by_id = {}
         self._kept = []
 
@@ -94,9 +94,11 @@ class Gathered:
             if not hasattr(module, attribute):
                 continue
             known[attribute] = True
-            statement = self.declare(attribute, getattr(module, attribute), below)
+            value = getattr(module, attribute)
+            statement = self.declare(attribute, value, below)
             if statement is not None and statement not in entry[2].split("\n"):
                 entry[2] += statement + "\n"
+                self._watch(vars(module), attribute, value)
         return name
 
     # ---- names
@@ -122,12 +124,17 @@ class Gathered:
             if statement is None:
                 continue
             statements.append(statement)
-            is_read = dictionary is not None and name not in hidden
-            if is_read and not isinstance(value, types.ModuleType) and literal(value) is not None:
-                self.watched.append((dictionary, name, value))
+            if name not in hidden:
+                # A variable of an enclosing function is in no dictionary; its list can change nevertheless.
+                self._watch({name: value} if dictionary is None else dictionary, name, value)
         if fn is not None and isinstance(node, ast.FunctionDef):
             statements += self._defaults(node, fn, scope)
         return statements
+
+    def _watch(self, dictionary, name, value):
+        """Has launches check that a constant stays what it is. A list is compared with a copy, as it can change in place."""
+        if not isinstance(value, types.ModuleType) and literal(value) is not None:
+            self.watched.append((dictionary, name, _copied(value)))
 
     def _defaults(self, node, fn, scope):
         """Names in defaults that only the enclosing function knew."""
@@ -217,6 +224,16 @@ class Scope:
         if name in self.globals:
             return True, self.globals[name], self.globals
         return False, None, None
+
+
+def _copied(value):
+    """A copy of the lists in a value; the value itself where there are none."""
+    if type(value) is list:
+        return [_copied(item) for item in value]
+    if type(value) is tuple:
+        items = tuple(_copied(item) for item in value)
+        return value if all(a is b for a, b in zip(items, value)) else items
+    return value
 
 
 def chains(tree, used):

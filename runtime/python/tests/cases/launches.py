@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import types
 import unittest
 from collections import namedtuple
 
@@ -366,6 +367,30 @@ class Errors(unittest.TestCase):
         self.assertEqual(x[0], 2)
         scope["FACTOR"] = tl.constexpr(3)
         self.refused(RuntimeError, "Global variable FACTOR has changed", lambda: scope["times"][(1,)](x, 16))
+
+    def test_constants_that_are_changed_in_place(self):
+        scope = {"tl": tl, "rtc": rtc, "FACTORS": [2.0, 4.0], "settings": types.ModuleType("settings")}
+        scope["settings"].FACTOR = 2.0
+        path = os.path.join(os.path.dirname(__file__), "changing.py")
+        with open(path) as file:
+            exec(compile(file.read(), path, "exec"), scope)
+        of_closure, factors = scope["of_closure"]()
+
+        def changes_module():
+            scope["settings"].FACTOR = 3.0
+
+        cases = [
+            (scope["times_of_list"], "FACTORS", lambda: scope["FACTORS"].__setitem__(0, 3.0)),
+            (scope["times_of_module"], "FACTOR", changes_module),
+            (of_closure, "factors", lambda: factors.append(3.0)),
+        ]
+        for kernel, name, change in cases:
+            x = np.ones(16, np.float32)
+            for _ in range(3):
+                kernel[(1,)](x, 16)
+            self.assertEqual(x[0], 8)
+            change()
+            self.refused(RuntimeError, f"Global variable {name} has changed", lambda: kernel[(1,)](x, 16))
 
     def test_faults_of_the_emulator(self):
         self.refused(rtc.KernelFault, "out-of-bounds write.*end of `x` .*launches.py", lambda: outside[(1,)](np.zeros(100, np.float32)))

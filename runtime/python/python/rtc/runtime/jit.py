@@ -183,7 +183,7 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         return [tuple(module) for module in made.modules]
 
     def _global_changed(self, name, then, now):
-        if then == now and type(then) is type(now):
+        if type(then) is type(now) and (then == now or _gather.literal(then) == _gather.literal(now)):
             return
         value = getattr(then, "value", then)
         if getattr(now, "value", now) == value:
