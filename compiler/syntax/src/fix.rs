@@ -85,6 +85,9 @@ impl Fixed {
 /// );
 /// ```
 pub fn block_pointers(file: FileId, text: &str) -> Fixed {
+    if !["make_block_ptr", "boundary_check", "padding_option", "tl.advance"].iter().any(|word| text.contains(word)) {
+        return Fixed::default();
+    }
     let (module, _) = crate::parse(file, text);
     let mut functions = Vec::new();
     collect(&module.body, &mut functions);
@@ -109,6 +112,10 @@ pub fn block_pointers(file: FileId, text: &str) -> Fixed {
     let missed: Vec<Span> = outside.into_iter().filter(|span| !covered(span)).collect();
     let reason = "it belongs to no variable that could be followed";
     fixed.left.extend(missed.into_iter().map(|span| Left { span, at: span, reason: reason.to_owned() }));
+    if text.contains("\r\n") {
+        // Further lines end as those of the file do.
+        fixed.edits.iter_mut().for_each(|edit| edit.text = edit.text.replace("\r\n", "\n").replace('\n', "\r\n"));
+    }
     fixed.edits.sort_by_key(|edit| edit.span.start);
     fixed.left.sort_by_key(|left| left.span.start);
     fixed

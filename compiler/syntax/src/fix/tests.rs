@@ -113,6 +113,20 @@ fn nothing_else_changes() {
 }
 
 #[test]
+fn lines_end_as_in_the_file() {
+    let text = "@triton.jit\r\ndef f(x, n):\r\n    p = tl.make_block_ptr(x, (8, n), (n, 1), (0, 0), (8, 8), (1, 0))\r\n    \
+                tl.store(p, 0)\r\n";
+    let result = fixed(text);
+    assert_eq!(result.matches('\n').count(), result.matches("\r\n").count(), "{result:?}");
+    assert_eq!(result.lines().count(), 5);
+}
+
+#[test]
+fn methods_of_other_objects_are_not_meant() {
+    assert_eq!(block_pointers(FileId(0), "cursor.advance((1, 2))\nx = np.load(f, mask=1)\n"), Default::default());
+}
+
+#[test]
 fn all_cases_that_are_run_before_and_after_are_rewritten() {
     let text = include_str!("../../../../tests/filetests/language/block_pointers.rt");
     let fixed = block_pointers(FileId(0), text);

@@ -70,6 +70,8 @@ class Gathered:
             node = next(n for n in tree.body if isinstance(n, ast.ClassDef))
             scope = Scope.of_module(sys.modules.get(cls.__module__), cls)
             statements = ["import triton.language as __tl"] + self._names(tree, node, scope, None)
+            # Methods may name their own class.
+            statements = [s for s in statements if s != f"from {name} import {cls.__name__} as {cls.__name__}"]
             entry[1] = inspect.getsourcefile(cls) or "<class>"
             decorator = "@aggregate" if "__triton_aggregate__" in vars(cls) else ""
             entry[2] = _placed(text, node, line, decorator) + "\n".join(statements) + "\n"
