@@ -529,7 +529,7 @@ def atomic_store(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scop
 def atomic_poll(pointer: Any, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None) -> Any:
     """Waits until memory holds a value.
 
-    The block goes on once all elements are there. Whoever writes the value must run: blocks of a grid start in order, but a block may have to end before a later one starts. The interpreter, and the emulator for blocks that it runs one after the other, see only values of earlier blocks.
+    The block goes on once all elements are there, or the time is over. If the block that writes the value can only start when this one has ended, the wait never ends. The interpreter runs one block after the other, so it sees only what earlier blocks wrote, and reports an endless loop where a value can no longer come.
 
     pointer: pointer or block of pointers to integers of 16, 32 or 64 bits
     expected_value: number, scalar or block, broadcast to the pointer and cast
