@@ -498,7 +498,9 @@ mod tests {
             assert!(packed(&[ty], &[Arg::Int(low)]).is_ok());
             assert!(packed(&[ty], &[Arg::Int(high)]).is_ok());
             for bad in [low - 1, high + 1] {
-                let text = packed(&[ty], &[Arg::Int(bad)]).unwrap_err().to_string();
+                let error = packed(&[ty], &[Arg::Int(bad)]).unwrap_err();
+                assert!(matches!(error, Error::OutOfRange { .. }));
+                let text = error.to_string();
                 assert_eq!(text, format!("kernel `k`, argument `p0` ({ty}): {bad} is out of range ({low} to {high})"));
             }
         }

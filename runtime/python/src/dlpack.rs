@@ -12,7 +12,9 @@ use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType};
 use dlpark::python::{DlpackStream, ImportRequest, ImportedDlpack, StreamArg, consumer};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rtc_abi::DType;
 
 /// The stream that a producer has to put its work before.
@@ -49,11 +51,34 @@ pub(crate) fn dlpack(object: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult
             Some(Consumer(current.stream(py)?.raw().unwrap_or(0)))
         }
     };
-    let found = match request.import(consumer.as_ref().map(|consumer| consumer as &dyn DlpackStream), None)? {
+    let stream = consumer.as_ref().map(|consumer| consumer as &dyn DlpackStream);
+    let imported_tensor = match request.import(stream, None) {
+        // A producer of before DLPack 1.0 does not know `max_version`; the protocol says to ask again without it.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            let capsule = unversioned(object, consumer.as_ref())?;
+            ImportRequest::new(capsule.as_borrowed())?.import(None, None)?
+        }
+        imported => imported?,
+    };
+    let found = match imported_tensor {
         ImportedDlpack::Legacy(tensor) => imported(tensor)?,
         ImportedDlpack::Versioned(tensor) => imported(tensor)?,
     };
     Ok(Foreign { gpu, ..found })
+}
+
+/// The capsule of a producer that is asked in the way of before DLPack 1.0.
+fn unversioned<'py>(object: &Bound<'py, PyAny>, consumer: Option<&Consumer>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    match consumer {
+        None => object.call_method0(intern!(py, "__dlpack__")),
+        Some(Consumer(stream)) => {
+            let keywords = PyDict::new(py);
+            // The protocol's number of the default stream is 1.
+            keywords.set_item(intern!(py, "stream"), (*stream).max(1))?;
+            object.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
+        }
+    }
 }
 
 fn imported<M: ManagedTensorBase>(tensor: Managed<M>) -> PyResult<Foreign> {

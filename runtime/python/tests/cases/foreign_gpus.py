@@ -50,7 +50,7 @@ class Dlpack:
     def __dlpack_device__(self):
         return 2, self.gpu
 
-    def __dlpack__(self, *, stream=None, max_version=None):
+    def __dlpack__(self, *, stream=None, **options):
         def free(_):
             self.freed += 1
 
@@ -60,6 +60,13 @@ class Dlpack:
         make = ctypes.pythonapi.PyCapsule_New
         make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         return make(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+class Old(Dlpack):
+    """Of the time before DLPack 1.0."""
+
+    def __dlpack__(self, stream=None):
+        return super().__dlpack__(stream=stream)
 
 
 class Gpus(unittest.TestCase):
@@ -102,10 +109,10 @@ class Gpus(unittest.TestCase):
             self.launch(Cuda(1, 0), Cuda(1))
 
     def test_the_stream_of_the_launch_is_told_by_dlpack(self):
-        x = Dlpack(1)
-        self.launch(x, Dlpack(1))
-        # The protocol's number of the default stream.
-        self.assertEqual(x.asked, [1])
+        for x in (Dlpack(1), Old(1)):
+            self.launch(x, Dlpack(1))
+            # The protocol's number of the default stream.
+            self.assertEqual(x.asked, [1])
 
     def test_tensors_are_given_back_when_the_launch_is_done(self):
         status = ctypes.c_int.in_dll(DRIVER, "event_status")

@@ -50,7 +50,7 @@ class Sanitizer(unittest.TestCase):
             with self.subTest(view=view):
                 found = self.views(view, 40 if view == "base[:20]" else 25, RTC_SANITIZE="memory")
                 self.assertEqual(found.returncode, 1)
-                self.assertRegex(found.stderr, "(?s)`x`.*160 bytes.*" + place + r".*sanitizer\.py:\d+")
+                self.assertRegex(found.stderr, r"sanitizer\.py:\d+.*`x` \(160 bytes\).*" + place)
         for view, count in [("base[:20]", 20), ("base[10:30]", 20), ("base", 40), ("base[::-1]", 1)]:
             with self.subTest(view=view):
                 self.assertEqual(self.views(view, count, RTC_SANITIZE="memory").returncode, 0)
