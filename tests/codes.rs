@@ -96,6 +96,7 @@ fn every_page_says_what_the_cause_is_and_what_to_do() {
 fn every_page_belongs_to_a_code() {
     let mut paths = Vec::new();
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("compiler/source/src/codes"), "md", &mut paths);
-    let stems: BTreeSet<String> = paths.iter().map(|p| p.file_stem().unwrap_or_default().to_string_lossy().into()).collect();
+    let stems: BTreeSet<String> =
+        paths.iter().map(|p| p.file_stem().unwrap_or_default().to_string_lossy().into()).collect();
     assert_eq!(stems, CODES.iter().map(|(code, _)| code.0.to_owned()).collect());
 }

@@ -215,8 +215,10 @@ pub(crate) struct EmitArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "It examines the compiler, the CUDA driver, the GPUs, the assemblers with their known defects, the cache, the shared\n\
-    store and Python. A small kernel is compiled and run on each device. Exit status 1 where no device runs kernels.")]
+#[command(
+    after_help = "It examines the compiler, the CUDA driver, the GPUs, the assemblers with their known defects, the cache, the shared\n\
+    store and Python. A small kernel is compiled and run on each device. Exit status 1 where no device runs kernels."
+)]
 pub(crate) struct DoctorArguments {
     /// Print the report as JSON
     #[arg(long)]

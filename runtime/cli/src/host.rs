@@ -76,5 +76,8 @@ pub(crate) fn check(python: &Path) -> Result<(), Problem> {
 }
 
 fn cannot_start(python: &Path, error: &std::io::Error) -> Problem {
-    Problem::input(Code::NO_PYTHON, format!("{} cannot be started: {error}; name a Python by --python", python.display()))
+    Problem::input(
+        Code::NO_PYTHON,
+        format!("{} cannot be started: {error}; name a Python by --python", python.display()),
+    )
 }

@@ -4,8 +4,8 @@ use crate::arguments::{KernelArguments, LevelArguments};
 use crate::problem::Problem;
 use crate::report::Reporter;
 use rtc_compiler::{Level, Levels, Program, Signature, Source, Spec, Specialization, set_option};
-use rtc_source::{Code, Severity};
 use rtc_source::json_fields::{self, Field};
+use rtc_source::{Code, Severity};
 use std::path::{Path, PathBuf};
 
 /// Reads a text file.

@@ -80,7 +80,9 @@ impl From<Error> for Problem {
             Error::Cuda { .. } => (Code::CUDA, None),
             Error::OutOfResources { .. } => (Code::OUT_OF_RESOURCES, None),
             Error::Sanitizer(_) => (Code::SANITIZER, None),
-            Error::Argument { .. } | Error::OutOfRange { .. } | Error::ArgumentCount { .. } => (Code::LAUNCH_FILE, None),
+            Error::Argument { .. } | Error::OutOfRange { .. } | Error::ArgumentCount { .. } => {
+                (Code::LAUNCH_FILE, None)
+            }
             Error::Interpreter { location, .. } => (Code::FAULT, Some(location).filter(|l| !l.is_empty())),
             Error::Fault(fault) => {
                 if matches!(fault.kind, FaultKind::Unsupported(_) | FaultKind::InvalidInstruction(_)) {

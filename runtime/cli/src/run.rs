@@ -289,7 +289,8 @@ pub(crate) fn tensors_of(path: &Path, launch: &LaunchFile) -> Result<Tensors, Pr
 }
 
 pub(crate) fn tensors_file(path: &Path) -> Result<Tensors, Problem> {
-    Tensors::from_bytes(&input::read_bytes(path)?).map_err(|error| Problem::file(Code::TENSORS, path, error.to_string()))
+    Tensors::from_bytes(&input::read_bytes(path)?)
+        .map_err(|error| Problem::file(Code::TENSORS, path, error.to_string()))
 }
 
 /// Compares every tensor of the reference file and says how it went.

@@ -114,7 +114,8 @@ fn a_wrong_command_line_as_json() {
 fn results_as_json() {
     let scratch = Scratch::new("results");
     scratch.write("l.json", LAUNCH).write("in.safetensors", tensors(300));
-    let args = ["run", "k.rt", "--launch", "l.json", "--counters", "--check", "in.safetensors", "--message-format", "json"];
+    let args =
+        ["run", "k.rt", "--launch", "l.json", "--counters", "--check", "in.safetensors", "--message-format", "json"];
     let output = scratch.rtc(&args);
     // `y` is compared with the zeros that it was before the launch.
     assert_eq!(output.status.code(), Some(1));

@@ -74,7 +74,10 @@ fn of_toolkit() -> Check {
         return Check::warning("assembler", format!("RTC_PTXAS: {error}"), "set RTC_PTXAS to a ptxas, or unset it");
     }
     let Some(assembler) = Assembler::find() else {
-        return Check::ok("assembler", "there is no ptxas; it is needed only for cubins and for `rtc tune --assembler`");
+        return Check::ok(
+            "assembler",
+            "there is no ptxas; it is needed only for cubins and for `rtc tune --assembler`",
+        );
     };
     let shown = assembler.path().display().to_string();
     let Some(version) = assembler.version() else {

@@ -48,7 +48,8 @@ fn of_disk(config: CacheConfig) -> Check {
 fn of_store(uri: &str, config: CacheConfig) -> Check {
     // An empty directory, so that the answer comes from the store.
     let directory = std::env::temp_dir().join(format!("rtc-doctor-{}", std::process::id()));
-    let result = Cache::open(CacheConfig { directory: directory.clone(), ..config }).and_then(|cache| round_trip(&cache));
+    let result =
+        Cache::open(CacheConfig { directory: directory.clone(), ..config }).and_then(|cache| round_trip(&cache));
     // It holds one small entry at most, and lies among the system's temporary files.
     let _ = std::fs::remove_dir_all(&directory);
     match result {

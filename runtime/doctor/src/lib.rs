@@ -136,7 +136,10 @@ mod tests {
         assert_eq!(report.to_json()["works"], false);
         let text = report.to_string();
         assert!(text.contains("warning  driver       no CUDA driver was found\n"), "{text}");
-        assert!(text.contains("remedy: install it\n") && text.ends_with("cannot run on any device of this machine\n"), "{text}");
+        assert!(
+            text.contains("remedy: install it\n") && text.ends_with("cannot run on any device of this machine\n"),
+            "{text}"
+        );
     }
 
     #[test]
