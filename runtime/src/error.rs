@@ -231,7 +231,7 @@ pub enum Error {
     },
     /// The emulator found a fault of the kernel. Feature `emulator`.
     #[cfg(feature = "emulator")]
-    #[error("emulator: {0}")]
+    #[error("emulator: {}{}", .0, remedy(.0))]
     Fault(Box<rtc_emulator::Fault>),
     /// The sanitizer found something; in the order in which it happened. Feature `emulator`.
     #[cfg(feature = "emulator")]
@@ -244,6 +244,18 @@ pub enum Error {
         message: String,
         /// Where in the source, as `file:line:column`; empty if it is not known.
         location: String,
+    },
+    /// A launch on the CPU was ended by an [`Interrupt`](crate::Interrupt). Feature `emulator`.
+    #[cfg(feature = "emulator")]
+    #[error("the launch was interrupted")]
+    Interrupted,
+    /// An environment variable that cannot be used.
+    #[error("{name}: {message}")]
+    Environment {
+        /// The variable.
+        name: &'static str,
+        /// What is wrong with its value.
+        message: String,
     },
 }
 
@@ -285,6 +297,15 @@ pub(crate) fn loses_device(code: u32) -> bool {
 
 /// The result of a run-time call.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// What helps against a fault, if it is not the kernel that must be corrected.
+#[cfg(feature = "emulator")]
+fn remedy(fault: &rtc_emulator::Fault) -> &'static str {
+    match fault.kind {
+        rtc_emulator::FaultKind::BlockBudgetExceeded { .. } => crate::interrupt::RAISE,
+        _ => "",
+    }
+}
 
 fn shape_elements(shape: &[usize]) -> u128 {
     shape.iter().fold(1, |product: u128, size| product.saturating_mul(*size as u128))

@@ -2,13 +2,14 @@
 //!
 //! Without the feature `emulator`, `host_absent.rs` stands in its place.
 
+use crate::interrupt::{Interrupt, step_limit};
 use crate::tensor_map::{Form, MAP_BYTES, Place};
 use crate::{Error, Result};
 use rtc_abi::Metadata;
 use rtc_emulator::counters::Counters;
-use rtc_emulator::sanitize::Checks;
+use rtc_emulator::sanitize::{Check, Checks};
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap};
-use rtc_emulator::{AccessError, Fault, LaunchConfig, LaunchReport, Memory, Program};
+use rtc_emulator::{AccessError, Fault, FaultKind, LaunchConfig, LaunchReport, Memory, Program};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Memory of the devices that run on the CPU.
@@ -118,6 +119,9 @@ impl Emulated {
         scratch: Option<(usize, usize)>,
     ) -> Result<String> {
         let sanitize = memory.sanitize;
+        let interrupt = Interrupt::current();
+        // The sanitizer has a limit of its own.
+        let block_budget = if sanitize.checks.has(Check::Sync) { None } else { step_limit()? };
         let mut memory = memory.lock();
         let address = scratch.map(|(at, bytes)| (at, memory.alloc(bytes, 256, "global scratch")));
         if let Some((at, address)) = address {
@@ -131,6 +135,8 @@ impl Emulated {
             params,
             sanitize: sanitize.checks,
             budget: sanitize.budget,
+            block_budget,
+            interrupt: interrupt.as_ref().map(Interrupt::flag),
             counts: sanitize.counts,
             ..LaunchConfig::new(&metadata.symbol)
         };
@@ -140,6 +146,9 @@ impl Emulated {
         }
         if let Some((_, address)) = address {
             memory.free(address);
+        }
+        if let Err(Fault { kind: FaultKind::Interrupted, .. }) = result {
+            return Err(Error::Interrupted);
         }
         if !sanitize.checks.is_empty() {
             return reported(result);

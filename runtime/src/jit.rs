@@ -17,14 +17,15 @@ pub use program::{Event, Program};
 pub use remembered::Remembered;
 pub use rtc_cache as cache;
 
+use crate::interrupt::{Interrupt, RAISE, step_limit};
 use crate::{Device, Error, Kernel, Result};
 use rtc_abi::ParamType;
 use rtc_compiler::{Artifact, Failure, LaunchOptions, Observer, Silent, Source, Spec, Specialization, TileKernel};
 use rtc_emulator::sanitize::{Check, Checks, Place, Report, SourceLocation};
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap, TensorMapError};
 use rtc_ir::interp::{
-    self, Access, ArgValue, DescArg, FaultKind, FindingKind, GlobalMemory, LaunchConfig, MemoryError, Nearest, Reached,
-    RunOptions,
+    self, Access, ArgValue, DescArg, FaultKind, FindingKind, GlobalMemory, LaunchConfig, Limits, MemoryError, Nearest,
+    Reached, RunOptions,
 };
 use rtc_source::{Diagnostic, SourceMap, Span};
 use std::sync::{Mutex, PoisonError};
@@ -231,14 +232,16 @@ impl InterpretedKernel {
         let args = args.map_err(|e: TensorMapError| fault(e.to_string(), String::new()))?;
         let launch = LaunchConfig { grid, args };
         let options = RunOptions::default();
+        let interrupt = Interrupt::current();
+        let limits = Limits { operations: step_limit()?, interrupt: interrupt.as_ref().map(Interrupt::flag) };
         let mut reports = Vec::new();
         if checks.has(Check::Open)
             // A fault comes again below.
-            && let Ok(found) = interp::leaning(kernel, &mut DeviceMemory(memory), &launch, &options)
+            && let Ok(found) = interp::leaning(kernel, &mut DeviceMemory(memory), &launch, &options, limits)
         {
             reports.extend(found.iter().map(|finding| self.report(finding, memory, &metadata.kernel)));
         }
-        let result = interp::run(kernel, &mut DeviceMemory(memory), &launch, &options);
+        let result = interp::run_within(kernel, &mut DeviceMemory(memory), &launch, &options, limits);
         let findings = match &result {
             Ok(report) => &report.findings,
             Err(fault) => &fault.findings,
@@ -263,7 +266,11 @@ impl InterpretedKernel {
         if !reports.is_empty() {
             return Err(Error::Sanitizer(reports.into()));
         }
-        let report = result.map_err(|f| fault(f.to_string(), self.location(f.span.iter().chain(&f.callers))))?;
+        let report = result.map_err(|f| match f.kind {
+            FaultKind::Interrupted => Error::Interrupted,
+            FaultKind::OperationLimit(_) => fault(format!("{f}{RAISE}"), self.location(f.span.iter().chain(&f.callers))),
+            _ => fault(f.to_string(), self.location(f.span.iter().chain(&f.callers))),
+        })?;
         Ok(report.printed)
     }
 

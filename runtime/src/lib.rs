@@ -47,6 +47,8 @@ mod grid;
 #[cfg_attr(not(feature = "emulator"), path = "host_absent.rs")]
 mod host;
 mod include;
+#[cfg(feature = "emulator")]
+mod interrupt;
 #[cfg(feature = "cuda")]
 pub mod interop;
 #[cfg(feature = "jit")]
@@ -75,6 +77,8 @@ pub use graph::Graph;
 pub use grid::{Configuration, Grid};
 pub use half;
 pub use include::Variant;
+#[cfg(feature = "emulator")]
+pub use interrupt::Interrupt;
 pub use kernel::{Kernel, KernelUsage, Untyped};
 pub use module::Module;
 pub use pinned::PinnedBuffer;

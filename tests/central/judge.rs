@@ -365,7 +365,8 @@ pub fn leaning(case: &Case, kernel: &Kernel) -> Result<Vec<interp::Finding>, Str
     let verified = verify(kernel).map_err(|errors| print_errors(kernel, &errors))?;
     let (mut memory, _, launch) = arranged(case, kernel)?;
     let options = RunOptions { max_steps: BUDGET, ..RunOptions::default() };
-    interp::leaning(verified, &mut memory, &launch, &options).map_err(|e| format!("fault: {e}"))
+    let limits = interp::Limits::default();
+    interp::leaning(verified, &mut memory, &launch, &options, limits).map_err(|e| format!("fault: {e}"))
 }
 
 pub fn interpret(case: &Case, verified: Verified<'_>, storage: Storage, seed: Option<u64>) -> Run {

@@ -238,6 +238,13 @@ pub enum FaultKind {
         /// The budget in warp instructions.
         budget: u64,
     },
+    /// A block executed more instructions than it may.
+    BlockBudgetExceeded {
+        /// The budget in warp instructions.
+        budget: u64,
+    },
+    /// The launch was interrupted from outside.
+    Interrupted,
     /// An instruction whose operands are not valid.
     InvalidInstruction(String),
     /// Something that the emulator does not execute.
@@ -319,6 +326,10 @@ impl fmt::Display for FaultKind {
             FaultKind::BudgetExceeded { budget } => {
                 write!(f, "the launch executed more than its budget of {budget} warp instructions")
             }
+            FaultKind::BlockBudgetExceeded { budget } => {
+                write!(f, "endless loop: the block executed more than {budget} warp instructions")
+            }
+            FaultKind::Interrupted => f.write_str("the launch was interrupted"),
             FaultKind::InvalidInstruction(text) => write!(f, "invalid instruction: {text}"),
             FaultKind::Unsupported(text) => write!(f, "not supported by the emulator: {text}"),
             FaultKind::Launch(text) => write!(f, "cannot launch: {text}"),

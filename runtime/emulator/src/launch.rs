@@ -3,6 +3,7 @@
 use crate::counters::Counters;
 use crate::finding::Finding;
 use crate::sanitize::{Checks, Report};
+use std::sync::atomic::AtomicBool;
 
 /// In which order warps run, and when asynchronous copies arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,10 @@ pub struct LaunchConfig<'a> {
     pub params: &'a [u8],
     /// Most warp instructions that the launch may execute; `None` is no limit.
     pub budget: Option<u64>,
+    /// Most warp instructions that a block may execute; in a cluster, its blocks on average. `None` is no limit.
+    pub block_budget: Option<u64>,
+    /// Ends the launch with [`FaultKind::Interrupted`](crate::FaultKind::Interrupted) as soon as it is true.
+    pub interrupt: Option<&'a AtomicBool>,
     /// The order of execution. Misuse of asynchronous instructions is reported by either; a program that depends on the
     /// order in other ways is found by trying seeds.
     pub schedule: Schedule,
@@ -56,6 +61,8 @@ impl<'a> LaunchConfig<'a> {
             shared_bytes: 0,
             params: &[],
             budget: None,
+            block_budget: None,
+            interrupt: None,
             schedule: Schedule::InOrder,
             sanitize: Checks::NONE,
             counts: false,

@@ -82,6 +82,8 @@ impl Program {
             cluster: config.cluster,
             dynamic_shared: config.shared_bytes,
             budget: config.budget.unwrap_or(endless),
+            block_budget: config.block_budget.unwrap_or(u64::MAX),
+            interrupt: config.interrupt,
             checks: config.sanitize,
         };
         let mut state = State {

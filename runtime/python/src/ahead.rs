@@ -4,7 +4,8 @@
 
 use crate::compiled::{Ready, compiling};
 use crate::error::{compile_error, runtime_error, syntax_error};
-use crate::host::{Copies, detached};
+use crate::host::Copies;
+use crate::interrupted::interruptible;
 use crate::place::{self, Memory};
 use crate::value::{Reading, Value, with_args};
 use crate::writes;
@@ -125,15 +126,15 @@ pub(crate) fn launch(
         place::wait_for(py, device, stream, &reading.after)?;
         let launched = match &copies {
             // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
-            None => unsafe { ready.ready.launch_unchecked(stream, grid, args) },
+            None => Ok(unsafe { ready.ready.launch_unchecked(stream, grid, args) }),
             // SAFETY: as above.
-            Some(_) => detached(py, || unsafe { ready.ready.launch_unchecked(stream, grid, args) }),
+            Some(_) => interruptible(py, || unsafe { ready.ready.launch_unchecked(stream, grid, args) }),
         };
         let ended = match &copies {
             Some(copies) => writes::write_back(py, &specialization.kernel, copies),
             None => place::keep_until_done(py, stream, owners),
         };
-        launched.map_err(|error| runtime_error(py, &error))?;
+        launched?.map_err(|error| runtime_error(py, &error))?;
         ended
     })
 }

@@ -4,7 +4,7 @@
 
 use crate::compiled::compiling;
 use crate::error::{compile_error, runtime_error, syntax_error};
-use crate::host::detached;
+use crate::interrupted::interruptible;
 use crate::place;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -51,7 +51,7 @@ fn launched(
     let ready = ready.map_err(|error| compile_error(py, &program, &error))?;
     // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
     let kernel = unsafe { ready.kernel().assume_in_bounds() };
-    let outcome = detached(py, || launch.run(&kernel, inputs)).map_err(|error| match error {
+    let outcome = interruptible(py, || launch.run(&kernel, inputs))?.map_err(|error| match error {
         Error::Runtime(error) => runtime_error(py, &error),
         other => wrong(other),
     })?;

@@ -7,7 +7,8 @@ use crate::compiled::{self, compiling};
 use crate::error::{compile_error, runtime_error};
 use crate::filled::Fillings;
 use crate::grid::{self, Meta};
-use crate::host::{Copies, detached};
+use crate::host::Copies;
+use crate::interrupted::interruptible;
 use crate::place::{self, Memory};
 use crate::recent::{self, Fixed, Keyword, Recent, Recents};
 use crate::several;
@@ -216,16 +217,16 @@ pub(crate) fn launch<'py>(
         }
         let launched = match copies {
             // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
-            None => unsafe { ready.launch_unchecked(stream, grid, args) },
+            None => Ok(unsafe { ready.launch_unchecked(stream, grid, args) }),
             // SAFETY: as above.
-            Some(_) => detached(py, || unsafe { ready.launch_unchecked(stream, grid, args) }),
+            Some(_) => interruptible(py, || unsafe { ready.launch_unchecked(stream, grid, args) }),
         };
-        // A kernel that ended with a fault has written, too.
+        // A kernel that ended with a fault, or was interrupted, has written, too.
         let ended = match &copies {
             Some(copies) => writes::write_back(py, &core.name, copies),
             None => place::keep_until_done(py, stream, owners),
         };
-        launched.map_err(|error| runtime_error(py, &error))?;
+        launched?.map_err(|error| runtime_error(py, &error))?;
         ended?;
         if hooked {
             told("_exit")?;

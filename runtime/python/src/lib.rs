@@ -22,6 +22,7 @@ mod foreign;
 mod golden;
 mod grid;
 mod host;
+mod interrupted;
 mod kernel;
 mod kind;
 mod names;

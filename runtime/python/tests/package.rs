@@ -111,6 +111,12 @@ fn foreign_gpus() {
     with_stubs("foreign_gpus");
 }
 
+/// Kernels that never end.
+#[test]
+fn endless() {
+    run("endless");
+}
+
 /// Floats that numpy lacks.
 #[test]
 fn narrow() {

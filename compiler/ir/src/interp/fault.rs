@@ -76,6 +76,10 @@ pub enum FaultKind {
     LoopStep(i128),
     /// The step limit was reached.
     StepLimit(u64),
+    /// A program executed more operations than one may: see [`Limits`](super::Limits).
+    OperationLimit(u64),
+    /// The launch was interrupted: see [`Limits`](super::Limits).
+    Interrupted,
     /// A use of shared memory that has no defined result.
     Shared(SharedError),
     /// No warp group can go on, now or ever.
@@ -138,6 +142,10 @@ impl fmt::Display for FaultKind {
             FaultKind::BrokenPromise => f.write_str("the condition of `assume` does not hold"),
             FaultKind::LoopStep(step) => write!(f, "the step of a loop is {step}, not positive"),
             FaultKind::StepLimit(limit) => write!(f, "the limit of {limit} steps is reached"),
+            FaultKind::OperationLimit(limit) => {
+                write!(f, "endless loop: the program executed more than {limit} operations")
+            }
+            FaultKind::Interrupted => f.write_str("the launch was interrupted"),
             FaultKind::Shared(error) => error.fmt(f),
             FaultKind::Deadlock(waiting) => {
                 f.write_str("deadlock: no warps can go on")?;

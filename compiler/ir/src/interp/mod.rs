@@ -12,7 +12,7 @@
 //! - approximate functions are the correctly rounded ones, up to the platform's `f64` library.
 //!
 //! A [`Fault`] ends the launch: an access outside of all allocations, a misaligned one, a failed assertion, a broken
-//! promise, the step limit. A [`Finding`] is noted, and the launch goes on: reads of memory that nobody wrote, 32-bit
+//! promise, a limit of steps, an interrupt. A [`Finding`] is noted, and the launch goes on: reads of memory that nobody wrote, 32-bit
 //! overflow on the way to an address, indices out of range.
 //!
 //! | file | holds |
@@ -62,7 +62,7 @@ mod shared;
 mod value;
 
 pub use fault::{Fault, FaultKind, Finding, FindingKind, Waiting};
-pub use launch::run;
+pub use launch::{run, run_within};
 #[cfg(test)]
 pub(crate) use launch::traced;
 #[cfg(test)]
@@ -76,6 +76,7 @@ pub use shared::{SharedError, Start};
 
 use crate::Op;
 use cranelift_entity::EntitySet;
+use std::sync::atomic::AtomicBool;
 
 /// A launch.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,6 +132,16 @@ impl Default for RunOptions {
     fn default() -> RunOptions {
         RunOptions { max_steps: 1 << 40, storage: Storage::Tiles, schedule: Schedule::RoundRobin }
     }
+}
+
+/// What ends a launch early.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits<'a> {
+    /// The most operations of one program, after which it is taken to run forever; `None` is no limit. An operation on a
+    /// tile counts once for every 32 elements.
+    pub operations: Option<u64>,
+    /// Ends the launch as soon as it is true.
+    pub interrupt: Option<&'a AtomicBool>,
 }
 
 /// How tiles are held.

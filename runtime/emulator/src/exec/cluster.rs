@@ -21,6 +21,8 @@ pub struct Cluster {
     finished: Vec<bool>,
     /// [`Shared::events`] when waits last gave false, and how often they did since.
     fruitless: (u64, u32),
+    /// Warp instructions so far.
+    executed: u64,
 }
 
 impl Cluster {
@@ -36,7 +38,13 @@ impl Cluster {
             warps,
             each: each as usize,
             fruitless: (0, 0),
+            executed: 0,
         }
+    }
+
+    /// Warp instructions that it has executed.
+    pub fn executed(&self) -> u64 {
+        self.executed
     }
 
     /// Runs for about `turns` turns of each warp; true if the cluster ended. With the fault comes the block's index.
@@ -103,7 +111,9 @@ impl Cluster {
                 warp.expire();
             }
         }
+        let before = state.warp_instructions;
         let status = warp.run(launch, state, shared, turn)?;
+        self.executed += state.warp_instructions - before;
         if let Some(sanitizer) = &mut state.sanitizer {
             self.report_collected(sanitizer);
         }
@@ -116,6 +126,11 @@ impl Cluster {
         if state.warp_instructions > launch.budget {
             let (pc, lane) = warp.position();
             let kind = FaultKind::BudgetExceeded { budget: launch.budget };
+            return Err(Stop { kind, pc, warp: (i % self.each) as u32, lane });
+        }
+        if self.executed / self.shared.blocks.len() as u64 > launch.block_budget {
+            let (pc, lane) = self.warps[i].position();
+            let kind = FaultKind::BlockBudgetExceeded { budget: launch.block_budget };
             return Err(Stop { kind, pc, warp: (i % self.each) as u32, lane });
         }
         Ok(status)

@@ -14,6 +14,9 @@ use crate::{Memory, Schedule};
 
 /// Turns that a cluster gets before the next one starts.
 const CLUSTER_TURNS: u32 = 64;
+/// Warp instructions of a launch after which the cluster that has executed most gets a turn after every other one, so
+/// that a block that never ends reaches its budget soon, however many others there are.
+const LONG: u64 = 1 << 28;
 /// Warp instructions that must be left for threads to be worth it, as far as the first cluster tells.
 const WORTHWHILE: u64 = 50_000;
 
@@ -139,6 +142,12 @@ fn run(
     let Range { start: mut next, end: total } = range;
     let mut resident: VecDeque<Cluster> = VecDeque::new();
     loop {
+        if state.warp_instructions > LONG
+            && let Some(longest) = (0..resident.len()).max_by_key(|at| resident[*at].executed())
+            && resident[longest].run(launch, state, CLUSTER_TURNS)?
+        {
+            resident.remove(longest);
+        }
         let mut cluster = if next < total {
             let index = [next % clusters[0], next / clusters[0] % clusters[1], next / (clusters[0] * clusters[1])];
             let random = match schedule {

@@ -50,6 +50,7 @@ use crate::code::Code;
 use crate::fault::{FaultKind, Site};
 use crate::memory::Memory;
 use crate::sanitize::Checks;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a lane cannot go on: what, where.
 #[derive(Debug)]
@@ -84,8 +85,19 @@ pub struct Launch<'a> {
     pub dynamic_shared: u32,
     /// Most warp instructions.
     pub budget: u64,
+    /// Most warp instructions of a block.
+    pub block_budget: u64,
+    /// Ends the launch when it is true.
+    pub interrupt: Option<&'a AtomicBool>,
     /// Checks that were asked for.
     pub checks: Checks,
+}
+
+impl Launch<'_> {
+    /// Whether the launch is to end now.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
+    }
 }
 
 /// What changes while a launch runs.

@@ -17,6 +17,7 @@ use super::{Launch, State, Stop};
 use crate::alu::{AluFn, Lanes};
 use crate::code::{CONSTANT, Kind, NEGATED, NONE, Reg, Src};
 use crate::exec::copy::Copies;
+use crate::fault::FaultKind;
 use crate::sanitize::Check;
 
 /// Operations that a group runs while other groups of its warp could run too.
@@ -282,6 +283,9 @@ impl Warp {
                 self.alu(launch.constants, base, active, *function, *to, sources);
                 group.pc += 1;
                 continue;
+            }
+            if launch.is_interrupted() {
+                break Err(Stop { kind: FaultKind::Interrupted, pc: group.pc, warp: self.id, lane: 0 });
             }
             self.pc = group.pc;
             let frame = group.frame();

@@ -12,7 +12,7 @@ impl FaultKind {
             FaultKind::Misaligned { .. } => (Check::Memory, "misaligned"),
             FaultKind::DivergentBarrier { .. } => (Check::Sync, "divergent-barrier"),
             FaultKind::Deadlock { .. } => (Check::Sync, "deadlock"),
-            FaultKind::BudgetExceeded { .. } => (Check::Sync, "endless-loop"),
+            FaultKind::BudgetExceeded { .. } | FaultKind::BlockBudgetExceeded { .. } => (Check::Sync, "endless-loop"),
             FaultKind::NotArrived { .. } => (Check::Race, "copy-not-awaited"),
             FaultKind::StillRead { .. } => (Check::Race, "write-under-read"),
             FaultKind::Unordered { .. } => (Check::Race, "shared-race"),
@@ -26,7 +26,7 @@ impl FaultKind {
             FaultKind::Assertion { .. } => (Check::Promise, "assertion"),
             FaultKind::Trap => (Check::Promise, "trap"),
             FaultKind::InvalidInstruction(_) => (Check::Sync, "invalid-instruction"),
-            FaultKind::Unsupported(_) | FaultKind::Launch(_) => return None,
+            FaultKind::Unsupported(_) | FaultKind::Launch(_) | FaultKind::Interrupted => return None,
         })
     }
 
