@@ -66,7 +66,8 @@ const STEPS: &str = "RTC_STEPS";
 /// Steps that are allowed where it says nothing.
 const MOST_STEPS: u64 = 1_000_000_000;
 /// What to do about [`rtc_emulator::FaultKind::BlockBudgetExceeded`] and its like.
-pub(crate) const RAISE: &str = "; if the kernel does end, allow more by the environment variable RTC_STEPS=N, where 0 is no limit";
+pub(crate) const RAISE: &str =
+    "; if the kernel does end, allow more by the environment variable RTC_STEPS=N, where 0 is no limit";
 
 /// Steps that a block (emulator) or a program (interpreter) may execute; `None` is no limit.
 pub(crate) fn step_limit() -> Result<Option<u64>> {
@@ -74,9 +75,8 @@ pub(crate) fn step_limit() -> Result<Option<u64>> {
     match text.to_str().and_then(|text| text.parse().ok()) {
         Some(0) => Ok(None),
         Some(steps) => Ok(Some(steps)),
-        None => Err(Error::Environment {
-            name: STEPS,
-            message: format!("`{}` is not a number of steps", text.display()),
-        }),
+        None => {
+            Err(Error::Environment { name: STEPS, message: format!("`{}` is not a number of steps", text.display()) })
+        }
     }
 }

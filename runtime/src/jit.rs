@@ -268,7 +268,9 @@ impl InterpretedKernel {
         }
         let report = result.map_err(|f| match f.kind {
             FaultKind::Interrupted => Error::Interrupted,
-            FaultKind::OperationLimit(_) => fault(format!("{f}{RAISE}"), self.location(f.span.iter().chain(&f.callers))),
+            FaultKind::OperationLimit(_) => {
+                fault(format!("{f}{RAISE}"), self.location(f.span.iter().chain(&f.callers)))
+            }
             _ => fault(f.to_string(), self.location(f.span.iter().chain(&f.callers))),
         })?;
         Ok(report.printed)

@@ -47,10 +47,10 @@ mod grid;
 #[cfg_attr(not(feature = "emulator"), path = "host_absent.rs")]
 mod host;
 mod include;
-#[cfg(feature = "emulator")]
-mod interrupt;
 #[cfg(feature = "cuda")]
 pub mod interop;
+#[cfg(feature = "emulator")]
+mod interrupt;
 #[cfg(feature = "jit")]
 pub mod jit;
 mod kernel;

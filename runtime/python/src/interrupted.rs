@@ -33,8 +33,8 @@ pub(crate) fn interruptible<T: Send>(py: Python<'_>, launch: impl FnOnce() -> T 
                 drop(done);
             };
             let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
-            let worker =
-                worker.map_err(|error| PyRuntimeError::new_err(format!("cannot start a thread to launch on: {error}")))?;
+            let worker = worker
+                .map_err(|error| PyRuntimeError::new_err(format!("cannot start a thread to launch on: {error}")))?;
             let mut raised = None;
             let result = loop {
                 match result.recv_timeout(EVERY) {

@@ -62,9 +62,9 @@ mod shared;
 mod value;
 
 pub use fault::{Fault, FaultKind, Finding, FindingKind, Waiting};
-pub use launch::{run, run_within};
 #[cfg(test)]
 pub(crate) use launch::traced;
+pub use launch::{run, run_within};
 #[cfg(test)]
 pub(crate) use machine::Machine;
 pub use mbarrier::BarrierError;
