@@ -16,7 +16,7 @@ use crate::{Memory, Schedule};
 const CLUSTER_TURNS: u32 = 64;
 /// Warp instructions of a launch after which the cluster that has executed most gets a turn after every other one, so
 /// that a block that never ends reaches its budget soon, however many others there are.
-const LONG: u64 = 1 << 28;
+const LONG: u64 = 1 << 26;
 /// Warp instructions that must be left for threads to be worth it, as far as the first cluster tells.
 const WORTHWHILE: u64 = 50_000;
 
