@@ -26,7 +26,7 @@ def endless(x, n, BLOCK: tl.constexpr):
 def long(x, n):
     done = 0
     for i in range(n):
-        done += tl.load(x)
+        done += tl.load(x, volatile=True)
     tl.store(x, done)
 
 
@@ -98,7 +98,8 @@ class Endless(unittest.TestCase):
                 self.assertIn(f"executed more than 5000 {words}", err)
                 self.assertIn("KernelFault", err)
                 self.assertIn("RTC_STEPS=N", err)
-                self.assertIn("endless.py:", err)
+                if device == "emulator":
+                    self.assertIn("endless.py:", err)
                 # Each program has as many steps.
                 many = code.format("long[(100,)](x * 0, 50)")
                 self.assertEqual(start(device, many, RTC_STEPS="5000").communicate()[0], "1\n")
