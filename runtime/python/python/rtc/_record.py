@@ -29,10 +29,11 @@ def functions_among(arguments):
 
 
 class Launch:
-    """One launch: its kernel, grid and arguments, with copies of the tensors as they were before."""
+    """One launch: its kernel, grid, arguments and options, with copies of the tensors as they were before."""
 
-    def __init__(self, kernel, compiled, grid, arguments, before):
+    def __init__(self, kernel, compiled, grid, arguments, before, options):
         self.kernel, self.compiled, self.grid, self.arguments, self.before = kernel, compiled, grid, arguments, before
+        self.options = options
 
 
 class Recorder:
@@ -64,7 +65,10 @@ class Recorder:
             sizes = grid(dict(arguments)) if callable(grid) else grid
             compiled = launch(kernel, sizes, warmup, args, kwargs, options)
             if not warmup:
-                recorder.launches.append(Launch(kernel, compiled, tuple(int(s) for s in sizes), arguments, before))
+                given = {name: value for name, value in (kwargs or {}).items() if name not in names}
+                # `num_warps` may come from a keyword that names a parameter as well.
+                known = {"num_warps": compiled.metadata.num_warps, **given, **(options or {})}
+                recorder.launches.append(Launch(kernel, compiled, tuple(int(s) for s in sizes), arguments, before, known))
             return compiled
 
         JITFunction._launch, Autotuner._tune = noted, tune

@@ -2,7 +2,7 @@
 
 The kernel's text is cut at a statement: what stands before runs in its own types, everything behind in fp64. A statement
 costs what the error grows by when the cut moves behind it. Only the text is changed: values that statements behind the cut
-assign or load become fp64, and dtypes that they name. So that the last rounding does not hide the others, memory that the
+assign or load become fp64, and dtypes that they name, `x.dtype.element_ty` among them. So that the last rounding does not hide the others, memory that the
 kernel only writes is fp64, too.
 """
 
@@ -21,6 +21,11 @@ def __wide(x):
         return x.to(tl.float64)
     else:
         return x
+
+
+@triton.constexpr_function
+def __wide_type(dtype):
+    return tl.float64 if dtype.is_floating() else dtype
 '''
 
 
@@ -43,15 +48,21 @@ def statements(kernel):
 
 def cut(text, body, at):
     """The text with everything from statement `at` on in fp64."""
-    edits: list[tuple[Any, ...]] = []
+    edits = _Edits(text)
     for statement in body[at:]:
+        kept = set()
         for node in ast.walk(statement.node):
-            if isinstance(node, ast.Attribute) and node.attr in _FLOATS and isinstance(node.value, ast.Name):
-                begin = (node.end_col_offset or 0) - len(node.attr)
-                edits.append((node.end_lineno, begin, node.end_lineno, node.end_col_offset, "float64"))
-            elif isinstance(node, ast.Call) and _is_load(node):
-                edits.append((node.lineno, node.col_offset, node.lineno, node.col_offset, "__wide("))
-                edits.append((node.end_lineno, node.end_col_offset, node.end_lineno, node.end_col_offset, ")"))
+            if _keeps_types(node):
+                kept.update(ast.walk(node))
+            if isinstance(node, ast.Call) and (_is_load(node) or _is_bitcast(node)):
+                edits.wrap(node, "__wide")
+            elif node in kept or not isinstance(node, ast.Attribute):
+                continue
+            elif node.attr == "element_ty":
+                # Memory keeps its type, but accumulators of the type of its elements become fp64.
+                edits.wrap(node, "__wide_type")
+            elif node.attr in _FLOATS and isinstance(node.value, ast.Name):
+                edits.replace_name(node, "float64")
     # Values from before the cut.
     # What only a loop or a branch assigns has no value behind it for sure.
     plain = [s.node for s in body[:at] if isinstance(s.node, (ast.Assign, ast.AugAssign, ast.AnnAssign))]
@@ -60,34 +71,77 @@ def cut(text, body, at):
     if at > 0 and at < len(body):
         words = "; ".join(f"{n} = __wide({n})" for n in names if n in used)
         if words:
-            first = body[at]
-            indent = first.node.col_offset
-            edits.append((first.first, indent, first.first, indent, f"{words}\n{' ' * indent}"))
-    return _apply(text, edits)
+            edits.insert_line(body[at].node, words)
+    return edits.applied()
+
+
+def _called(node):
+    """The last part of the name of the function that a call names."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
 
 
 def _is_load(node):
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
-    return name in ("load", "load_tensor_descriptor")
+    return _called(node) in ("load", "load_tensor_descriptor")
 
 
-def _apply(text, edits):
-    lines = text.encode().split(b"\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    data = text.encode()
-    order = {")": 1}
-    for l0, c0, l1, c1, new in sorted(edits, key=lambda e: (e[0], e[1], order.get(e[4], 0)), reverse=True):
-        begin, end = starts[l0 - 1] + c0, starts[l1 - 1] + c1
-        data = data[:begin] + new.encode() + data[end:]
-    return data.decode()
+def _is_bitcast(node):
+    """Whether a call reads bits as another type. `to` and `cast` do if they are told to."""
+    told = any(word.arg == "bitcast" and not (isinstance(word.value, ast.Constant) and not word.value.value) for word in node.keywords)
+    return told and _called(node) in ("to", "cast")
+
+
+def _keeps_types(node):
+    """Whether types in an expression stay as they are: those of memory and of bits, and those that are compared with the
+    type of elements of memory, which decide what the kernel does."""
+    if isinstance(node, ast.Call):
+        return _called(node) == "pointer_type" or _is_bitcast(node)
+    return isinstance(node, ast.Compare) and any(isinstance(n, ast.Attribute) and n.attr == "element_ty" for n in ast.walk(node))
+
+
+class _Edits:
+    """Changes of a text at nodes of its tree; one may contain others."""
+
+    def __init__(self, text):
+        self.data = text.encode()
+        self.starts = [0]
+        for line in self.data.split(b"\n"):
+            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.edits: list[tuple[Any, ...]] = []
+
+    def _span(self, node):
+        return self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset
+
+    def wrap(self, node, function):
+        """Has the node be an argument of a function."""
+        begin, end = self._span(node)
+        # What ends at a place comes before what begins there; of nodes that share an end, the outer one is outside.
+        self.edits.append((begin, 2, -end, begin, f"{function}("))
+        self.edits.append((end, 0, -begin, end, ")"))
+
+    def replace_name(self, node, name):
+        """Replaces the name of an attribute."""
+        _, end = self._span(node)
+        self.edits.append((end - len(node.attr.encode()), 3, 0, end, name))
+
+    def insert_line(self, node, line):
+        """Inserts a line before a statement."""
+        begin, _ = self._span(node)
+        self.edits.append((begin, 1, 0, begin, f"{line}\n{' ' * node.col_offset}"))
+
+    def applied(self):
+        """The changed text."""
+        parts, done = [], 0
+        for begin, _, _, end, new in sorted(self.edits):
+            parts += [self.data[done:begin], new.encode()]
+            done = end
+        return b"".join([*parts, self.data[done:]]).decode()
 
 
 def widened(kernel, at):
     """The kernel, cut at a statement."""
     text, body = statements(kernel)
-    made = JITFunction(kernel.fn, do_not_specialize=kernel.do_not_specialize)
+    made = JITFunction(kernel.fn, do_not_specialize=kernel.do_not_specialize, debug=kernel.debug,
+                       do_not_specialize_on_alignment=kernel.do_not_specialize_on_alignment)
     made._own_source = (cut(text, body, at), _gather.source_of(kernel)[1], kernel.fn.__code__.co_filename)
     made._preamble = textwrap.dedent(_WIDEN)
     return made
@@ -109,8 +163,7 @@ def run(launch, at, outputs):
         elif _arrays.is_array(value):
             data = launch.before[name][-1]
             arguments[name] = _arrays.read(value, data)
-    warps = {"num_warps": launch.compiled.metadata.num_warps}
-    kernel.run(*arguments.values(), grid=launch.grid, warmup=False, **warps)
+    kernel._launch(launch.grid, False, tuple(arguments.values()), None, launch.options)
     return wide
 
 

@@ -1,5 +1,6 @@
 """`python -m rtc verify`, `bench` and `precision`."""
 
+import ast
 import json
 import os
 import subprocess
@@ -396,12 +397,71 @@ class Precision(unittest.TestCase):
         self.assertLess(second["algorithm"], 1e-6)
         self.assertGreater(second["mare"], 1e-4)
 
+    def test_accumulators_of_the_type_of_elements(self):
+        done = rtc("precision", "accumulator.py", "--json", "--dtype", "float16")
+        second = json.loads(done.stdout)["second_oracle"]["float16"]
+        with open(os.path.join(CONTRACTS, "accumulator.py")) as file:
+            lines = file.read().split("\n")
+        # The loop that adds in fp16 loses most, which shows only against sums in fp64.
+        self.assertEqual(second["worst_line"]["line"], 1 + lines.index("    for start in range(0, n, BLOCK):"), second)
+        self.assertGreater(second["mare"], 1e-5)
+        self.assertLess(second["algorithm"], 1e-6)
+
+    def test_texts_in_fp64(self):
+        from rtc import _widen
+
+        def widened(statement, at=0, before=()):
+            text = "def f(x):\n" + "".join(f"    {line}\n" for line in [*before, statement])
+            body = [_widen.Statement(node, node.lineno) for node in ast.parse(text).body[0].body]
+            return _widen.cut(text, body, at).split("\n", 1)[1].rstrip("\n")
+
+        for given, expected in [
+            ("a = tl.zeros([4], x.dtype.element_ty)", "a = tl.zeros([4], __wide_type(x.dtype.element_ty))"),
+            # An edit in an edit.
+            ("a = tl.load(x + tl.load(y, other=tl.float16))", "a = __wide(tl.load(x + __wide(tl.load(y, other=tl.float64))))"),
+            ("a = tl.load(x + tl.load(y)).dtype.element_ty", "a = __wide_type(__wide(tl.load(x + __wide(tl.load(y)))).dtype.element_ty)"),
+            ("tl.zeros([4], tl.load(x).type.element_ty)", "tl.zeros([4], __wide_type(__wide(tl.load(x)).type.element_ty))"),
+            # Types of memory and of bits stay.
+            ("p = x.to(tl.pointer_type(tl.float32))", "p = x.to(tl.pointer_type(tl.float32))"),
+            ("p = x.to(tl.pointer_type(x.dtype.element_ty))", "p = x.to(tl.pointer_type(x.dtype.element_ty))"),
+            ("a = tl.load(x.to(tl.pointer_type(tl.float32)))", "a = __wide(tl.load(x.to(tl.pointer_type(tl.float32))))"),
+            ("a = b.to(tl.float32, bitcast=True)", "a = __wide(b.to(tl.float32, bitcast=True))"),
+            ("a = b.to(tl.float32, bitcast=False)", "a = b.to(tl.float64, bitcast=False)"),
+            ("if x.dtype.element_ty == tl.float16: a = 1", "if x.dtype.element_ty == tl.float16: a = 1"),
+        ]:
+            with self.subTest(given=given):
+                self.assertEqual(widened(given), f"    {expected}")
+        self.assertEqual(widened("tl.load(a)", 1, ["a = x"]), "    a = x\n    a = __wide(a)\n    __wide(tl.load(a))")
+
+    def test_the_second_oracle_keeps_options_of_the_launch(self):
+        import numpy as np
+
+        from rtc import _as_triton, _rtc, _widen
+        from rtc._contract import load
+        from rtc._record import Recorder
+        _as_triton.install()
+        contract = load(os.path.join(CONTRACTS, "accumulator.py"))
+        kernel, x = contract.module.sums, np.ones((2, 32), np.float16)
+        with Recorder(keep=True) as recorder:
+            kernel[(2,)](x, np.empty(2, np.float32), 32, BLOCK=16, num_warps=2, num_stages=5, enable_fp_fusion=False)
+            _rtc.set_device("interpreter")
+            try:
+                self.assertEqual(_widen.run(recorder.launches[0], 0, ["o"])["o"].tolist(), [32, 32])
+            finally:
+                _rtc.set_device("auto")
+        specs = [json.loads(launch.compiled._ready.spec()) for launch in recorder.launches]
+        self.assertEqual(len(specs), 2)
+        for spec in specs:
+            self.assertIs(spec["options"].get("enable_fp_fusion"), False, spec)
+        options = [(launch.compiled.metadata.num_warps, launch.compiled.metadata.num_stages) for launch in recorder.launches]
+        self.assertEqual(options, [(2, 5), (2, 5)])
+
     def test_without_a_reference(self):
         with changed("softmax_fp16.py", "def reference_fn", "def another") as file:
             done = rtc("precision", file.name, "--dtype", "float32")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("Maximum relative error (MARE): 4.0", done.stdout)
-        self.assertIn("line 9 loses most bits", done.stdout)
+        self.assertIn("line 11 loses most bits", done.stdout)
 
     def test_a_wrong_option(self):
         done = rtc("precision", "abs.py", "--dtype", "float8")
