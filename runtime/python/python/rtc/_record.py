@@ -96,17 +96,17 @@ class Recorder:
 
 
 @contextlib.contextmanager
-def tuned_before():
+def tuned_before(searches=True):
     """While it is active, kernels with `autotune` that were tuned keep their configuration for other sizes, too. Gives a
-    dictionary that is filled with those: by name, as text."""
+    dictionary that is filled with those: by name, as text. Without `searches`, others take the first that pruning leaves."""
     tune, taken = Autotuner._tune, {}
 
     def keep(tuner, key, args, nargs, kwargs):
-        if not tuner.cache:
+        if not tuner.cache and searches:
             return tune(tuner, key, args, nargs, kwargs)
-        configs, known = tuner._pruned(nargs, kwargs), next(iter(tuner.cache.values()))
+        configs, known = tuner._pruned(nargs, kwargs), next(iter(tuner.cache.values()), None)
         tuner.cache[key] = known if known in configs else configs[0]
-        taken[tuner.base_fn.__name__] = str(known)
+        taken[tuner.base_fn.__name__] = str(known or tuner.cache[key])
         tuner.pre_hook({**nargs, **kwargs, **tuner.cache[key].all_kwargs()}, reset_only=True)
 
     Autotuner._tune = keep

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 
-from . import _advice, _arrays, _as_triton, _rtc
+from . import _advice, _arrays, _as_triton, _rtc, _sanitized
 from ._compare import Comparison, dropout, tolerance
 from ._contract import Problem, guarded, load, refuses, results, run_command
 from ._golden import verify_golden
@@ -268,16 +268,31 @@ def verify(contract, options, boundary=True, record=None):
     return judgements, recorder, notes
 
 
-def summary(judgements, notes):
+def sanitized(arguments):
+    """What the sanitizer finds, and notes on it; None and no notes if it is turned off."""
+    if arguments.no_sanitize:
+        return None, []
+    everywhere = arguments.sanitize is not None and not arguments.no_boundary
+    found = _sanitized.run(arguments.file, arguments.sanitize or "all", everywhere, arguments.seed, arguments.sanitize_limit)
+    if (found["skipped"] or "").find("RTC_SANITIZE: ") >= 0:
+        raise Problem("usage", f"--sanitize: {found['skipped'].split('RTC_SANITIZE: ', 1)[1]}", status=2)
+    notes = [f"the sanitizer: {finding['case']}: {finding['text']}" for finding in found["findings"]]
+    if found["skipped"]:
+        notes.append(f"the sanitizer has not checked everything: {found['skipped']}")
+    return found, notes
+
+
+def summary(judgements, notes, checked=None):
     """The JSON of a verification."""
     wrong = [j for j in judgements if not j.correct]
     shown = wrong[:3] or judgements[:1]
     details = "; ".join([j.words() for j in shown] + notes)
+    findings = checked["findings"] if checked else []
     if not wrong and len(judgements) > 1:
         details += f"; {len(judgements) - 1} further cases with sizes at the edges of blocks are right"
     number = lambda value: value if math.isfinite(value) else str(value)
-    return {"correct": not wrong, "max_abs_diff": number(max(j.max_abs for j in judgements)),
-            "max_rel_diff": number(max(j.max_rel for j in judgements)), "details": details}
+    return {"correct": not wrong and not findings, "max_abs_diff": number(max(j.max_abs for j in judgements)),
+            "max_rel_diff": number(max(j.max_rel for j in judgements)), "details": details, "sanitizer": checked}
 
 
 def main(words):
@@ -285,7 +300,17 @@ def main(words):
     options.add_argument("--no-boundary", action="store_true", help="only the inputs that get_inputs gives")
     options.add_argument("--record", metavar="DIR", help="write inputs, launches and expected results, for `rtc verify --golden DIR`")
     options.add_argument("--golden", metavar="DIR", help="replay what --record wrote, with neither FILE nor reference")
+    options.add_argument("--sanitize", nargs="?", const="all", metavar="CHECKS",
+                         help="run every case under the sanitizer, not the first alone; CHECKS: a list such as race,memory [default: all]")
+    options.add_argument("--no-sanitize", action="store_true", help="run no case under the sanitizer")
+    options.add_argument("--sanitize-limit", type=float, default=_sanitized.LIMIT, metavar="SECONDS",
+                         help="how long the cases under the sanitizer may take [default: %(default)g]")
     arguments = options.parse_args(words)
+    if arguments.file is None and arguments.golden is None and arguments.sanitize is not None:
+        # `--sanitize FILE.py`
+        arguments.file, arguments.sanitize = arguments.sanitize, "all"
+    if arguments.sanitize is not None and arguments.no_sanitize:
+        options.error("give either --sanitize or --no-sanitize")
     if (arguments.file is None) == (arguments.golden is None):
         options.error("give either a FILE or --golden DIR")
 
@@ -304,9 +329,11 @@ def main(words):
                 picture = comparison.picture()
                 if picture:
                     print(picture, file=sys.stderr)
+        checked, more = sanitized(arguments)
+        notes += more
         for note in notes:
             print(f"note: {note}", file=sys.stderr)
-        found = summary(judgements, notes)
+        found = summary(judgements, notes, checked)
         print(json.dumps(found))
         return 0 if found["correct"] else 1
 

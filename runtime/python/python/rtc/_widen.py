@@ -2,8 +2,8 @@
 
 The kernel's text is cut at a statement: what stands before runs in its own types, everything behind in fp64. A statement
 costs what the error grows by when the cut moves behind it. Only the text is changed: values that statements behind the cut
-assign or load become fp64, and dtypes that they name, `x.dtype.element_ty` among them. So that the last rounding does not hide the others, memory that the
-kernel only writes is fp64, too.
+assign or load become fp64, and dtypes that they name, `x.dtype.element_ty` among them. So that the last rounding does not
+hide the others, memory that the kernel only writes is fp64, too.
 """
 
 import ast

@@ -33,7 +33,7 @@ class Verify(unittest.TestCase):
         done = rtc("verify", "gelu.py")
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout)
-        self.assertEqual(list(found), ["correct", "max_abs_diff", "max_rel_diff", "details"])
+        self.assertEqual(list(found), ["correct", "max_abs_diff", "max_rel_diff", "details", "sanitizer"])
         self.assertTrue(found["correct"] and 0 < found["max_abs_diff"] < 1e-5)
         self.assertIn("3 further cases", found["details"])
         self.assertIn("size 1000 -> 257", done.stderr)
@@ -51,6 +51,49 @@ class Verify(unittest.TestCase):
             done = rtc("verify", file.name)
         self.assertEqual(done.returncode, 1)
         self.assertIn("out-of-bounds", done.stderr)
+
+    def test_races_are_wrong(self):
+        clean = {"checks": "all", "cases": 1, "findings": [], "skipped": None}
+        done = rtc("verify", "total.py")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(json.loads(done.stdout)["sanitizer"], clean)
+        # The emulator runs one block after the other, so that the result is right.
+        with changed("total.py", "tl.atomic_add(o, tl", "tl.store(o, tl.load(o) + tl") as file:
+            done = rtc("verify", file.name)
+            found = json.loads(done.stdout)
+            self.assertEqual((done.returncode, found["correct"], found["sanitizer"]["cases"]), (1, False, 1), done.stdout + done.stderr)
+            (finding,) = found["sanitizer"]["findings"]
+            self.assertEqual(finding["case"], "get_inputs()")
+            self.assertRegex(finding["text"], r"(?s)not ordered with the .* by another block.*:11")
+            self.assertIn("not ordered with", done.stderr)
+            self.assertEqual(json.loads(rtc("verify", file.name, "--sanitize=memory").stdout)["correct"], True)
+            done = rtc("verify", file.name, "--no-sanitize")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            found = json.loads(done.stdout)
+            self.assertEqual((found["correct"], found["sanitizer"]), (True, None))
+
+    def test_what_the_sanitizer_runs(self):
+        for words, checks in [(("--sanitize", "total.py"), "all"), (("total.py", "--sanitize", "race,memory"), "race,memory")]:
+            found = json.loads(rtc("verify", *words).stdout)["sanitizer"]
+            self.assertEqual((found["checks"], found["findings"], found["skipped"]), (checks, [], None))
+            self.assertGreater(found["cases"], 2)
+        # What cannot be checked is no mistake of the kernel.
+        done = rtc("verify", "total.py", "--sanitize-limit", "0.01")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = json.loads(done.stdout)["sanitizer"]
+        self.assertEqual((found["cases"], found["findings"]), (0, []))
+        self.assertIn("longer than 0.01 seconds", found["skipped"])
+        for words in [("--sanitize=everything",), ("--sanitize", "--no-sanitize")]:
+            done = rtc("verify", "total.py", *words)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        # A kernel that is tuned runs with its first configuration.
+        tuned = '@triton.autotune([triton.Config({"BLOCK": n}) for n in (64, 32)], key=["n"])\n@triton.jit\ndef total'
+        with changed("total.py", "@triton.jit\ndef total", tuned) as file, open(file.name) as source:
+            text = source.read().replace(", BLOCK=64)", ")").replace("tl.atomic_add(o, tl", "tl.store(o, tl.load(o) + tl")
+            with open(file.name, "w") as target:
+                target.write(text.replace("key=[\"n\"]", "key=[\"n\"], reset_to_zero=[\"o\"]"))
+            found = json.loads(rtc("verify", file.name).stdout)
+        self.assertEqual((found["correct"], found["sanitizer"]["cases"]), (False, 1), found)
 
     def test_tolerances_are_those_given(self):
         self.assertEqual(rtc("verify", "gelu.py", "--rtol", "1e-12", "--atol", "1e-12").returncode, 1)

@@ -1,0 +1,99 @@
+"""Runs `kernel_fn` under the sanitizer on the emulator, in a process of its own: what is checked is chosen once per process."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from . import _arrays
+
+#: Seconds that the sanitized cases may take.
+LIMIT = 60.0
+
+
+def run(path, checks, everywhere, seed, limit):
+    """Runs a file's kernel under the sanitizer; with `everywhere`, also for sizes at the edges of blocks. Gives what JSON has
+    of it: `findings`, and `skipped`, which says why something was not checked."""
+    found = {"checks": checks, "cases": 0, "findings": [], "skipped": None}
+    with tempfile.TemporaryDirectory() as folder:
+        result = os.path.join(folder, "result.jsonl")
+        environment = {**os.environ, "RTC_SANITIZE": checks, "RTC_DEVICE": "emulator"}
+        words = [sys.executable, "-m", "rtc._sanitized", path, result, "all" if everywhere else "one", str(seed)]
+        try:
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, timeout=limit)
+            ended = None if done.returncode == 0 else f"the process ended with the status {done.returncode}{_last_line(done.stderr)}"
+        except subprocess.TimeoutExpired:
+            ended = f"it took longer than {limit:g} seconds; give it more by --sanitize-limit, or smaller inputs"
+        if os.path.exists(result):
+            with open(result) as file:
+                for line in file.read().splitlines():
+                    _add(found, json.loads(line))
+    found["skipped"] = found["skipped"] or ended
+    return found
+
+
+def _last_line(text):
+    lines = text.strip().splitlines()
+    return f": {lines[-1]}" if lines else ""
+
+
+def _add(found, case):
+    """Adds what the other process says of a case."""
+    if case["skipped"] is not None:
+        found["skipped"] = found["skipped"] or case["skipped"]
+        return
+    found["cases"] += 1
+    if case["finding"] is not None:
+        found["findings"].append({"case": case["name"], "text": case["finding"]})
+
+
+def _case(contract, name, inputs):
+    """One case: what was found, the launches, and whether its exception says that the wrapper refuses the inputs."""
+    from ._contract import Problem, guarded, refuses
+    from ._record import Recorder, tuned_before
+    from .runtime.errors import KernelFault
+    told, is_refused = {"name": name, "finding": None, "skipped": None}, False
+    with Recorder() as recorder, tuned_before(searches=False):
+        try:
+            guarded("kernel_fn", lambda: contract.kernel(*[_on_cpu(v) for v in inputs]))
+            if not recorder.launches:
+                told["skipped"] = "no kernel was launched"
+        except Problem as problem:
+            is_fault = isinstance(problem.__cause__, KernelFault)
+            told["finding" if is_fault else "skipped"] = str(problem)
+            is_refused = not is_fault and refuses(problem.__cause__)
+    return told, recorder, is_refused
+
+
+def _on_cpu(value):
+    """A copy of an argument in memory of the CPU."""
+    if not _arrays.is_array(value):
+        return value
+    return value.detach().cpu().clone() if _arrays.is_tensor(value) else _arrays.copy(value)
+
+
+def main(path, result, which, seed):
+    """Runs the cases; a line of JSON for each is added to a file once it is known."""
+    from . import _as_triton
+    from ._contract import Problem, load
+    from ._verify import boundary_inputs
+    _as_triton.install()
+    with open(result, "a", buffering=1) as file:
+        try:
+            contract = load(path)
+            inputs = contract.inputs()
+        except Problem as problem:
+            print(json.dumps({"name": "get_inputs()", "finding": None, "skipped": str(problem)}), file=file)
+            return
+        told, recorder, _ = _case(contract, "get_inputs()", inputs)
+        print(json.dumps(told), file=file)
+        if which == "all" and told["finding"] is None and told["skipped"] is None:
+            for name, made in boundary_inputs(inputs, recorder.blocks(), int(seed)):
+                told, _, is_refused = _case(contract, name, made)
+                if not is_refused:
+                    print(json.dumps(told), file=file)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
