@@ -8,7 +8,7 @@ import sys
 import time
 
 from . import _arrays, _flops, _plot
-from ._contract import Problem, run_command
+from ._contract import Problem, guarded, results, run_command
 from ._verify import copies, parser, prepare, run_case
 
 WARMUP, ITERATIONS = 10, 40
@@ -160,8 +160,7 @@ def _power(text):
 def bench(contract, inputs, clock, iterations):
     """Times of kernel and reference, and the bytes they must move."""
     mine, theirs = copies(inputs), copies(inputs)
-    first = contract.kernel(*mine)
-    from ._contract import results
+    first = guarded("kernel_fn", lambda: contract.kernel(*mine))
     traffic = moved(mine, results(first, "kernel_fn"))
     times = measured({"kernel": lambda: contract.kernel(*mine), "reference": lambda: contract.reference(*theirs)}, clock,
                      WARMUP if clock.torch is not None else 1, iterations)
@@ -174,9 +173,8 @@ def main(words):
     options.add_argument("--against", choices=["triton"], help="also time the kernel compiled by Triton, if it is installed")
     options.add_argument("--sweep", metavar="N=LOW..HIGH", help="times over sizes: get_inputs(N=..) is called with each")
     options.add_argument("--plots", metavar="DIR", help="write plots (SVG)")
-    arguments = options.parse_args(words)
 
-    def work():
+    def work(arguments):
         if arguments.iterations is not None and arguments.iterations < 1:
             raise Problem("usage", f"--iterations takes 1 and above, not {arguments.iterations}", status=2)
         sweep = sweep_values(arguments.sweep) if arguments.sweep else None
@@ -184,8 +182,8 @@ def main(words):
         inputs = contract.inputs()
         judgement, recorder, _, _ = run_case(contract, "get_inputs()", inputs, arguments)
         if not judgement.correct:
-            print(json.dumps({"correct": False, "details": judgement.words()}))
-            raise Problem("wrong-result", f"the kernel is wrong, so it is not timed: {judgement.words()}")
+            raise Problem("wrong-result", f"the kernel is wrong, so it is not timed: {judgement.words()}",
+                          found={"correct": False, "details": judgement.words()})
         clock = Clock(inputs)
         iterations = arguments.iterations or (ITERATIONS if clock.torch is not None else 5)
         before = clock.state()
@@ -240,10 +238,9 @@ def main(words):
                 points = [(name, flops / traffic, flops / mid / 1e9) for name, mid, *_ in rows]
                 with open(os.path.join(arguments.plots, "roofline.svg"), "w") as file:
                     file.write(_plot.roofline(points, rate / 1e12, peak / 1e12))
-        print(json.dumps(found))
-        return 0
+        return 0, json.dumps(found)
 
-    return run_command(work)
+    return run_command(options, words, work)
 
 
 def _sweep(contract, sweep, arguments, clock, iterations):

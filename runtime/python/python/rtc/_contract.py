@@ -1,7 +1,10 @@
 """Files with `kernel_fn`, `reference_fn` and `get_inputs`: reading them, and saying what is wrong with them."""
 
+import argparse
+import contextlib
 import importlib.util
 import inspect
+import json
 import os
 import sys
 import traceback
@@ -16,9 +19,10 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 class Problem(Exception):
     """Something is wrong with the input; the text says what."""
 
-    def __init__(self, code, message, status=INPUT):
+    def __init__(self, code, message, status=INPUT, found=None):
         super().__init__(message)
-        self.code, self.status = code, status
+        # `found`: what JSON has beside the error.
+        self.code, self.status, self.found = code, status, found
 
 
 class Contract:
@@ -126,22 +130,44 @@ def results(value, name):
     raise Problem("contract", f"`{name}` gives {type(value).__name__}; a tensor, or a list of tensors, is needed")
 
 
-def run_command(work):
-    """Runs a command; problems go to stderr, the exit status comes back."""
+class Parser(argparse.ArgumentParser):
+    """Options of a command, whose mistakes are problems."""
+
+    def error(self, message):
+        self.print_usage(sys.stderr)
+        raise Problem("usage", message, USAGE)
+
+
+def run_command(options, words, work, json_by_default=True):
+    """Parses the words of a command and runs it; the exit status comes back. `work` takes the arguments and gives the exit
+    status and the text for standard output. What the user's file prints goes to standard error instead. Problems go to
+    standard error and, where JSON is asked for, to standard output as an object with `error`."""
+    as_json = json_by_default or any(len(word) > 3 and "--json".startswith(word) for word in words)
+    out = sys.stdout
+
+    def failed(code, message, status, found=None):
+        print(f"error[{code}]: {message}", file=sys.stderr)
+        if as_json:
+            print(json.dumps({**(found or {}), "error": {"code": code, "message": message}}), file=out)
+        return status
+
     try:
-        return work()
-    except Problem as problem:
-        print(f"error[{problem.code}]: {problem}", file=sys.stderr)
-        return problem.status
-    except SystemExit:
-        raise
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                status, text = work(options.parse_args(words))
+            print(text, file=out)
+            return status
+        except Problem as problem:
+            return failed(problem.code, str(problem), problem.status, problem.found)
+        except KeyboardInterrupt:
+            return failed("interrupted", "the command was interrupted", 130)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            # Files that are written; what functions of the user's file raise is a problem already.
+            return failed("io", f"{error.filename or 'a file'}: {error.strerror or error}", INPUT)
+        except Exception:
+            traceback.print_exc()
+            return failed("internal", "this is a bug of rtc", BUG)
     except BrokenPipeError:
         return 141
-    except OSError as error:
-        # Files that are written; what functions of the user's file raise is a problem already.
-        print(f"error[io]: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
-        return INPUT
-    except Exception:
-        traceback.print_exc()
-        print("error[internal]: this is a bug of rtc", file=sys.stderr)
-        return BUG

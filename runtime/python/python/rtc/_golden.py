@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 from . import _rtc
 from ._contract import Problem
@@ -52,21 +53,22 @@ def _read(path):
         raise Problem("golden", f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def verify_golden(folder):
-    """Replays all launches of a directory; the exit status."""
-    places, checked, wrong = launches(folder), 0, []
+def verify_golden(folder, as_json):
+    """Replays all launches of a directory; the exit status, and text or JSON."""
+    places, replayed, lines, wrong = launches(folder), [], [], []
     for place in places:
         done = replay(place)
         if done is None:
             continue
-        checked += 1
         device, compared = done
-        print(f"launch     {place} on {device}")
-        for name, words, count in compared:
-            print(f"check      {name}: {words}")
-            if count:
-                wrong.append(f"{place}: `{name}` in {count} elements")
+        lines.append(f"launch     {place} on {device}")
+        lines += [f"check      {name}: {words}" for name, words, _ in compared]
+        wrong += [f"{place}: `{name}` in {count} elements" for name, _, count in compared if count]
+        replayed.append({"launch": place, "device": device, "checks": [{"tensor": n, "details": w, "wrong": c} for n, w, c in compared]})
+    found = {"correct": not wrong, "launches": len(places), "replayed": replayed}
     if wrong:
-        raise Problem("wrong-result", f"{folder}: the results differ from the reference: {'; '.join(wrong)}")
-    print(f"golden     {checked} of {len(places)} launches have expected results; all are right")
-    return 0
+        print("\n".join(lines), file=sys.stderr)
+        raise Problem("wrong-result", f"{folder}: the results differ from the reference: {'; '.join(wrong)}", found=found)
+    if as_json:
+        return 0, json.dumps(found)
+    return 0, "\n".join([*lines, f"golden     {len(replayed)} of {len(places)} launches have expected results; all are right"])

@@ -355,12 +355,10 @@ def main(words):
     options = parser("precision", __doc__.split(":", 1)[1].strip())
     options.add_argument("--dtype", action="append", help="test this dtype only; may be repeated; `all`: every dtype of the standards")
     options.add_argument("--no-second-oracle", action="store_true", help="do not run the kernel in fp64")
-    options.add_argument("--json", action="store_true", help="write JSON instead of the report")
     options.add_argument("-o", "--output", metavar="FILE", help="also write the report to a file")
     options.add_argument("--plots", metavar="DIR", help="write plots (SVG)")
-    arguments = options.parse_args(words)
 
-    def work():
+    def work(arguments):
         contract = prepare(arguments, needs_reference=False)
         arguments.all = "all" in (arguments.dtype or [])
         if arguments.all:
@@ -378,10 +376,8 @@ def main(words):
         passed = all(c.passed for c in cases)
         if arguments.json:
             second = {d: found if found is not None else {"skipped": why} for d, (found, why) in opinions.items()}
-            print(json.dumps({"passed": passed, "device": device, "tests": [c.json() for c in cases], "second_oracle": second,
-                              "not_tested": left_out}))
-        else:
-            print(text)
-        return 0 if passed else 1
+            text = json.dumps({"passed": passed, "device": device, "tests": [c.json() for c in cases], "second_oracle": second,
+                               "not_tested": left_out})
+        return 0 if passed else 1, text
 
-    return run_command(work)
+    return run_command(options, words, work, json_by_default=False)

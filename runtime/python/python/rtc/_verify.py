@@ -1,6 +1,5 @@
 """`rtc verify FILE.py`: compares `kernel_fn` with `reference_fn` on `get_inputs()` and on sizes at the edges of blocks."""
 
-import argparse
 import contextlib
 import functools
 import json
@@ -11,19 +10,21 @@ import warnings
 
 from . import _advice, _arrays, _as_triton, _rtc, _sanitized
 from ._compare import Comparison, dropout, tolerance
-from ._contract import Problem, guarded, load, refuses, results, run_command
+from ._contract import Parser, Problem, guarded, load, refuses, results, run_command
 from ._golden import verify_golden
 from ._record import Recorder, tuned_before, write
 
 
 def parser(name, what):
     """The options that `verify`, `bench` and `precision` share."""
-    made = argparse.ArgumentParser(prog=f"rtc {name}", description=what)
+    made = Parser(prog=f"rtc {name}", description=what)
     made.add_argument("file", nargs="?" if name == "verify" else None, help="a file that exports kernel_fn, reference_fn and get_inputs")
     made.add_argument("--rtol", type=float, help="how much floats may differ, relative to the reference")
     made.add_argument("--atol", type=float, help="how much floats may differ, absolutely")
     made.add_argument("--seed", type=int, default=0, help="of the random inputs of other sizes")
     made.add_argument("--device", help="auto, cuda:N, emulator or interpreter")
+    made.add_argument("--json", action="store_true", help="write one JSON object to standard output, also for errors"
+                      + ("" if name == "precision" else "; the default" + (" but for --golden" if name == "verify" else "")))
     return made
 
 
@@ -305,7 +306,12 @@ def main(words):
     options.add_argument("--no-sanitize", action="store_true", help="run no case under the sanitizer")
     options.add_argument("--sanitize-limit", type=float, default=_sanitized.LIMIT, metavar="SECONDS",
                          help="how long the cases under the sanitizer may take [default: %(default)g]")
-    arguments = options.parse_args(words)
+    is_golden = any(word.partition("=")[0] == "--golden" for word in words)
+    return run_command(options, words, lambda arguments: _work(options, arguments), json_by_default=not is_golden)
+
+
+def _work(options, arguments):
+    """Runs the command: exit status and text."""
     if arguments.file is None and arguments.golden is None and arguments.sanitize is not None:
         # `--sanitize FILE.py`
         arguments.file, arguments.sanitize = arguments.sanitize, "all"
@@ -313,28 +319,23 @@ def main(words):
         options.error("give either --sanitize or --no-sanitize")
     if (arguments.file is None) == (arguments.golden is None):
         options.error("give either a FILE or --golden DIR")
-
-    def work():
-        if arguments.golden is not None:
-            choose_device(arguments.device)
-            return verify_golden(arguments.golden)
-        contract = prepare(arguments)
-        if arguments.record:
-            os.makedirs(arguments.record, exist_ok=True)
-        judgements, _, notes = verify(contract, arguments, not arguments.no_boundary, arguments.record)
-        for judgement in judgements:
-            mark = "ok   " if judgement.correct else "WRONG"
-            print(f"{mark} {judgement.words()}", file=sys.stderr)
-            for _, comparison in judgement.comparisons:
-                picture = comparison.picture()
-                if picture:
-                    print(picture, file=sys.stderr)
-        checked, more = sanitized(arguments)
-        notes += more
-        for note in notes:
-            print(f"note: {note}", file=sys.stderr)
-        found = summary(judgements, notes, checked)
-        print(json.dumps(found))
-        return 0 if found["correct"] else 1
-
-    return run_command(work)
+    if arguments.golden is not None:
+        choose_device(arguments.device)
+        return verify_golden(arguments.golden, arguments.json)
+    contract = prepare(arguments)
+    if arguments.record:
+        os.makedirs(arguments.record, exist_ok=True)
+    judgements, _, notes = verify(contract, arguments, not arguments.no_boundary, arguments.record)
+    for judgement in judgements:
+        mark = "ok   " if judgement.correct else "WRONG"
+        print(f"{mark} {judgement.words()}", file=sys.stderr)
+        for _, comparison in judgement.comparisons:
+            picture = comparison.picture()
+            if picture:
+                print(picture, file=sys.stderr)
+    checked, more = sanitized(arguments)
+    notes += more
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    found = summary(judgements, notes, checked)
+    return 0 if found["correct"] else 1, json.dumps(found)

@@ -327,6 +327,65 @@ class Bench(unittest.TestCase):
         self.assertEqual(rtc("bench", "gelu.py", "--iterations", "0").returncode, 2)
 
 
+class Json(unittest.TestCase):
+    """With `--json`, standard output is one object, however a command ends."""
+
+    def error(self, *words, status, json=True):
+        done = rtc(*words, *(["--json"] if json else []))
+        self.assertEqual(done.returncode, status, (words, done.stdout, done.stderr))
+        found = read(done.stdout)
+        self.assertEqual(sorted(found["error"]), ["code", "message"])
+        self.assertIn(f"error[{found['error']['code']}]: ", done.stderr)
+        return found
+
+    def test_errors(self):
+        for command in ("verify", "bench", "precision"):
+            with self.subTest(command=command):
+                self.assertEqual(self.error(command, "--nothing", status=2)["error"]["code"], "usage")
+                self.assertEqual(self.error(command, status=2)["error"]["code"], "usage")
+                self.assertEqual(self.error(command, "gelu.py", "--rtol", "-1", status=2)["error"]["code"], "usage")
+                self.assertEqual(self.error(command, "nowhere.py", status=1)["error"]["code"], "io")
+                for old, new, part in [
+                    ("BLOCK=256)", "BLOCK=255)", "CompilationError"),
+                    (", mask=i < n)\n\n", ")\n\n", "KernelFault"),
+                    ("def get_inputs", "def inputs", "has no `get_inputs`"),
+                ]:
+                    with changed("gelu.py", old, new) as file:
+                        self.assertIn(part, self.error(command, file.name, status=1)["error"]["message"])
+
+    def test_json_is_the_default_of_two(self):
+        self.error("verify", "nowhere.py", status=1, json=False)
+        self.error("bench", "nowhere.py", status=1, json=False)
+        self.assertEqual(rtc("precision", "nowhere.py").stdout, "")
+
+    def test_a_wrong_kernel(self):
+        with changed("gelu.py", "0.5 * v", "0.6 * v") as file:
+            found = self.error("bench", file.name, status=1)
+        self.assertEqual((found["correct"], found["error"]["code"]), (False, "wrong-result"))
+
+    def test_what_the_file_prints(self):
+        with changed("gelu.py", "    return o\n", "    print('hello')\n    return o\n") as file:
+            for words in [("verify", "--no-boundary", "--no-sanitize"), ("bench", "--iterations", "1"), ("precision", "--dtype", "float32")]:
+                done = rtc(words[0], file.name, "--json", *words[1:])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertNotIn("error", read(done.stdout))
+                self.assertIn("hello", done.stderr)
+
+    def test_recorded_results(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(rtc("verify", "gelu.py", "--record", folder, "--no-boundary", "--no-sanitize").returncode, 0)
+            found = read(rtc("verify", "--golden", folder, "--json").stdout)
+            self.assertEqual((found["correct"], found["launches"], found["replayed"][0]["checks"][0]["wrong"]), (True, 1, 0))
+        self.assertEqual(self.error("verify", "--golden", folder, status=1)["error"]["code"], "golden")
+        self.assertEqual(rtc("verify", "--golden", folder).stdout, "")
+
+
+def read(text):
+    """The one object that is all of a text."""
+    assert text.count("\n") == 1, text
+    return json.loads(text)
+
+
 class Explain(unittest.TestCase):
 
     def test_names_and_codes(self):
