@@ -31,9 +31,6 @@ unsafe impl Send for Module {}
 // SAFETY: as above; they are not changed after loading.
 unsafe impl Sync for Module {}
 
-/// The most shared memory that a block has without asking for more.
-const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
-
 impl Module {
     /// Has the driver compile PTX and finds the kernel `symbol` in it.
     pub(crate) fn load(context: &Arc<Context>, ptx: &str, symbol: &str) -> Result<Module> {
@@ -124,9 +121,6 @@ impl Module {
         };
         if shared_bytes > 0 {
             set(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes as c_int)?;
-        }
-        if shared_bytes > DEFAULT_SHARED_BYTES && std::env::var_os("RTC_NO_CARVEOUT").is_none() {
-            set(Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100)?;
         }
         if cluster.iter().product::<u32>() > 8 {
             set(Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)?;
