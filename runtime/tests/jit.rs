@@ -293,5 +293,7 @@ fn mistakes_name_kernel_and_argument() {
       |
     3 |     tl.store(x, y)
       |                 ^ not found
+      |
+      = help: pass the value as an argument, or define a global constant
     ");
 }

@@ -126,6 +126,7 @@ codes! {
     DIVERGENT_BARRIER = "divergent-barrier";
     DEADLOCK = "deadlock";
     ENDLESS_LOOP = "endless-loop";
+    INTERRUPTED = "interrupted";
     MISSING_LANES = "missing-lanes";
     SHUFFLE_FROM_MISSING_LANE = "shuffle-from-missing-lane";
     BARRIER_COUNT = "barrier-count";

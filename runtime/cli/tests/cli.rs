@@ -67,7 +67,7 @@ fn mistakes_in_the_input() {
     error[io]: the file is not UTF-8 (at byte 1)
      --> bad.rt
     ");
-    insta::assert_snapshot!(build("none.rt", &["--signature", ""]), @"error[unknown-kernel]: the file has no `@triton.jit` function");
+    insta::assert_snapshot!(build("none.rt", &["--signature", ""]), @"error[unknown-kernel]: the file has no `@triton.jit` function, and no other function");
     insta::assert_snapshot!(build("k.rt", &["--signature", SIGNATURE, "--kernel", "kopy"]), @"error[unknown-kernel]: there is no `@triton.jit` function `kopy`; the file has copy_kernel");
     insta::assert_snapshot!(build("k.rt", &["--signature", "*fp33"]), @"error[signature]: signature, entry 1 `*fp33`: `*fp33` is not a type; types are i1 to i64, u8 to u64, fp16, bf16, fp32, fp64, fp8e5, fp8e4nv, fp8e4b15, pointers such as *fp32, and tensordesc<..>");
     insta::assert_snapshot!(build("k.rt", &["--signature", "*fp32"]), @"error[spec]: `args`: nothing is said about parameter `y_ptr` of kernel `copy_kernel`; give its type or its value");

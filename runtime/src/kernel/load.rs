@@ -27,7 +27,7 @@ impl Device {
     ///
     /// ```
     /// use rtc_runtime::{Device, Metadata, args};
-    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
     /// # let cubin: Option<&[u8]> = None;
     /// let device = Device::auto();
     /// // SAFETY: the files were made together.
@@ -53,7 +53,7 @@ impl Device {
     ///
     /// ```
     /// use rtc_runtime::{Device, Metadata, args};
-    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
     /// let device = Device::auto();
     /// let metadata = Metadata::from_json(json)?;
     /// // SAFETY: the files were made together.
@@ -110,8 +110,8 @@ impl Device {
     ///
     /// ```
     /// use rtc_runtime::{Device, args};
-    /// # let ptx = include_str!("../tests/kernels/scale.ptx");
-    /// # let json = include_str!("../tests/kernels/scale.json");
+    /// # let ptx = include_str!("../../tests/kernels/scale.ptx");
+    /// # let json = include_str!("../../tests/kernels/scale.json");
     /// let device = Device::auto();
     /// // SAFETY: the files were made together.
     /// let scale = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a

@@ -4,8 +4,6 @@ import ctypes
 import os
 import unittest
 
-import numpy as np
-
 import rtc
 import rtc.language as tl
 

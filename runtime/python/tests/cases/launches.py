@@ -390,7 +390,7 @@ class Errors(unittest.TestCase):
                 kernel[(1,)](x, 16)
             self.assertEqual(x[0], 8)
             change()
-            self.refused(RuntimeError, f"Global variable {name} has changed", lambda: kernel[(1,)](x, 16))
+            self.refused(RuntimeError, f"Global variable {name} has changed", lambda kernel=kernel, x=x: kernel[(1,)](x, 16))
 
     def test_faults_of_the_emulator(self):
         self.refused(rtc.KernelFault, "out-of-bounds write.*end of `x` .*launches.py", lambda: outside[(1,)](np.zeros(100, np.float32)))
