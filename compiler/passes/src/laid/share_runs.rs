@@ -10,7 +10,9 @@
 //!                                                              %m = hint %c {kind = max_constancy, values = [16]} : ..
 //! ```
 
-use rtc_ir::{Builder, HintKind, Kernel, Op, OpKind, Phase};
+use std::cell::LazyCell;
+
+use rtc_ir::{Builder, HintKind, Kernel, Op, OpKind, Phase, Value};
 
 use crate::{Pass, PassContext, PassError};
 use rtc_ir::analysis::{AxisInfos, Ranges, axis_info};
@@ -20,9 +22,13 @@ pub const PASS: Pass = Pass { name: "share-runs", needs: Phase::Laid, leaves: Ph
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let infos = axis_info(kernel);
-    let ranges = Ranges::new(kernel);
     let ops = rtc_ir::walk(kernel);
-    let found: Vec<_> = ops.into_iter().filter_map(|op| Some((op, runs(kernel, &infos, &ranges, op)?))).collect();
+    let found: Vec<_> = {
+        // Few kernels have a signed quotient that asks for them.
+        let ranges = LazyCell::new(|| Ranges::new(kernel));
+        let is_natural = |value| ranges.of(value).low >= 0;
+        ops.into_iter().filter_map(|op| Some((op, runs(kernel, &infos, &is_natural, op)?))).collect()
+    };
     for (op, values) in found {
         let old = kernel.result(op, 0);
         let kind = OpKind::Hint { kind: HintKind::MaxConstancy, values };
@@ -34,11 +40,12 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 }
 
 /// The runs of equal elements per axis, if registers of a thread fall into one and the operands do not say so already.
-fn runs(kernel: &Kernel, infos: &AxisInfos, ranges: &Ranges<'_>, op: Op) -> Option<Vec<u32>> {
+/// `is_natural` says whether an integer cannot be negative.
+fn runs(kernel: &Kernel, infos: &AxisInfos, is_natural: &impl Fn(Value) -> bool, op: Op) -> Option<Vec<u32>> {
     let data = kernel.op(op);
     match data.kind {
         OpKind::CmpI { .. } | OpKind::DivUI {} | OpKind::ShrUI {} | OpKind::ShrSI {} => {}
-        OpKind::DivSI {} if ranges.of(data.operands[0]).low >= 0 => {}
+        OpKind::DivSI {} if is_natural(data.operands[0]) => {}
         _ => return None,
     }
     let result = *data.results.first()?;

@@ -5,6 +5,7 @@ import threading
 import unittest
 
 import numpy as np
+from protocols import Interface
 
 import rtc
 import rtc.language as tl
@@ -58,17 +59,6 @@ class Viewing(Copying):
     def __dlpack__(self, **options):
         self.asked.append(options)
         return self.array.__dlpack__(**options)
-
-
-class Interface:
-    """Known by `__array_interface__` alone."""
-
-    def __init__(self, array):
-        self.array, self.dtype, self.nbytes = array, array.dtype, array.nbytes
-
-    @property
-    def __array_interface__(self):
-        return self.array.__array_interface__
 
 
 N = 1 << 20
