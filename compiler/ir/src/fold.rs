@@ -19,6 +19,20 @@ pub fn constant_bits(kernel: &Kernel, value: Value) -> Option<u64> {
     }
 }
 
+/// A constant integer, or what a tile is filled with, as a signed number.
+pub fn constant_int(kernel: &Kernel, value: Value) -> Option<i64> {
+    let unused = 64 - kernel.value_type(value).elem()?.bits();
+    constant_bits(kernel, value).map(|bits| ((bits << unused) as i64) >> unused)
+}
+
+/// The trip count of a loop with constant bounds.
+pub fn trip_count(kernel: &Kernel, op: Op) -> Option<u64> {
+    let OpKind::ForRange { unsigned: false, .. } = kernel.kind(op) else { return None };
+    let [lower, upper, step] = [0, 1, 2].map(|index| constant_int(kernel, kernel.operand(op, index)));
+    let step = u64::try_from(step?).ok().filter(|step| *step > 0)?;
+    Some(u64::try_from(upper?.checked_sub(lower?)?).map_or(0, |length| length.div_ceil(step)))
+}
+
 /// What an exact element-wise operation gives whose operands are constants.
 pub fn fold(kernel: &Kernel, op: Op) -> Option<Literal> {
     let bits = result_bits(kernel, op, |value| constant_bits(kernel, value))?;

@@ -50,7 +50,9 @@ pub use builder::{Builder, FromOp};
 pub use cursor::{walk, walk_block};
 pub use descriptor::{BlockPtrType, DescType, LARGEST_BOX_SIZE};
 pub use entity::{Block, LayoutId, Loc, Op, SharedLayoutId, Value};
-pub use fold::{KnownBits, constant_bits, fold, greatest_common_divisor, known_bits, literal_of};
+pub use fold::{
+    KnownBits, constant_bits, constant_int, fold, greatest_common_divisor, known_bits, literal_of, trip_count,
+};
 pub use groups::{MAX_ROLES, WarpGroup, warps_of_role};
 pub use hidden::{Hidden, MapSource, TFLOAT32};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};

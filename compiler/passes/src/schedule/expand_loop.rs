@@ -19,8 +19,9 @@
 //!
 //! What the addresses and masks follow from is computed twice, once for the iteration and once for the one ahead; values
 //! carried for it get a second place in the loop. Copies of iterations that there are not have a false mask. One barrier
-//! in each iteration suffices: it says that the copies of the iteration are there for all threads, and that all have
-//! read the slot which is filled next.
+//! in each iteration suffices where a slot is to spare: it says that the copies of the iteration are there for all threads,
+//! and that all have read the slot which is filled next. Where none is, the copies begin behind the products, after a second
+//! barrier that says that the slot has been read.
 
 use rtc_ir::{
     Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap,
@@ -69,6 +70,32 @@ struct Plan {
     slots: u32,
     ahead: u32,
     pending: u32,
+}
+
+impl Plan {
+    /// Whether the slot that is filled in an iteration was still read in it, or by the product under way.
+    fn needs_second_barrier(&self) -> bool {
+        self.slots < self.ahead + 1 + self.pending
+    }
+}
+
+/// The last operation of a loop's body that reads what the copies of the loop have filled, or that uses it in a product.
+fn last_reader(kernel: &Kernel, body: Block) -> Option<Op> {
+    let filled: Vec<Op> = kernel
+        .ops(body)
+        .filter(|op| matches!(kernel.kind(*op), OpKind::CopyAsync { .. }))
+        .filter_map(|op| kernel.allocation(kernel.operand(op, 1)))
+        .collect();
+    let reads = |op: Op| {
+        let is_copy = matches!(kernel.kind(op), OpKind::CopyAsync { .. });
+        let mut places = kernel.effects(op).filter_map(|(_, place)| kernel.allocation(place?));
+        !is_copy && (matches!(kernel.kind(op), OpKind::Dot { .. }) || places.any(|made| filled.contains(&made)))
+    };
+    let ops: Vec<Op> = kernel.ops(body).collect();
+    ops.into_iter().rev().find(|op| {
+        let nested = kernel.op(*op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+        [*op].into_iter().chain(nested).any(reads)
+    })
 }
 
 fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
@@ -130,15 +157,24 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     };
 
     // In the loop.
+    let reuses = plan.needs_second_barrier();
+    let last = if reuses { last_reader(kernel, body) } else { None };
     Builder::before(kernel, first).copy_wait(ahead - 1)?;
     if fenced {
         Builder::before(kernel, first).fence_async()?;
     }
     Builder::before(kernel, first).barrier()?;
     let mut map = ValueMap::new();
-    // The copies are begun while the first product is under way.
-    let product = first_product(kernel, body);
-    let at = product.and_then(|product| kernel.next_op(product)).unwrap_or(first);
+    // The copies are begun while the first product is under way, or behind the last use of the slot that they fill.
+    let product = if reuses && pending == 0 { None } else { first_product(kernel, body) };
+    let at = last.or(product).and_then(|op| kernel.next_op(op)).unwrap_or(first);
+    if let (true, Some(product)) = (reuses, product) {
+        *kernel.kind_mut(product) = OpKind::MmaAsync {};
+        Builder::before(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], &[], &[], &[])?;
+    }
+    if reuses {
+        Builder::before(kernel, at).barrier()?;
+    }
     let index = ahead_of(kernel, of, at, body_args[0], i64::from(ahead) * step)?;
     map.insert(body_args[0], index);
     for (number, value) in early.part.carried.iter().zip(state) {
@@ -146,7 +182,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     }
     let runs = is_run(kernel, of, at, body_args[0], i64::from(ahead) * step, false)?;
     early.copy(kernel, at, &mut map, runs, *write)?;
-    if let Some(product) = product {
+    if let Some(product) = product.filter(|_| !reuses) {
         *kernel.kind_mut(product) = OpKind::MmaAsync {};
         let sum = kernel.result(product, 0);
         let handed: &[Value] = if pending == 0 { &[sum] } else { &[] };

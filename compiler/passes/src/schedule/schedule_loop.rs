@@ -4,12 +4,14 @@
 //! for_range .. {slots = 1} { .. }   →   for_range .. {slots = 3, ahead = 2} { .. }
 //! ```
 //!
-//! `num_stages` of the loop or of the kernel says how many slots are wished for. A loop with one product by `wgmma`, whose
-//! sums nothing else uses, gets one more, so that a product can be under way while the next iteration begins; not if a
-//! multiprocessor then held fewer blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
+//! `num_stages` of the loop or of the kernel says how many slots are wished for; more than the loop has iterations are never
+//! filled, and none are made. A loop with one product by `wgmma`, whose
+//! sums nothing else uses, gets one more, so that a product can be under way while the next iteration begins; if a
+//! multiprocessor then held fewer blocks, a second barrier in each iteration does instead of it. The same barrier saves a slot of
+//! other loops where a multiprocessor then holds more blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
 //! fewer slots, until all fits.
 
-use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes};
+use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count};
 use rtc_source::{Code, Diagnostic};
 
 use super::expand_loop::{self, copies, under_way};
@@ -26,31 +28,60 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         return Ok(());
     }
     for op in &loops {
-        let wished = stages(kernel, *op);
-        let more =
-            under_way(kernel, *op).is_some() && blocks(kernel, cx, *op, wished + 1) >= blocks(kernel, cx, *op, wished);
-        if more && wished > 1 {
-            set_plan(kernel, *op, wished + 1, 1)
-        } else {
-            set_plan(kernel, *op, wished, 0)
-        }
+        let trips = trip_count(kernel, *op).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX)).max(1);
+        let wished = stages(kernel, *op).min(trips);
+        set_plan(kernel, *op, choose(kernel, cx, *op, wished, trips));
         // Multiply-adds take so long that copies arrive within an iteration: more blocks are worth more than more slots.
         while let Some(slots) = slots(kernel, *op).filter(|slots| *slots > 2)
             && sums_of_threads(kernel, *op).is_some()
             && blocks(kernel, cx, *op, slots - 1) > blocks(kernel, cx, *op, slots)
         {
-            set_plan(kernel, *op, slots - 1, 0);
+            set_plan(kernel, *op, Plan::plain(slots - 1));
         }
     }
     while !fits(kernel, cx)? {
         let most = loops.iter().filter(|op| slots(kernel, **op).is_some_and(|slots| slots > 1));
         let Some(op) = most.max_by_key(|op| ring_bytes(kernel, **op)).copied() else { break };
         let fewer = slots(kernel, op).unwrap_or(1) - 1;
-        // One product under way is worth an iteration of copies.
-        let pending = u32::from(under_way(kernel, op).is_some() && fewer > 3);
-        set_plan(kernel, op, fewer, pending);
+        let plan = match under_way(kernel, op) {
+            Some(_) if fewer > 2 => Plan { slots: fewer, ahead: fewer - 1, pending: 1 },
+            _ => Plan::plain(fewer),
+        };
+        set_plan(kernel, op, plan);
     }
     Ok(())
+}
+
+/// How a ring is used. A slot is free for copies once all threads have passed the next barrier after their products, or the
+/// one after that if a product is still under way there; with fewer slots than that takes, a second barrier in the iteration
+/// says so earlier (`expand_loop.rs`).
+struct Plan {
+    slots: u32,
+    ahead: u32,
+    pending: u32,
+}
+
+impl Plan {
+    /// One barrier in an iteration, no product under way.
+    fn plain(slots: u32) -> Plan {
+        Plan { slots, ahead: slots - 1, pending: 0 }
+    }
+}
+
+/// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it.
+fn choose(kernel: &Kernel, cx: &PassContext, op: Op, wished: u32, trips: u32) -> Plan {
+    let held = |slots| blocks(kernel, cx, op, slots);
+    if wished < 2 {
+        return Plan::plain(wished);
+    }
+    if under_way(kernel, op).is_some() && wished < trips {
+        let slots = if held(wished + 1) >= held(wished) { wished + 1 } else { wished };
+        return Plan { slots, ahead: wished - 1, pending: 1 };
+    }
+    if wished > 2 && sums_of_threads(kernel, op).is_none() && held(wished - 1) > held(wished) {
+        return Plan { slots: wished - 1, ahead: wished - 1, pending: 0 };
+    }
+    Plan::plain(wished)
 }
 
 /// The slots of the rings that a loop copies into; `None` if it has none of its own.
@@ -61,13 +92,11 @@ fn slots(kernel: &Kernel, op: Op) -> Option<u32> {
     }
 }
 
-/// A slot is free for copies once all threads have passed the next barrier after their products, or the one after that if
-/// a product is still under way there.
-fn set_plan(kernel: &mut Kernel, op: Op, slots: u32, pending: u32) {
+fn set_plan(kernel: &mut Kernel, op: Op, plan: Plan) {
     if let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) {
-        hints.slots = Some(slots);
-        hints.ahead = (slots > 1).then_some(slots - 1 - pending);
-        hints.pending = (pending > 0).then_some(pending);
+        hints.slots = Some(plan.slots);
+        hints.ahead = (plan.ahead > 0).then_some(plan.ahead);
+        hints.pending = (plan.pending > 0).then_some(plan.pending);
     }
 }
 
@@ -75,8 +104,7 @@ fn set_plan(kernel: &mut Kernel, op: Op, slots: u32, pending: u32) {
 /// thread are not known before code is made.
 fn blocks(kernel: &Kernel, cx: &PassContext, op: Op, slots: u32) -> u64 {
     let threads = 32 * u64::from(kernel.group_of(op).warps);
-    let by_wgmma = under_way(kernel, op).and_then(|(_, sums)| kernel.layout_of(sums)).map(|layout| layout.registers());
-    let sums = by_wgmma.or_else(|| sums_of_threads(kernel, op)).unwrap_or(0);
+    let sums = sums_of_threads(kernel, op).unwrap_or_else(|| sums_of_warps(kernel, op));
     let by_registers = REGISTERS / ((u64::from(sums) + OTHER_REGISTERS).min(255) * threads);
     let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
     let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
@@ -92,6 +120,17 @@ fn sums_of_threads(kernel: &Kernel, op: Op) -> Option<u32> {
         kernel.layout_of(sum).map_or(0, |layout| layout.registers() * words)
     });
     sums.max()
+}
+
+/// The registers of a thread for sums of products by matrix instructions in a loop.
+fn sums_of_warps(kernel: &Kernel, op: Op) -> u32 {
+    let products = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
+    let kinds = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::Dot { .. });
+    products
+        .filter(kinds)
+        .filter_map(|op| kernel.layout_of(kernel.result(op, 0)))
+        .map(|layout| layout.registers())
+        .sum()
 }
 
 /// Registers of a multiprocessor.
@@ -138,6 +177,9 @@ pub fn loop_plans(kernel: &Kernel) -> Vec<Diagnostic> {
                 format!(
                     "the loop is pipelined: copies begin {ahead} iteration{s} ahead, {slots} slots of {bytes} bytes{product}"
                 )
+            }
+            None if trip_count(kernel, op) == Some(1) => {
+                format!("the loop is not pipelined: it has one iteration, of {bytes} bytes")
             }
             None => format!("the loop is not pipelined: shared memory has room for one slot of {bytes} bytes"),
         };

@@ -9,7 +9,7 @@
 
 mod rules;
 
-use rtc_ir::{Kernel, Op, OpKind, Phase, Position, Value, constant_bits, fold};
+use rtc_ir::{Kernel, Op, OpKind, Phase, Position, Value, constant_bits, fold, trip_count};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -73,17 +73,8 @@ fn take_known_branch(kernel: &mut Kernel, op: Op) {
 
 /// Whether an operation is a loop over constants with one iteration.
 fn runs_once(kernel: &Kernel, op: Op) -> bool {
-    let OpKind::ForRange { unsigned: false, .. } = kernel.kind(op) else { return false };
-    let bounds = [0, 1, 2].map(|index| constant_int(kernel, kernel.operand(op, index)));
-    let [Some(lower), Some(upper), Some(step)] = bounds else { return false };
     let is_product = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
-    lower < upper && lower.saturating_add(step) >= upper && !kernel.ops(kernel.op(op).blocks[0]).any(is_product)
-}
-
-/// A constant as a signed number.
-fn constant_int(kernel: &Kernel, value: Value) -> Option<i64> {
-    let unused = 64 - kernel.value_type(value).elem()?.bits();
-    constant_bits(kernel, value).map(|bits| ((bits << unused) as i64) >> unused)
+    trip_count(kernel, op) == Some(1) && !kernel.ops(kernel.op(op).blocks[0]).any(is_product)
 }
 
 /// Puts the operations of a loop in its place; they are walked later.

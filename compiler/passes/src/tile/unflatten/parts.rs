@@ -8,7 +8,7 @@
 //!
 //! The choice may be a branch, and ask `%k + 1 == %parts`.
 
-use rtc_ir::{Kernel, Op, OpKind, Predicate, Traits, Type, Value, constant_bits};
+use rtc_ir::{Kernel, Op, OpKind, Predicate, Traits, Type, Value, constant_int};
 
 /// A sum of a value and a constant.
 #[derive(Clone, Copy, Debug)]
@@ -85,9 +85,8 @@ fn alike(kernel: &Kernel, a: Value, b: Value, steps: u32) -> bool {
 
 /// A scalar constant as a signed number.
 fn constant(kernel: &Kernel, value: Value) -> Option<i64> {
-    let Type::Scalar(elem) = kernel.value_type(value) else { return None };
-    let unused = 64 - elem.bits();
-    constant_bits(kernel, value).map(|bits| ((bits << unused) as i64) >> unused)
+    let Type::Scalar(_) = kernel.value_type(value) else { return None };
+    constant_int(kernel, value)
 }
 
 /// How a loop counts parts.
