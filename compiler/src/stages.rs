@@ -324,10 +324,17 @@ pub(crate) fn run_pipeline(
     let cx = PassContext { target, max_instructions: options.max_instructions, structure, overlap_launches };
     let whole = kernel.clone();
     match run_all(kernel, &cx, until, observer) {
-        // What was brought into shared memory for products does not fit: they can do without.
+        // What was brought into shared memory for products does not fit: they can do with less, or without.
         Err(Failure::Diagnostics(list)) if is_about_resources(&list) && is_staged(kernel) => {
-            *kernel = whole;
-            run_all(kernel, &PassContext { structure: Structure::Plain, ..cx }, until, observer)
+            *kernel = whole.clone();
+            let undivided = PassContext { structure: structure.without_roles(), ..cx };
+            match run_all(kernel, &undivided, until, observer) {
+                Err(Failure::Diagnostics(list)) if is_about_resources(&list) && is_staged(kernel) => {
+                    *kernel = whole;
+                    run_all(kernel, &PassContext { structure: Structure::Plain, ..cx }, until, observer)
+                }
+                outcome => outcome,
+            }
         }
         outcome => outcome,
     }

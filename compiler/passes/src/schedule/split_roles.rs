@@ -216,7 +216,12 @@ fn fitting(kernel: &Kernel, cx: &PassContext, found: &Found, mut form: Form) -> 
             return Ok(None);
         }
         descriptors::drop_addresses(&mut made);
-        match shared_bytes(&made, cx)? {
+        // A product that overlaps the next iteration keeps its operands in use for longer.
+        let mut overlapped = made.clone();
+        if found.may_overlap(kernel) {
+            (overlap_products::PASS.run)(&mut overlapped, cx)?;
+        }
+        match shared_bytes(&overlapped, cx)? {
             Some(bytes) if bytes <= most => return Ok(Some(made)),
             _ => form.slots -= 1,
         }
