@@ -76,15 +76,17 @@ fn a_stride_without_a_promise_is_named() {
 
 const ATTENTION: &str = r"
 @triton.jit
-def attend(q_ptr, k_ptr, v_ptr, o_ptr, N, scale):
-    q_desc = tl.make_tensor_descriptor(q_ptr, [N, 128], [128, 1], [128, 128])
+def attend(q_ptr, k_ptr, v_ptr, o_ptr, first, N, scale):
     k_desc = tl.make_tensor_descriptor(k_ptr, [N, 128], [128, 1], [64, 128])
     v_desc = tl.make_tensor_descriptor(v_ptr, [N, 128], [128, 1], [64, 128])
-    row = tl.program_id(0) * 128
+    row = first + tl.program_id(0) * 128
     most = tl.full([128], float('-inf'), tl.float32)
     total = tl.zeros([128], tl.float32)
     acc = tl.zeros([128, 128], tl.float32)
-    q = q_desc.load([row, 0])
+    rows = row + tl.arange(0, 128)
+    inside = (rows < N)[:, None]
+    places = rows[:, None] * 128 + tl.arange(0, 128)[None, :]
+    q = tl.load(q_ptr + places, mask=inside, other=0)
     for at in tl.range(0, N, 64, warp_specialize=True):
         scores = tl.dot(q, k_desc.load([at, 0]).T) * scale
         new = tl.maximum(most, tl.max(scores, 1))
@@ -93,17 +95,15 @@ def attend(q_ptr, k_ptr, v_ptr, o_ptr, N, scale):
         total = total * alpha + tl.sum(p, 1)
         acc = tl.dot(p.to(tl.float16), v_desc.load([at, 0]), acc * alpha[:, None])
         most = new
-    rows = row + tl.arange(0, 128)
-    o_ptrs = o_ptr + rows[:, None] * 128 + tl.arange(0, 128)[None, :]
-    tl.store(o_ptrs, (acc / total[:, None]).to(tl.float16), mask=(rows < N)[:, None])
+    tl.store(o_ptr + places, (acc / total[:, None]).to(tl.float16), mask=inside)
 ";
 
 /// Products of two iterations that overlap keep their operands in shared memory for longer: the rings leave room for that.
 #[test]
 fn rings_leave_room_for_operands_of_overlapped_products() {
     let program = Program::parse(&[Source::new("attend.rt", ATTENTION)]);
-    let signature = Signature::parse("*fp16:16, *fp16:16, *fp16:16, *fp16:16, i32, fp32").unwrap();
-    let args = signature.bind(&["q_ptr", "k_ptr", "v_ptr", "o_ptr", "N", "scale"]).unwrap();
+    let signature = Signature::parse("*fp16:16, *fp16:16, *fp16:16, *fp16:16, i32, i32, fp32").unwrap();
+    let args = signature.bind(&["q_ptr", "k_ptr", "v_ptr", "o_ptr", "first", "N", "scale"]).unwrap();
     let mut spec = Spec { kernel: Some("attend".into()), args, ..Spec::default() };
     spec.options.num_warps = 8;
     let specialization = spec.specialize(&program).unwrap();
