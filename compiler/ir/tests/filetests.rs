@@ -9,7 +9,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rtc_ir::analysis::{Affine, Ranges, axis_info, print_touched};
+use rtc_ir::analysis::{Affine, Ranges, Steps, axis_info, print_touched};
 use rtc_ir::text::{parse_with_spans, print};
 use rtc_ir::{Kernel, print_errors, verify};
 
@@ -92,6 +92,7 @@ type Analysis = fn(&Kernel) -> String;
 /// The analyses by the folder of their files.
 const ANALYSES: &[(&str, Analysis)] = &[
     ("axis-info", |kernel| axis_info(kernel).print(kernel)),
+    ("steps", |kernel| Steps::new(kernel, &axis_info(kernel)).print()),
     ("ranges", |kernel| Ranges::new(kernel).print()),
     ("affine", Affine::print),
     ("bounds", Affine::print_accesses),

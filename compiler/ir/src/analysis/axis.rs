@@ -69,7 +69,7 @@ impl Axis {
     }
 
     /// A number that divides every value.
-    pub(super) fn divides_all(self) -> u64 {
+    pub fn divides_all(self) -> u64 {
         if self.contiguity > 1 { 1 } else { self.divisibility }
     }
 

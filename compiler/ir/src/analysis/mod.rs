@@ -9,6 +9,7 @@
 //! | `reach.rs` | through which parameters memory is read and written |
 //! | `extent.rs`, `span.rs`, `sum.rs` | how many elements behind each pointer, as a sum over arguments and the grid |
 //! | `axis_info.rs`, `axis.rs` | along each dimension of a tile: runs that grow by one, runs of equal values, divisors |
+//! | `steps.rs` | what each bit of a place in a tile adds to an address, as an estimate |
 //!
 //! An analysis follows values through nested blocks by the slots of `regions.rs`, a bounded number of times round each
 //! loop. Each has a printer for tests ([`annotated`]) and kernels with what is known of them under
@@ -27,6 +28,7 @@ mod poly;
 mod ranges;
 mod reach;
 mod span;
+mod steps;
 mod sum;
 #[cfg(test)]
 mod tests;
@@ -47,6 +49,7 @@ pub use poly::{Poly, Symbol, Term};
 pub use ranges::{Growth, Ranges, Wraps};
 pub use reach::{Reach, reach};
 pub use span::{Span, Spans};
+pub use steps::{Step, Steps};
 pub use sum::Sum;
 
 /// The names of values in the text of a kernel, for printers.

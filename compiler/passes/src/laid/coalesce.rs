@@ -7,7 +7,9 @@ use rtc_abi::{Feature, Target};
 use rtc_ir::{Block, Elem, Kernel, Op, OpKind, RmwOp, Shape, Value};
 use rtc_layout::Layout;
 
-use rtc_ir::analysis::{Axis, AxisInfos};
+use rtc_ir::analysis::{Axis, AxisInfos, Steps};
+
+use super::cost;
 
 /// Elements that are fewer bytes apart lie near each other: two lanes or more of a warp touch the same line.
 const NEAR: u64 = 128;
@@ -33,8 +35,9 @@ struct Wish {
 pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: &[Op]) -> HashMap<Op, Layout> {
     let mut widest: HashMap<(Shape, Vec<u32>, u32, Option<Block>), u64> = HashMap::new();
     let mut wishes = Vec::new();
+    let steps = Steps::new(kernel, infos);
     for op in ops {
-        let Some((shape, wish)) = wish(kernel, infos, target, *op) else { continue };
+        let Some((shape, wish)) = wish(kernel, infos, &steps, target, *op) else { continue };
         let warps = kernel.group_of(*op).warps;
         let version = version(kernel, *op);
         let slot = widest.entry((shape, wish.order.clone(), warps, version)).or_insert(1);
@@ -83,7 +86,7 @@ fn version(kernel: &Kernel, op: Op) -> Option<Block> {
     }
 }
 
-fn wish(kernel: &Kernel, infos: &AxisInfos, target: &Target, op: Op) -> Option<(Shape, Wish)> {
+fn wish(kernel: &Kernel, infos: &AxisInfos, steps: &Steps<'_>, target: &Target, op: Op) -> Option<(Shape, Wish)> {
     let mask = match kernel.kind(op) {
         OpKind::Load { .. }
         | OpKind::Store { .. }
@@ -95,25 +98,40 @@ fn wish(kernel: &Kernel, infos: &AxisInfos, target: &Target, op: Op) -> Option<(
     };
     let pointer = kernel.operand(op, 0);
     let shape = kernel.value_type(pointer).shape()?;
-    let order = order_of(kernel, infos, pointer, shape.rank());
-    let vector = vector_width(kernel, infos, pointer, mask, order[0] as usize).min(most_at_once(kernel, target, op));
+    let width = |order: &[u32]| {
+        vector_width(kernel, infos, pointer, mask, order[0] as usize).min(most_at_once(kernel, target, op))
+    };
+    let warps = kernel.group_of(op).warps;
+    let per_thread = (shape.numel() / (u64::from(warps) * 32)).max(1);
+    let cost = |order: &Vec<u32>| {
+        let layout = Layout::default_blocked(&shape, warps, order, width(order).min(per_thread) as u32);
+        cost::access(kernel, infos, steps, op, &layout)
+    };
+    // The first of those that cost the least.
+    let order = orders(kernel, infos, pointer, shape.rank()).into_iter().min_by_key(cost)?;
+    let vector = width(&order);
     Some((shape, Wish { order, vector }))
 }
 
-/// Axes by contiguity, the most contiguous first; among equals first those along which elements lie near each other, then
-/// the last axis.
-fn order_of(kernel: &Kernel, infos: &AxisInfos, pointer: Value, rank: usize) -> Vec<u32> {
+/// Orders in which the lanes may run along the axes. The first is by contiguity, among equals by how near elements lie to each
+/// other, then the last axis first; in each of the others another axis comes first.
+fn orders(kernel: &Kernel, infos: &AxisInfos, pointer: Value, rank: usize) -> Vec<Vec<u32>> {
     let bytes = pointee_bytes(kernel, pointer);
     let mut order: Vec<u32> = (0..rank as u32).rev().collect();
     order.sort_by_key(|axis| {
         let along = infos.axis(pointer, *axis as usize);
         std::cmp::Reverse((along.contiguity, near(&along, bytes)))
     });
-    order
+    let first = |index: usize| {
+        let mut moved = order.clone();
+        moved[..=index].rotate_right(1);
+        moved
+    };
+    (0..rank).map(first).collect()
 }
 
 /// How many elements of so many bytes follow each other at small steps that are not one.
-pub fn near(along: &Axis, bytes: u64) -> u64 {
+fn near(along: &Axis, bytes: u64) -> u64 {
     if along.strided.step.unsigned_abs().saturating_mul(bytes) < NEAR { along.strided.run } else { 1 }
 }
 

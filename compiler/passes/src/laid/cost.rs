@@ -20,9 +20,9 @@ use rtc_abi::{Feature, Target};
 use rtc_ir::{Kernel, Op, OpKind, Value};
 use rtc_layout::{Conversion, Layout, MatrixInstructions, conversion, shared_plan};
 
-use super::coalesce::{near, pointee_bytes, vector_width};
+use super::coalesce::{pointee_bytes, vector_width};
 use super::conversions::loop_depth;
-use rtc_ir::analysis::AxisInfos;
+use rtc_ir::analysis::{AxisInfos, Step, Steps};
 
 /// How often a loop runs, for lack of better knowledge.
 const LOOP: u64 = 8;
@@ -117,78 +117,93 @@ pub fn may_be_relaid(kernel: &Kernel, load: Op, layout: &Layout) -> bool {
 /// How much dearer a load or store is with its tiles in one layout than in the layout that suits it. Half as much again as
 /// the times differ, since what comes in more pieces also takes longer to arrive.
 pub fn dearer(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> u64 {
-    let [own, other] = [own, other].map(|layout| access(kernel, infos, op, layout));
+    let steps = Steps::new(kernel, infos);
+    let [own, other] = [own, other].map(|layout| access(kernel, infos, &steps, op, layout));
     other.saturating_sub(own) * 3 / 2
 }
 
 /// Whether threads would store less than [`WIDEST`] bytes at once where they store so many in the layout that suits them.
 /// Programs count on wide stores: tests of Triton look for them in the PTX.
 pub fn loses_wide_stores(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> bool {
-    let [own, other] = [own, other].map(|layout| Run::of(kernel, infos, op, layout).map_or(0, |run| run.once()));
+    let bytes = pointee_bytes(kernel, kernel.operand(op, 0));
+    let [own, other] = [own, other].map(|layout| width(kernel, infos, op, layout) * bytes);
     own >= WIDEST && other < WIDEST
 }
 
+/// How many elements a thread accesses at once with its tiles in this layout.
+fn width(kernel: &Kernel, infos: &AxisInfos, op: Op, layout: &Layout) -> u64 {
+    let (pointer, mask) = (kernel.operand(op, 0), kernel.optional(op, 0));
+    let along = |axis: usize| vector_width(kernel, infos, pointer, mask, axis).min(u64::from(layout.contiguity(axis)));
+    (0..layout.rank()).map(along).max().unwrap_or(1)
+}
+
 /// A load or store, had its tiles this layout.
-fn access(kernel: &Kernel, infos: &AxisInfos, op: Op, layout: &Layout) -> u64 {
-    let Some(run) = Run::of(kernel, infos, op, layout) else { return ACCESS + CYCLE };
-    access_by(layout, &run, matches!(kernel.kind(op), OpKind::Store { .. }))
+pub fn access(kernel: &Kernel, infos: &AxisInfos, steps: &Steps<'_>, op: Op, layout: &Layout) -> u64 {
+    let pointer = kernel.operand(op, 0);
+    let once = width(kernel, infos, op, layout);
+    let axes: Vec<Vec<Step>> = (0..layout.rank()).map(|axis| steps.along(pointer, axis)).collect();
+    let is_store = matches!(kernel.kind(op), OpKind::Store { .. });
+    access_by(layout, &axes, once, pointee_bytes(kernel, pointer), is_store)
 }
 
-/// How the addresses of an access run.
-struct Run {
-    axis: usize,
-    /// As many elements follow each other along this axis.
-    run: u64,
-    /// At this step, in elements.
-    step: u64,
-    /// As many elements a thread accesses at once.
-    width: u64,
-    /// The size of an element.
-    bytes: u64,
+/// The cost of accesses of `width` elements at once where the addresses change by these steps, for each bit along each axis.
+fn access_by(layout: &Layout, axes: &[Vec<Step>], width: u64, bytes: u64, is_store: bool) -> u64 {
+    let once = width * bytes;
+    let accesses = u64::from(layout.registers()).div_ceil(width);
+    let lanes: Vec<Step> = layout.bases().lane.iter().filter_map(|basis| lane_step(axes, |axis| basis[axis])).collect();
+    let cost = |stride_is_one: bool| {
+        let touched = Touched::of(&lanes, once, stride_is_one);
+        let sectors = touched.sectors * SECTOR_BYTES;
+        let sent = if is_store { sectors } else { ((1 << lanes.len()) * once).min(sectors) };
+        accesses * (ACCESS + (CYCLE * touched.lines).max(CYCLE * sent / BYTES_PER_CYCLE))
+    };
+    // Nobody knows whether the stride is 1, so half of both counts.
+    if lanes.iter().any(|step| matches!(step, Step::Times(_))) { (cost(true) + cost(false)) / 2 } else { cost(false) }
 }
 
-impl Run {
-    /// The run of a load or store, had its tiles this layout; `None` where they have no dimensions.
-    fn of(kernel: &Kernel, infos: &AxisInfos, op: Op, layout: &Layout) -> Option<Run> {
-        let pointer = kernel.operand(op, 0);
-        let bytes = pointee_bytes(kernel, pointer);
-        let mask = kernel.optional(op, 0);
-        let width =
-            |axis: usize| vector_width(kernel, infos, pointer, mask, axis).min(u64::from(layout.contiguity(axis)));
-        // The axis along which a thread has most at once, else that along which addresses run.
-        let along = |axis: &usize| {
-            let info = infos.axis(pointer, *axis);
-            (width(*axis), info.contiguity, near(&info, bytes))
+/// What one bit of the lane adds to the address; `None` if lanes that differ in it have the same place.
+fn lane_step(axes: &[Vec<Step>], basis: impl Fn(usize) -> u32) -> Option<Step> {
+    let bits = axes.iter().enumerate().flat_map(|(axis, steps)| {
+        let moved = basis(axis);
+        steps.iter().enumerate().filter(move |(bit, _)| moved >> bit & 1 == 1).map(|(_, step)| *step)
+    });
+    bits.reduce(Step::plus)
+}
+
+/// What the lanes of a warp touch in one access.
+struct Touched {
+    lines: u64,
+    sectors: u64,
+}
+
+impl Touched {
+    /// Where each bit of the lane adds so much, and each lane takes `once` bytes.
+    fn of(lanes: &[Step], once: u64, stride_is_one: bool) -> Touched {
+        // What is far apart is told by the bits that say so.
+        let mut places: Vec<(u32, i64)> = vec![(0, 0)];
+        for (bit, step) in lanes.iter().enumerate() {
+            let (far, by) = match *step {
+                Step::By(by) => (0, by),
+                Step::Times(by) if stride_is_one => (0, by),
+                Step::Times(_) | Step::Far => (1 << bit, 0),
+            };
+            let moved: Vec<(u32, i64)> = places.iter().map(|(apart, at)| (apart | far, at.wrapping_add(by))).collect();
+            places.extend(moved);
+        }
+        let count = |size: u64| {
+            let (size, once) = (size as i64, once.max(1) as i64);
+            let pieces = |(apart, at): &(u32, i64)| {
+                let (first, last) = (at.div_euclid(size), at.wrapping_add(once - 1).div_euclid(size));
+                let apart = *apart;
+                (first..=last).map(move |piece| (apart, piece))
+            };
+            let mut all: Vec<(u32, i64)> = places.iter().flat_map(pieces).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.len() as u64
         };
-        let axis = (0..layout.rank()).max_by_key(along)?;
-        let info = infos.axis(pointer, axis);
-        let (run, step) = match info.contiguity {
-            1 if near(&info, bytes) > 1 => (info.strided.run, info.strided.step.unsigned_abs()),
-            contiguity => (contiguity, 1),
-        };
-        Some(Run { axis, run, step, width: width(axis), bytes })
+        Touched { lines: count(LINE_BYTES), sectors: count(SECTOR_BYTES) }
     }
-
-    /// The bytes that a thread accesses at once.
-    fn once(&self) -> u64 {
-        self.width * self.bytes
-    }
-}
-
-fn access_by(layout: &Layout, run: &Run, is_store: bool) -> u64 {
-    let once = run.once();
-    let accesses = u64::from(layout.registers()).div_ceil(run.width);
-    let (mut lines, mut sectors, mut threads) = (1, once.div_ceil(SECTOR_BYTES), 1);
-    for lane in layout.bases().lane.iter().filter(|basis| basis.0.iter().any(|step| *step != 0)) {
-        threads *= 2;
-        let beside = (0..layout.rank()).all(|axis| axis == run.axis || lane[axis] == 0);
-        let distance = u64::from(lane[run.axis]) * run.step * run.bytes;
-        let within = |size: u64| beside && u64::from(lane[run.axis]) < run.run && distance < size;
-        lines *= if within(LINE_BYTES) { 1 } else { 2 };
-        sectors *= if within(SECTOR_BYTES) { 1 } else { 2 };
-    }
-    let sent = if is_store { sectors * SECTOR_BYTES } else { (threads * once).min(sectors * SECTOR_BYTES) };
-    accesses * (ACCESS + (CYCLE * lines).max(CYCLE * sent / BYTES_PER_CYCLE))
 }
 
 /// An operation that computes its result in this layout. Indices are sums of a part that depends on the thread and a
@@ -215,8 +230,9 @@ mod tests {
         Costs::new(MatrixInstructions { load: true, store: true })
     }
 
-    fn run(width: u64, bytes: u64) -> Run {
-        Run { axis: 1, run: 1 << 20, step: 1, width, bytes }
+    /// Rows that follow each other, far apart.
+    fn by_rows(bytes: i64) -> [Vec<Step>; 2] {
+        [vec![Step::Far; 10], (0..10).map(|bit| Step::By(bytes << bit)).collect()]
     }
 
     #[test]
@@ -235,12 +251,12 @@ mod tests {
     fn accumulators_of_four_bytes_are_stored_as_they_are_and_those_of_two_are_not() {
         let accumulator = Layout::mma_v2(&[128, 128], &[2, 2]);
         let rows = Layout::default_blocked(&[128, 128], 4, &[1, 0], 4);
-        let direct = access_by(&accumulator, &run(2, 4), true);
-        let moved = access_by(&rows, &run(4, 4), true) + costs().conversion(&accumulator, &rows, 4);
+        let direct = access_by(&accumulator, &by_rows(4), 2, 4, true);
+        let moved = access_by(&rows, &by_rows(4), 4, 4, true) + costs().conversion(&accumulator, &rows, 4);
         assert!(direct < moved, "rows of 32 bytes are whole sectors: {direct} {moved}");
         let rows = Layout::default_blocked(&[128, 128], 4, &[1, 0], 8);
-        let direct = access_by(&accumulator, &run(2, 2), true);
-        let moved = access_by(&rows, &run(8, 2), true) + costs().conversion(&accumulator, &rows, 2);
+        let direct = access_by(&accumulator, &by_rows(2), 2, 2, true);
+        let moved = access_by(&rows, &by_rows(2), 8, 2, true) + costs().conversion(&accumulator, &rows, 2);
         assert!(direct > moved, "rows of 16 bytes are half sectors: {direct} {moved}");
     }
 
@@ -248,10 +264,22 @@ mod tests {
     fn neighbouring_lanes_share_lines_and_sectors() {
         let layout = Layout::default_blocked(&[1, 128], 4, &[1, 0], 1);
         // 32 lanes of 4 bytes: a line, four sectors, 128 bytes.
-        assert_eq!(access_by(&layout, &run(1, 4), false), ACCESS + CYCLE * 128 / BYTES_PER_CYCLE);
-        // Rows far apart: a line and a sector for each lane.
-        let far = Run { axis: 0, ..run(1, 4) };
-        assert_eq!(access_by(&layout, &far, false), ACCESS + CYCLE * 32);
-        assert_eq!(access_by(&layout, &far, true), ACCESS + CYCLE * 32 * 32 / BYTES_PER_CYCLE);
+        assert_eq!(access_by(&layout, &by_rows(4), 1, 4, false), ACCESS + CYCLE * 128 / BYTES_PER_CYCLE);
+        // Elements far apart: a line and a sector for each lane.
+        let far = [vec![], vec![Step::Far; 7]];
+        assert_eq!(access_by(&layout, &far, 1, 4, false), ACCESS + CYCLE * 32);
+        assert_eq!(access_by(&layout, &far, 1, 4, true), ACCESS + CYCLE * 32 * 32 / BYTES_PER_CYCLE);
+        // A stride that may be 1 counts as half of both.
+        let unknown = [vec![], (0..7).map(|bit| Step::Times(4 << bit)).collect()];
+        let both = access_by(&layout, &by_rows(4), 1, 4, false) + access_by(&layout, &far, 1, 4, false);
+        assert_eq!(access_by(&layout, &unknown, 1, 4, false), both / 2);
+    }
+
+    #[test]
+    fn runs_within_strides_are_counted_piece_by_piece() {
+        // `i // 8 * 4096 + i % 8` of two bytes: 8 lanes share a sector.
+        let layout = Layout::default_blocked(&[1, 32], 1, &[1, 0], 1);
+        let pieces = [vec![], [2, 4, 8, 8192, 16384].map(Step::By).to_vec()];
+        assert_eq!(access_by(&layout, &pieces, 1, 2, true), ACCESS + CYCLE * 4 * 32 / BYTES_PER_CYCLE);
     }
 }
