@@ -18,10 +18,11 @@ pub const PASSES: &[Pass] = &[
     tile::counters::PASS,  // what else runs like a counter is the counter, so that what follows from both is one
     tile::one_exponential::PASS, // before loops are written out twice
     tile::split_loops::PASS, // masks that hold go before anything looks at them
-    tile::cse::PASS,       // masks and offsets that the source spells twice
-    tile::licm::PASS,      // bounds and splats leave the loops
-    tile::hoist_loads::PASS, // addresses that stay the same stand before their loops now
-    tile::fold_sums::PASS, // accumulators are plain now, and dots have no layouts yet
+    tile::narrow_loads::PASS, // before layouts are chosen; what is computed twice by that is one again after the next pass
+    tile::cse::PASS,          // masks and offsets that the source spells twice
+    tile::licm::PASS,         // bounds and splats leave the loops
+    tile::hoist_loads::PASS,  // addresses that stay the same stand before their loops now
+    tile::fold_sums::PASS,    // accumulators are plain now, and dots have no layouts yet
     tile::add_warps::PASS, // sums are where they will be, and nothing after this pass forgets how many warps there are
     tile::turn_products::PASS, // a sum is carried through its product alone now
     tile::aligned_stores::PASS, // nothing moves what is in branches any more, and addresses are spelled once
