@@ -157,8 +157,10 @@ fn access_by(layout: &Layout, axes: &[Vec<Step>], width: u64, bytes: u64, is_sto
         let sent = if is_store { sectors } else { ((1 << lanes.len()) * once).min(sectors) };
         accesses * (ACCESS + (CYCLE * touched.lines).max(CYCLE * sent / BYTES_PER_CYCLE))
     };
-    // Nobody knows whether the stride is 1, so half of both counts.
-    if lanes.iter().any(|step| matches!(step, Step::Times(_))) { (cost(true) + cost(false)) / 2 } else { cost(false) }
+    // Nobody knows whether the stride is 1, so half of both counts; it is not where elements lie together along another axis.
+    let together = |steps: &Vec<Step>| steps.first() == Some(&Step::By(bytes as i64));
+    let may_be_one = lanes.iter().any(|step| matches!(step, Step::Times(_))) && !axes.iter().any(together);
+    if may_be_one { (cost(true) + cost(false)) / 2 } else { cost(false) }
 }
 
 /// What one bit of the lane adds to the address; `None` if lanes that differ in it have the same place.

@@ -17,6 +17,7 @@ use rtc_source::{Code, Diagnostic};
 use super::expand_loop::{self, copies, under_way};
 use super::stage_operands::stages;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
+use crate::work::registers;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -27,14 +28,17 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if loops.is_empty() {
         return Ok(());
     }
+    let registers = registers(kernel);
+    let blocks = |kernel: &Kernel, op: Op, slots: u32| blocks(kernel, cx, registers, op, slots);
     for op in &loops {
         let trips = trip_count(kernel, *op).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX)).max(1);
         let wished = stages(kernel, *op).min(trips);
-        set_plan(kernel, *op, choose(kernel, cx, *op, wished, trips));
+        let plan = choose(kernel, *op, wished, trips, &|slots| blocks(kernel, *op, slots));
+        set_plan(kernel, *op, plan);
         // Multiply-adds take so long that copies arrive within an iteration: more blocks are worth more than more slots.
         while let Some(slots) = slots(kernel, *op).filter(|slots| *slots > 2)
             && sums_of_threads(kernel, *op).is_some()
-            && blocks(kernel, cx, *op, slots - 1) > blocks(kernel, cx, *op, slots)
+            && blocks(kernel, *op, slots - 1) > blocks(kernel, *op, slots)
         {
             set_plan(kernel, *op, Plan::plain(slots - 1));
         }
@@ -68,9 +72,9 @@ impl Plan {
     }
 }
 
-/// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it.
-fn choose(kernel: &Kernel, cx: &PassContext, op: Op, wished: u32, trips: u32) -> Plan {
-    let held = |slots| blocks(kernel, cx, op, slots);
+/// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it. `held`: how many
+/// blocks a multiprocessor holds with so many slots.
+fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -> u64) -> Plan {
     if wished < 2 {
         return Plan::plain(wished);
     }
@@ -100,12 +104,13 @@ fn set_plan(kernel: &mut Kernel, op: Op, plan: Plan) {
     }
 }
 
-/// How many blocks a multiprocessor holds at the same time if the loop has so many slots; roughly, since the registers of a
-/// thread are not known before code is made.
-fn blocks(kernel: &Kernel, cx: &PassContext, op: Op, slots: u32) -> u64 {
+/// How many blocks a multiprocessor holds at the same time if the loop has so many slots; roughly, since the `registers` of a
+/// thread are only an estimate before code is made.
+fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32) -> u64 {
     let threads = 32 * u64::from(kernel.group_of(op).warps);
     let sums = sums_of_threads(kernel, op).unwrap_or_else(|| sums_of_warps(kernel, op));
-    let by_registers = REGISTERS / ((u64::from(sums) + OTHER_REGISTERS).min(255) * threads);
+    let each = (u64::from(sums) + OTHER_REGISTERS).max(registers.into()).min(255);
+    let by_registers = REGISTERS / (each * threads);
     let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
     let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
     by_registers.max(1).min(by_memory)
