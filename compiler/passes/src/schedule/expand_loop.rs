@@ -14,8 +14,9 @@
 //!                                            barrier
 //! ```
 //!
-//! A loop with `ahead = 1` and no slots loads the operands of its products one iteration ahead, into registers; so does one
-//! with slots what it loads beside its copies, if that is little (`registers_ahead.rs`).
+//! A loop with `ahead` and no slots loads the operands of its products so many iterations ahead, into registers, or all that it
+//! loads if it has no products; so does one with slots, an iteration ahead, what it loads beside its copies, if that is little
+//! (`registers_ahead.rs`).
 //!
 //! What the addresses and masks follow from is computed twice, once for the iteration and once for the one ahead; values
 //! carried for it get a second place in the loop. Copies of iterations that there are not have a false mask. One barrier
@@ -29,7 +30,8 @@ use rtc_ir::{
 };
 
 use super::addresses::{Addresses, addresses, loads_of_products, small_step};
-use super::registers_ahead::beside_copies;
+use super::prefetch::prefetch;
+use super::registers_ahead::{asked_for, beside_copies};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -47,7 +49,15 @@ pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
                 }
                 expand(kernel, op, &Plan { slots, ahead, pending: pending.unwrap_or(0) })?;
             }
-            (None, Some(_), _) => prefetch(kernel, op, &loads_of_products(kernel, op))?,
+            (None, Some(ahead), _) => {
+                let mut loads = match asked_for(kernel, op) {
+                    Some((loads, _)) => loads,
+                    None => loads_of_products(kernel, op),
+                };
+                for _ in 0..ahead {
+                    loads = prefetch(kernel, op, &loads)?;
+                }
+            }
             (_, None, _) => {}
         }
     }
@@ -298,7 +308,7 @@ impl Early {
 
 /// Puts in what an iteration computes for its addresses. Loads read, and divisors are what they are, only if it `runs`:
 /// a division by zero is undefined even where nobody uses the quotient.
-fn repeat(
+pub(super) fn repeat(
     kernel: &mut Kernel,
     before: Op,
     part: &Addresses,
@@ -336,49 +346,6 @@ fn repeat(
 fn may_divide_by_zero(kernel: &Kernel, op: Op) -> bool {
     let divides = matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {});
     divides && constant_bits(kernel, kernel.operand(op, 1)).is_none_or(|bits| bits == 0)
-}
-
-/// Begins loads one iteration ahead.
-fn prefetch(kernel: &mut Kernel, of: Op, loads: &[Op]) -> Result<(), PassError> {
-    if loads.is_empty() {
-        return Ok(());
-    }
-    let body = kernel.op(of).blocks[0];
-    let tiles: Vec<Value> = loads.iter().map(|load| kernel.result(*load, 0)).collect();
-    let (part, step) = (addresses(kernel, of, &tiles), small_step(kernel, of));
-    let (first, end) = (kernel.first_op(body), kernel.terminator(body));
-    let (Some(part), Some(step), Some(first), Some(end)) = (part, step, first, end) else {
-        return Err(PassError::Internal("a loop whose loads cannot be begun ahead was to have that".into()));
-    };
-    let (args, lower) = (kernel.block(body).args.clone(), kernel.operand(of, 0));
-    let handed = |kernel: &Kernel, map: &ValueMap| -> Vec<Value> {
-        let carried = part.carried.iter().map(|number| moved(map, kernel.variadic(end)[*number]));
-        carried.chain(tiles.iter().map(|tile| moved(map, *tile))).collect()
-    };
-
-    let mut map = ValueMap::from([(args[0], lower)]);
-    map.extend(part.carried.iter().map(|number| (args[number + 1], kernel.variadic(of)[*number])));
-    let runs = is_run(kernel, of, of, lower, 0, true)?;
-    repeat(kernel, of, &part, &mut map, runs)?;
-    let mut state = Vec::new();
-    for value in handed(kernel, &map) {
-        state.extend(kernel.carry(of, value).map(|(within, _)| within));
-    }
-
-    let mut map = ValueMap::from([(args[0], ahead_of(kernel, of, first, args[0], step)?)]);
-    map.extend(part.carried.iter().zip(&state).map(|(number, value)| (args[number + 1], *value)));
-    let runs = is_run(kernel, of, first, args[0], step, false)?;
-    repeat(kernel, first, &part, &mut map, runs)?;
-    let next = handed(kernel, &map);
-    let before = kernel.op(end).operands.len() - next.len();
-    for (index, value) in next.into_iter().enumerate() {
-        kernel.set_operand(end, before + index, value);
-    }
-    for (load, now) in loads.iter().zip(&state[part.carried.len()..]) {
-        kernel.replace_uses(kernel.result(*load, 0), *now);
-        kernel.erase(*load);
-    }
-    Ok(())
 }
 
 /// What stands for a value in a copy.
@@ -427,7 +394,7 @@ fn constant(kernel: &mut Kernel, before: Op, value: i64) -> Result<Value, PassEr
 }
 
 /// `index` and so much more.
-fn ahead_of(kernel: &mut Kernel, of: Op, before: Op, index: Value, more: i64) -> Result<Value, PassError> {
+pub(super) fn ahead_of(kernel: &mut Kernel, of: Op, before: Op, index: Value, more: i64) -> Result<Value, PassError> {
     if more == 0 {
         return Ok(index);
     }
@@ -438,7 +405,7 @@ fn ahead_of(kernel: &mut Kernel, of: Op, before: Op, index: Value, more: i64) ->
 
 /// Whether the loop has an iteration `more` beyond `index`; `None` if it is sure to. The sum itself might wrap. Before the
 /// loop `index` need not be one that it runs for.
-fn is_run(
+pub(super) fn is_run(
     kernel: &mut Kernel,
     of: Op,
     before: Op,

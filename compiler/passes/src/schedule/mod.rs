@@ -20,6 +20,7 @@ mod operand_layouts;
 pub mod overlap_products;
 mod pairs;
 mod parts;
+mod prefetch;
 mod pressure;
 mod programs;
 mod read_back;

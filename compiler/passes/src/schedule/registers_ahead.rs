@@ -1,9 +1,10 @@
-//! What loops load an iteration ahead into registers: all operands of their products, where these store them to shared
-//! memory themselves, with few sums; and what a pipelined loop loads beside its copies, such as scales, if that is little.
+//! What loops load ahead into registers: an iteration ahead all operands of their products, where these store them to shared
+//! memory themselves, with few sums; what a pipelined loop loads beside its copies, such as scales, if that is little; and
+//! several iterations ahead what a loop without products loads that has `num_stages` of its own.
 
 use std::collections::HashSet;
 
-use rtc_ir::{Block, Kernel, Op, OpKind, Value};
+use rtc_ir::{Block, Kernel, LoopHints, Op, OpKind, Value, trip_count};
 
 use super::addresses::{Addresses, addresses, is_unchanged, is_unchanged_beside_copies, loads_of_products};
 
@@ -36,6 +37,33 @@ pub(super) fn beside_copies(kernel: &Kernel, of: Op, copied: &Addresses) -> Vec<
         }
     }
     loads
+}
+
+/// The loads of a loop without products that are begun ahead because the loop has `num_stages` of its own, and by how many
+/// iterations: one less than stages, or as many as registers hold.
+pub(super) fn asked_for(kernel: &Kernel, of: Op) -> Option<(Vec<Op>, u32)> {
+    let OpKind::ForRange { hints: LoopHints { num_stages: Some(stages), .. }, .. } = kernel.kind(of) else {
+        return None;
+    };
+    let body = kernel.op(of).blocks[0];
+    if rtc_ir::walk_block(kernel, body).into_iter().any(|op| is_product(kernel.kind(op))) {
+        return None;
+    }
+    let is_free = |load: &Op| {
+        let Some(part) = addresses(kernel, of, &[kernel.result(*load, 0)]) else { return false };
+        let mut read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
+        read.all(|op| is_unchanged(kernel, of, kernel.operand(*op, 0)))
+    };
+    let all = kernel.ops(body).filter(|op| matches!(kernel.kind(*op), OpKind::Load { .. }));
+    let loads: Vec<Op> = all.filter(is_free).collect();
+    let each: u32 = loads.iter().map(|load| words(kernel, *load)).sum();
+    let trips = trip_count(kernel, of).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX));
+    let ahead = (stages - 1).min(trips.saturating_sub(1)).min(MOST_AHEAD.checked_div(each)?);
+    (ahead > 0).then_some((loads, ahead))
+}
+
+fn is_product(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
 }
 
 /// Whether a loop does better without copies to shared memory, since its products store their operands themselves; and if so,

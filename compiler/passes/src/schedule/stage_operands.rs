@@ -19,7 +19,8 @@
 //! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Products by
 //! multiply-adds and on `f64` whose operands are such loads become `dot_buffers`, those on `f64` also outside of loops. Where all products of a loop are of that
 //! kind but some compute an operand, they store their operands themselves; if they have few sums, `ahead = 1` is set
-//! instead: what they load is loaded into registers an iteration ahead, if those hold it.
+//! instead: what they load is loaded into registers an iteration ahead, if those hold it. So is, with `ahead` as large as its
+//! stages allow, what a loop without products loads that has `num_stages` of its own.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +32,7 @@ use super::buffer_products;
 use super::mma_operands::stage_product;
 use super::operand_layouts::buffer_layout;
 use super::read_back::read_back;
-use super::registers_ahead::without_copies;
+use super::registers_ahead::{asked_for, without_copies};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -103,6 +104,12 @@ pub(super) fn stages(kernel: &Kernel, of: Op) -> u32 {
 fn stage_loop(kernel: &mut Kernel, of: Op, boxes: Option<&Boxes>, staged: &mut Staged) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
     if stages(kernel, of) < 2 || small_step(kernel, of).is_none() {
+        return Ok(());
+    }
+    if let Some((_, ahead)) = asked_for(kernel, of) {
+        if let OpKind::ForRange { hints, .. } = kernel.kind_mut(of) {
+            hints.ahead = Some(ahead);
+        }
         return Ok(());
     }
     let mut loads: Vec<(Op, u32)> = loads_of_products(kernel, of)
