@@ -26,7 +26,7 @@
 
 use rtc_ir::{
     Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap,
-    constant_bits,
+    constant_bits, trip_count,
 };
 
 use super::addresses::{Addresses, addresses, loads_of_products, small_step};
@@ -142,7 +142,8 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
         for (number, value) in early.part.carried.iter().zip(&carried) {
             map.insert(body_args[number + 1], *value);
         }
-        let runs = is_run(kernel, of, of, lower, i64::from(iteration) * step, true)?;
+        let is_sure = trip_count(kernel, of).is_some_and(|trips| trips > iteration.into());
+        let runs = if is_sure { None } else { is_run(kernel, of, of, lower, i64::from(iteration) * step, true)? };
         let slot = constant(kernel, of, iteration.into())?;
         early.copy(kernel, of, &mut map, runs, slot)?;
         carried = early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect();
@@ -167,7 +168,8 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     };
 
     // In the loop.
-    let reuses = plan.needs_second_barrier();
+    let complete = trip_count(kernel, of).is_some_and(|trips| trips <= ahead.into());
+    let reuses = !complete && plan.needs_second_barrier();
     let last = if reuses { last_reader(kernel, body) } else { None };
     Builder::before(kernel, first).copy_wait(ahead - 1)?;
     if fenced {
@@ -190,8 +192,13 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     for (number, value) in early.part.carried.iter().zip(state) {
         map.insert(body_args[number + 1], *value);
     }
-    let runs = is_run(kernel, of, at, body_args[0], i64::from(ahead) * step, false)?;
-    early.copy(kernel, at, &mut map, runs, *write)?;
+    if complete {
+        // No iteration is left to copy for; the groups are counted as in other loops.
+        Builder::before(kernel, at).copy_commit()?;
+    } else {
+        let runs = is_run(kernel, of, at, body_args[0], i64::from(ahead) * step, false)?;
+        early.copy(kernel, at, &mut map, runs, *write)?;
+    }
     if let Some(product) = product.filter(|_| !reuses) {
         *kernel.kind_mut(product) = OpKind::MmaAsync {};
         let sum = kernel.result(product, 0);
@@ -209,8 +216,11 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
             kernel.map_operands(user, |value| if value == *buffer { slot } else { value });
         }
     }
-    let mut next: Vec<Value> =
-        early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect();
+    let mut next: Vec<Value> = if complete {
+        state.to_vec()
+    } else {
+        early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect()
+    };
     next.push(next_slot(kernel, end, *read, slots)?);
     next.push(next_slot(kernel, end, *write, slots)?);
     let handed = kernel.op(end).operands.len() - next.len();

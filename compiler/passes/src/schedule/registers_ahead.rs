@@ -104,9 +104,12 @@ fn loaded_words(kernel: &Kernel, of: Op) -> u32 {
     loads_of_products(kernel, of).into_iter().map(|load| words(kernel, load)).sum()
 }
 
-/// The words of 32 bits in a thread of what a load gives.
+/// The registers of a thread for what a load gives: elements that are loaded one by one do not share a register.
 fn words(kernel: &Kernel, load: Op) -> u32 {
     let value = kernel.result(load, 0);
     let bytes = kernel.value_type(value).elem().map_or(0, |elem| elem.bytes());
-    kernel.layout_of(value).map_or(1, |layout| layout.registers() * bytes).div_ceil(4)
+    let OpKind::Load { vector, .. } = kernel.kind(load) else { return 0 };
+    let at_once = vector.unwrap_or(1);
+    let elements = kernel.layout_of(value).map_or(1, |layout| layout.registers());
+    elements.div_ceil(at_once) * (at_once * bytes).div_ceil(4)
 }

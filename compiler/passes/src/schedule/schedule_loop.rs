@@ -75,14 +75,21 @@ impl Plan {
 /// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it. `held`: how many
 /// blocks a multiprocessor holds with so many slots.
 fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -> u64) -> Plan {
+    let product = under_way(kernel, op).is_some();
     if wished < 2 {
         return Plan::plain(wished);
     }
-    if under_way(kernel, op).is_some() && wished < trips {
+    // Each iteration has a slot of its own, so that all copies are begun before the loop.
+    if wished == trips && sums_of_threads(kernel, op).is_none() {
+        return Plan { slots: trips, ahead: trips, pending: u32::from(product) };
+    }
+    if product {
         let slots = if held(wished + 1) >= held(wished) { wished + 1 } else { wished };
         return Plan { slots, ahead: wished - 1, pending: 1 };
     }
-    if wished > 2 && sums_of_threads(kernel, op).is_none() && held(wished - 1) > held(wished) {
+    // With a single slot no copy runs beside a product of its own block.
+    let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished) };
+    if sums_of_threads(kernel, op).is_none() && held(wished - 1) >= least {
         return Plan { slots: wished - 1, ahead: wished - 1, pending: 0 };
     }
     Plan::plain(wished)
