@@ -9,12 +9,15 @@
 #![allow(unsafe_code)]
 
 mod module;
+mod occupancy;
 mod pinned;
 mod scratch;
 mod stream;
 mod tensor_map;
 
 pub(crate) use module::{Launch, Module};
+use occupancy::Multiprocessor;
+pub(crate) use occupancy::more_blocks;
 pub(crate) use pinned::Pinned;
 pub(crate) use stream::{Event, Graph, Stream};
 pub(crate) use tensor_map::encode_tensor_map;
@@ -36,6 +39,8 @@ pub(crate) struct Context {
     overlaps: bool,
     shared_limit: u32,
     multiprocessors: u32,
+    /// What one of them holds.
+    multiprocessor: Multiprocessor,
     /// That of the default stream.
     scratch: scratch::Scratch,
 }
@@ -63,6 +68,12 @@ impl Context {
         let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
         let shared = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        let multiprocessor = Multiprocessor {
+            threads: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)? as u32,
+            blocks: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)? as u32,
+            shared_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)? as u32,
+            reserved_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)? as u32,
+        };
         // SAFETY: `device` comes from the driver; released in `Drop`.
         let raw = check("cuDevicePrimaryCtxRetain", unsafe { result::primary_ctx::retain(device) })?;
         let capability = (major * 10 + minor) as u32;
@@ -77,6 +88,7 @@ impl Context {
             overlaps,
             shared_limit,
             multiprocessors,
+            multiprocessor,
             scratch,
         }))
     }
@@ -99,6 +111,11 @@ impl Context {
     /// Whether launches may begin before the work before them has ended: devices before 9.0 cannot, nor graphs of old drivers.
     pub(crate) fn overlaps(&self) -> bool {
         self.overlaps
+    }
+
+    /// What a multiprocessor holds.
+    fn multiprocessor(&self) -> Multiprocessor {
+        self.multiprocessor
     }
 
     /// Compute capability times ten.

@@ -34,28 +34,58 @@ unsafe impl Sync for Module {}
 impl Module {
     /// Has the driver compile PTX and finds the kernel `symbol` in it.
     pub(crate) fn load(context: &Arc<Context>, ptx: &str, symbol: &str) -> Result<Module> {
+        Module::load_with(context, ptx, symbol, None).map(|(module, _)| module)
+    }
+
+    /// The same with no more registers than that; and what the assembler remarks.
+    pub(super) fn load_with(
+        context: &Arc<Context>,
+        ptx: &str,
+        symbol: &str,
+        registers: Option<u32>,
+    ) -> Result<(Module, String)> {
         context.bind()?;
         let failed = |message: &str| Error::Ptx { kernel: symbol.to_owned(), message: message.to_owned() };
         let image = CString::new(ptx).map_err(|_| failed("the text contains a NUL byte"))?;
-        let mut log = vec![0u8; 16 * 1024];
-        let mut options =
-            [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
+        let (mut log, mut remarks) = (vec![0u8; 16 * 1024], vec![0u8; 16 * 1024]);
+        use sys::CUjit_option as Jit;
+        let mut options = vec![
+            Jit::CU_JIT_ERROR_LOG_BUFFER,
+            Jit::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            Jit::CU_JIT_INFO_LOG_BUFFER,
+            Jit::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        ];
+        let number = |number: usize| std::ptr::without_provenance_mut::<c_void>(number);
+        let mut values = vec![
+            log.as_mut_ptr().cast::<c_void>(),
+            number(log.len()),
+            remarks.as_mut_ptr().cast::<c_void>(),
+            number(remarks.len()),
+        ];
+        if let Some(registers) = registers {
+            options.push(Jit::CU_JIT_MAX_REGISTERS);
+            values.push(number(registers as usize));
+        }
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the image ends with NUL; both option arrays have two elements; the log outlives the call.
+        // SAFETY: the image ends with NUL; each option has its value; the logs outlive the call.
         let status = unsafe {
-            sys::cuModuleLoadDataEx(&mut raw, image.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+            sys::cuModuleLoadDataEx(
+                &mut raw,
+                image.as_ptr().cast(),
+                options.len() as c_uint,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
         };
         if let Err(error) = check("cuModuleLoadDataEx", status.result()) {
-            let text = CStr::from_bytes_until_nul(&log).map(|t| t.to_string_lossy().trim().to_owned());
-            let mut text = text.unwrap_or_default();
+            let mut text = text_of(&log);
             let hint = refused(status, ptx, symbol, context);
             if !hint.is_empty() {
                 text = format!("{hint}\n{text}").trim_end().to_owned();
             }
             return Err(with_log(error, text));
         }
-        Module::of(context, raw, symbol, false)
+        Ok((Module::of(context, raw, symbol, false)?, text_of(&remarks)))
     }
 
     /// Loads machine code for devices of this capability.
@@ -225,6 +255,11 @@ impl Drop for Module {
             let _ = unsafe { result::module::unload(self.raw) };
         }
     }
+}
+
+/// What the driver wrote.
+fn text_of(log: &[u8]) -> String {
+    CStr::from_bytes_until_nul(log).map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
 }
 
 /// Why the driver refuses PTX, in words; empty where its log says it.

@@ -172,6 +172,11 @@ fn load_cuda(
         let hint = "The registers of a block do not fit; set maxnreg, or use smaller blocks.";
         return Err(out_of("threads per block", metadata.threads_per_block, module.max_threads, hint));
     }
+    let module = if module.is_assembled {
+        module
+    } else {
+        cuda::more_blocks(module, context, ptx, &metadata.symbol, metadata.threads_per_block, metadata.shared_bytes)?
+    };
     module.prepare(metadata.shared_bytes, metadata.cluster)?;
     Ok(module)
 }

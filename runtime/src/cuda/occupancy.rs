@@ -1,0 +1,128 @@
+//! Fewer registers where another block then fits on a multiprocessor. The driver's assembler takes as many registers as it
+//! likes, although with a few less, and without spilling any, one more block would run beside the others and hide the time
+//! that these wait. Whether it can is asked by compiling once more; what it says decides.
+
+use super::{Context, Module};
+use crate::Result;
+use std::sync::Arc;
+
+/// Compiling longer text twice takes longer than it is worth.
+const LONGEST: usize = 256 * 1024;
+
+/// With so many warps on a multiprocessor the time that one waits is hidden by the others.
+const ENOUGH_WARPS: u32 = 16;
+
+/// With fewer than this, many registers are given up for another block, else no more than an eighth.
+const FEW_WARPS: u32 = 12;
+
+/// How often it is tried.
+const ATTEMPTS: usize = 2;
+
+/// What limits the blocks on a multiprocessor besides registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Multiprocessor {
+    pub threads: u32,
+    pub blocks: u32,
+    pub shared_bytes: u32,
+    /// What each block takes beside its own.
+    pub reserved_bytes: u32,
+}
+
+/// The kernel that was compiled from this text, or the same with fewer registers where more blocks of so many threads and
+/// so many bytes of shared memory then run at a time. Text that says itself how many registers there are is left as it is.
+pub(crate) fn more_blocks(
+    module: Module,
+    context: &Arc<Context>,
+    ptx: &str,
+    symbol: &str,
+    threads: u32,
+    shared_bytes: u32,
+) -> Result<Module> {
+    let says_so = [".maxnreg", "setmaxnreg", ".minnctapersm"].iter().any(|word| ptx.contains(word));
+    if says_so || ptx.len() > LONGEST || module.local_bytes > 0 {
+        return Ok(module);
+    }
+    let shared_bytes = shared_bytes + module.static_shared;
+    let most = context.multiprocessor().blocks_beside_registers(threads, shared_bytes);
+    for registers in fewer(module.registers, threads, most).into_iter().take(ATTEMPTS) {
+        let Ok((other, said)) = Module::load_with(context, ptx, symbol, Some(registers)) else { continue };
+        // Products that the assembler makes wait for each other cost more than a block gives.
+        if other.local_bytes == 0 && other.registers <= registers && !said.contains("serialized") {
+            return Ok(other);
+        }
+    }
+    Ok(module)
+}
+
+impl Multiprocessor {
+    fn blocks_beside_registers(self, threads: u32, shared_bytes: u32) -> u32 {
+        let by_shared = self.shared_bytes / (shared_bytes + self.reserved_bytes).max(1);
+        by_shared.min(self.threads / threads.max(1)).min(self.blocks)
+    }
+}
+
+/// Registers for four parts of a multiprocessor, each with its own warps; a warp takes a multiple of 256.
+const PART: u32 = 16384;
+
+/// How many blocks of so many threads fit by their registers.
+fn blocks(registers: u32, threads: u32) -> u32 {
+    let warp = registers.max(1).next_multiple_of(8) * 32;
+    PART / warp * 4 / threads.div_ceil(32).max(1)
+}
+
+/// The most registers of a thread with which so many blocks fit.
+fn registers(blocks: u32, threads: u32) -> u32 {
+    let warps = (blocks * threads.div_ceil(32)).div_ceil(4).max(1);
+    PART / warps / 32 / 8 * 8
+}
+
+/// Numbers of registers less than `taken` with which more blocks fit, up to `most`, the most blocks first.
+fn fewer(taken: u32, threads: u32, most: u32) -> Vec<u32> {
+    let (now, warps) = (blocks(taken, threads), threads.div_ceil(32));
+    let is_worth = |count: &u32| {
+        let left = registers(*count, threads);
+        let few = now * warps < FEW_WARPS && count * warps <= ENOUGH_WARPS && left * 2 >= taken;
+        left < taken && (few || left * 8 >= taken * 7)
+    };
+    let mut counts: Vec<u32> = (now + 1..=most).rev().filter(is_worth).map(|count| registers(count, threads)).collect();
+    counts.dedup();
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_follow_from_registers() {
+        assert_eq!(blocks(128, 128), 4);
+        assert_eq!(blocks(129, 128), 3);
+        assert_eq!(blocks(255, 128), 2);
+        assert_eq!(blocks(255, 256), 1);
+        for (count, threads) in [(1, 128), (3, 128), (4, 128), (2, 256), (7, 64), (16, 32)] {
+            let most = registers(count, threads);
+            assert!(blocks(most, threads) >= count && blocks(most + 1, threads) < count, "{count} {threads}: {most}");
+        }
+    }
+
+    #[test]
+    fn a_few_registers_are_given_up_and_many_where_few_warps_run() {
+        // 146 registers: three blocks of four warps; with 128 there are four.
+        assert_eq!(fewer(146, 128, 8), [128]);
+        // Shared memory does not hold a fourth.
+        assert_eq!(fewer(146, 128, 3), [0; 0]);
+        // Eight warps: up to sixteen.
+        assert_eq!(fewer(255, 128, 8), [128, 168]);
+        // Twelve run already, and the next step is far away.
+        assert_eq!(fewer(160, 128, 8), [0; 0]);
+        assert_eq!(fewer(32, 128, 16), [0; 0]);
+    }
+
+    #[test]
+    fn shared_memory_threads_and_blocks_limit_too() {
+        let h100 = Multiprocessor { threads: 2048, blocks: 32, shared_bytes: 233_472, reserved_bytes: 1024 };
+        assert_eq!(h100.blocks_beside_registers(128, 0), 16);
+        assert_eq!(h100.blocks_beside_registers(32, 0), 32);
+        assert_eq!(h100.blocks_beside_registers(128, 48 * 1024), 4);
+    }
+}
