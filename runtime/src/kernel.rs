@@ -526,7 +526,10 @@ impl Loaded {
             resource: ["grid size x (blocks)", "grid size y (blocks)", "grid size z (blocks)"][axis],
             needed: blocks[axis],
             available: most[axis],
-            hint: "Let each program do more, or move blocks to the x dimension.",
+            hint: match axis {
+                0 => "Let each program do more.",
+                _ => "Let each program do more, or move blocks to the x dimension.",
+            },
         }
     }
 }
