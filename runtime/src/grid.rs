@@ -7,6 +7,7 @@ use crate::{Error, Kernel, Metadata, Result};
 /// ```
 /// use rtc_runtime::Grid;
 /// assert_eq!(Grid::from((4, 2)), Grid([4, 2, 1]));
+/// assert_eq!(Grid::MOST, [i32::MAX as u32, 65535, 65535]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid(pub [u32; 3]);

@@ -16,6 +16,8 @@
 //! Pointers with masks mean the same for all strides, alignments and orders. Descriptors do not: they need a base and strides
 //! that are multiples of 16 bytes, which the source of a kernel does not show.
 //!
+//! Functions of the file that hand block pointers to each other hand over these parts instead.
+//!
 //! A variable is rewritten only if each of its uses can be. Else all of them stay, and [`Fixed::left`] says where and why.
 
 mod access;

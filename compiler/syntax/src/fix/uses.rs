@@ -58,10 +58,14 @@ fn reason(scan: &Scan<'_>, e: &Expr) -> String {
         }
         ExprKind::Call { func, args } if args.iter().any(|arg| is_own(&arg.value)) => {
             let name = func.dotted_name().unwrap_or_else(|| "a function".to_owned());
-            reason = Some(format!(
+            let is_advance = name.ends_with(".advance");
+            reason = Some(match is_advance {
+                true => "what `advance` gives is not assigned to a variable by a statement of its own".to_owned(),
+                false => format!(
                 "the block pointer is handed to `{name}`, which is no function of this file that could be changed with it: hand \
                  over base, shape, strides and offsets, and let that function compute addresses and mask"
-            ));
+                ),
+            });
         }
         _ => {}
     });
