@@ -22,6 +22,8 @@ impl<'a> Emitter<'a> {
                     Val::Tuple(_) => "take an element with `[i]`, or unpack it",
                     Val::Function(_) | Val::Builtin(_) | Val::Method(_) => "call it with `(...)`",
                     Val::Module(_) => "define a global constant with its value, or pass it as an argument",
+                    Val::Const(Const::Str(_)) => "write a number, such as `0.0`",
+                    Val::Type(_) => "cast a value to it: `x.to(dtype)`",
                     _ => "",
                 };
                 let text = other.describe();

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use rtc_ir::Shape;
 use rtc_source::{Code, Diagnostic, Span};
 
+use crate::counterparts;
 use crate::emitter::{Emitter, Fault, R};
 use crate::types::{ElemTy, TyVal};
 use crate::values::{Arg, Const, Range, Val};
@@ -60,9 +61,14 @@ impl<'a> Emitter<'a> {
             Const::Int(i) => Ok(i),
             Const::Bool(b) => Ok(i128::from(b)),
             other => {
+                let text = Val::Const(other).describe();
                 let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, format!("{what} must be an integer"))
-                    .primary(format!("this is the constant {other}"));
-                self.fail(d)
+                    .primary(format!("this is {text}"));
+                // Reductions of the standard library hand their arguments on.
+                let frame = self.frame();
+                let library = frame.library.and_then(|_| counterparts::of_arguments(&frame.name));
+                let own = what.rsplit('`').nth(1).and_then(counterparts::of_arguments);
+                self.fail(d.help(library.or(own).unwrap_or("write a whole number that is known while compiling")))
             }
         }
     }

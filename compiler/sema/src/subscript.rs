@@ -114,7 +114,9 @@ impl<'a> Evaluator<'a> {
                     Diagnostic::error(Code::BAD_VALUE, span, format!("the index {i} is outside of a tuple of {len}"))
                         .label(value.span, format!("this is {}", value.val.describe()))
                         .help(match len {
-                            0 => "an empty tuple has no elements".into(),
+                            0 => "an empty tuple has no elements, and neither has the `.shape` of a scalar or a pointer: pass the sizes \
+                                  of a tensor to the kernel as arguments"
+                                .into(),
                             _ => format!("its elements are 0 to {}, or -1 to -{len} from the end", len - 1),
                         });
                 self.fail(d)

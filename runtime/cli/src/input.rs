@@ -26,6 +26,11 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
+/// A file in the folder of another.
+pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
+    if is_standard_input(path) { PathBuf::from(name) } else { path.with_file_name(name) }
+}
+
 /// The name of a file without its ending, for files that are made of it.
 pub(crate) fn stem_of(path: &Path) -> String {
     match is_standard_input(path) {

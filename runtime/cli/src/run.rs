@@ -284,7 +284,7 @@ pub(crate) fn read_spec(launch: &LaunchFile) -> Result<Spec, String> {
 pub(crate) fn tensors_of(path: &Path, launch: &LaunchFile) -> Result<Tensors, Problem> {
     match &launch.tensors {
         None => Ok(Tensors::default()),
-        Some(name) => tensors_file(&input::folder_of(path).join(name)),
+        Some(name) => tensors_file(&input::beside(path, name)),
     }
 }
 

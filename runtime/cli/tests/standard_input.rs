@@ -46,7 +46,7 @@ fn kernels_are_built_and_run() {
 #[test]
 fn messages_name_it() {
     let scratch = Scratch::new("stdin_messages");
-    scratch.write("launch.json", LAUNCH);
+    scratch.write("in.safetensors", tensors(300));
     let wrong = source(&scratch).replace("mask=mask)", "mask=maks)");
     let built = given(&scratch, &wrong, &["build", "-", "--signature", SIGNATURE]);
     assert_eq!(built.status.code(), Some(1));

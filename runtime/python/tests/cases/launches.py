@@ -408,7 +408,7 @@ class Errors(unittest.TestCase):
         launch = "import numpy as np\nout = np.zeros(1, np.float32)\none[(1,)](out)\nprint(out[0])\n"
         for arguments, text_in, place in ((["-c", text], "", "by `python -c`"), (["-"], text, "from standard input")):
             done = subprocess.run([sys.executable, *arguments], input=text_in, capture_output=True, text=True)
-            self.assertIn(f"ValueError: @jit functions should be defined in a Python file: `one` was defined {place}",
+            self.assertIn(f"@jit functions should be defined in a Python file: `one` was defined {place}",
                           done.stderr.replace("at the prompt or ", ""))
         # What the message says of programs that make kernels.
         text += launch
