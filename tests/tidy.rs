@@ -21,7 +21,20 @@ const LAYERS: &[(u32, &[&str])] = &[
         ],
     ),
     // Examples to be copied.
-    (7, &["vector_add", "softmax", "matmul", "dropout", "layer_norm", "attention", "candle", "sharded_matmul", "testing"]),
+    (
+        7,
+        &[
+            "vector_add",
+            "softmax",
+            "matmul",
+            "dropout",
+            "layer_norm",
+            "attention",
+            "candle",
+            "sharded_matmul",
+            "testing",
+        ],
+    ),
     (6, &["rtc-doctor", "rtc-testing", "rtc-tune"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),

@@ -28,7 +28,8 @@ fn what_is_missing_is_said_with_variables_and_packages() {
         lines.map(|lines| lines.join("\n"))
     };
     let nothing = said().unwrap();
-    for part in rtc_find_llvm::VARIABLES.iter().chain(&["llvm-22-dev", "libmlir-22-dev", "that runs", "feature `jit`"]) {
+    for part in rtc_find_llvm::VARIABLES.iter().chain(&["llvm-22-dev", "libmlir-22-dev", "that runs", "feature `jit`"])
+    {
         assert!(nothing.contains(part), "{part}: {nothing}");
     }
     prefix(folder.path(), "19.1.7", true);

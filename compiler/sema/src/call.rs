@@ -29,9 +29,10 @@ impl<'a> Evaluator<'a> {
             && &*attr.text == "numel"
             && matches!(self.eval(value)?, Val::Tensor(t) if matches!(t.elem, ElemTy::Ptr(_)))
         {
-            let d = Diagnostic::error(Code::NOT_CALLABLE, span, "a pointer does not know how many elements lie behind it")
-                .label(value.span, "this is a pointer")
-                .help("pass the number of elements to the kernel as an argument");
+            let d =
+                Diagnostic::error(Code::NOT_CALLABLE, span, "a pointer does not know how many elements lie behind it")
+                    .label(value.span, "this is a pointer")
+                    .help("pass the number of elements to the kernel as an argument");
             return self.fail(d);
         }
         let mut call = CallArgs::default();

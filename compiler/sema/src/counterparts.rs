@@ -74,9 +74,9 @@ pub(crate) fn of_language(name: &str) -> Option<&'static str> {
     })
 }
 
-const NO_THREADS: &str =
-    "a program has no threads of its own: it computes with blocks, such as `tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)`";
-const NO_BARRIERS: &str = "leave it out: the compiler orders what a program does; `tl.debug_barrier()` is one where memory is shared";
+const NO_THREADS: &str = "a program has no threads of its own: it computes with blocks, such as `tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)`";
+const NO_BARRIERS: &str =
+    "leave it out: the compiler orders what a program does; `tl.debug_barrier()` is one where memory is shared";
 
 /// What to write for names of CUDA.
 pub(crate) fn of_cuda(name: &str) -> Option<&'static str> {
@@ -86,7 +86,9 @@ pub(crate) fn of_cuda(name: &str) -> Option<&'static str> {
         "threadIdx" | "blockDim" | "warpSize" => NO_THREADS,
         "__syncthreads" | "__syncwarp" => NO_BARRIERS,
         "__threadfence" => "atomic functions of `tl` have an argument `sem`, which orders memory",
-        "__shfl_sync" | "__shfl_xor_sync" | "__shfl_down_sync" => "reduce a block: `tl.sum(x, axis)`, `tl.reduce(x, axis, combine)`",
+        "__shfl_sync" | "__shfl_xor_sync" | "__shfl_down_sync" => {
+            "reduce a block: `tl.sum(x, axis)`, `tl.reduce(x, axis, combine)`"
+        }
         "atomicAdd" => "write `tl.atomic_add(pointer, value)`",
         "atomicMax" => "write `tl.atomic_max(pointer, value)`",
         "atomicMin" => "write `tl.atomic_min(pointer, value)`",

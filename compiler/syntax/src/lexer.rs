@@ -272,7 +272,8 @@ impl<'s> Lexer<'s> {
             let begin = *begin as usize;
             let text = format!("`{}` is not a number", &self.text[begin..end]);
             let found = Diagnostic::error(Code::SYNTAX, self.span(begin, end), text);
-            let help = "numbers have no suffix, and names do not begin with a digit; a value is cast by `.to(tl.float32)`";
+            let help =
+                "numbers have no suffix, and names do not begin with a digit; a value is cast by `.to(tl.float32)`";
             self.report(found.help(help), begin, end);
             return;
         }

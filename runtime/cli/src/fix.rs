@@ -14,7 +14,9 @@ use rtc_source::Code;
 pub(crate) fn fix(arguments: &FixArguments, reporter: &Reporter) -> Result<(), Problem> {
     let (mut changed, mut left) = (0, 0);
     if arguments.write && arguments.files.iter().any(|path| input::is_standard_input(path)) {
-        return Err(Problem::Usage("standard input cannot be changed; leave out --write, which shows the changes".into()));
+        return Err(Problem::Usage(
+            "standard input cannot be changed; leave out --write, which shows the changes".into(),
+        ));
     }
     for path in &arguments.files {
         let fixed = read(path)?;

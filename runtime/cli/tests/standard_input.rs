@@ -61,7 +61,8 @@ fn messages_name_it() {
 #[test]
 fn fix_shows_changes() {
     let scratch = Scratch::new("stdin_fix");
-    let text = "@triton.jit\ndef f(x, n):\n    p = tl.make_block_ptr(x, (n,), (1,), (0,), (16,), (0,))\n    tl.store(p, 0)\n";
+    let text =
+        "@triton.jit\ndef f(x, n):\n    p = tl.make_block_ptr(x, (n,), (1,), (0,), (16,), (0,))\n    tl.store(p, 0)\n";
     let shown = given(&scratch, text, &["fix", "-"]);
     assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("+    p_i0 ="), "{shown:?}");
     let refused = given(&scratch, text, &["fix", "--write", "-"]);

@@ -260,7 +260,10 @@ pub(crate) fn sizes(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
         *size = u32::try_from(number).map_err(|_| {
             let text = match number {
                 ..0 => "which cannot be negative".to_owned(),
-                _ => format!("GPUs take at most {} along this axis; let each program do more", rtc_runtime::Grid::MOST[axis]),
+                _ => format!(
+                    "GPUs take at most {} along this axis; let each program do more",
+                    rtc_runtime::Grid::MOST[axis]
+                ),
             };
             PyValueError::new_err(format!("the grid has {number} programs along axis {axis}, {text}"))
         })?;

@@ -155,24 +155,19 @@ fn jumps_are_not_threaded_past_the_place_where_threads_meet() {
         llvm.br ^end
       ^end:
         llvm.return }";
-    let threaded = |machine: LLVMTargetMachineRef| {
+    let threaded = |machine: Option<&Machine>| {
         let cx = MlirContext::new();
         let mut module = Module::parse(cx.get(), text).expect("valid text");
         to_llvm_dialect(&cx, &mut module).expect("conversion");
         let llvm = to_llvm(&cx, &module).expect("translation");
         let before = llvm.text();
-        // SAFETY: the handles are live, and so is the machine, if there is one.
-        unsafe {
-            let options = LLVMCreatePassBuilderOptions();
-            assert!(LLVMRunPasses(llvm.module, c"jump-threading".as_ptr(), machine, options).is_null());
-            LLVMDisposePassBuilderOptions(options);
-        }
+        llvm.run(c"jump-threading", machine, false).expect("the pass runs");
         assert!(before.contains("phi i1"), "{before}");
         !llvm.text().contains("phi i1")
     };
     for target in ["sm_80", "sm_90a"] {
         let machine = Machine::new(Target::named(target).expect("known")).expect("the back end has it");
-        assert!(!threaded(machine.0), "{target}");
+        assert!(!threaded(Some(&machine)), "{target}");
     }
-    assert!(threaded(ptr::null_mut()), "the pass no longer asks the machine, so that this test shows nothing");
+    assert!(threaded(None), "the pass no longer asks the machine, so that this test shows nothing");
 }

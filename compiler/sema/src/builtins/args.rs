@@ -70,7 +70,9 @@ impl<'a> Args<'a> {
                         name_span,
                         format!("`{}` got the argument `{name}` twice", b.name),
                         match (b.name, &*name) {
-                            ("load", "mask") => "the second argument is the mask; write `tl.load(pointer + offsets, mask=mask)`",
+                            ("load", "mask") => {
+                                "the second argument is the mask; write `tl.load(pointer + offsets, mask=mask)`"
+                            }
                             _ => "pass it by position or by name, not both",
                         },
                     );

@@ -260,7 +260,9 @@ impl<'a> Cx<'a> {
             Val::Const(Const::Bool(b)) if constants => return Ok(Some((self.bool_literal(*b)?, arg.span))),
             Val::Error => return Err(Fault),
             Val::Const(Const::Bool(_)) => "leave it out, or compare run-time values",
-            Val::Tensor(t) if matches!(t.elem, ElemTy::Ptr(_)) => "each pointer needs a call of its own; a block of pointers is one argument",
+            Val::Tensor(t) if matches!(t.elem, ElemTy::Ptr(_)) => {
+                "each pointer needs a call of its own; a block of pointers is one argument"
+            }
             // `tl.load(x, offsets)`, as of an array.
             Val::Tensor(t) if t.elem.is_int() && args.name == "load" && is_scalar_pointer(&args.arg("pointer").val) => {
                 "add offsets to the pointer: `tl.load(pointer + offsets, mask=mask)`"

@@ -198,7 +198,10 @@ impl<'a> File<'a> {
         let function = self.scans[f].function;
         let name: &str = &function.name.text;
         if let Some(span) = self.otherwise.get(name) {
-            return refuse(*span, format!("`{name}` is used here in another way than by a call, so its parameters stay"));
+            return refuse(
+                *span,
+                format!("`{name}` is used here in another way than by a call, so its parameters stay"),
+            );
         }
         for param in function.params.iter().filter(|param| params.contains(&&*param.name.text)) {
             if param.annotation.is_some() || param.default.is_some() {
@@ -214,7 +217,8 @@ impl<'a> File<'a> {
                 for param in params {
                     let own = |h: &&Handed<'_>| call.args.iter().any(|arg| arg.span == h.arg.span) && h.param == *param;
                     if !handed.iter().any(|h| own(&h)) {
-                        let reason = format!("`{name}` is called here without a block pointer in a variable for `{param}`");
+                        let reason =
+                            format!("`{name}` is called here without a block pointer in a variable for `{param}`");
                         return refuse(call.whole.span, reason);
                     }
                 }
@@ -225,7 +229,10 @@ impl<'a> File<'a> {
                     })
                 };
                 if !places.iter().all(is_bound) {
-                    return refuse(call.whole.span, "the block pointer that this call gives is not assigned to a variable");
+                    return refuse(
+                        call.whole.span,
+                        "the block pointer that this call gives is not assigned to a variable",
+                    );
                 }
             }
         }

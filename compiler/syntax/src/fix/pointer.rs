@@ -131,7 +131,8 @@ impl Group {
         let (rank, first) = (shape.rank, made.first());
         let mut size = |d: usize| part(first.map(|m| &m.sizes[d]), shape.sizes[d].as_ref(), &format!("size{d}"));
         let sizes = (0..rank).map(|d| shape.checked.contains(&d).then(|| size(d))).collect();
-        let mut stride = |d: usize| part(first.map(|m| &m.strides[d]), shape.strides[d].as_ref(), &format!("stride{d}"));
+        let mut stride =
+            |d: usize| part(first.map(|m| &m.strides[d]), shape.strides[d].as_ref(), &format!("stride{d}"));
         let strides = (0..rank).map(&mut stride).collect();
         Group {
             rank,

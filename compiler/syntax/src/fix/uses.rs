@@ -36,7 +36,8 @@ pub(super) fn all_uses_known(
             _ => inside(&b.stmt),
         });
         let is_handed = handed.iter().any(|h| h.arg.value.span == e.span);
-        let is_known = is_bound || is_handed || accesses.iter().any(|a| a.pointer == e.span) || returned.contains(&e.span);
+        let is_known =
+            is_bound || is_handed || accesses.iter().any(|a| a.pointer == e.span) || returned.contains(&e.span);
         if !is_known || inner.iter().any(inside) {
             unknown = Some(e);
         }
@@ -62,7 +63,7 @@ fn reason(scan: &Scan<'_>, e: &Expr) -> String {
             reason = Some(match is_advance {
                 true => "what `advance` gives is not assigned to a variable by a statement of its own".to_owned(),
                 false => format!(
-                "the block pointer is handed to `{name}`, which is no function of this file that could be changed with it: hand \
+                    "the block pointer is handed to `{name}`, which is no function of this file that could be changed with it: hand \
                  over base, shape, strides and offsets, and let that function compute addresses and mask"
                 ),
             });
