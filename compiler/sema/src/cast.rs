@@ -92,7 +92,11 @@ impl<'a> Emitter<'a> {
                 Ok(Tensor { value, elem: to, ..t })
             }
             (ElemTy::Num(from), ElemTy::Num(to)) => self.cast_number(t, from, to, rounding),
-            (ElemTy::Num(_), ElemTy::Ptr(_)) => self.no_cast(t, to, "go through an integer type of 64 bits"),
+            (ElemTy::Num(_), ElemTy::Ptr(_)) => self.no_cast(
+                t,
+                to,
+                "of a pointer `x`, `x.dtype.element_ty` is the type of its elements, and `x.dtype` that of `x` itself",
+            ),
         }
     }
 

@@ -114,6 +114,8 @@ pub(crate) fn of_keyword(name: &str) -> &'static [&'static str] {
         "size" => &["shape"],
         "type" => &["dtype"],
         "fill_value" => &["value"],
+        "stages" => &["num_stages"],
+        "unroll" | "unroll_factor" => &["loop_unroll_factor"],
         "ptr" | "address" => &["pointer"],
         "val" => &["value"],
         _ => &[],
@@ -138,6 +140,11 @@ pub(crate) fn of_arguments(function: &str) -> Option<&'static str> {
 /// `tl` has a name.
 pub(crate) fn of_library(path: &str, in_language: impl Fn(&str) -> bool) -> Option<String> {
     let (module, name) = path.rsplit_once('.')?;
+    match module.split('.').next() {
+        Some("random") => return Some("write `tl.rand(seed, offsets)`, `tl.randn` or `tl.randint`".to_owned()),
+        Some("time") => return Some("write `tl.extra.cuda.globaltimer()`, or measure on the host".to_owned()),
+        _ => {}
+    }
     if !matches!(module.split('.').next(), Some("numpy" | "torch" | "jax" | "cupy" | "scipy" | "math")) {
         return None;
     }

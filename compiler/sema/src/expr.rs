@@ -348,6 +348,18 @@ impl<'a> Evaluator<'a> {
             }
             _ => {}
         }
+        if let (
+            true,
+            (Val::Tensor(_) | Val::Type(_), Val::Const(Const::Str(_)))
+            | (Val::Const(Const::Str(_)), Val::Tensor(_) | Val::Type(_)),
+        ) = (matches!(op, CmpOp::Eq | CmpOp::NotEq), (&l.val, &r.val))
+        {
+            let (a, b) = (l.val.describe(), r.val.describe());
+            let message = format!("{a} and {b} are never equal");
+            let help =
+                "write a type, such as `tl.float32`; a text is compared with a `tl.constexpr` parameter that is one";
+            self.warn(Code::BAD_CONDITION, l.span.to(r.span), message, help);
+        }
         match (&l.val, &r.val) {
             (Val::Const(a), Val::Const(b)) => match const_eval::compare(op, a, b) {
                 Ok(b) => Ok(Val::bool(b)),

@@ -90,6 +90,10 @@ impl<'a> Evaluator<'a> {
                             "a kernel is launched by the host; here call it as a function: `{}(...)`",
                             f.def.name.text
                         ),
+                        Val::Module(_) => {
+                            "a kernel has no objects of the host: read it there, and pass the value as an argument"
+                                .into()
+                        }
                         _ => "blocks, tuples, dictionaries and strings can be indexed".into(),
                     });
                 self.fail(d)
