@@ -429,8 +429,8 @@ impl<'a> Evaluator<'a> {
                 Some(i) => slots[i] = Some(arg),
                 None if takes_more => more.push((Val::str(&key), arg.val)),
                 None => {
-                    let named = counterparts::of_keyword(&key).iter().copied();
-                    let close = named.filter(|n| params.iter().any(|p| &*p.name.text == *n)).next();
+                    let mut named = counterparts::of_keyword(&key).iter().copied();
+                    let close = named.find(|n| params.iter().any(|p| &*p.name.text == *n));
                     let help = match close.or_else(|| suggest(&key, params.iter().map(|p| &*p.name.text))) {
                         Some(close) => format!("did you mean `{close}`?"),
                         None => parameters,

@@ -79,8 +79,8 @@ impl<'a> Args<'a> {
                 }
                 Some(i) => vals[i] = Some(arg),
                 None => {
-                    let named = counterparts::of_keyword(&name).iter().copied();
-                    let close = named.filter(|n| parameters.iter().any(|p| p.name == *n)).next();
+                    let mut named = counterparts::of_keyword(&name).iter().copied();
+                    let close = named.find(|n| parameters.iter().any(|p| p.name == *n));
                     let help = match close.or_else(|| suggest(&name, parameters.iter().map(|p| p.name))) {
                         Some(close) => format!("did you mean `{close}`?"),
                         None => expected(b),
