@@ -66,6 +66,7 @@ fn rest(scan: &Scan<'_>, fixed: &mut Fixed) {
             fixed.left.push(Left { span: unclear.span, at, reason });
         }
     }
+    let pointers = scan.pointers();
     let parameters: HashSet<&str> = scan.function.params.iter().map(|p| &*p.name.text).collect();
     for Call { whole: e, func, args } in &scan.calls {
         let inside = |outer: Span| outer.start <= e.span.start && e.span.end <= outer.end;
@@ -86,6 +87,9 @@ fn rest(scan: &Scan<'_>, fixed: &mut Fixed) {
                 "the block pointer `{name}` is a parameter, and no call in this file gives it one from a variable; take its \
                  base, shape, strides and offsets as parameters, and compute addresses and mask here"
             ),
+            Some(name) if pointers.contains(&**name) => {
+                "what `advance` gives is not assigned to a variable by a statement of its own".to_owned()
+            }
             Some(name) => format!("`{name}` is bound to no block pointer that could be followed"),
             None => "the block pointer is not assigned to a variable by a statement of its own".to_owned(),
         };
