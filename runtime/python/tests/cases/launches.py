@@ -344,7 +344,8 @@ class Errors(unittest.TestCase):
         self.refused(TypeError, "grid must be a tuple", lambda: add[4](x, x, x, 4, 4))
         self.refused(TypeError, "must return a tuple", lambda: add[lambda meta: 4](x, x, x, 4, 4))
         self.refused(ValueError, "-1 programs", lambda: add[(-1,)](x, x, x, 4, 4))
-        self.refused(ValueError, "5000000000 programs along axis 0, GPUs take at most 2147483647", lambda: add[(5 * 10 ** 9,)](x, x, x, 4, 4))
+        self.refused(ValueError, "5000000000 programs along axis 0, GPUs take at most 2147483647",
+                     lambda: add[(5 * 10 ** 9,)](x, x, x, 4, 4))
         self.refused(rtc.runtime.errors.OutOfResources, "grid size x .blocks.: needed 2147483648, available 2147483647",
                      lambda: add[(2 ** 31,)](x, x, x, 4, 4))
         self.refused(rtc.runtime.errors.OutOfResources, "grid size y .blocks.: needed 65536, available 65535",
