@@ -1,10 +1,6 @@
 //! Gives the compiler an identity, `RTC_BUILD_ID`: a hash of its sources and of the versions of what it is built from.
 //! Results of another compiler must not be taken for its own, and a version number alone does not tell two states of a
 //! working copy apart. The same sources give the same identity on every machine.
-//!
-//! Before that it says what to install where there is no LLVM.
-
-mod find_llvm;
 
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -14,11 +10,6 @@ use std::{env, fs};
 const SOURCES: &[&str] = &["compiler", "stdlib", "Cargo.toml", "Cargo.lock"];
 
 fn main() {
-    find_llvm::VARIABLES.iter().for_each(|name| println!("cargo::rerun-if-env-changed={name}"));
-    if let Some(lines) = find_llvm::problem(|name| env::var_os(name)) {
-        lines.iter().for_each(|line| println!("cargo::error={line}"));
-        return;
-    }
     let root = Path::new("..");
     let mut files = Vec::new();
     for source in SOURCES {

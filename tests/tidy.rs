@@ -21,14 +21,27 @@ const LAYERS: &[(u32, &[&str])] = &[
         ],
     ),
     // Examples to be copied.
-    (7, &["vector_add", "softmax", "matmul", "dropout", "layer_norm", "attention", "candle", "sharded_matmul"]),
+    (
+        7,
+        &[
+            "vector_add",
+            "softmax",
+            "matmul",
+            "dropout",
+            "layer_norm",
+            "attention",
+            "candle",
+            "sharded_matmul",
+            "testing",
+        ],
+    ),
     (6, &["rtc-doctor", "rtc-testing", "rtc-tune"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),
     (2, &["rtc-ir", "rtc-ptx"]),
     (1, &["rtc-abi", "rtc-syntax", "rtc-layout", "rtc-stdlib"]),
-    (0, &["rtc-source", "rtc-test-needs"]),
+    (0, &["rtc-source", "rtc-find-llvm", "rtc-test-needs"]),
 ];
 
 /// The layers of semantic analysis, from below: a file imports files of its own layer and of those below. Built-in

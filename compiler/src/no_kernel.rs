@@ -1,6 +1,6 @@
 //! Why a file has no kernel: what it has instead.
 
-use rtc_syntax::ast::{ExprKind, FunctionDef, Module};
+use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind};
 
 /// Words that only CUDA C++ has.
 const CUDA: &[&str] = &["__global__", "__device__", "#include", "<<<"];
@@ -18,6 +18,14 @@ pub(crate) fn why_no_kernel(text: &str, module: &Module) -> String {
                 number + 1
             );
         }
+    }
+    if let Some((inner, outer)) = inner_kernel(&module.body, None) {
+        return format!(
+            "the file has no `@triton.jit` function outside of others; `{}` on line {} stands in {outer}, so move it to the top of \
+             the file",
+            inner.name.text,
+            line_of(inner.name.span.start as usize)
+        );
     }
     let functions = module.functions();
     for function in &functions {
@@ -48,4 +56,22 @@ pub(crate) fn why_no_kernel(text: &str, module: &Module) -> String {
         ),
         None => "the file has no `@triton.jit` function, and no other function".into(),
     }
+}
+
+/// The first function with the decorator that is a part of a class or of another function, and what it is a part of.
+fn inner_kernel<'a>(body: &'a [Stmt], outer: Option<&str>) -> Option<(&'a FunctionDef, String)> {
+    body.iter().find_map(|stmt| match &stmt.kind {
+        StmtKind::FunctionDef(function) => match outer {
+            Some(outer) if function.decorators.iter().any(is_jit) => Some((function, outer.to_owned())),
+            _ => inner_kernel(&function.body, Some(&format!("the function `{}`", function.name.text))),
+        },
+        StmtKind::ClassDef(class) => inner_kernel(&class.body, Some(&format!("the class `{}`", class.name.text))),
+        StmtKind::If { body, orelse, .. } => inner_kernel(body, outer).or_else(|| inner_kernel(orelse, outer)),
+        _ => None,
+    })
+}
+
+fn is_jit(decorator: &Expr) -> bool {
+    let callee = if let ExprKind::Call { func, .. } = &decorator.kind { &**func } else { decorator };
+    callee.dotted_name().is_some_and(|name| name.rsplit('.').next() == Some("jit"))
 }

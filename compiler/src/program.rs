@@ -342,6 +342,13 @@ mod tests {
     }
 
     #[test]
+    fn kernels_inside_of_classes_and_functions_are_named() {
+        let why = |text: &str| Program::parse(&[Source::new("a.py", text)]).kernel(None).unwrap_err().to_string();
+        insta::assert_snapshot!(why("class Model:\n    @triton.jit\n    def add(x):\n        pass\n"), @"error[unknown-kernel]: the file has no `@triton.jit` function outside of others; `add` on line 3 stands in the class `Model`, so move it to the top of the file");
+        insta::assert_snapshot!(why("def make():\n    @triton.jit\n    def add(x):\n        pass\n    return add\n"), @"error[unknown-kernel]: the file has no `@triton.jit` function outside of others; `add` on line 3 stands in the function `make`, so move it to the top of the file");
+    }
+
+    #[test]
     fn a_missing_kernel_lists_the_others() {
         let program = Program::parse(&[Source::new("a.py", TEXT)]);
         insta::assert_snapshot!(program.kernel(Some("host")).unwrap_err(), @"error[unknown-kernel]: there is no `@triton.jit` function `host`; the file has inner, outer");

@@ -7,9 +7,15 @@ use crate::{Error, Kernel, Metadata, Result};
 /// ```
 /// use rtc_runtime::Grid;
 /// assert_eq!(Grid::from((4, 2)), Grid([4, 2, 1]));
+/// assert_eq!(Grid::MOST, [i32::MAX as u32, 65535, 65535]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid(pub [u32; 3]);
+
+impl Grid {
+    /// The most blocks that a launch has along each axis. On the CPU it is the same, so that a program that runs there runs on a GPU.
+    pub const MOST: [u32; 3] = [0x7fff_ffff, 65535, 65535];
+}
 
 impl From<u32> for Grid {
     fn from(x: u32) -> Grid {

@@ -376,6 +376,8 @@ impl Loaded {
         params: &mut [u8],
     ) -> Result<()> {
         let Fill { args: slots, extents, .. } = &self.fill;
+        // Before lengths, which may be too short only because the grid is wrong.
+        let blocks = self.blocks(grid)?;
         if lengths == Lengths::Trusted || grid.0.contains(&0) {
             argument::pack(&self.device, &self.metadata, slots, args, None, params)?;
         } else {
@@ -388,24 +390,25 @@ impl Loaded {
                 extent::check(&self.metadata, extents, slots, args, grid.0)?;
             }
         }
-        self.launch_filled(stream, grid, args, params)
+        self.launch_filled(stream, grid, blocks, args, params)
     }
 
-    /// Launches with a parameter buffer that has the arguments.
+    /// Launches with a parameter buffer that has the arguments; `blocks` are those of the grid.
     #[inline]
     fn launch_filled(
         self: &Arc<Loaded>,
         stream: &Stream,
         grid: Grid,
+        blocks: [u32; 3],
         args: &[Arg<'_>],
         params: &mut [u8],
     ) -> Result<()> {
         let scratch = self.fill.scratch;
-        argument::pack_grid(&self.fill.grid, grid.0, params);
-        let grid = self.blocks(grid)?;
-        if grid.contains(&0) {
+        if blocks.contains(&0) {
             return Ok(());
         }
+        argument::pack_grid(&self.fill.grid, grid.0, params);
+        let grid = blocks;
         tensor_map::pack(&self.device, &self.metadata, &self.fill.maps, args, params)?;
         stream.note(|recording| {
             args.iter().filter_map(Arg::pointer).for_each(|pointer| recording.keep(pointer.place().as_slice()))
@@ -494,6 +497,7 @@ impl Loaded {
     /// The grid in blocks: programs times the cluster's x; of persistent kernels as many as are worth starting.
     #[inline]
     fn blocks(&self, grid: Grid) -> Result<[u32; 3]> {
+        let most = Grid::MOST.map(u64::from);
         let [x, y, z] = match self.metadata.persistent {
             Some(persistent) => {
                 let programs = grid.0.iter().map(|size| u128::from(*size)).product::<u128>();
@@ -503,8 +507,11 @@ impl Loaded {
             }
             None => grid.0.map(u64::from),
         };
+        if [x, y, z].contains(&0) {
+            return Ok([0; 3]);
+        }
         let x = x.saturating_mul(u64::from(self.metadata.cluster[0]));
-        if x > MOST_BLOCKS[0] || y > MOST_BLOCKS[1] || z > MOST_BLOCKS[2] {
+        if x > most[0] || y > most[1] || z > most[2] {
             return Err(self.too_many_blocks([x, y, z]));
         }
         Ok([x as u32, y as u32, z as u32])
@@ -512,19 +519,20 @@ impl Loaded {
 
     #[cold]
     fn too_many_blocks(&self, blocks: [u64; 3]) -> Error {
-        let axis = (0..2).find(|axis| blocks[*axis] > MOST_BLOCKS[*axis]).unwrap_or(2);
+        let most = Grid::MOST.map(u64::from);
+        let axis = (0..2).find(|axis| blocks[*axis] > most[*axis]).unwrap_or(2);
         Error::OutOfResources {
             kernel: self.metadata.kernel.clone(),
             resource: ["grid size x (blocks)", "grid size y (blocks)", "grid size z (blocks)"][axis],
             needed: blocks[axis],
-            available: MOST_BLOCKS[axis],
-            hint: "Let each program do more, or move blocks to the x dimension.",
+            available: most[axis],
+            hint: match axis {
+                0 => "Let each program do more.",
+                _ => "Let each program do more, or move blocks to the x dimension.",
+            },
         }
     }
 }
-
-/// What the driver takes along each axis.
-const MOST_BLOCKS: [u64; 3] = [0x7fff_ffff, 65535, 65535];
 
 /// What `device_print` wrote goes where a GPU's driver writes it: standard output. If nobody reads that any more, it is lost,
 /// as the driver's would be.

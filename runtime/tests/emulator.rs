@@ -63,6 +63,21 @@ fn a_launch_that_does_not_fit_runs_nothing() {
 }
 
 #[test]
+fn grids_that_no_gpu_takes_are_named_before_lengths() {
+    let device = Device::emulator();
+    let kernel = load(&device, PTX, METADATA).unwrap();
+    let (x, mut y) = (device.upload(&[1.0f32; 4]).unwrap(), device.upload(&[0.0f32; 4]).unwrap());
+    let stream = device.default_stream();
+    let mut launch = |grid: [u32; 3], n: i32| kernel.launch(&stream, grid, &args![&x, &mut y, 1.0f32, n]);
+    insta::assert_snapshot!(launch([1 << 31, 1, 1], 4).unwrap_err(), @"kernel `scale` is out of resources: grid size x (blocks): needed 2147483648, available 2147483647. Let each program do more.");
+    insta::assert_snapshot!(launch([1, 1, 65536], 100).unwrap_err(), @"kernel `scale` is out of resources: grid size z (blocks): needed 65536, available 65535. Let each program do more, or move blocks to the x dimension.");
+    // A grid of no programs runs none, whatever its other sizes are.
+    launch([65536, 0, 1], 4).unwrap();
+    launch([0, 65536, 65536], 4).unwrap();
+    launch([1, 1, 1], 4).unwrap();
+}
+
+#[test]
 fn what_the_signature_promised_is_checked_at_every_launch() {
     let device = Device::emulator();
     let kernel = unchecked(&device, &promised());

@@ -84,7 +84,7 @@ fn slices_are_taken_by_reference_too() {
     kernel.launch(&stream, 1, &args![&from, &mut to, 2.0f32, 8]).unwrap();
     let typed: Kernel<(Read<f32>, Write<f32>, f32, i32)> = kernel.typed().unwrap();
     typed.launch(&stream, 1, (&from, &mut to, 3.0, 4)).unwrap();
-    stream.copy(&from.slice(..2), &mut to.reborrow().slice_mut(..2)).unwrap();
+    stream.copy(from.slice(..2), to.reborrow().slice_mut(..2)).unwrap();
     // What was given to be read is not written.
     assert!(kernel.launch(&stream, 1, &args![&from, &to, 2.0f32, 8]).is_err());
     assert_eq!(y.to_vec().unwrap()[8..17], [1.0, 1.0, 3.0, 3.0, 2.0, 2.0, 2.0, 2.0, 0.0]);

@@ -370,6 +370,12 @@ impl LlvmModule {
     /// Optimizes the module; `linked` says whether it calls functions that are to be inlined.
     fn optimize(&self, machine: &Machine, linked: bool) -> Result<()> {
         let pipeline::Pipeline { passes, pack } = pipeline::choose(self.context, self.module, linked);
+        self.run(passes, Some(machine), pack)
+    }
+
+    /// Runs passes. They must be given the machine: without one they take threads not to diverge, as on a CPU.
+    fn run(&self, passes: &CStr, machine: Option<&Machine>, pack: bool) -> Result<()> {
+        let machine = machine.map_or(ptr::null_mut(), |machine| machine.0);
         // SAFETY: all handles are live; the options are disposed of; an error's text is consumed.
         unsafe {
             let options = LLVMCreatePassBuilderOptions();
@@ -379,7 +385,7 @@ impl LlvmModule {
             LLVMPassBuilderOptionsSetSLPVectorization(options, pack.into());
             // ptxas unrolls with the machine in view; doing it here only makes the text longer.
             LLVMPassBuilderOptionsSetLoopUnrolling(options, 0);
-            let error = LLVMRunPasses(self.module, passes.as_ptr(), machine.0, options);
+            let error = LLVMRunPasses(self.module, passes.as_ptr(), machine, options);
             LLVMDisposePassBuilderOptions(options);
             if error.is_null() {
                 return Ok(());

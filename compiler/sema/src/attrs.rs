@@ -219,6 +219,12 @@ impl<'a> Evaluator<'a> {
             (&value.val, &value.val)
         {
             d = d.help("this number is known while compiling; `.to(dtype)` makes it a run-time value");
+        } else if let (Val::Builtin(b), "x" | "y" | "z") = (&value.val, name) {
+            d = d.help(format!(
+                "call it with the axis: `tl.{}({})`",
+                b.name,
+                if name == "x" { 0 } else { 1 + usize::from(name == "z") }
+            ));
         } else if let Val::Const(Const::Str(_)) = &value.val {
             d = d.help("strings have no methods in kernels: compare them with `==`, or prepare them in the host code");
         } else if let (Val::Tuple(_), "append" | "extend" | "insert" | "pop" | "remove") = (&value.val, name) {

@@ -19,12 +19,22 @@ use crate::frames::{Binding, Frame};
 use crate::modules::{ModuleId, ModuleRef};
 use crate::stmt::{Flow, Todo};
 use crate::suggest::suggest;
-use crate::types::TyVal;
+use crate::types::{ElemTy, TyVal};
 use crate::values::{Arg, CallArgs, Function, FunctionKind, Lambda, Val};
 
 impl<'a> Evaluator<'a> {
     pub(crate) fn eval_call(&mut self, func: &'a Expr, args: &'a [ast::Arg], span: Span) -> R<Val<'a>> {
         let callee = self.eval_arg(func)?;
+        if let (ExprKind::Attribute { attr, value }, Val::Const(_)) = (&func.kind, &callee.val)
+            && &*attr.text == "numel"
+            && matches!(self.eval(value)?, Val::Tensor(t) if matches!(t.elem, ElemTy::Ptr(_)))
+        {
+            let d =
+                Diagnostic::error(Code::NOT_CALLABLE, span, "a pointer does not know how many elements lie behind it")
+                    .label(value.span, "this is a pointer")
+                    .help("pass the number of elements to the kernel as an argument");
+            return self.fail(d);
+        }
         let mut call = CallArgs::default();
         for arg in args {
             match arg.star {
@@ -107,6 +117,13 @@ impl<'a> Evaluator<'a> {
             Val::Lambda(l) => self.call_lambda(*l, args, span),
             Val::Class(class, module) => self.construct(class, *module, args, span),
             Val::Record(record) => self.construct_record(record, args, span),
+            Val::Type(TyVal::Elem(_)) if matches!(args.positional.first(), Some(Arg { val: Val::Type(_), .. })) => {
+                let text = callee.describe();
+                let d = Diagnostic::error(Code::NOT_CALLABLE, span, "a type is called with another type")
+                    .label(callee_span, format!("this is {text}"))
+                    .help("cast with `x.to(dtype)`; `x.type` and `x.dtype` are the type that `x` has");
+                self.fail(d)
+            }
             Val::Type(TyVal::Elem(elem)) if args.positional.len() == 1 => {
                 let t = self.tensor(&args.positional[0], "the value of a cast")?;
                 Ok(Val::Tensor(self.cast(t, *elem)?))
@@ -412,7 +429,9 @@ impl<'a> Evaluator<'a> {
                 Some(i) => slots[i] = Some(arg),
                 None if takes_more => more.push((Val::str(&key), arg.val)),
                 None => {
-                    let help = match suggest(&key, params.iter().map(|p| &*p.name.text)) {
+                    let mut named = counterparts::of_keyword(&key).iter().copied();
+                    let close = named.find(|n| params.iter().any(|p| &*p.name.text == *n));
+                    let help = match close.or_else(|| suggest(&key, params.iter().map(|p| &*p.name.text))) {
                         Some(close) => format!("did you mean `{close}`?"),
                         None => parameters,
                     };

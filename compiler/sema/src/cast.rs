@@ -22,6 +22,8 @@ impl<'a> Emitter<'a> {
                     Val::Tuple(_) => "take an element with `[i]`, or unpack it",
                     Val::Function(_) | Val::Builtin(_) | Val::Method(_) => "call it with `(...)`",
                     Val::Module(_) => "define a global constant with its value, or pass it as an argument",
+                    Val::Const(Const::Str(_)) => "write a number, such as `0.0`",
+                    Val::Type(_) => "cast a value to it: `x.to(dtype)`",
                     _ => "",
                 };
                 let text = other.describe();
@@ -90,7 +92,11 @@ impl<'a> Emitter<'a> {
                 Ok(Tensor { value, elem: to, ..t })
             }
             (ElemTy::Num(from), ElemTy::Num(to)) => self.cast_number(t, from, to, rounding),
-            (ElemTy::Num(_), ElemTy::Ptr(_)) => self.no_cast(t, to, "go through an integer type of 64 bits"),
+            (ElemTy::Num(_), ElemTy::Ptr(_)) => self.no_cast(
+                t,
+                to,
+                "of a pointer `x`, `x.dtype.element_ty` is the type of its elements, and `x.dtype` that of `x` itself",
+            ),
         }
     }
 

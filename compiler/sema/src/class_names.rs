@@ -19,12 +19,12 @@ impl<'a> Evaluator<'a> {
         name: &Symbol,
         span: Span,
     ) -> R<Option<Val<'a>>> {
-        let values = class.body.iter().filter_map(|stmt| match &stmt.kind {
+        let mut values = class.body.iter().filter_map(|stmt| match &stmt.kind {
             StmtKind::Assign { targets, value } => Some((targets.as_slice(), value)),
             StmtKind::AnnAssign { target, value: Some(value), .. } => Some((std::slice::from_ref(target), value)),
             _ => None,
         });
-        let found = values.filter(|(targets, _)| targets.iter().any(|t| t.as_name() == Some(name))).last();
+        let found = values.rfind(|(targets, _)| targets.iter().any(|t| t.as_name() == Some(name)));
         let mut bound = Vec::new();
         bound_names(&class.body, &mut bound);
         let places: Vec<Span> = bound.iter().filter(|(n, _)| *n == &**name).map(|(_, span)| *span).collect();
@@ -33,18 +33,18 @@ impl<'a> Evaluator<'a> {
         let assigned = changes.and_then(|c| c.rebound.get(&path).or_else(|| c.mutated.get(&path))).copied();
         self.span = span;
         match (places.as_slice(), found) {
-            ([], _) => return Ok(None),
+            ([], _) => Ok(None),
             ([first, .., last], _) => {
                 let change = Change { span: *last, how: "is bound again here", is_certain: true };
-                return self.changed_global(&path, Some(*first), change).map(Some);
+                self.changed_global(&path, Some(*first), change).map(Some)
             }
             ([place], _) if assigned.is_some() => {
                 let change = assigned.ok_or(Fault)?;
-                return self.changed_global(&path, Some(*place), change).map(Some);
+                self.changed_global(&path, Some(*place), change).map(Some)
             }
             ([place], None) => {
                 let change = Change { span: *place, how: "gets its value only when the module runs", is_certain: true };
-                return self.changed_global(&path, None, change).map(Some);
+                self.changed_global(&path, None, change).map(Some)
             }
             ([_], Some((_, value))) => {
                 let moment = self.world.moment_of_class(module, class);

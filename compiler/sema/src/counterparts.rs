@@ -1,4 +1,4 @@
-//! What to write in a kernel in place of names of Python, NumPy and PyTorch.
+//! What to write in a kernel in place of names of Python, NumPy, PyTorch and CUDA.
 
 /// What to write for a method or an attribute of tensors that blocks do not have.
 pub(crate) fn of_method(name: &str) -> Option<&'static str> {
@@ -63,6 +63,75 @@ pub(crate) fn of_language(name: &str) -> Option<&'static str> {
         }
         "linspace" => "compute it from `tl.arange`",
         "len" | "print" | "range" => "write it without `tl.`",
+        "block_id" | "block_idx" | "blockIdx" | "pid" => "write `tl.program_id(axis)`",
+        "grid_dim" | "gridDim" | "num_blocks" => "write `tl.num_programs(axis)`",
+        "thread_id" | "thread_idx" | "threadIdx" | "lane_id" | "warp_id" | "block_dim" | "blockDim" => NO_THREADS,
+        "barrier" | "syncthreads" | "sync" => NO_BARRIERS,
+        "shared_memory" | "shared" | "alloc" | "allocate" => {
+            "a block is a value, and the compiler decides what lies in shared memory: start with `tl.zeros(shape, dtype)`"
+        }
+        _ => return None,
+    })
+}
+
+const NO_THREADS: &str = "a program has no threads of its own: it computes with blocks, such as `tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)`";
+const NO_BARRIERS: &str =
+    "leave it out: the compiler orders what a program does; `tl.debug_barrier()` is one where memory is shared";
+
+/// What to write for names of CUDA.
+pub(crate) fn of_cuda(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "blockIdx" => "write `tl.program_id(axis)`",
+        "gridDim" => "write `tl.num_programs(axis)`",
+        "threadIdx" | "blockDim" | "warpSize" => NO_THREADS,
+        "__syncthreads" | "__syncwarp" => NO_BARRIERS,
+        "__threadfence" => "atomic functions of `tl` have an argument `sem`, which orders memory",
+        "__shfl_sync" | "__shfl_xor_sync" | "__shfl_down_sync" => {
+            "reduce a block: `tl.sum(x, axis)`, `tl.reduce(x, axis, combine)`"
+        }
+        "atomicAdd" => "write `tl.atomic_add(pointer, value)`",
+        "atomicMax" => "write `tl.atomic_max(pointer, value)`",
+        "atomicMin" => "write `tl.atomic_min(pointer, value)`",
+        "atomicExch" => "write `tl.atomic_xchg(pointer, value)`",
+        "atomicCAS" => "write `tl.atomic_cas(pointer, compare, value)`",
+        "printf" => "write `tl.device_print(\"text\", x)`",
+        "fmaxf" | "fminf" => "write `tl.maximum(x, y)` or `tl.minimum(x, y)`",
+        "expf" | "logf" | "sqrtf" | "sinf" | "cosf" | "fabsf" => "write the function of `tl`, such as `tl.exp(x)`",
+        "grid" => "write `tl.num_programs(axis)` for its sizes, and `tl.program_id(axis)` for the place in it",
+        "torch" | "np" | "numpy" | "jnp" => {
+            "a kernel takes functions and types of `tl`, as in `tl.exp(x)` and `tl.float32`; constants of a library need its import"
+        }
+        _ => return None,
+    })
+}
+
+/// The parameter that is meant by a keyword of PyTorch or NumPy.
+pub(crate) fn of_keyword(name: &str) -> &'static [&'static str] {
+    match name {
+        "dim" | "dims" => &["axis", "dims"],
+        "keepdim" | "keepdims" => &["keep_dims"],
+        "other" | "b" => &["y", "other"],
+        "size" => &["shape"],
+        "type" => &["dtype"],
+        "fill_value" => &["value"],
+        "stages" => &["num_stages"],
+        "unroll" | "unroll_factor" => &["loop_unroll_factor"],
+        "ptr" | "address" => &["pointer"],
+        "val" => &["value"],
+        _ => &[],
+    }
+}
+
+/// What to write where the arguments of a function are not as it takes them.
+pub(crate) fn of_arguments(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "arange" => {
+            "it counts from `start` to `end` in int32: `tl.arange(0, BLOCK)`; multiply for a step, cast with `.to(dtype)` for another type"
+        }
+        "program_id" | "num_programs" => "the axis of the grid is 0, 1 or 2: `tl.program_id(0)`",
+        "rand" | "randn" | "randint" => "it gives a number for each offset: `tl.rand(seed, offsets)`",
+        "max" => "for the larger of two values write `tl.maximum(x, y)`",
+        "min" => "for the smaller of two values write `tl.minimum(x, y)`",
         _ => return None,
     })
 }
@@ -71,6 +140,11 @@ pub(crate) fn of_language(name: &str) -> Option<&'static str> {
 /// `tl` has a name.
 pub(crate) fn of_library(path: &str, in_language: impl Fn(&str) -> bool) -> Option<String> {
     let (module, name) = path.rsplit_once('.')?;
+    match module.split('.').next() {
+        Some("random") => return Some("write `tl.rand(seed, offsets)`, `tl.randn` or `tl.randint`".to_owned()),
+        Some("time") => return Some("write `tl.extra.cuda.globaltimer()`, or measure on the host".to_owned()),
+        _ => {}
+    }
     if !matches!(module.split('.').next(), Some("numpy" | "torch" | "jax" | "cupy" | "scipy" | "math")) {
         return None;
     }

@@ -91,7 +91,9 @@ impl<'a> Emitter<'a> {
             Some((_, name, defined)) => d
                 .label(*defined, format!("`{name}` ends without `return`"))
                 .help(format!("give `{name}` a `return` of its result")),
-            None => d.help("test for it with `is None` before"),
+            None => d.help(
+                "test for it with `is None` before; `tl.store` and other functions without a result give None, too",
+            ),
         }
     }
 

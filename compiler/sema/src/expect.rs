@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use rtc_ir::Shape;
 use rtc_source::{Code, Diagnostic, Span};
+use rtc_syntax::ast::{Stmt, StmtKind};
 
+use crate::counterparts;
 use crate::emitter::{Emitter, Fault, R};
 use crate::types::{ElemTy, TyVal};
 use crate::values::{Arg, Const, Range, Val};
@@ -21,10 +23,17 @@ impl<'a> Emitter<'a> {
             other => {
                 let text = other.describe();
                 let (message, help) = self.not_constexpr(other, arg.span, what);
-                let d = Diagnostic::error(Code::EXPECTED_CONSTEXPR, arg.span, message)
-                    .primary(format!("this is {text}, known only at run time"))
-                    .help(help);
-                self.fail(d)
+                let label = match other {
+                    Val::Tensor(_) | Val::BlockPtr(_) | Val::Descriptor(_) => {
+                        format!("this is {text}, known only at run time")
+                    }
+                    _ => format!("this is {text}"),
+                };
+                let help = match other {
+                    Val::Tuple(_) => format!("{what} is one value; for several call the function once for each"),
+                    _ => help,
+                };
+                self.fail(Diagnostic::error(Code::EXPECTED_CONSTEXPR, arg.span, message).primary(label).help(help))
             }
         }
     }
@@ -46,6 +55,10 @@ impl<'a> Emitter<'a> {
             )
         } else if declared {
             format!("compute `{name}` from constexprs only")
+        } else if self.frame().def.is_some_and(|def| counts_a_loop(&def.body, name)) {
+            format!(
+                "`{name}` counts a run-time loop; it is a constant in `for {name} in tl.static_range(...)`, which is unrolled"
+            )
         } else if parameter.is_some() {
             format!("annotate the parameter and pass a constant: `{name}: tl.constexpr`")
         } else {
@@ -60,9 +73,14 @@ impl<'a> Emitter<'a> {
             Const::Int(i) => Ok(i),
             Const::Bool(b) => Ok(i128::from(b)),
             other => {
+                let text = Val::Const(other).describe();
                 let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, format!("{what} must be an integer"))
-                    .primary(format!("this is the constant {other}"));
-                self.fail(d)
+                    .primary(format!("this is {text}"));
+                // Reductions of the standard library hand their arguments on.
+                let frame = self.frame();
+                let library = frame.library.and_then(|_| counterparts::of_arguments(&frame.name));
+                let own = what.rsplit('`').nth(1).and_then(counterparts::of_arguments);
+                self.fail(d.help(library.or(own).unwrap_or("write a whole number that is known while compiling")))
             }
         }
     }
@@ -194,4 +212,19 @@ impl<'a> Emitter<'a> {
 /// `1 dimension`, `2 dimensions`.
 pub(crate) fn dimensions(rank: usize) -> String {
     format!("{rank} dimension{}", if rank == 1 { "" } else { "s" })
+}
+
+/// Whether a name is the variable of a loop.
+fn counts_a_loop(body: &[Stmt], name: &str) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::For { target, body, orelse, .. } => {
+            target.as_name().is_some_and(|own| &**own == name)
+                || counts_a_loop(body, name)
+                || counts_a_loop(orelse, name)
+        }
+        StmtKind::If { body, orelse, .. } | StmtKind::While { body, orelse, .. } => {
+            counts_a_loop(body, name) || counts_a_loop(orelse, name)
+        }
+        _ => false,
+    })
 }

@@ -5,7 +5,7 @@
 
 use rtc_ir::OpKind;
 use rtc_source::{Code, Diagnostic, Span};
-use rtc_syntax::ast::{BoolOp, CmpOp, Comprehension, Expr, ExprKind, FStringPart, Symbol};
+use rtc_syntax::ast::{BoolOp, CmpOp, Comprehension, Expr, ExprKind, FStringPart, Operator, Symbol};
 
 use crate::const_eval;
 use crate::counterparts;
@@ -173,7 +173,7 @@ impl<'a> Evaluator<'a> {
         }
         if let Some((_, later)) = bound.iter().find(|(n, _)| *n == &**name) {
             d = d.label(*later, "it gets a value here").help(format!("give `{name}` a value before it is used"));
-        } else if let Some(instead) = counterparts::of_python(name) {
+        } else if let Some(instead) = counterparts::of_python(name).or_else(|| counterparts::of_cuda(name)) {
             d = d.help(instead);
         } else if in_language.is_some() {
             d = d.help(format!("did you mean `tl.{name}`?"));
@@ -216,7 +216,10 @@ impl<'a> Evaluator<'a> {
                         format!("the condition of {what} must be a scalar, not a block"),
                     )
                     .primary(format!("this is {t}"))
-                    .help("write `tl.where(condition, x, y)`, or reduce the condition: `tl.max(c.to(tl.int32)) != 0`");
+                    .help(
+                        "write `tl.where(condition, x, y)`, pass `mask=condition` to `tl.load` and `tl.store`, or reduce the condition: \
+                         `tl.max(c.to(tl.int32)) != 0`",
+                    );
                     return self.fail(d);
                 }
                 if t.shape.rank() > 0 {
@@ -282,9 +285,14 @@ impl<'a> Evaluator<'a> {
     fn comparison(&mut self, left: &'a Expr, ops: &'a [(CmpOp, Expr)], span: Span) -> R<Val<'a>> {
         let mut l = self.eval_arg(left)?;
         let mut result: Option<Arg<'a>> = None;
-        for (op, right) in ops {
+        for (place, (op, right)) in ops.iter().enumerate() {
             let r = self.eval_arg(right)?;
             self.span = span;
+            if let (Val::Tensor(_), Some(joined)) = (&r.val, joins_values(right).filter(|_| place + 1 < ops.len())) {
+                let message = format!("`{joined}` binds more closely than the comparisons on both sides of it");
+                let help = format!("put each comparison in parentheses: `(a < b) {joined} (c < d)`");
+                self.warn(Code::PRECEDENCE, right.span, message, &help);
+            }
             let one = self.compare_one(*op, &l, &r)?;
             let one = Arg::new(one, l.span.to(r.span));
             result = Some(match result {
@@ -339,6 +347,18 @@ impl<'a> Evaluator<'a> {
                 return Ok(Val::bool(found == (op == CmpOp::In)));
             }
             _ => {}
+        }
+        if let (
+            true,
+            (Val::Tensor(_) | Val::Type(_), Val::Const(Const::Str(_)))
+            | (Val::Const(Const::Str(_)), Val::Tensor(_) | Val::Type(_)),
+        ) = (matches!(op, CmpOp::Eq | CmpOp::NotEq), (&l.val, &r.val))
+        {
+            let (a, b) = (l.val.describe(), r.val.describe());
+            let message = format!("{a} and {b} are never equal");
+            let help =
+                "write a type, such as `tl.float32`; a text is compared with a `tl.constexpr` parameter that is one";
+            self.warn(Code::BAD_CONDITION, l.span.to(r.span), message, help);
         }
         match (&l.val, &r.val) {
             (Val::Const(a), Val::Const(b)) => match const_eval::compare(op, a, b) {
@@ -483,4 +503,11 @@ fn same_type(x: TyVal, y: TyVal) -> bool {
         (TyVal::Elem(ElemTy::Ptr(a)), TyVal::Elem(ElemTy::Ptr(b))) => a == b,
         _ => x == y,
     }
+}
+
+/// The symbol of `&` or `|` between two values, none of which is a number that is written out.
+fn joins_values(e: &Expr) -> Option<&'static str> {
+    let ExprKind::BinOp { left, op: op @ (Operator::BitAnd | Operator::BitOr), right } = &e.kind else { return None };
+    let is_number = |e: &Expr| matches!(e.kind, ExprKind::Int(_));
+    (!is_number(left) && !is_number(right)).then(|| op.symbol())
 }

@@ -99,7 +99,7 @@ impl<'a> Evaluator<'a> {
             .help(if t.shape.rank() > 0 {
                 "reduce the block to a scalar first"
             } else {
-                "cast it: `.to(tl.int32)`"
+                "cast it: `.to(tl.int32)`; a quotient of integers is written `a // b`, rounded up `tl.cdiv(a, b)`"
             });
             return self.fail(d);
         }

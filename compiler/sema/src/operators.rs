@@ -110,7 +110,9 @@ impl<'a> Cx<'a> {
             }
             let help = match &arg.val {
                 Val::BlockPtr(_) => "move a block pointer with `tl.advance(ptr, offsets)`",
-                Val::Tuple(_) => "take an element with `[i]`, or unpack it",
+                Val::Tuple(_) => {
+                    "lists and tuples are no blocks: take an element with `[i]`, or make a block by `tl.arange` or `tl.full`"
+                }
                 Val::Function(_) | Val::Builtin(_) | Val::Method(_) => "call it with `(...)`",
                 Val::Const(Const::Str(_)) => "strings can be compared and passed on, not computed with",
                 Val::Type(_) => "call the type to cast: `tl.float32(x)`, or `x.to(tl.float32)`",

@@ -358,7 +358,8 @@ impl<'a> Evaluator<'a> {
                     Some(Val::Dict(_) | Val::Tuple(_)) => {
                         "build a new tuple or dictionary, and assign it to the name".into()
                     }
-                    _ => "write `x = tl.where(tl.arange(0, n) == i, value, x)`, or store to memory with `tl.store`"
+                    _ => "write `x = tl.where(mask, value, x)`, where `tl.arange(0, n) == i` is the mask of one element, or store to \
+                          memory with `tl.store`"
                         .into(),
                 };
                 let message = "elements cannot be assigned to: values do not change";

@@ -90,6 +90,10 @@ impl<'a> Evaluator<'a> {
                             "a kernel is launched by the host; here call it as a function: `{}(...)`",
                             f.def.name.text
                         ),
+                        Val::Module(_) => {
+                            "a kernel has no objects of the host: read it there, and pass the value as an argument"
+                                .into()
+                        }
                         _ => "blocks, tuples, dictionaries and strings can be indexed".into(),
                     });
                 self.fail(d)
@@ -114,7 +118,9 @@ impl<'a> Evaluator<'a> {
                     Diagnostic::error(Code::BAD_VALUE, span, format!("the index {i} is outside of a tuple of {len}"))
                         .label(value.span, format!("this is {}", value.val.describe()))
                         .help(match len {
-                            0 => "an empty tuple has no elements".into(),
+                            0 => "an empty tuple has no elements, and neither has the `.shape` of a scalar or a pointer: pass the sizes \
+                                  of a tensor to the kernel as arguments"
+                                .into(),
                             _ => format!("its elements are 0 to {}, or -1 to -{len} from the end", len - 1),
                         });
                 self.fail(d)

@@ -55,6 +55,7 @@ codes! {
     CHANGED_TYPE = "changed-type";
     CONSTEXPR_AT_RUN_TIME = "constexpr-at-run-time";
     DEPRECATED = "deprecated";
+    PRECEDENCE = "precedence";
     CHANGED_GLOBAL = "changed-global";
     LOST_ASSIGNMENT = "lost-assignment";
     NOT_CALLABLE = "not-callable";

@@ -35,6 +35,7 @@ pub const WARNINGS: &[(Code, Level)] = &[
     (Code::DEPRECATED, Level::Warn),
     (Code::LOST_ASSIGNMENT, Level::Warn),
     (Code::OUT_OF_RANGE, Level::Warn),
+    (Code::PRECEDENCE, Level::Warn),
     (Code::UNUSED_RESULT, Level::Warn),
     (Code::HALF_ACCUMULATOR, Level::Warn),
     (Code::INDEX_OVERFLOW, Level::Warn),

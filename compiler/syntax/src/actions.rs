@@ -70,11 +70,16 @@ pub(crate) fn assign<'s>(first: Expr, mut rest: Vec<Expr>) -> Checked<'s, StmtKi
     Ok(StmtKind::Assign { targets, value })
 }
 
+const STORE: &str = "to write memory, write `tl.store(pointer, value)`; to compare, write `==`";
+
 /// `target op= value`.
 pub(crate) fn aug_assign<'s>(target: Expr, op: Operator, value: Expr) -> Checked<'s, StmtKind> {
     if !is_place(&target) {
         let text = format!("`{}=` cannot change {}", op.symbol(), describe(&target));
-        return Err(refuse(target.span, text));
+        let diagnostic = Diagnostic::error(Code::SYNTAX, target.span, text);
+        let is_call = matches!(target.kind, ExprKind::Call { .. });
+        let help = if is_call { STORE } else { "assign to a name: `x = x + 1`" };
+        return Err(ParseError::User { error: Box::new(diagnostic.help(help)) });
     }
     Ok(StmtKind::AugAssign { target, op, value })
 }
@@ -319,7 +324,9 @@ fn check_target<'s>(target: &Expr) -> Checked<'s, ()> {
         _ => {
             let text = format!("{} cannot be assigned to", describe(target));
             let mut diagnostic = Diagnostic::error(Code::SYNTAX, target.span, text);
-            if !matches!(target.kind, ExprKind::Bool(_) | ExprKind::None) {
+            if let ExprKind::Call { .. } = &target.kind {
+                diagnostic = diagnostic.help(STORE);
+            } else if !matches!(target.kind, ExprKind::Bool(_) | ExprKind::None) {
                 diagnostic = diagnostic.help("to compare, write `==`");
             }
             Err(ParseError::User { error: Box::new(diagnostic) })

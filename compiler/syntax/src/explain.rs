@@ -92,6 +92,11 @@ impl<'a> Stumble<'a> {
     /// What remains: something is missing before the token, or the token does not belong there.
     fn misplaced(&self, found: &Spanned<'a>, previous: Option<&Spanned<'a>>) -> Diagnostic {
         let shown = self.show(found);
+        if found.token == Token::LBrace && previous.is_some_and(|previous| previous.token == Token::RParen) {
+            return self
+                .error(format!("unexpected {shown}"))
+                .help("write `:` and indent the lines below; blocks have no braces");
+        }
         let starts_line = previous.is_none_or(|previous| is_line_edge(&previous.token));
         if starts_line && matches!(found.token, Token::Else | Token::Elif | Token::Except | Token::Finally) {
             return self.error(format!("this {shown} belongs to no statement before it"));

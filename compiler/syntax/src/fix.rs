@@ -16,13 +16,18 @@
 //! Pointers with masks mean the same for all strides, alignments and orders. Descriptors do not: they need a base and strides
 //! that are multiples of 16 bytes, which the source of a kernel does not show.
 //!
+//! Functions of the file that hand block pointers to each other hand over these parts instead.
+//!
 //! A variable is rewritten only if each of its uses can be. Else all of them stay, and [`Fixed::left`] says where and why.
 
 mod access;
 mod calls;
 mod function;
+mod handed;
 mod names;
 mod pointer;
+mod scan;
+mod uses;
 
 use rtc_source::{FileId, Span};
 
@@ -92,9 +97,13 @@ pub fn block_pointers(file: FileId, text: &str) -> Fixed {
     let mut functions = Vec::new();
     collect(&module.body, &mut functions);
     let mut fixed = Fixed::default();
-    for function in functions {
-        function::rewrite(text, function, &mut fixed);
+    let mut top: Vec<&FunctionDef> = Vec::new();
+    for stmt in scan::flat(&module.body) {
+        if let StmtKind::FunctionDef(function) = &stmt.kind {
+            top.push(function);
+        }
     }
+    function::rewrite(text, &module, &functions, &top, &mut fixed);
     // Uses outside of functions, and in what could not be read as one.
     let mut outside = Vec::new();
     walk_expressions(&module.body, &mut |e| {
@@ -123,7 +132,7 @@ pub fn block_pointers(file: FileId, text: &str) -> Fixed {
 
 /// All functions, those of classes and those inside of others included.
 fn collect<'a>(body: &'a [Stmt], found: &mut Vec<&'a FunctionDef>) {
-    for stmt in function::flat(body) {
+    for stmt in scan::flat(body) {
         match &stmt.kind {
             StmtKind::FunctionDef(function) => {
                 found.push(function);

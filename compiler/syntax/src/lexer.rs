@@ -233,7 +233,8 @@ impl<'s> Lexer<'s> {
         if let Some((_, open)) = self.brackets.last().cloned() {
             let text = &self.text[open..open + 1];
             let diagnostic =
-                Diagnostic::error(Code::SYNTAX, self.span(open, open + 1), format!("this `{text}` is never closed"));
+                Diagnostic::error(Code::SYNTAX, self.span(open, open + 1), format!("this `{text}` is never closed"))
+                    .help("write the bracket that closes it; all lines below belong to it until then");
             let at = self.tokens.last().map_or(open, |t| t.end as usize);
             self.report(diagnostic, at, at);
         }
@@ -247,7 +248,11 @@ impl<'s> Lexer<'s> {
             Some(c) if c.is_control() => format!("unexpected character U+{:04X}", c as u32),
             _ => format!("unexpected character `{text}`"),
         };
-        self.error(start, end, message);
+        let mut found = Diagnostic::error(Code::SYNTAX, self.span(start, end), message);
+        if text == "?" {
+            found = found.help("a conditional expression is written `a if condition else b`");
+        }
+        self.report(found, start, end);
     }
 
     /// Names, keywords, numbers and marks.
@@ -266,7 +271,10 @@ impl<'s> Lexer<'s> {
         {
             let begin = *begin as usize;
             let text = format!("`{}` is not a number", &self.text[begin..end]);
-            self.error(begin, end, text);
+            let found = Diagnostic::error(Code::SYNTAX, self.span(begin, end), text);
+            let help =
+                "numbers have no suffix, and names do not begin with a digit; a value is cast by `.to(tl.float32)`";
+            self.report(found.help(help), begin, end);
             return;
         }
         if let Token::Int(digits) = token

@@ -109,7 +109,8 @@ pub(crate) struct LevelArguments {
 /// Which kernels of which file, for what arguments.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct KernelArguments {
-    /// Source file: .rt, a .py file with Triton kernels, or a .tir file with a kernel in tile IR
+    /// Source file: .rt, a .py file with Triton kernels, or a .tir file with a kernel in tile IR; `-` reads a source from standard
+    /// input
     pub(crate) file: PathBuf,
     /// The kernel; may be left out where the file has only one that no other calls. Repeat it to name one per signature
     #[arg(long, value_name = "NAME")]
@@ -239,7 +240,8 @@ pub(crate) struct DoctorArguments {
     rtc run softmax.rt --launch launch.json -o out.safetensors\n  \
     rtc run softmax.rt --launch launch.json --device emulator --check golden.safetensors --tolerance 2ulp")]
 pub(crate) struct RunArguments {
-    /// Source file: .rt, a .py file with Triton kernels, a .tir file with a kernel in tile IR, or a .ptx file of any compiler
+    /// Source file: .rt, a .py file with Triton kernels, a .tir file with a kernel in tile IR, or a .ptx file of any compiler; `-`
+    /// reads a source from standard input
     pub(crate) file: PathBuf,
     /// What to launch
     #[arg(long, value_name = "LAUNCH.json")]

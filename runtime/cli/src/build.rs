@@ -57,7 +57,7 @@ fn write_artifacts(arguments: &BuildArguments, artifacts: &[(String, rtc_compile
 
 /// Writes a module in Rust, or a header and a source in C.
 fn write_module(arguments: &BuildArguments, doc: &str, ready: Vec<Ready>) -> Result<(), Problem> {
-    let stem = arguments.kernels.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = input::stem_of(&arguments.kernels.file);
     let paths = match arguments.emit {
         Some(EmitLanguage::C) => rtc_build::write_c(&arguments.output, &stem, ready).map(Vec::from),
         None => rtc_build::write_rust(&arguments.output, &stem, doc, ready).map(|path| vec![path]),

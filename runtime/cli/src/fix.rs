@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::arguments::FixArguments;
+use crate::input;
 use crate::output::out;
 use crate::problem::Problem;
 use crate::report::Reporter;
@@ -12,6 +13,11 @@ use rtc_source::Code;
 /// Shows what would change, or changes it.
 pub(crate) fn fix(arguments: &FixArguments, reporter: &Reporter) -> Result<(), Problem> {
     let (mut changed, mut left) = (0, 0);
+    if arguments.write && arguments.files.iter().any(|path| input::is_standard_input(path)) {
+        return Err(Problem::Usage(
+            "standard input cannot be changed; leave out --write, which shows the changes".into(),
+        ));
+    }
     for path in &arguments.files {
         let fixed = read(path)?;
         if fixed.is_changed() {
@@ -38,6 +44,5 @@ pub(crate) fn fix(arguments: &FixArguments, reporter: &Reporter) -> Result<(), P
 }
 
 fn read(path: &Path) -> Result<rtc_compiler::Fix, Problem> {
-    let text = fs::read_to_string(path).map_err(|error| Problem::file(Code::IO, path, error.to_string()))?;
-    Ok(rtc_compiler::fix(&path.display().to_string(), &text))
+    Ok(rtc_compiler::fix(&input::name_of(path), &input::read_text(path)?))
 }

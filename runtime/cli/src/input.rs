@@ -1,4 +1,4 @@
-//! Reading files: sources with what they import, specs, signatures.
+//! Reading files: sources with what they import, specs, signatures. `-` is standard input.
 
 use crate::arguments::{KernelArguments, LevelArguments};
 use crate::problem::Problem;
@@ -6,7 +6,38 @@ use crate::report::Reporter;
 use rtc_compiler::{Level, Levels, Program, Signature, Source, Spec, Specialization, set_option};
 use rtc_source::json_fields::{self, Field};
 use rtc_source::{Code, Severity};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a path stands for standard input.
+pub(crate) fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-") || path == Path::new("/dev/stdin")
+}
+
+/// What messages call a file.
+pub(crate) fn name_of(path: &Path) -> String {
+    if is_standard_input(path) { "<stdin>".to_owned() } else { path.display().to_string() }
+}
+
+/// The folder of a file; that of standard input is the one where the command runs.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !is_standard_input(path));
+    folder.unwrap_or(Path::new("."))
+}
+
+/// A file in the folder of another.
+pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
+    if is_standard_input(path) { PathBuf::from(name) } else { path.with_file_name(name) }
+}
+
+/// The name of a file without its ending, for files that are made of it.
+pub(crate) fn stem_of(path: &Path) -> String {
+    match is_standard_input(path) {
+        true => "stdin".to_owned(),
+        false => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    }
+}
 
 /// Reads a text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
@@ -18,7 +49,17 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Problem> {
 
 /// Reads a file.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Problem> {
-    std::fs::read(path).map_err(|error| Problem::file(Code::IO, path, format!("cannot read the file: {error}")))
+    let read = if is_standard_input(path) { read_standard_input()? } else { std::fs::read(path) };
+    read.map_err(|error| Problem::file(Code::IO, path, format!("cannot read the file: {error}")))
+}
+
+fn read_standard_input() -> Result<std::io::Result<Vec<u8>>, Problem> {
+    static IS_READ: AtomicBool = AtomicBool::new(false);
+    if IS_READ.swap(true, Ordering::Relaxed) {
+        return Err(Problem::Usage("two files are to be read from standard input; give a path for one of them".into()));
+    }
+    let mut bytes = Vec::new();
+    Ok(std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
 }
 
 /// Reads a source file and the files it imports that lie beside it or in `include`; reports warnings.
@@ -29,8 +70,8 @@ pub(crate) fn load(
     reporter: &Reporter,
 ) -> Result<Program, Problem> {
     let levels = read_levels(levels)?;
-    let read = |path: &Path| Ok::<_, Problem>(Source::new(path.display().to_string(), read_text(path)?));
-    let directory = file.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let read = |path: &Path| Ok::<_, Problem>(Source::new(name_of(path), read_text(path)?));
+    let directory = folder_of(file);
     let directories: Vec<&Path> = std::iter::once(directory).chain(include.iter().map(PathBuf::as_path)).collect();
     let program = Program::parse_importing(read(file)?, &mut |module| {
         // A dotted name is a path; a package is its `__init__`.

@@ -31,7 +31,7 @@ impl Problem {
 
     /// A file is at fault.
     pub(crate) fn file(code: Code, path: &std::path::Path, message: impl Into<String>) -> Problem {
-        Problem::Input { code, message: message.into(), place: Some(path.display().to_string()) }
+        Problem::Input { code, message: message.into(), place: Some(crate::input::name_of(path)) }
     }
 
     /// A bug of rtc.

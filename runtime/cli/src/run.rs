@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     if let Some(configured) = configured {
         results.add("config", &configured, json!({"config": configured}))?;
     }
-    let file = arguments.file.display().to_string();
+    let file = input::name_of(&arguments.file);
     let (name, threads, shared) = (&metadata.kernel, metadata.threads_per_block, metadata.shared_bytes);
     results.add("kernel", &format!("{name} ({file})"), json!({"kernel": name, "file": file}))?;
     let reason = device.fallback_reason().map(ToString::to_string);
@@ -284,7 +284,7 @@ pub(crate) fn read_spec(launch: &LaunchFile) -> Result<Spec, String> {
 pub(crate) fn tensors_of(path: &Path, launch: &LaunchFile) -> Result<Tensors, Problem> {
     match &launch.tensors {
         None => Ok(Tensors::default()),
-        Some(name) => tensors_file(&path.parent().unwrap_or(Path::new("")).join(name)),
+        Some(name) => tensors_file(&input::beside(path, name)),
     }
 }
 

@@ -1,4 +1,5 @@
 //! `rtc doctor` on this machine, and with a cache that cannot be used.
+#![allow(clippy::unwrap_used)]
 
 mod scratch;
 

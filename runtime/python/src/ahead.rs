@@ -112,6 +112,7 @@ pub(crate) fn launch(
         )));
     }
     let name_of = |param: usize| specialization.args[param].name.clone();
+    reading.check_memory(&specialization.kernel, name_of)?;
     let copies = match reading.memory {
         Some(Memory::Host) => {
             let copies = Copies::upload(device, &reading.ranges, name_of);

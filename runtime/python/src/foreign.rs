@@ -29,6 +29,8 @@ pub(crate) struct Foreign {
     pub(crate) stream: Option<u64>,
     /// Why the kernel must not write to it.
     pub(crate) read_only: Option<&'static str>,
+    /// Whether it has a shape and a type only, as PyTorch's tensors on the device `meta`.
+    pub(crate) is_meta: bool,
     /// What keeps the memory alive, if the Python object does not.
     pub(crate) owner: Option<AllocationDeleter>,
 }
@@ -36,8 +38,8 @@ pub(crate) struct Foreign {
 impl Foreign {
     /// An array of which no more is known.
     pub(crate) fn new(address: u64, dtype: DType, memory: Option<Memory>) -> Foreign {
-        let (range, view, gpu, stream, read_only, owner) = Default::default();
-        Foreign { address, dtype, memory, range, view, gpu, stream, read_only, owner }
+        let (range, view, gpu, stream, read_only, is_meta, owner) = Default::default();
+        Foreign { address, dtype, memory, range, view, gpu, stream, read_only, is_meta, owner }
     }
 }
 
@@ -106,8 +108,9 @@ pub(crate) fn torch(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
         crate::tensor::learn(object, &found);
         return Ok(found);
     }
-    if object.getattr(intern!(py, "device"))?.getattr(intern!(py, "type"))?.extract::<String>()? != "cpu" {
-        return Ok(Foreign::new(address, dtype, None));
+    let device = object.getattr(intern!(py, "device"))?.getattr(intern!(py, "type"))?.extract::<String>()?;
+    if device != "cpu" {
+        return Ok(Foreign { is_meta: device == "meta", ..Foreign::new(address, dtype, None) });
     }
     // Page-locked memory is the GPU's, too.
     let storage = object.call_method0(intern!(py, "untyped_storage"))?;

@@ -257,8 +257,16 @@ pub(crate) fn sizes(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
             // What numpy and PyTorch have for integers.
             Err(_) => item.call_method0("__index__").and_then(|n| n.extract()).map_err(|_| wrong())?,
         };
-        *size = u32::try_from(number)
-            .map_err(|_| PyValueError::new_err(format!("the grid has {number} programs along axis {axis}")))?;
+        *size = u32::try_from(number).map_err(|_| {
+            let text = match number {
+                ..0 => "which cannot be negative".to_owned(),
+                _ => format!(
+                    "GPUs take at most {} along this axis; let each program do more",
+                    rtc_runtime::Grid::MOST[axis]
+                ),
+            };
+            PyValueError::new_err(format!("the grid has {number} programs along axis {axis}, {text}"))
+        })?;
     }
     Ok(sizes)
 }

@@ -185,6 +185,9 @@ pub(crate) fn launch<'py>(
         reading.param = index;
         values.push(reading.value(object, param.is_constexpr).map_err(|error| named(py, error, &core, param))?);
     }
+    if !warmup {
+        reading.check_memory(&core.name, |param| core.params[param].name.to_string())?;
+    }
     let owners = std::mem::take(&mut reading.owners);
     let current = place::Current::of(py, reading.memory, reading.gpu)?;
     let device = current.device;

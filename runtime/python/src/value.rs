@@ -58,6 +58,8 @@ pub(crate) struct Reading {
     pub(crate) after: SmallVec<[u64; 2]>,
     /// Arrays that must not be written.
     pub(crate) read_only: SmallVec<[ReadOnly; 2]>,
+    /// The parameter of a tensor that has no memory, with which a kernel can be compiled but not launched.
+    pub(crate) meta: Option<usize>,
     /// What keeps memory alive that Python objects do not.
     pub(crate) owners: Vec<AllocationDeleter>,
     /// The number of the parameter whose argument is read.
@@ -72,6 +74,17 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// Refuses a launch with a tensor that has no memory.
+    pub(crate) fn check_memory(&self, kernel: &str, name_of: impl Fn(usize) -> String) -> PyResult<()> {
+        let Some(param) = self.meta else { return Ok(()) };
+        Err(PyValueError::new_err(format!(
+            "kernel `{kernel}`, argument `{}`: the tensor is on the device `meta`, so it has a shape and no memory that a kernel \
+             could use; make it on a real device, as by `torch.empty_like(x, device=\"cuda\")`, or only compile, by \
+             `kernel.warmup(..)`",
+            name_of(param)
+        )))
+    }
+
     /// Reads an argument for a parameter that is a constexpr or not.
     pub(crate) fn value(&mut self, object: &Bound<'_, PyAny>, is_constexpr: bool) -> PyResult<Value> {
         let py = object.py();
@@ -206,6 +219,7 @@ impl Reading {
         let (param, path) = (self.param, &self.path);
         self.read_only.extend(found.read_only.map(|why| ReadOnly { param, path: path.clone(), why }));
         self.owners.extend(found.owner);
+        self.meta = self.meta.or(found.is_meta.then_some(self.param));
         Ok(Value::Pointer { address: found.address, dtype: found.dtype })
     }
 

@@ -218,7 +218,10 @@ impl LaunchFile {
         for (i, (size, expr)) in grid.iter_mut().zip(&self.grid).enumerate() {
             let wrong = |message: String| FieldError { path: format!("grid[{i}]"), message };
             let value = expr.eval(named).map_err(|error| wrong(error.to_string()))?;
-            *size = u32::try_from(value).map_err(|_| wrong(format!("`{expr}` is {value}, which no grid can have")))?;
+            *size = u32::try_from(value).map_err(|_| {
+                let most = rtc_runtime::Grid::MOST[i];
+                wrong(format!("`{expr}` is {value}, a grid has from 0 to {most} programs along this axis"))
+            })?;
         }
         Ok(grid)
     }

@@ -78,6 +78,7 @@ fn views_share_one_allocation() {
 fn mistakes_name_their_field() {
     let mut tensors = inputs();
     tensors.insert("h", Tensor::new(Dtype::F16, vec![40], vec![0; 80]).unwrap());
+    tensors.insert("w", Tensor::new(Dtype::I32, vec![40], vec![0; 160]).unwrap());
     let good = r#"{"x": {"tensor": "x"}, "y": {"tensor": "y"}, "a": 2, "n": 40}"#;
     run(&launch(good), &tensors).unwrap();
     let mut said = String::new();
@@ -91,6 +92,7 @@ fn mistakes_name_their_field() {
         (r#""n": 40"#, r#""n": 40, "m": 1"#),
         (r#"{"tensor": "x"}"#, r#"{"tensor": "z"}"#),
         (r#"{"tensor": "x"}"#, r#"{"tensor": "h"}"#),
+        (r#"{"tensor": "x"}"#, r#"{"tensor": "w"}"#),
         (r#"{"tensor": "x"}"#, r#"{"tensor": "x", "offset": 4}"#),
         (r#"{"tensor": "x"}"#, r#"{"tensor": "x", "offset": 161}"#),
         (r#"{"tensor": "x"}"#, r#"{"tensor": "x", "view_of": "s", "offset": 18446744073709551615}"#),
@@ -104,5 +106,10 @@ fn mistakes_name_their_field() {
         let error = run(&launch(&good.replacen(from, to, 1)), &tensors).expect_err(to);
         said += &format!("{to}\n    {error}\n");
     }
+    for grid in ["[5000000000]", r#"["n - 41"]"#, "[2147483648]", "[1, 65536]", "[1, 1, 65536]"] {
+        let error = run(&launch(good).replacen("[2]", grid, 1), &tensors).expect_err(grid);
+        said += &format!("grid {grid}\n    {error}\n");
+    }
+    run(&launch(good).replacen("[2]", "[0, 65536]", 1), &tensors).unwrap();
     insta::assert_snapshot!(said);
 }

@@ -130,3 +130,44 @@ fn sums_that_are_rounded_are_converted_in_pairs() {
         assert_eq!([one, two].map(|name| stored.matches(name).count()), [0, 1], "{stored}");
     }
 }
+
+/// LLVM's jump threading lets ways of a kernel bypass the place where the threads of a warp meet again, before an instruction that
+/// they have to execute together (llvm/llvm-project#213868). It does so only where it does not know that threads of the target
+/// diverge: it asks the target machine that it is given, and without one assumes a CPU. All our passes are given one.
+#[test]
+fn jumps_are_not_threaded_past_the_place_where_threads_meet() {
+    let text = "llvm.func @k(%p: !llvm.ptr<1>, %lane: i32) attributes {nvvm.kernel} {
+        %zero = llvm.mlir.constant(0 : i32) : i32
+        %yes = llvm.mlir.constant(true) : i1
+        %no = llvm.mlir.constant(false) : i1
+        %first = llvm.icmp \"eq\" %lane, %zero : i32
+        llvm.cond_br %first, ^one, ^others
+      ^one:
+        llvm.store %lane, %p : i32, !llvm.ptr<1>
+        llvm.br ^meet(%yes : i1)
+      ^others:
+        llvm.store %zero, %p : i32, !llvm.ptr<1>
+        llvm.br ^meet(%no : i1)
+      ^meet(%again: i1):
+        llvm.cond_br %again, ^wait, ^end
+      ^wait:
+        nvvm.barrier0
+        llvm.br ^end
+      ^end:
+        llvm.return }";
+    let threaded = |machine: Option<&Machine>| {
+        let cx = MlirContext::new();
+        let mut module = Module::parse(cx.get(), text).expect("valid text");
+        to_llvm_dialect(&cx, &mut module).expect("conversion");
+        let llvm = to_llvm(&cx, &module).expect("translation");
+        let before = llvm.text();
+        llvm.run(c"jump-threading", machine, false).expect("the pass runs");
+        assert!(before.contains("phi i1"), "{before}");
+        !llvm.text().contains("phi i1")
+    };
+    for target in ["sm_80", "sm_90a"] {
+        let machine = Machine::new(Target::named(target).expect("known")).expect("the back end has it");
+        assert!(!threaded(Some(&machine)), "{target}");
+    }
+    assert!(threaded(None), "the pass no longer asks the machine, so that this test shows nothing");
+}

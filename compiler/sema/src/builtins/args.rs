@@ -5,6 +5,7 @@ use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::{Ident, Symbol};
 
 use crate::const_eval;
+use crate::counterparts;
 use crate::cx::Cx;
 use crate::declared::{Builtin, Parameter, Signature};
 use crate::emitter::R;
@@ -29,6 +30,12 @@ pub(crate) struct Args<'a> {
     rest: Vec<Arg<'a>>,
 }
 
+/// What a function takes.
+fn expected(b: &Builtin) -> String {
+    counterparts::of_arguments(b.name)
+        .map_or_else(|| format!("its parameters are {}", b.signature.listed()), str::to_owned)
+}
+
 impl<'a> Args<'a> {
     /// Binds the arguments of a call as Python does.
     pub(crate) fn bind(cx: &mut Cx<'a>, b: &'static Builtin, call: CallArgs<'a>, span: Span) -> R<Args<'a>> {
@@ -46,7 +53,7 @@ impl<'a> Args<'a> {
                         Code::WRONG_ARGUMENTS,
                         arg.span,
                         format!("`{}` takes at most {count} positional arguments", b.name),
-                        &format!("its parameters are {}", signature.listed()),
+                        &expected(b),
                     );
                 }
             }
@@ -62,14 +69,21 @@ impl<'a> Args<'a> {
                         Code::WRONG_ARGUMENTS,
                         name_span,
                         format!("`{}` got the argument `{name}` twice", b.name),
-                        "pass it by position or by name, not both",
+                        match (b.name, &*name) {
+                            ("load", "mask") => {
+                                "the second argument is the mask; write `tl.load(pointer + offsets, mask=mask)`"
+                            }
+                            _ => "pass it by position or by name, not both",
+                        },
                     );
                 }
                 Some(i) => vals[i] = Some(arg),
                 None => {
-                    let help = match suggest(&name, parameters.iter().map(|p| p.name)) {
+                    let mut named = counterparts::of_keyword(&name).iter().copied();
+                    let close = named.find(|n| parameters.iter().any(|p| p.name == *n));
+                    let help = match close.or_else(|| suggest(&name, parameters.iter().map(|p| p.name))) {
                         Some(close) => format!("did you mean `{close}`?"),
-                        None => format!("its parameters are {}", signature.listed()),
+                        None => expected(b),
                     };
                     return cx.error(
                         Code::WRONG_ARGUMENTS,
@@ -86,7 +100,7 @@ impl<'a> Args<'a> {
                 Code::WRONG_ARGUMENTS,
                 span,
                 format!("`{}` needs the argument `{}`", b.name, parameter.name),
-                &format!("its parameters are {}", signature.listed()),
+                &expected(b),
             );
         }
         Ok(Args { name: b.name, span, method: call.method, signature, vals, rest })
@@ -201,7 +215,7 @@ impl<'a> Args<'a> {
         };
         let message = format!("{} must be a string", self.what(name));
         let d = Diagnostic::error(Code::TYPE_MISMATCH, arg.span, message);
-        cx.fail(d.primary(format!("this is the constant {other}")))
+        cx.fail(d.primary(format!("this is {}", Val::Const(other).describe())))
     }
 
     /// An element type.

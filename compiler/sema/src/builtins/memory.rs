@@ -117,6 +117,10 @@ fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     Ok(Val::NONE)
 }
 
+fn is_scalar_pointer(val: &Val<'_>) -> bool {
+    matches!(val, Val::Tensor(t) if t.shape.rank() == 0 && matches!(t.elem, ElemTy::Ptr(_)))
+}
+
 /// Warns that a store rounds a float to a narrower type.
 fn warn_of_narrowing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, pointee: ElemTy) {
     let value = args.arg("value");
@@ -256,6 +260,13 @@ impl<'a> Cx<'a> {
             Val::Const(Const::Bool(b)) if constants => return Ok(Some((self.bool_literal(*b)?, arg.span))),
             Val::Error => return Err(Fault),
             Val::Const(Const::Bool(_)) => "leave it out, or compare run-time values",
+            Val::Tensor(t) if matches!(t.elem, ElemTy::Ptr(_)) => {
+                "each pointer needs a call of its own; a block of pointers is one argument"
+            }
+            // `tl.load(x, offsets)`, as of an array.
+            Val::Tensor(t) if t.elem.is_int() && args.name == "load" && is_scalar_pointer(&args.arg("pointer").val) => {
+                "add offsets to the pointer: `tl.load(pointer + offsets, mask=mask)`"
+            }
             _ => "compare it: `mask != 0`, or cast it: `mask.to(tl.int1)`",
         };
         let text = arg.val.describe();

@@ -149,7 +149,8 @@ fn reduce<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let original = tensors[0].shape;
     if original.rank() == 0 {
         let d = Diagnostic::error(Code::BAD_SHAPE, args.arg("input").span, "a scalar cannot be reduced")
-            .primary(format!("this is {}", tensors[0]));
+            .primary(format!("this is {}", tensors[0]))
+            .help("leave the reduction out; a loop adds up scalars: `total += x`");
         return cx.fail(d);
     }
     let axis = match args.given("axis") {

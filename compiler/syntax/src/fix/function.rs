@@ -1,92 +1,74 @@
-//! The block pointers of one function.
+//! The block pointers of a file, function by function.
 
 use std::collections::{BTreeMap, HashSet};
 
 use rtc_source::Span;
 
 use super::access::{Access, access};
-use super::calls::{ADVANCE, MAKE, Refused, Result, bind, elements, is_block_pointer_call, member, needed, refuse};
+use super::calls::{Result, is_block_pointer_call, member, refuse};
+use super::handed::{File, Handed, items};
 use super::names::Names;
-use super::pointer::{Group, Made};
+use super::pointer::{Group, Made, Shape};
+use super::scan::{Binding, Call, Scan, What};
+use super::uses::all_uses_known;
 use super::{Edit, Fixed, Left};
-use crate::ast::{Expr, ExprKind, FunctionDef, Stmt, StmtKind, walk_expressions};
+use crate::ast::{FunctionDef, Module};
 
-/// A statement that binds a block pointer.
-pub(super) struct Binding<'a> {
-    pub stmt: Span,
-    pub target: &'a str,
-    pub what: What<'a>,
-}
-
-/// What it is bound to.
-pub(super) enum What<'a> {
-    /// `make_block_ptr(..)`.
-    Made(Made<'a>),
-    /// `advance(from, offsets)`, or `from` itself, which is moved by nothing.
-    From { from: &'a str, by: Vec<&'a Expr> },
-}
-
-/// The statements of a block and of all blocks in it, but for those of functions and classes.
-pub(super) fn flat(body: &[Stmt]) -> Vec<&Stmt> {
-    let mut all = Vec::new();
-    for stmt in body {
-        all.push(stmt);
-        match &stmt.kind {
-            StmtKind::If { body, orelse, .. }
-            | StmtKind::For { body, orelse, .. }
-            | StmtKind::While { body, orelse, .. } => {
-                all.extend(flat(body));
-                all.extend(flat(orelse));
-            }
-            StmtKind::With { body, .. } => all.extend(flat(body)),
-            StmtKind::Try { body, handlers, orelse, finalbody } => {
-                all.extend(flat(body));
-                handlers.iter().for_each(|handler| all.extend(flat(&handler.body)));
-                all.extend(flat(orelse));
-                all.extend(flat(finalbody));
-            }
-            _ => {}
-        }
-    }
-    all
-}
-
-/// Rewrites what can be, and says of the rest why it cannot.
-pub(super) fn rewrite(text: &str, function: &FunctionDef, fixed: &mut Fixed) {
-    let mut names = Names::of(text, function);
-    let (bindings, refused) = bindings(function);
-    let mut calls = Vec::new();
-    walk_expressions(&function.body, &mut |e| {
-        if let ExprKind::Call { func, args } = &e.kind {
-            calls.push((e, &**func, &args[..]));
-        }
-    });
-    let pointers: HashSet<&str> = bindings.iter().map(|b| b.target).collect();
-    let all: Vec<Access> = calls.iter().filter_map(|(e, func, args)| access(e, func, args, &pointers)).collect();
-    for group in groups(&bindings) {
-        let own: Vec<&Binding> = bindings.iter().filter(|b| group.contains(b.target)).collect();
-        let accesses: Vec<Access> = calls.iter().filter_map(|(e, func, args)| access(e, func, args, &group)).collect();
-        match edits(&mut names, function, &group, &own, (&accesses, &all), &refused) {
+/// Rewrites what can be, and says of the rest why it cannot. `top`: those of the functions that calls can name.
+pub(super) fn rewrite(
+    text: &str,
+    module: &Module,
+    functions: &[&FunctionDef],
+    top: &[&FunctionDef],
+    fixed: &mut Fixed,
+) {
+    let file = File::of(module, functions, top);
+    let mut names: Vec<Names> = functions.iter().map(|function| Names::of(text, function)).collect();
+    let all: Vec<Vec<Access>> = file.scans.iter().map(|scan| accesses(scan, &scan.pointers())).collect();
+    for group in file.groups() {
+        match edits(&file, &mut names, &group, &all) {
             Ok(edits) => fixed.edits.extend(edits),
             Err(why) => {
-                let calls = calls.iter().filter(|(e, func, args)| {
-                    let bound = own.iter().any(|b| b.stmt.start <= e.span.start && e.span.end <= b.stmt.end);
-                    let accessed = accesses.iter().any(|a| a.span == e.span);
-                    (bound || accessed) && (accessed || is_block_pointer_call(func, args))
-                });
-                let left = calls.map(|(e, ..)| Left { span: e.span, at: why.at, reason: why.reason.clone() });
-                fixed.left.extend(left);
+                let left = group.iter().flat_map(|(f, variables)| uses(&file.scans[*f], variables));
+                fixed.left.extend(left.map(|span| Left { span, at: why.at, reason: why.reason.clone() }));
             }
         }
     }
-    for (target, why) in refused {
-        let known = fixed.left.iter().any(|left| left.span == why.span);
-        if !known && !bindings.iter().any(|b| b.target == target) {
-            fixed.left.push(Left { span: why.span, at: why.why.at, reason: why.why.reason });
+    for scan in &file.scans {
+        rest(scan, fixed);
+    }
+}
+
+/// Loads and stores through variables.
+fn accesses<'a>(scan: &Scan<'a>, variables: &HashSet<&str>) -> Vec<Access<'a>> {
+    scan.calls.iter().filter_map(|c| access(c.whole, c.func, c.args, variables)).collect()
+}
+
+/// The calls of a function that need the block pointers of a group.
+fn uses(scan: &Scan<'_>, variables: &HashSet<&str>) -> Vec<Span> {
+    let accesses = accesses(scan, variables);
+    let of = |call: &&Call<'_>| {
+        let span = call.whole.span;
+        let accessed = accesses.iter().any(|a| a.span == span);
+        let own = scan.bindings.iter().filter(|b| variables.contains(b.target));
+        let bound = own.map(|b| b.stmt).any(|stmt| stmt.start <= span.start && span.end <= stmt.end);
+        accessed || bound && is_block_pointer_call(call.func, call.args)
+    };
+    scan.calls.iter().filter(of).map(|call| call.whole.span).collect()
+}
+
+/// Says of the calls that belong to no group why they stay.
+fn rest(scan: &Scan<'_>, fixed: &mut Fixed) {
+    for (target, unclear) in &scan.refused {
+        let known = fixed.left.iter().any(|left| left.span == unclear.span);
+        if !known && !scan.bindings.iter().any(|b| b.target == *target) {
+            let (at, reason) = (unclear.why.at, unclear.why.reason.clone());
+            fixed.left.push(Left { span: unclear.span, at, reason });
         }
     }
-    let parameters: HashSet<&str> = function.params.iter().map(|p| &*p.name.text).collect();
-    for (e, func, args) in calls {
+    let pointers = scan.pointers();
+    let parameters: HashSet<&str> = scan.function.params.iter().map(|p| &*p.name.text).collect();
+    for Call { whole: e, func, args } in &scan.calls {
         let inside = |outer: Span| outer.start <= e.span.start && e.span.end <= outer.end;
         // The edits of a store begin and end where it does.
         let known = fixed.edits.iter().any(|edit| inside(edit.span) || edit.span.start == e.span.start)
@@ -95,13 +77,19 @@ pub(super) fn rewrite(text: &str, function: &FunctionDef, fixed: &mut Fixed) {
             continue;
         }
         let makes = member(func).is_some_and(|(_, name)| name == "make_block_ptr");
-        let first = match &func.kind {
+        let first = match member(func) {
             _ if makes => None,
-            ExprKind::Attribute { value, attr } if &*attr.text == "advance" && args.len() == 1 => value.as_name(),
+            Some((module, "advance")) if args.len() == 1 => module.as_name(),
             _ => args.first().and_then(|a| a.value.as_name()),
         };
         let reason = match first {
-            Some(name) if parameters.contains(&**name) => format!("the block pointer `{name}` is a parameter"),
+            Some(name) if parameters.contains(&**name) => format!(
+                "the block pointer `{name}` is a parameter, and no call in this file gives it one from a variable; take its \
+                 base, shape, strides and offsets as parameters, and compute addresses and mask here"
+            ),
+            Some(name) if pointers.contains(&**name) => {
+                "what `advance` gives is not assigned to a variable by a statement of its own".to_owned()
+            }
             Some(name) => format!("`{name}` is bound to no block pointer that could be followed"),
             None => "the block pointer is not assigned to a variable by a statement of its own".to_owned(),
         };
@@ -109,189 +97,163 @@ pub(super) fn rewrite(text: &str, function: &FunctionDef, fixed: &mut Fixed) {
     }
 }
 
-/// A binding that was not understood.
-struct Unclear {
-    span: Span,
-    why: Refused,
-}
-
-/// The statements that bind block pointers to names, and those that look so but were not understood.
-fn bindings(function: &FunctionDef) -> (Vec<Binding<'_>>, Vec<(&str, Unclear)>) {
-    let mut known = Vec::new();
-    let mut refused = Vec::new();
-    for stmt in flat(&function.body) {
-        let StmtKind::Assign { targets, value } = &stmt.kind else { continue };
-        let [Expr { kind: ExprKind::Name(target), .. }] = &targets[..] else { continue };
-        let target: &str = target;
-        match binding(value) {
-            Ok(Some(what)) => known.push(Binding { stmt: stmt.span, target, what }),
-            Ok(None) => {}
-            Err(why) => refused.push((target, Unclear { span: value.span, why })),
-        }
-    }
-    // Copies of other things than block pointers are not of interest.
-    let (made, edges) = (known_made(&known), edges(&known));
-    known.retain(|b| match &b.what {
-        What::Made(_) => true,
-        What::From { from, .. } => is_rooted(from, &made, &edges),
-    });
-    (known, refused)
-}
-
-fn known_made<'a>(known: &[Binding<'a>]) -> HashSet<&'a str> {
-    known.iter().filter(|b| matches!(b.what, What::Made(_))).map(|b| b.target).collect()
-}
-
-fn edges<'a>(known: &[Binding<'a>]) -> Vec<(&'a str, &'a str)> {
-    let edge = |b: &Binding<'a>| match &b.what {
-        What::From { from, .. } => Some((b.target, *from)),
-        What::Made(_) => None,
-    };
-    known.iter().filter_map(edge).collect()
-}
-
-/// Whether a name comes from a block pointer that was made.
-fn is_rooted(name: &str, made: &HashSet<&str>, edges: &[(&str, &str)]) -> bool {
-    let mut seen = HashSet::new();
-    let mut work = vec![name];
-    while let Some(name) = work.pop() {
-        if made.contains(name) {
-            return true;
-        }
-        if seen.insert(name) {
-            work.extend(edges.iter().filter(|(to, _)| *to == name).map(|(_, from)| *from));
-        }
-    }
-    false
-}
-
-/// What a value is, if it is a block pointer or may be one.
-fn binding(value: &Expr) -> Result<Option<What<'_>>> {
-    if let Some(from) = value.as_name() {
-        return Ok(Some(What::From { from, by: Vec::new() }));
-    }
-    let ExprKind::Call { func, args } = &value.kind else { return Ok(None) };
-    let Some((module, name)) = member(func) else { return Ok(None) };
-    match name {
-        "make_block_ptr" => Made::read(value, module, &bind(args, MAKE)?).map(|made| Some(What::Made(made))),
-        "advance" if args.len() == 1 => {
-            let Some(from) = module.as_name() else { return Ok(None) };
-            let bound = bind(args, &ADVANCE[1..])?;
-            let by = elements(needed(&bound, "offsets", value.span)?, "`offsets`")?;
-            Ok(Some(What::From { from, by: by.iter().collect() }))
-        }
-        "advance" => {
-            let bound = bind(args, ADVANCE)?;
-            let base = needed(&bound, "base", value.span)?;
-            let by = elements(needed(&bound, "offsets", value.span)?, "`offsets`")?;
-            match base.value.as_name() {
-                Some(from) => Ok(Some(What::From { from, by: by.iter().collect() })),
-                None => refuse(base.span, "the block pointer is not held in a variable"),
-            }
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Names that are bound to each other, in the order of the source.
-fn groups<'a>(bindings: &[Binding<'a>]) -> Vec<HashSet<&'a str>> {
-    let mut number: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut order: Vec<&str> = Vec::new();
-    for b in bindings {
-        if !number.contains_key(b.target) {
-            number.insert(b.target, order.len());
-            order.push(b.target);
-        }
-    }
-    for (to, from) in edges(bindings) {
-        let (Some(a), Some(b)) = (number.get(to).copied(), number.get(from).copied()) else { continue };
-        number.values_mut().filter(|n| **n == a.max(b)).for_each(|n| *n = a.min(b));
-    }
-    let mut groups: Vec<(usize, HashSet<&str>)> = Vec::new();
-    for name in order {
-        let of = number[name];
-        match groups.iter_mut().find(|(n, _)| *n == of) {
-            Some((_, group)) => {
-                group.insert(name);
-            }
-            None => groups.push((of, HashSet::from([name]))),
-        }
-    }
-    groups.into_iter().map(|(_, group)| group).collect()
-}
-
 /// The edits for the variables of a group.
 fn edits(
-    names: &mut Names<'_>,
-    function: &FunctionDef,
-    variables: &HashSet<&str>,
-    bindings: &[&Binding<'_>],
-    (accesses, all): (&[Access<'_>], &[Access<'_>]),
-    refused: &[(&str, Unclear)],
+    file: &File<'_>,
+    names: &mut [Names<'_>],
+    group: &BTreeMap<usize, HashSet<&str>>,
+    all: &[Vec<Access<'_>>],
 ) -> Result<Vec<Edit>> {
-    if let Some((_, unclear)) = refused.iter().find(|(target, _)| variables.contains(target)) {
-        return Err(unclear.why.clone());
-    }
-    if let Some(param) = function.params.iter().find(|p| variables.contains(&*p.name.text)) {
-        return refuse(param.span, format!("`{}` is also a parameter", param.name.text));
-    }
-    all_uses_known(function, variables, bindings, accesses)?;
-    let mut checked: HashSet<usize> = HashSet::new();
-    let group = Group::new(names, variables, bindings, |rank| {
-        for access in accesses {
-            checked.extend(access.checked(rank)?);
+    let own = |f: usize| file.scans[f].bindings.iter().filter(move |b| group[&f].contains(b.target));
+    let mut handed: BTreeMap<usize, Vec<Handed<'_>>> = BTreeMap::new();
+    for (f, variables) in group {
+        let scan = &file.scans[*f];
+        if let Some((_, unclear)) = scan.refused.iter().find(|(target, _)| variables.contains(target)) {
+            return Err(unclear.why.clone());
         }
-        Ok(checked)
-    })?;
+        check_params(file, *f, variables)?;
+        let of: Vec<Handed<'_>> = file.handed(*f).into_iter().filter(|h| variables.contains(h.variable)).collect();
+        all_uses_known(scan, variables, &accesses(scan, variables), &of)?;
+        handed.insert(*f, of);
+    }
+    let made: Vec<&Made> = group.keys().flat_map(|f| own(*f)).filter_map(|b| made(b)).collect();
+    let Some(first) = group.keys().next() else { return Ok(Vec::new()) };
+    let mut shape = Shape::of(&names[*first], &made, group.len() > 1)?;
+    for (f, variables) in group {
+        for access in accesses(&file.scans[*f], variables) {
+            shape.checked.extend(access.checked(shape.rank)?);
+        }
+    }
+    let mut made_of: BTreeMap<usize, Group> = BTreeMap::new();
+    for (f, variables) in group {
+        let bindings: Vec<&Binding> = own(*f).collect();
+        let mut is_given = file.scans[*f].params.iter().any(|param| variables.contains(param));
+        for binding in &bindings {
+            if let What::Given { call, place } = &binding.what {
+                is_given |= file.moved(call, *place)?.is_none();
+            }
+        }
+        let module = module_of(file, &names[*f], *f, group, &made);
+        made_of.insert(*f, Group::new(&mut names[*f], variables, &bindings, (&shape, module), is_given));
+    }
     let mut edits = Vec::new();
-    for binding in bindings {
-        let within = |access: &&Access| binding.stmt.start <= access.span.start && access.span.end <= binding.stmt.end;
-        if let Some(access) = all.iter().find(within) {
-            return refuse(access.span, "memory is read through a block pointer within this statement");
+    for (f, variables) in group {
+        let (scan, parts, names) = (&file.scans[*f], &made_of[f], &names[*f]);
+        let inside = |stmt: Span, span: Span| stmt.start <= span.start && span.end <= stmt.end;
+        for binding in own(*f) {
+            if let What::Given { call, place } = &binding.what {
+                edits.extend(given(file, names, parts, binding, (call, *place))?);
+                continue;
+            }
+            if let Some(access) = all[*f].iter().find(|access| inside(binding.stmt, access.span)) {
+                return refuse(access.span, "memory is read through a block pointer within this statement");
+            }
+            if let Some(handed) = file.handed(*f).iter().find(|handed| inside(binding.stmt, handed.arg.span)) {
+                return refuse(handed.arg.span, "a block pointer is handed to a function within this statement");
+            }
+            edits.push(bound(names, parts, binding)?);
         }
-        let lines = group.bind(names, binding)?;
-        let (separator, comments) = match names.indentation(binding.stmt.start) {
-            Some(indentation) => (format!("\n{indentation}"), names.comments(binding.stmt)),
-            None if names.comments(binding.stmt).is_empty() => ("; ".to_owned(), Vec::new()),
-            None => return refuse(binding.stmt, "there are comments in this statement, which begins within a line"),
-        };
-        let parts: Vec<&str> = comments.into_iter().chain(lines.iter().map(String::as_str)).collect();
-        edits.push(Edit { span: binding.stmt, text: parts.join(&separator) });
-    }
-    for access in accesses {
-        edits.extend(access.edits(names, &group)?);
+        for access in accesses(scan, variables) {
+            edits.extend(access.edits(names, parts)?);
+        }
+        for Handed { variable, arg, to, param } in &handed[f] {
+            let given = parts.parts(variable, true);
+            let text = match arg.name {
+                None => given,
+                Some(_) => {
+                    let names = made_of[to].parts(param, true);
+                    names.iter().zip(given).map(|(name, value)| format!("{name}={value}")).collect()
+                }
+            };
+            edits.push(Edit { span: arg.span, text: text.join(", ") });
+        }
+        for param in scan.function.params.iter().filter(|p| variables.contains(&*p.name.text)) {
+            edits.push(Edit { span: param.span, text: parts.parts(&param.name.text, true).join(", ") });
+        }
+        for (place, item) in scan.returned.iter().flat_map(|value| items(value)) {
+            if let Some(name) = item.as_name().filter(|name| variables.contains(&***name)) {
+                let all = file.origin(*f, place)? == super::handed::Origin::Made;
+                edits.push(Edit { span: item.span, text: parts.parts(name, all).join(", ") });
+            }
+        }
     }
     Ok(edits)
 }
 
-/// Refuses a use of one of the variables that is none of those that are rewritten.
-fn all_uses_known(
-    function: &FunctionDef,
-    variables: &HashSet<&str>,
-    bindings: &[&Binding<'_>],
-    accesses: &[Access<'_>],
-) -> Result<()> {
-    let mut unknown: Option<&Expr> = None;
-    let inner: Vec<Span> = flat(&function.body)
-        .into_iter()
-        .filter(|stmt| matches!(stmt.kind, StmtKind::FunctionDef(_) | StmtKind::ClassDef(_)))
-        .map(|stmt| stmt.span)
-        .collect();
-    walk_expressions(&function.body, &mut |e| {
-        let ExprKind::Name(name) = &e.kind else { return };
-        if unknown.is_some() || !variables.contains(&**name) {
-            return;
-        }
-        let inside = |outer: &Span| outer.start <= e.span.start && e.span.end <= outer.end;
-        let is_known = bindings.iter().any(|b| inside(&b.stmt)) || accesses.iter().any(|a| a.pointer == e.span);
-        if !is_known || inner.iter().any(inside) {
-            unknown = Some(e);
-        }
+fn made<'b, 'a>(binding: &'b Binding<'a>) -> Option<&'b Made<'a>> {
+    if let What::Made(made) = &binding.what { Some(made) } else { None }
+}
+
+/// What the module of the language is called in a function: as in its own calls, or as in others of the group.
+fn module_of(
+    file: &File<'_>,
+    names: &Names<'_>,
+    f: usize,
+    group: &BTreeMap<usize, HashSet<&str>>,
+    made: &[&Made<'_>],
+) -> String {
+    let pointers = file.scans[f].pointers();
+    let of_call = file.scans[f].calls.iter().find_map(|call| {
+        let (module, name) = member(call.func)?;
+        let is_pointer = module.as_name().is_some_and(|name| pointers.contains(&**name));
+        (!is_pointer && matches!(name, "load" | "store" | "advance" | "make_block_ptr")).then_some(module.span)
     });
-    match unknown {
-        Some(e) => {
-            refuse(e.span, "the block pointer is used here in another way than by `load`, `store` and `advance`")
+    let span = of_call.or(made.first().filter(|_| group.len() > 1).map(|made| made.module.span));
+    span.map_or("tl", |span| names.source(span)).to_owned()
+}
+
+/// Refuses parameters that are bound again to another tensor, and functions that are not known to be called with block pointers.
+fn check_params(file: &File<'_>, f: usize, variables: &HashSet<&str>) -> Result<()> {
+    let scan = &file.scans[f];
+    let mut given = Vec::new();
+    for param in scan.function.params.iter().filter(|p| variables.contains(&*p.name.text)) {
+        let name: &str = &param.name.text;
+        let is_own = |b: &&Binding<'_>| match &b.what {
+            What::From { from, .. } => *from == name,
+            What::Made(_) => false,
+            What::Given { call, place } => matches!(file.moved(call, *place), Ok(Some(moved)) if moved == name),
+        };
+        let others = scan.bindings.iter().filter(|b| b.target == name);
+        if !scan.params.contains(name) || !others.clone().all(|b| is_own(&b)) {
+            return refuse(param.span, format!("`{name}` is also a parameter"));
         }
-        None => Ok(()),
+        given.push(name);
     }
+    let places = file.places(f, variables);
+    if given.is_empty() && places.is_empty() {
+        return Ok(());
+    }
+    file.check_calls(f, &given, &places)
+}
+
+/// The edit of a statement that makes or moves a block pointer.
+fn bound(names: &Names<'_>, parts: &Group, binding: &Binding<'_>) -> Result<Edit> {
+    let lines = parts.bind(names, binding)?;
+    let (separator, comments) = match names.indentation(binding.stmt.start) {
+        Some(indentation) => (format!("\n{indentation}"), names.comments(binding.stmt)),
+        None if names.comments(binding.stmt).is_empty() => ("; ".to_owned(), Vec::new()),
+        None => return refuse(binding.stmt, "there are comments in this statement, which begins within a line"),
+    };
+    let text: Vec<&str> = comments.into_iter().chain(lines.iter().map(String::as_str)).collect();
+    Ok(Edit { span: binding.stmt, text: text.join(&separator) })
+}
+
+/// The edits of a statement that binds the result of a function.
+fn given<'a>(
+    file: &File<'a>,
+    names: &Names<'_>,
+    parts: &Group,
+    binding: &Binding<'_>,
+    (call, place): (&Call<'a>, Option<usize>),
+) -> Result<Vec<Edit>> {
+    let moved = file.moved(call, place)?;
+    let text = parts.parts(binding.target, moved.is_none()).join(", ");
+    let mut edits = vec![Edit { span: binding.at, text }];
+    if let Some(from) = moved.filter(|from| *from != binding.target) {
+        let separator = names.indentation(binding.stmt.start).map_or("; ".to_owned(), |i| format!("\n{i}"));
+        let lines = parts.same_tensor(binding.target, from);
+        let text: String = lines.iter().map(|line| format!("{separator}{line}")).collect();
+        edits.push(Edit { span: Span { start: binding.stmt.end, ..binding.stmt }, text });
+    }
+    Ok(edits)
 }

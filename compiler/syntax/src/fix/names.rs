@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rtc_source::Span;
 
 use super::calls::literal;
-use super::function::flat;
+use super::scan::flat;
 use crate::ast::{Expr, ExprKind, FunctionDef, StmtKind, walk_expressions};
 
 /// What a function calls things.

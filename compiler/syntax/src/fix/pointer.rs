@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use rtc_source::Span;
 
 use super::calls::{Result, elements, literal, needed, refuse};
-use super::function::{Binding, What};
 use super::names::Names;
+use super::scan::{Binding, What};
 use crate::ast::{Arg, Expr, ExprKind};
 
 /// The arguments of `make_block_ptr`.
@@ -43,7 +43,9 @@ impl<'a> Made<'a> {
 
 /// A part of a block pointer.
 enum Part {
-    /// The same everywhere: its text.
+    /// A number that is the same in all functions.
+    Number(String),
+    /// The same everywhere in the function: its text.
     Fixed(String),
     /// Kept in variables: for each block pointer one.
     Kept(HashMap<String, String>),
@@ -52,13 +54,45 @@ enum Part {
 impl Part {
     fn of(&self, variable: &str) -> &str {
         match self {
-            Part::Fixed(text) => text,
+            Part::Number(text) | Part::Fixed(text) => text,
             Part::Kept(names) => names.get(variable).map_or("", String::as_str),
         }
     }
 }
 
-/// Block pointers that are bound to each other.
+/// What is the same of block pointers in all functions that hand them to each other.
+pub(super) struct Shape {
+    pub rank: usize,
+    /// The dimensions that are checked somewhere.
+    pub checked: HashSet<usize>,
+    /// Sizes and strides that are the same number wherever such a block pointer is made, if functions hand them to each other.
+    sizes: Vec<Option<String>>,
+    strides: Vec<Option<String>>,
+}
+
+impl Shape {
+    pub fn of(names: &Names<'_>, made: &[&Made<'_>], several_functions: bool) -> Result<Shape> {
+        let Some(first) = made.first() else {
+            return refuse(Span::default(), "where the block pointer is made cannot be seen");
+        };
+        let rank = first.block.len();
+        if let Some(other) = made.iter().find(|m| m.block.len() != rank) {
+            return refuse(other.call, "the variable holds block pointers of different numbers of dimensions");
+        }
+        let number = |of: &dyn Fn(&Made<'_>) -> Option<i128>| -> Option<i128> {
+            of(first).filter(|n| several_functions && made.iter().all(|m| of(m) == Some(*n)))
+        };
+        let text = |e: &Expr| names.operand(e);
+        let shared = |list: &dyn Fn(&Made<'_>, usize) -> Option<i128>, own: &[Expr]| -> Vec<Option<String>> {
+            (0..rank).map(|d| number(&|m: &Made<'_>| list(m, d)).map(|_| text(&own[d]))).collect()
+        };
+        let sizes = shared(&|m, d| literal(&m.sizes[d]), first.sizes);
+        let strides = shared(&|m, d| literal(&m.strides[d]), first.strides);
+        Ok(Shape { rank, checked: HashSet::new(), sizes, strides })
+    }
+}
+
+/// Block pointers of a function that are bound to each other.
 pub(super) struct Group {
     pub rank: usize,
     /// The text of the module that has the functions.
@@ -73,44 +107,49 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// `is_given`: some of them come from other functions, with all parts.
     pub fn new(
         names: &mut Names<'_>,
         variables: &HashSet<&str>,
         bindings: &[&Binding<'_>],
-        checked: impl FnOnce(usize) -> Result<HashSet<usize>>,
-    ) -> Result<Group> {
+        (shape, module): (&Shape, String),
+        is_given: bool,
+    ) -> Group {
         let made: Vec<&Made> =
             bindings.iter().filter_map(|b| if let What::Made(made) = &b.what { Some(made) } else { None }).collect();
-        let Some(first) = made.first() else {
-            let at = bindings.first().map(|b| b.stmt).unwrap_or_default();
-            return refuse(at, "where the block pointer is made cannot be seen");
-        };
-        let rank = first.block.len();
-        if let Some(other) = made.iter().find(|m| m.block.len() != rank) {
-            return refuse(other.call, "the variable holds block pointers of different numbers of dimensions");
-        }
-        let checked = checked(rank)?;
         let mut variables: Vec<&str> = variables.iter().copied().collect();
         variables.sort_unstable();
-        let several = made.len() > 1;
-        let mut part = |e: Option<&Expr>, suffix: &str| match e {
-            Some(e) if !several && names.is_fixed(e) => Part::Fixed(names.operand(e)),
+        let several = made.len() + usize::from(is_given) > 1;
+        let mut part = |e: Option<&Expr>, number: Option<&String>, suffix: &str| match (number, e) {
+            (Some(number), _) => Part::Number(number.clone()),
+            (None, Some(e)) if !several && !is_given && names.is_fixed(e) => Part::Fixed(names.operand(e)),
             _ => {
                 let name = |v: &&str| ((*v).to_owned(), names.fresh(format!("{v}_{suffix}")));
                 Part::Kept(variables.iter().map(name).collect())
             }
         };
-        Ok(Group {
+        let (rank, first) = (shape.rank, made.first());
+        let mut size = |d: usize| part(first.map(|m| &m.sizes[d]), shape.sizes[d].as_ref(), &format!("size{d}"));
+        let sizes = (0..rank).map(|d| shape.checked.contains(&d).then(|| size(d))).collect();
+        let mut stride =
+            |d: usize| part(first.map(|m| &m.strides[d]), shape.strides[d].as_ref(), &format!("stride{d}"));
+        let strides = (0..rank).map(&mut stride).collect();
+        Group {
             rank,
             several,
-            base: part(Some(first.base), "base"),
-            sizes: (0..rank)
-                .map(|d| checked.contains(&d).then(|| part(first.sizes.get(d), &format!("size{d}"))))
-                .collect(),
-            strides: (0..rank).map(|d| part(first.strides.get(d), &format!("stride{d}"))).collect(),
-            positions: (0..rank).map(|d| part(None, &format!("i{d}"))).collect(),
-            module: names.source(first.module.span).to_owned(),
-        })
+            base: part(first.map(|m| m.base), None, "base"),
+            sizes,
+            strides,
+            positions: (0..rank).map(|d| part(None, None, &format!("i{d}"))).collect(),
+            module,
+        }
+    }
+
+    /// The parts that make up a block pointer for another function: all, or only its place.
+    pub fn parts(&self, variable: &str, all: bool) -> Vec<String> {
+        let fixed = [&self.base].into_iter().chain(self.sizes.iter().flatten()).chain(&self.strides);
+        let fixed = fixed.filter(|part| all && !matches!(part, Part::Number(_)));
+        fixed.chain(&self.positions).map(|part| part.of(variable).to_owned()).collect()
     }
 
     /// The statements in the place of one that binds a block pointer.
@@ -118,6 +157,7 @@ impl Group {
         let to = binding.target;
         match &binding.what {
             What::Made(made) => Ok(self.make(names, to, made)),
+            What::Given { .. } => Ok(Vec::new()),
             What::From { from, by } => {
                 if !by.is_empty() && by.len() != self.rank {
                     return refuse(binding.stmt, format!("`offsets` has not {} elements", self.rank));
@@ -159,13 +199,7 @@ impl Group {
     }
 
     fn advance(&self, names: &Names<'_>, to: &str, from: &str, by: &[&Expr]) -> Vec<String> {
-        let mut lines = Vec::new();
-        if to != from {
-            let parts = [&self.base].into_iter().chain(self.sizes.iter().flatten()).chain(&self.strides);
-            for part in parts.filter(|part| matches!(part, Part::Kept(_))) {
-                lines.push(format!("{} = {}", part.of(to), part.of(from)));
-            }
-        }
+        let mut lines = if to == from { Vec::new() } else { self.same_tensor(to, from) };
         for (d, part) in self.positions.iter().enumerate() {
             let moved = by.get(d).filter(|by| literal(by) != Some(0)).map(|by| names.operand(by));
             match moved {
@@ -179,6 +213,13 @@ impl Group {
             lines.push("pass".to_owned());
         }
         lines
+    }
+
+    /// Lets a block pointer be one of the tensor of another.
+    pub fn same_tensor(&self, to: &str, from: &str) -> Vec<String> {
+        let parts = [&self.base].into_iter().chain(self.sizes.iter().flatten()).chain(&self.strides);
+        let kept = parts.filter(|part| matches!(part, Part::Kept(_)));
+        kept.map(|part| format!("{} = {}", part.of(to), part.of(from))).collect()
     }
 
     /// The addresses of a block pointer.

@@ -107,6 +107,96 @@ def kernel(x, n, SHAPE, C: tl.constexpr):
 }
 
 #[test]
+fn handed_to_functions_and_returned() {
+    insta::assert_snapshot!(fixed(
+        "import triton.language as tl
+
+
+@triton.jit
+def load(p, CHECK: tl.constexpr):
+    if CHECK:
+        return tl.load(p, boundary_check=(0, 1))
+    return tl.load(p)
+
+
+@triton.jit
+def step(acc, p, n: tl.constexpr):
+    acc += load(p, True)
+    for _ in range(2):
+        p = tl.advance(p, (0, n))
+    return acc, p
+
+
+@triton.jit
+def result(z, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    p = tl.make_block_ptr(z, (M, N), (N, 1), (0, 0), (BM, BN), (1, 0))
+    return p
+
+
+@triton.jit
+def kernel(x, z, M, N, sm, BM: tl.constexpr, BN: tl.constexpr):
+    first = tl.make_block_ptr(x, (M, N), (sm, 1), (0, 0), (BM, BN), (1, 0))
+    acc = tl.zeros((BM, BN), tl.float32)
+    for _ in range(0, N, BN):
+        acc, first = step(acc, first, n=BN)
+    acc, other = step(p=first, acc=acc, n=BN)  # once more
+    acc += load(other, CHECK=False)
+    q = result(z, M, N, BM, BN)
+    tl.store(q, acc)
+"
+    ));
+}
+
+#[test]
+fn what_functions_hand_over_and_stays() {
+    let shape = "(n,), (1,), (0,), (16,), (0,)";
+    insta::assert_snapshot!(fixed(&format!(
+        "import triton.language as tl
+import others
+
+
+@triton.jit
+def launched(p):
+    return tl.load(p)
+
+
+@triton.jit
+def optional(p):
+    return tl.load(p, boundary_check=(0,))
+
+
+@triton.jit
+def either(x, p, n, C: tl.constexpr):
+    if C:
+        return tl.load(p), p
+    q = tl.make_block_ptr(x, {shape})
+    return tl.load(q), q
+
+
+@triton.jit
+def kernel(x, n, C: tl.constexpr):
+    a = tl.make_block_ptr(x, {shape})
+    v = launched(a)
+    b = tl.make_block_ptr(x, {shape})
+    v += optional(b) + optional(x)
+    c = tl.make_block_ptr(x, {shape})
+    v, d = either(x, c, n, C)
+    e = tl.make_block_ptr(x, {shape})
+    others.add(e)
+    f = tl.make_block_ptr(x, {shape})
+    both = (f, 1)
+    tl.store(both[0], v)
+    v += launched(tl.advance(a, (16,)))
+    g = tl.make_block_ptr(x, {shape})
+    tl.store(tl.advance(g, (16,)), v)
+
+
+compiled = launched.warmup(0, grid=(1,))
+"
+    )));
+}
+
+#[test]
 fn nothing_else_changes() {
     let text = "# \u{e9}\r\nx = {  'a':1 }\n\n@triton.jit\ndef f(x):\n\ttl.store(x, tl.load(x, mask = x>0))   # kept\n";
     assert_eq!(fixed(text), text);
@@ -128,8 +218,15 @@ fn methods_of_other_objects_are_not_meant() {
 
 #[test]
 fn all_cases_that_are_run_before_and_after_are_rewritten() {
-    let text = include_str!("../../../../tests/filetests/language/block_pointers.rt");
-    let fixed = block_pointers(FileId(0), text);
-    assert_eq!(fixed.left, []);
-    assert!(!fixed.apply(text).contains("tl.make_block_ptr(") && !fixed.apply(text).contains("tl.advance("));
+    let texts = [
+        include_str!("../../../../tests/filetests/language/block_pointers.rt"),
+        include_str!("../../../../tests/filetests/language/block_pointers_handed.rt"),
+    ];
+    // Cases are programs of their own.
+    for text in texts.iter().flat_map(|text| text.split("\n# case ")) {
+        let fixed = block_pointers(FileId(0), text);
+        assert_eq!(fixed.left, [], "{text}");
+        let result = fixed.apply(text);
+        assert!(!["make_block_ptr(", "advance("].iter().any(|word| result.contains(word)), "{result}");
+    }
 }

@@ -13,6 +13,7 @@ messages name the right place) and, behind it, one statement for each name that 
 import ast
 import builtins
 import inspect
+import linecache
 import math
 import re
 import sys
@@ -190,7 +191,7 @@ class Gathered:
                 return f"from triton import {value.__name__} as {name}"
             try:
                 module, own = self.function(value, "host", "")
-            except (OSError, TypeError, SyntaxError, StopIteration):
+            except (NoSource, TypeError, SyntaxError, StopIteration):
                 return None
             return f"from {module} import {own} as {name}"
         return None
@@ -292,14 +293,36 @@ def _python_function(obj):
     return obj
 
 
+class NoSource(ValueError):
+    """The text of a function cannot be read."""
+
+    def __init__(self, fn):
+        file = fn.__code__.co_filename
+        places = {"<string>": "by `python -c` or `exec`", "<stdin>": "at the prompt or from standard input"}
+        super().__init__(
+            f"@jit functions should be defined in a Python file: `{fn.__name__}` was defined {places.get(file, f'in {file}')}, "
+            "where the compiler cannot read its text; write it to a file and run or import that. A program that makes kernels "
+            "can keep their text: `linecache.cache[name] = (len(text), None, text.splitlines(True), name)` before "
+            "`exec(compile(text, name, \"exec\"), ..)`")
+
+
 def source_of(obj):
     """A function's text without indentation, the line that it begins on, and its file."""
     own = getattr(obj, "_own_source", None)
     fn = _python_function(obj)
     if own is not None:
         return own
-    lines, line = inspect.getsourcelines(fn)
+    try:
+        lines, line = inspect.getsourcelines(fn)
+    except OSError as error:
+        raise NoSource(fn) from error
     return textwrap.dedent("".join(lines)), line, fn.__code__.co_filename
+
+
+def has_source(fn):
+    """Whether the file of a function can be read, or is known to Python as text."""
+    return bool(linecache.getlines(fn.__code__.co_filename, fn.__globals__))
+
 
 
 _MODULES = {"triton": "triton", "rtc": "triton", "math": "math", "numpy.math": "math"}

@@ -58,6 +58,12 @@ class Ahead(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "6 parameters, 2 arguments"):
             compiled.run(1, 1, 1, 0, None, None, None, None, None, np.zeros(4, np.float32), 3)
 
+    def test_arrays_of_another_type_are_refused(self):
+        compiled = rtc.compile(source(), target=CPU)
+        x, y = np.zeros(4, np.int32), np.zeros(4, np.float32)
+        with self.assertRaisesRegex(TypeError, r"`kernel`, argument `x` \(\*fp32\): .* i32 was given"):
+            compiled.run(1, 1, 1, 0, None, None, None, None, None, x, y, 4, double, 64, 0.5)
+
     def test_hooks_are_told(self):
         told = []
         compiled = rtc.compile(source(), target=CPU)

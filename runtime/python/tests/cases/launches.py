@@ -344,6 +344,12 @@ class Errors(unittest.TestCase):
         self.refused(TypeError, "grid must be a tuple", lambda: add[4](x, x, x, 4, 4))
         self.refused(TypeError, "must return a tuple", lambda: add[lambda meta: 4](x, x, x, 4, 4))
         self.refused(ValueError, "-1 programs", lambda: add[(-1,)](x, x, x, 4, 4))
+        self.refused(ValueError, "5000000000 programs along axis 0, GPUs take at most 2147483647",
+                     lambda: add[(5 * 10 ** 9,)](x, x, x, 4, 4))
+        self.refused(rtc.runtime.errors.OutOfResources, "grid size x .blocks.: needed 2147483648, available 2147483647",
+                     lambda: add[(2 ** 31,)](x, x, x, 4, 4))
+        self.refused(rtc.runtime.errors.OutOfResources, "grid size y .blocks.: needed 65536, available 65535",
+                     lambda: add[lambda meta: (1, 65536)](x, x, x, 4, 4))
         self.refused(RuntimeError, "outside of the scope of a kernel", lambda: add(x))
 
     def test_diagnostics_name_the_line(self):
@@ -396,6 +402,31 @@ class Errors(unittest.TestCase):
         self.refused(rtc.KernelFault, "out-of-bounds write.*end of `x` .*launches.py", lambda: outside[(1,)](np.zeros(100, np.float32)))
         both = np.zeros(200, np.float32)
         self.refused(rtc.KernelFault, "end of `x, out` ", lambda: add[(1,)](both[:100], np.zeros(300, np.float32), both[50:], 300, BLOCK=512))
+
+    def test_a_kernel_without_a_file(self):
+        text = "import rtc, rtc.language as tl\n@rtc.jit\ndef one(out):\n    tl.store(out, 1.0)\n"
+        self.refused(ValueError, "`one` was defined by `python -c` or `exec`.*write it to a file", lambda: exec(text, {}))
+        launch = "import numpy as np\nout = np.zeros(1, np.float32)\none[(1,)](out)\nprint(out[0])\n"
+        for arguments, text_in, place in ((["-c", text], "", "by `python -c`"), (["-"], text, "from standard input")):
+            done = subprocess.run([sys.executable, *arguments], input=text_in, capture_output=True, text=True)
+            self.assertIn(f"@jit functions should be defined in a Python file: `one` was defined {place}",
+                          done.stderr.replace("at the prompt or ", ""))
+        # What the message says of programs that make kernels.
+        text += launch
+        keep = "import linecache\nname = '<made>'\nlinecache.cache[name] = (len(text), None, text.splitlines(True), name)\n"
+        keep += "exec(compile(text, name, 'exec'), {})\n"
+        done = subprocess.run([sys.executable, "-c", f"text = {text!r}\n{keep}"], capture_output=True, text=True)
+        self.assertEqual(done.stdout, "1.0\n", done.stderr)
+
+    def test_a_host_function_without_a_file(self):
+        # It is no part of the kernel unless that calls it, and then the name is reported.
+        scope = {}
+        exec("def plain(x):\n    return x + 1\n", scope)
+        path = os.path.join(os.path.dirname(__file__), "changing.py")
+        with open(path) as file:
+            own = {"tl": tl, "rtc": rtc, "FACTOR": scope["plain"]}
+            exec(compile(file.read(), path, "exec"), own)
+        self.refused(rtc.CompilationError, "FACTOR", lambda: own["times"][(1,)](np.ones(16, np.float32), 16))
 
     def test_a_kernel_is_no_function(self):
         self.refused(RuntimeError, r"`kernel\[grid\]", lambda: add())

@@ -1,5 +1,6 @@
 """Arrays of other libraries: by DLPack, by the array interfaces."""
 
+import types
 import unittest
 
 import numpy as np
@@ -56,6 +57,15 @@ class Interface:
         return self.array.__array_interface__
 
 
+class Meta:
+    """A tensor as PyTorch has them on the device `meta`."""
+    is_cuda, device = False, types.SimpleNamespace(type="meta")
+    dtype, untyped_storage = "torch.float32", None
+
+    def data_ptr(self):
+        return 0
+
+
 class Protocols(unittest.TestCase):
 
     def check(self, wrap, dtype=np.float32):
@@ -73,6 +83,12 @@ class Protocols(unittest.TestCase):
         double[(1,)](Exported(whole[50:60]), Exported(out[3:]), 10, BLOCK=32)
         np.testing.assert_array_equal(out[3:13], whole[50:60] * 2)
         self.assertEqual(np.count_nonzero(out), 10)
+
+    def test_tensors_without_memory(self):
+        for x, out, name in ((Meta(), np.zeros(4, np.float32), "x"), (Meta(), Meta(), "x"), (np.zeros(4, np.float32), Meta(), "out")):
+            with self.assertRaisesRegex(ValueError, f"`double`, argument `{name}`: the tensor is on the device `meta`.*warmup"):
+                double[(1,)](x, out, 4, BLOCK=32)
+        self.assertIn(".entry double", double.warmup(Meta(), Meta(), 4, BLOCK=32, grid=(1,)).asm["ptx"])
 
     def test_array_interface(self):
         self.check(Interface)

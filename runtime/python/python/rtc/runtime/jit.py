@@ -348,6 +348,8 @@ def jit(fn=None, *, version=None, repr=None, launch_metadata=None, do_not_specia
         if not inspect.isfunction(fn):
             raise TypeError(f"rtc.jit takes a function, not {fn!r}; it is the innermost decorator, below `@triton.autotune` and "
                             "`@triton.heuristics` (rtc explain autotuning-order)")
+        if not _gather.has_source(fn):
+            raise _gather.NoSource(fn)
         if os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y"):
             _rtc.set_device("interpreter")
         return JITFunction(fn, version=version, do_not_specialize=do_not_specialize,

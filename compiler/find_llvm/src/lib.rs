@@ -1,18 +1,18 @@
 //! Looks for LLVM and MLIR before the crates that bind them do: their build scripts come minutes later and do not say what
-//! to install. A part of the build script.
+//! to install. The build script of this crate, on which the one that links LLVM depends, asks it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The variables by which the crates that bind LLVM and MLIR look for them.
-pub(crate) const VARIABLES: [&str; 3] = ["MLIR_SYS_220_PREFIX", "LLVM_SYS_221_PREFIX", "TABLEGEN_220_PREFIX"];
+pub const VARIABLES: [&str; 3] = ["MLIR_SYS_220_PREFIX", "LLVM_SYS_221_PREFIX", "TABLEGEN_220_PREFIX"];
 
 /// The version that the compiler is built with.
 const MAJOR: &str = "22";
 
 /// What is missing and what to do, if something is. `value` gives the variables.
-pub(crate) fn problem(value: impl Fn(&str) -> Option<OsString>) -> Option<Vec<String>> {
+pub fn problem(value: impl Fn(&str) -> Option<OsString>) -> Option<Vec<String>> {
     let missing: Vec<String> = VARIABLES.iter().filter_map(|name| missing(name, value(name).as_deref())).collect();
     if missing.is_empty() {
         return None;

@@ -2,9 +2,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
-#[path = "../find_llvm.rs"]
-mod find_llvm;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -27,11 +24,12 @@ fn prefix(folder: &Path, version: &str, with_mlir: bool) {
 fn what_is_missing_is_said_with_variables_and_packages() {
     let folder = tempfile::tempdir().unwrap();
     let said = || {
-        let lines = find_llvm::problem(|_| Some(folder.path().as_os_str().to_owned()));
+        let lines = rtc_find_llvm::problem(|_| Some(folder.path().as_os_str().to_owned()));
         lines.map(|lines| lines.join("\n"))
     };
     let nothing = said().unwrap();
-    for part in find_llvm::VARIABLES.iter().chain(&["llvm-22-dev", "libmlir-22-dev", "that runs", "feature `jit`"]) {
+    for part in rtc_find_llvm::VARIABLES.iter().chain(&["llvm-22-dev", "libmlir-22-dev", "that runs", "feature `jit`"])
+    {
         assert!(nothing.contains(part), "{part}: {nothing}");
     }
     prefix(folder.path(), "19.1.7", true);
