@@ -9,6 +9,10 @@ fn absent() -> Error {
     Error::NoDevice("this program was built without the feature `cuda` of rtc-runtime".into())
 }
 
+pub(crate) fn visible_count() -> Result<usize> {
+    Ok(0)
+}
+
 pub(crate) fn supported_version() -> Result<(u32, u32)> {
     Err(absent())
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Writes to stderr in the wanted form.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Reporter {
     format: MessageFormat,
     color: bool,
@@ -107,6 +107,12 @@ impl Reporter {
         if self.verbose {
             errln!("{message}");
         }
+    }
+
+    /// Has warnings of the runtime come here.
+    pub(crate) fn hear_warnings(&self) {
+        let own = self.clone();
+        rtc_runtime::on_warning(move |warning| own.warning(Code(warning.code), &warning.message));
     }
 
     /// Something that looks wrong but does not end the command.

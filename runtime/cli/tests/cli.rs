@@ -13,6 +13,12 @@ fn help_teaches() {
         &["build", "--help"],
         &["emit", "--help"],
         &["run", "--help"],
+        &["tune", "--help"],
+        &["verify", "--help"],
+        &["bench", "--help"],
+        &["precision", "--help"],
+        &["fix", "--help"],
+        &["doctor", "--help"],
         &["cache", "--help"],
         &["explain", "--help"],
     ] {
