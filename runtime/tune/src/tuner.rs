@@ -39,6 +39,7 @@ const COMPARED: usize = 3;
 /// let report = tuner.predict("sm_90a")?;
 /// assert_eq!(report.candidates.len(), 2);
 /// assert_eq!(report.winner().unwrap().grid[0], 1024);
+/// assert!(report.to_svg().starts_with("<svg "));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
