@@ -27,7 +27,7 @@
 //!     .progress(false)
 //!     .cache(&cache)
 //!     .on_any_device(); // here the emulator, whose times say nothing of a GPU
-//! assert_eq!(tuner.decorators("sm_90a")?.configs.len(), 2);
+//! assert_eq!(tuner.decorators("sm_90a")?.choices.len(), 2);
 //! // SAFETY: the kernel writes `n` elements of `x`, which has as many.
 //! let tuner = unsafe { tuner.assume_in_bounds() };
 //! let device = Device::emulator();
