@@ -97,7 +97,10 @@ fn analysed(files: &'static [(&str, &str)]) -> Result<(), String> {
     let text = |name: &str| files.iter().find(|(file, _)| *file == name).map(|(file, text)| Source::new(*file, *text));
     let mut find = |module: &str| Ok::<_, std::convert::Infallible>(text(&format!("{module}.py")));
     let program = Program::parse_importing(text("main.py").expect("it is there"), &mut find).expect("nothing fails");
-    let spec = Spec { args: Signature::parse("*fp32").unwrap().bind(&["y"]).unwrap(), ..Spec::default() };
+    let spec = Spec {
+        args: Signature::parse("*fp32").and_then(|s| s.bind(&["y"])).expect("the signature fits"),
+        ..Spec::default()
+    };
     let specialization = spec.specialize(&program).map_err(|failure| failure.to_string())?;
     match analyse(&program, &specialization, "sm_90a", String::new(), &mut Silent) {
         Ok(_) => Ok(()),

@@ -78,10 +78,6 @@ impl Context {
     }
 }
 
-pub(crate) fn device_count() -> Result<usize> {
-    Err(absent())
-}
-
 pub(crate) fn ordinal_of(_: u64) -> Result<usize> {
     Err(absent())
 }
