@@ -6,8 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that programs use, by the folders of their sources.
-const CRATES: &[&str] =
-    &["compiler/abi/src", "runtime/cache/src", "runtime/build/src", "runtime/testing/src", "runtime/src"];
+const CRATES: &[&str] = &[
+    "compiler/abi/src",
+    "runtime/cache/src",
+    "runtime/build/src",
+    "runtime/testing/src",
+    "runtime/tune/src",
+    "runtime/src",
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

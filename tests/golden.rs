@@ -32,7 +32,7 @@ mod resources;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let has_gpu = Device::cuda_count() > 0;
+    let has_gpu = Device::cuda_count().is_ok_and(|count| count > 0);
     let mut all = Vec::new();
     // The trials of a folder follow each other, so that what they share is dropped after the last of them.
     for folder in folders() {
@@ -153,6 +153,7 @@ fn run(compilations: &Compilations, launch_path: &Path, device_name: &str) -> Re
     // None of these kernels wraps an address; some wrap random numbers on purpose.
     let findings = kernel.take_findings();
     if !findings.is_empty() {
+        let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
         return Err(format!("findings: {}", findings.join("; ")).into());
     }
 

@@ -40,7 +40,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),
     (2, &["rtc-ir", "rtc-ptx"]),
-    (1, &["rtc-abi", "rtc-syntax", "rtc-layout", "rtc-stdlib"]),
+    (1, &["rtc-abi", "rtc-assembler", "rtc-syntax", "rtc-layout", "rtc-stdlib"]),
     (0, &["rtc-source", "rtc-find-llvm", "rtc-test-needs"]),
 ];
 
@@ -132,6 +132,7 @@ const UNSAFE: &[&str] = &[
     "runtime/tune/tests/emulator.rs",
     "runtime/tests/faults.rs",
     "runtime/tests/graphs.rs",
+    "runtime/tests/jit.rs",
     "runtime/tests/persistent.rs",
     "runtime/tests/safety.rs",
     "runtime/tests/scratch.rs",

@@ -2,13 +2,15 @@
 
     python3 benches/gpu/ptxas_defect.py [--ptxas PATH ...] [--quick] [--json OUT.json]
 
-ptxas 12.8 to 13.0 were reported to give wrong results on Hopper in kernels of this structure: dependent products in a row with
-masks and exponentials between them, and an accumulator in fp32 that a loop over chunks carries. The kernel here is the chunked
-form of the gated delta rule. The expected values come from the recurrence, step by step, in fp64.
+ptxas 12.8 gives wrong results on Hopper in kernels of this structure; 12.9, 13.0 and the driver of CUDA 13.0 do not. It is
+dependent products in a row with masks and exponentials between them, and an accumulator in fp32 that a loop over chunks
+carries. The kernel here is the chunked form of the gated delta rule. The expected values come from the recurrence, step by step,
+in fp64.
 
 Each shape and configuration is compiled by rtc, and by Triton where that is installed under its own name. Each PTX is
 assembled by the driver and by each ptxas that is found (--ptxas, RTC_PTXAS, PATH, the package nvidia-cuda-nvcc) and launched
-by the driver's API; what differs from the expected values, or between assemblers, is reported. Exit status 1 if anything is.
+by the driver's API, in a process of its own, which may end by a fault of the GPU; what differs from the expected values is
+reported. Exit status 1 if anything is.
 It needs a GPU, PyTorch, and the wheel.
 """
 import argparse
@@ -182,77 +184,133 @@ def configurations(quick):
             yield k_size, v_size, block, warps, stages
 
 
-def main():
+def cases(quick):
+    """All shapes and configurations, in the order of their numbers."""
+    for dtype, (heads, length) in itertools.product(("bfloat16", "float16"), ((4, 64), (4, 256), (2, 1024))):
+        for k_size, v_size, block, warps, stages in configurations(quick):
+            yield dict(dtype=dtype, heads=heads, length=length, K=k_size, V=v_size, BV=block, num_warps=warps, num_stages=stages)
+
+
+class Assembler:
+    """How one process gets its kernels: by a `launch` of the compiler's own, by the `driver`, or by a ptxas."""
+
+    def __init__(self, name, arch):
+        self.name, self.arch, self.driver = name, arch, Driver()
+
+    def run(self, torch, case):
+        """Launches the kernel of a case: what it gives, or why it is left out, and whether it has wgmma."""
+        dtype, block = getattr(torch, case["dtype"]), case["BV"]
+        given = inputs(torch, case["heads"], case["length"], case["K"], case["V"], dtype)
+        grid, options = (case["heads"], case["V"] // block), dict(num_warps=case["num_warps"], num_stages=case["num_stages"])
+        o, state = torch.full_like(given[2], float("nan")), torch.full((case["heads"], case["K"], case["V"]), float("nan"), device="cuda")
+        values = (*given, o, state, case["length"], case["K"], case["V"], block, 64)
+        try:
+            if self.name == "launch":
+                gated_delta_kernel[grid](*values, **options)
+                torch.cuda.synchronize()
+            ptx, entry, threads, shared = compiled(gated_delta_kernel, values, options, grid)
+        except Exception as error:      # a configuration that does not fit
+            if "illegal" in str(error):
+                raise
+            return dict(skipped=f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1]}")
+        if self.name != "launch":
+            sizes = parameters(ptx)
+            if sizes[:8] != [8] * 7 + [4] or any(size != 8 for size in sizes[8:]):
+                # Tensor maps that the launch makes cannot be passed here.
+                return dict(skipped=f"parameters {sizes}", wgmma="wgmma" in ptx)
+            image, problem = (ptx.encode() + b"\0", None) if self.name == "driver" else assemble(self.name, ptx, self.arch)
+            if problem:
+                return dict(skipped=problem, wgmma="wgmma" in ptx)
+            pointers = [x.data_ptr() for x in (*given, o, state)]
+            # Behind the arguments: pointers to scratch memory, which this kernel does not use.
+            more = [(ctypes.c_int32, case["length"]), *[0] * (len(sizes) - 8)]
+            self.driver.launch(image, entry, (*grid, 1), threads, shared, [*pointers, *more])
+        bound = 4e-2 if dtype == torch.bfloat16 else 8e-3
+        pairs = zip((o, state), expected(torch, *given))
+        errors = [((got.double() - good).abs() / (1 + good.abs())).nan_to_num(nan=1e9).max().item() for got, good in pairs]
+        return dict(error=errors, right=all(error <= bound for error in errors), wgmma="wgmma" in ptx)
+
+
+def work(name, first, quick):
+    """The cases from a number on with one assembler, in this process: a line of JSON for each, before and after."""
     import torch
+    torch.zeros(1, device="cuda")
+    major, minor = torch.cuda.get_device_capability()
+    assembler = Assembler(name, f"sm_{major}{minor}" + ("a" if major >= 9 else ""))
+    for number, case in list(enumerate(cases(quick)))[first:]:
+        print(json.dumps(dict(begun=number)), flush=True)
+        print(json.dumps(dict(done=number, result=assembler.run(torch, case))), flush=True)
+
+
+def results_of(name, quick, command):
+    """The results of all cases with one assembler. A fault of the GPU takes the process with it, and is the result of its case;
+    the next case begins in another process."""
+    found, first, count = {}, 0, sum(1 for _ in cases(quick))
+    while first < count:
+        words = [*command, "--only", name, "--first", str(first), *(["--quick"] if quick else [])]
+        with tempfile.TemporaryFile("w+") as heard:
+            with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=heard, text=True) as process:
+                begun = None
+                for line in process.stdout:
+                    try:
+                        said = json.loads(line)
+                    except ValueError:
+                        continue        # what the compiler prints
+                    if "begun" in said:
+                        begun = said["begun"]
+                    elif "done" in said:
+                        found[said["done"]] = said["result"]
+            heard.seek(0)
+            last = (heard.read().strip().splitlines() or [f"exit status {process.returncode}"])[-1]
+        if process.returncode == 0:
+            break
+        if begun is None:
+            raise SystemExit(f"{name}: {last}")
+        if begun not in found:
+            found[begun] = dict(fault=last, right=False)
+        first = begun + 1
+    return found
+
+
+def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--ptxas", action="append", default=[], help="another assembler to compare; may be repeated")
     parser.add_argument("--quick", action="store_true", help="a few configurations")
     parser.add_argument("--json", help="write all comparisons to this file")
+    parser.add_argument("--only", help=argparse.SUPPRESS)       # the assembler of a process of its own
+    parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    torch.zeros(1, device="cuda")
+    if arguments.only:
+        work(arguments.only, arguments.first, arguments.quick)
+        return 0
+    import torch
     driver, found = Driver(), assemblers(arguments.ptxas)
-    major, minor = torch.cuda.get_device_capability()
-    arch = f"sm_{major}{minor}" + ("a" if major >= 9 else "")
-    compiler = "rtc" if hasattr(triton, "__rtc__") or os.environ.get("RTC_AS_TRITON") else "triton"
-    print(f"{torch.cuda.get_device_name()} ({arch}), driver for CUDA {driver.version[0]}.{driver.version[1]}, kernels by {compiler} {triton.__version__}")
+    compiler = "rtc" if "rtc" in sys.modules else "triton"
+    command = [sys.executable, *(["-m", "rtc"] if compiler == "rtc" else []), os.path.abspath(__file__)]
+    print(f"{torch.cuda.get_device_name()}, driver for CUDA {driver.version[0]}.{driver.version[1]}, kernels by {compiler} {triton.__version__}")
+    names = {"launch": "launch", "driver": "driver"}
     for path, version in found:
-        print(f"  ptxas {version[0]}.{version[1]}: {path}")
-    records, wrong = [], 0
-    for dtype, (heads, length) in itertools.product((torch.bfloat16, torch.float16), ((4, 64), (4, 256), (2, 1024))):
-        for k_size, v_size, block, warps, stages in configurations(arguments.quick):
-            given = inputs(torch, heads, length, k_size, v_size, dtype)
-            want = expected(torch, *given)
-            grid, options = (heads, v_size // block), dict(num_warps=warps, num_stages=stages)
-            case = dict(dtype=str(dtype)[6:], heads=heads, length=length, K=k_size, V=v_size, BV=block, **options)
-            images, results = {}, {}
-            out = lambda: (torch.full_like(given[2], float("nan")), torch.full((heads, k_size, v_size), float("nan"), device="cuda"))
-
-            def compare(name, pair, results=results, want=want):
-                bound = 4e-2 if dtype == torch.bfloat16 else 8e-3
-                errors = [((got.double() - good).abs() / (1 + good.abs())).nan_to_num(nan=1e9).max().item() for got, good in zip(pair, want)]
-                results[name] = dict(error=errors, right=all(error <= bound for error in errors))
-
-            o, state = out()
-            values = (*given, o, state, length, k_size, v_size, block, 64)
-            try:
-                gated_delta_kernel[grid](*values, **options)
-                torch.cuda.synchronize()
-                compare("launch", (o, state))
-                ptx, entry, threads, shared = compiled(gated_delta_kernel, values, options, grid)
-            except Exception as error:      # a configuration that does not fit; it is named, and the next one is tried
-                print(f"{case}: {type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}")
-                continue
-            sizes = parameters(ptx)
-            plain = sizes[:8] == [8] * 7 + [4] and all(size == 8 for size in sizes[8:])
-            if not plain:
-                # Tensor maps that the launch makes cannot be passed here.
-                results["own launches"] = dict(skipped=f"parameters {sizes}")
-            else:
-                images["driver"] = ptx.encode() + b"\0"
-                for path, version in found:
-                    name = f"ptxas {version[0]}.{version[1]}"
-                    image, problem = assemble(path, ptx, arch)
-                    if problem:
-                        results[name] = dict(skipped=problem)
-                    else:
-                        images[name] = image
-            for name, image in images.items():
-                o, state = out()
-                pointers = [x.data_ptr() for x in (*given, o, state)]
-                # Behind the arguments: pointers to scratch memory, which this kernel does not use.
-                driver.launch(image, entry, (*grid, 1), threads, shared, [*pointers, (ctypes.c_int32, length), *[0] * (len(sizes) - 8)])
-                compare(name, (o, state))
-            bad = [name for name, result in results.items() if result.get("right") is False]
-            wrong += len(bad)
-            records.append(dict(case=case, wgmma="wgmma" in ptx, results=results))
-            if bad:
-                print(f"WRONG by {', '.join(bad)}: {case}: " + "; ".join(f"{name} {result.get('error')}" for name, result in results.items()))
+        names[path] = f"ptxas {version[0]}.{version[1]}"
+        print(f"  {names[path]}: {path}")
+    records = [dict(case=case, wgmma=False, results={}) for case in cases(arguments.quick)]
+    for path, name in names.items():
+        for number, result in results_of(path, arguments.quick, command).items():
+            records[number]["wgmma"] |= result.pop("wgmma", False)
+            records[number]["results"][name] = result
+    wrong = 0
+    for record in records:
+        bad = [name for name, result in record["results"].items() if result.get("right") is False]
+        wrong += len(bad)
+        if bad:
+            shown = "; ".join(f"{name} {result.get('fault') or result.get('error')}" for name, result in record["results"].items())
+            print(f"WRONG by {', '.join(bad)}: {record['case']}: {shown}")
+    compared = [result for record in records for result in record["results"].values() if "right" in result]
     skipped = sum("skipped" in result for record in records for result in record["results"].values())
     print(f"{len(records)} configurations, {sum(r['wgmma'] for r in records)} with wgmma; {wrong} wrong results, {skipped} comparisons skipped")
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(dict(device=torch.cuda.get_device_name(), driver=driver.version, compiler=compiler, records=records), file, indent=1)
-    return 1 if wrong or not records else 0
+    return 1 if wrong or not compared else 0
 
 
 if __name__ == "__main__":

@@ -91,3 +91,72 @@ fn names_come_from_the_files_that_the_imports_name() {
         panic!("{failure}");
     }
 }
+
+/// What `kernel` stores in `main.py` of these files; the error is as the user reads it.
+fn analysed(files: &'static [(&str, &str)]) -> Result<(), String> {
+    let text = |name: &str| files.iter().find(|(file, _)| *file == name).map(|(file, text)| Source::new(*file, *text));
+    let mut find = |module: &str| Ok::<_, std::convert::Infallible>(text(&format!("{module}.py")));
+    let program = Program::parse_importing(text("main.py").expect("it is there"), &mut find).expect("nothing fails");
+    let spec = Spec {
+        args: Signature::parse("*fp32").and_then(|s| s.bind(&["y"])).expect("the signature fits"),
+        ..Spec::default()
+    };
+    let specialization = spec.specialize(&program).map_err(|failure| failure.to_string())?;
+    match analyse(&program, &specialization, "sm_90a", String::new(), &mut Silent) {
+        Ok(_) => Ok(()),
+        Err(rtc_compiler::Failure::Diagnostics(list)) => {
+            Err(list.iter().map(|d| rtc_compiler::source::render(program.sources(), d, false)).collect())
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+const KERNEL: &str = "@triton.jit\ndef kernel(y):\n    tl.static_assert(X == 4)\n    tl.store(y, X)\n";
+
+#[test]
+fn names_that_are_imported_in_a_circle_are_refused_with_the_imports() {
+    /// The imports of `main.py`, other files, and the lines that the message shows.
+    type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
+    let cases: &[Case] = &[
+        ("from main import X as X\n", &[], &["from main import X as X"]),
+        ("from main import Y as X\nfrom main import X as Y\n", &[], &["import Y as X", "import X as Y"]),
+        ("from a import X\n", &[("a.py", "from main import X\n")], &["from a import X", "from main import X"]),
+        // Python runs `main` first, which has no `X` when `a` asks for it.
+        (
+            "from a import X\n",
+            &[("a.py", "X = tl.constexpr(4)\nfrom main import X\n")],
+            &["from a import X", "from main import X"],
+        ),
+        (
+            "from a import X\n",
+            &[("a.py", "from b import Y as X\n"), ("b.py", "from c import *\n"), ("c.py", "from a import X as Y\n")],
+            &["a.py:1", "c.py:1"],
+        ),
+        (
+            "try:\n    from main import X\nexcept ImportError:\n    from a import X\n",
+            &[("a.py", "from main import X\n")],
+            &["from main import X"],
+        ),
+    ];
+    for (imports, others, shown) in cases {
+        let main = ("main.py", &*format!("{imports}{KERNEL}").leak());
+        let files: Vec<_> = [main].into_iter().chain(others.iter().copied()).collect();
+        let text = analysed(files.leak()).expect_err(imports);
+        assert!(text.contains("error[undefined-name]: `X` is imported in a circle"), "{text}");
+        assert!(shown.iter().all(|line| text.contains(line)), "{text}");
+    }
+}
+
+#[test]
+fn names_that_are_defined_before_a_circle_of_imports_keep_their_value() {
+    for (imports, other) in [
+        ("X = tl.constexpr(4)\nfrom main import X as X\n", ""),
+        ("X = tl.constexpr(4)\nfrom a import X\n", "from main import X\n"),
+        ("from main import *\nX = tl.constexpr(4)\n", ""),
+        ("from a import *\n", "X = tl.constexpr(4)\nfrom main import *\n"),
+    ] {
+        let main = ("main.py", &*format!("{imports}{KERNEL}").leak());
+        let result = analysed(vec![main, ("a.py", other)].leak());
+        assert_eq!(result, Ok(()), "{imports}");
+    }
+}

@@ -113,9 +113,17 @@ impl Device {
         Ok(Device::new(Backend::Cuda(cuda::Context::open(ordinal)?)))
     }
 
-    /// How many GPUs there are; 0 where there is no driver.
-    pub fn cuda_count() -> usize {
-        cuda::device_count().unwrap_or(0)
+    /// How many GPUs there are; 0 where there is no driver or it sees none. An error where there is a driver that cannot be used:
+    /// it is too old, say, or is not that of the running kernel module.
+    ///
+    /// ```
+    /// match rtc_runtime::Device::cuda_count() {
+    ///     Ok(count) => println!("{count} GPUs"),
+    ///     Err(error) => println!("there may be GPUs, but: {error}"),
+    /// }
+    /// ```
+    pub fn cuda_count() -> Result<usize> {
+        cuda::visible_count()
     }
 
     /// The version of CUDA that the driver has, as major and minor; an error where there is no driver or it is too old. Its
@@ -176,8 +184,9 @@ impl Device {
         self.sanitize_within(checks, None)
     }
 
-    /// Like [`Device::sanitize`], where a launch that executes more than `budget` instructions, counted once per warp, has an
-    /// endless loop. [`Device::sanitize`] allows a thousand million. Feature `emulator`.
+    /// Like [`Device::sanitize`], where a block that executes more than `budget` instructions, counted once per warp, has an
+    /// endless loop. [`Device::sanitize`] allows a block as many as other launches on the emulator: what the environment variable
+    /// `RTC_STEPS` says, or a thousand million. Feature `emulator`.
     ///
     /// ```
     /// use rtc_runtime::{Device, sanitize::Checks};
@@ -268,7 +277,7 @@ impl Device {
     ///
     /// ```
     /// use rtc_runtime::Device;
-    /// for device in (0..Device::cuda_count()).map(Device::cuda) {
+    /// for device in (0..Device::cuda_count()?).map(Device::cuda) {
     ///     println!("{} multiprocessors", device?.multiprocessors());
     /// }
     /// if let Ok(device) = Device::interpreter() {
@@ -349,7 +358,7 @@ mod tests {
     #[test]
     fn a_missing_driver_is_an_error() {
         assert_eq!(Device::emulator().fallback_reason(), None);
-        if Device::cuda_count() == 0 {
+        if Device::cuda_count() == Ok(0) {
             assert!(matches!(Device::cuda(0), Err(Error::NoDevice(_) | Error::Cuda { .. })));
             let device = Device::auto();
             assert_eq!(device.to_string(), "emulator");

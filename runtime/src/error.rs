@@ -238,7 +238,7 @@ pub enum Error {
     #[error("sanitizer: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Sanitizer(Box<[rtc_emulator::sanitize::Report]>),
     /// The interpreter found a fault of the kernel.
-    #[error("interpreter: {message}")]
+    #[error("interpreter: {message}{}", source_of(.location))]
     Interpreter {
         /// What it found.
         message: String,
@@ -305,6 +305,11 @@ fn remedy(fault: &rtc_emulator::Fault) -> &'static str {
         rtc_emulator::FaultKind::BlockBudgetExceeded { .. } => crate::interrupt::RAISE,
         _ => "",
     }
+}
+
+/// The place of a fault in the source, as the emulator gives it.
+fn source_of(location: &str) -> String {
+    if location.is_empty() { String::new() } else { format!(", source {location}") }
 }
 
 fn shape_elements(shape: &[usize]) -> u128 {

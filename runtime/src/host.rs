@@ -4,10 +4,10 @@
 
 use crate::interrupt::{Interrupt, step_limit};
 use crate::tensor_map::{Form, MAP_BYTES, Place};
-use crate::{Error, Result};
+use crate::{Error, Finding, Result};
 use rtc_abi::Metadata;
 use rtc_emulator::counters::Counters;
-use rtc_emulator::sanitize::{Check, Checks};
+use rtc_emulator::sanitize::Checks;
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap};
 use rtc_emulator::{AccessError, Fault, FaultKind, LaunchConfig, LaunchReport, Memory, Program};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,7 +82,7 @@ fn refused(error: AccessError) -> Error {
 pub(crate) struct Emulated {
     program: Program,
     block: [u32; 3],
-    findings: Mutex<Vec<String>>,
+    findings: Mutex<Vec<Finding>>,
     counters: Mutex<Option<Counters>>,
 }
 
@@ -99,7 +99,7 @@ impl Emulated {
     }
 
     /// What looked wrong in the launches since the last call.
-    pub(crate) fn take_findings(&self) -> Vec<String> {
+    pub(crate) fn take_findings(&self) -> Vec<Finding> {
         std::mem::take(&mut *self.findings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -120,8 +120,11 @@ impl Emulated {
     ) -> Result<String> {
         let sanitize = memory.sanitize;
         let interrupt = Interrupt::current();
-        // The sanitizer has a limit of its own.
-        let block_budget = if sanitize.checks.has(Check::Sync) { None } else { step_limit()? };
+        // The limit of the sanitizer, if it was given one, else that of all launches.
+        let block_budget = match sanitize.budget {
+            Some(budget) => budget,
+            None => step_limit()?.unwrap_or(u64::MAX),
+        };
         let mut memory = memory.lock();
         let address = scratch.map(|(at, bytes)| (at, memory.alloc(bytes, 256, "global scratch")));
         if let Some((at, address)) = address {
@@ -134,8 +137,7 @@ impl Emulated {
             shared_bytes: metadata.shared_bytes,
             params,
             sanitize: sanitize.checks,
-            budget: sanitize.budget,
-            block_budget,
+            block_budget: Some(block_budget),
             interrupt: interrupt.as_ref().map(Interrupt::flag),
             counts: sanitize.counts,
             ..LaunchConfig::new(&metadata.symbol)
@@ -157,7 +159,11 @@ impl Emulated {
             Ok(report) => &report.findings,
             Err(fault) => &fault.findings,
         };
-        let findings = findings.iter().map(|finding| finding.to_string());
+        let findings = findings.iter().map(|finding| {
+            let report = finding.report();
+            let place = report.place.location.map(|at| (at.file, at.line, at.column));
+            Finding { code: report.code, message: report.message, place, text: finding.to_string() }
+        });
         self.findings.lock().unwrap_or_else(PoisonError::into_inner).extend(findings);
         // They are told by `take_findings`.
         let report = result.map_err(|fault| Error::Fault(Box::new(Fault { findings: Vec::new(), ..fault })))?;

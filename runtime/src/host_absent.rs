@@ -1,7 +1,7 @@
 //! What stands for the device on the CPU where the feature `emulator` is off: types without values.
 
-use crate::Result;
 use crate::tensor_map::{Form, MAP_BYTES, Place};
+use crate::{Finding, Result};
 use rtc_abi::Metadata;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl HostMemory {
 pub(crate) enum Emulated {}
 
 impl Emulated {
-    pub(crate) fn take_findings(&self) -> Vec<String> {
+    pub(crate) fn take_findings(&self) -> Vec<Finding> {
         match *self {}
     }
 

@@ -18,7 +18,7 @@ pub use remembered::Remembered;
 pub use rtc_cache as cache;
 
 use crate::interrupt::{Interrupt, RAISE, step_limit};
-use crate::{Device, Error, Kernel, Result};
+use crate::{Device, Error, Finding, Kernel, Result};
 use rtc_abi::ParamType;
 use rtc_compiler::{Artifact, Failure, LaunchOptions, Observer, Silent, Source, Spec, Specialization, TileKernel};
 use rtc_emulator::sanitize::{Check, Checks, Place, Report, SourceLocation};
@@ -199,7 +199,7 @@ impl Device {
 pub(crate) struct InterpretedKernel {
     kernel: rtc_ir::Kernel,
     sources: SourceMap,
-    findings: Mutex<Vec<String>>,
+    findings: Mutex<Vec<Finding>>,
 }
 
 impl InterpretedKernel {
@@ -259,8 +259,14 @@ impl InterpretedKernel {
             }
         }
         let findings = findings.iter().map(|finding| {
-            let location = self.location(finding.span.iter());
-            if location.is_empty() { finding.to_string() } else { format!("{location}: {finding}") }
+            let (location, message) = (self.location(finding.span.iter()), finding.to_string());
+            let place = self.place(finding.span.iter(), finding.program).location;
+            Finding {
+                code: code(&finding.kind),
+                text: if location.is_empty() { message.clone() } else { format!("{location}: {message}") },
+                message,
+                place: place.map(|at| (at.file, at.line, at.column)),
+            }
         });
         self.findings.lock().unwrap_or_else(PoisonError::into_inner).extend(findings);
         if !reports.is_empty() {
@@ -277,7 +283,7 @@ impl InterpretedKernel {
     }
 
     /// What looked wrong in the launches since the last call.
-    pub(crate) fn take_findings(&self) -> Vec<String> {
+    pub(crate) fn take_findings(&self) -> Vec<Finding> {
         std::mem::take(&mut *self.findings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -326,6 +332,18 @@ impl InterpretedKernel {
             format!("{}:{}:{}", self.sources.file(span.file).name, position.line, position.column)
         };
         spans.map(place).collect::<Vec<_>>().join(", inlined at ")
+    }
+}
+
+/// The code of what the interpreter finds.
+fn code(kind: &FindingKind) -> &'static str {
+    match kind {
+        FindingKind::UninitializedRead { .. } => "uninitialized-global",
+        FindingKind::UnwrittenShared => "uninitialized-shared",
+        FindingKind::AddressOverflow => "address-overflow",
+        FindingKind::IndexOutOfRange { .. } => "out-of-range",
+        FindingKind::FalsePromise { .. } => "false-promise",
+        FindingKind::Open { .. } => "open-result",
     }
 }
 

@@ -5,6 +5,8 @@
 //! nothing.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "cuda")]
+mod assembled;
 mod load;
 #[cfg(feature = "jit")]
 mod packed;
@@ -17,7 +19,7 @@ use crate::device::Backend;
 use crate::extent::{self, Lengths};
 use crate::graph::Node;
 use crate::tensor_map::{self, MapSlot};
-use crate::{Arg, Device, Error, Grid, Result, Stream, cuda, host};
+use crate::{Arg, Device, Error, Finding, Grid, Result, Stream, cuda, host};
 use rtc_abi::{Extents, Metadata};
 use std::fmt;
 use std::marker::PhantomData;
@@ -252,7 +254,7 @@ impl<Args> Kernel<Args> {
 
     /// What looked wrong in the launches since the last call without ending them: reads of memory that nobody wrote,
     /// overflow on the way to an address. The interpreter and the emulator look for such things.
-    pub fn take_findings(&self) -> Vec<String> {
+    pub fn take_findings(&self) -> Vec<Finding> {
         match &self.loaded.code {
             Code::Cuda(_) => Vec::new(),
             Code::Emulator(emulated) => emulated.take_findings(),

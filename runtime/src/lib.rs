@@ -41,6 +41,7 @@ pub mod dlpack;
 mod element;
 mod error;
 mod extent;
+mod finding;
 mod fp8;
 mod graph;
 mod grid;
@@ -63,6 +64,7 @@ mod snapshot;
 mod stream;
 mod tensor_map;
 mod typed;
+mod warning;
 
 pub use address::DeviceAddress;
 #[cfg(feature = "jit")]
@@ -72,6 +74,7 @@ pub use buffer::Buffer;
 pub use device::{Device, DeviceKind};
 pub use element::{AnyBits, Element, from_bytes, to_bytes};
 pub use error::{Error, Result};
+pub use finding::Finding;
 pub use fp8::{Fp8E4M3, Fp8E5M2};
 pub use graph::Graph;
 pub use grid::{Configuration, Grid};
@@ -92,6 +95,7 @@ pub use snapshot::Snapshot;
 pub use stream::{Event, Stream};
 pub use tensor_map::TensorDescriptor;
 pub use typed::{Arguments, Gives, Parameter, Read, Signature, Write};
+pub use warning::{Warning, on_warning};
 
 /// Whether this crate has the feature `jit`, with which kernels can be compiled while the program runs.
 ///

@@ -71,6 +71,8 @@ fn the_process_of_a_case() {
         "illegal" => illegal(),
         "scratch" => scratch(),
         "maps" => maps(),
+        "count" => Device::cuda_count().map(|count| println!("says: {count}")),
+        "assemble" => assemble(),
         other => panic!("no case {other}"),
     };
     if let Err(error) = result {
@@ -117,6 +119,35 @@ fn illegal() -> Result<()> {
         println!("says: {error}");
     }
     Ok(())
+}
+
+/// Loads kernels of which the driver's assembler may make wrong code, and one of which it does not.
+fn assemble() -> Result<()> {
+    if std::env::var_os("RTC_HEAR").is_some() {
+        rtc_runtime::on_warning(|warning| println!("says: {warning}"));
+    }
+    let device = Device::cuda(0)?;
+    let products = PTX.replace("sm_80", "sm_90a").replace("    .reg .pred", "    // wgmma.mma_async\n    .reg .pred");
+    let plain = PTX.replace("sm_80", "sm_90a");
+    for ptx in [&plain, &products, &products] {
+        let kernel = load(&device, ptx, &METADATA.replace("sm_80", "sm_90a"))?;
+        println!("says: {}", if kernel.is_assembled() { "by ptxas" } else { "by the driver" });
+    }
+    Ok(())
+}
+
+/// A `ptxas` that says that it is of this version, and makes machine code that the driver of these tests takes.
+fn ptxas(folder: &Path, version: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(folder).unwrap();
+    let path = folder.join("ptxas");
+    let text = format!(
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release {version}, V{version}.1'; exit; fi\n\
+         while [ \"$1\" != -o ]; do shift; done\necho code >\"$2\"\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
 }
 
 /// Launches with scratch memory, on two streams.
@@ -188,6 +219,59 @@ fn what_the_driver_refuses_is_told_with_a_remedy() {
     }
     insta::assert_snapshot!(table);
     assert!(said("lost", "lost:719").contains("CUDA_ERROR_LAUNCH_FAILED"));
+}
+
+#[test]
+fn a_driver_that_cannot_be_used_is_no_missing_driver() {
+    for (fault, expected) in [
+        ("", "1"),
+        ("none", "0"),
+        ("old", "the CUDA driver is too old: it is one for CUDA 11.4"),
+        ("init:803", "CUDA: cuInit failed: "),
+    ] {
+        let said = said("count", fault);
+        assert!(said.lines().any(|line| line.starts_with(expected)), "{fault}: {said}");
+    }
+}
+
+/// The driver of these tests is one for CUDA 12.4.
+#[test]
+fn kernels_that_the_assembler_of_the_driver_may_get_wrong() {
+    let (stub, places) = (stub(), tempfile::tempdir().unwrap());
+    let (old, new, package) = (places.path().join("old"), places.path().join("new"), places.path().join("environment"));
+    let (old_ptxas, new_ptxas) = (ptxas(&old, "12.8"), ptxas(&new, "12.9"));
+    ptxas(&package.join("lib/python3.12/site-packages/nvidia/cuda_nvcc/bin"), "13.1");
+    let said = |path: &Path, environment: &Path, named: Option<&Path>, heard: bool| {
+        let mut process = process("assemble");
+        process.env("LD_LIBRARY_PATH", stub.path()).env("VIRTUAL_ENV", environment);
+        process.env("PATH", std::env::join_paths([path, Path::new("/usr/bin"), Path::new("/bin")]).unwrap());
+        for name in ["RTC_PTXAS", "CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"] {
+            process.env_remove(name);
+        }
+        process.envs(named.map(|named| ("RTC_PTXAS", named))).envs(heard.then_some(("RTC_HEAR", "1")));
+        let output = process.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines = |text: &[u8]| {
+            let text = String::from_utf8_lossy(text);
+            let said = text.lines().filter_map(|line| line.split_once("says: ").map(|(_, said)| said.to_owned()));
+            said.chain(text.lines().filter(|line| line.starts_with("warning[")).map(str::to_owned)).collect::<Vec<_>>()
+        };
+        (lines(&output.stdout), lines(&output.stderr))
+    };
+    let (by_driver, by_ptxas) = ("by the driver", "by ptxas");
+    let warning = "warning[assembler-defect]: kernel `scale` is assembled for sm_90a by the driver's assembler of CUDA 12.4, which";
+    // A toolkit of the machine may have a newer one, in which case nothing is wrong.
+    let nowhere = places.path().join("nowhere");
+    let (made, warnings) = said(&old, &nowhere, Some(&old_ptxas), false);
+    assert_eq!(made, [by_driver; 3]);
+    assert!(warnings.len() == 1 && warnings[0].starts_with(warning), "once: {warnings:?}");
+    let (made, warnings) = said(&old, &nowhere, Some(&old_ptxas), true);
+    assert!(made[1].starts_with(warning) && warnings.is_empty(), "{made:?}");
+    let replaced = (vec![by_driver.to_owned(), by_ptxas.to_owned(), by_ptxas.to_owned()], Vec::new());
+    assert_eq!(said(&old, &nowhere, Some(&new_ptxas), false), replaced);
+    assert_eq!(said(&new, &nowhere, None, false), replaced, "on PATH");
+    assert_eq!(said(&old, &package, None, false), replaced, "of a Python package");
+    assert_eq!(said(&nowhere, &package, None, false), replaced, "of a Python package alone");
 }
 
 /// Two streams whose largest launch needs 100 blocks of 4 KiB allocate twice each (the first launch, the largest), and give back

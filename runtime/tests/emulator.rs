@@ -140,3 +140,22 @@ fn metadata_of_another_kernel_is_refused() {
     let broken = PTX.replace("mul.f32", "mul.f33");
     assert!(matches!(load(&device, &broken, METADATA), Err(Error::Ptx { .. })));
 }
+
+#[test]
+fn the_limit_of_the_sanitizer_is_that_of_a_block() {
+    use rtc_runtime::sanitize::Checks;
+    let run = |budget, blocks: u32| {
+        let device = Device::emulator().sanitize_within(Checks::ALL, budget).unwrap();
+        let kernel = load(&device, PTX, METADATA).unwrap();
+        let n = 32 * blocks as usize;
+        let (x, mut y) = (device.zeros::<f32>(n).unwrap(), device.zeros::<f32>(n).unwrap());
+        kernel.launch(&device.default_stream(), blocks, &args![&x, &mut y, 1.0f32, n])
+    };
+    // A block of this kernel has one warp, which executes fewer than 40 instructions.
+    for blocks in [1, 200] {
+        assert_eq!(run(Some(40), blocks), Ok(()));
+        let Err(Error::Sanitizer(found)) = run(Some(4), blocks) else { panic!("it executes more") };
+        assert_eq!(found[0].code, "endless-loop");
+    }
+    assert_eq!(run(None, 200), Ok(()));
+}

@@ -1,6 +1,6 @@
 //! Kernels that are compiled at their launches: what is specialized, what is kept, and what faults of the cache do.
 #![cfg(feature = "jit")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, unsafe_code)]
 
 use rtc_compiler::ConstValue;
 use rtc_runtime::jit::cache::{Cache, CacheConfig, Error, Origin};
@@ -296,4 +296,31 @@ fn mistakes_name_kernel_and_argument() {
       |
       = help: pass the value as an argument, or define a global constant
     ");
+}
+
+#[test]
+fn what_the_interpreter_finds_says_where() {
+    let device = Device::interpreter().unwrap();
+    let source = "@triton.jit\ndef k(x, y, n):\n    i = tl.arange(0, 32)\n    value = tl.load(x + i * tl.multiple_of(n, 16))\n    \
+                  tl.store(y + i, value)\n";
+    let program = device.jit(&[("k.rt", source)]).unwrap().with_cache(None);
+    let kernel = program.kernel("k").unwrap();
+    let stream = device.default_stream();
+    let (x, mut y) = (device.upload(&[2.0f32; 64]).unwrap(), device.zeros::<f32>(32).unwrap());
+    let options = Options::new();
+    // A promise that does not hold, which ends nothing.
+    let ready = kernel.ready(&args![&x, &mut y, 2], &options).unwrap();
+    ready.kernel().launch(&stream, 1, &args![&x, &mut y, 2]).unwrap();
+    let found = ready.kernel().take_findings();
+    assert_eq!(found[0].code, "false-promise");
+    let (file, line, column) = found[0].place.clone().unwrap();
+    assert_eq!((&file[..], line), ("k.rt", 4));
+    assert!(found[0].message.contains("multiple_of"), "{}", found[0]);
+    assert_eq!(found[0].to_string(), format!("k.rt:4:{column}: {}", found[0].message));
+    assert!(ready.kernel().take_findings().is_empty(), "they are taken once");
+    // An access outside of all memory ends the launch.
+    // SAFETY: on the interpreter, an access out of bounds is a fault.
+    let launched = unsafe { kernel.launch_unchecked(&stream, 1, &args![&x, &mut y, 1 << 20], &options) };
+    let text = launched.unwrap_err().to_string();
+    assert!(text.starts_with("interpreter: ") && text.ends_with(", source k.rt:4:13"), "{text}");
 }

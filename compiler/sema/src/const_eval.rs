@@ -344,13 +344,41 @@ mod tests {
 
     #[test]
     fn nothing_overflows() {
+        // What 128 bits do not hold is refused.
+        let floor = |a: i128, b: i128| {
+            let (quotient, rest) = (a.checked_div(b)?, a.checked_rem(b)?);
+            let is_between = rest != 0 && (rest < 0) != (b < 0);
+            Some((quotient - i128::from(is_between), if is_between { rest + b } else { rest }))
+        };
+        let exact = |op, a: i128, b: i128| match op {
+            Operator::Add => a.checked_add(b),
+            Operator::Mult => a.checked_mul(b),
+            Operator::Pow => a.checked_pow(b.try_into().ok()?),
+            Operator::LShift => (0..127).contains(&b).then(|| a << b).filter(|shifted| shifted >> b == a),
+            Operator::FloorDiv => floor(a, b).map(|(quotient, _)| quotient),
+            _ => floor(a, b).map(|(_, rest)| rest),
+        };
+        let mut held = 0;
         for op in [Operator::Add, Operator::Mult, Operator::Pow, Operator::LShift, Operator::FloorDiv, Operator::Mod] {
-            for a in [i128::MIN, i128::MAX, -1, 0, 1] {
-                for b in [i128::MIN, i128::MAX, -1, 1, 127, 128] {
-                    let _ = binary(op, &Const::Int(a), &Const::Int(b));
+            for a in [i128::MIN, i128::MAX, -1, 0, 1, 5] {
+                for b in [i128::MIN, i128::MAX, -1, 1, 3, 126, 127, 128] {
+                    match (binary(op, &Const::Int(a), &Const::Int(b)), exact(op, a, b)) {
+                        (Ok(Const::Int(found)), Some(exact)) => {
+                            assert_eq!(found, exact, "{op:?} {a} {b}");
+                            held += 1;
+                        }
+                        // A negative power is a float; a small base has every power, zero every shift.
+                        (Ok(Const::Float(_)), None) => assert!(op == Operator::Pow && b < 0, "{op:?} {a} {b}"),
+                        (Ok(Const::Int(found)), None) => {
+                            assert!((-1..=1).contains(&a) && found.abs() <= 1, "{op:?} {a} {b}")
+                        }
+                        (Err(_), None) => {}
+                        (found, exact) => panic!("{op:?} {a} {b}: {found:?} instead of {exact:?}"),
+                    }
                 }
             }
         }
+        assert!(held > 100, "{held}");
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl<'a> Evaluator<'a> {
             Decl::Function(f) => Val::Function(Function { module: home, ..f }),
             Decl::Class(c) => Val::Class(c, home),
             Decl::Import(path) => return Ok(Val::Module(self.world.module(path))),
-            Decl::ImportFrom(path, item) => return self.imported(&self.world.absolute(home, path), item),
+            Decl::ImportFrom(path, item) => return self.import(home, name, index, definition, path, item),
             Decl::Branch { test, then, otherwise } => {
                 return self.one_of_two(home, name, definition, test, (then, otherwise));
             }
@@ -175,6 +175,38 @@ impl<'a> Evaluator<'a> {
             Some(change) => self.changed_global(name, Some(definition.span), change),
             None => Ok(val),
         }
+    }
+
+    /// What an import by name gives. Where modules import the name from each other, or one from itself, it is what the name
+    /// meant before the import, as in Python, which finds the module half run.
+    fn import(
+        &mut self,
+        home: ModuleId,
+        name: &Symbol,
+        index: u32,
+        definition: &Definition<'a>,
+        path: Path<'a>,
+        item: &str,
+    ) -> R<Val<'a>> {
+        let Some(first) = self.resolving.iter().position(|known| *known == (home, index)) else {
+            self.resolving.push((home, index));
+            let val = self.imported(&self.world.absolute(home, path), item);
+            self.resolving.pop();
+            return val;
+        };
+        let file = self.world.user_file(home);
+        let before = file.map(|file| file.definitions.of(name, Some(definition.moment))).unwrap_or_default();
+        if let Some((index, before)) = before.iter().find(|(_, d)| d.name == &**name) {
+            return self.defined(home, name, *index, before);
+        }
+        let message = format!("`{name}` is imported in a circle");
+        let mut d = Diagnostic::error(Code::UNDEFINED_NAME, self.span, message).primary("used in a kernel");
+        for (module, index) in self.resolving[first..].iter().copied() {
+            if let Some(file) = self.world.user_file(module) {
+                d = d.label(file.definitions.get(index).span, "this import needs itself");
+            }
+        }
+        self.fail(d.help("define the name in one of the modules, before it is imported there"))
     }
 
     /// Evaluates a definition in its module, as far as it is a constant.

@@ -93,6 +93,7 @@ codes! {
     LAUNCH = "launch";
     DO_NOT_SPECIALIZE = "do-not-specialize";
     EMBED = "embed";
+    ASSEMBLER_DEFECT = "assembler-defect";
     PTX = "ptx";
     NO_DEVICE = "no-device";
     CUDA = "cuda";
@@ -128,6 +129,7 @@ codes! {
     DEADLOCK = "deadlock";
     ENDLESS_LOOP = "endless-loop";
     INTERRUPTED = "interrupted";
+    TIME_LIMIT = "time-limit";
     MISSING_LANES = "missing-lanes";
     SHUFFLE_FROM_MISSING_LANE = "shuffle-from-missing-lane";
     BARRIER_COUNT = "barrier-count";

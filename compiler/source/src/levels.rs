@@ -43,6 +43,7 @@ pub const WARNINGS: &[(Code, Level)] = &[
     (Code::MISSING_MASK, Level::Warn),
     (Code::MISSING_OTHER, Level::Warn),
     (Code::NARROWING_STORE, Level::Allow),
+    (Code::ASSEMBLER_DEFECT, Level::Warn),
 ];
 
 /// The group of all codes that would be shown: `--deny warnings` lets no warning pass.

@@ -59,7 +59,7 @@ fn product(devices: &[Device], size: Size, a: &[f16], b: &[f16]) -> Result<Vec<f
 
 /// All GPUs of the host, or two emulated ones.
 fn devices() -> Result<Vec<Device>> {
-    match Device::cuda_count() {
+    match Device::cuda_count()? {
         0 => Ok(vec![Device::emulator(), Device::emulator()]),
         count => (0..count).map(Device::cuda).collect(),
     }

@@ -42,11 +42,12 @@
 //! compiled while the program runs. What `rtc tune -o tuned.json` found is taken by [`Instance::tuned`]; [`Config::cubin`] adds
 //! machine code to the PTX.
 
-mod assemble;
 #[cfg(feature = "linked")]
 mod c_launch;
 #[cfg(feature = "linked")]
 mod c_source;
+#[cfg(feature = "linked")]
+mod cubins;
 mod executable;
 #[cfg(feature = "linked")]
 mod expand;
@@ -62,11 +63,11 @@ mod names;
 #[cfg(feature = "linked")]
 mod tuned;
 
-pub use assemble::Assembler;
 pub use instance::Instance;
 #[cfg(feature = "linked")]
 pub use linked::{Ready, serve, write_c, write_rust};
 pub use rtc_abi::spec::LaunchOptions;
+pub use rtc_assembler::Assembler;
 
 use rtc_source::Level;
 use serde::{Deserialize, Serialize};
@@ -179,7 +180,8 @@ impl Config {
         self
     }
 
-    /// Also assembles each kernel, by NVIDIA's `ptxas`: `$RTC_PTXAS`, or the one on `$PATH`. GPUs of just the targets that are
+    /// Also assembles each kernel, by NVIDIA's `ptxas`: `$RTC_PTXAS`, or the one on `$PATH`, or, where that is known to make wrong
+    /// code for a target, [another one](Assembler::find_for); where there is no other, the warning `assembler-defect` says so. GPUs of just the targets that are
     /// built for then load machine code, without the driver's compilation; all others take the PTX, which is there as well.
     pub fn cubin(mut self, is_wanted: bool) -> Config {
         self.cubins = is_wanted;

@@ -1,10 +1,10 @@
 //! The compiler in this process: what the feature `linked` brings, and what `rtc embed` does.
 
-use crate::assemble;
+use crate::cubins::Cubins;
 use crate::expand::{self, AxisKind, Wanted};
 use crate::generate::{self, Built, BuiltSpecial, Embedded};
-use crate::{Assembler, Config, Error, Instance, Request, c_source, error, launch};
-use rtc_compiler::source::Severity;
+use crate::{Config, Error, Instance, Request, c_source, error, launch};
+use rtc_compiler::source::{Code, Severity};
 use rtc_compiler::{Artifact, Failure, KernelInfo, Levels, Program, Silent, Source, Spec, Specialization};
 use std::path::{Path, PathBuf};
 
@@ -34,8 +34,9 @@ pub(crate) fn compile(request: &Request) -> Result<(), Error> {
             return Err(error(format!("there is no `@triton.jit` function `{}` in these files", instance.kernel)));
         }
     }
+    let cubins = Cubins::new(config.ptxas.as_deref(), levels.of(Code::ASSEMBLER_DEFECT));
     for (file, program) in request.files.iter().zip(&programs) {
-        compile_file(config, file, program, &request.out_dir)?;
+        compile_file(config, &cubins, file, program, &request.out_dir)?;
     }
     Ok(())
 }
@@ -66,7 +67,7 @@ fn read(config: &Config, file: &Path) -> Result<Program, Error> {
     program.with_libdevice(bitcode).map_err(|e| error(format!("{}: {e}", library.display())))
 }
 
-fn compile_file(config: &Config, file: &Path, program: &Program, out_dir: &Path) -> Result<(), Error> {
+fn compile_file(config: &Config, cubins: &Cubins, file: &Path, program: &Program, out_dir: &Path) -> Result<(), Error> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let mut embedded: Vec<Embedded> = Vec::new();
     for instance in &config.instances {
@@ -77,7 +78,7 @@ fn compile_file(config: &Config, file: &Path, program: &Program, out_dir: &Path)
         if embedded.iter().any(|e| e.name == name) {
             return Err(error(format!("two instances are called `{name}`; give them names with `Instance::named`")));
         }
-        embedded.push(compile_instance(config, program, instance, &stem, name)?);
+        embedded.push(compile_instance(config, cubins, program, instance, &stem, name)?);
     }
     write_files(out_dir, &stem, &embedded)?;
     if config.c_source {
@@ -109,6 +110,7 @@ fn write_files(out_dir: &Path, stem: &str, kernels: &[Embedded]) -> Result<(), E
 
 fn compile_instance(
     config: &Config,
+    cubins: &Cubins,
     program: &Program,
     instance: &Instance,
     stem: &str,
@@ -131,11 +133,8 @@ fn compile_instance(
                 continue;
             }
             let variants = compile_spec(config, program, &spec, arch.as_ref())?;
-            let assemble = |assembler: Assembler| {
-                variants.iter().map(|v| assembler.assemble(&v.ptx, &v.metadata.kernel, &v.metadata.arch)).collect()
-            };
-            let assembler = config.cubins.then(|| assemble::wanted(config.ptxas.as_deref()));
-            let cubins: Vec<Vec<u8>> = assembler.map_or(Ok(Vec::new()), assemble)?;
+            let assembled = variants.iter().filter(|_| config.cubins).map(|variant| cubins.of(variant));
+            let cubins: Vec<Vec<u8>> = assembled.collect::<Result<_, _>>()?;
             let stem = if is_one { format!("{stem}.{name}") } else { format!("{stem}.{name}.{number}") };
             number += 1;
             let Spec { args, options, .. } = spec;

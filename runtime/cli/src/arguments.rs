@@ -261,8 +261,8 @@ pub(crate) struct RunArguments {
     /// something depends on. Anything found is exit status 1
     #[arg(long, value_name = "LIST")]
     pub(crate) sanitize: Option<Checks>,
-    /// With --sanitize sync: more instructions than this, counted once per warp, are an endless loop
-    /// [default: 1000000000]
+    /// With --sanitize sync: more instructions of a block than this, counted once per warp, are an endless loop [default:
+    /// that of $RTC_STEPS, else 1000000000]
     #[arg(long, value_name = "N", requires = "sanitize")]
     pub(crate) instructions: Option<u64>,
     /// Count instructions, memory traffic, bank conflicts and divergence on the emulator, and estimate the least time
@@ -410,7 +410,7 @@ impl AssemblerChoice {
     /// The assembler; none for the driver.
     pub(crate) fn choose(&self) -> Result<Option<Assembler>, Problem> {
         match self {
-            AssemblerChoice::Auto => Ok(Assembler::find()),
+            AssemblerChoice::Auto => Ok(Assembler::find_for("sm_90a")),
             AssemblerChoice::Driver => Ok(None),
             AssemblerChoice::Path(path) => {
                 let assembler = Assembler::new(path);

@@ -28,6 +28,9 @@ pub(crate) struct VerifyArguments {
     /// Where to replay them
     #[arg(long, default_value = "auto", value_name = "DEVICE", requires = "golden")]
     pub(crate) device: DeviceKind,
+    /// Write one JSON object to standard output
+    #[arg(long)]
+    pub(crate) json: bool,
     /// A file that exports kernel_fn, reference_fn and get_inputs, and options of the command; FILE.py --help lists them
     #[arg(
         value_name = "FILE.py",

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let reporter = Reporter::new(arguments.message_format, arguments.color, arguments.verbose);
+    reporter.hear_warnings();
     std::panic::set_hook(Box::new(|info| {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(info.to_string());
     }));

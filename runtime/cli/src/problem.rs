@@ -34,6 +34,11 @@ impl Problem {
         Problem::Input { code, message: message.into(), place: Some(crate::input::name_of(path)) }
     }
 
+    /// Whether the kernel ran and gave something else than was expected.
+    pub(crate) fn is_wrong_result(&self) -> bool {
+        matches!(self, Problem::Input { code: Code::WRONG_RESULT, .. })
+    }
+
     /// A bug of rtc.
     pub(crate) fn bug(stage: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem::Bug { stage: stage.into(), message: message.into(), ir: None }
@@ -74,7 +79,7 @@ impl From<rtc_testing::Error> for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
-        let message = error.to_string();
+        let mut message = error.to_string();
         let (code, place) = match error {
             Error::NoDevice(_) => (Code::NO_DEVICE, None),
             Error::Cuda { .. } => (Code::CUDA, None),
@@ -83,7 +88,11 @@ impl From<Error> for Problem {
             Error::Argument { .. } | Error::OutOfRange { .. } | Error::ArgumentCount { .. } => {
                 (Code::LAUNCH_FILE, None)
             }
-            Error::Interpreter { location, .. } => (Code::FAULT, Some(location).filter(|l| !l.is_empty())),
+            Error::Interpreter { message: text, location } => {
+                // The place has a line of its own.
+                message = format!("interpreter: {text}");
+                (Code::FAULT, Some(location).filter(|l| !l.is_empty()))
+            }
             Error::Fault(fault) => {
                 if matches!(fault.kind, FaultKind::Unsupported(_) | FaultKind::InvalidInstruction(_)) {
                     return Problem::bug("emulator", message);

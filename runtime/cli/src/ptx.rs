@@ -22,8 +22,13 @@ pub(crate) fn is_ptx(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "ptx")
 }
 
-/// Launches an entry of a file and says on stdout what was done.
-pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Reporter) -> Result<(), Problem> {
+/// Launches an entry of a file; what was done goes to `results`.
+pub(crate) fn run(
+    arguments: &RunArguments,
+    launch_text: &str,
+    reporter: &Reporter,
+    results: &mut Results,
+) -> Result<(), Problem> {
     let in_launch = |message: String| Problem::file(Code::LAUNCH_FILE, &arguments.launch, message);
     let launch = LaunchFile::parse(launch_text).map_err(|e| in_launch(e.to_string()))?;
     let tensors = tensors_of(&arguments.launch, &launch)?;
@@ -49,7 +54,7 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
     })?;
     let outcome = launch.run(&trusted::in_bounds(&kernel), &tensors);
     for finding in kernel.take_findings() {
-        reporter.warning(Code::FINDING, &finding);
+        reporter.warning(Code::FINDING, &finding.to_string());
     }
     let outcome = match outcome {
         Err(Error::Runtime(rtc_runtime::Error::Sanitizer(found))) => {
@@ -62,7 +67,6 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
         output::write(path, &outcome.outputs.to_bytes()?)?;
     }
     let [x, y, z] = launch.grid(&metadata).map_err(|e| in_launch(e.to_string()))?;
-    let mut results = Results::new(reporter);
     let (name, file) = (&metadata.symbol, arguments.file.display().to_string());
     results.add("kernel", &format!("{name} ({file})"), json!({"kernel": name, "file": file}))?;
     results.add("device", &device.to_string(), json!({"device": device.to_string()}))?;
@@ -78,7 +82,7 @@ pub(crate) fn run(arguments: &RunArguments, launch_text: &str, reporter: &Report
     results.add("time", &format!("{first:.3} ms (first launch)"), json!({"first_milliseconds": first}))?;
     match golden {
         Some((path, golden)) => check(path, &golden, &outcome.outputs, arguments.tolerance, results),
-        None => results.finish(),
+        None => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::arguments::{Color, MessageFormat};
 use crate::output::{self, errln};
 use crate::problem::Problem;
+use anstyle::{AnsiColor, Style};
 use rtc_compiler::Observer;
 use rtc_source::{Code, Diagnostic, Severity, SourceMap, render, render_json};
 use std::ffi::OsStr;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Writes to stderr in the wanted form.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Reporter {
     format: MessageFormat,
     color: bool,
@@ -105,23 +106,38 @@ impl Reporter {
     /// Something that only `-v` tells.
     pub(crate) fn verbose(&self, message: &str) {
         if self.verbose {
-            errln!("{message}");
+            note(self.format, message);
         }
+    }
+
+    /// Has warnings of the runtime come here.
+    pub(crate) fn hear_warnings(&self) {
+        let own = self.clone();
+        rtc_runtime::on_warning(move |warning| own.warning(Code(warning.code), &warning.message));
     }
 
     /// Something that looks wrong but does not end the command.
     pub(crate) fn warning(&self, code: Code, message: &str) {
-        self.message("warning", "\x1b[1;33m", code, message, None, &[]);
+        self.message("warning", AnsiColor::Yellow, code, message, None, &[]);
     }
 
     fn error(&self, code: Code, message: &str, place: Option<&str>, notes: &[String]) {
-        self.message("error", "\x1b[1;31m", code, message, place, notes);
+        self.message("error", AnsiColor::Red, code, message, place, notes);
     }
 
-    fn message(&self, severity: &str, color: &str, code: Code, message: &str, place: Option<&str>, notes: &[String]) {
+    fn message(
+        &self,
+        severity: &str,
+        color: AnsiColor,
+        code: Code,
+        message: &str,
+        place: Option<&str>,
+        notes: &[String],
+    ) {
         let colored = self.color && self.format == MessageFormat::Human;
-        let (color, bold, plain) = if colored { (color, "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
-        let mut text = format!("{color}{severity}[{code}]{plain}{bold}: {message}{plain}\n");
+        let style = |style: Style| if colored { style.bold() } else { Style::new() };
+        let (head, bold) = (style(color.on_default()), style(Style::new()));
+        let mut text = format!("{head}{severity}[{code}]{head:#}{bold}: {message}{bold:#}\n");
         if let Some(place) = place {
             text.push_str(&format!(" --> {place}\n"));
         }
@@ -142,7 +158,21 @@ impl Reporter {
 
     /// Follows one long piece of work, such as the compilation of a kernel.
     pub(crate) fn follow(&self, what: impl Into<String>) -> Progress {
-        Progress::start(what.into(), self.verbose, self.format == MessageFormat::Human)
+        Progress::start(what.into(), self.verbose, self.format)
+    }
+}
+
+/// Something that is neither an error nor a warning. Among JSON it is an object, too, so that every line can be read.
+fn note(format: MessageFormat, message: &str) {
+    match format {
+        MessageFormat::Human => errln!("{message}"),
+        MessageFormat::Json => {
+            let json = serde_json::json!({
+                "severity": "note", "code": null, "message": message, "file": null, "labels": [], "notes": [], "help": null,
+                "rendered": format!("{message}\n"),
+            });
+            errln!("{json}");
+        }
     }
 }
 
@@ -154,6 +184,7 @@ pub(crate) struct Progress {
     what: String,
     stages: Vec<(&'static str, Instant)>,
     verbose: bool,
+    format: MessageFormat,
     shared: Arc<Shared>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -166,14 +197,14 @@ struct Shared {
 }
 
 impl Progress {
-    fn start(what: String, verbose: bool, visible: bool) -> Progress {
+    fn start(what: String, verbose: bool, format: MessageFormat) -> Progress {
         let shared =
             Arc::new(Shared { stage: Mutex::new(""), instructions: AtomicU64::new(0), done: AtomicBool::new(false) });
-        let thread = visible.then(|| {
+        let thread = (format == MessageFormat::Human).then(|| {
             let (shared, what) = (shared.clone(), what.clone());
             std::thread::spawn(move || show(&shared, &what))
         });
-        Progress { what, stages: Vec::new(), verbose, shared, thread }
+        Progress { what, stages: Vec::new(), verbose, format, shared, thread }
     }
 
     /// The work is done; with `-v` the times are shown.
@@ -189,7 +220,7 @@ impl Progress {
             text.push_str(&format!(" {stage} {:.1} ms,", (end - *start).as_secs_f64() * 1e3));
         }
         let total = self.stages.first().map_or(Duration::ZERO, |s| end - s.1);
-        errln!("{text} together {:.1} ms", total.as_secs_f64() * 1e3);
+        note(self.format, &format!("{text} together {:.1} ms", total.as_secs_f64() * 1e3));
     }
 
     fn stop(&mut self) {
@@ -204,7 +235,7 @@ impl Progress {
 
 impl Observer for Progress {
     fn static_print(&mut self, line: &str) {
-        errln!("{line}");
+        note(self.format, line);
     }
 
     fn long(&mut self, instructions: u64) {

@@ -2,7 +2,6 @@
 
 use crate::output::outln;
 use crate::problem::Problem;
-use crate::report::Reporter;
 use rtc_runtime::counters::{Count, Counters, Machine, SharedTraffic, Traffic};
 use rtc_testing::Comparison;
 use serde_json::{Map, Value, json};
@@ -13,8 +12,13 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    pub(crate) fn new(reporter: &Reporter) -> Results {
-        Results { object: reporter.is_json().then(Map::new) }
+    pub(crate) fn new(is_json: bool) -> Results {
+        Results { object: is_json.then(Map::new) }
+    }
+
+    /// The object, instead of printing it; nothing where lines were printed.
+    pub(crate) fn into_object(self) -> Option<Map<String, Value>> {
+        self.object
     }
 
     /// A line, and the fields that say the same.

@@ -19,9 +19,20 @@ use std::path::Path;
 
 /// Runs a LAUNCH.json and says on stdout what was done.
 pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), Problem> {
+    let mut results = Results::new(reporter.is_json());
+    let done = launched(arguments, reporter, &mut results);
+    // What ran and gave something wrong is told, too.
+    if done.as_ref().map_or_else(Problem::is_wrong_result, |()| true) {
+        results.finish()?;
+    }
+    done
+}
+
+/// Runs a LAUNCH.json; what was done goes to `results`.
+pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &mut Results) -> Result<(), Problem> {
     let launch_text = input::read_text(&arguments.launch)?;
     if ptx::is_ptx(&arguments.file) {
-        return ptx::run(arguments, &launch_text, reporter);
+        return ptx::run(arguments, &launch_text, reporter, results);
     }
     let launch = LaunchFile::parse(&launch_text).map_err(|e| in_launch(arguments, e.to_string()))?;
     let spec = read_spec(&launch).map_err(|e| in_launch(arguments, e))?;
@@ -76,7 +87,7 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
         progress.finish();
     }
     for finding in compiled.kernel.take_findings() {
-        reporter.warning(Code::FINDING, &finding);
+        reporter.warning(Code::FINDING, &finding.to_string());
     }
     let outcome = match outcome {
         Err(Error::Runtime(rtc_runtime::Error::Sanitizer(found))) => {
@@ -92,7 +103,6 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     }
     let metadata = compiled.kernel.metadata();
     let [x, y, z] = launch.grid(metadata).map_err(|e| in_launch(arguments, e.to_string()))?;
-    let mut results = Results::new(reporter);
     if let Some(configured) = configured {
         results.add("config", &configured, json!({"config": configured}))?;
     }
@@ -143,7 +153,7 @@ pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), P
     }
     match golden {
         Some((path, golden)) => check(path, &golden, &outcome.outputs, arguments.tolerance, results),
-        None => results.finish(),
+        None => Ok(()),
     }
 }
 
@@ -299,7 +309,7 @@ pub(crate) fn check(
     golden: &Tensors,
     outputs: &Tensors,
     tolerance: Option<Tolerance>,
-    mut results: Results,
+    results: &mut Results,
 ) -> Result<(), Problem> {
     let tolerance = tolerance.unwrap_or(Tolerance::ByType);
     let mut wrong = Vec::new();
@@ -315,7 +325,6 @@ pub(crate) fn check(
             wrong.push(format!("`{name}` in {} of {} elements", comparison.wrong, comparison.elements));
         }
     }
-    results.finish()?;
     if wrong.is_empty() {
         return Ok(());
     }

@@ -85,7 +85,7 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
 
 /// The GPUs that tune beside the first.
 fn others(arguments: &TuneArguments, first: &Device, reporter: &Reporter) -> Result<Vec<Device>, Problem> {
-    let all = (1..Device::cuda_count()).collect::<Vec<_>>();
+    let all = (1..Device::cuda_count()?).collect::<Vec<_>>();
     let (numbers, are_named) = match &arguments.devices {
         Some(Ordinals::Some(numbers)) => (numbers[1..].to_vec(), true),
         Some(Ordinals::All) => (all, false),

@@ -5,18 +5,31 @@ use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::output::outln;
 use crate::problem::Problem;
 use crate::report::Reporter;
+use crate::results::Results;
 use crate::{host, input, run};
 use rtc_source::Code;
 use rtc_source::json_fields::{self, Field, FieldError};
 use rtc_testing::Tolerance;
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 /// Verifies.
 pub(crate) fn verify(arguments: &VerifyArguments, reporter: &Reporter) -> Result<(), Problem> {
     match &arguments.golden {
-        Some(folder) => replay(folder, arguments, reporter),
+        Some(folder) => {
+            let done = replay(folder, arguments, reporter);
+            if let (true, Err(Problem::Input { code, message, .. })) = (arguments.json, &done)
+                && *code != Code::WRONG_RESULT
+            {
+                outln!("{}", json!({"error": {"code": code, "message": message}}))?;
+            }
+            done
+        }
         None => {
-            let words = arguments.words.clone();
+            let mut words = arguments.words.clone();
+            if arguments.json {
+                words.push("--json".into());
+            }
             host::run("verify", &HostArguments { python: arguments.python.clone(), words })
         }
     }
@@ -37,11 +50,21 @@ fn replay(folder: &Path, arguments: &VerifyArguments, reporter: &Reporter) -> Re
         let message = "no folder in it has a LAUNCH.json; `rtc verify FILE.py --record DIR` writes them";
         return Err(Problem::file(Code::GOLDEN, folder, message));
     }
-    let (mut checked, mut wrong) = (0, Vec::new());
+    let is_json = arguments.json || reporter.is_json();
+    let (mut checked, mut wrong, mut objects) = (0, Vec::new(), Vec::new());
     for launch in &launches {
         let Some((expected, tolerance)) = golden(launch)? else { continue };
         checked += 1;
-        match run::run(&replayed(launch, expected, tolerance, arguments), reporter) {
+        let mut results = Results::new(is_json);
+        let done = run::launched(&replayed(launch, expected, tolerance, arguments), reporter, &mut results);
+        if let Some(object) = results.into_object() {
+            let head = [
+                ("launch".to_owned(), json!(launch.display().to_string())),
+                ("correct".to_owned(), json!(done.is_ok())),
+            ];
+            objects.push(head.into_iter().chain(object).collect::<Map<String, Value>>());
+        }
+        match done {
             Ok(()) => {}
             Err(Problem::Input { code, message, .. }) if code == Code::WRONG_RESULT => {
                 wrong.push(format!("{}: {message}", launch.display()));
@@ -49,10 +72,16 @@ fn replay(folder: &Path, arguments: &VerifyArguments, reporter: &Reporter) -> Re
             Err(other) => return Err(other),
         }
     }
+    if is_json {
+        outln!("{}", json!({"correct": wrong.is_empty(), "launches": launches.len(), "replayed": objects}))?;
+    }
     if !wrong.is_empty() {
         return Err(Problem::file(Code::WRONG_RESULT, folder, wrong.join("; ")));
     }
-    Ok(outln!("golden     {checked} of {} launches have expected results; all are right", launches.len())?)
+    if !is_json {
+        outln!("golden     {checked} of {} launches have expected results; all are right", launches.len())?;
+    }
+    Ok(())
 }
 
 /// What a launch is compared with, and how exactly; nothing of launches whose results no reference was recorded for.

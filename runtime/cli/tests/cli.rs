@@ -13,6 +13,12 @@ fn help_teaches() {
         &["build", "--help"],
         &["emit", "--help"],
         &["run", "--help"],
+        &["tune", "--help"],
+        &["verify", "--help"],
+        &["bench", "--help"],
+        &["precision", "--help"],
+        &["fix", "--help"],
+        &["doctor", "--help"],
         &["cache", "--help"],
         &["explain", "--help"],
     ] {
@@ -214,4 +220,34 @@ fn explain_shows_the_reference() {
     assert!(text.starts_with("tl.dot\n") && text.contains("input_precision"), "{text}");
     let message = scratch.fails(1, &["explain", "tl.aragne"]);
     assert!(message.contains("did you mean `tl.arange`?"), "{message}");
+}
+
+#[test]
+fn what_v_tells_is_json_among_json() {
+    let scratch = Scratch::new("verbose-json");
+    scratch.write("k.rt", "@triton.jit\ndef k(x):\n    tl.static_print('seen')\n    tl.store(x, 1.0)\n");
+    let output = scratch.rtc(&[
+        "-v",
+        "--message-format",
+        "json",
+        "build",
+        "k.rt",
+        "--signature",
+        "*fp32",
+        "--no-cache",
+        "-o",
+        "o",
+    ]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let has = |message: &str| lines.iter().any(|line| line["message"].as_str().unwrap().contains(message));
+    assert!(has("seen") && has("together"), "{text}");
+}
+
+#[test]
+fn colors_are_those_of_terminals() {
+    let scratch = Scratch::new("colors");
+    let text = scratch.fails(1, &["--color", "always", "run", "k.rt", "--launch", "missing.json"]);
+    assert!(text.contains("\x1b[31m") && text.contains("error[io]\x1b[0m"), "{text:?}");
+    assert!(!scratch.fails(1, &["--color", "never", "run", "k.rt", "--launch", "missing.json"]).contains('\x1b'));
 }

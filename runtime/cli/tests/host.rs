@@ -38,6 +38,29 @@ fn recorded_results_are_replayed() {
 }
 
 #[test]
+fn replays_are_told_as_json() {
+    for words in [
+        &["verify", "--golden", "recorded", "--json"][..],
+        &["--message-format=json", "verify", "--golden", "recorded"],
+    ] {
+        let (code, out, err) = run(rtc(words).args(["--device", "emulator"]));
+        assert_eq!(code, Some(0), "{err}");
+        let found: serde_json::Value = serde_json::from_str(&out).expect("one object");
+        assert_eq!((&found["correct"], &found["launches"]), (&true.into(), &1.into()), "{out}");
+        let launch = &found["replayed"][0];
+        assert_eq!(
+            (&launch["launch"], &launch["correct"]),
+            (&"recorded/launch_0/LAUNCH.json".into(), &true.into()),
+            "{out}"
+        );
+        assert_eq!(launch["check"][0]["elements"], 1000, "{out}");
+    }
+    let (code, out, _) = run(&mut rtc(&["verify", "--golden", "nowhere", "--json"]));
+    let found: serde_json::Value = serde_json::from_str(&out).expect("one object");
+    assert_eq!((code, &found["error"]["code"]), (Some(1), &"golden".into()), "{out}");
+}
+
+#[test]
 fn a_wrong_result_is_found() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong_golden/launch_0");
     std::fs::create_dir_all(&folder).expect("a folder can be made");
@@ -51,6 +74,11 @@ fn a_wrong_result_is_found() {
     let (code, _, err) = run(&mut rtc(&["verify", "--golden", &place, "--device", "emulator"]));
     assert_eq!(code, Some(1), "{err}");
     assert!(err.contains("error[wrong-result]") && err.contains("`o` in"), "{err}");
+    let (code, out, err) = run(&mut rtc(&["verify", "--golden", &place, "--device", "emulator", "--json"]));
+    assert_eq!(code, Some(1), "{err}");
+    let found: serde_json::Value = serde_json::from_str(&out).expect("one object");
+    assert_eq!((&found["correct"], &found["replayed"][0]["correct"]), (&false.into(), &false.into()), "{out}");
+    assert!(found["replayed"][0]["check"][0]["wrong"].as_u64() > Some(0), "{out}");
 }
 
 #[test]

@@ -1,44 +1,19 @@
 //! NVIDIA's assembler, in the driver and as `ptxas`, and the defects that are known of its versions.
 
 use crate::Check;
-use rtc_build::Assembler;
+use rtc_assembler::{Assembler, Defect, Version};
 
-/// A version: major and minor.
-type Version = (u32, u32);
+/// The target for which a defect is known.
+const ARCH: &str = "sm_90a";
 
-/// A defect of the assembler.
-struct Defect {
-    /// The first version that has it.
-    first: Version,
-    /// The first version without it.
-    mended: Version,
-    /// The target whose machine code is wrong.
-    arch: &'static str,
-    what: &'static str,
-}
-
-/// Those that matter for code as rtc emits it.
-const DEFECTS: &[Defect] = &[Defect {
-    first: (12, 8),
-    mended: (13, 1),
-    arch: "sm_90a",
-    what: "wrong results were reported of kernels of linear attention, which have several dependent wgmma in a loop",
-}];
-
-impl Defect {
-    fn concerns(&self, version: Version) -> bool {
-        (self.first..self.mended).contains(&version)
-    }
-
-    /// The check of an assembler that has it.
-    fn check(&self, which: &str, (major, minor): Version, remedy: String) -> Check {
-        let Defect { arch, what, mended, .. } = self;
-        let text = format!(
-            "{which} is {major}.{minor}; for {arch}, {what} (mended in {}.{}). Whether a kernel of yours is among them is not known",
-            mended.0, mended.1
-        );
-        Check::warning("assembler", text, remedy)
-    }
+/// The check of an assembler that has a defect.
+fn defective(defect: &Defect, which: &str, (major, minor): Version, remedy: String) -> Check {
+    let Defect { arch, what, mended, .. } = defect;
+    let text = format!(
+        "{which} is {major}.{minor}; for {arch} it {what} (mended in {}.{}). Whether a kernel of yours is among them is not known",
+        mended.0, mended.1
+    );
+    Check::warning("assembler", text, remedy)
 }
 
 /// Looks at the assembler of the driver, if a GPU needs it, and at the `ptxas` that is found.
@@ -53,16 +28,27 @@ pub(crate) fn checks(driver: Option<Version>, has_hopper: bool) -> Vec<Check> {
 
 /// The assembler of a driver, which has the version of the driver's CUDA.
 fn of_driver(version: Version, has_hopper: bool) -> Check {
-    match DEFECTS.iter().find(|defect| has_hopper && defect.concerns(version)) {
-        Some(defect) => {
+    let defect = Defect::of_target(version, ARCH).filter(|_| has_hopper);
+    match (defect, defect.and_then(|_| Assembler::find_for(ARCH)).filter(|found| found.is_good_for(ARCH))) {
+        (Some(defect), None) => {
             let (major, minor) = defect.mended;
             let remedy = format!(
-                "update the driver to one for CUDA {major}.{minor} or later; or build programs with cubins by a ptxas of that version \
-                 (`rtc_build::Config::cubin`)"
+                "update the driver to one for CUDA {major}.{minor} or later; or install a ptxas of that version (the Python package \
+                 nvidia-cuda-nvcc), which is then called instead"
             );
-            defect.check("the driver's assembler", version, remedy)
+            defective(defect, "the driver's assembler", version, remedy)
         }
-        None => Check::ok("assembler", format!("the driver's assembler is {}.{}", version.0, version.1)),
+        (Some(_), Some(other)) => {
+            let text = format!(
+                "the driver's assembler is {}.{}, which has a defect for {ARCH}; `{}` is called instead for the kernels that it \
+                 may concern",
+                version.0,
+                version.1,
+                other.path().display()
+            );
+            Check::ok("assembler", text)
+        }
+        (None, _) => Check::ok("assembler", format!("the driver's assembler is {}.{}", version.0, version.1)),
     }
 }
 
@@ -84,17 +70,23 @@ fn of_toolkit() -> Check {
         let remedy = "set RTC_PTXAS to NVIDIA's ptxas";
         return Check::warning("assembler", format!("`{shown}` does not say its version"), remedy);
     };
-    match DEFECTS.iter().find(|defect| defect.concerns(version)) {
-        Some(defect) => {
+    let other = Assembler::find_for(ARCH).filter(|other| *other != assembler);
+    match (Defect::of_target(version, ARCH), other) {
+        (Some(_), Some(other)) => {
+            let (major, minor) = version;
+            let text = format!("`{shown}` is {major}.{minor}; for {ARCH} `{}` is called", other.path().display());
+            Check::ok("assembler", text)
+        }
+        (Some(defect), None) => {
             let (major, minor) = defect.mended;
             let remedy = format!(
                 "for cubins of {}, install CUDA {major}.{minor} or later, or the Python package nvidia-cuda-nvcc of that version, and \
                  set RTC_PTXAS to its ptxas",
                 defect.arch
             );
-            defect.check(&format!("`{shown}`"), version, remedy)
+            defective(defect, &format!("`{shown}`"), version, remedy)
         }
-        None => Check::ok("assembler", format!("`{shown}` is {}.{}", version.0, version.1)),
+        (None, _) => Check::ok("assembler", format!("`{shown}` is {}.{}", version.0, version.1)),
     }
 }
 
@@ -106,11 +98,14 @@ mod tests {
     #[test]
     fn a_defect_concerns_its_versions_and_its_target() {
         let status = |version, has_hopper| of_driver(version, has_hopper).status;
-        assert_eq!(status((12, 7), true), Status::Ok);
-        assert_eq!(status((12, 8), true), Status::Warning);
-        assert_eq!(status((13, 0), true), Status::Warning);
-        assert_eq!(status((13, 0), false), Status::Ok);
-        assert_eq!(status((13, 1), true), Status::Ok);
-        assert!(of_driver((13, 0), true).remedy.is_some_and(|remedy| remedy.contains("CUDA 13.1 or later")));
+        assert_eq!(status((12, 9), true), Status::Ok);
+        assert_eq!(status((13, 0), true), Status::Ok);
+        assert_eq!(status((12, 8), false), Status::Ok);
+        // What it says where another assembler is found is tested by the command line's tests.
+        let check = of_driver((12, 8), true);
+        assert!(
+            check.text.contains("12.8") && (check.status == Status::Ok) == check.text.contains("is called instead"),
+            "{check:?}"
+        );
     }
 }

@@ -32,7 +32,8 @@ pub(crate) fn checks() -> Devices {
             None
         }
     };
-    let count = if driver.is_some() { Device::cuda_count() } else { 0 };
+    // Why the driver cannot be used is said above.
+    let count = Device::cuda_count().unwrap_or(0);
     if driver.is_some() && count == 0 {
         let remedy = "`nvidia-smi` shows what the driver sees; CUDA_VISIBLE_DEVICES may hide GPUs";
         checks.push(Check::warning("gpu", "the driver sees no GPU", remedy));

@@ -7,7 +7,8 @@ use crate::finding::{Finding, FindingKind};
 use crate::sanitize::{Check, Place, Related, Report};
 use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory};
 
-/// Warp instructions after which a launch that is checked for endless loops has one, unless it says how many it may take.
+/// Warp instructions after which a block has an endless loop in a launch that is checked for them, unless the launch says how
+/// many it or its blocks may take.
 const SANITIZED_BUDGET: u64 = 1_000_000_000;
 
 /// PTX that cannot be executed: where and why.
@@ -71,7 +72,8 @@ impl Program {
         for (constant, global, offset) in &self.code.relocations {
             constants[*constant] = [addresses[*global].wrapping_add(*offset as u64); 32];
         }
-        let endless = if config.sanitize.has(Check::Sync) { SANITIZED_BUDGET } else { u64::MAX };
+        let has_limit = config.budget.is_some() || !config.sanitize.has(Check::Sync);
+        let endless = if has_limit { u64::MAX } else { SANITIZED_BUDGET };
         let launch = Launch {
             code: &self.code,
             constants: &constants,
@@ -81,8 +83,8 @@ impl Program {
             block: config.block,
             cluster: config.cluster,
             dynamic_shared: config.shared_bytes,
-            budget: config.budget.unwrap_or(endless),
-            block_budget: config.block_budget.unwrap_or(u64::MAX),
+            budget: config.budget.unwrap_or(u64::MAX),
+            block_budget: config.block_budget.unwrap_or(endless),
             interrupt: config.interrupt,
             checks: config.sanitize,
         };

@@ -124,16 +124,16 @@ pub(crate) fn launch(
     writes::check(&ready.ready, &reading.read_only, name_of)?;
     with_args(device, &values, copies.as_ref(), |args| {
         let stream = place::stream_of(py, device, stream)?;
-        place::wait_for(py, device, stream, &reading.after)?;
+        place::wait_for(py, device, &stream, &reading.after)?;
         let launched = match &copies {
             // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
-            None => Ok(unsafe { ready.ready.launch_unchecked(stream, grid, args) }),
+            None => Ok(unsafe { ready.ready.launch_unchecked(&stream, grid, args) }),
             // SAFETY: as above.
-            Some(_) => interruptible(py, || unsafe { ready.ready.launch_unchecked(stream, grid, args) }),
+            Some(_) => interruptible(py, || unsafe { ready.ready.launch_unchecked(&stream, grid, args) }),
         };
         let ended = match &copies {
             Some(copies) => writes::write_back(py, &specialization.kernel, copies),
-            None => place::keep_until_done(py, stream, owners),
+            None => place::keep_until_done(py, &stream, owners),
         };
         launched?.map_err(|error| runtime_error(py, &error))?;
         ended

@@ -147,7 +147,7 @@ impl Ready {
 
     /// What looked wrong in the launches since the last call.
     fn take_findings(&self) -> Vec<String> {
-        self.kernel().take_findings()
+        self.kernel().take_findings().iter().map(ToString::to_string).collect()
     }
 
     /// The names of the compiler's stages.

@@ -116,7 +116,7 @@ pub(crate) fn torch(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
     let storage = object.call_method0(intern!(py, "untyped_storage"))?;
     let start = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
     let bytes = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
-    let pinned = crate::place::device_count() > 0 && object.call_method0(intern!(py, "is_pinned"))?.is_truthy()?;
+    let pinned = crate::place::has_gpu() && object.call_method0(intern!(py, "is_pinned"))?.is_truthy()?;
     let range = Some(HostRange { start, bytes, pinned });
     let sizes = object.getattr(intern!(py, "shape"))?.extract();
     let strides = object.call_method0(intern!(py, "stride")).and_then(|strides| strides.extract());

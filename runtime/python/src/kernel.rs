@@ -209,7 +209,7 @@ pub(crate) fn launch<'py>(
         let grid = core.grid(py, grid, call.values.iter().copied().flatten())?;
         writes::check(&ready, &reading.read_only, |param| core.params[param].name.to_string())?;
         let stream = current.stream(py)?;
-        place::wait_for(py, device, stream, &reading.after)?;
+        place::wait_for(py, device, &stream, &reading.after)?;
         let told = |hook: &str| {
             let given: SmallVec<[_; 16]> = call.values.iter().flatten().map(|value| (**value).clone()).collect();
             let given = PyTuple::new(py, given)?;
@@ -220,14 +220,14 @@ pub(crate) fn launch<'py>(
         }
         let launched = match copies {
             // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
-            None => Ok(unsafe { ready.launch_unchecked(stream, grid, args) }),
+            None => Ok(unsafe { ready.launch_unchecked(&stream, grid, args) }),
             // SAFETY: as above.
-            Some(_) => interruptible(py, || unsafe { ready.launch_unchecked(stream, grid, args) }),
+            Some(_) => interruptible(py, || unsafe { ready.launch_unchecked(&stream, grid, args) }),
         };
         // A kernel that ended with a fault, or was interrupted, has written, too.
         let ended = match &copies {
             Some(copies) => writes::write_back(py, &core.name, copies),
-            None => place::keep_until_done(py, stream, owners),
+            None => place::keep_until_done(py, &stream, owners),
         };
         launched?.map_err(|error| runtime_error(py, &error))?;
         ended?;

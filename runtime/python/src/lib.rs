@@ -12,6 +12,7 @@
 //! the API. It is in `python/rtc`.
 
 mod ahead;
+mod assembler;
 mod bind;
 mod call;
 mod compiled;
@@ -44,6 +45,8 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tuned::Tuned>()?;
     module.add_function(wrap_pyfunction!(ahead::compile_spec, module)?)?;
     module.add_function(wrap_pyfunction!(ahead::ready_for, module)?)?;
+    module.add_function(wrap_pyfunction!(assembler::find_ptxas, module)?)?;
+    module.add_function(wrap_pyfunction!(assembler::ptxas_defect, module)?)?;
     module.add_function(wrap_pyfunction!(golden::replay, module)?)?;
     module.add_function(wrap_pyfunction!(golden::count_flops, module)?)?;
     module.add_function(wrap_pyfunction!(grid::cdiv, module)?)?;

@@ -10,8 +10,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use rtc_runtime::sanitize::Checks;
 use rtc_runtime::{Device, DeviceKind, Event, Stream};
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Where an argument lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +27,12 @@ pub(crate) enum Memory {
 static CHOSEN: Mutex<Option<DeviceKind>> = Mutex::new(None);
 /// The emulator and the interpreter, which keep their memory.
 static HOST: [Mutex<Option<&Device>>; 2] = [Mutex::new(None), Mutex::new(None)];
-/// GPUs that were opened, which stay open, and by GPU the streams that were seen.
+/// GPUs that were opened, which stay open.
 static GPUS: Mutex<Vec<(usize, &Device)>> = Mutex::new(Vec::new());
-static STREAMS: Mutex<Vec<(Device, u64, &Stream)>> = Mutex::new(Vec::new());
+/// The streams of launches, by device and handle, the latest first.
+static STREAMS: Mutex<Vec<(Device, u64, Arc<Stream>)>> = Mutex::new(Vec::new());
+/// How many streams are kept: a program that makes streams for ever must not fill the memory.
+const STREAMS_KEPT: usize = 64;
 /// Whether a device on the CPU was asked for.
 static CPU_CHOSEN: AtomicBool = AtomicBool::new(false);
 
@@ -75,6 +79,7 @@ pub(crate) fn gpu(py: Python<'_>, ordinal: usize) -> PyResult<&'static Device> {
     if let Some((_, device)) = all.iter().find(|(own, _)| *own == ordinal) {
         return Ok(device);
     }
+    crate::assembler::prepare(py);
     let device: &Device = Box::leak(Box::new(Device::cuda(ordinal).map_err(|error| runtime_error(py, &error))?));
     all.push((ordinal, device));
     Ok(device)
@@ -82,18 +87,32 @@ pub(crate) fn gpu(py: Python<'_>, ordinal: usize) -> PyResult<&'static Device> {
 
 /// The stream of that handle, which PyTorch gave.
 #[inline]
-pub(crate) fn stream_of(py: Python<'_>, device: &Device, handle: u64) -> PyResult<&'static Stream> {
+pub(crate) fn stream_of(py: Python<'_>, device: &Device, handle: u64) -> PyResult<Arc<Stream>> {
     if !device.is_cuda() {
         return Ok(default_stream(device));
     }
+    // SAFETY: PyTorch gives the handle of a stream of the primary context, which lives as long as the object that Python has.
+    kept_stream(device, handle, || unsafe { Stream::from_raw(device, handle) })
+        .map_err(|error| runtime_error(py, &error))
+}
+
+/// The stream of a handle, made if it is not among the latest.
+#[inline]
+fn kept_stream<E>(device: &Device, handle: u64, make: impl FnOnce() -> Result<Stream, E>) -> Result<Arc<Stream>, E> {
     let mut all = lock(&STREAMS);
-    if let Some((.., stream)) = all.iter().find(|(own, known, _)| *known == handle && own.is_same(device)) {
-        return Ok(stream);
+    let is_it = |(own, known, _): &(Device, u64, Arc<Stream>)| *known == handle && own.is_same(device);
+    let found = all.iter().position(is_it);
+    if let Some(index) = found {
+        all[..=index].rotate_right(1);
+        return Ok(all[0].2.clone());
     }
-    // SAFETY: PyTorch gives the handle of a stream of the primary context, which it keeps for ever.
-    let stream = unsafe { Stream::from_raw(device, handle) }.map_err(|error| runtime_error(py, &error))?;
-    let stream: &Stream = Box::leak(Box::new(stream));
-    all.push((device.clone(), handle, stream));
+    let stream = Arc::new(make()?);
+    all.insert(0, (device.clone(), handle, stream.clone()));
+    let kept = STREAMS_KEPT.min(all.len());
+    let forgotten = all.split_off(kept);
+    // Giving back what a stream has, such as scratch memory, may wait for the GPU.
+    drop(all);
+    drop(forgotten);
     Ok(stream)
 }
 
@@ -170,9 +189,19 @@ fn host_device(py: Python<'_>) -> PyResult<&'static Device> {
 
 /// How many GPUs there are.
 #[pyfunction]
-pub(crate) fn device_count() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(Device::cuda_count)
+pub(crate) fn device_count(py: Python<'_>) -> PyResult<usize> {
+    counted().as_ref().copied().map_err(|error| runtime_error(py, error))
+}
+
+/// Whether there is a GPU that can be used.
+pub(crate) fn has_gpu() -> bool {
+    counted().as_ref().is_ok_and(|count| *count > 0)
+}
+
+/// How many GPUs there are, or why the driver cannot tell.
+fn counted() -> &'static Result<usize, rtc_runtime::Error> {
+    static COUNT: OnceLock<Result<usize, rtc_runtime::Error>> = OnceLock::new();
+    COUNT.get_or_init(Device::cuda_count)
 }
 
 /// The target of the current device.
@@ -235,7 +264,7 @@ pub(crate) fn device_of(py: Python<'_>, memory: Option<Memory>) -> PyResult<&'st
 
 /// The number of the GPU on which memory lies; `None` for the null pointer of an empty array, and where there is no GPU.
 pub(crate) fn gpu_of(py: Python<'_>, address: u64) -> PyResult<Option<usize>> {
-    if address == 0 || device_count() == 0 {
+    if address == 0 || device_count(py)? == 0 {
         return Ok(None);
     }
     Device::cuda_ordinal_of(address).map(Some).map_err(|error| runtime_error(py, &error))
@@ -264,7 +293,7 @@ impl<'py> Current<'py> {
                  arrays lie in memory of the CPU",
             )),
             (Some(Memory::Host), _) | (None, DeviceKind::Emulator | DeviceKind::Interpreter) => of(host_device(py)?),
-            (None, DeviceKind::Auto) if device_count() == 0 => of(host_device(py)?),
+            (None, DeviceKind::Auto) if !has_gpu() => of(host_device(py)?),
             (None, DeviceKind::Cuda(ordinal)) => of(gpu(py, ordinal)?),
             (Some(Memory::Gpu) | None, _) => {
                 let ordinal = match (torch(py)?, number) {
@@ -290,7 +319,7 @@ impl<'py> Current<'py> {
 
     /// The stream that is current there: PyTorch's where it is loaded, else the default stream.
     #[inline]
-    pub(crate) fn stream(&self, py: Python<'py>) -> PyResult<&'static Stream> {
+    pub(crate) fn stream(&self, py: Python<'py>) -> PyResult<Arc<Stream>> {
         if !self.device.is_cuda() {
             return Ok(default_stream(self.device));
         }
@@ -304,14 +333,7 @@ impl<'py> Current<'py> {
 }
 
 /// The stream of a device on the CPU.
-fn default_stream(device: &Device) -> &'static Stream {
-    let mut all = lock(&STREAMS);
-    match all.iter().find(|(own, ..)| own.is_same(device)) {
-        Some((.., stream)) => stream,
-        None => {
-            let stream: &Stream = Box::leak(Box::new(device.default_stream()));
-            all.push((device.clone(), 0, stream));
-            stream
-        }
-    }
+fn default_stream(device: &Device) -> Arc<Stream> {
+    let made: Result<_, Infallible> = kept_stream(device, 0, || Ok(device.default_stream()));
+    made.unwrap_or_else(|never| match never {})
 }

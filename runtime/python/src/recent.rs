@@ -267,7 +267,7 @@ impl Recent {
             Some(handle) => place::stream_of(py, self.device, handle)?,
             None => place::Current::of_gpu(self.device).stream(py)?,
         };
-        start(stream, grid).map_err(|error| runtime_error(py, &error))?;
+        start(&stream, grid).map_err(|error| runtime_error(py, &error))?;
         Ok(self.compiled.clone_ref(py))
     }
 }

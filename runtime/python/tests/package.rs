@@ -196,6 +196,18 @@ fn measured() {
     run("measured");
 }
 
+/// The assembler that a launch on a GPU needs, and its stream.
+#[test]
+fn assembled() {
+    with_stubs("assembled");
+}
+
+/// What commands say that reach their time limit.
+#[test]
+fn time_limits() {
+    run("time_limits");
+}
+
 #[test]
 fn commands() {
     run("commands");

@@ -37,6 +37,7 @@ pub(crate) struct Context {
     capability: u32,
     /// Whether launches may overlap, also in graphs.
     overlaps: bool,
+    driver_version: (u32, u32),
     shared_limit: u32,
     multiprocessors: u32,
     /// What one of them holds.
@@ -77,7 +78,8 @@ impl Context {
         // SAFETY: `device` comes from the driver; released in `Drop`.
         let raw = check("cuDevicePrimaryCtxRetain", unsafe { result::primary_ctx::retain(device) })?;
         let capability = (major * 10 + minor) as u32;
-        let overlaps = capability >= 90 && driver_version() >= OVERLAP_DRIVER;
+        let driver = driver_version();
+        let overlaps = capability >= 90 && driver >= OVERLAP_DRIVER;
         let (shared_limit, scratch) = (shared as u32, scratch::Scratch::default());
         Ok(Arc::new(Context {
             ordinal,
@@ -86,6 +88,7 @@ impl Context {
             name,
             capability,
             overlaps,
+            driver_version: parts(driver),
             shared_limit,
             multiprocessors,
             multiprocessor,
@@ -116,6 +119,11 @@ impl Context {
     /// What a multiprocessor holds.
     fn multiprocessor(&self) -> Multiprocessor {
         self.multiprocessor
+    }
+
+    /// The version of CUDA that the driver has, and with it the assembler in it.
+    pub(crate) fn driver_version(&self) -> (u32, u32) {
+        self.driver_version
     }
 
     /// Compute capability times ten.
@@ -237,12 +245,24 @@ pub(crate) fn device_count() -> Result<usize> {
     Ok(check("cuDeviceGetCount", result::device::get_count())? as usize)
 }
 
+/// The same, but 0 where there is no driver, and where it sees no GPU.
+pub(crate) fn visible_count() -> Result<usize> {
+    /// The driver starts only where it sees a GPU.
+    const NO_GPU: c_uint = 100;
+    if !is_driver_there() {
+        return Ok(0);
+    }
+    match device_count() {
+        Err(Error::Cuda { code: NO_GPU, .. }) => Ok(0),
+        count => count,
+    }
+}
+
 /// The version of CUDA that the driver has, as major and minor.
 pub(crate) fn supported_version() -> Result<(u32, u32)> {
     // No driver, and one that is too old, are errors of this call.
     device_count()?;
-    let version = driver_version().unsigned_abs();
-    Ok((version / 1000, version % 1000 / 10))
+    Ok(parts(driver_version()))
 }
 
 /// Whether the library of the driver can be loaded. Without this probe the first call of cudarc would panic, where it loads the
@@ -267,6 +287,12 @@ fn driver_version() -> c_int {
         sys::CUresult::CUDA_SUCCESS => version,
         _ => 0,
     }
+}
+
+/// Major and minor of a version.
+fn parts(version: c_int) -> (u32, u32) {
+    let version = version.unsigned_abs();
+    (version / 1000, version % 1000 / 10)
 }
 
 fn shown(version: c_int) -> String {

@@ -11,7 +11,7 @@ pub struct Verified {
     /// The case, the tensor, how they compare.
     pub comparisons: Vec<(String, String, Comparison)>,
     /// What the emulator or the interpreter found besides: reads of memory that nobody wrote, for example.
-    pub findings: Vec<String>,
+    pub findings: Vec<rtc_runtime::Finding>,
 }
 
 impl Verified {

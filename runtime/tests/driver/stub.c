@@ -1,5 +1,5 @@
 // A driver of CUDA without a GPU, which fails as RTC_STUB says: "old" is a driver of CUDA 11.4, "none" has no GPU, "memory" has
-// none left, "load:CODE" refuses every module, "lost:CODE" loses its context with the first launch. Says at the end how often it
+// none left, "init:CODE" does not start, "load:CODE" refuses every module, "lost:CODE" loses its context with the first launch. Says at the end how often it
 // was called for what.
 #include <stddef.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int code_of(const char *kind) {
 
 #define OK(name, ...) int name(__VA_ARGS__) { return lost; }
 
-int cuInit(unsigned flags) { return strcmp(fault, "none") == 0 ? 100 : 0; }
+int cuInit(unsigned flags) { return strcmp(fault, "none") == 0 ? 100 : code_of("init:"); }
 int cuDriverGetVersion(int *version) { return *version = strcmp(fault, "old") == 0 ? 11040 : 12040, 0; }
 int cuDeviceGetCount(int *count) { return *count = 1, 0; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
@@ -47,6 +47,7 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned n, int *option
     if (code) strncpy(values[0], "ptxas application ptx input, line 1; fatal", (size_t)values[1]);
     return *module = memory, code ? code : lost;
 }
+int cuModuleLoadData(void **module, const void *image) { return *module = memory, lost; }
 int cuModuleGetFunction(void **function, void *module, const char *name) { return *function = memory, lost; }
 OK(cuModuleUnload, void *module)
 int cuFuncGetAttribute(int *value, int attribute, void *function) { return *value = attribute == 0 ? 1024 : 0, lost; }

@@ -47,6 +47,7 @@ impl Grid {
     ///     ..Default::default()
     /// };
     /// assert_eq!(grid.sizes(&choice, &[])?, [4, 1, 1]);
+    /// assert!(!grid.is_constant());
     /// # Ok::<(), rtc_tune::Error>(())
     /// ```
     pub fn by(function: impl Fn(&Choice) -> [u32; 3] + Send + Sync + 'static) -> Grid {

@@ -7,6 +7,32 @@
 use std::time::Duration;
 
 /// What times runs. Tests plant times here.
+///
+/// ```
+/// use rtc_tune::halving::{Plan, Race, Timer, Times, race};
+/// use std::convert::Infallible;
+/// use std::time::Duration;
+///
+/// /// Configuration 1 is the fastest, configuration 2 cannot run.
+/// struct Planted;
+///
+/// impl Timer for Planted {
+///     type Error = Infallible;
+///     fn run(&mut self, configurations: &[usize]) -> Result<Vec<Option<f64>>, Infallible> {
+///         Ok(configurations.iter().map(|number| [Some(3.0), Some(1.0), None][*number]).collect())
+///     }
+///     fn elapsed(&self) -> Duration {
+///         Duration::ZERO
+///     }
+/// }
+///
+/// let plan = Plan { most: 8, ..Plan::default() };
+/// let Ok(found): Result<Race, _> = race(&[0, 1, 2], 3, &plan, &mut Planted);
+/// assert_eq!((found.winner, found.is_cut), (Some(1), false));
+/// let fastest: &Times = &found.times[1];
+/// assert_eq!((fastest.median(), fastest.quantile(0.9)), (Some(1.0), Some(1.0)));
+/// assert!(found.times[0].runs.len() < fastest.runs.len() && found.times[2].failed);
+/// ```
 pub trait Timer {
     /// Why a run failed for good; ends the tuning.
     type Error;

@@ -5,6 +5,41 @@
 //! successive halving. Results are kept in a cache by device, kernel and key, and written to `tuned.json`. Without a GPU the
 //! cost model alone decides.
 //!
+//! ```
+//! use rtc_cache::{Cache, CacheConfig};
+//! use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
+//! use rtc_runtime::{Device, args};
+//! use rtc_tune::{Decision, Grid, Tuner};
+//! use std::time::Duration;
+//! # let directory = std::env::temp_dir().join(format!("rtc-tune-{}", std::process::id()));
+//! let text = "@triton.autotune([triton.Config({'B': b}) for b in (32, 128)], key=['n'])\n\
+//!             @triton.jit\ndef fill(x, n, B: tl.constexpr):\n    i = tl.program_id(0) * B + tl.arange(0, B)\n    \
+//!             tl.store(x + i, 1.0, mask=i < n)\n";
+//! let program = Program::parse(&[Source::new("fill.rt", text)]);
+//! let spec = Spec { args: Signature::parse("*fp32:16, i32:16")?.bind(&["x", "n"])?, ..Spec::default() };
+//! let cache = Cache::open(CacheConfig::new(&directory))?;
+//! let tuner = Tuner::new(&program, spec)
+//!     .argument("n", HostValue::Value(256.into()))
+//!     .grid(Grid::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]))
+//!     .budget(Duration::from_secs(60))
+//!     .wide(false) // no configurations but those of the source
+//!     .fresh(true) // also those of which the cache has times
+//!     .progress(false)
+//!     .cache(&cache)
+//!     .on_any_device(); // here the emulator, whose times say nothing of a GPU
+//! assert_eq!(tuner.decorators("sm_90a")?.choices.len(), 2);
+//! // SAFETY: the kernel writes `n` elements of `x`, which has as many.
+//! let tuner = unsafe { tuner.assume_in_bounds() };
+//! let device = Device::emulator();
+//! let mut x = device.zeros::<f32>(256)?;
+//! let report = tuner.tune(&device, &args![&mut x, 256])?;
+//! assert_eq!(report.decision, Decision::Timed);
+//! assert!(Tuner::is_alike(&device, &Device::emulator()));
+//! println!("{report}");
+//! # std::fs::remove_dir_all(directory)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | file | holds |
 //! | --- | --- |
 //! | `tuner.rs` | [`Tuner`]: the order of steps |

@@ -178,8 +178,9 @@ impl Load<'_> {
             if first != number {
                 return Some(Loaded::Same(first));
             }
-            // What the assembler refuses, the driver judges.
-            let cubin = self.assembler.and_then(|a| a.assemble(&ptx, &metadata.kernel, &metadata.arch).ok());
+            // What the assembler refuses, or may get wrong, the driver judges.
+            let trusted = self.assembler.filter(|a| a.defect(&metadata.kernel, &metadata.arch, &ptx).is_none());
+            let cubin = trusted.and_then(|a| a.assemble(&ptx, &metadata.kernel, &metadata.arch).ok());
             let (from, some) = match cubin {
                 Some(_) => (0, devices),
                 None => (i % devices.len(), std::slice::from_ref(&devices[i % devices.len()])),

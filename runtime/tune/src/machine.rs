@@ -1,6 +1,15 @@
 //! What a GPU has, as far as the cost model asks.
 
 /// What a GPU has.
+///
+/// ```
+/// use rtc_tune::Machine;
+/// let machine = Machine::of_arch("sm_90a");
+/// assert_eq!((machine.capability, machine.multiprocessors), (90, 132));
+/// assert_eq!(machine.shared_of_block(), 227 << 10);
+/// // A part of it: the memory is shared by fewer.
+/// assert_eq!(machine.with_multiprocessors(66).bandwidth, machine.bandwidth / 2.0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// 90 for `sm_90`.

@@ -9,6 +9,17 @@ use crate::machine::{MAX_REGISTERS, Machine, REGISTERS, RESERVED_SHARED};
 use rtc_compiler::work::Work;
 
 /// What a kernel takes of a multiprocessor.
+///
+/// ```
+/// use rtc_tune::Machine;
+/// use rtc_tune::model::{Resources, misfit, occupancy};
+/// let machine = Machine::of_arch("sm_80");
+/// let resources = Resources { threads: 128, shared: 40 << 10, registers: 64, local: 0 };
+/// assert_eq!(misfit(&resources, &machine), None);
+/// assert_eq!(occupancy(&resources, &machine), 4); // of their shared memory more do not fit
+/// let large = Resources { shared: 200 << 10, ..resources };
+/// assert!(misfit(&large, &machine).is_some_and(|why| why.starts_with("204800 bytes of shared memory")));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resources {
     /// Threads of a block.
@@ -22,6 +33,17 @@ pub struct Resources {
 }
 
 /// What the model says of a configuration.
+///
+/// ```
+/// use rtc_compiler::work::Work;
+/// use rtc_tune::Machine;
+/// use rtc_tune::model::{Prediction, Resources, predict};
+/// let (machine, resources) = (Machine::of_arch("sm_90a"), Resources { threads: 128, shared: 0, registers: 32, local: 0 });
+/// let copying = Work { read: 65_536.0, written: 65_536.0, ..Work::default() };
+/// let of = |blocks| -> Prediction { predict(&copying, &resources, blocks, None, &machine) };
+/// assert!(of(10_000).milliseconds > of(1_000).milliseconds);
+/// assert!(of(10_000).memory > of(10_000).products);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prediction {
     /// Milliseconds.

@@ -35,6 +35,26 @@ pub struct Phases {
 }
 
 /// What came out of a tuning.
+///
+/// ```
+/// use rtc_compiler::{Program, Signature, Source, Spec};
+/// use rtc_tune::{Candidate, Decision, Grid, Machine, Phases, Report, Tuner};
+/// let text = "@triton.autotune([triton.Config({'B': b}) for b in (32, 1024)], key=['n'])\n\
+///             @triton.jit\ndef fill(x, n, B: tl.constexpr):\n    i = tl.program_id(0) * B + tl.arange(0, B)\n    \
+///             tl.store(x + i, 1.0, mask=i < n)\n";
+/// let program = Program::parse(&[Source::new("fill.rt", text)]);
+/// let spec = Spec { args: Signature::parse("*fp32:16, i32:16")?.bind(&["x", "n"])?, ..Spec::default() };
+/// let tuner = Tuner::new(&program, spec).integer("n", 1 << 20).grid(Grid::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]));
+/// let report: Report = tuner.predict_on("sm_90a", &Machine::of_arch("sm_90a").with_multiprocessors(66))?;
+/// assert_eq!((report.decision, report.phases), (Decision::Model, Phases::default()));
+/// let best: &Candidate = &report.candidates[report.ranked()[0]];
+/// assert_eq!(Some(&best.choice), report.winner().map(|winner| &winner.choice));
+/// assert_eq!(report.expected_place(report.ranked()[0]), Some(1));
+/// let names = |metadata: &rtc_compiler::Metadata| metadata.params.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
+/// assert_eq!(report.arguments().map(|arguments| names(&arguments)), report.metadata().map(names));
+/// assert!(report.winning_spec().is_some_and(|spec| spec.args.len() == 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The kernel.

@@ -24,6 +24,15 @@ use serde_json::{Map, Value};
 const VERSION: u32 = 1;
 
 /// A configuration in a file.
+///
+/// ```
+/// use rtc_compiler::Choice;
+/// use rtc_tune::Setting;
+/// let choice = Choice { options: vec![("num_warps".into(), 8)], ..Choice::default() };
+/// let setting = Setting::of(&choice);
+/// assert_eq!(setting.options["num_warps"], 8);
+/// assert_eq!(setting.choice().map(|choice| choice.options), Some(choice.options));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// Values of constexpr parameters.
@@ -123,6 +132,24 @@ impl Entry {
 }
 
 /// The content of a `tuned.json`.
+///
+/// ```
+/// use rtc_tune::{Entry, Record, Setting, Tuned};
+/// let entry = |warps: u32, milliseconds: f64| {
+///     let mut setting = Setting::default();
+///     setting.options.insert("num_warps".into(), warps.into());
+///     let record = Record { setting: setting.clone(), milliseconds, runs: 30, code: String::new() };
+///     Entry { kernel: "add".into(), winner: setting, records: vec![record], ..Entry::default() }
+/// };
+/// let (mut tuned, mut other) = (Tuned::default(), Tuned::default());
+/// tuned.add(&entry(4, 0.3));
+/// other.add(&entry(8, 0.2));
+/// tuned.merge(&other); // the same kernel, device and key: one entry
+/// assert_eq!((tuned.entries.len(), tuned.entries[0].records.len()), (1, 2));
+/// assert_eq!(tuned.entries[0].winner.options["num_warps"], 8);
+/// assert_eq!(Tuned::parse(&tuned.to_text())?, tuned);
+/// # Ok::<(), rtc_tune::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
     version: u32,

@@ -39,6 +39,7 @@ const COMPARED: usize = 3;
 /// let report = tuner.predict("sm_90a")?;
 /// assert_eq!(report.candidates.len(), 2);
 /// assert_eq!(report.winner().unwrap().grid[0], 1024);
+/// assert!(report.to_svg().starts_with("<svg "));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -216,7 +217,7 @@ impl<'p> Tuner<'p> {
     /// ```no_run
     /// # fn f(tuner: rtc_tune::Tuner<'_>, args: &[rtc_runtime::Arg<'_>]) -> Result<(), Box<dyn std::error::Error>> {
     /// use rtc_runtime::Device;
-    /// let devices = (0..Device::cuda_count()).map(Device::cuda).collect::<Result<Vec<_>, _>>()?;
+    /// let devices = (0..Device::cuda_count()?).map(Device::cuda).collect::<Result<Vec<_>, _>>()?;
     /// let report = tuner.tune_on(&devices, args)?; // `args` of the first device
     /// println!("{} on {} GPUs", report, report.devices);
     /// # Ok(()) }

@@ -9,7 +9,9 @@ import time
 
 from . import _arrays, _flops, _plot
 from ._contract import Problem, guarded, results, run_command
+from ._limit import STEPS
 from ._verify import copies, parser, prepare, run_case
+from .testing import quantile
 
 WARMUP, ITERATIONS = 10, 40
 
@@ -101,9 +103,8 @@ def measured(calls, clock, warmup=WARMUP, iterations=ITERATIONS):
 
 def spread(times):
     """The median and the values at 20 % and 80 %."""
-    ordered = sorted(times)
-    at = lambda q: ordered[round(q * (len(ordered) - 1))]
-    return statistics.median(ordered), at(0.2), at(0.8)
+    middle, low, high = (quantile(times, q) for q in (0.5, 0.2, 0.8))
+    return middle, low, high
 
 
 def moved(inputs, outputs):
@@ -157,8 +158,15 @@ def _power(text):
     return int(base) ** int(exponent) if exponent else int(base)
 
 
-def bench(contract, inputs, clock, iterations):
+def bench(contract, inputs, clock, iterations, name="timing"):
     """Times of kernel and reference, and the bytes they must move."""
+    with STEPS.at(name) as facts:
+        times, traffic = _bench(contract, inputs, clock, iterations)
+        facts["kernel_time_ms"], facts["reference_time_ms"] = (statistics.median(times[of]) for of in ("kernel", "reference"))
+        return times, traffic
+
+
+def _bench(contract, inputs, clock, iterations):
     mine, theirs = copies(inputs), copies(inputs)
     first = guarded("kernel_fn", lambda: contract.kernel(*mine))
     traffic = moved(mine, results(first, "kernel_fn"))
@@ -210,7 +218,8 @@ def main(words):
                 name = "tensor" if of_products else "thread"
                 found[f"{name}_peak_tflops"], found[f"share_of_{name}_peak"] = peak / 1e12, found["tflops"] * 1e12 / peak
         if arguments.against:
-            found["triton_time_ms"], why = against_triton(arguments.file, iterations)
+            with STEPS.at("Triton"):
+                found["triton_time_ms"], why = against_triton(arguments.file, iterations)
             if why is None:
                 rows.append(("Triton", found["triton_time_ms"], None, None))
             else:
@@ -253,7 +262,7 @@ def _sweep(contract, sweep, arguments, clock, iterations):
         judgement, *_ = run_case(contract, f"{name}={value}", inputs, arguments)
         if not judgement.correct:
             raise Problem("wrong-result", f"the kernel is wrong, so it is not timed: {judgement.words()}")
-        times, traffic = bench(contract, inputs, clock, iterations)
+        times, traffic = bench(contract, inputs, clock, iterations, f"timing {name}={value}")
         kernel, reference = spread(times["kernel"]), spread(times["reference"])
         rows.append(([value], [kernel, reference]))
         table.append({name: value, "kernel_time_ms": kernel[0], "reference_time_ms": reference[0], "bytes": traffic})

@@ -10,6 +10,7 @@ import sys
 import traceback
 
 from . import _arrays
+from ._limit import STEPS, TimeLimit, limited
 
 #: Exit status: the input is at fault, the command line is, rtc is.
 INPUT, USAGE, BUG = 1, 2, 3
@@ -69,7 +70,8 @@ class Contract:
 def guarded(name, call):
     """Calls a function of the file; an exception becomes a problem with the place in the file."""
     try:
-        return call()
+        with STEPS.at(name, counts=False):
+            return call()
     except Problem:
         raise
     except SystemExit as error:
@@ -151,14 +153,23 @@ def run_command(options, words, work, json_by_default=True):
             print(json.dumps({**(found or {}), "error": {"code": code, "message": message}}), file=out)
         return status
 
+    def out_of_time(seconds):
+        return failed("time-limit", STEPS.told(seconds), INPUT, STEPS.found())
+
+    seconds = 0
     try:
         try:
             with contextlib.redirect_stdout(sys.stderr):
-                status, text = work(options.parse_args(words))
+                arguments = options.parse_args(words)
+                seconds = getattr(arguments, "time_limit", 0)
+                with limited(seconds, lambda: out_of_time(seconds)):
+                    status, text = work(arguments)
             print(text, file=out)
             return status
         except Problem as problem:
             return failed(problem.code, str(problem), problem.status, problem.found)
+        except TimeLimit:
+            return out_of_time(seconds)
         except KeyboardInterrupt:
             return failed("interrupted", "the command was interrupted", 130)
         except BrokenPipeError:

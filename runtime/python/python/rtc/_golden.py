@@ -6,6 +6,7 @@ import sys
 
 from . import _rtc
 from ._contract import Problem
+from ._limit import STEPS
 from .errors import TritonError
 
 
@@ -57,7 +58,8 @@ def verify_golden(folder, as_json):
     """Replays all launches of a directory; the exit status, and text or JSON."""
     places, replayed, lines, wrong = launches(folder), [], [], []
     for place in places:
-        done = replay(place)
+        with STEPS.at(place):
+            done = replay(place)
         if done is None:
             continue
         device, compared = done

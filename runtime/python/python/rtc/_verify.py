@@ -12,7 +12,16 @@ from . import _advice, _arrays, _as_triton, _rtc, _sanitized
 from ._compare import Comparison, dropout, tolerance
 from ._contract import Parser, Problem, guarded, load, refuses, results, run_command
 from ._golden import verify_golden
+from ._limit import LIMIT, STEPS
 from ._record import Recorder, tuned_before, write
+
+
+def seconds(text):
+    """A number of seconds of the command line."""
+    value = float(text)
+    if not 0 <= value <= 1e9:
+        raise ValueError
+    return value
 
 
 def parser(name, what):
@@ -23,6 +32,8 @@ def parser(name, what):
     made.add_argument("--atol", type=float, help="how much floats may differ, absolutely")
     made.add_argument("--seed", type=int, default=0, help="of the random inputs of other sizes")
     made.add_argument("--device", help="auto, cuda:N, emulator or interpreter")
+    made.add_argument("--time-limit", type=seconds, default=LIMIT, metavar="SECONDS",
+                      help="how long the command may take, 0: as long as it needs [default: %(default)g]")
     made.add_argument("--json", action="store_true", help="write one JSON object to standard output, also for errors"
                       + ("" if name == "precision" else "; the default" + (" but for --golden" if name == "verify" else "")))
     return made
@@ -43,7 +54,8 @@ def prepare(arguments, needs_reference=True):
     choose_device(arguments.device)
     if arguments.rtol is not None and arguments.rtol < 0 or arguments.atol is not None and arguments.atol < 0:
         raise Problem("usage", "a tolerance is not below 0", status=2)
-    contract = load(arguments.file, needs_reference)
+    with STEPS.at(f"importing {arguments.file}", counts=False):
+        contract = load(arguments.file, needs_reference)
     _advice.on_file(arguments.file)
     return contract
 
@@ -117,6 +129,13 @@ def copies(inputs):
 
 def run_case(contract, name, inputs, options, keep=False):
     """Runs both functions and compares. Gives the judgement, the launches, and pairs of results."""
+    with STEPS.at(name) as facts:
+        found = _run_case(contract, name, inputs, options, keep)
+        facts["correct"] = found[0].correct
+        return found
+
+
+def _run_case(contract, name, inputs, options, keep):
     judgement = Judgement(name)
     mine, theirs = copies(inputs), copies(inputs)
     with Recorder(keep) as recorder, poisoned():
@@ -274,7 +293,8 @@ def sanitized(arguments):
     if arguments.no_sanitize:
         return None, []
     everywhere = arguments.sanitize is not None and not arguments.no_boundary
-    found = _sanitized.run(arguments.file, arguments.sanitize or "all", everywhere, arguments.seed, arguments.sanitize_limit)
+    with STEPS.at("the sanitizer"):
+        found = _sanitized.run(arguments.file, arguments.sanitize or "all", everywhere, arguments.seed, arguments.sanitize_limit)
     if (found["skipped"] or "").find("RTC_SANITIZE: ") >= 0:
         raise Problem("usage", f"--sanitize: {found['skipped'].split('RTC_SANITIZE: ', 1)[1]}", status=2)
     notes = [f"the sanitizer: {finding['case']}: {finding['text']}" for finding in found["findings"]]

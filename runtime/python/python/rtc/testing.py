@@ -23,7 +23,7 @@ def has_gpu():
     return _gpu() is not None
 
 
-def _quantile(values, q):
+def quantile(values, q):
     """The value at a share of the sorted values, between two by their distance."""
     ordered = sorted(values)
     at = q * (len(ordered) - 1)
@@ -34,7 +34,7 @@ def _quantile(values, q):
 
 def _summary(times, quantiles, return_mode):
     if quantiles is not None:
-        found = [_quantile(times, q) for q in quantiles]
+        found = [quantile(times, q) for q in quantiles]
         return found[0] if len(found) == 1 else found
     summaries: dict[str, Callable] = {
         "all": lambda t: t, "min": min, "max": max, "mean": statistics.fmean, "median": statistics.median,

@@ -1,4 +1,5 @@
-"""`benches/gpu/programs.py`: programs written for Triton are run by `python -m rtc`, and their figures are read."""
+"""`benches/gpu/programs.py`: programs written for Triton are run by `python -m rtc`, and their figures are read; and how
+`benches/gpu/ptxas_defect.py` goes on after a fault of the GPU."""
 
 import json
 import os
@@ -6,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = os.path.join(HERE, "../../../../benches/gpu/programs.py")
@@ -86,6 +88,35 @@ class Programs(unittest.TestCase):
         done, report = self.run_on("import triton\nraise ValueError('no such size')\n")
         self.assertEqual((done.returncode, report), (1, []))
         self.assertIn("rtc: exit status 1: ValueError: no such size", done.stdout)
+
+
+#: Stands for a process of `ptxas_defect.py`, which dies in the second case, and in the fourth without a word.
+ASSEMBLER = """import json, os, sys
+name, first = sys.argv[2], int(sys.argv[4])
+assert sys.argv[1::2][:2] == ["--only", "--first"] and sys.argv[5:] == ["--quick"] and name == "ptxas"
+print("what a compiler prints")
+for number in range(first, 6):
+    print(json.dumps(dict(begun=number)), flush=True)
+    if number == 1:
+        sys.exit("CUDA error: an illegal memory access was encountered")
+    if number == 3:
+        os.kill(os.getpid(), 9)
+    print(json.dumps(dict(done=number, result=dict(right=True))), flush=True)
+"""
+
+
+class Assemblers(unittest.TestCase):
+    def test_a_fault_ends_one_case_alone(self):
+        from rtc import _as_triton
+        _as_triton.install()
+        import ptxas_defect
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file, mock.patch.object(ptxas_defect, "cases", lambda quick: iter(range(6))):
+            file.write(ASSEMBLER)
+            file.flush()
+            found = ptxas_defect.results_of("ptxas", True, [sys.executable, file.name])
+        self.assertEqual([found[number]["right"] for number in range(6)], [True, False, True, False, True, True])
+        self.assertEqual(found[1]["fault"], "CUDA error: an illegal memory access was encountered")
+        self.assertEqual(found[3]["fault"], "exit status -9")
 
 
 if __name__ == "__main__":

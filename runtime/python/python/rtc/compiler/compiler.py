@@ -4,6 +4,7 @@ import collections
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import types
 from typing import Any
@@ -34,7 +35,7 @@ class Stages(collections.abc.Mapping):
         if name == "source":
             return self._kernel.fn.src
         if name == "cubin":
-            return assemble(self["ptx"], self._kernel.metadata.arch)
+            return assemble(self["ptx"], self._kernel.metadata.arch, self._kernel.metadata.name)
         if name == "sass":
             return disassemble(self["cubin"])
         ready = self._kernel._ready
@@ -57,7 +58,7 @@ class Stages(collections.abc.Mapping):
 
 
 def _tool(name):
-    """A tool of NVIDIA's: `RTC_PTXAS` or `TRITON_PTXAS_PATH`, the PATH, or the one of an installed Triton."""
+    """A tool of NVIDIA's: `RTC_PTXAS` or `TRITON_PTXAS_PATH`, or the one on PATH."""
     for variable in (f"RTC_{name.upper()}", f"TRITON_{name.upper()}_PATH"):
         if os.environ.get(variable):
             return os.environ[variable]
@@ -67,13 +68,27 @@ def _tool(name):
     return found
 
 
-def assemble(ptx, arch):
-    """Machine code of PTX, by NVIDIA's assembler."""
+def _assembler(arch):
+    """The ptxas for a target: the one that is named, else one that is not known to make wrong code for it."""
+    named = os.environ.get("RTC_PTXAS") or os.environ.get("TRITON_PTXAS_PATH")
+    return named or _rtc.find_ptxas(arch) or _tool("ptxas")
+
+
+_warned = set()
+
+
+def assemble(ptx, arch, name="kernel"):
+    """Machine code of PTX, by NVIDIA's assembler. One that may make wrong code of it is warned of, once in a process."""
+    ptxas = _assembler(arch)
+    warning = None if ptxas in _warned else _rtc.ptxas_defect(ptxas, name, arch, ptx)
+    if warning:
+        _warned.add(ptxas)
+        print(warning, file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         source, out = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.cubin")
         with open(source, "w") as file:
             file.write(ptx)
-        done = subprocess.run([_tool("ptxas"), f"--gpu-name={arch}", source, "-o", out], capture_output=True, text=True)
+        done = subprocess.run([ptxas, f"--gpu-name={arch}", source, "-o", out], capture_output=True, text=True)
         if done.returncode:
             raise PTXASError(done.stderr)
         with open(out, "rb") as file:

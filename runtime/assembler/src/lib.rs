@@ -1,6 +1,12 @@
-//! Machine code of PTX, by NVIDIA's assembler.
+//! Machine code of PTX, by NVIDIA's assembler: where a `ptxas` is, what it makes, and which versions are known to make wrong
+//! code.
 
-use crate::{Error, error};
+mod defects;
+mod places;
+
+pub use defects::{Defect, Version};
+pub use places::look_in;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,20 +14,28 @@ use std::process::Command;
 const REMEDY: &str = "it comes with the CUDA toolkit and with the Python package nvidia-cuda-nvcc; put it on PATH, set \
                       RTC_PTXAS to it, or build without cubins";
 
-/// Where the CUDA toolkit is, besides the directories of these variables.
-const TOOLKIT: &str = "/usr/local/cuda";
-const TOOLKIT_VARIABLES: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
+/// The variable that names the assembler to call.
+const NAMED: &str = "RTC_PTXAS";
+
+/// Why there is no machine code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+fn error(message: impl Into<String>) -> Error {
+    Error(message.into())
+}
 
 /// NVIDIA's assembler, `ptxas`, which makes the machine code of one target (a cubin) of PTX.
 ///
 /// ```
-/// use rtc_build::Assembler;
+/// use rtc_assembler::Assembler;
 /// let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 /// match Assembler::find() {
 ///     Some(assembler) => assert_eq!(&assembler.assemble(ptx, "nothing", "sm_80")?[..4], b"\x7fELF"),
 ///     None => println!("there is no CUDA toolkit here"),
 /// }
-/// # Ok::<(), rtc_build::Error>(())
+/// # Ok::<(), rtc_assembler::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembler {
@@ -32,7 +46,7 @@ impl Assembler {
     /// That executable; whether it is there is seen when it is called.
     ///
     /// ```
-    /// let assembler = rtc_build::Assembler::new("/nowhere/ptxas");
+    /// let assembler = rtc_assembler::Assembler::new("/nowhere/ptxas");
     /// let error = assembler.assemble(".version 8.0", "k", "sm_80").unwrap_err();
     /// assert!(error.to_string().starts_with("cannot run the assembler `/nowhere/ptxas`"));
     /// ```
@@ -44,25 +58,56 @@ impl Assembler {
     /// or `$CUDA_PATH` names, in `/usr/local/cuda`. Nothing where none runs.
     ///
     /// ```
-    /// if let Some(assembler) = rtc_build::Assembler::find() {
+    /// if let Some(assembler) = rtc_assembler::Assembler::find() {
     ///     println!("found {}", assembler.path().display());
     /// }
     /// ```
     pub fn find() -> Option<Assembler> {
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let runs = |assembler: &Assembler| assembler.check().is_ok();
-        if let Some(named) = set("RTC_PTXAS") {
-            return Some(Assembler::new(named)).filter(runs);
+        match places::variable(NAMED) {
+            Some(named) => Some(Assembler::new(named)).filter(runs),
+            None => places::usual().map(Assembler::new).find(runs),
         }
-        let toolkits = TOOLKIT_VARIABLES.iter().filter_map(|name| set(name)).chain([TOOLKIT.into()]);
-        let paths = [PathBuf::from("ptxas")].into_iter().chain(toolkits.map(|toolkit| toolkit.join("bin/ptxas")));
-        paths.map(Assembler::new).find(runs)
+    }
+
+    /// Like [`find`](Assembler::find); but where that one is known to make wrong code for a target, and `$RTC_PTXAS` does not
+    /// name it, another without that defect, if there is one: in `/usr/local/cuda-*`, or of the Python packages nvidia-cuda-nvcc
+    /// and triton in the active environment and in the folders of [`look_in`].
+    ///
+    /// ```
+    /// use rtc_assembler::{Assembler, Defect};
+    /// if let Some((assembler, version)) = Assembler::find_for("sm_90a").and_then(|a| a.version().map(|v| (a, v))) {
+    ///     let is_known = Defect::of_target(version, "sm_90a").is_some();
+    ///     println!("{} {}", assembler.path().display(), if is_known { "has a defect" } else { "is good" });
+    /// }
+    /// ```
+    pub fn find_for(arch: &str) -> Option<Assembler> {
+        let first = Assembler::find();
+        let named = places::variable(NAMED).is_some();
+        if named || first.as_ref().is_some_and(|found| found.is_good_for(arch)) {
+            return first;
+        }
+        Assembler::find_good(arch).or(first)
+    }
+
+    /// The first of all places, but for `$RTC_PTXAS`, that says its version and has no defect that is known for a target.
+    fn find_good(arch: &str) -> Option<Assembler> {
+        places::usual().chain(places::others()).map(Assembler::new).find(|found| found.is_good_for(arch))
+    }
+
+    /// Whether it says its version and has no defect that is known for a target.
+    ///
+    /// ```
+    /// assert!(!rtc_assembler::Assembler::new("/nowhere/ptxas").is_good_for("sm_90a"));
+    /// ```
+    pub fn is_good_for(&self, arch: &str) -> bool {
+        self.version().is_some_and(|version| Defect::of_target(version, arch).is_none())
     }
 
     /// Whether it can be called.
     ///
     /// ```
-    /// assert!(rtc_build::Assembler::new("/nowhere/ptxas").check().is_err());
+    /// assert!(rtc_assembler::Assembler::new("/nowhere/ptxas").check().is_err());
     /// ```
     pub fn check(&self) -> Result<(), Error> {
         let output = Command::new(&self.path).arg("--version").output();
@@ -77,17 +122,30 @@ impl Assembler {
     /// Its version, as major and minor; nothing where it cannot be called or does not say.
     ///
     /// ```
-    /// assert_eq!(rtc_build::Assembler::new("/nowhere/ptxas").version(), None);
+    /// assert_eq!(rtc_assembler::Assembler::new("/nowhere/ptxas").version(), None);
     /// ```
     pub fn version(&self) -> Option<(u32, u32)> {
         let output = Command::new(&self.path).arg("--version").output().ok()?;
         version_in(&String::from_utf8_lossy(&output.stdout))
     }
 
+    /// The text of a warning, if this assembler is known to make wrong code of such kernels.
+    ///
+    /// ```
+    /// assert_eq!(rtc_assembler::Assembler::new("/nowhere/ptxas").defect("k", "sm_90a", "wgmma.mma_async"), None);
+    /// ```
+    pub fn defect(&self, kernel: &str, arch: &str, ptx: &str) -> Option<String> {
+        // No version is asked for where no version has a defect.
+        Defect::of_kernel((0, 0), arch, ptx)?;
+        let version = self.version()?;
+        let defect = Defect::of_kernel(version, arch, ptx)?;
+        Some(defect.warning(kernel, &format!("`{}`", self.path.display()), version))
+    }
+
     /// What is called.
     ///
     /// ```
-    /// assert_eq!(rtc_build::Assembler::new("ptxas").path().to_str(), Some("ptxas"));
+    /// assert_eq!(rtc_assembler::Assembler::new("ptxas").path().to_str(), Some("ptxas"));
     /// ```
     pub fn path(&self) -> &Path {
         &self.path
@@ -118,19 +176,6 @@ fn version_in(text: &str) -> Option<(u32, u32)> {
     let (major, rest) = rest.split_once('.')?;
     let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
     Some((major.trim().parse().ok()?, minor.parse().ok()?))
-}
-
-/// The assembler of a build script that wants cubins.
-#[cfg(feature = "linked")]
-pub(crate) fn wanted(named: Option<&Path>) -> Assembler {
-    match named {
-        Some(path) => Assembler::new(path),
-        None => {
-            println!("cargo::rerun-if-env-changed=RTC_PTXAS");
-            let named = std::env::var_os("RTC_PTXAS").filter(|name| !name.is_empty());
-            Assembler::new(named.map_or_else(|| PathBuf::from("ptxas"), PathBuf::from))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,34 @@
+//! Kernels that the driver's own assembler may get wrong.
+
+use crate::cuda::{Context, Module};
+use crate::warning::{self, Warning};
+use rtc_abi::Metadata;
+use rtc_assembler::{Assembler, Defect};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The kernel by another assembler, where the driver's has a defect that may concern it and there is one without. Nothing where
+/// the driver may assemble it, or has to; the latter is warned of.
+pub(super) fn instead_of_driver(context: &Arc<Context>, ptx: &str, metadata: &Metadata) -> Option<Module> {
+    let version = context.driver_version();
+    let defect = Defect::of_kernel(version, &metadata.arch, ptx)?;
+    let other = good_assembler(defect.arch).and_then(|assembler| {
+        // It may be too old for the PTX, or too new for the driver.
+        let cubin = assembler.assemble(ptx, &metadata.kernel, &metadata.arch).ok()?;
+        Module::load_cubin(context, &cubin, &metadata.symbol).ok()
+    });
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if other.is_none() && !WARNED.swap(true, Ordering::Relaxed) {
+        let message = defect.warning(&metadata.kernel, "the driver's assembler", version);
+        warning::give(&Warning { code: "assembler-defect", message });
+    }
+    other
+}
+
+/// The assembler that is found for a target if it has no known defect; a process looks for it once.
+fn good_assembler(arch: &'static str) -> Option<Assembler> {
+    static FOUND: Mutex<BTreeMap<&str, Option<Assembler>>> = Mutex::new(BTreeMap::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found.entry(arch).or_insert_with(|| Assembler::find_for(arch).filter(|found| found.is_good_for(arch))).clone()
+}
