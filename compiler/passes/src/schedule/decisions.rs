@@ -1,0 +1,238 @@
+//! What was decided for each loop of the source: whether what it loads is begun ahead of time, how, and why not.
+//!
+//! ```text
+//! for k in range(..):    the loop is pipelined: `a_ptr` and `b_ptr` by `cp.async`, 16 bytes at a time, begin 2 iterations
+//!     .. tl.dot ..       ahead, 3 slots of 8192 bytes
+//! ```
+//!
+//! A loop is known by its place in the source, from the kernel as the semantic analysis gives it to the one that
+//! `schedule_loop` leaves, in which the decisions stand. Passes make several loops of one, or none; all of them are told of in one
+//! sentence. Which promise or option would change a decision is found by trying (`levers.rs` says what is tried): the driver
+//! runs the passes again and compares the [`Grade`]s.
+
+mod levers;
+mod reads;
+mod reasons;
+mod words;
+
+use rtc_ir::{Kernel, LoopHints, Op, OpKind, regions};
+use rtc_source::{Code, Diagnostic, Span};
+
+use super::found::Found;
+use super::programs;
+use super::roles;
+use super::split_roles::{LEAST_SLOTS, may_divide};
+use crate::{PassContext, PassError};
+
+pub use levers::{Lever, helps};
+use reads::Read;
+
+/// The decision about one loop of the source.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The loop.
+    pub span: Span,
+    /// What there is of it after the passes, the best form first.
+    forms: Vec<Form>,
+    /// Why the warps are not divided, where they might be.
+    together: Option<String>,
+    /// What is worth trying.
+    pub levers: Vec<Lever>,
+}
+
+/// How good a decision is, for comparison with others about the same loop: the worst of its forms counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grade(Way, usize, u32);
+
+/// How what a loop loads gets there, the slowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    /// Each iteration loads its own.
+    Plain,
+    /// Loads an iteration ahead into registers.
+    Registers,
+    /// Copies by all warps into shared memory.
+    Async,
+    /// Copies by TMA by a warp that does nothing else.
+    Roles,
+}
+
+/// One form of a loop in the finished kernel.
+#[derive(Clone, Debug, PartialEq)]
+struct Form {
+    way: Way,
+    /// What it says beside what is read: why it is plain, or how far ahead.
+    said: String,
+    reads: Vec<Read>,
+    /// In which launches it runs, where the kernel was written out twice.
+    when: Option<String>,
+}
+
+/// The decisions about all loops of `source`, a kernel of any phase. `laid` is what `split_roles` is given, `scheduled` what
+/// `schedule_loop` leaves; without them no pass has looked at the loops.
+pub fn decisions(
+    source: &Kernel,
+    passed: Option<(&Kernel, &Kernel)>,
+    cx: &PassContext,
+) -> Result<Vec<Decision>, PassError> {
+    let Some((laid, scheduled)) = passed else {
+        let said = "the kernel is given past the passes that decide of it, and stays as it is";
+        let gone = |span| Decision { span, forms: vec![Form::gone(said)], together: None, levers: Vec::new() };
+        return Ok(spans(source).into_iter().map(gone).collect());
+    };
+    let together = match reasons::has_product_by_wgmma(laid) && scheduled.specialization().is_none() {
+        true => Some(together(laid, cx)?),
+        false => None,
+    };
+    let decide = |span: Span| {
+        let forms = forms(laid, scheduled, span, cx);
+        let products = loops_at(laid, span).iter().any(|op| reasons::has_products(laid, *op));
+        let together = together.clone().filter(|_| products);
+        Decision { span, forms, together, levers: levers::of_loop(laid, &loops_at(laid, span), cx) }
+    };
+    Ok(spans(source).into_iter().map(decide).collect())
+}
+
+impl Decision {
+    /// How good it is.
+    pub fn grade(&self) -> Grade {
+        let grade = |form: &Form| {
+            let ahead = form.reads.iter().filter(|read| read.way > Way::Plain).count();
+            Grade(form.way, ahead, form.reads.iter().map(Read::width).min().unwrap_or(reads::WIDEST))
+        };
+        self.forms.iter().map(grade).min().unwrap_or(Grade(Way::Plain, 0, 0))
+    }
+
+    /// The remark that says it, with what would change it.
+    pub fn remark(&self, help: Option<String>) -> Diagnostic {
+        let remark = Diagnostic::remark(Code::COST, self.span, words::sentence(&self.forms));
+        let remark = match &self.together {
+            Some(reason) => remark.note(format!("the warps are not divided into roles: {reason}")),
+            None => remark,
+        };
+        match help {
+            Some(help) => remark.help(help),
+            None => remark,
+        }
+    }
+
+    /// What another decision about the same loop does better, as part of a sentence.
+    pub fn change(&self, other: &Decision) -> String {
+        words::change(&self.forms, &other.forms)
+    }
+}
+
+/// The places of the loops of a kernel, each once, in program order.
+fn spans(kernel: &Kernel) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for op in rtc_ir::walk(kernel) {
+        match span_of(kernel, op) {
+            Some(span) if regions::is_loop(kernel.kind(op)) && !spans.contains(&span) => spans.push(span),
+            _ => {}
+        }
+    }
+    spans
+}
+
+fn span_of(kernel: &Kernel, op: Op) -> Option<Span> {
+    kernel.loc(kernel.op(op).loc).span
+}
+
+/// The loops that stand for that of the source at `span`.
+fn loops_at(kernel: &Kernel, span: Span) -> Vec<Op> {
+    let is_there = |op: &Op| regions::is_loop(kernel.kind(*op)) && span_of(kernel, *op) == Some(span);
+    rtc_ir::walk(kernel).into_iter().filter(is_there).collect()
+}
+
+/// What there is of a loop, each form once, the best one first.
+fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, cx: &PassContext) -> Vec<Form> {
+    let loops = loops_at(scheduled, span);
+    let (in_roles, others): (Vec<Op>, Vec<Op>) =
+        loops.into_iter().partition(|op| scheduled.group_of(*op).role.is_some());
+    let mut forms: Vec<Form> = others.iter().map(|op| Form::of(laid, scheduled, *op, cx)).collect();
+    forms.extend(Form::of_roles(scheduled, &in_roles));
+    // What is split off for the last iterations, with masks, is told of with the others.
+    let factor = reasons::rounds_at_once(scheduled, &others);
+    if let (Some(factor), Some(first)) = (factor, forms.first_mut()) {
+        first.said.push_str(&factor);
+        forms.truncate(1);
+    }
+    forms.sort_by_key(|form| std::cmp::Reverse(form.way));
+    let mut different: Vec<Form> = Vec::new();
+    for form in forms {
+        if !different.iter().any(|other| (other.way, &other.said, &other.reads) == (form.way, &form.said, &form.reads)) {
+            different.push(form);
+        }
+    }
+    if different.is_empty() {
+        different.push(Form::gone(reasons::why_gone(laid, span)));
+    }
+    if let [one] = &mut different[..] {
+        one.when = None;
+    }
+    different
+}
+
+impl Form {
+    fn gone(said: &str) -> Form {
+        Form { way: Way::Plain, said: said.to_owned(), reads: Vec::new(), when: None }
+    }
+
+    /// That of a loop outside of roles, as its hints say.
+    fn of(laid: &Kernel, scheduled: &Kernel, op: Op, cx: &PassContext) -> Form {
+        let hints = match scheduled.kind(op) {
+            OpKind::ForRange { hints, .. } => *hints,
+            _ => LoopHints::default(),
+        };
+        let reads = reads::of_loop(scheduled, &[op], &hints);
+        let (way, said) = match (hints.slots, hints.ahead) {
+            (Some(slots), Some(ahead)) => {
+                let bytes = super::schedule_loop::ring_bytes(scheduled, op) / u64::from(slots);
+                let product = match hints.pending {
+                    Some(_) => ", with a product under way from one iteration to the next",
+                    None => "",
+                };
+                (Way::Async, format!("{} ahead, {slots} slots of {bytes} bytes{product}", words::iterations(ahead)))
+            }
+            (Some(_), None) => {
+                let bytes = super::schedule_loop::ring_bytes(scheduled, op);
+                (Way::Plain, format!("shared memory has room for one slot of {bytes} bytes; smaller blocks take less"))
+            }
+            (None, Some(ahead)) => (Way::Registers, format!("{} ahead, into registers", words::iterations(ahead))),
+            (None, None) => (Way::Plain, reasons::why_plain(laid, scheduled, op, cx)),
+        };
+        Form { way, said, reads, when: reasons::when(scheduled, op) }
+    }
+
+    /// That of the loops in roles which are one loop of the source.
+    fn of_roles(kernel: &Kernel, loops: &[Op]) -> Option<Form> {
+        loops.first()?;
+        let reads = reads::of_loop(kernel, loops, &LoopHints::default());
+        let by_tma = reads.iter().any(|read| read.way == Way::Roles);
+        let has_loops = loops.iter().any(|op| reasons::has_loops(kernel, *op));
+        let (way, said) = match (by_tma, has_loops) {
+            (true, _) => (Way::Roles, words::division(kernel)),
+            (false, true) => {
+                let said = "it has loops in it, each of which is decided for itself; the warps are divided into roles, and \
+                            copies for its next iteration go on while this one ends";
+                (Way::Plain, said.to_owned())
+            }
+            (false, false) => {
+                let said = reasons::without_products(kernel, loops[loops.len() - 1]);
+                (Way::Plain, said.unwrap_or("copies are for other loops with products alone").to_owned())
+            }
+        };
+        Some(Form { way, said, reads, when: None })
+    }
+}
+
+/// Why the warps of a kernel with a product by `wgmma` are not divided.
+fn together(laid: &Kernel, cx: &PassContext) -> Result<String, PassError> {
+    if !may_divide(cx) {
+        return Ok("`warp_specialize`, `launch_cooperative_grid` or `structure` forbids it".into());
+    }
+    Ok(match Found::of(laid, cx)? {
+        Err(reason) => reason.into(),
+        Ok(_) => "registers or shared memory do not suffice".into(),
+    })
+}

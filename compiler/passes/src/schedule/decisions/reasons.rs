@@ -1,0 +1,199 @@
+//! Why a loop is not pipelined, in words.
+
+use std::collections::HashSet;
+
+use rtc_abi::Feature;
+use rtc_ir::{DotKind, Kernel, Op, OpKind, Value, constant_bits, regions};
+use rtc_source::Span;
+
+use super::{loops_at, reads};
+use crate::PassContext;
+use crate::schedule::addresses::{addresses, is_unchanged, loads_of_products, small_step};
+use crate::schedule::stage_operands::{copied_width, stages};
+use crate::tile::versions;
+
+/// Whether a kernel has a product by `wgmma` in a loop.
+pub(super) fn has_product_by_wgmma(kernel: &Kernel) -> bool {
+    rtc_ir::walk(kernel).into_iter().any(|op| {
+        matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }) && regions::loop_around(kernel, op).is_some()
+    })
+}
+
+/// Whether a loop itself has products.
+pub(super) fn has_products(kernel: &Kernel, of: Op) -> bool {
+    reads::own_ops(kernel, of).into_iter().any(|op| {
+        matches!(
+            kernel.kind(op),
+            OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {}
+        )
+    })
+}
+
+/// Whether a loop has loops in it.
+pub(super) fn has_loops(kernel: &Kernel, of: Op) -> bool {
+    reads::own_ops(kernel, of).into_iter().any(|op| regions::is_loop(kernel.kind(op)))
+}
+
+/// Why nothing can be begun ahead in a loop without products of what it loads; `None` if it has such.
+pub(super) fn without_products(kernel: &Kernel, of: Op) -> Option<&'static str> {
+    let own = reads::own_ops(kernel, of);
+    let loads = own.iter().any(|op| {
+        matches!(kernel.kind(*op), OpKind::Load { .. } | OpKind::CopyAsync { .. } | OpKind::CopyDesc { .. })
+    });
+    if !loads {
+        return Some(match own.iter().any(|op| matches!(kernel.kind(*op), OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. })) {
+            true => "it has no load in it, and what it reads with atomics cannot be read early",
+            false => "it has no load in it",
+        });
+    }
+    (!has_products(kernel, of)).then_some("it has no product (`tl.dot`) in it, and only what products take is begun ahead")
+}
+
+/// Why a loop stays as it is, all of whose warps do the same.
+pub(super) fn why_plain(laid: &Kernel, scheduled: &Kernel, of: Op, cx: &PassContext) -> String {
+    if let OpKind::WhileLoop {} = scheduled.kind(of) {
+        let said = "whether a `while` loop has another iteration is known at its end alone";
+        return match has_loops(scheduled, of) {
+            true => format!("{said}; the loops in it are decided for themselves"),
+            false => said.into(),
+        };
+    }
+    if has_loops(scheduled, of) {
+        return "it has loops in it, each of which is decided for itself".into();
+    }
+    if let Some(reason) = without_products(scheduled, of) {
+        return reason.into();
+    }
+    let span = scheduled.loc(scheduled.op(of).loc).span;
+    let candidates = span.map(|span| loops_at(laid, span)).unwrap_or_default();
+    let before = candidates.iter().copied().find(|op| *op == of).or(candidates.first().copied());
+    match before {
+        Some(of) => of_products(laid, of, cx),
+        None => "the passes have made another loop of it".into(),
+    }
+}
+
+/// Why what products of a loop take is not begun ahead.
+fn of_products(laid: &Kernel, of: Op, cx: &PassContext) -> String {
+    let loads = loads_of_products(laid, of);
+    if loads.is_empty() {
+        return "its products take nothing that it loads itself in each iteration".into();
+    }
+    if !cx.structure.stages() {
+        return "`structure` is `plain`, or shared memory has no room for what products take".into();
+    }
+    if !cx.target.has(Feature::CpAsync) {
+        return format!("{} has no `cp.async`", cx.target.name);
+    }
+    let stages = stages(laid, of);
+    if stages < 2 {
+        return format!("`num_stages` is {stages}");
+    }
+    if small_step(laid, of).is_none() {
+        return "its step is no positive constant".into();
+    }
+    let taken = indices(laid, of, &loads);
+    let mut said: Vec<String> = Vec::new();
+    for load in loads {
+        let name = reads::name(laid, laid.operand(load, 0));
+        let reason = match why_no_copy(laid, of, load) {
+            Some(reason) => reason,
+            None if taken.contains(&load) => "gives what addresses follow from".to_owned(),
+            None => "would go into buffers that the products of the loop cannot read".to_owned(),
+        };
+        let sentence = format!("the load from {name} {reason}");
+        if !said.contains(&sentence) {
+            said.push(sentence);
+        }
+    }
+    said.join(", ")
+}
+
+/// The loads that addresses of others follow from.
+fn indices(laid: &Kernel, of: Op, loads: &[Op]) -> HashSet<Op> {
+    let others = loads.iter().filter_map(|load| addresses(laid, of, &roots(laid, *load)));
+    others.flat_map(|part| part.ops).collect()
+}
+
+fn roots(kernel: &Kernel, load: Op) -> Vec<Value> {
+    kernel.op(load).operands.iter().take(2).copied().collect()
+}
+
+/// Why a load is no copy; the conditions are those of `stage_operands`.
+fn why_no_copy(kernel: &Kernel, of: Op, load: Op) -> Option<String> {
+    let OpKind::Load { volatile, vector, .. } = kernel.kind(load) else { return None };
+    let result = kernel.result(load, 0);
+    if *volatile {
+        return Some("is volatile".into());
+    }
+    let Some(elem) = kernel.value_type(result).elem().filter(|elem| !elem.is_ptr()) else {
+        return Some("gives pointers".into());
+    };
+    let Some(part) = addresses(kernel, of, &roots(kernel, load)) else {
+        return Some("has an address that follows from what the iteration before it computes".into());
+    };
+    let read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
+    let pointers = read.map(|op| kernel.operand(*op, 0)).chain([kernel.operand(load, 0)]);
+    if !pointers.into_iter().all(|pointer| is_unchanged(kernel, of, pointer)) {
+        return Some("may read what the loop writes, or the loop orders accesses".into());
+    }
+    let is_zero = |other| constant_bits(kernel, other) == Some(0);
+    if !kernel.optional(load, 1).is_none_or(is_zero) {
+        return Some("gives other numbers than 0 where its mask is false".into());
+    }
+    if copied_width(kernel, load).is_some() {
+        return None;
+    }
+    let bytes = vector.unwrap_or(1) * elem.bytes();
+    Some(match bytes {
+        ..4 => format!("takes {bytes} bytes at a time, of which `cp.async` takes 4 or more"),
+        _ => "gives a tile that is no matrix, or is smaller than the threads of the warps".into(),
+    })
+}
+
+/// What became of a loop of which the passes have left nothing.
+pub(super) fn why_gone(laid: &Kernel, span: Span) -> &'static str {
+    let within = |op: &Op| {
+        let place = laid.loc(laid.op(*op).loc).span;
+        place.is_some_and(|place| place.file == span.file && span.start < place.start && place.end <= span.end)
+    };
+    match rtc_ir::walk(laid).iter().any(within) {
+        true => "its iterations are written out one after the other",
+        false => "it is gone: nothing that it computes is used, or it has no iterations",
+    }
+}
+
+/// Where iterations of a loop of the source are taken several at a time, or without their masks, in a loop before the one
+/// with the rest.
+pub(super) fn rounds_at_once(kernel: &Kernel, loops: &[Op]) -> Option<String> {
+    let [first, rest] = loops else { return None };
+    let side_by_side = kernel.op(*first).parent == kernel.op(*rest).parent;
+    let steps = [*first, *rest].map(|of| small_step(kernel, of));
+    let ([Some(wide), Some(step)], true) = (steps, side_by_side) else { return None };
+    (wide % step == 0).then_some(())?;
+    Some(match wide / step {
+        1 => "; iterations in which its masks hold everywhere are taken without them".to_owned(),
+        times => format!("; {times} iterations at a time are taken as one, as long as there are so many"),
+    })
+}
+
+/// In which launches a loop runs, where the kernel was written out twice.
+pub(super) fn when(kernel: &Kernel, of: Op) -> Option<String> {
+    let mut block = kernel.op(of).parent?;
+    loop {
+        let around = kernel.block(block).parent?;
+        if let (Some(asked), OpKind::IfElse {}) = (versions::asked_of(kernel, around), kernel.kind(around)) {
+            let names: Vec<String> = asked.names.iter().map(|name| format!("`{name}`")).collect();
+            let names = super::words::listed(&names);
+            let multiples = match names.len() {
+                _ if asked.names.len() == 1 => format!("{names} is a multiple of {}", asked.factor),
+                _ => format!("{names} are multiples of {}", asked.factor),
+            };
+            return Some(match kernel.op(around).blocks.first() == Some(&block) {
+                true => format!("where {multiples}"),
+                false => "elsewhere".to_owned(),
+            });
+        }
+        block = kernel.op(around).parent?;
+    }
+}
