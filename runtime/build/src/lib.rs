@@ -62,7 +62,7 @@ mod names;
 #[cfg(feature = "linked")]
 mod tuned;
 
-pub use assemble::Assembler;
+pub use assemble::{Assembler, Usage};
 pub use instance::Instance;
 #[cfg(feature = "linked")]
 pub use linked::{Ready, serve, write_c, write_rust};

@@ -114,6 +114,11 @@ impl Reporter {
         self.message("warning", "\x1b[1;33m", code, message, None, &[]);
     }
 
+    /// Something for information that has no place in a source.
+    pub(crate) fn note(&self, code: Code, message: &str) {
+        self.message("note", "\x1b[1;36m", code, message, None, &[]);
+    }
+
     fn error(&self, code: Code, message: &str, place: Option<&str>, notes: &[String]) {
         self.message("error", "\x1b[1;31m", code, message, place, notes);
     }

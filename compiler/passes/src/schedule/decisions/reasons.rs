@@ -167,6 +167,8 @@ pub(super) fn why_gone(laid: &Kernel, span: Span) -> &'static str {
 /// with the rest.
 pub(super) fn rounds_at_once(kernel: &Kernel, loops: &[Op]) -> Option<String> {
     let [first, rest] = loops else { return None };
+    let counted = |of: &Op| matches!(kernel.kind(*of), OpKind::ForRange { .. });
+    loops.iter().all(counted).then_some(())?;
     let side_by_side = kernel.op(*first).parent == kernel.op(*rest).parent;
     let steps = [*first, *rest].map(|of| small_step(kernel, of));
     let ([Some(wide), Some(step)], true) = (steps, side_by_side) else { return None };

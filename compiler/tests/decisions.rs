@@ -1,0 +1,228 @@
+//! What `-v` says of loops: a decision for each loop of the source, with the promise or option that would change it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use rtc_compiler::source::Diagnostic;
+use rtc_compiler::source::json_fields::{self, Field};
+use rtc_compiler::{Program, Signature, Silent, Source, Spec, analyse, decisions, set_option};
+use rtc_ir::regions;
+
+/// A product of matrices whose strides are all arguments.
+const PRODUCT: &str = "
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, K, am, ak, bk, bn, cm, STEP):
+    m = tl.program_id(0) * 64 + tl.arange(0, 64)
+    n = tl.arange(0, 64)
+    s = tl.zeros((64, 64), tl.float32)
+    for i in range(0, K, STEP):
+        k = i + tl.arange(0, 64)
+        a = tl.load(a_ptr + m[:, None] * am + k[None, :] * ak, mask=k[None, :] < K, other=0.0)
+        b = tl.load(b_ptr + k[:, None] * bk + n[None, :] * bn, mask=k[:, None] < K, other=0.0)
+        s = tl.dot(a, b, s)
+    tl.store(c_ptr + m[:, None] * cm + n[None, :], s.to(tl.float16))
+";
+
+/// Loops without products: rows, reductions, scalars, a `while`, loops in loops, what is written out.
+const ROWS: &str = "
+@triton.jit
+def rows(x_ptr, y_ptr, n, stride, BLOCK: tl.constexpr):
+    x_ptr += tl.program_id(0) * stride
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + cols, mask=cols < n, other=0.0)
+    s = tl.sum(total, axis=0)
+    i = 0
+    while i * i < n:
+        i += 1
+    power = 1.0
+    for _ in range(n):
+        power = power * s + 1.0
+    for _ in range(3):
+        for j in range(n):
+            power += tl.load(y_ptr + j)
+    for unused in range(n):
+        s += 1.0
+    tl.store(y_ptr + tl.program_id(0), power + i)
+";
+
+/// A loop that writes what it reads, one with an address that follows from its product, one with other numbers beside the mask.
+const ODD: &str = "
+@triton.jit
+def odd(p, q, n):
+    r = tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    s = tl.zeros((64, 64), tl.float32)
+    for i in range(n):
+        s = tl.dot(tl.load(p + r), tl.load(p + r + 4096), s)
+        tl.store(p + r, s.to(tl.float16))
+    t = 0
+    for i in range(n):
+        u = tl.dot(tl.load(q + r + t), tl.load(q + r))
+        t = tl.max(u.to(tl.int32)) * 8
+        s += u
+    for i in tl.range(n, num_stages=1):
+        s = tl.dot(tl.load(q + r + i * 8), tl.load(q + r), s)
+    for i in range(n):
+        s = tl.dot(tl.load(q + r + i * 8, mask=r < n, other=1.0), tl.load(q + r), s)
+    tl.store(p + r, s.to(tl.float16))
+";
+
+fn program(source: &str) -> Program {
+    Program::parse(&[Source::new("k.rt", source)])
+}
+
+fn spec(program: &Program, signature: &str, options: &[(&str, &str)]) -> Spec {
+    let names: Vec<String> = program.kernels()[0].params.iter().map(|param| param.name.clone()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let args = Signature::parse(signature).unwrap().bind(&names).unwrap();
+    let mut spec = Spec { args, ..Spec::default() };
+    for (name, value) in options {
+        with_option(&mut spec, name, value);
+    }
+    spec
+}
+
+fn with_option(spec: &mut Spec, name: &str, value: &str) {
+    let json = json_fields::parse(value).or_else(|_| json_fields::parse(&format!("\"{value}\""))).unwrap();
+    set_option(&mut spec.options, name, &Field::root(&json)).unwrap();
+}
+
+fn decided(program: &Program, spec: &Spec, arch: &str) -> Vec<Diagnostic> {
+    decisions(program, &spec.specialize(program).unwrap(), arch).unwrap().loops
+}
+
+fn text(program: &Program, found: &[Diagnostic]) -> String {
+    let mut text = String::new();
+    for remark in found {
+        let line = program.sources().position(remark.span()).line;
+        writeln!(text, "line {line}: {}", remark.message).unwrap();
+        remark.notes.iter().for_each(|note| writeln!(text, "    note: {note}").unwrap());
+        remark.help.iter().for_each(|help| writeln!(text, "    help: {help}").unwrap());
+    }
+    text
+}
+
+/// Sources, signatures and options whose loops come out in all the ways that there are.
+const CASES: &[(&str, &str, &[(&str, &str)])] = &[
+    (PRODUCT, "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 64", &[]),
+    (PRODUCT, "*fp16, *fp16:16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 64", &[]),
+    (PRODUCT, "*fp16:16, *fp16:16, *fp16:16, i32, i32, 1, i32, 1, i32, 64", &[]),
+    (PRODUCT, "*fp16, *fp16, *fp16, i32, i32, i32, i32, i32, i32, 64", &[]),
+    (PRODUCT, "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 64", &[("num_stages", "1")]),
+    (PRODUCT, "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 64", &[("structure", "plain")]),
+    (PRODUCT, "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 64", &[("num_warps", "2")]),
+    (PRODUCT, "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, i32", &[]),
+    (PRODUCT, "*fp32:16, *fp32:16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 64", &[]),
+    (ROWS, "*fp32, *fp32, i32, i32, 1024", &[]),
+    (ROWS, "*fp32:16, *fp32, i32:16, i32:16, 1024", &[]),
+    (ODD, "*fp16:16, *fp16:16, i32", &[]),
+];
+
+#[test]
+fn every_kind_of_loop_is_told_of() {
+    let mut out = String::new();
+    for (source, signature, options) in CASES {
+        let program = program(source);
+        for arch in ["sm_80", "sm_90a"] {
+            let found = decided(&program, &spec(&program, signature, options), arch);
+            writeln!(out, "== {signature} {options:?} {arch}\n{}", text(&program, &found)).unwrap();
+        }
+    }
+    insta::assert_snapshot!(out);
+}
+
+/// What a help says, done: each of its alternatives as changes of arguments and options.
+fn followed(spec: &Spec, help: &str) -> Vec<Spec> {
+    let follow = |sentence: &str| {
+        let with = sentence.rsplit_once("with ").map_or(sentence, |(_, with)| with);
+        let quoted: Vec<&str> = with.split('`').skip(1).step_by(2).collect();
+        let mut spec = spec.clone();
+        let mut words = quoted.iter().copied().peekable();
+        let mut changes = 0;
+        while let Some(word) = words.next() {
+            if let Some((name, value)) = word.split_once('=') {
+                with_option(&mut spec, name, value);
+                changes += 1;
+            } else if let (true, Some(name)) = (word == "1" || word.ends_with(":16"), words.peek()) {
+                let arg = spec.args.iter_mut().find(|arg| arg.name == *name).unwrap();
+                arg.kind = Signature::parse(word).unwrap().bind(&[name]).unwrap().remove(0).kind;
+                words.next();
+                changes += 1;
+            }
+        }
+        assert!(changes > 0, "{sentence}");
+        spec
+    };
+    help.split("; or ").map(follow).collect()
+}
+
+/// A promise that is named changes the decision if it is given.
+#[test]
+fn what_a_help_names_changes_the_decision() {
+    let mut followed_helps = 0;
+    for (source, signature, options) in CASES {
+        let program = program(source);
+        for arch in ["sm_80", "sm_90a"] {
+            let spec = spec(&program, signature, options);
+            let before = decided(&program, &spec, arch);
+            for remark in &before {
+                // What stands in the source itself is changed there.
+                let Some(help) = remark.help.as_ref().filter(|help| !help.contains("of the loop")) else { continue };
+                for changed in followed(&spec, help) {
+                    let after = decided(&program, &changed, arch);
+                    let same = after.iter().find(|other| other.span() == remark.span()).unwrap();
+                    assert_ne!(same.message, remark.message, "{signature} {arch}: {help}");
+                    followed_helps += 1;
+                }
+            }
+        }
+    }
+    assert!(followed_helps > 10, "{followed_helps}");
+}
+
+/// Of the loops that the source of each golden kernel has, each is told of once.
+#[test]
+fn every_loop_of_the_golden_kernels_has_one_decision() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden");
+    let entries = |path: &Path| -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+        all.sort();
+        all
+    };
+    let (mut seen, mut loops) = (BTreeSet::new(), 0);
+    for folder in entries(&root).into_iter().filter(|path| path.join("kernel.rt").is_file()) {
+        let program = program(&std::fs::read_to_string(folder.join("kernel.rt")).unwrap());
+        for launch in entries(&folder).into_iter().filter(|path| path.to_string_lossy().ends_with(".launch.json")) {
+            let json = json_fields::parse(&std::fs::read_to_string(&launch).unwrap()).unwrap();
+            let spec = Spec::from_field(&Field::root(&json).required("spec").unwrap()).unwrap();
+            let specialization = spec.specialize(&program).unwrap();
+            for arch in ["sm_80", "sm_90a"] {
+                if !seen.insert(format!("{folder:?} {arch} {specialization:?}")) {
+                    continue;
+                }
+                let kernel = match analyse(&program, &specialization, arch, String::new(), &mut Silent) {
+                    Ok(analysed) => analysed.kernel,
+                    // What the kernel asks for the other target alone has.
+                    Err(_) => continue,
+                };
+                let is_loop = |op: &rtc_ir::Op| regions::is_loop(kernel.kind(*op));
+                let places = rtc_ir::walk(&kernel).into_iter().filter(is_loop).map(|op| kernel.loc(kernel.op(op).loc).span);
+                let places: BTreeSet<_> = places.map(|span| span.map(|span| (span.start, span.end))).collect();
+                let told = match decisions(&program, &specialization, arch) {
+                    Ok(decided) => decided.loops,
+                    Err(failure) => panic!("{launch:?} {arch}: {failure}"),
+                };
+                let of: Vec<_> = told.iter().map(|remark| Some((remark.span().start, remark.span().end))).collect();
+                assert_eq!(of.len(), places.len(), "{launch:?} {arch}: {told:?}");
+                assert!(of.iter().all(|place| places.contains(place)), "{launch:?}");
+                assert!(told.iter().all(|remark| remark.message.starts_with("the loop is ")), "{told:?}");
+                loops += of.len();
+            }
+        }
+    }
+    assert!(loops > 50, "{loops}");
+}
