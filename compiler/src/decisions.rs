@@ -73,11 +73,7 @@ fn of_kernel(kernel: &Kernel, options: &LaunchOptions, target: &'static Target) 
 }
 
 /// The decisions about all loops, and the registers of a thread.
-fn decide(
-    source: &Kernel,
-    options: &LaunchOptions,
-    target: &'static Target,
-) -> Result<(Vec<Decision>, u32), Failure> {
+fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> Result<(Vec<Decision>, u32), Failure> {
     let mut kernel = source.clone();
     let (mut laid, mut scheduled): (Option<Kernel>, Option<(Kernel, PassContext)>) = (None, None);
     let mut watch = |pass: &'static str, kernel: &Kernel, cx: &PassContext| {

@@ -138,19 +138,19 @@ fn every_kind_of_loop_is_told_of() {
 /// What a help says, done: each of its alternatives as changes of arguments and options.
 fn followed(spec: &Spec, help: &str) -> Vec<Spec> {
     let follow = |sentence: &str| {
-        let with = sentence.rsplit_once("with ").map_or(sentence, |(_, with)| with);
+        let (with, _) = sentence.split_once(" instead, ").unwrap();
+        let (_, with) = with.rsplit_once("with ").unwrap();
         let quoted: Vec<&str> = with.split('`').skip(1).step_by(2).collect();
         let mut spec = spec.clone();
-        let mut words = quoted.iter().copied().peekable();
-        let mut changes = 0;
-        while let Some(word) = words.next() {
+        let (mut changes, mut written) = (0, None);
+        for word in quoted {
             if let Some((name, value)) = word.split_once('=') {
                 with_option(&mut spec, name, value);
                 changes += 1;
-            } else if let (true, Some(name)) = (word == "1" || word.ends_with(":16"), words.peek()) {
-                let arg = spec.args.iter_mut().find(|arg| arg.name == *name).unwrap();
-                arg.kind = Signature::parse(word).unwrap().bind(&[name]).unwrap().remove(0).kind;
-                words.next();
+            } else if word == "1" || word.ends_with(":16") {
+                written = Some(word);
+            } else if let (Some(written), Some(arg)) = (written, spec.args.iter_mut().find(|arg| arg.name == word)) {
+                arg.kind = Signature::parse(written).unwrap().bind(&[word]).unwrap().remove(0).kind;
                 changes += 1;
             }
         }
@@ -210,7 +210,8 @@ fn every_loop_of_the_golden_kernels_has_one_decision() {
                     Err(_) => continue,
                 };
                 let is_loop = |op: &rtc_ir::Op| regions::is_loop(kernel.kind(*op));
-                let places = rtc_ir::walk(&kernel).into_iter().filter(is_loop).map(|op| kernel.loc(kernel.op(op).loc).span);
+                let places =
+                    rtc_ir::walk(&kernel).into_iter().filter(is_loop).map(|op| kernel.loc(kernel.op(op).loc).span);
                 let places: BTreeSet<_> = places.map(|span| span.map(|span| (span.start, span.end))).collect();
                 let told = match decisions(&program, &specialization, arch) {
                     Ok(decided) => decided.loops,

@@ -18,7 +18,7 @@ mod words;
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, regions};
 use rtc_source::{Code, Diagnostic, Span};
 
-use super::found::Found;
+use super::found::{Found, NO_COPIES};
 use super::programs;
 use super::roles;
 use super::split_roles::{LEAST_SLOTS, may_divide};
@@ -47,6 +47,8 @@ pub struct Grade(Way, usize, u32);
 /// How what a loop loads gets there, the slowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
+    /// There is no such loop any more.
+    Gone,
     /// Each iteration loads its own.
     Plain,
     /// Loads an iteration ahead into registers.
@@ -77,11 +79,12 @@ pub fn decisions(
 ) -> Result<Vec<Decision>, PassError> {
     let Some((laid, scheduled)) = passed else {
         let said = "the kernel is given past the passes that decide of it, and stays as it is";
-        let gone = |span| Decision { span, forms: vec![Form::gone(said)], together: None, levers: Vec::new() };
-        return Ok(spans(source).into_iter().map(gone).collect());
+        let form = Form { way: Way::Plain, said: said.to_owned(), reads: Vec::new(), when: None };
+        let decide = |span| Decision { span, forms: vec![form.clone()], together: None, levers: Vec::new() };
+        return Ok(spans(source).into_iter().map(decide).collect());
     };
     let together = match reasons::has_product_by_wgmma(laid) && scheduled.specialization().is_none() {
-        true => Some(together(laid, cx)?),
+        true => together(laid, cx)?,
         false => None,
     };
     let decide = |span: Span| {
@@ -160,7 +163,8 @@ fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, cx: &PassContext) -> Vec
     forms.sort_by_key(|form| std::cmp::Reverse(form.way));
     let mut different: Vec<Form> = Vec::new();
     for form in forms {
-        if !different.iter().any(|other| (other.way, &other.said, &other.reads) == (form.way, &form.said, &form.reads)) {
+        if !different.iter().any(|other| (other.way, &other.said, &other.reads) == (form.way, &form.said, &form.reads))
+        {
             different.push(form);
         }
     }
@@ -175,7 +179,7 @@ fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, cx: &PassContext) -> Vec
 
 impl Form {
     fn gone(said: &str) -> Form {
-        Form { way: Way::Plain, said: said.to_owned(), reads: Vec::new(), when: None }
+        Form { way: Way::Gone, said: said.to_owned(), reads: Vec::new(), when: None }
     }
 
     /// That of a loop outside of roles, as its hints say.
@@ -226,13 +230,17 @@ impl Form {
     }
 }
 
-/// Why the warps of a kernel with a product by `wgmma` are not divided.
-fn together(laid: &Kernel, cx: &PassContext) -> Result<String, PassError> {
+/// Why the warps of a kernel with a product by `wgmma` are not divided, if that is more than each of its loops is told of.
+fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<String>, PassError> {
+    if !cx.structure.stages() {
+        return Ok(None);
+    }
     if !may_divide(cx) {
-        return Ok("`warp_specialize`, `launch_cooperative_grid` or `structure` forbids it".into());
+        return Ok(Some("`warp_specialize`, `launch_cooperative_grid` or `structure` forbids it".into()));
     }
     Ok(match Found::of(laid, cx)? {
-        Err(reason) => reason.into(),
-        Ok(_) => "registers or shared memory do not suffice".into(),
+        Err(NO_COPIES) => None,
+        Err(reason) => Some(reason.into()),
+        Ok(_) => Some("registers or shared memory do not suffice".into()),
     })
 }

@@ -20,7 +20,8 @@ use std::collections::HashSet;
 use rtc_abi::{Feature, ParamType, ValueType};
 use rtc_ir::analysis::axis_info;
 use rtc_ir::{
-    Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueDef, ValueMap, constant_bits,
+    Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueDef, ValueMap,
+    constant_bits,
 };
 
 use crate::laid::coalesce::vector_width;

@@ -44,7 +44,9 @@ pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], cx: &PassContext) -> Vec<Le
     let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(|op| regions::is_loop(kernel.kind(*op))).collect();
     let others = all.into_iter().filter(|of| products && reasons::has_products(kernel, *of));
     let mut loads: Vec<Op> = loops.iter().copied().chain(others).flat_map(|of| reads::own_ops(kernel, of)).collect();
-    loads.retain(|op| matches!(kernel.kind(*op), OpKind::Load { .. }) && kernel.value_type(kernel.result(*op, 0)).shape().is_some());
+    loads.retain(|op| {
+        matches!(kernel.kind(*op), OpKind::Load { .. }) && kernel.value_type(kernel.result(*op, 0)).shape().is_some()
+    });
     levers.extend(promises(kernel, &loads));
     levers.extend(ones(kernel, &loads));
     levers.sort();
@@ -155,28 +157,6 @@ impl Lever {
         }
         Ok(())
     }
-
-    /// How it is said otherwise.
-    fn remedy(&self) -> String {
-        match self {
-            Lever::Option(name, value) => format!("`{name}={value}`"),
-            Lever::StagesOfLoop(_, stages) => format!("`num_stages={stages}` of the loop"),
-            Lever::Multiple(name, ty) => format!("`{ty}:{MULTIPLE}` for `{name}`"),
-            Lever::One(name) => format!("the constant `1` for `{name}`"),
-        }
-    }
-
-    /// What is missing as it is.
-    fn missing(&self) -> Option<String> {
-        Some(match self {
-            Lever::Multiple(name, ty) if ty.starts_with('*') => {
-                format!("`{name}` is not promised to be a multiple of {MULTIPLE} bytes")
-            }
-            Lever::Multiple(name, _) => format!("`{name}` is not promised to be a multiple of {MULTIPLE}"),
-            Lever::One(name) => format!("the stride `{name}` is not known to be 1"),
-            Lever::Option(..) | Lever::StagesOfLoop(..) => return None,
-        })
-    }
 }
 
 /// Says what would change a decision. `attempt` gives the decision about the same loop if all these levers are used, if that can be
@@ -185,7 +165,8 @@ pub fn helps(
     decision: &Decision,
     attempt: &mut dyn FnMut(&[Lever]) -> Result<Option<Decision>, PassError>,
 ) -> Result<Option<String>, PassError> {
-    let only = |wanted: fn(&Lever) -> bool| -> Vec<Lever> { decision.levers.iter().filter(|l| wanted(l)).cloned().collect() };
+    let only =
+        |wanted: fn(&Lever) -> bool| -> Vec<Lever> { decision.levers.iter().filter(|l| wanted(l)).cloned().collect() };
     let is_option = |lever: &Lever| matches!(lever, Lever::Option(..) | Lever::StagesOfLoop(..));
     let promises = only(|lever| matches!(lever, Lever::Multiple(..)));
     let of_arguments = only(|lever| matches!(lever, Lever::Multiple(..) | Lever::One(..)));
@@ -225,12 +206,52 @@ fn fewest(
     Ok((levers, found))
 }
 
+/// What is missing, and what is to be said instead for what comes of it.
 fn sentence(levers: &[Lever], change: &str) -> String {
-    let missing: Vec<String> = levers.iter().filter_map(Lever::missing).collect();
-    let remedies: Vec<String> = levers.iter().map(Lever::remedy).collect();
-    let with = format!("with {} {change}", words::listed(&remedies));
+    // By what is to be written for them: the names of arguments.
+    let mut written: Vec<(String, &str, Vec<String>)> = Vec::new();
+    let mut remedies = Vec::new();
+    for lever in levers {
+        let (text, missing, name) = match lever {
+            Lever::Option(name, value) => {
+                remedies.push(format!("`{name}={value}`"));
+                continue;
+            }
+            Lever::StagesOfLoop(_, stages) => {
+                remedies.push(format!("`num_stages={stages}` of the loop"));
+                continue;
+            }
+            Lever::Multiple(name, ty) if ty.starts_with('*') => (format!("{ty}:{MULTIPLE}"), OF_BYTES, name),
+            Lever::Multiple(name, ty) => (format!("{ty}:{MULTIPLE}"), OF_NUMBERS, name),
+            Lever::One(name) => ("1".to_owned(), OF_STRIDES, name),
+        };
+        let name = format!("`{name}`");
+        match written.iter_mut().find(|(other, ..)| *other == text) {
+            Some((.., names)) => names.push(name),
+            None => written.push((text, missing, vec![name])),
+        }
+    }
+    let named = |missing: &str| -> Vec<String> {
+        let of = written.iter().filter(|(_, other, _)| *other == missing);
+        of.flat_map(|(.., names)| names.clone()).collect()
+    };
+    let missing: Vec<String> = [OF_BYTES, OF_NUMBERS, OF_STRIDES]
+        .into_iter()
+        .filter_map(|missing| match &named(missing)[..] {
+            [] => None,
+            [one] => Some(format!("{one} is {}", missing.replace("multiples", "a multiple"))),
+            several => Some(format!("{} are {missing}", words::listed(several))),
+        })
+        .collect();
+    remedies.extend(written.iter().map(|(text, _, names)| format!("`{text}` for {}", words::listed(names))));
+    let with = format!("with {} instead, {change}", words::listed(&remedies));
     match missing.is_empty() {
         true => with,
-        false => format!("{}: {with}", words::listed(&missing)),
+        false => format!("{}: {with}", missing.join(", and ")),
     }
 }
+
+/// What is missing of pointers, of numbers, and of strides.
+const OF_BYTES: &str = "not promised to be multiples of 16 bytes";
+const OF_NUMBERS: &str = "not promised to be multiples of 16";
+const OF_STRIDES: &str = "not known to be 1";

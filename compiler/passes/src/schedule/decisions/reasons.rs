@@ -8,24 +8,22 @@ use rtc_source::Span;
 
 use super::{loops_at, reads};
 use crate::PassContext;
-use crate::schedule::addresses::{addresses, is_unchanged, loads_of_products, small_step};
+use crate::schedule::addresses::{addresses, is_unchanged, loads_of_products, memory, small_step};
 use crate::schedule::stage_operands::{copied_width, stages};
 use crate::tile::versions;
 
 /// Whether a kernel has a product by `wgmma` in a loop.
 pub(super) fn has_product_by_wgmma(kernel: &Kernel) -> bool {
     rtc_ir::walk(kernel).into_iter().any(|op| {
-        matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }) && regions::loop_around(kernel, op).is_some()
+        matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. })
+            && regions::loop_around(kernel, op).is_some()
     })
 }
 
 /// Whether a loop itself has products.
 pub(super) fn has_products(kernel: &Kernel, of: Op) -> bool {
     reads::own_ops(kernel, of).into_iter().any(|op| {
-        matches!(
-            kernel.kind(op),
-            OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {}
-        )
+        matches!(kernel.kind(op), OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
     })
 }
 
@@ -37,16 +35,19 @@ pub(super) fn has_loops(kernel: &Kernel, of: Op) -> bool {
 /// Why nothing can be begun ahead in a loop without products of what it loads; `None` if it has such.
 pub(super) fn without_products(kernel: &Kernel, of: Op) -> Option<&'static str> {
     let own = reads::own_ops(kernel, of);
-    let loads = own.iter().any(|op| {
-        matches!(kernel.kind(*op), OpKind::Load { .. } | OpKind::CopyAsync { .. } | OpKind::CopyDesc { .. })
-    });
+    let loads = own
+        .iter()
+        .any(|op| matches!(kernel.kind(*op), OpKind::Load { .. } | OpKind::CopyAsync { .. } | OpKind::CopyDesc { .. }));
     if !loads {
-        return Some(match own.iter().any(|op| matches!(kernel.kind(*op), OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. })) {
-            true => "it has no load in it, and what it reads with atomics cannot be read early",
-            false => "it has no load in it",
-        });
+        return Some(
+            match own.iter().any(|op| matches!(kernel.kind(*op), OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. })) {
+                true => "it has no load in it, and what it reads with atomics cannot be read early",
+                false => "it has no load in it",
+            },
+        );
     }
-    (!has_products(kernel, of)).then_some("it has no product (`tl.dot`) in it, and only what products take is begun ahead")
+    (!has_products(kernel, of))
+        .then_some("it has no product (`tl.dot`) in it, and only what products take is begun ahead")
 }
 
 /// Why a loop stays as it is, all of whose warps do the same.
@@ -80,7 +81,7 @@ fn of_products(laid: &Kernel, of: Op, cx: &PassContext) -> String {
         return "its products take nothing that it loads itself in each iteration".into();
     }
     if !cx.structure.stages() {
-        return "`structure` is `plain`, or shared memory has no room for what products take".into();
+        return "`structure` is `plain`, or shared memory has no room for what its products take".into();
     }
     if !cx.target.has(Feature::CpAsync) {
         return format!("{} has no `cp.async`", cx.target.name);
@@ -90,7 +91,11 @@ fn of_products(laid: &Kernel, of: Op, cx: &PassContext) -> String {
         return format!("`num_stages` is {stages}");
     }
     if small_step(laid, of).is_none() {
-        return "its step is no positive constant".into();
+        let step = laid.params.iter().find(|param| param.value == laid.operand(of, 2));
+        return match step {
+            Some(param) => format!("its step `{}` is no constant", param.name),
+            None => "its step is no positive constant".into(),
+        };
     }
     let taken = indices(laid, of, &loads);
     let mut said: Vec<String> = Vec::new();
@@ -134,8 +139,14 @@ fn why_no_copy(kernel: &Kernel, of: Op, load: Op) -> Option<String> {
     };
     let read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
     let pointers = read.map(|op| kernel.operand(*op, 0)).chain([kernel.operand(load, 0)]);
-    if !pointers.into_iter().all(|pointer| is_unchanged(kernel, of, pointer)) {
-        return Some("may read what the loop writes, or the loop orders accesses".into());
+    if let Some(pointer) = pointers.into_iter().find(|pointer| !is_unchanged(kernel, of, *pointer)) {
+        return Some(match writes(kernel, of, pointer) {
+            true => "may read what the loop writes, as it does so through the same argument".into(),
+            false => {
+                "must not be moved before other accesses of the loop, such as atomics, or writes to what is not known"
+                    .into()
+            }
+        });
     }
     let is_zero = |other| constant_bits(kernel, other) == Some(0);
     if !kernel.optional(load, 1).is_none_or(is_zero) {
@@ -151,6 +162,14 @@ fn why_no_copy(kernel: &Kernel, of: Op, load: Op) -> Option<String> {
     })
 }
 
+/// Whether a loop stores through the argument that a pointer leads to.
+fn writes(kernel: &Kernel, of: Op, pointer: Value) -> bool {
+    let read = memory(kernel, pointer);
+    let all = kernel.op(of).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+    let mut stores = all.filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
+    read.is_some() && stores.any(|op| memory(kernel, kernel.operand(op, 0)) == read)
+}
+
 /// What became of a loop of which the passes have left nothing.
 pub(super) fn why_gone(laid: &Kernel, span: Span) -> &'static str {
     let within = |op: &Op| {
@@ -158,8 +177,8 @@ pub(super) fn why_gone(laid: &Kernel, span: Span) -> &'static str {
         place.is_some_and(|place| place.file == span.file && span.start < place.start && place.end <= span.end)
     };
     match rtc_ir::walk(laid).iter().any(within) {
-        true => "its iterations are written out one after the other",
-        false => "it is gone: nothing that it computes is used, or it has no iterations",
+        true => "written out, one iteration after the other",
+        false => "gone: nothing that it computes is used, or it has no iterations",
     }
 }
 

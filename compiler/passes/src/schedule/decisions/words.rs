@@ -26,54 +26,65 @@ pub(super) fn sentence(forms: &[Form]) -> String {
 
 fn of_form(form: &Form) -> String {
     let when = form.when.as_ref().map(|when| format!("{when} ")).unwrap_or_default();
-    let early = early(form);
+    let (early, others) = (early(form), shown(form.reads.iter().filter(|read| read.way == Way::Plain)));
     let what = match form.way {
+        Way::Gone => form.said.clone(),
         Way::Plain => format!("{when}not pipelined: {}", form.said),
         Way::Registers => format!("{when}pipelined: loads from {early} begin {}", form.said),
         Way::Async => format!("{when}pipelined: copies from {early} begin {}", form.said),
         Way::Roles => format!("{when}pipelined: copies from {early} are begun by a warp of their own; {}", form.said),
     };
-    let others: Vec<String> = form.reads.iter().filter(|read| !is_early(form, read)).map(shown).collect();
     match others.is_empty() {
         true => what,
-        false => format!("{what}; each iteration loads from {}", listed(&others)),
+        false => format!("{what}; each iteration loads from {others}"),
     }
 }
 
-/// What is begun ahead.
+/// What is begun ahead, in whatever way.
 fn early(form: &Form) -> String {
-    let names: Vec<String> = form.reads.iter().filter(|read| is_early(form, read)).map(shown).collect();
-    listed(&names)
+    shown(form.reads.iter().filter(|read| read.way > Way::Plain))
 }
 
-/// Whether it is begun ahead in the way of the loop; loads into registers beside copies are told of, too.
-fn is_early(form: &Form, read: &Read) -> bool {
-    form.way > Way::Plain && read.way > Way::Plain
+/// `a` and `b` (16 bytes at a time) and `c` (a number).
+fn shown<'r>(reads: impl Iterator<Item = &'r Read>) -> String {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for read in reads {
+        let how = how(read);
+        match groups.iter_mut().find(|(other, _)| *other == how) {
+            Some((_, names)) => names.push(read.name.clone()),
+            None => groups.push((how, vec![read.name.clone()])),
+        }
+    }
+    let groups: Vec<String> = groups.into_iter().map(|(how, names)| format!("{} ({how})", listed(&names))).collect();
+    listed(&groups)
 }
 
-fn shown(read: &Read) -> String {
-    match (read.way, read.bytes) {
-        (Way::Roles, _) => format!("{} (TMA)", read.name),
-        (Way::Async, Some(bytes)) => format!("{} (`cp.async`, {bytes} bytes at a time)", read.name),
-        (Way::Registers, _) => format!("{} (into registers)", read.name),
-        (_, Some(1)) => format!("{} (1 byte at a time)", read.name),
-        (_, Some(bytes)) => format!("{} ({bytes} bytes at a time)", read.name),
-        (_, None) => format!("{} (a number)", read.name),
+fn how(read: &Read) -> String {
+    let width = match read.bytes {
+        Some(1) => "1 byte at a time".to_owned(),
+        Some(bytes) => format!("{bytes} bytes at a time"),
+        None => "a number".to_owned(),
+    };
+    match read.way {
+        Way::Roles => "TMA".to_owned(),
+        Way::Async => format!("`cp.async`, {width}"),
+        Way::Registers => format!("into registers, {width}"),
+        Way::Plain | Way::Gone => width,
     }
 }
 
 /// What `better` does better than `now`.
 pub(super) fn change(now: &[Form], better: &[Form]) -> String {
     let worst = |forms: &[Form]| forms.iter().map(|form| form.way).min();
-    match better {
-        [form] if worst(now) < Some(form.way) => match form.way {
-            Way::Roles => format!("a warp of its own copies from {}", early(form)),
-            Way::Async => format!("copies from {} begin ahead", early(form)),
-            Way::Registers => format!("loads from {} begin ahead", early(form)),
-            Way::Plain => "it is another loop".into(),
-        },
-        [form] => format!("it reads from {}", listed(&form.reads.iter().map(shown).collect::<Vec<_>>())),
-        several => sentence(several),
+    let [form] = better else { return sentence(better) };
+    let everywhere = if now.len() > 1 { " in every launch" } else { "" };
+    let early = early(form);
+    match form.way {
+        _ if worst(now) >= Some(form.way) => format!("it reads from {}{everywhere}", shown(form.reads.iter())),
+        Way::Roles => format!("a warp of its own copies from {early}{everywhere}"),
+        Way::Async => format!("copies from {early} begin ahead{everywhere}"),
+        Way::Registers => format!("loads from {early} begin ahead{everywhere}"),
+        Way::Plain | Way::Gone => sentence(better),
     }
 }
 
