@@ -48,28 +48,26 @@ fn whole(artifact: &Artifact, arch: &str, estimate: u32) -> String {
         }
         None => (estimate, format!("about {estimate} registers a thread (an estimate, as no `ptxas` is at hand)")),
     };
-    let resources = Resources { threads: metadata.threads_per_block, shared: metadata.shared_bytes, registers, local: 0 };
+    let resources =
+        Resources { threads: metadata.threads_per_block, shared: metadata.shared_bytes, registers, local: 0 };
     let machine = Machine::of_arch(arch);
     let blocks = occupancy(&resources, &machine);
-    let more = |resources: Resources| occupancy(&resources, &machine) > blocks;
-    let limits: Vec<&str> = [
-        ("registers", more(Resources { registers: 0, ..resources })),
-        ("shared memory", more(Resources { shared: 0, ..resources })),
-    ]
-    .into_iter()
-    .filter_map(|(what, limits)| limits.then_some(what))
-    .collect();
-    let limit = match limits[..] {
-        [] => format!("registers, shared memory or the {} threads of one", machine.threads),
-        [one] => one.to_owned(),
-        _ => limits.join(" or "),
+    // What alone allows no more.
+    let only = |registers, shared| occupancy(&Resources { registers, shared, ..resources }, &machine) == blocks;
+    let limits = match only(0, 0) {
+        true => vec!["threads"],
+        false => [("registers", only(registers, 0)), ("shared memory", only(0, resources.shared))]
+            .into_iter()
+            .filter_map(|(what, limits)| limits.then_some(what))
+            .collect(),
     };
     format!(
-        "`{}` for {arch}: {said}; {} threads and {} bytes of shared memory a block; a multiprocessor holds {blocks} block{} at a \
-         time, and has no {limit} for more",
+        "`{}` for {arch}: {said}; {} threads and {} bytes of shared memory a block; {blocks} block{} on a multiprocessor at a \
+         time; {} allow no more",
         metadata.symbol,
         resources.threads,
         resources.shared,
-        if blocks == 1 { "" } else { "s" }
+        if blocks == 1 { "" } else { "s" },
+        limits.join(" and ")
     )
 }

@@ -15,6 +15,7 @@ mod reads;
 mod reasons;
 mod words;
 
+use rtc_abi::Feature;
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, regions};
 use rtc_source::{Code, Diagnostic, Span};
 
@@ -83,15 +84,19 @@ pub fn decisions(
         let decide = |span| Decision { span, forms: vec![form.clone()], together: None, levers: Vec::new() };
         return Ok(spans(source).into_iter().map(decide).collect());
     };
-    let together = match reasons::has_product_by_wgmma(laid) && scheduled.specialization().is_none() {
-        true => together(laid, cx)?,
-        false => None,
-    };
+    let may_be = cx.target.has(Feature::Wgmma) && cx.structure.stages() && scheduled.specialization().is_none();
+    let together = if may_be { together(laid, cx)? } else { None };
     let decide = |span: Span| {
         let forms = forms(laid, scheduled, span, cx);
-        let products = loops_at(laid, span).iter().any(|op| reasons::has_products(laid, *op));
-        let together = together.clone().filter(|_| products);
-        Decision { span, forms, together, levers: levers::of_loop(laid, &loops_at(laid, span), cx) }
+        let loops = loops_at(laid, span);
+        let any = |has: fn(&Kernel, Op) -> bool| loops.iter().any(|of| has(laid, *of));
+        let together = match (any(reasons::has_products), any(reasons::has_products_by_wgmma)) {
+            (_, true) => together.clone(),
+            (true, false) if may_be => Some(NO_WGMMA.to_owned()),
+            _ => None,
+        };
+        let levers = levers::of_loop(laid, &loops, cx);
+        Decision { span, forms, together, levers }
     };
     Ok(spans(source).into_iter().map(decide).collect())
 }
@@ -196,7 +201,13 @@ impl Form {
                     Some(_) => ", with a product under way from one iteration to the next",
                     None => "",
                 };
-                (Way::Async, format!("{} ahead, {slots} slots of {bytes} bytes{product}", words::iterations(ahead)))
+                let mut said = format!("{} ahead, {slots} slots of {bytes} bytes{product}", words::iterations(ahead));
+                let before =
+                    loops_at(laid, span_of(scheduled, op).unwrap_or_default()).into_iter().find(|of| *of == op);
+                if let Some(left) = before.and_then(|of| reasons::left(laid, of, false)) {
+                    said.push_str(&format!("; {left}"));
+                }
+                (Way::Async, said)
             }
             (Some(_), None) => {
                 let bytes = super::schedule_loop::ring_bytes(scheduled, op);
@@ -230,11 +241,12 @@ impl Form {
     }
 }
 
+/// Of loops with other products, on a target that has these.
+const NO_WGMMA: &str =
+    "no product of the loop is one by `wgmma`, which takes 64 rows or more, 32 bytes of K or more, and 4 warps";
+
 /// Why the warps of a kernel with a product by `wgmma` are not divided, if that is more than each of its loops is told of.
 fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<String>, PassError> {
-    if !cx.structure.stages() {
-        return Ok(None);
-    }
     if !may_divide(cx) {
         return Ok(Some("`warp_specialize`, `launch_cooperative_grid` or `structure` forbids it".into()));
     }

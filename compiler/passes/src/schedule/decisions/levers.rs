@@ -231,6 +231,7 @@ fn sentence(levers: &[Lever], change: &str) -> String {
             None => written.push((text, missing, vec![name])),
         }
     }
+    written.sort();
     let named = |missing: &str| -> Vec<String> {
         let of = written.iter().filter(|(_, other, _)| *other == missing);
         of.flat_map(|(.., names)| names.clone()).collect()
@@ -244,7 +245,7 @@ fn sentence(levers: &[Lever], change: &str) -> String {
         })
         .collect();
     remedies.extend(written.iter().map(|(text, _, names)| format!("`{text}` for {}", words::listed(names))));
-    let with = format!("with {} instead, {change}", words::listed(&remedies));
+    let with = format!("with {} instead, {change}", remedies.join(", "));
     match missing.is_empty() {
         true => with,
         false => format!("{}: {with}", missing.join(", and ")),

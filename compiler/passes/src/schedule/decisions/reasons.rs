@@ -12,12 +12,10 @@ use crate::schedule::addresses::{addresses, is_unchanged, loads_of_products, mem
 use crate::schedule::stage_operands::{copied_width, stages};
 use crate::tile::versions;
 
-/// Whether a kernel has a product by `wgmma` in a loop.
-pub(super) fn has_product_by_wgmma(kernel: &Kernel) -> bool {
-    rtc_ir::walk(kernel).into_iter().any(|op| {
-        matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. })
-            && regions::loop_around(kernel, op).is_some()
-    })
+/// Whether a loop itself has products by `wgmma`.
+pub(super) fn has_products_by_wgmma(kernel: &Kernel, of: Op) -> bool {
+    let mut own = reads::own_ops(kernel, of).into_iter();
+    own.any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
 }
 
 /// Whether a loop itself has products.
@@ -97,21 +95,34 @@ fn of_products(laid: &Kernel, of: Op, cx: &PassContext) -> String {
             None => "its step is no positive constant".into(),
         };
     }
+    left(laid, of, true).unwrap_or_else(|| "shared memory has no layout for what its products take".into())
+}
+
+/// Of which arguments nothing is copied ahead for the products of a loop, and why; of `all` loads, or of those alone that cannot be
+/// copies by themselves.
+pub(super) fn left(laid: &Kernel, of: Op, all: bool) -> Option<String> {
+    let loads = loads_of_products(laid, of);
     let taken = indices(laid, of, &loads);
-    let mut said: Vec<String> = Vec::new();
+    let mut said: Vec<(String, Vec<String>)> = Vec::new();
     for load in loads {
-        let name = reads::name(laid, laid.operand(load, 0));
         let reason = match why_no_copy(laid, of, load) {
             Some(reason) => reason,
-            None if taken.contains(&load) => "gives what addresses follow from".to_owned(),
-            None => "would go into buffers that the products of the loop cannot read".to_owned(),
+            None if taken.contains(&load) => "addresses follow from it".to_owned(),
+            None if all => "the products of the loop cannot read it from a buffer".to_owned(),
+            None => continue,
         };
-        let sentence = format!("the load from {name} {reason}");
-        if !said.contains(&sentence) {
-            said.push(sentence);
+        let name = reads::name(laid, laid.operand(load, 0));
+        match said.iter_mut().find(|(other, _)| *other == reason) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => said.push((reason, vec![name])),
         }
     }
-    said.join(", ")
+    let said = said
+        .into_iter()
+        .map(|(reason, names)| format!("from {} nothing is copied ahead, for {reason}", super::words::listed(&names)));
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// The loads that addresses of others follow from.
@@ -129,36 +140,33 @@ fn why_no_copy(kernel: &Kernel, of: Op, load: Op) -> Option<String> {
     let OpKind::Load { volatile, vector, .. } = kernel.kind(load) else { return None };
     let result = kernel.result(load, 0);
     if *volatile {
-        return Some("is volatile".into());
+        return Some("the load is volatile".into());
     }
     let Some(elem) = kernel.value_type(result).elem().filter(|elem| !elem.is_ptr()) else {
-        return Some("gives pointers".into());
+        return Some("it gives pointers".into());
     };
     let Some(part) = addresses(kernel, of, &roots(kernel, load)) else {
-        return Some("has an address that follows from what the iteration before it computes".into());
+        return Some("its address follows from what the iteration before computes".into());
     };
     let read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
     let pointers = read.map(|op| kernel.operand(*op, 0)).chain([kernel.operand(load, 0)]);
     if let Some(pointer) = pointers.into_iter().find(|pointer| !is_unchanged(kernel, of, *pointer)) {
         return Some(match writes(kernel, of, pointer) {
-            true => "may read what the loop writes, as it does so through the same argument".into(),
-            false => {
-                "must not be moved before other accesses of the loop, such as atomics, or writes to what is not known"
-                    .into()
-            }
+            true => "the loop writes through the same argument".into(),
+            false => "the loop has accesses before which it must not be moved, such as atomics".into(),
         });
     }
     let is_zero = |other| constant_bits(kernel, other) == Some(0);
     if !kernel.optional(load, 1).is_none_or(is_zero) {
-        return Some("gives other numbers than 0 where its mask is false".into());
+        return Some("it gives other numbers than 0 where its mask is false".into());
     }
     if copied_width(kernel, load).is_some() {
         return None;
     }
     let bytes = vector.unwrap_or(1) * elem.bytes();
     Some(match bytes {
-        ..4 => format!("takes {bytes} bytes at a time, of which `cp.async` takes 4 or more"),
-        _ => "gives a tile that is no matrix, or is smaller than the threads of the warps".into(),
+        ..4 => format!("{bytes} bytes at a time are too few for `cp.async`, which takes 4 or more"),
+        _ => "the tile is no matrix, or smaller than the threads of the warps".into(),
     })
 }
 

@@ -26,12 +26,20 @@ pub(super) fn sentence(forms: &[Form]) -> String {
 
 fn of_form(form: &Form) -> String {
     let when = form.when.as_ref().map(|when| format!("{when} ")).unwrap_or_default();
-    let (early, others) = (early(form), shown(form.reads.iter().filter(|read| read.way == Way::Plain)));
+    let early = early(form);
+    let of_way = |way: Way| shown(form.reads.iter().filter(move |read| read.way == way));
+    let others = of_way(Way::Plain);
     let what = match form.way {
         Way::Gone => form.said.clone(),
         Way::Plain => format!("{when}not pipelined: {}", form.said),
         Way::Registers => format!("{when}pipelined: loads from {early} begin {}", form.said),
-        Way::Async => format!("{when}pipelined: copies from {early} begin {}", form.said),
+        Way::Async => {
+            let beside = match of_way(Way::Registers) {
+                none if none.is_empty() => none,
+                loads => format!("; loads from {loads} begin 1 iteration ahead"),
+            };
+            format!("{when}pipelined: copies from {} begin {}{beside}", of_way(Way::Async), form.said)
+        }
         Way::Roles => format!("{when}pipelined: copies from {early} are begun by a warp of their own; {}", form.said),
     };
     match others.is_empty() {
