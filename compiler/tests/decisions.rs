@@ -194,8 +194,12 @@ fn every_loop_of_the_golden_kernels_has_one_decision() {
         all
     };
     let (mut seen, mut loops) = (BTreeSet::new(), 0);
-    for folder in entries(&root).into_iter().filter(|path| path.join("kernel.rt").is_file()) {
-        let program = program(&std::fs::read_to_string(folder.join("kernel.rt")).unwrap());
+    let source = |folder: &Path| {
+        ["kernel.rt", "kernel.py"].map(|name| folder.join(name)).into_iter().find(|path| path.is_file())
+    };
+    for (folder, source) in entries(&root).into_iter().filter_map(|path| Some((path.clone(), source(&path)?))) {
+        let text = std::fs::read_to_string(&source).unwrap();
+        let program = Program::parse(&[Source::new(source.file_name().unwrap().to_string_lossy(), &text)]);
         for launch in entries(&folder).into_iter().filter(|path| path.to_string_lossy().ends_with(".launch.json")) {
             let json = json_fields::parse(&std::fs::read_to_string(&launch).unwrap()).unwrap();
             let spec = Spec::from_field(&Field::root(&json).required("spec").unwrap()).unwrap();

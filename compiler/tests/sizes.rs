@@ -247,13 +247,13 @@ fn how_loops_are_pipelined_is_remarked_on() {
     let (_, said) = products(body, "*fp16:16, *fp32:16, i32");
     let plan = "the loop is pipelined: copies from `p` (TMA) are begun by a warp of their own; the warps are divided into roles: 1 copy tiles with 40 registers a thread, 4 compute with 216; 6 slots of 4096 \
                 bytes, 2 blocks on a multiprocessor loop over the programs";
-    assert!(said.iter().any(|line| line == plan), "{said:?}");
+    assert!(said.iter().any(|line| line.starts_with(plan)), "{said:?}");
     // An index that is loaded is no sum of arguments.
     let (_, said) =
         products(&body.replace("p + i * 2048", "p + tl.load(z + i).to(tl.int32) * 2048"), "*fp16:16, *fp32:16, i32");
     let plan = "the loop is pipelined: copies from `p` (`cp.async`, 16 bytes at a time) begin 2 iterations ahead, 4 slots of 4096 \
                 bytes, with a product under way from one iteration to the next";
-    assert!(said.iter().any(|line| line == plan), "{said:?}");
+    assert!(said.iter().any(|line| line.starts_with(plan)), "{said:?}");
 }
 
 #[test]

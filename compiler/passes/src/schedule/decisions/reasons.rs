@@ -120,7 +120,7 @@ pub(super) fn left(laid: &Kernel, of: Op, all: bool) -> Option<String> {
     }
     let said = said
         .into_iter()
-        .map(|(reason, names)| format!("from {} nothing is copied ahead, for {reason}", super::words::listed(&names)));
+        .map(|(reason, names)| format!("loads from {} are no copies, as {reason}", super::words::listed(&names)));
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
