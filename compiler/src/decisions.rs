@@ -93,7 +93,7 @@ fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> 
     };
     let cx = scheduled.as_ref().map_or(context, |(_, cx)| *cx);
     let passed = laid.as_ref().zip(scheduled.as_ref().map(|(kernel, _)| kernel));
-    let found = rtc_passes::decisions(source, passed, &cx);
+    let found = rtc_passes::decisions(source, passed, &cx, options.structure);
     let found = found.map_err(|error| Failure::internal("what loops are told of".to_owned(), error.to_string()))?;
     let given = kernel.registers_at_start().or(kernel.options.maxnreg);
     Ok((found, given.unwrap_or_else(|| rtc_passes::work::registers(&kernel).min(MOST_REGISTERS))))

@@ -71,6 +71,20 @@ def odd(p, q, n):
     tl.store(p + r, s.to(tl.float16))
 ";
 
+/// Products of blocks that are too large for more than one slot, or for any.
+const LARGE: &str = "
+@triton.jit
+def large(p, z, n, K):
+    m = tl.arange(0, 128)
+    k = tl.arange(0, K)
+    s = tl.zeros((128, 128), tl.float32)
+    for i in range(n):
+        a = tl.load(p + m[:, None] * K + k[None, :] + i * 128 * K)
+        b = tl.load(p + k[:, None] * 128 + m[None, :] + i * 128 * K)
+        s = tl.dot(a, b, s)
+    tl.store(z + m[:, None] * 128 + m[None, :], s)
+";
+
 fn program(source: &str) -> Program {
     Program::parse(&[Source::new("k.rt", source)])
 }
@@ -120,6 +134,9 @@ const CASES: &[(&str, &str, &[(&str, &str)])] = &[
     (ROWS, "*fp32, *fp32, i32, i32, 1024", &[]),
     (ROWS, "*fp32:16, *fp32, i32:16, i32:16, 1024", &[]),
     (ODD, "*fp16:16, *fp16:16, i32", &[]),
+    (LARGE, "*fp16:16, *fp32:16, i32, 128", &[]),
+    (LARGE, "*fp16:16, *fp32:16, i32, 256", &[]),
+    (LARGE, "*fp16:16, *fp32:16, i32, 512", &[]),
 ];
 
 #[test]

@@ -17,7 +17,7 @@ pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, plain, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
 pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
-pub use schedule::decisions::{Decision, Grade, Lever, decisions, helps};
+pub use schedule::decisions::{Attempt, Decision, Grade, Lever, decisions, helps};
 pub use schedule::expand_loop::PASS as EXPAND_LOOP;
 pub use schedule::reduce_boxes::{PASS as REDUCE_BOXES, reductions_remarks};
 pub use schedule::split_roles::PASS as SPLIT_ROLES;

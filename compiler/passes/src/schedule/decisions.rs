@@ -15,7 +15,7 @@ mod reads;
 mod reasons;
 mod words;
 
-use rtc_abi::Feature;
+use rtc_abi::{Feature, Structure};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, regions};
 use rtc_source::{Code, Diagnostic, Span};
 
@@ -25,8 +25,9 @@ use super::roles;
 use super::split_roles::{LEAST_SLOTS, may_divide};
 use crate::{PassContext, PassError};
 
-pub use levers::{Lever, helps};
+pub use levers::{Attempt, Lever, helps};
 use reads::Read;
+use reasons::Plain;
 
 /// The decision about one loop of the source.
 #[derive(Clone, Debug)]
@@ -72,11 +73,13 @@ struct Form {
 }
 
 /// The decisions about all loops of `source`, a kernel of any phase. `laid` is what `split_roles` is given, `scheduled` what
-/// `schedule_loop` leaves; without them no pass has looked at the loops.
+/// `schedule_loop` leaves; without them no pass has looked at the loops. `asked` is the structure that was asked for, which need not
+/// be that of the context: what does not fit into shared memory is tried without copies.
 pub fn decisions(
     source: &Kernel,
     passed: Option<(&Kernel, &Kernel)>,
     cx: &PassContext,
+    asked: Structure,
 ) -> Result<Vec<Decision>, PassError> {
     let Some((laid, scheduled)) = passed else {
         let said = "the kernel is given past the passes that decide of it, and stays as it is";
@@ -86,8 +89,9 @@ pub fn decisions(
     };
     let may_be = cx.target.has(Feature::Wgmma) && cx.structure.stages() && scheduled.specialization().is_none();
     let together = if may_be { together(laid, cx)? } else { None };
+    let plain = Plain { cx, asked };
     let decide = |span: Span| {
-        let forms = forms(laid, scheduled, span, cx);
+        let forms = forms(laid, scheduled, span, &plain);
         let loops = loops_at(laid, span);
         let any = |has: fn(&Kernel, Op) -> bool| loops.iter().any(|of| has(laid, *of));
         let together = match (any(reasons::has_products), any(reasons::has_products_by_wgmma)) {
@@ -153,11 +157,11 @@ fn loops_at(kernel: &Kernel, span: Span) -> Vec<Op> {
 }
 
 /// What there is of a loop, each form once, the best one first.
-fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, cx: &PassContext) -> Vec<Form> {
+fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, plain: &Plain<'_>) -> Vec<Form> {
     let loops = loops_at(scheduled, span);
     let (in_roles, others): (Vec<Op>, Vec<Op>) =
         loops.into_iter().partition(|op| scheduled.group_of(*op).role.is_some());
-    let mut forms: Vec<Form> = others.iter().map(|op| Form::of(laid, scheduled, *op, cx)).collect();
+    let mut forms: Vec<Form> = others.iter().map(|op| Form::of(laid, scheduled, *op, plain)).collect();
     forms.extend(Form::of_roles(scheduled, &in_roles));
     // What is split off for the last iterations, with masks, is told of with the others.
     let factor = reasons::rounds_at_once(scheduled, &others);
@@ -188,7 +192,7 @@ impl Form {
     }
 
     /// That of a loop outside of roles, as its hints say.
-    fn of(laid: &Kernel, scheduled: &Kernel, op: Op, cx: &PassContext) -> Form {
+    fn of(laid: &Kernel, scheduled: &Kernel, op: Op, plain: &Plain<'_>) -> Form {
         let hints = match scheduled.kind(op) {
             OpKind::ForRange { hints, .. } => *hints,
             _ => LoopHints::default(),
@@ -214,7 +218,7 @@ impl Form {
                 (Way::Plain, format!("shared memory has room for one slot of {bytes} bytes; smaller blocks take less"))
             }
             (None, Some(ahead)) => (Way::Registers, format!("{} ahead, into registers", words::iterations(ahead))),
-            (None, None) => (Way::Plain, reasons::why_plain(laid, scheduled, op, cx)),
+            (None, None) => (Way::Plain, plain.why(laid, scheduled, op)),
         };
         Form { way, said, reads, when: reasons::when(scheduled, op) }
     }
@@ -242,8 +246,8 @@ impl Form {
 }
 
 /// Of loops with other products, on a target that has these.
-const NO_WGMMA: &str =
-    "no product of the loop is one by `wgmma`, which takes 64 rows or more, 32 bytes of K or more, and 4 warps";
+const NO_WGMMA: &str = "no product of the loop is one by `wgmma`, which takes 64 rows or more, 32 bytes of K or more, operands of \
+                        half of shared memory or less, and 4 warps";
 
 /// Why the warps of a kernel with a product by `wgmma` are not divided, if that is more than each of its loops is told of.
 fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<String>, PassError> {

@@ -134,7 +134,7 @@ pub(crate) fn asked_of(kernel: &Kernel, op: Op) -> Option<Asked> {
             OpKind::AndI {} if kernel.value_type(value) == Type::Scalar(Elem::I1) => work.extend([right?, left?]),
             OpKind::CmpI { predicate: Predicate::Eq } if constant_bits(kernel, right?) == Some(0) => {
                 let rest = kernel.def_op(left?).filter(|rest| matches!(kernel.kind(*rest), OpKind::AndI {}))?;
-                let low = u64::try_from(constant_bits(kernel, kernel.operand(rest, 1))?).ok()?;
+                let low = constant_bits(kernel, kernel.operand(rest, 1))?;
                 let param = kernel.params.iter().find(|param| param.value == kernel.operand(rest, 0))?;
                 asked.names.push(param.name.clone());
                 asked.factor = low + 1;

@@ -159,12 +159,11 @@ impl Lever {
     }
 }
 
-/// Says what would change a decision. `attempt` gives the decision about the same loop if all these levers are used, if that can be
-/// compiled.
-pub fn helps(
-    decision: &Decision,
-    attempt: &mut dyn FnMut(&[Lever]) -> Result<Option<Decision>, PassError>,
-) -> Result<Option<String>, PassError> {
+/// Gives the decision about the same loop if all these levers are used, if that can be compiled.
+pub type Attempt<'a> = &'a mut dyn FnMut(&[Lever]) -> Result<Option<Decision>, PassError>;
+
+/// Says what would change a decision.
+pub fn helps(decision: &Decision, attempt: Attempt<'_>) -> Result<Option<String>, PassError> {
     let only =
         |wanted: fn(&Lever) -> bool| -> Vec<Lever> { decision.levers.iter().filter(|l| wanted(l)).cloned().collect() };
     let is_option = |lever: &Lever| matches!(lever, Lever::Option(..) | Lever::StagesOfLoop(..));
@@ -192,7 +191,7 @@ pub fn helps(
 fn fewest(
     mut levers: Vec<Lever>,
     mut found: Decision,
-    attempt: &mut dyn FnMut(&[Lever]) -> Result<Option<Decision>, PassError>,
+    attempt: Attempt<'_>,
 ) -> Result<(Vec<Lever>, Decision), PassError> {
     for lever in levers.clone() {
         let fewer: Vec<Lever> = levers.iter().filter(|other| **other != lever).cloned().collect();

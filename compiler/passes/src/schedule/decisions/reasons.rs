@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::Feature;
+use rtc_abi::{Feature, Structure};
 use rtc_ir::{DotKind, Kernel, Op, OpKind, Value, constant_bits, regions};
 use rtc_source::Span;
 
@@ -48,54 +48,66 @@ pub(super) fn without_products(kernel: &Kernel, of: Op) -> Option<&'static str> 
         .then_some("it has no product (`tl.dot`) in it, and only what products take is begun ahead")
 }
 
-/// Why a loop stays as it is, all of whose warps do the same.
-pub(super) fn why_plain(laid: &Kernel, scheduled: &Kernel, of: Op, cx: &PassContext) -> String {
-    if let OpKind::WhileLoop {} = scheduled.kind(of) {
-        let said = "whether a `while` loop has another iteration is known at its end alone";
-        return match has_loops(scheduled, of) {
-            true => format!("{said}; the loops in it are decided for themselves"),
-            false => said.into(),
-        };
-    }
-    if has_loops(scheduled, of) {
-        return "it has loops in it, each of which is decided for itself".into();
-    }
-    if let Some(reason) = without_products(scheduled, of) {
-        return reason.into();
-    }
-    let span = scheduled.loc(scheduled.op(of).loc).span;
-    let candidates = span.map(|span| loops_at(laid, span)).unwrap_or_default();
-    let before = candidates.iter().copied().find(|op| *op == of).or(candidates.first().copied());
-    match before {
-        Some(of) => of_products(laid, of, cx),
-        None => "the passes have made another loop of it".into(),
-    }
+/// What a loop that is not pipelined is judged by.
+pub(super) struct Plain<'c> {
+    pub cx: &'c PassContext,
+    /// The structure that was asked for.
+    pub asked: Structure,
 }
 
-/// Why what products of a loop take is not begun ahead.
-fn of_products(laid: &Kernel, of: Op, cx: &PassContext) -> String {
-    let loads = loads_of_products(laid, of);
-    if loads.is_empty() {
-        return "its products take nothing that it loads itself in each iteration".into();
+impl Plain<'_> {
+    /// Why a loop stays as it is, all of whose warps do the same.
+    pub fn why(&self, laid: &Kernel, scheduled: &Kernel, of: Op) -> String {
+        if let OpKind::WhileLoop {} = scheduled.kind(of) {
+            let said = "whether a `while` loop has another iteration is known at its end alone";
+            return match has_loops(scheduled, of) {
+                true => format!("{said}; the loops in it are decided for themselves"),
+                false => said.into(),
+            };
+        }
+        if has_loops(scheduled, of) {
+            return "it has loops in it, each of which is decided for itself".into();
+        }
+        if let Some(reason) = without_products(scheduled, of) {
+            return reason.into();
+        }
+        let span = scheduled.loc(scheduled.op(of).loc).span;
+        let candidates = span.map(|span| loops_at(laid, span)).unwrap_or_default();
+        let before = candidates.iter().copied().find(|op| *op == of).or(candidates.first().copied());
+        match before {
+            Some(of) => self.of_products(laid, of),
+            None => "the passes have made another loop of it".into(),
+        }
     }
-    if !cx.structure.stages() {
-        return "`structure` is `plain`, or shared memory has no room for what its products take".into();
+
+    /// Why what products of a loop take is not begun ahead.
+    fn of_products(&self, laid: &Kernel, of: Op) -> String {
+        let loads = loads_of_products(laid, of);
+        if loads.is_empty() {
+            return "its products take nothing that it loads itself in each iteration".into();
+        }
+        if !self.cx.structure.stages() {
+            return match self.asked.stages() {
+                false => "`structure` is `plain`".into(),
+                true => "shared memory has no room for what its products take; smaller blocks take less".into(),
+            };
+        }
+        if !self.cx.target.has(Feature::CpAsync) {
+            return format!("{} has no `cp.async`", self.cx.target.name);
+        }
+        let stages = stages(laid, of);
+        if stages < 2 {
+            return format!("`num_stages` is {stages}");
+        }
+        if small_step(laid, of).is_none() {
+            let step = laid.params.iter().find(|param| param.value == laid.operand(of, 2));
+            return match step {
+                Some(param) => format!("its step `{}` is no constant", param.name),
+                None => "its step is no positive constant".into(),
+            };
+        }
+        left(laid, of, true).unwrap_or_else(|| "shared memory has no layout for what its products take".into())
     }
-    if !cx.target.has(Feature::CpAsync) {
-        return format!("{} has no `cp.async`", cx.target.name);
-    }
-    let stages = stages(laid, of);
-    if stages < 2 {
-        return format!("`num_stages` is {stages}");
-    }
-    if small_step(laid, of).is_none() {
-        let step = laid.params.iter().find(|param| param.value == laid.operand(of, 2));
-        return match step {
-            Some(param) => format!("its step `{}` is no constant", param.name),
-            None => "its step is no positive constant".into(),
-        };
-    }
-    left(laid, of, true).unwrap_or_else(|| "shared memory has no layout for what its products take".into())
 }
 
 /// Of which arguments nothing is copied ahead for the products of a loop, and why; of `all` loads, or of those alone that cannot be
