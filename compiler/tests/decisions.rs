@@ -120,8 +120,11 @@ fn text(program: &Program, found: &[Diagnostic]) -> String {
     text
 }
 
-/// Sources, signatures and options whose loops come out in all the ways that there are.
-const CASES: &[(&str, &str, &[(&str, &str)])] = &[
+/// A source, a signature, and options.
+type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// Those whose loops come out in all the ways that there are.
+const CASES: &[Case] = &[
     (PRODUCT, "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 64", &[]),
     (PRODUCT, "*fp16, *fp16:16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 64", &[]),
     (PRODUCT, "*fp16:16, *fp16:16, *fp16:16, i32, i32, 1, i32, 1, i32, 64", &[]),
