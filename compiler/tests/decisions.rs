@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rtc_compiler::source::Diagnostic;
 use rtc_compiler::source::json_fields::{self, Field};
-use rtc_compiler::{Program, Signature, Silent, Source, Spec, analyse, decisions, set_option};
+use rtc_compiler::{Program, Signature, Silent, Source, Spec, Stage, TileKernel, analyse, decisions, emit, set_option};
 use rtc_ir::regions;
 
 /// A product of matrices whose strides are all arguments.
@@ -178,6 +178,31 @@ fn followed(spec: &Spec, help: &str) -> Vec<Spec> {
         spec
     };
     help.split("; or ").map(follow).collect()
+}
+
+/// A kernel that is given as tile IR is told of, too, in whatever phase it is.
+#[test]
+fn loops_of_tile_ir_are_told_of() {
+    let program = program(PRODUCT);
+    let spec = spec(&program, "*fp16, *fp16, *fp16:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 64", &[]);
+    let specialization = spec.specialize(&program).unwrap();
+    let said = |stage: Stage| {
+        let text = emit(&program, &specialization, "sm_90a", stage, &mut Silent).unwrap();
+        let kernel = TileKernel::parse("k.tir", &text).unwrap();
+        let loops = kernel.decisions(&spec.options, "sm_90a").unwrap().loops;
+        loops.into_iter().map(|remark| (remark.message, remark.help)).collect::<Vec<_>>()
+    };
+    let of_source = decided(&program, &spec, "sm_90a").remove(0);
+    assert_eq!(said(Stage::Tile), [(of_source.message, of_source.help)]);
+    let form = "its products are given in the form of the machine, and stay as they are";
+    let past = "the kernel is given past the passes that decide of it, and stays as it is";
+    for (stage, reason) in [(Stage::Laid, form), (Stage::Scheduled, past)] {
+        let found = said(stage);
+        assert!(
+            found.len() == 1 && found[0].0.starts_with(&format!("the loop is not pipelined: {reason}")),
+            "{found:?}"
+        );
+    }
 }
 
 /// Does what the help of a decision says, and compares what comes of it; how many alternatives there were.

@@ -16,7 +16,7 @@ mod reasons;
 mod words;
 
 use rtc_abi::{Feature, Structure};
-use rtc_ir::{Kernel, LoopHints, Op, OpKind, regions};
+use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, regions};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::found::{Found, NO_COPIES};
@@ -87,7 +87,9 @@ pub fn decisions(
         let decide = |span| Decision { span, forms: vec![form.clone()], together: None, levers: Vec::new() };
         return Ok(spans(source).into_iter().map(decide).collect());
     };
-    let may_be = cx.target.has(Feature::Wgmma) && cx.structure.stages() && scheduled.specialization().is_none();
+    let is_whole = source.phase == Phase::Tile;
+    let may_be =
+        is_whole && cx.target.has(Feature::Wgmma) && cx.structure.stages() && scheduled.specialization().is_none();
     let together = if may_be { together(laid, cx)? } else { None };
     let plain = Plain { cx, asked };
     let decide = |span: Span| {
@@ -99,7 +101,9 @@ pub fn decisions(
             (true, false) if may_be => Some(NO_WGMMA.to_owned()),
             _ => None,
         };
-        let levers = levers::of_loop(laid, &loops, cx);
+        let mut levers = levers::of_loop(laid, &loops, cx);
+        // Layouts are for as many warps as there are.
+        levers.retain(|lever| is_whole || !matches!(lever, Lever::Option("num_warps", _)));
         Decision { span, forms, together, levers }
     };
     Ok(spans(source).into_iter().map(decide).collect())

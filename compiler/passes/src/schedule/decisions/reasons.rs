@@ -83,6 +83,10 @@ impl Plain<'_> {
     /// Why what products of a loop take is not begun ahead.
     fn of_products(&self, laid: &Kernel, of: Op) -> String {
         let loads = loads_of_products(laid, of);
+        let is_dot = |op: &Op| matches!(laid.kind(*op), OpKind::Dot { .. });
+        if !reads::own_ops(laid, of).iter().any(is_dot) {
+            return "its products are given in the form of the machine, and stay as they are".into();
+        }
         if loads.is_empty() {
             return "its products take nothing that it loads itself in each iteration".into();
         }
