@@ -1,7 +1,7 @@
 //! What the compiler decided for each loop of a kernel, and what would change it.
 //!
-//! Nothing of it is found out while a kernel is compiled: it is asked for by who reads it, such as `rtc build -v`. The passes then run
-//! once more, and again for each promise or option that may change something, without the back end.
+//! Nothing of it is found out while a kernel is compiled: it is asked for by who reads it, such as `rtc build -v`. The
+//! passes then run once more, and again for each promise or option that may change something, without the back end.
 //!
 //! ```
 //! use rtc_compiler::{Program, Signature, Source, Spec, decisions};
@@ -27,8 +27,8 @@ use crate::{Failure, Program, Specialization, TileKernel};
 /// What was decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decisions {
-    /// For each loop of the source that the semantic analysis leaves a remark, in program order; its help says which promise or option
-    /// would change the decision.
+    /// For each loop of the source that the semantic analysis leaves a remark, in program order; its help says which
+    /// promise or option would change the decision.
     pub loops: Vec<Diagnostic>,
     /// Registers of a thread, by estimate, or those that the kernel says.
     pub registers: u32,

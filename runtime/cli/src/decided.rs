@@ -1,4 +1,5 @@
-//! What `-v` says of a compiled kernel: the decision about each of its loops, and what the whole takes of a multiprocessor.
+//! What `-v` says of a compiled kernel: the decision about each of its loops, and what the whole takes of a
+//! multiprocessor.
 
 use crate::report::Reporter;
 use rtc_build::Assembler;
@@ -29,8 +30,8 @@ pub(crate) fn tell(
     }
 }
 
-/// What a kernel takes of a multiprocessor, and how many of its blocks one holds; `estimate` are the registers of a thread where no
-/// assembler is at hand.
+/// What a kernel takes of a multiprocessor, and how many of its blocks one holds; `estimate` are the registers of a
+/// thread where no assembler is at hand.
 fn whole(artifact: &Artifact, arch: &str, estimate: u32) -> String {
     let metadata = &artifact.metadata;
     let usage = Assembler::find().and_then(|assembler| {

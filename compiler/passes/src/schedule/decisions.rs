@@ -1,14 +1,14 @@
 //! What was decided for each loop of the source: whether what it loads is begun ahead of time, how, and why not.
 //!
 //! ```text
-//! for k in range(..):    the loop is pipelined: `a_ptr` and `b_ptr` by `cp.async`, 16 bytes at a time, begin 2 iterations
-//!     .. tl.dot ..       ahead, 3 slots of 8192 bytes
+//! for k in range(..):   the loop is pipelined: copies from `a_ptr` and `b_ptr` (`cp.async`, 16 bytes at a time) begin
+//!     .. tl.dot ..      2 iterations ahead, 3 slots of 8192 bytes
 //! ```
 //!
 //! A loop is known by its place in the source, from the kernel as the semantic analysis gives it to the one that
-//! `schedule_loop` leaves, in which the decisions stand. Passes make several loops of one, or none; all of them are told of in one
-//! sentence. Which promise or option would change a decision is found by trying (`levers.rs` says what is tried): the driver
-//! runs the passes again and compares the [`Grade`]s.
+//! `schedule_loop` leaves, in which the decisions stand. Passes make several loops of one, or none; all of them are
+//! told of in one sentence. Which promise or option would change a decision is found by trying (`levers.rs` says what
+//! is tried): the driver runs the passes again and compares the [`Grade`]s.
 
 mod levers;
 mod reads;
@@ -72,9 +72,9 @@ struct Form {
     when: Option<String>,
 }
 
-/// The decisions about all loops of `source`, a kernel of any phase. `laid` is what `split_roles` is given, `scheduled` what
-/// `schedule_loop` leaves; without them no pass has looked at the loops. `asked` is the structure that was asked for, which need not
-/// be that of the context: what does not fit into shared memory is tried without copies.
+/// The decisions about all loops of `source`, a kernel of any phase. `laid` is what `split_roles` is given, `scheduled`
+/// what `schedule_loop` leaves; without them no pass has looked at the loops. `asked` is the structure that was asked
+/// for, which need not be that of the context: what does not fit into shared memory is tried without copies.
 pub fn decisions(
     source: &Kernel,
     passed: Option<(&Kernel, &Kernel)>,
@@ -253,7 +253,8 @@ impl Form {
 const NO_WGMMA: &str = "no product of the loop is one by `wgmma`, which takes 64 rows or more, 32 bytes of K or more, operands of \
                         half of shared memory or less, and 4 warps";
 
-/// Why the warps of a kernel with a product by `wgmma` are not divided, if that is more than each of its loops is told of.
+/// Why the warps of a kernel with a product by `wgmma` are not divided, if that is more than each of its loops is told
+/// of.
 fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<String>, PassError> {
     if !may_divide(cx) {
         return Ok(Some("`warp_specialize`, `launch_cooperative_grid` or `structure` forbids it".into()));

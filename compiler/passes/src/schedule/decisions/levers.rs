@@ -1,5 +1,5 @@
-//! What a user can say otherwise, of which the decisions about a loop may change: promises of arguments, values that are
-//! constants, options. Whether one does is found by trying.
+//! What a user can say otherwise, of which the decisions about a loop may change: promises of arguments, values that
+//! are constants, options. Whether one does is found by trying.
 
 use std::collections::HashSet;
 

@@ -27,7 +27,8 @@ impl Read {
     }
 }
 
-/// What the loops that stand for one of the source read themselves, not loops in them; each argument once, by its widest way.
+/// What the loops that stand for one of the source read themselves, not loops in them; each argument once, by its
+/// widest way.
 pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<Read> {
     let mut reads: Vec<Read> = Vec::new();
     for of in loops {

@@ -114,8 +114,8 @@ impl Plain<'_> {
     }
 }
 
-/// Of which arguments nothing is copied ahead for the products of a loop, and why; of `all` loads, or of those alone that cannot be
-/// copies by themselves.
+/// Of which arguments nothing is copied ahead for the products of a loop, and why; of `all` loads, or of those alone
+/// that cannot be copies by themselves.
 pub(super) fn left(laid: &Kernel, of: Op, all: bool) -> Option<String> {
     let loads = loads_of_products(laid, of);
     let taken = indices(laid, of, &loads);
@@ -206,8 +206,8 @@ pub(super) fn why_gone(laid: &Kernel, span: Span) -> &'static str {
     }
 }
 
-/// Where iterations of a loop of the source are taken several at a time, or without their masks, in a loop before the one
-/// with the rest.
+/// Where iterations of a loop of the source are taken several at a time, or without their masks, in a loop before the
+/// one with the rest.
 pub(super) fn rounds_at_once(kernel: &Kernel, loops: &[Op]) -> Option<String> {
     let [first, rest] = loops else { return None };
     let counted = |of: &Op| matches!(kernel.kind(*of), OpKind::ForRange { .. });
