@@ -11,6 +11,7 @@
 //! the request (an unknown kernel or target) as one sentence, and bugs of the compiler with the stage they happened in.
 
 mod artifact;
+mod decisions;
 mod docs;
 mod explain;
 mod failure;
@@ -28,6 +29,7 @@ mod tile_ir;
 mod tuning;
 
 pub use artifact::Artifact;
+pub use decisions::{Decisions, decisions};
 pub use explain::explain;
 pub use failure::Failure;
 pub use fingerprint::{BUILD_ID, COMPILER_VERSION, fingerprint, names_matter, source_hash, tile_fingerprint};

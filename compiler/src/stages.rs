@@ -14,8 +14,8 @@ use rtc_abi::{MAX_THREADS, Metadata, Structure, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
-    ADD_WARPS, LIMIT_SIZE, OVERLAP_PRODUCTS, PassContext, PassError, REDUCE_BOXES, SCHEDULE_LOOP, SPLIT_CONVERSIONS,
-    conversions_remark, long_kernel, loop_plans, reductions_remarks, roles_remark, warps_remark,
+    ADD_WARPS, LIMIT_SIZE, PassContext, PassError, REDUCE_BOXES, SPLIT_CONVERSIONS, conversions_remark, long_kernel,
+    reductions_remarks, warps_remark,
 };
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap};
@@ -307,6 +307,9 @@ pub(crate) fn max_operations(max_instructions: u64) -> usize {
     usize::try_from(max_instructions.saturating_mul(3)).unwrap_or(usize::MAX)
 }
 
+/// Looks at a kernel before each pass.
+pub(crate) type Watch<'a> = &'a mut dyn FnMut(&'static str, &Kernel, &PassContext);
+
 /// Runs the passes from the kernel's phase on that leave a phase up to `until`; the others are not run. Gives what is to be said of the kernel.
 pub(crate) fn run_pipeline(
     kernel: &mut Kernel,
@@ -314,6 +317,18 @@ pub(crate) fn run_pipeline(
     options: &LaunchOptions,
     until: Phase,
     observer: &mut dyn Observer,
+) -> Result<Vec<Diagnostic>, Failure> {
+    run_watched(kernel, target, options, until, observer, &mut |_, _, _| {})
+}
+
+/// The same, with somebody who looks at the kernel before each pass.
+pub(crate) fn run_watched(
+    kernel: &mut Kernel,
+    target: &'static Target,
+    options: &LaunchOptions,
+    until: Phase,
+    observer: &mut dyn Observer,
+    watch: Watch<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
     observer.enter("passes");
     // Programs that wait for each other must all run at once.
@@ -323,15 +338,15 @@ pub(crate) fn run_pipeline(
     let overlap_launches = options.overlap_launches && !options.launch_pdl && !options.launch_cooperative_grid;
     let cx = PassContext { target, max_instructions: options.max_instructions, structure, overlap_launches };
     let whole = kernel.clone();
-    match run_all(kernel, &cx, until, observer) {
+    match run_all(kernel, &cx, until, observer, watch) {
         // What was brought into shared memory for products does not fit: they can do with less, or without.
         Err(Failure::Diagnostics(list)) if is_about_resources(&list) && is_staged(kernel) => {
             *kernel = whole.clone();
             let undivided = PassContext { structure: structure.without_roles(), ..cx };
-            match run_all(kernel, &undivided, until, observer) {
+            match run_all(kernel, &undivided, until, observer, watch) {
                 Err(Failure::Diagnostics(list)) if is_about_resources(&list) && is_staged(kernel) => {
                     *kernel = whole;
-                    run_all(kernel, &PassContext { structure: Structure::Plain, ..cx }, until, observer)
+                    run_all(kernel, &PassContext { structure: Structure::Plain, ..cx }, until, observer, watch)
                 }
                 outcome => outcome,
             }
@@ -356,6 +371,7 @@ fn run_all(
     cx: &PassContext,
     until: Phase,
     observer: &mut dyn Observer,
+    watch: Watch<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
     let mut remarks = Vec::new();
     let given = kernel.phase;
@@ -371,17 +387,12 @@ fn run_all(
         if pass.name == SPLIT_CONVERSIONS.name {
             remarks.extend(conversions_remark(kernel));
         }
+        watch(pass.name, kernel, cx);
         (pass.run)(kernel, cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
         kernel.phase = pass.leaves;
         observer.after_pass(pass.name, &|| rtc_ir::text::print(kernel));
         if pass.name == ADD_WARPS.name {
             remarks.extend(warps_remark(kernel, cx));
-        }
-        if pass.name == OVERLAP_PRODUCTS.name {
-            remarks.extend(roles_remark(kernel, cx));
-        }
-        if pass.name == SCHEDULE_LOOP.name {
-            remarks.extend(loop_plans(kernel));
         }
         if pass.name == REDUCE_BOXES.name {
             remarks.extend(reductions_remarks(kernel, cx));
@@ -432,7 +443,7 @@ fn metadata(kernel: &Kernel, specialization: &Specialization, target: &Target, s
     }
 }
 
-fn analyse_kernel(
+pub(crate) fn analyse_kernel(
     program: &Program,
     specialization: &Specialization,
     target: &'static Target,

@@ -46,6 +46,11 @@ impl TileKernel {
         &self.kernel.name
     }
 
+    /// The kernel as it was read.
+    pub(crate) fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
     /// The file.
     pub fn sources(&self) -> &SourceMap {
         &self.sources

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use rtc_compiler::{Program, Signature, Silent, Source, Spec, compile};
+use rtc_compiler::{Program, Signature, Silent, Source, Spec, compile, decisions};
 
 const SOURCE: &str = r"
 @triton.jit
@@ -50,6 +50,10 @@ fn each_structure_is_told_by_its_instructions() {
         let found: Vec<&str> = words.into_iter().filter(|word| ptx.contains(word)).collect();
         writeln!(text, "{structure}, {arch}: {}", found.join(", ")).unwrap();
         compiled.warnings.iter().for_each(|said| writeln!(text, "    {}", said.message).unwrap());
+        for said in decisions(&program, &specialization, arch).unwrap().loops {
+            writeln!(text, "    {}", said.message).unwrap();
+            said.notes.iter().for_each(|note| writeln!(text, "    {note}").unwrap());
+        }
     }
     insta::assert_snapshot!(text);
 }
@@ -65,8 +69,8 @@ fn a_stride_without_a_promise_is_named() {
         let args = signature.bind(&["a_ptr", "b_ptr", "c_ptr", "K", "sa", "sb", "sc"]).unwrap();
         let spec = Spec { kernel: Some("k".into()), args, ..Spec::default() };
         let specialization = spec.specialize(&program).unwrap();
-        let compiled = compile(&program, &specialization, "sm_90a", String::new(), &mut Silent).unwrap();
-        compiled.warnings.iter().map(|said| said.message.clone() + "\n").collect::<String>()
+        let decided = decisions(&program, &specialization, "sm_90a").unwrap().loops;
+        decided.into_iter().flat_map(|said| [vec![said.message], said.notes].concat()).collect::<Vec<_>>().join("\n")
     };
     let words = "are not divided into roles: a stride is not promised to be a multiple of 16 bytes";
     assert!(said("i32, i32").contains(words), "{}", said("i32, i32"));

@@ -151,23 +151,65 @@ impl Assembler {
         &self.path
     }
 
+    /// What a thread of a kernel takes on a target.
+    ///
+    /// ```
+    /// use rtc_build::Assembler;
+    /// let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+    /// if let Some(assembler) = Assembler::find() {
+    ///     assert!(assembler.usage(ptx, "nothing", "sm_80")?.registers > 0);
+    /// }
+    /// # Ok::<(), rtc_build::Error>(())
+    /// ```
+    pub fn usage(&self, ptx: &str, kernel: &str, arch: &str) -> Result<Usage, Error> {
+        let (_, said) = self.call(ptx, kernel, arch, &["-v"])?;
+        usage_in(&said).ok_or_else(|| error(format!("`{}` says nothing of registers", self.path.display())))
+    }
+
     /// Assembles the PTX of a kernel for a target; gives the content of the cubin. An example stands at [`Assembler`].
     pub fn assemble(&self, ptx: &str, kernel: &str, arch: &str) -> Result<Vec<u8>, Error> {
+        self.call(ptx, kernel, arch, &[]).map(|(cubin, _)| cubin)
+    }
+
+    /// The content of the cubin, and what the assembler says of it if it is given these options.
+    fn call(&self, ptx: &str, kernel: &str, arch: &str, options: &[&str]) -> Result<(Vec<u8>, String), Error> {
         let shown = self.path.display();
         // Nobody else can know its name before it is there, or write to it.
         let folder = tempfile::Builder::new().prefix("rtc-cubin-").tempdir();
         let folder = folder.map_err(|e| error(format!("cannot make a temporary folder for `{shown}`: {e}")))?;
         let (source, target) = (folder.path().join("kernel.ptx"), folder.path().join("kernel.cubin"));
         std::fs::write(&source, ptx).map_err(|e| error(format!("cannot write {}: {e}", source.display())))?;
-        let output = Command::new(&self.path).arg(format!("-arch={arch}")).arg(&source).arg("-o").arg(&target).output();
+        let mut command = Command::new(&self.path);
+        command.arg(format!("-arch={arch}")).arg(&source).arg("-o").arg(&target).args(options);
+        let output = command.output();
         let output = output.map_err(|e| error(format!("cannot run the assembler `{shown}`: {e}; {REMEDY}")))?;
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         if !output.status.success() {
-            let said =
-                format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
             return Err(error(format!("`{shown}` refuses kernel `{kernel}` for {arch}:\n{}", said.trim_end())));
         }
-        std::fs::read(&target).map_err(|e| error(format!("`{shown}` wrote no {}: {e}", target.display())))
+        let cubin = std::fs::read(&target);
+        let cubin = cubin.map_err(|e| error(format!("`{shown}` wrote no {}: {e}", target.display())))?;
+        Ok((cubin, said))
     }
+}
+
+/// What a thread of a kernel takes, as the assembler says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Registers.
+    pub registers: u32,
+    /// Bytes that are stored because there are no more registers.
+    pub spilled: u32,
+}
+
+/// The usage in what `ptxas -v` prints.
+fn usage_in(said: &str) -> Option<Usage> {
+    let before = |words: &str| {
+        let (text, _) = said.split_once(words)?;
+        text.split_whitespace().next_back()?.parse().ok()
+    };
+    Some(Usage { registers: before(" registers")?, spilled: before(" bytes spill stores").unwrap_or(0) })
 }
 
 /// The version in what `ptxas --version` prints: `Cuda compilation tools, release 12.8, V12.8.93`.
@@ -180,7 +222,16 @@ fn version_in(text: &str) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::version_in;
+    use super::{Usage, usage_in, version_in};
+
+    #[test]
+    fn the_usage_is_read_from_what_the_assembler_prints() {
+        let said = "ptxas info    : Compiling entry function 'k' for 'sm_90a'\nptxas info    : Function properties for k\n    \
+                    16 bytes stack frame, 12 bytes spill stores, 12 bytes spill loads\nptxas info    : Used 168 registers, \
+                    used 1 barriers\n";
+        assert_eq!(usage_in(said), Some(Usage { registers: 168, spilled: 12 }));
+        assert_eq!(usage_in("ptxas info    : 0 bytes gmem\n"), None);
+    }
 
     #[test]
     fn versions_are_read() {

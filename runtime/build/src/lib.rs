@@ -67,7 +67,7 @@ pub use instance::Instance;
 #[cfg(feature = "linked")]
 pub use linked::{Ready, serve, write_c, write_rust};
 pub use rtc_abi::spec::LaunchOptions;
-pub use rtc_assembler::Assembler;
+pub use rtc_assembler::{Assembler, Usage};
 
 use rtc_source::Level;
 use serde::{Deserialize, Serialize};

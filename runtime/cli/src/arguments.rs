@@ -28,7 +28,9 @@ pub(crate) struct Arguments {
     /// Whether errors are colored.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
-    /// Say how long each stage took.
+    /// Say what was decided: of every loop of a kernel whether what it loads is begun ahead, how, or why not, and which promise
+    /// or option would change that; what conversions cost; registers, shared memory and blocks on a multiprocessor; how
+    /// long each stage took
     #[arg(short, long, global = true, action = ArgAction::SetTrue)]
     pub(crate) verbose: bool,
     #[command(subcommand)]

@@ -2,6 +2,7 @@
 
 use crate::arguments::{BuildArguments, EmitLanguage};
 use crate::cache::Store;
+use crate::decided;
 use crate::input::{self, Request};
 use crate::output::{self, outln};
 use crate::problem::Problem;
@@ -33,6 +34,9 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
             progress.finish();
             let compiled = compiled.map_err(|failure| Problem::compile(program.sources(), failure))?;
             reporter.diagnostics(program.sources(), &compiled.warnings);
+            decided::tell(reporter, program.sources(), Some(&compiled.artifact), arch, || {
+                rtc_compiler::decisions(&program, &request.specialization, arch)
+            });
             let named = if request.archs.len() > 1 { format!("{stem}.{arch}") } else { stem.clone() };
             variants.push(compiled.artifact.clone());
             artifacts.push((named, compiled.artifact));
@@ -81,6 +85,7 @@ fn build_tile_ir(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), 
         progress.finish();
         let compiled = compiled.map_err(|failure| Problem::compile(kernel.sources(), failure))?;
         reporter.diagnostics(kernel.sources(), &compiled.warnings);
+        decided::tell(reporter, kernel.sources(), Some(&compiled.artifact), arch, || kernel.decisions(&options, arch));
         let stem = if archs.len() > 1 { format!("{}.{arch}", kernel.name()) } else { kernel.name().to_owned() };
         artifacts.push((stem, compiled.artifact));
     }

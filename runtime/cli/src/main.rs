@@ -14,6 +14,7 @@
 mod arguments;
 mod build;
 mod cache;
+mod decided;
 mod doctor;
 mod embed;
 mod emit;

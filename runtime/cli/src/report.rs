@@ -121,6 +121,11 @@ impl Reporter {
         self.message("warning", AnsiColor::Yellow, code, message, None, &[]);
     }
 
+    /// Something for information that has no place in a source.
+    pub(crate) fn note(&self, code: Code, message: &str) {
+        self.message("note", AnsiColor::Cyan, code, message, None, &[]);
+    }
+
     fn error(&self, code: Code, message: &str, place: Option<&str>, notes: &[String]) {
         self.message("error", AnsiColor::Red, code, message, place, notes);
     }

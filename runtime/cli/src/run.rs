@@ -6,8 +6,8 @@ use crate::output;
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::results::Results;
-use crate::{input, ptx, sanitize, tile_ir, trusted, tune};
-use rtc_compiler::{Observer, Program, Spec, Specialization, TileKernel};
+use crate::{decided, input, ptx, sanitize, tile_ir, trusted, tune};
+use rtc_compiler::{Decisions, Failure, Observer, Program, Spec, Specialization, TileKernel};
 use rtc_runtime::sanitize::Check;
 use rtc_runtime::{Device, jit};
 use rtc_source::json_fields::Field;
@@ -64,6 +64,8 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
         jit::CompileError::Runtime(error) => error.into(),
     })?;
     reporter.diagnostics(source.sources(), &compiled.warnings);
+    let artifact = compiled.artifact.as_ref();
+    decided::tell(reporter, source.sources(), artifact, &arch, || source.decisions(&spec, &arch));
     let kept = match (&arguments.keep, &compiled.artifact) {
         (Some(directory), Some(artifact)) => {
             Some(output::write_artifact(directory, &artifact.metadata.symbol, artifact)?)
@@ -197,6 +199,13 @@ impl Input {
         match self {
             Input::Source(source) => source.0.sources(),
             Input::TileIr(kernel) => kernel.sources(),
+        }
+    }
+
+    fn decisions(&self, spec: &Spec, arch: &str) -> Result<Decisions, Failure> {
+        match self {
+            Input::Source(source) => rtc_compiler::decisions(&source.0, &source.1, arch),
+            Input::TileIr(kernel) => kernel.decisions(&spec.options, arch),
         }
     }
 

@@ -34,38 +34,29 @@ unsafe impl Sync for Module {}
 impl Module {
     /// Has the driver compile PTX and finds the kernel `symbol` in it.
     pub(crate) fn load(context: &Arc<Context>, ptx: &str, symbol: &str) -> Result<Module> {
-        Module::load_with(context, ptx, symbol, None).map(|(module, _)| module)
+        Module::load_with_remarks(context, ptx, symbol).map(|(module, _)| module)
     }
 
-    /// The same with no more registers than that; and what the assembler remarks.
-    pub(super) fn load_with(
-        context: &Arc<Context>,
-        ptx: &str,
-        symbol: &str,
-        registers: Option<u32>,
-    ) -> Result<(Module, String)> {
+    /// The same, with what the assembler remarks.
+    pub(super) fn load_with_remarks(context: &Arc<Context>, ptx: &str, symbol: &str) -> Result<(Module, String)> {
         context.bind()?;
         let failed = |message: &str| Error::Ptx { kernel: symbol.to_owned(), message: message.to_owned() };
         let image = CString::new(ptx).map_err(|_| failed("the text contains a NUL byte"))?;
         let (mut log, mut remarks) = (vec![0u8; 16 * 1024], vec![0u8; 16 * 1024]);
         use sys::CUjit_option as Jit;
-        let mut options = vec![
+        let mut options = [
             Jit::CU_JIT_ERROR_LOG_BUFFER,
             Jit::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
             Jit::CU_JIT_INFO_LOG_BUFFER,
             Jit::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
         ];
         let number = |number: usize| std::ptr::without_provenance_mut::<c_void>(number);
-        let mut values = vec![
+        let mut values = [
             log.as_mut_ptr().cast::<c_void>(),
             number(log.len()),
             remarks.as_mut_ptr().cast::<c_void>(),
             number(remarks.len()),
         ];
-        if let Some(registers) = registers {
-            options.push(Jit::CU_JIT_MAX_REGISTERS);
-            values.push(number(registers as usize));
-        }
         let mut raw = std::ptr::null_mut();
         // SAFETY: the image ends with NUL; each option has its value; the logs outlive the call.
         let status = unsafe {

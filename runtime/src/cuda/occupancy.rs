@@ -12,7 +12,7 @@ const LONGEST: usize = 256 * 1024;
 /// With so many warps on a multiprocessor the time that one waits is hidden by the others.
 const ENOUGH_WARPS: u32 = 16;
 
-/// With fewer than this, many registers are given up for another block, else no more than an eighth.
+/// With fewer than this, many registers are given up for another block, else no more than a sixth.
 const FEW_WARPS: u32 = 12;
 
 /// How often it is tried.
@@ -45,13 +45,21 @@ pub(crate) fn more_blocks(
     let shared_bytes = shared_bytes + module.static_shared;
     let most = context.multiprocessor().blocks_beside_registers(threads, shared_bytes);
     for registers in fewer(module.registers, threads, most).into_iter().take(ATTEMPTS) {
-        let Ok((other, said)) = Module::load_with(context, ptx, symbol, Some(registers)) else { continue };
+        let Some(ptx) = with_most(ptx, registers) else { return Ok(module) };
+        let Ok((other, said)) = Module::load_with_remarks(context, &ptx, symbol) else { continue };
         // Products that the assembler makes wait for each other cost more than a block gives.
         if other.local_bytes == 0 && other.registers <= registers && !said.contains("serialized") {
             return Ok(other);
         }
     }
     Ok(module)
+}
+
+/// The text with a most number of registers. The option of the driver does not do it: it is passed over where the text says how
+/// many threads a block has.
+fn with_most(ptx: &str, registers: u32) -> Option<String> {
+    let threads = "\n.reqntid ";
+    (ptx.matches(threads).count() == 1).then(|| ptx.replacen(threads, &format!("\n.maxnreg {registers}{threads}"), 1))
 }
 
 impl Multiprocessor {
@@ -82,7 +90,7 @@ fn fewer(taken: u32, threads: u32, most: u32) -> Vec<u32> {
     let is_worth = |count: &u32| {
         let left = registers(*count, threads);
         let few = now * warps < FEW_WARPS && count * warps <= ENOUGH_WARPS && left * 2 >= taken;
-        left < taken && (few || left * 8 >= taken * 7)
+        left < taken && (few || left * 6 >= taken * 5)
     };
     let mut counts: Vec<u32> = (now + 1..=most).rev().filter(is_worth).map(|count| registers(count, threads)).collect();
     counts.dedup();
@@ -113,9 +121,17 @@ mod tests {
         assert_eq!(fewer(146, 128, 3), [0; 0]);
         // Eight warps: up to sixteen.
         assert_eq!(fewer(255, 128, 8), [128, 168]);
+        assert_eq!(fewer(152, 128, 8), [128]);
         // Twelve run already, and the next step is far away.
         assert_eq!(fewer(160, 128, 8), [0; 0]);
         assert_eq!(fewer(32, 128, 16), [0; 0]);
+    }
+
+    #[test]
+    fn the_text_of_a_kernel_gets_a_most_number() {
+        let ptx = ".visible .entry k(\n)\n.reqntid 128\n{\n";
+        assert_eq!(with_most(ptx, 96).as_deref(), Some(".visible .entry k(\n)\n.maxnreg 96\n.reqntid 128\n{\n"));
+        assert_eq!(with_most(".visible .entry k()\n{\n", 96), None);
     }
 
     #[test]

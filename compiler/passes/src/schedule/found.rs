@@ -19,6 +19,9 @@ use super::stage_operands::{self, Boxes};
 use super::unseen;
 use crate::{PassContext, PassError};
 
+/// Of loops that copy nothing ahead.
+pub(super) const NO_COPIES: Reason = "no loop copies operands of products";
+
 /// A kernel whose warps can be divided.
 pub(super) struct Found {
     /// Its loops with products, in program order.
@@ -129,7 +132,7 @@ impl Found {
     /// The rings that serve all loops.
     fn find_rings(&mut self, kernel: &Kernel) -> Result<(), Reason> {
         if self.loops.is_empty() {
-            return Err("no loop copies operands of products");
+            return Err(NO_COPIES);
         }
         if self.loops.len() > 1 && self.loops.iter().any(|of| of.path.len() > 1) {
             return Err("one of several loops stands in another one or in a branch");

@@ -9,6 +9,7 @@ mod buffer_products;
 mod carried;
 mod clamps;
 mod coordinates;
+pub mod decisions;
 mod defer_stores;
 mod descriptors;
 pub mod expand_loop;

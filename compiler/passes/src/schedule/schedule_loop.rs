@@ -12,7 +12,6 @@
 //! fewer slots, until all fits.
 
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count};
-use rtc_source::{Code, Diagnostic};
 
 use super::expand_loop::{self, copies, under_way};
 use super::stage_operands::stages;
@@ -155,7 +154,7 @@ fn slots_now(kernel: &Kernel, op: Op) -> u32 {
 }
 
 /// The bytes of the rings of a loop.
-fn ring_bytes(kernel: &Kernel, op: Op) -> u64 {
+pub(super) fn ring_bytes(kernel: &Kernel, op: Op) -> u64 {
     let buffers = copies(kernel, op).into_iter().map(|copy| place_bytes(kernel.value_type(kernel.operand(copy, 1))));
     buffers.sum::<u64>() * u64::from(slots(kernel, op).unwrap_or(1))
 }
@@ -172,31 +171,4 @@ fn fits(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
         }
     }
     Ok(true)
-}
-
-/// Says of each loop of a kernel that this pass has left what was decided.
-pub fn loop_plans(kernel: &Kernel) -> Vec<Diagnostic> {
-    let plan = |op: Op| {
-        let OpKind::ForRange { hints: LoopHints { slots: Some(slots), ahead, pending, .. }, .. } = *kernel.kind(op)
-        else {
-            return None;
-        };
-        let bytes = ring_bytes(kernel, op) / u64::from(slots);
-        let message = match ahead {
-            Some(ahead) => {
-                let (way, s) = (pending.unwrap_or(0), if ahead == 1 { "" } else { "s" });
-                let product = if way > 0 { ", with a product under way from one iteration to the next" } else { "" };
-                format!(
-                    "the loop is pipelined: copies begin {ahead} iteration{s} ahead, {slots} slots of {bytes} bytes{product}"
-                )
-            }
-            None if trip_count(kernel, op) == Some(1) => {
-                format!("the loop is not pipelined: it has one iteration, of {bytes} bytes")
-            }
-            None => format!("the loop is not pipelined: shared memory has room for one slot of {bytes} bytes"),
-        };
-        let span = kernel.loc(kernel.op(op).loc).span.unwrap_or_default();
-        Some(Diagnostic::remark(Code::COST, span, message))
-    };
-    rtc_ir::walk(kernel).into_iter().filter_map(plan).collect()
 }

@@ -20,8 +20,7 @@
 
 use rtc_abi::{Feature, ResultStores};
 use rtc_ir::analysis::Ranges;
-use rtc_ir::{DotKind, Kernel, MmaForm, Op, OpKind, Phase, Type, place_bytes};
-use rtc_source::{Code, Diagnostic};
+use rtc_ir::{Kernel, MmaForm, Op, OpKind, Phase, Type, place_bytes};
 
 use super::boxes::Known;
 use super::clamps;
@@ -30,7 +29,6 @@ use super::descriptors;
 use super::found::{Copying, Found};
 use super::overlap_products;
 use super::pressure::{pressure, words};
-use super::programs;
 use super::roles::{self, Form};
 use super::stage_operands::stages;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
@@ -66,7 +64,7 @@ const MOST_BLOCKS: u32 = 3;
 /// More slots have never paid.
 const MOST_SLOTS: u32 = 6;
 /// Of fewer slots a ring is not worth its barriers.
-const LEAST_SLOTS: u32 = 2;
+pub(super) const LEAST_SLOTS: u32 = 2;
 /// Shared memory of a multiprocessor that is not a block's: each takes so many bytes for the system.
 const SYSTEM_BYTES: u32 = 1024;
 /// So many bytes of results go through shared memory at a time, for each warp.
@@ -114,7 +112,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 /// So many blocks without it are as good as one in which the products of two iterations overlap.
 const OVERLAP: u32 = 2;
 
-fn may_divide(cx: &PassContext) -> bool {
+pub(super) fn may_divide(cx: &PassContext) -> bool {
     let features = [Feature::Wgmma, Feature::Tma, Feature::RegisterBudgets];
     cx.structure.roles().is_some() && features.iter().all(|feature| cx.target.has(*feature))
 }
@@ -240,53 +238,4 @@ pub(super) fn shared_bytes(kernel: &Kernel, cx: &PassContext) -> Result<Option<u
         }
     }
     Ok(Some(trial.shared_bytes))
-}
-
-/// Says how the warps of a kernel were divided, or why they were not though it has a product in a loop.
-pub fn roles_remark(kernel: &Kernel, cx: &PassContext) -> Option<Diagnostic> {
-    let remark = |op: Op, message: String| {
-        let span = kernel.loc(kernel.op(op).loc).span.unwrap_or_default();
-        Some(Diagnostic::remark(Code::COST, span, message))
-    };
-    let Some(division) = kernel.specialization() else {
-        let by_wgmma = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::Wgmma, .. });
-        let product = rtc_ir::walk(kernel).into_iter().find(by_wgmma)?;
-        let reason = if !may_divide(cx) {
-            "it is not allowed"
-        } else {
-            match Found::of(kernel, cx) {
-                Ok(Err(reason)) => reason,
-                _ => "registers or shared memory do not suffice",
-            }
-        };
-        return remark(product, format!("the warps are not divided into roles: {reason}"));
-    };
-    let OpKind::WarpSpecialize { warps, registers } = kernel.kind(division) else { return None };
-    let mut bytes = 0;
-    let mut slots = 0;
-    for op in rtc_ir::walk(kernel).into_iter().filter(|op| roles::is_ring(kernel, *op)) {
-        let Type::Shared(ty) = kernel.value_type(kernel.result(op, 0)) else { continue };
-        // One alone is an operand that loops read since before them.
-        if ty.slots < LEAST_SLOTS {
-            continue;
-        }
-        slots = ty.slots;
-        bytes += place_bytes(Type::Shared(ty)) / u64::from(ty.slots);
-    }
-    let [copying, computing] = warps[..] else { return None };
-    let [few, many] = registers.as_deref().unwrap_or_default()[..] else { return None };
-    let blocks = kernel.persistent.map_or(1, |persistent| persistent.blocks_per_multiprocessor);
-    let overlaps = |op: Op| matches!(kernel.kind(op), OpKind::MmaWait { pending: 1 });
-    let overlap = match rtc_ir::walk(kernel).into_iter().any(overlaps) {
-        true => "; the second product of an iteration runs together with the first one of the next",
-        false => "",
-    };
-    remark(
-        division,
-        format!(
-            "the warps are divided into roles: {copying} copy tiles with {few} registers a thread, {computing} compute with \
-             {many}; {slots} slots of {bytes} bytes, {}{overlap}",
-            programs::described(blocks)
-        ),
-    )
 }

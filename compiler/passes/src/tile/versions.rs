@@ -19,7 +19,10 @@ use std::collections::HashSet;
 
 use rtc_abi::{Feature, ParamType, ValueType};
 use rtc_ir::analysis::axis_info;
-use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueDef, ValueMap};
+use rtc_ir::{
+    Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueDef, ValueMap,
+    constant_bits,
+};
 
 use crate::laid::coalesce::vector_width;
 use crate::schedule::addresses::{innermost_loops, loads_of_products};
@@ -109,6 +112,37 @@ fn asked(kernel: &Kernel, loads: &[Op], factor: u32) -> Vec<usize> {
             && seen.contains(&param.value)
     };
     (0..kernel.params.len()).filter(open).collect()
+}
+
+/// What a branch between two versions asks at run time.
+pub(crate) struct Asked {
+    /// The parameters, by their names.
+    pub names: Vec<String>,
+    /// What they are to be multiples of.
+    pub factor: u64,
+}
+
+/// What the branch `op` asks, if it is one that this pass has made: whether the low bits of parameters are zero.
+pub(crate) fn asked_of(kernel: &Kernel, op: Op) -> Option<Asked> {
+    let OpKind::IfElse {} = kernel.kind(op) else { return None };
+    let mut asked = Asked { names: Vec::new(), factor: 1 };
+    let mut work = vec![kernel.operand(op, 0)];
+    while let Some(value) = work.pop() {
+        let made = kernel.def_op(value)?;
+        let [left, right] = [0, 1].map(|place| kernel.op(made).operands.get(place).copied());
+        match kernel.kind(made) {
+            OpKind::AndI {} if kernel.value_type(value) == Type::Scalar(Elem::I1) => work.extend([right?, left?]),
+            OpKind::CmpI { predicate: Predicate::Eq } if constant_bits(kernel, right?) == Some(0) => {
+                let rest = kernel.def_op(left?).filter(|rest| matches!(kernel.kind(*rest), OpKind::AndI {}))?;
+                let low = constant_bits(kernel, kernel.operand(rest, 1))?;
+                let param = kernel.params.iter().find(|param| param.value == kernel.operand(rest, 0))?;
+                asked.names.push(param.name.clone());
+                asked.factor = low + 1;
+            }
+            _ => return None,
+        }
+    }
+    Some(asked)
 }
 
 /// Makes the two versions.

@@ -1,0 +1,116 @@
+//! What a loop reads from global memory in each iteration, and how.
+
+use rtc_ir::{Hidden, Kernel, LoopHints, Op, OpKind, Value, regions};
+
+use super::Way;
+use crate::schedule::addresses::{Memory, addresses, loads_of_products, memory};
+use crate::schedule::expand_loop::{copies, roots};
+use crate::schedule::registers_ahead::beside_copies;
+
+/// Bytes of the widest access of a thread.
+pub(super) const WIDEST: u32 = 16;
+
+/// What is read through one argument in one way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Read {
+    /// The argument, as messages show it.
+    pub name: String,
+    pub way: Way,
+    /// Bytes that a thread reads at a time; none of what is copied by TMA, and of single numbers.
+    pub bytes: Option<u32>,
+}
+
+impl Read {
+    /// Bytes at a time, for comparison.
+    pub fn width(&self) -> u32 {
+        self.bytes.unwrap_or(WIDEST)
+    }
+}
+
+/// What the loops that stand for one of the source read themselves, not loops in them; each argument once, by its
+/// widest way.
+pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<Read> {
+    let mut reads: Vec<Read> = Vec::new();
+    for of in loops {
+        let ahead = ahead(kernel, *of, hints);
+        for op in own_ops(kernel, *of) {
+            let way = match kernel.kind(op) {
+                OpKind::CopyDesc { .. } | OpKind::CopyBulk { .. } => Way::Roles,
+                OpKind::CopyAsync { .. } if hints.ahead.is_some() => Way::Async,
+                OpKind::Load { .. } if ahead.contains(&op) => Way::Registers,
+                OpKind::Load { .. } | OpKind::CopyAsync { .. } => Way::Plain,
+                _ => continue,
+            };
+            let read = Read { name: name(kernel, kernel.operand(op, 0)), way, bytes: bytes(kernel, op) };
+            match reads.iter_mut().find(|other| (&other.name, other.way) == (&read.name, read.way)) {
+                // The narrowest is what is worth telling of.
+                Some(other) => other.bytes = [other.bytes, read.bytes].into_iter().flatten().min(),
+                None => reads.push(read),
+            }
+        }
+    }
+    reads
+}
+
+/// The loads that are begun an iteration ahead.
+fn ahead(kernel: &Kernel, of: Op, hints: &LoopHints) -> Vec<Op> {
+    match (hints.slots, hints.ahead) {
+        (Some(_), Some(_)) => addresses(kernel, of, &roots(kernel, &copies(kernel, of)))
+            .map_or(Vec::new(), |copied| beside_copies(kernel, of, &copied)),
+        (None, Some(_)) => loads_of_products(kernel, of),
+        (_, None) => Vec::new(),
+    }
+}
+
+/// The operations in a loop that are in no loop in it.
+pub(super) fn own_ops(kernel: &Kernel, of: Op) -> Vec<Op> {
+    let (mut own, mut work) = (Vec::new(), kernel.op(of).blocks.to_vec());
+    while let Some(block) = work.pop() {
+        for op in kernel.ops(block) {
+            own.push(op);
+            if !regions::is_loop(kernel.kind(op)) {
+                work.extend(&kernel.op(op).blocks);
+            }
+        }
+    }
+    own
+}
+
+/// Bytes of a thread at a time.
+fn bytes(kernel: &Kernel, op: Op) -> Option<u32> {
+    let pointers = kernel.value_type(kernel.operand(op, 0));
+    pointers.shape()?;
+    let elem = pointers.elem()?.pointee()?;
+    match kernel.kind(op) {
+        OpKind::Load { vector, .. } => Some(vector.unwrap_or(1) * elem.bytes()),
+        OpKind::CopyAsync { vector } => Some(vector * elem.bytes()),
+        _ => None,
+    }
+}
+
+/// The argument that a pointer or a tensor map leads to, as messages show it.
+pub(super) fn name(kernel: &Kernel, place: Value) -> String {
+    let param = |value: Value| kernel.params.iter().find(|param| param.value == value);
+    if let Some(param) = param(place) {
+        return match &param.hidden {
+            Some(Hidden::TensorMap(map)) => format!("`{}`", map.base),
+            _ => format!("`{}`", param.name),
+        };
+    }
+    let shown = |value: Value| param(value).map(|param| format!("`{}`", param.name));
+    let found = match memory(kernel, made_of(kernel, place)) {
+        Some(Memory::Of(value)) => shown(value),
+        Some(Memory::Behind(value)) => shown(value).map(|name| format!("addresses in {name}")),
+        None => None,
+    };
+    found.unwrap_or_else(|| "addresses that are computed".to_owned())
+}
+
+/// The address that a tensor map was made of in the kernel, or the value itself.
+fn made_of(kernel: &Kernel, place: Value) -> Value {
+    let made = regions::slot_of(kernel, place).and_then(|slot| slot.values(kernel).next()).unwrap_or(place);
+    match kernel.def_op(made) {
+        Some(op) if matches!(kernel.kind(op), OpKind::MakeMap { .. }) => kernel.operand(op, 0),
+        _ => place,
+    }
+}
