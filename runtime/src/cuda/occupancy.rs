@@ -12,6 +12,9 @@ const LONGEST: usize = 256 * 1024;
 /// With so many warps on a multiprocessor the time that one waits is hidden by the others.
 const ENOUGH_WARPS: u32 = 16;
 
+/// With so many no further block is worth registers.
+const MOST_WARPS: u32 = 32;
+
 /// With fewer than this, many registers are given up for another block, else no more than a sixth.
 const FEW_WARPS: u32 = 12;
 
@@ -90,7 +93,7 @@ fn fewer(taken: u32, threads: u32, most: u32) -> Vec<u32> {
     let is_worth = |count: &u32| {
         let left = registers(*count, threads);
         let few = now * warps < FEW_WARPS && count * warps <= ENOUGH_WARPS && left * 2 >= taken;
-        left < taken && (few || left * 6 >= taken * 5)
+        left < taken && now * warps < MOST_WARPS && (few || left * 6 >= taken * 5)
     };
     let mut counts: Vec<u32> = (now + 1..=most).rev().filter(is_worth).map(|count| registers(count, threads)).collect();
     counts.dedup();
