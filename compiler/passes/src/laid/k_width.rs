@@ -15,8 +15,9 @@ use std::collections::HashSet;
 
 use rtc_ir::analysis::{AxisInfos, axis_info};
 use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
-use rtc_layout::{Access, Layout, swizzle_for};
+use rtc_layout::{Access, Layout, MmaShape, swizzle_for};
 
+use super::cost::weight;
 use super::rematerialize::is_cheap;
 
 /// Bits that a copy brings, and that a thread loads, at once.
@@ -30,49 +31,55 @@ struct Source {
     bits: u32,
     /// The axis along which it lies in memory.
     inner: usize,
+    /// How often it is loaded.
+    often: u64,
 }
 
 /// The layouts of both operands of a product, `[M, K]` and `[K, N]`, with the k width that suits their sources.
 pub fn operands(kernel: &Kernel, op: Op, bits: u32, warps: &[u32]) -> [Layout; 2] {
     let values = [0, 1].map(|index| kernel.operand(op, index));
-    let shape = |index: usize| kernel.value_type(values[index]).shape().map_or(Vec::new(), |shape| shape.to_vec());
-    let shapes = [shape(0), shape(1)];
+    let shapes = values.map(|value| kernel.value_type(value).shape().map_or(Vec::new(), |shape| shape.to_vec()));
     let plain = [0, 1].map(|index| Layout::mma_operand(&shapes[index], index as u32, bits, warps));
     let Some(sources) = cast_sources(kernel, values, bits) else { return plain };
-    let cost = |layouts: &[Layout; 2]| -> u32 {
-        let of = |index: usize| sources[index].iter().map(|source| read(&layouts[index], source)).sum::<u32>();
+    let steps = shapes[1][0];
+    let plain_width = 32 / bits;
+    // What comes in several loads is waited for longer, in more registers.
+    let largest = sources.iter().flatten().map(|source| source.bits).max().unwrap_or(bits);
+    let wider = Layout::mma_k_widths(steps, bits).take_while(|width| width * largest <= WIDEST);
+    let cost = |width: &u32| -> u64 {
+        let of = |index: usize| {
+            let fragments = u64::from(plain[index].registers() / fragment(steps, index, bits, *width).registers());
+            let reads = sources[index].iter().map(|source| source.often * read(steps, index, bits, *width, source));
+            fragments * reads.sum::<u64>()
+        };
         of(0) + of(1)
     };
-    let narrowest = sources.iter().flatten().map(|source| source.bits).min().unwrap_or(bits);
-    let widths = Layout::mma_k_widths(shapes[1][0], bits).take_while(|width| width * narrowest <= WIDEST);
-    let wide = |width| [0, 1].map(|index| Layout::mma_operand_wide(&shapes[index], index as u32, bits, width, warps));
-    let all = [plain].into_iter().chain(widths.map(wide));
     // The first of equal ones.
-    all.min_by_key(cost).expect("the plain layouts are always tried")
+    let width = [plain_width].into_iter().chain(wider).min_by_key(cost).unwrap_or(plain_width);
+    [0, 1].map(|index| Layout::mma_operand_wide(&shapes[index], index as u32, bits, width, warps))
 }
 
-/// From what two operands are computed, where either is cast; `None` where that does not matter: all elements have the
-/// size that the instruction takes, or an operand comes out of registers.
+/// From what two operands are computed, where either is cast; `None` where a k width changes nothing: all elements that lie
+/// along K in memory have the size that the instruction takes, or an operand comes out of registers.
 fn cast_sources(kernel: &Kernel, operands: [Value; 2], bits: u32) -> Option<[Vec<Source>; 2]> {
     if kernel.value_type(operands[0]).shape()?.rank() != 2 {
         return None;
     }
-    let mut found = Vec::new();
-    let loads = operands.map(|operand| loads(kernel, operand));
-    let [Some(lhs), Some(rhs)] = loads else { return None };
-    let is_cast = |(load, _): &(Op, bool)| element_bits(kernel, *load) != Some(bits);
-    if !lhs.iter().chain(&rhs).any(is_cast) {
+    let [Some(lhs), Some(rhs)] = operands.map(|operand| loads(kernel, operand)) else { return None };
+    if lhs.iter().chain(&rhs).all(|(load, _)| element_bits(kernel, *load) == Some(bits)) {
         return None;
     }
     let infos = axis_info(kernel);
-    for of in [lhs, rhs] {
+    let sources = [lhs, rhs].map(|of| {
         let source = |(load, turned): (Op, bool)| {
             let inner = innermost(kernel, &infos, load);
-            Some(Source { bits: element_bits(kernel, load)?, inner: if turned { 1 - inner } else { inner } })
+            let inner = if turned { 1 - inner } else { inner };
+            Some(Source { bits: element_bits(kernel, load)?, inner, often: weight(kernel, load) })
         };
-        found.push(of.into_iter().filter_map(source).collect());
-    }
-    found.try_into().ok()
+        of.into_iter().filter_map(source).collect::<Vec<_>>()
+    });
+    let along_k = |k_axis: usize, of: &[Source]| of.iter().any(|source| source.bits != bits && source.inner == k_axis);
+    (along_k(1, &sources[0]) || along_k(0, &sources[1])).then_some(sources)
 }
 
 fn element_bits(kernel: &Kernel, load: Op) -> Option<u32> {
@@ -100,6 +107,8 @@ fn loads(kernel: &Kernel, operand: Value) -> Option<Vec<(Op, bool)>> {
         match &data.kind {
             OpKind::Load { .. } if shape.rank() == 2 => found.push((op, turned)),
             OpKind::Trans { .. } => open.push((data.operands[0], !turned)),
+            // Where the neighbours of another shape are is not followed.
+            OpKind::Reshape { .. } => return None,
             kind if is_cheap(kind) || kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) => {
                 open.extend(data.operands.iter().map(|operand| (*operand, turned)));
             }
@@ -115,9 +124,17 @@ fn innermost(kernel: &Kernel, infos: &AxisInfos, load: Op) -> usize {
     if along_0 > along_1 { 0 } else { 1 }
 }
 
-/// What reading a source from shared memory costs in an operand's layout.
-fn read(layout: &Layout, source: &Source) -> u32 {
+/// An operand that is one instruction wide, for one warp.
+fn fragment(steps: u32, operand: usize, bits: u32, width: u32) -> Layout {
+    let shape = MmaShape::for_bits(bits);
+    let size = if operand == 0 { [shape.m, steps] } else { [steps, shape.n] };
+    Layout::mma_operand_wide(&size, operand as u32, bits, width, &[1, 1])
+}
+
+/// What it costs to read the part of a source that makes such an operand from shared memory.
+fn read(steps: u32, operand: usize, bits: u32, width: u32, source: &Source) -> u64 {
+    let layout = fragment(steps, operand, bits, width);
     let order = [source.inner as u32, 1 - source.inner as u32];
-    let shared = swizzle_for(layout, source.bits, &order, WIDEST / source.bits, true);
-    Access::best(&shared, layout, source.bits, true, false).cost(false)
+    let shared = swizzle_for(&layout, source.bits, &order, WIDEST / source.bits, true);
+    u64::from(Access::best(&shared, &layout, source.bits, true, false).cost(false))
 }
