@@ -199,7 +199,8 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
         DotKind::MmaV2 => {
             let bits = scalar_of(kernel, data.operands[0])?.bits();
             let warps = mma_warps(c, warps, chained);
-            let [lhs, rhs] = k_width::operands(kernel, op, bits, &warps);
+            let product = k_width::Product { kernel, op, bits, warps: &warps, chained };
+            let [lhs, rhs] = product.operands(cx);
             DotLayouts { lhs: Some(lhs), rhs: Some(rhs), acc: Layout::mma_v2(&c, &warps) }
         }
         DotKind::Wgmma => {
@@ -246,7 +247,7 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
 
 /// How the warps divide the accumulator: near squares, or along M where one dot feeds another, so that a row of the
 /// first result stays within a warp. Warps for which M has no rows divide N then: they would all multiply the same.
-fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
+pub fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
     let rank = c.rank();
     let (m, n) = (c[rank - 2], c[rank - 1]);
     let mut out = vec![1; rank];
