@@ -238,10 +238,18 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
             if !matches!(bits, 8 | 16 | 32) {
                 return Err(format!("mma_v2 does not take operands of {bits} bits"));
             }
+            let k = lhs.shape()[lhs.rank() - 1];
             warp_grids(acc.rank(), acc.warps()).into_iter().any(|warps| {
-                *acc == Layout::mma_v2(acc.shape(), &warps)
-                    && *lhs == Layout::mma_operand(lhs.shape(), 0, bits, &warps)
-                    && *rhs == Layout::mma_operand(rhs.shape(), 1, bits, &warps)
+                let plain = || {
+                    *lhs == Layout::mma_operand(lhs.shape(), 0, bits, &warps)
+                        && *rhs == Layout::mma_operand(rhs.shape(), 1, bits, &warps)
+                };
+                // In which order the steps are summed up is open, if it is the same one.
+                let wide = |width: u32| {
+                    *lhs == Layout::mma_operand_wide(lhs.shape(), 0, bits, width, &warps)
+                        && *rhs == Layout::mma_operand_wide(rhs.shape(), 1, bits, width, &warps)
+                };
+                *acc == Layout::mma_v2(acc.shape(), &warps) && (plain() || Layout::mma_k_widths(k, bits).any(wide))
             })
         }
     };

@@ -2,6 +2,9 @@
 
 use crate::linear::Layout;
 
+/// The most bits that a thread loads at once.
+const MOST_BITS: u32 = 128;
+
 impl Layout {
     /// A constructor call that gives this layout, if one of the known constructors does, else the canonical text.
     /// [`str::parse`] reads either back to an equal layout.
@@ -62,7 +65,11 @@ impl Layout {
             for operand in 0..2 {
                 for bits in [16, 32, 8, 64] {
                     let call = "mma_operand(shape ";
-                    candidates.push(format!("{call}{shape:?}, operand {operand}, bits {bits}, warps {warps:?})"));
+                    let start = format!("{call}{shape:?}, operand {operand}, bits {bits}");
+                    candidates.push(format!("{start}, warps {warps:?})"));
+                    let k = shape[rank - 1 - operand];
+                    let wider = Layout::mma_k_widths(k, bits).take_while(|width| width * bits <= MOST_BITS);
+                    candidates.extend(wider.map(|width| format!("{start}, k_width {width}, warps {warps:?})")));
                 }
             }
             if rank == 2 && m >= 4 {
@@ -111,6 +118,8 @@ mod tests {
         assert_eq!(wgmma.describe(), "wgmma(shape [64, 128], n 64, warps [4, 2])");
         let operand = Layout::mma_operand(&[64, 32], 0, 16, &[2, 2]);
         assert_eq!(operand.describe(), "mma_operand(shape [64, 32], operand 0, bits 16, warps [2, 2])");
+        let operand = Layout::mma_operand_wide(&[64, 32], 0, 16, 4, &[2, 2]);
+        assert_eq!(operand.describe(), "mma_operand(shape [64, 32], operand 0, bits 16, k_width 4, warps [2, 2])");
         let reduced = blocked.remove_dim(1);
         assert_eq!(reduced.describe().parse(), Ok(reduced));
     }

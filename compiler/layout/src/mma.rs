@@ -8,6 +8,11 @@
 //! The registers of one instruction come first, in the order of the PTX fragment, and are kept even where the tile is
 //! smaller than the instruction (they hold copies then). Repetitions follow: along n, then m for the accumulator; along
 //! k, then m or n for operands. Warps are counted along the last axis first.
+//!
+//! Which steps of the sum an instruction takes does not matter as long as both operands agree. With a *k width* of `w` a
+//! thread has `w` neighbours along k, over one instruction or several: the bits of k are given to the 32-bit register, then
+//! to its other half and to repetitions, and only then to lanes. Operands that are cast can then be read from memory in
+//! pieces of `w` narrower elements.
 
 use crate::blocked::GridBuilder;
 use crate::coord::Shape;
@@ -59,8 +64,20 @@ impl Layout {
     /// Operand 0 (A, `[..batch, M, K]`) or 1 (B, `[..batch, K, N]`) of `mma.sync` for elements of `bits` bits, where
     /// the accumulator has `warps` along each of its axes. Warps along the axis that the operand lacks hold copies.
     pub fn mma_operand(shape: &[u32], operand: u32, bits: u32, warps: &[u32]) -> Layout {
+        Layout::mma_operand_wide(shape, operand, bits, pack(bits), warps)
+    }
+
+    /// As [`mma_operand`](Layout::mma_operand), where each thread has `k_width` neighbours along the axis summed over:
+    /// a power of two, `32 / bits` for what the PTX manual shows, up to a quarter of the axis.
+    pub fn mma_operand_wide(shape: &[u32], operand: u32, bits: u32, k_width: u32, warps: &[u32]) -> Layout {
         let order: Vec<usize> = (0..warps.len()).rev().collect();
-        operand_with_warp_order(shape, operand, bits, warps, &order)
+        operand_with_warp_order(shape, operand, bits, k_width, warps, &order)
+    }
+
+    /// The k widths other than the plain one that an operand of `bits` bits may have with `k` steps of the sum.
+    pub fn mma_k_widths(k: u32, bits: u32) -> impl Iterator<Item = u32> {
+        let wider = std::iter::successors(Some(2 * pack(bits)), |width| Some(2 * width));
+        wider.take_while(move |width| bits < 64 && 4 * width <= k)
     }
 
     /// The operand of a dot that each thread computes by scalar multiply-adds: lanes and warps as in the accumulator,
@@ -135,11 +152,17 @@ fn accumulator(shape: &[u32], warps: &[u32], rows_16: bool) -> Layout {
     Layout { shape, register, lane: lane_bases(columns, rows), warp, block: Vec::new() }
 }
 
-/// As [`Layout::mma_operand`], with the axes of the accumulator in the order in which warps are counted along them.
+/// Elements of a 32-bit register.
+fn pack(bits: u32) -> u32 {
+    32 / bits.min(32)
+}
+
+/// As [`Layout::mma_operand_wide`], with the axes of the accumulator in the order in which warps are counted along them.
 pub(crate) fn operand_with_warp_order(
     shape: &[u32],
     operand: u32,
     bits: u32,
+    k_width: u32,
     warps: &[u32],
     warp_order: &[usize],
 ) -> Layout {
@@ -150,14 +173,21 @@ pub(crate) fn operand_with_warp_order(
     let shape = Shape::new(shape);
     let (k, other) = if operand == 0 { (rank - 1, rank - 2) } else { (rank - 2, rank - 1) };
     let mut grid = GridBuilder::new(shape);
-    let mut register: Vec<u64> = (0..(32 / bits.min(32)).trailing_zeros()).map(|_| grid.take(k)).collect();
+    assert!(
+        k_width == pack(bits) || Layout::mma_k_widths(shape.dims()[k], bits).any(|width| width == k_width),
+        "no operand of {bits} bits and {} steps has a k width of {k_width}",
+        shape.dims()[k]
+    );
+    let mut register: Vec<u64> = (0..pack(bits).trailing_zeros()).map(|_| grid.take(k)).collect();
+    // Further neighbours are in the other half of the instruction's k, then in other instructions.
+    let neighbours: Vec<u64> = (1..=(k_width / pack(bits)).trailing_zeros()).map(|_| grid.take(k)).collect();
     let along_k = [grid.take(k), grid.take(k)];
     let across = [grid.take(other), grid.take(other), grid.take(other)];
     if bits < 64 {
         if operand == 0 {
             register.push(grid.take(other));
         }
-        register.push(grid.take(k));
+        register.push(neighbours.first().copied().unwrap_or_else(|| grid.take(k)));
     }
     // The accumulator's axis at the place of k is the one that this operand lacks.
     let mut warp = Vec::new();
@@ -166,6 +196,7 @@ pub(crate) fn operand_with_warp_order(
             warp.push(if axis == k { 0 } else { grid.take(axis) });
         }
     }
+    register.extend(neighbours.iter().skip(1));
     let batches = (0..rank as u32 - 2).rev();
     let order: Vec<u32> = [k as u32, other as u32].into_iter().chain(batches).collect();
     register.extend(grid.rest(&order));
@@ -235,6 +266,35 @@ mod tests {
         check(&Layout::mma_operand(&[32, 8], 1, 8, &[1, 1]), |i, lane| {
             [lane % 4 * 4 + (i & 3) + if i < 4 { 0 } else { 16 }, lane / 4]
         });
+    }
+
+    #[test]
+    fn wide_operands_have_neighbours_and_agree_on_k() {
+        for (bits, k) in [(8, 64), (16, 32), (16, 64), (32, 32)] {
+            let (pack, step) = (32 / bits, 256 / bits);
+            for width in Layout::mma_k_widths(k, bits) {
+                let a = Layout::mma_operand_wide(&[32, k], 0, bits, width, &[2, 2]);
+                let b = Layout::mma_operand_wide(&[k, 32], 1, bits, width, &[2, 2]);
+                assert!(a.covers_tile() && b.covers_tile());
+                // A piece of `width` elements in each thread, and pieces of neighbouring lanes side by side.
+                for lane in 0..4 {
+                    let held = |i: u32| b.find_register(Coord::from([lane * width + i, 0]), lane, 0).is_some();
+                    assert!((0..width).all(held), "{bits} bits, width {width}");
+                }
+                // Step by step, the registers of both fragments are at the same places of k.
+                let (of_a, of_b) = (step / 2, step / 4);
+                for number in 0..k / step {
+                    for lane in 0..32 {
+                        let k_of_a = |i: u32| a.coords(number * of_a + i / pack * 2 * pack + i % pack, lane, 0)[1];
+                        let k_of_b = |i: u32| b.coords(number * of_b + i, lane % 4, 0)[0];
+                        assert!((0..of_b).all(|i| k_of_a(i) == k_of_b(i)), "{bits} bits, width {width}");
+                    }
+                }
+            }
+        }
+        assert_eq!(Layout::mma_k_widths(16, 16).collect::<Vec<_>>(), [4]);
+        assert_eq!(Layout::mma_k_widths(64, 16).collect::<Vec<_>>(), [4, 8, 16]);
+        assert_eq!(Layout::mma_k_widths(64, 64).count(), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! Bases are listed from the lowest bit; `block [..]` follows if there are block bits. The printed form is canonical:
 //! equal layouts print equally. The reader takes constructors as well: `blocked(shape [16, 64], size [1, 4],
 //! lanes [2, 16], warps [4, 1], order [1, 0])`, `mma_v2(shape [64, 64], warps [2, 2])`, `mma_f64(..)`,
-//! `mma_operand(shape [64, 32], operand 0, bits 16, warps [2, 2])`, `wgmma(shape [128, 64], n 64, warps [4, 1])`,
+//! `mma_operand(shape [64, 32], operand 0, bits 16, warps [2, 2])`, with `k_width 4` if that is not plain, `wgmma(shape [128, 64], n 64, warps [4, 1])`,
 //! `wgmma_operand(shape [64, 64], bits 16, warps [4, 1])`, `replicated(shape [4], warps 4)`.
 
 use std::fmt;
@@ -82,7 +82,17 @@ impl FromStr for Layout {
                         let (operand, bits) = (call.number("operand")?, call.number("bits")?);
                         call.require(operand < 2, "operand must be 0 or 1")?;
                         call.require(matches!(bits, 4 | 8 | 16 | 32 | 64), "bits must be 4, 8, 16, 32 or 64")?;
-                        Layout::mma_operand(&shape, operand, bits, &warps)
+                        if call.has("k_width") {
+                            let (width, k) = (call.number("k_width")?, shape[shape.len() - 1 - operand as usize]);
+                            let fits = Layout::mma_k_widths(k, bits).any(|wider| wider == width);
+                            call.require(
+                                fits,
+                                "k_width must be a power of two, wider than a register and at most k / 4",
+                            )?;
+                            Layout::mma_operand_wide(&shape, operand, bits, width, &warps)
+                        } else {
+                            Layout::mma_operand(&shape, operand, bits, &warps)
+                        }
                     }
                 }
             }
@@ -156,6 +166,10 @@ impl Call {
 
     pub(crate) fn require(&self, holds: bool, what: &str) -> Result<(), ParseLayoutError> {
         if holds { Ok(()) } else { Err(ParseLayoutError(format!("in layout `{}`: {what}", self.name))) }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.value(key).is_ok()
     }
 
     fn value(&self, key: &str) -> Result<&Value, ParseLayoutError> {
@@ -304,6 +318,12 @@ mod tests {
             read("mma_operand(shape [64, 32], operand 0, bits 16, warps [2, 2])"),
             Layout::mma_operand(&[64, 32], 0, 16, &[2, 2])
         );
+        assert_eq!(
+            read("mma_operand(shape [64, 32], operand 1, bits 16, k_width 8, warps [2, 2])"),
+            Layout::mma_operand_wide(&[64, 32], 1, 16, 8, &[2, 2])
+        );
+        let too_wide = "mma_operand(shape [64, 32], operand 0, bits 16, k_width 16, warps [2, 2])";
+        assert!(too_wide.parse::<Layout>().is_err());
         assert_eq!(read("wgmma(shape [128, 64], n 64, warps [4, 1])"), Layout::wgmma(&[128, 64], 64, [4, 1]));
     }
 

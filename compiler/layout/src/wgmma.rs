@@ -37,7 +37,7 @@ impl Layout {
     pub fn wgmma_operand(shape: &[u32], bits: u32, warps: [u32; 2]) -> Layout {
         check_warps(shape, warps);
         assert!(bits <= 32, "wgmma has operands of 8, 16 and 32 bits, got {bits}");
-        operand_with_warp_order(shape, 0, bits, &warps, &[0, 1])
+        operand_with_warp_order(shape, 0, bits, 32 / bits, &warps, &[0, 1])
     }
 
     /// This layout of a tile `[M, N]` with the rows in another order: bit `i` of a row's number becomes bit `order[i]`.

@@ -23,6 +23,16 @@ impl Layouts<'_> {
     fn depth(&self) -> u32 {
         self.lhs.shape()[self.lhs.rank() - 1]
     }
+
+    /// Where along that axis the fragments of an instruction of this shape begin, for each in turn.
+    fn starts(&self, shape: MmaShape) -> Vec<u32> {
+        let within = shape.operand_registers(0).trailing_zeros() as usize;
+        let axis = self.lhs.rank() - 1;
+        let bases = self.lhs.bases().register;
+        let repeats: Vec<u32> = bases[within..].iter().map(|basis| basis[axis]).filter(|step| *step != 0).collect();
+        let start = |number: u32| (0..repeats.len()).filter(|bit| number >> bit & 1 == 1).map(|bit| repeats[bit]).sum();
+        (0..1 << repeats.len()).map(start).collect()
+    }
 }
 
 /// How a fragment is handed to an instruction.
@@ -72,7 +82,7 @@ impl<'c> Lowering<'_, 'c> {
         let fragments: Vec<usize> = (0..acc.len()).step_by(per_acc).collect();
         // Each fragment of an operand serves a whole row or column of accumulators: it is packed once.
         let (mut rows, mut columns) = (HashMap::new(), HashMap::new());
-        for depth in (0..layouts.depth()).step_by(shape.k as usize) {
+        for depth in layouts.starts(shape) {
             for first in &fragments {
                 let place = layouts.acc.coords(*first as u32, 0, 0);
                 let a = fragment(layouts.lhs, |rank| (rank - 1, depth), place, shape.operand_registers(0))?;

@@ -10,6 +10,7 @@ use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Sc
 use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 
 use super::fma_accumulator::fma_accumulator;
+use super::k_width;
 use crate::{PassContext, PassError};
 
 /// Layouts of one `dot`.
@@ -191,18 +192,16 @@ fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
 pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Option<DotLayouts> {
     let OpKind::Dot { kind, .. } = kernel.kind(op) else { return None };
     let data = kernel.op(op);
-    let [a, b, c] = [0, 1, 2].map(|i| kernel.value_type(data.operands[i]).shape());
-    let (a, b, c) = (a?, b?, c?);
+    let [a, c] = [0, 2].map(|i| kernel.value_type(data.operands[i]).shape());
+    let (a, c) = (a?, c?);
     let warps = kernel.group_of(op).warps;
     Some(match kind {
         DotKind::MmaV2 => {
             let bits = scalar_of(kernel, data.operands[0])?.bits();
             let warps = mma_warps(c, warps, chained);
-            DotLayouts {
-                lhs: Some(Layout::mma_operand(&a, 0, bits, &warps)),
-                rhs: Some(Layout::mma_operand(&b, 1, bits, &warps)),
-                acc: Layout::mma_v2(&c, &warps),
-            }
+            let product = k_width::Product { kernel, op, bits, warps: &warps, chained };
+            let [lhs, rhs] = product.operands(cx);
+            DotLayouts { lhs: Some(lhs), rhs: Some(rhs), acc: Layout::mma_v2(&c, &warps) }
         }
         DotKind::Wgmma => {
             let warps = wgmma_warps(kernel, cx, op)?;
@@ -248,7 +247,7 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
 
 /// How the warps divide the accumulator: near squares, or along M where one dot feeds another, so that a row of the
 /// first result stays within a warp. Warps for which M has no rows divide N then: they would all multiply the same.
-fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
+pub fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
     let rank = c.rank();
     let (m, n) = (c[rank - 2], c[rank - 1]);
     let mut out = vec![1; rank];
@@ -286,6 +285,29 @@ fn computed_from_dot(kernel: &Kernel, value: Value) -> bool {
     }
     false
 }
+
+/// Whether an operand of a product is made of a value element by element, and of no product's result.
+pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
+    let mut seen = HashSet::new();
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        for user in kernel.users(value).into_iter().take(MOST_USERS).filter(|user| seen.insert(*user)) {
+            let (kind, data) = (kernel.kind(user), kernel.op(user));
+            match kind {
+                OpKind::Dot { .. } if data.operands[..2].contains(&value) => return true,
+                OpKind::ConvertLayout {} | OpKind::Trans { .. } => work.extend(&data.results),
+                kind if kind.spec().traits.has(Traits::ELEMENTWISE) && !computed_from_dot(kernel, data.results[0]) => {
+                    work.extend(&data.results);
+                }
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+/// Users of a value that are followed to a product.
+const MOST_USERS: usize = 8;
 
 /// Whether the result of some dot reaches an operand of another without going through memory.
 pub fn is_chained(kernel: &Kernel) -> bool {

@@ -258,7 +258,7 @@ impl Edge {
         let access = match kernel.kind(self.op) {
             OpKind::Store { .. } if self.operand == Some(1) => true,
             _ if self.operand.is_some() => false,
-            _ => cost::may_be_relaid(kernel, self.op, inside) && kernel.users(self.value).len() == 1,
+            _ => cost::may_be_relaid(kernel, around.infos, self.op, inside) && kernel.users(self.value).len() == 1,
         };
         let spared = access.then(|| cost::dearer(kernel, around.infos, self.op, anchor, inside));
         spared.map_or(converted, |spared| spared.min(converted)) * often

@@ -20,6 +20,7 @@ use rtc_abi::{Feature, Target};
 use rtc_ir::{Kernel, Op, OpKind, Value};
 use rtc_layout::{Conversion, Layout, MatrixInstructions, conversion, shared_plan};
 
+use super::accelerate_dot;
 use super::coalesce::{pointee_bytes, vector_width};
 use super::conversions::loop_depth;
 use rtc_ir::analysis::{AxisInfos, Step, Steps};
@@ -106,12 +107,35 @@ pub fn often(depth: u32) -> u64 {
 /// registers, and accumulators are loaded when there are few. In loops only beside products: elsewhere the barriers of a
 /// conversion keep the warps of a block together, so that they read rows that lie together (a loop over such rows took a
 /// quarter longer without).
-pub fn may_be_relaid(kernel: &Kernel, load: Op, layout: &Layout) -> bool {
+///
+/// Of what an operand of a product is made, cast, scaled or shifted, is not loaded in smaller pieces than copies bring into
+/// shared memory: it is read from there in the operand's layout.
+pub fn may_be_relaid(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -> bool {
     let is_product = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
     let beside_product = || kernel.op(load).parent.is_some_and(|block| kernel.ops(block).any(is_product));
     matches!(kernel.kind(load), OpKind::Load { volatile: false, .. })
         && (weight(kernel, load) == 1 || beside_product())
         && layout.registers() <= MOST_RELAID
+        && !loses_copies(kernel, infos, load, layout)
+}
+
+/// The least that a copy into shared memory takes.
+const LEAST_COPIED: u64 = 4;
+
+/// Whether a load in a loop, of which an operand of a product is made, can be done by copies, and by less wide ones or none
+/// at all in another layout.
+fn loses_copies(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -> bool {
+    let (pointer, mask) = (kernel.operand(load, 0), kernel.optional(load, 0));
+    let Some(shape) = kernel.value_type(pointer).shape() else { return false };
+    if weight(kernel, load) == 1 || shape.rank() != 2 || shape.contains(&1) {
+        return false;
+    }
+    let threads = 32 * u64::from(kernel.group_of(load).warps);
+    let along = (0..2).map(|axis| vector_width(kernel, infos, pointer, mask, axis)).max().unwrap_or(1);
+    let best = along.min((shape.numel() / threads).max(1));
+    best * pointee_bytes(kernel, pointer) >= LEAST_COPIED
+        && width(kernel, infos, load, layout) < best
+        && accelerate_dot::makes_operand(kernel, kernel.result(load, 0))
 }
 
 /// How much dearer a load or store is with its tiles in one layout than in the layout that suits it. Half as much again as

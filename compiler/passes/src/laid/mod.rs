@@ -8,6 +8,7 @@ mod components;
 pub mod conversions;
 mod cost;
 mod fma_accumulator;
+mod k_width;
 mod rematerialize;
 pub mod remove_conversions;
 mod search;

@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
         let often = weight(kernel, op);
         let tiles = (0..data.operands.len()).filter(|i| kernel.layout_of(data.operands[*i]).is_some());
         match &data.kind {
-            OpKind::Load { .. } if self.loads && dies && cost::may_be_relaid(kernel, op, layout) => {
+            OpKind::Load { .. } if self.loads && dies && cost::may_be_relaid(kernel, self.infos, op, layout) => {
                 let has = kernel.layout_of(value)?;
                 let mut cost = cost::dearer(kernel, self.infos, op, has, layout);
                 for index in tiles {
