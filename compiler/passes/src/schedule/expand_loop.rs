@@ -50,10 +50,7 @@ pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
                 expand(kernel, op, &Plan { slots, ahead, pending: pending.unwrap_or(0) })?;
             }
             (None, Some(ahead), _) => {
-                let mut loads = match asked_for(kernel, op) {
-                    Some((loads, _)) => loads,
-                    None => loads_of_products(kernel, op),
-                };
+                let mut loads = asked_for(kernel, op).unwrap_or_else(|| loads_of_products(kernel, op));
                 for _ in 0..ahead {
                     loads = prefetch(kernel, op, &loads)?;
                 }

@@ -83,7 +83,7 @@ fn in_memory(
 fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize, before: Option<Op>) -> Result<Value, PassError> {
     let none = || PassError::Internal("an operand that `wgmma` cannot read".into());
     let layout = kernel.layout_of(value).ok_or_else(none)?.clone();
-    let forms = [order(&layout, 2).unwrap_or([1, 0])[0], k_axis as u32].into_iter().filter_map(|inner| {
+    let forms = [order(&layout, 2).map_or(1, |order| order[0]), k_axis as u32].into_iter().filter_map(|inner| {
         let swizzle = SharedLayout::nvmma_swizzle(layout.shape()[inner as usize], bits);
         let shared = SharedLayout::nvmma(layout.shape(), bits, swizzle, &[inner, 1 - inner]);
         MatrixDescriptor::of(&shared, bits, k_axis).map(|form| (shared, form.align()))

@@ -14,10 +14,12 @@ const ALIGN: u32 = 128;
 /// That of one which copies of boxes fill, with the widest swizzle.
 const BOX_ALIGN: u32 = 1024;
 
-/// The axis along which a copy of `width` elements runs, then the other one.
-pub(super) fn order(layout: &Layout, width: u32) -> Option<[u32; 2]> {
-    let first = (0..2).rev().find(|axis| layout.contiguity(*axis) >= width.max(2)).unwrap_or(1) as u32;
-    (layout.contiguity(first as usize) >= width).then_some([first, 1 - first])
+/// The axis along which a copy of `width` elements runs, then the others, the last one first.
+pub(super) fn order(layout: &Layout, width: u32) -> Option<Vec<u32>> {
+    let axes = || (0..layout.rank()).rev();
+    let first = axes().find(|axis| layout.contiguity(*axis) >= width.max(2)).or(axes().next())?;
+    let others = axes().filter(|axis| *axis != first);
+    (layout.contiguity(first) >= width).then(|| [first].into_iter().chain(others).map(|axis| axis as u32).collect())
 }
 
 /// Where the elements of a value are best put for those who read it, and the alignment that asks for; `inner` is the
@@ -32,11 +34,13 @@ pub(super) fn buffer_layout(
     let own = kernel.layout_of(value)?;
     let bits = kernel.value_type(value).elem()?.bits();
     let order = match inner {
-        Some(inner) => [inner as u32, 1 - inner as u32],
+        Some(inner) => vec![inner as u32, 1 - inner as u32],
         None => order(own, width)?,
     };
     let mut readers = Readers::default();
-    readers.find(kernel, value, false, direct);
+    if own.rank() <= 2 {
+        readers.find(kernel, value, false, direct);
+    }
     if let Some(k_axis) = readers.product {
         let swizzle = SharedLayout::nvmma_swizzle(own.shape()[order[0] as usize], bits);
         let layout = SharedLayout::nvmma(own.shape(), bits, swizzle, &order);

@@ -1,6 +1,7 @@
 //! What loops load ahead into registers: an iteration ahead all operands of their products, where these store them to shared
 //! memory themselves, with few sums; what a pipelined loop loads beside its copies, such as scales, if that is little; and
-//! several iterations ahead what a loop without products loads that has `num_stages` of its own.
+//! what a loop without products loads that has `num_stages` of its own and cannot be copied. More than one iteration ahead is
+//! worth nothing in registers: tiles move on from one iteration's registers to the next one's, and a move waits for the load.
 
 use std::collections::HashSet;
 
@@ -39,14 +40,13 @@ pub(super) fn beside_copies(kernel: &Kernel, of: Op, copied: &Addresses) -> Vec<
     loads
 }
 
-/// The loads of a loop without products that are begun ahead because the loop has `num_stages` of its own, and by how many
-/// iterations: one less than stages, or as many as registers hold.
-pub(super) fn asked_for(kernel: &Kernel, of: Op) -> Option<(Vec<Op>, u32)> {
-    let OpKind::ForRange { hints: LoopHints { num_stages: Some(stages), .. }, .. } = kernel.kind(of) else {
+/// The loads of a loop without products that are begun ahead because the loop has `num_stages` of its own.
+pub(super) fn asked_for(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
+    let OpKind::ForRange { hints: LoopHints { num_stages: Some(2..), .. }, .. } = kernel.kind(of) else {
         return None;
     };
     let body = kernel.op(of).blocks[0];
-    if rtc_ir::walk_block(kernel, body).into_iter().any(|op| is_product(kernel.kind(op))) {
+    if has_products(kernel, body) || trip_count(kernel, of).is_some_and(|trips| trips < 2) {
         return None;
     }
     let is_free = |load: &Op| {
@@ -55,11 +55,33 @@ pub(super) fn asked_for(kernel: &Kernel, of: Op) -> Option<(Vec<Op>, u32)> {
         read.all(|op| is_unchanged(kernel, of, kernel.operand(*op, 0)))
     };
     let all = kernel.ops(body).filter(|op| matches!(kernel.kind(*op), OpKind::Load { .. }));
-    let loads: Vec<Op> = all.filter(is_free).collect();
-    let each: u32 = loads.iter().map(|load| words(kernel, *load)).sum();
-    let trips = trip_count(kernel, of).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX));
-    let ahead = (stages - 1).min(trips.saturating_sub(1)).min(MOST_AHEAD.checked_div(each)?);
-    (ahead > 0).then_some((loads, ahead))
+    Some(all.filter(is_free).collect())
+}
+
+/// Whether registers hold what these loads give, an iteration ahead.
+pub(super) fn hold(kernel: &Kernel, loads: &[Op]) -> bool {
+    let all: u32 = loads.iter().map(|load| words(kernel, *load)).sum();
+    (1..=MOST_AHEAD).contains(&all)
+}
+
+/// How many slots the ring of a loop without products has at most, if a thread copies so much to a slot: with more, the
+/// copies of all blocks that registers admit would not fit.
+pub(super) fn most_slots(kernel: &Kernel, loads: impl Iterator<Item = Op>) -> u32 {
+    let bytes: u32 = loads.map(|op| bytes_of_thread(kernel, op)).sum();
+    (4 * MOST_AHEAD).checked_div(bytes).unwrap_or(0)
+}
+
+/// The bytes of a tile that a thread has of what an operation loads or copies.
+fn bytes_of_thread(kernel: &Kernel, op: Op) -> u32 {
+    let pointer = kernel.operand(op, 0);
+    let elem = kernel.value_type(pointer).elem().and_then(|elem| elem.pointee());
+    let elements = kernel.layout_of(pointer).map_or(1, |layout| layout.registers());
+    elem.map_or(0, |elem| elem.bytes()) * elements
+}
+
+/// Whether a block has products in it.
+pub(super) fn has_products(kernel: &Kernel, body: Block) -> bool {
+    rtc_ir::walk_block(kernel, body).into_iter().any(|op| is_product(kernel.kind(op)))
 }
 
 fn is_product(kind: &OpKind) -> bool {

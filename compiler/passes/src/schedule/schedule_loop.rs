@@ -14,6 +14,7 @@
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count};
 
 use super::expand_loop::{self, copies, under_way};
+use super::registers_ahead::{has_products, most_slots};
 use super::stage_operands::stages;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
 use crate::work::registers;
@@ -31,7 +32,10 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let blocks = |kernel: &Kernel, op: Op, slots: u32| blocks(kernel, cx, registers, op, slots);
     for op in &loops {
         let trips = trip_count(kernel, *op).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX)).max(1);
-        let wished = stages(kernel, *op).min(trips);
+        let mut wished = stages(kernel, *op).min(trips);
+        if !has_products(kernel, kernel.op(*op).blocks[0]) {
+            wished = wished.min(most_slots(kernel, copies(kernel, *op).into_iter()));
+        }
         let plan = choose(kernel, *op, wished, trips, &|slots| blocks(kernel, *op, slots));
         set_plan(kernel, *op, plan);
         // Multiply-adds take so long that copies arrive within an iteration: more blocks are worth more than more slots.

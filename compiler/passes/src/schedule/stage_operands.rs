@@ -19,8 +19,8 @@
 //! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Products by
 //! multiply-adds and on `f64` whose operands are such loads become `dot_buffers`, those on `f64` also outside of loops. Where all products of a loop are of that
 //! kind but some compute an operand, they store their operands themselves; if they have few sums, `ahead = 1` is set
-//! instead: what they load is loaded into registers an iteration ahead, if those hold it. So is, with `ahead` as large as its
-//! stages allow, what a loop without products loads that has `num_stages` of its own.
+//! instead: what they load is loaded into registers an iteration ahead, if those hold it. What a loop without products loads
+//! that has `num_stages` of its own becomes copies, too, and loads ahead where it cannot.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +32,7 @@ use super::buffer_products;
 use super::mma_operands::stage_product;
 use super::operand_layouts::buffer_layout;
 use super::read_back::read_back;
-use super::registers_ahead::{asked_for, without_copies};
+use super::registers_ahead::{asked_for, hold, most_slots, without_copies};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -106,16 +106,14 @@ fn stage_loop(kernel: &mut Kernel, of: Op, boxes: Option<&Boxes>, staged: &mut S
     if stages(kernel, of) < 2 || small_step(kernel, of).is_none() {
         return Ok(());
     }
-    if let Some((_, ahead)) = asked_for(kernel, of) {
-        if let OpKind::ForRange { hints, .. } = kernel.kind_mut(of) {
-            hints.ahead = Some(ahead);
-        }
-        return Ok(());
-    }
-    let mut loads: Vec<(Op, u32)> = loads_of_products(kernel, of)
+    let asked = asked_for(kernel, of);
+    let mut loads: Vec<(Op, u32)> = asked
+        .clone()
+        .unwrap_or_else(|| loads_of_products(kernel, of))
         .into_iter()
         .filter_map(|load| match boxes {
             Some(boxes) => boxes.contains_key(&load).then_some((load, 1)),
+            None if asked.is_some() => Some((load, width_of_copies(kernel, load)?)),
             None => Some((load, copied_width(kernel, load)?)),
         })
         .filter(|(load, _)| {
@@ -133,6 +131,12 @@ fn stage_loop(kernel: &mut Kernel, of: Op, boxes: Option<&Boxes>, staged: &mut S
         indices.extend(addresses(kernel, of, &roots).into_iter().flat_map(|part| part.ops));
     }
     loads.retain(|(load, _)| !indices.contains(load));
+    if let Some(all) = asked.filter(|_| most_slots(kernel, loads.iter().map(|(load, _)| *load)) < 2) {
+        if let (true, OpKind::ForRange { hints, .. }) = (hold(kernel, &all), kernel.kind_mut(of)) {
+            hints.ahead = Some(1);
+        }
+        return Ok(());
+    }
     let direct = buffer_products::find(kernel, body, &loads.iter().map(|(load, _)| *load).collect());
     if let Some(ahead) = without_copies(kernel, of, &direct) {
         if let OpKind::ForRange { hints, .. } = kernel.kind_mut(of) {
@@ -174,16 +178,21 @@ fn begin_copies(
     Ok(())
 }
 
-/// How many elements a load can be copied at a time; `None` if it cannot.
+/// How many elements a load of a matrix can be copied at a time; `None` if it cannot.
 pub(super) fn copied_width(kernel: &Kernel, load: Op) -> Option<u32> {
+    let is_matrix = kernel.layout_of(kernel.result(load, 0))?.rank() == 2;
+    width_of_copies(kernel, load).filter(|_| is_matrix)
+}
+
+/// The same for tiles of any number of dimensions.
+fn width_of_copies(kernel: &Kernel, load: Op) -> Option<u32> {
     let OpKind::Load { volatile: false, vector, .. } = kernel.kind(load) else { return None };
     let (ty, layout) = (kernel.value_type(kernel.result(load, 0)), kernel.layout_of(kernel.result(load, 0))?);
     let width = vector.unwrap_or(1);
     let bytes = width * ty.elem().filter(|elem| !elem.is_ptr())?.bytes();
     let other = kernel.optional(load, 1);
     let zeros = other.is_none_or(|other| constant_bits(kernel, other) == Some(0));
-    let rank = layout.rank();
-    (matches!(bytes, 4 | 8 | 16) && zeros && rank == 2 && layout.copies().none()).then_some(width)
+    (matches!(bytes, 4 | 8 | 16) && zeros && layout.copies().none()).then_some(width)
 }
 
 /// Puts in what a loop waits for: a barrier at its start, so that the slots are free, and the arrival of its copies.
