@@ -22,7 +22,9 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 
 use rtc_ir::analysis::Ranges;
-use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Predicate, Type, Value, ValueDef, constant_bits, regions};
+use rtc_ir::{
+    Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Predicate, Type, Value, ValueDef, constant_bits, regions,
+};
 
 use crate::{Pass, PassContext, PassError};
 

@@ -5,7 +5,7 @@ use rtc_ir::{Hidden, Kernel, LoopHints, Op, OpKind, Value, regions};
 use super::Way;
 use crate::schedule::addresses::{Memory, addresses, loads_of_products, memory};
 use crate::schedule::expand_loop::{copies, roots};
-use crate::schedule::registers_ahead::beside_copies;
+use crate::schedule::registers_ahead::{asked_for, beside_copies};
 
 /// Bytes of the widest access of a thread.
 pub(super) const WIDEST: u32 = 16;
@@ -52,12 +52,12 @@ pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<R
     reads
 }
 
-/// The loads that are begun an iteration ahead.
+/// The loads that are begun ahead into registers.
 fn ahead(kernel: &Kernel, of: Op, hints: &LoopHints) -> Vec<Op> {
     match (hints.slots, hints.ahead) {
         (Some(_), Some(_)) => addresses(kernel, of, &roots(kernel, &copies(kernel, of)))
             .map_or(Vec::new(), |copied| beside_copies(kernel, of, &copied)),
-        (None, Some(_)) => loads_of_products(kernel, of),
+        (None, Some(_)) => asked_for(kernel, of).map_or_else(|| loads_of_products(kernel, of), |(loads, _)| loads),
         (_, None) => Vec::new(),
     }
 }
