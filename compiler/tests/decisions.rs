@@ -85,6 +85,28 @@ def large(p, z, n, K):
     tl.store(z + m[:, None] * 128 + m[None, :], s)
 ";
 
+/// Loops without products that ask for loads ahead: one whose loads can be, one with too much to load, one that writes what it
+/// reads, one with a load in a branch, and one that asks for nothing.
+const ASKED: &str = "
+@triton.jit
+def asked(p, q, n, STAGES: tl.constexpr):
+    r = tl.arange(0, 1024)
+    s = tl.zeros((1024,), tl.float32)
+    for i in tl.range(n, num_stages=STAGES):
+        s += tl.load(p + i * 1024 + r)
+    large = tl.arange(0, 16384)
+    for i in tl.range(n, num_stages=STAGES):
+        s += tl.sum(tl.load(p + i * 16384 + large).reshape(16, 1024), axis=0)
+    for i in tl.range(n, num_stages=STAGES):
+        tl.store(q + r, tl.load(q + r + i) + s)
+    for i in tl.range(n, num_stages=STAGES):
+        if i % 3 == 1:
+            s += tl.load(p + i * 1024 + r)
+    for i in range(n):
+        s += tl.load(p + i * 1024 + r)
+    tl.store(q + r, s)
+";
+
 fn program(source: &str) -> Program {
     Program::parse(&[Source::new("k.rt", source)])
 }
@@ -140,6 +162,13 @@ const CASES: &[Case] = &[
     (LARGE, "*fp16:16, *fp32:16, i32, 128", &[]),
     (LARGE, "*fp16:16, *fp32:16, i32, 256", &[]),
     (LARGE, "*fp16:16, *fp32:16, i32, 512", &[]),
+    // A product under way and a second barrier; all copies before the loop; one iteration.
+    (LARGE, "*fp16:16, *fp32:16, i32, 64", &[("structure", "pipelined")]),
+    (LARGE, "*fp16:16, *fp32:16, 2, 64", &[("structure", "pipelined")]),
+    (LARGE, "*fp16:16, *fp32:16, 1, 64", &[("structure", "pipelined")]),
+    (ASKED, "*fp32:16, *fp32:16, i32, 3", &[]),
+    (ASKED, "*fp32:16, *fp32:16, i32, 1", &[]),
+    (ASKED, "*fp32:16, *fp32:16, i32, 3", &[("structure", "plain")]),
 ];
 
 #[test]

@@ -45,6 +45,7 @@ pub const PASSES: &[Pass] = &[
     schedule::schedule_loop::PASS, // all that goes through shared memory is known, so it is known what fits
     schedule::expand_loop::PASS, // as decided
     schedule::reduce_boxes::PASS, // the rings have the shared memory that they need
+    schedule::invariant_divisors::PASS, // nothing looks for quotients any more, and loops are what they will be
     schedule::dce_scheduled::PASS, // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of

@@ -16,7 +16,7 @@ mod reasons;
 mod words;
 
 use rtc_abi::{Feature, Structure};
-use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, regions};
+use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, regions, trip_count};
 use rtc_source::{Code, Diagnostic, Span};
 
 use super::found::{Found, NO_COPIES};
@@ -204,12 +204,7 @@ impl Form {
         let reads = reads::of_loop(scheduled, &[op], &hints);
         let (way, said) = match (hints.slots, hints.ahead) {
             (Some(slots), Some(ahead)) => {
-                let bytes = super::schedule_loop::ring_bytes(scheduled, op) / u64::from(slots);
-                let product = match hints.pending {
-                    Some(_) => ", with a product under way from one iteration to the next",
-                    None => "",
-                };
-                let mut said = format!("{} ahead, {slots} slots of {bytes} bytes{product}", words::iterations(ahead));
+                let mut said = words::copies_ahead(scheduled, op, slots, ahead, hints.pending.unwrap_or(0));
                 let before =
                     loops_at(laid, span_of(scheduled, op).unwrap_or_default()).into_iter().find(|of| *of == op);
                 if let Some(left) = before.and_then(|of| reasons::left(laid, of, false)) {
@@ -217,6 +212,7 @@ impl Form {
                 }
                 (Way::Async, said)
             }
+            (Some(_), None) if trip_count(scheduled, op) == Some(1) => (Way::Plain, reasons::ONE_ITERATION.to_owned()),
             (Some(_), None) => {
                 let bytes = super::schedule_loop::ring_bytes(scheduled, op);
                 (Way::Plain, format!("shared memory has room for one slot of {bytes} bytes; smaller blocks take less"))

@@ -79,11 +79,9 @@ struct Plan {
     pending: u32,
 }
 
-impl Plan {
-    /// Whether the slot that is filled in an iteration was still read in it, or by the product under way.
-    fn needs_second_barrier(&self) -> bool {
-        self.slots < self.ahead + 1 + self.pending
-    }
+/// Whether the slot that is filled in an iteration was still read in it, or by the product under way.
+pub(super) fn needs_second_barrier(slots: u32, ahead: u32, pending: u32) -> bool {
+    slots < ahead + 1 + pending
 }
 
 /// The last operation of a loop's body that reads what the copies of the loop have filled, or that uses it in a product.
@@ -166,7 +164,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
 
     // In the loop.
     let complete = trip_count(kernel, of).is_some_and(|trips| trips <= ahead.into());
-    let reuses = !complete && plan.needs_second_barrier();
+    let reuses = !complete && needs_second_barrier(slots, ahead, pending);
     let last = if reuses { last_reader(kernel, body) } else { None };
     Builder::before(kernel, first).copy_wait(ahead - 1)?;
     if fenced {

@@ -15,6 +15,7 @@ mod descriptors;
 pub mod expand_loop;
 mod found;
 pub(crate) mod host_values;
+pub mod invariant_divisors;
 mod made_maps;
 mod mma_operands;
 mod operand_layouts;

@@ -10,7 +10,7 @@ use rtc_ir::{Block, Kernel, LoopHints, Op, OpKind, Value, trip_count};
 use super::addresses::{Addresses, addresses, is_unchanged, is_unchanged_beside_copies, loads_of_products};
 
 /// Registers of a thread that tiles loaded ahead may take.
-const MOST_AHEAD: u32 = 64;
+pub(super) const MOST_AHEAD: u32 = 64;
 
 /// With more sums than this in a thread, copies to shared memory were faster on an H200 than loads ahead.
 const FEW_SUMS: u32 = 32;

@@ -52,7 +52,7 @@ pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<R
     reads
 }
 
-/// The loads that are begun an iteration ahead.
+/// The loads that are begun ahead into registers.
 fn ahead(kernel: &Kernel, of: Op, hints: &LoopHints) -> Vec<Op> {
     match (hints.slots, hints.ahead) {
         (Some(_), Some(_)) => addresses(kernel, of, &roots(kernel, &copies(kernel, of)))

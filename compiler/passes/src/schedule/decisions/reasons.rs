@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use rtc_abi::{Feature, Structure};
-use rtc_ir::{DotKind, Kernel, Op, OpKind, Value, constant_bits, regions};
+use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, Value, constant_bits, regions, trip_count};
 use rtc_source::Span;
 
 use super::{loops_at, reads};
 use crate::PassContext;
 use crate::schedule::addresses::{addresses, is_unchanged, loads_of_products, memory, small_step};
+use crate::schedule::registers_ahead::MOST_AHEAD;
 use crate::schedule::stage_operands::{copied_width, stages};
 use crate::tile::versions;
 
@@ -44,9 +45,14 @@ pub(super) fn without_products(kernel: &Kernel, of: Op) -> Option<&'static str> 
             },
         );
     }
-    (!has_products(kernel, of))
-        .then_some("it has no product (`tl.dot`) in it, and only what products take is begun ahead")
+    (!has_products(kernel, of)).then_some(
+        "it has no product (`tl.dot`) in it, and what such a loop loads is begun ahead only where \
+         `tl.range(.., num_stages=..)` asks for it",
+    )
 }
+
+/// Why a loop has nothing to begin ahead, however many stages it has.
+pub(super) const ONE_ITERATION: &str = "it has only one iteration";
 
 /// What a loop that is not pipelined is judged by.
 pub(super) struct Plain<'c> {
@@ -69,7 +75,7 @@ impl Plain<'_> {
             return "it has loops in it, each of which is decided for itself".into();
         }
         if let Some(reason) = without_products(scheduled, of) {
-            return reason.into();
+            return self.of_asked(scheduled, of).unwrap_or_else(|| reason.into());
         }
         let span = scheduled.loc(scheduled.op(of).loc).span;
         let candidates = span.map(|span| loops_at(laid, span)).unwrap_or_default();
@@ -78,6 +84,62 @@ impl Plain<'_> {
             Some(of) => self.of_products(laid, of),
             None => "the passes have made another loop of it".into(),
         }
+    }
+
+    /// Why nothing is begun ahead in a loop without products that loads and asks for stages of its own; `None` if it does
+    /// not ask.
+    fn of_asked(&self, kernel: &Kernel, of: Op) -> Option<String> {
+        let OpKind::ForRange { hints: LoopHints { num_stages: Some(_), .. }, .. } = kernel.kind(of) else {
+            return None;
+        };
+        let own = reads::own_ops(kernel, of);
+        let loads: Vec<Op> = own.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Load { .. })).collect();
+        loads.first()?;
+        if !self.cx.structure.stages() {
+            return Some(match self.asked.stages() {
+                false => PLAIN.into(),
+                true => {
+                    "shared memory has no room for what products of other loops take, and without copies nothing is \
+                         begun ahead"
+                        .into()
+                }
+            });
+        }
+        if let Some(reason) = self.of_loop(kernel, of) {
+            return Some(reason);
+        }
+        if trip_count(kernel, of).is_some_and(|trips| trips <= 1) {
+            return Some(ONE_ITERATION.into());
+        }
+        let in_branch = |load: &Op| kernel.op(*load).parent != kernel.op(of).blocks.first().copied();
+        let said = loads.iter().map(|load| match in_branch(load) {
+            true => Some("the load is in a branch".to_owned()),
+            false => why_not_early(kernel, of, *load, &[kernel.result(*load, 0)]),
+        });
+        let said: Option<Vec<String>> = said.collect();
+        Some(match said.map(|reasons| (reasons, loads)) {
+            Some((reasons, loads)) => loads_for(kernel, loads.into_iter().zip(reasons), "begin no earlier"),
+            None => format!("what it loads takes more than {MOST_AHEAD} registers of a thread"),
+        })
+    }
+
+    /// Why nothing can be begun ahead in a loop, whatever it loads.
+    fn of_loop(&self, laid: &Kernel, of: Op) -> Option<String> {
+        if !self.cx.target.has(Feature::CpAsync) {
+            return Some(format!("{} has no `cp.async`", self.cx.target.name));
+        }
+        let stages = stages(laid, of);
+        if stages < 2 {
+            return Some(format!("`num_stages` is {stages}"));
+        }
+        if small_step(laid, of).is_none() {
+            let step = laid.params.iter().find(|param| param.value == laid.operand(of, 2));
+            return Some(match step {
+                Some(param) => format!("its step `{}` is no constant", param.name),
+                None => "its step is no positive constant".into(),
+            });
+        }
+        None
     }
 
     /// Why what products of a loop take is not begun ahead.
@@ -92,42 +154,40 @@ impl Plain<'_> {
         }
         if !self.cx.structure.stages() {
             return match self.asked.stages() {
-                false => "`structure` is `plain`".into(),
+                false => PLAIN.into(),
                 true => "shared memory has no room for what its products take; smaller blocks take less".into(),
             };
         }
-        if !self.cx.target.has(Feature::CpAsync) {
-            return format!("{} has no `cp.async`", self.cx.target.name);
-        }
-        let stages = stages(laid, of);
-        if stages < 2 {
-            return format!("`num_stages` is {stages}");
-        }
-        if small_step(laid, of).is_none() {
-            let step = laid.params.iter().find(|param| param.value == laid.operand(of, 2));
-            return match step {
-                Some(param) => format!("its step `{}` is no constant", param.name),
-                None => "its step is no positive constant".into(),
-            };
+        if let Some(reason) = self.of_loop(laid, of) {
+            return reason;
         }
         left(laid, of, true).unwrap_or_else(|| "shared memory has no layout for what its products take".into())
     }
 }
+
+/// What the structure is called in which nothing is begun ahead.
+const PLAIN: &str = "`structure` is `plain`";
 
 /// Of which arguments nothing is copied ahead for the products of a loop, and why; of `all` loads, or of those alone
 /// that cannot be copies by themselves.
 pub(super) fn left(laid: &Kernel, of: Op, all: bool) -> Option<String> {
     let loads = loads_of_products(laid, of);
     let taken = indices(laid, of, &loads);
+    let reason = |load: Op| match why_no_copy(laid, of, load) {
+        Some(reason) => Some(reason),
+        None if taken.contains(&load) => Some("addresses follow from it".to_owned()),
+        None if all => Some("the products of the loop cannot read it from a buffer".to_owned()),
+        None => None,
+    };
+    let said = loads_for(laid, loads.into_iter().filter_map(|load| Some((load, reason(load)?))), "are no copies");
+    (!said.is_empty()).then_some(said)
+}
+
+/// `loads from a and b are no copies, as ..; loads from c ..`: loads with a reason each, and what that is the reason for.
+fn loads_for(kernel: &Kernel, loads: impl Iterator<Item = (Op, String)>, what: &str) -> String {
     let mut said: Vec<(String, Vec<String>)> = Vec::new();
-    for load in loads {
-        let reason = match why_no_copy(laid, of, load) {
-            Some(reason) => reason,
-            None if taken.contains(&load) => "addresses follow from it".to_owned(),
-            None if all => "the products of the loop cannot read it from a buffer".to_owned(),
-            None => continue,
-        };
-        let name = reads::name(laid, laid.operand(load, 0));
+    for (load, reason) in loads {
+        let name = reads::name(kernel, kernel.operand(load, 0));
         match said.iter_mut().find(|(other, _)| *other == reason) {
             Some((_, names)) if names.contains(&name) => {}
             Some((_, names)) => names.push(name),
@@ -136,9 +196,8 @@ pub(super) fn left(laid: &Kernel, of: Op, all: bool) -> Option<String> {
     }
     let said = said
         .into_iter()
-        .map(|(reason, names)| format!("loads from {} are no copies, as {reason}", super::words::listed(&names)));
-    let said: Vec<String> = said.collect();
-    (!said.is_empty()).then(|| said.join("; "))
+        .map(|(reason, names)| format!("loads from {} {what}, as {reason}", super::words::listed(&names)));
+    said.collect::<Vec<String>>().join("; ")
 }
 
 /// The loads that addresses of others follow from.
@@ -153,24 +212,13 @@ fn roots(kernel: &Kernel, load: Op) -> Vec<Value> {
 
 /// Why a load is no copy; the conditions are those of `stage_operands`.
 fn why_no_copy(kernel: &Kernel, of: Op, load: Op) -> Option<String> {
-    let OpKind::Load { volatile, vector, .. } = kernel.kind(load) else { return None };
+    let OpKind::Load { vector, .. } = kernel.kind(load) else { return None };
     let result = kernel.result(load, 0);
-    if *volatile {
-        return Some("the load is volatile".into());
-    }
     let Some(elem) = kernel.value_type(result).elem().filter(|elem| !elem.is_ptr()) else {
         return Some("it gives pointers".into());
     };
-    let Some(part) = addresses(kernel, of, &roots(kernel, load)) else {
-        return Some("its address follows from what the iteration before computes".into());
-    };
-    let read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
-    let pointers = read.map(|op| kernel.operand(*op, 0)).chain([kernel.operand(load, 0)]);
-    if let Some(pointer) = pointers.into_iter().find(|pointer| !is_unchanged(kernel, of, *pointer)) {
-        return Some(match writes(kernel, of, pointer) {
-            true => "the loop writes through the same argument".into(),
-            false => "the loop has accesses before which it must not be moved, such as atomics".into(),
-        });
+    if let Some(reason) = why_not_early(kernel, of, load, &roots(kernel, load)) {
+        return Some(reason);
     }
     let is_zero = |other| constant_bits(kernel, other) == Some(0);
     if !kernel.optional(load, 1).is_none_or(is_zero) {
@@ -183,6 +231,23 @@ fn why_no_copy(kernel: &Kernel, of: Op, load: Op) -> Option<String> {
     Some(match bytes {
         ..4 => format!("{bytes} bytes at a time are too few for `cp.async`, which takes 4 or more"),
         _ => "the tile is no matrix, or smaller than the threads of the warps".into(),
+    })
+}
+
+/// Why a load is not begun in an iteration before, with what `roots` follow from.
+fn why_not_early(kernel: &Kernel, of: Op, load: Op, roots: &[Value]) -> Option<String> {
+    if let OpKind::Load { volatile: true, .. } = kernel.kind(load) {
+        return Some("the load is volatile".into());
+    }
+    let Some(part) = addresses(kernel, of, roots) else {
+        return Some("its address follows from what the iteration before computes".into());
+    };
+    let read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
+    let mut pointers = read.map(|op| kernel.operand(*op, 0)).chain([kernel.operand(load, 0)]);
+    let pointer = pointers.find(|pointer| !is_unchanged(kernel, of, *pointer))?;
+    Some(match writes(kernel, of, pointer) {
+        true => "the loop writes through the same argument".into(),
+        false => "the loop has accesses before which it must not be moved, such as atomics".into(),
     })
 }
 

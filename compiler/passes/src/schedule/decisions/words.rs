@@ -1,12 +1,33 @@
 //! Decisions as sentences.
 
-use rtc_ir::{Kernel, OpKind, Type, place_bytes};
+use rtc_ir::{Kernel, Op, OpKind, Type, place_bytes, trip_count};
 
 use super::{Form, LEAST_SLOTS, Read, Way, programs, roles};
+use crate::schedule::expand_loop::needs_second_barrier;
+use crate::schedule::schedule_loop::ring_bytes;
 
 /// `1 iteration`, `2 iterations`.
 pub(super) fn iterations(number: u32) -> String {
     format!("{number} iteration{}", if number == 1 { "" } else { "s" })
+}
+
+/// How far ahead the copies of a loop begin, and what that takes.
+pub(super) fn copies_ahead(kernel: &Kernel, of: Op, slots: u32, ahead: u32, pending: u32) -> String {
+    let bytes = ring_bytes(kernel, of) / u64::from(slots);
+    let all = trip_count(kernel, of).is_some_and(|trips| trips <= ahead.into());
+    let begin = match all {
+        true => format!("before the loop, those of all {}", iterations(ahead)),
+        false => format!("{} ahead", iterations(ahead)),
+    };
+    let product = match pending {
+        0 => "",
+        _ => ", with a product under way from one iteration to the next",
+    };
+    let barrier = match !all && needs_second_barrier(slots, ahead, pending) {
+        true => "; a second barrier in each iteration saves a slot",
+        false => "",
+    };
+    format!("{begin}, {slots} slots of {bytes} bytes{product}{barrier}")
 }
 
 /// `a, b and c`.
