@@ -71,6 +71,25 @@ def odd(p, q, n):
     tl.store(p + r, s.to(tl.float16))
 ";
 
+/// Loops without products that ask for stages.
+const ASKED: &str = "
+@triton.jit
+def asked(p, b, z, n, step):
+    r = tl.arange(0, 128)
+    s = tl.zeros([128], tl.float32)
+    for i in tl.range(n, num_stages=4):
+        s += tl.load(p + i * 128 + r) + tl.load(b + i * 128 + r)
+    for i in tl.range(n, num_stages=4):
+        s += tl.load(b + i * 128 + r)
+    for i in tl.range(0, n, step, num_stages=4):
+        s += tl.load(p + i * 128 + r)
+    for i in tl.range(n, num_stages=4):
+        tl.store(p + i * 128 + r, tl.load(p + i * 128 + r) + s)
+    for i in tl.range(n, num_stages=2):
+        s += tl.sum(tl.load(b + (i + r)[:, None] * 128 + r[None, :]).to(tl.float32), 1)
+    tl.store(z + r, s)
+";
+
 /// Products of blocks that are too large for more than one slot, or for any.
 const LARGE: &str = "
 @triton.jit
@@ -159,6 +178,7 @@ const CASES: &[Case] = &[
     (ROWS, "*fp32, *fp32, i32, i32, 1024", &[]),
     (ROWS, "*fp32:16, *fp32, i32:16, i32:16, 1024", &[]),
     (ODD, "*fp16:16, *fp16:16, i32", &[]),
+    (ASKED, "*fp32:16, *i8:16, *fp32:16, i32, i32", &[("num_warps", "1")]),
     (LARGE, "*fp16:16, *fp32:16, i32, 128", &[]),
     (LARGE, "*fp16:16, *fp32:16, i32, 256", &[]),
     (LARGE, "*fp16:16, *fp32:16, i32, 512", &[]),

@@ -19,6 +19,7 @@ pub const PASSES: &[Pass] = &[
     tile::one_exponential::PASS, // before loops are written out twice
     tile::split_loops::PASS, // masks that hold go before anything looks at them
     tile::narrow_loads::PASS, // before layouts are chosen; what is computed twice by that is one again after the next pass
+    tile::narrow_casts::PASS, // what is unpacked from loaded numbers is final, and shared again by the next pass
     tile::cse::PASS,          // masks and offsets that the source spells twice
     tile::licm::PASS,         // bounds and splats leave the loops
     tile::hoist_loads::PASS,  // addresses that stay the same stand before their loops now

@@ -12,6 +12,7 @@ pub mod hoist_loads;
 pub mod licm;
 pub mod lower_block_pointers;
 pub mod lower_descriptors;
+pub mod narrow_casts;
 pub mod narrow_loads;
 pub mod one_exponential;
 pub mod remainders;
