@@ -9,11 +9,7 @@ use rtc_source::Span;
 use super::{loops_at, reads};
 use crate::PassContext;
 use crate::schedule::addresses::{addresses, is_unchanged, loads_of_products, memory, small_step};
-<<<<<<< HEAD
-use crate::schedule::registers_ahead::MOST_AHEAD;
-=======
-use crate::schedule::registers_ahead::asked_for;
->>>>>>> w2
+use crate::schedule::registers_ahead::{MOST_AHEAD, asked_for};
 use crate::schedule::stage_operands::{copied_width, stages};
 use crate::tile::versions;
 
@@ -49,12 +45,6 @@ pub(super) fn without_products(kernel: &Kernel, of: Op) -> Option<&'static str> 
             },
         );
     }
-<<<<<<< HEAD
-    (!has_products(kernel, of)).then_some(
-        "it has no product (`tl.dot`) in it, and what such a loop loads is begun ahead only where \
-         `tl.range(.., num_stages=..)` asks for it",
-    )
-=======
     if has_products(kernel, of) {
         return None;
     }
@@ -67,7 +57,6 @@ pub(super) fn without_products(kernel: &Kernel, of: Op) -> Option<&'static str> 
         Some(loads) if loads.is_empty() => "it may store to what it loads, or something in it orders memory accesses",
         Some(_) => "it loads more than threads have registers for, or in too small pieces",
     })
->>>>>>> w2
 }
 
 /// Why a loop has nothing to begin ahead, however many stages it has.
