@@ -106,7 +106,7 @@ def large(p, z, n, K):
 
 /// Loops without products that ask for loads ahead: one whose loads can be, one with too much to load, one that writes what it
 /// reads, one with a load in a branch, and one that asks for nothing.
-const ASKED: &str = "
+const STAGED: &str = "
 @triton.jit
 def asked(p, q, n, STAGES: tl.constexpr):
     r = tl.arange(0, 1024)
@@ -186,9 +186,9 @@ const CASES: &[Case] = &[
     (LARGE, "*fp16:16, *fp32:16, i32, 64", &[("structure", "pipelined")]),
     (LARGE, "*fp16:16, *fp32:16, 2, 64", &[("structure", "pipelined")]),
     (LARGE, "*fp16:16, *fp32:16, 1, 64", &[("structure", "pipelined")]),
-    (ASKED, "*fp32:16, *fp32:16, i32, 3", &[]),
-    (ASKED, "*fp32:16, *fp32:16, i32, 1", &[]),
-    (ASKED, "*fp32:16, *fp32:16, i32, 3", &[("structure", "plain")]),
+    (STAGED, "*fp32:16, *fp32:16, i32, 3", &[]),
+    (STAGED, "*fp32:16, *fp32:16, i32, 1", &[]),
+    (STAGED, "*fp32:16, *fp32:16, i32, 3", &[("structure", "plain")]),
 ];
 
 #[test]

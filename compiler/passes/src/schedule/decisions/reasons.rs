@@ -50,8 +50,8 @@ pub(super) fn without_products(kernel: &Kernel, of: Op) -> Option<&'static str> 
     }
     Some(match asked_for(kernel, of) {
         None => {
-            "it has no product (`tl.dot`) in it, and only what products take is begun ahead where \
-             `tl.range(.., num_stages=)` does not ask for more"
+            "it has no product (`tl.dot`) in it, and what such a loop loads is begun ahead only where \
+             `tl.range(.., num_stages=..)` asks for it"
         }
         Some(_) if small_step(kernel, of).is_none() => "its step is not a small constant",
         Some(loads) if loads.is_empty() => "it may store to what it loads, or something in it orders memory accesses",
