@@ -104,7 +104,9 @@ impl Halves {
                 let operands = kernel.op(op).operands.clone();
                 let operands: Vec<Value> = operands
                     .iter()
-                    .map(|operand| if is_wide(kernel, *operand) { self.low(kernel, *operand, op) } else { Ok(*operand) })
+                    .map(
+                        |operand| if is_wide(kernel, *operand) { self.low(kernel, *operand, op) } else { Ok(*operand) },
+                    )
                     .collect::<Result<_, _>>()?;
                 let new = kernel.clone_op(op, &operands, &[ty]);
                 kernel.insert_op(new, Position::After(op));
