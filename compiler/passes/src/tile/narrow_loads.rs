@@ -132,7 +132,7 @@ fn first(
     let narrow = narrowed(ty, axis)?;
     let new = match (kernel.kind(op).clone(), source_axis(kernel.kind(op), axis)) {
         (OpKind::Arange { start, .. }, _) => {
-            Builder::before(kernel, at).constant_of(Literal::Int(i64::from(start)), narrow)?
+            Builder::before(kernel, at).constant_of(Literal::Int(start), narrow)?
         }
         (kind, Source::Nothing) => {
             let operands = kernel.op(op).operands.clone();
