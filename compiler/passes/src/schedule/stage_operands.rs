@@ -180,8 +180,8 @@ fn begin_copies(
 
 /// How many elements a load of a matrix can be copied at a time; `None` if it cannot.
 pub(super) fn copied_width(kernel: &Kernel, load: Op) -> Option<u32> {
-    let is_matrix = kernel.layout_of(kernel.result(load, 0))?.rank() == 2;
-    width_of_copies(kernel, load).filter(|_| is_matrix)
+    let is_matrix = || kernel.layout_of(kernel.result(load, 0)).is_some_and(|layout| layout.rank() == 2);
+    width_of_copies(kernel, load).filter(|_| is_matrix())
 }
 
 /// The same for tiles of any number of dimensions.
