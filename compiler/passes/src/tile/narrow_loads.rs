@@ -131,9 +131,7 @@ fn first(
     let op = kernel.def_op(value).ok_or_else(lost)?;
     let narrow = narrowed(ty, axis)?;
     let new = match (kernel.kind(op).clone(), source_axis(kernel.kind(op), axis)) {
-        (OpKind::Arange { start, .. }, _) => {
-            Builder::before(kernel, at).constant_of(Literal::Int(i64::from(start)), narrow)?
-        }
+        (OpKind::Arange { start, .. }, _) => Builder::before(kernel, at).constant_of(Literal::Int(start), narrow)?,
         (kind, Source::Nothing) => {
             let operands = kernel.op(op).operands.clone();
             debug_assert!(matches!(kind, OpKind::Constant { .. } | OpKind::Splat {}));
