@@ -15,6 +15,7 @@ pub const PASSES: &[Pass] = &[
     tile::unflatten::PASS, // before anything looks at loops with products, and with the constants known that tell parts
     tile::sums_of_products::PASS, // before loops are taken apart: those with products are pipelined
     tile::versions::PASS,  // constants are folded, and both versions go through all that follows
+    tile::unit_strides::PASS, // where the pass before makes no version
     tile::counters::PASS,  // what else runs like a counter is the counter, so that what follows from both is one
     tile::one_exponential::PASS, // before loops are written out twice
     tile::split_loops::PASS, // masks that hold go before anything looks at them

@@ -21,6 +21,7 @@ pub mod split_loops;
 pub mod sums_of_products;
 pub mod turn_products;
 pub mod unflatten;
+pub mod unit_strides;
 pub mod versions;
 mod views;
 mod window;

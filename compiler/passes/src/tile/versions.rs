@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use rtc_abi::{Feature, ParamType, ValueType};
 use rtc_ir::analysis::axis_info;
 use rtc_ir::{
-    Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueDef, ValueMap,
+    Builder, Elem, Kernel, Literal, Op, OpKind, Param, Phase, Position, Predicate, Type, Value, ValueDef, ValueMap,
     constant_bits,
 };
 
@@ -33,9 +33,9 @@ use crate::{Pass, PassContext, PassError};
 pub const PASS: Pass = Pass { name: "versions", needs: Phase::Tile, leaves: Phase::Tile, run };
 
 /// Bytes of the widest access of a thread.
-const WIDEST: u64 = 16;
+pub(super) const WIDEST: u64 = 16;
 /// Longer kernels are not written out twice.
-const MOST_OPERATIONS: usize = 2000;
+pub(super) const MOST_OPERATIONS: usize = 2000;
 /// Bytes of the narrowest asynchronous copy.
 const NARROWEST: u64 = 4;
 
@@ -67,7 +67,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             needed = fewer;
         }
     }
-    split(kernel, &needed, factor)
+    split(kernel, &needed, Ask::Multiple(factor))
 }
 
 /// The bytes of the narrowest of these loads, if those parameters were promised to be multiples of `factor`.
@@ -88,11 +88,20 @@ fn narrowest(kernel: &Kernel, loads: &[Op], promised: &[usize], factor: u32) -> 
 
 /// The integer parameters of which too little is promised and that addresses or masks of these loads follow from.
 fn asked(kernel: &Kernel, loads: &[Op], factor: u32) -> Vec<usize> {
-    let (mut seen, mut work) = (HashSet::new(), Vec::new());
-    for load in loads {
-        work.push(kernel.operand(*load, 0));
-        work.extend(kernel.optional(*load, 0));
-    }
+    let of = |load: &Op| [Some(kernel.operand(*load, 0)), kernel.optional(*load, 0)];
+    let seen = reached(kernel, loads.iter().flat_map(of).flatten().collect());
+    let open = |number: &usize| {
+        let param = &kernel.params[*number];
+        let is_integer =
+            matches!(&param.ty, ParamType::Value(ValueType::Scalar(dtype)) if dtype.is_integer() && dtype.bits() >= 32);
+        is_integer && is_reached(param, &seen) && !param.divisible_by.is_multiple_of(factor)
+    };
+    (0..kernel.params.len()).filter(open).collect()
+}
+
+/// All that these values follow from.
+pub(super) fn reached(kernel: &Kernel, mut work: Vec<Value>) -> HashSet<Value> {
+    let mut seen = HashSet::new();
     while let Some(value) = work.pop() {
         if !seen.insert(value) {
             continue;
@@ -102,51 +111,94 @@ fn asked(kernel: &Kernel, loads: &[Op], factor: u32) -> Vec<usize> {
             _ => work.extend(rtc_ir::regions::sources(kernel, value)),
         }
     }
-    let open = |number: &usize| {
-        let param = &kernel.params[*number];
-        let is_integer =
-            matches!(&param.ty, ParamType::Value(ValueType::Scalar(dtype)) if dtype.is_integer() && dtype.bits() >= 32);
-        is_integer
-            && param.hidden.is_none()
-            && !param.divisible_by.is_multiple_of(factor)
-            && seen.contains(&param.value)
-    };
-    (0..kernel.params.len()).filter(open).collect()
+    seen
+}
+
+/// Whether it is a parameter of the source among these values.
+pub(super) fn is_reached(param: &Param, seen: &HashSet<Value>) -> bool {
+    param.hidden.is_none() && seen.contains(&param.value)
+}
+
+/// What is asked of a parameter at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Whether it is a multiple of this power of two.
+    Multiple(u32),
+    /// Whether it is 1.
+    One,
+}
+
+impl Ask {
+    fn holds(self, kernel: &mut Kernel, before: Op, value: Value) -> Result<Value, PassError> {
+        let ty = kernel.value_type(value);
+        let mut builder = Builder::before(kernel, before);
+        let (number, of) = match self {
+            Ask::Multiple(factor) => {
+                let low = builder.constant_of(Literal::Int(i64::from(factor) - 1), ty)?;
+                (0, builder.andi(value, low)?)
+            }
+            Ask::One => (1, value),
+        };
+        let number = builder.constant_of(Literal::Int(number), ty)?;
+        Ok(builder.cmpi(of, number, Predicate::Eq)?)
+    }
+
+    /// The value where that holds, in a form in which analyses see it.
+    fn seen(self, kernel: &mut Kernel, before: Op, value: Value) -> Result<Value, PassError> {
+        let ty = kernel.value_type(value);
+        let mut builder = Builder::before(kernel, before);
+        match self {
+            Ask::Multiple(factor) => {
+                let by = builder.constant_of(Literal::Int(factor.into()), ty)?;
+                let count = builder.divsi(value, by)?;
+                Ok(builder.muli(count, by)?)
+            }
+            Ask::One => Ok(builder.constant_of(Literal::Int(1), ty)?),
+        }
+    }
 }
 
 /// What a branch between two versions asks at run time.
 pub(crate) struct Asked {
     /// The parameters, by their names.
     pub names: Vec<String>,
-    /// What they are to be multiples of.
-    pub factor: u64,
+    /// What is asked of each.
+    pub what: Ask,
 }
 
-/// What the branch `op` asks, if it is one that this pass has made: whether the low bits of parameters are zero.
+/// What the branch `op` asks, if it is one between versions: whether the low bits of parameters are zero, or whether they
+/// are 1.
 pub(crate) fn asked_of(kernel: &Kernel, op: Op) -> Option<Asked> {
     let OpKind::IfElse {} = kernel.kind(op) else { return None };
-    let mut asked = Asked { names: Vec::new(), factor: 1 };
+    let mut asked = Asked { names: Vec::new(), what: Ask::One };
     let mut work = vec![kernel.operand(op, 0)];
     while let Some(value) = work.pop() {
         let made = kernel.def_op(value)?;
         let [left, right] = [0, 1].map(|place| kernel.op(made).operands.get(place).copied());
-        match kernel.kind(made) {
-            OpKind::AndI {} if kernel.value_type(value) == Type::Scalar(Elem::I1) => work.extend([right?, left?]),
-            OpKind::CmpI { predicate: Predicate::Eq } if constant_bits(kernel, right?) == Some(0) => {
-                let rest = kernel.def_op(left?).filter(|rest| matches!(kernel.kind(*rest), OpKind::AndI {}))?;
-                let low = constant_bits(kernel, kernel.operand(rest, 1))?;
-                let param = kernel.params.iter().find(|param| param.value == kernel.operand(rest, 0))?;
-                asked.names.push(param.name.clone());
-                asked.factor = low + 1;
+        let of = match kernel.kind(made) {
+            OpKind::AndI {} if kernel.value_type(value) == Type::Scalar(Elem::I1) => {
+                work.extend([right?, left?]);
+                continue;
             }
+            OpKind::CmpI { predicate: Predicate::Eq } => match constant_bits(kernel, right?)? {
+                0 => {
+                    let rest = kernel.def_op(left?).filter(|rest| matches!(kernel.kind(*rest), OpKind::AndI {}))?;
+                    let low = constant_bits(kernel, kernel.operand(rest, 1))?;
+                    asked.what = Ask::Multiple(u32::try_from(low).ok()?.checked_add(1)?);
+                    kernel.operand(rest, 0)
+                }
+                1 => left?,
+                _ => return None,
+            },
             _ => return None,
-        }
+        };
+        asked.names.push(kernel.params.iter().find(|param| param.value == of)?.name.clone());
     }
     Some(asked)
 }
 
-/// Makes the two versions.
-fn split(kernel: &mut Kernel, needed: &[usize], factor: u32) -> Result<(), PassError> {
+/// Makes the two versions: one where that holds of all these parameters, and one for all others.
+pub(super) fn split(kernel: &mut Kernel, needed: &[usize], ask: Ask) -> Result<(), PassError> {
     let body = kernel.body();
     let lost = || PassError::Internal("a kernel without an end".into());
     let ret = kernel.terminator(body).ok_or_else(lost)?;
@@ -156,15 +208,10 @@ fn split(kernel: &mut Kernel, needed: &[usize], factor: u32) -> Result<(), PassE
 
     let mut fits: Option<Value> = None;
     for value in &values {
-        let ty = kernel.value_type(*value);
-        let mut builder = Builder::before(kernel, first);
-        let low = builder.constant_of(Literal::Int(i64::from(factor) - 1), ty)?;
-        let zero = builder.constant_of(Literal::Int(0), ty)?;
-        let rest = builder.andi(*value, low)?;
-        let is_multiple = builder.cmpi(rest, zero, Predicate::Eq)?;
+        let holds = ask.holds(kernel, first, *value)?;
         fits = Some(match fits {
-            Some(fits) => builder.andi(fits, is_multiple)?,
-            None => is_multiple,
+            Some(fits) => Builder::before(kernel, first).andi(fits, holds)?,
+            None => holds,
         });
     }
     let Some(fits) = fits else { return Ok(()) };
@@ -177,11 +224,8 @@ fn split(kernel: &mut Kernel, needed: &[usize], factor: u32) -> Result<(), PassE
     let (aligned, other) = (aligned.ok_or_else(lost)?, other.ok_or_else(lost)?);
     let mut map = ValueMap::new();
     for value in values {
-        let ty: Type = kernel.value_type(value);
-        let mut builder = Builder::before(kernel, aligned);
-        let by = builder.constant_of(Literal::Int(factor.into()), ty)?;
-        let count = builder.divsi(value, by)?;
-        map.insert(value, builder.muli(count, by)?);
+        let seen = ask.seen(kernel, aligned, value)?;
+        map.insert(value, seen);
     }
     for op in program {
         kernel.move_op(op, Position::Before(other));

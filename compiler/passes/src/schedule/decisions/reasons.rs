@@ -11,7 +11,7 @@ use crate::PassContext;
 use crate::schedule::addresses::{addresses, is_unchanged, loads_of_products, memory, small_step};
 use crate::schedule::registers_ahead::{MOST_AHEAD, asked_for};
 use crate::schedule::stage_operands::{copied_width, stages};
-use crate::tile::versions;
+use crate::tile::versions::{self, Ask};
 
 /// Whether a loop itself has products by `wgmma`.
 pub(super) fn has_products_by_wgmma(kernel: &Kernel, of: Op) -> bool {
@@ -303,12 +303,15 @@ pub(super) fn when(kernel: &Kernel, of: Op) -> Option<String> {
         if let (Some(asked), OpKind::IfElse {}) = (versions::asked_of(kernel, around), kernel.kind(around)) {
             let names: Vec<String> = asked.names.iter().map(|name| format!("`{name}`")).collect();
             let names = super::words::listed(&names);
-            let multiples = match names.len() {
-                _ if asked.names.len() == 1 => format!("{names} is a multiple of {}", asked.factor),
-                _ => format!("{names} are multiples of {}", asked.factor),
+            let is_one = asked.names.len() == 1;
+            let holds = match (asked.what, is_one) {
+                (Ask::Multiple(factor), true) => format!("{names} is a multiple of {factor}"),
+                (Ask::Multiple(factor), false) => format!("{names} are multiples of {factor}"),
+                (Ask::One, true) => format!("{names} is 1"),
+                (Ask::One, false) => format!("{names} are 1"),
             };
             return Some(match kernel.op(around).blocks.first() == Some(&block) {
-                true => format!("where {multiples}"),
+                true => format!("where {holds}"),
                 false => "elsewhere".to_owned(),
             });
         }
