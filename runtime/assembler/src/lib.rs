@@ -154,12 +154,12 @@ impl Assembler {
     /// What a thread of a kernel takes on a target.
     ///
     /// ```
-    /// use rtc_build::Assembler;
+    /// use rtc_assembler::Assembler;
     /// let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
     /// if let Some(assembler) = Assembler::find() {
     ///     assert!(assembler.usage(ptx, "nothing", "sm_80")?.registers > 0);
     /// }
-    /// # Ok::<(), rtc_build::Error>(())
+    /// # Ok::<(), rtc_assembler::Error>(())
     /// ```
     pub fn usage(&self, ptx: &str, kernel: &str, arch: &str) -> Result<Usage, Error> {
         let (_, said) = self.call(ptx, kernel, arch, &["-v"])?;

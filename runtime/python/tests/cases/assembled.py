@@ -1,7 +1,6 @@
 """Versions of NVIDIA's assembler that are known to make wrong code, with a driver that is one for CUDA 12.8; and the streams of
 launches, which are not kept for ever. The driver and PyTorch are stubs."""
 
-import ctypes
 import os
 import subprocess
 import sys
