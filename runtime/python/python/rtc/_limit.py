@@ -23,6 +23,11 @@ class Steps:
     def __init__(self):
         self.ran, self.running = [], []
 
+    def forget(self):
+        """Begins anew."""
+        self.ran.clear()
+        self.running.clear()
+
     @contextlib.contextmanager
     def at(self, name, counts=True):
         """A step, which has run once it ends; gives a dictionary for what is known of it by then. One that does not count is
@@ -59,7 +64,7 @@ STEPS = Steps()
 def limited(seconds, failed):
     """Raises `TimeLimit` in what runs here after so many seconds; 0: never. Where that is not noticed, `failed` is called, which
     tells of it and gives the exit status, and the process ends."""
-    STEPS.__init__()
+    STEPS.forget()
     is_main = threading.current_thread() is threading.main_thread()
     if not seconds or not hasattr(signal, "setitimer") or not is_main:
         yield
