@@ -47,7 +47,7 @@ class Steps:
 
     def found(self):
         """For JSON: the steps that are done, and the one that is not."""
-        return {"ran": self.ran, "running": ": ".join(self.running) or None}
+        return {"ran": list(self.ran), "running": ": ".join(self.running) or None}
 
     def told(self, seconds):
         """The message of the error."""
