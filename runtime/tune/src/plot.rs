@@ -7,6 +7,9 @@ use std::fmt::Write;
 const ROW: usize = 18;
 /// Where the bars begin.
 const LEFT: usize = 430;
+/// Reads in light and in dark.
+const STYLE: &str = "<style>text { fill: #222 } .ground { fill: #fff } @media (prefers-color-scheme: dark) \
+                     { text { fill: #ddd } .ground { fill: #16181c } }</style>";
 /// How long the longest bar is.
 const BAR: usize = 420;
 
@@ -23,7 +26,7 @@ impl Report {
         let _ = write!(
             out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"monospace\" \
-             font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
+             font-size=\"12\">\n{STYLE}\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n\
              <text x=\"10\" y=\"20\" font-size=\"14\">{} on {}: milliseconds; line: cost model</text>\n",
             escaped(&self.kernel),
             escaped(device)

@@ -65,7 +65,8 @@ fn tensors_are_as_before_and_all_configurations_are_timed() {
     assert!(report.candidates.iter().all(|c| !c.times.runs.is_empty()), "{report}");
     let winner = report.winner().unwrap();
     assert_eq!(winner.milliseconds(), report.ranked().first().and_then(|i| report.time(*i)));
-    assert!(report.to_svg().contains("BLOCK=256"));
+    let picture = report.to_svg();
+    assert!(picture.contains("BLOCK=256") && picture.contains("prefers-color-scheme: dark"), "{picture}");
     let text = report.to_string();
     assert!(text.lines().nth(1).unwrap().starts_with('*') && text.contains("EVEN=False"), "{text}");
 }
