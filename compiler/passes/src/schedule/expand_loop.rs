@@ -113,6 +113,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     };
     let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without end".into()))?;
 
+    let trips = trip_count(kernel, of);
     let rings = make_rings(kernel, of, &copies, slots)?;
     let (mut fenced, mut after_wait) = (false, false);
     for op in kernel.ops(body).collect::<Vec<_>>() {
@@ -137,7 +138,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
         for (number, value) in early.part.carried.iter().zip(&carried) {
             map.insert(body_args[number + 1], *value);
         }
-        let is_sure = trip_count(kernel, of).is_some_and(|trips| trips > iteration.into());
+        let is_sure = trips.is_some_and(|trips| trips > iteration.into());
         let runs = if is_sure { None } else { is_run(kernel, of, of, lower, i64::from(iteration) * step, true)? };
         let slot = constant(kernel, of, iteration.into())?;
         early.copy(kernel, of, &mut map, runs, slot)?;
@@ -163,7 +164,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     };
 
     // In the loop.
-    let complete = trip_count(kernel, of).is_some_and(|trips| trips <= ahead.into());
+    let complete = trips.is_some_and(|trips| trips <= ahead.into());
     let reuses = !complete && needs_second_barrier(slots, ahead, pending);
     let last = if reuses { last_reader(kernel, body) } else { None };
     Builder::before(kernel, first).copy_wait(ahead - 1)?;

@@ -100,7 +100,7 @@ impl Plan {
     /// How far apart the bounds are at most: they are constant, or the upper one is no more than a constant above the lower
     /// one. (Where that sum wraps, there is no iteration.)
     fn most(&self, kernel: &Kernel) -> Option<Most> {
-        let constant = |value| rtc_ir::constant_bits(kernel, value).map(|bits| i64::from(bits as u32 as i32));
+        let constant = |value| rtc_ir::constant_int(kernel, value);
         let above = |sum: Value| {
             let op = kernel.def_op(sum).filter(|op| matches!(kernel.kind(*op), OpKind::AddI { .. }))?;
             let [a, b] = [0, 1].map(|index| kernel.operand(op, index));
