@@ -84,7 +84,8 @@ pub(super) fn has_products(kernel: &Kernel, body: Block) -> bool {
     rtc_ir::walk_block(kernel, body).into_iter().any(|op| is_product(kernel.kind(op)))
 }
 
-fn is_product(kind: &OpKind) -> bool {
+/// Whether an operation is a product, before its operands are staged or after.
+pub(super) fn is_product(kind: &OpKind) -> bool {
     matches!(kind, OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
 }
 

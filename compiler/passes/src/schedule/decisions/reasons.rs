@@ -9,7 +9,7 @@ use rtc_source::Span;
 use super::{loops_at, reads};
 use crate::PassContext;
 use crate::schedule::addresses::{addresses, is_unchanged, loads_of_products, memory, small_step};
-use crate::schedule::registers_ahead::{MOST_AHEAD, asked_for};
+use crate::schedule::registers_ahead::{MOST_AHEAD, asked_for, is_product};
 use crate::schedule::stage_operands::{copied_width, stages};
 use crate::tile::versions::{self, Ask};
 
@@ -21,9 +21,7 @@ pub(super) fn has_products_by_wgmma(kernel: &Kernel, of: Op) -> bool {
 
 /// Whether a loop itself has products.
 pub(super) fn has_products(kernel: &Kernel, of: Op) -> bool {
-    reads::own_ops(kernel, of).into_iter().any(|op| {
-        matches!(kernel.kind(op), OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
-    })
+    reads::own_ops(kernel, of).into_iter().any(|op| is_product(kernel.kind(op)))
 }
 
 /// Whether a loop has loops in it.
