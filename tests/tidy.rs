@@ -183,8 +183,11 @@ fn files(folder: &Path, ending: &str, out: &mut Vec<PathBuf>) {
         if name.starts_with('.') || name == "target" || name == "out" {
             continue;
         }
+        // A link to a folder is none: its files are found where they lie.
         if path.is_dir() {
-            files(&path, ending, out);
+            if !path.is_symlink() {
+                files(&path, ending, out);
+            }
         } else if name.ends_with(ending) {
             out.push(path);
         }
