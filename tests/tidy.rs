@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers of the workspace; a crate imports only crates of lower layers, and of its own layer none.
 const LAYERS: &[(u32, &[&str])] = &[
+    (8, &["rtc-python"]),
     (
         7,
         &[
@@ -17,7 +18,6 @@ const LAYERS: &[(u32, &[&str])] = &[
             "rtc-example-embedding",
             "rtc-example-jit",
             "rtc-fuzz",
-            "rtc-python",
         ],
     ),
     // Examples to be copied.
