@@ -4,12 +4,12 @@ use rtc_source::{CODES, Code, Level, WARNINGS};
 
 /// Pages whose entries are headings such as "### `tl.dot`", in the order in which names are looked up.
 const PAGES: &[&str] = &[
-    include_str!("../../docs/functions.md"),
-    include_str!("../../docs/libdevice.md"),
-    include_str!("../../docs/values.md"),
-    include_str!("../../docs/triton_helpers.md"),
-    include_str!("../../docs/tile-ir.md"),
-    include_str!("../../docs/advice.md"),
+    include_str!("../docs/functions.md"),
+    include_str!("../docs/libdevice.md"),
+    include_str!("../docs/values.md"),
+    include_str!("../docs/triton_helpers.md"),
+    include_str!("../docs/tile-ir.md"),
+    include_str!("../docs/advice.md"),
 ];
 
 /// What begins the heading of an entry.
