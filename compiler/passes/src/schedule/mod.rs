@@ -8,6 +8,7 @@ mod boxes;
 mod buffer_products;
 mod carried;
 mod clamps;
+pub mod convert_under_products;
 mod coordinates;
 pub mod decisions;
 mod defer_stores;
