@@ -17,7 +17,7 @@ help:
 	@echo "make fuzz     kernels written at random, for SECONDS=600 on JOBS=1 cores from SEED on, in every stage and the emulator"
 	@echo "make examples test the examples, each a crate of its own, and one outside of the repository"
 	@echo "make setup    install what is missing, nothing else"
-	@echo "make release  build the rtc binary into target/release/rtc"
+	@echo "make release  build the rtc binary into target/release/rtc (scripts/release makes the files of a release)"
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
 	@echo "make wheel    build the Python package: out/rtc_triton-*.whl"
 	@echo "make book     build the book of docs/ into out/book (its tool is built once; no network after that)"
