@@ -72,7 +72,8 @@ fn commands_of_the_pages_end_well() {
             fs::write(folder.join(name), block).unwrap();
         }
         for block in text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
-            for line in block.lines().filter(|line| line.starts_with("rtc ")) {
+            // A line that ends with a backslash goes on in the next one.
+            for line in block.replace("\\\n", " ").lines().filter(|line| line.starts_with("rtc ")) {
                 let arguments = words(line.trim_start_matches("rtc "));
                 let command = arguments[0].as_str();
                 if OF_PYTHON.contains(&command) || ELSEWHERE.contains(&command) || arguments.iter().any(|a| a == "..") {
