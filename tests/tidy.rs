@@ -33,6 +33,7 @@ const LAYERS: &[(u32, &[&str])] = &[
             "candle",
             "sharded_matmul",
             "testing",
+            "tutorial",
         ],
     ),
     (6, &["rtc-doctor", "rtc-testing", "rtc-tune"]),
