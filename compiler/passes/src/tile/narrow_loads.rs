@@ -70,17 +70,17 @@ fn has_first(kernel: &Kernel, value: Value, axis: usize, budget: &mut usize) -> 
     *budget = budget.saturating_sub(1);
     *budget > 0
         && match source_axis(kernel.kind(op), axis) {
-            Source::Nothing => true,
-            Source::Axis(axis) => {
+            AxisSource::Nothing => true,
+            AxisSource::Axis(axis) => {
                 let operands = kernel.op(op).operands.clone();
                 operands.into_iter().all(|operand| has_first(kernel, operand, axis, budget))
             }
-            Source::Unknown => false,
+            AxisSource::Unknown => false,
         }
 }
 
 /// What the first place of a dimension of a result follows from.
-enum Source {
+enum AxisSource {
     /// From nothing that has the dimension.
     Nothing,
     /// From the first place of this dimension of the operands.
@@ -88,15 +88,15 @@ enum Source {
     Unknown,
 }
 
-fn source_axis(kind: &OpKind, axis: usize) -> Source {
+fn source_axis(kind: &OpKind, axis: usize) -> AxisSource {
     match kind {
-        OpKind::Constant { .. } | OpKind::Splat {} | OpKind::Arange { .. } => Source::Nothing,
-        OpKind::Broadcast {} | OpKind::Hint { .. } => Source::Axis(axis),
-        OpKind::ExpandDims { axis: new } if axis == *new as usize => Source::Unknown,
-        OpKind::ExpandDims { axis: new } => Source::Axis(axis - usize::from(axis > *new as usize)),
-        OpKind::Trans { order } => Source::Axis(order[axis] as usize),
-        kind if kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) => Source::Axis(axis),
-        _ => Source::Unknown,
+        OpKind::Constant { .. } | OpKind::Splat {} | OpKind::Arange { .. } => AxisSource::Nothing,
+        OpKind::Broadcast {} | OpKind::Hint { .. } => AxisSource::Axis(axis),
+        OpKind::ExpandDims { axis: new } if axis == *new as usize => AxisSource::Unknown,
+        OpKind::ExpandDims { axis: new } => AxisSource::Axis(axis - usize::from(axis > *new as usize)),
+        OpKind::Trans { order } => AxisSource::Axis(order[axis] as usize),
+        kind if kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) => AxisSource::Axis(axis),
+        _ => AxisSource::Unknown,
     }
 }
 
@@ -127,17 +127,17 @@ fn first(
     if let Some(known) = made.get(&(value, axis)) {
         return Ok(*known);
     }
-    let lost = || PassError::Internal("a load of one place was to be made of others".into());
-    let op = kernel.def_op(value).ok_or_else(lost)?;
+    let missing = || PassError::Internal("a load of one place was to be made of others".into());
+    let op = kernel.def_op(value).ok_or_else(missing)?;
     let narrow = narrowed(ty, axis)?;
     let new = match (kernel.kind(op).clone(), source_axis(kernel.kind(op), axis)) {
         (OpKind::Arange { start, .. }, _) => Builder::before(kernel, at).constant_of(Literal::Int(start), narrow)?,
-        (kind, Source::Nothing) => {
+        (kind, AxisSource::Nothing) => {
             let operands = kernel.op(op).operands.clone();
             debug_assert!(matches!(kind, OpKind::Constant { .. } | OpKind::Splat {}));
             clone_before(kernel, op, &operands, narrow, at)
         }
-        (kind, Source::Axis(from)) => {
+        (kind, AxisSource::Axis(from)) => {
             let operands = kernel.op(op).operands.clone();
             let operands: Vec<Value> =
                 operands.iter().map(|operand| first(kernel, *operand, at, from, made)).collect::<Result<_, _>>()?;
@@ -149,7 +149,7 @@ fn first(
                 _ => clone_before(kernel, op, &operands, narrow, at),
             }
         }
-        (_, Source::Unknown) => return Err(lost()),
+        (_, AxisSource::Unknown) => return Err(missing()),
     };
     made.insert((value, axis), new);
     Ok(new)
