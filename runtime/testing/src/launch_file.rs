@@ -90,13 +90,14 @@ impl<'s> Resolved<'s> {
 /// ```
 /// use rtc_runtime::Device;
 /// use rtc_testing::{LaunchFile, Outcome, Tensor, Tensors};
-/// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// // SAFETY: the files were made together.
 /// let scale = unsafe { Device::auto().load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
 /// let launch = LaunchFile::parse(
 ///     r#"{"spec": {}, "grid": ["cdiv(n, 32)"], "args": {"x": {"tensor": "x"}, "y": {"tensor": "y"}, "a": 3.0, "n": 2}}"#,
 /// )?;
 /// assert_eq!(launch.sizes()[0].to_string(), "cdiv(n, 32)");
+/// assert_eq!(launch.grid(scale.metadata()).ok(), Some([1, 1, 1]));
 /// let mut tensors = Tensors::default();
 /// tensors.insert("x", Tensor::of(vec![2], &[1.0f32, 2.0])?);
 /// tensors.insert("y", Tensor::of(vec![2], &[0.0f32; 2])?);
