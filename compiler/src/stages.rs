@@ -14,7 +14,7 @@ use rtc_abi::{MAX_THREADS, Metadata, Structure, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
-    ADD_WARPS, LIMIT_SIZE, PassContext, PassError, REDUCE_BOXES, SPLIT_CONVERSIONS, conversions_remark, long_kernel,
+    ADD_WARPS, ATOMICS_TO_TMA, LIMIT_SIZE, PassContext, PassError, SPLIT_CONVERSIONS, conversions_remark, long_kernel,
     reductions_remarks, warps_remark,
 };
 use rtc_sema::{ModuleAst, TargetInfo};
@@ -308,7 +308,7 @@ pub(crate) fn max_operations(max_instructions: u64) -> usize {
 }
 
 /// Looks at a kernel before each pass.
-pub(crate) type Watch<'a> = &'a mut dyn FnMut(&'static str, &Kernel, &PassContext);
+pub(crate) type PassObserver<'a> = &'a mut dyn FnMut(&'static str, &Kernel, &PassContext);
 
 /// Runs the passes from the kernel's phase on that leave a phase up to `until`; the others are not run. Gives what is to be said of the kernel.
 pub(crate) fn run_pipeline(
@@ -328,7 +328,7 @@ pub(crate) fn run_watched(
     options: &LaunchOptions,
     until: Phase,
     observer: &mut dyn Observer,
-    watch: Watch<'_>,
+    watch: PassObserver<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
     observer.enter("passes");
     // Programs that wait for each other must all run at once.
@@ -389,7 +389,7 @@ fn run_all(
     cx: &PassContext,
     until: Phase,
     observer: &mut dyn Observer,
-    watch: Watch<'_>,
+    watch: PassObserver<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
     let mut remarks = Vec::new();
     let given = kernel.phase;
@@ -412,7 +412,7 @@ fn run_all(
         if pass.name == ADD_WARPS.name {
             remarks.extend(warps_remark(kernel, cx));
         }
-        if pass.name == REDUCE_BOXES.name {
+        if pass.name == ATOMICS_TO_TMA.name {
             remarks.extend(reductions_remarks(kernel, cx));
         }
         if pass.name == LIMIT_SIZE.name

@@ -24,8 +24,8 @@ use rtc_compiler::{Artifact, Failure, LaunchOptions, Observer, Silent, Source, S
 use rtc_emulator::sanitize::{Check, Checks, Place, Report, SourceLocation};
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap, TensorMapError};
 use rtc_ir::interp::{
-    self, Access, ArgValue, DescArg, FaultKind, FindingKind, GlobalMemory, LaunchConfig, MemoryError, Nearest, Reached,
-    RunOptions,
+    self, ArgValue, DescArg, FaultKind, FindingKind, GlobalMemory, LaunchConfig, MemoryError, Nearest, Reached,
+    ReadState, RunOptions,
 };
 use rtc_source::{Diagnostic, SourceMap, Span};
 use std::sync::{Mutex, PoisonError};
@@ -395,10 +395,10 @@ fn described(map: &[u8]) -> std::result::Result<DescArg, TensorMapError> {
 struct DeviceMemory<'m>(&'m mut rtc_emulator::Memory);
 
 impl GlobalMemory for DeviceMemory<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> std::result::Result<Access, MemoryError> {
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> std::result::Result<ReadState, MemoryError> {
         let data = self.0.read(address, bytes.len()).map_err(refused)?;
         bytes.copy_from_slice(data);
-        Ok(Access::Defined)
+        Ok(ReadState::Defined)
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> std::result::Result<(), MemoryError> {

@@ -8,6 +8,7 @@
 //! each function makes the context current first, so any thread may call it.
 #![allow(unsafe_code)]
 
+mod few_blocks;
 mod module;
 mod occupancy;
 mod pinned;

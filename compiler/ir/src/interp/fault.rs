@@ -111,7 +111,7 @@ impl fmt::Display for Waiting {
         let Waiting { group, op, reason, .. } = self;
         match group.checked_sub(1) {
             None => write!(f, "the body")?,
-            Some(role) => write!(f, "role {role}")?,
+            Some(partition) => write!(f, "role {partition}")?,
         }
         write!(f, " waits in `{op}` for {reason}")
     }

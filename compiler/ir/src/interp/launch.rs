@@ -7,7 +7,7 @@ use super::frame::WarpGroup;
 use super::machine::Machine;
 use super::open::Opening;
 use super::overflow::address_values;
-use super::schedule::Turns;
+use super::scheduler::Turns;
 use super::shared::SharedMemory;
 use super::value::Data;
 use super::{ArgValue, Fault, FaultKind, GlobalMemory, LaunchConfig, Report, RunOptions, Storage};
@@ -105,7 +105,7 @@ pub(crate) fn traced(
     options: &RunOptions,
     look: &mut dyn FnMut(&Machine<'_>, crate::Op),
 ) -> Result<(), Fault> {
-    use super::frame::{Exit, Turn};
+    use super::frame::{Exit, RunOutcome};
     let kernel = kernel.kernel();
     let args = arguments(kernel, launch, options).expect("they fit the kernel");
     let mut machine = Machine::new(kernel, memory, launch, options);
@@ -117,7 +117,7 @@ pub(crate) fn traced(
         machine.group.push(kernel, kernel.body(), Exit::Return);
         loop {
             match machine.turn(1) {
-                Ok(Turn::Done) => break,
+                Ok(RunOutcome::Done) => break,
                 Ok(_) => machine.group.current.into_iter().for_each(|op| look(&machine, op)),
                 Err(stop) => return Err(machine.fault(stop)),
             }

@@ -9,7 +9,7 @@ use cranelift_entity::SecondaryMap;
 use super::fault::spans;
 use super::frame::WarpGroup;
 use super::open::Opening;
-use super::schedule::Turns;
+use super::scheduler::Turns;
 use super::shared::SharedMemory;
 use super::value::{Data, Placement};
 use super::{Fault, FaultKind, Finding, FindingKind, GlobalMemory, Report, Storage};
@@ -143,7 +143,7 @@ impl Machine<'_> {
     pub(crate) fn op(&mut self, op: Op) -> Result<(), Stop> {
         let kernel = self.kernel;
         let data = kernel.op(op);
-        if self.group.pending.has_products() {
+        if self.group.pending.has_dots() {
             self.check_sums(op)?;
         }
         if let OpKind::Hint { kind, values } = &data.kind {
@@ -227,7 +227,7 @@ impl Machine<'_> {
             OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
             OpKind::WhileLoop {} => self.repeat(op, self.all(kernel.variadic(op))),
             OpKind::IfElse {} => self.if_else(op),
-            OpKind::WarpSpecialize { .. } => self.run_roles(op),
+            OpKind::WarpSpecialize { .. } => self.run_partitions(op),
             OpKind::Assume {} => {
                 if self.scalar(data.operands[0]) & 1 == 0 {
                     return Err(self.stop(FaultKind::BrokenPromise));

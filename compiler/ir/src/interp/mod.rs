@@ -50,13 +50,13 @@ mod machine;
 mod mbarrier;
 mod memory;
 mod message;
+mod mma;
 mod open;
 mod overflow;
 mod overlay;
 mod pick;
-mod products;
 mod reduce;
-mod schedule;
+mod scheduler;
 mod shape;
 mod shared;
 mod value;
@@ -68,10 +68,10 @@ pub(crate) use launch::traced;
 #[cfg(test)]
 pub(crate) use machine::Machine;
 pub use mbarrier::BarrierError;
-pub use memory::{Access, GlobalMemory, HostMemory, MemoryError, Nearest};
+pub use memory::{GlobalMemory, HostMemory, MemoryError, Nearest, ReadState};
 pub use message::full_prefix;
 pub use open::{OpenResult, Reached, leaning};
-pub use schedule::Schedule;
+pub use scheduler::Schedule;
 pub use shared::{SharedError, Start};
 
 use crate::Op;
