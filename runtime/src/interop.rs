@@ -23,9 +23,10 @@
 //! ```
 #![allow(unsafe_code)]
 
-use crate::device::Backend;
-use crate::{Device, Element, Error, Result, Slice, SliceMut, Stream, cuda};
+use crate::backend::cuda;
+use crate::{Device, Element, Error, Result, Slice, SliceMut, Stream};
 use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -98,18 +99,16 @@ pub fn write<'a, T: Element>(
 
 /// A stream of cudarc, which lives as long as the value.
 pub fn stream(device: &Device, stream: &Arc<CudaStream>) -> Result<Stream> {
-    same_device(device, stream)?;
-    match device.backend() {
-        Backend::Cuda(context) => Ok(Stream::of(device, Some(cuda::Stream::of_cudarc(context, stream.clone())))),
-        Backend::Emulator(_) | Backend::Interpreter(_) => Err(elsewhere(device, stream)),
-    }
+    let context = same_device(device, stream)?;
+    Ok(Stream::of(device.backend(), Box::new(cuda::Stream::of_cudarc(&context, stream.clone()))))
 }
 
-fn same_device(device: &Device, stream: &CudaStream) -> Result<()> {
-    match device.backend() {
-        Backend::Cuda(context) if context.is_context(stream.context().cu_ctx()) => Ok(()),
-        _ => Err(elsewhere(device, stream)),
-    }
+/// The context of the device, if the stream belongs to it.
+fn same_device(device: &Device, stream: &CudaStream) -> Result<Arc<cuda::Context>> {
+    let backend: Arc<dyn Any + Send + Sync> = device.backend().clone();
+    let context = backend.downcast::<cuda::Context>().ok();
+    let is_same = |context: &Arc<cuda::Context>| context.is_context(stream.context().cu_ctx());
+    context.filter(is_same).ok_or_else(|| elsewhere(device, stream))
 }
 
 fn elsewhere(device: &Device, stream: &CudaStream) -> Error {

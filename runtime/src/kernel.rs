@@ -5,8 +5,7 @@
 //! nothing.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "cuda")]
-mod assembled;
+mod configuration;
 mod load;
 #[cfg(feature = "jit")]
 mod packed;
@@ -14,12 +13,13 @@ mod packed;
 #[cfg(feature = "jit")]
 pub(crate) use packed::Packed;
 
+pub use configuration::Configuration;
+
 use crate::argument::{self, GridSlot, Slot};
-use crate::device::Backend;
+use crate::backend::{Code, KernelUsage, Launch, Scratch, wrong_device};
 use crate::extent::{self, Lengths};
-use crate::graph::Node;
 use crate::tensor_map::{self, MapSlot};
-use crate::{Arg, Device, Error, Finding, Grid, Result, Stream, cuda, host};
+use crate::{Arg, Device, Error, Finding, Grid, Result, Stream};
 use rtc_abi::{Extents, Metadata};
 use std::fmt;
 use std::marker::PhantomData;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// let names: Vec<&str> = scale.metadata().params.iter().map(|param| param.name.as_str()).collect();
 /// assert_eq!(names, ["x", "y", "a", "n"]);
 /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-/// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
+/// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
 /// assert_eq!(y.to_vec()?, [3.0, 6.0]);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
@@ -90,7 +90,7 @@ pub(crate) struct Loaded {
     /// Threads per block along each axis.
     block: [u32; 3],
     fill: Fill,
-    code: Code,
+    code: Arc<dyn Code>,
 }
 
 /// What the parameter buffer is filled with.
@@ -123,41 +123,6 @@ impl Fill {
         let size = scratch.map_or(metadata.params_size() as usize, |at| at + 8);
         Ok(Fill { args, grid: argument::grid_slots(metadata), maps, extents, places, size, scratch })
     }
-}
-
-#[derive(Debug)]
-enum Code {
-    Cuda(cuda::Module),
-    #[cfg_attr(not(feature = "emulator"), allow(dead_code))]
-    Emulator(Box<host::Emulated>),
-    #[cfg(feature = "jit")]
-    Interpreter(Box<crate::jit::InterpretedKernel>),
-}
-
-/// What the device's compiler made of a kernel.
-///
-/// ```
-/// use rtc_runtime::Device;
-/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-/// let device = Device::auto();
-/// // SAFETY: the files were made together.
-/// if let Some::<rtc_runtime::KernelUsage>(usage) = unsafe { device.load_json(ptx, json)? }.usage() {
-///     println!("{} registers, {} bytes spilled", usage.registers, usage.local_bytes);
-/// }
-/// # Ok::<(), rtc_runtime::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelUsage {
-    /// Registers per thread.
-    pub registers: u32,
-    /// Bytes of local memory per thread; above 0 usually means spilled registers.
-    pub local_bytes: u32,
-    /// Threads per block that fit the registers.
-    pub max_threads: u32,
-}
-
-fn wrong_device(device: &Device, metadata: &Metadata, message: String) -> Error {
-    Error::WrongDevice { kernel: metadata.kernel.clone(), device: device.to_string(), message }
 }
 
 /// Parameters up to these sizes are packed on the stack: most kernels have fewer than the first, hardly any more than the
@@ -203,7 +168,7 @@ impl<Args> Kernel<Args> {
     /// // SAFETY: its launches below touch two elements.
     /// let scale: Kernel = unsafe { scale.assume_in_bounds() };
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
+    /// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
@@ -226,41 +191,24 @@ impl<Args> Kernel<Args> {
 
     /// What the driver's compiler made of it; `None` where there is no such compiler.
     pub fn usage(&self) -> Option<KernelUsage> {
-        match &self.loaded.code {
-            Code::Cuda(module) => Some(KernelUsage {
-                registers: module.registers,
-                local_bytes: module.local_bytes,
-                max_threads: module.max_threads,
-            }),
-            Code::Emulator(_) => None,
-            #[cfg(feature = "jit")]
-            Code::Interpreter(_) => None,
-        }
+        self.loaded.code.usage()
     }
 
     /// Whether the driver was given machine code that was assembled before, not PTX.
     pub fn is_assembled(&self) -> bool {
-        matches!(&self.loaded.code, Code::Cuda(module) if module.is_assembled)
+        self.loaded.code.is_assembled()
     }
 
     /// What the last launch asked of the machine, on a device that counts: [`Device::count`]. Feature `emulator`.
     #[cfg(feature = "emulator")]
     pub fn take_counters(&self) -> Option<rtc_emulator::counters::Counters> {
-        match &self.loaded.code {
-            Code::Emulator(emulated) => emulated.take_counters(),
-            _ => None,
-        }
+        self.loaded.code.take_counters()
     }
 
     /// What looked wrong in the launches since the last call without ending them: reads of memory that nobody wrote,
     /// overflow on the way to an address. The interpreter and the emulator look for such things.
     pub fn take_findings(&self) -> Vec<Finding> {
-        match &self.loaded.code {
-            Code::Cuda(_) => Vec::new(),
-            Code::Emulator(emulated) => emulated.take_findings(),
-            #[cfg(feature = "jit")]
-            Code::Interpreter(kernel) => kernel.take_findings(),
-        }
+        self.loaded.code.take_findings()
     }
 }
 
@@ -283,7 +231,7 @@ impl Kernel {
     /// // SAFETY: the files were made together.
     /// let scale = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a for i < n
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-    /// let refused = scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 3]).unwrap_err();
+    /// let refused = scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 3]).unwrap_err();
     /// assert!(refused.to_string().contains("the kernel touches 3 elements (`n`), the slice has 2"));
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
@@ -302,7 +250,7 @@ impl Kernel {
     /// let scale = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a for i < n
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
     /// // SAFETY: it accesses `n` elements of `x` and `y`, and both have as many.
-    /// unsafe { scale.launch_unchecked(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])? };
+    /// unsafe { scale.launch_unchecked(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])? };
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
@@ -341,14 +289,8 @@ impl Kernel {
 }
 
 impl Loaded {
-    pub(crate) fn launch(
-        self: &Arc<Loaded>,
-        stream: &Stream,
-        grid: Grid,
-        args: &[Arg<'_>],
-        lengths: Lengths,
-    ) -> Result<()> {
-        if !stream.device().is_same(&self.device) {
+    pub(crate) fn launch(&self, stream: &Stream, grid: Grid, args: &[Arg<'_>], lengths: Lengths) -> Result<()> {
+        if stream.id() != self.device.id() {
             return Err(self.wrong_stream(stream));
         }
         let size = self.fill.size;
@@ -365,12 +307,12 @@ impl Loaded {
 
     #[cold]
     fn wrong_stream(&self, stream: &Stream) -> Error {
-        let message = format!("the stream belongs to {}; take one of `kernel.device()`", stream.device());
-        wrong_device(&self.device, &self.metadata, message)
+        let message = format!("the stream belongs to {}; take one of `kernel.device()`", stream.backend().name());
+        wrong_device(self.device.to_string(), &self.metadata, message)
     }
 
     fn launch_packed(
-        self: &Arc<Loaded>,
+        &self,
         stream: &Stream,
         grid: Grid,
         args: &[Arg<'_>],
@@ -398,97 +340,32 @@ impl Loaded {
     /// Launches with a parameter buffer that has the arguments; `blocks` are those of the grid.
     #[inline]
     fn launch_filled(
-        self: &Arc<Loaded>,
+        &self,
         stream: &Stream,
         grid: Grid,
         blocks: [u32; 3],
         args: &[Arg<'_>],
         params: &mut [u8],
     ) -> Result<()> {
-        let scratch = self.fill.scratch;
         if blocks.contains(&0) {
             return Ok(());
         }
         argument::pack_grid(&self.fill.grid, grid.0, params);
-        let grid = blocks;
         tensor_map::pack(&self.device, &self.metadata, &self.fill.maps, args, params)?;
-        stream.note(|recording| {
-            args.iter().filter_map(Arg::pointer).for_each(|pointer| recording.keep(pointer.place().as_slice()))
+        let is_recorded = stream.note(|recording| {
+            args.iter().filter_map(|arg| arg.pointer()?.place()).for_each(|place| recording.keep(place.kept()));
+            recording.keep(Some(self.code.clone()));
         });
-        let scratch_bytes = if scratch.is_some() { self.scratch_bytes(grid) } else { 0 };
-        match &self.code {
-            Code::Cuda(module) => {
-                let recorded = stream.note(|recording| recording.kernels.push(self.clone()));
-                let Some(stream) = stream.cuda() else {
-                    return Err(wrong_device(&self.device, &self.metadata, "the stream is not a CUDA stream".into()));
-                };
-                match scratch {
-                    None => self.give_to_cuda(module, stream, grid, params),
-                    // It may run beside the work before it, or whenever a graph is launched.
-                    Some(at) if recorded || self.metadata.launch_pdl => {
-                        let address = stream.alloc_async(scratch_bytes)?;
-                        params[at..at + 8].copy_from_slice(&address.to_le_bytes());
-                        let launched = self.give_to_cuda(module, stream, grid, params);
-                        stream.free_async(address)?;
-                        launched
-                    }
-                    Some(at) => stream.with_scratch(scratch_bytes, |address| {
-                        params[at..at + 8].copy_from_slice(&address.to_le_bytes());
-                        self.give_to_cuda(module, stream, grid, params)
-                    }),
-                }
-            }
-            Code::Emulator(_) => self.give_to_host(stream, grid, params, scratch.map(|at| (at, scratch_bytes))),
-            #[cfg(feature = "jit")]
-            Code::Interpreter(_) => self.give_to_host(stream, grid, params, None),
-        }
-    }
-
-    fn give_to_cuda(&self, module: &cuda::Module, stream: &cuda::Stream, grid: [u32; 3], params: &[u8]) -> Result<()> {
-        let launch = cuda::Launch {
-            grid,
+        let launch = Launch {
+            metadata: &self.metadata,
+            grid: blocks,
             block: self.block,
-            cluster: self.metadata.cluster,
-            shared_bytes: self.metadata.shared_bytes,
-            overlap: self.metadata.launch_pdl,
-            cooperative: self.metadata.launch_cooperative_grid,
             params,
             places: &self.fill.places,
+            scratch: self.fill.scratch.map(|at| Scratch { at, bytes: self.scratch_bytes(blocks) }),
+            is_recorded,
         };
-        module.launch(stream, &launch).map_err(|error| error.launching(&self.metadata.kernel))
-    }
-
-    /// On the CPU a launch runs at once, or is kept where the stream is recorded.
-    fn give_to_host(
-        self: &Arc<Loaded>,
-        stream: &Stream,
-        grid: [u32; 3],
-        params: &mut [u8],
-        scratch: Option<(usize, usize)>,
-    ) -> Result<()> {
-        let recorded = stream.note(|recording| {
-            recording.nodes.push(Node::Launch { kernel: self.clone(), grid, params: params.to_vec(), scratch });
-        });
-        if recorded { Ok(()) } else { self.run_on_host(grid, params, scratch) }
-    }
-
-    /// Runs all blocks of the grid on the CPU; `scratch` says where the address of so many bytes of memory goes.
-    pub(crate) fn run_on_host(&self, grid: [u32; 3], params: &mut [u8], scratch: Option<(usize, usize)>) -> Result<()> {
-        match (&self.code, self.device.backend()) {
-            (Code::Emulator(emulated), Backend::Emulator(memory)) => {
-                print_output(&emulated.launch(memory, &self.metadata, grid, params, scratch)?);
-                Ok(())
-            }
-            #[cfg(feature = "jit")]
-            (Code::Interpreter(kernel), Backend::Interpreter(memory)) => {
-                // Programs, not blocks: the interpreter knows no clusters.
-                let programs = [grid[0] / self.metadata.cluster[0], grid[1], grid[2]];
-                let checks = memory.asked().checks;
-                print_output(&kernel.launch(&mut memory.lock(), checks, programs, params, &self.metadata)?);
-                Ok(())
-            }
-            _ => Err(wrong_device(&self.device, &self.metadata, "it was loaded for another device".into())),
-        }
+        self.code.launch(stream.raw_stream(), launch)
     }
 
     fn scratch_bytes(&self, grid: [u32; 3]) -> usize {
@@ -534,10 +411,4 @@ impl Loaded {
             },
         }
     }
-}
-
-/// What `device_print` wrote goes where a GPU's driver writes it: standard output. If nobody reads that any more, it is lost,
-/// as the driver's would be.
-fn print_output(text: &str) {
-    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
 }

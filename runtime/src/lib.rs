@@ -19,8 +19,8 @@
 //! Launches are safe functions: what is not proved to stay within the memory of its arguments is refused, and `unsafe`
 //! functions launch it all the same. The page `docs/launch-safety.md` states the contract.
 //!
-//! Invariants: `unsafe` is confined to the driver (`cuda/`), to memory of other libraries (`interop.rs`, `dlpack.rs`) or without
-//! a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller vouches for (`kernel.rs`, `kernel/`,
+//! Invariants: `unsafe` is confined to the driver (`backend/cuda/`), to memory of other libraries (`interop.rs`, `dlpack.rs`,
+//! `foreign.rs`) or without a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller vouches for (`kernel.rs`, `kernel/`,
 //! `module.rs`, `include.rs`, `typed.rs`, `jit.rs`, `jit/kernel.rs`, `jit/program.rs`); a launch is checked against the
 //! kernel's metadata, with all that its signature promised, before anything runs.
 
@@ -32,9 +32,9 @@ mod arg;
 mod argument;
 #[cfg(feature = "ndarray")]
 mod array;
+mod backend;
 mod buffer;
-#[cfg_attr(not(feature = "cuda"), path = "cuda_absent.rs")]
-mod cuda;
+mod descriptor;
 mod device;
 #[cfg(feature = "dlpack")]
 pub mod dlpack;
@@ -42,11 +42,10 @@ mod element;
 mod error;
 mod extent;
 mod finding;
+mod foreign;
 mod fp8;
 mod graph;
 mod grid;
-#[cfg_attr(not(feature = "emulator"), path = "host_absent.rs")]
-mod host;
 mod include;
 #[cfg(feature = "cuda")]
 pub mod interop;
@@ -57,34 +56,41 @@ pub mod jit;
 mod kernel;
 mod module;
 mod pinned;
+mod place;
+mod pointer;
 mod ptx_check;
+mod recording;
 mod replica;
 mod slice;
 mod snapshot;
 mod stream;
 mod tensor_map;
+mod transfer;
 mod typed;
 mod warning;
 
 pub use address::DeviceAddress;
+pub use arg::Arg;
 #[cfg(feature = "jit")]
 pub use arg::Constant;
-pub use arg::{Arg, Pointer};
+pub use backend::{DeviceKind, KernelUsage};
 pub use buffer::Buffer;
-pub use device::{Device, DeviceKind};
+pub use descriptor::TensorDescriptor;
+pub use device::Device;
 pub use element::{AnyBits, Element, from_bytes, to_bytes};
 pub use error::{Error, Result};
 pub use finding::Finding;
 pub use fp8::{Fp8E4M3, Fp8E5M2};
 pub use graph::Graph;
-pub use grid::{Configuration, Grid};
+pub use grid::Grid;
 pub use half;
 pub use include::Variant;
 #[cfg(feature = "emulator")]
 pub use interrupt::Interrupt;
-pub use kernel::{Kernel, KernelUsage, Untyped};
+pub use kernel::{Configuration, Kernel, Untyped};
 pub use module::Module;
 pub use pinned::PinnedBuffer;
+pub use pointer::Pointer;
 pub use replica::Replica;
 pub use rtc_abi as abi;
 pub use rtc_abi::Metadata;
@@ -93,7 +99,6 @@ pub use rtc_emulator::{FaultKind, counters, sanitize};
 pub use slice::{Slice, SliceMut};
 pub use snapshot::Snapshot;
 pub use stream::{Event, Stream};
-pub use tensor_map::TensorDescriptor;
 pub use typed::{Arguments, Gives, Parameter, Read, Signature, Write};
 pub use warning::{Warning, on_warning};
 

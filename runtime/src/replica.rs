@@ -1,7 +1,7 @@
 //! The arguments of a launch once more, on another device.
 
-use crate::arg::{Kind, Pointer};
-use crate::slice::Place;
+use crate::place::Place;
+use crate::pointer::{Kind, Pointer};
 use crate::snapshot::places;
 use crate::{Arg, Buffer, Device, Error, Result, TensorDescriptor};
 
@@ -46,7 +46,7 @@ struct Region {
 #[derive(Debug)]
 enum Copy {
     Pointer(Memory),
-    Descriptor(Memory, Box<crate::tensor_map::Extents>),
+    Descriptor(Memory, Box<crate::descriptor::Extents>),
     Int(i128),
     Float(f64),
     Bool(bool),
@@ -83,12 +83,8 @@ impl Replica {
         }
         let replica = Replica { device: device.clone(), regions, args: Vec::new() };
         for region in &replica.regions {
-            device.copy_from(
-                region.memory.address() + region.at,
-                from,
-                region.start,
-                (region.end - region.start) as usize,
-            )?;
+            let (to, bytes) = (region.memory.address() + region.at, (region.end - region.start) as usize);
+            device.backend().copy_from(to, &**from.backend(), region.start, bytes)?;
         }
         let copy = |arg: &Arg<'_>| match arg {
             Arg::Pointer(pointer) => memory(pointer).map(Copy::Pointer),

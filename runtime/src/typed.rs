@@ -289,7 +289,7 @@ impl Kernel {
     /// let scale: Kernel<(Read<f32>, Write<f32>, f32, i32)> = unsafe { device.load_json(ptx, json)? }.typed()?;
     /// let x = device.upload(&[1.0f32, 2.0, 3.0])?;
     /// let mut y = device.zeros::<f32>(3)?;
-    /// scale.launch(&device.default_stream(), 1, (&x, &mut y, 2.0, 3))?;
+    /// scale.launch(device.default_stream(), 1, (&x, &mut y, 2.0, 3))?;
     /// assert_eq!(y.to_vec()?, [2.0, 4.0, 6.0]);
     ///
     /// // SAFETY: as above.

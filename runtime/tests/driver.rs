@@ -161,12 +161,12 @@ fn scratch() -> Result<()> {
     let other = device.stream()?;
     for grid in [1, 2, 100, 3] {
         for _ in 0..50 {
-            kernel.launch(&device.default_stream(), grid, &args![&x, &mut y, 2.0f32, 32])?;
+            kernel.launch(device.default_stream(), grid, &args![&x, &mut y, 2.0f32, 32])?;
             kernel.launch(&other, grid, &args![&x, &mut y, 2.0f32, 32])?;
         }
     }
     drop(other);
-    no_allocation(|| kernel.launch(&device.default_stream(), 100, &args![&x, &mut y, 2.0f32, 32]))
+    no_allocation(|| kernel.launch(device.default_stream(), 100, &args![&x, &mut y, 2.0f32, 32]))
 }
 
 /// Launches of a kernel with a tensor map.

@@ -59,7 +59,7 @@ fn a_launch_that_does_not_fit_runs_nothing() {
     let other = Device::emulator();
     let foreign = other.upload(&[0.0f32; 4]).unwrap();
     insta::assert_snapshot!(fails([1; 3], &args![&x, &foreign, 1.0f32, 4]), @"kernel `scale`, argument `y` (*fp32): the buffer lies on emulator, the kernel on emulator; load the kernel there, or upload the data here");
-    assert!(kernel.launch(&other.default_stream(), 1, &[]).is_err());
+    assert!(kernel.launch(other.default_stream(), 1, &[]).is_err());
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_fault_of_the_kernel_is_an_error() {
     let device = Device::emulator();
     let kernel = unchecked(&device, &unproved());
     let x = device.alloc_named::<f32>(4, "x").unwrap();
-    let result = kernel.launch(&device.default_stream(), 1, &args![&x, &x, 1.0f32, 5]);
+    let result = kernel.launch(device.default_stream(), 1, &args![&x, &x, 1.0f32, 5]);
     let error = result.unwrap_err();
     assert!(matches!(error, Error::Fault(_)));
     assert!(error.to_string().contains("past the end of `x` (16 bytes)"), "{error}");
@@ -149,7 +149,7 @@ fn the_limit_of_the_sanitizer_is_that_of_a_block() {
         let kernel = load(&device, PTX, METADATA).unwrap();
         let n = 32 * blocks as usize;
         let (x, mut y) = (device.zeros::<f32>(n).unwrap(), device.zeros::<f32>(n).unwrap());
-        kernel.launch(&device.default_stream(), blocks, &args![&x, &mut y, 1.0f32, n])
+        kernel.launch(device.default_stream(), blocks, &args![&x, &mut y, 1.0f32, n])
     };
     // A block of this kernel has one warp, which executes fewer than 40 instructions.
     for blocks in [1, 200] {

@@ -75,7 +75,7 @@ fn launches_that_do_not_fit() {
     row("a grid too large along x", (1 << 31, 1, 1), &args![&x, &y, 2.0f32, 32]);
     row("a grid too large along y", (1, 1 << 16, 1), &args![&x, &y, 2.0f32, 32]);
     row("a grid too large along z", (1, 1, u32::MAX), &args![&x, &y, 2.0f32, 32]);
-    let wrong = kernel.launch(&other.default_stream(), one, &args![&x, &y, 2.0f32, 32]).unwrap_err();
+    let wrong = kernel.launch(other.default_stream(), one, &args![&x, &y, 2.0f32, 32]).unwrap_err();
     let _ = writeln!(table, "a stream of another device\n    {wrong}");
     let null = kernel.launch(&stream, one, &args![DeviceAddress::NULL, &y, 2.0f32, 32]).unwrap_err();
     let _ = writeln!(table, "the null pointer, which the kernel reads\n    {}", masked(&null.to_string()));

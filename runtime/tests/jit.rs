@@ -58,7 +58,7 @@ fn run(device: &Device, kernel: &JitKernel, stride: i32, factor: i32) {
     let options = no_bias();
     let values: Vec<f32> = (0..32 * stride.max(1)).map(|v| v as f32).collect();
     let (x, mut y) = (device.upload(&values).unwrap(), device.zeros::<f32>(32).unwrap());
-    kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, stride, factor, 32], &options).unwrap();
+    kernel.launch(device.default_stream(), 1, &args![&x, &mut y, stride, factor, 32], &options).unwrap();
     let expected: Vec<f32> = (0..32).map(|i| (i * stride * factor) as f32).collect();
     assert_eq!(y.to_vec().unwrap(), expected);
 }
@@ -85,7 +85,7 @@ fn kinds_of_arguments_have_kernels_of_their_own() {
     let mut y = device.zeros::<f32>(32).unwrap();
     let options = Options::new().num_warps(1);
     let arguments = args![x.slice(1..), &mut y, 1, 2, &b, 32];
-    kernel.launch(&device.default_stream(), 1, &arguments, &options).unwrap();
+    kernel.launch(device.default_stream(), 1, &arguments, &options).unwrap();
     assert_eq!(take(&heard), ["made x=*fp16, y=*fp32:16, stride=1, factor=i32, bias=*fp32:16, BLOCK=32"]);
     assert_eq!(y.to_vec().unwrap(), [2.5; 32]);
 }
@@ -97,11 +97,11 @@ fn equal_content_is_one_kernel() {
     let by_name = no_bias().constexpr("BLOCK", 32);
     for _ in 0..3 {
         run(&device, &kernel, 1, 1);
-        kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name).unwrap();
-        kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name.clone()).unwrap();
+        kernel.launch(device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name).unwrap();
+        kernel.launch(device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name.clone()).unwrap();
     }
     assert_eq!((kernel.variants(), take(&heard).len()), (1, 1));
-    kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name.num_warps(2)).unwrap();
+    kernel.launch(device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name.num_warps(2)).unwrap();
     assert_eq!(kernel.variants(), 2);
 }
 
@@ -256,7 +256,7 @@ fn tuples_and_descriptors_are_arguments() {
     let (x, mut y) = (device.zeros::<f32>(32).unwrap(), device.zeros::<f32>(32).unwrap());
     let ready = kernel.ready(&args![&x, &mut y, 1, 7, 32], &no_bias()).unwrap();
     let both = args![&x, 7];
-    let error = ready.kernel().launch(&device.default_stream(), 1, &args![&both, &mut y, 7]).unwrap_err();
+    let error = ready.kernel().launch(device.default_stream(), 1, &args![&both, &mut y, 7]).unwrap_err();
     insta::assert_snapshot!(error, @"kernel `scale`, argument `x` (*fp32): a buffer is needed, a tuple of 2 was given; pass a `Buffer`, a slice of one or a `DeviceAddress`");
 }
 

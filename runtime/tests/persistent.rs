@@ -95,6 +95,6 @@ fn hidden_parameters_take_no_argument() {
     let device = Device::emulator();
     let kernel = load(&device, METADATA);
     let y = device.alloc::<i32>(16).unwrap();
-    let error = kernel.launch(&device.default_stream(), 4, &args![&y, 4, 1]).unwrap_err();
+    let error = kernel.launch(device.default_stream(), 4, &args![&y, 4, 1]).unwrap_err();
     insta::assert_snapshot!(error, @"kernel `visit` takes 1 arguments (y), the launch gives 3");
 }

@@ -98,7 +98,7 @@ mod compiled {
     fn said(device: &Device, source: &str, args: &[rtc_runtime::Arg<'_>]) -> String {
         let program = device.jit(&[("k.rt", source)]).unwrap().with_cache(None);
         let kernel = program.kernel("k").unwrap();
-        let launched = kernel.launch(&device.default_stream(), 1, args, &Options::new());
+        let launched = kernel.launch(device.default_stream(), 1, args, &Options::new());
         launched.err().map_or("launched".into(), |error| error.to_string())
     }
 

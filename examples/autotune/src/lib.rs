@@ -42,6 +42,6 @@ pub fn scale_add(
     let winner = report.winner().ok_or("no configuration can run")?;
     let spec = report.winning_spec().ok_or("no configuration can run")?;
     let kernel = device.compile_program(&program, &spec)?.kernel;
-    kernel.launch(&device.default_stream(), winner.grid, &args![&x, &mut y, a, n])?;
+    kernel.launch(device.default_stream(), winner.grid, &args![&x, &mut y, a, n])?;
     Ok((y.to_vec()?, report))
 }

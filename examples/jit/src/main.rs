@@ -40,7 +40,7 @@ fn softmax(
     let (x, mut y) = (device.upload(&values)?, device.zeros::<f32>(rows * columns)?);
     // A constexpr can be an argument, as BLOCK is here, or be set by name in the options.
     let arguments = args![&x, &mut y, columns, columns, columns, columns.next_power_of_two()];
-    kernel.launch(&device.default_stream(), rows as u32, &arguments, &Options::new())?;
+    kernel.launch(device.default_stream(), rows as u32, &arguments, &Options::new())?;
 
     let mut worst = 0f64;
     for (x, y) in values.chunks(columns).zip(y.to_vec()?.chunks(columns)) {

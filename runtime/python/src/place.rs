@@ -334,6 +334,6 @@ impl<'py> Current<'py> {
 
 /// The stream of a device on the CPU.
 fn default_stream(device: &Device) -> Arc<Stream> {
-    let made: Result<_, Infallible> = kept_stream(device, 0, || Ok(device.default_stream()));
+    let made: Result<_, Infallible> = kept_stream(device, 0, || Ok(device.default_stream().clone()));
     made.unwrap_or_else(|never| match never {})
 }

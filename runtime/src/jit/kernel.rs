@@ -92,7 +92,7 @@ impl Options {
 /// let mut x = device.zeros::<f32>(16)?;
 /// assert!(fill.known(&args![&mut x, 16], &options).is_none());
 /// let ready: Ready = fill.ready(&args![&mut x, 16], &options)?; // compiled, not launched
-/// ready.launch(&device.default_stream(), 1, &args![&mut x, 16])?;
+/// ready.launch(device.default_stream(), 1, &args![&mut x, 16])?;
 /// assert_eq!(fill.known(&args![&mut x, 16], &options).map(|known| known.id()), Some(ready.id()));
 /// assert_eq!(ready.specialization().kernel, "fill");
 /// assert_eq!(fill.known(&args![&mut x, 16], &options).map(|known| known.key()), Some(ready.key()));
@@ -361,7 +361,7 @@ impl JitKernel {
     ///     {"name": "value", "type": "fp32"}, {"name": "N", "constexpr": 8}]}"#;
     /// let fill = program.with_cache(None).kernel("fill")?.ready_for(&Spec::parse(spec)?)?;
     /// let mut x = device.zeros::<f32>(8)?;
-    /// fill.launch(&device.default_stream(), 1, &args![&mut x, 2.5, 8])?;
+    /// fill.launch(device.default_stream(), 1, &args![&mut x, 2.5, 8])?;
     /// assert_eq!(x.to_vec()?, [2.5; 8]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -68,7 +68,7 @@ impl Device {
     /// let scale = device.jit(&[("scale.rt", source)])?.kernel("scale")?;
     /// let (x, mut y) = (device.upload(&[3.0f32; 100])?, device.zeros::<f32>(100)?);
     /// let options = Options::new().constexpr("BLOCK", 128).num_warps(2);
-    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 100, 2.0], &options)?;
+    /// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 100, 2.0], &options)?;
     /// assert_eq!(y.to_vec()?, [6.0; 100]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// let known: Remembered = fill.remember(&args![&mut x, 3], &Options::new())?;
 /// assert!(known.fits(&args![&mut x, 5])); // 5 is no more a multiple of 16 than 3 is
 /// assert!(!known.fits(&args![&mut x, 16]));
-/// known.ready().launch(&device.default_stream(), 1, &args![&mut x, 5])?;
+/// known.ready().launch(device.default_stream(), 1, &args![&mut x, 5])?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -153,7 +153,7 @@ impl LaunchFile {
             self.prepared(kernel.device(), kernel.metadata(), tensors, |args| -> Result<Duration> {
                 let stream = kernel.device().default_stream();
                 let start = stream.record()?;
-                let launched = kernel.launch(&stream, grid, args);
+                let launched = kernel.launch(stream, grid, args);
                 launched.map_err(|error| self.name_field(error))?;
                 let end = stream.record()?;
                 stream.synchronize()?;

@@ -67,7 +67,7 @@ impl<'t> DeviceTimer<'t> {
         // Before the copies of tensors, which may also stay on the host.
         let flushed = device.is_cuda().then(|| device.alloc(FLUSHED)).transpose()?;
         Ok(DeviceTimer {
-            stream: device.default_stream(),
+            stream: device.default_stream().clone(),
             args,
             kernels,
             choices: report.candidates.iter().map(|c| (c.choice.clone(), c.grid)).collect(),

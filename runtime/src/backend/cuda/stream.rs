@@ -1,11 +1,14 @@
 //! Streams, events, asynchronous copies and graphs.
 #![allow(unsafe_code)]
 
+use super::super::{BackendEvent, BackendGraph, BackendStream, PinnedMemory, downcast};
+use super::pinned::Pinned;
 use super::scratch::Scratch;
 use super::{Context, check};
 use crate::{Error, Result};
 use cudarc::driver::{CudaStream, result, sys};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// An order of work on the device.
 #[derive(Debug)]
@@ -27,12 +30,12 @@ unsafe impl Sync for Stream {}
 
 impl Stream {
     /// The default stream, which waits for all others.
-    pub(crate) fn default_of(context: &Arc<Context>) -> Stream {
+    pub(super) fn default_of(context: &Arc<Context>) -> Stream {
         Stream { context: context.clone(), raw: std::ptr::null_mut(), owned: false, _theirs: None, scratch: None }
     }
 
     /// A stream of another library; the caller vouches for the handle.
-    pub(crate) fn adopt(context: &Arc<Context>, raw: u64) -> Stream {
+    pub(super) fn adopt(context: &Arc<Context>, raw: u64) -> Stream {
         Stream {
             context: context.clone(),
             raw: std::ptr::with_exposed_provenance_mut(raw as usize),
@@ -49,14 +52,9 @@ impl Stream {
         Stream { context: context.clone(), raw, owned: false, _theirs: Some(theirs), scratch }
     }
 
-    /// The handle.
-    pub(crate) fn raw(&self) -> u64 {
-        self.raw.expose_provenance() as u64
-    }
-
     /// A stream of its own; it still waits for copies on the default stream. Of the priorities, 0 is the least and others are
     /// above it, as far as the device has them.
-    pub(crate) fn create(context: &Arc<Context>, above_least: i32) -> Result<Stream> {
+    pub(super) fn create(context: &Arc<Context>, above_least: i32) -> Result<Stream> {
         context.bind()?;
         let (least, greatest) = check("cuCtxGetStreamPriorityRange", result::stream::get_priority_range())?;
         // Smaller numbers come first.
@@ -66,51 +64,22 @@ impl Stream {
         Ok(Stream { context: context.clone(), raw, owned: true, _theirs: None, scratch: Some(Scratch::default()) })
     }
 
-    /// Waits for all work on the stream; reports what went wrong in it.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        self.context.bind()?;
-        // SAFETY: the handle is live, or null for the default stream.
-        check("cuStreamSynchronize", unsafe { result::stream::synchronize(self.raw) })
-    }
-
-    /// Has what comes later wait for the event.
-    pub(crate) fn wait(&self, event: &Event) -> Result<()> {
-        self.context.bind()?;
-        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: both handles are live.
-        check("cuStreamWaitEvent", unsafe { result::stream::wait_event(self.raw, event.raw, flags) })
-    }
-
     /// Memory that lives on the stream until `free_async`.
-    pub(crate) fn alloc_async(&self, bytes: usize) -> Result<u64> {
+    pub(super) fn alloc_async(&self, bytes: usize) -> Result<u64> {
         self.context.bind()?;
         // SAFETY: freed by `free_async` on the same stream.
         check("cuMemAllocAsync", unsafe { result::malloc_async(self.raw, bytes) })
     }
 
     /// Frees memory of `alloc_async` once the stream gets there.
-    pub(crate) fn free_async(&self, address: u64) -> Result<()> {
+    pub(super) fn free_async(&self, address: u64) -> Result<()> {
         self.context.bind()?;
         // SAFETY: the address comes from `alloc_async` on this stream.
         check("cuMemFreeAsync", unsafe { result::free_async(address, self.raw) })
     }
 
-    /// Copies within the device once the stream gets there; the caller checked the ranges.
-    pub(crate) fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
-        self.context.bind()?;
-        // SAFETY: both ranges lie within memory of the device, which is freed only after its work.
-        check("cuMemcpyDtoDAsync", unsafe { result::memcpy_dtod_async(to, from, bytes, self.raw) })
-    }
-
-    /// Writes zeros once the stream gets there; the caller checked the range.
-    pub(crate) fn zero(&self, address: u64, bytes: usize) -> Result<()> {
-        self.context.bind()?;
-        // SAFETY: as above.
-        check("cuMemsetD8Async", unsafe { result::memset_d8_async(address, 0, bytes, self.raw) })
-    }
-
     /// A stream whose work is recorded instead of run, until `end_capture`.
-    pub(crate) fn capturing(context: &Arc<Context>) -> Result<Stream> {
+    pub(super) fn capturing(context: &Arc<Context>) -> Result<Stream> {
         context.bind()?;
         // One that the default stream does not wait for: otherwise copies of other threads would end the recording.
         let kind = result::stream::StreamKind::NonBlocking;
@@ -121,9 +90,52 @@ impl Stream {
         check("cuStreamBeginCapture", unsafe { result::stream::begin_capture(stream.raw, mode) })?;
         Ok(stream)
     }
+}
 
-    /// Ends the recording and makes a graph of it.
-    pub(crate) fn end_capture(&self) -> Result<Graph> {
+impl BackendStream for Stream {
+    fn raw(&self) -> Option<u64> {
+        Some(self.raw.expose_provenance() as u64)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the handle is live, or null for the default stream.
+        check("cuStreamSynchronize", unsafe { result::stream::synchronize(self.raw) })
+    }
+
+    fn wait(&self, event: &dyn BackendEvent) -> Result<()> {
+        let event = downcast::<Event>(event)?;
+        self.context.bind()?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: both handles are live.
+        check("cuStreamWaitEvent", unsafe { result::stream::wait_event(self.raw, event.raw, flags) })
+    }
+
+    fn record(&self) -> Result<Box<dyn BackendEvent>> {
+        Ok(Box::new(Event::record(self)?))
+    }
+
+    fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: both ranges lie within memory of the device, which is freed only after its work.
+        check("cuMemcpyDtoDAsync", unsafe { result::memcpy_dtod_async(to, from, bytes, self.raw) })
+    }
+
+    fn zero(&self, address: u64, bytes: usize) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: as above.
+        check("cuMemsetD8Async", unsafe { result::memset_d8_async(address, 0, bytes, self.raw) })
+    }
+
+    fn upload(&self, from: &dyn PinnedMemory, to: u64) -> Result<()> {
+        downcast::<Pinned>(from)?.upload(self, to)
+    }
+
+    fn download(&self, from: u64, to: &mut dyn PinnedMemory) -> Result<()> {
+        downcast::<Pinned>(to)?.download(self, from)
+    }
+
+    fn end_capture(&self) -> Result<Box<dyn BackendGraph>> {
         self.context.bind()?;
         // SAFETY: `begin_capture` was called on this stream.
         let graph = check("cuStreamEndCapture", unsafe { result::stream::end_capture(self.raw) })?;
@@ -137,7 +149,7 @@ impl Stream {
         });
         // SAFETY: the instance does not need the graph that it was made of.
         let _ = unsafe { result::graph::destroy(graph) };
-        Ok(Graph { context: self.context.clone(), raw: Mutex::new(Executable(instance?)) })
+        Ok(Box::new(Graph { context: self.context.clone(), raw: Mutex::new(Executable(instance?)) }))
     }
 }
 
@@ -153,7 +165,7 @@ impl Drop for Stream {
 
 /// Recorded work, ready to run again.
 #[derive(Debug)]
-pub(crate) struct Graph {
+struct Graph {
     context: Arc<Context>,
     /// The driver does not synchronize accesses to a graph: one thread at a time launches it.
     raw: Mutex<Executable>,
@@ -165,9 +177,9 @@ struct Executable(sys::CUgraphExec);
 // SAFETY: the driver binds no handle to a thread; every use makes the context current first.
 unsafe impl Send for Executable {}
 
-impl Graph {
-    /// Runs all of it once the stream gets there.
-    pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
+impl BackendGraph for Graph {
+    fn launch(&self, stream: &dyn BackendStream) -> Result<()> {
+        let stream = downcast::<Stream>(stream)?;
         self.context.bind()?;
         let raw = self.raw.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: both handles are live, and no other thread uses that of the graph; what the work uses is kept by the owner
@@ -190,7 +202,7 @@ impl Drop for Graph {
 
 /// A point on a stream, with its time.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(super) struct Event {
     context: Arc<Context>,
     raw: sys::CUevent,
 }
@@ -202,7 +214,7 @@ unsafe impl Sync for Event {}
 
 impl Event {
     /// Marks the present end of the stream.
-    pub(crate) fn record(stream: &Stream) -> Result<Event> {
+    pub(super) fn record(stream: &Stream) -> Result<Event> {
         stream.context.bind()?;
         let raw = check("cuEventCreate", result::event::create(sys::CUevent_flags_enum::CU_EVENT_DEFAULT))?;
         let event = Event { context: stream.context.clone(), raw };
@@ -210,16 +222,16 @@ impl Event {
         check("cuEventRecord", unsafe { result::event::record(event.raw, stream.raw) })?;
         Ok(event)
     }
+}
 
-    /// Waits until it is reached.
-    pub(crate) fn synchronize(&self) -> Result<()> {
+impl BackendEvent for Event {
+    fn synchronize(&self) -> Result<()> {
         self.context.bind()?;
         // SAFETY: the event is live and recorded.
         check("cuEventSynchronize", unsafe { result::event::synchronize(self.raw) })
     }
 
-    /// Whether it is reached.
-    pub(crate) fn is_reached(&self) -> Result<bool> {
+    fn is_complete(&self) -> Result<bool> {
         self.context.bind()?;
         // SAFETY: the event is live and recorded.
         match unsafe { sys::cuEventQuery(self.raw) } {
@@ -228,11 +240,12 @@ impl Event {
         }
     }
 
-    /// Milliseconds from `start` to this event; waits until it is reached.
-    pub(crate) fn milliseconds_since(&self, start: &Event) -> Result<f32> {
+    fn elapsed_since(&self, start: &dyn BackendEvent) -> Result<Duration> {
+        let start = downcast::<Event>(start)?;
         self.synchronize()?;
         // SAFETY: both events are live and recorded.
-        check("cuEventElapsedTime", unsafe { result::event::elapsed(start.raw, self.raw) })
+        let milliseconds = check("cuEventElapsedTime", unsafe { result::event::elapsed(start.raw, self.raw) })?;
+        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) * 1e-3))
     }
 }
 

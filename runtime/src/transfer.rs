@@ -1,0 +1,116 @@
+//! Copies in the order of a stream.
+
+use crate::place::Place;
+use crate::{AnyBits, Element, Error, PinnedBuffer, Result, Slice, SliceMut, Stream};
+
+impl Stream {
+    /// Copies within the device, in the order of the stream.
+    pub fn copy<'a, T: Element>(&self, from: impl Into<Slice<'a, T>>, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
+        let (from, to) = (from.into(), to.into());
+        same_length(from.len(), to.len())?;
+        let (from, to) = (from.place(), to.place());
+        self.on_device(&from)?;
+        self.on_device(&to)?;
+        self.note(|recording| [from, to].iter().for_each(|place| recording.keep(place.kept())));
+        if from.bytes == 0 {
+            return Ok(());
+        }
+        self.raw_stream().copy(to.address, from.address, from.bytes as usize)
+    }
+
+    /// Writes zeros, in the order of the stream.
+    pub fn zero<'a, T: Element>(&self, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
+        let to = to.into().place();
+        self.on_device(&to)?;
+        self.note(|recording| recording.keep(to.kept()));
+        if to.bytes == 0 {
+            return Ok(());
+        }
+        self.raw_stream().zero(to.address, to.bytes as usize)
+    }
+
+    /// Copies page-locked memory of the host to the device, in the order of the stream and beside other work. Lengths must
+    /// be equal.
+    pub fn upload<'a, T: AnyBits>(&self, from: &PinnedBuffer<T>, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
+        self.refuse_recording("a copy from the host")?;
+        let to = to.into();
+        same_length(from.len(), to.len())?;
+        self.on_device(&to.place())?;
+        if from.is_empty() { Ok(()) } else { self.raw_stream().upload(from.memory(), to.address()) }
+    }
+
+    /// Copies from the device to page-locked memory of the host, in the order of the stream and beside other work. Lengths
+    /// must be equal. Reading the memory waits for the copy.
+    pub fn download<'a, T: AnyBits>(&self, from: impl Into<Slice<'a, T>>, to: &mut PinnedBuffer<T>) -> Result<()> {
+        self.refuse_recording("a copy to the host")?;
+        let from = from.into();
+        same_length(from.len(), to.len())?;
+        self.on_device(&from.place())?;
+        if to.is_empty() { Ok(()) } else { self.raw_stream().download(from.address(), to.memory_mut()) }
+    }
+
+    fn on_device(&self, place: &Place<'_>) -> Result<()> {
+        match place.device {
+            Some(device) if device.id() == self.id() => Ok(()),
+            Some(device) => Err(Error::Elsewhere { memory: device.to_string(), stream: self.backend().name() }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn same_length(from: usize, to: usize) -> Result<()> {
+    if from == to { Ok(()) } else { Err(Error::CopyLength { from: from as u64, to: to as u64 }) }
+}
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use crate::Device;
+    use std::time::Duration;
+
+    #[test]
+    fn copies_and_zeros_in_order() {
+        for device in [Device::emulator(), Device::auto()] {
+            let stream = device.stream_with_priority(200).unwrap();
+            let x = device.upload(&(0..8).collect::<Vec<i32>>()).unwrap();
+            let mut y = device.alloc::<i32>(8).unwrap();
+            stream.copy(&x, &mut y).unwrap();
+            stream.zero(y.slice_mut(2..4)).unwrap();
+            let (start, end) = (stream.record().unwrap(), stream.record().unwrap());
+            device.default_stream().wait(&end).unwrap();
+            end.synchronize().unwrap();
+            assert!(end.is_reached().unwrap() && end.since(&start).unwrap() < Duration::from_secs(10));
+            assert_eq!(y.to_vec().unwrap(), [0, 1, 0, 0, 4, 5, 6, 7]);
+            // Nothing to do is no mistake.
+            stream.copy(x.slice(8..), y.slice_mut(..0)).unwrap();
+        }
+    }
+
+    #[test]
+    fn lengths_and_devices_are_checked() {
+        let device = Device::emulator();
+        let stream = device.default_stream();
+        let x = device.zeros::<f32>(4).unwrap();
+        let mut y = device.zeros::<f32>(5).unwrap();
+        insta::assert_snapshot!(stream.copy(&x, &mut y).unwrap_err(), @"a copy of 4 elements to 5; the lengths must be equal: copy a slice");
+        let mut elsewhere = Device::emulator().zeros::<f32>(4).unwrap();
+        insta::assert_snapshot!(stream.copy(&x, &mut elsewhere).unwrap_err(), @"the memory lies on emulator, the stream belongs to emulator; copy through the host");
+    }
+
+    #[test]
+    fn pinned_memory_goes_there_and_back() {
+        for device in [Device::emulator(), Device::auto()] {
+            let stream = device.stream().unwrap();
+            let mut host = device.pinned::<f32>(1000).unwrap();
+            assert_eq!(host.as_slice().unwrap(), [0.0; 1000]);
+            for (i, value) in host.as_mut_slice().unwrap().iter_mut().enumerate() {
+                *value = i as f32;
+            }
+            let mut x = device.alloc::<f32>(1000).unwrap();
+            stream.upload(&host, &mut x).unwrap();
+            host.as_mut_slice().unwrap().fill(-1.0);
+            stream.download(&x, &mut host).unwrap();
+            assert!(host.as_slice().unwrap().iter().enumerate().all(|(i, value)| *value == i as f32));
+            assert!(stream.upload(&host, x.slice_mut(1..)).is_err());
+        }
+    }
+}
