@@ -9,7 +9,7 @@ ifeq ($(origin RTC_PTXAS),undefined)
 export RTC_PTXAS = $(shell [ -x .tools/bin/ptxas ] && echo $(CURDIR)/.tools/bin/ptxas || echo ptxas)
 endif
 
-.PHONY: help setup run test fuzz examples release dist wheel check bench bench-gpu clean
+.PHONY: help setup run test fuzz examples release dist wheel book check bench bench-gpu clean
 
 help:
 	@echo "make run      set up, build, run the softmax example (GPU if there is one, else the emulator)"
@@ -17,9 +17,10 @@ help:
 	@echo "make fuzz     kernels written at random, for SECONDS=600 on JOBS=1 cores from SEED on, in every stage and the emulator"
 	@echo "make examples test the examples, each a crate of its own, and one outside of the repository"
 	@echo "make setup    install what is missing, nothing else"
-	@echo "make release  build the rtc binary into target/release/rtc"
+	@echo "make release  build the rtc binary into target/release/rtc (scripts/release makes the files of a release)"
 	@echo "make dist     build rtc for carrying to another machine: out/rtc.xz"
 	@echo "make wheel    build the Python package: out/rtc_triton-*.whl"
+	@echo "make book     build the book of docs/ into out/book (its tool is built once; no network after that)"
 	@echo "make check    formatting, lints of Rust and Python, dependencies, documentation, sets of features, the interface"
 	@echo "make bench-gpu times kernels beside Triton, PyTorch and kernels by hand, on a machine with a GPU, PyTorch and the wheel,"
 	@echo "              and Triton's tutorials through the wheel and through Triton (make bench-gpu TUTORIALS=FOLDER)"
@@ -48,6 +49,9 @@ dist: setup
 
 wheel: setup
 	@scripts/wheel
+
+book:
+	@scripts/book
 
 check:
 	@scripts/setup --check

@@ -12,13 +12,14 @@ const SOURCES: &[&str] = &["compiler", "stdlib", "Cargo.toml", "Cargo.lock"];
 fn main() {
     let root = Path::new("..");
     let mut files = Vec::new();
-    for source in SOURCES {
-        println!("cargo::rerun-if-changed={}", root.join(source).display());
-        collect(&root.join(source), &mut files);
+    println!("cargo::rerun-if-changed=build.rs");
+    for path in SOURCES.iter().map(|source| root.join(source)).filter(|path| path.exists()) {
+        println!("cargo::rerun-if-changed={}", path.display());
+        collect(&path, &mut files);
     }
     files.sort();
     let mut hash = Sha256::new();
-    // Outside of the workspace the version stands for the sources.
+    // In a package the version stands for the sources, which are not beside it.
     hash.update(env::var("CARGO_PKG_VERSION").unwrap_or_default());
     for path in &files {
         let Ok(content) = fs::read(path) else { continue };
@@ -42,7 +43,9 @@ fn collect(path: &Path, out: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(path) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if !matches!(name.to_str(), Some("tests" | "target" | "snapshots" | "examples") | None) {
+        // The folder of the documentation is linked into the crate.
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        if !is_link && !matches!(name.to_str(), Some("tests" | "target" | "snapshots" | "examples") | None) {
             collect(&entry.path(), out);
         }
     }

@@ -2,18 +2,36 @@
 
 use rtc_source::{CODES, Code, Level, WARNINGS};
 
-/// Pages whose entries are headings such as "### `tl.dot`", in the order in which names are looked up.
+/// Pages whose entries are headings such as "## `tl.dot`", in the order in which names are looked up.
 const PAGES: &[&str] = &[
-    include_str!("../../docs/functions.md"),
-    include_str!("../../docs/libdevice.md"),
-    include_str!("../../docs/values.md"),
-    include_str!("../../docs/triton_helpers.md"),
-    include_str!("../../docs/tile-ir.md"),
-    include_str!("../../docs/advice.md"),
+    include_str!("../docs/language/functions/programs-and-ranges.md"),
+    include_str!("../docs/language/functions/making-blocks-casts-types.md"),
+    include_str!("../docs/language/functions/shapes.md"),
+    include_str!("../docs/language/functions/memory.md"),
+    include_str!("../docs/language/functions/block-pointers.md"),
+    include_str!("../docs/language/functions/tensor-descriptors.md"),
+    include_str!("../docs/language/functions/atomic-operations.md"),
+    include_str!("../docs/language/functions/choice.md"),
+    include_str!("../docs/language/functions/mathematics.md"),
+    include_str!("../docs/language/functions/products-of-matrices.md"),
+    include_str!("../docs/language/functions/reductions-scans-sorting.md"),
+    include_str!("../docs/language/functions/messages-hints-inline-assembly.md"),
+    include_str!("../docs/language/functions/the-device.md"),
+    include_str!("../docs/language/functions/the-target.md"),
+    include_str!("../docs/language/functions/functions-of-python.md"),
+    include_str!("../docs/language/functions/functions-of-triton.md"),
+    include_str!("../docs/language/functions/pythons-math-on-constants.md"),
+    include_str!("../docs/language/functions/random-numbers.md"),
+    include_str!("../docs/language/libdevice/elementary-functions.md"),
+    include_str!("../docs/language/libdevice/rounding-bits-conversions-fast-forms.md"),
+    include_str!("../docs/language/values.md"),
+    include_str!("../docs/language/triton_helpers.md"),
+    include_str!("../docs/formats/tile-ir.md"),
+    include_str!("../docs/language/advice.md"),
 ];
 
-/// What begins the heading of an entry.
-const HEADING: &str = "### `";
+/// What begins the heading of an entry, of the second or the third level.
+const HEADING: &str = "## `";
 
 /// The page of a code or the entries of a name, or the list of all codes; an error says what may have been meant.
 ///
@@ -60,8 +78,8 @@ fn levels(code: Code, level: Level) -> String {
 fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
     PAGES.iter().flat_map(|page| page.split(HEADING).skip(1)).filter_map(|section| {
         let (name, text) = section.split_once("`\n")?;
-        // The last entry of a group ends at the heading of the next one.
-        Some((name, text.split("\n## ").next().unwrap_or(text)))
+        // The last entry of a group ends at the heading of the next one; the next entry may leave its first `#` here.
+        Some((name, text.split("\n## ").next().unwrap_or(text).trim_end_matches('#')))
     })
 }
 
@@ -164,6 +182,22 @@ mod tests {
         assert!(!drawn.contains("](") && !drawn.contains("```"), "{drawn}");
         assert!(drawn.contains("\n    >>> tl.arange(4, 8)\n    int32[4]: [4, 5, 6, 7]\n"), "{drawn}");
         assert_eq!(without_links("a [b](c#d), [`e`](f), `g[h](i)`."), "a b, `e`, `g[h](i)`.");
+    }
+
+    #[test]
+    fn every_page_with_entries_is_read() {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/language");
+        let mut pages = 0;
+        for folder in ["functions", "libdevice"] {
+            for file in std::fs::read_dir(docs.join(folder)).unwrap() {
+                let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+                for name in text.split("\n## `").skip(1).filter_map(|entry| entry.split_once('`')) {
+                    assert!(entries().any(|(entry, _)| entry == name.0), "{}", name.0);
+                    pages += 1;
+                }
+            }
+        }
+        assert!(pages > 300, "{pages}");
     }
 
     #[test]

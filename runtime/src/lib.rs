@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Launches are safe functions: what is not proved to stay within the memory of its arguments is refused, and `unsafe`
-//! functions launch it all the same. The page `docs/launch-safety.md` states the contract.
+//! functions launch it all the same. The page `docs/rust/launch-safety.md` states the contract.
 //!
 //! Invariants: `unsafe` is confined to the driver (`backend/cuda/`), to memory of other libraries (`interop.rs`, `dlpack.rs`,
 //! `foreign.rs`) or without a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller vouches for (`kernel.rs`, `kernel/`,

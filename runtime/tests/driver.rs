@@ -73,6 +73,7 @@ fn the_process_of_a_case() {
         "maps" => maps(),
         "count" => Device::cuda_count().map(|count| println!("says: {count}")),
         "assemble" => assemble(),
+        "few blocks" => few_blocks(),
         other => panic!("no case {other}"),
     };
     if let Err(error) = result {
@@ -195,6 +196,20 @@ fn maps() -> Result<()> {
     })
 }
 
+/// Launches of many and few blocks of a kernel whose registers are at a step of occupancy, the first of them recorded.
+fn few_blocks() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let metadata = METADATA.replace("\"threads_per_block\": 32", "\"threads_per_block\": 128");
+    let kernel = load(&device, &PTX.replace(".reqntid 32", ".reqntid 128"), &metadata)?;
+    let (stream, x, mut y) = (device.stream()?, device.alloc::<f32>(32)?, device.alloc::<f32>(32)?);
+    stream.capture(|recording| kernel.launch(recording, 1, &args![&x, &mut y, 2.0f32, 32]))?;
+    for grid in [1000, 265, 264, 1, 265] {
+        println!("says: {grid} blocks");
+        kernel.launch(&stream, grid, &args![&x, &mut y, 2.0f32, 32])?;
+    }
+    no_allocation(|| kernel.launch(&stream, 1, &args![&x, &mut y, 2.0f32, 32]))
+}
+
 fn no_allocation(work: impl FnOnce() -> Result<()>) -> Result<()> {
     let mut result = Ok(());
     let counted = allocation_counter::measure(|| result = work());
@@ -276,6 +291,13 @@ fn kernels_that_the_assembler_of_the_driver_may_get_wrong() {
 
 /// Two streams whose largest launch needs 100 blocks of 4 KiB allocate twice each (the first launch, the largest), and give back
 /// what they hold.
+#[test]
+fn launches_of_few_blocks_have_more_registers() {
+    let (held_back, given_up, free) =
+        (said("few blocks", "registers:128"), said("few blocks", "registers:146"), said("few blocks", "registers:134"));
+    insta::assert_snapshot!(format!("held back\n{held_back}\n\ngiven up for a block\n{given_up}\n\nneither\n{free}"));
+}
+
 #[test]
 fn scratch_memory_is_kept() {
     assert_eq!(said("scratch", ""), "driver: 401 launches, 4 allocations on streams of which 1 are left, 0 maps");

@@ -131,7 +131,7 @@ fn devices_that_are_not_there() {
 #[test]
 fn the_page_on_faults_names_tests_that_exist() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = std::fs::read_to_string(root.join("docs/faults.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/correctness/faults.md")).unwrap();
     let files = page.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": `"));
     let files: Vec<(&str, &str)> = files.map(|(letter, rest)| (letter, rest.split('`').next().unwrap())).collect();
     let mut named = 0;

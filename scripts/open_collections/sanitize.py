@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def known():
-    """(collection, function, code) of findings that are explained in docs/found.md."""
+    """(collection, function, code) of findings that are explained in docs/correctness/found.md."""
     with open(os.path.join(HERE, "known.txt")) as f:
         lines = [line.split("#")[0].split() for line in f]
     return {tuple(line) for line in lines if line}

@@ -88,7 +88,7 @@ def main():
     x = whole(500, np.int32, 0, 99)
     by_triton("triton_count", k.count, {"x": "*i32", "bins": "*i32", "n": "i32"}, {"B": 128}, 80, [4], {"x": 0, "bins": 0, "n": 500},
               {"x": x, "bins": np.zeros(8, np.int32)}, {"bins": np.bincount(x & 7, minlength=8).astype(np.int32)})
-    # Triton 3.6 reduces between the wrong lanes here: see docs/found.md.
+    # Triton 3.6 reduces between the wrong lanes here: see docs/correctness/found.md.
     x = np.arange(128, dtype=np.float32).reshape(8, 16) * 37 % 128
     by_triton("triton_reshaped_max", k.reshaped_max, {"x": "*fp32", "z": "*fp32"}, {}, 90, [1], {"x": 0, "z": 0},
               {"x": x, "z": np.zeros(2, np.float32)}, {"z": x.T.reshape(2, 64).max(1)})

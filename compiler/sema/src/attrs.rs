@@ -230,7 +230,7 @@ impl<'a> Evaluator<'a> {
         } else if let (Val::Tuple(_), "append" | "extend" | "insert" | "pop" | "remove") = (&value.val, name) {
             d = d.help("tuples and lists do not change in kernels: write `t = t + (x,)`");
         } else if let Val::Tensor(_) = &value.val {
-            d = d.help("`docs/functions.md` lists the functions; those of blocks can be called as methods");
+            d = d.help("`docs/language/functions` lists the functions; those of blocks can be called as methods");
         }
         self.fail(d)
     }

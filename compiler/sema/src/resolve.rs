@@ -238,7 +238,7 @@ impl<'a> Evaluator<'a> {
         } else if let Some(close) = suggest(name, known) {
             d = d.help(format!("did you mean `{module}.{close}`?"));
         } else if let ModuleRef::Language = module {
-            d = d.help("`docs/functions.md` lists what `tl` has");
+            d = d.help("`docs/language/functions` lists what `tl` has");
         }
         self.fail(d)
     }

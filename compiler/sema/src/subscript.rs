@@ -184,11 +184,14 @@ impl<'a> Evaluator<'a> {
             other => {
                 let text = other.describe();
                 let block = matches!(other, Val::Tensor(t) if t.shape.rank() > 0);
+                let pointer = value.0.shape.rank() == 0 && value.0.elem.ptr().is_some();
                 let help = match block {
+                    true if pointer => "read memory with `tl.load(pointer + offsets, mask=mask)`",
                     true => "to pick elements by a block of numbers write `tl.gather(x, index, axis)`",
                     false => "an index is `:`, `None`, `...`, a whole number, or a slice with constexpr bounds",
                 };
-                let message = format!("a block cannot be indexed by {text}");
+                let indexed = if pointer { "pointer" } else { "block" };
+                let message = format!("a {indexed} cannot be indexed by {text}");
                 let d = Diagnostic::error(Code::TYPE_MISMATCH, item.span, message)
                     .primary(format!("this is {text}"))
                     .label(value.1, format!("this is {}", value.0))

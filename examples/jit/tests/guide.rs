@@ -1,4 +1,4 @@
-//! A kernel that is compiled when it is launched. `docs/rust.md` shows this.
+//! A kernel that is compiled when it is launched. `docs/rust/guides.md` shows this.
 
 use rtc_runtime::args;
 

@@ -1,4 +1,4 @@
-//! The kernel beside a reference, on the emulator. `docs/rust.md` shows this.
+//! The kernel beside a reference, on the emulator. `docs/rust/guides.md` shows this.
 
 use rtc_runtime::Device;
 use rtc_testing::{Case, Dtype, Tensor, Tensors, Tolerance, verify};

@@ -1,4 +1,4 @@
-//! The tile IR of the kernel, kept as a snapshot. `docs/rust.md` shows this.
+//! The tile IR of the kernel, kept as a snapshot. `docs/rust/guides.md` shows this.
 
 #[test]
 fn the_tile_ir_stays() {

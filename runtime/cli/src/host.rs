@@ -5,6 +5,16 @@ use crate::problem::Problem;
 use rtc_source::Code;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
+
+/// The Python whose package this command is a part of.
+static OWN: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has this Python run the commands that need one.
+pub(crate) fn set_own(python: PathBuf) {
+    // A process has one Python.
+    let _ = OWN.set(python);
+}
 
 /// Runs a command of the package; its exit status is that of the process.
 pub(crate) fn run(command: &str, arguments: &HostArguments) -> Result<(), Problem> {
@@ -39,8 +49,11 @@ fn without_python(words: &[String]) -> Result<(Option<PathBuf>, Vec<&String>), P
     Ok((python, others))
 }
 
-/// The Python of the active environment, or the first on the PATH.
+/// The Python that runs this command; else that of the active environment, or the first on the PATH.
 pub(crate) fn find() -> Result<PathBuf, Problem> {
+    if let Some(own) = OWN.get() {
+        return Ok(own.clone());
+    }
     if let Some(environment) = std::env::var_os("VIRTUAL_ENV") {
         let python = Path::new(&environment).join("bin/python");
         if python.exists() {

@@ -67,7 +67,7 @@ impl Results {
     }
 }
 
-/// The fields have the names of those in Rust; `docs/sanitizer.md` describes them.
+/// The fields have the names of those in Rust; `docs/correctness/sanitizer.md` describes them.
 fn of_counters(counters: &Counters) -> Value {
     let traffic = |Traffic { requests, sectors, bytes }: Traffic| json!({"requests": requests, "sectors": sectors, "bytes": bytes});
     let SharedTraffic { requests, turns, conflicts, bytes } = counters.shared;

@@ -58,6 +58,7 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(names::rtc_option_names, module)?)?;
     module.add_function(wrap_pyfunction!(names::explain, module)?)?;
     module.add_function(wrap_pyfunction!(names::fix, module)?)?;
+    module.add_function(wrap_pyfunction!(names::command, module)?)?;
     module.add_function(wrap_pyfunction!(names::doctor, module)?)?;
     module.add_function(wrap_pyfunction!(place::device_count, module)?)?;
     module.add_function(wrap_pyfunction!(place::device_arch, module)?)?;

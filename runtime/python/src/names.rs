@@ -1,9 +1,11 @@
-//! The names that the compiler knows, for the Python side of the language.
+//! The names that the compiler knows, for the Python side of the language, and the commands of `rtc`.
 
 use crate::host::detached;
 use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Every function of the kernel language: pairs of a namespace (`tl`, `libdevice`, ..) and a name.
 #[pyfunction]
@@ -33,6 +35,12 @@ pub(crate) fn option_names() -> Vec<&'static str> {
 pub(crate) fn doctor(py: Python<'_>, python: String) -> (String, String, bool) {
     let report = detached(py, || rtc_doctor::examine(vec![rtc_doctor::Check::ok("python", python)]));
     (report.to_string(), format!("{:#}", report.to_json()), report.works())
+}
+
+/// Runs the command `rtc` with these words, the name of the program first; gives its exit status. `python` runs what needs a Python.
+#[pyfunction]
+pub(crate) fn command(py: Python<'_>, python: PathBuf, words: Vec<OsString>) -> u8 {
+    detached(py, || rtc_cli::run_in_python(python, words))
 }
 
 /// The options that Triton does not have.

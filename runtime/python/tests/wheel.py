@@ -31,6 +31,9 @@ with zipfile.ZipFile(wheel, "w") as file:
     info = f"{name}.dist-info"
     add(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: rtc-triton\nVersion: {version}\n".encode())
     add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pyproject.toml")) as project:
+        scripts = project.read().split("[project.scripts]")[1].split("\n\n")[0].replace('"', "").strip()
+    add(f"{info}/entry_points.txt", f"[console_scripts]\n{scripts}\n".encode())
     file.writestr(f"{info}/RECORD", "\n".join([*record, f"{info}/RECORD,,"]) + "\n")
 
 environment = os.path.join(folder, "venv")

@@ -33,7 +33,7 @@ impl Bench {
     ///
     /// ```
     /// use rtc_testing::{Bench, Case, Dtype, Rounds, Tensor, Tensors, Times, Tolerance};
-    /// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
+    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
     /// # let scale = unsafe { rtc_runtime::Device::emulator().load_json(ptx, json)? };
     /// # let case = Case::new("one", [1]).tensor("x", Tensor::of(vec![1], &[2.0f32])?).output("y", Dtype::F32, vec![1])?;
     /// # let case = case.value("a", 3.0).value("n", 1);

@@ -90,7 +90,7 @@ impl<'s> Resolved<'s> {
 /// ```
 /// use rtc_runtime::Device;
 /// use rtc_testing::{LaunchFile, Outcome, Tensor, Tensors};
-/// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// // SAFETY: the files were made together.
 /// let scale = unsafe { Device::auto().load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
 /// let launch = LaunchFile::parse(

@@ -100,7 +100,7 @@ impl fmt::Display for Precision {
 ///
 /// ```
 /// use rtc_testing::{Case, Dtype, Errors, Precision, Standard, Tensor, Tensors, precision};
-/// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// # let scale = unsafe { rtc_runtime::Device::emulator().load_json(ptx, json)? };
 /// let case = Case::new("one third", [1])
 ///     .tensor("x", Tensor::of(vec![1], &[1.0f32])?)

@@ -43,7 +43,7 @@ impl fmt::Display for Verified {
 /// ```
 /// use rtc_runtime::Device;
 /// use rtc_testing::{Case, Dtype, Tensor, Tensors, Tolerance, Verified, verify};
-/// # let (ptx, json) = (include_str!("../../tests/kernels/scale.ptx"), include_str!("../../tests/kernels/scale.json"));
+/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// // SAFETY: the files were made together.
 /// let scale = unsafe { Device::emulator().load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
 /// let x: Vec<f32> = (0..40).map(|i| i as f32 / 7.0).collect();

@@ -8,7 +8,7 @@ use rtc_abi::{Expr, Metadata};
 use rtc_runtime::Device;
 use rtc_testing::{LaunchFile, Tensor, Tensors};
 
-const METADATA: &str = include_str!("../../tests/kernels/scale.json");
+const METADATA: &str = include_str!("kernels/scale.json");
 const LAUNCH: &str = r#"{"spec": {"kernel": "scale", "args": ["*fp32"]}, "grid": ["cdiv(n, 32) * 2 + max(n, 1) % 7", 1, "n // 3"], "tensors": "in.safetensors",
   "args": {"x": {"tensor": "x", "offset": 4, "shape": [4, 12], "strides": [16, 1]}, "y": {"tensor": "y", "undefined": true}, "a": 3.0, "n": 2,
            "d": {"descriptor": {"tensor": "x", "shape": [2, 2], "strides": [2, 1], "block_shape": [1, 1], "padding": "nan"}}, "none": null,
@@ -33,7 +33,7 @@ fn launch_files() {
 #[test]
 fn launches() {
     // SAFETY: the files were made together.
-    let scale = unsafe { Device::emulator().load_json(include_str!("../../tests/kernels/scale.ptx"), METADATA) };
+    let scale = unsafe { Device::emulator().load_json(include_str!("kernels/scale.ptx"), METADATA) };
     let scale = scale.expect("it loads");
     let mut tensors = Tensors::default();
     tensors.insert("x", Tensor::of(vec![40], &[1.5f32; 40]).expect("it fits"));

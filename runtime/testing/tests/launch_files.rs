@@ -6,8 +6,8 @@ use rtc_runtime::Device;
 use rtc_testing::{Dtype, Error, LaunchFile, Tensor, Tensors};
 
 /// `y[i] = x[i] * a` for `i < n`, one thread per element.
-const PTX: &str = include_str!("../../tests/kernels/scale.ptx");
-const METADATA: &str = include_str!("../../tests/kernels/scale.json");
+const PTX: &str = include_str!("kernels/scale.ptx");
+const METADATA: &str = include_str!("kernels/scale.json");
 
 fn inputs() -> Tensors {
     let mut tensors = Tensors::default();

@@ -1,5 +1,5 @@
 // A driver of CUDA without a GPU, which fails as RTC_STUB says: "old" is a driver of CUDA 11.4, "none" has no GPU, "memory" has
-// none left, "init:CODE" does not start, "load:CODE" refuses every module, "lost:CODE" loses its context with the first launch. Says at the end how often it
+// none left, "registers:N" has 132 multiprocessors and takes N registers for kernels without .maxnreg, up to 152 for others, "init:CODE" does not start, "load:CODE" refuses every module, "lost:CODE" loses its context with the first launch. Says at the end how often it
 // was called for what.
 #include <stddef.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 typedef unsigned long long address;
 static char memory[1 << 16];
 static const char *fault = "";
-static int lost, launches, allocations, kept, maps;
+static int modules, capturing, lost, launches, allocations, kept, maps;
 
 __attribute__((constructor)) static void start(void) {
     const char *text = getenv("RTC_STUB");
@@ -34,7 +34,7 @@ int cuDeviceGetCount(int *count) { return *count = 1, 0; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
 int cuDeviceGetName(char *name, int length, int device) { return strncpy(name, "stub", length), 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 1 << 17;
+    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : attribute == 111 ? 1024 : 1 << 17;
     return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = memory, 0; }
@@ -45,12 +45,19 @@ int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, 
 int cuModuleLoadDataEx(void **module, const void *image, unsigned n, int *options, void **values) {
     int code = code_of("load:");
     if (code) strncpy(values[0], "ptxas application ptx input, line 1; fatal", (size_t)values[1]);
-    return *module = memory, code ? code : lost;
+    // A module is the place of its registers.
+    int *registers = (int *)memory + ++modules;
+    *registers = code_of("registers:");
+    const char *most = strstr(image, ".maxnreg ");
+    if (*registers && most) *registers = atoi(most + 9) < 152 ? atoi(most + 9) : 152;
+    return *module = registers, code ? code : lost;
 }
 int cuModuleLoadData(void **module, const void *image) { return *module = memory, lost; }
-int cuModuleGetFunction(void **function, void *module, const char *name) { return *function = memory, lost; }
+int cuModuleGetFunction(void **function, void *module, const char *name) { return *function = module, lost; }
 OK(cuModuleUnload, void *module)
-int cuFuncGetAttribute(int *value, int attribute, void *function) { return *value = attribute == 0 ? 1024 : 0, lost; }
+int cuFuncGetAttribute(int *value, int attribute, void *function) {
+    return *value = attribute == 0 ? 1024 : attribute == 4 ? *(int *)function : 0, lost;
+}
 OK(cuFuncSetAttribute, void *function, int attribute, int value)
 int cuMemAlloc_v2(address *at, size_t bytes) {
     *at = (address)(size_t)memory;
@@ -69,12 +76,20 @@ OK(cuMemcpyHtoD_v2, address to, const void *from, size_t bytes)
 OK(cuMemcpyDtoH_v2, void *to, address from, size_t bytes)
 OK(cuMemsetD8_v2, address to, unsigned char value, size_t bytes)
 int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) { return *stream = memory, lost; }
+int cuStreamCreate(void **stream, unsigned flags) { return *stream = memory, lost; }
 OK(cuStreamDestroy_v2, void *stream)
 OK(cuStreamSynchronize, void *stream)
+int cuStreamIsCapturing(void *stream, int *status) { return *status = capturing, lost; }
+int cuStreamBeginCapture_v2(void *stream, int mode) { return capturing = 1, lost; }
+int cuStreamEndCapture(void *stream, void **graph) { return capturing = 0, *graph = memory, lost; }
+OK(cuGraphDestroy, void *graph)
+int cuGraphInstantiateWithFlags(void **instance, void *graph, unsigned long long flags) { return *instance = memory, lost; }
+OK(cuGraphExecDestroy, void *instance)
 int cuTensorMapEncodeTiled(void *map) { return maps++, lost; }
 int cuLaunchKernel(void *function) {
     int before = lost;
     launches++;
+    if (code_of("registers:")) printf("says: a launch with %d registers\n", *(int *)function);
     if (!lost) lost = code_of("lost:");
     return before;
 }

@@ -14,8 +14,8 @@ pub fn is_elementwise(e: &Entry) -> bool {
     matches!(e.namespace.as_str(), "libdevice" | "math") || (e.namespace == "tl" && !e.names.is_empty())
 }
 
-/// The entries of some modules, group by group, with a list of all names in front.
-pub fn groups(entries: &[Entry], namespaces: &[&str]) -> String {
+/// The entries of some modules, group by group in the order of their first entries.
+pub fn groups<'a>(entries: &'a [Entry], namespaces: &[&str]) -> Vec<(&'a str, Vec<&'a Entry>)> {
     let mut titles: Vec<(&str, Vec<&Entry>)> = Vec::new();
     for e in entries.iter().filter(|e| namespaces.contains(&e.namespace.as_str())) {
         match titles.iter_mut().find(|(title, _)| *title == e.group) {
@@ -23,21 +23,19 @@ pub fn groups(entries: &[Entry], namespaces: &[&str]) -> String {
             None => titles.push((&e.group, vec![e])),
         }
     }
-    let mut out = String::new();
-    for (title, list) in &titles {
-        let names: Vec<String> = list.iter().map(|e| format!("[`{0}`](#{1})", e.path(), anchor(&e.path()))).collect();
-        writeln!(out, "- [{title}](#{}): {}", anchor(title), names.join(", ")).expect("writes to memory");
-    }
-    for (title, list) in &titles {
-        writeln!(out, "\n## {title}").expect("writes to memory");
-        list.iter().for_each(|e| entry(&mut out, e));
-    }
-    out
+    titles
 }
 
-fn entry(out: &mut String, e: &Entry) {
+/// One item of an index: the title of a group and its names, with links.
+pub fn index(out: &mut String, title: &str, target: &str, list: &[&Entry], link: impl Fn(&str) -> String) {
+    let names: Vec<String> = list.iter().map(|e| format!("[`{}`]({})", e.path(), link(&e.path()))).collect();
+    writeln!(out, "- [{title}]({target}): {}", names.join(",\n  ")).expect("writes to memory");
+}
+
+/// An entry under a heading of the given level.
+pub fn entry(out: &mut String, e: &Entry, level: &str) {
     let mut line = |text: String| writeln!(out, "{text}").expect("writes to memory");
-    line(format!("\n### `{}`\n", e.path()));
+    line(format!("\n{level} `{}`\n", e.path()));
     if e.kind == EntryKind::Function {
         line(format!("```text\n{}\n```\n", e.usage()));
     }

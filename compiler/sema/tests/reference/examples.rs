@@ -12,7 +12,7 @@ use rtc_sema::spec::{ArgKind, ArgSpec, ValueType};
 
 use crate::kernels;
 
-/// What every example can use. The pages say the same in `docs/README.md`.
+/// What every example can use. The pages say the same in `docs/language/README.md`.
 const SETUP: &str = "@triton.jit
 def add(a, b):
     return a + b

@@ -1,8 +1,9 @@
 //! The pages: which there are, and what they are made of.
 //!
-//! A page by hand lies in `docs/` itself. Where it has a line `<!-- made: NAME -->`, everything up to `<!-- end -->` is
+//! Pages by hand lie beside the made ones. Where one has a line `<!-- made: NAME -->`, everything up to `<!-- end -->` is
 //! made anew.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -11,85 +12,146 @@ use rtc_sema::reference::{entries, promotion};
 
 use crate::{differences, entries};
 
-/// Pages that are made as a whole: name, title, what stands above, which modules.
+/// Pages that are made as a whole: path, title, introduction, modules. One whose path ends with `/` is a folder: an
+/// index, and a page for each group of entries.
 const MADE: &[(&str, &str, &str, &[&str])] = &[
     (
-        "functions.md",
+        "language/functions/",
         "Functions",
         "Every function of `tl`, of Python and of `triton` that a kernel can call. `tl.math`, `tl.core`, `tl.standard` and \
          `tl.random` are other names of `tl`. Element-wise functions broadcast their arguments; numbers are typed as \
-         [the language](language.md#constants) says. Beside the errors that an entry names, every function gives \
-         [`wrong-arguments`](diagnostics.md#wrong-arguments), [`type-mismatch`](diagnostics.md#type-mismatch) and \
-         [`expected-constexpr`](diagnostics.md#expected-constexpr) for arguments that are not what it takes. What the \
-         examples can use: [here](README.md#examples).",
+         described under [constants](language.md#constants). In addition to the errors that an entry lists, every function \
+         reports [`wrong-arguments`](diagnostics.md#wrong-arguments), [`type-mismatch`](diagnostics.md#type-mismatch) and \
+         [`expected-constexpr`](diagnostics.md#expected-constexpr) for arguments of the wrong kind. The examples use the \
+         names listed [here](../README.md#examples).",
         &["tl", "tl.extra.cuda", "tl.target_info", "python", "triton", "math"],
     ),
     (
-        "libdevice.md",
+        "language/libdevice/",
         "libdevice",
         "The functions of `libdevice` (`tl.extra.cuda.libdevice`, `tl.extra.libdevice` and \
-         `from triton.language.extra import libdevice` are the same module). They are written in the kernel language: \
+         `from triton.language.extra import libdevice` are the same module). They are written in the kernel language, in \
          `stdlib/*.rt`. All are element-wise, broadcast their arguments and have no effects. Errors are in units in the last \
-         place, measured as [stdlib/MATH.md](../stdlib/MATH.md) says. The functions of the first group are members of `tl` \
-         and `tl.math`, too.",
+         place, measured as described in [stdlib/MATH.md](../../../stdlib/MATH.md). The functions of the first group are also \
+         members of `tl` and `tl.math`.",
         &["libdevice"],
     ),
     (
-        "values.md",
+        "language/values.md",
         "Attributes and methods",
-        "What follows the dot after a value. `x` is a scalar or a block, `constant` a value that is known while compiling, \
+        "The attributes and methods of values. `x` is a scalar or a block, `constant` a value that is known at compile time, \
          `pointer` a block pointer, `descriptor` a tensor descriptor, `type` a type such as `tl.float32` or `x.dtype`.",
         &["x", "constant", "pointer", "descriptor", "type"],
     ),
     (
-        "triton_helpers.md",
+        "language/triton_helpers.md",
         "triton_helpers",
-        "The helper module that kernels written by TorchInductor import. It is known without an import and is written in the \
+        "The helper module that kernels written by TorchInductor import. It needs no import here and is written in the \
          kernel language: `stdlib/triton_helpers.rt`.",
         &["triton_helpers"],
     ),
 ];
 
 /// Pages with text by hand.
-const BY_HAND: &[&str] = &["README.md", "language.md", "differences.md"];
+const BY_HAND: &[&str] = &["language/README.md", "language/language.md", "language/differences.md"];
 
 const MADE_NOTE: &str = "<!-- Made by the tests of rtc-sema; change the docstrings, not this page. -->";
 
-/// Name and text of all pages, before the results of examples are filled in.
-pub fn all(root: &Path) -> Vec<(&'static str, String)> {
+/// Path below `docs/` and text of all pages, before the results of examples are filled in.
+pub fn all(root: &Path) -> Vec<(String, String)> {
     let list = entries();
     let mut pages = Vec::new();
-    for (name, title, head, namespaces) in MADE {
-        let mut text = format!("# {title}\n\n{MADE_NOTE}\n\n{head}\n\n");
-        if *name == "values.md" {
-            let methods: Vec<String> = list
-                .iter()
-                .filter(|e| e.method)
-                .map(|e| {
-                    let page = if e.namespace == "tl" { "functions.md" } else { "libdevice.md" };
-                    format!("[`x.{}`]({page}#{})", e.name, anchor(&e.path()))
-                })
-                .collect();
-            let all = methods.join(", ");
-            write!(
-                text,
-                "These functions are methods of scalars and blocks, which are their first argument; `x.to(...)` is \
-                 [`tl.cast`](functions.md#tlcast): {all}. Method calls of elementary functions also take fp16 and bf16: they compute in fp32 and round back.\n\n"
-            )
-            .expect("writes to memory");
+    for (path, title, head, namespaces) in MADE {
+        let groups = entries::groups(&list, namespaces);
+        let Some(folder) = path.strip_suffix('/') else {
+            let mut text = format!("# {title}\n\n{MADE_NOTE}\n\n{head}\n\n");
+            if *path == "language/values.md" {
+                text.push_str(&methods(&list));
+            }
+            let names = |path: &str| format!("#{}", anchor(path));
+            groups.iter().for_each(|(title, list)| entries::index(&mut text, title, &names(title), list, names));
+            for (title, list) in &groups {
+                writeln!(text, "\n## {title}").expect("writes to memory");
+                list.iter().for_each(|e| entries::entry(&mut text, e, "###"));
+            }
+            pages.push(((*path).to_string(), text));
+            continue;
+        };
+        let mut index = format!("# {title}\n\n{MADE_NOTE}\n\n{head}\n\n");
+        for (title, list) in &groups {
+            let file = format!("{}.md", anchor(title));
+            entries::index(&mut index, title, &file, list, |path| format!("{file}#{}", anchor(path)));
+            let mut text = format!("# {title}\n\n{MADE_NOTE}\n");
+            list.iter().for_each(|e| entries::entry(&mut text, e, "##"));
+            pages.push((format!("{folder}/{file}"), text));
         }
-        text.push_str(&entries::groups(&list, namespaces));
-        pages.push((*name, text));
+        pages.push((format!("{folder}/README.md"), index));
     }
     let tile_ir = format!("# Tile IR\n\n{MADE_NOTE}\n\n{}", rtc_ir::reference());
-    pages.push(("tile-ir.md", tile_ir));
-    pages.push(("diagnostics.md", diagnostics(root)));
+    pages.push(("formats/tile-ir.md".into(), tile_ir));
+    pages.push(("language/diagnostics.md".into(), diagnostics(root)));
     for name in BY_HAND {
         let path = root.join("docs").join(name);
         let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        pages.push((*name, with_parts(root, &text)));
+        pages.push(((*name).to_string(), with_parts(root, &text)));
     }
-    pages
+    let homes = homes(&pages);
+    pages.iter().map(|(path, text)| (path.clone(), settled(path, text, &homes))).collect()
+}
+
+/// The methods of scalars and blocks, with links to the functions.
+fn methods(list: &[rtc_sema::reference::Entry]) -> String {
+    let link = |e: &rtc_sema::reference::Entry| {
+        let folder = if e.namespace == "tl" { "functions" } else { "libdevice" };
+        format!("[`x.{}`]({folder}/{}.md#{})", e.name, anchor(&e.group), anchor(&e.path()))
+    };
+    let all: Vec<String> = list.iter().filter(|e| e.method).map(link).collect();
+    format!(
+        "These functions are also methods of scalars and blocks, which become the first argument; `x.to(...)` is \
+         [`tl.cast`](functions/making-blocks-casts-types.md#tlcast). Methods of elementary functions also accept fp16 and \
+         bf16: they compute in fp32 and round the result.\n\n{}.\n\n",
+        all.join(",\n")
+    )
+}
+
+/// Where each page lies, by its file name; docstrings name pages so. Names that two pages have are left out.
+fn homes(pages: &[(String, String)]) -> BTreeMap<&str, &str> {
+    let name = |path: &'_ str| path.rsplit('/').next().unwrap_or_default().len();
+    let mut homes = BTreeMap::new();
+    for (path, _) in pages.iter().filter(|(path, _)| !path.ends_with("README.md")) {
+        homes.insert(&path[path.len() - name(path)..], path.as_str());
+    }
+    homes
+}
+
+/// A page whose links by file name alone lead to where that page lies.
+fn settled(path: &str, text: &str, homes: &BTreeMap<&str, &str>) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("](") {
+        out.push_str(before);
+        out.push_str("](");
+        let file = after.split([')', '#']).next().unwrap_or_default();
+        rest = after;
+        if let Some(home) = homes.get(file) {
+            out.push_str(&relative(path, home));
+            rest = &after[file.len()..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The path to one page as seen from another.
+fn relative(from: &str, to: &str) -> String {
+    let (mut from, mut to) = (from, to);
+    while let (Some((a, rest)), Some((b, other))) = (from.split_once('/'), to.split_once('/')) {
+        if a != b {
+            break;
+        }
+        (from, to) = (rest, other);
+    }
+    "../".repeat(from.matches('/').count()) + to
 }
 
 /// A page with its made parts made anew.
@@ -179,10 +241,11 @@ const CASES: &[(&str, &str)] = &[
 
 fn diagnostics(root: &Path) -> String {
     let mut out = format!(
-        "# Diagnostics\n\n{MADE_NOTE}\n\nEvery message has a code. `rtc explain CODE` prints what stands here. The cases are \
-         tests: `tests/filetests/diagnostics`.\n\nA code that is also a warning has a level: `allow` (not shown), `warn`, or `deny` \
-         (an error). `--allow`, `--warn` and `--deny` set it, by code or for a group: `warnings` are all that are on, `all` \
-         is all. A build script has the same in `rtc_build::Config`, a program in `rtc_compiler::Levels`.\n\n\
+        "# Diagnostics\n\n{MADE_NOTE}\n\nEvery message has a code. `rtc explain CODE` prints its entry. The cases are \
+         tests: `tests/filetests/diagnostics`.\n\nEvery warning has a level: `allow` (not shown), `warn`, or `deny` \
+         (an error). `--allow`, `--warn` and `--deny` set it, by code or for a group: `warnings` selects the warnings that \
+         are on by default, `all` every warning. A build script sets levels in `rtc_build::Config`, a program in \
+         `rtc_compiler::Levels`.\n\n\
          | code | what it means | as a warning |\n| --- | --- | --- |\n"
     );
     let level = |code| {
@@ -204,7 +267,7 @@ fn diagnostics(root: &Path) -> String {
         let snapshot = fs::read_to_string(root.join(&path)).unwrap_or_else(|e| panic!("{path}: {e}"));
         assert!(snapshot.contains(&format!("[{code}]")), "{path} does not show `{code}`");
         // A link, so that the words of a message can change without this page.
-        writeln!(out, "\nAn example, with the message as it is drawn: [{case}](../{path}).").expect("writes to memory");
+        writeln!(out, "\nAn example, with the message as it is drawn: [{case}](../../{path}).").expect("writes to memory");
     }
     out
 }

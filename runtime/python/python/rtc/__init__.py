@@ -4,6 +4,8 @@ Arrays on a GPU run there; arrays in memory of the CPU (numpy, PyTorch's CPU ten
 interpreter where `RTC_DEVICE=interpreter` says so. `python -m rtc program.py` runs a program that imports `triton`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from . import _rtc, errors, language, knobs, runtime, compiler, testing, tools
 from ._rtc import cdiv, set_device
 from .compiler import CompilationError, compile
@@ -26,7 +28,7 @@ cdiv.__module__ = "triton"
 
 
 @constexpr_function
-def next_power_of_2(n):
+def next_power_of_2(n: int) -> int:
     """The smallest power of two that is not less than `n`."""
     return 1 << (n - 1).bit_length() if n > 0 else 0
 
@@ -37,9 +39,15 @@ __all__ = ["Autotuner", "CompilationError", "CompiledKernel", "Config", "Heurist
            "next_power_of_2", "reinterpret", "runtime", "set_allocator", "set_device", "testing", "tools"]
 
 
-def __getattr__(name):
-    # These types need numpy, the package does not.
-    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
-        from . import _narrow
-        return _narrow.TYPES[name]
-    raise AttributeError(f"rtc has no `rtc.{name}`")
+if TYPE_CHECKING:
+    bfloat16: Any
+    float8_e4m3fn: Any
+    float8_e5m2: Any
+else:
+
+    def __getattr__(name):
+        # These types need numpy, the package does not.
+        if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+            from . import _narrow
+            return _narrow.TYPES[name]
+        raise AttributeError(f"rtc has no `rtc.{name}`")

@@ -8,6 +8,8 @@
                                               rewrites block pointers, which Triton has no longer
     python -m rtc doctor [--json]             what this machine has that rtc needs, and what to do where something is missing
     python -m rtc explain [NAME]              what an error means, or what a function takes and gives
+    python -m rtc build | emit | run | tune | cache ..
+                                              as the command `rtc`, which the package installs, too; rtc --help describes them
 """
 
 import os
@@ -17,6 +19,22 @@ import sys
 from . import _as_triton
 
 COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision", "fix": "_fix"}
+#: Commands that need nothing of Python. A program of such a name is `./run`.
+OF_THE_COMPILER = ("build", "emit", "run", "tune", "cache")
+
+
+def console():
+    """The command `rtc`: that of the executable, with this Python for `verify`, `bench` and `precision`."""
+    return command(sys.argv[1:])
+
+
+def command(words):
+    """Runs a command of the compiler; gives its exit status."""
+    import signal
+    from . import _rtc
+    # Python would wait with its exception until the command has ended.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _rtc.command(sys.executable, ["rtc", *words])
 
 
 def doctor(words):
@@ -57,6 +75,8 @@ def main():
     if arguments[0] in COMMANDS:
         import importlib
         return importlib.import_module(f"rtc.{COMMANDS[arguments[0]]}").main(arguments[1:])
+    if arguments[0] in OF_THE_COMPILER:
+        return command(arguments)
     if arguments[0] == "doctor":
         return doctor(arguments[1:])
     if arguments[0] == "explain":

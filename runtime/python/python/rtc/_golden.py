@@ -37,9 +37,9 @@ def replay(place):
         raise Problem("launch-file", f"{path}: {type(error).__name__}: {error}") from None
     sources = sorted(name for name in os.listdir(place) if name.startswith("rtc_m") and name.endswith(".py"))
     modules = [(name[:-3], os.path.join(place, name), _read(os.path.join(place, name)).decode()) for name in sources]
-    tensors = [_read(os.path.join(place, name)) for name in (inputs, expected)]
+    given, wanted = (_read(os.path.join(place, name)) for name in (inputs, expected))
     try:
-        return _rtc.replay(modules, text, *tensors, *bounds)
+        return _rtc.replay(modules, text, given, wanted, *bounds)
     except TritonError as error:
         raise Problem("compile", f"{path}: {error}") from error
     except (ValueError, RuntimeError) as error:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from typing import Any
 
 from . import _arrays
 from .language.core import KernelFunction
@@ -71,8 +72,10 @@ class Recorder:
                 recorder.launches.append(Launch(kernel, compiled, tuple(int(s) for s in sizes), arguments, before, known))
             return compiled
 
-        JITFunction._launch, Autotuner._tune = noted, tune
-        JITFunction.__getitem__ = lambda kernel, grid: lambda *a, **k: kernel.run(*a, grid=grid, warmup=False, **k)
+        def launcher(kernel: Any, grid: Any) -> Any:
+            return lambda *args, **kwargs: kernel.run(*args, grid=grid, warmup=False, **kwargs)
+
+        JITFunction._launch, Autotuner._tune, JITFunction.__getitem__ = noted, tune, launcher
         return self
 
     def __exit__(self, *exception):

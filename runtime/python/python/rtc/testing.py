@@ -6,7 +6,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _plot
 from .language.core import _unwrap
@@ -18,7 +19,7 @@ def _gpu():
     return torch if torch is not None and torch.cuda.is_available() else None
 
 
-def has_gpu():
+def has_gpu() -> bool:
     """Whether timing is by a GPU's events."""
     return _gpu() is not None
 
@@ -42,6 +43,15 @@ def _summary(times, quantiles, return_mode):
     return summaries[return_mode](times)
 
 
+@overload
+def do_bench(fn: Callable[[], object], warmup: float = 25, rep: float = 100, grad_to_none: Iterable[Any] | None = None,
+             quantiles: None = None, return_mode: Literal["min", "max", "mean", "median"] = "mean") -> float: ...
+@overload
+def do_bench(fn: Callable[[], object], warmup: float = 25, rep: float = 100, grad_to_none: Iterable[Any] | None = None, *,
+             quantiles: Sequence[float], return_mode: str = "mean") -> Any: ...
+@overload
+def do_bench(fn: Callable[[], object], warmup: float = 25, rep: float = 100, grad_to_none: Iterable[Any] | None = None,
+             quantiles: None = None, *, return_mode: Literal["all"]) -> list[float]: ...
 def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
     """The time of a call in milliseconds: the mean of as many calls as fit `rep` milliseconds, after `warmup`
     milliseconds, each with a second-level cache that holds none of its data. On the CPU the clock of the process counts."""
@@ -89,7 +99,8 @@ def _on_cpu(fn, warmup, rep):
     return [timed() for _ in range(max(1, int(rep / estimate)))]
 
 
-def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mode="mean"):
+def do_bench_cudagraph(fn: Callable[[], object], rep: float = 20, grad_to_none: Iterable[Any] | None = None,
+                       quantiles: Sequence[float] | None = None, return_mode: str = "mean") -> Any:
     """The time of a call in milliseconds, launched by a CUDA graph, without the time that the host takes."""
     torch = _gpu()
     if torch is None:
@@ -125,7 +136,8 @@ def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mod
     return _summary(times, quantiles, return_mode)
 
 
-def assert_close(x, y, atol=None, rtol=None, err_msg=""):
+def assert_close(x: Any, y: Any, atol: float | Callable[[Any], float] | None = None,
+                 rtol: float | Callable[[Any], float] | None = None, err_msg: str = "") -> None:
     """Raises an AssertionError unless two arrays are as close as `atol` (0.01) and `rtol` (0) say; either may depend on the
     dtype as a function of it."""
     import numpy as np
@@ -151,8 +163,9 @@ def assert_close(x, y, atol=None, rtol=None, err_msg=""):
 class Benchmark:
     """What `perf_report` measures: the values of the x axis, the lines, and how to name them."""
 
-    def __init__(self, x_names, x_vals, line_arg, line_vals, line_names, plot_name, args, xlabel="", ylabel="", x_log=False,
-                 y_log=False, styles=None):
+    def __init__(self, x_names: Sequence[str], x_vals: Sequence[Any], line_arg: str, line_vals: Sequence[Any],
+                 line_names: Sequence[str], plot_name: str, args: Mapping[str, Any], xlabel: str = "", ylabel: str = "",
+                 x_log: bool = False, y_log: bool = False, styles: Sequence[tuple[str, str]] | None = None) -> None:
         self.x_names, self.x_vals, self.x_log = x_names, x_vals, x_log
         self.line_arg, self.line_vals, self.line_names = line_arg, line_vals, line_names
         self.y_log, self.styles, self.xlabel, self.ylabel = y_log, styles, xlabel, ylabel
@@ -162,7 +175,7 @@ class Benchmark:
 class Mark:
     """A function to measure."""
 
-    def __init__(self, fn, benchmarks):
+    def __init__(self, fn: Callable[..., Any], benchmarks: Benchmark | Sequence[Benchmark]) -> None:
         self.fn, self.benchmarks = fn, benchmarks
 
     def _measure(self, bench, **kwargs):
@@ -178,7 +191,8 @@ class Mark:
             rows.append((values, row))
         return rows
 
-    def run(self, show_plots=False, print_data=False, save_path="", return_df=False, **kwargs):
+    def run(self, show_plots: bool = False, print_data: bool = False, save_path: str = "", return_df: bool = False,
+            **kwargs: Any) -> Any:
         """Measures; prints a table and writes plots (SVG), tables (CSV) and a page, as it is asked to."""
         several = not isinstance(self.benchmarks, Benchmark)
         results = []
@@ -210,25 +224,25 @@ def _frame(bench, rows):
     return pandas.DataFrame([[*x, *[line[0] for line in row]] for x, row in rows], columns=names)
 
 
-def perf_report(benchmarks):
+def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
     """Makes a function into a report of its times, for each value of an axis and each line."""
     return lambda fn: Mark(fn, benchmarks)
 
 
-def nvsmi(attributes):
+def nvsmi(attributes: Sequence[str]) -> list[int]:
     """Numbers that nvidia-smi tells."""
     text = subprocess.check_output(["nvidia-smi", "-i", "0", "--query-gpu=" + ",".join(attributes), "--format=csv,noheader,nounits"])
     return [int(value) for value in text.decode(sys.stdout.encoding).split(",")]
 
 
-def get_dram_gbps(device=None):
+def get_dram_gbps(device: int | None = None) -> float:
     """The rate of the device's memory in GB/s, by its clock and width."""
     from .runtime.driver import driver
     p = driver.active.utils.get_device_properties(driver.active.get_current_device() if device is None else device)
     return p["mem_clock_rate"] * p["mem_bus_width"] * 2 / 1e6 / 8
 
 
-def get_max_tensorcore_tflops(dtype, clock_rate, device=None):
+def get_max_tensorcore_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
     """The peak of the tensor cores in TFLOP/s at a clock in kHz."""
     from .runtime.driver import driver
     p = driver.active.utils.get_device_properties(driver.active.get_current_device() if device is None else device)
@@ -238,7 +252,7 @@ def get_max_tensorcore_tflops(dtype, clock_rate, device=None):
     return p["multiprocessor_count"] * 4 * per_clock[bits] * clock_rate * 1e-9
 
 
-def get_max_simd_tflops(dtype, clock_rate, device=None):
+def get_max_simd_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
     """The peak of the ordinary arithmetic in TFLOP/s at a clock in kHz."""
     from .runtime.driver import driver
     p = driver.active.utils.get_device_properties(driver.active.get_current_device() if device is None else device)
@@ -260,5 +274,7 @@ def cuda_memcheck(**target_kwargs):
     return decorator
 
 
-def __getattr__(name):
-    raise AttributeError(f"rtc has no `triton.testing.{name}`")
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise AttributeError(f"rtc has no `triton.testing.{name}`")

@@ -1,5 +1,6 @@
 """The wheel in a fresh environment that has numpy and nothing else: what a newcomer without a GPU does first."""
 
+import ast
 import importlib.metadata
 import importlib.util
 import json
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import unittest
 
+SOFTMAX = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../../examples/softmax"))
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONTRACTS = os.path.join(HERE, "contracts")
 
@@ -82,6 +84,65 @@ class Installed(unittest.TestCase):
         self.assertEqual(importlib.metadata.version("rtc-triton"), rtc.__version__)
         for name in ("torch", "triton", "matplotlib", "pandas"):
             self.assertIsNone(importlib.util.find_spec(name))
+
+    def test_the_console_script(self):
+        # Its path alone: neither a Python nor an `rtc` is found on PATH.
+        def script(*words):
+            environment = {**os.environ, "PATH": ""}
+            environment.pop("VIRTUAL_ENV", None)
+            return subprocess.run([os.path.join(sys.prefix, "bin", "rtc"), *words], capture_output=True, text=True, cwd=CONTRACTS,
+                                  env=environment)
+
+        done = script("--version")
+        self.assertEqual((done.returncode, done.stdout), (0, f"rtc {importlib.metadata.version('rtc-triton')}\n"), done.stderr)
+        kernel = [os.path.join(SOFTMAX, "softmax.rt"), "--signature", "*fp32:16, *fp32:16, i32, i32, i32, i32, 1024, 2"]
+        for call in (script, rtc):
+            with tempfile.TemporaryDirectory() as folder:
+                done = call("build", *kernel, "--arch", "sm_90a", "-o", folder)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                with open(os.path.join(folder, "softmax_kernel.ptx")) as file:
+                    self.assertIn(".entry softmax_kernel", file.read())
+        done = script("run", kernel[0], "--launch", os.path.join(SOFTMAX, "launch.json"), "--device", "emulator",
+                      "--check", os.path.join(SOFTMAX, "expected.safetensors"), "--tolerance", "1e-6")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("check      y: 49984 elements", done.stdout)
+        # This Python runs what needs one.
+        done = script("verify", "gelu.py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(json.loads(done.stdout)["correct"])
+        done = script("doctor")
+        self.assertIn(f"{sys.executable} has the package `rtc`", done.stdout)
+        # Mistakes have the statuses of the executable.
+        done = script("build", "nowhere.rt", "--signature", "i32")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("error[io]", done.stderr)
+        self.assertEqual(script("biuld").returncode, 2)
+        self.assertEqual(rtc("run").returncode, 2)
+
+    def test_the_first_program(self):
+        done = subprocess.run([sys.executable, os.path.join(SOFTMAX, "../first.py")], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "the first elements: [1. 2. 3. 4.]\n"), done.stderr)
+
+    def test_the_stub_of_the_module_has_its_names(self):
+        import rtc
+        from rtc import _rtc
+
+        with open(os.path.join(os.path.dirname(rtc.__file__), "_rtc.pyi")) as file:
+            stub = ast.parse(file.read())
+        stated = {}
+        for node in stub.body:
+            if isinstance(node, ast.FunctionDef):
+                stated[node.name] = None
+            elif isinstance(node, ast.AnnAssign):
+                stated[node.target.id] = None
+            elif isinstance(node, ast.ClassDef):
+                stated[node.name] = {one.name for one in node.body}
+        there = {name for name in dir(_rtc) if not name.startswith("__")}
+        self.assertEqual(set(stated), there)
+        for name, methods in stated.items():
+            if methods is not None:
+                own = {one for one in vars(getattr(_rtc, name)) if one in ("__new__", "__getitem__") or not one.startswith("__")}
+                self.assertEqual(methods | {"__new__"}, own | {"__new__"}, name)
 
     def test_programs_like_the_tutorials(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 mod assembled;
+mod few_blocks;
 mod load;
 mod module;
 mod occupancy;

@@ -2,12 +2,13 @@
 #![allow(unsafe_code)]
 
 use super::super::{BackendStream, Code, KernelUsage, Launch, Scratch, downcast};
+use super::few_blocks::FewBlocks;
 use super::{Context, Stream, check, with_log};
 use crate::{Error, Result};
 use cudarc::driver::{result, sys};
 use rtc_abi::Metadata;
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use zerocopy::IntoBytes;
 
 /// A loaded kernel.
@@ -26,6 +27,10 @@ pub(super) struct Module {
     pub(super) static_shared: u32,
     /// It came as machine code.
     pub(super) is_assembled: bool,
+    /// The dynamic shared memory and the cluster that it is prepared for.
+    pub(super) prepared: OnceLock<(u32, [u32; 3])>,
+    /// The version with more registers for launches of few blocks.
+    pub(super) few_blocks: Option<Box<FewBlocks>>,
 }
 
 // SAFETY: module and function handles may be used from any thread.
@@ -118,6 +123,8 @@ impl Module {
             max_threads: 0,
             static_shared: 0,
             is_assembled,
+            prepared: OnceLock::new(),
+            few_blocks: None,
         };
         use sys::CUfunction_attribute_enum as Attribute;
         module.registers = module.attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?;
@@ -148,12 +155,18 @@ impl Module {
         if cluster.iter().product::<u32>() > 8 {
             set(Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)?;
         }
-        Ok(())
+        let _ = self.prepared.set((shared_bytes, cluster));
+        self.few_blocks.as_ref().and_then(|few| few.get()).map_or(Ok(()), |few| few.prepare(shared_bytes, cluster))
     }
 
     /// Gives the driver the launch. It copies `params` before it returns.
     fn submit(&self, stream: &Stream, launch: &Launch<'_>) -> Result<()> {
         self.context.bind()?;
+        let blocks = launch.grid.map(u64::from).iter().product();
+        if let Some(few) = self.few_blocks.as_ref().and_then(|few| few.for_launch(&self.context, blocks, stream, self))
+        {
+            return few.submit(stream, launch);
+        }
         if launch.places.is_empty() {
             return self.launch_whole(stream, launch);
         }

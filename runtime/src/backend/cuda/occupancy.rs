@@ -2,6 +2,7 @@
 //! likes, although with a few less, and without spilling any, one more block would run beside the others and hide the time
 //! that these wait. Whether it can is asked by compiling once more; what it says decides.
 
+use super::few_blocks::FewBlocks;
 use super::{Context, Module};
 use crate::Result;
 use std::sync::Arc;
@@ -46,21 +47,24 @@ pub(super) fn more_blocks(
         return Ok(module);
     }
     let shared_bytes = shared_bytes + module.static_shared;
+    let mut module = module;
     let most = context.multiprocessor().blocks_beside_registers(threads, shared_bytes);
     for registers in fewer(module.registers, threads, most).into_iter().take(ATTEMPTS) {
         let Some(ptx) = with_most(ptx, registers) else { return Ok(module) };
-        let Ok((other, said)) = Module::load_with_remarks(context, &ptx, symbol) else { continue };
+        let Ok((mut other, said)) = Module::load_with_remarks(context, &ptx, symbol) else { continue };
         // Products that the assembler makes wait for each other cost more than a block gives.
         if other.local_bytes == 0 && other.registers <= registers && !said.contains("serialized") {
+            other.few_blocks = Some(Box::new(FewBlocks::compiled(context, module, threads)));
             return Ok(other);
         }
     }
+    module.few_blocks = FewBlocks::of(context, ptx, symbol, module.registers, threads).map(Box::new);
     Ok(module)
 }
 
 /// The text with a most number of registers. The option of the driver does not do it: it is passed over where the text says how
 /// many threads a block has.
-fn with_most(ptx: &str, registers: u32) -> Option<String> {
+pub(super) fn with_most(ptx: &str, registers: u32) -> Option<String> {
     let threads = "\n.reqntid ";
     (ptx.matches(threads).count() == 1).then(|| ptx.replacen(threads, &format!("\n.maxnreg {registers}{threads}"), 1))
 }
@@ -76,13 +80,13 @@ impl Multiprocessor {
 const PART: u32 = 16384;
 
 /// How many blocks of so many threads fit by their registers.
-fn blocks(registers: u32, threads: u32) -> u32 {
+pub(super) fn blocks(registers: u32, threads: u32) -> u32 {
     let warp = registers.max(1).next_multiple_of(8) * 32;
     PART / warp * 4 / threads.div_ceil(32).max(1)
 }
 
 /// The most registers of a thread with which so many blocks fit.
-fn registers(blocks: u32, threads: u32) -> u32 {
+pub(super) fn registers(blocks: u32, threads: u32) -> u32 {
     let warps = (blocks * threads.div_ceil(32)).div_ceil(4).max(1);
     PART / warps / 32 / 8 * 8
 }

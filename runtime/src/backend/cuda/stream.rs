@@ -64,6 +64,14 @@ impl Stream {
         Ok(Stream { context: context.clone(), raw, owned: true, _theirs: None, scratch: Some(Scratch::default()) })
     }
 
+    /// Whether what is put on the stream now is recorded, not run; also where the driver does not say.
+    pub(super) fn is_capturing(&self) -> bool {
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        // SAFETY: the handle is live, and the place for the answer, too.
+        let answer = unsafe { sys::cuStreamIsCapturing(self.raw, &mut status) };
+        answer != sys::CUresult::CUDA_SUCCESS || status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
+    }
+
     /// Memory that lives on the stream until `free_async`.
     pub(super) fn alloc_async(&self, bytes: usize) -> Result<u64> {
         self.context.bind()?;

@@ -1,5 +1,7 @@
 """Compiled kernels and the compiler's errors."""
 
+from typing import TYPE_CHECKING
+
 from . import errors
 from .compiler import ASTSource, CompiledKernel, compile, make_backend
 from .errors import CompilationError
@@ -7,5 +9,7 @@ from .errors import CompilationError
 __all__ = ["ASTSource", "CompilationError", "CompiledKernel", "compile", "errors", "make_backend"]
 
 
-def __getattr__(name):
-    raise AttributeError(f"rtc has no `triton.compiler.{name}`")
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise AttributeError(f"rtc has no `triton.compiler.{name}`")

@@ -110,6 +110,7 @@ class Build:
     def loaded(self):
         """The kernel, loaded."""
         if self._loaded is None:
+            assert self._modules is not None
             kernel, backend = self.spec["kernel"], self.target.backend
             self._loaded = _rtc.ready_for(self._modules, kernel, json.dumps(self.spec), backend)
         return self._loaded

@@ -1,5 +1,7 @@
 """Kernels, launches, autotuning, devices."""
 
+from typing import TYPE_CHECKING
+
 from . import _allocation, autotuner, cache, errors, jit
 from ._allocation import set_allocator
 from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
@@ -11,5 +13,7 @@ __all__ = ["Autotuner", "Config", "Heuristics", "InterpreterError", "JITFunction
            "OutOfResources", "TensorWrapper", "autotune", "driver", "heuristics", "reinterpret", "set_allocator"]
 
 
-def __getattr__(name):
-    raise AttributeError(f"rtc has no `triton.runtime.{name}`")
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise AttributeError(f"rtc has no `triton.runtime.{name}`")

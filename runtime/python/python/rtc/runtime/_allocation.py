@@ -1,6 +1,8 @@
 """Allocators of scratch memory. rtc allocates it by itself; what a program sets is kept and not asked."""
 
+from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
 
 class NullAllocator:
@@ -11,11 +13,11 @@ class NullAllocator:
 
 
 _NULL_ALLOCATOR = NullAllocator()
-_allocator = ContextVar("_allocator", default=_NULL_ALLOCATOR)
+_allocator: ContextVar[Callable[..., Any]] = ContextVar("_allocator", default=_NULL_ALLOCATOR)
 _profile_allocator = ContextVar("_profile_allocator", default=_NULL_ALLOCATOR)
 
 
-def set_allocator(allocator):
+def set_allocator(allocator: Callable[..., Any]) -> None:
     """Sets the allocator of scratch memory."""
     _allocator.set(allocator)
 

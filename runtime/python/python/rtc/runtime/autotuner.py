@@ -5,6 +5,8 @@ import functools
 import inspect
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from .. import _advice, _rtc, knobs
 from ..tools.tensor_descriptor import TensorDescriptor
@@ -19,7 +21,9 @@ _NEAR = 1.2
 class Config:
     """Values for constexprs, and options of a launch."""
 
-    def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, pre_hook=None, ir_override=None):
+    def __init__(self, kwargs: Mapping[str, Any], num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1,
+                 maxnreg: int | None = None, pre_hook: Callable[..., object] | None = None,
+                 ir_override: str | None = None) -> None:
         self.kwargs, self.num_warps, self.num_stages, self.num_ctas = kwargs, num_warps, num_stages, num_ctas
         self.maxnreg, self.pre_hook, self.ir_override = maxnreg, pre_hook, ir_override
 
@@ -31,7 +35,7 @@ class Config:
                    "maxnreg": self.maxnreg, "ir_override": self.ir_override}
         return {name: value for name, value in options.items() if value is not None}
 
-    def all_kwargs(self):
+    def all_kwargs(self) -> dict[str, Any]:
         """All of it as keyword arguments of a launch."""
         return {**self.kwargs, **self._options()}
 
@@ -266,8 +270,11 @@ def _expect_kernel(name, fn):
                         "then `@triton.jit` (rtc explain autotuning-order)")
 
 
-def autotune(configs, key, prune_configs_by=None, reset_to_zero=None, restore_value=None, pre_hook=None, post_hook=None,
-             warmup=None, rep=None, use_cuda_graph=False, do_bench=None, cache_results=False):
+def autotune(configs: Sequence[Config], key: Sequence[str], prune_configs_by: Mapping[str, Any] | None = None,
+             reset_to_zero: Sequence[str] | None = None, restore_value: Sequence[str] | None = None,
+             pre_hook: Callable[..., object] | None = None, post_hook: Callable[..., object] | None = None,
+             warmup: int | None = None, rep: int | None = None, use_cuda_graph: bool = False,
+             do_bench: Callable[..., Any] | None = None, cache_results: bool = False) -> Callable[[KernelInterface], Autotuner]:
     """Has a kernel launched with the fastest of several configurations, found anew for each value of the arguments `key`."""
 
     def decorator(fn):
@@ -301,7 +308,7 @@ class Heuristics(KernelInterface):
         return self.fn.warmup(*args, **self._computed(args, kwargs))
 
 
-def heuristics(values):
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[KernelInterface], Heuristics]:
     """Gives parameters values that functions compute of the arguments, by name."""
 
     def decorator(fn):

@@ -1,6 +1,7 @@
 """What can go wrong, as exceptions."""
 
 import re
+from collections.abc import Iterable
 
 from ..errors import TritonError
 
@@ -12,10 +13,10 @@ class InterpreterError(TritonError):
 class OutOfResources(TritonError):
     """A kernel or a launch needs more of a resource than the device has."""
 
-    def __init__(self, required, limit, name, text=None):
+    def __init__(self, required: int, limit: int, name: str, text: str | None = None) -> None:
         self.required, self.limit, self.name, self.text = required, limit, name, text
 
-    def __str__(self):
+    def __str__(self) -> str:
         text = f"out of resource: {self.name}, Required: {self.required}, Hardware limit: {self.limit}. " \
                "Reducing block sizes or `num_stages` may help."
         return f"{text}\n{self.text}" if self.text else text
@@ -52,7 +53,7 @@ class InternalError(TritonError, RuntimeError):
 class CompilationError(TritonError):
     """A kernel that the compiler refuses; the text shows where and says what to write."""
 
-    def __init__(self, message, codes=(), lines=()):
+    def __init__(self, message: str, codes: Iterable[str] = (), lines: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.message, self.codes, self.error_message = message, tuple(codes), "\n".join(lines)
         self.src = self.node = None

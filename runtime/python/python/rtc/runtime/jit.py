@@ -5,7 +5,9 @@ import inspect
 import json
 import os
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, overload
 
 from .. import _gather, _rtc, knobs
 from ..language import core as tl_core
@@ -59,15 +61,15 @@ class KernelParam:
 class KernelInterface:
     """What can be launched as `kernel[grid](..)`."""
 
-    def warmup(self, *args, grid, **kwargs):
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
         """Compiles for such arguments and launches nothing."""
         return self.run(*[MockTensor.wrap_dtype(arg) for arg in args], grid=grid, warmup=True, **kwargs)
 
-    def run(self, *args, grid, warmup, **kwargs):
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Launches."""
         raise NotImplementedError("run is not implemented")
 
-    def __getitem__(self, grid):
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
         return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
 
 
@@ -77,6 +79,9 @@ class JITCallable:
 
 class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
     """A kernel, or a function that kernels call."""
+    #: How the source calls its decorator, and text before the function, where they are not the usual.
+    _decorator: str
+    _preamble: str
 
     def __init__(self, fn, version=None, do_not_specialize=None, do_not_specialize_on_alignment=None, debug=None,
                  noinline=None, repr=None, launch_metadata=None):
@@ -210,16 +215,16 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
 
     # ---- launches
 
-    def run(self, *args, grid, warmup, **kwargs):
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
         return self._launch(grid, warmup, args, kwargs)
 
-    def warmup(self, *args, grid, **kwargs):
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
         """Compiles for such arguments and launches nothing; dtypes may stand for tensors."""
         return self.run(*[MockTensor.wrap_dtype(arg) for arg in args], grid=grid, warmup=True, **kwargs)
 
-    def add_pre_run_hook(self, hook):
+    def add_pre_run_hook(self, hook: Callable[..., object]) -> None:
         """Has `hook` called with the arguments before each launch."""
         self.pre_run_hooks.append(hook)
         self.__class__ = _HookedFunction
@@ -277,7 +282,7 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
     def is_gluon(self):
         return False
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel; `kernel[grid](..)` launches it")
 
     def __repr__(self):
@@ -314,12 +319,12 @@ class _HookedFunction(JITFunction):
 class ConstexprFunction(JITCallable):
     """A Python function that kernels call with constexprs, and host code as it is."""
 
-    def __init__(self, fn):
+    def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
         self._own_source = None
         self.__name__, self.__doc__, self.__module__ = fn.__name__, fn.__doc__, fn.__module__
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         unwrap = tl_core._unwrap_if_constexpr
         return unwrap(self.fn(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
 
@@ -335,11 +340,17 @@ class ConstexprFunction(JITCallable):
         return hashlib.sha256(repr([m[2] for m in made.modules]).encode()).hexdigest()
 
 
-def constexpr_function(fn):
+def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
     """Makes a Python function that kernels call with constexprs."""
     return ConstexprFunction(fn)
 
 
+@overload
+def jit(fn: Callable[..., Any]) -> JITFunction: ...
+@overload
+def jit(*, version: Any = None, repr: Callable[[Any], str] | None = None, launch_metadata: Callable[..., Any] | None = None,
+        do_not_specialize: Iterable[int | str] | None = None, do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+        debug: bool | None = None, noinline: bool | None = None) -> Callable[[Callable[..., Any]], JITFunction]: ...
 def jit(fn=None, *, version=None, repr=None, launch_metadata=None, do_not_specialize=None,
         do_not_specialize_on_alignment=None, debug=None, noinline=None):
     """Makes a kernel of a function, or a function that kernels call."""
@@ -369,7 +380,7 @@ class MockTensor:
             return MockTensor(arg)
         return arg
 
-    def __init__(self, dtype, shape=None):
+    def __init__(self, dtype: Any, shape: list[int] | None = None) -> None:
         self.dtype, self.shape = dtype, [1] if shape is None else shape
 
     def stride(self):
@@ -391,7 +402,7 @@ class MockTensor:
 class TensorWrapper:
     """A tensor seen as one of another dtype."""
 
-    def __init__(self, base, dtype):
+    def __init__(self, base: Any, dtype: Any) -> None:
         self.dtype, self.base = dtype, base
         self.data, self.device, self.shape = getattr(base, "data", base), getattr(base, "device", None), base.shape
 
@@ -425,7 +436,7 @@ class TensorWrapper:
         return f"TensorWrapper[{self.dtype}]({self.base})"
 
 
-def reinterpret(tensor, dtype):
+def reinterpret(tensor: Any, dtype: Any) -> Any:
     """A tensor as one of another dtype of the kernel language."""
     if isinstance(tensor, TensorWrapper):
         return tensor.base if dtype == tensor.base.dtype else TensorWrapper(tensor.base, dtype)

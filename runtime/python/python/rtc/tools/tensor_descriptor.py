@@ -1,5 +1,6 @@
 """Tensor descriptors made on the host."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +9,13 @@ from typing import Any
 class TensorDescriptor:
     """A tensor whose blocks kernels load and store."""
     base: Any
-    shape: list[int]
-    strides: list[int]
-    block_shape: list[int]
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
     padding: str = "zero"
     round_f32_to_tf32: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         rank = len(self.shape)
         if not len(self.strides) == rank == len(self.block_shape):
             raise AssertionError(f"rank mismatch: {self.shape}, {self.strides}, {self.block_shape}")
@@ -36,7 +37,8 @@ class TensorDescriptor:
             raise AssertionError("Illegal value for padding")
 
     @staticmethod
-    def from_tensor(tensor, block_shape, padding="zero", round_f32_to_tf32=False):
+    def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero",
+                    round_f32_to_tf32: bool = False) -> "TensorDescriptor":
         """The descriptor of a tensor as it lies."""
         if hasattr(tensor, "stride"):
             strides = tensor.stride()

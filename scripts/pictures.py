@@ -1,0 +1,307 @@
+"""Draws the pictures of the README and the book: docs/images/NAME-{light,dark}.svg. What they show comes from rtc itself.
+
+    RTC=target/release/rtc python3 scripts/pictures.py            writes them
+    RTC=target/release/rtc python3 scripts/pictures.py --check    fails where one is out of date
+
+`speed` is drawn from docs/images/speed.json, which a run on a GPU writes: {"gpu", "date", "commit", "results": [{"kernel", "shape",
+"rtc", "triton", "unit"}]}, times or rates."""
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+IMAGES = os.path.join(ROOT, "docs", "images")
+MATMUL = os.path.join(ROOT, "examples", "matmul", "matmul.rt")
+#: A, B and C in fp16 with rows that lie side by side, tiles of 128 x 256 x 64 and of 128 x 128 x 32.
+POINTERS = "*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16, i32:16, 1, i32:16, 1, i32:16, 1"
+HOPPER = ["--signature", POINTERS + ", 128, 256, 64, 8, None", "--num-warps", "8", "--arch", "sm_90a"]
+AMPERE = ["--signature", POINTERS + ", 128, 128, 32, 8, None", "--arch", "sm_80"]
+
+MODES = {
+    "light": {"text": "#1f2328", "dim": "#59636e", "line": "#d1d9e0", "ground": "#f6f8fa", "rtc": "#d9541e", "other": "#a9b4c0",
+              "ansi": {"91": "#cf222e", "31": "#cf222e", "94": "#0550ae", "96": "#1b7c83", "93": "#9a6700"}},
+    "dark": {"text": "#e6edf3", "dim": "#9198a1", "line": "#3d444d", "ground": "#151b23", "rtc": "#f0763f", "other": "#6b7683",
+             "ansi": {"91": "#ff7b72", "31": "#ff7b72", "94": "#79c0ff", "96": "#39c5cf", "93": "#d29922"}},
+}
+#: Fills that carry dark text in both modes.
+FILLS = ["#8ec6ff", "#ffc48a", "#9fe0b4", "#d8b8f5", "#f7e08a", "#f5b3d0", "#9be3e8", "#cfd6de"]
+
+
+def rtc(*arguments, fails=False):
+    command = [os.environ.get("RTC", "rtc"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=IMAGES)
+    if (done.returncode != 0) != fails:
+        sys.exit(f"pictures: {' '.join(command)} ended with status {done.returncode}:\n{done.stderr}")
+    return done.stdout + done.stderr
+
+
+class Picture:
+    """An SVG of this size and mode, made of parts."""
+
+    def __init__(self, width, height, mode, label):
+        self.mode = MODES[mode]
+        self.parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+            f'aria-label="{html.escape(label)}">', f'<style>text {{ font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; '
+            f'fill: {self.mode["text"]} }} .dim {{ fill: {self.mode["dim"]} }} .on {{ fill: #1f2328 }} .small {{ font-size: 11px }} '
+            f'.bold {{ font-weight: 600 }} .mono {{ font: 13px ui-monospace, "DejaVu Sans Mono", Menlo, monospace; white-space: pre }}</style>']
+
+    def text(self, x, y, words, kind="", anchor="start"):
+        self.parts.append(f'<text x="{x:g}" y="{y:g}" class="{kind}" text-anchor="{anchor}">{html.escape(words)}</text>')
+
+    def box(self, x, y, width, height, fill, words="", kind="on small", stroke="none"):
+        self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="2" fill="{fill}" stroke="{stroke}"/>')
+        if words:
+            self.text(x + width / 2, y + height / 2 + 4, words, kind, "middle")
+
+    def line(self, x0, y0, x1, y1, colour=None, dash=""):
+        dashes = f' stroke-dasharray="{dash}"' if dash else ""
+        self.parts.append(f'<path d="M{x0:g} {y0:g}L{x1:g} {y1:g}" stroke="{colour or self.mode["line"]}" fill="none"{dashes}/>')
+
+    def done(self):
+        return "\n".join([*self.parts, "</svg>"]) + "\n"
+
+
+def speed(mode):
+    """Speed relative to Triton, a bar for each kernel."""
+    with open(os.path.join(IMAGES, "speed.json")) as file:
+        data = json.load(file)
+    rows = data["results"]
+    ratios = [r["rtc"] / r["triton"] if r["unit"].endswith("/s") else r["triton"] / r["rtc"] for r in rows]
+    left, width, top, step = 310, 720, 46, 27
+    most = max(ratios) * 1.12
+    place = lambda value: left + (width - left - 60) * value / most
+    height = top + step * len(rows) + 34
+    picture = Picture(width, height, mode, "Speed relative to Triton 3.6")
+    picture.text(8, 22, f"Speed relative to Triton 3.6 on an {data['gpu']} (higher is better)", "bold")
+    for i, (row, ratio) in enumerate(zip(rows, ratios)):
+        y = top + step * i
+        picture.text(left - 10, y + 14, f"{row['kernel']}, {row['shape']}", "", "end")
+        picture.box(left, y + 2, place(ratio) - left, step - 10, picture.mode["rtc"])
+        picture.text(place(ratio) + 6, y + 15, f"{ratio:.2f}×", "bold")
+    picture.line(place(1), top - 6, place(1), top + step * len(rows), picture.mode["text"], "3 3")
+    picture.text(place(1), top - 10, "Triton", "dim small", "middle")
+    picture.text(8, height - 10, f"Measured {data['date']}, commit {data['commit']}. Same source and configurations, same run.", "dim small")
+    return picture.done()
+
+
+def sanitizer(mode):
+    """A finding of the sanitizer, as the terminal shows it."""
+    command = ["run", "race.py", "--launch", "race.json", "--sanitize", "race"]
+    output = rtc(*command, "--color", "always", fails=True)
+    lines = [f"$ rtc {' '.join(command)}"]
+    # The first finding; what it says of PTX is for those who look at it.
+    first = re.split(r"\n(?=\x1b\[1m\x1b\[\d+merror\[)", output)[0]
+    lines += [re.sub(r", PTX line .*", "", line) for line in first.split("\n") if "seen " not in line]
+    assert "global-race" in first and "written here before" in first, output
+    wrapped = [part for line in lines for part in wrap(line, 100)]
+    picture = Picture(820, 26 + 19 * len(wrapped), mode, "A race that rtc run --sanitize reports, with the lines of the source")
+    picture.box(0.5, 0.5, 819, 25 + 19 * len(wrapped), picture.mode["ground"], stroke=picture.mode["line"])
+    for i, line in enumerate(wrapped):
+        spans, colour, bold = [], None, False
+        for code, words in re.findall(r"(?:\x1b\[(\d*)m)?([^\x1b]*)", line):
+            colour = picture.mode["ansi"].get(code, None if code == "0" else colour)
+            bold = code == "1" or (bold and code != "0")
+            if words:
+                style = (f' fill="{colour}"' if colour else "") + (' font-weight="600"' if bold else "")
+                style = style.replace(' fill="', ' style="fill:') if colour else style
+                spans.append(f'<tspan{style}>{html.escape(words)}</tspan>')
+        picture.parts.append(f'<text class="mono" x="14" y="{26 + 19 * i}" xml:space="preserve">{"".join(spans)}</text>')
+    return picture.done()
+
+
+def wrap(line, width):
+    """The line in pieces of at most so many characters, which keep their colours."""
+    out, shown, last = [""], 0, ""
+    for escape, word in re.findall(r"(\x1b\[\d*m)|([^\x1b ]* ?)", line):
+        if escape:
+            last = "" if escape.endswith("[0m") else last + escape
+            out[-1] += escape
+        elif word:
+            if shown + len(word.rstrip()) > width:
+                out.append(last + "    ")
+                shown = 4
+            out[-1] += word
+            shown += len(word)
+    return out
+
+
+def bases(text):
+    """The bases of a layout, by what they count: `reg [[0, 1], [0, 2]]`."""
+    found = re.findall(r"(reg|lane|warp|offset) (\[(?:\[[\d, ]*\](?:, )?)*\])", text)
+    return {name: json.loads(list_) for name, list_ in found}
+
+
+def at(list_, number, dims=2):
+    """The place that a number has by its bits."""
+    place = [0] * dims
+    for bit, base in enumerate(list_):
+        if number >> bit & 1:
+            place = [a ^ b for a, b in zip(place, base)]
+    return tuple(place)
+
+
+def layout(mode):
+    """Which lane of which warp holds which element of a tile."""
+    text = rtc("emit", "tile.rt", "--signature", "*fp32:16, *fp32:16", "--stage", "laid")
+    found = next(bases(line) for line in text.split("\n") if "shape [16, 32]" in line)
+    owner = {}
+    for warp in range(4):
+        for lane in range(32):
+            for register in range(1 << len(found["reg"])):
+                places = (at(found["warp"], warp), at(found["lane"], lane), at(found["reg"], register))
+                owner[tuple(a ^ b ^ c for a, b, c in zip(*places))] = (warp, lane, register)
+    cell, top, left = 20, 56, 40
+    picture = Picture(left + 32 * cell + 12, top + 16 * cell + 34, mode, "The layout of a tile of 16 x 32 elements over four warps")
+    picture.text(8, 20, "A tile of 16 × 32 fp32 over 4 warps: the number is the lane", "bold")
+    picture.text(8, 38, "Each lane holds 4 neighbours (16 bytes) in 4 registers, so a warp reads whole 128-byte lines.", "dim small")
+    for row in range(16):
+        picture.text(left - 8, top + cell * row + 14, str(row), "dim small", "end")
+        column = 0
+        while column < 32:
+            warp, lane, _ = owner[row, column]
+            end = column
+            while end < 32 and owner[row, end][:2] == (warp, lane):
+                end += 1
+            picture.box(left + column * cell + 1, top + row * cell + 1, (end - column) * cell - 2, cell - 2, FILLS[warp], str(lane))
+            column = end
+    for warp in range(4):
+        picture.box(left + 100 * warp, top + 16 * cell + 10, 14, 14, FILLS[warp])
+        picture.text(left + 20 + 100 * warp, top + 16 * cell + 21, f"warp {warp}", "small")
+    return picture.done()
+
+
+def swizzle(mode):
+    """Where the pieces of eight rows lie in shared memory, in order and swizzled."""
+    text = rtc("emit", MATMUL, *HOPPER, "--stage", "scheduled")
+    found = bases(re.search(r"^#s\d+ = shared\(shape \[128, 64\].*", text, re.M)[0])["offset"]
+    cell, high, top = 42, 26, 74
+    picture = Picture(2 * 8 * cell + 110, top + 8 * high + 16, mode, "Pieces of 16 bytes in shared memory, in order and swizzled")
+    picture.text(8, 20, "Shared memory of a 64-column fp16 tile: the number is the column block (8 columns, 16 bytes)", "bold")
+    picture.text(8, 38, "A column block read over 8 rows hits the same 4 banks 8 times without the swizzle, and all 32 banks with it.", "dim small")
+    for side, (name, swizzled) in enumerate([("row by row", False), ("128-byte swizzle", True)]):
+        left = 50 + side * (8 * cell + 40)
+        picture.text(left, top - 8, name, "small")
+        for row in range(8):
+            if side == 0:
+                picture.text(left - 8, top + high * row + 17, f"row {row}", "dim small", "end")
+            for chunk in range(8):
+                row_of, column = at(found, row * 64 + chunk * 8) if swizzled else (row, chunk * 8)
+                assert row_of == row, "the swizzle moves pieces within a row"
+                picture.box(left + chunk * cell + 1, top + high * row + 1, cell - 2, high - 2, FILLS[column // 8], str(column // 8))
+    return picture.done()
+
+
+def slots(text, buffer):
+    """How many slots the ring of a buffer of this shape has."""
+    return int(re.search(rf"alloc_shared .* : shared<{buffer}xf16, #\w+, (\d+)>", text)[1])
+
+
+def pipeline(mode):
+    """Copies and dots of a pipelined loop over time."""
+    text = rtc("emit", MATMUL, *AMPERE, "--stage", "scheduled")
+    ring = slots(text, "128x32")
+    ahead = text.split("for_range")[0].count("copy_commit")
+    unit, high, top, left, count = 74, 30, 66, 92, 6
+    picture = Picture(left + unit * (count + ahead) + 20, top + 2 * high + 84, mode, "A software pipeline")
+    picture.text(8, 20, f"A pipelined loop on sm_80: {ring} slots, copies begin {ahead} iterations ahead", "bold")
+    picture.text(8, 38, "Each colour is a slot of the ring in shared memory; a slot is filled again after the dot that read it.", "dim small")
+    for row, name in enumerate(["cp.async", "tl.dot"]):
+        picture.text(left - 10, top + row * (high + 6) + 20, name, "", "end")
+    for i in range(count):
+        picture.box(left + i * unit + 1, top, unit - 2, high, FILLS[i % ring], f"tile {i}")
+        picture.box(left + (i + ahead) * unit + 1, top + high + 6, unit - 2, high, FILLS[i % ring], f"tile {i}")
+    bottom = top + 2 * high + 18
+    for start, end, name in [(0, ahead, "prologue"), (ahead, count, "steady state"), (count, count + ahead, "epilogue")]:
+        picture.line(left + start * unit + 3, bottom, left + end * unit - 3, bottom, picture.mode["dim"])
+        picture.text(left + (start + end) * unit / 2, bottom + 16, name, "dim small", "middle")
+    picture.text(left, bottom + 40, "time →", "dim small")
+    return picture.done()
+
+
+def roles(mode):
+    """Producer and consumer warps over time."""
+    text = rtc("emit", MATMUL, *HOPPER, "--stage", "scheduled")
+    ring = slots(text, "128x64")
+    warps, registers = (json.loads(part) for part in re.search(r"warp_specialize \{warps = (\[.*?\]), registers = (\[.*?\])", text).groups())
+    consumers = warps[1] // 4
+    unit, high, top, left, tiles, steps = 40, 28, 92, 178, 2, 7
+    total = tiles * steps
+    picture = Picture(left + unit * (total + 3) + 16, top + (2 + consumers) * (high + 6) + 46, mode, "Producer and consumer warps over time")
+    picture.text(8, 20, f"Producer and consumer warps on sm_90a: a ring of {ring} stages", "bold")
+    picture.text(8, 38, f"{warps[0]} producer warp ({registers[0]} registers per thread) issues TMA copies, {warps[1]} consumer warps "
+                 f"({registers[1]} registers) run wgmma.", "dim small")
+    picture.text(8, 54, "The producer runs ahead by up to the length of the ring, and copies for the next output tile during the epilogue of this one.", "dim small")
+    names = ["producer: TMA", *[f"consumer group {i}: wgmma" for i in range(consumers)], "epilogue: TMA store"]
+    for row, name in enumerate(names):
+        picture.text(left - 10, top + row * (high + 6) + 18, name, "small", "end")
+    # A dot starts when its copy is done, one unit later; the first dot of a tile also waits for the epilogue before it.
+    start, free, copies = 1, [0] * ring, 0
+    for tile in range(tiles):
+        for step in range(steps):
+            slot = (tile * steps + step) % ring
+            copies = max(copies, free[slot])
+            picture.box(left + copies * unit + 1, top, unit - 2, high, FILLS[slot], str(slot))
+            start = max(start, copies + 1)
+            copies += 1
+            for group in range(consumers):
+                picture.box(left + start * unit + 1, top + (group + 1) * (high + 6), unit - 2, high, FILLS[slot], str(slot))
+            start += 1
+            free[slot] = start
+        picture.box(left + start * unit + 1, top + (consumers + 1) * (high + 6), unit - 2, high, FILLS[7], f"C{tile}")
+        start += 1
+    picture.text(left, top + (2 + consumers) * (high + 6) + 20, "time → (numbers are stages of the ring; the lengths are not to scale)", "dim small")
+    return picture.done()
+
+
+def passes(mode):
+    """All passes in order, by the folder that they lie in."""
+    text = rtc("emit", MATMUL, *HOPPER, "--print-after-all")
+    names = re.findall(r"^// after ([\w-]+)$", text, re.M)
+    with open(os.path.join(ROOT, "compiler", "passes", "src", "pipeline.rs")) as file:
+        folders = re.findall(r"^    (\w+)::\w+::PASS,", file.read(), re.M)
+    assert len(names) == len(folders), (names, folders)
+    groups = {"tile": "shapes and types", "laid": "a layout per tile", "schedule": "pipelines, producer warps",
+              "place": "shared memory, barriers"}
+    unit, high, top = 190, 22, 64
+    longest = max(folders.count(folder) for folder in groups)
+    picture = Picture(len(groups) * unit + 8, top + longest * high + 12, mode, "The passes in order")
+    picture.text(8, 20, f"The {len(names)} passes in order, top to bottom, left to right", "bold")
+    for i, (folder, content) in enumerate(groups.items()):
+        picture.text(8 + i * unit, top - 14, f"{folder}: {content}", "small")
+        own = [name for name, where in zip(names, folders) if where == folder]
+        for row, name in enumerate(own):
+            picture.box(8 + i * unit, top + row * high, unit - 14, high - 3, FILLS[i], name)
+    return picture.done()
+
+
+PICTURES = {"speed": speed, "sanitizer": sanitizer, "layout": layout, "swizzle": swizzle, "pipeline": pipeline,
+            "producer-consumer": roles, "passes": passes}
+
+
+def main():
+    check = "--check" in sys.argv[1:]
+    named = [name for name in sys.argv[1:] if not name.startswith("-")] or list(PICTURES)
+    stale = []
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["RTC_CACHE_DIR"] = cache
+        for name in named:
+            for mode in MODES:
+                path, drawn = os.path.join(IMAGES, f"{name}-{mode}.svg"), PICTURES[name](mode)
+                if check:
+                    old = open(path).read() if os.path.exists(path) else ""
+                    stale += [os.path.relpath(path, ROOT)] if old != drawn else []
+                else:
+                    with open(path, "w") as file:
+                        file.write(drawn)
+    if stale:
+        sys.exit(f"out of date: {', '.join(stale)}; write them with `RTC=.. python3 scripts/pictures.py`, and look at them")
+
+
+if __name__ == "__main__":
+    main()
