@@ -147,7 +147,8 @@ fn pages_of_commands_quote_their_help() {
         // Two lines of dashes enclose the head of a snapshot.
         let help = snapshot.splitn(3, "---\n").nth(2).expect("a snapshot has a head");
         let help: Vec<&str> = help.trim().lines().map(str::trim_end).collect();
-        let written = format!("{before}<!-- help: {name} -->\n\n```text\n{}\n```\n\n<!-- end -->{after}", help.join("\n"));
+        let written =
+            format!("{before}<!-- help: {name} -->\n\n```text\n{}\n```\n\n<!-- end -->{after}", help.join("\n"));
         if std::env::var_os("UPDATE").is_some() {
             fs::write(&path, &written).expect("writable");
         } else {
@@ -253,7 +254,9 @@ fn pictures_are_light_and_dark() {
     files(&root().join("docs/images"), &["svg"], &mut pictures);
     let used: BTreeSet<PathBuf> = pages("")
         .iter()
-        .flat_map(|(path, text)| targets(text).into_iter().map(|target| normal(&path.parent().unwrap_or(path).join(target))))
+        .flat_map(|(path, text)| {
+            targets(text).into_iter().map(|target| normal(&path.parent().unwrap_or(path).join(target)))
+        })
         .collect();
     for picture in &pictures {
         let name = picture.file_name().unwrap_or_default().to_string_lossy().into_owned();

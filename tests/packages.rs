@@ -66,7 +66,10 @@ fn registries_learn_what_a_crate_is() {
             let same = fs::read(folder(&package).join(license)).ok() == fs::read(root().join(license)).ok();
             check(same, &format!("{license}, a link to that of the repository"));
         }
-        check(fs::read_to_string(folder(&package).join("Cargo.toml")).is_ok_and(|t| t.contains("\ninclude = [")), "include");
+        check(
+            fs::read_to_string(folder(&package).join("Cargo.toml")).is_ok_and(|t| t.contains("\ninclude = [")),
+            "include",
+        );
     }
     assert!(wrong.is_empty(), "these crates lack:\n{}", wrong.join("\n"));
 }

@@ -97,10 +97,10 @@ impl<T: Element> Buffer<T> {
     /// use rtc_runtime::{Device, sanitize::Checks};
     /// let device = Device::emulator().sanitize(Checks::ALL)?;
     /// let x = device.zeros::<f32>(64)?;
-    /// assert!(x.declare_shape(0, &[4, 12], &[16, 1], 4)); // 4 rows of 12 elements, 16 apart
+    /// assert!(x.set_sanitizer_shape(0, &[4, 12], &[16, 1], 4)); // 4 rows of 12 elements, 16 apart
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
-    pub fn declare_shape(&self, start: u64, sizes: &[u64], strides: &[i64], element: u64) -> bool {
+    pub fn set_sanitizer_shape(&self, start: u64, sizes: &[u64], strides: &[i64], element: u64) -> bool {
         self.device().backend().set_shape(self.address() + start, sizes, strides, element)
     }
 

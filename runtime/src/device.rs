@@ -204,7 +204,7 @@ impl Device {
         Err(Error::NoDevice("the interpreter needs the feature `jit` of rtc-runtime".into()))
     }
 
-    /// The first GPU, or the emulator where there is none; [`Device::fallback_reason`] then says why. Feature `emulator`.
+    /// The first GPU, or the emulator where there is none; [`Device::cuda_error`] then says why. Feature `emulator`.
     #[cfg(feature = "emulator")]
     pub fn auto() -> Device {
         Device::cuda(0).unwrap_or_else(|error| Device::with_fallback(emulator::create(), Some(error)))
@@ -214,12 +214,12 @@ impl Device {
     ///
     /// ```
     /// let device = rtc_runtime::Device::auto();
-    /// if let Some(reason) = device.fallback_reason() {
+    /// if let Some(reason) = device.cuda_error() {
     ///     eprintln!("running on the {device}: {reason}");
     /// }
-    /// assert_eq!(device.fallback_reason().is_some(), !device.is_cuda());
+    /// assert_eq!(device.cuda_error().is_some(), !device.is_cuda());
     /// ```
-    pub fn fallback_reason(&self) -> Option<&Error> {
+    pub fn cuda_error(&self) -> Option<&Error> {
         self.0.fallback.as_ref()
     }
 
@@ -315,12 +315,12 @@ mod tests {
 
     #[test]
     fn a_missing_driver_is_an_error() {
-        assert_eq!(Device::emulator().fallback_reason(), None);
+        assert_eq!(Device::emulator().cuda_error(), None);
         if Device::cuda_count() == Ok(0) {
             assert!(matches!(Device::cuda(0), Err(Error::NoDevice(_) | Error::Cuda { .. })));
             let device = Device::auto();
             assert_eq!(device.to_string(), "emulator");
-            let reason = device.fallback_reason().expect("there is a reason").to_string();
+            let reason = device.cuda_error().expect("there is a reason").to_string();
             assert!(reason.contains("CUDA"), "{reason}");
         }
     }

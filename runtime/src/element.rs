@@ -21,8 +21,8 @@ pub trait Element: Copy + Send + Sync + 'static + sealed::Bytes {
 /// while Rust looks at it.
 ///
 /// ```
-/// use rtc_runtime::{AnyBits, Device, PinnedBuffer, Result};
-/// fn ones<T: AnyBits + From<u8>>(device: &Device, len: usize) -> Result<PinnedBuffer<T>> {
+/// use rtc_runtime::{Pod, Device, PinnedBuffer, Result};
+/// fn ones<T: Pod + From<u8>>(device: &Device, len: usize) -> Result<PinnedBuffer<T>> {
 ///     let mut host = device.pinned(len)?;
 ///     host.as_mut_slice()?.fill(T::from(1));
 ///     Ok(host)
@@ -31,7 +31,7 @@ pub trait Element: Copy + Send + Sync + 'static + sealed::Bytes {
 /// assert!(!host.is_empty() && host.as_slice()?[7] == 1.0);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
-pub trait AnyBits: Element + sealed::View {}
+pub trait Pod: Element + sealed::View {}
 
 pub(crate) mod sealed {
     use super::Result;
@@ -110,7 +110,7 @@ macro_rules! elements {
 macro_rules! any_bits {
     ($($ty:ty),*) => {
         $(
-            impl AnyBits for $ty {}
+            impl Pod for $ty {}
 
             impl sealed::View for $ty {
                 fn view(bytes: &[u8]) -> Result<&[Self]> {

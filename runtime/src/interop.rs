@@ -31,39 +31,39 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Memory of cudarc, borrowed to be read.
-pub struct Read<'a, T: Element> {
+pub struct CudarcSlice<'a, T: Element> {
     slice: Slice<'a, T>,
     /// Tells cudarc, when it is dropped.
     _order: SyncOnDrop<'a>,
 }
 
 /// Memory of cudarc, borrowed to be written.
-pub struct Write<'a, T: Element> {
+pub struct CudarcSliceMut<'a, T: Element> {
     slice: SliceMut<'a, T>,
     /// Tells cudarc, when it is dropped.
     _order: SyncOnDrop<'a>,
 }
 
-impl<T: Element> fmt::Debug for Read<'_, T> {
+impl<T: Element> fmt::Debug for CudarcSlice<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.slice.fmt(f)
     }
 }
 
-impl<T: Element> fmt::Debug for Write<'_, T> {
+impl<T: Element> fmt::Debug for CudarcSliceMut<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.slice.fmt(f)
     }
 }
 
-impl<T: Element> Read<'_, T> {
+impl<T: Element> CudarcSlice<'_, T> {
     /// The memory, for launches on the stream that it was borrowed for.
     pub fn slice(&self) -> Slice<'_, T> {
         self.slice
     }
 }
 
-impl<T: Element> Write<'_, T> {
+impl<T: Element> CudarcSliceMut<'_, T> {
     /// The memory, for launches on the stream that it was borrowed for.
     pub fn slice_mut(&mut self) -> SliceMut<'_, T> {
         self.slice.reborrow()
@@ -75,12 +75,12 @@ pub fn read<'a, T: Element>(
     device: &'a Device,
     memory: &'a impl DevicePtr<T>,
     stream: &'a CudaStream,
-) -> Result<Read<'a, T>> {
+) -> Result<CudarcSlice<'a, T>> {
     same_device(device, stream)?;
     let (address, order) = memory.device_ptr(stream);
     // SAFETY: cudarc vouches for so many elements at the address, for as long as it is borrowed; the type is the same.
     let slice = unsafe { Slice::from_raw(device, address, memory.len()) };
-    Ok(Read { slice, _order: order })
+    Ok(CudarcSlice { slice, _order: order })
 }
 
 /// Borrows memory of cudarc for work on `stream` that writes it. Launch that work before the borrow ends.
@@ -88,13 +88,13 @@ pub fn write<'a, T: Element>(
     device: &'a Device,
     memory: &'a mut impl DevicePtrMut<T>,
     stream: &'a CudaStream,
-) -> Result<Write<'a, T>> {
+) -> Result<CudarcSliceMut<'a, T>> {
     same_device(device, stream)?;
     let len = memory.len();
     let (address, order) = memory.device_ptr_mut(stream);
     // SAFETY: as above, and the borrow is the only one.
     let slice = unsafe { SliceMut::from_raw(device, address, len) };
-    Ok(Write { slice, _order: order })
+    Ok(CudarcSliceMut { slice, _order: order })
 }
 
 /// A stream of cudarc, which lives as long as the value.

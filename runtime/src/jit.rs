@@ -1,46 +1,48 @@
 //! Compiling kernels at run time (feature `jit`).
 #![allow(unsafe_code)]
 
-mod cached;
+pub(crate) mod cached;
 mod kernel;
-mod passed;
-mod prepared;
+pub(crate) mod passed;
+pub(crate) mod prepared;
 mod program;
-mod remembered;
+pub(crate) mod remembered;
 mod specialize;
 
-pub use cached::{Cached, KERNELS, compile_cached, compile_tile_ir_cached, key};
-pub use kernel::{JitKernel, Options, Ready};
-pub use passed::Passed;
-pub use prepared::{Again, Prepared};
-pub use program::{Event, Program};
-pub use remembered::Remembered;
+pub use cached::{Cached, compile_cached, compile_tile_ir_cached};
+use cached::{KERNELS, key};
+pub use kernel::{JitKernel, Options, SpecializedKernel};
+pub use program::{JitEvent, JitProgram};
+use remembered::Remembered;
 pub use rtc_cache as cache;
+pub use rtc_compiler as compiler;
+pub use rtc_compiler::{Failure, LaunchOptions, Signature, Source, Spec, Specialization};
 
 use crate::backend::interpreter::InterpretedKernel;
 use crate::{Device, Error, Kernel};
-use rtc_compiler::{Artifact, Failure, LaunchOptions, Observer, Silent, Source, Spec, Specialization, TileKernel};
-use rtc_source::Diagnostic;
+use rtc_compiler::{Artifact, Observer, Silent, TileKernel};
+use rtc_source::{Diagnostic, SourceMap};
+use std::sync::Arc;
 
 /// A kernel that was compiled and loaded.
 ///
 /// ```
 /// use rtc_compiler::{Program, Signature, Source, Spec};
-/// use rtc_runtime::{Device, args, jit::{CompileError, Compiled}};
+/// use rtc_runtime::{Device, args, jit::{CompileError, CompiledKernel}};
 /// let text = "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n";
 /// let spec = Spec { args: Signature::parse("*fp32")?.bind(&["x"])?, ..Spec::default() };
 /// let device = Device::emulator();
-/// let Compiled { kernel, warnings, .. } = device.compile_program(&Program::parse(&[Source::new("one.rt", text)]), &spec)?;
+/// let CompiledKernel { kernel, warnings, .. } = device.compile_program(&Program::parse(&[Source::new("one.rt", text)]), &spec)?;
 /// assert!(warnings.is_empty());
 /// let mut x = device.zeros::<f32>(1)?;
 /// kernel.launch(device.default_stream(), 1, &args![&mut x])?;
 /// assert_eq!(x.to_vec()?, [1.0]);
 /// let wrong = device.compile_program(&Program::parse(&[Source::new("one.rt", "def one(:")]), &spec);
-/// assert!(matches!(wrong, Err(CompileError::Compiler(_))));
+/// assert!(matches!(wrong, Err(CompileError::Compiler { .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledKernel {
     /// Ready to launch.
     pub kernel: Kernel,
     /// PTX and metadata; none on the interpreter, which executes the tile IR.
@@ -49,18 +51,59 @@ pub struct Compiled {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Why there is no kernel.
-#[derive(Clone, PartialEq)]
+/// Why there is no kernel. Its text shows the places in the source that it is about.
+///
+/// ```
+/// let program = rtc_runtime::Device::emulator().jit(&[("k.rt", "@triton.jit\ndef k(x):\n    tl.store(x, y)\n")])?;
+/// let mut x = program.device().zeros::<f32>(1)?;
+/// let options = rtc_runtime::jit::Options::new();
+/// let error = program.kernel("k")?.specialize(&rtc_runtime::args![&mut x], &options).unwrap_err();
+/// assert!(error.to_string().contains("--> k.rt:3:17"));
+/// # Ok::<(), rtc_runtime::jit::CompileError>(())
+/// ```
+#[derive(Clone)]
 pub enum CompileError {
     /// The compiler refused or failed.
-    Compiler(Failure),
+    Compiler {
+        /// Why.
+        failure: Failure,
+        /// The source, where its diagnostics point into it.
+        sources: Option<Arc<SourceMap>>,
+    },
     /// The device refused.
     Runtime(Error),
 }
 
+impl CompileError {
+    /// The failure of a compilation of these sources.
+    ///
+    /// ```
+    /// use rtc_runtime::jit::{CompileError, Failure, Source, compiler::Program};
+    /// let program = Program::parse(&[Source::new("k.rt", "def k(:")]);
+    /// let error = CompileError::new(Failure::Diagnostics(program.diagnostics().to_vec()), program.sources());
+    /// assert!(error.to_string().contains("--> k.rt:1:7"));
+    /// ```
+    pub fn new(failure: Failure, sources: &SourceMap) -> CompileError {
+        let sources = matches!(failure, Failure::Diagnostics(_)).then(|| Arc::new(sources.clone()));
+        CompileError::Compiler { failure, sources }
+    }
+}
+
+impl PartialEq for CompileError {
+    fn eq(&self, other: &CompileError) -> bool {
+        match (self, other) {
+            (CompileError::Compiler { failure: one, .. }, CompileError::Compiler { failure: other, .. }) => {
+                one == other
+            }
+            (CompileError::Runtime(one), CompileError::Runtime(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
 impl From<Failure> for CompileError {
     fn from(failure: Failure) -> CompileError {
-        CompileError::Compiler(failure)
+        CompileError::Compiler { failure, sources: None }
     }
 }
 
@@ -73,7 +116,11 @@ impl From<Error> for CompileError {
 impl std::fmt::Display for CompileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CompileError::Compiler(failure) => failure.fmt(f),
+            CompileError::Compiler { failure: Failure::Diagnostics(list), sources: Some(sources) } => {
+                let pictures = list.iter().map(|found| rtc_source::render(sources, found, false));
+                f.write_str(pictures.collect::<Vec<_>>().join("\n").trim_end())
+            }
+            CompileError::Compiler { failure, .. } => failure.fmt(f),
             CompileError::Runtime(error) => error.fmt(f),
         }
     }
@@ -95,14 +142,15 @@ pub fn compile(
     arch: &str,
     source_hash: String,
     observer: &mut dyn Observer,
-) -> std::result::Result<Compiled, CompileError> {
+) -> std::result::Result<CompiledKernel, CompileError> {
+    let failed = |failure| CompileError::new(failure, program.sources());
     if device.is_interpreter() {
-        let analysed = rtc_compiler::analyse(program, specialization, arch, source_hash, observer)?;
+        let analysed = rtc_compiler::analyse(program, specialization, arch, source_hash, observer).map_err(failed)?;
         let interpreted = InterpretedKernel::create(analysed.kernel, program.sources().clone());
         let kernel = device.interpreted(interpreted, analysed.metadata)?;
-        return Ok(Compiled { kernel, artifact: None, warnings: analysed.warnings });
+        return Ok(CompiledKernel { kernel, artifact: None, warnings: analysed.warnings });
     }
-    let compiled = rtc_compiler::compile(program, specialization, arch, source_hash, observer)?;
+    let compiled = rtc_compiler::compile(program, specialization, arch, source_hash, observer).map_err(failed)?;
     // SAFETY: the compiler made PTX and metadata together.
     unsafe { load(device, compiled, observer) }
 }
@@ -117,11 +165,11 @@ pub unsafe fn load(
     device: &Device,
     compiled: rtc_compiler::Compiled,
     observer: &mut dyn Observer,
-) -> std::result::Result<Compiled, CompileError> {
+) -> std::result::Result<CompiledKernel, CompileError> {
     observer.enter("load");
     // SAFETY: the caller vouches for what was compiled.
     let kernel = unsafe { device.load(&compiled.artifact.ptx, &compiled.artifact.metadata)? };
-    Ok(Compiled { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
+    Ok(CompiledKernel { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
 }
 
 /// Compiles a kernel that is given as tile IR for a device and loads it there. What the text says of the launch counts; of
@@ -148,14 +196,15 @@ pub fn compile_tile_ir(
     options: &LaunchOptions,
     arch: &str,
     observer: &mut dyn Observer,
-) -> std::result::Result<Compiled, CompileError> {
+) -> std::result::Result<CompiledKernel, CompileError> {
+    let failed = |failure| CompileError::new(failure, kernel.sources());
     if device.is_interpreter() {
-        let analysed = kernel.analyse(options, arch)?;
+        let analysed = kernel.analyse(options, arch).map_err(failed)?;
         let interpreted = InterpretedKernel::create(analysed.kernel, kernel.sources().clone());
         let kernel = device.interpreted(interpreted, analysed.metadata)?;
-        return Ok(Compiled { kernel, artifact: None, warnings: analysed.warnings });
+        return Ok(CompiledKernel { kernel, artifact: None, warnings: analysed.warnings });
     }
-    let compiled = kernel.compile(options, arch, observer)?;
+    let compiled = kernel.compile(options, arch, observer).map_err(failed)?;
     // SAFETY: the compiler made PTX and metadata together.
     unsafe { load(device, compiled, observer) }
 }
@@ -175,11 +224,12 @@ impl Device {
         &self,
         program: &rtc_compiler::Program,
         spec: &Spec,
-    ) -> std::result::Result<Compiled, CompileError> {
+    ) -> std::result::Result<CompiledKernel, CompileError> {
         if program.has_errors() {
-            return Err(Failure::Diagnostics(program.diagnostics().to_vec()).into());
+            return Err(CompileError::new(Failure::Diagnostics(program.diagnostics().to_vec()), program.sources()));
         }
-        let specialization = spec.specialize(program)?;
+        let specialization =
+            spec.specialize(program).map_err(|failure| CompileError::new(failure, program.sources()))?;
         let arch = self.arch();
         let hash = rtc_compiler::source_hash(program, &specialization, &arch);
         compile(self, program, &specialization, &arch, hash, &mut Silent)

@@ -43,7 +43,7 @@ use std::sync::Arc;
 /// assert_eq!(y.to_vec()?, [3.0, 6.0]);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
-pub struct Kernel<Args = Untyped> {
+pub struct Kernel<Args = DynArgs> {
     loaded: Arc<Loaded>,
     /// What its launches do about the lengths of slices.
     lengths: Lengths,
@@ -53,16 +53,16 @@ pub struct Kernel<Args = Untyped> {
 /// Stands for the types of arguments that a handle does not know.
 ///
 /// ```
-/// use rtc_runtime::{Device, Kernel, Read, Untyped, Write};
+/// use rtc_runtime::{Device, Kernel, Read, DynArgs, Write};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// // SAFETY: the files were made together.
 /// let typed: Kernel<(Read<f32>, Write<f32>, f32, i32)> = unsafe { Device::auto().load_json(ptx, json)? }.typed()?;
-/// let untyped: Kernel<Untyped> = typed.untyped();
+/// let untyped: Kernel<DynArgs> = typed.untyped();
 /// assert_eq!(untyped.metadata().kernel, "scale");
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub enum Untyped {}
+pub enum DynArgs {}
 
 impl<Args> Clone for Kernel<Args> {
     fn clone(&self) -> Self {
@@ -195,8 +195,8 @@ impl<Args> Kernel<Args> {
     }
 
     /// Whether the driver was given machine code that was assembled before, not PTX.
-    pub fn is_assembled(&self) -> bool {
-        self.loaded.code.is_assembled()
+    pub fn is_cubin(&self) -> bool {
+        self.loaded.code.is_cubin()
     }
 
     /// What the last launch asked of the machine, on a device that counts: [`Device::count`]. Feature `emulator`.

@@ -47,6 +47,8 @@ mod fp8;
 mod graph;
 mod grid;
 mod include;
+#[doc(hidden)]
+pub mod internal;
 #[cfg(feature = "cuda")]
 pub mod interop;
 #[cfg(feature = "emulator")]
@@ -77,7 +79,7 @@ pub use backend::{DeviceKind, KernelUsage};
 pub use buffer::Buffer;
 pub use descriptor::TensorDescriptor;
 pub use device::Device;
-pub use element::{AnyBits, Element, from_bytes, to_bytes};
+pub use element::{Element, Pod, from_bytes, to_bytes};
 pub use error::{Error, Result};
 pub use finding::Finding;
 pub use fp8::{Fp8E4M3, Fp8E5M2};
@@ -87,19 +89,17 @@ pub use half;
 pub use include::Variant;
 #[cfg(feature = "emulator")]
 pub use interrupt::Interrupt;
-pub use kernel::{Configuration, Kernel, Untyped};
+pub use kernel::{Configuration, DynArgs, Kernel};
 pub use module::Module;
 pub use pinned::PinnedBuffer;
 pub use pointer::Pointer;
-pub use replica::Replica;
 pub use rtc_abi as abi;
 pub use rtc_abi::Metadata;
 #[cfg(feature = "emulator")]
 pub use rtc_emulator::{FaultKind, counters, sanitize};
 pub use slice::{Slice, SliceMut};
-pub use snapshot::Snapshot;
 pub use stream::{Event, Stream};
-pub use typed::{Arguments, Gives, Parameter, Read, Signature, Write};
+pub use typed::{ArgumentFor, Arguments, Parameter, Read, Signature, Write};
 pub use warning::{Warning, on_warning};
 
 /// Whether this crate has the feature `jit`, with which kernels can be compiled while the program runs.

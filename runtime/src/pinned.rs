@@ -1,7 +1,7 @@
 //! Page-locked memory of the host.
 
 use crate::backend::PinnedMemory;
-use crate::{AnyBits, Device, Error, Result};
+use crate::{Device, Error, Pod, Result};
 use std::marker::PhantomData;
 
 /// Memory of the host that a device copies by itself, beside other work: see [`Stream::upload`](crate::Stream::upload) and
@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct PinnedBuffer<T: AnyBits> {
+pub struct PinnedBuffer<T: Pod> {
     memory: Box<dyn PinnedMemory>,
     len: usize,
     elements: PhantomData<T>,
@@ -28,14 +28,14 @@ pub struct PinnedBuffer<T: AnyBits> {
 
 impl Device {
     /// Allocates page-locked memory of the host for `len` elements, all zero.
-    pub fn pinned<T: AnyBits>(&self, len: usize) -> Result<PinnedBuffer<T>> {
+    pub fn pinned<T: Pod>(&self, len: usize) -> Result<PinnedBuffer<T>> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let bytes = bytes.ok_or(Error::BufferSize { len: len as u64, ty: T::DTYPE })?;
         Ok(PinnedBuffer { memory: self.backend().clone().pinned(bytes)?, len, elements: PhantomData })
     }
 }
 
-impl<T: AnyBits> PinnedBuffer<T> {
+impl<T: Pod> PinnedBuffer<T> {
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.len

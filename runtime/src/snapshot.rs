@@ -9,7 +9,7 @@ use rtc_abi::DType;
 /// The content of the memory behind the arguments of a launch. While it lives the arguments do, so that it can be put back.
 ///
 /// ```
-/// use rtc_runtime::{Device, Snapshot, args};
+/// use rtc_runtime::{Device, args, internal::Snapshot};
 /// let device = Device::emulator();
 /// let mut x = device.upload(&[1.0f32, 2.0])?;
 /// let arguments = args![&mut x, 2];
@@ -66,7 +66,7 @@ impl<'a> Snapshot<'a> {
     /// The same of the arguments with these numbers alone; what the others point to is not known to it.
     ///
     /// ```
-    /// use rtc_runtime::{Device, Snapshot, args};
+    /// use rtc_runtime::{Device, args, internal::Snapshot};
     /// let device = Device::emulator();
     /// let (x, mut y) = (device.upload(&[1.0f32; 8])?, device.upload(&[2.0f32])?);
     /// let arguments = args![&x, &mut y];
@@ -129,7 +129,7 @@ impl<'a> Snapshot<'a> {
     /// says what an argument points to.
     ///
     /// ```
-    /// use rtc_runtime::{Device, Snapshot, abi::DType, args};
+    /// use rtc_runtime::{Device, abi::DType, args, internal::Snapshot};
     /// let device = Device::emulator();
     /// let mut x = device.upload(&[1.0f32, 2.0])?;
     /// let arguments = args![&mut x];

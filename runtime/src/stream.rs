@@ -34,14 +34,14 @@ pub struct Stream {
     recording: Option<Arc<Mutex<Recording>>>,
 }
 
-/// A point in a stream: to wait for, or to take the time of ([`Event::since`]).
+/// A point in a stream: to wait for, or to take the time of ([`Event::elapsed_since`]).
 ///
 /// ```
 /// let stream = rtc_runtime::Device::auto().stream_with_priority(1)?;
 /// assert_ne!(stream.raw(), Some(0)); // it is not the default stream, where there is a driver
 /// let point: rtc_runtime::Event = stream.record()?;
 /// point.synchronize()?;
-/// assert!(point.is_reached()?);
+/// assert!(point.is_complete()?);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl Event {
     }
 
     /// Whether it is reached; does not wait.
-    pub fn is_reached(&self) -> Result<bool> {
+    pub fn is_complete(&self) -> Result<bool> {
         self.refuse_recorded("a question of the host")?;
         self.raw.is_complete()
     }
@@ -163,13 +163,13 @@ impl Event {
     /// let mut x = device.alloc::<f32>(1 << 16)?;
     /// let start = stream.record()?;
     /// stream.zero(&mut x)?;
-    /// let time = stream.record()?.since(&start)?;
+    /// let time = stream.record()?.elapsed_since(&start)?;
     /// assert!(time.as_secs() < 10);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
     /// An error for events of different devices.
-    pub fn since(&self, start: &Event) -> Result<Duration> {
+    pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
         if start.id != self.id {
             return Err(start.elsewhere(&self.backend));
         }
@@ -192,14 +192,14 @@ mod tests {
     fn events_of_other_devices_are_errors() {
         let (device, other) = (Device::emulator(), Device::emulator());
         let (own, foreign) = (device.default_stream().record().unwrap(), other.default_stream().record().unwrap());
-        let said = own.since(&foreign).unwrap_err();
+        let said = own.elapsed_since(&foreign).unwrap_err();
         insta::assert_snapshot!(said, @"the event was recorded on emulator, it is used with one of emulator; wait for it by `Event::synchronize`");
         assert_eq!(device.default_stream().wait(&foreign).unwrap_err(), said);
         device.default_stream().wait(&own).unwrap();
         if let Ok(gpu) = Device::cuda(0) {
             let there = gpu.default_stream().record().unwrap();
             assert!(device.default_stream().wait(&there).is_err() && gpu.default_stream().wait(&own).is_err());
-            assert!(there.since(&own).is_err() && own.since(&there).is_err());
+            assert!(there.elapsed_since(&own).is_err() && own.elapsed_since(&there).is_err());
         }
     }
 }

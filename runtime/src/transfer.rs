@@ -1,7 +1,7 @@
 //! Copies in the order of a stream.
 
 use crate::place::Place;
-use crate::{AnyBits, Element, Error, PinnedBuffer, Result, Slice, SliceMut, Stream};
+use crate::{Element, Error, PinnedBuffer, Pod, Result, Slice, SliceMut, Stream};
 
 impl Stream {
     /// Copies within the device, in the order of the stream.
@@ -31,7 +31,7 @@ impl Stream {
 
     /// Copies page-locked memory of the host to the device, in the order of the stream and beside other work. Lengths must
     /// be equal.
-    pub fn upload<'a, T: AnyBits>(&self, from: &PinnedBuffer<T>, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
+    pub fn upload<'a, T: Pod>(&self, from: &PinnedBuffer<T>, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
         self.refuse_recording("a copy from the host")?;
         let to = to.into();
         same_length(from.len(), to.len())?;
@@ -41,7 +41,7 @@ impl Stream {
 
     /// Copies from the device to page-locked memory of the host, in the order of the stream and beside other work. Lengths
     /// must be equal. Reading the memory waits for the copy.
-    pub fn download<'a, T: AnyBits>(&self, from: impl Into<Slice<'a, T>>, to: &mut PinnedBuffer<T>) -> Result<()> {
+    pub fn download<'a, T: Pod>(&self, from: impl Into<Slice<'a, T>>, to: &mut PinnedBuffer<T>) -> Result<()> {
         self.refuse_recording("a copy to the host")?;
         let from = from.into();
         same_length(from.len(), to.len())?;
@@ -78,7 +78,7 @@ mod tests {
             let (start, end) = (stream.record().unwrap(), stream.record().unwrap());
             device.default_stream().wait(&end).unwrap();
             end.synchronize().unwrap();
-            assert!(end.is_reached().unwrap() && end.since(&start).unwrap() < Duration::from_secs(10));
+            assert!(end.is_complete().unwrap() && end.elapsed_since(&start).unwrap() < Duration::from_secs(10));
             assert_eq!(y.to_vec().unwrap(), [0, 1, 0, 0, 4, 5, 6, 7]);
             // Nothing to do is no mistake.
             stream.copy(x.slice(8..), y.slice_mut(..0)).unwrap();

@@ -132,7 +132,7 @@ fn assemble() -> Result<()> {
     let plain = PTX.replace("sm_80", "sm_90a");
     for ptx in [&plain, &products, &products] {
         let kernel = load(&device, ptx, &METADATA.replace("sm_80", "sm_90a"))?;
-        println!("says: {}", if kernel.is_assembled() { "by ptxas" } else { "by the driver" });
+        println!("says: {}", if kernel.is_cubin() { "by ptxas" } else { "by the driver" });
     }
     Ok(())
 }

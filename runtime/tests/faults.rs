@@ -122,7 +122,7 @@ fn devices_that_are_not_there() {
     assert!(error.contains("there is no CUDA device 99") || error.contains("no CUDA driver was found"), "{error}");
     // Where there is no GPU, the fallback says why.
     let device = Device::auto();
-    assert_eq!(device.is_cuda(), device.fallback_reason().is_none());
+    assert_eq!(device.is_cuda(), device.cuda_error().is_none());
     #[cfg(not(feature = "jit"))]
     assert!(Device::interpreter().unwrap_err().to_string().contains("feature `jit`"));
 }

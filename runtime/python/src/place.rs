@@ -148,7 +148,7 @@ pub(crate) fn keep_until_done(py: Python<'_>, stream: &Stream, owners: Vec<Alloc
             return Err(error);
         }
     }
-    let done = |(point, _): &mut (Event, _)| point.is_reached().unwrap_or(false);
+    let done = |(point, _): &mut (Event, _)| point.is_complete().unwrap_or(false);
     let done: Vec<_> = handed.extract_if(.., done).collect();
     // The functions that free it may run code of Python, which may launch.
     drop(handed);

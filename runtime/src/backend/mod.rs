@@ -183,7 +183,7 @@ pub(crate) trait Code: Any + Debug + Send + Sync {
     }
 
     /// Whether it was loaded as machine code, not as PTX.
-    fn is_assembled(&self) -> bool {
+    fn is_cubin(&self) -> bool {
         false
     }
 

@@ -36,7 +36,7 @@ impl Remembered {
     /// Packs these arguments, if they are of the remembered kinds and the kernel takes nothing but numbers and addresses.
     ///
     /// ```
-    /// use rtc_runtime::{Device, abi::DType, args, jit::{Again, Options, Prepared}};
+    /// use rtc_runtime::{Device, abi::DType, args, internal::{Again, Prepared}, jit::Options};
     /// let source = "@triton.jit\ndef fill(x, n):\n    tl.store(x + tl.arange(0, 16), 1.0, mask=tl.arange(0, 16) < n)\n";
     /// let device = Device::emulator();
     /// let program = device.jit_program(rtc_compiler::Program::parse(&[rtc_compiler::Source::new("fill.rt", source)]))?;

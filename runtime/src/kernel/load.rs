@@ -21,7 +21,7 @@ impl Device {
     /// [unchecked](Kernel::launch_unchecked).
     pub unsafe fn load(&self, ptx: &str, metadata: &Metadata) -> Result<Kernel> {
         // SAFETY: the caller vouches for the PTX.
-        unsafe { self.load_assembled(ptx, None, metadata) }
+        unsafe { self.load_cubin(ptx, None, metadata) }
     }
 
     /// Like [`Device::load`]; a GPU of just the target that the kernel was built for takes the machine code `cubin` that was
@@ -36,8 +36,8 @@ impl Device {
     /// # let cubin: Option<&[u8]> = None;
     /// let device = Device::auto();
     /// // SAFETY: the files were made together.
-    /// let scale = unsafe { device.load_assembled(ptx, cubin, &Metadata::from_json(json)?)? };
-    /// assert!(!scale.is_assembled()); // there was no machine code
+    /// let scale = unsafe { device.load_cubin(ptx, cubin, &Metadata::from_json(json)?)? };
+    /// assert!(!scale.is_cubin()); // there was no machine code
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
     /// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
     /// // The emulator looks for reads of memory that nobody wrote; there are none.
@@ -48,7 +48,7 @@ impl Device {
     /// # Safety
     ///
     /// As for [`Device::load`]; the machine code must be that of the PTX.
-    pub unsafe fn load_assembled(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata) -> Result<Kernel> {
+    pub unsafe fn load_cubin(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata) -> Result<Kernel> {
         // SAFETY: the caller vouches for PTX and machine code.
         unsafe { self.load_shaped(ptx, cubin, metadata, [metadata.threads_per_block, 1, 1]) }
     }
@@ -62,18 +62,18 @@ impl Device {
     /// let device = Device::auto();
     /// let metadata = Metadata::from_json(json)?;
     /// // SAFETY: the files were made together.
-    /// let scale = unsafe { device.load_with_block(ptx, &metadata, [metadata.threads_per_block, 1, 1])? };
+    /// let scale = unsafe { device.load_with_block_dim(ptx, &metadata, [metadata.threads_per_block, 1, 1])? };
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
     /// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
     /// // SAFETY: as above.
-    /// assert!(unsafe { device.load_with_block(ptx, &metadata, [3, 3, 3]) }.is_err());
+    /// assert!(unsafe { device.load_with_block_dim(ptx, &metadata, [3, 3, 3]) }.is_err());
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
     /// # Safety
     ///
     /// As for [`Device::load`].
-    pub unsafe fn load_with_block(&self, ptx: &str, metadata: &Metadata, block: [u32; 3]) -> Result<Kernel> {
+    pub unsafe fn load_with_block_dim(&self, ptx: &str, metadata: &Metadata, block: [u32; 3]) -> Result<Kernel> {
         let threads = block.into_iter().map(u64::from).try_fold(1, u64::checked_mul);
         if threads != Some(metadata.threads_per_block.into()) {
             let message = format!("a block of {block:?} has not {} threads", metadata.threads_per_block);
@@ -85,7 +85,7 @@ impl Device {
 
     /// # Safety
     ///
-    /// As for [`Device::load_assembled`].
+    /// As for [`Device::load_cubin`].
     unsafe fn load_shaped(
         &self,
         ptx: &str,

@@ -157,7 +157,7 @@ impl LaunchFile {
                 launched.map_err(|error| self.name_field(error))?;
                 let end = stream.record()?;
                 stream.synchronize()?;
-                Ok(end.since(&start)?)
+                Ok(end.elapsed_since(&start)?)
             })?;
         let elapsed = elapsed?;
         Ok(Outcome { outputs: storages.read_back(tensors)?, elapsed })

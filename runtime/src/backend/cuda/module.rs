@@ -282,7 +282,7 @@ impl Code for Module {
         Some(KernelUsage { registers, local_bytes, max_threads })
     }
 
-    fn is_assembled(&self) -> bool {
+    fn is_cubin(&self) -> bool {
         self.is_assembled
     }
 }
