@@ -98,7 +98,7 @@ fn tuning(criterion: &mut Criterion) {
     let mut out = device.zeros::<f32>(4096).expect("memory");
     tuner().cache(&cache).tune(&device, &args![&x, &y, &mut out, n]).expect("a report");
     group.bench_function("stored winner", |b| {
-        b.iter(|| tuner().cache(&cache).choose(&device, &device.arch()).expect("a report"))
+        b.iter(|| tuner().cache(&cache).choose(&device, &device.arch().to_string()).expect("a report"))
     });
     group.finish();
 }

@@ -46,7 +46,7 @@ impl Device {
             return Err(Error::BufferSize { len: len as u64, ty: T::DTYPE });
         };
         let address = self.backend().alloc(bytes, name)?;
-        let allocation = Arc::new(Allocation { device: self.clone(), address, bytes });
+        let allocation = Arc::new(Allocation { device: self.clone(), address, bytes, uses: Arc::default() });
         Ok(Buffer { memory: Owner { allocation, shape: [len].into() }, elements: PhantomData })
     }
 

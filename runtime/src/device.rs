@@ -9,6 +9,7 @@ use crate::backend::{Backend, DeviceKind, driver};
 #[cfg(feature = "emulator")]
 use crate::backend::{emulator, host::Sanitize};
 use crate::{Error, Result, Stream};
+use rtc_abi::Arch;
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,6 +26,15 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Device(Arc<Inner>);
+
+/// Memory of a GPU, in bytes; see [`Device::memory_info`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryInfo {
+    /// Bytes that can be allocated now; other processes may take them.
+    pub free: u64,
+    /// All bytes.
+    pub total: u64,
+}
 
 /// What the handles of a device share.
 #[derive(Debug)]
@@ -259,8 +269,85 @@ impl Device {
         self.kind() == DeviceKind::Interpreter
     }
 
+    /// Its model, such as `NVIDIA H100 80GB HBM3`; `emulator` and `interpreter` on the CPU. [`Display`](fmt::Display) gives the
+    /// number of a GPU as well.
+    ///
+    /// ```
+    /// use rtc_runtime::Device;
+    /// let device = Device::auto();
+    /// println!("{} has compute capability {:?}", device.name(), device.compute_capability());
+    /// assert_eq!(Device::emulator().name(), "emulator");
+    /// ```
+    pub fn name(&self) -> String {
+        self.backend().model()
+    }
+
+    /// The compute capability, as major and minor; that of an H100, (9, 0), on the CPU.
+    pub fn compute_capability(&self) -> (u32, u32) {
+        self.backend().compute_capability()
+    }
+
+    /// How much memory the GPU has and how much of it is free now.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Error, MemoryInfo};
+    /// match Device::auto().memory_info() {
+    ///     Ok(MemoryInfo { free, total }) => println!("{} of {} MiB are free", free >> 20, total >> 20),
+    ///     Err(Error::NoDevice(reason)) => println!("{reason}"), // on the CPU
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] on devices on the CPU, whose buffers are memory of the process; [`Error::Cuda`] if the driver fails.
+    pub fn memory_info(&self) -> Result<MemoryInfo> {
+        self.backend().memory_info().map(|(free, total)| MemoryInfo { free, total })
+    }
+
+    /// Bytes of memory that the GPU has.
+    ///
+    /// ```
+    /// if let Ok(device) = rtc_runtime::Device::cuda(0) {
+    ///     assert!(device.total_memory()? > 1 << 30);
+    /// }
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::memory_info`].
+    pub fn total_memory(&self) -> Result<u64> {
+        self.memory_info().map(|info| info.total)
+    }
+
+    /// The number that names this GPU on all machines, as `nvidia-smi -L` shows it.
+    ///
+    /// ```
+    /// use rtc_runtime::Device;
+    /// assert!(Device::emulator().uuid().is_err());
+    /// if let Ok(device) = Device::cuda(0) {
+    ///     assert_ne!(device.uuid()?, [0; 16]);
+    /// }
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] on devices on the CPU; [`Error::Cuda`] if the driver fails.
+    pub fn uuid(&self) -> Result<[u8; 16]> {
+        self.backend().uuid()
+    }
+
     /// The target that kernels for this device are compiled for: its own on a GPU, `sm_90a` on the others.
-    pub fn arch(&self) -> String {
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, abi::Arch};
+    /// let arch: Arch = Device::emulator().arch();
+    /// assert_eq!((arch.capability, arch.to_string()), (90, "sm_90a".into()));
+    /// ```
+    pub fn arch(&self) -> Arch {
         self.backend().arch()
     }
 

@@ -55,6 +55,16 @@ pub enum Error {
         /// The names of its parameters.
         names: String,
     },
+    /// The grid of a launch has a negative size.
+    #[error("kernel `{kernel}`: the grid has {size} programs along {axis}; give 0 to 2147483647")]
+    NegativeGrid {
+        /// The kernel.
+        kernel: String,
+        /// `x`, `y` or `z`.
+        axis: &'static str,
+        /// The size.
+        size: i64,
+    },
     /// An argument does not fit its parameter.
     #[error("kernel `{kernel}`, argument `{name}` ({ty}): {message}")]
     Argument {

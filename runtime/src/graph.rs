@@ -29,7 +29,7 @@ pub struct Graph {
     id: usize,
     raw: Box<dyn BackendGraph>,
     /// Dropped after the work.
-    _recording: Recording,
+    recording: Recording,
 }
 
 impl Stream {
@@ -43,7 +43,7 @@ impl Stream {
         let recorded = stream.recorded();
         given?;
         let (raw, recording) = recorded?;
-        Ok(Graph { backend: self.backend().clone(), id: self.id(), raw, _recording: recording })
+        Ok(Graph { backend: self.backend().clone(), id: self.id(), raw, recording })
     }
 }
 
@@ -57,7 +57,8 @@ impl Graph {
         if stream.note(|_| {}) {
             return Err(Error::Recording { what: "a graph" });
         }
-        self.raw.launch(stream.raw_stream())
+        let uses = self.recording.uses.iter().map(|(uses, writes)| (uses, *writes));
+        stream.in_order(uses, || self.raw.launch(stream.raw_stream()))
     }
 
     /// The device that it was recorded for.

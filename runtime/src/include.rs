@@ -59,7 +59,7 @@ impl Device {
 
     /// How well PTX for that target suits the device, more is better; `None` if it does not run here.
     fn rank(&self, arch: &str) -> Option<Arch> {
-        let own: Arch = self.arch().parse().ok()?;
+        let own = self.arch();
         arch.parse().ok().filter(|arch: &Arch| arch.runs_on(own.capability))
     }
 }

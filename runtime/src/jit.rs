@@ -230,7 +230,7 @@ impl Device {
         }
         let specialization =
             spec.specialize(program).map_err(|failure| CompileError::new(failure, program.sources()))?;
-        let arch = self.arch();
+        let arch = self.arch().to_string();
         let hash = rtc_compiler::source_hash(program, &specialization, &arch);
         compile(self, program, &specialization, &arch, hash, &mut Silent)
     }

@@ -293,6 +293,7 @@ impl Loaded {
         if stream.id() != self.device.id() {
             return Err(self.wrong_stream(stream));
         }
+        let grid = self.programs(grid)?;
         let size = self.fill.size;
         if size <= FEW_PARAMS {
             let mut buffer = Aligned([0; FEW_PARAMS]);
@@ -314,7 +315,7 @@ impl Loaded {
     fn launch_packed(
         &self,
         stream: &Stream,
-        grid: Grid,
+        grid: [u32; 3],
         args: &[Arg<'_>],
         lengths: Lengths,
         params: &mut [u8],
@@ -322,16 +323,16 @@ impl Loaded {
         let Fill { args: slots, extents, .. } = &self.fill;
         // Before lengths, which may be too short only because the grid is wrong.
         let blocks = self.blocks(grid)?;
-        if lengths == Lengths::Trusted || grid.0.contains(&0) {
+        if lengths == Lengths::Trusted || grid.contains(&0) {
             argument::pack(&self.device, &self.metadata, slots, args, None, params)?;
         } else {
             if let Some(why) = &self.metadata.elsewhere {
-                extent::check(&self.metadata, extents, slots, args, grid.0)?;
+                extent::check(&self.metadata, extents, slots, args, grid)?;
                 return Err(Error::Unproved { kernel: self.metadata.kernel.clone(), why: why.clone() });
             }
-            let evaluated = extent::evaluate(extents, args, grid.0);
+            let evaluated = extent::evaluate(extents, args, grid);
             if !argument::pack(&self.device, &self.metadata, slots, args, Some(&evaluated), params)? {
-                extent::check(&self.metadata, extents, slots, args, grid.0)?;
+                extent::check(&self.metadata, extents, slots, args, grid)?;
             }
         }
         self.launch_filled(stream, grid, blocks, args, params)
@@ -342,7 +343,7 @@ impl Loaded {
     fn launch_filled(
         &self,
         stream: &Stream,
-        grid: Grid,
+        grid: [u32; 3],
         blocks: [u32; 3],
         args: &[Arg<'_>],
         params: &mut [u8],
@@ -350,10 +351,13 @@ impl Loaded {
         if blocks.contains(&0) {
             return Ok(());
         }
-        argument::pack_grid(&self.fill.grid, grid.0, params);
+        argument::pack_grid(&self.fill.grid, grid, params);
         tensor_map::pack(&self.device, &self.metadata, &self.fill.maps, args, params)?;
         let is_recorded = stream.note(|recording| {
-            args.iter().filter_map(|arg| arg.pointer()?.place()).for_each(|place| recording.keep(place.kept()));
+            args.iter().filter_map(Arg::pointer).for_each(|pointer| {
+                recording.keep(pointer.place().and_then(|place| place.kept()));
+                recording.uses.extend(pointer.uses().map(|(uses, writes)| (uses.clone(), writes)));
+            });
             recording.keep(Some(self.code.clone()));
         });
         let launch = Launch {
@@ -365,7 +369,16 @@ impl Loaded {
             scratch: self.fill.scratch.map(|at| Scratch { at, bytes: self.scratch_bytes(blocks) }),
             is_recorded,
         };
-        self.code.launch(stream.raw_stream(), launch)
+        match stream.needs_events() {
+            false => self.code.launch(stream.raw_stream(), launch),
+            true => self.launch_in_order(stream, args, launch),
+        }
+    }
+
+    #[cold]
+    fn launch_in_order(&self, stream: &Stream, args: &[Arg<'_>], launch: Launch<'_>) -> Result<()> {
+        let uses = args.iter().filter_map(|arg| arg.pointer()?.uses());
+        stream.in_order(uses, || self.code.launch(stream.raw_stream(), launch))
     }
 
     fn scratch_bytes(&self, grid: [u32; 3]) -> usize {
@@ -373,18 +386,38 @@ impl Loaded {
         blocks.saturating_mul(self.metadata.global_scratch_bytes) as usize
     }
 
+    /// The grid in programs.
+    #[inline]
+    fn programs(&self, Grid(sizes): Grid) -> Result<[u32; 3]> {
+        let [x, y, z] = sizes;
+        // One comparison: a negative number has high bits, too.
+        if (x | y | z) as u64 >> 32 == 0 { Ok(sizes.map(|size| size as u32)) } else { Err(self.wrong_grid(sizes)) }
+    }
+
+    #[cold]
+    fn wrong_grid(&self, sizes: [i64; 3]) -> Error {
+        match (0..3).find(|axis| sizes[*axis] < 0) {
+            Some(axis) => Error::NegativeGrid {
+                kernel: self.metadata.kernel.clone(),
+                axis: ["x", "y", "z"][axis],
+                size: sizes[axis],
+            },
+            None => self.too_many_blocks(sizes.map(|size| size as u64)),
+        }
+    }
+
     /// The grid in blocks: programs times the cluster's x; of persistent kernels as many as are worth starting.
     #[inline]
-    fn blocks(&self, grid: Grid) -> Result<[u32; 3]> {
+    fn blocks(&self, grid: [u32; 3]) -> Result<[u32; 3]> {
         let most = Grid::MOST.map(u64::from);
         let [x, y, z] = match self.metadata.persistent {
             Some(persistent) => {
-                let programs = grid.0.iter().map(|size| u128::from(*size)).product::<u128>();
+                let programs = grid.iter().map(|size| u128::from(*size)).product::<u128>();
                 // More than 2^64 programs do not fit the launch either; the limit below says so.
                 let programs = u64::try_from(programs).unwrap_or(u64::MAX);
                 [persistent.blocks(programs, self.device.multiprocessors()), 1, 1]
             }
-            None => grid.0.map(u64::from),
+            None => grid.map(u64::from),
         };
         if [x, y, z].contains(&0) {
             return Ok([0; 3]);

@@ -5,8 +5,8 @@
 //! compiled here.
 //!
 //! Features: `cuda` and `emulator` (both by default) bring the devices, `jit` the compiler and the interpreter. Only `jit`
-//! needs LLVM; `ndarray` and `dlpack` take and give arrays of other libraries. A program that ships for GPUs alone takes `default-features = false, features = ["cuda"]` and carries no
-//! emulator; without a GPU it still builds and starts, since the CUDA driver is looked for when a CUDA device is opened.
+//! needs LLVM; `ndarray`, `dlpack`, `cudarc` and `float8` take and give what other libraries have. A program that ships for GPUs
+//! alone takes `default-features = false, features = ["cuda"]` and carries no emulator; without a GPU it still builds and starts, since the CUDA driver is looked for when a CUDA device is opened.
 //!
 //! ```
 //! use rtc_runtime::Device;
@@ -49,7 +49,7 @@ mod grid;
 mod include;
 #[doc(hidden)]
 pub mod internal;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "cudarc")]
 pub mod interop;
 #[cfg(feature = "emulator")]
 mod interrupt;
@@ -60,6 +60,7 @@ mod module;
 mod pinned;
 mod place;
 mod pointer;
+pub mod prelude;
 mod ptx_check;
 mod recording;
 mod replica;
@@ -69,6 +70,7 @@ mod stream;
 mod tensor_map;
 mod transfer;
 mod typed;
+mod uses;
 mod warning;
 
 pub use address::DeviceAddress;
@@ -78,7 +80,7 @@ pub use arg::Constant;
 pub use backend::{DeviceKind, KernelUsage};
 pub use buffer::Buffer;
 pub use descriptor::TensorDescriptor;
-pub use device::Device;
+pub use device::{Device, MemoryInfo};
 pub use element::{Element, Pod, from_bytes, to_bytes};
 pub use error::{Error, Result};
 pub use finding::Finding;

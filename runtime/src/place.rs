@@ -1,6 +1,7 @@
 //! Memory of a device without its element type: allocations, and ranges of them.
 
 use crate::element::{check_cast, sealed, size_of};
+use crate::uses::Uses;
 use crate::{Device, Element, Error, Result};
 use rtc_abi::DType;
 use std::any::Any;
@@ -30,6 +31,7 @@ pub(crate) struct Allocation {
     pub(crate) device: Device,
     pub(crate) address: u64,
     pub(crate) bytes: usize,
+    pub(crate) uses: Arc<Uses>,
 }
 
 impl Drop for Allocation {
@@ -105,6 +107,11 @@ impl<'a> Place<'a> {
     /// The allocation, for a recording to keep.
     pub(crate) fn kept(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(self.owner?.allocation.clone())
+    }
+
+    /// The latest work on the allocation.
+    pub(crate) fn uses(&self) -> Option<&'a Arc<Uses>> {
+        Some(&self.owner?.allocation.uses)
     }
 
     /// The shape, where it is a whole buffer.

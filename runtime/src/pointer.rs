@@ -1,7 +1,9 @@
 //! Pointers as arguments: made of buffers, slices and addresses.
 
 use crate::place::Place;
+use crate::uses::Uses;
 use crate::{Buffer, DeviceAddress, Element, Slice, SliceMut};
+use std::sync::Arc;
 
 /// A pointer argument: a part of a buffer, to be read or to be written, or an address. It is made like an [`Arg`].
 ///
@@ -30,6 +32,11 @@ impl<'a> Pointer<'a> {
             Kind::Read(place) | Kind::Write(place) => Some(place),
             Kind::Address(_) => None,
         }
+    }
+
+    /// The latest work on its memory, and whether a launch may write it.
+    pub(crate) fn uses(&self) -> Option<(&'a Arc<Uses>, bool)> {
+        Some((self.place()?.uses()?, matches!(self.0, Kind::Write(_))))
     }
 
     pub(crate) fn address(&self) -> u64 {

@@ -2,15 +2,22 @@
 use crate::backend::{Backend, BackendEvent, BackendGraph, BackendStream, DeviceKind};
 use crate::device::id_of;
 use crate::recording::Recording;
+use crate::uses::{self, Uses};
 use crate::{Device, Error, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// An order of work on a device: what is given to a stream runs one after the other, what is given to several may run at the
 /// same time.
 ///
-/// Cloning gives another handle of the same stream. Calls return before their work is done. Work of two streams on the same memory is put in order by an [`Event`]: without
-/// one, which of them comes first is not defined.
+/// Cloning gives another handle of the same stream. Calls return before their work is done.
+///
+/// Work of several streams on one [`Buffer`](crate::Buffer) is in order, as far as one of the two writes: what is given later
+/// begins when what was given before has ended. That holds for launches, copies, fills and graphs on streams of the
+/// [`Device`]; events are recorded for it while there are two or more besides the default stream. Streams and memory of other
+/// libraries ([`Stream::from_raw`], [`DeviceAddress`](crate::DeviceAddress), `interop`) are not known to it: there an
+/// [`Event`] puts work in order.
 ///
 /// ```
 /// use rtc_runtime::Device;
@@ -18,10 +25,11 @@ use std::time::Duration;
 /// let (copies, work) = (device.stream()?, device.stream()?);
 /// let x = device.upload(&[1.0f32; 64])?;
 /// let mut y = device.alloc::<f32>(64)?;
+/// let mut z = device.alloc::<f32>(64)?;
 /// copies.copy(&x, &mut y)?;
-/// work.wait(&copies.record()?)?; // what follows on `work` finds `y` written
+/// work.copy(&y, &mut z)?; // begins when `y` is written
 /// work.synchronize()?;
-/// assert_eq!(y.to_vec()?, [1.0; 64]);
+/// assert_eq!(z.to_vec()?, [1.0; 64]);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -30,6 +38,10 @@ pub struct Stream {
     /// That of the device.
     id: usize,
     raw: Arc<dyn BackendStream>,
+    /// Whether the device counts it among the streams that may need events; the default stream and recordings never do.
+    is_counted: bool,
+    /// A number that tells streams apart.
+    number: u64,
     /// Of a stream whose work is recorded: what that uses.
     recording: Option<Arc<Mutex<Recording>>>,
 }
@@ -56,7 +68,16 @@ pub struct Event {
 
 impl Stream {
     pub(crate) fn of(backend: &Arc<dyn Backend>, raw: Box<dyn BackendStream>) -> Stream {
-        Stream { backend: backend.clone(), id: id_of(backend), raw: raw.into(), recording: None }
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Stream {
+            backend: backend.clone(),
+            id: id_of(backend),
+            is_counted: raw.is_counted(),
+            raw: raw.into(),
+            number,
+            recording: None,
+        }
     }
 
     /// A stream of its own whose work is recorded.
@@ -127,6 +148,27 @@ impl Stream {
     #[inline]
     pub(crate) fn id(&self) -> usize {
         self.id
+    }
+
+    /// Whether events must put its work in order with that of other streams.
+    #[inline]
+    pub(crate) fn needs_events(&self) -> bool {
+        self.is_counted && self.raw.needs_events()
+    }
+
+    /// Gives work to the stream, after work of other streams on the same memory; the flag of each allocation is whether the
+    /// work writes it.
+    #[inline]
+    pub(crate) fn in_order<'u, R>(
+        &self,
+        uses: impl Iterator<Item = (&'u Arc<Uses>, bool)>,
+        work: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        if !self.needs_events() {
+            return work();
+        }
+        let uses: Vec<(&Uses, bool)> = uses.map(|(used, writes)| (&**used, writes)).collect();
+        uses::in_order(self.number, &*self.raw, &uses, work)
     }
 
     #[inline]

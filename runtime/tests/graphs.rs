@@ -91,7 +91,7 @@ fn what_cannot_be_recorded_is_refused() {
 
 /// Memory and a stream of cudarc, where there is a GPU.
 #[test]
-#[cfg(feature = "cuda")]
+#[cfg(feature = "cudarc")]
 fn memory_and_streams_of_cudarc() {
     use cudarc::driver::CudaContext;
     use rtc_runtime::interop;

@@ -143,3 +143,23 @@ mod compiled {
         }
     }
 }
+
+#[test]
+fn sizes_of_a_grid_that_no_launch_has_are_errors() {
+    let device = Device::emulator();
+    let kernel = load(&device, METADATA);
+    let (x, mut y) = (device.upload(&[1.0f32; 32]).unwrap(), device.zeros::<f32>(32).unwrap());
+    let mut refused = |grid: rtc_runtime::Grid| {
+        let arguments = args![&x, &mut y, 2.0f32, 32];
+        kernel.launch(device.default_stream(), grid, &arguments).unwrap_err()
+    };
+    insta::assert_snapshot!(refused((1, -3).into()), @"kernel `scale`: the grid has -3 programs along y; give 0 to 2147483647");
+    insta::assert_snapshot!(refused((1usize << 32).into()), @"kernel `scale` is out of resources: grid size x (blocks): needed 4294967296, available 2147483647. Let each program do more.");
+    insta::assert_snapshot!(refused([u64::MAX, 1, 1].into()), @"kernel `scale` is out of resources: grid size x (blocks): needed 9223372036854775807, available 2147483647. Let each program do more.");
+    let mut launched = |grid: rtc_runtime::Grid| {
+        let arguments = args![&x, &mut y, 2.0f32, 32];
+        kernel.launch(device.default_stream(), grid, &arguments)
+    };
+    launched(x.len().div_ceil(32).into()).unwrap();
+    assert_eq!(y.to_vec().unwrap(), [2.0; 32]);
+}

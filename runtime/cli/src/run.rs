@@ -47,7 +47,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     let arch = match (&arguments.arch, &spec.arch) {
         (Some(arch), _) => arch.clone(),
         (None, Some(arch)) if !device.is_cuda() => arch.clone(),
-        (None, _) => device.arch(),
+        (None, _) => device.arch().to_string(),
     };
     let mut configured = None;
     let (source, spec) = Input::read(arguments, spec, reporter, &mut |program, spec| {

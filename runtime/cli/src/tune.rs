@@ -43,7 +43,7 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     if let Some(seconds) = arguments.budget {
         tuner = tuner.budget(Duration::from_secs_f64(seconds));
     }
-    let arch = arguments.arch.clone().unwrap_or_else(|| device.arch());
+    let arch = arguments.arch.clone().unwrap_or_else(|| device.arch().to_string());
     let failed = |error: Error| problem(&program, error);
     // A stored result needs no other GPU, and opening one takes a while.
     let (expected, opened) = std::thread::scope(|scope| {

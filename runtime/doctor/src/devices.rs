@@ -41,7 +41,7 @@ pub(crate) fn checks() -> Devices {
     for ordinal in 0..count {
         checks.push(match Device::cuda(ordinal) {
             Ok(device) => {
-                let arch = device.arch();
+                let arch = device.arch().to_string();
                 let text = format!("{device}, {arch}, {} multiprocessors", device.multiprocessors());
                 archs.push(arch);
                 ran(&device, "gpu", text)

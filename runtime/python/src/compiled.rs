@@ -161,7 +161,7 @@ impl Ready {
     fn stage(&self, py: Python<'_>, name: &str) -> PyResult<String> {
         let stage: Stage = name.parse().map_err(PyKeyError::new_err)?;
         let specialization = self.specialization();
-        let arch = self.program.device().arch();
+        let arch = self.program.device().arch().to_string();
         let source = self.program.source();
         let text = compiling(py, || rtc_compiler::emit(source, specialization, &arch, stage, &mut Silent))?;
         text.map_err(|failure| {

@@ -207,13 +207,13 @@ fn counted() -> &'static Result<usize, rtc_runtime::Error> {
 /// The target of the current device.
 #[pyfunction]
 pub(crate) fn device_arch(py: Python<'_>) -> PyResult<String> {
-    Ok(device_of(py, None)?.arch())
+    Ok(device_of(py, None)?.arch().to_string())
 }
 
 /// The target of the device on the CPU.
 #[pyfunction]
 pub(crate) fn host_arch(py: Python<'_>) -> PyResult<String> {
-    Ok(device_of(py, Some(Memory::Host))?.arch())
+    Ok(device_of(py, Some(Memory::Host))?.arch().to_string())
 }
 
 /// The current device, as text.

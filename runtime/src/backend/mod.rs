@@ -23,7 +23,7 @@ pub use kind::DeviceKind;
 pub(crate) use tensor_map::{ElementType, Form, MAP_BYTES, MAX_RANK, MapError, Place, check_tensor_map};
 
 use crate::{Error, Finding, Result};
-use rtc_abi::Metadata;
+use rtc_abi::{Arch, Metadata};
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -37,8 +37,27 @@ pub(crate) trait Backend: Any + Debug + Send + Sync {
     /// Its name in messages.
     fn name(&self) -> String;
 
+    /// Its model, as the maker names it.
+    fn model(&self) -> String;
+
+    /// The compute capability, as major and minor.
+    fn compute_capability(&self) -> (u32, u32);
+
     /// The target that kernels for it are compiled for.
-    fn arch(&self) -> String;
+    fn arch(&self) -> Arch;
+
+    /// Bytes of its memory: free ones, and all.
+    fn memory_info(&self) -> Result<(u64, u64)> {
+        Err(Error::NoDevice(format!(
+            "{} has no memory of its own: its buffers are memory of this process",
+            self.name()
+        )))
+    }
+
+    /// The number by which the driver and tools name it on all machines.
+    fn uuid(&self) -> Result<[u8; 16]> {
+        Err(Error::NoDevice(format!("{} is no GPU, only GPUs have a UUID", self.name())))
+    }
 
     /// Multiprocessors, which run blocks at the same time.
     fn multiprocessors(&self) -> u32;
@@ -126,6 +145,21 @@ pub(crate) trait BackendStream: Any + Debug + Send + Sync {
     /// Marks the present end of the stream.
     fn record(&self) -> Result<Box<dyn BackendEvent>>;
 
+    /// Marks the present end of the stream without its time, which costs less.
+    fn mark(&self) -> Result<Box<dyn BackendEvent>> {
+        self.record()
+    }
+
+    /// Whether it is one of the streams of the device that the driver does not order.
+    fn is_counted(&self) -> bool {
+        false
+    }
+
+    /// Whether there are several of these, so that events must put their work in order.
+    fn needs_events(&self) -> bool {
+        false
+    }
+
     /// Has all work that is given later wait until `event` is complete.
     fn wait(&self, event: &dyn BackendEvent) -> Result<()>;
 
@@ -134,6 +168,12 @@ pub(crate) trait BackendStream: Any + Debug + Send + Sync {
 
     /// Writes zeros.
     fn zero(&self, address: u64, bytes: usize) -> Result<()>;
+
+    /// Copies from the host; the data can be reused when the call returns.
+    fn write(&self, address: u64, data: &[u8]) -> Result<()>;
+
+    /// Copies to the host, and waits for the copy.
+    fn read(&self, address: u64, data: &mut [u8]) -> Result<()>;
 
     /// Copies all of the page-locked memory to the device; the memory keeps track of the copy.
     fn upload(&self, from: &dyn PinnedMemory, to: u64) -> Result<()>;

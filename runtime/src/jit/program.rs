@@ -84,7 +84,7 @@ impl Device {
         }
         Ok(JitProgram {
             device: self.clone(),
-            arch: self.arch(),
+            arch: self.arch().to_string(),
             program: Arc::new(program),
             cache: Arc::default(),
             observer: Arc::new(print),

@@ -224,7 +224,7 @@ impl<'p> Tuner<'p> {
     /// ```
     pub fn tune_on(&self, devices: &[Device], args: &[Arg<'_>]) -> Result<TuningReport, Error> {
         let device = alike(devices)?;
-        self.tune_chosen(devices, args, self.choose(device, &device.arch())?)
+        self.tune_chosen(devices, args, self.choose(device, &device.arch().to_string())?)
     }
 
     /// The same after [`Tuner::choose`] for the first device, which gave `report`.
@@ -232,7 +232,7 @@ impl<'p> Tuner<'p> {
     /// ```no_run
     /// # fn f(tuner: rtc_tune::Tuner<'_>, device: &rtc_runtime::Device, args: &[rtc_runtime::Arg<'_>])
     /// # -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut report = tuner.choose(device, &device.arch())?;
+    /// let mut report = tuner.choose(device, &device.arch().to_string())?;
     /// if tuner.is_open(&report) {
     ///     report = tuner.tune_chosen(std::slice::from_ref(device), args, report)?;
     /// }

@@ -53,7 +53,7 @@ fn results() {
     let path = cache.path("tuning", &key);
     let (file, content) =
         (fs::read(&path).expect("an entry"), cache.get("tuning", &key).ok().flatten().expect("results"));
-    let arch = device.arch();
+    let arch = device.arch().to_string();
     let mut random = damage::random();
     let choose = || {
         let report = tuner.choose(&device, &arch).expect("the cost model chooses at the least");

@@ -26,8 +26,10 @@ pub(crate) use stream::Stream;
 use super::{Backend, BackendStream, Code, DeviceKind, Form, Image, MAP_BYTES, MapError, PinnedMemory, Place};
 use crate::{Error, Result};
 use cudarc::driver::{result, sys};
+use rtc_abi::Arch;
 use std::ffi::{CStr, c_int, c_uint};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// The primary context of one device.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub(crate) struct Context {
     multiprocessor: Multiprocessor,
     /// That of the default stream.
     scratch: scratch::Scratch,
+    /// Streams besides the default one that were made here and live.
+    streams: AtomicUsize,
 }
 
 // SAFETY: contexts of the driver may be used from any thread, as long as they are made current there; `bind` does that.
@@ -95,10 +99,12 @@ impl Context {
             multiprocessors,
             multiprocessor,
             scratch,
+            streams: AtomicUsize::new(0),
         }))
     }
 
     /// Whether that is the driver's handle of this context.
+    #[cfg(feature = "cudarc")]
     pub(crate) fn is_context(&self, raw: sys::CUcontext) -> bool {
         self.raw == raw
     }
@@ -143,10 +149,28 @@ impl Backend for Context {
         format!("cuda:{} ({})", self.ordinal, self.name)
     }
 
-    fn arch(&self) -> String {
+    fn model(&self) -> String {
+        self.name.clone()
+    }
+
+    fn compute_capability(&self) -> (u32, u32) {
+        (self.capability / 10, self.capability % 10)
+    }
+
+    fn arch(&self) -> Arch {
         // Targets of capability 9.0 and above have an architecture-specific feature set.
-        let specific = if self.capability >= 90 { "a" } else { "" };
-        format!("sm_{}{specific}", self.capability)
+        Arch { capability: self.capability, is_specific: self.capability >= 90 }
+    }
+
+    fn memory_info(&self) -> Result<(u64, u64)> {
+        self.bind()?;
+        let (free, total) = check("cuMemGetInfo", result::mem_get_info())?;
+        Ok((free as u64, total as u64))
+    }
+
+    fn uuid(&self) -> Result<[u8; 16]> {
+        let uuid = check("cuDeviceGetUuid", result::device::get_uuid(self.device))?;
+        Ok(uuid.bytes.map(|byte| byte as u8))
     }
 
     fn multiprocessors(&self) -> u32 {

@@ -6,7 +6,9 @@ use super::pinned::Pinned;
 use super::scratch::Scratch;
 use super::{Context, check};
 use crate::{Error, Result};
-use cudarc::driver::{CudaStream, result, sys};
+use cudarc::driver::{result, sys};
+use std::any::Any;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,8 +19,10 @@ pub(crate) struct Stream {
     pub(super) raw: sys::CUstream,
     /// Whether it was created here, so that it is destroyed here.
     owned: bool,
-    /// The stream of cudarc whose handle it is.
-    _theirs: Option<Arc<CudaStream>>,
+    /// Whether it counts among the streams of the context, which events put in order.
+    counted: bool,
+    /// What the handle belongs to, where that is another library.
+    _owner: Option<Arc<dyn Any + Send + Sync>>,
     /// Of the default stream, of which there are several values, the context has it.
     pub(super) scratch: Option<Scratch>,
 }
@@ -31,7 +35,14 @@ unsafe impl Sync for Stream {}
 impl Stream {
     /// The default stream, which waits for all others.
     pub(super) fn default_of(context: &Arc<Context>) -> Stream {
-        Stream { context: context.clone(), raw: std::ptr::null_mut(), owned: false, _theirs: None, scratch: None }
+        Stream {
+            context: context.clone(),
+            raw: std::ptr::null_mut(),
+            owned: false,
+            counted: false,
+            _owner: None,
+            scratch: None,
+        }
     }
 
     /// A stream of another library; the caller vouches for the handle.
@@ -40,16 +51,18 @@ impl Stream {
             context: context.clone(),
             raw: std::ptr::with_exposed_provenance_mut(raw as usize),
             owned: false,
-            _theirs: None,
+            counted: false,
+            _owner: None,
             scratch: (raw != 0).then(Scratch::default),
         }
     }
 
     /// A stream of cudarc, kept as long as this one.
-    pub(crate) fn of_cudarc(context: &Arc<Context>, theirs: Arc<CudaStream>) -> Stream {
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn of_cudarc(context: &Arc<Context>, theirs: Arc<cudarc::driver::CudaStream>) -> Stream {
         let raw = theirs.cu_stream();
         let scratch = (!raw.is_null()).then(Scratch::default);
-        Stream { context: context.clone(), raw, owned: false, _theirs: Some(theirs), scratch }
+        Stream { context: context.clone(), raw, owned: false, counted: false, _owner: Some(theirs), scratch }
     }
 
     /// A stream of its own; it still waits for copies on the default stream. Of the priorities, 0 is the least and others are
@@ -61,7 +74,17 @@ impl Stream {
         let priority = least.saturating_sub(above_least).max(greatest);
         let kind = result::stream::StreamKind::Default;
         let raw = check("cuStreamCreateWithPriority", result::stream::create_with_priority(kind, priority))?;
-        Ok(Stream { context: context.clone(), raw, owned: true, _theirs: None, scratch: Some(Scratch::default()) })
+        let (context, scratch) = (context.clone(), Some(Scratch::default()));
+        let stream = Stream { context, raw, owned: true, counted: true, _owner: None, scratch };
+        if stream.context.streams.fetch_add(1, Ordering::Relaxed) == 1 {
+            // No events were recorded for the work of the first. The default stream waits for it, and this one for that.
+            let work = Event::with_flags(
+                &Stream::default_of(&stream.context),
+                sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING,
+            )?;
+            stream.wait(&work)?;
+        }
+        Ok(stream)
     }
 
     /// Whether what is put on the stream now is recorded, not run; also where the driver does not say.
@@ -92,7 +115,7 @@ impl Stream {
         // One that the default stream does not wait for: otherwise copies of other threads would end the recording.
         let kind = result::stream::StreamKind::NonBlocking;
         let raw = check("cuStreamCreate", result::stream::create(kind))?;
-        let stream = Stream { context: context.clone(), raw, owned: true, _theirs: None, scratch: None };
+        let stream = Stream { context: context.clone(), raw, owned: true, counted: false, _owner: None, scratch: None };
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live and not the default one.
         check("cuStreamBeginCapture", unsafe { result::stream::begin_capture(stream.raw, mode) })?;
@@ -109,6 +132,18 @@ impl BackendStream for Stream {
         self.context.bind()?;
         // SAFETY: the handle is live, or null for the default stream.
         check("cuStreamSynchronize", unsafe { result::stream::synchronize(self.raw) })
+    }
+
+    fn mark(&self) -> Result<Box<dyn BackendEvent>> {
+        Ok(Box::new(Event::with_flags(self, sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING)?))
+    }
+
+    fn is_counted(&self) -> bool {
+        self.counted
+    }
+
+    fn needs_events(&self) -> bool {
+        self.context.streams.load(Ordering::Relaxed) > 1
     }
 
     fn wait(&self, event: &dyn BackendEvent) -> Result<()> {
@@ -133,6 +168,22 @@ impl BackendStream for Stream {
         self.context.bind()?;
         // SAFETY: as above.
         check("cuMemsetD8Async", unsafe { result::memset_d8_async(address, 0, bytes, self.raw) })
+    }
+
+    fn write(&self, address: u64, data: &[u8]) -> Result<()> {
+        self.context.bind()?;
+        let is_page_locked = is_known_to_driver(data);
+        // SAFETY: the caller checked the range of the device. Pageable memory is read before the call returns, other memory
+        // before the wait does.
+        check("cuMemcpyHtoDAsync", unsafe { result::memcpy_htod_async(address, data, self.raw) })?;
+        if is_page_locked { self.synchronize() } else { Ok(()) }
+    }
+
+    fn read(&self, address: u64, data: &mut [u8]) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the caller checked the range of the device, and the copy ends before the call does.
+        let copied = check("cuMemcpyDtoHAsync", unsafe { result::memcpy_dtoh_async(data, address, self.raw) });
+        copied.and(self.synchronize())
     }
 
     fn upload(&self, from: &dyn PinnedMemory, to: u64) -> Result<()> {
@@ -163,12 +214,25 @@ impl BackendStream for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        if self.counted {
+            self.context.streams.fetch_sub(1, Ordering::Relaxed);
+        }
         self.drop_scratch();
         if self.owned && self.context.bind().is_ok() {
             // SAFETY: created in `create`; the driver finishes pending work first.
             let _ = unsafe { result::stream::destroy(self.raw) };
         }
     }
+}
+
+/// Whether the driver has the memory of the host page-locked, so that it copies from it after the call returns.
+fn is_known_to_driver(data: &[u8]) -> bool {
+    let mut kind: std::ffi::c_uint = 0;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    let address = data.as_ptr().addr() as u64;
+    // SAFETY: the attribute is an `unsigned`, which the driver writes; it only looks the address up.
+    let status = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address) };
+    status == sys::CUresult::CUDA_SUCCESS
 }
 
 /// Recorded work, ready to run again.
@@ -223,8 +287,12 @@ unsafe impl Sync for Event {}
 impl Event {
     /// Marks the present end of the stream.
     pub(super) fn record(stream: &Stream) -> Result<Event> {
+        Event::with_flags(stream, sys::CUevent_flags_enum::CU_EVENT_DEFAULT)
+    }
+
+    fn with_flags(stream: &Stream, flags: sys::CUevent_flags_enum) -> Result<Event> {
         stream.context.bind()?;
-        let raw = check("cuEventCreate", result::event::create(sys::CUevent_flags_enum::CU_EVENT_DEFAULT))?;
+        let raw = check("cuEventCreate", result::event::create(flags))?;
         let event = Event { context: stream.context.clone(), raw };
         // SAFETY: event and stream are live handles of one context.
         check("cuEventRecord", unsafe { result::event::record(event.raw, stream.raw) })?;

@@ -12,7 +12,7 @@ use super::{
     downcast,
 };
 use crate::{Error, Finding, Result};
-use rtc_abi::Metadata;
+use rtc_abi::{Arch, Metadata};
 use rtc_emulator::counters::Counters;
 use rtc_emulator::sanitize::Checks;
 use rtc_emulator::{AccessError, Memory};
@@ -125,8 +125,16 @@ impl<E: Executor> Backend for HostDevice<E> {
         E::NAME.into()
     }
 
-    fn arch(&self) -> String {
-        "sm_90a".into()
+    fn model(&self) -> String {
+        E::NAME.into()
+    }
+
+    fn compute_capability(&self) -> (u32, u32) {
+        (9, 0)
+    }
+
+    fn arch(&self) -> Arch {
+        Arch { capability: 90, is_specific: true }
     }
 
     fn multiprocessors(&self) -> u32 {

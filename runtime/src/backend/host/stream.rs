@@ -70,6 +70,14 @@ impl BackendStream for HostStream {
         self.submit(move |memory| memory.write(address, &vec![0; bytes]))
     }
 
+    fn write(&self, address: u64, data: &[u8]) -> Result<()> {
+        self.memory.write(address, data)
+    }
+
+    fn read(&self, address: u64, data: &mut [u8]) -> Result<()> {
+        self.memory.read(address, data)
+    }
+
     fn upload(&self, from: &dyn PinnedMemory, to: u64) -> Result<()> {
         self.memory.write(to, from.bytes()?)
     }
