@@ -16,7 +16,8 @@
 //! let stream = interop::stream(&device, &theirs)?;
 //! // SAFETY: the files were made together.
 //! let kernel = unsafe { device.load_json(PTX, METADATA)? };
-//! let (x, mut y) = (interop::read(&device, &x, &theirs)?, interop::write(&device, &mut y, &theirs)?);
+//! let x: interop::CudarcSlice<'_, f32> = interop::read(&device, &x, &theirs)?;
+//! let mut y: interop::CudarcSliceMut<'_, f32> = interop::write(&device, &mut y, &theirs)?;
 //! kernel.launch(&stream, 1, &args![x.slice(), y.slice_mut(), 2.0f32, 64])?;
 //! # Ok(())
 //! # }

@@ -37,6 +37,8 @@ use std::sync::Arc;
 /// let mut x = device.zeros::<f32>(1)?;
 /// kernel.launch(device.default_stream(), 1, &args![&mut x])?;
 /// assert_eq!(x.to_vec()?, [1.0]);
+/// let same = device.compile(&[Source::new("one.rt", text)], &spec)?; // without the warnings
+/// assert_eq!(same.metadata().source_hash, kernel.metadata().source_hash);
 /// let wrong = device.compile_program(&Program::parse(&[Source::new("one.rt", "def one(:")]), &spec);
 /// assert!(matches!(wrong, Err(CompileError::Compiler { .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -135,6 +137,17 @@ impl std::fmt::Debug for CompileError {
 impl std::error::Error for CompileError {}
 
 /// Compiles a kernel for a device and loads it there.
+///
+/// ```
+/// use rtc_compiler::{Program, Signature, Silent, Source, Spec, source_hash};
+/// use rtc_runtime::{Device, jit};
+/// let program = Program::parse(&[Source::new("one.rt", "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n")]);
+/// let spec = Spec { args: Signature::parse("*fp32")?.bind(&["x"])?, ..Spec::default() }.specialize(&program)?;
+/// let hash = source_hash(&program, &spec, "sm_80");
+/// let compiled = jit::compile(&Device::emulator(), &program, &spec, "sm_80", hash, &mut Silent)?;
+/// assert_eq!(compiled.kernel.metadata().kernel, "one");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn compile(
     device: &Device,
     program: &rtc_compiler::Program,
@@ -161,6 +174,16 @@ pub fn compile(
 ///
 /// As for [`Device::load`]. What the compiler returns meets it, and so does an entry of a [cache](rtc_cache::Cache),
 /// whose content is compared with its checksum.
+///
+/// ```
+/// use rtc_compiler::{LaunchOptions, Silent, TileKernel};
+/// let kernel = TileKernel::parse("nothing.tir", "kernel @nothing() warps 1 phase tile {\n  ret\n}\n").unwrap();
+/// let compiled = kernel.compile(&LaunchOptions::default(), "sm_80", &mut Silent)?;
+/// // SAFETY: the compiler made it.
+/// let loaded = unsafe { rtc_runtime::jit::load(&rtc_runtime::Device::emulator(), compiled, &mut Silent)? };
+/// assert_eq!(loaded.kernel.metadata().kernel, "nothing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub unsafe fn load(
     device: &Device,
     compiled: rtc_compiler::Compiled,

@@ -23,6 +23,7 @@ use std::time::Duration;
 /// use rtc_runtime::Device;
 /// let device = Device::auto();
 /// let (copies, work) = (device.stream()?, device.stream()?);
+/// assert!(work.device().is_same(&device));
 /// let x = device.upload(&[1.0f32; 64])?;
 /// let mut y = device.alloc::<f32>(64)?;
 /// let mut z = device.alloc::<f32>(64)?;
@@ -125,6 +126,15 @@ impl Stream {
 
     /// Has all that is given to this stream later wait until `event` is reached; the host does not wait. The event may be one
     /// of another GPU; other devices do not wait for each other, which is an error.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Event, Stream};
+    /// let device = Device::auto();
+    /// let (first, second): (Stream, Stream) = (device.stream()?, device.stream()?);
+    /// let end: Event = first.record()?;
+    /// second.wait(&end)?; // what is given to `second` now begins after what was given to `first`
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn wait(&self, event: &Event) -> Result<()> {
         if event.recorded != self.recording.is_some() {
             return Err(Error::Recording { what: "an event of work outside of it, or outside an event of its work," });

@@ -7,7 +7,23 @@ use crate::{Element, Error, PinnedBuffer, Pod, Result, Slice, SliceMut, Stream};
 use std::sync::Arc;
 
 impl Stream {
-    /// Copies within the device, in the order of the stream.
+    /// Copies within the device, in the order of the stream. Lengths must be equal.
+    ///
+    /// ```
+    /// use rtc_runtime::{Device, Stream};
+    /// let device = Device::auto();
+    /// let stream: Stream = device.stream()?;
+    /// let x = device.upload(&[1.0f32, 2.0, 3.0])?;
+    /// let mut y = device.alloc::<f32>(3)?;
+    /// stream.copy(&x, &mut y)?;
+    /// stream.zero(y.slice_mut(..1))?;
+    /// assert_eq!(y.to_vec()?, [0.0, 2.0, 3.0]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CopyLength`] for different lengths, [`Error::Elsewhere`] for memory of another device, and errors of the driver.
     pub fn copy<'a, T: Element>(&self, from: impl Into<Slice<'a, T>>, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
         let (from, to) = (from.into(), to.into());
         same_length(from.len(), to.len())?;
@@ -107,6 +123,14 @@ impl Stream {
 
     /// Copies from the device to page-locked memory of the host, in the order of the stream and beside other work. Lengths
     /// must be equal. Reading the memory waits for the copy.
+    ///
+    /// ```
+    /// let device = rtc_runtime::Device::auto();
+    /// let (x, mut host) = (device.upload(&[1i32, 2])?, device.pinned(2)?);
+    /// device.default_stream().download(&x, &mut host)?;
+    /// assert_eq!(host.as_slice()?, [1, 2]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn download<'a, T: Pod>(&self, from: impl Into<Slice<'a, T>>, to: &mut PinnedBuffer<T>) -> Result<()> {
         self.refuse_recording("a copy to the host")?;
         let from = from.into();

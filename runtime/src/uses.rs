@@ -38,8 +38,8 @@ impl Uses {
     fn wait(&self, stream: u64, raw: &dyn BackendStream, writes: bool) -> Result<()> {
         let latest = self.lock();
         let reads = if writes { &latest.reads[..] } else { &[] };
-        let others = latest.write.iter().chain(reads).filter(|used| used.stream != stream);
-        others.map(|used| raw.wait(&*used.event)).collect()
+        let mut others = latest.write.iter().chain(reads).filter(|used| used.stream != stream);
+        others.try_for_each(|used| raw.wait(&*used.event))
     }
 
     /// Notes work that was given to the stream.

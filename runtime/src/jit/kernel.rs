@@ -93,9 +93,14 @@ impl Options {
 /// assert!(fill.specialized(&args![&mut x, 16], &options).is_none());
 /// let ready: SpecializedKernel = fill.specialize(&args![&mut x, 16], &options)?; // compiled, not launched
 /// ready.launch(device.default_stream(), 1, &args![&mut x, 16])?;
-/// assert_eq!(fill.specialized(&args![&mut x, 16], &options).map(|kernel| kernel.id()), Some(ready.id()));
-/// assert_eq!(ready.specialization().kernel, "fill");
-/// assert_eq!(fill.specialized(&args![&mut x, 16], &options).map(|kernel| kernel.key()), Some(ready.key()));
+/// // SAFETY: it writes `n` elements, and `x` has as many.
+/// unsafe {
+///     ready.launch_unchecked(device.default_stream(), 1, &args![&mut x, 16])?;
+///     fill.launch_unchecked(device.default_stream(), 1, &args![&mut x, 16], &options)?;
+/// }
+/// assert_eq!(fill.specialized(&args![&mut x, 16], &options).map(|known| known.id()), Some(ready.id()));
+/// assert_eq!((ready.specialization().kernel.as_str(), fill.variants()), ("fill", 1));
+/// assert_eq!(fill.specialized(&args![&mut x, 16], &options).map(|known| known.key()), Some(ready.key()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -13,6 +13,20 @@ use std::sync::{Arc, OnceLock};
 /// Sources whose kernels are compiled for a device when they are launched, for the arguments of the launch.
 ///
 /// What was compiled is kept in memory, and on disk for the next process ([`CacheConfig::from_env`] says where).
+///
+/// ```
+/// use rtc_runtime::{Device, jit::{JitEvent, JitProgram}};
+/// let device = Device::emulator();
+/// let program: JitProgram = device.jit(&[("one.rt", "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n")])?;
+/// let program = program.with_cache(None).with_observer(|event| {
+///     if let JitEvent::Warning(text) = event {
+///         eprintln!("{text}");
+///     }
+/// });
+/// assert!(program.device().is_same(&device));
+/// assert_eq!(program.source().kernel(Some("one"))?.name, "one");
+/// # Ok::<(), rtc_runtime::jit::CompileError>(())
+/// ```
 #[derive(Clone)]
 pub struct JitProgram {
     device: Device,
