@@ -390,19 +390,19 @@ mod tests {
         let kernel: Kernel<(Read<f32>, Write<f32>, f32, i32)> = scale(&device).typed().unwrap();
         let x = device.upload(&[1.0f32; 32]).unwrap();
         let mut y = device.zeros::<f32>(32).unwrap();
-        kernel.launch(&stream, 1, (x.slice(..16), &mut y, 3.0, 16)).unwrap();
+        kernel.launch(stream, 1, (x.slice(..16), &mut y, 3.0, 16)).unwrap();
         assert_eq!(y.to_vec().unwrap(), [[3.0f32; 16], [0.0; 16]].concat());
-        let error = kernel.launch(&stream, 1, (x.slice(..15), &mut y, 3.0, 16)).unwrap_err();
+        let error = kernel.launch(stream, 1, (x.slice(..15), &mut y, 3.0, 16)).unwrap_err();
         insta::assert_snapshot!(error, @"kernel `scale`, argument `x` (*fp32): the kernel touches 16 elements (`n`), the slice has 15; pass a longer one, or check sizes, strides and grid of the launch");
-        let error = kernel.launch(&stream, 1, (&x, y.slice_mut(1..), 3.0, 16)).unwrap_err().to_string();
+        let error = kernel.launch(stream, 1, (&x, y.slice_mut(1..), 3.0, 16)).unwrap_err().to_string();
         assert!(error.contains("argument `y`") && error.contains("is not a multiple of 16"), "{error}");
         let elsewhere = Device::emulator().upload(&[1.0f32; 32]).unwrap();
-        let error = kernel.launch(&stream, 1, (&elsewhere, &mut y, 3.0, 16)).unwrap_err().to_string();
+        let error = kernel.launch(stream, 1, (&elsewhere, &mut y, 3.0, 16)).unwrap_err().to_string();
         assert!(error.contains("argument `x`") && error.contains("load the kernel there"), "{error}");
         // SAFETY: the kernel touches 16 elements of 32 from `x.slice(..15)` on.
-        unsafe { kernel.launch_unchecked(&stream, 1, (x.slice(..15), &mut y, 3.0, 16)) }.unwrap();
+        unsafe { kernel.launch_unchecked(stream, 1, (x.slice(..15), &mut y, 3.0, 16)) }.unwrap();
         // Without types what is written must be given so all the same.
-        let error = kernel.untyped().launch(&stream, 1, &crate::args![&x, &y, 3.0f32, 16]).unwrap_err();
+        let error = kernel.untyped().launch(stream, 1, &crate::args![&x, &y, 3.0f32, 16]).unwrap_err();
         insta::assert_snapshot!(error, @"kernel `scale`, argument `y` (*fp32): the kernel writes here, the memory was given to be read; pass `&mut buffer` or a `SliceMut`");
         assert_eq!(y.slice(16..).to_vec().unwrap(), [0.0; 16]);
     }

@@ -61,7 +61,7 @@ fn visited(device: &Device, metadata: &str, grid: (u32, u32), programs: usize) -
     let kernel = load(device, metadata);
     let mut y = device.upload(&vec![-1; programs]).unwrap();
     let stream = device.default_stream();
-    kernel.launch(&stream, grid, &args![&mut y]).unwrap();
+    kernel.launch(stream, grid, &args![&mut y]).unwrap();
     stream.synchronize().unwrap();
     y.to_vec().unwrap()
 }
