@@ -1,10 +1,9 @@
-"""Draws the pictures of the README and the book: docs/images/NAME-{light,dark}.svg. What they show comes from rtc itself.
+"""Draws the pictures of the README and the book: docs/images/NAME-{light,dark}.svg. What they show comes from rtc and its sources.
 
     RTC=target/release/rtc python3 scripts/pictures.py            writes them
     RTC=target/release/rtc python3 scripts/pictures.py --check    fails where one is out of date
 
-`speed` is drawn from docs/images/speed.json, which a run on a GPU writes: {"gpu", "date", "commit", "results": [{"kernel", "shape",
-"rtc", "triton", "unit"}]}, times or rates."""
+`speed` and the table of the latest run in docs/performance/README.md are made of docs/images/speed.json, which a run on a GPU writes."""
 
 import html
 import json
@@ -67,27 +66,57 @@ class Picture:
         return "\n".join([*self.parts, "</svg>"]) + "\n"
 
 
-def speed(mode):
-    """Speed relative to Triton, a bar for each kernel."""
+def measured():
+    """The run on a GPU: its facts, and rows with `ratio`, Triton's time divided by rtc's."""
     with open(os.path.join(IMAGES, "speed.json")) as file:
         data = json.load(file)
-    rows = data["results"]
-    ratios = [r["rtc"] / r["triton"] if r["unit"].endswith("/s") else r["triton"] / r["rtc"] for r in rows]
-    left, width, top, step = 310, 720, 46, 27
-    most = max(ratios) * 1.12
+    for row in data["rows"]:
+        row.setdefault("ratio", row["triton"] / row["rtc"] if "rtc" in row else None)
+    data["card"] = re.sub(r"^NVIDIA (\w+).*", r"\1", data["gpu"])
+    return data
+
+
+#: The rows of the picture, slow and fast ones alike, with the words for them.
+SHOWN = {"softmax 16384x1024 float16": "softmax, 16384 × 1024 fp16", "layer norm 16384x4096 float16": "layer norm, 16384 × 4096 fp16",
+         "cross entropy 4096x128256 float16": "cross entropy, 4096 × 128256", "matmul 4096x4096x4096 float16": "matmul fp16, 4096³",
+         "matmul 8192x8192x1024 float16": "matmul fp16, 8192² × 1024", "matmul 4096x4096x4096 float32": "matmul tf32, 4096³",
+         "attention full 4x16x4096x64": "attention, 64 columns", "attention causal 4x16x4096x64": "attention, 64 columns, causal",
+         "attention full 4x16x4096x128": "attention, 128 columns", "attention causal 4x16x4096x128": "attention, 128 columns, causal",
+         "vLLM all": "85 launches of vLLM's kernels, mean"}
+
+
+def speed(mode):
+    """Speed relative to Triton, a bar for each kernel."""
+    data = measured()
+    ratios = {row["kernel"]: row["ratio"] for row in data["rows"]}
+    left, width, top, step = 268, 720, 46, 27
+    most = max(ratios[name] for name in SHOWN) * 1.12
     place = lambda value: left + (width - left - 60) * value / most
-    height = top + step * len(rows) + 34
-    picture = Picture(width, height, mode, "Speed relative to Triton 3.6")
-    picture.text(8, 22, f"Speed relative to Triton 3.6 on an {data['gpu']} (higher is better)", "bold")
-    for i, (row, ratio) in enumerate(zip(rows, ratios)):
-        y = top + step * i
-        picture.text(left - 10, y + 14, f"{row['kernel']}, {row['shape']}", "", "end")
+    height = top + step * len(SHOWN) + 34
+    picture = Picture(width, height, mode, f"Speed relative to Triton {data['triton']}")
+    picture.text(8, 22, f"Speed relative to Triton {data['triton']} on an {data['card']} (higher is better)", "bold")
+    for i, (name, words) in enumerate(SHOWN.items()):
+        y, ratio = top + step * i, ratios[name]
+        picture.text(left - 10, y + 14, words, "", "end")
         picture.box(left, y + 2, place(ratio) - left, step - 10, picture.mode["rtc"])
         picture.text(place(ratio) + 6, y + 15, f"{ratio:.2f}×", "bold")
-    picture.line(place(1), top - 6, place(1), top + step * len(rows), picture.mode["text"], "3 3")
+    picture.line(place(1), top - 6, place(1), top + step * len(SHOWN), picture.mode["text"], "3 3")
     picture.text(place(1), top - 10, "Triton", "dim small", "middle")
-    picture.text(8, height - 10, f"Measured {data['date']}, commit {data['commit']}. Same source and configurations, same run.", "dim small")
+    picture.text(8, height - 10, f"{data['gpu']}, {data['date']}, commit {data['commit']}. Same source and configurations, same run.", "dim small")
     return picture.done()
+
+
+def table():
+    """The same run as two tables of the page on performance."""
+    data = measured()
+    out = [f"One {data['gpu']}, {data['date']}, commit {data['commit']}, Triton {data['triton']}, PyTorch {data['torch']}.", "",
+           "| kernel | Triton, µs | rtc, µs | Triton / rtc |", "| --- | --- | --- | --- |"]
+    out += [f"| {r['kernel']} | {r['triton']:g} | {r['rtc']:g} | {r['ratio']:.2f} |" for r in data["rows"] if "rtc" in r]
+    out += ["", "Kernels of vLLM 0.11.0, geometric mean and least ratio of the launches of each group:", "",
+            "| kernels | launches | Triton / rtc | least |", "| --- | --- | --- | --- |"]
+    out += [f"| {r['kernel'].removeprefix('vLLM ')} | {r['launches']} | {r['ratio']:.2f} | {format(r['worst'], '.2f') if 'worst' in r else ''} |"
+            for r in data["rows"] if "launches" in r]
+    return "\n".join(out)
 
 
 def sanitizer(mode):
@@ -260,22 +289,24 @@ def roles(mode):
 
 
 def passes(mode):
-    """All passes in order, by the folder that they lie in."""
-    text = rtc("emit", MATMUL, *HOPPER, "--print-after-all")
-    names = re.findall(r"^// after ([\w-]+)$", text, re.M)
+    """All passes in order, by the groups of the pipeline."""
+    words = {"tile": "shapes and types", "laid": "a layout for each tile", "schedule": "pipelines, producers",
+             "place": "shared memory, barriers"}
+    groups = {group: [] for group in words}
     with open(os.path.join(ROOT, "compiler", "passes", "src", "pipeline.rs")) as file:
-        folders = re.findall(r"^    (\w+)::\w+::PASS,", file.read(), re.M)
-    assert len(names) == len(folders), (names, folders)
-    groups = {"tile": "shapes and types", "laid": "a layout per tile", "schedule": "pipelines, producer warps",
-              "place": "shared memory, barriers"}
-    unit, high, top = 190, 22, 64
-    longest = max(folders.count(folder) for folder in groups)
-    picture = Picture(len(groups) * unit + 8, top + longest * high + 12, mode, "The passes in order")
-    picture.text(8, 20, f"The {len(names)} passes in order, top to bottom, left to right", "bold")
-    for i, (folder, content) in enumerate(groups.items()):
-        picture.text(8 + i * unit, top - 14, f"{folder}: {content}", "small")
-        own = [name for name, where in zip(names, folders) if where == folder]
-        for row, name in enumerate(own):
+        for line in file:
+            if heading := re.match(r"    // (\w+): ", line):
+                names = groups[heading[1]]
+            elif found := re.match(r"    \w+::(\w+)::PASS,", line):
+                # A pass has the name of its file.
+                names.append(found[1].replace("_", "-"))
+    unit, high, top = 190, 22, 72
+    picture = Picture(len(groups) * unit + 8, top + max(map(len, groups.values())) * high + 12, mode, "The passes in order")
+    picture.text(8, 20, f"The {sum(map(len, groups.values()))} passes in order, top to bottom, left to right", "bold")
+    for i, (group, names) in enumerate(groups.items()):
+        picture.text(8 + i * unit, top - 26, group, "bold")
+        picture.text(8 + i * unit, top - 10, words[group], "dim small")
+        for row, name in enumerate(names):
             picture.box(8 + i * unit, top + row * high, unit - 14, high - 3, FILLS[i], name)
     return picture.done()
 
@@ -299,6 +330,16 @@ def main():
                 else:
                     with open(path, "w") as file:
                         file.write(drawn)
+    if "speed" in named:
+        page = os.path.join(ROOT, "docs", "performance", "README.md")
+        with open(page) as file:
+            old = file.read()
+        new = re.sub(r"(<!-- made: speed -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{table()}\n\n{m[2]}", old, flags=re.S)
+        if check:
+            stale += ["docs/performance/README.md"] if old != new else []
+        else:
+            with open(page, "w") as file:
+                file.write(new)
     if stale:
         sys.exit(f"out of date: {', '.join(stale)}; write them with `RTC=.. python3 scripts/pictures.py`, and look at them")
 

@@ -147,7 +147,8 @@ fn pages_of_commands_quote_their_help() {
         // Two lines of dashes enclose the head of a snapshot.
         let help = snapshot.splitn(3, "---\n").nth(2).expect("a snapshot has a head");
         let help: Vec<&str> = help.trim().lines().map(str::trim_end).collect();
-        let written = format!("{before}<!-- help: {name} -->\n\n```text\n{}\n```\n\n<!-- end -->{after}", help.join("\n"));
+        let written =
+            format!("{before}<!-- help: {name} -->\n\n```text\n{}\n```\n\n<!-- end -->{after}", help.join("\n"));
         if std::env::var_os("UPDATE").is_some() {
             fs::write(&path, &written).expect("writable");
         } else {
@@ -205,6 +206,7 @@ fn launch_options_are_listed() {
 fn blocks_of_rust_are_parts_of_examples() {
     let mut paths = Vec::new();
     files(&root().join("examples"), &["rs", "toml"], &mut paths);
+    paths.push(root().join(".cargo/config.toml"));
     let lines = |text: &str| text.lines().map(|line| line.trim().to_owned() + "\n").collect::<String>();
     let tested: Vec<String> = paths.iter().map(|path| lines(&read(path))).collect();
     let mut guides = pages("docs/rust");
@@ -228,6 +230,35 @@ fn blocks_of_rust_are_parts_of_examples() {
     assert!(shown >= 6, "{shown}");
 }
 
+/// Files that the internals name in code are there: a whole path, or the end of one.
+#[test]
+fn the_internals_name_files_that_exist() {
+    let mut paths = Vec::new();
+    files(root(), &["rs", "py", "txt", "tir", "lalrpop"], &mut paths);
+    // Inputs of tests lie in folders that are not searched for pages.
+    files(&root().join("tests/filetests"), &["py", "tir"], &mut paths);
+    let known: Vec<String> = paths.iter().map(|path| path.to_string_lossy().replace("/src/", "/")).collect();
+    let mut pages = pages("docs/internals");
+    let map = root().join("compiler/ARCHITECTURE.md");
+    pages.insert(map.clone(), read(&map));
+    let (mut missing, mut named) = (Vec::new(), 0);
+    for (path, text) in pages {
+        for word in text.split('`').skip(1).step_by(2) {
+            let is_file = [".rs", ".py", ".tir"].iter().any(|ending| word.ends_with(ending));
+            if !is_file || word.starts_with('.') || word.contains("NAME") || word.contains(' ') {
+                continue;
+            }
+            named += 1;
+            let end = format!("/{word}").replace("/src/", "/");
+            if !known.iter().any(|path| path.ends_with(&end)) {
+                missing.push(format!("{}: {word}", path.strip_prefix(root()).unwrap_or(&path).display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no such files:\n{}", missing.join("\n"));
+    assert!(named > 100, "{named}");
+}
+
 #[test]
 fn the_readme_is_short_and_the_map_readable() {
     let readme = read(&root().join("README.md"));
@@ -237,10 +268,16 @@ fn the_readme_is_short_and_the_map_readable() {
     let mut long = Vec::new();
     for (path, text) in pages("docs/internals").into_iter().chain([(root().join("compiler/ARCHITECTURE.md"), map)]) {
         let text: String = prose(&text).map(|line| line.to_owned() + "\n").collect();
-        for paragraph in text.split("\n\n").flat_map(|part| part.split("\n- ")).filter(|part| !part.starts_with('|')) {
-            if paragraph.split_whitespace().count() > 120 {
-                long.push(format!("{}: {}", path.display(), paragraph.chars().take(60).collect::<String>()));
+        let is_item = |line: &str| line.starts_with("- ") || line.starts_with(|c: char| c.is_ascii_digit());
+        let (mut first, mut words) = ("", 0);
+        for line in text.lines().chain([""]) {
+            if line.trim().is_empty() || is_item(line) || line.starts_with('|') {
+                if words > 120 {
+                    long.push(format!("{}: {first}", path.display()));
+                }
+                (first, words) = (line, 0);
             }
+            words += line.split_whitespace().count();
         }
     }
     assert!(long.is_empty(), "paragraphs of more than 120 words:\n{}", long.join("\n"));
@@ -253,7 +290,9 @@ fn pictures_are_light_and_dark() {
     files(&root().join("docs/images"), &["svg"], &mut pictures);
     let used: BTreeSet<PathBuf> = pages("")
         .iter()
-        .flat_map(|(path, text)| targets(text).into_iter().map(|target| normal(&path.parent().unwrap_or(path).join(target))))
+        .flat_map(|(path, text)| {
+            targets(text).into_iter().map(|target| normal(&path.parent().unwrap_or(path).join(target)))
+        })
         .collect();
     for picture in &pictures {
         let name = picture.file_name().unwrap_or_default().to_string_lossy().into_owned();

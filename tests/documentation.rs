@@ -1,7 +1,9 @@
 //! Rules for what users read: every public item of the crates for users is shown in an example, and every fault that is told
 //! of has the test that provokes it.
 
-use std::collections::BTreeSet;
+#[path = "documentation/shown.rs"]
+mod shown;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,7 @@ const CRATES: &[&str] = &[
     "runtime/build/src",
     "runtime/testing/src",
     "runtime/tune/src",
+    "runtime/assembler/src",
     "runtime/src",
 ];
 
@@ -30,66 +33,19 @@ fn files(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The words of a text, as identifiers.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
-}
-
-/// The name that a line declares for others.
-fn declared(line: &str) -> Option<&str> {
-    let mut rest = line.trim_start().strip_prefix("pub ")?;
-    for word in ["const ", "unsafe ", "async "] {
-        // `pub const fn`, but `pub const NAME`.
-        match rest.strip_prefix(word) {
-            Some(after) if ["fn ", "unsafe "].iter().any(|next| after.starts_with(next)) => rest = after,
-            _ => {}
-        }
-    }
-    let kinds = ["fn ", "struct ", "enum ", "trait ", "type ", "const ", "static ", "union "];
-    words(kinds.iter().find_map(|kind| rest.strip_prefix(kind))?).next()
-}
-
 #[test]
 fn every_public_item_is_shown_in_an_example() {
     let mut missing = Vec::new();
     for folder in CRATES {
-        let (mut paths, mut shown, mut items) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let (mut paths, mut read) = (Vec::new(), shown::Crate::default());
         files(&root().join(folder), &mut paths);
         for path in paths {
-            let text = fs::read_to_string(&path).expect("readable");
-            let text = text.split("\n#[cfg(test)]\n").next().unwrap_or(&text);
-            let text = text.split("\n#[cfg(all(test").next().unwrap_or(text);
-            let (mut is_code, mut is_hidden) = (false, None);
-            for (number, line) in text.lines().enumerate() {
-                let indent = line.len() - line.trim_start().len();
-                if let Some(doc) = line.trim_start().strip_prefix("///").or(line.trim_start().strip_prefix("//!")) {
-                    if doc.trim_start().starts_with("```") {
-                        is_code = !is_code;
-                    } else if is_code {
-                        shown.extend(words(doc).map(str::to_owned));
-                    }
-                    continue;
-                }
-                // What stands in a module for this crate alone is no item for others.
-                if line.trim_start().starts_with("pub(crate) mod ") || line.trim_start().starts_with("mod ") {
-                    is_hidden = line.ends_with('{').then_some(indent);
-                } else if is_hidden == Some(indent) && line.trim() == "}" {
-                    is_hidden = None;
-                }
-                if let Some(name) = declared(line).filter(|_| is_hidden.is_none()) {
-                    items.push((path.clone(), number + 1, name.to_owned()));
-                }
-            }
+            read.read(&path, &fs::read_to_string(&path).expect("readable"));
         }
-        assert!(items.len() > 20, "{folder}");
-        items.retain(|(.., name)| !shown.contains(name));
-        missing.extend(items);
+        assert!(read.items.len() > 10, "{folder}");
+        missing.extend(read.missing().map(|item| item.place(root())));
     }
-    let list: Vec<String> = missing
-        .iter()
-        .map(|(path, line, name)| format!("{}:{line} `{name}`", path.strip_prefix(root()).unwrap_or(path).display()))
-        .collect();
-    assert!(list.is_empty(), "no example of its crate shows\n{}", list.join("\n"));
+    assert!(missing.is_empty(), "no example of its crate shows\n{}", missing.join("\n"));
 }
 
 #[test]

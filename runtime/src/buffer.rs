@@ -21,6 +21,11 @@ use std::sync::Arc;
 /// x.write(1, &[5.0])?;
 /// assert_eq!(x.to_vec()?, [1.0, 5.0, 3.0]);
 /// assert_eq!(x.len(), 3);
+/// x.slice_mut(..2).write(0, &[7.0, 8.0])?;
+/// let mut end = [0.0; 2];
+/// x.read(1, &mut end)?;
+/// assert_eq!(end, [8.0, 3.0]);
+/// assert!(x.device().is_same(&device));
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 pub struct Buffer<T: Element = u8> {

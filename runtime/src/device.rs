@@ -214,11 +214,11 @@ impl Device {
     /// other devices give an error. Feature `emulator`.
     ///
     /// ```
-    /// use rtc_runtime::{Device, args};
+    /// use rtc_runtime::{Device, Kernel, args};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
     /// let device = Device::emulator().count()?;
     /// // SAFETY: the files were made together.
-    /// let kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
+    /// let kernel: Kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.zeros::<f32>(256)?, device.zeros::<f32>(256)?);
     /// kernel.launch(&device.default_stream(), 8, &args![&x, &mut y, 2.0f32, 256])?;
     /// let counters = kernel.take_counters().expect("they were asked for");
@@ -303,6 +303,10 @@ impl Device {
     }
 
     /// The target that kernels for this device are compiled for: its own on a GPU, `sm_90a` on the others.
+    ///
+    /// ```
+    /// assert_eq!(rtc_runtime::Device::emulator().arch(), "sm_90a");
+    /// ```
     pub fn arch(&self) -> String {
         match &self.backend {
             // Targets of capability 9.0 and above have an architecture-specific feature set.

@@ -36,8 +36,9 @@ use std::fmt;
 /// let device = Device::auto();
 /// let tensor = device.upload(&[1i32, 2, 3])?.into_dlpack()?; // of another library
 /// // SAFETY: nobody else has it.
-/// let imported: Imported<i32> = unsafe { device.from_dlpack(tensor)? };
-/// assert_eq!(imported.slice().len(), 3);
+/// let mut imported: Imported<i32> = unsafe { device.from_dlpack(tensor)? };
+/// imported.slice_mut()?.write(0, &[7])?;
+/// assert_eq!(imported.slice().to_vec()?, [7, 2, 3]);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 pub struct Imported<T: Element> {

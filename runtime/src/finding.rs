@@ -5,11 +5,11 @@ use std::fmt;
 /// Something that looked wrong in a launch on the emulator or the interpreter and did not end it.
 ///
 /// ```
-/// use rtc_runtime::{Device, Finding, args};
+/// use rtc_runtime::{Device, Finding, Kernel, args};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// let device = Device::emulator();
 /// // SAFETY: the files were made together.
-/// let scale = unsafe { device.load_json(ptx, json)? };
+/// let scale: Kernel = unsafe { device.load_json(ptx, json)? };
 /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
 /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
 /// let overflows = |finding: &Finding| finding.code == "address-overflow";

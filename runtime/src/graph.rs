@@ -20,6 +20,7 @@ use std::sync::Arc;
 /// let mut y = device.zeros::<f32>(64)?;
 /// let graph: rtc_runtime::Graph = stream.capture(|s| s.copy(&x, &mut y))?;
 /// assert_eq!(y.to_vec()?, [0.0; 64]); // nothing has run yet
+/// assert!(graph.device().is_same(&device));
 /// graph.launch(&stream)?;
 /// assert_eq!(y.to_vec()?, [3.0; 64]);
 /// # Ok::<(), rtc_runtime::Error>(())

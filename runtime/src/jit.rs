@@ -24,8 +24,8 @@ use rtc_compiler::{Artifact, Failure, LaunchOptions, Observer, Silent, Source, S
 use rtc_emulator::sanitize::{Check, Checks, Place, Report, SourceLocation};
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap, TensorMapError};
 use rtc_ir::interp::{
-    self, Access, ArgValue, DescArg, FaultKind, FindingKind, GlobalMemory, LaunchConfig, Limits, MemoryError, Nearest,
-    Reached, RunOptions,
+    self, ArgValue, DescArg, FaultKind, FindingKind, GlobalMemory, LaunchConfig, MemoryError, Nearest, Reached,
+    ReadState, RunOptions,
 };
 use rtc_source::{Diagnostic, SourceMap, Span};
 use std::sync::{Mutex, PoisonError};
@@ -43,6 +43,8 @@ use std::sync::{Mutex, PoisonError};
 /// let mut x = device.zeros::<f32>(1)?;
 /// kernel.launch(&device.default_stream(), 1, &args![&mut x])?;
 /// assert_eq!(x.to_vec()?, [1.0]);
+/// let same = device.compile(&[Source::new("one.rt", text)], &spec)?; // without the warnings
+/// assert_eq!(same.metadata().source_hash, kernel.metadata().source_hash);
 /// let wrong = device.compile_program(&Program::parse(&[Source::new("one.rt", "def one(:")]), &spec);
 /// assert!(matches!(wrong, Err(CompileError::Compiler(_))));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -96,6 +98,17 @@ impl std::fmt::Debug for CompileError {
 impl std::error::Error for CompileError {}
 
 /// Compiles a kernel for a device and loads it there.
+///
+/// ```
+/// use rtc_compiler::{Program, Signature, Silent, Source, Spec, source_hash};
+/// use rtc_runtime::{Device, jit};
+/// let program = Program::parse(&[Source::new("one.rt", "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n")]);
+/// let spec = Spec { args: Signature::parse("*fp32")?.bind(&["x"])?, ..Spec::default() }.specialize(&program)?;
+/// let hash = source_hash(&program, &spec, "sm_80");
+/// let compiled = jit::compile(&Device::emulator(), &program, &spec, "sm_80", hash, &mut Silent)?;
+/// assert_eq!(compiled.kernel.metadata().kernel, "one");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn compile(
     device: &Device,
     program: &rtc_compiler::Program,
@@ -121,6 +134,16 @@ pub fn compile(
 ///
 /// As for [`Device::load`]. What the compiler returns meets it, and so does an entry of a [cache](rtc_cache::Cache),
 /// whose content is compared with its checksum.
+///
+/// ```
+/// use rtc_compiler::{LaunchOptions, Silent, TileKernel};
+/// let kernel = TileKernel::parse("nothing.tir", "kernel @nothing() warps 1 phase tile {\n  ret\n}\n").unwrap();
+/// let compiled = kernel.compile(&LaunchOptions::default(), "sm_80", &mut Silent)?;
+/// // SAFETY: the compiler made it.
+/// let loaded = unsafe { rtc_runtime::jit::load(&rtc_runtime::Device::emulator(), compiled, &mut Silent)? };
+/// assert_eq!(loaded.kernel.metadata().kernel, "nothing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub unsafe fn load(
     device: &Device,
     compiled: rtc_compiler::Compiled,
@@ -231,17 +254,20 @@ impl InterpretedKernel {
         let args = metadata.params.iter().map(value).collect::<std::result::Result<_, _>>();
         let args = args.map_err(|e: TensorMapError| fault(e.to_string(), String::new()))?;
         let launch = LaunchConfig { grid, args };
-        let options = RunOptions::default();
         let interrupt = Interrupt::current();
-        let limits = Limits { operations: step_limit()?, interrupt: interrupt.as_ref().map(Interrupt::flag) };
+        let options = RunOptions {
+            max_operations: step_limit()?,
+            interrupt: interrupt.as_ref().map(Interrupt::flag),
+            ..RunOptions::default()
+        };
         let mut reports = Vec::new();
         if checks.has(Check::Open)
             // A fault comes again below.
-            && let Ok(found) = interp::leaning(kernel, &mut DeviceMemory(memory), &launch, &options, limits)
+            && let Ok(found) = interp::leaning(kernel, &mut DeviceMemory(memory), &launch, &options)
         {
             reports.extend(found.iter().map(|finding| self.report(finding, memory, &metadata.kernel)));
         }
-        let result = interp::run_within(kernel, &mut DeviceMemory(memory), &launch, &options, limits);
+        let result = interp::run(kernel, &mut DeviceMemory(memory), &launch, &options);
         let findings = match &result {
             Ok(report) => &report.findings,
             Err(fault) => &fault.findings,
@@ -369,10 +395,10 @@ fn described(map: &[u8]) -> std::result::Result<DescArg, TensorMapError> {
 struct DeviceMemory<'m>(&'m mut rtc_emulator::Memory);
 
 impl GlobalMemory for DeviceMemory<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> std::result::Result<Access, MemoryError> {
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> std::result::Result<ReadState, MemoryError> {
         let data = self.0.read(address, bytes.len()).map_err(refused)?;
         bytes.copy_from_slice(data);
-        Ok(Access::Defined)
+        Ok(ReadState::Defined)
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> std::result::Result<(), MemoryError> {

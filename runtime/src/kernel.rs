@@ -41,6 +41,7 @@ use std::sync::Arc;
 /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
 /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
 /// assert_eq!(y.to_vec()?, [3.0, 6.0]);
+/// assert!(scale.device().is_same(&device) && !scale.is_assembled()); // it was loaded as PTX
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 pub struct Kernel<Args = Untyped> {

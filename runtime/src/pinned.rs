@@ -11,6 +11,7 @@ use crate::{AnyBits, Device, Result, Slice, SliceMut, cuda};
 /// let device = Device::auto();
 /// let stream = device.stream()?;
 /// let mut host = device.pinned::<f32>(256)?;
+/// assert_eq!(host.len(), 256);
 /// host.as_mut_slice()?.fill(2.0);
 /// let mut x = device.alloc::<f32>(256)?;
 /// stream.upload(&host, &mut x)?; // returns at once

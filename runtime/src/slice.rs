@@ -27,6 +27,9 @@ pub(crate) struct Place<'a> {
 /// let x = Device::emulator().upload(&[1.0f32, 2.0, 3.0])?;
 /// let part: Slice<'_, f32> = x.slice(1..);
 /// assert_eq!(part.to_vec()?, [2.0, 3.0]);
+/// let mut last = [0.0];
+/// part.read(1, &mut last)?;
+/// assert_eq!(last, [3.0]);
 /// assert!(part.try_slice(..3).is_err() && part.slice(2..).is_empty());
 /// assert_eq!((part.address(), Slice::<f32>::null().address()), (x.address() + 4, 0));
 /// # Ok::<(), rtc_runtime::Error>(())
@@ -47,6 +50,7 @@ pub struct Slice<'a, T: Element = u8> {
 /// let (mut low, mut high) = x.slice_mut(..).split_at_mut(2);
 /// low.reborrow().write(0, &[7])?;
 /// high.write(1, &[8])?;
+/// assert_eq!(high.as_slice().to_vec()?, [6, 8]);
 /// assert!(low.try_slice_mut(..3).is_err());
 /// assert_eq!(x.to_vec()?, [7, 5, 6, 8]);
 /// # Ok::<(), rtc_runtime::Error>(())

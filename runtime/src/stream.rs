@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 /// use rtc_runtime::Device;
 /// let device = Device::auto();
 /// let (copies, work) = (device.stream()?, device.stream()?);
+/// assert!(work.device().is_same(&device));
 /// let x = device.upload(&[1.0f32; 64])?;
 /// let mut y = device.alloc::<f32>(64)?;
 /// copies.copy(&x, &mut y)?;
@@ -190,6 +191,14 @@ impl Stream {
 
     /// Copies from the device to page-locked memory of the host, in the order of the stream and beside other work. Lengths
     /// must be equal. Reading the memory waits for the copy.
+    ///
+    /// ```
+    /// let device = rtc_runtime::Device::auto();
+    /// let (x, mut host) = (device.upload(&[1i32, 2])?, device.pinned(2)?);
+    /// device.default_stream().download(&x, &mut host)?;
+    /// assert_eq!(host.as_slice()?, [1, 2]);
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
     pub fn download<'a, T: AnyBits>(&self, from: impl Into<Slice<'a, T>>, to: &mut PinnedBuffer<T>) -> Result<()> {
         self.refuse_recording("a copy to the host")?;
         let from = from.into();

@@ -14,6 +14,7 @@ use std::str::FromStr;
 /// let forced: Structure = "roles-2-copied".parse()?;
 /// assert_eq!(forced, Structure::Roles(Division { blocks: Some(2), stores: Some(ResultStores::Copied) }));
 /// assert_eq!(forced.to_string(), "roles-2-copied");
+/// assert_eq!(forced.roles().and_then(|division| division.stores), Some(ResultStores::ALL[1]));
 /// assert_eq!((forced.without_roles(), Structure::Plain.stages()), (Structure::Pipelined, false));
 /// let error = "ring".parse::<Structure>().unwrap_err();
 /// assert!(error.to_string().contains(Structure::EXPECTED));

@@ -15,6 +15,7 @@
 //! choice.apply(&mut spec.args, &mut spec.options);
 //! assert_eq!(spec.arg("BLOCK").unwrap().kind, ArgKind::Constexpr(ConstValue::Int(512)));
 //! assert_eq!(spec.options.num_warps, 8);
+//! assert_eq!(choice.value("BLOCK"), Some(&ConstValue::Int(512)));
 //! assert_eq!(choice.to_string(), "BLOCK=512 num_warps=8");
 //! ```
 

@@ -120,8 +120,9 @@ impl FromStr for ValueType {
 /// Type of a parameter of a compiled kernel.
 ///
 /// ```
-/// use rtc_abi::ParamType;
+/// use rtc_abi::{DType, ParamType};
 /// let ty = |text: &str| text.parse::<ParamType>().unwrap();
+/// assert_eq!((ty("*fp32").pointee(), ty("i32").pointee()), (Some(DType::Fp32), None));
 /// assert!(ty("*fp32").is_pointer() && ty("i32").is_integer());
 /// assert_eq!((ty("i32").bytes(), ty("i32").align()), (4, 4));
 /// assert_eq!((ty("tensordesc<fp16[64,64]>").bytes(), ty("tensordesc<fp16[64,64]>").align()), (128, 64));

@@ -8,10 +8,11 @@ pub type Version = (u32, u32);
 /// A defect of the assembler by which it makes wrong machine code of right PTX.
 ///
 /// ```
-/// use rtc_assembler::Defect;
+/// use rtc_assembler::{Defect, Version};
 /// let ptx = ".target sm_90a\nwgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 ..";
 /// let defect = Defect::of_kernel((12, 8), "sm_90a", ptx).expect("it has it");
-/// assert_eq!(defect.mended, (12, 9));
+/// let first_without: Version = (12, 9);
+/// assert_eq!(defect.mended, first_without);
 /// assert!(Defect::of_kernel((12, 9), "sm_90a", ptx).is_none());
 /// assert!(Defect::of_kernel((12, 8), "sm_90a", "add.f32 ..").is_none());
 /// ```

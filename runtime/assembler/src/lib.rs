@@ -157,7 +157,8 @@ impl Assembler {
     /// use rtc_assembler::Assembler;
     /// let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
     /// if let Some(assembler) = Assembler::find() {
-    ///     assert!(assembler.usage(ptx, "nothing", "sm_80")?.registers > 0);
+    ///     let usage: rtc_assembler::Usage = assembler.usage(ptx, "nothing", "sm_80")?;
+    ///     assert!(usage.registers > 0 && usage.spilled == 0);
     /// }
     /// # Ok::<(), rtc_assembler::Error>(())
     /// ```

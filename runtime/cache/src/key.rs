@@ -58,6 +58,7 @@ impl FromStr for Key {
 /// let key = |a, b| KeyBuilder::new("example/1").text("name", a).text("name", b).finish();
 /// assert_ne!(key("ab", "c"), key("a", "bc"));
 /// assert_eq!(key("a", "b").to_string().len(), 64);
+/// assert_ne!(KeyBuilder::new("example/1").bytes("name", b"ab").finish(), KeyBuilder::new("example/1").text("name", "ab").finish());
 /// ```
 #[derive(Clone, Debug)]
 pub struct KeyBuilder {

@@ -32,6 +32,7 @@ pub struct Cache {
 /// use rtc_cache::{Cache, CacheConfig, Fetched, KeyBuilder, Origin};
 /// use std::time::Duration;
 /// let cache = Cache::open(CacheConfig::new(directory.path()))?;
+/// assert_eq!(cache.directory(), directory.path());
 /// let key = KeyBuilder::new("squares/1").number("of", 12).finish();
 /// let square = || {
 ///     let decode = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok()?.parse::<u32>().ok();

@@ -93,8 +93,13 @@ impl Options {
 /// assert!(fill.known(&args![&mut x, 16], &options).is_none());
 /// let ready: Ready = fill.ready(&args![&mut x, 16], &options)?; // compiled, not launched
 /// ready.launch(&device.default_stream(), 1, &args![&mut x, 16])?;
+/// // SAFETY: it writes `n` elements, and `x` has as many.
+/// unsafe {
+///     ready.launch_unchecked(&device.default_stream(), 1, &args![&mut x, 16])?;
+///     fill.launch_unchecked(&device.default_stream(), 1, &args![&mut x, 16], &options)?;
+/// }
 /// assert_eq!(fill.known(&args![&mut x, 16], &options).map(|known| known.id()), Some(ready.id()));
-/// assert_eq!(ready.specialization().kernel, "fill");
+/// assert_eq!((ready.specialization().kernel.as_str(), fill.variants()), ("fill", 1));
 /// assert_eq!(fill.known(&args![&mut x, 16], &options).map(|known| known.key()), Some(ready.key()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -146,6 +146,7 @@ impl Program {
     /// let options = rtc_runtime::jit::Options::new();
     /// let mut x = program.device().zeros::<f32>(1)?;
     /// let error = program.kernel("k")?.ready(&rtc_runtime::args![&mut x], &options).unwrap_err();
+    /// assert_eq!(program.source().kernel(Some("k"))?.name, "k");
     /// assert!(program.explain(&error).contains("--> k.rt:3:17"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

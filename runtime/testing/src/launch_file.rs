@@ -97,6 +97,7 @@ impl<'s> Resolved<'s> {
 ///     r#"{"spec": {}, "grid": ["cdiv(n, 32)"], "args": {"x": {"tensor": "x"}, "y": {"tensor": "y"}, "a": 3.0, "n": 2}}"#,
 /// )?;
 /// assert_eq!(launch.sizes()[0].to_string(), "cdiv(n, 32)");
+/// assert_eq!(launch.grid(scale.metadata()).ok(), Some([1, 1, 1]));
 /// let mut tensors = Tensors::default();
 /// tensors.insert("x", Tensor::of(vec![2], &[1.0f32, 2.0])?);
 /// tensors.insert("y", Tensor::of(vec![2], &[0.0f32; 2])?);

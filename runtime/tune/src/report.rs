@@ -53,6 +53,10 @@ pub struct Phases {
 /// let names = |metadata: &rtc_compiler::Metadata| metadata.params.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
 /// assert_eq!(report.arguments().map(|arguments| names(&arguments)), report.metadata().map(names));
 /// assert!(report.winning_spec().is_some_and(|spec| spec.args.len() == 3));
+/// // Nothing was timed: no times of this tuning or of one before, and nothing to be stored.
+/// assert_eq!((report.time(0), best.milliseconds()), (None, None));
+/// assert!(report.entry().records.is_empty() && report.to_svg().starts_with("<svg "));
+/// assert!(Candidate::written(best.choice.clone()).is_written);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -1,27 +1,32 @@
-//! Loads that read the same along a whole dimension load one element of it, which is then broadcast.
+//! Loads that read the same address several times in a row along a dimension read it once.
 //!
 //! ```text
 //! %p = .. (32 * %i + arange(0, 32)) // 128 ..                    %q = .. (32 * %i + 0) // 128 ..
 //! %s = load %p : tile<32x64xf16>                            →    %t = load %q : tile<1x64xf16>
 //!                                                                %s = broadcast %t : tile<32x64xf16>
+//!
+//! %p = .. arange(0, 32) // 2 ..                                  %q = .. (2 * arange(0, 16)) // 2 ..
+//! %b = load %p : tile<32x64xi8>                             →    %c = load %q : tile<16x64xi8>
+//!                                                                %d = expand_dims %c, broadcast : tile<16x2x64xi8>
+//!                                                                %b = reshape %d : tile<32x64xi8>
 //! ```
 //!
-//! Scales of groups of numbers are loaded so, with the same address for each number of a group. That the address, the mask
-//! and what stands in for masked elements are the same is known from `axis_info`; they are computed anew for the first
-//! place of the dimension, by the same operations on smaller tiles.
+//! Scales of groups of elements and bytes that hold two elements are loaded so. `axis_info` proves that the address, the mask
+//! and the value for masked elements are the same; they are computed again for one element of each run, by the same
+//! operations on smaller tiles. An operand that goes from memory to a dot unchanged keeps its runs: it can be copied to shared
+//! memory asynchronously. So does a tile that would leave threads without an element: equal addresses in different threads of a
+//! warp cost nothing, distributing one element to them does.
 
-use std::collections::HashMap;
+mod runs;
 
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Builder, HintKind, Kernel, Literal, Op, OpKind, Phase, Position, Traits, Type, Value};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Type, Value};
 
 use crate::{Pass, PassContext, PassError};
+use runs::{Narrow, Runs, can_narrow};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "narrow-loads", needs: Phase::Tile, leaves: Phase::Tile, run };
-
-/// How many operations may be repeated for one load.
-const BUDGET: usize = 64;
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let loads: Vec<Op> = rtc_ir::walk(kernel)
@@ -29,139 +34,69 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         .filter(|op| matches!(kernel.kind(*op), OpKind::Load { volatile: false, .. }))
         .collect();
     let infos = axis_info(kernel);
-    let found: Vec<(Op, Vec<usize>)> = loads.into_iter().map(|op| (op, repeated(kernel, &infos, op))).collect();
-    for (load, axes) in found {
-        let mut narrow = load;
-        for axis in axes {
-            let mut budget = BUDGET;
-            let has_first = |value: &Value| has_first(kernel, *value, axis, &mut budget);
-            if kernel.op(narrow).operands.clone().iter().all(has_first) {
-                narrow = first_of_load(kernel, narrow, load, axis)?;
+    let found: Vec<(Op, Vec<Runs>)> = loads.into_iter().map(|op| (op, repeated(kernel, &infos, op))).collect();
+    let mut narrow = Narrow::default();
+    for (load, all) in found {
+        let mut made = load;
+        let mut taken = Vec::new();
+        for runs in all {
+            let operands = kernel.op(made).operands.clone();
+            if can_narrow(kernel, &operands, runs) {
+                let operands: Vec<Value> =
+                    operands.iter().map(|value| narrow.of(kernel, *value, runs)).collect::<Result<_, PassError>>()?;
+                let ty = runs.narrowed(kernel.value_type(kernel.result(made, 0)))?;
+                made = kernel.clone_op(made, &operands, &[ty]);
+                kernel.insert_op(made, Position::Before(load));
+                taken.push(runs);
             }
         }
-        if narrow != load {
-            let (result, ty) = (kernel.result(load, 0), kernel.value_type(kernel.result(load, 0)));
-            let made = kernel.result(narrow, 0);
-            let wide = Builder::before(kernel, load).broadcast_to(made, ty)?;
-            kernel.replace_uses(result, wide);
+        if made != load {
+            let wide = widened(kernel, load, made, &taken)?;
+            kernel.replace_uses(kernel.result(load, 0), wide);
             kernel.erase(load);
         }
     }
     Ok(())
 }
 
-/// The dimensions along which all that a load takes is the same.
-fn repeated(kernel: &Kernel, infos: &AxisInfos, load: Op) -> Vec<usize> {
-    let Some(shape) = kernel.value_type(kernel.result(load, 0)).shape() else { return Vec::new() };
-    let is_same = |axis: &usize| {
-        let mut operands = kernel.op(load).operands.iter();
-        shape[*axis] > 1 && operands.all(|value| infos.axis(*value, *axis).constancy >= u64::from(shape[*axis]))
+/// The dimensions along which all operands of a load have runs of equal elements.
+fn repeated(kernel: &Kernel, infos: &AxisInfos, load: Op) -> Vec<Runs> {
+    let result = kernel.result(load, 0);
+    let Some(shape) = kernel.value_type(result).shape() else { return Vec::new() };
+    let is_operand = kernel.users(result).into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { .. }));
+    let threads = u64::from(kernel.options.num_warps) * 32;
+    let runs = |axis: usize| {
+        let constancy = kernel.op(load).operands.iter().map(|value| infos.axis(*value, axis).constancy).min()?;
+        let size = shape[axis];
+        // A power of two that divides the runs.
+        let length = if constancy >= u64::from(size) { size } else { 1 << constancy.trailing_zeros() };
+        let is_whole = length == size;
+        let is_worth = !is_operand && shape.numel() / u64::from(length) >= threads;
+        (length > 1 && (is_whole || is_worth)).then_some(Runs { axis, length })
     };
-    (0..shape.rank()).filter(is_same).collect()
+    (0..shape.rank()).filter_map(runs).collect()
 }
 
-/// Whether the first place of a dimension of a value can be computed by itself.
-fn has_first(kernel: &Kernel, value: Value, axis: usize, budget: &mut usize) -> bool {
-    let Some(shape) = kernel.value_type(value).shape() else { return true };
-    if shape[axis] == 1 {
-        return true;
-    }
-    let Some(op) = kernel.def_op(value) else { return false };
-    *budget = budget.saturating_sub(1);
-    *budget > 0
-        && match source_axis(kernel.kind(op), axis) {
-            Source::Nothing => true,
-            Source::Axis(axis) => {
-                let operands = kernel.op(op).operands.clone();
-                operands.into_iter().all(|operand| has_first(kernel, operand, axis, budget))
-            }
-            Source::Unknown => false,
+/// The elements of `load` from those of `made`, which has one of each run.
+fn widened(kernel: &mut Kernel, load: Op, made: Op, taken: &[Runs]) -> Result<Value, PassError> {
+    let ty = kernel.value_type(kernel.result(load, 0));
+    let mut value = kernel.result(made, 0);
+    let mut builder = Builder::before(kernel, load);
+    // From the last dimension on, as each step puts a dimension behind its own.
+    for Runs { axis, length } in taken.iter().rev() {
+        let Some(tile) = builder.kernel().value_type(value).as_tile() else { continue };
+        if tile.shape[*axis] == 1 {
+            continue;
         }
-}
-
-/// What the first place of a dimension of a result follows from.
-enum Source {
-    /// From nothing that has the dimension.
-    Nothing,
-    /// From the first place of this dimension of the operands.
-    Axis(usize),
-    Unknown,
-}
-
-fn source_axis(kind: &OpKind, axis: usize) -> Source {
-    match kind {
-        OpKind::Constant { .. } | OpKind::Splat {} | OpKind::Arange { .. } => Source::Nothing,
-        OpKind::Broadcast {} | OpKind::Hint { .. } => Source::Axis(axis),
-        OpKind::ExpandDims { axis: new } if axis == *new as usize => Source::Unknown,
-        OpKind::ExpandDims { axis: new } => Source::Axis(axis - usize::from(axis > *new as usize)),
-        OpKind::Trans { order } => Source::Axis(order[axis] as usize),
-        kind if kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) => Source::Axis(axis),
-        _ => Source::Unknown,
+        let count = tile.shape[*axis];
+        let apart = builder.expand_dims(value, *axis as u32 + 1)?;
+        let repeated = tile.shape.with(axis + 1, *length);
+        let whole = tile.shape.without(*axis).with(*axis, count * length);
+        let (Some(repeated), Some(whole)) = (repeated, whole) else {
+            return Err(PassError::Internal("a tile of too many dimensions".into()));
+        };
+        let repeated = builder.broadcast_to(apart, Type::tile(tile.elem, repeated))?;
+        value = builder.reshape_to(repeated, Type::tile(tile.elem, whole), false)?;
     }
-}
-
-/// The load before `at` of the first place of a dimension.
-fn first_of_load(kernel: &mut Kernel, load: Op, at: Op, axis: usize) -> Result<Op, PassError> {
-    let mut made = HashMap::new();
-    let operands = kernel.op(load).operands.clone();
-    let operands: Vec<Value> =
-        operands.iter().map(|value| first(kernel, *value, at, axis, &mut made)).collect::<Result<_, _>>()?;
-    let ty = narrowed(kernel.value_type(kernel.result(load, 0)), axis)?;
-    let new = kernel.clone_op(load, &operands, &[ty]);
-    kernel.insert_op(new, Position::Before(at));
-    Ok(new)
-}
-
-/// The first place of a dimension of a value, computed before `at`.
-fn first(
-    kernel: &mut Kernel,
-    value: Value,
-    at: Op,
-    axis: usize,
-    made: &mut HashMap<(Value, usize), Value>,
-) -> Result<Value, PassError> {
-    let ty = kernel.value_type(value);
-    if ty.shape().is_none_or(|shape| shape[axis] == 1) {
-        return Ok(value);
-    }
-    if let Some(known) = made.get(&(value, axis)) {
-        return Ok(*known);
-    }
-    let lost = || PassError::Internal("a load of one place was to be made of others".into());
-    let op = kernel.def_op(value).ok_or_else(lost)?;
-    let narrow = narrowed(ty, axis)?;
-    let new = match (kernel.kind(op).clone(), source_axis(kernel.kind(op), axis)) {
-        (OpKind::Arange { start, .. }, _) => Builder::before(kernel, at).constant_of(Literal::Int(start), narrow)?,
-        (kind, Source::Nothing) => {
-            let operands = kernel.op(op).operands.clone();
-            debug_assert!(matches!(kind, OpKind::Constant { .. } | OpKind::Splat {}));
-            clone_before(kernel, op, &operands, narrow, at)
-        }
-        (kind, Source::Axis(from)) => {
-            let operands = kernel.op(op).operands.clone();
-            let operands: Vec<Value> =
-                operands.iter().map(|operand| first(kernel, *operand, at, from, made)).collect::<Result<_, _>>()?;
-            match kind {
-                // The rest of the dimensions may be as they are already.
-                OpKind::Broadcast {} if kernel.value_type(operands[0]) == narrow => operands[0],
-                // A promise for runs along the dimension says nothing of one place.
-                OpKind::Hint { kind: HintKind::MaxContiguous | HintKind::MaxConstancy, .. } => operands[0],
-                _ => clone_before(kernel, op, &operands, narrow, at),
-            }
-        }
-        (_, Source::Unknown) => return Err(lost()),
-    };
-    made.insert((value, axis), new);
-    Ok(new)
-}
-
-fn clone_before(kernel: &mut Kernel, op: Op, operands: &[Value], ty: Type, at: Op) -> Value {
-    let new = kernel.clone_op(op, operands, &[ty]);
-    kernel.insert_op(new, Position::Before(at));
-    kernel.result(new, 0)
-}
-
-fn narrowed(ty: Type, axis: usize) -> Result<Type, PassError> {
-    let narrow = ty.as_tile().and_then(|tile| Some(Type::tile(tile.elem, tile.shape.without(axis).with(axis, 1)?)));
-    narrow.ok_or_else(|| PassError::Internal("a tile without the dimension".into()))
+    if builder.kernel().value_type(value) == ty { Ok(value) } else { Ok(builder.broadcast_to(value, ty)?) }
 }

@@ -267,7 +267,8 @@ fn diagnostics(root: &Path) -> String {
         let snapshot = fs::read_to_string(root.join(&path)).unwrap_or_else(|e| panic!("{path}: {e}"));
         assert!(snapshot.contains(&format!("[{code}]")), "{path} does not show `{code}`");
         // A link, so that the words of a message can change without this page.
-        writeln!(out, "\nAn example, with the message as it is drawn: [{case}](../../{path}).").expect("writes to memory");
+        writeln!(out, "\nAn example, with the message as it is drawn: [{case}](../../{path}).")
+            .expect("writes to memory");
     }
     out
 }

@@ -21,6 +21,19 @@ def read(page):
         return file.read()
 
 
+def run(block):
+    """Runs a program; gives its names."""
+    # Kernels need a file.
+    with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as file:
+        file.write(block)
+    scope = {}
+    try:
+        exec(compile(block, file.name, "exec"), scope)
+    finally:
+        os.unlink(file.name)
+    return scope
+
+
 class Documentation(unittest.TestCase):
 
     def test_output_is_as_it_is_shown(self):
@@ -42,18 +55,18 @@ class Documentation(unittest.TestCase):
         self.assertEqual(list(found), [name for name in fields if name in found])
         self.assertEqual(list(found)[:5], fields[:5])
 
+    def test_the_example_of_the_readme_runs(self):
+        blocks = re.findall(r"^```python\n(.*?)^```", read("../README.md"), re.S | re.M)
+        self.assertEqual(len(blocks), 1)
+        out = run(blocks[0])["out"]
+        self.assertEqual(out.shape, (64, 1000))
+        self.assertLess(abs(out.sum(axis=1) - 1).max(), 1e-5)
+        self.assertGreater(out.min(), 0)
+
     def test_blocks_of_python_run(self):
         ran = 0
         for page in PAGES:
             for block in re.findall(r"^```python\n(.*?)^```", read(page), re.S | re.M):
                 ran += 1
-                # Kernels need a file.
-                with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as file:
-                    file.write(block)
-                scope = {}
-                try:
-                    exec(compile(block, file.name, "exec"), scope)
-                finally:
-                    os.unlink(file.name)
-                self.assertEqual(scope["out"][10], 11, page)
+                self.assertEqual(run(block)["out"][10], 11, page)
         self.assertGreaterEqual(ran, 4)
