@@ -10,7 +10,7 @@
 //! let args = Signature::parse("*fp32, i32").unwrap().bind(&["p", "n"]).unwrap();
 //! let spec = Spec { args, ..Spec::default() }.specialize(&program).unwrap();
 //! let decided = decisions(&program, &spec, "sm_80").unwrap();
-//! assert_eq!(decided.loops[0].message, "the loop is not pipelined: it has no load in it");
+//! assert_eq!(decided.loops[0].message, "the loop is not pipelined: it has no load");
 //! ```
 
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ impl TileKernel {
 }
 
 fn of_kernel(kernel: &Kernel, options: &LaunchOptions, target: &'static Target) -> Result<Decisions, Failure> {
-    let failed = |error: PassError| Failure::internal("what loops are told of".to_owned(), error.to_string());
+    let failed = |error: PassError| Failure::internal("the decisions about loops".to_owned(), error.to_string());
     let (found, registers) = decide(kernel, options, target)?;
     // The same levers are tried for several loops.
     let mut tried: HashMap<Vec<Suggestion>, Vec<Decision>> = HashMap::new();
@@ -94,7 +94,7 @@ fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> 
     let cx = scheduled.as_ref().map_or(context, |(_, cx)| *cx);
     let passed = laid.as_ref().zip(scheduled.as_ref().map(|(kernel, _)| kernel));
     let found = rtc_passes::decisions(source, passed, &cx, options.structure);
-    let found = found.map_err(|error| Failure::internal("what loops are told of".to_owned(), error.to_string()))?;
+    let found = found.map_err(|error| Failure::internal("the decisions about loops".to_owned(), error.to_string()))?;
     let given = kernel.registers_at_start().or(kernel.options.maxnreg);
     Ok((found, given.unwrap_or_else(|| rtc_passes::work::registers(&kernel).min(MOST_REGISTERS))))
 }

@@ -182,7 +182,7 @@ const CASES: &[Case] = &[
     (LARGE, "*fp16:16, *fp32:16, i32, 128", &[]),
     (LARGE, "*fp16:16, *fp32:16, i32, 256", &[]),
     (LARGE, "*fp16:16, *fp32:16, i32, 512", &[]),
-    // A product under way and a second barrier; all copies before the loop; one iteration.
+    // A product in flight and a second barrier; all copies before the loop; one iteration.
     (LARGE, "*fp16:16, *fp32:16, i32, 64", &[("structure", "pipelined")]),
     (LARGE, "*fp16:16, *fp32:16, 2, 64", &[("structure", "pipelined")]),
     (LARGE, "*fp16:16, *fp32:16, 1, 64", &[("structure", "pipelined")]),
@@ -243,8 +243,8 @@ fn loops_of_tile_ir_are_told_of() {
     };
     let of_source = decided(&program, &spec, "sm_90a").remove(0);
     assert_eq!(said(Stage::Tile), [(of_source.message, of_source.help)]);
-    let form = "its products are given in the form of the machine, and stay as they are";
-    let past = "the kernel is given past the passes that decide of it, and stays as it is";
+    let form = "its dots are MMAs already and stay unchanged";
+    let past = "the kernel was given in a phase after the scheduling passes, so it is unchanged";
     for (stage, reason) in [(Stage::Laid, form), (Stage::Scheduled, past)] {
         let found = said(stage);
         assert!(
@@ -265,7 +265,7 @@ fn follow(program: &Program, spec: &Spec, arch: &str, remark: &Diagnostic) -> us
         assert_ne!(same.message, remark.message, "{arch}: {help}");
         let (_, change) = sentence.split_once(" instead, ").unwrap();
         let sign = match change.split(' ').next().unwrap() {
-            "a" => "(TMA) are begun by a warp of their own",
+            "a" => "(TMA) are issued by a producer warp",
             "copies" => "pipelined: copies from ",
             "loads" => "pipelined: loads from ",
             // It reads as before, but more at a time.
