@@ -8,8 +8,8 @@
 //! A kernel goes through three [`Phase`]s: `Tile` (shapes and element types), `Laid` (every tile type also
 //! has a layout), `Scheduled` (shared memory is placed, barriers are in).
 //!
-//! One operation is one row of `ops/table.rs`; from it come the enum variant, the builder method, the
-//! printer, the reader and the reference. `ops/infer.rs` holds the type rules, `interp/` what operations do.
+//! One operation is one row of `ops/table.rs`, which generates the enum variant, the builder method, the printer, the
+//! reader and the reference. `ops/infer.rs` has the type rules, `interp/` the semantics.
 
 pub mod analysis;
 mod assembly;

@@ -1,4 +1,4 @@
-//! What holds for an operation that divides the warps of the block.
+//! The rules of `warp_specialize`.
 
 use super::Verifier;
 use crate::effects::EffectKind;
