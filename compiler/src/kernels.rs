@@ -1,6 +1,6 @@
 //! Which functions of a file are kernels.
 //!
-//! Any `@triton.jit` function can be asked for by name. Where none is named, a kernel is one that nobody else calls or
+//! Any `@triton.jit` function can be asked for by name. Where none is named, a kernel is one that no other function calls or
 //! takes as an argument, and that has an effect: a function that stores nothing, such as an activation that is passed to
 //! a kernel, is not one, as long as another is there.
 
@@ -165,7 +165,7 @@ fn is_constexpr(annotation: &Expr) -> bool {
     }
 }
 
-/// The names that files other than Triton's own bring in: nobody knows here what such functions do.
+/// The names that files other than Triton's own bring in: the behaviour of such functions is not known here.
 fn imported(body: &[Stmt]) -> HashSet<&str> {
     let known = |module: &str| ["triton", "math"].contains(&module.split('.').next().unwrap_or(module));
     let mut names = HashSet::new();

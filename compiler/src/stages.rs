@@ -321,7 +321,7 @@ pub(crate) fn run_pipeline(
     run_watched(kernel, target, options, until, observer, &mut |_, _, _| {})
 }
 
-/// The same, with somebody who looks at the kernel before each pass.
+/// The same, with an observer of the kernel before each pass.
 pub(crate) fn run_watched(
     kernel: &mut Kernel,
     target: &'static Target,
@@ -421,7 +421,7 @@ fn pass_failure(pass: &str, kernel: &Kernel, error: PassError) -> Failure {
     }
 }
 
-/// The kernel as the verifier vouches for it; a complaint is a bug of the stage before.
+/// The kernel as the verifier guarantees it; a complaint is a bug of the stage before.
 fn verified<'k>(kernel: &'k Kernel, after: &str) -> Result<Verified<'k>, Failure> {
     rtc_ir::verify(kernel).map_err(|errors| Failure::Internal {
         message: format!("the kernel is not valid: {}", errors[0].message),

@@ -127,7 +127,7 @@ impl Extents {
         self.params.get(param).and_then(Option::as_ref).map_or(BOUNDS, |bound| bound.number)
     }
 
-    /// For each expression anew, with the reason where a condition does not hold or something has no value.
+    /// For each expression again, with the reason where a condition does not hold or something has no value.
     #[cold]
     fn elements_or_why(&self, bound: &ParamBound, arg: &impl Fn(usize) -> Option<i64>, grid: [u32; 3]) -> Elements {
         let value = |Named { expr, names }: &Named| {

@@ -1,4 +1,4 @@
-//! What the compiler and whoever launches its kernels agree on: plain data, without LLVM and without IO.
+//! The interface between the compiler and launchers of its kernels: plain data, without LLVM and without IO.
 //!
 //! | file | holds |
 //! | --- | --- |

@@ -1,6 +1,6 @@
 //! Metadata of a compiled kernel: the `<symbol>.json` beside `<symbol>.ptx`.
 //!
-//! Written by the compiler, read by whoever launches. Fields are only ever added.
+//! Written by the compiler, read by launchers. Fields are only ever added.
 //!
 //! ```
 //! use rtc_abi::Metadata;
@@ -211,7 +211,7 @@ pub enum Padding {
 /// How many blocks of a persistent kernel are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Persistent {
-    /// Blocks that run on one multiprocessor at once.
+    /// Blocks that run on one SM at once.
     pub blocks_per_multiprocessor: u32,
 }
 
@@ -223,8 +223,8 @@ impl Persistent {
     /// assert_eq!(persistent.blocks(100, 132), 100);
     /// assert_eq!(persistent.blocks(265, 132), 89); // three rounds
     /// ```
-    pub fn blocks(self, programs: u64, multiprocessors: u32) -> u64 {
-        let at_once = (u64::from(self.blocks_per_multiprocessor) * u64::from(multiprocessors)).max(1);
+    pub fn blocks(self, programs: u64, SMs: u32) -> u64 {
+        let at_once = (u64::from(self.blocks_per_multiprocessor) * u64::from(SMs)).max(1);
         let rounds = programs.div_ceil(at_once).max(1);
         programs.div_ceil(rounds)
     }

@@ -1,6 +1,6 @@
 //! What a kernel is compiled for: the types or values of its arguments and the launch options.
 //!
-//! Plain data between whoever asks for a kernel (command line, SPEC.json, an embedding program) and the semantic
+//! Plain data between the requester of a kernel (command line, SPEC.json, an embedding program) and the semantic
 //! analysis. Reading it from JSON or from a signature string is the business of the crate `rtc-compiler`.
 //!
 //! Invariants: argument names are unique; a constexpr holds a Python-level value, never a run-time type;

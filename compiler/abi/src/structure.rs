@@ -38,7 +38,7 @@ pub enum Structure {
 /// What of a kernel with roles is given; `None`: what the compiler takes for the fastest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Division {
-    /// Blocks on a multiprocessor at a time, from 1 to 3.
+    /// Blocks on an SM at a time, from 1 to 3.
     pub blocks: Option<u32>,
     /// How results are stored.
     pub stores: Option<ResultStores>,

@@ -1,6 +1,6 @@
 //! What `@triton.autotune` and `@triton.heuristics` of a kernel say, evaluated for the arguments of a launch.
 //!
-//! Plain data between the semantic analysis, which reads it from the source, and whoever times configurations.
+//! Plain data between the semantic analysis, which reads it from the source, and the autotuner.
 //! [`Choice::apply`] turns a specialization that leaves the tuned parameters out into that of one configuration.
 //!
 //! ```
@@ -50,7 +50,7 @@ pub enum HostValue {
         /// The block that one access moves, before hooks.
         block_shape: Vec<u32>,
     },
-    /// A number that nobody has said, such as an argument of a kernel that is compiled without a launch.
+    /// An unknown number, such as an argument of a kernel that is compiled without a launch.
     Unknown,
 }
 

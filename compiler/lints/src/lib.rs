@@ -5,11 +5,11 @@
 //! | file | codes |
 //! | --- | --- |
 //! | `index.rs` | `index-overflow`, `index-may-overflow`: products in 32 bits that become addresses |
-//! | `masks.rs`, `lanes.rs` | `missing-mask`, `missing-other`: accesses past a bound, lanes that nobody loaded |
+//! | `masks.rs`, `lanes.rs` | `missing-mask`, `missing-other`: accesses past a bound, lanes that were not loaded |
 //! | `accumulator.rs` | `half-accumulator`: sums of products in 16 bits |
 //!
 //! `narrowing-store` needs the types only and is found by sema. All are reported whatever their level; the levels
-//! are applied by whoever shows them (`rtc_source::Levels`). Code of the standard library is not looked at.
+//! are applied where they are shown (`rtc_source::Levels`). Code of the standard library is not looked at.
 
 mod accumulator;
 mod index;
@@ -23,7 +23,7 @@ use rtc_source::{Diagnostic, SourceMap, Span};
 
 /// How many values a search goes through before it gives up: kernels of many unrolled steps have long chains.
 const REACH: usize = 512;
-/// The deepest nesting of loops in which a search goes round more than once.
+/// The deepest nesting of loops in which a search wraps around more than once.
 const NESTING: u32 = 3;
 
 /// What lints look at.

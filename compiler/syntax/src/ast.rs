@@ -1,6 +1,6 @@
 //! The abstract syntax tree: Python's, as far as kernels and the host code beside them use it.
 //!
-//! Names follow Python's own `ast` module (`BinOp`, `Compare`, `AugAssign`, `LtE`, ...), so whoever knows that one knows
+//! Names follow Python's own `ast` module (`BinOp`, `Compare`, `AugAssign`, `LtE`, ...), so a reader of that one knows
 //! this one. Differences: a parameter list is one `Vec<Param>` with a kind per parameter, call arguments are one
 //! `Vec<Arg>` in source order, operators are plain enums, and a block of host code that cannot be read is kept as
 //! [`StmtKind::Unreadable`].

@@ -1,8 +1,8 @@
 //! Why the grammar refused a block, in words.
 //!
-//! The generated parser knows the token it stumbled over and every token it would have taken; a list of forty tokens helps
-//! nobody. This module looks at the surroundings, the open bracket, the word that begins the line, and names the most
-//! likely mistake.
+//! The generated parser provides the unexpected token and every token it would have accepted; a list of forty tokens does
+//! not help. This module checks the context, the open bracket and the first word of the line, and names the most likely
+//! mistake.
 
 use crate::parse::Block;
 use crate::token::{Spanned, Token};

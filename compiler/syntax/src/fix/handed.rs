@@ -193,7 +193,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Refuses a function whose parameters or results cannot be changed, as somebody uses it in a way that is not known.
+    /// Refuses a function whose parameters or results cannot be changed, as it has a use that is not supported.
     pub fn check_calls(&self, f: usize, params: &[&str], places: &BTreeSet<Option<usize>>) -> Result<()> {
         let function = self.scans[f].function;
         let name: &str = &function.name.text;
