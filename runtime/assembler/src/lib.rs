@@ -175,7 +175,7 @@ impl Assembler {
     /// The content of the cubin, and what the assembler says of it if it is given these options.
     fn call(&self, ptx: &str, kernel: &str, arch: &str, options: &[&str]) -> Result<(Vec<u8>, String), Error> {
         let shown = self.path.display();
-        // Nobody else can know its name before it is there, or write to it.
+        // The name is unpredictable before it exists, or write to it.
         let folder = tempfile::Builder::new().prefix("rtc-cubin-").tempdir();
         let folder = folder.map_err(|e| error(format!("cannot make a temporary folder for `{shown}`: {e}")))?;
         let (source, target) = (folder.path().join("kernel.ptx"), folder.path().join("kernel.cubin"));

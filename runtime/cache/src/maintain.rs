@@ -42,7 +42,7 @@ pub struct EntryInfo {
     pub last_used: SystemTime,
 }
 
-/// What [`Cache::verify`] found.
+/// The result of [`Cache::verify`].
 #[derive(Debug, Default)]
 pub struct Verified {
     /// Entries that are as they were written.
@@ -55,7 +55,7 @@ pub struct Verified {
     pub temporaries: usize,
 }
 
-/// What [`Cache::clear`] removed.
+/// The result of [`Cache::clear`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
     /// Entries of the present format.
@@ -97,7 +97,7 @@ impl Cache {
                         found.problems.push(Error::Corrupt { path, reason, removed });
                     }
                 },
-                // Somebody else removed it meanwhile.
+                // Another process removed it meanwhile.
                 Ok(None) => {}
                 Err(error) => found.problems.push(error),
             }
@@ -155,7 +155,7 @@ fn info(kind: &DirEntry, shard: &DirEntry, file: &DirEntry) -> Option<EntryInfo>
     })
 }
 
-/// What is in a directory; nothing if it is not there.
+/// The content of a directory; empty if there is none.
 fn items(directory: &Path) -> Result<Vec<DirEntry>> {
     let read = fs::read_dir(directory).and_then(|items| items.collect::<std::io::Result<Vec<_>>>());
     match read {
@@ -164,7 +164,7 @@ fn items(directory: &Path) -> Result<Vec<DirEntry>> {
     }
 }
 
-/// Removes what writers that died have left; gives how many files.
+/// Removes temporary files of dead writers; returns their number.
 pub(crate) fn remove_stale_temporaries(cache: &Cache) -> usize {
     let now = SystemTime::now();
     let is_stale = |item: &DirEntry| {

@@ -42,7 +42,7 @@ pub(crate) fn checks() -> Devices {
         checks.push(match Device::cuda(ordinal) {
             Ok(device) => {
                 let arch = device.arch();
-                let text = format!("{device}, {arch}, {} multiprocessors", device.multiprocessors());
+                let text = format!("{device}, {arch}, {} SMs", device.multiprocessors());
                 archs.push(arch);
                 ran(&device, "gpu", text)
             }

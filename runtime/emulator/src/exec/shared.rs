@@ -1,4 +1,4 @@
-//! What the threads of a cluster share: the shared memory of its blocks, barriers, copies under way.
+//! What the threads of a cluster share: the shared memory of its blocks, barriers, copies in flight.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub fn cluster_number(launch: &Launch<'_>, block: [u32; 3]) -> u32 {
     x.wrapping_add(width.wrapping_mul(y.wrapping_add(height.wrapping_mul(z))))
 }
 
-/// What is done about races and about reads of what nobody wrote: asynchronous programs are always checked.
+/// The reaction to races and to reads of uninitialized memory: asynchronous programs are always checked.
 fn policies(launch: &Launch<'_>) -> (Policy, Policy) {
     let race = match launch.code.asynchronous {
         _ if launch.checks.has(Check::Race) => Policy::Collect,

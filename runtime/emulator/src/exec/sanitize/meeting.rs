@@ -1,4 +1,4 @@
-//! Where lanes and warps meet: shuffles from lanes that are not there, barriers that nobody completes.
+//! Where lanes and warps meet: shuffles from lanes that are not there, barriers that are never completed.
 
 use crate::alu::Lanes;
 use crate::exec::cluster::Cluster;

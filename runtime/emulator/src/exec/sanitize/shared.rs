@@ -20,7 +20,7 @@ impl Cluster {
             let (address, access) = (found.at.1, if found.writes { "write" } else { "read" });
             match found.conflict {
                 Conflict::Unwritten => sanitizer.record((Check::Init, "uninitialized-shared"), at, None, || {
-                    format!("read at {address:#x} in shared memory, which nobody wrote")
+                    format!("read at {address:#x} in shared memory, which is uninitialized")
                 }),
                 Conflict::Unordered(pc, write) => {
                     let warp = found.other.unwrap_or(0) % hazards.agents.0;
