@@ -6,7 +6,7 @@
 //! registers of the threads), compiled for two targets, assembled where NVIDIA's assembler is installed, and executed
 //! in the emulator. All must leave the same bytes in all tensors, and have printed the same lines: by bits, but for
 //! tensors to which the header of the file grants a tolerance. Reads and writes beside the tensors are faults in both
-//! executors, and what nobody writes must stay as it was. Kernels in the kernel language also say what must come out.
+//! executors, and unwritten memory must be unchanged. Kernels in the kernel language also say what must come out.
 //!
 //! The sanitizer looks on in the emulator and must find nothing, but for the mistakes of `tests/filetests/planted/`, which
 //! it must find, each at its line (`planted.rs`), and of the interpreter what leans on open results (`open.rs`).

@@ -5,7 +5,7 @@
 //! // grid 2 1 1                     programs; 1 1 1 if absent
 //! // warps 1 4                      run with each of these numbers of warps; that of the kernel if absent
 //! // arg x = f32 special 64         a tensor; `data.rs` lists the contents
-//! // arg y = f32 uninit 64          one that nobody has written
+//! // arg y = f32 uninit 64          an uninitialized one
 //! // arg n = 3                      a scalar
 //! // arg d = desc x 64 128           a tensor descriptor: the tensor `x` as rows of 128 elements, of which it has 64
 //! // tolerance y = 2 ulp            for this tensor in the emulator; `1e-3` alone is relative to its largest number
@@ -43,7 +43,7 @@ pub enum Argument {
         scalar: Scalar,
         /// Its content.
         bytes: Vec<u8>,
-        /// Whether somebody has written it.
+        /// Whether it is initialized.
         written: bool,
     },
     /// A number.

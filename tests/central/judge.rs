@@ -326,13 +326,13 @@ fn described(
     Tensor::of_descriptor(kernel, param, base_of(&base), (&shape?, &strides?), pads_nan).map(Some)
 }
 
-/// Multiprocessors that a persistent kernel is told of.
-const MULTIPROCESSORS: u32 = 2;
+/// SMs that a persistent kernel is told of.
+const SMS: u32 = 2;
 
 /// The blocks that are started for the programs of a case.
 fn blocks(case: &Case, kernel: &Kernel) -> [u32; 3] {
     let programs = case.grid.iter().map(|size| u64::from(*size)).product();
-    kernel.persistent.map_or(case.grid, |p| [p.blocks(programs, MULTIPROCESSORS) as u32, 1, 1])
+    kernel.persistent.map_or(case.grid, |p| [p.blocks(programs, SMS) as u32, 1, 1])
 }
 
 /// What the interpreter runs a case with: memory, the allocations in it with their names, the launch.

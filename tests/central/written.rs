@@ -203,7 +203,7 @@ impl Maker {
         format!("{start}{}", self.names)
     }
 
-    /// Binds an expression to a new name. Its type stands behind it, for whoever reads or reduces the kernel.
+    /// Binds an expression to a new name. Its type stands behind it, for readers and for the reducer.
     fn bind(&mut self, expression: &str, dtype: Dtype, shape: &[u32], most: Option<u64>) -> Value {
         let name = self.name("v");
         self.line(&format!("{name} = {expression}  # {}{shape:?}", dtype.0));
@@ -234,7 +234,7 @@ impl Maker {
         shape
     }
 
-    /// Stores what nobody has used since it came into reach, and the last values.
+    /// Stores the values not used since it came into reach, and the last values.
     fn outputs(&mut self) {
         let lines_after = |v: &Value| &self.body[self.born.get(&v.name).copied().unwrap_or(0)..];
         let unused = |v: &Value| !lines_after(v).iter().any(|line| mentions(line, &v.name));
