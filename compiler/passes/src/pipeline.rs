@@ -46,6 +46,7 @@ pub const PASSES: &[Pass] = &[
     schedule::stage_operands::PASS,   // which loads can be copies is known from layouts and access widths
     schedule::schedule_loop::PASS,    // all that goes through shared memory is known, so it is known what fits
     schedule::expand_loop::PASS,      // as decided
+    schedule::hide_conversions::PASS, // dots are where they stay, and so are the waits for them
     schedule::atomics_to_tma::PASS,   // the rings have the shared memory that they need
     schedule::invariant_divisors::PASS, // nothing looks for quotients any more, and loops are what they will be
     schedule::dce_scheduled::PASS,    // addresses that are now computed ahead only

@@ -114,7 +114,7 @@ impl<'a> Search<'a> {
         match &data.kind {
             OpKind::Load { .. } if self.loads && dies && cost::may_be_relaid(kernel, self.infos, op, layout) => {
                 let has = kernel.layout_of(value)?;
-                let mut cost = cost::extra_cost(kernel, self.infos, op, has, layout);
+                let mut cost = cost::extra_cost(kernel, self.infos, op, has, layout) * often;
                 for index in tiles {
                     cost += RematPlan::work(kernel, data.operands[index], layout)?;
                 }

@@ -164,7 +164,7 @@ fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Va
     match rings.get_mut(number) {
         None => rings.push(ty),
         Some(ring) if ring.elem != ty.elem => {
-            return Err("loops copy operands of different types to the same ring to the same ring to the same ring");
+            return Err("loops copy operands of different types to the same ring");
         }
         Some(ring) if place_bytes(Type::Shared(*ring)) < place_bytes(Type::Shared(ty)) => *ring = ty,
         Some(_) => {}

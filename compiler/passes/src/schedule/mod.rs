@@ -14,6 +14,7 @@ pub mod decisions;
 mod defer_stores;
 mod descriptors;
 pub mod expand_loop;
+pub mod hide_conversions;
 pub mod hide_reductions;
 pub(crate) mod host_values;
 pub mod invariant_divisors;

@@ -50,11 +50,6 @@ impl Page {
         }
     }
 
-    /// The text outside of the blocks.
-    pub fn prose(&self) -> String {
-        self.between.concat()
-    }
-
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (at, between) in self.between.iter().enumerate() {

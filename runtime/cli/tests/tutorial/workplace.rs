@@ -46,7 +46,7 @@ pub struct Workplace {
 impl Workplace {
     /// A new folder with a copy of `code`.
     pub fn new(page: &str, python: &Path, code: &Path) -> Workplace {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("book").join(page);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tutorial").join(page);
         let _ = std::fs::remove_dir_all(&folder);
         copy(code, &folder.join("code"));
         copy(&manifest().join("../python/python/rtc"), &folder.join("package/rtc"));
