@@ -34,7 +34,7 @@ pub enum Tolerance {
     Relative(f64),
 }
 
-/// What a parameter gets.
+/// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
     /// An allocation.
@@ -73,7 +73,7 @@ pub struct Case {
     pub findings: Vec<String>,
     pub interpreted: bool,
     pub may_spill: bool,
-    /// What the sanitizer reports of a kernel that does so on purpose.
+    /// The expected reports of the sanitizer, for a kernel with intended bugs.
     pub reports: Vec<String>,
     /// Tensors whose rows have gaps: sizes, and strides in elements.
     pub shapes: Vec<(String, Vec<u64>, Vec<i64>)>,
@@ -83,7 +83,7 @@ pub struct Case {
     pub values_within: bool,
     /// Other inputs of the same kernel, for which only the first stage and the PTX are compared.
     pub more: Vec<Case>,
-    /// Not all structures, but some that this number tells.
+    /// Not all structures, but some, selected by this number.
     pub sample: Option<u64>,
 }
 
@@ -200,5 +200,5 @@ impl Case {
     }
 }
 
-/// What unwritten bytes hold, as the interpreter's memory has it.
+/// The content of uninitialized bytes, as in the interpreter's memory.
 pub const POISON: u8 = 0xcb;

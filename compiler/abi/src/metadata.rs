@@ -223,8 +223,8 @@ impl Persistent {
     /// assert_eq!(persistent.blocks(100, 132), 100);
     /// assert_eq!(persistent.blocks(265, 132), 89); // three rounds
     /// ```
-    pub fn blocks(self, programs: u64, SMs: u32) -> u64 {
-        let at_once = (u64::from(self.blocks_per_multiprocessor) * u64::from(SMs)).max(1);
+    pub fn blocks(self, programs: u64, sms: u32) -> u64 {
+        let at_once = (u64::from(self.blocks_per_multiprocessor) * u64::from(sms)).max(1);
         let rounds = programs.div_ceil(at_once).max(1);
         programs.div_ceil(rounds)
     }
