@@ -1,7 +1,7 @@
-//! What the compiler decided for each loop of a kernel, and what would change it.
+//! The compiler's decisions about the loops of a kernel, and the changes that would affect them.
 //!
-//! Nothing of it is found out while a kernel is compiled: it is asked for by who reads it, such as `rtc build -v`. The
-//! passes then run once more, and again for each promise or option that may change something, without the back end.
+//! They are not computed during a compilation, but on request, for example by `rtc build -v`. The passes then run once
+//! more, and again for each promise or option that may change a decision, without the back end.
 //!
 //! ```
 //! use rtc_compiler::{Program, Signature, Source, Spec, decisions};
@@ -24,7 +24,7 @@ use rtc_source::Diagnostic;
 use crate::stages::{Silent, analyse_kernel, run_watched, target};
 use crate::{Failure, Program, Specialization, TileKernel};
 
-/// What was decided.
+/// The decisions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decisions {
     /// For each loop of the source that the semantic analysis leaves a remark, in program order; its help says which
@@ -60,7 +60,7 @@ fn of_kernel(kernel: &Kernel, options: &LaunchOptions, target: &'static Target) 
             if !tried.contains_key(levers) {
                 let (mut kernel, mut options) = (kernel.clone(), options.clone());
                 levers.iter().try_for_each(|lever| lever.apply(&mut kernel, &mut options))?;
-                // What cannot be compiled so changes nothing.
+                // A change that does not compile has no effect.
                 let decided = decide(&kernel, &options, target).map(|(found, _)| found).unwrap_or_default();
                 tried.insert(levers.to_vec(), decided);
             }
@@ -99,5 +99,5 @@ fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> 
     Ok((found, given.unwrap_or_else(|| rtc_passes::work::registers(&kernel).min(MOST_REGISTERS))))
 }
 
-/// A thread has no more; what needs more is spilled.
+/// The limit of a thread; further values are spilled.
 const MOST_REGISTERS: u32 = 255;

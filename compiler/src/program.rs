@@ -1,6 +1,6 @@
 //! The source files of a compilation, read, and the kernels in them.
 //!
-//! Reading never fails: what is wrong becomes a diagnostic.
+//! Reading never fails: errors become diagnostics.
 
 use crate::no_kernel::why_no_kernel;
 use crate::{Failure, KernelInfo, docs, kernels};
@@ -60,7 +60,7 @@ impl Program {
         Program::parse_named(files, &names)
     }
 
-    /// Reads files that others import each by the name that stands beside it, whatever the file is called.
+    /// Reads files, each with the name by which others import it, regardless of the file's name.
     pub fn parse_modules(modules: &[(String, Source)]) -> Program {
         let (names, files): (Vec<String>, Vec<Source>) = modules.iter().cloned().unzip();
         Program::parse_named(&files, &names)
@@ -155,7 +155,7 @@ impl Program {
         &self.sources
     }
 
-    /// What the parser found wrong.
+    /// The errors of the parser.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }

@@ -133,7 +133,7 @@ pub struct Silent;
 
 impl Observer for Silent {}
 
-/// Of instructions, for what never lowers anything.
+/// The limit of instructions, for callers that never lower a kernel.
 pub(crate) const NO_LIMIT: u64 = u64::MAX;
 
 /// The target of `rtc build` where none is given: its PTX runs on every GPU from Ampere on.

@@ -1,4 +1,5 @@
-//! What `@triton.autotune` and `@triton.heuristics` of a kernel say, evaluated for the arguments of a launch.
+//! The configurations in `@triton.autotune` and `@triton.heuristics` of a kernel, evaluated for the arguments of a
+//! launch.
 //!
 //! Plain data between the semantic analysis, which reads it from the source, and the autotuner.
 //! [`Choice::apply`] turns a specialization that leaves the tuned parameters out into that of one configuration.
@@ -36,14 +37,14 @@ pub enum HostValue {
     Value(ConstValue),
     /// A tensor.
     Tensor {
-        /// What it holds.
+        /// The value.
         dtype: DType,
         /// Its sizes, outermost first, where they are known.
         shape: Option<Vec<u64>>,
     },
     /// A tensor descriptor made by the host.
     Descriptor {
-        /// What the tensor holds.
+        /// The element type of the tensor.
         dtype: DType,
         /// Its sizes, outermost first, where they are known.
         shape: Option<Vec<u64>>,
@@ -54,7 +55,7 @@ pub enum HostValue {
     Unknown,
 }
 
-/// What the decorators above a kernel ask for.
+/// The contents of the decorators above a kernel.
 ///
 /// ```
 /// use rtc_abi::tuning::{Choice, Tuning};

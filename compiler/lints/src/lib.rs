@@ -1,6 +1,5 @@
-//! Warnings about kernels that are right for small inputs only: each looks at the finished tile IR, where it is known what
-//! flows where, and at the places that sema
-//! noted while it built it.
+//! Warnings about kernels that are right for small inputs only: each analyses the finished tile IR, where the data flow
+//! is explicit, and the source locations that sema recorded while it built it.
 //!
 //! | file | codes |
 //! | --- | --- |
@@ -26,7 +25,7 @@ const REACH: usize = 512;
 /// The deepest nesting of loops in which a search wraps around more than once.
 const NESTING: u32 = 3;
 
-/// What lints look at.
+/// The input of lints.
 struct About<'a> {
     kernel: &'a Kernel,
     sites: &'a Sites,
@@ -70,7 +69,7 @@ fn with_calls(about: &About<'_>, mut diagnostic: Diagnostic, loc: Loc) -> Diagno
     diagnostic
 }
 
-/// The source text of a place, on one line; nothing for what is too long to repeat.
+/// The source text of a location, on one line; `None` if it is too long to repeat.
 fn text<'a>(about: &About<'a>, span: Span) -> Option<&'a str> {
     about.source_text(span).filter(|text| !text.is_empty() && text.len() <= 60 && !text.contains('\n'))
 }

@@ -89,7 +89,7 @@ impl<'a> Stumble<'a> {
         self.misplaced(found, previous)
     }
 
-    /// What remains: something is missing before the token, or the token does not belong there.
+    /// The fallback: something is missing before the token, or the token does not belong there.
     fn misplaced(&self, found: &Spanned<'a>, previous: Option<&Spanned<'a>>) -> Diagnostic {
         let shown = self.show(found);
         if found.token == Token::LBrace && previous.is_some_and(|previous| previous.token == Token::RParen) {
@@ -285,7 +285,7 @@ impl<'a> Stumble<'a> {
         &self.block.text[token.start as usize..token.end as usize]
     }
 
-    /// A token as a reader knows it.
+    /// A token in a message.
     fn show(&self, token: &Spanned<'_>) -> String {
         match token.token {
             Token::Newline => "the end of the line".to_owned(),
