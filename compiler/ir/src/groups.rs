@@ -20,7 +20,7 @@
 use crate::{Block, Kernel, Op, OpKind, Value, ValueDef};
 
 /// The most partitions: each has a named barrier, of which there are 16, and the first is that of the block.
-pub const MAX_ROLES: usize = 15;
+pub const MAX_PARTITIONS: usize = 15;
 
 /// Registers of an SM for one lane of all its warps together.
 const LANE_REGISTERS: u32 = 2048;

@@ -52,7 +52,7 @@ pub use entity::{Block, LayoutId, Loc, Op, SharedLayoutId, Value};
 pub use fold::{
     KnownBits, constant_bits, constant_int, fold, greatest_common_divisor, known_bits, literal_of, trip_count,
 };
-pub use groups::{MAX_ROLES, WarpGroup, warps_of_partition};
+pub use groups::{MAX_PARTITIONS, WarpGroup, warps_of_partition};
 pub use hidden::{Hidden, MapSource, TFLOAT32};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
 pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};

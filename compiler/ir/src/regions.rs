@@ -21,7 +21,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::{Block, Kernel, MAX_ROLES, Op, OpKind, Traits, Type, Value, ValueDef};
+use crate::{Block, Kernel, MAX_PARTITIONS, Op, OpKind, Traits, Type, Value, ValueDef};
 
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,17 +39,17 @@ pub fn flow(kind: &OpKind) -> &'static [(RegionPoint, RegionPoint)] {
     match kind {
         OpKind::ForRange { .. } => &[(Outside, In(0)), (In(0), In(0)), (In(0), Outside), (Outside, Outside)],
         OpKind::WhileLoop {} => &[(Outside, In(0)), (In(0), In(1)), (In(1), In(0)), (In(0), Outside)],
-        OpKind::WarpSpecialize { warps, .. } => &ROLES[..2 * warps.len().min(MAX_ROLES)],
+        OpKind::WarpSpecialize { warps, .. } => &PARTITIONS[..2 * warps.len().min(MAX_PARTITIONS)],
         OpKind::IfElse {} => &[(Outside, In(0)), (Outside, In(1)), (In(0), Outside), (In(1), Outside)],
         _ => &[],
     }
 }
 
 /// The edges of `warp_specialize` with as many partitions as there can be.
-const ROLES: [(RegionPoint, RegionPoint); 2 * MAX_ROLES] = {
-    let mut edges = [(Outside, Outside); 2 * MAX_ROLES];
+const PARTITIONS: [(RegionPoint, RegionPoint); 2 * MAX_PARTITIONS] = {
+    let mut edges = [(Outside, Outside); 2 * MAX_PARTITIONS];
     let mut partition = 0;
-    while partition < MAX_ROLES {
+    while partition < MAX_PARTITIONS {
         edges[2 * partition] = (Outside, In(partition));
         edges[2 * partition + 1] = (In(partition), Outside);
         partition += 1;

@@ -292,7 +292,7 @@ impl Verifier<'_> {
         let kernel = self.kernel;
         let shape = tile.shape;
         if self.group.partition.is_none() && kernel.specialization().is_some() {
-            return self.complain(op, "a tile outside of the roles of a kernel whose warps are divided");
+            return self.complain(op, "a tile outside of the partitions of a warp-specialized kernel");
         }
         if shape.rank() == 0 || shape.iter().any(|d| !d.is_power_of_two()) {
             return self.complain(op, format!("{shape} is no shape of a tile: all sizes are powers of two"));

@@ -76,7 +76,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// Branches to the first of `roles`, or on to the others.
+    /// Branches to the first of `partitions`, or on to the others.
     fn partitions(&self, op: Op, warp: Value<'c>, partitions: &[Block], registers: Option<&[u32]>) -> Result<()> {
         let Some((partition, others)) = partitions.split_first() else { return Ok(()) };
         if others.is_empty() {

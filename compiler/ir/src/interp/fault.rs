@@ -111,7 +111,7 @@ impl fmt::Display for Waiting {
         let Waiting { group, op, reason, .. } = self;
         match group.checked_sub(1) {
             None => write!(f, "the body")?,
-            Some(partition) => write!(f, "role {partition}")?,
+            Some(partition) => write!(f, "partition {partition}")?,
         }
         write!(f, " waits in `{op}` for {reason}")
     }

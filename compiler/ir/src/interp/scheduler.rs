@@ -181,7 +181,7 @@ impl Machine<'_> {
             None => String::new(),
             Some(Wait::Ended(groups)) => {
                 let partitions: Vec<String> = groups.iter().map(|id| id.saturating_sub(1).to_string()).collect();
-                format!("roles {} to end", partitions.join(", "))
+                format!("partitions {} to end", partitions.join(", "))
             }
             Some(Wait::Phase { barrier, parity }) => self.shared.describe(*barrier, *parity),
         };

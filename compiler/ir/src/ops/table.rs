@@ -37,7 +37,7 @@ const VIEW: Traits = PURE.and(STATED);
 const TOGETHER: Traits = PURE.and(Traits::CONVERGENT);
 const VARIADIC: Traits = Traits::CONVERGENT.and(Traits::VARIADIC);
 const NESTED: Traits = Traits::NESTED.and(Traits::VARIADIC);
-const ROLES: Traits = Traits::NESTED.and(Traits::MORE_BLOCKS).and(Traits::CONVERGENT);
+const PARTITIONS: Traits = Traits::NESTED.and(Traits::MORE_BLOCKS).and(Traits::CONVERGENT);
 const COMBINE: Traits = TOGETHER.and(NESTED);
 const BLOCK: Traits = Traits::TILE_PHASE.and(Traits::CONVERGENT);
 const BLOCK_AT: Traits = BLOCK.and(Traits::VARIADIC);
@@ -196,7 +196,7 @@ define_ops! {
     for_range ForRange { unsigned: bool, hints: LoopHints } (lower, upper, step) [] 1 NESTED, for_range, Structured, "Repeats its block for `lower..upper` by `step`; carried values are block arguments after the index." -> Op;
     while_loop WhileLoop {} () [] 2 NESTED, while_loop, Structured, "Repeats: the first block ends with `condition`, the second with `yields`." -> Op;
     if_else IfElse {} (condition) [] 2 NESTED.and(Traits::EXPLICIT_TYPE), if_else, Structured, "Runs the first block if the condition holds, else the second; both end with `yields`." -> Op;
-    warp_specialize WarpSpecialize { warps: Vec<u32>, registers: Option<Vec<u32>> } () [] 1 ROLES, nothing, Structured, "Divides the warps of the block: the nested blocks run at the same time, each on as many warps as `warps` says; `registers` says how many each of their threads has, 0 for no change. Goes on with all warps once all blocks have ended." -> Op;
+    warp_specialize WarpSpecialize { warps: Vec<u32>, registers: Option<Vec<u32>> } () [] 1 PARTITIONS, nothing, Structured, "Divides the warps of the block: the nested blocks run at the same time, each on as many warps as `warps` says; `registers` says how many each of their threads has, 0 for no change. Goes on with all warps once all blocks have ended." -> Op;
     yields Yields {} () [] 0 END, nothing, Structured, "Ends a block and hands its values to the operation around it." -> Op;
     condition Condition {} (go_on) [] 0 END, condition, Structured, "Ends the first block of `while_loop`." -> Op;
     ret Ret {} () [] 0 Traits::TERMINATOR, nothing, Structured, "Ends the kernel." -> Op;
@@ -204,7 +204,7 @@ define_ops! {
     // Promises, order, messages.
     hint Hint { kind: HintKind, values: Vec<u32> } (value) [] 0 EACH, same_any, Each(|_, v| v[0]), "The value itself, with a promise about it per dimension." -> Value;
     assume Assume {} (condition) [] 0 Traits::NONE; [OUTSIDE], assume, Structured, "Promises that a scalar condition holds." -> Op;
-    barrier Barrier {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "All threads of the block, or of the role that it stands in, wait for each other." -> Op;
+    barrier Barrier {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "All threads of the block, or of its partition, wait for each other." -> Op;
     print Print { prefix: Text, hex: bool, signed: Vec<u32> } () [] 0 Traits::VARIADIC; [OUTSIDE], print, Structured, "Prints its operands element by element; `signed` says 1 for each signed one." -> Op;
     assertion Assertion { message: Text, file: Text, line: u32 } (condition) [mask] 0 Traits::NONE; [OUTSIDE], assertion, Structured, "Traps the kernel if the condition is false where the mask holds." -> Op;
     inline_asm InlineAsm { text: Text, constraints: Text, pure: bool, pack: u32 } () [] 0 STATED.and(Traits::VARIADIC); [READS_ALL, WRITES_ALL, OUTSIDE], assembly, Structured, "PTX run on `pack` elements of each operand at a time." -> Op;

@@ -214,8 +214,8 @@ fn groups_that_all_wait_are_a_fault_with_its_place() {
         assert_eq!(fault.span, Some(span));
         assert_eq!(
             fault.to_string(),
-            "deadlock: no warps can go on; the body waits in `warp_specialize` for roles 0, 1 to end; \
-             role 0 waits in `for_range` for a phase of parity 0 of barrier 0, which is in phase 0, \
+            "deadlock: no warps can go on; the body waits in `warp_specialize` for partitions 0, 1 to end; \
+             partition 0 waits in `for_range` for a phase of parity 0 of barrier 0, which is in phase 0, \
              1 of 1 arrivals and 0 bytes missing (in `warp_specialize`, program (0, 0, 0))"
         );
         let FaultKind::Deadlock(waiting) = fault.kind else { panic!("{schedule:?}: another fault") };
