@@ -207,7 +207,7 @@ impl Program {
         }
     }
 
-    /// What the main file and the imported ones import: for each import the dotted names to look for, the best first.
+    /// The imports of the main file and of imported files: for each import the dotted names to look for, the best first.
     /// That is the name as it is written, or beside the file for relative imports; then the last part alone, for
     /// files that lie beside the main file.
     fn imports(&self) -> Vec<Vec<String>> {

@@ -268,7 +268,7 @@ pub fn emit(
     Ok(text_of(codegen(&kernel, program.sources(), target, options, observer)?))
 }
 
-/// What to keep for the text of a stage.
+/// The part to keep for the text of a stage.
 pub(crate) fn codegen_options(stage: Stage, max_instructions: u64) -> CodegenOptions {
     CodegenOptions {
         mlir: stage == Stage::Mlir,
@@ -339,7 +339,7 @@ pub(crate) fn run_watched(
     let cx = PassContext { target, max_instructions: options.max_instructions, structure, overlap_launches };
     let whole = kernel.clone();
     match run_all(kernel, &cx, until, observer, watch) {
-        // What was brought into shared memory for products does not fit: they can do with less, or without.
+        // The staged operands of dots do not fit: compile with fewer, or none.
         Err(Failure::Diagnostics(list)) if is_about_resources(&list) && is_staged(kernel) => {
             *kernel = whole.clone();
             let undivided = PassContext { structure: structure.without_roles(), ..cx };
@@ -430,7 +430,7 @@ fn verified<'k>(kernel: &'k Kernel, after: &str) -> Result<Verified<'k>, Failure
     })
 }
 
-/// What a launch needs to know: of the kernel, and of what was asked for.
+/// The information for a launch: from the kernel, and from the request.
 fn metadata(kernel: &Kernel, specialization: &Specialization, target: &Target, source_hash: String) -> Metadata {
     Metadata {
         kernel: specialization.kernel.clone(),

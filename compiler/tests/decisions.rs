@@ -1,4 +1,4 @@
-//! What `-v` says of loops: a decision for each loop of the source, with the promise or option that would change it.
+//! The remarks of `-v` about loops: a decision for each loop of the source, with the promise or option that would change it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -204,7 +204,7 @@ fn every_kind_of_loop_is_told_of() {
     insta::assert_snapshot!(out);
 }
 
-/// What a help says, done: each of its alternatives as changes of arguments and options.
+/// The suggestion of a help, applied: each of its alternatives as changes of arguments and options.
 fn followed(spec: &Spec, help: &str) -> Vec<Spec> {
     let follow = |sentence: &str| {
         let (with, _) = sentence.split_once(" instead, ").unwrap();
@@ -256,7 +256,7 @@ fn loops_of_tile_ir_are_told_of() {
 
 /// Does what the help of a decision says, and compares what comes of it; how many alternatives there were.
 fn follow(program: &Program, spec: &Spec, arch: &str, remark: &Diagnostic) -> usize {
-    // What stands in the source itself is changed there.
+    // Values in the source itself are changed there.
     let Some(help) = remark.help.as_ref().filter(|help| !help.contains("of the loop")) else { return 0 };
     let (all, sentences) = (followed(spec, help), help.split("; or "));
     for (changed, sentence) in all.iter().zip(sentences) {
@@ -317,7 +317,7 @@ fn every_loop_of_the_golden_kernels_has_one_decision() {
                 }
                 let kernel = match analyse(&program, &specialization, arch, String::new(), &mut Silent) {
                     Ok(analysed) => analysed.kernel,
-                    // What the kernel asks for the other target alone has.
+                    // Only the other target has the feature.
                     Err(_) => continue,
                 };
                 let is_loop = |op: &rtc_ir::Op| regions::is_loop(kernel.kind(*op));

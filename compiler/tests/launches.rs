@@ -1,4 +1,4 @@
-//! What kernels say of their launches.
+//! The launch options in the metadata of kernels.
 
 #![allow(clippy::unwrap_used)]
 

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Ten times less than is allowed by default, so that what is not refused does not hold up the tests.
 const LIMIT: u64 = 50_000;
 
-/// What the compiler says of a kernel `k` that it is to refuse.
+/// The diagnostic of a kernel `k` that is to be refused.
 fn refusal(source: &str, signature: &str, num_warps: u32) -> String {
     let start = Instant::now();
     let program = Program::parse(&[Source::new("k.rt", source)]);
@@ -201,7 +201,7 @@ fn deep_loops_compile() {
     assert!(start.elapsed() < PATIENCE);
 }
 
-/// What is compiled of products of fp16 blocks, and what is said of it.
+/// The PTX of a kernel with dots of fp16 blocks, and its remarks.
 fn products(body: &str, signature: &str) -> (String, Vec<String>) {
     let tile = "@triton.jit\ndef tile(p, R: tl.constexpr, C: tl.constexpr):\n    \
                 return p + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]\n";

@@ -20,7 +20,7 @@ def k(a_ptr, b_ptr, c_ptr, K, sa, sb, sc):
     tl.store(c_ptr + r[:, None] * sc + n[None, :], s.to(tl.float16))
 ";
 
-/// What of the kernel's PTX tells a structure, and what `-v` says of it.
+/// The part of the kernel's PTX that identifies a structure, and the remark of `-v`.
 #[test]
 fn each_structure_is_told_by_its_instructions() {
     let words = ["cp.async.bulk.tensor", "cp.async.cg", "setmaxnreg", "wgmma.mma_async"];

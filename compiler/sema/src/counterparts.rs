@@ -167,7 +167,7 @@ pub(crate) fn of_library(path: &str, in_language: impl Fn(&str) -> bool) -> Opti
     }
 }
 
-/// What to write for functions of Python that kernels do not have.
+/// The replacement for functions of Python that kernels do not have.
 pub(crate) fn of_python(name: &str) -> Option<&'static str> {
     Some(match name {
         "sum" => "write `tl.sum(x, axis)` for a block; add up scalars in a loop",

@@ -10,7 +10,7 @@ pub use places::look_in;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What helps where there is no assembler.
+/// The remedy for a missing assembler.
 const REMEDY: &str = "it comes with the CUDA toolkit and with the Python package nvidia-cuda-nvcc; put it on PATH, set \
                       RTC_PTXAS to it, or build without cubins";
 
@@ -142,7 +142,7 @@ impl Assembler {
         Some(defect.warning(kernel, &format!("`{}`", self.path.display()), version))
     }
 
-    /// What is called.
+    /// The executable.
     ///
     /// ```
     /// assert_eq!(rtc_assembler::Assembler::new("ptxas").path().to_str(), Some("ptxas"));
@@ -151,7 +151,7 @@ impl Assembler {
         &self.path
     }
 
-    /// What a thread of a kernel takes on a target.
+    /// The resources of a kernel's thread on a target.
     ///
     /// ```
     /// use rtc_assembler::Assembler;
@@ -194,7 +194,7 @@ impl Assembler {
     }
 }
 
-/// What a thread of a kernel takes, as the assembler says.
+/// The resources of a kernel's thread, as the assembler reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {

@@ -310,7 +310,7 @@ pub(crate) struct CacheArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// What is in it, the latest used first
+    /// List its entries, the latest used first
     List,
     /// Read all entries and remove those that are corrupt; exit status 1 if there are any
     Verify,

@@ -8,7 +8,7 @@ use rtc_runtime::{Device, args};
 const KERNEL: &str = "@triton.jit\ndef count(x_ptr, BLOCK: tl.constexpr):\n    offsets = tl.arange(0, BLOCK)\n    tl.store(x_ptr + offsets, offsets)\n";
 const BLOCK: usize = 256;
 
-/// What was found.
+/// The devices.
 pub(crate) struct Devices {
     pub(crate) checks: Vec<Check>,
     /// The version of CUDA that the driver has, as major and minor; nothing without a driver.

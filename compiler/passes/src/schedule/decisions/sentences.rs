@@ -71,7 +71,7 @@ fn of_form(form: &LoopForm) -> String {
     }
 }
 
-/// What is loaded ahead of time, by any mechanism.
+/// The reads that are issued ahead of time, by any mechanism.
 fn early(form: &LoopForm) -> String {
     shown(form.reads.iter().filter(|read| read.way > LoopKind::Plain))
 }

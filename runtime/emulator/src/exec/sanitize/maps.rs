@@ -15,7 +15,7 @@ use crate::exec::step::Step;
 use crate::sanitize::Check;
 use crate::tensor_map::MAP_BYTES;
 
-/// What is known of maps in global memory, by address, of the blocks of a cluster.
+/// The state of maps in global memory, by address, for the blocks of a cluster.
 #[derive(Default)]
 pub struct Maps {
     /// The copies by them: for each agent whose time tells that copies are over the latest one.

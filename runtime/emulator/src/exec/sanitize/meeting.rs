@@ -60,7 +60,7 @@ impl Step<'_, '_> {
 }
 
 impl Cluster {
-    /// Barriers of the block at which some threads arrived and the others never came.
+    /// Barriers of the block at which some threads arrived and the others never did.
     pub(in crate::exec) fn report_barriers(&self, sanitizer: &mut Sanitizer) {
         if !sanitizer.checks.has(Check::Sync) {
             return;

@@ -17,7 +17,7 @@ use crate::sanitize::Check;
 pub struct Defined {
     /// For each register the lanes in which all its bits were written.
     whole: Vec<u32>,
-    /// The bits that were not, for registers of which some were.
+    /// The unwritten bits of partially written registers.
     missing: HashMap<usize, Box<Lanes>>,
 }
 

@@ -6,7 +6,7 @@ use crate::exec::hazard::Conflict;
 use crate::sanitize::Check;
 
 impl Cluster {
-    /// Reports what was collected since the last call.
+    /// Reports the conflicts collected since the last call.
     pub(in crate::exec) fn report_collected(&mut self, sanitizer: &mut Sanitizer) {
         let Some(hazards) = &mut self.shared.hazards else { return };
         for found in std::mem::take(&mut hazards.collected) {
