@@ -4,6 +4,9 @@
 //! requirement, as in continuous integration; otherwise the test passes, and `make test` lists it at its end as
 //! skipped.
 
+#[cfg(unix)]
+pub mod stubs;
+
 use std::env;
 use std::fmt;
 use std::fs::OpenOptions;

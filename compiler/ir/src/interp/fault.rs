@@ -76,9 +76,9 @@ pub enum FaultKind {
     LoopStep(i128),
     /// The step limit was reached.
     StepLimit(u64),
-    /// A program executed more operations than one may: see [`Limits`](super::Limits).
+    /// A program executed more operations than one may: see [`RunOptions`](super::RunOptions).
     OperationLimit(u64),
-    /// The launch was interrupted: see [`Limits`](super::Limits).
+    /// The launch was interrupted: see [`RunOptions`](super::RunOptions).
     Interrupted,
     /// A use of shared memory that has no defined result.
     Shared(SharedError),

@@ -62,9 +62,9 @@ mod shared;
 mod value;
 
 pub use fault::{Fault, FaultKind, Finding, FindingKind, Waiting};
+pub use launch::run;
 #[cfg(test)]
 pub(crate) use launch::traced;
-pub use launch::{run, run_within};
 #[cfg(test)]
 pub(crate) use machine::Machine;
 pub use mbarrier::BarrierError;
@@ -117,31 +117,32 @@ pub struct DescArg {
     pub rounds_tf32: bool,
 }
 
-/// How a launch is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunOptions {
+/// How a launch is run, and what ends it early.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions<'a> {
     /// The most steps of all programs together; an operation on a tile takes one step for each element.
     pub max_steps: u64,
+    /// The most operations of one program, after which it is taken to run forever; `None` is no limit. An operation on a
+    /// tile counts once for every 32 elements.
+    pub max_operations: Option<u64>,
+    /// Ends the launch as soon as it is true.
+    pub interrupt: Option<&'a AtomicBool>,
     /// How tiles are held.
     pub storage: Storage,
     /// The order of the warp groups of a program.
     pub schedule: Schedule,
 }
 
-impl Default for RunOptions {
-    fn default() -> RunOptions {
-        RunOptions { max_steps: 1 << 40, storage: Storage::Tiles, schedule: Schedule::RoundRobin }
+impl Default for RunOptions<'_> {
+    fn default() -> Self {
+        RunOptions {
+            max_steps: 1 << 40,
+            max_operations: None,
+            interrupt: None,
+            storage: Storage::Tiles,
+            schedule: Schedule::RoundRobin,
+        }
     }
-}
-
-/// Limits that end a launch early.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Limits<'a> {
-    /// The most operations of one program, after which it is taken to run forever; `None` is no limit. An operation on a
-    /// tile counts once for every 32 elements.
-    pub operations: Option<u64>,
-    /// Ends the launch as soon as it is true.
-    pub interrupt: Option<&'a AtomicBool>,
 }
 
 /// How tiles are held.

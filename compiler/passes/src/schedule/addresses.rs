@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use rtc_ir::effects::{EffectKind, Space};
 use rtc_ir::{Block, Kernel, Op, OpKind, Scalar, Traits, Value, ValueDef, constant_bits, regions};
 
+use super::in_place;
+
 /// The part of a loop's body that some of its values follow from.
 pub(super) struct Addresses {
     /// Its operations in program order.
@@ -56,7 +58,7 @@ fn is_repeatable(kernel: &Kernel, op: Op) -> bool {
 }
 
 /// Whether reads through `pointer` may be moved to earlier iterations of a loop: nothing in it orders accesses, and if it
-/// writes, then to other memory.
+/// writes, then to other memory, or to places that no later iteration reads.
 pub(crate) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
     is_unchanged_but_for(kernel, of, pointer, |_| false)
 }
@@ -77,7 +79,9 @@ fn is_unchanged_but_for(kernel: &Kernel, of: Op, pointer: Value, passed: impl Fn
         OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::Assume {} | OpKind::SpecialRegister { .. } => true,
         OpKind::InlineAsm { pure: true, .. } => true,
         OpKind::Store { .. } => {
-            read.is_some() && memory(kernel, kernel.operand(op, 0)).is_some_and(|written| Some(written) != read)
+            let written = memory(kernel, kernel.operand(op, 0));
+            let is_other = read.is_some() && written.is_some() && written != read;
+            is_other || in_place::is_ahead_of(kernel, of, pointer, op)
         }
         _ => kernel.effects(op).all(|(effect, _)| match effect.space {
             Space::Outside | Space::Barrier => false,

@@ -28,7 +28,7 @@ use std::collections::{HashMap, HashSet};
 use rtc_abi::Feature;
 use rtc_ir::{Block, Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Value, constant_bits};
 
-use super::addresses::{addresses, innermost_loops, is_unchanged, loads_of_dots, small_step};
+use super::addresses::{Memory, addresses, innermost_loops, is_unchanged, loads_of_dots, memory, small_step};
 use super::buffer_dots;
 use super::mma_operands::stage_dot;
 use super::operand_layouts::buffer_layout;
@@ -214,24 +214,31 @@ fn wait_for_copies(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     Ok(())
 }
 
-/// Waits for the copies that a block begins, before their first use.
+/// Waits for the copies that a block begins, before their first use, and before stores to where they read.
 fn arrivals(kernel: &mut Kernel, body: Block) -> Result<(), PassError> {
     let mut filled: HashSet<Op> = HashSet::new();
+    let mut copied: HashSet<Option<Memory>> = HashSet::new();
     for op in kernel.ops(body).collect::<Vec<_>>() {
         if let OpKind::CopyAsync { .. } = kernel.kind(op) {
             filled.extend(kernel.allocation(kernel.operand(op, 1)));
+            copied.insert(memory(kernel, kernel.operand(op, 0)));
             continue;
         }
         let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
         let within: Vec<Op> = [op].into_iter().chain(nested).collect();
         let reads = |op: &Op| {
             let places = kernel.effects(*op).filter_map(|(_, value)| value);
-            places.filter_map(|value| kernel.allocation(value)).any(|made| filled.contains(&made))
+            let overwrites = match kernel.kind(*op) {
+                OpKind::Store { .. } => copied.contains(&memory(kernel, kernel.operand(*op, 0))),
+                _ => false,
+            };
+            overwrites || places.filter_map(|value| kernel.allocation(value)).any(|made| filled.contains(&made))
         };
         if !within.iter().any(reads) {
             continue;
         }
         filled.clear();
+        copied.clear();
         let by_wgmma = rtc_ir::walk_block(kernel, body).iter().any(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
         let mut builder = Builder::before(kernel, op);
         builder.copy_commit()?;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Values unpacked by shifts whose counts depend on addresses are as wide as addresses. Instructions on 64 bits are two
-//! or more, and each element takes two registers. The low half of a sum, difference, product or bitwise operation
+//! or more, and each element takes two registers. The low half of a sum, difference, dot or bitwise operation
 //! depends on the low halves of its operands; that of a shift does if the shifted value has no other half and the count
 //! fits.
 
