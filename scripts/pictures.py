@@ -238,7 +238,7 @@ def pipeline(mode):
     ahead = text.split("for_range")[0].count("copy_commit")
     unit, high, top, left, count = 74, 30, 66, 92, 6
     picture = Picture(left + unit * (count + ahead) + 20, top + 2 * high + 84, mode, "A software pipeline")
-    picture.text(8, 20, f"A pipelined loop on sm_80: {ring} slots, copies begin {ahead} iterations ahead", "bold")
+    picture.text(8, 20, f"A pipelined loop on sm_80: {ring} slots, copies are issued {ahead} iterations ahead", "bold")
     picture.text(8, 38, "Each colour is a slot of the ring in shared memory; a slot is filled again after the dot that read it.", "dim small")
     for row, name in enumerate(["cp.async", "tl.dot"]):
         picture.text(left - 10, top + row * (high + 6) + 20, name, "", "end")

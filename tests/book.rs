@@ -216,7 +216,7 @@ fn blocks_of_rust_are_parts_of_examples() {
     for (path, text) in guides {
         for kind in ["```rust\n", "```toml\n"] {
             for block in text.split(kind).skip(1) {
-                // A block may leave lines out: `// ...` stands for them.
+                // A block may omit lines: `// ...` in their place.
                 let program = block.split("```").next().unwrap_or_default();
                 for part in program.split("// ...\n") {
                     let part = lines(part.trim());

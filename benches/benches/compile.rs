@@ -1,4 +1,4 @@
-//! What compilation costs, stage by stage, and what comes after it: a hit in the cache, the autotuner.
+//! The time of compilation, stage by stage, of a cache hit, and of the autotuner.
 #![allow(unsafe_code)]
 #![allow(missing_docs, reason = "macros of criterion")]
 
@@ -39,7 +39,7 @@ fn stages(criterion: &mut Criterion) {
     }
 }
 
-/// From an empty memory to a kernel that can be launched, on a device that loads at once: what a second process pays.
+/// From empty memory to a loaded kernel, on a device that loads immediately: the cost of a second process.
 fn hits(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = Cache::open(CacheConfig::new(folder.path())).expect("a cache");
@@ -69,7 +69,7 @@ fn hits(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What the autotuner costs beside the runs themselves.
+/// The cost of the autotuner in addition to the runs themselves.
 fn tuning(criterion: &mut Criterion) {
     let device = Device::cuda(0).unwrap_or_else(|_| Device::emulator());
     let text = Kernel::tuned_add();

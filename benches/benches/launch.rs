@@ -1,4 +1,5 @@
-//! What a launch costs the host: checks, packing and the call, on a driver that does nothing (`scripts/bench` brings it).
+//! The host time of a launch: checks, packing and the call, on a driver that does nothing (`scripts/bench` provides
+//! it).
 #![allow(unsafe_code)]
 #![allow(missing_docs, reason = "macros of criterion")]
 

@@ -1,5 +1,5 @@
-//! Host time of one launch on a real GPU: the runtime, a bare call of the driver, and a graph, in turns in one run.
-//! `scripts/launch_times.py` adds what Triton takes on the same machine.
+//! Host time of one launch on a real GPU: the runtime, a bare call of the driver, and a graph, alternately in one run.
+//! `scripts/launch_times.py` adds Triton's time on the same machine.
 #![allow(unsafe_code)]
 
 use rtc_benches::{bare::Bare, empty_kernel};
@@ -13,7 +13,8 @@ type Sixteen = (In, In, In, In, In, In, In, Write<f32>, i32, i32, i32, i32, i32,
 const BATCH: u32 = 256;
 const ROUNDS: usize = 300;
 
-/// What loading costs beside the driver's own time for the same PTX; each load has a text that no cache of the driver knows.
+/// The cost of loading in addition to the driver's own time for the same PTX; each load has a text that is in no cache
+/// of the driver.
 fn loads(device: &Device) -> Result<()> {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for index in 0..40 {

@@ -42,7 +42,7 @@ pub struct EntryInfo {
     pub last_used: SystemTime,
 }
 
-/// What [`Cache::verify`] found.
+/// The result of [`Cache::verify`].
 #[derive(Debug, Default)]
 pub struct CacheVerification {
     /// Entries that are as they were written.
@@ -55,7 +55,7 @@ pub struct CacheVerification {
     pub temporaries: usize,
 }
 
-/// What [`Cache::clear`] removed.
+/// The result of [`Cache::clear`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
     /// Entries of the present format.
@@ -98,7 +98,7 @@ impl Cache {
                         found.problems.push(Error::Corrupt { path, reason, removed });
                     }
                 },
-                // Somebody else removed it meanwhile.
+                // Another process removed it meanwhile.
                 Ok(None) => {}
                 Err(error) => found.problems.push(error),
             }
@@ -156,7 +156,7 @@ fn info(kind: &DirEntry, shard: &DirEntry, file: &DirEntry) -> Option<EntryInfo>
     })
 }
 
-/// What is in a directory; nothing if it is not there.
+/// The content of a directory; empty if there is none.
 fn items(directory: &Path) -> Result<Vec<DirEntry>> {
     let read = fs::read_dir(directory).and_then(|items| items.collect::<std::io::Result<Vec<_>>>());
     match read {
@@ -165,7 +165,7 @@ fn items(directory: &Path) -> Result<Vec<DirEntry>> {
     }
 }
 
-/// Removes what writers that died have left; gives how many files.
+/// Removes temporary files of dead writers; returns their number.
 pub(crate) fn remove_stale_temporaries(cache: &Cache) -> usize {
     let now = SystemTime::now();
     let is_stale = |item: &DirEntry| {

@@ -12,7 +12,7 @@ use rtc_build::KernelArtifacts;
 use rtc_source::Code;
 use std::collections::HashMap;
 
-/// Compiles everything that was asked for, then writes it: if one kernel fails, nothing is written.
+/// Compiles all requests, then writes the results: if one kernel fails, nothing is written.
 pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(), Problem> {
     if tile_ir::is_tile_ir(&arguments.kernels.file) {
         return build_tile_ir(arguments, reporter);

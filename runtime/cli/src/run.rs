@@ -17,18 +17,18 @@ use rtc_tune::Decision;
 use serde_json::json;
 use std::path::Path;
 
-/// Runs a LAUNCH.json and says on stdout what was done.
+/// Runs a LAUNCH.json and prints the outcome on stdout.
 pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), Problem> {
     let mut results = Results::new(reporter.is_json());
     let done = launched(arguments, reporter, &mut results);
-    // What ran and gave something wrong is told, too.
+    // A launch with wrong results is reported, too.
     if done.as_ref().map_or_else(Problem::is_wrong_result, |()| true) {
         results.finish()?;
     }
     done
 }
 
-/// Runs a LAUNCH.json; what was done goes to `results`.
+/// Runs a LAUNCH.json; the outcome goes to `results`.
 pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &mut Results) -> Result<(), Problem> {
     let launch_text = input::read_text(&arguments.launch)?;
     if ptx::is_ptx(&arguments.file) {
@@ -159,7 +159,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     }
 }
 
-/// What is compiled: a kernel of a source, or one of tile IR.
+/// The compiled kernel: one of a source, or one of tile IR.
 enum Input {
     Source(Box<(Program, Specialization)>),
     TileIr(Box<TileKernel>),
@@ -280,7 +280,7 @@ fn settle(
     Ok((settled, configured))
 }
 
-/// What went wrong with the launch of a file.
+/// The error of a file's launch.
 pub(crate) fn launch_problem(path: &Path, error: Error) -> Problem {
     match error {
         Error::LaunchFile(field) => Problem::file(Code::LAUNCH_FILE, path, field.to_string()),

@@ -66,7 +66,7 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
         output::write(path, report.to_svg().as_bytes())?;
     }
     if let Some(path) = &arguments.output {
-        // What stands in the file already stays: one file holds the results of many launches.
+        // Existing entries of the file are kept: one file holds the results of many launches.
         let mut tuned = match path.is_file() {
             true => Tuned::parse(&input::read_text(path)?)
                 .map_err(|error| Problem::file(Code::TUNED_FILE, path, error.to_string()))?,
@@ -88,7 +88,7 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     Ok(())
 }
 
-/// The GPUs that tune beside the first.
+/// The other GPUs for tuning.
 fn others(arguments: &TuneArguments, first: &Device, reporter: &Reporter) -> Result<Vec<Device>, Problem> {
     let all = (1..Device::cuda_count()?).collect::<Vec<_>>();
     let (numbers, are_named) = match &arguments.devices {
@@ -137,7 +137,7 @@ pub(crate) fn open_cache(is_off: bool, reporter: &Reporter) -> Option<Cache> {
     }
 }
 
-/// What went wrong, with its place in the source where it has one.
+/// The error, with its location in the source if it has one.
 pub(crate) fn problem(program: &Program, error: Error) -> Problem {
     match error {
         Error::Compiler(failure) => Problem::compile(program.sources(), failure),

@@ -33,7 +33,7 @@ fn command(scratch: &Scratch, words: &[&str], path: &Path, toolkit: &Path) -> Co
     command
 }
 
-/// What `rtc embed` says to cargo, and the machine code of a kernel by target.
+/// The output of `rtc embed` for cargo, and the machine code of a kernel by target.
 fn embedded(scratch: &Scratch, config: &Config, path: &Path, toolkit: &Path) -> (Vec<String>, [String; 2]) {
     use std::io::Write;
     let out = scratch.0.join("out");
@@ -63,7 +63,7 @@ fn build_scripts_take_another_assembler_or_warn_once() {
 
     let both = |code: [&str; 2]| code.map(|version| format!("{version}\n"));
     assert_eq!(embedded(&scratch, &config, &old, &at("toolkit")), (vec![], both(["12.8", "12.9"])));
-    // What is named is taken.
+    // A named assembler is used.
     let named = config.clone().ptxas(&old_ptxas);
     let (warnings, code) = embedded(&scratch, &named, &old, &at("toolkit"));
     assert_eq!(code, both(["12.8", "12.8"]));

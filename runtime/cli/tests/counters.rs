@@ -1,4 +1,4 @@
-//! What analyses save at run time, counted: each kernel as an analysis sees through it, and beside it one that computes the
+//! The savings of analyses at run time, counted: each kernel in a form that an analysis understands, and one that computes the
 //! same such that the analysis cannot know. `rtc run --counters` counts sectors, accesses to shared memory and instructions;
 //! divisions, which are one instruction of PTX and many of the machine, are counted in the PTX of the loop.
 #![allow(clippy::unwrap_used)]

@@ -8,7 +8,7 @@ use rtc_runtime::{Device, args};
 const KERNEL: &str = "@triton.jit\ndef count(x_ptr, BLOCK: tl.constexpr):\n    offsets = tl.arange(0, BLOCK)\n    tl.store(x_ptr + offsets, offsets)\n";
 const BLOCK: usize = 256;
 
-/// What was found.
+/// The devices.
 pub(crate) struct Devices {
     pub(crate) checks: Vec<Check>,
     /// The version of CUDA that the driver has, as major and minor; nothing without a driver.
@@ -42,7 +42,7 @@ pub(crate) fn checks() -> Devices {
         checks.push(match Device::cuda(ordinal) {
             Ok(device) => {
                 let arch = device.arch().to_string();
-                let text = format!("{device}, {arch}, {} multiprocessors", device.multiprocessors());
+                let text = format!("{device}, {arch}, {} SMs", device.multiprocessors());
                 archs.push(arch);
                 ran(&device, "gpu", text)
             }

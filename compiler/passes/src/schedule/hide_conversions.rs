@@ -1,4 +1,4 @@
-//! Does conversions through shared memory that do not depend on an MMA while that is under way, in loops.
+//! Does conversions through shared memory that do not depend on an MMA while that is in flight, in loops.
 //!
 //! ```text
 //! %s = mma %a, %b, %zero                         %s = mma_async %a, %b, %zero
@@ -22,7 +22,7 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "hide-conversions", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// Registers of a thread that tiles may take more where conversions are done earlier.
+/// The allowed increase of registers per thread by the earlier conversions.
 const FEW_REGISTERS: u32 = 8;
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
@@ -80,7 +80,7 @@ fn only_mma(kernel: &Kernel, of: Op) -> Option<Mma> {
     let all = rtc_ir::walk_block(kernel, body);
     let mmas = all.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Mma {} | OpKind::MmaAsync {}));
     let [mma] = mmas.copied().collect::<Vec<Op>>()[..] else { return None };
-    // The assembler lets no MMA be under way at a call.
+    // The assembler lets no MMA be in flight at a call.
     let calls = |op: &Op| matches!(kernel.kind(*op), OpKind::Print { .. } | OpKind::Assertion { .. });
     (kernel.op(mma).parent == Some(body) && !all.iter().any(calls)).then_some(())?;
     if let OpKind::Mma {} = kernel.kind(mma) {

@@ -1,4 +1,4 @@
-//! Passes that bring operands of products into shared memory, ahead of time where a loop allows it.
+//! Passes that stage operands of dots in shared memory, ahead of time where a loop allows it.
 
 pub(crate) mod addresses;
 mod alignment;

@@ -1,5 +1,5 @@
-//! Brings operands of products into shared memory: what a loop loads for them by copies that no register takes part in,
-//! what `wgmma` reads besides by stores.
+//! Stages operands of dots in shared memory: loads in a loop become asynchronous copies, other operands of `wgmma` are
+//! stored.
 //!
 //! ```text
 //! for_range .. {                                      %b = alloc_shared .. : shared<64x32xf16, #s0>
@@ -14,13 +14,14 @@
 //!                                                     }
 //! ```
 //!
-//! Here each copy is waited for at once; `slots` marks loops for `schedule_loop`, which says how far ahead they begin. A
-//! load becomes a copy if a product in the loop uses it, if it can be copied 4 bytes at a time or more and fills with
-//! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Products by
-//! multiply-adds and on `f64` whose operands are such loads become `dot_buffers`, those on `f64` also outside of loops. Where all products of a loop are of that
-//! kind but some compute an operand, they store their operands themselves; if they have few sums, `ahead = 1` is set
-//! instead: what they load is loaded into registers an iteration ahead, if those hold it. What a loop without products loads
-//! that has `num_stages` of its own becomes copies, too, and loads ahead where it cannot.
+//! Here each copy is waited for immediately; `slots` marks loops for `schedule_loop`, which chooses the prefetch
+//! distance. A load becomes a copy if a dot in the loop uses it, if it can be copied 4 bytes at a time or more and
+//! fills with zeros, and if its addresses can be computed for later iterations. Loops with one stage keep their loads.
+//! Dots by FMAs and on `f64` whose operands are such loads become `dot_buffers`, those on `f64` also outside of loops.
+//! If all dots of a loop are of that kind but some compute an operand, they store their operands themselves; if their
+//! accumulators are small, `ahead = 1` is set instead: their operands are loaded into registers one iteration ahead, if
+//! there are enough. The loads of a loop without dots that has `num_stages` of its own become copies, too, and register
+//! prefetches where that is impossible.
 
 use std::collections::{HashMap, HashSet};
 
@@ -79,7 +80,7 @@ pub(super) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>
     Ok(())
 }
 
-/// What has been brought into shared memory.
+/// The operands that are staged.
 #[derive(Default)]
 pub(super) struct StagedOperands {
     /// The buffers that hold values.
@@ -88,7 +89,7 @@ pub(super) struct StagedOperands {
     loads: Vec<Op>,
     /// The loops that they are in.
     loops: Vec<Op>,
-    /// Products by multiply-adds or on `f64` that read buffers.
+    /// Dots by FMAs or on `f64` that read buffers.
     direct: HashSet<Op>,
 }
 
@@ -100,7 +101,7 @@ pub(super) fn stages(kernel: &Kernel, of: Op) -> u32 {
     }
 }
 
-/// Makes copies of the loads in a loop that products use.
+/// Makes copies of the loads in a loop that dots use.
 fn stage_loop(
     kernel: &mut Kernel,
     of: Op,
@@ -129,7 +130,7 @@ fn stage_loop(
             pointers.into_iter().all(|pointer| is_unchanged(kernel, of, pointer))
         })
         .collect();
-    // What addresses follow from stays a load.
+    // Loads that addresses depend on stay loads.
     let mut indices: HashSet<Op> = HashSet::new();
     for (load, _) in &loads {
         let roots: Vec<Value> = kernel.op(*load).operands.iter().take(2).copied().collect();
