@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use rtc_abi::Target;
 use rtc_abi::spec::LaunchOptions;
 use rtc_ir::{Kernel, Phase};
-use rtc_passes::{Decision, EXPAND_LOOP, Lever, PassContext, PassError, SPLIT_ROLES};
+use rtc_passes::{Decision, EXPAND_LOOP, PassContext, PassError, SPECIALIZE_WARPS, Suggestion};
 use rtc_source::Diagnostic;
 
 use crate::stages::{Silent, analyse_kernel, run_watched, target};
@@ -53,10 +53,10 @@ fn of_kernel(kernel: &Kernel, options: &LaunchOptions, target: &'static Target) 
     let failed = |error: PassError| Failure::internal("what loops are told of".to_owned(), error.to_string());
     let (found, registers) = decide(kernel, options, target)?;
     // The same levers are tried for several loops.
-    let mut tried: HashMap<Vec<Lever>, Vec<Decision>> = HashMap::new();
+    let mut tried: HashMap<Vec<Suggestion>, Vec<Decision>> = HashMap::new();
     let mut loops = Vec::new();
     for decision in &found {
-        let mut attempt = |levers: &[Lever]| {
+        let mut attempt = |levers: &[Suggestion]| {
             if !tried.contains_key(levers) {
                 let (mut kernel, mut options) = (kernel.clone(), options.clone());
                 levers.iter().try_for_each(|lever| lever.apply(&mut kernel, &mut options))?;
@@ -77,7 +77,7 @@ fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> 
     let mut kernel = source.clone();
     let (mut laid, mut scheduled): (Option<Kernel>, Option<(Kernel, PassContext)>) = (None, None);
     let mut watch = |pass: &'static str, kernel: &Kernel, cx: &PassContext| {
-        if pass == SPLIT_ROLES.name {
+        if pass == SPECIALIZE_WARPS.name {
             laid = Some(kernel.clone());
         }
         if pass == EXPAND_LOOP.name {

@@ -13,7 +13,7 @@ const PAGES: &[&str] = &[
     include_str!("../docs/language/functions/atomic-operations.md"),
     include_str!("../docs/language/functions/choice.md"),
     include_str!("../docs/language/functions/mathematics.md"),
-    include_str!("../docs/language/functions/products-of-matrices.md"),
+    include_str!("../docs/language/functions/matrix-multiplication.md"),
     include_str!("../docs/language/functions/reductions-scans-sorting.md"),
     include_str!("../docs/language/functions/messages-hints-inline-assembly.md"),
     include_str!("../docs/language/functions/the-device.md"),

@@ -5,13 +5,13 @@
 use crate::stages;
 use rtc_abi::{Hidden, HostTensorMap, Metadata, Structure, Target};
 use rtc_ir::Kernel;
-use rtc_ir::analysis::{self, Extent, Touched};
+use rtc_ir::analysis::{self, Extent, ParamAccess};
 use rtc_passes::PassContext;
 
 /// What a kernel does to memory.
 pub(crate) struct Accesses {
     /// By parameter.
-    params: Vec<Touched>,
+    params: Vec<ParamAccess>,
     /// Why it may access memory that no parameter stands for.
     elsewhere: Option<&'static str>,
 }
@@ -34,7 +34,7 @@ pub(crate) fn note(metadata: &mut Metadata, accesses: Accesses) {
     metadata.elsewhere = elsewhere.map(String::from);
     let given = metadata.params.iter().take(touched.len());
     let maps: Vec<HostTensorMap> = given.filter_map(|param| map(param.hidden.as_ref())).collect();
-    for (param, Touched { access, extent }) in metadata.params.iter_mut().zip(touched) {
+    for (param, ParamAccess { access, extent }) in metadata.params.iter_mut().zip(touched) {
         if !param.ty.is_pointer() {
             // A descriptor has taken the place of its address: the launch knows how far its tensor reaches.
             continue;

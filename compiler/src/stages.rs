@@ -14,7 +14,7 @@ use rtc_abi::{MAX_THREADS, Metadata, Structure, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
-    ADD_WARPS, LIMIT_SIZE, PassContext, PassError, REDUCE_BOXES, SPLIT_CONVERSIONS, conversions_remark, long_kernel,
+    ADD_WARPS, ATOMICS_TO_TMA, LIMIT_SIZE, PassContext, PassError, SPLIT_CONVERSIONS, conversions_remark, long_kernel,
     reductions_remarks, warps_remark,
 };
 use rtc_sema::{ModuleAst, TargetInfo};
@@ -308,7 +308,7 @@ pub(crate) fn max_operations(max_instructions: u64) -> usize {
 }
 
 /// Looks at a kernel before each pass.
-pub(crate) type Watch<'a> = &'a mut dyn FnMut(&'static str, &Kernel, &PassContext);
+pub(crate) type PassObserver<'a> = &'a mut dyn FnMut(&'static str, &Kernel, &PassContext);
 
 /// Runs the passes from the kernel's phase on that leave a phase up to `until`; the others are not run. Gives what is to be said of the kernel.
 pub(crate) fn run_pipeline(
@@ -328,7 +328,7 @@ pub(crate) fn run_watched(
     options: &LaunchOptions,
     until: Phase,
     observer: &mut dyn Observer,
-    watch: Watch<'_>,
+    watch: PassObserver<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
     observer.enter("passes");
     // Programs that wait for each other must all run at once.
@@ -336,23 +336,41 @@ pub(crate) fn run_watched(
     let structure = if together { options.structure.without_roles() } else { options.structure };
     // A launch that says itself how it overlaps others, or whose blocks must all run at once, is left as it is.
     let overlap_launches = options.overlap_launches && !options.launch_pdl && !options.launch_cooperative_grid;
-    let cx = PassContext { target, max_instructions: options.max_instructions, structure, overlap_launches };
     let whole = kernel.clone();
-    match run_all(kernel, &cx, until, observer, watch) {
-        // What was brought into shared memory for products does not fit: they can do with less, or without.
-        Err(Failure::Diagnostics(list)) if is_about_resources(&list) && is_staged(kernel) => {
-            *kernel = whole.clone();
-            let undivided = PassContext { structure: structure.without_roles(), ..cx };
-            match run_all(kernel, &undivided, until, observer, watch) {
-                Err(Failure::Diagnostics(list)) if is_about_resources(&list) && is_staged(kernel) => {
-                    *kernel = whole;
-                    run_all(kernel, &PassContext { structure: Structure::Plain, ..cx }, until, observer, watch)
-                }
-                outcome => outcome,
+    with_less(structure, |structure| {
+        kernel.clone_from(&whole);
+        let cx = PassContext { target, max_instructions: options.max_instructions, structure, overlap_launches };
+        let outcome = run_all(kernel, &cx, until, observer, watch);
+        (outcome, is_staged(kernel))
+    })
+}
+
+/// Where what was brought into shared memory for products does not fit, they can do with less, or without: `attempt` is made
+/// with the structure, and if need be without warps of their own for copies, then without copies ahead. It also gives whether
+/// there was something in shared memory to do without. What was given up is a remark.
+fn with_less(
+    structure: Structure,
+    mut attempt: impl FnMut(Structure) -> (Result<Vec<Diagnostic>, Failure>, bool),
+) -> Result<Vec<Diagnostic>, Failure> {
+    let mut structures = vec![structure, structure.without_roles(), Structure::Plain];
+    structures.dedup();
+    let mut remarks = Vec::new();
+    for (at, structure) in structures.iter().enumerate() {
+        let (outcome, is_staged) = attempt(*structure);
+        match (outcome, structures.get(at + 1)) {
+            (Err(Failure::Diagnostics(list)), Some(less)) if is_staged && is_about_resources(&list) => {
+                let span = list[0].labels.first().map(|label| label.span).unwrap_or_default();
+                let reason = &list[0].message;
+                let message = format!("structure `{structure}` does not fit, `{less}` is tried instead: {reason}");
+                remarks.push(Diagnostic::remark(Code::COST, span, message));
+            }
+            (outcome, _) => {
+                remarks.extend(outcome?);
+                break;
             }
         }
-        outcome => outcome,
     }
+    Ok(remarks)
 }
 
 fn is_about_resources(list: &[Diagnostic]) -> bool {
@@ -371,7 +389,7 @@ fn run_all(
     cx: &PassContext,
     until: Phase,
     observer: &mut dyn Observer,
-    watch: Watch<'_>,
+    watch: PassObserver<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
     let mut remarks = Vec::new();
     let given = kernel.phase;
@@ -394,7 +412,7 @@ fn run_all(
         if pass.name == ADD_WARPS.name {
             remarks.extend(warps_remark(kernel, cx));
         }
-        if pass.name == REDUCE_BOXES.name {
+        if pass.name == ATOMICS_TO_TMA.name {
             remarks.extend(reductions_remarks(kernel, cx));
         }
         if pass.name == LIMIT_SIZE.name
@@ -511,4 +529,50 @@ pub(crate) fn codegen(
             ir: Some(rtc_ir::text::print(kernel.kernel())),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn out_of(message: &str) -> Result<Vec<Diagnostic>, Failure> {
+        Err(Failure::Diagnostics(vec![Diagnostic::error(Code::OUT_OF_RESOURCES, Default::default(), message)]))
+    }
+
+    #[test]
+    fn what_is_given_up_is_said() {
+        let mut tried = Vec::new();
+        let remarks = with_less(Structure::Auto, |structure| {
+            tried.push(structure);
+            (if structure == Structure::Plain { Ok(Vec::new()) } else { out_of("300000 bytes") }, true)
+        });
+        assert_eq!(tried, [Structure::Auto, Structure::Pipelined, Structure::Plain]);
+        let said: Vec<String> = remarks.expect("the last fits").into_iter().map(|remark| remark.message).collect();
+        assert_eq!(
+            said,
+            [
+                "structure `auto` does not fit, `pipelined` is tried instead: 300000 bytes",
+                "structure `pipelined` does not fit, `plain` is tried instead: 300000 bytes"
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_is_tried_again_in_vain() {
+        let tries = |structure, outcome: fn() -> Result<Vec<Diagnostic>, Failure>, is_staged| {
+            let mut tries = 0;
+            let outcome = with_less(structure, |_| {
+                tries += 1;
+                (outcome(), is_staged)
+            });
+            (tries, outcome.is_ok())
+        };
+        assert_eq!(tries(Structure::Auto, || Ok(Vec::new()), true), (1, true));
+        // Nothing in shared memory for products; another fault; the same structure.
+        assert_eq!(tries(Structure::Auto, || out_of("bytes"), false), (1, false));
+        let other = || Err(Failure::internal("a stage", "a fault"));
+        assert_eq!(tries(Structure::Auto, other, true), (1, false));
+        assert_eq!(tries(Structure::Pipelined, || out_of("bytes"), true), (2, false));
+        assert_eq!(tries(Structure::Plain, || out_of("bytes"), true), (1, false));
+    }
 }

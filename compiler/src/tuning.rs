@@ -111,7 +111,7 @@ mod tests {
         let (work, metadata) = matmul(128, 128, 64);
         assert!(work.is_certain, "{work:?}");
         let expected = 2.0 * 128.0 * 128.0 * 1024.0;
-        assert_eq!(work.products, [(Unit::WarpGroup(16), expected)]);
+        assert_eq!(work.dots, [(Unit::WarpGroup(16), expected)]);
         // Both operands, whatever the pipeline begins ahead of time: at most as much again as its depth.
         let read = 2.0 * 128.0 * 1024.0 * 2.0;
         assert!((read..1.4 * read).contains(&work.read), "{work:?}");
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn products_take_at_least_the_time_of_the_tensor_cores() {
         let (work, _) = matmul(128, 128, 64);
-        let least = work.product_operations() / Unit::WarpGroup(16).per_cycle(90);
+        let least = work.dot_operations() / Unit::WarpGroup(16).per_cycle(90);
         assert!((least..6.0 * least).contains(&work.cycles), "{} of {least}", work.cycles);
     }
 }

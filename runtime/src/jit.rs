@@ -24,8 +24,8 @@ use rtc_compiler::{Artifact, Failure, LaunchOptions, Observer, Silent, Source, S
 use rtc_emulator::sanitize::{Check, Checks, Place, Report, SourceLocation};
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap, TensorMapError};
 use rtc_ir::interp::{
-    self, Access, ArgValue, DescArg, FaultKind, FindingKind, GlobalMemory, LaunchConfig, Limits, MemoryError, Nearest,
-    Reached, RunOptions,
+    self, ArgValue, DescArg, FaultKind, FindingKind, GlobalMemory, LaunchConfig, MemoryError, Nearest, Reached,
+    ReadState, RunOptions,
 };
 use rtc_source::{Diagnostic, SourceMap, Span};
 use std::sync::{Mutex, PoisonError};
@@ -254,17 +254,20 @@ impl InterpretedKernel {
         let args = metadata.params.iter().map(value).collect::<std::result::Result<_, _>>();
         let args = args.map_err(|e: TensorMapError| fault(e.to_string(), String::new()))?;
         let launch = LaunchConfig { grid, args };
-        let options = RunOptions::default();
         let interrupt = Interrupt::current();
-        let limits = Limits { operations: step_limit()?, interrupt: interrupt.as_ref().map(Interrupt::flag) };
+        let options = RunOptions {
+            max_operations: step_limit()?,
+            interrupt: interrupt.as_ref().map(Interrupt::flag),
+            ..RunOptions::default()
+        };
         let mut reports = Vec::new();
         if checks.has(Check::Open)
             // A fault comes again below.
-            && let Ok(found) = interp::leaning(kernel, &mut DeviceMemory(memory), &launch, &options, limits)
+            && let Ok(found) = interp::leaning(kernel, &mut DeviceMemory(memory), &launch, &options)
         {
             reports.extend(found.iter().map(|finding| self.report(finding, memory, &metadata.kernel)));
         }
-        let result = interp::run_within(kernel, &mut DeviceMemory(memory), &launch, &options, limits);
+        let result = interp::run(kernel, &mut DeviceMemory(memory), &launch, &options);
         let findings = match &result {
             Ok(report) => &report.findings,
             Err(fault) => &fault.findings,
@@ -392,10 +395,10 @@ fn described(map: &[u8]) -> std::result::Result<DescArg, TensorMapError> {
 struct DeviceMemory<'m>(&'m mut rtc_emulator::Memory);
 
 impl GlobalMemory for DeviceMemory<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> std::result::Result<Access, MemoryError> {
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> std::result::Result<ReadState, MemoryError> {
         let data = self.0.read(address, bytes.len()).map_err(refused)?;
         bytes.copy_from_slice(data);
-        Ok(Access::Defined)
+        Ok(ReadState::Defined)
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> std::result::Result<(), MemoryError> {

@@ -4,6 +4,7 @@
 #![cfg(all(feature = "cuda", unix))]
 
 use rtc_runtime::{Device, Kernel, Result, args};
+use rtc_test_needs::stubs::ptxas;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -135,20 +136,6 @@ fn assemble() -> Result<()> {
         println!("says: {}", if kernel.is_assembled() { "by ptxas" } else { "by the driver" });
     }
     Ok(())
-}
-
-/// A `ptxas` that says that it is of this version, and makes machine code that the driver of these tests takes.
-fn ptxas(folder: &Path, version: &str) -> std::path::PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::create_dir_all(folder).unwrap();
-    let path = folder.join("ptxas");
-    let text = format!(
-        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release {version}, V{version}.1'; exit; fi\n\
-         while [ \"$1\" != -o ]; do shift; done\necho code >\"$2\"\n"
-    );
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path
 }
 
 /// Launches with scratch memory, on two streams.

@@ -365,14 +365,17 @@ pub fn leaning(case: &Case, kernel: &Kernel) -> Result<Vec<interp::Finding>, Str
     let verified = verify(kernel).map_err(|errors| print_errors(kernel, &errors))?;
     let (mut memory, _, launch) = arranged(case, kernel)?;
     let options = RunOptions { max_steps: BUDGET, ..RunOptions::default() };
-    let limits = interp::Limits::default();
-    interp::leaning(verified, &mut memory, &launch, &options, limits).map_err(|e| format!("fault: {e}"))
+    interp::leaning(verified, &mut memory, &launch, &options).map_err(|e| format!("fault: {e}"))
 }
 
 pub fn interpret(case: &Case, verified: Verified<'_>, storage: Storage, seed: Option<u64>) -> Run {
     let (mut memory, bases, launch) = arranged(case, verified.kernel())?;
-    let options =
-        RunOptions { max_steps: BUDGET, storage, schedule: seed.map_or(Schedule::RoundRobin, Schedule::Random) };
+    let options = RunOptions {
+        max_steps: BUDGET,
+        storage,
+        schedule: seed.map_or(Schedule::RoundRobin, Schedule::Random),
+        ..RunOptions::default()
+    };
     let report = interp::run(verified, &mut memory, &launch, &options).map_err(|e| format!("fault: {e}"))?;
     for finding in &report.findings {
         let text = finding.to_string();

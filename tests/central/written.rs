@@ -150,7 +150,7 @@ struct Maker {
     grid: u32,
     target: &'static str,
     /// Whether a loop with products is in it: one is enough.
-    has_products: bool,
+    has_dots: bool,
 }
 
 /// Most elements of a tile.
@@ -172,7 +172,7 @@ pub fn kernel(seed: u64) -> Written {
         depth: 0,
         grid,
         target,
-        has_products: false,
+        has_dots: false,
     };
     maker.line("pid = tl.program_id(0)  # int32[]");
     maker.scope.push(Value { name: "pid".into(), dtype: I32, shape: Vec::new(), most: Some(3) });

@@ -33,11 +33,11 @@ pub struct Expr {
     text: String,
     names: Vec<String>,
     /// In postfix order.
-    steps: Vec<Step>,
+    steps: Vec<ExprStep>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ExprStep {
     Const(i64),
     /// Index into `names`.
     Name(usize),
@@ -134,13 +134,13 @@ impl Expr {
         let mut stack: Vec<String> = Vec::new();
         for step in &self.steps {
             let text = match *step {
-                Step::Const(value) => number(value),
-                Step::Name(index) => name(&self.names[index]),
-                Step::Negate => {
+                ExprStep::Const(value) => number(value),
+                ExprStep::Name(index) => name(&self.names[index]),
+                ExprStep::Negate => {
                     let of = stack.pop().unwrap_or_default();
                     apply("-", number(0), of)
                 }
-                Step::Binary(op) => {
+                ExprStep::Binary(op) => {
                     let (b, a) = (stack.pop().unwrap_or_default(), stack.pop().unwrap_or_default());
                     apply(op.written(), a, b)
                 }
@@ -151,7 +151,7 @@ impl Expr {
     }
 
     /// What is done, in postfix order.
-    pub(crate) fn steps(&self) -> &[Step] {
+    pub(crate) fn steps(&self) -> &[ExprStep] {
         &self.steps
     }
 
@@ -161,17 +161,17 @@ impl Expr {
         let overflow = || EvalError::Overflow(self.text.clone());
         for step in &self.steps {
             match *step {
-                Step::Const(number) => {
+                ExprStep::Const(number) => {
                     stack[top] = number;
                     top += 1;
                 }
-                Step::Name(index) => {
+                ExprStep::Name(index) => {
                     let found = value(index);
                     stack[top] = found.ok_or_else(|| EvalError::UnknownName(self.names[index].clone()))?;
                     top += 1;
                 }
-                Step::Negate => stack[top - 1] = stack[top - 1].checked_neg().ok_or_else(overflow)?,
-                Step::Binary(op) => {
+                ExprStep::Negate => stack[top - 1] = stack[top - 1].checked_neg().ok_or_else(overflow)?,
+                ExprStep::Binary(op) => {
                     let (a, b) = (stack[top - 2], stack[top - 1]);
                     if b == 0 && matches!(op, Binary::FloorDiv | Binary::Mod | Binary::CeilDiv) {
                         return Err(EvalError::DivisionByZero(self.text.clone()));
@@ -220,7 +220,7 @@ impl Binary {
 
 impl From<i64> for Expr {
     fn from(number: i64) -> Expr {
-        Expr { text: number.to_string(), names: Vec::new(), steps: vec![Step::Const(number)] }
+        Expr { text: number.to_string(), names: Vec::new(), steps: vec![ExprStep::Const(number)] }
     }
 }
 
@@ -254,7 +254,7 @@ struct Parser<'t> {
     text: &'t str,
     at: usize,
     names: Vec<String>,
-    steps: Vec<Step>,
+    steps: Vec<ExprStep>,
     /// Values on the stack after the steps so far.
     values: usize,
     nesting: usize,
@@ -285,11 +285,11 @@ impl<'t> Parser<'t> {
         if self.eat(token) { Ok(()) } else { Err(self.error(&format!("`{token}` is expected"))) }
     }
 
-    fn push(&mut self, step: Step) -> Result<(), ParseError> {
+    fn push(&mut self, step: ExprStep) -> Result<(), ParseError> {
         match step {
-            Step::Const(_) | Step::Name(_) => self.values += 1,
-            Step::Negate => {}
-            Step::Binary(_) => self.values -= 1,
+            ExprStep::Const(_) | ExprStep::Name(_) => self.values += 1,
+            ExprStep::Negate => {}
+            ExprStep::Binary(_) => self.values -= 1,
         }
         if self.values > MAX_DEPTH {
             return Err(self.error("too deeply nested"));
@@ -313,7 +313,7 @@ impl<'t> Parser<'t> {
                 break;
             };
             self.product()?;
-            self.push(Step::Binary(op))?;
+            self.push(ExprStep::Binary(op))?;
         }
         self.nesting -= 1;
         Ok(())
@@ -332,7 +332,7 @@ impl<'t> Parser<'t> {
                 break;
             };
             self.factor()?;
-            self.push(Step::Binary(op))?;
+            self.push(ExprStep::Binary(op))?;
         }
         Ok(())
     }
@@ -344,7 +344,7 @@ impl<'t> Parser<'t> {
         }
         self.atom()?;
         for _ in 0..negations {
-            self.push(Step::Negate)?;
+            self.push(ExprStep::Negate)?;
         }
         Ok(())
     }
@@ -362,7 +362,7 @@ impl<'t> Parser<'t> {
         }
         if word.starts_with(|c: char| c.is_ascii_digit()) {
             let number = word.parse().map_err(|_| self.error("not a number of 64 bits"))?;
-            return self.push_word(word.len(), Step::Const(number));
+            return self.push_word(word.len(), ExprStep::Const(number));
         }
         let word = word.to_owned();
         let op = match word.as_str() {
@@ -375,7 +375,7 @@ impl<'t> Parser<'t> {
                     self.names.push(name.to_owned());
                     self.names.len() - 1
                 });
-                return self.push_word(word.len(), Step::Name(index));
+                return self.push_word(word.len(), ExprStep::Name(index));
             }
         };
         self.at += word.len();
@@ -384,10 +384,10 @@ impl<'t> Parser<'t> {
         self.expect(",")?;
         self.sum()?;
         self.expect(")")?;
-        self.push(Step::Binary(op))
+        self.push(ExprStep::Binary(op))
     }
 
-    fn push_word(&mut self, length: usize, step: Step) -> Result<(), ParseError> {
+    fn push_word(&mut self, length: usize, step: ExprStep) -> Result<(), ParseError> {
         self.push(step)?;
         self.at += length;
         self.rest();
@@ -398,7 +398,7 @@ impl<'t> Parser<'t> {
 impl Serialize for Expr {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.steps[..] {
-            [Step::Const(number)] => serializer.serialize_i64(number),
+            [ExprStep::Const(number)] => serializer.serialize_i64(number),
             _ => serializer.serialize_str(&self.text),
         }
     }
@@ -408,13 +408,13 @@ impl<'de> Deserialize<'de> for Expr {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Expr, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "a number or a string with an expression")]
-        enum Form {
+        enum NumberOrText {
             Number(i64),
             Text(String),
         }
-        match Form::deserialize(deserializer)? {
-            Form::Number(number) => Ok(Expr::from(number)),
-            Form::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        match NumberOrText::deserialize(deserializer)? {
+            NumberOrText::Number(number) => Ok(Expr::from(number)),
+            NumberOrText::Text(text) => text.parse().map_err(serde::de::Error::custom),
         }
     }
 }

@@ -16,7 +16,7 @@
 //! # Ok::<(), rtc_abi::MetadataError>(())
 //! ```
 
-use crate::extent_program::{BOUNDS, Input, Maker, Program};
+use crate::extent_program::{BOUNDS, ExtentProgram, Input, Maker};
 use crate::metadata::error;
 use crate::{Expr, Metadata, MetadataError};
 use serde::{Deserialize, Serialize};
@@ -53,13 +53,13 @@ pub enum Elements {
 /// The extents of the parameters of a kernel, ready to be evaluated without looking up names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extents {
-    params: Vec<Option<Bound>>,
-    program: Program,
+    params: Vec<Option<ParamBound>>,
+    program: ExtentProgram,
 }
 
 /// What is known of a parameter.
 #[derive(Clone, Debug, PartialEq)]
-struct Bound {
+struct ParamBound {
     extent: Named,
     needs: Vec<Named>,
     /// Its number in the program; [`BOUNDS`] where that has no room.
@@ -101,7 +101,7 @@ impl Extents {
             let needs = needs.collect::<Result<Vec<Named>, MetadataError>>()?;
             let in_program = maker.bound((&extent.expr, &extent.names), needs.iter().map(|n| (&n.expr, &n.names[..])));
             let number = in_program.unwrap_or(BOUNDS);
-            Ok(Some(Bound { extent, needs, number }))
+            Ok(Some(ParamBound { extent, needs, number }))
         };
         let params = metadata.visible_params().iter().enumerate().map(bound).collect::<Result<_, _>>()?;
         Ok(Extents { params, program: maker.finish() })
@@ -129,7 +129,7 @@ impl Extents {
 
     /// For each expression anew, with the reason where a condition does not hold or something has no value.
     #[cold]
-    fn elements_or_why(&self, bound: &Bound, arg: &impl Fn(usize) -> Option<i64>, grid: [u32; 3]) -> Elements {
+    fn elements_or_why(&self, bound: &ParamBound, arg: &impl Fn(usize) -> Option<i64>, grid: [u32; 3]) -> Elements {
         let value = |Named { expr, names }: &Named| {
             expr.eval_at(|index| match names[index] {
                 Input::Param(number) => arg(number),

@@ -3,7 +3,7 @@
 //!
 //! Invariant: an operand names a number before the one that it is for, and there are at most [`NUMBERS`] of them.
 
-use crate::expr::{Binary, Expr, Step};
+use crate::expr::{Binary, Expr, ExprStep};
 
 /// The most numbers of a program: inputs, constants and results.
 const NUMBERS: usize = 32;
@@ -12,11 +12,11 @@ pub(crate) const BOUNDS: usize = 8;
 
 /// What computes the bounds of a launch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Program {
+pub(crate) struct ExtentProgram {
     constants: Vec<(u8, i64)>,
     inputs: Vec<(u8, Input)>,
     operations: Vec<Operation>,
-    bounds: Vec<Bound>,
+    bounds: Vec<ExtentBound>,
 }
 
 /// What is known before the program runs.
@@ -38,7 +38,7 @@ struct Operation {
 
 /// The elements that are touched at most, where all needs are at least 0.
 #[derive(Clone, Debug, PartialEq)]
-struct Bound {
+struct ExtentBound {
     extent: u8,
     needs: Vec<u8>,
 }
@@ -46,7 +46,7 @@ struct Bound {
 /// Makes a program of expressions.
 #[derive(Debug, Default)]
 pub(crate) struct Maker {
-    program: Program,
+    program: ExtentProgram,
     numbers: u8,
 }
 
@@ -60,7 +60,7 @@ impl Maker {
     ) -> Option<usize> {
         let extent = self.expression(extent.0, extent.1)?;
         let needs = needs.map(|(expr, inputs)| self.expression(expr, inputs)).collect::<Option<Vec<u8>>>()?;
-        let bound = Bound { extent, needs };
+        let bound = ExtentBound { extent, needs };
         let bounds = &mut self.program.bounds;
         if let Some(known) = bounds.iter().position(|other| *other == bound) {
             return Some(known);
@@ -69,7 +69,7 @@ impl Maker {
         (bounds.len() <= BOUNDS).then(|| bounds.len() - 1)
     }
 
-    pub(crate) fn finish(self) -> Program {
+    pub(crate) fn finish(self) -> ExtentProgram {
         self.program
     }
 
@@ -77,13 +77,13 @@ impl Maker {
         let mut stack = Vec::new();
         for step in expr.steps() {
             let number = match *step {
-                Step::Const(value) => self.constant(value)?,
-                Step::Name(index) => self.input(*inputs.get(index)?)?,
-                Step::Negate => {
+                ExprStep::Const(value) => self.constant(value)?,
+                ExprStep::Name(index) => self.input(*inputs.get(index)?)?,
+                ExprStep::Negate => {
                     let (zero, of) = (self.constant(0)?, stack.pop()?);
                     self.operation(Binary::Sub, zero, of)?
                 }
-                Step::Binary(op) => {
+                ExprStep::Binary(op) => {
                     let (b, a) = (stack.pop()?, stack.pop()?);
                     self.operation(op, a, b)?
                 }
@@ -128,7 +128,7 @@ impl Maker {
     }
 }
 
-impl Program {
+impl ExtentProgram {
     /// The elements of each bound; `u64::MAX` where a condition does not hold, an argument is missing or a number leaves 64
     /// bits.
     #[inline]
@@ -164,7 +164,7 @@ impl Program {
             missing |= (has_no_operand | u32::from(value.is_none())) << at(*to);
         }
         let mut out = [u64::MAX; BOUNDS];
-        for (Bound { extent, needs }, out) in self.bounds.iter().zip(&mut out) {
+        for (ExtentBound { extent, needs }, out) in self.bounds.iter().zip(&mut out) {
             let is_known = |number: u8| missing >> at(number) & 1 == 0;
             if is_known(*extent) && needs.iter().all(|need| is_known(*need) && numbers[at(*need)] >= 0) {
                 *out = numbers[at(*extent)].max(0) as u64;

@@ -21,12 +21,12 @@ pub(crate) struct Lines<'c> {
     function: Location<'c>,
     /// The scope of code inlined from a file.
     inlined: HashMap<FileId, Attribute<'c>>,
-    places: HashMap<Loc, Place>,
+    places: HashMap<Loc, SourceLine>,
     cache: RefCell<HashMap<Loc, Location<'c>>>,
 }
 
 /// A location of the tile IR with its line looked up.
-struct Place {
+struct SourceLine {
     /// File, line, column.
     at: Option<(FileId, String, usize, usize)>,
     caller: Option<Loc>,
@@ -56,7 +56,7 @@ impl<'c> Lines<'c> {
                         start = Some((name.clone(), *line));
                     }
                 }
-                places.insert(loc, Place { at, caller: data.caller });
+                places.insert(loc, SourceLine { at, caller: data.caller });
                 next = data.caller;
             }
         }

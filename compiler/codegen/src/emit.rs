@@ -28,7 +28,7 @@ pub(crate) use arith::{Cmpf, Cmpi};
 pub(crate) use control::Loop;
 pub(crate) use copy::BulkReduction;
 pub(crate) use map::MapFields;
-pub(crate) use memory::{Access, LoadKind, Space};
+pub(crate) use memory::{AccessAttrs, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
 pub(crate) use wgmma::{WGMMA_WAIT, WgmmaOperand, WgmmaProduct, WgmmaShape};
 

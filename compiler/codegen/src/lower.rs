@@ -35,6 +35,7 @@ mod chain;
 mod combine;
 mod control;
 mod convert;
+mod coordinates;
 mod copy;
 mod divide;
 mod dot;
@@ -48,13 +49,12 @@ mod indexed;
 mod map;
 mod memory;
 mod operations;
-mod place;
-mod product;
 mod reduce;
 mod scan;
 mod scratch;
 mod shape;
 mod sort;
+mod wgmma;
 
 use std::{cell::RefCell, collections::HashMap, ops::Range, rc::Rc};
 

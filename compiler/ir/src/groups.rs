@@ -32,7 +32,7 @@ const MAX_AT_START: u32 = 248;
 pub const ALIGNED_WARPS: u32 = 4;
 
 /// How many warps of the block a role with `warps` takes, with those that have nothing to do.
-pub fn warps_of_role(warps: u32, registers: Option<&[u32]>) -> u32 {
+pub fn warps_of_partition(warps: u32, registers: Option<&[u32]>) -> u32 {
     let own = registers.is_some_and(|registers| registers.iter().any(|n| *n != 0));
     if own { warps.saturating_add(ALIGNED_WARPS - 1) / ALIGNED_WARPS * ALIGNED_WARPS } else { warps }
 }
@@ -41,7 +41,7 @@ pub fn warps_of_role(warps: u32, registers: Option<&[u32]>) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WarpGroup {
     /// Which role it is in; `None` outside of roles, where all warps of the block run.
-    pub role: Option<usize>,
+    pub partition: Option<usize>,
     /// Its first warp, counted from the first one of the block.
     pub first: u32,
     /// How many warps.
@@ -78,11 +78,11 @@ impl Kernel {
     pub fn group_of_nested(&self, op: Op, block: Block) -> WarpGroup {
         let data = self.op(op);
         if let OpKind::WarpSpecialize { warps, registers } = &data.kind
-            && let Some(role) = data.blocks.iter().position(|b| *b == block)
-            && let Some(own) = warps.get(role)
+            && let Some(partition) = data.blocks.iter().position(|b| *b == block)
+            && let Some(own) = warps.get(partition)
         {
-            let first = taken(&warps[..role], registers.as_deref());
-            return WarpGroup { role: Some(role), first, warps: *own };
+            let first = taken(&warps[..partition], registers.as_deref());
+            return WarpGroup { partition: Some(partition), first, warps: *own };
         }
         data.parent.map_or_else(|| self.whole_block(), |around| self.group_of_block(around))
     }
@@ -110,7 +110,7 @@ impl Kernel {
 
     /// All warps of the block.
     pub fn whole_block(&self) -> WarpGroup {
-        WarpGroup { role: None, first: 0, warps: self.block_warps() }
+        WarpGroup { partition: None, first: 0, warps: self.block_warps() }
     }
 
     /// How many registers each thread starts with, where roles ask for other numbers later on.
@@ -127,7 +127,7 @@ impl Kernel {
 
 /// How many warps roles take together.
 fn taken(warps: &[u32], registers: Option<&[u32]>) -> u32 {
-    warps.iter().fold(0, |sum, n| sum.saturating_add(warps_of_role(*n, registers)))
+    warps.iter().fold(0, |sum, n| sum.saturating_add(warps_of_partition(*n, registers)))
 }
 
 #[cfg(test)]
@@ -157,10 +157,10 @@ mod tests {
             let op = ops.into_iter().find(|op| kernel.kind(*op).spec().mnemonic == mnemonic).expect("it is there");
             (kernel.group_of(op), kernel.op(op).results.first().map(|value| kernel.group_of_value(*value)))
         };
-        let inner = super::WarpGroup { role: Some(1), first: 4, warps: 4 };
+        let inner = super::WarpGroup { partition: Some(1), first: 4, warps: 4 };
         assert_eq!(group("arange"), (inner, Some(inner)));
         assert_eq!(group("for_range").0, inner);
-        let outer = super::WarpGroup { role: None, first: 0, warps: 8 };
+        let outer = super::WarpGroup { partition: None, first: 0, warps: 8 };
         assert_eq!(group("warp_specialize"), (outer, None));
         assert_eq!(group("constant"), (outer, Some(outer)));
         assert_eq!((kernel.threads_per_block(), inner.threads()), (256, 128));

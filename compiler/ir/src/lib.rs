@@ -16,7 +16,6 @@ mod assembly;
 mod attrs;
 mod builder;
 mod copies;
-mod cursor;
 mod descriptor;
 mod entity;
 mod fold;
@@ -25,7 +24,7 @@ mod hidden;
 pub mod interp;
 mod kernel;
 mod layout_rules;
-mod linear;
+mod linear_terms;
 mod metadata;
 mod ops;
 mod order;
@@ -39,6 +38,7 @@ mod sort;
 pub mod text;
 mod types;
 mod verify;
+mod walk;
 mod wgmma;
 
 pub use assembly::{MAX_PACK, assembly_registers, constraint_counts};
@@ -47,17 +47,16 @@ pub use attrs::{
     Precision, Predicate, RmwOp, Rounding, RoundingMode, Text,
 };
 pub use builder::{Builder, FromOp};
-pub use cursor::{walk, walk_block};
 pub use descriptor::{BlockPtrType, DescType, LARGEST_BOX_SIZE};
 pub use entity::{Block, LayoutId, Loc, Op, SharedLayoutId, Value};
 pub use fold::{
     KnownBits, constant_bits, constant_int, fold, greatest_common_divisor, known_bits, literal_of, trip_count,
 };
-pub use groups::{MAX_ROLES, WarpGroup, warps_of_role};
+pub use groups::{MAX_ROLES, WarpGroup, warps_of_partition};
 pub use hidden::{Hidden, MapSource, TFLOAT32};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
 pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};
-pub use linear::{address_operands, linear_sources};
+pub use linear_terms::{address_operands, linear_sources};
 pub use ops::effects;
 pub use ops::eval::{decode as decode_float, encode as encode_float};
 pub use ops::{
@@ -66,8 +65,9 @@ pub use ops::{
 pub use order::{Ops, Position};
 pub use rewrite::ValueMap;
 pub use scratch::{MAP_BYTES, SCRATCH_ALIGN, multiplier, part_bytes, scan_partials, scratch_align, scratch_bytes};
-pub use sites::{AccessSite, Side, SideType, Sites};
+pub use sites::{AccessSite, Sites, SourceOperand, SourceOperandType};
 pub use sort::sort_is_rolled;
 pub use types::{Elem, MAX_RANK, MAX_SLOTS, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
 pub use verify::{BARRIER_BYTES, Verified, VerifyError, may_stand_in, place_bytes, print_errors, verify};
+pub use walk::{walk, walk_block};
 pub use wgmma::{AccumulatorForm, MmaForm};

@@ -25,17 +25,17 @@ use crate::{Block, Kernel, MAX_ROLES, Op, OpKind, Traits, Type, Value, ValueDef}
 
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum RegionPoint {
     /// Before or after the operation.
     Outside,
     /// In nested block number `.0`.
     Block(usize),
 }
 
-use Place::{Block as In, Outside};
+use RegionPoint::{Block as In, Outside};
 
 /// The edges of an operation's graph; empty if it has no nested blocks or runs them as functions.
-pub fn flow(kind: &OpKind) -> &'static [(Place, Place)] {
+pub fn flow(kind: &OpKind) -> &'static [(RegionPoint, RegionPoint)] {
     match kind {
         OpKind::ForRange { .. } => &[(Outside, In(0)), (In(0), In(0)), (In(0), Outside), (Outside, Outside)],
         OpKind::WhileLoop {} => &[(Outside, In(0)), (In(0), In(1)), (In(1), In(0)), (In(0), Outside)],
@@ -46,13 +46,13 @@ pub fn flow(kind: &OpKind) -> &'static [(Place, Place)] {
 }
 
 /// The edges of `warp_specialize` with as many roles as there can be.
-const ROLES: [(Place, Place); 2 * MAX_ROLES] = {
+const ROLES: [(RegionPoint, RegionPoint); 2 * MAX_ROLES] = {
     let mut edges = [(Outside, Outside); 2 * MAX_ROLES];
-    let mut role = 0;
-    while role < MAX_ROLES {
-        edges[2 * role] = (Outside, In(role));
-        edges[2 * role + 1] = (In(role), Outside);
-        role += 1;
+    let mut partition = 0;
+    while partition < MAX_ROLES {
+        edges[2 * partition] = (Outside, In(partition));
+        edges[2 * partition + 1] = (In(partition), Outside);
+        partition += 1;
     }
     edges
 };
@@ -101,7 +101,7 @@ pub fn loop_around(kernel: &Kernel, mut op: Op) -> Option<Op> {
 
 /// Whether nested block `block` can run again after it has run.
 pub fn repeats(kind: &OpKind, block: usize) -> bool {
-    let mut reached: SmallVec<[Place; 4]> = smallvec![In(block)];
+    let mut reached: SmallVec<[RegionPoint; 4]> = smallvec![In(block)];
     let mut next = 0;
     while let Some(place) = reached.get(next).copied() {
         next += 1;
@@ -187,7 +187,7 @@ pub fn slot_of(kernel: &Kernel, value: Value) -> Option<Slot> {
         return None;
     }
     // Places with equal sources are filled from the same edges.
-    let same = |place: &Place| sources_of(kernel, op, *place, index) == sources;
+    let same = |place: &RegionPoint| sources_of(kernel, op, *place, index) == sources;
     let filled = places(kernel, op).into_iter().filter(same);
     let targets = filled.filter_map(|place| received(kernel, op, place).get(index).copied()).collect();
     Some(Slot { op, targets, sources })
@@ -216,8 +216,8 @@ pub fn is_handed(kernel: &Kernel, op: Op, index: usize) -> bool {
 }
 
 /// The nodes that edges of `op` go to.
-fn places(kernel: &Kernel, op: Op) -> SmallVec<[Place; 4]> {
-    let mut out: SmallVec<[Place; 4]> = SmallVec::new();
+fn places(kernel: &Kernel, op: Op) -> SmallVec<[RegionPoint; 4]> {
+    let mut out: SmallVec<[RegionPoint; 4]> = SmallVec::new();
     for (_, to) in flow(kernel.kind(op)) {
         if !out.contains(to) {
             out.push(*to);
@@ -227,7 +227,7 @@ fn places(kernel: &Kernel, op: Op) -> SmallVec<[Place; 4]> {
 }
 
 /// What the values handed over along edges to `to` become.
-fn received(kernel: &Kernel, op: Op, to: Place) -> &[Value] {
+fn received(kernel: &Kernel, op: Op, to: RegionPoint) -> &[Value] {
     let data = kernel.op(op);
     match to {
         Outside => &data.results,
@@ -236,7 +236,7 @@ fn received(kernel: &Kernel, op: Op, to: Place) -> &[Value] {
 }
 
 /// The operation whose variadic operands are handed over along edges from `from`.
-fn hander(kernel: &Kernel, op: Op, from: Place) -> Option<Op> {
+fn hander(kernel: &Kernel, op: Op, from: RegionPoint) -> Option<Op> {
     match from {
         Outside => Some(op),
         In(block) => kernel.terminator(kernel.op(op).blocks[block]),
@@ -248,7 +248,7 @@ fn first_handed(kernel: &Kernel, op: Op) -> usize {
 }
 
 /// The operation and block that a terminator leaves.
-fn leaves(kernel: &Kernel, op: Op) -> Option<(Op, Place)> {
+fn leaves(kernel: &Kernel, op: Op) -> Option<(Op, RegionPoint)> {
     let data = kernel.op(op);
     if !data.kind.spec().traits.has(Traits::TERMINATOR) {
         return None;
@@ -259,7 +259,7 @@ fn leaves(kernel: &Kernel, op: Op) -> Option<(Op, Place)> {
     Some((around, In(number)))
 }
 
-fn sources_of(kernel: &Kernel, op: Op, to: Place, index: usize) -> SmallVec<[(Op, usize); 2]> {
+fn sources_of(kernel: &Kernel, op: Op, to: RegionPoint, index: usize) -> SmallVec<[(Op, usize); 2]> {
     let mut out: SmallVec<[(Op, usize); 2]> = SmallVec::new();
     for (from, _) in flow(kernel.kind(op)).iter().filter(|edge| edge.1 == to) {
         let Some(hander) = hander(kernel, op, *from) else { continue };
@@ -351,7 +351,7 @@ pub fn follow<S: Clone + PartialEq>(
     }
     let mut before: Vec<Option<S>> = vec![None; data.blocks.len()];
     let mut after: Vec<Option<S>> = vec![None; data.blocks.len()];
-    let arriving = |to: Place, after: &[Option<S>]| {
+    let arriving = |to: RegionPoint, after: &[Option<S>]| {
         let mut state: Option<S> = None;
         for (from, _) in edges.iter().filter(|edge| edge.1 == to) {
             let coming = match from {

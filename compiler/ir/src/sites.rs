@@ -8,7 +8,7 @@ use crate::{Op, Shape};
 
 /// The type of an operand in the words of the language.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SideType {
+pub struct SourceOperandType {
     /// The element: `int32`, `pointer<fp16>`.
     pub elem: String,
     /// Whether numbers have a sign.
@@ -17,7 +17,7 @@ pub struct SideType {
     pub shape: Shape,
 }
 
-impl std::fmt::Display for SideType {
+impl std::fmt::Display for SourceOperandType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.elem)?;
         if self.shape.rank() == 0 { Ok(()) } else { write!(f, "{:?}", self.shape) }
@@ -26,18 +26,18 @@ impl std::fmt::Display for SideType {
 
 /// An operand as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Side {
+pub struct SourceOperand {
     /// Where.
     pub span: Span,
     /// Its type, unless it is a constant.
-    pub ty: Option<SideType>,
+    pub ty: Option<SourceOperandType>,
 }
 
 /// An access as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessSite {
     /// The address.
-    pub pointer: Side,
+    pub pointer: SourceOperand,
     /// The mask, if there is one.
     pub mask: Option<Span>,
     /// Whether it writes.
@@ -48,7 +48,7 @@ pub struct AccessSite {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sites {
     /// Products of integers, with their factors.
-    pub products: HashMap<Op, [Side; 2]>,
+    pub products: HashMap<Op, [SourceOperand; 2]>,
     /// Loads and stores.
     pub accesses: HashMap<Op, AccessSite>,
 }

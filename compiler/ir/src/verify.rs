@@ -291,7 +291,7 @@ impl Verifier<'_> {
         let Type::Tile(tile) = ty else { return self.place_type(op, ty) };
         let kernel = self.kernel;
         let shape = tile.shape;
-        if self.group.role.is_none() && kernel.specialization().is_some() {
+        if self.group.partition.is_none() && kernel.specialization().is_some() {
             return self.complain(op, "a tile outside of the roles of a kernel whose warps are divided");
         }
         if shape.rank() == 0 || shape.iter().any(|d| !d.is_power_of_two()) {

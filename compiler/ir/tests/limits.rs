@@ -1,7 +1,7 @@
 //! Launches that end early: the limit of operations of a program, and interrupts.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use rtc_ir::interp::{ArgValue, FaultKind, HostMemory, LaunchConfig, Limits, RunOptions, run_within};
+use rtc_ir::interp::{ArgValue, FaultKind, HostMemory, LaunchConfig, RunOptions, run};
 use std::sync::atomic::AtomicBool;
 
 /// Stores 64 numbers: four operations on 64 elements, of which each counts twice; the end does not count.
@@ -13,26 +13,29 @@ const KERNEL: &str = "kernel @k(%x: ptr<i32> {sig = \"*i32\"}) warps 1 phase til
     ret
 }";
 
-fn launch(programs: u32, limits: Limits<'_>) -> Result<(), FaultKind> {
+fn launch(programs: u32, options: RunOptions<'_>) -> Result<(), FaultKind> {
     let kernel = rtc_ir::text::parse(KERNEL).unwrap();
     let mut memory = HostMemory::new();
     let x = memory.alloc_uninit("x", 64 * 4);
     let launch = LaunchConfig { grid: [programs, 1, 1], args: vec![ArgValue::Pointer(x)] };
     let verified = rtc_ir::verify(&kernel).expect("it is well-formed");
-    run_within(verified, &mut memory, &launch, &RunOptions::default(), limits).map(|_| ()).map_err(|fault| fault.kind)
+    run(verified, &mut memory, &launch, &options).map(|_| ()).map_err(|fault| fault.kind)
 }
 
 #[test]
 fn each_program_has_as_many_operations() {
-    assert_eq!(launch(100, Limits { operations: Some(8), ..Limits::default() }), Ok(()));
-    let fault = launch(1, Limits { operations: Some(7), ..Limits::default() });
+    assert_eq!(launch(100, RunOptions { max_operations: Some(8), ..RunOptions::default() }), Ok(()));
+    let fault = launch(1, RunOptions { max_operations: Some(7), ..RunOptions::default() });
     assert_eq!(fault, Err(FaultKind::OperationLimit(7)));
-    assert_eq!(launch(100, Limits::default()), Ok(()));
+    assert_eq!(launch(100, RunOptions::default()), Ok(()));
 }
 
 #[test]
 fn an_interrupt_ends_a_launch() {
     let (raised, not) = (AtomicBool::new(true), AtomicBool::new(false));
-    assert_eq!(launch(1, Limits { interrupt: Some(&not), ..Limits::default() }), Ok(()));
-    assert_eq!(launch(1, Limits { interrupt: Some(&raised), ..Limits::default() }), Err(FaultKind::Interrupted));
+    assert_eq!(launch(1, RunOptions { interrupt: Some(&not), ..RunOptions::default() }), Ok(()));
+    assert_eq!(
+        launch(1, RunOptions { interrupt: Some(&raised), ..RunOptions::default() }),
+        Err(FaultKind::Interrupted)
+    );
 }

@@ -43,7 +43,7 @@ pub struct AccessStep {
 
 /// How a layout's registers go to or come from shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct SharedAccess {
     /// Which instructions.
     pub kind: AccessKind,
     /// Size of an element in bits.
@@ -65,9 +65,9 @@ pub struct Access {
     pub source: Vec<u32>,
 }
 
-impl Access {
+impl SharedAccess {
     /// The widest vector access, up to 128 bits. Every element of the layout must be in `shared`.
-    pub fn vector(shared: &SharedLayout, layout: &Layout, bits: u32) -> Access {
+    pub fn vector(shared: &SharedLayout, layout: &Layout, bits: u32) -> SharedAccess {
         let offsets = Offsets::new(shared, layout);
         let max = (128 / bits.max(8)).trailing_zeros();
         let low = (0..=max).rev().find_map(|width| {
@@ -81,7 +81,7 @@ impl Access {
             registers: (0..1 << low.len()).map(|i| (start ^ gf2::apply(&low, i)) as u32).collect(),
             offset: offsets.of_registers(start),
         });
-        Access {
+        SharedAccess {
             kind: AccessKind::Vector,
             bits,
             width: 1 << low.len(),
@@ -96,7 +96,7 @@ impl Access {
 
     /// The access by `ldmatrix` or `stmatrix` (the conditions are the same), if there is one; `.trans` is for elements
     /// of 16 bits only.
-    pub fn matrix(shared: &SharedLayout, layout: &Layout, bits: u32, transposed: bool) -> Option<Access> {
+    pub fn matrix(shared: &SharedLayout, layout: &Layout, bits: u32, transposed: bool) -> Option<SharedAccess> {
         if !matches!(bits, 8 | 16 | 32) || (transposed && bits != 16) {
             return None;
         }
@@ -136,7 +136,7 @@ impl Access {
             registers: sums(&inner).map(|r| (start ^ r) as u32).collect(),
             offset: offsets.of_registers(start),
         });
-        Some(Access {
+        Some(SharedAccess {
             kind: AccessKind::Matrix { transposed },
             bits,
             width: 1 << row_bits,
@@ -150,13 +150,13 @@ impl Access {
     }
 
     /// The cheapest access: by matrices where `matrices` allows that and the layouts admit it, else by vectors.
-    pub fn best(shared: &SharedLayout, layout: &Layout, bits: u32, matrices: bool, store: bool) -> Access {
-        let vector = Access::vector(shared, layout, bits);
+    pub fn best(shared: &SharedLayout, layout: &Layout, bits: u32, matrices: bool, store: bool) -> SharedAccess {
+        let vector = SharedAccess::vector(shared, layout, bits);
         if !matrices {
             return vector;
         }
-        let straight = Access::matrix(shared, layout, bits, false);
-        let transposed = Access::matrix(shared, layout, bits, true);
+        let straight = SharedAccess::matrix(shared, layout, bits, false);
+        let transposed = SharedAccess::matrix(shared, layout, bits, true);
         let all = [straight, transposed].into_iter().flatten();
         all.fold(vector, |best, other| if other.cost(store) < best.cost(store) { other } else { best })
     }

@@ -2,10 +2,10 @@
 //! parts, a few steps of the sum at a time. [`operand_plan`](crate::operand_plan) is for operands that are yet to be
 //! stored; here the buffer is as it is.
 
-use crate::access::Access;
+use crate::access::SharedAccess;
 use crate::coord::Coord;
+use crate::dot_operands::{Multiplier, fragment_limit};
 use crate::linear::Layout;
-use crate::product::{Multiplier, fragment_limit};
 use crate::shared::SharedLayout;
 
 /// How the fragments of an operand are loaded from its buffer.
@@ -16,14 +16,14 @@ pub struct FragmentPlan {
     /// A thread's part: a tile like the operand, `depth` long along the axis summed over.
     pub fragment: Layout,
     /// How the first fragment is loaded.
-    pub load: Access,
+    pub load: SharedAccess,
     /// What each bit of a fragment's number changes in the offsets of its elements, by XOR.
     pub numbers: Vec<u32>,
 }
 
 impl FragmentPlan {
     /// How fragment `number` is loaded.
-    pub fn load_of(&self, number: u32) -> Access {
+    pub fn load_of(&self, number: u32) -> SharedAccess {
         let (offset, mut load) = (self.offset(number), self.load.clone());
         // What changes within a wide access is which element is whose.
         let within = offset & (load.width - 1);
@@ -83,7 +83,7 @@ pub fn fragment_plan(
         allowed.then(|| FragmentPlan {
             depth,
             fragment,
-            load: Access::vector(shared, &first, bits),
+            load: SharedAccess::vector(shared, &first, bits),
             numbers: further.map(|bit| shared.offset(Coord::along(axis, 1 << bit)).unwrap_or(0)).collect(),
         })
     });

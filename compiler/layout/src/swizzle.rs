@@ -11,7 +11,7 @@
 //! Several choices of `low` are tried, for plain vectors on both sides and for `ldmatrix` and `stmatrix`; the cheapest
 //! plan by counted wavefronts wins.
 
-use crate::access::{Access, AccessKind};
+use crate::access::{AccessKind, SharedAccess};
 use crate::gf2;
 use crate::linear::Layout;
 use crate::shared::SharedLayout;
@@ -31,9 +31,9 @@ pub struct SharedPlan {
     /// Where the elements lie in between.
     pub shared: SharedLayout,
     /// How they get there. A barrier follows.
-    pub store: Access,
+    pub store: SharedAccess,
     /// How they come back.
-    pub load: Access,
+    pub load: SharedAccess,
 }
 
 impl SharedPlan {
@@ -64,8 +64,8 @@ pub fn shared_plan(src: &Layout, dst: &Layout, bits: u32, matrix: MatrixInstruct
         for store_phase in phases(src, &low, bits, matrix.store) {
             for load_phase in phases(dst, &low, bits, matrix.load) {
                 let shared = layout_with(src, dst, bits, &low, &store_phase, &load_phase);
-                let store = Access::best(&shared, src, bits, matrix.store, true);
-                let load = Access::best(&shared, dst, bits, matrix.load, false);
+                let store = SharedAccess::best(&shared, src, bits, matrix.store, true);
+                let load = SharedAccess::best(&shared, dst, bits, matrix.load, false);
                 let cost = store.cost(true) + load.cost(false);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                     best = Some((cost, SharedPlan { shared, store, load }));
@@ -89,7 +89,7 @@ pub fn swizzle_for(layout: &Layout, bits: u32, order: &[u32], vector: u32, matri
         for max_phase in powers((row / group).min(16)) {
             for per_phase in powers(8) {
                 let shared = SharedLayout::swizzled(shape, group, per_phase, max_phase, order);
-                let cost = Access::best(&shared, layout, bits, matrix, false).cost(false);
+                let cost = SharedAccess::best(&shared, layout, bits, matrix, false).cost(false);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                     best = Some((cost, shared));
                 }

@@ -108,7 +108,7 @@ fn check_warps(shape: &[u32], warps: [u32; 2]) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Access, Coord, Layout, SharedLayout};
+    use crate::{Coord, Layout, SharedAccess, SharedLayout};
 
     #[test]
     fn accumulator_of_one_instruction() {
@@ -166,7 +166,7 @@ mod tests {
                 let plain = Layout::wgmma_operand(&[rows, 32], operand, [warps, 1]);
                 let swizzle = SharedLayout::nvmma_swizzle(rows, memory);
                 let shared = SharedLayout::nvmma(&[rows, 32], memory, swizzle, &[0, 1]);
-                let access = |layout: &Layout| Access::vector(&shared, layout, memory);
+                let access = |layout: &Layout| SharedAccess::vector(&shared, layout, memory);
                 assert_eq!(access(&plain).width, 1);
                 let order = Layout::rows_for_vectors(rows, warps, operand, memory);
                 let other = access(&plain.with_rows(&order));

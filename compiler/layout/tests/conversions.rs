@@ -121,7 +121,7 @@ fn accumulators_leave_for_coalesced_stores() {
             }
             // Into the layout that TMA stores from, stmatrix writes without conflicts.
             let shared = SharedLayout::nvmma(&shape, 16, 128, &[1, 0]);
-            let store = Access::best(&shared, &accumulator, 16, true, true);
+            let store = SharedAccess::best(&shared, &accumulator, 16, true, true);
             assert_eq!((store.kind, store.matrices), (AccessKind::Matrix { transposed: false }, 4));
             assert_eq!(store.wavefronts(true), 4);
         }
@@ -177,18 +177,18 @@ fn reads_of_a_swizzle_that_cp_async_can_write() {
             [(&a, [1, 0], false), (&a, [0, 1], true), (&b, [0, 1], false), (&b, [1, 0], true)]
         {
             let shared = swizzle_for(layout, 16, &order, 8, true);
-            let access = Access::best(&shared, layout, 16, true, false);
+            let access = SharedAccess::best(&shared, layout, 16, true, false);
             assert_eq!(access.kind, AccessKind::Matrix { transposed });
             assert_eq!(access.wavefronts(false), 4);
             assert_eq!(access.matrices, 4);
             let writer = Layout::default_blocked(layout.shape(), 4, &order, 8);
-            let write = Access::vector(&shared, &writer, 16);
+            let write = SharedAccess::vector(&shared, &writer, 16);
             assert_eq!((write.width, write.wavefronts(true)), (8, 4), "{shared}");
         }
     }
     // The layout that TMA writes suits ldmatrix as well.
     let a = Layout::mma_operand(&[64, 64], 0, 16, &[4, 1]);
     let shared = SharedLayout::nvmma(&[64, 64], 16, 128, &[1, 0]);
-    let access = Access::best(&shared, &a, 16, true, false);
+    let access = SharedAccess::best(&shared, &a, 16, true, false);
     assert_eq!((access.kind, access.wavefronts(false)), (AccessKind::Matrix { transposed: false }, 4));
 }

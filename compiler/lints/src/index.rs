@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use rtc_ir::analysis::{Growth, Interval, Ranges};
-use rtc_ir::{Elem, Kernel, Loc, Op, Scalar, Side, Value, address_operands, linear_sources, walk};
+use rtc_ir::{Elem, Kernel, Loc, Op, Scalar, SourceOperand, Value, address_operands, linear_sources, walk};
 use rtc_source::{Code, Diagnostic};
 
 use super::{About, text};
@@ -54,7 +54,14 @@ fn size(interval: Interval) -> i128 {
     interval.low.abs().max(interval.high.abs())
 }
 
-fn diagnostic(about: &About<'_>, op: Op, sides: &[Side; 2], ranges: [Growth; 2], code: Code, access: Op) -> Diagnostic {
+fn diagnostic(
+    about: &About<'_>,
+    op: Op,
+    sides: &[SourceOperand; 2],
+    ranges: [Growth; 2],
+    code: Code,
+    access: Op,
+) -> Diagnostic {
     let span = about.kernel.loc(about.kernel.op(op).loc).span.unwrap_or_default();
     let result = about.kernel.value_type(about.kernel.result(op, 0));
     let ty = sides.iter().find_map(|s| s.ty.as_ref()).map_or("int32", |t| &t.elem);
@@ -90,8 +97,8 @@ fn diagnostic(about: &About<'_>, op: Op, sides: &[Side; 2], ranges: [Growth; 2],
 }
 
 /// Widens one factor: a scalar rather than a block, the left one rather than the right.
-fn help(about: &About<'_>, sides: &[Side; 2]) -> String {
-    let rank = |side: &Side| side.ty.as_ref().map_or(usize::MAX, |t| t.shape.rank().min(1));
+fn help(about: &About<'_>, sides: &[SourceOperand; 2]) -> String {
+    let rank = |side: &SourceOperand| side.ty.as_ref().map_or(usize::MAX, |t| t.shape.rank().min(1));
     let first = rank(&sides[0]) <= rank(&sides[1]);
     let Some([l, r]) = factors(about, sides) else {
         return "cast one factor to 64 bits before multiplying: `.to(tl.int64)`".into();
@@ -101,8 +108,8 @@ fn help(about: &About<'_>, sides: &[Side; 2]) -> String {
 }
 
 /// The factors as the user wrote them, in parentheses where they need them.
-fn factors(about: &About<'_>, sides: &[Side; 2]) -> Option<[String; 2]> {
-    let atom = |side: &Side| {
+fn factors(about: &About<'_>, sides: &[SourceOperand; 2]) -> Option<[String; 2]> {
+    let atom = |side: &SourceOperand| {
         let text = text(about, side.span)?;
         let plain = text.chars().all(|c| c.is_alphanumeric() || "_.[]: ,".contains(c))
             || text.ends_with(')') && !text.contains(' ');

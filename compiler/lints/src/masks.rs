@@ -21,11 +21,11 @@ pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
         return Vec::new();
     }
     let ordered: Vec<Op> = walk(kernel).into_iter().filter(|op| accesses.contains_key(op)).take(MAX_ACCESSES).collect();
-    let mut bounded: HashMap<Value, Bound> = HashMap::new();
+    let mut bounded: HashMap<Value, MaskBound> = HashMap::new();
     for op in &ordered {
         let Some(mask) = mask_of(kernel, *op) else { continue };
         for comparison in comparisons(kernel, mask) {
-            bounded.entry(comparison.offsets).or_insert(Bound { comparison: comparison.op, access: *op });
+            bounded.entry(comparison.offsets).or_insert(MaskBound { comparison: comparison.op, access: *op });
         }
     }
     let mut found = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
 }
 
 /// A comparison of offsets in the mask of an access.
-struct Bound {
+struct MaskBound {
     comparison: Op,
     access: Op,
 }
@@ -159,7 +159,7 @@ fn same_branches(kernel: &Kernel, a: Op, b: Op) -> bool {
     branches(a) == branches(b)
 }
 
-fn masked_elsewhere(about: &About<'_>, op: Op, bound: &Bound) -> Option<Diagnostic> {
+fn masked_elsewhere(about: &About<'_>, op: Op, bound: &MaskBound) -> Option<Diagnostic> {
     let kernel = about.kernel;
     let access = about.sites.accesses.get(&op)?;
     let place = |op: Op| kernel.loc(kernel.op(op).loc).span;

@@ -9,25 +9,25 @@ pub const PASSES: &[Pass] = &[
     // tile: shapes and types, no layouts yet
     tile::lower_descriptors::PASS, // what TMA does not serve are pointers and masks, which the next passes clean up
     tile::lower_block_pointers::PASS, // so are block pointers
-    tile::forward_carried::PASS,   // loops carry all parts of block pointers; most of them never change
-    tile::remainders::PASS,        // they are fewer operations, and what follows of them is folded
+    tile::remove_invariant_iter_args::PASS, // loops carry all parts of block pointers; most of them never change
+    tile::raise_remainders::PASS,  // they are fewer operations, and what follows of them is folded
     tile::simplify::PASS,          // constants and identities, so that analyses see plain values
-    tile::unflatten::PASS, // before anything looks at loops with products, and with the constants known that tell parts
-    tile::sums_of_products::PASS, // before loops are taken apart: those with products are pipelined
-    tile::versions::PASS,  // constants are folded, and both versions go through all that follows
-    tile::unit_strides::PASS, // where the pass before makes no version
-    tile::counters::PASS,  // what else runs like a counter is the counter, so that what follows from both is one
-    tile::one_exponential::PASS, // before loops are written out twice
-    tile::split_loops::PASS, // masks that hold go before anything looks at them
+    tile::unflatten_loops::PASS, // before anything looks at loops with products, and with the constants known that tell parts
+    tile::raise_reduce_to_dot::PASS, // before loops are taken apart: those with products are pipelined
+    tile::alignment_versioning::PASS, // constants are folded, and both versions go through all that follows
+    tile::unit_stride_versioning::PASS, // where the pass before makes no version
+    tile::unify_induction_variables::PASS, // what else runs like a counter is the counter, so that what follows from both is one
+    tile::fold_softmax_rescale::PASS,      // before loops are written out twice
+    tile::split_loops::PASS,               // masks that hold go before anything looks at them
     tile::narrow_loads::PASS, // before layouts are chosen; what is computed twice by that is one again after the next pass
     tile::narrow_casts::PASS, // what is unpacked from loaded numbers is final, and shared again by the next pass
     tile::cse::PASS,          // masks and offsets that the source spells twice
     tile::licm::PASS,         // bounds and splats leave the loops
     tile::hoist_loads::PASS,  // addresses that stay the same stand before their loops now
-    tile::fold_sums::PASS,    // accumulators are plain now, and dots have no layouts yet
+    tile::fuse_dot_accumulator::PASS, // accumulators are plain now, and dots have no layouts yet
     tile::add_warps::PASS, // sums are where they will be, and nothing after this pass forgets how many warps there are
-    tile::turn_products::PASS, // a sum is carried through its product alone now
-    tile::aligned_stores::PASS, // nothing moves what is in branches any more, and addresses are spelled once
+    tile::transpose_dots::PASS, // a sum is carried through its product alone now
+    tile::store_versioning::PASS, // nothing moves what is in branches any more, and addresses are spelled once
     tile::dce::PASS,       // untaken variants leave much behind
     // laid: every tile type carries a layout
     laid::assign_layouts::PASS, // every tile gets a layout; memory accesses and dots decide
@@ -36,28 +36,28 @@ pub const PASSES: &[Pass] = &[
     tile::dce_laid::PASS,       // the originals of those copies
     laid::sink::PASS,           // nothing merges or moves what is computed behind a loop any more
     laid::vectorize::PASS,      // access widths from layouts and axis information
-    laid::share_runs::PASS,     // masks have their final layouts, and access widths are set
-    laid::compare_differences::PASS, // nothing looks at comparisons any more but for those of memory accesses
+    laid::annotate_constancy::PASS, // masks have their final layouts, and access widths are set
+    laid::strength_reduce_masks::PASS, // nothing looks at comparisons any more but for those of memory accesses
     // schedule: operands of products in shared memory, ahead of time
-    schedule::split_roles::PASS, // layouts and access widths stand; where this does not serve, the passes after it do
-    schedule::overlap_products::PASS, // in a role, with the copies out of the way
-    schedule::begin_products::PASS, // in loops that the pass before has left alone
-    schedule::under_products::PASS, // what no other product runs beside
-    schedule::stage_operands::PASS, // which loads can be copies is known from layouts and access widths
-    schedule::schedule_loop::PASS, // all that goes through shared memory is known, so it is known what fits
-    schedule::expand_loop::PASS, // as decided
-    schedule::convert_under_mma::PASS, // each MMA is where it stays, and so is the wait for it
-    schedule::reduce_boxes::PASS, // the rings have the shared memory that they need
+    schedule::specialize_warps::PASS, // layouts and access widths stand; where this does not serve, the passes after it do
+    schedule::pipeline_chained_dots::PASS, // in a role, with the copies out of the way
+    schedule::issue_async_dots::PASS, // in loops that the pass before has left alone
+    schedule::hide_reductions::PASS,  // what no other product runs beside
+    schedule::stage_operands::PASS,   // which loads can be copies is known from layouts and access widths
+    schedule::schedule_loop::PASS,    // all that goes through shared memory is known, so it is known what fits
+    schedule::expand_loop::PASS,      // as decided
+    schedule::hide_conversions::PASS, // dots are where they stay, and so are the waits for them
+    schedule::atomics_to_tma::PASS,   // the rings have the shared memory that they need
     schedule::invariant_divisors::PASS, // nothing looks for quotients any more, and loops are what they will be
-    schedule::dce_scheduled::PASS, // addresses that are now computed ahead only
+    schedule::dce_scheduled::PASS,    // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
     place::place_scratch::PASS,     // shared memory for what crosses warps
     place::allocate_shared::PASS,   // offsets by liveness
     place::limit_size::PASS,        // layouts and access widths stand, and what lowering costs is still to be spent
-    place::await_launch::PASS,      // nothing is moved any more
-    place::read_once::PASS,         // who uses a load is final, and each such load saves barriers
-    place::bound_registers::PASS,   // values are where they stay; barriers hold none
+    place::insert_pdl_waits::PASS,  // nothing is moved any more
+    place::elect_redundant_loads::PASS, // who uses a load is final, and each such load saves barriers
+    place::set_maxnreg::PASS,       // values are where they stay; barriers hold none
     place::insert_barriers::PASS,   // the fewest that order all accesses
 ];
 

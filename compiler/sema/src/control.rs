@@ -15,7 +15,7 @@ use crate::types::ElemTy;
 use crate::values::{Tensor, Val};
 
 /// One side of a dynamic branch after it was run.
-struct Side<'a> {
+struct BranchSide<'a> {
     block: Block,
     scope: Scope<'a>,
     flow: Flow<'a>,
@@ -104,7 +104,8 @@ impl<'a> Evaluator<'a> {
         let outer_scope = self.frame().scope.clone();
         let outer_block = self.block;
         let returned = self.kernel.new_block();
-        let a = Side { block: returned, scope: outer_scope.clone(), flow: Flow::Returned(ret), yields: Vec::new() };
+        let a =
+            BranchSide { block: returned, scope: outer_scope.clone(), flow: Flow::Returned(ret), yields: Vec::new() };
         let b = match self.deeper(span, |cx| Ok(cx.run_side(rest, tail))) {
             Ok(side) => side,
             Err(_) => return Flow::Next,
@@ -115,7 +116,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Runs statements in a new block; the scope of the function is the side's until it is put back.
-    fn run_side(&mut self, todo: Todo<'a>, tail: bool) -> Side<'a> {
+    fn run_side(&mut self, todo: Todo<'a>, tail: bool) -> BranchSide<'a> {
         let block = self.kernel.new_block();
         let outer = std::mem::replace(&mut self.block, block);
         self.frame_mut().branches += 1;
@@ -123,15 +124,15 @@ impl<'a> Evaluator<'a> {
         self.frame_mut().branches -= 1;
         self.block = outer;
         let scope = std::mem::take(&mut self.frame_mut().scope);
-        Side { block, scope, flow, yields: Vec::new() }
+        BranchSide { block, scope, flow, yields: Vec::new() }
     }
 
     /// Builds the `if_else` of two sides that were run, and gives the names that they changed one value.
     fn merge(
         &mut self,
         condition: Tensor,
-        mut a: Side<'a>,
-        mut b: Side<'a>,
+        mut a: BranchSide<'a>,
+        mut b: BranchSide<'a>,
         outer: Scope<'a>,
         ends: bool,
         span: Span,
@@ -198,7 +199,13 @@ impl<'a> Evaluator<'a> {
         Ok(flow)
     }
 
-    fn finish_if(&mut self, condition: Tensor, a: &Side<'a>, b: &Side<'a>, types: &[Type]) -> R<Vec<Value>> {
+    fn finish_if(
+        &mut self,
+        condition: Tensor,
+        a: &BranchSide<'a>,
+        b: &BranchSide<'a>,
+        types: &[Type],
+    ) -> R<Vec<Value>> {
         let outer = self.block;
         for side in [a, b] {
             self.block = side.block;
@@ -211,7 +218,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Lets both sides yield whether they returned, and what.
-    fn merge_returns(&mut self, a: &mut Side<'a>, b: &mut Side<'a>, ends: bool, types: &mut Vec<Type>) -> Merged<'a> {
+    fn merge_returns(
+        &mut self,
+        a: &mut BranchSide<'a>,
+        b: &mut BranchSide<'a>,
+        ends: bool,
+        types: &mut Vec<Type>,
+    ) -> Merged<'a> {
         let ret_of = |flow: &Flow<'a>| match flow {
             Flow::Returned(r) | Flow::Maybe(_, r) => Some(r.clone()),
             _ => None,
@@ -271,7 +284,13 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn yield_one_side(&mut self, val: &Val<'a>, side: &mut Side<'a>, other: &mut Side<'a>, types: &mut Vec<Type>) {
+    fn yield_one_side(
+        &mut self,
+        val: &Val<'a>,
+        side: &mut BranchSide<'a>,
+        other: &mut BranchSide<'a>,
+        types: &mut Vec<Type>,
+    ) {
         let from = side.yields.len();
         val.flatten(&mut side.yields);
         types.extend(side.yields[from..].iter().map(|v| self.kernel.value_type(*v)));
@@ -288,8 +307,8 @@ impl<'a> Evaluator<'a> {
         before: Option<Val<'a>>,
         x: Val<'a>,
         y: Val<'a>,
-        a: &mut Side<'a>,
-        b: &mut Side<'a>,
+        a: &mut BranchSide<'a>,
+        b: &mut BranchSide<'a>,
         types: &mut Vec<Type>,
         place: Span,
     ) -> Val<'a> {

@@ -122,7 +122,7 @@ const TOPICS: &[(&str, &[&str])] = &[
     ("Making blocks, casts, types", &["zeros", "zeros_like"]),
     ("Shapes", &["ravel", "flip", "interleave"]),
     ("Mathematics", &["sigmoid", "softmax", "cdiv"]),
-    ("Products of matrices", &["dot_scaled"]),
+    ("Matrix multiplication", &["dot_scaled"]),
 ];
 
 /// All entries, group by group.

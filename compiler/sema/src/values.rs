@@ -7,7 +7,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use rtc_ir::{Shape, Side, SideType, Value};
+use rtc_ir::{Shape, SourceOperand, SourceOperandType, Value};
 use rtc_source::Span;
 use rtc_syntax::ast::{ClassDef, Expr, ExprKind, FunctionDef, Ident, Param, Symbol};
 
@@ -185,12 +185,14 @@ impl<'a> Arg<'a> {
     }
 
     /// Where it stands and what it is, for lints.
-    pub(crate) fn site(&self) -> Side {
+    pub(crate) fn site(&self) -> SourceOperand {
         let ty = match &self.val {
-            Val::Tensor(t) => Some(SideType { elem: t.elem.to_string(), signed: t.elem.is_signed(), shape: t.shape }),
+            Val::Tensor(t) => {
+                Some(SourceOperandType { elem: t.elem.to_string(), signed: t.elem.is_signed(), shape: t.shape })
+            }
             _ => None,
         };
-        Side { span: self.span, ty }
+        SourceOperand { span: self.span, ty }
     }
 }
 

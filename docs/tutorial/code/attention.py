@@ -13,19 +13,22 @@ def attention_kernel(
     head = tl.program_id(1) * n * D
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.arange(0, D)
-    q = tl.load(q_ptr + head + rows[:, None] * D + cols[None, :], mask=rows[:, None] < n, other=0.0)
+    q_ptrs = q_ptr + head + rows[:, None] * D + cols[None, :]
+    q = tl.load(q_ptrs, mask=rows[:, None] < n, other=0.0)
     top = tl.full((BLOCK_M,), -float("inf"), tl.float32)
     total = tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, D), tl.float32)
     for start in range(0, n, BLOCK_N):
         keys = start + tl.arange(0, BLOCK_N)
-        k = tl.load(k_ptr + head + keys[None, :] * D + cols[:, None], mask=keys[None, :] < n, other=0.0)
+        k_ptrs = k_ptr + head + keys[None, :] * D + cols[:, None]
+        k = tl.load(k_ptrs, mask=keys[None, :] < n, other=0.0)
         scores = tl.where(keys[None, :] < n, tl.dot(q, k) * scale, -float("inf"))
         new_top = tl.maximum(top, tl.max(scores, axis=1))
         p = tl.exp2(scores - new_top[:, None])
         shrink = tl.exp2(top - new_top)
         total = total * shrink + tl.sum(p, axis=1)
-        v = tl.load(v_ptr + head + keys[:, None] * D + cols[None, :], mask=keys[:, None] < n, other=0.0)
+        v_ptrs = v_ptr + head + keys[:, None] * D + cols[None, :]
+        v = tl.load(v_ptrs, mask=keys[:, None] < n, other=0.0)
         acc = tl.dot(p.to(v.dtype), v, acc * shrink[:, None])
         top = new_top
     out = out_ptr + head + rows[:, None] * D + cols[None, :]

@@ -14,11 +14,14 @@ def matmul_kernel(
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for start in range(0, K, BLOCK_K):
         k = start + inner
-        a = tl.load(a_ptr + rows[:, None] * stride_a + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
-        b = tl.load(b_ptr + k[:, None] * stride_b + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0)
+        in_a = (rows[:, None] < M) & (k[None, :] < K)
+        in_b = (k[:, None] < K) & (cols[None, :] < N)
+        a = tl.load(a_ptr + rows[:, None] * stride_a + k[None, :], mask=in_a, other=0.0)
+        b = tl.load(b_ptr + k[:, None] * stride_b + cols[None, :], mask=in_b, other=0.0)
         acc = tl.dot(a, b, acc)
     c = acc.to(c_ptr.dtype.element_ty)
-    tl.store(c_ptr + rows[:, None] * stride_c + cols[None, :], c, mask=(rows[:, None] < M) & (cols[None, :] < N))
+    in_c = (rows[:, None] < M) & (cols[None, :] < N)
+    tl.store(c_ptr + rows[:, None] * stride_c + cols[None, :], c, mask=in_c)
 
 
 def matmul(a, b):

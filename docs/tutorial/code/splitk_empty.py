@@ -15,8 +15,10 @@ def splitk_kernel(
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for start in range(first, min(first + K_PART, K), BLOCK_K):
         k = start + tl.arange(0, BLOCK_K)
-        a = tl.load(a_ptr + rows[:, None] * stride_a + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
-        b = tl.load(b_ptr + k[:, None] * stride_b + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0)
+        in_a = (rows[:, None] < M) & (k[None, :] < K)
+        in_b = (k[:, None] < K) & (cols[None, :] < N)
+        a = tl.load(a_ptr + rows[:, None] * stride_a + k[None, :], mask=in_a, other=0.0)
+        b = tl.load(b_ptr + k[:, None] * stride_b + cols[None, :], mask=in_b, other=0.0)
         acc = tl.dot(a, b, acc)
     c = c_ptr + rows[:, None] * stride_c + cols[None, :]
     mask = (rows[:, None] < M) & (cols[None, :] < N)

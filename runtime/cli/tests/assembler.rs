@@ -5,9 +5,9 @@
 mod scratch;
 
 use rtc_build::Config;
+use rtc_test_needs::stubs::ptxas;
 use scratch::Scratch;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const PRODUCT: &str = "\
@@ -21,19 +21,6 @@ def product(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
 def again(x_ptr, y_ptr, z_ptr, N: tl.constexpr):
     product(x_ptr, y_ptr, z_ptr, N)
 ";
-
-/// A `ptxas` that says that it is of this version; its machine code is its version.
-fn ptxas(folder: &Path, version: &str) -> PathBuf {
-    std::fs::create_dir_all(folder).unwrap();
-    let path = folder.join("ptxas");
-    let text = format!(
-        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release {version}, V{version}.1'; exit; fi\n\
-         while [ \"$1\" != -o ]; do shift; done\necho {version} >\"$2\"\n"
-    );
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path
-}
 
 /// A command that looks for `ptxas` in these places before any other.
 fn command(scratch: &Scratch, words: &[&str], path: &Path, toolkit: &Path) -> Command {

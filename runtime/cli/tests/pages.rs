@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 /// Commands that need a Python with the package; the tests of the package run them.
 const OF_PYTHON: &[&str] = &["verify", "bench", "precision"];
-/// Needs a kernel with configurations and its launch; `tests/tune.rs` runs it.
+/// Needs a kernel with configurations and its launch; the tests of the tutorial and `tests/tune.rs` run it.
 const ELSEWHERE: &[&str] = &["tune"];
 
 fn root() -> PathBuf {

@@ -192,9 +192,8 @@ impl Format {
             Dtype::BF16 => float(|b| bf16::from_le_bytes(array(b)).to_f64(), 1.6e-2),
             Dtype::F32 => float(|b| f32::from_le_bytes(array(b)).into(), 1e-5),
             Dtype::F64 => float(|b| f64::from_le_bytes(array(b)), 1e-5),
-            // E5M2 is the upper half of an fp16.
-            Dtype::F8_E5M2 => float(|b| f16::from_bits(u16::from(b[0]) << 8).to_f64(), 0.13),
-            Dtype::F8_E4M3 => float(|b| e4m3(b[0]), 0.13),
+            Dtype::F8_E5M2 => float(|b| rtc_floats::E5M2.decode(b[0].into()), 0.13),
+            Dtype::F8_E4M3 => float(|b| rtc_floats::E4M3.decode(b[0].into()), 0.13),
             _ => return None,
         })
     }
@@ -215,17 +214,6 @@ impl Format {
             let difference = (self.value(a) - self.value(b)).abs();
             (difference as u64).max(1)
         }
-    }
-}
-
-/// E4M3FN: bias 7, no infinities, NaN at all ones.
-fn e4m3(byte: u8) -> f64 {
-    let sign = if byte & 0x80 == 0 { 1.0 } else { -1.0 };
-    let (exponent, mantissa) = (i32::from(byte >> 3 & 15), f64::from(byte & 7));
-    match (exponent, byte & 7) {
-        (15, 7) => f64::NAN,
-        (0, _) => sign * mantissa * 2f64.powi(-9),
-        _ => sign * (1.0 + mantissa / 8.0) * 2f64.powi(exponent - 7),
     }
 }
 
@@ -275,8 +263,9 @@ mod tests {
 
     #[test]
     fn fp8_values() {
-        assert_eq!((e4m3(0x7e), e4m3(0x01), e4m3(0xb8)), (448.0, 2f64.powi(-9), -1.0));
-        assert!(e4m3(0x7f).is_nan());
+        let one = |v: u8| Tensor::new(Dtype::F8_E4M3, vec![1], vec![v]).unwrap();
+        assert_eq!(compare("x", &one(0x7e), &one(0x7d), Tolerance::Ulp(1)).unwrap().worst_absolute, 32.0);
+        assert_eq!(compare("x", &one(0x7e), &one(0x7f), Tolerance::Ulp(9)).unwrap().wrong, 1);
         let fp8 = |v: u8| Tensor::new(Dtype::F8_E5M2, vec![1], vec![v]).unwrap();
         assert_eq!(compare("x", &fp8(0x3c), &fp8(0x3d), Tolerance::Ulp(1)).unwrap().worst_absolute, 0.25);
     }

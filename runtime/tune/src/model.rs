@@ -42,7 +42,7 @@ pub struct Resources {
 /// let copying = Work { read: 65_536.0, written: 65_536.0, ..Work::default() };
 /// let of = |blocks| -> Prediction { predict(&copying, &resources, blocks, None, &machine) };
 /// assert!(of(10_000).milliseconds > of(1_000).milliseconds);
-/// assert!(of(10_000).memory > of(10_000).products);
+/// assert!(of(10_000).memory > of(10_000).dots);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prediction {
@@ -53,7 +53,7 @@ pub struct Prediction {
     /// How many times the multiprocessors are filled; the last time may be in part.
     pub waves: f64,
     /// The share of its time that a multiprocessor would need for products alone.
-    pub products: f64,
+    pub dots: f64,
     /// The same for device memory.
     pub memory: f64,
 }
@@ -108,7 +108,7 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     let excess = ((f64::from(resources.registers) - limit) / limit).max(0.0) + f64::from(resources.local) / 512.0;
     let spilled = 1.0 + 4.0 * excess;
 
-    let products: f64 = work.products.iter().map(|(unit, count)| count / unit.per_cycle(machine.capability)).sum();
+    let dots: f64 = work.dots.iter().map(|(unit, count)| count / unit.per_cycle(machine.capability)).sum();
     // What a program reads again is still in the cache of the multiprocessor, if that holds what all its blocks read again.
     let at_most = f64::from(occupancy).min((blocks / multiprocessors).ceil());
     let cache = f64::from(machine.shared) * CACHED - at_most * f64::from(resources.shared);
@@ -117,7 +117,7 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     let common = work.common * (2.0 - 2.0 * work.common / cache.max(1.0)).clamp(0.0, 1.0);
     let moved = work.read - work.reread * found - common + work.written;
     // Cycles of one block on each part of the multiprocessor.
-    let demands = [products, work.instructions / 4.0 * 1.2 * spilled, work.shared / 128.0, moved / machine.cache_bytes];
+    let demands = [dots, work.instructions / 4.0 * 1.2 * spilled, work.shared / 128.0, moved / machine.cache_bytes];
     let round = |resident: f64| {
         let all = demands.iter().map(|d| d * resident).chain([work.cycles * spilled]);
         all.map(|d| d.powf(SHARPNESS)).sum::<f64>().powf(1.0 / SHARPNESS)
@@ -139,7 +139,7 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
         milliseconds: seconds * 1e3,
         occupancy,
         waves,
-        products: products * blocks / multiprocessors / machine.clock / seconds,
+        dots: dots * blocks / multiprocessors / machine.clock / seconds,
         memory: memory / seconds,
     }
 }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn tails_spills_and_lazy_tensor_cores_cost_time() {
         let machine = Machine::of_arch("sm_90a");
-        let work = Work { products: vec![(Unit::WarpGroup(16), 5e8)], cycles: 3e5, ..Work::default() };
+        let work = Work { dots: vec![(Unit::WarpGroup(16), 5e8)], cycles: 3e5, ..Work::default() };
         let big = Resources { threads: 256, shared: 150 << 10, registers: 200, local: 0 };
         let time = |resources: &Resources, blocks| predict(&work, resources, blocks, None, &machine).milliseconds;
         assert!(time(&big, 133) > 1.5 * time(&big, 132));

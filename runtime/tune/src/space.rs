@@ -11,8 +11,8 @@ const LEAST: i128 = 16;
 /// The most configurations of a space.
 const MOST: usize = 4096;
 
-/// The space around the written configurations; the written ones are not in it. `has_products`: stages matter.
-pub(crate) fn space(written: &[Choice], spec: &Spec, has_products: bool) -> Vec<Choice> {
+/// The space around the written configurations; the written ones are not in it. `has_dots`: stages matter.
+pub(crate) fn space(written: &[Choice], spec: &Spec, has_dots: bool) -> Vec<Choice> {
     let mut bases = written.to_vec();
     if bases.iter().all(|choice| choice.values.is_empty()) {
         let values = spec.args.iter().filter(|arg| is_block_name(&arg.name)).filter_map(|arg| match &arg.kind {
@@ -58,7 +58,7 @@ pub(crate) fn space(written: &[Choice], spec: &Spec, has_products: bool) -> Vec<
             .collect();
     }
     let warps: &[u32] = &[1, 2, 4, 8, 16];
-    let stages: &[u32] = if has_products { &[2, 3, 4, 5] } else { &[] };
+    let stages: &[u32] = if has_dots { &[2, 3, 4, 5] } else { &[] };
     for (name, values) in [("num_warps", warps), ("num_stages", stages)] {
         if values.is_empty() {
             continue;

@@ -353,8 +353,8 @@ impl<'p> Tuner<'p> {
         let what = Estimated { program: self.program, spec: &spec, arch, integers: &integers, machine, tensors };
         let mut candidates = self.estimated(written, &what, "estimating")?;
         if self.is_wide {
-            let has_products = candidates.iter().filter_map(|c| c.work.as_ref()).any(|w| !w.products.is_empty());
-            let more = space::space(&tuning.choices, &self.spec, has_products);
+            let has_dots = candidates.iter().filter_map(|c| c.work.as_ref()).any(|w| !w.dots.is_empty());
+            let more = space::space(&tuning.choices, &self.spec, has_dots);
             let more = more.into_iter().map(|choice| Candidate { choice, ..Candidate::default() }).collect();
             let mut more = self.estimated(more, &what, "the space")?;
             let best: Vec<usize> = order(&more).into_iter().take(WIDE).collect();

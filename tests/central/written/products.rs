@@ -93,7 +93,7 @@ impl Maker {
 
     /// A loop over products whose operands are loaded in it.
     pub(super) fn pipelined(&mut self) -> Value {
-        self.has_products = true;
+        self.has_dots = true;
         if self.random.below(4) == 0 {
             return self.attended();
         }

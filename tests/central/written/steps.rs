@@ -28,7 +28,7 @@ impl Maker {
             24 | 25 if self.depth < 2 => self.repeated(),
             26 if self.depth < 2 => self.chosen(),
             27 if self.depth < 2 => self.turned(),
-            28 | 29 if self.depth == 0 && !self.has_products => Some(self.pipelined()),
+            28 | 29 if self.depth == 0 && !self.has_dots => Some(self.pipelined()),
             30 => self.called(),
             31 => self.indexed(),
             32 => self.histogram(),

@@ -30,7 +30,7 @@ pub(crate) enum LoadKind {
 
 /// How an access looks to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Access {
+pub(crate) struct AccessAttrs {
     /// The alignment of the address in bytes; must be a power of two.
     pub align: u32,
     pub kind: LoadKind,
@@ -92,7 +92,7 @@ impl<'c> Emitter<'c> {
     }
 
     /// Loads a value of a scalar or vector type.
-    pub fn load(&self, pointer: Value<'c>, ty: Type<'c>, access: Access) -> Value<'c> {
+    pub fn load(&self, pointer: Value<'c>, ty: Type<'c>, access: AccessAttrs) -> Value<'c> {
         let mut attributes = vec![("alignment", self.long_attribute(i64::from(access.align)))];
         match access.kind {
             LoadKind::Plain => {}
@@ -102,7 +102,7 @@ impl<'c> Emitter<'c> {
     }
 
     /// Stores a scalar or vector value.
-    pub fn store(&self, value: Value<'c>, pointer: Value<'c>, access: Access) {
+    pub fn store(&self, value: Value<'c>, pointer: Value<'c>, access: AccessAttrs) {
         let mut attributes = vec![("alignment", self.long_attribute(i64::from(access.align)))];
         if access.kind == LoadKind::Volatile {
             attributes.push(("volatile_", self.unit()));

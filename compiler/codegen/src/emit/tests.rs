@@ -34,7 +34,7 @@ fn vector_add<'c>(context: &'c Context) -> Module<'c> {
             let &[x, y, z, n] = arguments else { unreachable!("four parameters") };
             let block = e.muli(e.special_register("ctaid.x"), e.i32(512));
             let first = e.addi(block, e.muli(e.special_register("tid.x"), e.i32(4)));
-            let access = Access { align: 16, ..Access::default() };
+            let access = AccessAttrs { align: 16, ..AccessAttrs::default() };
             let vector = e.vector_type(4, e.ty.f32);
             let at = |base, index| e.offset(base, index, e.ty.f32);
             let whole = e.cmpi(Cmpi::Sle, e.addi(first, e.i32(4)), n);
@@ -49,7 +49,7 @@ fn vector_add<'c>(context: &'c Context) -> Module<'c> {
                 || {
                     let range = Loop { lower: first, upper: n, step: e.i32(1), unsigned: false };
                     e.for_loop(range, &[], |i, _| {
-                        let access = Access { align: 4, ..access };
+                        let access = AccessAttrs { align: 4, ..access };
                         let sum = e.addf(e.load(at(x, i), e.ty.f32, access), e.load(at(y, i), e.ty.f32, access), false);
                         e.store(sum, at(z, i), access);
                         Ok(vec![])
@@ -141,7 +141,7 @@ fn carried_values_pass_through_loops_and_branches() {
             |values| Ok((e.cmpi(Cmpi::Slt, values[0], e.i32(1000)), values.to_vec())),
             |values| Ok(vec![e.addi(values[0], values[1]), values[1]]),
         );
-        e.store(counted.expect("infallible")[0], out, Access { align: 4, ..Access::default() });
+        e.store(counted.expect("infallible")[0], out, AccessAttrs { align: 4, ..AccessAttrs::default() });
     });
     assert!(ptx.contains("st.global") && ptx.contains("bra"), "{ptx}");
 }
@@ -155,12 +155,12 @@ fn shuffles_move_every_width() {
         for ty in types {
             let value = if ty == e.ty.i64 { e.extsi(lane, ty) } else { e.trunci(lane, ty) };
             let moved = e.shuffle(ShuffleKind::Butterfly, value, e.i32(16));
-            e.store(moved, place, Access { align: 1, kind: LoadKind::Volatile });
+            e.store(moved, place, AccessAttrs { align: 1, kind: LoadKind::Volatile });
             place = e.constant_offset(place, 8);
         }
         for ty in [e.ty.f16, e.ty.bf16, e.ty.f32, e.ty.f64] {
             let moved = e.shuffle(ShuffleKind::Index, e.sitofp(lane, ty), e.i32(1));
-            e.store(moved, place, Access { align: 8, kind: LoadKind::Volatile });
+            e.store(moved, place, AccessAttrs { align: 8, kind: LoadKind::Volatile });
             place = e.constant_offset(place, 8);
         }
     });
@@ -174,7 +174,7 @@ fn shared_memory_barriers_intrinsics_and_assembly() {
         let shared = e.address_of("shared", Space::Shared);
         let lane = e.special_register("tid.x");
         let place = e.byte_offset(shared, e.muli(lane, e.i32(4)));
-        let access = Access { align: 4, ..Access::default() };
+        let access = AccessAttrs { align: 4, ..AccessAttrs::default() };
         let x = e.intrinsic("llvm.nvvm.ex2.approx.ftz.f32", &[e.sitofp(lane, e.ty.f32)], e.ty.f32);
         e.store(e.fma(x, x, e.float(e.ty.f32, 0.5)), place, access);
         e.barrier();
@@ -199,7 +199,7 @@ fn constants_are_pooled_and_exact() {
         assert!(e.i32(7) != e.i64(7));
         assert!(e.int(e.ty.i8, 255) == e.int(e.ty.i8, -1), "equal bits are one constant");
         assert!(e.float(e.ty.f32, 0.0) != e.float(e.ty.f32, -0.0));
-        let access = Access { align: 8, kind: LoadKind::Volatile };
+        let access = AccessAttrs { align: 8, kind: LoadKind::Volatile };
         e.store(e.float(e.ty.f32, f64::NEG_INFINITY), out, access);
         e.store(e.float_constant(e.ty.f32, 0x7fff_ffff), out, access);
         e.store(e.float_constant(e.ty.bf16, 0x7fc0), out, access);

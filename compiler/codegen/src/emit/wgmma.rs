@@ -55,29 +55,29 @@ impl<'c> Emitter<'c> {
     pub fn wgmma(
         &self,
         shape: &WgmmaShape,
-        products: &[WgmmaProduct<'c>],
-        sums: &[Value<'c>],
+        mmas: &[WgmmaProduct<'c>],
+        accs: &[Value<'c>],
         keep: Option<Value<'c>>,
         wait: Option<u32>,
     ) -> Vec<Value<'c>> {
-        let mut operands = Operands { first: 2 * sums.len(), values: sums.to_vec(), constraints: Vec::new() };
+        let mut operands = Operands { first: 2 * accs.len(), values: accs.to_vec(), constraints: Vec::new() };
         let is_float = shape.types[0] != "s32";
         let first = keep.map(|keep| operands.add(keep, "b"));
         let mut lines = vec!["{ .reg .pred add; setp.ne.b32 add, 1, 0; wgmma.fence.sync.aligned;".to_owned()];
-        let mut seen = vec![false; sums.len() / shape.registers()];
-        for product in products {
-            let from = product.accumulator * shape.registers();
+        let mut seen = vec![false; accs.len() / shape.registers()];
+        for mma in mmas {
+            let from = mma.accumulator * shape.registers();
             let list = numbered(from..from + shape.registers());
-            let (a, in_registers) = match product.a {
+            let (a, in_registers) = match mma.a {
                 WgmmaOperand::Shared(descriptor) => (operands.add(descriptor, "l"), false),
                 WgmmaOperand::Registers(words) => {
                     let words = words.map(|word| operands.add(word, "r"));
                     (format!("{{{}}}", words.join(", ")), true)
                 }
             };
-            let b = operands.add(product.b, "l");
+            let b = operands.add(mma.b, "l");
             let scale = match &first {
-                Some(first) if !std::mem::replace(&mut seen[product.accumulator], true) => first,
+                Some(first) if !std::mem::replace(&mut seen[mma.accumulator], true) => first,
                 _ => "add",
             };
             let [d, ta, tb] = shape.types;
@@ -95,22 +95,22 @@ impl<'c> Emitter<'c> {
         lines.push("wgmma.commit_group.sync.aligned;".to_owned());
         lines.extend(wait.map(|pending| format!("{WGMMA_WAIT} {pending};")));
         lines.push("}".to_owned());
-        self.tied(&lines.join(" "), sums, operands)
+        self.tied(&lines.join(" "), accs, operands)
     }
 
     /// Waits until all but the warp group's latest `pending` groups of products are complete. `sums` are the registers of
     /// the accumulators that are then complete; they are to be used by what it gives only.
-    pub fn wgmma_wait(&self, pending: u32, sums: &[Value<'c>]) -> Vec<Value<'c>> {
-        let operands = Operands { first: 2 * sums.len(), values: sums.to_vec(), constraints: Vec::new() };
-        self.tied(&format!("{WGMMA_WAIT} {pending};"), sums, operands)
+    pub fn wgmma_wait(&self, pending: u32, accs: &[Value<'c>]) -> Vec<Value<'c>> {
+        let operands = Operands { first: 2 * accs.len(), values: accs.to_vec(), constraints: Vec::new() };
+        self.tied(&format!("{WGMMA_WAIT} {pending};"), accs, operands)
     }
 
     /// A statement whose results are `sums` in the same registers. No other operand shares a register with them, even
     /// where both hold the same number, such as zero: a product reads its left operand after the one before it began to write.
-    fn tied(&self, text: &str, sums: &[Value<'c>], operands: Operands<'c>) -> Vec<Value<'c>> {
-        let types: Vec<_> = sums.iter().map(|sum| type_of(*sum)).collect();
+    fn tied(&self, text: &str, accs: &[Value<'c>], operands: Operands<'c>) -> Vec<Value<'c>> {
+        let types: Vec<_> = accs.iter().map(|acc| type_of(*acc)).collect();
         let results = types.iter().map(|ty| if *ty == self.ty.f32 { "=&f" } else { "=&r" }.to_owned());
-        let tied = (0..sums.len()).map(|i| i.to_string());
+        let tied = (0..accs.len()).map(|i| i.to_string());
         let others = operands.constraints.iter().map(|c| (*c).to_owned());
         let constraints: Vec<_> = results.chain(tied).chain(others).chain(["~{memory}".to_owned()]).collect();
         self.assembly(text, &constraints.join(","), &operands.values, &types, true)

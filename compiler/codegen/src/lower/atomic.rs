@@ -18,7 +18,7 @@ use crate::{
 type Update<'c> = fn(&Emitter<'c>, Value<'c>, Value<'c>) -> Value<'c>;
 
 /// The parts of an atomic instruction that its element and order decide.
-pub(super) struct Form {
+pub(super) struct AtomicForm {
     /// `atom.global.gpu.acq_rel`.
     pub(super) start: String,
     /// Bits of an operand.
@@ -209,7 +209,7 @@ impl<'c> Lowering<'_, 'c> {
 
     pub(super) fn atomic_instruction(
         &self,
-        form: &Form,
+        form: &AtomicForm,
         elem: Elem,
         text: &str,
         constraints: &str,
@@ -253,7 +253,7 @@ impl<'c> Lowering<'_, 'c> {
     /// Replaces 16 bits in memory by what `update` makes of them; gives what was there.
     fn exchange_until_done(
         &self,
-        form: &Form,
+        form: &AtomicForm,
         elem: Elem,
         pointer: Value<'c>,
         update: &dyn Fn(Value<'c>) -> Value<'c>,
@@ -284,14 +284,14 @@ impl<'c> Lowering<'_, 'c> {
     }
 }
 
-fn form(elem: Elem, sem: MemSemantic, scope: MemScope) -> Result<Form> {
+fn form(elem: Elem, sem: MemSemantic, scope: MemScope) -> Result<AtomicForm> {
     let (bits, class) = match elem.bits() {
         64 => (64, "l"),
         32 => (32, "r"),
         16 => (16, "h"),
         bits => return Err(CodegenError::lowering(format!("an atomic operation on {bits} bits"))),
     };
-    Ok(Form { start: format!("atom.global.{}.{sem}", scope_name(scope)), bits, class })
+    Ok(AtomicForm { start: format!("atom.global.{}.{sem}", scope_name(scope)), bits, class })
 }
 
 pub(super) fn scope_name(scope: MemScope) -> &'static str {

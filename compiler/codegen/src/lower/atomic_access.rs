@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use rtc_ir::{Elem, MemScope, MemSemantic, Op, Scalar};
 
 use super::Lowering;
-use super::atomic::{Form, scope_name};
+use super::atomic::{AtomicForm, scope_name};
 use crate::{
     emit::Cmpi,
     error::{CodegenError, Result},
@@ -91,12 +91,12 @@ impl<'c> Lowering<'_, 'c> {
 }
 
 /// The register of a plain atomic load or store: 8 bits travel in one of 16.
-fn register_form(elem: Elem) -> Result<Form> {
+fn register_form(elem: Elem) -> Result<AtomicForm> {
     let (bits, class) = match elem.bits() {
         64 => (64, "l"),
         32 => (32, "r"),
         16 | 8 => (16, "h"),
         bits => return Err(CodegenError::lowering(format!("an atomic access of {bits} bits"))),
     };
-    Ok(Form { start: String::new(), bits, class })
+    Ok(AtomicForm { start: String::new(), bits, class })
 }

@@ -2,7 +2,7 @@
 
 use rtc_abi::Feature;
 use rtc_ir::{BARRIER_BYTES, Op, SharedType};
-use rtc_layout::{Access as TileAccess, SharedLayout};
+use rtc_layout::{SharedAccess as TileAccess, SharedLayout};
 
 use super::{Lowering, SHARED_SYMBOL};
 use crate::{

@@ -92,10 +92,10 @@ impl<'c> Lowering<'_, 'c> {
                 let row = rows.entry(a.start).or_insert_with(|| self.pack_fragment(of_lhs, &lhs[a], pack));
                 let column = columns.entry(b.start).or_insert_with(|| self.pack_fragment(of_rhs, &rhs[b], pack));
                 let operands = row.iter().chain(column.iter()).copied().collect();
-                let sums = self.pack_fragment(elem(2)?, &acc[*first..first + per_acc], instruction.accumulator);
-                let sums = self.multiply(&instruction, operands, sums);
-                let sums = self.unpack_fragment(elem(2)?, &sums, instruction.accumulator);
-                acc[*first..first + per_acc].copy_from_slice(&sums);
+                let accs = self.pack_fragment(elem(2)?, &acc[*first..first + per_acc], instruction.accumulator);
+                let accs = self.multiply(&instruction, operands, accs);
+                let accs = self.unpack_fragment(elem(2)?, &accs, instruction.accumulator);
+                acc[*first..first + per_acc].copy_from_slice(&accs);
             }
         }
         self.define(op, acc);
@@ -146,12 +146,12 @@ impl<'c> Lowering<'_, 'c> {
         &self,
         instruction: &Instruction,
         operands: Vec<Value<'c>>,
-        sums: Vec<Value<'c>>,
+        accs: Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
         let e = self.e;
-        let fields: Vec<_> = sums.iter().map(|sum| crate::emit::type_of(*sum)).collect();
+        let fields: Vec<_> = accs.iter().map(|acc| crate::emit::type_of(*acc)).collect();
         let mut all = operands;
-        all.extend_from_slice(&sums);
+        all.extend_from_slice(&accs);
         if instruction.is_intrinsic {
             let whole = e.intrinsic(&instruction.name, &all, e.struct_type(&fields));
             return e.unpack_struct(whole, &fields);
@@ -197,9 +197,9 @@ impl<'c> Lowering<'_, 'c> {
                 map.ok_or_else(elsewhere)
             };
             let (from_lhs, from_rhs) = (at(layouts.lhs, rank - 1)?, at(layouts.rhs, rank - 2)?);
-            for (register, sum) in acc.iter_mut().enumerate() {
+            for (register, acc) in acc.iter_mut().enumerate() {
                 let (a, b) = (lhs[from_lhs[register] as usize], rhs[from_rhs[register] as usize]);
-                *sum = self.multiply_add(elem, a, b, *sum);
+                *acc = self.multiply_add(elem, a, b, *acc);
             }
         }
         self.define(op, acc);
@@ -207,9 +207,9 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// `a * b + sum`, rounded once.
-    pub(super) fn multiply_add(&self, elem: Elem, a: Value<'c>, b: Value<'c>, sum: Value<'c>) -> Value<'c> {
+    pub(super) fn multiply_add(&self, elem: Elem, a: Value<'c>, b: Value<'c>, acc: Value<'c>) -> Value<'c> {
         let e = self.e;
-        if elem.is_int() { e.addi(e.muli(a, b), sum) } else { e.fma(a, b, sum) }
+        if elem.is_int() { e.addi(e.muli(a, b), acc) } else { e.fma(a, b, acc) }
     }
 
     /// An operand's registers in the type of the sums.

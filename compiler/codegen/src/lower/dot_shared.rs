@@ -7,10 +7,10 @@ use rtc_layout::{OperandPlan, fragment_plan, operand_plan, unrolled_in_buffers, 
 
 use super::{
     Lowering,
-    dot_steps::{Fragments, Numbers, Product},
+    dot_steps::{Fragments, Numbers, SharedDot},
 };
 use crate::{
-    emit::{Access, Loop, Value},
+    emit::{AccessAttrs, Loop, Value},
     error::{CodegenError, Result},
 };
 
@@ -18,8 +18,8 @@ impl<'c> Lowering<'_, 'c> {
     pub(super) fn dot_shared(&self, op: Op, kind: DotKind) -> Result<()> {
         let e = self.e;
         let multiplier = multiplier(kind)?;
-        let sums = self.kernel.operand(op, 2);
-        let (elem, layout) = (self.elem(sums)?, self.layout(sums)?);
+        let accs = self.kernel.operand(op, 2);
+        let (elem, layout) = (self.elem(accs)?, self.layout(accs)?);
         let plan = |index: u32| {
             let source = self.layout(self.kernel.operand(op, index as usize))?;
             Ok::<_, CodegenError>(operand_plan(source, layout, index, elem.bytes() * 8, multiplier))
@@ -43,14 +43,14 @@ impl<'c> Lowering<'_, 'c> {
         };
         let rank = layout.rank();
         let operands = [fragments(lhs, rank - 1), fragments(rhs, rank - 2)];
-        self.multiply_all(op, &Product { operands, multiplier, elem, layout }, starts, steps, in_body)
+        self.multiply_all(op, &SharedDot { operands, multiplier, elem, layout }, starts, steps, in_body)
     }
 
     /// `dot_buffers`.
     pub(super) fn dot_buffers(&self, op: Op, kind: DotKind) -> Result<()> {
         let multiplier = multiplier(kind)?;
-        let sums = self.kernel.operand(op, 2);
-        let (elem, layout) = (self.elem(sums)?, self.layout(sums)?);
+        let accs = self.kernel.operand(op, 2);
+        let (elem, layout) = (self.elem(accs)?, self.layout(accs)?);
         let (mut steps, mut in_body, mut starts, mut operands) = (1, 1, Vec::new(), Vec::new());
         for (index, axis) in [(0, 1), (1, 0)] {
             let buffer = self.kernel.operand(op, index);
@@ -70,14 +70,14 @@ impl<'c> Lowering<'_, 'c> {
         let (Ok(operands), Ok(starts)) = (operands.try_into(), starts.try_into()) else {
             return Err(CodegenError::lowering("a product of other than two operands"));
         };
-        self.multiply_all(op, &Product { operands, multiplier, elem, layout }, starts, steps, in_body)
+        self.multiply_all(op, &SharedDot { operands, multiplier, elem, layout }, starts, steps, in_body)
     }
 
     /// Adds all products to the sums of an operation, `in_body` of the `steps` steps at a time.
     fn multiply_all(
         &self,
         op: Op,
-        product: &Product<'_>,
+        dot: &SharedDot<'_>,
         starts: [Value<'c>; 2],
         steps: u32,
         in_body: u32,
@@ -85,16 +85,16 @@ impl<'c> Lowering<'_, 'c> {
         let e = self.e;
         let initial = self.operand(op, 2)?;
         let results = if in_body >= steps {
-            self.multiply_steps(product, starts, steps, &initial)?
+            self.multiply_steps(dot, starts, steps, &initial)?
         } else {
             let rounds = e.i32((steps / in_body) as i32);
             let range = Loop { lower: e.i32(0), upper: rounds, step: e.i32(1), unsigned: true };
-            e.for_loop(range, &initial, |round, sums| {
+            e.for_loop(range, &initial, |round, accs| {
                 let starts = [0, 1].map(|index| {
-                    let bytes = product.operands[index].bytes_to(in_body, product.elem);
+                    let bytes = dot.operands[index].bytes_to(in_body, dot.elem);
                     e.byte_offset(starts[index], e.muli(round, e.i32(bytes as i32)))
                 });
-                self.multiply_steps(product, starts, in_body, sums)
+                self.multiply_steps(dot, starts, in_body, accs)
             })?
         };
         self.define(op, results);
@@ -123,7 +123,7 @@ impl<'c> Lowering<'_, 'c> {
             let values: Vec<_> = step.registers.iter().map(|register| registers[*register as usize]).collect();
             stores.push((address, self.packed(elem, &values)));
         }
-        let access_of = Access { align: access.width * bytes, ..Access::default() };
+        let access_of = AccessAttrs { align: access.width * bytes, ..AccessAttrs::default() };
         self.by_holders(access, || stores.iter().for_each(|(address, value)| e.store(*value, *address, access_of)));
     }
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use rtc_ir::Elem;
-use rtc_layout::{Access, Coord, FragmentPlan, Layout, Multiplier};
+use rtc_layout::{Coord, FragmentPlan, Layout, Multiplier, SharedAccess};
 
 use super::Lowering;
 use crate::{
@@ -26,14 +26,14 @@ pub(super) struct Fragments {
 /// Where the fragments of an operand lie.
 pub(super) enum Numbers {
     /// So many bytes apart.
-    Apart { load: Access, stride: u32 },
+    Apart { load: SharedAccess, stride: u32 },
     /// As a plan says.
     Mixed(FragmentPlan),
 }
 
 impl Fragments {
     /// How a fragment is loaded, and how many bytes after the start.
-    fn load(&self, number: u32) -> (Cow<'_, Access>, u32) {
+    fn load(&self, number: u32) -> (Cow<'_, SharedAccess>, u32) {
         match &self.numbers {
             Numbers::Apart { load, stride } => (Cow::Borrowed(load), number * stride),
             Numbers::Mixed(plan) => (Cow::Owned(plan.load_of(number)), 0),
@@ -50,7 +50,7 @@ impl Fragments {
 }
 
 /// One product.
-pub(super) struct Product<'a> {
+pub(super) struct SharedDot<'a> {
     pub operands: [Fragments; 2],
     pub multiplier: Multiplier,
     /// The elements of the sums, and of the operands in shared memory.
@@ -66,62 +66,60 @@ impl<'c> Lowering<'_, 'c> {
     /// Adds the products of `steps` steps, whose operands begin at the two addresses, to the sums.
     pub(super) fn multiply_steps(
         &self,
-        product: &Product<'_>,
+        dot: &SharedDot<'_>,
         starts: [Value<'c>; 2],
         steps: u32,
-        sums: &[Value<'c>],
+        accs: &[Value<'c>],
     ) -> Result<Vec<Value<'c>>> {
-        let mut sums = sums.to_vec();
+        let mut accs = accs.to_vec();
         let mut loaded: Loaded<'c> = [HashMap::new(), HashMap::new()];
-        let deepest = product.operands.iter().map(|operand| operand.depth).max().unwrap_or(1);
-        let at_once = match product.multiplier {
+        let deepest = dot.operands.iter().map(|operand| operand.depth).max().unwrap_or(1);
+        let at_once = match dot.multiplier {
             Multiplier::Threads => deepest,
             Multiplier::MmaF64 => 4,
         };
-        let order = serpentine(product.layout);
+        let order = serpentine(dot.layout);
         for step in (0..steps).step_by(at_once as usize) {
-            for (index, operand) in product.operands.iter().enumerate() {
+            for (index, operand) in dot.operands.iter().enumerate() {
                 let numbers = step / operand.depth..(step + at_once).div_ceil(operand.depth);
                 loaded[index].retain(|number, _| numbers.contains(number));
                 for number in numbers {
                     loaded[index].entry(number).or_insert_with(|| {
                         let (load, bytes) = operand.load(number);
-                        self.load_tile(self.e.constant_offset(starts[index], bytes as i32), &load, product.elem)
+                        self.load_tile(self.e.constant_offset(starts[index], bytes as i32), &load, dot.elem)
                     });
                 }
             }
-            match product.multiplier {
-                Multiplier::Threads => {
-                    self.multiply_add_all(product, step..step + at_once, &loaded, &order, &mut sums)?
-                }
-                Multiplier::MmaF64 => self.multiply_f64(product, step, &loaded, &mut sums)?,
+            match dot.multiplier {
+                Multiplier::Threads => self.multiply_add_all(dot, step..step + at_once, &loaded, &order, &mut accs)?,
+                Multiplier::MmaF64 => self.multiply_f64(dot, step, &loaded, &mut accs)?,
             }
         }
-        Ok(sums)
+        Ok(accs)
     }
 
     /// Some steps by multiply-adds.
     fn multiply_add_all(
         &self,
-        product: &Product<'_>,
+        dot: &SharedDot<'_>,
         steps: Range<u32>,
         loaded: &Loaded<'c>,
         order: &[usize],
-        sums: &mut [Value<'c>],
+        accs: &mut [Value<'c>],
     ) -> Result<()> {
         for step in steps {
             let map = |operand: &Fragments| {
-                let map = product.layout.register_map(&operand.fragment, |mut coord: Coord| {
+                let map = dot.layout.register_map(&operand.fragment, |mut coord: Coord| {
                     coord[operand.axis] = step % operand.depth;
                     coord
                 });
                 map.ok_or_else(elsewhere)
             };
-            let (from_lhs, from_rhs) = (map(&product.operands[0])?, map(&product.operands[1])?);
-            let [lhs, rhs] = [0, 1].map(|index| &loaded[index][&(step / product.operands[index].depth)]);
+            let (from_lhs, from_rhs) = (map(&dot.operands[0])?, map(&dot.operands[1])?);
+            let [lhs, rhs] = [0, 1].map(|index| &loaded[index][&(step / dot.operands[index].depth)]);
             for register in order {
                 let (a, b) = (lhs[from_lhs[*register] as usize], rhs[from_rhs[*register] as usize]);
-                sums[*register] = self.multiply_add(product.elem, a, b, sums[*register]);
+                accs[*register] = self.multiply_add(dot.elem, a, b, accs[*register]);
             }
         }
         Ok(())
@@ -129,37 +127,31 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Four steps by `mma.sync` on `f64`: m16n8k4 where the sums lie in fours, two pairs eight rows apart, and the target
     /// has it, else m8n8k4.
-    fn multiply_f64(
-        &self,
-        product: &Product<'_>,
-        step: u32,
-        loaded: &Loaded<'c>,
-        sums: &mut [Value<'c>],
-    ) -> Result<()> {
-        let instruction = self.instruction(product.elem, product.elem, product.elem)?;
-        let (layout, rows) = (product.layout, product.layout.rank() - 2);
+    fn multiply_f64(&self, dot: &SharedDot<'_>, step: u32, loaded: &Loaded<'c>, accs: &mut [Value<'c>]) -> Result<()> {
+        let instruction = self.instruction(dot.elem, dot.elem, dot.elem)?;
+        let (layout, rows) = (dot.layout, dot.layout.rank() - 2);
         let place = |register: u32| layout.coords(register, 0, 0);
         let tall = self.target.capability >= 90 && layout.registers() >= 4 && place(2)[rows] == place(0)[rows] + 8;
         let at_once = if tall { 4 } else { 2 };
-        for (first, sums) in (0..).step_by(at_once).zip(sums.chunks_mut(at_once)) {
-            let operand = |index, register| self::register(product, loaded, index, place(register), step);
+        for (first, accs) in (0..).step_by(at_once).zip(accs.chunks_mut(at_once)) {
+            let operand = |index, register| self::register(dot, loaded, index, place(register), step);
             let results = if tall {
                 let operands = [operand(0, first)?, operand(0, first + 2)?, operand(1, first)?];
-                self.multiply_tall_f64(operands, sums)
+                self.multiply_tall_f64(operands, accs)
             } else {
-                self.multiply(&instruction, vec![operand(0, first)?, operand(1, first)?], sums.to_vec())
+                self.multiply(&instruction, vec![operand(0, first)?, operand(1, first)?], accs.to_vec())
             };
-            sums.copy_from_slice(&results);
+            accs.copy_from_slice(&results);
         }
         Ok(())
     }
 
     /// `mma.sync` m16n8k4 on `f64`, which LLVM has no intrinsic for. Those of 8 and 16 steps were no faster on an H200,
     /// and let fewer registers be free.
-    fn multiply_tall_f64(&self, operands: [Value<'c>; 3], sums: &[Value<'c>]) -> Vec<Value<'c>> {
+    fn multiply_tall_f64(&self, operands: [Value<'c>; 3], accs: &[Value<'c>]) -> Vec<Value<'c>> {
         let text =
             "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {$0, $1, $2, $3}, {$4, $5}, {$6}, {$7, $8, $9, $10};";
-        let all = [&operands[..], sums].concat();
+        let all = [&operands[..], accs].concat();
         self.e.assembly(text, "=d,=d,=d,=d,d,d,d,d,d,d,d", &all, &[self.e.ty.f64; 4], true)
     }
 }
@@ -182,14 +174,8 @@ fn serpentine(layout: &Layout) -> Vec<usize> {
 }
 
 /// The register of an operand for the sums at `place` and for four steps.
-fn register<'c>(
-    product: &Product<'_>,
-    loaded: &Loaded<'c>,
-    index: usize,
-    place: Coord,
-    step: u32,
-) -> Result<Value<'c>> {
-    let operand = &product.operands[index];
+fn register<'c>(dot: &SharedDot<'_>, loaded: &Loaded<'c>, index: usize, place: Coord, step: u32) -> Result<Value<'c>> {
+    let operand = &dot.operands[index];
     let mut coord = place;
     coord[operand.axis] = step % operand.depth;
     let register = operand.fragment.find_register(coord, 0, 0).ok_or_else(elsewhere)?;

@@ -5,7 +5,7 @@ use rtc_ir::{Elem, Op, Scalar, Text as IrText, interp::full_prefix};
 
 use super::{Lowering, memory::Words};
 use crate::{
-    emit::{self, Access, Space, Type, Types, Value},
+    emit::{self, AccessAttrs, Space, Type, Types, Value},
     error::{CodegenError, Result},
 };
 
@@ -186,7 +186,7 @@ impl<'c> Lowering<'_, 'c> {
         for (register, condition) in conditions.iter().enumerate() {
             let mut bad = e.xori(*condition, e.bool(true));
             if let Some(mask) = &mask {
-                bad = e.andi(bad, super::place::register(mask, register));
+                bad = e.andi(bad, super::coordinates::register(mask, register));
             }
             failed = Some(failed.map_or(bad, |before| e.ori(before, bad)));
         }
@@ -260,7 +260,7 @@ impl<'c> Lowering<'_, 'c> {
             let wide = programs.iter().chain(coordinates).map(|value| e.extui(*value, e.ty.i64));
             for (slot, value) in wide.chain(values.iter().copied()).enumerate() {
                 let place = e.constant_offset(buffer, 8 * slot as i32);
-                e.store(value, place, Access { align: 8, ..Access::default() });
+                e.store(value, place, AccessAttrs { align: 8, ..AccessAttrs::default() });
             }
             e.call(External::Print.symbol(), &[self.text_address(&format), buffer], &[e.ty.i32]);
         });

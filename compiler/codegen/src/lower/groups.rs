@@ -6,9 +6,9 @@
 
 use std::{cell::OnceCell, rc::Rc};
 
-use rtc_ir::{Block, Op, WarpGroup, warps_of_role};
+use rtc_ir::{Block, Op, WarpGroup, warps_of_partition};
 
-use super::{Lowering, place::Places};
+use super::{Lowering, coordinates::ThreadParts};
 use crate::{
     emit::{Cmpi, ShuffleKind, Value},
     error::{CodegenError, Result},
@@ -21,7 +21,7 @@ pub(super) struct Threads<'c> {
     count: u32,
     /// The number of their barrier, if it is not that of the block.
     barrier: Option<u32>,
-    pub(super) places: Places<'c>,
+    pub(super) places: ThreadParts<'c>,
     /// The number of the thread's warp among theirs, once it was asked for.
     warp: OnceCell<Value<'c>>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Threads<'c> {
 impl<'c> Threads<'c> {
     /// All threads of the block.
     pub fn of_block(number: Value<'c>, count: u32) -> Rc<Self> {
-        Rc::new(Threads { number, count, barrier: None, places: Places::new(count), warp: OnceCell::new() })
+        Rc::new(Threads { number, count, barrier: None, places: ThreadParts::new(count), warp: OnceCell::new() })
     }
 }
 
@@ -68,57 +68,62 @@ impl<'c> Lowering<'_, 'c> {
         let e = self.e;
         // Lane 0 tells the number of the warp, so that it is seen to be the same in all lanes.
         let warp = e.shuffle(ShuffleKind::Index, e.shrui(e.thread, e.i32(5)), e.i32(0));
-        let roles = self.kernel.op(op).blocks.clone();
-        self.roles(op, warp, &roles, registers)?;
+        let partitions = self.kernel.op(op).blocks.clone();
+        self.partitions(op, warp, &partitions, registers)?;
         // The roles are done when all are.
         self.barrier();
         Ok(())
     }
 
     /// Branches to the first of `roles`, or on to the others.
-    fn roles(&self, op: Op, warp: Value<'c>, roles: &[Block], registers: Option<&[u32]>) -> Result<()> {
-        let Some((role, others)) = roles.split_first() else { return Ok(()) };
+    fn partitions(&self, op: Op, warp: Value<'c>, partitions: &[Block], registers: Option<&[u32]>) -> Result<()> {
+        let Some((partition, others)) = partitions.split_first() else { return Ok(()) };
         if others.is_empty() {
-            return self.role(op, warp, *role, registers);
+            return self.partition(op, warp, *partition, registers);
         }
         let e = self.e;
-        let group = self.kernel.group_of_nested(op, *role);
-        let end = group.first + warps_of_role(group.warps, registers);
+        let group = self.kernel.group_of_nested(op, *partition);
+        let end = group.first + warps_of_partition(group.warps, registers);
         let is_own = e.cmpi(Cmpi::Ult, warp, e.i32(end as i32));
-        let own = || self.role(op, warp, *role, registers).map(|()| Vec::new());
-        let rest = || self.roles(op, warp, others, registers).map(|()| Vec::new());
+        let own = || self.partition(op, warp, *partition, registers).map(|()| Vec::new());
+        let rest = || self.partitions(op, warp, others, registers).map(|()| Vec::new());
         e.if_else(is_own, &[], own, rest).map(drop)
     }
 
-    fn role(&self, op: Op, warp: Value<'c>, block: Block, registers: Option<&[u32]>) -> Result<()> {
+    fn partition(&self, op: Op, warp: Value<'c>, block: Block, registers: Option<&[u32]>) -> Result<()> {
         let e = self.e;
         let group = self.kernel.group_of_nested(op, block);
-        let role = group.role.ok_or_else(|| CodegenError::lowering("a role of no warps"))?;
-        let wanted = registers.and_then(|registers| registers.get(role)).copied().unwrap_or(0);
+        let partition = group.partition.ok_or_else(|| CodegenError::lowering("a role of no warps"))?;
+        let wanted = registers.and_then(|registers| registers.get(partition)).copied().unwrap_or(0);
         if let Some(start) = self.kernel.registers_at_start()
             && wanted != 0
             && wanted != start
         {
             e.set_registers(wanted, wanted > start);
         }
-        if warps_of_role(group.warps, registers) == group.warps {
-            return self.role_of(block, &group);
+        if warps_of_partition(group.warps, registers) == group.warps {
+            return self.partition_of(block, &group);
         }
         let works = e.cmpi(Cmpi::Ult, warp, e.i32((group.first + group.warps) as i32));
-        let work = || self.role_of(block, &group).map(|()| Vec::new());
+        let work = || self.partition_of(block, &group).map(|()| Vec::new());
         e.if_else(works, &[], work, || Ok(Vec::new())).map(drop)
     }
 
     /// The block of a role, for the warps that run it.
-    fn role_of(&self, block: Block, group: &WarpGroup) -> Result<()> {
+    fn partition_of(&self, block: Block, group: &WarpGroup) -> Result<()> {
         let e = self.e;
-        let role = group.role.ok_or_else(|| CodegenError::lowering("a role of no warps"))?;
+        let partition = group.partition.ok_or_else(|| CodegenError::lowering("a role of no warps"))?;
         // The mask tells LLVM how large the number can be.
         let moved = e.subi(e.thread, e.i32(32 * group.first as i32));
         let number = e.andi(moved, e.i32(group.threads() as i32 - 1));
-        let places = Places::new(group.threads());
-        let own =
-            Threads { number, count: group.threads(), barrier: Some(1 + role as u32), places, warp: OnceCell::new() };
+        let places = ThreadParts::new(group.threads());
+        let own = Threads {
+            number,
+            count: group.threads(),
+            barrier: Some(1 + partition as u32),
+            places,
+            warp: OnceCell::new(),
+        };
         let outer = self.threads.replace(Rc::new(own));
         let lowered = e.with_prologue(number, || self.block(block));
         self.threads.replace(outer);

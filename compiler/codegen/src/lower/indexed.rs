@@ -4,7 +4,7 @@ use rtc_ir::{Elem, Op};
 
 use super::Lowering;
 use crate::{
-    emit::{Access, Cmpi},
+    emit::{AccessAttrs, Cmpi},
     error::Result,
 };
 
@@ -49,7 +49,7 @@ impl<'c> Lowering<'_, 'c> {
         let elem = self.elem(source)?;
         let (values, mask) = (self.get(source)?, self.optional(op, 0)?);
         let base = self.scratch(op, 1)?;
-        let access = Access { align: 4, ..Access::default() };
+        let access = AccessAttrs { align: 4, ..AccessAttrs::default() };
         let threads = self.kernel.group_of(op).threads();
         let own = e.byte_offset(base, e.muli(self.thread(), e.i32(4)));
         for first in (0..bins).step_by(threads as usize) {

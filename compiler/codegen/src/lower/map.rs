@@ -4,7 +4,7 @@ use rtc_ir::{MAP_BYTES, Op, Scalar, Type};
 
 use super::Lowering;
 use crate::{
-    emit::{Access, MapFields, Value},
+    emit::{AccessAttrs, MapFields, Value},
     error::{CodegenError, Result},
 };
 
@@ -31,7 +31,7 @@ impl<'c> Lowering<'_, 'c> {
         let lane = e.andi(self.thread(), e.i32(31));
         let word = e.byte_offset(made, e.muli(lane, e.i32(4)));
         self.when(self.thread_bits_clear(!31), || {
-            e.store(e.i32(0), word, Access { align: 4, ..Access::default() });
+            e.store(e.i32(0), word, AccessAttrs { align: 4, ..AccessAttrs::default() });
             e.warp_barrier();
             e.fill_map(self.leader(), made, &fields);
             e.warp_barrier();

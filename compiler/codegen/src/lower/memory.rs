@@ -5,9 +5,9 @@
 
 use rtc_ir::{CacheModifier, Elem, Eviction, Op};
 
-use super::{Lowering, place::register};
+use super::{Lowering, coordinates::register};
 use crate::{
-    emit::{Access, Cmpi, LoadKind, Value},
+    emit::{AccessAttrs, Cmpi, LoadKind, Value},
     error::{CodegenError, Result},
 };
 
@@ -128,7 +128,7 @@ impl<'c> Lowering<'_, 'c> {
             let group = &values[first..first + width];
             if condition.is_none() && modifiers.plain() {
                 let group: Vec<_> = group.iter().map(|value| self.in_memory(elem, *value)).collect();
-                let access = Access { align: width as u32 * elem.bytes(), ..Access::default() };
+                let access = AccessAttrs { align: width as u32 * elem.bytes(), ..AccessAttrs::default() };
                 self.e.store(self.e.pack(&group), *pointer, access);
             } else {
                 self.predicated_store(*pointer, elem, condition, group, modifiers);
@@ -159,7 +159,7 @@ impl<'c> Lowering<'_, 'c> {
         let e = self.e;
         let ty = if elem == Elem::I1 { e.ty.i8 } else { self.element(elem) };
         let whole = if width == 1 { ty } else { e.vector_type(width, ty) };
-        let loaded = e.load(pointer, whole, Access { align: width * elem.bytes(), kind });
+        let loaded = e.load(pointer, whole, AccessAttrs { align: width * elem.bytes(), kind });
         let values = e.unpack(loaded, width, ty);
         if elem == Elem::I1 { values.into_iter().map(|byte| self.byte_to_truth(byte)).collect() } else { values }
     }

@@ -8,7 +8,7 @@
 use rtc_ir::{Block, Elem, Op, part_bytes};
 use rtc_layout::{Coord, InputBit, Layout};
 
-use super::{Lowering, combine::Tuple, place::Spot};
+use super::{Lowering, combine::Tuple, coordinates::Spot};
 use crate::{
     emit::{Cmpi, ShuffleKind, Value},
     error::{CodegenError, Result},

@@ -1,11 +1,11 @@
 //! Scratch memory: an operation's own buffer in shared memory, through which values pass from thread to thread.
 
 use rtc_ir::{Elem, Op};
-use rtc_layout::{Access as TileAccess, AccessKind, Layout};
+use rtc_layout::{AccessKind, Layout, SharedAccess as TileAccess};
 
-use super::{Lowering, memory::Words, place::Spot};
+use super::{Lowering, coordinates::Spot, memory::Words};
 use crate::{
-    emit::{Access, Value},
+    emit::{AccessAttrs, Value},
     error::{CodegenError, Result},
 };
 
@@ -67,7 +67,7 @@ impl<'c> Lowering<'_, 'c> {
     fn store_one(&self, stored: &Stored<'c>) {
         match stored {
             Stored::Elements(address, value, align) => {
-                self.e.store(*value, *address, Access { align: *align, ..Access::default() });
+                self.e.store(*value, *address, AccessAttrs { align: *align, ..AccessAttrs::default() });
             }
             Stored::Matrices(address, words, transposed) => self.matrix_store(*address, words, *transposed),
         }
@@ -104,7 +104,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// Stores elements side by side; `align` is the alignment of the address in bytes.
     pub(super) fn store_shared(&self, address: Value<'c>, elem: Elem, values: &[Value<'c>], align: u32) {
-        self.e.store(self.packed(elem, values), address, Access { align, ..Access::default() });
+        self.e.store(self.packed(elem, values), address, AccessAttrs { align, ..AccessAttrs::default() });
     }
 
     /// Elements side by side as one value.
@@ -121,7 +121,7 @@ impl<'c> Lowering<'_, 'c> {
         let words = Words::new(count, elem.bytes() * 8);
         let word = e.integer_type(words.bits);
         let ty = if words.count == 1 { word } else { e.vector_type(words.count, word) };
-        let loaded = e.load(address, ty, Access { align, ..Access::default() });
+        let loaded = e.load(address, ty, AccessAttrs { align, ..AccessAttrs::default() });
         let loaded = e.unpack(loaded, words.count, word);
         let loaded: Vec<_> =
             loaded.into_iter().map(|value| if words.bits == 8 { e.extui(value, e.ty.i16) } else { value }).collect();

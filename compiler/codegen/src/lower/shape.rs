@@ -3,7 +3,7 @@
 use rtc_ir::Op;
 use rtc_layout::{Coord, Layout};
 
-use super::{Lowering, place::register};
+use super::{Lowering, coordinates::register};
 use crate::{
     emit::Value,
     error::{CodegenError, Result},

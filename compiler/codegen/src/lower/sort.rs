@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rtc_ir::{Elem, Op, Scalar};
 use rtc_layout::{InputBit, Layout};
 
-use super::{Lowering, place::Spot};
+use super::{Lowering, coordinates::Spot};
 use crate::{
     emit::{Cmpf, Cmpi, Loop, ShuffleKind, Value, type_of},
     error::Result,

@@ -5,7 +5,7 @@
 //!     from %a: d0 from 64*program(0) by %stride; d1 from 32*round by 1
 //! ```
 
-use super::affine::{Affine, Form};
+use super::affine::{Affine, AffineForm};
 use super::bounds::Mask;
 use super::poly::{Poly, Symbol, Term};
 use super::ranges::Wraps;
@@ -22,7 +22,7 @@ pub struct AddressAxis {
     pub start: Poly,
     /// The index is taken modulo this: the address of place `d` is that of index `(start + d) % modulus`, with the sign of
     /// `start + d`.
-    pub modulus: Option<Form>,
+    pub modulus: Option<AffineForm>,
 }
 
 /// A tile of addresses: `pointer + rest + sum over the axes of (start + place) * stride`.
@@ -77,7 +77,7 @@ impl Affine<'_> {
         let mut wraps = Wraps::Never;
         for number in numbers {
             let wrap = self.wrap(number);
-            let negative = |form: &Form| form.poly.interval(|symbol| self.range(symbol)).low < 0;
+            let negative = |form: &AffineForm| form.poly.interval(|symbol| self.range(symbol)).low < 0;
             if !wrap.signed && (negative(&wrap.dividend) || negative(&wrap.divisor)) {
                 return None;
             }

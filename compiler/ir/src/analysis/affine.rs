@@ -7,7 +7,7 @@
 //! (pid * 64 + arange(0, 64)) % n                          the remainder as one symbol, which knows what it is of
 //! ```
 //!
-//! Integers wrap, so a [`Form`] says what it equals: the value itself if nothing wraps, which the ranges prove; else its low
+//! Integers wrap, so a [`AffineForm`] says what it equals: the value itself if nothing wraps, which the ranges prove; else its low
 //! bits. A scalar of which no more is known is a symbol of its own, a tile of which no more is known has no form. Forms are
 //! made when they are asked for, each once; what a loop carries is seen from its start and the step that it is moved by,
 //! so that no block is gone round.
@@ -23,7 +23,7 @@ use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Type, Value, ValueDef};
 
 /// A value as a sum of products.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Form {
+pub struct AffineForm {
     /// For pointers: what the offset is added to, an argument or another scalar pointer.
     pub pointer: Option<Value>,
     /// The sum; for pointers the offset in elements.
@@ -39,9 +39,9 @@ pub struct Form {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wrap {
     /// What is divided.
-    pub dividend: Form,
+    pub dividend: AffineForm,
     /// By what; the same for the whole tile.
-    pub divisor: Form,
+    pub divisor: AffineForm,
     /// Whether it has the sign of the dividend.
     pub signed: bool,
     /// From where to where it goes.
@@ -64,7 +64,7 @@ enum State {
     New,
     /// Being made: who asks for it now is in a circle.
     Open,
-    Done(Option<Box<Form>>),
+    Done(Option<Box<AffineForm>>),
 }
 
 impl<'k> Affine<'k> {
@@ -85,7 +85,7 @@ impl<'k> Affine<'k> {
     }
 
     /// The form of an integer, a pointer or a tile of such; `None` for a tile that is no such sum.
-    pub fn of(&mut self, value: Value) -> Option<Form> {
+    pub fn of(&mut self, value: Value) -> Option<AffineForm> {
         let mut stack = vec![value];
         while let Some(top) = stack.last().copied() {
             match self.forms[top] {
@@ -99,7 +99,7 @@ impl<'k> Affine<'k> {
                 }
                 State::Open => {
                     let (form, own) = (self.make(top), self.opaque(top));
-                    let wraps = |form: &Form| form.wraps == Wraps::Possible && form.pointer.is_none();
+                    let wraps = |form: &AffineForm| form.wraps == Wraps::Possible && form.pointer.is_none();
                     let form = form.filter(|form| !(self.exact && own.is_some() && wraps(form))).or(own);
                     self.forms[top] = State::Done(form.map(Box::new));
                     stack.pop();
@@ -158,7 +158,7 @@ impl<'k> Affine<'k> {
     }
 
     /// The text of a form.
-    pub fn form_text(&self, form: &Form, name: &dyn Fn(Value) -> String) -> String {
+    pub fn form_text(&self, form: &AffineForm, name: &dyn Fn(Value) -> String) -> String {
         let mut out = self.poly_text(&form.poly, name);
         if let Some(pointer) = form.pointer {
             out = if form.poly.value() == Some(0) { name(pointer) } else { format!("{} + {out}", name(pointer)) };
@@ -193,7 +193,7 @@ impl<'k> Affine<'k> {
     }
 
     /// The form that a value has been found to have; in a circle, of a value of its own.
-    pub(super) fn known(&self, value: Value) -> Option<Form> {
+    pub(super) fn known(&self, value: Value) -> Option<AffineForm> {
         match &self.forms[value] {
             State::Done(form) => form.as_deref().cloned(),
             State::New | State::Open => self.opaque(value),
@@ -201,11 +201,13 @@ impl<'k> Affine<'k> {
     }
 
     /// A scalar as a symbol.
-    pub(super) fn opaque(&self, value: Value) -> Option<Form> {
+    pub(super) fn opaque(&self, value: Value) -> Option<AffineForm> {
         let ty = self.kernel.value_type(value);
         let Type::Scalar(elem) = ty else { return None };
         match elem {
-            Elem::Ptr(_) => Some(Form { pointer: Some(value), poly: Poly::default(), bits: 64, wraps: Wraps::Never }),
+            Elem::Ptr(_) => {
+                Some(AffineForm { pointer: Some(value), poly: Poly::default(), bits: 64, wraps: Wraps::Never })
+            }
             Elem::Num(s) if s.is_int() => Some(whole(Poly::symbol(Symbol::Scalar(value)), s.bits())),
             Elem::Num(_) => None,
         }
@@ -253,7 +255,7 @@ impl<'k> Affine<'k> {
     }
 
     /// What is made of the forms of the values that `asks` names.
-    fn make(&mut self, value: Value) -> Option<Form> {
+    fn make(&mut self, value: Value) -> Option<AffineForm> {
         let kernel = self.kernel;
         let op = match kernel.value(value).def {
             ValueDef::Result(op, _) => op,
@@ -318,13 +320,13 @@ impl<'k> Affine<'k> {
             OpKind::ExtUI { .. } => {
                 let form = operand(self, 0)?;
                 let sign = self.ranges.of(data.operands[0]).low < 0;
-                Some(if sign { Form { wraps: Wraps::Possible, ..form } } else { widened(form, bits) })
+                Some(if sign { AffineForm { wraps: Wraps::Possible, ..form } } else { widened(form, bits) })
             }
             OpKind::TruncI { .. } => {
                 let form = operand(self, 0)?;
                 let fits = self.ranges.of(data.operands[0]).fits(bits);
                 let wraps = if fits { form.wraps } else { Wraps::Possible };
-                Some(Form { bits: form.bits.min(bits), wraps, ..form })
+                Some(AffineForm { bits: form.bits.min(bits), wraps, ..form })
             }
             OpKind::AddI {} => {
                 let (l, r) = (operand(self, 0)?, operand(self, 1)?);
@@ -365,12 +367,12 @@ impl<'k> Affine<'k> {
     }
 
     /// The form of a sum or product.
-    fn computed(&self, op: Op, poly: Poly, l: &Form, r: &Form) -> Option<Form> {
+    fn computed(&self, op: Op, poly: Poly, l: &AffineForm, r: &AffineForm) -> Option<AffineForm> {
         let ty = self.kernel.value_type(self.kernel.result(op, 0));
         let bits = width(ty).min(l.bits).min(r.bits);
         let wraps =
             if self.proven(&poly, ty, bits) { Wraps::Never } else { l.wraps.max(r.wraps).max(self.ranges.wraps(op)) };
-        Some(Form { pointer: None, poly, bits, wraps })
+        Some(AffineForm { pointer: None, poly, bits, wraps })
     }
 
     /// Whether a sum of which all bits are known stays within the type.
@@ -384,7 +386,7 @@ impl<'k> Affine<'k> {
     }
 
     /// A form in other dimensions; those without a place are 0.
-    pub(super) fn with_dims(&mut self, form: Form, place: &dyn Fn(u8) -> Option<u8>) -> Form {
+    pub(super) fn with_dims(&mut self, form: AffineForm, place: &dyn Fn(u8) -> Option<u8>) -> AffineForm {
         let poly = form.poly.mapped(|symbol| match symbol {
             Symbol::Dim(d) => place(d).map(Symbol::Dim),
             Symbol::Wrap(number) => {
@@ -394,7 +396,7 @@ impl<'k> Affine<'k> {
             }
             symbol => Some(symbol),
         });
-        Form { poly, ..form }
+        AffineForm { poly, ..form }
     }
 
     fn intern(&mut self, wrap: Wrap) -> Symbol {
@@ -412,20 +414,20 @@ pub(super) fn wraps_text(wraps: Wraps) -> &'static str {
 }
 
 /// A form that is the whole value.
-pub(super) fn whole(poly: Poly, bits: u32) -> Form {
-    Form { pointer: None, poly, bits, wraps: Wraps::Never }
+pub(super) fn whole(poly: Poly, bits: u32) -> AffineForm {
+    AffineForm { pointer: None, poly, bits, wraps: Wraps::Never }
 }
 
 /// The same number in more bits; if it may have wrapped, these are not known.
-fn widened(form: Form, bits: u32) -> Form {
-    if form.wraps == Wraps::Never { Form { bits, ..form } } else { form }
+fn widened(form: AffineForm, bits: u32) -> AffineForm {
+    if form.wraps == Wraps::Never { AffineForm { bits, ..form } } else { form }
 }
 
 /// A pointer at another offset, by which it was moved.
-pub(super) fn moved_pointer(pointer: Form, poly: Poly, by: &Form) -> Form {
+pub(super) fn moved_pointer(pointer: AffineForm, poly: Poly, by: &AffineForm) -> AffineForm {
     // All bits of a 64-bit offset count; a narrower one is extended and must not have wrapped.
     let whole = by.bits == 64 || by.wraps == Wraps::Never;
     let bits = if whole { pointer.bits } else { pointer.bits.min(by.bits) };
     let wraps = if whole { pointer.wraps } else { pointer.wraps.max(by.wraps) };
-    Form { poly, bits, wraps, ..pointer }
+    AffineForm { poly, bits, wraps, ..pointer }
 }

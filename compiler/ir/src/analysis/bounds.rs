@@ -4,7 +4,7 @@
 //! (m[:, None] < M) & (k[None, :] < K - 32 * round)      d0: 64*program(0) + d0 < %M,  d1: d1 < %K - 32*round
 //! ```
 
-use super::affine::{Affine, Form};
+use super::affine::{Affine, AffineForm};
 use super::poly::{Poly, Symbol};
 use super::ranges::Wraps;
 use crate::{Kernel, Literal, Op, OpKind, Predicate, Value};
@@ -118,7 +118,7 @@ impl Affine<'_> {
         let sides = [0, 1].map(|i| self.of(kernel.operand(op, i)));
         let [Some(l), Some(r)] = sides else { return Vec::new() };
         let (l, r) = (self.placed(&l, part), self.placed(&r, part));
-        let local = |form: &Form| self.axes_of(&form.poly);
+        let local = |form: &AffineForm| self.axes_of(&form.poly);
         let (offset, bound, predicate) = match (&local(&l)[..], &local(&r)[..]) {
             (_, []) => (l, r, *predicate),
             ([], _) => (r, l, mirrored(*predicate)),
@@ -157,7 +157,7 @@ impl Affine<'_> {
     }
 
     /// A form in the dimensions of the whole mask.
-    fn placed(&mut self, form: &Form, part: &Part) -> Form {
+    fn placed(&mut self, form: &AffineForm, part: &Part) -> AffineForm {
         let axes = part.axes.clone();
         self.with_dims(form.clone(), &|d| axes.get(d as usize).map(|axis| *axis as u8))
     }

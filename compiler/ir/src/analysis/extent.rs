@@ -7,14 +7,14 @@
 //! ```
 //!
 //! A mask helps where it compares what stands in the address: with the address `stride * (start + d) + rest` and the mask
-//! `start + d < n` the address is at most `stride * (n - 1) + rest`. What is left goes as far as its [`super::Spans`].
+//! `start + d < n` the address is at most `stride * (n - 1) + rest`. What is left goes as far as its [`super::LaunchRanges`].
 
 use rtc_abi::{Access, Expr};
 
+use super::launch_range::{LaunchRanges, Unknown};
 use super::poly::{Poly, Symbol, Term};
 use super::ranges::Ranges;
 use super::reach::{Reach, reach};
-use super::span::{Spans, Unknown};
 use super::sum::Sum;
 use super::{Bound, BoundSide};
 use crate::{Kernel, Op, OpKind, Shape, Value};
@@ -30,7 +30,7 @@ pub struct Extent {
 
 /// What a kernel does to the memory behind one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
+pub struct ParamAccess {
     /// Whether it reads or writes; `None` if that is not known.
     pub access: Option<Access>,
     /// How far, or why that is not known; `None` for what is no pointer.
@@ -38,19 +38,19 @@ pub struct Touched {
 }
 
 /// What a kernel does to the memory behind each of its parameters.
-pub fn touched(kernel: &Kernel) -> Vec<Touched> {
+pub fn touched(kernel: &Kernel) -> Vec<ParamAccess> {
     let (ranges, reach) = (Ranges::new(kernel), reach(kernel));
-    let mut spans = Spans::new(kernel, &ranges);
+    let mut spans = LaunchRanges::new(kernel, &ranges);
     let assumed = assumptions(kernel, &mut spans);
     let one = |(number, param): (usize, &crate::Param)| {
         let extent = param.ty.is_pointer().then(|| extent(kernel, &mut spans, &reach, number, &assumed));
-        Touched { access: reach.access[number], extent }
+        ParamAccess { access: reach.access[number], extent }
     };
     kernel.params.iter().enumerate().map(one).collect()
 }
 
 /// The conditions that what the kernel assumes makes for every answer.
-fn assumptions(kernel: &Kernel, spans: &mut Spans<'_, '_>) -> Result<Vec<Sum>, Unknown> {
+fn assumptions(kernel: &Kernel, spans: &mut LaunchRanges<'_, '_>) -> Result<Vec<Sum>, Unknown> {
     for op in crate::walk(kernel) {
         if let OpKind::Assume {} = kernel.kind(op) {
             spans.assumed(kernel.operand(op, 0))?;
@@ -61,7 +61,7 @@ fn assumptions(kernel: &Kernel, spans: &mut Spans<'_, '_>) -> Result<Vec<Sum>, U
 
 fn extent(
     kernel: &Kernel,
-    spans: &mut Spans<'_, '_>,
+    spans: &mut LaunchRanges<'_, '_>,
     reach: &Reach,
     number: usize,
     assumed: &Result<Vec<Sum>, Unknown>,
@@ -125,7 +125,7 @@ fn is_never_negative(name: &str, needs: &[Sum]) -> bool {
 }
 
 /// How many elements from a parameter on an access touches at most.
-fn access(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, number: usize) -> Result<Sum, Unknown> {
+fn access(kernel: &Kernel, spans: &mut LaunchRanges<'_, '_>, op: Op, number: usize) -> Result<Sum, Unknown> {
     let mask = match kernel.kind(op) {
         OpKind::Load { .. }
         | OpKind::Store { .. }
@@ -145,9 +145,9 @@ fn access(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, number: usize) -> 
     let shape = kernel.value_type(pointer).shape();
     let bounds = bounds(kernel, spans, op, mask);
 
-    let low = bounded(spans, &form.poly, shape, &bounds, Side::Low)?;
+    let low = bounded(spans, &form.poly, shape, &bounds, RangeEnd::Low)?;
     spans.need(low)?;
-    let high = bounded(spans, &form.poly, shape, &bounds, Side::High)?;
+    let high = bounded(spans, &form.poly, shape, &bounds, RangeEnd::High)?;
     high.plus(&Sum::constant(1), 1).ok_or_else(|| "the sizes are sums of too many products".into())
 }
 
@@ -167,7 +167,7 @@ fn no_form(kernel: &Kernel, pointer: Value) -> Unknown {
 }
 
 /// The comparisons that hold wherever the access touches memory: those of its mask, and of the branches and loops around it.
-fn bounds(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, mask: Option<Value>) -> Vec<Bound> {
+fn bounds(kernel: &Kernel, spans: &mut LaunchRanges<'_, '_>, op: Op, mask: Option<Value>) -> Vec<Bound> {
     let mut conditions: Vec<Value> = mask.into_iter().collect();
     let (mut block, mut loops) = (kernel.op(op).parent, Vec::new());
     while let Some((inside, around)) = block.and_then(|b| Some((b, kernel.block(b).parent?))) {
@@ -193,7 +193,7 @@ fn bounds(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op, mask: Option<Value
 }
 
 /// The index of a loop is below its upper bound.
-fn counted(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op) -> Option<Bound> {
+fn counted(kernel: &Kernel, spans: &mut LaunchRanges<'_, '_>, op: Op) -> Option<Bound> {
     let index = kernel.block(kernel.op(op).blocks[0]).args[0];
     let (offset, bound) = (spans.affine.of(index)?, spans.affine.of(kernel.operand(op, 1))?);
     let wraps = offset.wraps.max(bound.wraps);
@@ -201,25 +201,25 @@ fn counted(kernel: &Kernel, spans: &mut Spans<'_, '_>, op: Op) -> Option<Bound> 
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum RangeEnd {
     Low,
     High,
 }
 
 /// The least or the greatest number that a sum can be.
 fn bounded(
-    spans: &mut Spans<'_, '_>,
+    spans: &mut LaunchRanges<'_, '_>,
     poly: &Poly,
     shape: Option<Shape>,
     bounds: &[Bound],
-    side: Side,
+    side: RangeEnd,
 ) -> Result<Sum, Unknown> {
     let mark = spans.mark();
-    let natural = |spans: &mut Spans<'_, '_>| {
+    let natural = |spans: &mut LaunchRanges<'_, '_>| {
         let span = spans.of_poly(poly, shape)?;
-        Ok(if side == Side::Low { span.low } else { span.high })
+        Ok(if side == RangeEnd::Low { span.low } else { span.high })
     };
-    if side == Side::Low
+    if side == RangeEnd::Low
         && let Ok(low) = natural(spans)
         && low.value().is_some_and(|low| low >= 0)
     {
@@ -236,7 +236,7 @@ fn bounded(
             Ok(sum) => {
                 found = match found {
                     None => Some(sum),
-                    Some(other) if side == Side::High => other.lesser(&sum).or(Some(other)),
+                    Some(other) if side == RangeEnd::High => other.lesser(&sum).or(Some(other)),
                     Some(other) => other.greater(&sum).or(Some(other)),
                 }
             }
@@ -248,17 +248,17 @@ fn bounded(
 
 /// The same with comparisons: `by * offset + rest` with `offset < bound` is below `by * bound + rest`.
 fn compared(
-    spans: &mut Spans<'_, '_>,
+    spans: &mut LaunchRanges<'_, '_>,
     poly: &Poly,
     shape: Option<Shape>,
     bounds: &[Bound],
-    side: Side,
+    side: RangeEnd,
 ) -> Result<Sum, Unknown> {
     let mut poly = poly.clone();
     for bound in bounds {
         let Some((by, negative)) = multiple(&poly, bound) else { continue };
         // What the sum is at most follows from what the offset is at most, or, where it counts down, at least.
-        let upward = (side == Side::High) != negative;
+        let upward = (side == RangeEnd::High) != negative;
         if upward != (bound.side == BoundSide::Below) {
             continue;
         }
@@ -275,7 +275,7 @@ fn compared(
         }
     }
     let span = spans.of_poly(&poly, shape)?;
-    Ok(if side == Side::Low { span.low } else { span.high })
+    Ok(if side == RangeEnd::Low { span.low } else { span.high })
 }
 
 /// How often the offset of a bound stands in a sum, and whether with a minus: the factors have one sign.
@@ -304,7 +304,7 @@ fn multiple(poly: &Poly, bound: &Bound) -> Option<(Poly, bool)> {
     same.then_some((sum, negative))
 }
 
-fn not_negative(spans: &mut Spans<'_, '_>, symbol: Symbol, shape: Option<Shape>) -> bool {
+fn not_negative(spans: &mut LaunchRanges<'_, '_>, symbol: Symbol, shape: Option<Shape>) -> bool {
     let alone = Poly::symbol(symbol);
     spans.of_poly(&alone, shape).and_then(|span| spans.need(span.low)).is_ok()
 }

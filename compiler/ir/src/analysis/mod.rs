@@ -3,7 +3,7 @@
 //! | analysis | answers |
 //! | --- | --- |
 //! | `ranges.rs`, `interval.rs` | from where to where an integer goes; whether an operation can wrap |
-//! | `affine.rs`, `carried.rs`, `poly.rs` | a value as a sum of products of program ids, counters, places in the tile, arguments |
+//! | `affine.rs`, `loop_carried.rs`, `poly.rs` | a value as a sum of products of program ids, counters, places in the tile, arguments |
 //! | `bounds.rs` | a mask as a conjunction of `offset < bound` along one dimension each |
 //! | `address.rs` | a tile of addresses: pointer, and per dimension stride and start |
 //! | `reach.rs` | through which parameters memory is read and written |
@@ -20,14 +20,14 @@ mod affine;
 mod axis;
 mod axis_info;
 mod bounds;
-mod carried;
 mod extent;
+mod induction;
 mod interval;
+mod launch_range;
 mod ordered;
 mod poly;
 mod ranges;
 mod reach;
-mod span;
 mod steps;
 mod sum;
 #[cfg(test)]
@@ -39,16 +39,16 @@ use crate::text::print::{PrintOptions, Printer, indent};
 use crate::{Kernel, Op, Value};
 
 pub use address::{Address, AddressAxis};
-pub use affine::{Affine, Form, Wrap};
+pub use affine::{Affine, AffineForm, Wrap};
 pub use axis::Axis;
 pub use axis_info::{AxisInfo, AxisInfos, axis_info};
 pub use bounds::{Bound, BoundSide, Mask, Part, conjunction};
-pub use extent::{Extent, Touched, print as print_touched, touched};
+pub use extent::{Extent, ParamAccess, print as print_touched, touched};
 pub use interval::Interval;
+pub use launch_range::{LaunchRange, LaunchRanges};
 pub use poly::{Poly, Symbol, Term};
 pub use ranges::{Growth, Ranges, Wraps};
 pub use reach::{Reach, reach};
-pub use span::{Span, Spans};
 pub use steps::{Step, Steps};
 pub use sum::Sum;
 

@@ -67,7 +67,7 @@ impl Growth {
 
 /// What is known of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct ValueRange {
     sure: Interval,
     growth: Growth,
     /// What it is expected to be is `expected`, unless it left its type by more than so many bits.
@@ -75,14 +75,14 @@ struct Known {
     excess: u8,
 }
 
-impl Known {
-    fn unknown(ty: Type) -> Known {
+impl ValueRange {
+    fn unknown(ty: Type) -> ValueRange {
         let full = Interval::full(width(ty));
-        Known { sure: full, growth: Growth::new(full, 1), expected: full, excess: 0 }
+        ValueRange { sure: full, growth: Growth::new(full, 1), expected: full, excess: 0 }
     }
 
-    fn join(self, other: Known) -> Known {
-        Known {
+    fn join(self, other: ValueRange) -> ValueRange {
+        ValueRange {
             sure: self.sure.join(other.sure),
             growth: Growth::new(
                 self.growth.interval.join(other.growth.interval),
@@ -93,8 +93,8 @@ impl Known {
         }
     }
 
-    fn meet(self, bounds: Interval) -> Known {
-        Known {
+    fn meet(self, bounds: Interval) -> ValueRange {
+        ValueRange {
             sure: self.sure.meet(bounds),
             growth: Growth::new(self.growth.interval.meet(bounds), self.growth.factors),
             expected: self.expected.meet(bounds),
@@ -106,7 +106,7 @@ impl Known {
 /// The ranges of all values of a kernel.
 pub struct Ranges<'k> {
     kernel: &'k Kernel,
-    known: SecondaryMap<Value, Option<Known>>,
+    known: SecondaryMap<Value, Option<ValueRange>>,
     /// Bounds that `assume` promises.
     promised: SecondaryMap<Value, Option<Interval>>,
     /// Loops around the current operation.
@@ -218,8 +218,8 @@ impl<'k> Ranges<'k> {
         super::annotated(self.kernel, &|value, _| text(value), &|_, _| None)
     }
 
-    fn get(&self, value: Value) -> Known {
-        let known = self.known[value].unwrap_or_else(|| Known::unknown(self.kernel.value_type(value)));
+    fn get(&self, value: Value) -> ValueRange {
+        let known = self.known[value].unwrap_or_else(|| ValueRange::unknown(self.kernel.value_type(value)));
         match self.promised[value] {
             Some(bounds) => known.meet(bounds),
             None => known,
@@ -252,7 +252,7 @@ impl<'k> Ranges<'k> {
         }
     }
 
-    fn set(&mut self, value: Value, known: Option<Known>) {
+    fn set(&mut self, value: Value, known: Option<ValueRange>) {
         if is_integer(self.kernel.value_type(value)) {
             self.known[value] = known;
         }
@@ -278,7 +278,7 @@ impl<'k> Ranges<'k> {
             let [lower, upper] = [0, 1].map(|i| self.get(data.operands[i]));
             // Within the block the index is below the upper bound.
             let between = |l: Interval, u: Interval| Interval::new(l.low, (u.high - 1).max(l.low));
-            let known = Known {
+            let known = ValueRange {
                 sure: between(lower.sure, upper.sure),
                 growth: Growth::new(
                     between(lower.growth.interval, upper.growth.interval),
@@ -307,12 +307,12 @@ impl<'k> Ranges<'k> {
         }
     }
 
-    fn set_targets(&mut self, slot: &Slot, known: Known) {
+    fn set_targets(&mut self, slot: &Slot, known: ValueRange) {
         slot.targets.iter().for_each(|target| self.set(*target, Some(known)));
     }
 
     fn join_sources(&mut self, slot: &Slot) {
-        if let Some(known) = slot.values(self.kernel).map(|value| self.get(value)).reduce(Known::join) {
+        if let Some(known) = slot.values(self.kernel).map(|value| self.get(value)).reduce(ValueRange::join) {
             self.set_targets(slot, known);
         }
     }
@@ -332,7 +332,8 @@ impl<'k> Ranges<'k> {
             self.round(op, &inner);
             let mut changed = false;
             for slot in &carried {
-                let Some(new) = slot.values(kernel).skip(1).map(|value| self.get(value)).reduce(Known::join) else {
+                let Some(new) = slot.values(kernel).skip(1).map(|value| self.get(value)).reduce(ValueRange::join)
+                else {
                     continue;
                 };
                 let (old, ty) = (self.get(slot.targets[0]), kernel.value_type(slot.targets[0]));
@@ -359,7 +360,7 @@ impl<'k> Ranges<'k> {
         inner.iter().for_each(|slot| self.join_sources(slot));
     }
 
-    fn transfer(&self, op: Op, result: Value) -> Option<Known> {
+    fn transfer(&self, op: Op, result: Value) -> Option<ValueRange> {
         let data = self.kernel.op(op);
         let operand = |i: usize| self.get(data.operands[i]);
         let bits = width(self.kernel.value_type(result));
@@ -370,7 +371,7 @@ impl<'k> Ranges<'k> {
             _ => None,
         };
         if let Some(sure) = grid {
-            return Some(Known { sure, growth: Growth::new(sure, 1), expected: sure, excess: 0 });
+            return Some(ValueRange { sure, growth: Growth::new(sure, 1), expected: sure, excess: 0 });
         }
         let factors = self.factors(op)?;
         let in_order = matches!(data.kind, OpKind::SubI {}) && self.ordered.holds(data.operands[0], data.operands[1]);
@@ -401,7 +402,7 @@ impl<'k> Ranges<'k> {
             OpKind::MulI {} | OpKind::ShlI {} => before.fold(left, u8::saturating_add),
             _ => before.max().unwrap_or(0),
         };
-        Some(Known { sure, growth: Growth::new(grown, factors), expected, excess })
+        Some(ValueRange { sure, growth: Growth::new(grown, factors), expected, excess })
     }
 
     /// How many numbers of the launch are multiplied in a result; `None` if it is a number of its own.
@@ -461,7 +462,7 @@ fn cut(interval: Option<Interval>, full: Interval) -> (Interval, u8) {
 }
 
 /// What is carried, after one more round: bounds that move go to 0 or as far as the type lets them.
-fn widened(old: Known, new: Known, ty: Type) -> Known {
+fn widened(old: ValueRange, new: ValueRange, ty: Type) -> ValueRange {
     let full = Interval::full(width(ty));
     let wider = |old: Interval, new: Interval| {
         // Most of what falls stays above 0.
@@ -473,7 +474,7 @@ fn widened(old: Known, new: Known, ty: Type) -> Known {
     let grown = wider(old.growth.interval, new.growth.interval);
     // What is added up over steps is as large as a number of the launch.
     let grows = u8::from(grown != old.growth.interval);
-    Known {
+    ValueRange {
         sure: wider(old.sure, new.sure),
         growth: Growth::new(grown, old.growth.factors.max(new.growth.factors).max(grows)),
         expected: wider(old.expected, new.expected),

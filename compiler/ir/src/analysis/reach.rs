@@ -55,9 +55,9 @@ pub fn reach(kernel: &Kernel) -> Reach {
                     out.uses[param].push(op);
                 }
                 match effect.access {
-                    effects::Access::Read => seen[param][0] = true,
-                    effects::Access::Write => seen[param][1] = true,
-                    effects::Access::Exchange => seen[param] = [true; 2],
+                    effects::EffectKind::Read => seen[param][0] = true,
+                    effects::EffectKind::Write => seen[param][1] = true,
+                    effects::EffectKind::Exchange => seen[param] = [true; 2],
                 }
             }
         }

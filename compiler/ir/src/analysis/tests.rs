@@ -5,7 +5,7 @@ mod program;
 
 use std::collections::HashMap;
 
-use super::{Address, Affine, AxisInfos, BoundSide, Form, Mask, Poly, Ranges, Symbol, Wraps, axis_info};
+use super::{Address, Affine, AffineForm, AxisInfos, BoundSide, Mask, Poly, Ranges, Symbol, Wraps, axis_info};
 use crate::interp::{ArgValue, HostMemory, LaunchConfig, Machine, RunOptions, traced};
 use crate::ops::eval::sign_extend;
 use crate::text::parse;
@@ -62,7 +62,7 @@ impl State<'_, '_> {
         poly.evaluate(|symbol| self.symbol(symbol, place))
     }
 
-    fn exact(&self, form: &Form, place: &[u32]) -> Option<i64> {
+    fn exact(&self, form: &AffineForm, place: &[u32]) -> Option<i64> {
         self.sum(&form.poly, place).filter(|_| form.wraps == Wraps::Never)
     }
 }
@@ -106,7 +106,7 @@ struct Check<'a> {
     kernel: &'a Kernel,
     ranges: &'a Ranges<'a>,
     infos: &'a AxisInfos,
-    forms: &'a HashMap<Value, Form>,
+    forms: &'a HashMap<Value, AffineForm>,
     masks: &'a HashMap<Value, Mask>,
     addresses: &'a HashMap<Value, Address>,
     affine: &'a Affine<'a>,
@@ -190,7 +190,7 @@ impl Check<'_> {
     fn form(
         &mut self,
         state: &State<'_, '_>,
-        form: &Form,
+        form: &AffineForm,
         elem: Elem,
         places: &[Vec<u32>],
         numbers: &[i64],

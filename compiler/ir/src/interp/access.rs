@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, Stop};
 use super::value::Data;
-use super::{Access, FaultKind, FindingKind, MemoryError};
+use super::{FaultKind, FindingKind, MemoryError, ReadState};
 use crate::{Elem, Op, Scalar, Type};
 
 impl Machine<'_> {
@@ -46,7 +46,7 @@ impl Machine<'_> {
             let end = start + run_length(count - start, scalar, address, |i| place(start + i));
             bytes.resize((end - start) * scalar.bytes() as usize, 0);
             let aligned = address.is_multiple_of(u64::from(scalar.bytes()));
-            if aligned && matches!(self.memory.read(address, &mut bytes), Ok(Access::Defined)) {
+            if aligned && matches!(self.memory.read(address, &mut bytes), Ok(ReadState::Defined)) {
                 slots.extend(bytes.chunks(scalar.bytes() as usize).map(|chunk| from_bytes(chunk, scalar)));
                 continue;
             }
@@ -112,8 +112,8 @@ impl Machine<'_> {
         let mut bytes = [0; 8];
         let size = scalar.bytes() as usize;
         match self.memory.read(address, &mut bytes[..size]) {
-            Ok(Access::Defined) => {}
-            Ok(Access::Undefined) => self.find(op, FindingKind::UninitializedRead { address }, ty, slot),
+            Ok(ReadState::Defined) => {}
+            Ok(ReadState::Undefined) => self.find(op, FindingKind::UninitializedRead { address }, ty, slot),
             Err(error) => return Err(self.refused(error, ty, slot, address, scalar)),
         }
         Ok(from_bytes(&bytes[..size], scalar))

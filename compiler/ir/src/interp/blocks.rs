@@ -23,11 +23,11 @@ pub(crate) struct View {
 }
 
 /// For each element of a block in row-major order its address, or `None` outside of the tensor.
-type Places = Vec<Option<u64>>;
+type Addresses = Vec<Option<u64>>;
 
 impl View {
     /// The places of the elements at all combinations of indices, some dimensions of which are checked.
-    fn places(&self, elem: Scalar, indices: &[Vec<i64>], is_checked: impl Fn(usize) -> bool) -> Places {
+    fn places(&self, elem: Scalar, indices: &[Vec<i64>], is_checked: impl Fn(usize) -> bool) -> Addresses {
         let mut places = vec![Some(self.base)];
         for (axis, indices) in indices.iter().enumerate() {
             let step = self.strides[axis].wrapping_mul(i64::from(elem.bytes()));
@@ -99,7 +99,7 @@ impl Machine<'_> {
 
     /// The view and the element type of a descriptor that an operation accesses, the type of the tile that it moves, and
     /// where its elements are.
-    fn window(&self, op: Op) -> Option<(Rc<View>, Scalar, Type, Places)> {
+    fn window(&self, op: Op) -> Option<(Rc<View>, Scalar, Type, Addresses)> {
         let kernel = self.kernel;
         let (view, ty) = self.described(kernel.operand(op, 0))?;
         let (shape, indices) = match kernel.kind(op) {
@@ -167,7 +167,7 @@ impl Machine<'_> {
     }
 
     /// The element type of the block that a block pointer points to, its type, and where its elements are.
-    fn block(&self, op: Op, check: &[u32]) -> Option<(Scalar, Type, Places)> {
+    fn block(&self, op: Op, check: &[u32]) -> Option<(Scalar, Type, Addresses)> {
         let pointer = self.kernel.operand(op, 0);
         let Type::BlockPtr(ty) = self.kernel.value_type(pointer) else { return None };
         let Data::View(view) = self.get(pointer) else { return None };

@@ -1,7 +1,7 @@
 //! Loops and branches: how each starts, and what it does when one of its blocks is done; see `frame.rs`.
 
 use super::FaultKind;
-use super::frame::{Exit, Handed};
+use super::frame::{BlockValues, Exit};
 use super::machine::{Machine, Stop};
 use super::value::Data;
 use crate::ops::eval::{mask, sign_extend};
@@ -36,7 +36,7 @@ impl Machine<'_> {
     }
 
     /// The next iteration of a `for_range`, or its results.
-    pub(crate) fn iterate(&mut self, op: Op, range: Range, carried: Handed) -> Result<(), Stop> {
+    pub(crate) fn iterate(&mut self, op: Op, range: Range, carried: BlockValues) -> Result<(), Stop> {
         if range.count == 0 {
             self.set_results(op, carried);
             return Ok(());
@@ -52,7 +52,7 @@ impl Machine<'_> {
     }
 
     /// The first block of a `while_loop`.
-    pub(crate) fn repeat(&mut self, op: Op, carried: Handed) -> Result<(), Stop> {
+    pub(crate) fn repeat(&mut self, op: Op, carried: BlockValues) -> Result<(), Stop> {
         self.tick(1)?;
         let block = self.kernel.op(op).blocks[0];
         self.enter(block, &self.kernel.block(block).args, carried, Exit::Condition(op));
@@ -60,7 +60,7 @@ impl Machine<'_> {
     }
 
     /// After the first block of a `while_loop`: the second one, or the results.
-    pub(crate) fn decide(&mut self, op: Op, go_on: bool, handed: Handed) {
+    pub(crate) fn decide(&mut self, op: Op, go_on: bool, handed: BlockValues) {
         if !go_on {
             return self.set_results(op, handed);
         }
@@ -73,7 +73,7 @@ impl Machine<'_> {
         let data = self.kernel.op(op);
         let holds = self.scalar(data.operands[0]) & 1 != 0;
         self.tick(1)?;
-        self.enter(data.blocks[usize::from(!holds)], &[], Handed::new(), Exit::Branch(op));
+        self.enter(data.blocks[usize::from(!holds)], &[], BlockValues::new(), Exit::Branch(op));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::atomics::modify;
 use super::machine::{Machine, Stop};
-use super::schedule::Wait;
+use super::scheduler::Wait;
 use super::shared::{BarrierId, CopyId, Start};
 use super::value::Data;
 use super::{DescArg, FaultKind};
@@ -26,15 +26,15 @@ pub(crate) struct Pending {
     /// Tensor maps that were made and not waited for.
     maps: Vec<Rc<DescArg>>,
     /// What products under way read, oldest first.
-    pub(super) products: VecDeque<Vec<CopyId>>,
+    pub(super) mmas: VecDeque<Vec<CopyId>>,
     /// How many products are complete.
     pub(super) complete: u64,
 }
 
 impl Pending {
     /// Whether a product was ever under way.
-    pub(super) fn has_products(&self) -> bool {
-        self.complete > 0 || !self.products.is_empty()
+    pub(super) fn has_dots(&self) -> bool {
+        self.complete > 0 || !self.mmas.is_empty()
     }
 }
 
@@ -52,7 +52,7 @@ struct TileWrite {
 const BULK: u64 = 16;
 
 /// A box of a tensor: for each element in row-major order its address, or `None` beside the tensor.
-type Places = Vec<Option<u64>>;
+type Addresses = Vec<Option<u64>>;
 
 impl Machine<'_> {
     /// The mark of what an operation starts.
@@ -311,7 +311,7 @@ impl Machine<'_> {
     }
 
     /// An operation's descriptor and the places of the box; the coordinates stand last.
-    fn box_of(&mut self, op: Op) -> Result<Option<(DescType, Rc<DescArg>, Places)>, Stop> {
+    fn box_of(&mut self, op: Op) -> Result<Option<(DescType, Rc<DescArg>, Addresses)>, Stop> {
         let kernel = self.kernel;
         let value: Value = kernel.operand(op, 0);
         let Type::Desc(ty) = kernel.value_type(value) else { return Ok(None) };

@@ -25,14 +25,14 @@ impl Machine<'_> {
         let operands = [0, 1, 2].map(|i| kernel.operand(op, i));
         let [lhs, rhs, acc] = operands;
         let (lhs, rhs, acc) = (self.elements(lhs)?, self.elements(rhs)?, self.elements(acc)?.to_vec());
-        let sums = self.product(operands, &lhs, &rhs, acc, precision)?;
-        let placed = self.place(self.result_type(op), sums);
+        let accs = self.dot_tiles(operands, &lhs, &rhs, acc, precision)?;
+        let placed = self.place(self.result_type(op), accs);
         self.set_result(op, placed);
         Ok(())
     }
 
     /// The product of the elements of the first two values, added to those of the third; all in row-major order.
-    pub(crate) fn product(
+    pub(crate) fn dot_tiles(
         &mut self,
         [a, b, c]: [Value; 3],
         lhs: &[u64],
@@ -54,26 +54,26 @@ impl Machine<'_> {
                 let wide = |tile: &[u64]| tile.iter().map(|x| sign_extend(*x, Elem::I8) as i32).collect::<Vec<i32>>();
                 let step = |acc: i32, a: i32, b: i32| acc.wrapping_add(a.wrapping_mul(b));
                 let start: Vec<i32> = acc.iter().map(|x| *x as i32).collect();
-                let sums = size.multiply(&wide(lhs), &wide(rhs), start, step);
-                acc = sums.into_iter().map(|x| mask(x as u64, Elem::I32)).collect();
+                let accs = size.multiply(&wide(lhs), &wide(rhs), start, step);
+                acc = accs.into_iter().map(|x| mask(x as u64, Elem::I32)).collect();
             }
             Scalar::F64 => {
                 let wide = |tile: &[u64]| tile.iter().map(|x| f64::from_bits(*x)).collect::<Vec<f64>>();
-                let sums = size.multiply(&wide(lhs), &wide(rhs), wide(&acc), |acc, a, b| a.mul_add(b, acc));
-                acc = sums.into_iter().map(|x| encode_float(x, Scalar::F64, Rounding::NearestEven)).collect();
+                let accs = size.multiply(&wide(lhs), &wide(rhs), wide(&acc), |acc, a, b| a.mul_add(b, acc));
+                acc = accs.into_iter().map(|x| encode_float(x, Scalar::F64, Rounding::NearestEven)).collect();
             }
             Scalar::F32 if precision == Precision::Ieee => {
                 let wide = |tile: &[u64]| tile.iter().map(|x| f32::from_bits(*x as u32)).collect::<Vec<f32>>();
-                let sums = size.multiply(&wide(lhs), &wide(rhs), wide(&acc), |acc, a, b| a.mul_add(b, acc));
-                acc = sums.into_iter().map(|x| encode_float(x.into(), Scalar::F32, Rounding::NearestEven)).collect();
+                let accs = size.multiply(&wide(lhs), &wide(rhs), wide(&acc), |acc, a, b| a.mul_add(b, acc));
+                acc = accs.into_iter().map(|x| encode_float(x.into(), Scalar::F32, Rounding::NearestEven)).collect();
             }
             from => {
                 let keep = if from == Scalar::F32 { TF32_MASK } else { u64::MAX };
                 let wide = |tile: &[u64], from| tile.iter().map(|x| decode(*x & keep, from)).collect::<Vec<f64>>();
                 let start: Vec<f32> = acc.iter().map(|x| decode(*x, scalar(c)) as f32).collect();
                 let step = |acc: f32, a: f64, b: f64| (f64::from(acc) + a * b) as f32;
-                let sums = size.multiply(&wide(lhs, from), &wide(rhs, scalar(b)), start, step);
-                acc = sums.into_iter().map(|x| encode_float(x.into(), scalar(c), Rounding::NearestEven)).collect();
+                let accs = size.multiply(&wide(lhs, from), &wide(rhs, scalar(b)), start, step);
+                acc = accs.into_iter().map(|x| encode_float(x.into(), scalar(c), Rounding::NearestEven)).collect();
             }
         }
         Ok(acc)
@@ -96,8 +96,8 @@ impl Size {
                 let row = &mut acc[(batch * m + i) * n..][..n];
                 for l in 0..k {
                     let x = a[(batch * m + i) * k + l];
-                    for (sum, y) in row.iter_mut().zip(&b[(batch * k + l) * n..][..n]) {
-                        *sum = step(*sum, x, *y);
+                    for (acc, y) in row.iter_mut().zip(&b[(batch * k + l) * n..][..n]) {
+                        *acc = step(*acc, x, *y);
                     }
                 }
             }

@@ -76,9 +76,9 @@ pub enum FaultKind {
     LoopStep(i128),
     /// The step limit was reached.
     StepLimit(u64),
-    /// A program executed more operations than one may: see [`Limits`](super::Limits).
+    /// A program executed more operations than one may: see [`RunOptions`](super::RunOptions).
     OperationLimit(u64),
-    /// The launch was interrupted: see [`Limits`](super::Limits).
+    /// The launch was interrupted: see [`RunOptions`](super::RunOptions).
     Interrupted,
     /// A use of shared memory that has no defined result.
     Shared(SharedError),
@@ -111,7 +111,7 @@ impl fmt::Display for Waiting {
         let Waiting { group, op, reason, .. } = self;
         match group.checked_sub(1) {
             None => write!(f, "the body")?,
-            Some(role) => write!(f, "role {role}")?,
+            Some(partition) => write!(f, "role {partition}")?,
         }
         write!(f, " waits in `{op}` for {reason}")
     }

@@ -11,12 +11,12 @@ use super::FaultKind;
 use super::control::Range;
 use super::copies::Pending;
 use super::machine::{Machine, Stop};
-use super::schedule::Wait;
+use super::scheduler::Wait;
 use super::value::Data;
 use crate::{Block, Kernel, Op, Traits, Value};
 
 /// What a block takes or hands on.
-pub(crate) type Handed = SmallVec<[Data; 4]>;
+pub(crate) type BlockValues = SmallVec<[Data; 4]>;
 
 /// A block that is being run.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl WarpGroup {
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum RunOutcome {
     /// The block that was to be run is done.
     Done,
     /// The warp group waits, see [`WarpGroup::wait`].
@@ -83,10 +83,10 @@ pub(crate) enum Turn {
 
 impl Machine<'_> {
     /// Runs the warp group whose turn it is for up to `budget` operations.
-    pub(crate) fn turn(&mut self, budget: u64) -> Result<Turn, Stop> {
+    pub(crate) fn turn(&mut self, budget: u64) -> Result<RunOutcome, Stop> {
         let kernel = self.kernel;
         for _ in 0..budget {
-            let Some(frame) = self.group.frames.last_mut() else { return Ok(Turn::Done) };
+            let Some(frame) = self.group.frames.last_mut() else { return Ok(RunOutcome::Done) };
             let next = frame.next;
             frame.next = next.and_then(|op| kernel.next_op(op));
             match next {
@@ -98,7 +98,7 @@ impl Machine<'_> {
                         self.fill_open(op)?;
                     }
                     if self.group.wait.is_some() {
-                        return Ok(Turn::Blocked);
+                        return Ok(RunOutcome::Blocked);
                     }
                 }
                 end => {
@@ -108,16 +108,16 @@ impl Machine<'_> {
                         self.tick(1)?;
                     }
                     if self.leave(end)? {
-                        return Ok(Turn::Done);
+                        return Ok(RunOutcome::Done);
                     }
                 }
             }
         }
-        Ok(Turn::Paused)
+        Ok(RunOutcome::Paused)
     }
 
     /// Goes into a nested block with `values` as `args`.
-    pub(crate) fn enter(&mut self, block: Block, args: &[Value], values: Handed, exit: Exit) {
+    pub(crate) fn enter(&mut self, block: Block, args: &[Value], values: BlockValues, exit: Exit) {
         self.set_all(args, values);
         self.group.push(self.kernel, block, exit);
     }
@@ -143,19 +143,19 @@ impl Machine<'_> {
     }
 
     /// What these values hold.
-    pub(crate) fn all(&self, values: &[Value]) -> Handed {
+    pub(crate) fn all(&self, values: &[Value]) -> BlockValues {
         values.iter().map(|v| self.get(*v)).collect()
     }
 
     /// Gives these values what they hold.
-    pub(crate) fn set_all(&mut self, values: &[Value], all: Handed) {
+    pub(crate) fn set_all(&mut self, values: &[Value], all: BlockValues) {
         for (value, data) in values.iter().zip(all) {
             self.set(*value, data);
         }
     }
 
     /// Gives all results of an operation what they hold.
-    pub(crate) fn set_results(&mut self, op: Op, all: Handed) {
+    pub(crate) fn set_results(&mut self, op: Op, all: BlockValues) {
         let kernel = self.kernel;
         self.set_all(&kernel.op(op).results, all);
     }
@@ -166,8 +166,10 @@ impl<'a> Machine<'a> {
     pub(crate) fn evaluate(&mut self, block: Block) -> Result<&'a [Value], Stop> {
         self.group.push(self.kernel, block, Exit::Return);
         match self.turn(u64::MAX)? {
-            Turn::Done => Ok(self.kernel.terminator(block).map(|end| self.kernel.variadic(end)).unwrap_or_default()),
-            Turn::Blocked | Turn::Paused => {
+            RunOutcome::Done => {
+                Ok(self.kernel.terminator(block).map(|end| self.kernel.variadic(end)).unwrap_or_default())
+            }
+            RunOutcome::Blocked | RunOutcome::Paused => {
                 let message = "an operation cannot wait in a block that is evaluated for each element";
                 Err(self.stop(FaultKind::Unsupported(message.into())))
             }

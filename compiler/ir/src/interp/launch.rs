@@ -7,10 +7,10 @@ use super::frame::WarpGroup;
 use super::machine::Machine;
 use super::open::Opening;
 use super::overflow::address_values;
-use super::schedule::Turns;
+use super::scheduler::Turns;
 use super::shared::SharedMemory;
 use super::value::Data;
-use super::{ArgValue, Fault, FaultKind, GlobalMemory, LaunchConfig, Limits, Report, RunOptions, Storage};
+use super::{ArgValue, Fault, FaultKind, GlobalMemory, LaunchConfig, Report, RunOptions, Storage};
 use crate::ops::eval::mask;
 use crate::{Elem, Kernel, Phase, Rounding, Scalar, Type, Verified, encode_float};
 
@@ -43,19 +43,7 @@ pub fn run(
     launch: &LaunchConfig,
     options: &RunOptions,
 ) -> Result<Report, Fault> {
-    run_within(kernel, memory, launch, options, Limits::default())
-}
-
-/// The same as [`run`], within limits.
-#[allow(clippy::result_large_err)]
-pub fn run_within(
-    kernel: Verified<'_>,
-    memory: &mut dyn GlobalMemory,
-    launch: &LaunchConfig,
-    options: &RunOptions,
-    limits: Limits<'_>,
-) -> Result<Report, Fault> {
-    run_open(kernel, memory, launch, (options, limits), &mut None)
+    run_open(kernel, memory, launch, options, &mut None)
 }
 
 /// The same; what it says of open results is handed back.
@@ -64,7 +52,7 @@ pub(super) fn run_open(
     kernel: Verified<'_>,
     memory: &mut dyn GlobalMemory,
     launch: &LaunchConfig,
-    (options, limits): (&RunOptions, Limits<'_>),
+    options: &RunOptions,
     opening: &mut Option<Opening>,
 ) -> Result<Report, Fault> {
     let kernel = kernel.kernel();
@@ -79,7 +67,6 @@ pub(super) fn run_open(
         findings: Vec::new(),
     })?;
     let mut machine = Machine::new(kernel, memory, launch, options);
-    machine.limits = limits;
     machine.open = opening.take();
     let result = machine.run_grid(launch.grid, &args);
     *opening = machine.open.take();
@@ -118,7 +105,7 @@ pub(crate) fn traced(
     options: &RunOptions,
     look: &mut dyn FnMut(&Machine<'_>, crate::Op),
 ) -> Result<(), Fault> {
-    use super::frame::{Exit, Turn};
+    use super::frame::{Exit, RunOutcome};
     let kernel = kernel.kernel();
     let args = arguments(kernel, launch, options).expect("they fit the kernel");
     let mut machine = Machine::new(kernel, memory, launch, options);
@@ -130,7 +117,7 @@ pub(crate) fn traced(
         machine.group.push(kernel, kernel.body(), Exit::Return);
         loop {
             match machine.turn(1) {
-                Ok(Turn::Done) => break,
+                Ok(RunOutcome::Done) => break,
                 Ok(_) => machine.group.current.into_iter().for_each(|op| look(&machine, op)),
                 Err(stop) => return Err(machine.fault(stop)),
             }
@@ -174,7 +161,7 @@ impl<'a> Machine<'a> {
         kernel: &'a Kernel,
         memory: &'a mut dyn GlobalMemory,
         launch: &LaunchConfig,
-        options: &RunOptions,
+        options: &RunOptions<'a>,
     ) -> Machine<'a> {
         Machine {
             kernel,
@@ -191,7 +178,8 @@ impl<'a> Machine<'a> {
             shared: SharedMemory::default(),
             turns: Turns::new(options.schedule),
             max_steps: options.max_steps,
-            limits: Limits::default(),
+            max_operations: options.max_operations,
+            interrupt: options.interrupt,
             operations: 0,
             found: HashSet::new(),
             open: None,

@@ -2,17 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cranelift_entity::SecondaryMap;
 
 use super::fault::spans;
 use super::frame::WarpGroup;
 use super::open::Opening;
-use super::schedule::Turns;
+use super::scheduler::Turns;
 use super::shared::SharedMemory;
 use super::value::{Data, Placement};
-use super::{Fault, FaultKind, Finding, FindingKind, GlobalMemory, Limits, Report, Storage};
+use super::{Fault, FaultKind, Finding, FindingKind, GlobalMemory, Report, Storage};
 use crate::ops::eval::mask;
 use crate::{Elem, Evaluate, Kernel, LayoutId, Loc, Op, OpKind, Scalar, SharedLayoutId, Type, Value};
 
@@ -47,8 +47,9 @@ pub(crate) struct Machine<'a> {
     /// The other warp groups of the program.
     pub(crate) turns: Turns,
     pub(crate) max_steps: u64,
-    pub(crate) limits: Limits<'a>,
-    /// Operations of the current program, as [`Limits::operations`] counts them.
+    pub(crate) max_operations: Option<u64>,
+    pub(crate) interrupt: Option<&'a AtomicBool>,
+    /// Operations of the current program, as [`RunOptions::max_operations`](super::RunOptions::max_operations) counts them.
     pub(crate) operations: u64,
     pub(crate) found: HashSet<(Op, std::mem::Discriminant<FindingKind>)>,
     /// How results that the language leaves open are treated, if not as always.
@@ -90,10 +91,10 @@ impl Machine<'_> {
         if self.report.steps > self.max_steps {
             return Err(self.stop(FaultKind::StepLimit(self.max_steps)));
         }
-        if let Some(limit) = self.limits.operations.filter(|limit| self.operations > *limit) {
+        if let Some(limit) = self.max_operations.filter(|limit| self.operations > *limit) {
             return Err(self.stop(FaultKind::OperationLimit(limit)));
         }
-        if self.limits.interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed)) {
+        if self.interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed)) {
             return Err(self.stop(FaultKind::Interrupted));
         }
         Ok(())
@@ -142,7 +143,7 @@ impl Machine<'_> {
     pub(crate) fn op(&mut self, op: Op) -> Result<(), Stop> {
         let kernel = self.kernel;
         let data = kernel.op(op);
-        if self.group.pending.has_products() {
+        if self.group.pending.has_dots() {
             self.check_sums(op)?;
         }
         if let OpKind::Hint { kind, values } = &data.kind {
@@ -226,7 +227,7 @@ impl Machine<'_> {
             OpKind::ForRange { unsigned, .. } => self.for_range(op, *unsigned),
             OpKind::WhileLoop {} => self.repeat(op, self.all(kernel.variadic(op))),
             OpKind::IfElse {} => self.if_else(op),
-            OpKind::WarpSpecialize { .. } => self.run_roles(op),
+            OpKind::WarpSpecialize { .. } => self.run_partitions(op),
             OpKind::Assume {} => {
                 if self.scalar(data.operands[0]) & 1 == 0 {
                     return Err(self.stop(FaultKind::BrokenPromise));

@@ -5,14 +5,14 @@ use std::fmt;
 /// Memory that a kernel reads and writes by address.
 pub trait GlobalMemory {
     /// Fills `bytes` from `address` on.
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<Access, MemoryError>;
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<ReadState, MemoryError>;
     /// Writes `bytes` from `address` on.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryError>;
 }
 
 /// What a read found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum ReadState {
     /// Bytes that somebody wrote.
     Defined,
     /// At least one byte that nobody wrote.
@@ -141,13 +141,13 @@ impl HostMemory {
 }
 
 impl GlobalMemory for HostMemory {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<Access, MemoryError> {
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<ReadState, MemoryError> {
         let (index, offset) = self.find(address, bytes.len())?;
         let allocation = &self.allocations[index];
         let range = offset..offset + bytes.len();
         bytes.copy_from_slice(&allocation.bytes[range.clone()]);
         let undefined = allocation.written.as_ref().is_some_and(|w| w[range].contains(&false));
-        Ok(if undefined { Access::Undefined } else { Access::Defined })
+        Ok(if undefined { ReadState::Undefined } else { ReadState::Defined })
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {

@@ -50,28 +50,28 @@ mod machine;
 mod mbarrier;
 mod memory;
 mod message;
+mod mma;
 mod open;
 mod overflow;
 mod overlay;
 mod pick;
-mod products;
 mod reduce;
-mod schedule;
+mod scheduler;
 mod shape;
 mod shared;
 mod value;
 
 pub use fault::{Fault, FaultKind, Finding, FindingKind, Waiting};
+pub use launch::run;
 #[cfg(test)]
 pub(crate) use launch::traced;
-pub use launch::{run, run_within};
 #[cfg(test)]
 pub(crate) use machine::Machine;
 pub use mbarrier::BarrierError;
-pub use memory::{Access, GlobalMemory, HostMemory, MemoryError, Nearest};
+pub use memory::{GlobalMemory, HostMemory, MemoryError, Nearest, ReadState};
 pub use message::full_prefix;
 pub use open::{OpenResult, Reached, leaning};
-pub use schedule::Schedule;
+pub use scheduler::Schedule;
 pub use shared::{SharedError, Start};
 
 use crate::Op;
@@ -117,31 +117,32 @@ pub struct DescArg {
     pub rounds_tf32: bool,
 }
 
-/// How a launch is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunOptions {
+/// How a launch is run, and what ends it early.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions<'a> {
     /// The most steps of all programs together; an operation on a tile takes one step for each element.
     pub max_steps: u64,
+    /// The most operations of one program, after which it is taken to run forever; `None` is no limit. An operation on a
+    /// tile counts once for every 32 elements.
+    pub max_operations: Option<u64>,
+    /// Ends the launch as soon as it is true.
+    pub interrupt: Option<&'a AtomicBool>,
     /// How tiles are held.
     pub storage: Storage,
     /// In which order the warp groups of a program take turns.
     pub schedule: Schedule,
 }
 
-impl Default for RunOptions {
-    fn default() -> RunOptions {
-        RunOptions { max_steps: 1 << 40, storage: Storage::Tiles, schedule: Schedule::RoundRobin }
+impl Default for RunOptions<'_> {
+    fn default() -> Self {
+        RunOptions {
+            max_steps: 1 << 40,
+            max_operations: None,
+            interrupt: None,
+            storage: Storage::Tiles,
+            schedule: Schedule::RoundRobin,
+        }
     }
-}
-
-/// What ends a launch early.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Limits<'a> {
-    /// The most operations of one program, after which it is taken to run forever; `None` is no limit. An operation on a
-    /// tile counts once for every 32 elements.
-    pub operations: Option<u64>,
-    /// Ends the launch as soon as it is true.
-    pub interrupt: Option<&'a AtomicBool>,
 }
 
 /// How tiles are held.

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::overlay::{Overlay, Pages, difference};
-use super::{Fault, Finding, FindingKind, GlobalMemory, LaunchConfig, Limits, Report, RunOptions};
+use super::{Fault, Finding, FindingKind, GlobalMemory, LaunchConfig, Report, RunOptions};
 use crate::{Op, Verified};
 
 /// Which result is left open.
@@ -116,7 +116,7 @@ const MOST_TRIED: usize = 64;
 /// by itself gives that.
 ///
 /// ```
-/// use rtc_ir::interp::{ArgValue, FindingKind, HostMemory, LaunchConfig, Limits, OpenResult, RunOptions, leaning};
+/// use rtc_ir::interp::{ArgValue, FindingKind, HostMemory, LaunchConfig, OpenResult, RunOptions, leaning};
 /// let kernel = rtc_ir::text::parse(
 ///     "kernel @k(%x: ptr<i32> {sig = \"*i32\"}, %n: i32 {sig = \"i32\"}) warps 1 phase tile {
 ///        %q = divsi %n, %n : i32
@@ -128,7 +128,7 @@ const MOST_TRIED: usize = 64;
 /// let x = memory.alloc_uninit("x", 4);
 /// let mut of = |n| {
 ///     let launch = LaunchConfig { grid: [1, 1, 1], args: vec![ArgValue::Pointer(x), ArgValue::Int(n)] };
-///     leaning(rtc_ir::verify(&kernel).expect("it is well-formed"), &mut memory, &launch, &RunOptions::default(), Limits::default())
+///     leaning(rtc_ir::verify(&kernel).expect("it is well-formed"), &mut memory, &launch, &RunOptions::default())
 /// };
 /// assert!(of(3)?.is_empty());
 /// assert!(matches!(of(0)?[0].kind, FindingKind::Open { what: OpenResult::DivisionByZero, .. }));
@@ -141,9 +141,8 @@ pub fn leaning(
     memory: &mut dyn GlobalMemory,
     launch: &LaunchConfig,
     options: &RunOptions,
-    limits: Limits<'_>,
 ) -> Result<Vec<Finding>, Fault> {
-    let usual = outcome(kernel, memory, launch, (options, limits), Filling::Usual, None);
+    let usual = outcome(kernel, memory, launch, options, Filling::Usual, None);
     let steps = match usual.report {
         Ok(ref report) => report.steps,
         Err(fault) => return Err(*fault),
@@ -154,14 +153,14 @@ pub fn leaning(
         if usual.seen.is_empty() {
             break;
         }
-        let all = outcome(kernel, memory, launch, (&options, limits), filling, None);
+        let all = outcome(kernel, memory, launch, &options, filling, None);
         let Some(together) = reached(memory, &usual, &all) else {
             continue;
         };
         let before = found.len();
         let tried = if usual.seen.len() <= MOST_TRIED { &usual.seen[..] } else { &[] };
         for (op, what, ..) in tried {
-            let alone = outcome(kernel, memory, launch, (&options, limits), filling, Some(*op));
+            let alone = outcome(kernel, memory, launch, &options, filling, Some(*op));
             if let Some(alone) = reached(memory, &usual, &alone)
                 && found.iter().all(|(known, ..)| known != op)
             {
@@ -190,7 +189,7 @@ fn outcome(
     kernel: Verified<'_>,
     memory: &mut dyn GlobalMemory,
     launch: &LaunchConfig,
-    options: (&RunOptions, Limits<'_>),
+    options: &RunOptions,
     filling: Filling,
     only: Option<Op>,
 ) -> Outcome {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Access, GlobalMemory, MemoryError};
+use super::{GlobalMemory, MemoryError, ReadState};
 
 /// Bytes of a page.
 const PAGE: usize = 64;
@@ -24,7 +24,7 @@ pub(super) struct Overlay<'m> {
 }
 
 impl GlobalMemory for Overlay<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<Access, MemoryError> {
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<ReadState, MemoryError> {
         let under = self.under.read(address, bytes)?;
         let mut all = true;
         for (at, byte) in (address..).zip(bytes) {
@@ -33,7 +33,7 @@ impl GlobalMemory for Overlay<'_> {
                 None => all = false,
             }
         }
-        Ok(if all { Access::Defined } else { under })
+        Ok(if all { ReadState::Defined } else { under })
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {

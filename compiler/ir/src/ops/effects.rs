@@ -17,7 +17,7 @@ pub enum Space {
 
 /// What happens there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
+pub enum EffectKind {
     /// It is read.
     Read,
     /// It is written.
@@ -52,7 +52,7 @@ pub struct Effect {
     /// What it concerns.
     pub space: Space,
     /// What happens there.
-    pub access: Access,
+    pub access: EffectKind,
     /// Through what.
     pub on: On,
     /// When.
@@ -62,26 +62,26 @@ pub struct Effect {
 impl Effect {
     /// Reads through an operand.
     pub const fn read(space: Space, operand: &'static str) -> Effect {
-        Effect { space, access: Access::Read, on: On::Operand(operand), when: When::Now }
+        Effect { space, access: EffectKind::Read, on: On::Operand(operand), when: When::Now }
     }
 
     /// Writes through an operand.
     pub const fn write(space: Space, operand: &'static str) -> Effect {
-        Effect { space, access: Access::Write, on: On::Operand(operand), when: When::Now }
+        Effect { space, access: EffectKind::Write, on: On::Operand(operand), when: When::Now }
     }
 
     /// Uses the operand `scratch` to pass values from thread to thread.
     pub const SCRATCH: Effect =
-        Effect { space: Space::Shared, access: Access::Exchange, on: On::Operand("scratch"), when: When::Now };
+        Effect { space: Space::Shared, access: EffectKind::Exchange, on: On::Operand("scratch"), when: When::Now };
 
     /// Reads or writes something that cannot be named.
-    pub const fn any(space: Space, access: Access) -> Effect {
+    pub const fn any(space: Space, access: EffectKind) -> Effect {
         Effect { space, access, on: On::Anything, when: When::Now }
     }
 
     /// Gives what the result stands for its first content.
     pub const fn init(space: Space) -> Effect {
-        Effect { space, access: Access::Write, on: On::Result, when: When::Now }
+        Effect { space, access: EffectKind::Write, on: On::Result, when: When::Now }
     }
 
     /// The same effect, begun by the operation and done later.
@@ -92,10 +92,10 @@ impl Effect {
     /// Whether something changes that outlives the operation and its results.
     pub fn lasts(&self) -> bool {
         match self.access {
-            Access::Read => self.space == Space::Outside,
-            Access::Write => self.on != On::Result,
+            EffectKind::Read => self.space == Space::Outside,
+            EffectKind::Write => self.on != On::Result,
             // The buffer is the operation's own; nobody relies on what is left in it.
-            Access::Exchange => false,
+            EffectKind::Exchange => false,
         }
     }
 }
@@ -139,7 +139,7 @@ mod tests {
                     let known = spec.operands.contains(&name) || spec.optional.contains(&name);
                     assert!(known, "`{}` has no operand `{name}`", spec.mnemonic);
                 }
-                let lasts = effect.lasts() || effect.access == Access::Read;
+                let lasts = effect.lasts() || effect.access == EffectKind::Read;
                 assert!(!(spec.traits.has(Traits::PURE) && lasts), "`{}` is pure: {effect:?}", spec.mnemonic);
             }
             let scratch = spec.optional.contains(&"scratch");

@@ -1,80 +1,23 @@
 //! Element-wise semantics on raw bits. Integers and floats narrower than 64 bits stand in the low bits, the rest is zero.
 
+use rtc_floats::{Format, Round};
+
 use crate::{Elem, EvalContext, Literal, OpKind, Predicate, Rounding, Scalar};
 
-/// A binary float format.
-#[derive(Clone, Copy)]
-struct Format {
-    exponent_bits: u32,
-    mantissa_bits: u32,
-    /// Whether the highest exponent means infinity and NaN (else only all ones is NaN).
-    ieee: bool,
-    /// Whether overflow gives the largest finite number.
-    saturate: bool,
-    nan: u64,
+/// The format of the numbers of a type, where they are narrower than `f32`.
+fn format(scalar: Scalar) -> &'static Format {
+    match scalar {
+        Scalar::F8E5 => &rtc_floats::E5M2,
+        Scalar::F8E4 => &rtc_floats::E4M3,
+        Scalar::BF16 => &rtc_floats::BF16,
+        _ => &rtc_floats::F16,
+    }
 }
 
-const F16: Format = Format { exponent_bits: 5, mantissa_bits: 10, ieee: true, saturate: false, nan: 0x7fff };
-const BF16: Format = Format { exponent_bits: 8, mantissa_bits: 7, ieee: true, saturate: false, nan: 0x7fff };
-const F8E5: Format = Format { exponent_bits: 5, mantissa_bits: 2, ieee: true, saturate: true, nan: 0x7f };
-const F8E4: Format = Format { exponent_bits: 4, mantissa_bits: 3, ieee: false, saturate: true, nan: 0x7f };
-
-impl Format {
-    fn bias(self) -> i32 {
-        (1 << (self.exponent_bits - 1)) - 1
-    }
-
-    fn decode(self, bits: u64) -> f64 {
-        let sign = if bits >> (self.exponent_bits + self.mantissa_bits) & 1 == 1 { -1.0 } else { 1.0 };
-        let exponent = (bits >> self.mantissa_bits) & ((1 << self.exponent_bits) - 1);
-        let mantissa = bits & ((1 << self.mantissa_bits) - 1);
-        let top = (1 << self.exponent_bits) - 1;
-        if exponent == top && self.ieee {
-            return if mantissa == 0 { sign * f64::INFINITY } else { f64::NAN };
-        }
-        if exponent == top && mantissa == (1 << self.mantissa_bits) - 1 {
-            return f64::NAN;
-        }
-        if exponent == 0 {
-            let unit = 1 - self.bias() - self.mantissa_bits as i32;
-            return sign * mantissa as f64 * f64::from_bits(((unit + 1023) as u64) << 52);
-        }
-        let field = (exponent as i32 - self.bias() + 1023) as u64;
-        sign * f64::from_bits(field << 52 | mantissa << (52 - self.mantissa_bits))
-    }
-
-    /// Rounds once, to nearest even or toward zero.
-    fn encode(self, x: f64, rounding: Rounding) -> u64 {
-        let sign = u64::from(x.is_sign_negative()) << (self.exponent_bits + self.mantissa_bits);
-        if x.is_nan() {
-            return self.nan;
-        }
-        let top = (1u64 << self.exponent_bits) - 1;
-        let infinity = top << self.mantissa_bits;
-        let largest = if self.ieee { infinity - 1 } else { infinity + (1 << self.mantissa_bits) - 2 };
-        let overflow = if self.saturate { largest } else { infinity };
-        if x.is_infinite() {
-            return sign | overflow;
-        }
-        // The significand of |x| has 53 bits; those below the last place decide the rounding.
-        let field = (x.to_bits() >> 52 & 0x7ff) as i32;
-        let significand = x.to_bits() & ((1 << 52) - 1) | 1 << 52;
-        let binade = (field - 1023).max(1 - self.bias());
-        let dropped = 52 - self.mantissa_bits as i32 + binade - (field - 1023);
-        let units = if field == 0 || dropped > 60 {
-            0 // Far below half of the least subnormal.
-        } else {
-            let (units, rest) = (significand >> dropped, significand & ((1 << dropped) - 1));
-            let half = 1 << (dropped - 1);
-            let up = rounding == Rounding::NearestEven && (rest > half || (rest == half && units & 1 == 1));
-            units + u64::from(up)
-        };
-        let field = (binade + self.bias() - 1) as u64;
-        let bits = (field << self.mantissa_bits) + units;
-        if bits > largest {
-            return sign | if rounding == Rounding::TowardZero { largest } else { overflow };
-        }
-        sign | bits
+fn round(rounding: Rounding) -> Round {
+    match rounding {
+        Rounding::NearestEven => Round::Nearest,
+        Rounding::TowardZero => Round::Zero,
     }
 }
 
@@ -83,12 +26,13 @@ pub fn decode(bits: u64, scalar: Scalar) -> f64 {
     match scalar {
         Scalar::F64 => f64::from_bits(bits),
         Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
-        Scalar::F16 => F16.decode(bits),
-        Scalar::BF16 => BF16.decode(bits),
-        Scalar::F8E5 => F8E5.decode(bits),
-        Scalar::F8E4 => F8E4.decode(bits),
         // An e4b15 number is its seven low bits put under the exponent of half, one binade of bias apart.
-        Scalar::F8E4B15 => F16.decode((bits & 0x80) << 8 | (bits & 0x7f) << 7),
+        Scalar::F8E4B15 => decode((bits & 0x80) << 8 | (bits & 0x7f) << 7, Scalar::F16),
+        Scalar::F16 | Scalar::BF16 | Scalar::F8E5 | Scalar::F8E4 => match format(scalar).decode(bits as u32) {
+            // All NaNs are one.
+            x if x.is_nan() => f64::NAN,
+            x => x,
+        },
         Scalar::I1 | Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => bits as f64,
     }
 }
@@ -104,13 +48,11 @@ pub fn encode(x: f64, scalar: Scalar, rounding: Rounding) -> u64 {
             let low = if f64::from(near).abs() > x.abs() { f32::from_bits(near.to_bits() - 1) } else { near };
             u64::from(low.to_bits())
         }
-        (Scalar::F16, _) => F16.encode(x, rounding),
-        (Scalar::BF16, _) => BF16.encode(x, rounding),
-        (Scalar::F8E5, _) => F8E5.encode(x, rounding),
-        (Scalar::F8E4, _) => F8E4.encode(x, rounding),
+        (Scalar::F16 | Scalar::BF16, _) => format(scalar).narrow(x, round(rounding)).into(),
+        (Scalar::F8E5 | Scalar::F8E4, _) => format(scalar).narrow_finite(x, round(rounding)).into(),
         (Scalar::F8E4B15, _) => {
             // Truncated to half first, magnitude clamped to 1.75, then rounded half up at bit 7.
-            let half = F16.encode(x, Rounding::TowardZero);
+            let half = encode(x, Scalar::F16, Rounding::TowardZero);
             let magnitude = (half & 0x7fff).min(0x3f00);
             let rounded = ((magnitude << 1) + 0x80) >> 8;
             (half >> 8 & 0x80) | rounded.min(0x7f)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::effects::{Access, Effect, On, Space, When};
+use super::effects::{Effect, EffectKind, On, Space, When};
 use super::table::SPECS;
 use super::{Evaluate, OpSpec, Traits};
 
@@ -88,9 +88,9 @@ fn effect(effect: &Effect) -> String {
         (Space::Outside, _) => return "is seen outside of the kernel".into(),
     };
     let verb = match access {
-        Access::Read => "reads",
-        Access::Write => "writes",
-        Access::Exchange => "passes values between threads through",
+        EffectKind::Read => "reads",
+        EffectKind::Write => "writes",
+        EffectKind::Exchange => "passes values between threads through",
     };
     let through = match on {
         On::Operand(name) => format!(" (`{name}`)"),

@@ -10,7 +10,7 @@
 //! Operations with explicit types, nested blocks or variadic operands are built with `Builder::build`
 //! or the methods of `builder.rs`; their generated methods suit only the plain case.
 
-use super::effects::{Access, Effect, Space};
+use super::effects::{Effect, EffectKind, Space};
 use super::eval::*;
 use super::infer::*;
 use super::infer_async::*;
@@ -50,8 +50,8 @@ const LOADS: Effect = Effect::read(Space::Global, "pointer");
 const STORES: Effect = Effect::write(Space::Global, "pointer");
 const SCRATCH: Effect = Effect::SCRATCH;
 /// Something is seen outside of the kernel: it must stay, and keep its place.
-const OUTSIDE: Effect = Effect::any(Space::Outside, Access::Write);
-const READS_ALL: Effect = Effect::any(Space::Global, Access::Read);
+const OUTSIDE: Effect = Effect::any(Space::Outside, EffectKind::Write);
+const READS_ALL: Effect = Effect::any(Space::Global, EffectKind::Read);
 const FILLS: Effect = Effect::write(Space::Shared, "buffer");
 const DRAINS: Effect = Effect::read(Space::Shared, "buffer");
 const SIGNALS: Effect = Effect::write(Space::Barrier, "barrier");
@@ -59,7 +59,7 @@ const READS_LHS: Effect = Effect::read(Space::Shared, "lhs");
 const READS_RHS: Effect = Effect::read(Space::Shared, "rhs");
 const LOADS_BLOCK: Effect = Effect::read(Space::Global, "desc");
 const STORES_BLOCK: Effect = Effect::write(Space::Global, "desc");
-const WRITES_ALL: Effect = Effect::any(Space::Global, Access::Write);
+const WRITES_ALL: Effect = Effect::any(Space::Global, EffectKind::Write);
 
 define_ops! {
     // Creation.

@@ -1,8 +1,8 @@
 //! What holds for an operation that divides the warps of the block.
 
 use super::Verifier;
-use crate::effects::Access;
-use crate::{MAX_ROLES, Op, warps_of_role};
+use crate::effects::EffectKind;
+use crate::{MAX_ROLES, Op, warps_of_partition};
 
 /// The most warps of a block.
 const MAX_WARPS: u32 = 32;
@@ -18,17 +18,17 @@ impl Verifier<'_> {
         } else if kernel.specialization() != Some(op) {
             self.complain(op, "the warps are divided a second time");
         }
-        let roles = data.blocks.len();
-        if roles > MAX_ROLES {
-            self.complain(op, format!("has {roles} roles, more than {MAX_ROLES}"));
+        let partitions = data.blocks.len();
+        if partitions > MAX_ROLES {
+            self.complain(op, format!("has {partitions} roles, more than {MAX_ROLES}"));
         }
-        if warps.len() != roles {
-            self.complain(op, format!("has {roles} roles, and numbers of warps for {}", warps.len()));
+        if warps.len() != partitions {
+            self.complain(op, format!("has {partitions} roles, and numbers of warps for {}", warps.len()));
         }
         for count in warps.iter().filter(|n| !n.is_power_of_two()) {
             self.complain(op, format!("{count} warps of a role: not a power of two"));
         }
-        let all = warps.iter().fold(0u32, |sum, n| sum.saturating_add(warps_of_role(*n, registers)));
+        let all = warps.iter().fold(0u32, |sum, n| sum.saturating_add(warps_of_partition(*n, registers)));
         if all > MAX_WARPS {
             self.complain(op, format!("{all} warps, more than {MAX_WARPS}"));
         }
@@ -44,7 +44,7 @@ impl Verifier<'_> {
     /// That an operation passes values from thread to thread through a buffer of the same warps.
     pub(super) fn scratch_of_group(&mut self, op: Op) {
         let kernel = self.kernel;
-        let exchanged = kernel.effects(op).filter(|(effect, _)| effect.access == Access::Exchange);
+        let exchanged = kernel.effects(op).filter(|(effect, _)| effect.access == EffectKind::Exchange);
         let mut buffers = exchanged.filter_map(|(_, value)| kernel.allocation(value?));
         if buffers.any(|buffer| kernel.group_of(buffer) != self.group) {
             self.complain(op, "the scratch memory is that of other warps");
@@ -53,13 +53,13 @@ impl Verifier<'_> {
 
     fn registers(&mut self, op: Op, warps: &[u32], registers: &[u32]) {
         if registers.len() != warps.len() {
-            let (roles, given) = (warps.len(), registers.len());
-            return self.complain(op, format!("has {roles} roles, and numbers of registers for {given}"));
+            let (partitions, given) = (warps.len(), registers.len());
+            return self.complain(op, format!("has {partitions} roles, and numbers of registers for {given}"));
         }
         let Some(start) = self.kernel.registers_at_start() else { return };
         let (mut all, mut sum) = (0u32, 0u32);
         for (count, wanted) in warps.iter().zip(registers) {
-            let count = warps_of_role(*count, Some(registers));
+            let count = warps_of_partition(*count, Some(registers));
             let wanted = match wanted {
                 0 => start,
                 wanted => {

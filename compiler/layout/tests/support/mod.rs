@@ -106,7 +106,7 @@ pub fn run_shuffles(plan: &ShufflePlan, src: &Registers) -> Registers {
 }
 
 /// The (address, registers-in-order) pairs of a step in a thread: for matrices the thread's elements and their places.
-fn places(access: &Access, step: &AccessStep, warp: u32) -> Vec<Vec<(u32, u32)>> {
+fn places(access: &SharedAccess, step: &AccessStep, warp: u32) -> Vec<Vec<(u32, u32)>> {
     let address = |lane| access.address(step, lane, warp);
     (0..32)
         .map(|lane| match access.kind {
@@ -133,7 +133,7 @@ fn places(access: &Access, step: &AccessStep, warp: u32) -> Vec<Vec<(u32, u32)>>
         .collect()
 }
 
-pub fn run_store(access: &Access, elements: u32, src: &Registers) -> Vec<Option<u32>> {
+pub fn run_store(access: &SharedAccess, elements: u32, src: &Registers) -> Vec<Option<u32>> {
     let mut memory = vec![None; elements as usize];
     for (warp, lanes) in src.iter().enumerate() {
         for step in &access.steps {
@@ -152,7 +152,7 @@ pub fn run_store(access: &Access, elements: u32, src: &Registers) -> Vec<Option<
     memory
 }
 
-pub fn run_load(access: &Access, memory: &[Option<u32>], warps: u32) -> Registers {
+pub fn run_load(access: &SharedAccess, memory: &[Option<u32>], warps: u32) -> Registers {
     (0..warps)
         .map(|warp| {
             let mut lanes = vec![vec![None; access.source.len()]; 32];

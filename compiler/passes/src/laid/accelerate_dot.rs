@@ -103,15 +103,15 @@ fn suits_wgmma(kernel: &Kernel, cx: &PassContext, infos: &AxisInfos, op: Op) -> 
     };
     let halves = scalar_of(kernel, lhs).is_some_and(|scalar| scalar.bits() == 16);
     // Of 32 bits the left one comes from registers otherwise, where copies bring it.
-    let turned = || scalar_of(kernel, lhs) == Some(Scalar::F32) && from_registers(kernel, infos, lhs);
-    let innermost = || (runs_along(kernel, infos, lhs, 1) || turned()) && runs_along(kernel, infos, rhs, 0);
+    let transposed = || scalar_of(kernel, lhs) == Some(Scalar::F32) && from_registers(kernel, infos, lhs);
+    let innermost = || (runs_along(kernel, infos, lhs, 1) || transposed()) && runs_along(kernel, infos, rhs, 0);
     supported && wgmma_warps(kernel, cx, op).is_some() && (halves || innermost())
 }
 
-/// Whether a left operand is the other way round of a tile that is loaded with M innermost, as `turn_products` makes them.
+/// Whether a left operand is the other way round of a tile that is loaded with M innermost, as `transpose_dots` makes them.
 fn from_registers(kernel: &Kernel, infos: &AxisInfos, lhs: Value) -> bool {
-    let turned = kernel.def_op(lhs).is_some_and(|op| matches!(kernel.kind(op), OpKind::Trans { .. }));
-    turned && !runs_along(kernel, infos, lhs, 1) && runs_along(kernel, infos, lhs, 0)
+    let transposed = kernel.def_op(lhs).is_some_and(|op| matches!(kernel.kind(op), OpKind::Trans { .. }));
+    transposed && !runs_along(kernel, infos, lhs, 1) && runs_along(kernel, infos, lhs, 0)
 }
 
 /// What a value is cast from, perhaps in several steps; `None` if it is not cast.
@@ -124,11 +124,11 @@ pub fn cast_from(kernel: &Kernel, mut value: Value) -> Option<Value> {
     source
 }
 
-/// What a left operand is cast from, if that is the other way round of a loaded tile, as `turn_products` makes them.
-fn cast_from_turned(kernel: &Kernel, lhs: Value) -> Option<Value> {
+/// What a left operand is cast from, if that is the other way round of a loaded tile, as `transpose_dots` makes them.
+fn cast_from_transposed(kernel: &Kernel, lhs: Value) -> Option<Value> {
     let source = cast_from(kernel, lhs)?;
-    let turned = kernel.def_op(source).filter(|op| matches!(kernel.kind(*op), OpKind::Trans { .. }))?;
-    let loaded = kernel.def_op(kernel.operand(turned, 0))?;
+    let transposed = kernel.def_op(source).filter(|op| matches!(kernel.kind(*op), OpKind::Trans { .. }))?;
+    let loaded = kernel.def_op(kernel.operand(transposed, 0))?;
     matches!(kernel.kind(loaded), OpKind::Load { .. }).then_some(source)
 }
 
@@ -174,7 +174,7 @@ fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
 const WGMMA_K_BYTES: u32 = 32;
 
 /// Multiply-adds of a thread up to which the operands of a product stay in registers.
-const FEW_MULTIPLY_ADDS: u64 = 64;
+const FEW_FMAS: u64 = 64;
 
 /// Where a product by multiply-adds has its operands.
 fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
@@ -183,7 +183,7 @@ fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     let ([a, b, c], Some(elem)) = (&shapes[..], elems.last()) else { return DotKind::Fma };
     let threads = 32 * u64::from(kernel.group_of(op).warps);
     let steps = a[a.rank() - 1];
-    let few = (c.numel() / threads).max(1) * u64::from(steps) <= FEW_MULTIPLY_ADDS;
+    let few = (c.numel() / threads).max(1) * u64::from(steps) <= FEW_FMAS;
     let bytes = (a.numel() + b.numel()) * u64::from(elem.bytes()) + 2 * u64::from(steps * MOST_ROOM);
     if few || bytes > u64::from(cx.target.shared_bytes_max) { DotKind::Fma } else { DotKind::FmaShared }
 }
@@ -199,8 +199,8 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
         DotKind::MmaV2 => {
             let bits = scalar_of(kernel, data.operands[0])?.bits();
             let warps = mma_warps(c, warps, chained);
-            let product = k_width::Product { kernel, op, bits, warps: &warps, chained };
-            let [lhs, rhs] = product.operands(cx);
+            let dot = k_width::DotOperands { kernel, op, bits, warps: &warps, chained };
+            let [lhs, rhs] = dot.operands(cx);
             DotLayouts { lhs: Some(lhs), rhs: Some(rhs), acc: Layout::mma_v2(&c, &warps) }
         }
         DotKind::Wgmma => {
@@ -208,8 +208,9 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
             let acc = Layout::wgmma(&c, (c[1] / warps[1]).min(256), warps);
             let bits = scalar_of(kernel, data.operands[0])?.bits();
             let operand = || Layout::wgmma_operand(&a, bits, warps);
-            let turned = Some(data.operands[0]).filter(|_| bits == 16).and_then(|lhs| cast_from_turned(kernel, lhs));
-            match (bits, turned) {
+            let transposed =
+                Some(data.operands[0]).filter(|_| bits == 16).and_then(|lhs| cast_from_transposed(kernel, lhs));
+            match (bits, transposed) {
                 // What comes out of another product is in registers already, and stays there.
                 (16, _) if computed_from_dot(kernel, data.operands[0]) => {
                     DotLayouts { lhs: Some(operand()), rhs: None, acc }

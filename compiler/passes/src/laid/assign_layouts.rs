@@ -16,7 +16,7 @@ use rtc_ir::regions::{self, Slot};
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Type, Value, ValueDef};
 use rtc_layout::Layout;
 
-use super::components::{Around, better_layouts};
+use super::components::{ComponentContext, better_layouts};
 use super::cost::{Costs, matrix_instructions};
 use super::{accelerate_dot, coalesce};
 use crate::{Pass, PassContext, PassError};
@@ -29,10 +29,10 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     accelerate_dot::choose_kinds(kernel, cx)?;
     let mut assignment = Assignment::new(kernel, cx.target);
     assignment.solve(cx);
-    let around = Around { kernel, ops: &assignment.ops, slots: &assignment.slots, infos: &assignment.infos };
+    let around = ComponentContext { kernel, ops: &assignment.ops, slots: &assignment.slots, infos: &assignment.infos };
     let better = better_layouts(&around, &assignment.decided, &mut Costs::new(matrix_instructions(cx.target)));
     if !better.is_empty() {
-        assignment.decided = Decided::default();
+        assignment.decided = LayoutAssignment::default();
         for value in sorted(&better).into_iter().map(|(value, _)| *value) {
             assignment.assign(value, better[&value].clone());
         }
@@ -44,7 +44,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 
 /// What was decided.
 #[derive(Default)]
-pub struct Decided {
+pub struct LayoutAssignment {
     /// The layouts of all tiles.
     pub layouts: HashMap<Value, Layout>,
     /// What operands must have where the operation itself decides: memory operations and dots.
@@ -59,7 +59,7 @@ struct Assignment<'k> {
     slots_of_op: HashMap<Op, Range<usize>>,
     /// The slot that a value is a target of, by its index.
     slot_of: HashMap<Value, usize>,
-    decided: Decided,
+    decided: LayoutAssignment,
     accesses: HashMap<Op, Layout>,
     infos: AxisInfos,
     changed: bool,
@@ -70,7 +70,7 @@ impl<'k> Assignment<'k> {
         let ops = rtc_ir::walk(kernel);
         let infos = axis_info(kernel);
         let accesses = coalesce::access_layouts(kernel, &infos, target, &ops);
-        let decided = Decided::default();
+        let decided = LayoutAssignment::default();
         let mut slots: Vec<Slot> = Vec::new();
         let mut slots_of_op = HashMap::new();
         for op in &ops {
@@ -241,7 +241,7 @@ impl<'k> Assignment<'k> {
     }
 }
 
-fn rewrite(kernel: &mut Kernel, decided: Decided) -> Result<(), PassError> {
+fn rewrite(kernel: &mut Kernel, decided: LayoutAssignment) -> Result<(), PassError> {
     for (value, layout) in &sorted(&decided.layouts) {
         let id = kernel.intern_layout((*layout).clone());
         let ty = kernel.value_type(**value).with_layout(Some(id));

@@ -22,7 +22,7 @@ use rtc_ir::regions::{self, Slot};
 use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
 use rtc_layout::Layout;
 
-use super::assign_layouts::Decided;
+use super::assign_layouts::LayoutAssignment;
 use super::cost::{self, Costs, weight};
 use super::rematerialize::is_cheap;
 use rtc_ir::analysis::AxisInfos;
@@ -31,7 +31,7 @@ use rtc_ir::analysis::AxisInfos;
 const PROPOSALS: usize = 4;
 
 /// The operations, slots and addresses of a kernel.
-pub struct Around<'a> {
+pub struct ComponentContext<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
     /// Its operations.
@@ -43,7 +43,11 @@ pub struct Around<'a> {
 }
 
 /// The values whose layouts should be others than those that were decided, with the better ones.
-pub fn better_layouts(around: &Around<'_>, decided: &Decided, costs: &mut Costs) -> HashMap<Value, Layout> {
+pub fn better_layouts(
+    around: &ComponentContext<'_>,
+    decided: &LayoutAssignment,
+    costs: &mut Costs,
+) -> HashMap<Value, Layout> {
     let data = data_values(around);
     let mut better = HashMap::new();
     for component in components(around, &data) {
@@ -55,7 +59,7 @@ pub fn better_layouts(around: &Around<'_>, decided: &Decided, costs: &mut Costs)
 }
 
 /// Values that come from memory, products or other threads, so that they cannot be computed again for little.
-fn data_values(around: &Around<'_>) -> HashSet<Value> {
+fn data_values(around: &ComponentContext<'_>) -> HashSet<Value> {
     let kernel = around.kernel;
     let mut data = HashSet::new();
     // What a loop carries back shows after one round; what it carries on from there, after another.
@@ -111,9 +115,9 @@ fn is_tie(kernel: &Kernel, op: Op) -> bool {
     kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE))
 }
 
-fn components(around: &Around<'_>, data: &HashSet<Value>) -> Vec<Component> {
+fn components(around: &ComponentContext<'_>, data: &HashSet<Value>) -> Vec<Component> {
     let kernel = around.kernel;
-    let mut sets = Sets::default();
+    let mut sets = UnionFind::default();
     let mut members: HashSet<Value> = HashSet::new();
     for op in around.ops.iter().filter(|op| is_tie(kernel, **op)) {
         members.extend(kernel.op(*op).results.iter().filter(|v| data.contains(v)));
@@ -176,7 +180,7 @@ fn components(around: &Around<'_>, data: &HashSet<Value>) -> Vec<Component> {
 
 impl Component {
     /// A layout for all members that costs less than what was decided.
-    fn choose(&self, around: &Around<'_>, decided: &Decided, costs: &mut Costs) -> Option<Layout> {
+    fn choose(&self, around: &ComponentContext<'_>, decided: &LayoutAssignment, costs: &mut Costs) -> Option<Layout> {
         let layouts: HashSet<&Layout> = self.members.iter().filter_map(|v| decided.layouts.get(v)).collect();
         let mut proposals: Vec<&Layout> = Vec::new();
         // A later anchor is as good as an earlier one; equal costs leave what comes first.
@@ -200,7 +204,13 @@ impl Component {
     }
 
     /// The cost of one layout for all members, or of those that were decided.
-    fn cost(&self, around: &Around<'_>, decided: &Decided, costs: &mut Costs, all: Option<&Layout>) -> u64 {
+    fn cost(
+        &self,
+        around: &ComponentContext<'_>,
+        decided: &LayoutAssignment,
+        costs: &mut Costs,
+        all: Option<&Layout>,
+    ) -> u64 {
         let kernel = around.kernel;
         let layout_of = |value: &Value| all.or_else(|| decided.layouts.get(value));
         let mut sum = 0;
@@ -230,13 +240,19 @@ impl Edge {
     }
 
     /// The layout that the anchor gives or asks for. Who asks for none in particular gets what was decided.
-    fn layout<'d>(&self, decided: &'d Decided) -> Option<&'d Layout> {
+    fn layout<'d>(&self, decided: &'d LayoutAssignment) -> Option<&'d Layout> {
         let demand = self.operand.and_then(|index| decided.demands.get(&(self.op, index)));
         demand.or_else(|| decided.layouts.get(&self.value))
     }
 
     /// What is paid where the anchor has or wants one layout, and the component has another.
-    fn cost(&self, around: &Around<'_>, decided: &Decided, costs: &mut Costs, inside: &Layout) -> u64 {
+    fn cost(
+        &self,
+        around: &ComponentContext<'_>,
+        decided: &LayoutAssignment,
+        costs: &mut Costs,
+        inside: &Layout,
+    ) -> u64 {
         let kernel = around.kernel;
         // What comes through a broadcast or another shape is moved before it.
         let (mut value, mut inside) = (self.value, inside.clone());
@@ -260,18 +276,18 @@ impl Edge {
             _ if self.operand.is_some() => false,
             _ => cost::may_be_relaid(kernel, around.infos, self.op, inside) && kernel.users(self.value).len() == 1,
         };
-        let spared = access.then(|| cost::dearer(kernel, around.infos, self.op, anchor, inside));
+        let spared = access.then(|| cost::extra_cost(kernel, around.infos, self.op, anchor, inside));
         spared.map_or(converted, |spared| spared.min(converted)) * often
     }
 }
 
 /// Disjoint sets of values.
 #[derive(Default)]
-struct Sets {
+struct UnionFind {
     parents: HashMap<Value, Value>,
 }
 
-impl Sets {
+impl UnionFind {
     fn of(&mut self, value: Value) -> Value {
         let mut root = value;
         while let Some(parent) = self.parents.get(&root).filter(|p| **p != root) {

@@ -48,7 +48,7 @@ pub fn conversions_remark(kernel: &Kernel) -> Option<Diagnostic> {
     let through_shared = |op: &Op| conversion_of(kernel, *op) == Some(rtc_layout::Conversion::Shared);
     let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(through_shared).collect();
     // The first of equal ones.
-    let dearest = *all.iter().rev().max_by_key(|op| bytes(kernel, **op) * weight(kernel, **op))?;
+    let most_expensive = *all.iter().rev().max_by_key(|op| bytes(kernel, **op) * weight(kernel, **op))?;
     let count = |n: u32, what: &str| format!("{n} conversion{} between layouts {what}", if n == 1 { "" } else { "s" });
     let mut message = count(found.shared, &format!("through shared memory, of {} bytes", found.shared_bytes));
     if found.looped_bytes > 0 {
@@ -58,16 +58,16 @@ pub fn conversions_remark(kernel: &Kernel) -> Option<Diagnostic> {
         message += &format!("; {}", count(found.shuffles, "by shuffles"));
     }
     let mnemonic = |op: Option<Op>| op.map_or("a loop", |op| kernel.kind(op).spec().mnemonic);
-    let (source, result) = (kernel.operand(dearest, 0), kernel.result(dearest, 0));
+    let (source, result) = (kernel.operand(most_expensive, 0), kernel.result(most_expensive, 0));
     let user = kernel.users(result).first().copied();
     let label = format!(
         "the dearest: {} bytes, a {} from `{}` to `{}`",
-        bytes(kernel, dearest),
+        bytes(kernel, most_expensive),
         tile(kernel, result),
         mnemonic(kernel.def_op(source)),
         mnemonic(user)
     );
-    let place = user.unwrap_or(dearest);
+    let place = user.unwrap_or(most_expensive);
     let span = kernel.loc(kernel.op(place).loc).span.unwrap_or_default();
     Some(Diagnostic::remark(Code::COST, span, message).primary(label))
 }

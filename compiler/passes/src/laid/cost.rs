@@ -111,10 +111,10 @@ pub fn often(depth: u32) -> u64 {
 /// Of what an operand of a product is made, cast, scaled or shifted, is not loaded in smaller pieces than copies bring into
 /// shared memory: it is read from there in the operand's layout.
 pub fn may_be_relaid(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -> bool {
-    let is_product = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
-    let beside_product = || kernel.op(load).parent.is_some_and(|block| kernel.ops(block).any(is_product));
+    let is_dot = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
+    let beside_dot = || kernel.op(load).parent.is_some_and(|block| kernel.ops(block).any(is_dot));
     matches!(kernel.kind(load), OpKind::Load { volatile: false, .. })
-        && (weight(kernel, load) == 1 || beside_product())
+        && (weight(kernel, load) == 1 || beside_dot())
         && layout.registers() <= MOST_RELAID
         && !loses_copies(kernel, infos, load, layout)
 }
@@ -140,7 +140,7 @@ fn loses_copies(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -
 
 /// How much dearer a load or store is with its tiles in one layout than in the layout that suits it. Half as much again as
 /// the times differ, since what comes in more pieces also takes longer to arrive.
-pub fn dearer(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> u64 {
+pub fn extra_cost(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> u64 {
     let steps = Steps::new(kernel, infos);
     let [own, other] = [own, other].map(|layout| access(kernel, infos, &steps, op, layout));
     other.saturating_sub(own) * 3 / 2
@@ -176,7 +176,7 @@ fn access_by(layout: &Layout, axes: &[Vec<Step>], width: u64, bytes: u64, is_sto
     let accesses = u64::from(layout.registers()).div_ceil(width);
     let lanes: Vec<Step> = layout.bases().lane.iter().filter_map(|basis| lane_step(axes, |axis| basis[axis])).collect();
     let cost = |stride_is_one: bool| {
-        let touched = Touched::of(&lanes, once, stride_is_one);
+        let touched = WarpFootprint::of(&lanes, once, stride_is_one);
         let sectors = touched.sectors * SECTOR_BYTES;
         let sent = if is_store { sectors } else { ((1 << lanes.len()) * once).min(sectors) };
         accesses * (ACCESS + (CYCLE * touched.lines).max(CYCLE * sent / BYTES_PER_CYCLE))
@@ -197,14 +197,14 @@ fn lane_step(axes: &[Vec<Step>], basis: impl Fn(usize) -> u32) -> Option<Step> {
 }
 
 /// What the lanes of a warp touch in one access.
-struct Touched {
+struct WarpFootprint {
     lines: u64,
     sectors: u64,
 }
 
-impl Touched {
+impl WarpFootprint {
     /// Where each bit of the lane adds so much, and each lane takes `once` bytes.
-    fn of(lanes: &[Step], once: u64, stride_is_one: bool) -> Touched {
+    fn of(lanes: &[Step], once: u64, stride_is_one: bool) -> WarpFootprint {
         // What is far apart is told by the bits that say so.
         let mut places: Vec<(u32, i64)> = vec![(0, 0)];
         for (bit, step) in lanes.iter().enumerate() {
@@ -228,7 +228,7 @@ impl Touched {
             all.dedup();
             all.len() as u64
         };
-        Touched { lines: count(LINE_BYTES), sectors: count(SECTOR_BYTES) }
+        WarpFootprint { lines: count(LINE_BYTES), sectors: count(SECTOR_BYTES) }
     }
 }
 

@@ -37,7 +37,7 @@ pub fn fma_accumulator(shape: Shape, warps: u32) -> Layout {
     let batch_lanes = 5u32.saturating_sub(rows + columns).min(batches - batch_warps);
     let (along_m, along_n) = spread(rows, columns, 5 - batch_lanes, warps);
 
-    let mut axes: Vec<Axis> = (0..rank).map(|axis| Axis { axis, next: 1, size: shape[axis] }).collect();
+    let mut axes: Vec<AxisBases> = (0..rank).map(|axis| AxisBases { axis, next: 1, size: shape[axis] }).collect();
     let (batch, inner) = axes.split_at_mut(rank - 2);
     let [m, n] = inner else { return Layout::replicated(&[], 1 << (warps + batch_warps)) };
     let boxed = |spread: Spread, size: u32| spread.per_thread(size).min(BOX.trailing_zeros());
@@ -75,7 +75,7 @@ fn spread(rows: u32, columns: u32, lanes: u32, warps: u32) -> (Spread, Spread) {
 }
 
 /// One lane bit along the axis with fewer lanes, up to three along the other, and what is left.
-fn zigzag(m: &mut Axis, along_m: u32, n: &mut Axis, along_n: u32) -> Vec<Coord> {
+fn zigzag(m: &mut AxisBases, along_m: u32, n: &mut AxisBases, along_n: u32) -> Vec<Coord> {
     let (few, fewer, many, more) = if along_m <= along_n { (m, along_m, n, along_n) } else { (n, along_n, m, along_m) };
     let first = fewer.min(1);
     let middle = more.min(3);
@@ -87,7 +87,7 @@ fn zigzag(m: &mut Axis, along_m: u32, n: &mut Axis, along_n: u32) -> Vec<Coord> 
 }
 
 /// `count` bases along several axes, the last axis first.
-fn take_of(axes: &mut [Axis], count: u32) -> Vec<Coord> {
+fn take_of(axes: &mut [AxisBases], count: u32) -> Vec<Coord> {
     let mut bases = Vec::new();
     for axis in axes.iter_mut().rev() {
         let free = (axis.size / axis.next).trailing_zeros();
@@ -97,13 +97,13 @@ fn take_of(axes: &mut [Axis], count: u32) -> Vec<Coord> {
 }
 
 /// An axis whose bases are given out from the lowest; zero once it is used up.
-struct Axis {
+struct AxisBases {
     axis: usize,
     next: u32,
     size: u32,
 }
 
-impl Axis {
+impl AxisBases {
     fn take(&mut self, count: u32) -> Vec<Coord> {
         let mut bases = Vec::new();
         for _ in 0..count {

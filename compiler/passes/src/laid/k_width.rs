@@ -16,7 +16,7 @@ use std::collections::HashSet;
 
 use rtc_ir::analysis::{AxisInfos, axis_info};
 use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
-use rtc_layout::{Access, Layout, MmaShape, swizzle_for};
+use rtc_layout::{Layout, MmaShape, SharedAccess, swizzle_for};
 
 use super::accelerate_dot::mma_warps;
 use super::cost::{Costs, matrix_instructions, weight};
@@ -30,13 +30,13 @@ const WIDEST: u32 = 128;
 const BUDGET: usize = 32;
 
 /// From where the elements of an operand come.
-struct Source {
-    place: Place,
+struct OperandSource {
+    place: OperandHome,
     /// How often.
     often: u64,
 }
 
-enum Place {
+enum OperandHome {
     /// A tile of its size in memory, with elements of `bits` bits and this axis innermost.
     Memory { bits: u32, inner: usize },
     /// Threads, where they are taken to lie as the sums of a product do.
@@ -44,7 +44,7 @@ enum Place {
 }
 
 /// What is asked about the operands of a product.
-pub struct Product<'a> {
+pub struct DotOperands<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
     /// The product.
@@ -57,7 +57,7 @@ pub struct Product<'a> {
     pub chained: bool,
 }
 
-impl Product<'_> {
+impl DotOperands<'_> {
     /// The layouts of both operands, `[M, K]` and `[K, N]`, with the k width that suits their sources.
     pub fn operands(&self, cx: &PassContext) -> [Layout; 2] {
         let (bits, plain) = (self.bits, 32 / self.bits);
@@ -71,27 +71,27 @@ impl Product<'_> {
         let steps = shapes[1][0];
         // What comes in several loads is waited for longer, in more registers.
         let sizes = sources.iter().flatten().map(|source| match source.place {
-            Place::Memory { bits, .. } => bits,
-            Place::Threads(_) => 0,
+            OperandHome::Memory { bits, .. } => bits,
+            OperandHome::Threads(_) => 0,
         });
         let largest = sizes.max().unwrap_or(bits);
         let wider = Layout::mma_k_widths(steps, bits).take_while(|width| width * largest <= WIDEST);
         let mut costs = Costs::new(matrix_instructions(cx.target));
         let mut cost = |width: &u32| -> u64 {
-            let mut sum = 0;
+            let mut acc = 0;
             for (index, of) in sources.iter().enumerate() {
                 let whole = layout(index, *width);
                 let part = fragment(steps, index, bits, *width);
                 let parts = u64::from(whole.registers() / part.registers());
                 for source in of {
-                    sum += source.often
+                    acc += source.often
                         * match &source.place {
-                            Place::Memory { bits, inner } => parts * read(&part, *bits, *inner),
-                            Place::Threads(from) => costs.conversion(from, &whole, bits / 8),
+                            OperandHome::Memory { bits, inner } => parts * read(&part, *bits, *inner),
+                            OperandHome::Threads(from) => costs.conversion(from, &whole, bits / 8),
                         };
                 }
             }
-            sum
+            acc
         };
         // The first of equal ones.
         let width = [plain].into_iter().chain(wider).min_by_key(&mut cost).unwrap_or(plain);
@@ -100,7 +100,7 @@ impl Product<'_> {
 
     /// From what both operands are computed, where either is cast; `None` where a k width changes nothing: all elements
     /// that lie along K in memory have the size that the instruction takes.
-    fn cast_sources(&self) -> Option<[Vec<Source>; 2]> {
+    fn cast_sources(&self) -> Option<[Vec<OperandSource>; 2]> {
         let kernel = self.kernel;
         let values = [0, 1].map(|index| kernel.operand(self.op, index));
         if kernel.value_type(values[0]).shape()?.rank() != 2 {
@@ -116,28 +116,28 @@ impl Product<'_> {
             let source = |origin: &Origin| self.source(&infos, origin);
             of.iter().filter_map(source).collect::<Vec<_>>()
         });
-        let along_k = |k_axis: usize, of: &[Source]| {
+        let along_k = |k_axis: usize, of: &[OperandSource]| {
             of.iter().any(|source| match source.place {
-                Place::Memory { bits, inner } => bits != self.bits && inner == k_axis,
-                Place::Threads(_) => false,
+                OperandHome::Memory { bits, inner } => bits != self.bits && inner == k_axis,
+                OperandHome::Threads(_) => false,
             })
         };
         (along_k(1, &sources[0]) || along_k(0, &sources[1])).then_some(sources)
     }
 
-    fn source(&self, infos: &AxisInfos, origin: &Origin) -> Option<Source> {
+    fn source(&self, infos: &AxisInfos, origin: &Origin) -> Option<OperandSource> {
         let kernel = self.kernel;
         if let Some(load) = origin.load {
             let inner = innermost(kernel, infos, load);
-            let inner = if origin.turned { 1 - inner } else { inner };
-            let place = Place::Memory { bits: element_bits(kernel, load)?, inner };
-            return Some(Source { place, often: weight(kernel, load) });
+            let inner = if origin.transposed { 1 - inner } else { inner };
+            let place = OperandHome::Memory { bits: element_bits(kernel, load)?, inner };
+            return Some(OperandSource { place, often: weight(kernel, load) });
         }
         let shape = kernel.value_type(origin.value).shape()?;
         let warps = kernel.group_of(self.op).warps;
-        let sums = Layout::mma_v2(&shape, &mma_warps(shape, warps, self.chained));
-        let place = Place::Threads(if origin.turned { sums.transpose(&[1, 0]) } else { sums });
-        Some(Source { place, often: weight(kernel, self.op) })
+        let accs = Layout::mma_v2(&shape, &mma_warps(shape, warps, self.chained));
+        let place = OperandHome::Threads(if origin.transposed { accs.transpose(&[1, 0]) } else { accs });
+        Some(OperandSource { place, often: weight(kernel, self.op) })
     }
 }
 
@@ -151,7 +151,7 @@ struct Origin {
     /// The load that gives it.
     load: Option<Op>,
     /// Whether the operand has it turned.
-    turned: bool,
+    transposed: bool,
 }
 
 /// What an operand is computed from; `None` if that is not known.
@@ -160,7 +160,7 @@ fn origins(kernel: &Kernel, operand: Value) -> Option<Vec<Origin>> {
     let mut seen = HashSet::new();
     let mut open = vec![(operand, false)];
     let mut found = Vec::new();
-    while let Some((value, turned)) = open.pop() {
+    while let Some((value, transposed)) = open.pop() {
         // A splat, or rows of scales: nothing of this size.
         let Some(shape) = kernel.value_type(value).shape() else { continue };
         if shape.numel() < size || !seen.insert(value) {
@@ -170,19 +170,19 @@ fn origins(kernel: &Kernel, operand: Value) -> Option<Vec<Origin>> {
             return None;
         }
         let Some(op) = kernel.def_op(value) else {
-            found.push(Origin { value, load: None, turned });
+            found.push(Origin { value, load: None, transposed });
             continue;
         };
         let data = kernel.op(op);
         match &data.kind {
-            OpKind::Load { .. } => found.push(Origin { value, load: Some(op), turned }),
-            OpKind::Trans { .. } => open.push((data.operands[0], !turned)),
+            OpKind::Load { .. } => found.push(Origin { value, load: Some(op), transposed }),
+            OpKind::Trans { .. } => open.push((data.operands[0], !transposed)),
             // Where the neighbours of another shape are is not followed.
             OpKind::Reshape { .. } => return None,
             kind if is_cheap(kind) || kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) => {
-                open.extend(data.operands.iter().map(|operand| (*operand, turned)));
+                open.extend(data.operands.iter().map(|operand| (*operand, transposed)));
             }
-            _ => found.push(Origin { value, load: None, turned }),
+            _ => found.push(Origin { value, load: None, transposed }),
         }
     }
     Some(found)
@@ -205,5 +205,5 @@ fn fragment(steps: u32, operand: usize, bits: u32, width: u32) -> Layout {
 fn read(part: &Layout, bits: u32, inner: usize) -> u64 {
     let order = [inner as u32, 1 - inner as u32];
     let shared = swizzle_for(part, bits, &order, WIDEST / bits, true);
-    u64::from(Access::best(&shared, part, bits, true, false).cost(false))
+    u64::from(SharedAccess::best(&shared, part, bits, true, false).cost(false))
 }

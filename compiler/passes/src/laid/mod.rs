@@ -1,9 +1,9 @@
 //! Passes that give tiles layouts and improve on them.
 
 pub(crate) mod accelerate_dot;
+pub mod annotate_constancy;
 pub mod assign_layouts;
 pub(crate) mod coalesce;
-pub mod compare_differences;
 mod components;
 pub mod conversions;
 mod cost;
@@ -12,6 +12,6 @@ mod k_width;
 mod rematerialize;
 pub mod remove_conversions;
 mod search;
-pub mod share_runs;
 pub mod sink;
+pub mod strength_reduce_masks;
 pub mod vectorize;

@@ -15,18 +15,18 @@ use super::search::{Choice, Choices};
 const BUDGET: usize = 64;
 
 /// Finds out whether a value can be made in another layout at small cost.
-pub struct Plan<'k> {
+pub struct RematPlan<'k> {
     kernel: &'k Kernel,
     wanted: HashSet<(Value, Layout)>,
     operations: usize,
     work: u64,
 }
 
-impl Plan<'_> {
+impl RematPlan<'_> {
     /// What it costs to make `value` in `layout` from others that hold no data; `None` if that takes more than a few
     /// operations.
     pub fn work(kernel: &Kernel, value: Value, layout: &Layout) -> Option<u64> {
-        let mut plan = Plan { kernel, wanted: HashSet::new(), operations: 0, work: 0 };
+        let mut plan = RematPlan { kernel, wanted: HashSet::new(), operations: 0, work: 0 };
         plan.visit(value, layout).then_some(plan.work)
     }
 
@@ -77,14 +77,14 @@ pub fn is_cheap(kind: &OpKind) -> bool {
 }
 
 /// What has been made so far right after its original, by the original and the layout.
-pub type Made = HashMap<(Value, LayoutId), Value>;
+pub type Remade = HashMap<(Value, LayoutId), Value>;
 
 /// Makes values in other layouts for one operation.
 pub struct Remake<'k> {
     /// The kernel.
     pub kernel: &'k mut Kernel,
     /// What there is already.
-    pub made: &'k mut Made,
+    pub made: &'k mut Remade,
     /// What was decided of values that are not made of cheap operations alone.
     pub choices: &'k Choices,
     /// The operation that asks.
@@ -92,7 +92,7 @@ pub struct Remake<'k> {
     /// Whether what is cheap is made just before the root, too, so that it need not be kept in registers until then.
     pub late: bool,
     /// What has been made just before the root; it is of no use to anybody who stands before that.
-    pub here: Made,
+    pub here: Remade,
 }
 
 impl Remake<'_> {

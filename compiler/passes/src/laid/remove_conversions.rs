@@ -12,7 +12,7 @@
 use rtc_ir::{Kernel, Op, OpKind, Phase, Value};
 
 use super::cost::{self, Costs, matrix_instructions, weight};
-use super::rematerialize::{Made, Plan, Remake};
+use super::rematerialize::{Remade, Remake, RematPlan};
 use super::search::{Choices, Search};
 use crate::{Pass, PassContext, PassError};
 use rtc_ir::analysis::{AxisInfos, axis_info};
@@ -24,7 +24,7 @@ pub const PASS: Pass = Pass { name: "remove-conversions", needs: Phase::Laid, le
 const FEW_REGISTERS: u32 = 8;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    let mut removal = Removal { costs: Costs::new(matrix_instructions(cx.target)), infos: None, made: Made::new() };
+    let mut removal = Removal { costs: Costs::new(matrix_instructions(cx.target)), infos: None, made: Remade::new() };
     for op in rtc_ir::walk(kernel) {
         match kernel.kind(op) {
             OpKind::ConvertLayout {} => removal.conversion(kernel, op),
@@ -39,7 +39,7 @@ struct Removal {
     costs: Costs,
     /// How addresses run; known once somebody asks.
     infos: Option<AxisInfos>,
-    made: Made,
+    made: Remade,
 }
 
 impl Removal {
@@ -51,14 +51,14 @@ impl Removal {
             kernel.erase(op);
             return;
         }
-        let choices = if Plan::work(kernel, source, &layout).is_some() {
+        let choices = if RematPlan::work(kernel, source, &layout).is_some() {
             Choices::new()
         } else {
             let infos = self.infos.get_or_insert_with(|| axis_info(kernel));
             let Some(choices) = Search::new(kernel, infos, &mut self.costs, op).cheaper() else { return };
             choices
         };
-        let (made, here) = (&mut self.made, Made::new());
+        let (made, here) = (&mut self.made, Remade::new());
         let mut remake = Remake { kernel, made, choices: &choices, root: op, late: false, here };
         if let Some(new) = remake.value(source, &layout) {
             kernel.replace_uses(result, new);
@@ -83,7 +83,7 @@ impl Removal {
         let others: Vec<usize> = (0..kernel.op(op).operands.len()).filter(|index| *index != 1).collect();
         let mut work = 0;
         for index in &others {
-            let Some(more) = Plan::work(kernel, kernel.operand(op, *index), &from) else { return };
+            let Some(more) = RematPlan::work(kernel, kernel.operand(op, *index), &from) else { return };
             work += more;
         }
         let infos = self.infos.get_or_insert_with(|| axis_info(kernel));
@@ -92,12 +92,12 @@ impl Removal {
         }
         let often = weight(kernel, op);
         let moved = self.costs.conversion_of(kernel, source, &to) * weight(kernel, conversion);
-        let direct = (cost::dearer(kernel, infos, op, &to, &from) + work) * often;
+        let direct = (cost::extra_cost(kernel, infos, op, &to, &from) + work) * often;
         if direct >= moved && !is_second_version(kernel, op, source) {
             return;
         }
         let late = from.registers() > FEW_REGISTERS;
-        let (made, here, choices) = (&mut self.made, Made::new(), Choices::new());
+        let (made, here, choices) = (&mut self.made, Remade::new(), Choices::new());
         let mut remake = Remake { kernel, made, choices: &choices, root: op, late, here };
         let mut new = Vec::new();
         for index in others {
@@ -113,7 +113,7 @@ impl Removal {
     }
 }
 
-/// Whether a store is that of `tile` for addresses that are no multiples of 16 bytes (`aligned_stores`). It is seldom executed,
+/// Whether a store is that of `tile` for addresses that are no multiples of 16 bytes (`store_versioning`). It is seldom executed,
 /// and the shared memory that it took would lack where operands of products are copied ahead of time.
 fn is_second_version(kernel: &Kernel, store: Op, tile: Value) -> bool {
     let Some(block) = kernel.op(store).parent else { return false };

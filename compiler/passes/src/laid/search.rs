@@ -8,7 +8,7 @@ use rtc_layout::Layout;
 
 use super::conversions::loop_depth;
 use super::cost::{self, Costs, weight};
-use super::rematerialize::{Plan, is_cheap, operand_layout};
+use super::rematerialize::{RematPlan, is_cheap, operand_layout};
 use rtc_ir::analysis::AxisInfos;
 
 /// How many values one search looks at.
@@ -101,7 +101,7 @@ impl<'a> Search<'a> {
             let instead = self.best(source, layout, kernel.users(source).len() == 1);
             return Some((instead - signed(paid), Choice::Move));
         }
-        if let Some(work) = Plan::work(kernel, value, layout) {
+        if let Some(work) = RematPlan::work(kernel, value, layout) {
             return Some((signed(work), Choice::Make));
         }
         if regions::slot_of(kernel, value).is_some() {
@@ -114,9 +114,9 @@ impl<'a> Search<'a> {
         match &data.kind {
             OpKind::Load { .. } if self.loads && dies && cost::may_be_relaid(kernel, self.infos, op, layout) => {
                 let has = kernel.layout_of(value)?;
-                let mut cost = cost::dearer(kernel, self.infos, op, has, layout) * often;
+                let mut cost = cost::extra_cost(kernel, self.infos, op, has, layout) * often;
                 for index in tiles {
-                    cost += Plan::work(kernel, data.operands[index], layout)?;
+                    cost += RematPlan::work(kernel, data.operands[index], layout)?;
                 }
                 Some((signed(cost), Choice::Make))
             }

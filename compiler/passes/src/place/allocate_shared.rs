@@ -18,7 +18,7 @@ use rtc_ir::effects::{Space, When};
 use rtc_ir::{BARRIER_BYTES, Kernel, Op, OpKind, Phase, place_bytes, regions};
 use rtc_source::{Code, Diagnostic};
 
-use super::pending::{self, Part};
+use super::pending::{self, BufferPart};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -33,7 +33,7 @@ struct Item {
     bytes: u64,
     align: u64,
     /// The role that it is made in.
-    role: Option<usize>,
+    partition: Option<usize>,
     /// Numbers of the first and the last operation that use it; `None` if none does.
     used: Option<(usize, usize)>,
     /// What is pending at its accesses: a barrier would be needed if they had a byte in common.
@@ -43,7 +43,7 @@ struct Item {
 }
 
 /// Where each item lies.
-type Places = HashMap<Op, Range<u64>>;
+type Offsets = HashMap<Op, Range<u64>>;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let items = items(kernel);
@@ -75,8 +75,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 
 /// In program order, each as low as may be: apart from what would need a barrier if that takes no more room than there
 /// is already, from its neighbours if there is room enough, else only from what is in use at the same time.
-fn place_apart(items: &[Item]) -> (Places, u64) {
-    let (mut places, mut total) = (Places::new(), 0);
+fn place_apart(items: &[Item]) -> (Offsets, u64) {
+    let (mut places, mut total) = (Offsets::new(), 0);
     for (index, item) in items.iter().enumerate() {
         let choose = |avoided: &dyn Fn(&Item) -> bool| {
             let placed = items[..index].iter().filter(|other| item.overlaps(other) || avoided(other));
@@ -96,10 +96,10 @@ fn place_apart(items: &[Item]) -> (Places, u64) {
 }
 
 /// The largest first, each as low as may be.
-fn place_tightly(items: &[Item]) -> (Places, u64) {
+fn place_tightly(items: &[Item]) -> (Offsets, u64) {
     let mut order: Vec<&Item> = items.iter().collect();
     order.sort_by_key(|item| std::cmp::Reverse(item.bytes));
-    let (mut places, mut total) = (Places::new(), 0);
+    let (mut places, mut total) = (Offsets::new(), 0);
     for (index, item) in order.iter().enumerate() {
         let placed = order[..index].iter().filter(|other| item.overlaps(other));
         let place = first_fit(item, placed.map(|other| places[&other.op].clone()).collect());
@@ -124,7 +124,7 @@ fn first_fit(item: &Item, mut taken: Vec<Range<u64>>) -> Range<u64> {
 impl Item {
     /// Whether both are in use at one time.
     fn overlaps(&self, other: &Item) -> bool {
-        if matches!((self.role, other.role), (Some(role), Some(another)) if role != another) {
+        if matches!((self.partition, other.partition), (Some(partition), Some(another)) if partition != another) {
             return true;
         }
         match (self.used, other.used) {
@@ -150,8 +150,8 @@ fn items(kernel: &Kernel) -> Vec<Item> {
         let bytes = place_bytes(kernel.value_type(kernel.result(*op, 0)));
         known.insert(*op, items.len());
         let (apart, neighbours) = (BTreeSet::new(), BTreeSet::new());
-        let role = kernel.group_of(*op).role;
-        items.push(Item { op: *op, bytes, align: align.into(), role, used, apart, neighbours });
+        let partition = kernel.group_of(*op).partition;
+        items.push(Item { op: *op, bytes, align: align.into(), partition, used, apart, neighbours });
     }
     for op in &order {
         for (effect, value) in kernel.effects(*op).filter(|(effect, _)| effect.space == Space::Shared) {
@@ -168,7 +168,7 @@ fn items(kernel: &Kernel) -> Vec<Item> {
         }
     }
     let mut seen: BTreeSet<Op> = BTreeSet::new();
-    pending::needed(kernel, &Part::meets, &mut |op, pending| {
+    pending::needed(kernel, &BufferPart::meets, &mut |op, pending| {
         let first_time = seen.insert(op);
         for (_, part) in pending::accesses(kernel, op) {
             let Some(item) = known.get(&part.of).and_then(|index| items.get_mut(*index)) else { continue };

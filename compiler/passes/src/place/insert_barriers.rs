@@ -11,14 +11,14 @@
 
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase};
 
-use super::pending::{self, Part};
+use super::pending::{self, BufferPart};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "insert-barriers", needs: Phase::Laid, leaves: Phase::Scheduled, run };
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    let meet = |a: &Part, b: &Part| {
+    let meet = |a: &BufferPart, b: &BufferPart| {
         let (at, other) = (place(kernel, a.of), place(kernel, b.of));
         at + a.start < other + b.end && other + b.start < at + a.end
     };

@@ -46,7 +46,7 @@ pub(crate) const BRANCH: u64 = 20;
 const RAISE: &str = "the option `max_instructions` raises the limit: `--max-instructions N` on the command line";
 
 /// What one place of the source takes.
-struct Place {
+struct SourceCost {
     cost: u64,
     copies: u64,
     op: Op,
@@ -108,15 +108,15 @@ fn estimate(kernel: &Kernel) -> (Vec<Op>, Vec<u64>, u64) {
 
 fn size(kernel: &Kernel, ops: &[Op], costs: &[u64], total: u64) -> Option<Size> {
     // What stands at one place of the source belongs together: unrolling makes many operations of it.
-    let mut places: HashMap<Option<Span>, Place> = HashMap::new();
+    let mut places: HashMap<Option<Span>, SourceCost> = HashMap::new();
     for (op, cost) in ops.iter().zip(costs) {
         let span = kernel.loc(kernel.op(*op).loc).span;
-        let place = places.entry(span).or_insert(Place { cost: 0, copies: 0, op: *op });
+        let place = places.entry(span).or_insert(SourceCost { cost: 0, copies: 0, op: *op });
         place.cost += cost;
         place.copies += u64::from(*cost > 0);
     }
     // Operations are numbered, so that of equal places the same one is named each time.
-    let (span, Place { cost, copies, op }) =
+    let (span, SourceCost { cost, copies, op }) =
         places.into_iter().max_by_key(|(_, place)| (place.cost, std::cmp::Reverse(place.op)))?;
     let by = if copies > 1 { format!(" by {copies} operations") } else { String::new() };
     let largest = format!("about {cost} of them are made here{by}{}", extent(kernel, op));

@@ -1,11 +1,11 @@
 //! Passes that place shared memory and order accesses to it.
 
 pub mod allocate_shared;
-pub mod await_launch;
-pub mod bound_registers;
+pub mod elect_redundant_loads;
 pub mod insert_barriers;
+pub mod insert_pdl_waits;
 pub mod limit_size;
 mod pending;
 pub mod place_scratch;
-pub mod read_once;
+pub mod set_maxnreg;
 pub mod split_conversions;

@@ -12,7 +12,7 @@
 //!
 //! Global memory has the order that the source gives it where several warps load one element, be it a scalar or of a tile
 //! smaller than the warps: what is written through the same argument afterwards waits until all have loaded, and such a load
-//! waits for what was written before. `read_once` has left those whose copies count. Where each thread loads for itself, `tl.debug_barrier` is the program's matter. A
+//! waits for what was written before. `elect_redundant_loads` has left those whose copies count. Where each thread loads for itself, `tl.debug_barrier` is the program's matter. A
 //! barrier for the sake of what was before a branch stands before the branch: warps need not agree on a condition that they
 //! loaded from memory that another program writes.
 //!
@@ -24,28 +24,28 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use rtc_ir::effects::{Access, On, Space, When};
+use rtc_ir::effects::{EffectKind, On, Space, When};
 use rtc_ir::{Block, Kernel, Op, OpKind, Value, regions};
 
 use crate::schedule::addresses;
 
 /// A part of an allocation, in bytes from its start.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Part {
+pub(crate) struct BufferPart {
     pub(crate) of: Op,
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
 
-impl Part {
+impl BufferPart {
     /// The part that a value of type `Shared` stands for.
-    fn of(kernel: &Kernel, value: Value) -> Option<Part> {
+    fn of(kernel: &Kernel, value: Value) -> Option<BufferPart> {
         let (of, Range { start, end }) = kernel.extent(value)?;
-        Some(Part { of, start, end })
+        Some(BufferPart { of, start, end })
     }
 
     /// Whether both have a byte of one allocation.
-    pub(crate) fn meets(&self, other: &Part) -> bool {
+    pub(crate) fn meets(&self, other: &BufferPart) -> bool {
         self.of == other.of && self.start < other.end && other.start < self.end
     }
 }
@@ -53,8 +53,8 @@ impl Part {
 /// What may not be finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Pending {
-    reads: BTreeSet<Part>,
-    writes: BTreeSet<Part>,
+    reads: BTreeSet<BufferPart>,
+    writes: BTreeSet<BufferPart>,
     /// Barriers that have been set up.
     set_up: BTreeSet<Op>,
     /// Arguments through which several warps have loaded the same elements.
@@ -91,21 +91,25 @@ impl Pending {
 }
 
 /// The accesses of an operation to shared memory that are done with it.
-pub(crate) fn accesses(kernel: &Kernel, op: Op) -> Vec<(Access, Part)> {
+pub(crate) fn accesses(kernel: &Kernel, op: Op) -> Vec<(EffectKind, BufferPart)> {
     accesses_at(kernel, op, When::Now)
 }
 
-fn accesses_at(kernel: &Kernel, op: Op, when: When) -> Vec<(Access, Part)> {
+fn accesses_at(kernel: &Kernel, op: Op, when: When) -> Vec<(EffectKind, BufferPart)> {
     let then = kernel.effects(op).filter(|(effect, _)| effect.space == Space::Shared && effect.when == when);
-    then.filter_map(|(effect, value)| Some((effect.access, Part::of(kernel, value?)?))).collect()
+    then.filter_map(|(effect, value)| Some((effect.access, BufferPart::of(kernel, value?)?))).collect()
 }
 
 /// Called for each operation that accesses shared memory, with what is pending when it begins; more than once for those
 /// in loops, first with what is pending when the loop is entered.
-pub(crate) type Watch<'a> = &'a mut dyn FnMut(Op, &Pending);
+pub(crate) type AccessObserver<'a> = &'a mut dyn FnMut(Op, &Pending);
 
 /// The operations that need a barrier before them. `meet` says whether two parts have a byte in common.
-pub(crate) fn needed(kernel: &Kernel, meet: &dyn Fn(&Part, &Part) -> bool, watch: Watch<'_>) -> Vec<Op> {
+pub(crate) fn needed(
+    kernel: &Kernel,
+    meet: &dyn Fn(&BufferPart, &BufferPart) -> bool,
+    watch: AccessObserver<'_>,
+) -> Vec<Op> {
     let guarded = guarded(kernel);
     let mut visitor = Visitor { kernel, meet, watch, guarded, needed: HashSet::new(), known: HashMap::new() };
     visitor.visit(kernel.body(), Pending::default());
@@ -117,8 +121,8 @@ pub(crate) fn needed(kernel: &Kernel, meet: &dyn Fn(&Part, &Part) -> bool, watch
 /// Follows what is pending through blocks.
 struct Visitor<'k> {
     kernel: &'k Kernel,
-    meet: &'k dyn Fn(&Part, &Part) -> bool,
-    watch: Watch<'k>,
+    meet: &'k dyn Fn(&BufferPart, &BufferPart) -> bool,
+    watch: AccessObserver<'k>,
     /// See [`guarded`].
     guarded: HashSet<Op>,
     /// Operations that need a barrier before them. Once in, an operation stays: the barrier then also serves those
@@ -138,7 +142,7 @@ impl Visitor<'_> {
                 continue;
             }
             let mut accesses = accesses(kernel, op);
-            accesses.retain(|(_, part)| !self.guarded.contains(&part.of) || kernel.group_of(op).role.is_none());
+            accesses.retain(|(_, part)| !self.guarded.contains(&part.of) || kernel.group_of(op).partition.is_none());
             let divides = regions::is_concurrent(kernel.kind(op));
             let global = Global::of(kernel, op);
             if divides && !pending.is_empty() {
@@ -151,13 +155,13 @@ impl Visitor<'_> {
             if !accesses.is_empty() {
                 (self.watch)(op, &pending);
             }
-            if accesses.iter().any(|(access, _)| *access == Access::Exchange) {
+            if accesses.iter().any(|(access, _)| *access == EffectKind::Exchange) {
                 pending.clear();
             }
             for (access, part) in accesses {
                 match access {
-                    Access::Read | Access::Exchange => pending.reads.insert(part),
-                    Access::Write => pending.writes.insert(part),
+                    EffectKind::Read | EffectKind::Exchange => pending.reads.insert(part),
+                    EffectKind::Write => pending.writes.insert(part),
                 };
             }
             pending.loaded.extend(global.loaded);
@@ -175,17 +179,17 @@ impl Visitor<'_> {
         pending
     }
 
-    fn collides(&self, op: Op, accesses: &[(Access, Part)], pending: &Pending) -> bool {
-        let with = |parts: &BTreeSet<Part>, part: &Part| parts.iter().any(|other| (self.meet)(part, other));
+    fn collides(&self, op: Op, accesses: &[(EffectKind, BufferPart)], pending: &Pending) -> bool {
+        let with = |parts: &BTreeSet<BufferPart>, part: &BufferPart| parts.iter().any(|other| (self.meet)(part, other));
         let collides = accesses.iter().any(|(access, part)| {
-            with(&pending.writes, part) || (*access != Access::Read && with(&pending.reads, part))
+            with(&pending.writes, part) || (*access != EffectKind::Read && with(&pending.reads, part))
         });
-        let others = |parts: &BTreeSet<Part>, part: &Part| {
+        let others = |parts: &BTreeSet<BufferPart>, part: &BufferPart| {
             parts.iter().any(|other| other.of != part.of && (self.meet)(part, other))
         };
         let begins_early = accesses_at(self.kernel, op, When::Async).iter().any(|(access, part)| match access {
-            Access::Read => with(&pending.writes, part),
-            Access::Write | Access::Exchange => others(&pending.writes, part) || others(&pending.reads, part),
+            EffectKind::Read => with(&pending.writes, part),
+            EffectKind::Write | EffectKind::Exchange => others(&pending.writes, part) || others(&pending.reads, part),
         });
         collides || begins_early || (!pending.set_up.is_empty() && uses_barrier(self.kernel, op, &pending.set_up))
     }
@@ -243,7 +247,7 @@ struct Global {
 
 impl Global {
     fn of(kernel: &Kernel, op: Op) -> Global {
-        let writes = |access| matches!(access, Access::Write | Access::Exchange);
+        let writes = |access| matches!(access, EffectKind::Write | EffectKind::Exchange);
         let effects =
             kernel.effects(op).filter(move |(effect, _)| effect.space == Space::Global && writes(effect.access));
         let stored = effects.filter_map(|(_, value)| addresses::base(kernel, value?)).collect();
@@ -268,14 +272,14 @@ pub(super) fn loaded_by_several(kernel: &Kernel, op: Op) -> Option<Value> {
 
 /// The buffers that several roles use: barriers in shared memory say when, also to the threads of one role.
 fn guarded(kernel: &Kernel) -> HashSet<Op> {
-    let mut role_of: HashMap<Op, usize> = HashMap::new();
+    let mut partition_of: HashMap<Op, usize> = HashMap::new();
     let mut guarded = HashSet::new();
-    let roles = kernel.specialization().map(|op| kernel.op(op).blocks.clone()).unwrap_or_default();
-    for (role, block) in roles.into_iter().enumerate() {
+    let partitions = kernel.specialization().map(|op| kernel.op(op).blocks.clone()).unwrap_or_default();
+    for (partition, block) in partitions.into_iter().enumerate() {
         for op in rtc_ir::walk_block(kernel, block) {
             let used = kernel.effects(op).filter(|(effect, _)| effect.space == Space::Shared);
             for made in used.filter_map(|(_, value)| kernel.allocation(value?)) {
-                if *role_of.entry(made).or_insert(role) != role {
+                if *partition_of.entry(made).or_insert(partition) != partition {
                     guarded.insert(made);
                 }
             }

@@ -15,7 +15,9 @@ use std::collections::HashMap;
 use rtc_abi::Feature;
 use rtc_ir::effects::Space;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, SCRATCH_ALIGN, Value, scratch_bytes};
-use rtc_layout::{Access, Conversion, Layout, MatrixInstructions, SharedLayout, SharedPlan, conversion, shared_plan};
+use rtc_layout::{
+    Conversion, Layout, MatrixInstructions, SharedAccess, SharedLayout, SharedPlan, conversion, shared_plan,
+};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -49,7 +51,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         let plan =
             plans.entry((from.clone(), to.clone(), bits)).or_insert_with(|| shared_plan(&from, &to, bits, matrix));
         let shared = stored.get(&source).filter(|(_, layout)| {
-            let load = Access::best(layout, &to, bits, matrix.load, false);
+            let load = SharedAccess::best(layout, &to, bits, matrix.load, false);
             load.cost(false) <= plan.store.cost(true) + plan.load.cost(false)
         });
         let buffer = match shared {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::effects::{Access, Space};
+use rtc_ir::effects::{EffectKind, Space};
 use rtc_ir::{Block, Kernel, Op, OpKind, Scalar, Traits, Value, ValueDef, constant_bits, regions};
 
 use super::in_place;
@@ -84,7 +84,7 @@ fn is_unchanged_but_for(kernel: &Kernel, of: Op, pointer: Value, passed: impl Fn
         }
         _ => kernel.effects(op).all(|(effect, _)| match effect.space {
             Space::Outside | Space::Barrier => false,
-            Space::Global => effect.access == Access::Read,
+            Space::Global => effect.access == EffectKind::Read,
             Space::Shared => true,
         }),
     })
@@ -185,7 +185,7 @@ fn has_loops(kernel: &Kernel, body: Block) -> bool {
 }
 
 /// The loads in the body of a loop from which operands of products in it are computed.
-pub(crate) fn loads_of_products(kernel: &Kernel, of: Op) -> Vec<Op> {
+pub(crate) fn loads_of_dots(kernel: &Kernel, of: Op) -> Vec<Op> {
     let body = kernel.op(of).blocks[0];
     let (mut seen, mut work) = (HashSet::new(), Vec::new());
     for op in rtc_ir::walk_block(kernel, body) {

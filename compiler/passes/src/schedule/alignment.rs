@@ -15,7 +15,7 @@ use std::cell::OnceCell;
 use rtc_ir::analysis::{AxisInfos, Poly, Symbol, axis_info};
 use rtc_ir::{Kernel, Scalar, Value};
 
-use super::boxes::ALIGN;
+use super::box_analysis::ALIGN;
 
 /// What is known of the scalars of a kernel; found out when it is asked for.
 #[derive(Default)]

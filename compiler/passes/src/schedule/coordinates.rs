@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, Predicate, Type, Value, ValueMap, constant_bits};
 
-use super::boxes::Access;
-use super::roles::lost;
+use super::box_analysis::BoxAccess;
+use super::partitions::missing;
 use crate::PassError;
 
 /// What sums of products are computed from in a role.
@@ -35,7 +35,7 @@ impl Names<'_> {
         let ty = Type::Scalar(elem);
         let mut sum = None;
         for term in poly.terms() {
-            let factor = i64::try_from(term.factor).map_err(|_| lost("a factor"))?;
+            let factor = i64::try_from(term.factor).map_err(|_| missing("a factor"))?;
             let mut product = None;
             for symbol in &term.symbols {
                 let value = self.symbol(kernel, before, *symbol)?;
@@ -82,7 +82,7 @@ impl Names<'_> {
                 }
                 Ok(round)
             }
-            Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => Err(lost("a symbol")),
+            Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => Err(missing("a symbol")),
         }
     }
 
@@ -108,7 +108,13 @@ impl Names<'_> {
     }
 
     /// Where the box of an access to a tile of that shape is. Where the tensor has no elements, it lies behind it.
-    pub fn place(&self, kernel: &mut Kernel, before: Op, access: &Access, tile: &[u32]) -> Result<Place, PassError> {
+    pub fn place(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        access: &BoxAccess,
+        tile: &[u32],
+    ) -> Result<BoxCoordinates, PassError> {
         let mut place = Vec::new();
         for outer in &access.outer {
             let at = self.sum(kernel, before, &outer.index)?;
@@ -120,7 +126,7 @@ impl Names<'_> {
             let at = self.sum(kernel, before, &axis.index)?;
             place.push(self.or_behind(kernel, before, at, &axis.sizes, tile[number])?);
         }
-        Ok(Place(place))
+        Ok(BoxCoordinates(place))
     }
 
     /// A coordinate, but one with which a box of that length lies behind the tensor where some size is 0, for which the map has
@@ -147,9 +153,9 @@ impl Names<'_> {
 }
 
 /// The coordinates of a box, outermost first; those in the dimensions of the tile stand last.
-pub(super) struct Place(pub Vec<Value>);
+pub(super) struct BoxCoordinates(pub Vec<Value>);
 
-impl Place {
+impl BoxCoordinates {
     /// The coordinates of a part of the box that starts there.
     pub fn moved(&self, kernel: &mut Kernel, before: Op, part: [u32; 2]) -> Result<Vec<Value>, PassError> {
         let mut at = self.0.clone();

@@ -7,27 +7,27 @@
 //!
 //! A loop is known by its place in the source, from the kernel as the semantic analysis gives it to the one that
 //! `schedule_loop` leaves, in which the decisions stand. Passes make several loops of one, or none; all of them are
-//! told of in one sentence. Which promise or option would change a decision is found by trying (`levers.rs` says what
+//! told of in one sentence. Which promise or option would change a decision is found by trying (`suggestions.rs` says what
 //! is tried): the driver runs the passes again and compares the [`Grade`]s.
 
-mod levers;
 mod reads;
 mod reasons;
-mod words;
+mod sentences;
+mod suggestions;
 
 use rtc_abi::{Feature, Structure};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, regions, trip_count};
 use rtc_source::{Code, Diagnostic, Span};
 
-use super::found::{Found, NO_COPIES};
-use super::programs;
-use super::roles;
-use super::split_roles::{LEAST_SLOTS, may_divide};
+use super::candidate::{Candidate, NO_COPIES};
+use super::partitions;
+use super::persistent;
+use super::specialize_warps::{LEAST_SLOTS, is_supported};
 use crate::{PassContext, PassError};
 
-pub use levers::{Attempt, Lever, helps};
 use reads::Read;
 use reasons::Plain;
+pub use suggestions::{Attempt, Suggestion, helps};
 
 /// The decision about one loop of the source.
 #[derive(Clone, Debug)]
@@ -35,20 +35,20 @@ pub struct Decision {
     /// The loop.
     pub span: Span,
     /// What there is of it after the passes, the best form first.
-    forms: Vec<Form>,
+    forms: Vec<LoopForm>,
     /// Why the warps are not divided, where they might be.
     together: Option<String>,
     /// What is worth trying.
-    pub levers: Vec<Lever>,
+    pub levers: Vec<Suggestion>,
 }
 
 /// How good a decision is, for comparison with others about the same loop: the worst of its forms counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Grade(Way, usize, u32);
+pub struct Grade(LoopKind, usize, u32);
 
 /// How what a loop loads gets there, the slowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum LoopKind {
     /// There is no such loop any more.
     Gone,
     /// Each iteration loads its own.
@@ -63,8 +63,8 @@ enum Way {
 
 /// One form of a loop in the finished kernel.
 #[derive(Clone, Debug, PartialEq)]
-struct Form {
-    way: Way,
+struct LoopForm {
+    way: LoopKind,
     /// What it says beside what is read: why it is plain, or how far ahead.
     said: String,
     reads: Vec<Read>,
@@ -72,7 +72,7 @@ struct Form {
     when: Option<String>,
 }
 
-/// The decisions about all loops of `source`, a kernel of any phase. `laid` is what `split_roles` is given, `scheduled`
+/// The decisions about all loops of `source`, a kernel of any phase. `laid` is what `specialize_warps` is given, `scheduled`
 /// what `schedule_loop` leaves; without them no pass has looked at the loops. `asked` is the structure that was asked
 /// for, which need not be that of the context: what does not fit into shared memory is tried without copies.
 pub fn decisions(
@@ -83,7 +83,7 @@ pub fn decisions(
 ) -> Result<Vec<Decision>, PassError> {
     let Some((laid, scheduled)) = passed else {
         let said = "the kernel is given past the passes that decide of it, and stays as it is";
-        let form = Form { way: Way::Plain, said: said.to_owned(), reads: Vec::new(), when: None };
+        let form = LoopForm { way: LoopKind::Plain, said: said.to_owned(), reads: Vec::new(), when: None };
         let decide = |span| Decision { span, forms: vec![form.clone()], together: None, levers: Vec::new() };
         return Ok(spans(source).into_iter().map(decide).collect());
     };
@@ -96,14 +96,14 @@ pub fn decisions(
         let forms = forms(laid, scheduled, span, &plain);
         let loops = loops_at(laid, span);
         let any = |has: fn(&Kernel, Op) -> bool| loops.iter().any(|of| has(laid, *of));
-        let together = match (any(reasons::has_products), any(reasons::has_products_by_wgmma)) {
+        let together = match (any(reasons::has_dots), any(reasons::has_wgmma)) {
             (_, true) => together.clone(),
             (true, false) if may_be => Some(NO_WGMMA.to_owned()),
             _ => None,
         };
-        let mut levers = levers::of_loop(laid, &loops, cx);
+        let mut levers = suggestions::of_loop(laid, &loops, cx);
         // Layouts are for as many warps as there are.
-        levers.retain(|lever| is_whole || !matches!(lever, Lever::Option("num_warps", _)));
+        levers.retain(|lever| is_whole || !matches!(lever, Suggestion::Option("num_warps", _)));
         Decision { span, forms, together, levers }
     };
     Ok(spans(source).into_iter().map(decide).collect())
@@ -112,16 +112,16 @@ pub fn decisions(
 impl Decision {
     /// How good it is.
     pub fn grade(&self) -> Grade {
-        let grade = |form: &Form| {
-            let ahead = form.reads.iter().filter(|read| read.way > Way::Plain).count();
+        let grade = |form: &LoopForm| {
+            let ahead = form.reads.iter().filter(|read| read.way > LoopKind::Plain).count();
             Grade(form.way, ahead, form.reads.iter().map(Read::width).min().unwrap_or(reads::WIDEST))
         };
-        self.forms.iter().map(grade).min().unwrap_or(Grade(Way::Plain, 0, 0))
+        self.forms.iter().map(grade).min().unwrap_or(Grade(LoopKind::Plain, 0, 0))
     }
 
     /// The remark that says it, with what would change it.
     pub fn remark(&self, help: Option<String>) -> Diagnostic {
-        let remark = Diagnostic::remark(Code::COST, self.span, words::sentence(&self.forms));
+        let remark = Diagnostic::remark(Code::COST, self.span, sentences::sentence(&self.forms));
         let remark = match &self.together {
             Some(reason) => remark.note(format!("the warps are not divided into roles: {reason}")),
             None => remark,
@@ -134,7 +134,7 @@ impl Decision {
 
     /// What another decision about the same loop does better, as part of a sentence.
     pub fn change(&self, other: &Decision) -> String {
-        words::change(&self.forms, &other.forms)
+        sentences::change(&self.forms, &other.forms)
     }
 }
 
@@ -161,20 +161,20 @@ fn loops_at(kernel: &Kernel, span: Span) -> Vec<Op> {
 }
 
 /// What there is of a loop, each form once, the best one first.
-fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, plain: &Plain<'_>) -> Vec<Form> {
+fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, plain: &Plain<'_>) -> Vec<LoopForm> {
     let loops = loops_at(scheduled, span);
-    let (in_roles, others): (Vec<Op>, Vec<Op>) =
-        loops.into_iter().partition(|op| scheduled.group_of(*op).role.is_some());
-    let mut forms: Vec<Form> = others.iter().map(|op| Form::of(laid, scheduled, *op, plain)).collect();
-    forms.extend(Form::of_roles(scheduled, &in_roles));
+    let (in_partitions, others): (Vec<Op>, Vec<Op>) =
+        loops.into_iter().partition(|op| scheduled.group_of(*op).partition.is_some());
+    let mut forms: Vec<LoopForm> = others.iter().map(|op| LoopForm::of(laid, scheduled, *op, plain)).collect();
+    forms.extend(LoopForm::of_partitions(scheduled, &in_partitions));
     // What is split off for the last iterations, with masks, is told of with the others.
-    let factor = reasons::rounds_at_once(scheduled, &others);
+    let factor = reasons::unrolled_iterations(scheduled, &others);
     if let (Some(factor), Some(first)) = (factor, forms.first_mut()) {
         first.said.push_str(&factor);
         forms.truncate(1);
     }
     forms.sort_by_key(|form| std::cmp::Reverse(form.way));
-    let mut different: Vec<Form> = Vec::new();
+    let mut different: Vec<LoopForm> = Vec::new();
     for form in forms {
         if !different.iter().any(|other| (other.way, &other.said, &other.reads) == (form.way, &form.said, &form.reads))
         {
@@ -182,7 +182,7 @@ fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, plain: &Plain<'_>) -> Ve
         }
     }
     if different.is_empty() {
-        different.push(Form::gone(reasons::why_gone(laid, span)));
+        different.push(LoopForm::gone(reasons::why_gone(laid, span)));
     }
     if let [one] = &mut different[..] {
         one.when = None;
@@ -190,13 +190,13 @@ fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, plain: &Plain<'_>) -> Ve
     different
 }
 
-impl Form {
-    fn gone(said: &str) -> Form {
-        Form { way: Way::Gone, said: said.to_owned(), reads: Vec::new(), when: None }
+impl LoopForm {
+    fn gone(said: &str) -> LoopForm {
+        LoopForm { way: LoopKind::Gone, said: said.to_owned(), reads: Vec::new(), when: None }
     }
 
     /// That of a loop outside of roles, as its hints say.
-    fn of(laid: &Kernel, scheduled: &Kernel, op: Op, plain: &Plain<'_>) -> Form {
+    fn of(laid: &Kernel, scheduled: &Kernel, op: Op, plain: &Plain<'_>) -> LoopForm {
         let hints = match scheduled.kind(op) {
             OpKind::ForRange { hints, .. } => *hints,
             _ => LoopHints::default(),
@@ -204,44 +204,51 @@ impl Form {
         let reads = reads::of_loop(scheduled, &[op], &hints);
         let (way, said) = match (hints.slots, hints.ahead) {
             (Some(slots), Some(ahead)) => {
-                let mut said = words::copies_ahead(scheduled, op, slots, ahead, hints.pending.unwrap_or(0));
+                let mut said = sentences::copies_ahead(scheduled, op, slots, ahead, hints.pending.unwrap_or(0));
                 let before =
                     loops_at(laid, span_of(scheduled, op).unwrap_or_default()).into_iter().find(|of| *of == op);
                 if let Some(left) = before.and_then(|of| reasons::left(laid, of, false)) {
                     said.push_str(&format!("; {left}"));
                 }
-                (Way::Async, said)
+                (LoopKind::Async, said)
             }
-            (Some(_), None) if trip_count(scheduled, op) == Some(1) => (Way::Plain, reasons::ONE_ITERATION.to_owned()),
+            (Some(_), None) if trip_count(scheduled, op) == Some(1) => {
+                (LoopKind::Plain, reasons::ONE_ITERATION.to_owned())
+            }
             (Some(_), None) => {
                 let bytes = super::schedule_loop::ring_bytes(scheduled, op);
-                (Way::Plain, format!("shared memory has room for one slot of {bytes} bytes; smaller blocks take less"))
+                (
+                    LoopKind::Plain,
+                    format!("shared memory has room for one slot of {bytes} bytes; smaller blocks take less"),
+                )
             }
-            (None, Some(ahead)) => (Way::Registers, format!("{} ahead, into registers", words::iterations(ahead))),
-            (None, None) => (Way::Plain, plain.why(laid, scheduled, op)),
+            (None, Some(ahead)) => {
+                (LoopKind::Registers, format!("{} ahead, into registers", sentences::iterations(ahead)))
+            }
+            (None, None) => (LoopKind::Plain, plain.why(laid, scheduled, op)),
         };
-        Form { way, said, reads, when: reasons::when(scheduled, op) }
+        LoopForm { way, said, reads, when: reasons::when(scheduled, op) }
     }
 
     /// That of the loops in roles which are one loop of the source.
-    fn of_roles(kernel: &Kernel, loops: &[Op]) -> Option<Form> {
+    fn of_partitions(kernel: &Kernel, loops: &[Op]) -> Option<LoopForm> {
         loops.first()?;
         let reads = reads::of_loop(kernel, loops, &LoopHints::default());
-        let by_tma = reads.iter().any(|read| read.way == Way::Roles);
+        let by_tma = reads.iter().any(|read| read.way == LoopKind::Roles);
         let has_loops = loops.iter().any(|op| reasons::has_loops(kernel, *op));
         let (way, said) = match (by_tma, has_loops) {
-            (true, _) => (Way::Roles, words::division(kernel)),
+            (true, _) => (LoopKind::Roles, sentences::division(kernel)),
             (false, true) => {
                 let said = "it has loops in it, each of which is decided for itself; the warps are divided into roles, and \
                             copies for its next iteration go on while this one ends";
-                (Way::Plain, said.to_owned())
+                (LoopKind::Plain, said.to_owned())
             }
             (false, false) => {
-                let said = reasons::without_products(kernel, loops[loops.len() - 1]);
-                (Way::Plain, said.unwrap_or("copies are for other loops with products alone").to_owned())
+                let said = reasons::without_dots(kernel, loops[loops.len() - 1]);
+                (LoopKind::Plain, said.unwrap_or("copies are for other loops with products alone").to_owned())
             }
         };
-        Some(Form { way, said, reads, when: None })
+        Some(LoopForm { way, said, reads, when: None })
     }
 }
 
@@ -252,10 +259,10 @@ const NO_WGMMA: &str = "no product of the loop is one by `wgmma`, which takes 64
 /// Why the warps of a kernel with a product by `wgmma` are not divided, if that is more than each of its loops is told
 /// of.
 fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<String>, PassError> {
-    if !may_divide(cx) {
+    if !is_supported(cx) {
         return Ok(Some("`warp_specialize`, `launch_cooperative_grid` or `structure` forbids it".into()));
     }
-    Ok(match Found::of(laid, cx)? {
+    Ok(match Candidate::of(laid, cx)? {
         Err(NO_COPIES) => None,
         Err(reason) => Some(reason.into()),
         Ok(_) => Some("registers or shared memory do not suffice".into()),

@@ -14,19 +14,19 @@
 //! if_else there { store last }
 //! ```
 //!
-//! What is carried are pairs of 16 bits in words (`pairs.rs`). Stores are copies out of shared memory (`tensor_maps.rs`). Where the source loops over tiles by itself, results go through all the loops and branches around the
-//! one with the product (`carried.rs`), as those over groups and their tiles. A map that the kernel makes for a group then
+//! What is carried are pairs of 16 bits in words (`packed_pairs.rs`). Stores are copies out of shared memory (`tensor_maps.rs`). Where the source loops over tiles by itself, results go through all the loops and branches around the
+//! one with the product (`loop_carried.rs`), as those over groups and their tiles. A map that the kernel makes for a group then
 //! waits with the results: the next one is made in another place.
 
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, constant_bits, regions};
 
 use super::addresses::memory;
-use super::carried::{self, Level, Step};
-use super::coordinates::{Names, Place};
-use super::found::Found;
-use super::made_maps;
-use super::pairs::{packed, pair_axis, unpacked};
-use super::roles::lost;
+use super::candidate::Candidate;
+use super::coordinates::{BoxCoordinates, Names};
+use super::kernel_tensor_maps;
+use super::loop_carried::{self, Level, PathStep};
+use super::packed_pairs::{packed, pair_axis, unpacked};
+use super::partitions::missing;
 use super::tensor_maps::{StoreMap, stored_tile};
 use crate::PassError;
 
@@ -35,48 +35,48 @@ const LARGE: u32 = 128;
 
 /// Whether a store can wait for the next program: it stands behind the loop with the product, whose iterations count
 /// from 0, perhaps in a branch, and its elements have 16 bits and make pairs in a thread. Asked of the kernel as it was.
-pub(super) fn can_wait(kernel: &Kernel, found: &Found) -> bool {
+pub(super) fn can_wait(kernel: &Kernel, found: &Candidate) -> bool {
     let ([(store, _)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
     let (store, of) = (*store, of.of);
     let counts = constant_bits(kernel, kernel.operand(of, 0)) == Some(0)
         && constant_bits(kernel, kernel.operand(of, 2)) == Some(1);
     let body = kernel.op(of).blocks[0];
-    let products: Vec<Op> =
+    let mmas: Vec<Op> =
         rtc_ir::walk_block(kernel, body).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
     let wide = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
     let behind = is_behind(kernel, of, branch_of(kernel, found, store).unwrap_or(store));
     let narrow = kernel.value_type(kernel.operand(store, 1)).elem().is_some_and(|elem| elem.bits() == 16);
-    let alone = matches!(products[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
+    let alone = matches!(mmas[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
     let pairs = kernel.layout_of(stored_tile(kernel, store)).and_then(pair_axis).is_some();
     around(kernel, found).is_some() && counts && alone && behind && narrow && pairs && in_order(kernel, of, store)
 }
 
 /// Whether waiting is worth it. Where results go through more than the loop over tiles around the product, it is for large
 /// tiles: of 128 columns, the sums of a thread are 64, and the store takes less time than waiting does.
-pub(super) fn pays(kernel: &Kernel, found: &Found) -> bool {
+pub(super) fn is_profitable(kernel: &Kernel, found: &Candidate) -> bool {
     let ([(store, access)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
     let in_loop = match of.path[..] {
         [.., around, _] => matches!(kernel.kind(around), OpKind::ForRange { .. }),
         _ => true,
     };
     let plain = in_loop && !access.is_made && branch_of(kernel, found, *store).is_none();
-    let sums = kernel.layout_of(stored_tile(kernel, *store)).map_or(0, |layout| layout.registers());
-    plain || sums >= LARGE
+    let accs = kernel.layout_of(stored_tile(kernel, *store)).map_or(0, |layout| layout.registers());
+    plain || accs >= LARGE
 }
 
 /// What stands in the source around the loop with the product, from the outermost loop on; nothing stands for the loop over
 /// programs, `None` for a branch that no loop is around.
-fn around(kernel: &Kernel, found: &Found) -> Option<Vec<Step>> {
+fn around(kernel: &Kernel, found: &Candidate) -> Option<Vec<PathStep>> {
     let (of, path) = found.loops[0].path.split_last()?;
     if path.is_empty() {
         return Some(Vec::new());
     }
     let first = path.iter().position(|op| regions::is_loop(kernel.kind(*op)))?;
-    carried::way(kernel, &path[first..], *of)
+    loop_carried::path_to(kernel, &path[first..], *of)
 }
 
 /// The branch that a store stands in, behind the loop with the product.
-fn branch_of(kernel: &Kernel, found: &Found, store: Op) -> Option<Op> {
+fn branch_of(kernel: &Kernel, found: &Candidate, store: Op) -> Option<Op> {
     let around = kernel.op(store).parent.and_then(|block| kernel.block(block).parent)?;
     let beside = kernel.op(around).parent == kernel.op(found.loops[0].of).parent;
     (beside && matches!(kernel.kind(around), OpKind::IfElse {})).then_some(around)
@@ -103,7 +103,7 @@ fn in_order(kernel: &Kernel, of: Op, store: Op) -> bool {
 }
 
 /// What is carried from one program to the next.
-struct Last {
+struct DeferredResult {
     /// How it is stored, by the map that it waits with.
     store: StoreMap,
     /// Whether the kernel makes that map, which is waited for then.
@@ -111,7 +111,7 @@ struct Last {
     pieces: Vec<Value>,
     /// Along which the elements of a word are neighbours.
     axis: usize,
-    at: Place,
+    at: BoxCoordinates,
     /// Whether there is something.
     there: Value,
 }
@@ -120,23 +120,23 @@ struct Last {
 /// over tiles by itself, it waits for the next turn of that loop.
 pub(super) fn defer(
     kernel: &mut Kernel,
-    found: &Found,
+    found: &Candidate,
     store: &StoreMap,
     out: Value,
     names: &Names<'_>,
     programs: Op,
 ) -> Result<(), PassError> {
     let (op, access) = &found.stores[store.number];
-    let mut way = around(kernel, found).ok_or_else(|| lost("a loop"))?;
-    if way.is_empty() {
-        way.push((programs, kernel.op(programs).blocks[0]));
+    let mut steps = around(kernel, found).ok_or_else(|| missing("a loop"))?;
+    if steps.is_empty() {
+        steps.push((programs, kernel.op(programs).blocks[0]));
     }
-    let (first, turns) = (way[0].0, way[way.len() - 1]);
+    let (first, turns) = (steps[0].0, steps[steps.len() - 1]);
     let choice = branch_of(kernel, found, *op);
     let tile = stored_tile(kernel, *op);
-    let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
-    let elem = kernel.value_type(tile).elem().ok_or_else(|| lost("a tile"))?;
-    let axis = kernel.layout_of(tile).and_then(pair_axis).ok_or_else(|| lost("a pair"))?;
+    let shape = kernel.value_type(tile).shape().ok_or_else(|| missing("a tile"))?;
+    let elem = kernel.value_type(tile).elem().ok_or_else(|| missing("a tile"))?;
+    let axis = kernel.layout_of(tile).and_then(pair_axis).ok_or_else(|| missing("a pair"))?;
     let mut new = Vec::new();
     for piece in store.parts(kernel, *op, tile)? {
         new.push(packed(kernel, *op, piece, axis)?);
@@ -148,35 +148,35 @@ pub(super) fn defer(
     for value in new {
         let ty = kernel.value_type(value);
         let start = Builder::before(kernel, first).constant_of(Literal::Int(0), ty)?;
-        let (levels, result) = carried::carry(kernel, &way, start, None)?;
+        let (levels, result) = loop_carried::carry(kernel, &steps, start, None)?;
         // Where the other branch is taken, nothing waits any more.
         hand_on(kernel, &levels, choice, *op, value, None)?;
         carried.push((levels, result));
     }
-    let map = carry_map(kernel, &way, choice, *op, store.map)?;
+    let map = carry_map(kernel, &steps, choice, *op, store.map)?;
     // What waits under a product, or in the end.
     let last = |in_the_end: bool| {
         let value = |(levels, result): &(Vec<Level>, Value)| if in_the_end { *result } else { innermost(levels).value };
         let mut values: Vec<Value> = carried.iter().map(value).collect();
         let there = values.pop()?;
-        let at = Place(values.split_off(store.pieces as usize));
+        let at = BoxCoordinates(values.split_off(store.pieces as usize));
         let is_made = map.is_some();
         let map = map.as_ref().map_or(store.map, value);
-        Some(Last { store: store.with(map), is_made, at, pieces: values, axis, there })
+        Some(DeferredResult { store: store.with(map), is_made, at, pieces: values, axis, there })
     };
-    let within = last(false).ok_or_else(|| lost("a value"))?;
+    let within = last(false).ok_or_else(|| missing("a value"))?;
 
     // Under the product.
     let of = found.loops[0].of;
     let body = kernel.op(of).blocks[0];
-    let product = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
-    let product = product.ok_or_else(|| lost("a product"))?;
-    *kernel.kind_mut(product) = OpKind::MmaAsync {};
-    keep_sum(kernel, of, product, turns)?;
-    let left = kernel.next_op(of).ok_or_else(|| lost("an end"))?;
-    let sum = kernel.result(product, 0);
-    let wait = Builder::after(kernel, product).build(OpKind::MmaWait { pending: 0 }, &[], &[], &[sum], &[], &[])?;
-    kernel.replace_uses_except(sum, kernel.result(wait, 0), Some(wait));
+    let mma = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
+    let mma = mma.ok_or_else(|| missing("a product"))?;
+    *kernel.kind_mut(mma) = OpKind::MmaAsync {};
+    keep_acc(kernel, of, mma, turns)?;
+    let left = kernel.next_op(of).ok_or_else(|| missing("an end"))?;
+    let acc = kernel.result(mma, 0);
+    let wait = Builder::after(kernel, mma).build(OpKind::MmaWait { pending: 0 }, &[], &[], &[acc], &[], &[])?;
+    kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
     let index = kernel.block(body).args[0];
     for number in 0..store.pieces {
         let count = constant_like(kernel, wait, index, number)?;
@@ -197,13 +197,13 @@ pub(super) fn defer(
         store_piece(kernel, inside, out, &within, number, elem)?;
     }
     kernel.erase(*op);
-    let next = kernel.next_op(first).ok_or_else(|| lost("an end"))?;
-    let after = last(true).ok_or_else(|| lost("a value"))?;
+    let next = kernel.next_op(first).ok_or_else(|| missing("an end"))?;
+    let after = last(true).ok_or_else(|| missing("a value"))?;
     store_all(kernel, next, out, &after, elem)
 }
 
 /// Stores all that waits.
-fn store_all(kernel: &mut Kernel, before: Op, out: Value, last: &Last, elem: Elem) -> Result<(), PassError> {
+fn store_all(kernel: &mut Kernel, before: Op, out: Value, last: &DeferredResult, elem: Elem) -> Result<(), PassError> {
     let inside = branch(kernel, before, last.there)?;
     for number in 0..last.store.pieces {
         store_piece(kernel, inside, out, last, number, elem)?;
@@ -231,8 +231,8 @@ fn hand_on(
             Some(other) => other,
             None => Builder::before(kernel, choice).constant_of(Literal::Int(0), ty)?,
         };
-        let way = carried::way(kernel, &[choice], store).ok_or_else(|| lost("a branch"))?;
-        let (inside, result) = carried::carry(kernel, &way, other, None)?;
+        let steps = loop_carried::path_to(kernel, &[choice], store).ok_or_else(|| missing("a branch"))?;
+        let (inside, result) = loop_carried::carry(kernel, &steps, other, None)?;
         inside[0].set(kernel, value);
         value = result;
     }
@@ -244,27 +244,27 @@ fn hand_on(
 /// end. A new map is made in the other place than that of the results that wait.
 fn carry_map(
     kernel: &mut Kernel,
-    way: &[Step],
+    steps: &[PathStep],
     choice: Option<Op>,
     store: Op,
     map: Value,
 ) -> Result<Option<(Vec<Level>, Value)>, PassError> {
-    let maker = made_maps::maker(kernel, map);
+    let maker = kernel_tensor_maps::maker(kernel, map);
     let block = maker.and_then(|maker| kernel.op(maker).parent);
-    let is_on_the_way = way.iter().any(|(_, step)| Some(*step) == block)
+    let is_on_the_way = steps.iter().any(|(_, step)| Some(*step) == block)
         || choice.is_some_and(|choice| kernel.op(choice).blocks.iter().any(|inner| Some(*inner) == block));
     let (Some(maker), true) = (maker, is_on_the_way) else { return Ok(None) };
-    let first = way[0].0;
+    let first = steps[0].0;
     let ty = kernel.value_type(map);
     let none = Builder::before(kernel, first).build(OpKind::NoMap {}, &[], &[], &[], &[], &[ty])?;
     let none = kernel.result(none, 0);
-    let maps = carried::carry(kernel, way, none, None)?;
+    let maps = loop_carried::carry(kernel, steps, none, None)?;
     let within = innermost(&maps.0).value;
     hand_on(kernel, &maps.0, choice, store, map, Some(within))?;
-    made_maps::begin(kernel, maker);
+    kernel_tensor_maps::begin(kernel, maker);
 
     let start = Builder::before(kernel, first).constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
-    let (levels, _) = carried::carry(kernel, way, start, Some("turn"))?;
+    let (levels, _) = loop_carried::carry(kernel, steps, start, Some("turn"))?;
     let other = innermost(&levels).value;
     let before = levels.iter().find(|level| Some(level.block) == block).map_or(other, |level| level.value);
     let mut builder = Builder::before(kernel, maker);
@@ -277,18 +277,18 @@ fn carry_map(
 
 /// A sum whose first product overwrites what the registers held (`rings.rs`) goes from turn to turn, so that they are not
 /// cleared in each. A loop without iterations still gives zeros.
-fn keep_sum(kernel: &mut Kernel, of: Op, product: Op, turns: Step) -> Result<(), PassError> {
+fn keep_acc(kernel: &mut Kernel, of: Op, mma: Op, turns: PathStep) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
-    let carried = kernel.operand(product, 2);
+    let carried = kernel.operand(mma, 2);
     let Some(number) = kernel.block(body).args.iter().skip(1).position(|arg| *arg == carried) else { return Ok(()) };
     let zeros = constant_bits(kernel, kernel.variadic(of)[number]) == Some(0);
-    if kernel.optional(product, 0).is_none() || !zeros || !regions::is_loop(kernel.kind(turns.0)) {
+    if kernel.optional(mma, 0).is_none() || !zeros || !regions::is_loop(kernel.kind(turns.0)) {
         return Ok(());
     }
-    let sum = kernel.result(of, number);
-    let ty = kernel.value_type(sum);
+    let acc = kernel.result(of, number);
+    let ty = kernel.value_type(acc);
     let start = Builder::before(kernel, turns.0).constant_of(Literal::Int(0), ty)?;
-    let (levels, _) = carried::carry(kernel, &[turns], start, None)?;
+    let (levels, _) = loop_carried::carry(kernel, &[turns], start, None)?;
     let level = levels[0];
     kernel.set_operand(of, 3 + number, level.value);
     let upper = kernel.operand(of, 1);
@@ -297,8 +297,8 @@ fn keep_sum(kernel: &mut Kernel, of: Op, product: Op, turns: Step) -> Result<(),
     let blocks = [kernel.new_block(), kernel.new_block()];
     let branch = Builder::after(kernel, of).build(OpKind::IfElse {}, &[some], &[], &[], &blocks, &[ty])?;
     let whole = kernel.result(branch, 0);
-    kernel.replace_uses(sum, whole);
-    Builder::at_end(kernel, blocks[0]).yield_values(&[sum])?;
+    kernel.replace_uses(acc, whole);
+    Builder::at_end(kernel, blocks[0]).yield_values(&[acc])?;
     // Behind a wait nobody sees that they are zeros, and chooses between them and the sum register by register.
     let mut builder = Builder::at_end(kernel, blocks[1]);
     let zeros = builder.constant_of(Literal::Int(0), ty)?;
@@ -328,13 +328,13 @@ fn store_piece(
     kernel: &mut Kernel,
     before: Op,
     out: Value,
-    last: &Last,
+    last: &DeferredResult,
     number: u32,
     elem: Elem,
 ) -> Result<(), PassError> {
     let piece = unpacked(kernel, before, last.pieces[number as usize], elem, last.axis)?;
     if last.is_made && number == 0 {
-        made_maps::await_map(kernel, before, last.store.map)?;
+        kernel_tensor_maps::await_map(kernel, before, last.store.map)?;
     }
     last.store.copy_out(kernel, before, out, piece, number, &last.at, true)
 }

@@ -11,8 +11,8 @@ use rtc_abi::{ParamType, ValueType};
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{DescType, Kernel, Shape, Type, Value};
 
-use super::boxes::{Access, Fill, Outer, Reason};
-use super::roles::lost;
+use super::box_analysis::{BoxAccess, Fill, Outer, Reason};
+use super::partitions::missing;
 use crate::PassError;
 
 /// What follows the name of a descriptor in that of the parameter with its address.
@@ -41,7 +41,7 @@ fn parameter(kernel: &Kernel, name: &str) -> Option<Value> {
 
 /// The descriptor that an access goes through, if it is an argument. An access that uses a part of a descriptor or of a
 /// tuple in another way is none of a box: what the host computes names whole arguments alone.
-pub(super) fn of_argument(kernel: &Kernel, access: &mut Access, block: Shape) -> Result<Option<Descriptor>, Reason> {
+pub(super) fn of_argument(kernel: &Kernel, access: &mut BoxAccess, block: Shape) -> Result<Option<Descriptor>, Reason> {
     let is_part = |value: Value| kernel.params.iter().any(|param| param.value == value && param.name.contains('.'));
     let mentions = |poly: &Poly| poly.mentions(|symbol| matches!(symbol, Symbol::Scalar(value) if is_part(value)));
     if !is_part(access.base) {
@@ -116,7 +116,7 @@ pub(super) fn map(kernel: &mut Kernel, descriptor: &Descriptor, ty: DescType) ->
         let at = kernel.params.iter().take_while(|param| param.hidden.is_none()).count();
         return Ok(kernel.insert_param(at, name, Type::Desc(ty), param, 1));
     }
-    Err(lost("a descriptor"))
+    Err(missing("a descriptor"))
 }
 
 /// Puts the maps of descriptors in the place of addresses that nothing uses any more.

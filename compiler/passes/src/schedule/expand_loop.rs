@@ -16,7 +16,7 @@
 //!
 //! A loop with `ahead` and no slots loads the operands of its products so many iterations ahead, into registers, or all that it
 //! loads if it has no products; so does one with slots, an iteration ahead, what it loads beside its copies, if that is little
-//! (`registers_ahead.rs`).
+//! (`register_prefetch.rs`).
 //!
 //! What the addresses and masks follow from is computed twice, once for the iteration and once for the one ahead; values
 //! carried for it get a second place in the loop. Copies of iterations that there are not have a false mask. One barrier
@@ -29,9 +29,9 @@ use rtc_ir::{
     constant_bits, trip_count,
 };
 
-use super::addresses::{Addresses, addresses, loads_of_products, small_step};
+use super::addresses::{Addresses, addresses, loads_of_dots, small_step};
 use super::prefetch::prefetch;
-use super::registers_ahead::{asked_for, beside_copies};
+use super::register_prefetch::{asked_for, beside_copies};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -47,10 +47,10 @@ pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
                     let loads = beside_copies(kernel, op, &copied);
                     prefetch(kernel, op, &loads)?;
                 }
-                expand(kernel, op, &Plan { slots, ahead, pending: pending.unwrap_or(0) })?;
+                expand(kernel, op, &ExpansionPlan { slots, ahead, pending: pending.unwrap_or(0) })?;
             }
             (None, Some(ahead), _) => {
-                let mut loads = asked_for(kernel, op).unwrap_or_else(|| loads_of_products(kernel, op));
+                let mut loads = asked_for(kernel, op).unwrap_or_else(|| loads_of_dots(kernel, op));
                 for _ in 0..ahead {
                     loads = prefetch(kernel, op, &loads)?;
                 }
@@ -73,7 +73,7 @@ pub(super) fn roots(kernel: &Kernel, copies: &[Op]) -> Vec<Value> {
 }
 
 /// What `schedule_loop` has decided.
-struct Plan {
+struct ExpansionPlan {
     slots: u32,
     ahead: u32,
     pending: u32,
@@ -103,8 +103,8 @@ fn last_reader(kernel: &Kernel, body: Block) -> Option<Op> {
     })
 }
 
-fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
-    let Plan { slots, ahead, pending } = *plan;
+fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassError> {
+    let ExpansionPlan { slots, ahead, pending } = *plan;
     let body = kernel.op(of).blocks[0];
     let copies = copies(kernel, of);
     let part = addresses(kernel, of, &roots(kernel, &copies));
@@ -174,10 +174,10 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     Builder::before(kernel, first).barrier()?;
     let mut map = ValueMap::new();
     // The copies are begun while the first product is under way, or behind the last use of the slot that they fill.
-    let product = if reuses && pending == 0 { None } else { first_product(kernel, body) };
-    let at = last.or(product).and_then(|op| kernel.next_op(op)).unwrap_or(first);
-    if let (true, Some(product)) = (reuses, product) {
-        *kernel.kind_mut(product) = OpKind::MmaAsync {};
+    let mma = if reuses && pending == 0 { None } else { first_dot(kernel, body) };
+    let at = last.or(mma).and_then(|op| kernel.next_op(op)).unwrap_or(first);
+    if let (true, Some(mma)) = (reuses, mma) {
+        *kernel.kind_mut(mma) = OpKind::MmaAsync {};
         Builder::before(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], &[], &[], &[])?;
     }
     if reuses {
@@ -195,13 +195,13 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
         let runs = is_run(kernel, of, at, body_args[0], i64::from(ahead) * step, false)?;
         early.copy(kernel, at, &mut map, runs, *write)?;
     }
-    if let Some(product) = product.filter(|_| !reuses) {
-        *kernel.kind_mut(product) = OpKind::MmaAsync {};
-        let sum = kernel.result(product, 0);
-        let handed: &[Value] = if pending == 0 { &[sum] } else { &[] };
+    if let Some(mma) = mma.filter(|_| !reuses) {
+        *kernel.kind_mut(mma) = OpKind::MmaAsync {};
+        let acc = kernel.result(mma, 0);
+        let handed: &[Value] = if pending == 0 { &[acc] } else { &[] };
         let wait = Builder::before(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], handed, &[], &[])?;
         if pending == 0 {
-            kernel.replace_uses_except(sum, kernel.result(wait, 0), Some(wait));
+            kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
         }
     }
     for (ring, buffer) in &early.rings {
@@ -226,13 +226,13 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
     for op in early.copies {
         kernel.erase(op);
     }
-    let sums = if pending > 0 { under_way(kernel, of) } else { None };
+    let accs = if pending > 0 { mma_in_flight(kernel, of) } else { None };
     let mut after = Builder::after(kernel, of);
-    if let Some((_, sum)) = sums {
-        let wait = after.build(OpKind::MmaWait { pending: 0 }, &[], &[], &[sum], &[], &[])?;
+    if let Some((_, acc)) = accs {
+        let wait = after.build(OpKind::MmaWait { pending: 0 }, &[], &[], &[acc], &[], &[])?;
         after.copy_wait(0)?;
         after.barrier()?;
-        kernel.replace_uses_except(sum, kernel.result(wait, 0), Some(wait));
+        kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
         return Ok(());
     }
     after.copy_wait(0)?;
@@ -241,25 +241,25 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &Plan) -> Result<(), PassError> {
 }
 
 /// The first product of a loop's body, if it can be waited for later than it is begun.
-fn first_product(kernel: &Kernel, body: Block) -> Option<Op> {
-    let product = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {}))?;
-    (kernel.value_type(kernel.result(product, 0)).elem()?.bits() == 32).then_some(product)
+fn first_dot(kernel: &Kernel, body: Block) -> Option<Op> {
+    let mma = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {}))?;
+    (kernel.value_type(kernel.result(mma, 0)).elem()?.bits() == 32).then_some(mma)
 }
 
 /// The one product of a loop, if nothing in the loop uses its sums but the product itself in the next iteration and its
 /// operands outlast the iteration, so none is in registers; and what the loop gives for the sums.
-pub(super) fn under_way(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
+pub(super) fn mma_in_flight(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
     let body = kernel.op(of).blocks[0];
-    let is_product = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
-    let all: Vec<Op> = rtc_ir::walk_block(kernel, body).into_iter().filter(is_product).collect();
-    let product = first_product(kernel, body).filter(|product| all == [*product])?;
-    let (sum, before, end) = (kernel.result(product, 0), kernel.operand(product, 2), kernel.terminator(body)?);
-    let number = kernel.variadic(end).iter().position(|value| *value == sum)?;
+    let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
+    let all: Vec<Op> = rtc_ir::walk_block(kernel, body).into_iter().filter(is_dot).collect();
+    let mma = first_dot(kernel, body).filter(|mma| all == [*mma])?;
+    let (acc, before, end) = (kernel.result(mma, 0), kernel.operand(mma, 2), kernel.terminator(body)?);
+    let number = kernel.variadic(end).iter().position(|value| *value == acc)?;
     let carried = kernel.block(body).args.get(number + 1) == Some(&before);
-    let alone = kernel.users(sum) == [end] && kernel.users(before) == [product];
-    let once = kernel.variadic(end).iter().filter(|value| **value == sum).count() == 1;
+    let alone = kernel.users(acc) == [end] && kernel.users(before) == [mma];
+    let once = kernel.variadic(end).iter().filter(|value| **value == acc).count() == 1;
     // What threads store for it in the loop would be overwritten in the next iteration.
-    let read: Vec<Op> = kernel.effects(product).filter_map(|(_, place)| kernel.allocation(place?)).collect();
+    let read: Vec<Op> = kernel.effects(mma).filter_map(|(_, place)| kernel.allocation(place?)).collect();
     let is_stored = rtc_ir::walk_block(kernel, body).into_iter().any(|op| {
         matches!(kernel.kind(op), OpKind::LocalStore {})
             && kernel.allocation(kernel.operand(op, 1)).is_some_and(|made| read.contains(&made))
@@ -268,8 +268,8 @@ pub(super) fn under_way(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
     let calls = rtc_ir::walk_block(kernel, body)
         .into_iter()
         .any(|op| matches!(kernel.kind(op), OpKind::Print { .. } | OpKind::Assertion { .. }));
-    let in_memory = kernel.value_type(kernel.operand(product, 0)).shape().is_none();
-    (carried && alone && once && in_memory && !is_stored && !calls).then(|| (product, kernel.result(of, number)))
+    let in_memory = kernel.value_type(kernel.operand(mma, 0)).shape().is_none();
+    (carried && alone && once && in_memory && !is_stored && !calls).then(|| (mma, kernel.result(of, number)))
 }
 
 /// What is done ahead of time.

@@ -39,7 +39,7 @@ fn divisor_within(kernel: &Kernel, value: Value, steps: usize) -> Option<i128> {
 }
 
 /// Whether a scalar is an argument divided by a number. A version of the kernel for arguments of which nobody promises what
-/// divides them counts in such quotients (`versions.rs`).
+/// divides them counts in such quotients (`alignment_versioning.rs`).
 pub(crate) fn is_quotient(kernel: &Kernel, value: Value) -> bool {
     let op = kernel.def_op(value).filter(|op| matches!(kernel.kind(*op), OpKind::DivSI {}));
     op.is_some_and(|op| (0..2).all(|place| divisor(kernel, kernel.operand(op, place)).is_some()))

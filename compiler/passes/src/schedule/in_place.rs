@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use rtc_ir::analysis::{Affine, Form, Interval, Poly, Ranges, Symbol, Wraps};
+use rtc_ir::analysis::{Affine, AffineForm, Interval, Poly, Ranges, Symbol, Wraps};
 use rtc_ir::{Kernel, Op, OpKind, Value, regions};
 
 /// Whether no iteration of a loop loads through `pointer` what has been written by `store` before, in it or in an earlier one.
@@ -44,7 +44,7 @@ struct Places {
 }
 
 impl Places {
-    fn of(kernel: &Kernel, of: Op, form: &Form, value: Value) -> Option<Places> {
+    fn of(kernel: &Kernel, of: Op, form: &AffineForm, value: Value) -> Option<Places> {
         (form.wraps == Wraps::Never).then_some(())?;
         let (step, mut start) = form.poly.split(Symbol::Round(of))?;
         let mut extent = Interval::constant(0);

@@ -4,9 +4,9 @@
 use rtc_ir::{AccumulatorForm, Builder, Kernel, Op, OpKind, SharedType, Value, ValueDef};
 use rtc_layout::{MatrixDescriptor, SharedLayout};
 
-use super::buffer_products;
+use super::buffer_dots;
 use super::operand_layouts::order;
-use super::stage_operands::Staged;
+use super::stage_operands::StagedOperands;
 use crate::PassError;
 
 /// Whether the left operand of a product by `wgmma` is to come from registers.
@@ -18,7 +18,7 @@ pub(super) fn in_registers(kernel: &Kernel, dot: Op) -> bool {
 }
 
 /// Makes an `mma` of a product by `wgmma`.
-pub(super) fn stage_product(kernel: &mut Kernel, op: Op, staged: &mut Staged) -> Result<(), PassError> {
+pub(super) fn stage_dot(kernel: &mut Kernel, op: Op, staged: &mut StagedOperands) -> Result<(), PassError> {
     let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(op, index));
     let late = are_loaded_together(kernel, op, staged);
     let lhs = if in_registers(kernel, op) { lhs } else { in_memory(kernel, op, lhs, 1, late, staged)? };
@@ -40,9 +40,9 @@ pub(super) fn stage_product(kernel: &mut Kernel, op: Op, staged: &mut Staged) ->
 
 /// Whether both operands are loads before the product that are still to be stored. They are stored after both: the second
 /// load would else wait at the barrier before the first store, which waits for the first load.
-fn are_loaded_together(kernel: &Kernel, op: Op, staged: &Staged) -> bool {
+fn are_loaded_together(kernel: &Kernel, op: Op, staged: &StagedOperands) -> bool {
     let is_load = |index: usize| {
-        let (value, _) = buffer_products::source(kernel, kernel.operand(op, index));
+        let (value, _) = buffer_dots::source(kernel, kernel.operand(op, index));
         let made = kernel.def_op(value).filter(|made| matches!(kernel.kind(*made), OpKind::Load { .. }));
         made.is_some_and(|made| kernel.op(made).parent == kernel.op(op).parent) && !staged.buffers.contains_key(&value)
     };
@@ -57,9 +57,9 @@ fn in_memory(
     operand: Value,
     k_axis: usize,
     late: bool,
-    staged: &mut Staged,
+    staged: &mut StagedOperands,
 ) -> Result<Value, PassError> {
-    let (value, transposed) = buffer_products::source(kernel, operand);
+    let (value, transposed) = buffer_dots::source(kernel, operand);
     let bits = kernel.value_type(value).elem().map_or(0, |elem| elem.bits());
     let at = if transposed { 1 - k_axis } else { k_axis };
     let readable = |kernel: &Kernel, buffer: Value| {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rtc_ir::{DotKind, Kernel, Op, OpKind, Value};
 use rtc_layout::{Layout, MatrixDescriptor, SharedLayout, swizzle_for};
 
-use super::buffer_products;
+use super::buffer_dots;
 use super::mma_operands::in_registers;
 
 /// Alignment of a buffer that `wgmma` does not read: ldmatrix and copies take 16 bytes.
@@ -41,7 +41,7 @@ pub(super) fn buffer_layout(
     if own.rank() <= 2 {
         readers.find(kernel, value, false, direct);
     }
-    if let Some(k_axis) = readers.product {
+    if let Some(k_axis) = readers.dot {
         let swizzle = SharedLayout::nvmma_swizzle(own.shape()[order[0] as usize], bits);
         let layout = SharedLayout::nvmma(own.shape(), bits, swizzle, &order);
         if let Some(form) = MatrixDescriptor::of(&layout, bits, k_axis) {
@@ -62,7 +62,7 @@ pub(super) fn buffer_layout(
 #[derive(Default)]
 struct Readers {
     /// The axis that a product by `wgmma` sums over.
-    product: Option<usize>,
+    dot: Option<usize>,
     /// Whether such a product takes it from registers.
     in_registers: bool,
     /// Layouts that are asked for.
@@ -88,7 +88,7 @@ impl Readers {
                 }
                 OpKind::Dot { .. } if direct.contains(&user) => {
                     let index = u32::from(kernel.operand(user, 0) != value);
-                    if let Some(way) = buffer_products::reader(kernel, user, index) {
+                    if let Some(way) = buffer_dots::reader(kernel, user, index) {
                         self.layouts.insert(0, if transposed { way.transpose(&[1, 0]) } else { way });
                         self.by_vectors = true;
                     }
@@ -98,7 +98,7 @@ impl Readers {
                     let in_memory = axis == 0 || !in_registers(kernel, user);
                     self.in_registers |= !in_memory;
                     if in_memory {
-                        self.product = Some(if transposed { 1 - axis } else { axis });
+                        self.dot = Some(if transposed { 1 - axis } else { axis });
                     }
                 }
                 kind if kind.is_unary() => self.find(kernel, kernel.result(user, 0), transposed, direct),

@@ -12,22 +12,22 @@ use rtc_ir::{
     place_bytes, regions,
 };
 
-use super::boxes::Access;
-use super::carried::{self, Level, Step};
+use super::box_analysis::BoxAccess;
+use super::candidate::ProducerLoop;
 use super::coordinates::Names;
 use super::defer_stores::branch;
-use super::found::Copying;
-use super::made_maps;
-use super::roles::{Form, lost};
+use super::kernel_tensor_maps;
+use super::loop_carried::{self, Level, PathStep};
+use super::partitions::{PartitionConfig, missing};
 use super::tensor_maps::{CopyMap, copy_boxes};
 use crate::PassError;
 
 /// What both roles use.
 pub(super) struct Shared<'f> {
     /// The numbers of the new form.
-    pub form: &'f Form,
+    pub form: &'f PartitionConfig,
     /// Of each group of copies, and last those of rows if there are some.
-    pub barriers: Vec<Pair>,
+    pub barriers: Vec<SlotBarriers>,
     /// How many groups of copies there are.
     pub groups: usize,
     /// In the order of the copies in a loop; a loop that copies less uses the first ones.
@@ -39,7 +39,7 @@ pub(super) struct Shared<'f> {
 }
 
 /// The barriers that say that slots are full, and that they are empty.
-pub(super) struct Pair {
+pub(super) struct SlotBarriers {
     /// Full.
     pub full: Value,
     /// Empty.
@@ -47,13 +47,13 @@ pub(super) struct Pair {
 }
 
 /// Where a role is in the ring, in the innermost loop.
-struct Turn {
+struct PipelineState {
     slot: Value,
     phase: Value,
     /// The end of the loop.
     end: Op,
     /// The way from the loop over programs into the loop.
-    way: Vec<Step>,
+    steps: Vec<PathStep>,
     /// The slot and the phase in each block on the way, that of the loop over programs first.
     levels: Vec<[Level; 2]>,
 }
@@ -61,20 +61,21 @@ struct Turn {
 impl Shared<'_> {
     /// Carries slot and phase from the loop over programs, where they are carried already, through the operations of `path`,
     /// after those that they are carried through already.
-    fn carry(&self, kernel: &mut Kernel, programs: Op, path: &[Op]) -> Result<Turn, PassError> {
+    fn carry(&self, kernel: &mut Kernel, programs: Op, path: &[Op]) -> Result<PipelineState, PassError> {
         let body = kernel.op(programs).blocks[0];
         let inside = path.last().and_then(|of| kernel.first_op(kernel.op(*of).blocks[0]));
-        let way = inside.and_then(|inside| carried::way(kernel, path, inside)).ok_or_else(|| lost("a way"))?;
+        let steps =
+            inside.and_then(|inside| loop_carried::path_to(kernel, path, inside)).ok_or_else(|| missing("a way"))?;
         let mut through = |at: usize, name| {
             let outer = Level::known(kernel, body, at)?;
-            let (levels, result) = carried::carry(kernel, &way, outer.value, Some(name))?;
+            let (levels, result) = loop_carried::carry(kernel, &steps, outer.value, Some(name))?;
             outer.set(kernel, result);
             Ok::<_, PassError>(std::iter::once(outer).chain(levels))
         };
         let levels: Vec<[Level; 2]> =
             through(0, "slot")?.zip(through(1, "phase")?).map(|(slot, phase)| [slot, phase]).collect();
         let [slot, phase] = levels[levels.len() - 1];
-        Ok(Turn { slot: slot.value, phase: phase.value, end: slot.end, way, levels })
+        Ok(PipelineState { slot: slot.value, phase: phase.value, end: slot.end, steps, levels })
     }
 
     /// A slot of a ring, as a buffer like `single`.
@@ -98,27 +99,27 @@ impl Shared<'_> {
     }
 
     /// Goes on to the next slot at the end of the loop.
-    fn advance(&self, kernel: &mut Kernel, turn: &Turn) -> Result<(), PassError> {
-        let mut builder = Builder::before(kernel, turn.end);
+    fn advance(&self, kernel: &mut Kernel, state: &PipelineState) -> Result<(), PassError> {
+        let mut builder = Builder::before(kernel, state.end);
         let ty = Type::Scalar(Elem::I32);
         let [zero, one, slots] = [0, 1, i64::from(self.form.slots)].map(|n| builder.constant_of(Literal::Int(n), ty));
         let (zero, one, slots) = (zero?, one?, slots?);
-        let next = builder.addi(turn.slot, one)?;
+        let next = builder.addi(state.slot, one)?;
         let wraps = builder.cmpi(next, slots, Predicate::Eq)?;
         let slot = builder.select(wraps, zero, next)?;
-        let turned = builder.xori(turn.phase, one)?;
-        let phase = builder.select(wraps, turned, turn.phase)?;
-        let [at_slot, at_phase] = turn.levels[turn.levels.len() - 1];
+        let turned = builder.xori(state.phase, one)?;
+        let phase = builder.select(wraps, turned, state.phase)?;
+        let [at_slot, at_phase] = state.levels[state.levels.len() - 1];
         at_slot.set(kernel, slot);
         at_phase.set(kernel, phase);
         Ok(())
     }
 
     /// A loop of the role that copies: `map` tells what of it stands for what of the program.
-    pub fn copying(
+    pub fn producer(
         &self,
         kernel: &mut Kernel,
-        of: &Copying,
+        of: &ProducerLoop,
         map: &ValueMap,
         maps: &[CopyMap],
         programs: Op,
@@ -127,43 +128,43 @@ impl Shared<'_> {
         // The copy of an operation with a block is the one around the copy of an operation in it.
         let mut path = Vec::new();
         let inner = kernel.op(of.of).blocks[0];
-        let index = map.get(&kernel.block(inner).args[0]).ok_or_else(|| lost("an index"))?;
-        let ValueDef::Arg(mut block, _) = kernel.value(*index).def else { return Err(lost("an index")) };
+        let index = map.get(&kernel.block(inner).args[0]).ok_or_else(|| missing("an index"))?;
+        let ValueDef::Arg(mut block, _) = kernel.value(*index).def else { return Err(missing("an index")) };
         while let Some(op) = kernel.block(block).parent.filter(|op| *op != programs) {
             path.insert(0, op);
-            block = kernel.op(op).parent.ok_or_else(|| lost("a block"))?;
+            block = kernel.op(op).parent.ok_or_else(|| missing("a block"))?;
         }
-        let turn = self.carry(kernel, programs, &path)?;
+        let state = self.carry(kernel, programs, &path)?;
         let names = Names { pids, grid: self.grid, map: Some(map) };
         for (group, barriers) in self.barriers.iter().enumerate() {
             let members: Vec<usize> = (0..maps.len()).filter(|number| of.groups[*number] == group).collect();
             let mut bytes = members.iter().map(|number| bytes_of(&maps[*number])).sum();
             let rows = if group == self.groups { &of.rows[..] } else { &[] };
             bytes += rows.iter().map(|(row, _)| place_bytes(kernel.value_type(*row)) as u32).sum::<u32>();
-            let mut builder = Builder::before(kernel, turn.end);
+            let mut builder = Builder::before(kernel, state.end);
             let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
-            let full = builder.slot(barriers.full, turn.slot)?;
-            let empty = builder.slot(barriers.empty, turn.slot)?;
-            let before = builder.xori(turn.phase, one)?;
+            let full = builder.slot(barriers.full, state.slot)?;
+            let empty = builder.slot(barriers.empty, state.slot)?;
+            let before = builder.xori(state.phase, one)?;
             builder.barrier_wait(empty, before)?;
             // A warp that came later than the next time the slot is freed would wait for the time after that.
             builder.barrier()?;
             builder.barrier_expect(full, bytes)?;
             for (number, (buffer, row)) in rows.iter().enumerate() {
-                let place = self.place(kernel, turn.end, self.row_rings[number], turn.slot, *buffer)?;
-                let at = names.sum_in(kernel, turn.end, &row.at, Elem::I64)?;
-                let mut builder = Builder::before(kernel, turn.end);
+                let place = self.place(kernel, state.end, self.row_rings[number], state.slot, *buffer)?;
+                let at = names.sum_in(kernel, state.end, &row.at, Elem::I64)?;
+                let mut builder = Builder::before(kernel, state.end);
                 let pointer = builder.addptr(row.base, at)?;
                 builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
             }
             for number in members {
                 let (copy, access) = &of.copies[number];
-                let place = self.place(kernel, turn.end, self.rings[number], turn.slot, kernel.operand(*copy, 1))?;
-                fill(kernel, turn.end, &names, (access, &maps[number]), place, full)?;
+                let place = self.place(kernel, state.end, self.rings[number], state.slot, kernel.operand(*copy, 1))?;
+                fill(kernel, state.end, &names, (access, &maps[number]), place, full)?;
             }
         }
-        self.make_maps(kernel, &turn, &names, maps, programs)?;
-        self.advance(kernel, &turn)?;
+        self.make_maps(kernel, &state, &names, maps, programs)?;
+        self.advance(kernel, &state)?;
         no_slots(kernel, path[path.len() - 1]);
         Ok(())
     }
@@ -173,14 +174,14 @@ impl Shared<'_> {
     fn make_maps(
         &self,
         kernel: &mut Kernel,
-        turn: &Turn,
+        state: &PipelineState,
         names: &Names<'_>,
         maps: &[CopyMap],
         programs: Op,
     ) -> Result<(), PassError> {
         let all = maps.iter().flat_map(|(map, other, _)| std::iter::once(*map).chain(other.map(|(_, map)| map)));
-        let makers: Vec<Op> = all.filter_map(|map| made_maps::maker(kernel, names.of(map))).collect();
-        for (number, [slot, phase]) in turn.levels.iter().enumerate() {
+        let makers: Vec<Op> = all.filter_map(|map| kernel_tensor_maps::maker(kernel, names.of(map))).collect();
+        for (number, [slot, phase]) in state.levels.iter().enumerate() {
             let here: Vec<Op> = kernel.ops(slot.block).filter(|op| makers.contains(op)).collect();
             let Some((last, others)) = here.split_last() else { continue };
             for maker in others {
@@ -188,32 +189,33 @@ impl Shared<'_> {
             }
             let first = *others.first().unwrap_or(last);
             let body = kernel.op(programs).blocks[0];
-            let outer: Vec<Step> = [(programs, body)].into_iter().chain(turn.way[..number].iter().copied()).collect();
+            let outer: Vec<PathStep> =
+                [(programs, body)].into_iter().chain(state.steps[..number].iter().copied()).collect();
             let ty = Type::Scalar(Elem::I32);
             let number_before = |kernel: &mut Kernel, before: Op, number: u32| {
                 Builder::before(kernel, before).constant_of(Literal::Int(number.into()), ty)
             };
             let none = number_before(kernel, programs, 0)?;
-            let at = last_of(carried::carry(kernel, &outer, none, Some("turn"))?)?;
+            let at = last_of(loop_carried::carry(kernel, &outer, none, Some("turn"))?)?;
             let one = number_before(kernel, first, 1)?;
             // All are begun before one is waited for.
-            let after = kernel.next_op(*last).ok_or_else(|| lost("an end"))?;
+            let after = kernel.next_op(*last).ok_or_else(|| missing("an end"))?;
             for maker in &here {
                 kernel.set_optional(*maker, 1, at.value);
-                made_maps::begin(kernel, *maker);
+                kernel_tensor_maps::begin(kernel, *maker);
                 let map = kernel.result(*maker, 0);
-                made_maps::await_map(kernel, after, map)?;
+                kernel_tensor_maps::await_map(kernel, after, map)?;
             }
             let next = Builder::before(kernel, at.end).xori(at.value, one)?;
             at.set(kernel, next);
 
             // How many slots were filled since maps were made.
             let slots = number_before(kernel, programs, self.form.slots)?;
-            let filled = last_of(carried::carry(kernel, &outer, slots, Some("filled"))?)?;
-            let inner = &turn.way[number..];
-            let [(enters, _), ..] = inner else { return Err(lost("a loop")) };
+            let filled = last_of(loop_carried::carry(kernel, &outer, slots, Some("filled"))?)?;
+            let inner = &state.steps[number..];
+            let [(enters, _), ..] = inner else { return Err(missing("a loop")) };
             let none = number_before(kernel, *enters, 0)?;
-            let (levels, since) = carried::carry(kernel, inner, none, Some("filled"))?;
+            let (levels, since) = loop_carried::carry(kernel, inner, none, Some("filled"))?;
             filled.set(kernel, since);
             let fill = last_of((levels, since))?;
             let mut builder = Builder::before(kernel, fill.end);
@@ -248,9 +250,9 @@ impl Shared<'_> {
     }
 
     /// A loop of the role that computes.
-    pub fn computing(&self, kernel: &mut Kernel, of: &Copying, programs: Op) -> Result<(), PassError> {
+    pub fn consumer(&self, kernel: &mut Kernel, of: &ProducerLoop, programs: Op) -> Result<(), PassError> {
         let body = kernel.op(of.of).blocks[0];
-        let turn = self.carry(kernel, programs, &of.path)?;
+        let state = self.carry(kernel, programs, &of.path)?;
         let copied = of.copies.iter().map(|(copy, _)| kernel.operand(*copy, 1));
         let singles: Vec<Value> = copied.chain(of.rows.iter().map(|(row, _)| *row)).collect();
         let mut after_wait = false;
@@ -263,23 +265,23 @@ impl Shared<'_> {
                 kernel.erase(op);
             }
         }
-        let start = kernel.first_op(body).ok_or_else(|| lost("a loop"))?;
+        let start = kernel.first_op(body).ok_or_else(|| missing("a loop"))?;
         for (group, barriers) in self.barriers.iter().enumerate() {
             let members = (0..singles.len()).filter(|number| of.groups.get(*number).unwrap_or(&self.groups) == &group);
             let buffers: Vec<Op> = members.filter_map(|number| kernel.def_op(singles[number])).collect();
             let readers: Vec<Op> = kernel.ops(body).filter(|op| reads(kernel, *op, &buffers)).collect();
             let mut builder = Builder::before(kernel, start);
-            let full = builder.slot(barriers.full, turn.slot)?;
-            let empty = builder.slot(barriers.empty, turn.slot)?;
+            let full = builder.slot(barriers.full, state.slot)?;
+            let empty = builder.slot(barriers.empty, state.slot)?;
             match (readers.first(), readers.last()) {
                 (Some(first), Some(last)) => {
-                    Builder::before(kernel, *first).barrier_wait(full, turn.phase)?;
+                    Builder::before(kernel, *first).barrier_wait(full, state.phase)?;
                     Builder::after(kernel, *last).barrier_arrive(empty)?;
                 }
                 // The loop reads no rows, but others do.
                 _ => {
-                    let mut builder = Builder::before(kernel, turn.end);
-                    builder.barrier_wait(full, turn.phase)?;
+                    let mut builder = Builder::before(kernel, state.end);
+                    builder.barrier_wait(full, state.phase)?;
                     builder.barrier_arrive(empty)?;
                 }
             }
@@ -287,12 +289,12 @@ impl Shared<'_> {
         // Views are made anew of the slot.
         let rings = self.rings[..of.copies.len()].iter().chain(&self.row_rings);
         for (ring, single) in rings.zip(singles) {
-            let slot = self.place(kernel, start, *ring, turn.slot, single)?;
+            let slot = self.place(kernel, start, *ring, state.slot, single)?;
             kernel.replace_uses(single, slot);
-            let made = kernel.def_op(single).ok_or_else(|| lost("a buffer"))?;
+            let made = kernel.def_op(single).ok_or_else(|| missing("a buffer"))?;
             kernel.erase(made);
         }
-        self.advance(kernel, &turn)?;
+        self.advance(kernel, &state)?;
         skip_zeros(kernel, of.of)?;
         no_slots(kernel, of.of);
         Ok(())
@@ -300,7 +302,7 @@ impl Shared<'_> {
 }
 
 fn last_of((levels, _): (Vec<Level>, Value)) -> Result<Level, PassError> {
-    levels.last().copied().ok_or_else(|| lost("a loop"))
+    levels.last().copied().ok_or_else(|| missing("a loop"))
 }
 
 /// The bytes that a copy brings.
@@ -313,11 +315,11 @@ pub(super) fn fill(
     kernel: &mut Kernel,
     before: Op,
     names: &Names<'_>,
-    (access, (map, other, boxes)): (&Access, &CopyMap),
+    (access, (map, other, boxes)): (&BoxAccess, &CopyMap),
     mut place: Value,
     full: Value,
 ) -> Result<(), PassError> {
-    let filled = kernel.value_type(place).as_shared().ok_or_else(|| lost("a buffer"))?;
+    let filled = kernel.value_type(place).as_shared().ok_or_else(|| missing("a buffer"))?;
     let at = names.place(kernel, before, access, &filled.shape)?;
     if access.inner == 0 {
         place = Builder::before(kernel, before).shared_trans_of(place, &[1, 0])?;

@@ -13,8 +13,8 @@
 
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count};
 
-use super::expand_loop::{self, copies, under_way};
-use super::registers_ahead::{has_products, most_slots};
+use super::expand_loop::{self, copies, mma_in_flight};
+use super::register_prefetch::{has_dots, most_slots};
 use super::stage_operands::stages;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
 use crate::work::registers;
@@ -33,7 +33,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     for op in &loops {
         let trips = trip_count(kernel, *op).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX)).max(1);
         let mut wished = stages(kernel, *op).min(trips);
-        if !has_products(kernel, kernel.op(*op).blocks[0]) {
+        if !has_dots(kernel, kernel.op(*op).blocks[0]) {
             wished = wished.min(most_slots(kernel, copies(kernel, *op).into_iter()));
         }
         let plan = choose(kernel, *op, wished, trips, &|slots| blocks(kernel, *op, slots));
@@ -43,16 +43,16 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             && sums_of_threads(kernel, *op).is_some()
             && blocks(kernel, *op, slots - 1) > blocks(kernel, *op, slots)
         {
-            set_plan(kernel, *op, Plan::plain(slots - 1));
+            set_plan(kernel, *op, RingPlan::plain(slots - 1));
         }
     }
     while !fits(kernel, cx)? {
         let most = loops.iter().filter(|op| slots(kernel, **op).is_some_and(|slots| slots > 1));
         let Some(op) = most.max_by_key(|op| ring_bytes(kernel, **op)).copied() else { break };
         let fewer = slots(kernel, op).unwrap_or(1) - 1;
-        let plan = match under_way(kernel, op) {
-            Some(_) if fewer > 2 => Plan { slots: fewer, ahead: fewer - 1, pending: 1 },
-            _ => Plan::plain(fewer),
+        let plan = match mma_in_flight(kernel, op) {
+            Some(_) if fewer > 2 => RingPlan { slots: fewer, ahead: fewer - 1, pending: 1 },
+            _ => RingPlan::plain(fewer),
         };
         set_plan(kernel, op, plan);
     }
@@ -62,40 +62,40 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 /// How a ring is used. A slot is free for copies once all threads have passed the next barrier after their products, or the
 /// one after that if a product is still under way there; with fewer slots than that takes, a second barrier in the iteration
 /// says so earlier (`expand_loop.rs`).
-struct Plan {
+struct RingPlan {
     slots: u32,
     ahead: u32,
     pending: u32,
 }
 
-impl Plan {
+impl RingPlan {
     /// One barrier in an iteration, no product under way.
-    fn plain(slots: u32) -> Plan {
-        Plan { slots, ahead: slots - 1, pending: 0 }
+    fn plain(slots: u32) -> RingPlan {
+        RingPlan { slots, ahead: slots - 1, pending: 0 }
     }
 }
 
 /// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it. `held`: how many
 /// blocks a multiprocessor holds with so many slots.
-fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -> u64) -> Plan {
-    let product = under_way(kernel, op).is_some();
+fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -> u64) -> RingPlan {
+    let mma = mma_in_flight(kernel, op).is_some();
     if wished < 2 {
-        return Plan::plain(wished);
+        return RingPlan::plain(wished);
     }
     // Each iteration has a slot of its own, so that all copies are begun before the loop.
     if wished == trips && sums_of_threads(kernel, op).is_none() {
-        return Plan { slots: trips, ahead: trips, pending: u32::from(product) };
+        return RingPlan { slots: trips, ahead: trips, pending: u32::from(mma) };
     }
-    if product {
+    if mma {
         let slots = if held(wished + 1) >= held(wished) { wished + 1 } else { wished };
-        return Plan { slots, ahead: wished - 1, pending: 1 };
+        return RingPlan { slots, ahead: wished - 1, pending: 1 };
     }
     // With a single slot no copy runs beside a product of its own block.
     let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished) };
     if sums_of_threads(kernel, op).is_none() && held(wished - 1) >= least {
-        return Plan { slots: wished - 1, ahead: wished - 1, pending: 0 };
+        return RingPlan { slots: wished - 1, ahead: wished - 1, pending: 0 };
     }
-    Plan::plain(wished)
+    RingPlan::plain(wished)
 }
 
 /// The slots of the rings that a loop copies into; `None` if it has none of its own.
@@ -106,7 +106,7 @@ fn slots(kernel: &Kernel, op: Op) -> Option<u32> {
     }
 }
 
-fn set_plan(kernel: &mut Kernel, op: Op, plan: Plan) {
+fn set_plan(kernel: &mut Kernel, op: Op, plan: RingPlan) {
     if let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) {
         hints.slots = Some(plan.slots);
         hints.ahead = (plan.ahead > 0).then_some(plan.ahead);
@@ -118,8 +118,8 @@ fn set_plan(kernel: &mut Kernel, op: Op, plan: Plan) {
 /// thread are only an estimate before code is made.
 fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32) -> u64 {
     let threads = 32 * u64::from(kernel.group_of(op).warps);
-    let sums = sums_of_threads(kernel, op).unwrap_or_else(|| sums_of_warps(kernel, op));
-    let each = (u64::from(sums) + OTHER_REGISTERS).max(registers.into()).min(255);
+    let accs = sums_of_threads(kernel, op).unwrap_or_else(|| sums_of_warps(kernel, op));
+    let each = (u64::from(accs) + OTHER_REGISTERS).max(registers.into()).min(255);
     let by_registers = REGISTERS / (each * threads);
     let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
     let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
@@ -128,24 +128,20 @@ fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32)
 
 /// The registers of a thread for sums of products in a loop that threads load from buffers, if it has such.
 fn sums_of_threads(kernel: &Kernel, op: Op) -> Option<u32> {
-    let products = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
-    let sums = products.filter(|op| matches!(kernel.kind(*op), OpKind::DotBuffers { .. })).map(|op| {
-        let sum = kernel.result(op, 0);
-        let words = kernel.value_type(sum).elem().map_or(1, |elem| elem.bytes().div_ceil(4));
-        kernel.layout_of(sum).map_or(0, |layout| layout.registers() * words)
+    let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
+    let accs = mmas.filter(|op| matches!(kernel.kind(*op), OpKind::DotBuffers { .. })).map(|op| {
+        let acc = kernel.result(op, 0);
+        let words = kernel.value_type(acc).elem().map_or(1, |elem| elem.bytes().div_ceil(4));
+        kernel.layout_of(acc).map_or(0, |layout| layout.registers() * words)
     });
-    sums.max()
+    accs.max()
 }
 
 /// The registers of a thread for sums of products by matrix instructions in a loop.
 fn sums_of_warps(kernel: &Kernel, op: Op) -> u32 {
-    let products = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
+    let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
     let kinds = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::Dot { .. });
-    products
-        .filter(kinds)
-        .filter_map(|op| kernel.layout_of(kernel.result(op, 0)))
-        .map(|layout| layout.registers())
-        .sum()
+    mmas.filter(kinds).filter_map(|op| kernel.layout_of(kernel.result(op, 0))).map(|layout| layout.registers()).sum()
 }
 
 /// Registers of a multiprocessor.

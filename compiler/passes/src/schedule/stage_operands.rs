@@ -27,12 +27,12 @@ use std::collections::{HashMap, HashSet};
 use rtc_abi::Feature;
 use rtc_ir::{Block, Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Value, constant_bits};
 
-use super::addresses::{Memory, addresses, innermost_loops, is_unchanged, loads_of_products, memory, small_step};
-use super::buffer_products;
-use super::mma_operands::stage_product;
+use super::addresses::{Memory, addresses, innermost_loops, is_unchanged, loads_of_dots, memory, small_step};
+use super::buffer_dots;
+use super::mma_operands::stage_dot;
 use super::operand_layouts::buffer_layout;
 use super::read_back::read_back;
-use super::registers_ahead::{asked_for, hold, most_slots, without_copies};
+use super::register_prefetch::{asked_for, hold, most_slots, without_copies};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -47,23 +47,23 @@ pub(super) type Boxes = HashMap<Op, usize>;
 
 /// Does it; with `boxes` these loads become copies, however wide, and no others.
 pub(super) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>) -> Result<(), PassError> {
-    let (mut staged, mut outside) = (Staged::default(), false);
+    let (mut staged, mut outside) = (StagedOperands::default(), false);
     if cx.structure.stages() && cx.target.has(Feature::CpAsync) {
         for of in innermost_loops(kernel) {
             stage_loop(kernel, of, boxes, &mut staged)?;
         }
-        let (products, loads) = buffer_products::outside_of_loops(kernel);
-        staged.direct.extend(products);
+        let (dots, loads) = buffer_dots::outside_of_loops(kernel);
+        staged.direct.extend(dots);
         begin_copies(kernel, &loads, None, None, &mut staged)?;
         outside = !loads.is_empty();
     }
     for op in rtc_ir::walk(kernel) {
         if let OpKind::Dot { kind: DotKind::Wgmma, .. } = kernel.kind(op) {
-            stage_product(kernel, op, &mut staged)?;
+            stage_dot(kernel, op, &mut staged)?;
         }
     }
     for op in rtc_ir::walk(kernel).into_iter().filter(|op| staged.direct.contains(op)) {
-        buffer_products::stage(kernel, op, &staged.buffers)?;
+        buffer_dots::stage(kernel, op, &staged.buffers)?;
     }
     for load in staged.loads.clone() {
         let buffer = staged.buffers[&kernel.result(load, 0)];
@@ -81,7 +81,7 @@ pub(super) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>
 
 /// What has been brought into shared memory.
 #[derive(Default)]
-pub(super) struct Staged {
+pub(super) struct StagedOperands {
     /// The buffers that hold values.
     pub buffers: HashMap<Value, Value>,
     /// Loads that have become copies.
@@ -101,7 +101,12 @@ pub(super) fn stages(kernel: &Kernel, of: Op) -> u32 {
 }
 
 /// Makes copies of the loads in a loop that products use.
-fn stage_loop(kernel: &mut Kernel, of: Op, boxes: Option<&Boxes>, staged: &mut Staged) -> Result<(), PassError> {
+fn stage_loop(
+    kernel: &mut Kernel,
+    of: Op,
+    boxes: Option<&Boxes>,
+    staged: &mut StagedOperands,
+) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
     if stages(kernel, of) < 2 || small_step(kernel, of).is_none() {
         return Ok(());
@@ -109,7 +114,7 @@ fn stage_loop(kernel: &mut Kernel, of: Op, boxes: Option<&Boxes>, staged: &mut S
     let asked = asked_for(kernel, of);
     let mut loads: Vec<(Op, u32)> = asked
         .clone()
-        .unwrap_or_else(|| loads_of_products(kernel, of))
+        .unwrap_or_else(|| loads_of_dots(kernel, of))
         .into_iter()
         .filter_map(|load| match boxes {
             Some(boxes) => boxes.contains_key(&load).then_some((load, 1)),
@@ -137,7 +142,7 @@ fn stage_loop(kernel: &mut Kernel, of: Op, boxes: Option<&Boxes>, staged: &mut S
         }
         return Ok(());
     }
-    let direct = buffer_products::find(kernel, body, &loads.iter().map(|(load, _)| *load).collect());
+    let direct = buffer_dots::find(kernel, body, &loads.iter().map(|(load, _)| *load).collect());
     if let Some(ahead) = without_copies(kernel, of, &direct) {
         if let OpKind::ForRange { hints, .. } = kernel.kind_mut(of) {
             hints.ahead = ahead.then_some(1).or(hints.ahead);
@@ -158,7 +163,7 @@ fn begin_copies(
     loads: &[(Op, u32)],
     of: Option<Op>,
     boxes: Option<&Boxes>,
-    staged: &mut Staged,
+    staged: &mut StagedOperands,
 ) -> Result<(), PassError> {
     for (load, width) in loads {
         let result = kernel.result(*load, 0);

@@ -9,7 +9,7 @@
 //!
 //! A large tile goes through the buffer in pieces of columns, or of rows where no thread has columns of both halves, two at
 //! a time where there is room. Sums and the like by atomics whose results nobody asks for become such copies, too
-//! (`reductions.rs`).
+//! (`tma_reductions.rs`).
 
 use rtc_abi::Expr;
 use rtc_abi::metadata::Padding;
@@ -20,15 +20,15 @@ use rtc_ir::{
 };
 use rtc_layout::{Layout, SharedLayout};
 
-use super::boxes::{Access, Fill, least};
-use super::coordinates::{Names, Place};
+use super::box_analysis::{BoxAccess, Fill, least};
+use super::buffer_boxes::{Boxes, SWIZZLED_ROWS, boxes, boxes_of};
+use super::candidate::Candidate;
+use super::coordinates::{BoxCoordinates, Names};
 use super::descriptors;
-use super::found::Found;
 use super::host_values::expression;
-use super::made_maps;
-use super::parts::{Boxes, SWIZZLED_ROWS, boxes, boxes_of};
-use super::reductions;
-use super::roles::{Form, lost};
+use super::kernel_tensor_maps;
+use super::partitions::{PartitionConfig, missing};
+use super::tma_reductions;
 use crate::PassError;
 
 /// The tensor maps of a kernel.
@@ -66,7 +66,7 @@ pub(super) struct StoreMap {
 
 impl Maps {
     /// Adds the parameters.
-    pub fn make(kernel: &mut Kernel, found: &Found, form: &Form) -> Result<Maps, PassError> {
+    pub fn make(kernel: &mut Kernel, found: &Candidate, form: &PartitionConfig) -> Result<Maps, PassError> {
         let mut maps = Maps { copies: Vec::new(), before: Vec::new(), stores: Vec::new() };
         for of in &found.loops {
             let copies = of.copies.iter().map(|(copy, access)| copy_map(kernel, kernel.operand(*copy, 1), access));
@@ -83,13 +83,17 @@ impl Maps {
 }
 
 /// The maps of those stores that can be copies through about `most` bytes of shared memory.
-pub(super) fn store_maps(kernel: &mut Kernel, stores: &[(Op, Access)], most: u32) -> Result<Vec<StoreMap>, PassError> {
+pub(super) fn store_maps(
+    kernel: &mut Kernel,
+    stores: &[(Op, BoxAccess)],
+    most: u32,
+) -> Result<Vec<StoreMap>, PassError> {
     let mut maps = Vec::new();
     for (number, (store, access)) in stores.iter().enumerate() {
         let Some((buffer, pieces, axis)) = pieces(kernel, *store, most) else { continue };
         let layout = kernel.slot_layout(buffer).into_owned();
         let Some(boxes) = buffer.elem.num().and_then(|elem| boxes(&layout, elem)) else { continue };
-        let reduction = reductions::operation(kernel, *store);
+        let reduction = tma_reductions::operation(kernel, *store);
         let data_type = reduction.and_then(|by| by.data_type(boxes.ty.elem));
         let map = map_of(kernel, access, &boxes, Padding::Zero, data_type)?;
         maps.push(StoreMap { map, reduction, boxes, pieces, axis, buffer, number });
@@ -116,7 +120,7 @@ pub(super) fn buffers(stores: &[StoreMap], builder: &mut Builder<'_>) -> Result<
 /// Copies out of the buffers `outs` in the place of `accesses`, of which `stores` are the maps.
 pub(super) fn copy_out(
     kernel: &mut Kernel,
-    accesses: &[(Op, Access)],
+    accesses: &[(Op, BoxAccess)],
     stores: &[StoreMap],
     outs: &[Value],
     names: &Names<'_>,
@@ -124,7 +128,7 @@ pub(super) fn copy_out(
     for (store, out) in stores.iter().zip(outs) {
         let (op, access) = &accesses[store.number];
         let tile = stored_tile(kernel, *op);
-        let shape = kernel.value_type(tile).shape().ok_or_else(|| lost("a tile"))?;
+        let shape = kernel.value_type(tile).shape().ok_or_else(|| missing("a tile"))?;
         let at = names.place(kernel, *op, access, &shape)?;
         let alone = stores.len() == 1;
         for (number, piece) in store.parts(kernel, *op, tile)?.into_iter().enumerate() {
@@ -160,7 +164,7 @@ impl StoreMap {
         out: Value,
         piece: Value,
         number: u32,
-        at: &Place,
+        at: &BoxCoordinates,
         alone: bool,
     ) -> Result<(), PassError> {
         let pending = if alone { self.boxes.parts.len() as u32 * (self.buffer.slots - 1) } else { 0 };
@@ -189,8 +193,8 @@ impl StoreMap {
 }
 
 /// The map of a copy, and that to take where an argument is true.
-fn copy_map(kernel: &mut Kernel, buffer: Value, access: &Access) -> Result<CopyMap, PassError> {
-    let boxes = boxes_of(kernel, buffer, access).ok_or_else(|| lost("a box"))?;
+fn copy_map(kernel: &mut Kernel, buffer: Value, access: &BoxAccess) -> Result<CopyMap, PassError> {
+    let boxes = boxes_of(kernel, buffer, access).ok_or_else(|| missing("a box"))?;
     let plain = if access.fill == Fill::Nan { Padding::Nan } else { Padding::Zero };
     let data_type = is_only_multiplied(kernel, buffer).then_some(TFLOAT32);
     let map = map_of(kernel, access, &boxes, plain, data_type)?;
@@ -227,7 +231,7 @@ pub(super) fn copy_boxes(
     boxes: &Boxes,
     buffer: Value,
     barrier: Value,
-    at: &Place,
+    at: &BoxCoordinates,
 ) -> Result<(), PassError> {
     for part in &boxes.parts {
         let slice = part_of(kernel, before, buffer, *part, [boxes.ty.shape[0], boxes.ty.shape[1]])?;
@@ -247,19 +251,19 @@ fn part_of(kernel: &mut Kernel, before: Op, buffer: Value, at: [u32; 2], shape: 
 /// The tensor map of an access: the descriptor that is an argument, one that the kernel makes, or a hidden parameter.
 fn map_of(
     kernel: &mut Kernel,
-    access: &Access,
+    access: &BoxAccess,
     boxes: &Boxes,
     padding: Padding,
     data_type: Option<u32>,
 ) -> Result<Value, PassError> {
-    let none = || lost("an expression");
+    let none = || missing("an expression");
     let shape: Vec<u32> = access.outer.iter().map(|_| 1).chain(boxes.ty.shape.iter().copied()).collect();
     let ty = DescType { shape: Shape::new(&shape).ok_or_else(none)?, ..boxes.ty };
     if let Some(descriptor) = &access.descriptor {
         return descriptors::map(kernel, descriptor, ty);
     }
     if access.is_made {
-        return made_maps::make(kernel, access, boxes.ty, data_type == Some(TFLOAT32));
+        return kernel_tensor_maps::make(kernel, access, boxes.ty, data_type == Some(TFLOAT32));
     }
     let base = kernel.params.iter().find(|param| param.value == access.base).ok_or_else(none)?.name.clone();
     let [outer, inner] = [1 - access.inner, access.inner].map(|axis| &access.axes[axis]);
@@ -360,15 +364,15 @@ fn parts(kernel: &mut Kernel, before: Op, tile: Value, pieces: u32, axis: usize)
     if pieces == 1 {
         return Ok(vec![tile]);
     }
-    let layout = kernel.layout_of(tile).ok_or_else(|| lost("a layout"))?.clone();
-    let elem = kernel.value_type(tile).elem().ok_or_else(|| lost("a tile"))?;
-    let layouts = halved(&layout, axis).ok_or_else(|| lost("a half"))?;
+    let layout = kernel.layout_of(tile).ok_or_else(|| missing("a layout"))?.clone();
+    let elem = kernel.value_type(tile).elem().ok_or_else(|| missing("a tile"))?;
+    let layouts = halved(&layout, axis).ok_or_else(|| missing("a half"))?;
     let types = layouts.map(|layout| {
         let shape = Shape::new(layout.shape());
         let id = kernel.intern_layout(layout);
         shape.map(|shape| Type::tile(elem, shape).with_layout(Some(id)))
     });
-    let [Some(apart), Some(last), Some(half)] = types else { return Err(lost("a shape")) };
+    let [Some(apart), Some(last), Some(half)] = types else { return Err(missing("a shape")) };
     let mut builder = Builder::before(kernel, before);
     let tile = builder.reshape_to(tile, apart, false)?;
     let order = to_the_end(axis).to_vec();

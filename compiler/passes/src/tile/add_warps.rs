@@ -12,7 +12,7 @@
 //! kernel written with buffers and barriers counts on its threads: both stay as they are. So does one whose launch bounds
 //! the registers. A block of more than eight warps has fewer registers for each thread, so that more would not help.
 //!
-//! Where some warps copy and the others only multiply (`split_roles`), four of these are one group for the tensor cores, which stand
+//! Where some warps copy and the others only multiply (`specialize_warps`), four of these are one group for the tensor cores, which stand
 //! still while it waits for a product. Two blocks on a multiprocessor fill the gaps, but not where the source loops over tiles
 //! itself: such a kernel has as many programs as there are multiprocessors. Eight warps are two groups, which wait at
 //! different times.
@@ -20,13 +20,13 @@
 use std::collections::HashMap;
 
 use rtc_abi::Feature;
-use rtc_ir::effects::{Access, On, Space};
+use rtc_ir::effects::{EffectKind, On, Space};
 use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Type, Value, ValueDef, constant_bits, regions};
 use rtc_source::{Code, Diagnostic};
 
 use crate::laid::accelerate_dot;
-use crate::schedule::addresses::{innermost_loops, loads_of_products};
-use crate::schedule::split_roles;
+use crate::schedule::addresses::{innermost_loops, loads_of_dots};
+use crate::schedule::specialize_warps;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -76,7 +76,7 @@ fn waits_alone(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
     trial.options.num_warps = 2 * GROUP;
     accelerate_dot::choose_kinds(&mut trial, cx)?;
     let by_wgmma = matches!(trial.kind(dot), OpKind::Dot { kind: DotKind::Wgmma, .. });
-    Ok(by_wgmma && split_roles::may_serve(kernel, cx, &loads_of_products(kernel, of))?)
+    Ok(by_wgmma && specialize_warps::may_specialize(kernel, cx, &loads_of_dots(kernel, of))?)
 }
 
 /// Registers of a thread for so many bits in all.
@@ -138,7 +138,7 @@ fn bits_of(ty: Type) -> u64 {
 fn counts_threads(kernel: &Kernel) -> bool {
     rtc_ir::walk(kernel).into_iter().any(|op| {
         let by_hand = kernel.effects(op).any(|(effect, _)| {
-            let own = effect.access != Access::Exchange && matches!(effect.on, On::Operand(_) | On::Result);
+            let own = effect.access != EffectKind::Exchange && matches!(effect.on, On::Operand(_) | On::Result);
             own && matches!(effect.space, Space::Shared | Space::Barrier)
         });
         by_hand || matches!(kernel.kind(op), OpKind::InlineAsm { pure: false, .. } | OpKind::WarpSpecialize { .. })

@@ -9,7 +9,7 @@
 use rtc_ir::{BlockPtrType, Builder, Elem, Kernel, Op, OpKind, Padding, Phase, Type, TypeError, Value};
 
 use super::views::{self, Views};
-use super::window::{self, Axis, Caching, Window};
+use super::window::{self, Caching, Window, WindowAxis};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -95,7 +95,7 @@ fn window_of(b: &mut Builder<'_>, parts: &[Value], block: BlockPtrType, check: &
     for axis in 0..rank {
         let index = window::indices(b, offsets[axis], block.shape, axis)?;
         let size = check.contains(&(axis as u32)).then_some(sizes[axis]);
-        axes.push(Axis { index, stride: Some(strides[axis]), size });
+        axes.push(WindowAxis { index, stride: Some(strides[axis]), size });
     }
     window::window(b, parts[0], &axes, block.shape)
 }

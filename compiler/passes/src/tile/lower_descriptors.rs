@@ -12,7 +12,7 @@ use rtc_ir::{
 };
 
 use super::views::{self, Views};
-use super::window::{self, Axis, Caching, Window};
+use super::window::{self, Caching, Window, WindowAxis};
 use crate::schedule::host_values;
 use crate::{Pass, PassContext, PassError};
 
@@ -170,7 +170,7 @@ impl Lowering {
     }
 
     /// What an access goes to, and a builder in its place.
-    fn access<'k>(&self, kernel: &'k mut Kernel, op: Op) -> Result<(Access, Builder<'k>), PassError> {
+    fn access<'k>(&self, kernel: &'k mut Kernel, op: Op) -> Result<(BlockAccess, Builder<'k>), PassError> {
         let desc = kernel.operand(op, 0);
         let block = described(kernel, desc)?.shape;
         let rank = block.rank();
@@ -185,7 +185,7 @@ impl Lowering {
             }
             _ => (kernel.variadic(op).to_vec(), block),
         };
-        let access = Access {
+        let access = BlockAccess {
             base: parts[0],
             sizes: sizes.to_vec(),
             strides: strides.to_vec(),
@@ -198,7 +198,7 @@ impl Lowering {
 }
 
 /// An access to a block of a tensor.
-struct Access {
+struct BlockAccess {
     base: Value,
     sizes: Vec<Value>,
     /// Without that of the last dimension.
@@ -209,7 +209,7 @@ struct Access {
     shape: Shape,
 }
 
-impl Access {
+impl BlockAccess {
     fn window(&self, b: &mut Builder<'_>) -> Result<Window, TypeError> {
         let mut axes = Vec::with_capacity(self.at.len());
         for (axis, at) in self.at.iter().enumerate() {
@@ -217,7 +217,7 @@ impl Access {
                 Type::Tile(_) => window::picked(b, *at, axis, self.shape.rank())?,
                 _ => window::indices(b, *at, self.shape, axis)?,
             };
-            axes.push(Axis { index, stride: self.strides.get(axis).copied(), size: Some(self.sizes[axis]) });
+            axes.push(WindowAxis { index, stride: self.strides.get(axis).copied(), size: Some(self.sizes[axis]) });
         }
         window::window(b, self.base, &axes, self.shape)
     }

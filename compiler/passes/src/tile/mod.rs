@@ -2,27 +2,27 @@
 //! dead code.
 
 pub mod add_warps;
-pub mod aligned_stores;
-pub mod counters;
+pub mod alignment_versioning;
 pub mod cse;
 pub mod dce;
-pub mod fold_sums;
-pub mod forward_carried;
+pub mod fold_softmax_rescale;
+pub mod fuse_dot_accumulator;
 pub mod hoist_loads;
 pub mod licm;
 pub mod lower_block_pointers;
 pub mod lower_descriptors;
 pub mod narrow_casts;
 pub mod narrow_loads;
-pub mod one_exponential;
-pub mod remainders;
+pub mod raise_reduce_to_dot;
+pub mod raise_remainders;
+pub mod remove_invariant_iter_args;
 pub mod simplify;
 pub mod split_loops;
-pub mod sums_of_products;
-pub mod turn_products;
-pub mod unflatten;
-pub mod unit_strides;
-pub mod versions;
+pub mod store_versioning;
+pub mod transpose_dots;
+pub mod unflatten_loops;
+pub mod unify_induction_variables;
+pub mod unit_stride_versioning;
 mod views;
 mod window;
 

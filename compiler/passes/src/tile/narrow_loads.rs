@@ -14,7 +14,8 @@
 //! Scales of groups of elements and bytes that hold two elements are loaded so. `axis_info` proves that the address, the mask
 //! and the value for masked elements are the same; they are computed again for one element of each run, by the same
 //! operations on smaller tiles. An operand that goes from memory to a dot unchanged keeps its runs: it can be copied to shared
-//! memory asynchronously.
+//! memory asynchronously. So does a tile that would leave threads without an element: equal addresses in different threads of a
+//! warp cost nothing, distributing one element to them does.
 
 mod runs;
 
@@ -63,12 +64,15 @@ fn repeated(kernel: &Kernel, infos: &AxisInfos, load: Op) -> Vec<Runs> {
     let result = kernel.result(load, 0);
     let Some(shape) = kernel.value_type(result).shape() else { return Vec::new() };
     let is_operand = kernel.users(result).into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { .. }));
+    let threads = u64::from(kernel.options.num_warps) * 32;
     let runs = |axis: usize| {
         let constancy = kernel.op(load).operands.iter().map(|value| infos.axis(*value, axis).constancy).min()?;
         let size = shape[axis];
         // A power of two that divides the runs.
         let length = if constancy >= u64::from(size) { size } else { 1 << constancy.trailing_zeros() };
-        (length > 1 && (length == size || !is_operand)).then_some(Runs { axis, length })
+        let is_whole = length == size;
+        let is_worth = !is_operand && shape.numel() / u64::from(length) >= threads;
+        (length > 1 && (is_whole || is_worth)).then_some(Runs { axis, length })
     };
     (0..shape.rank()).filter_map(runs).collect()
 }

@@ -73,8 +73,8 @@ fn take_known_branch(kernel: &mut Kernel, op: Op) {
 
 /// Whether an operation is a loop over constants with one iteration.
 fn runs_once(kernel: &Kernel, op: Op) -> bool {
-    let is_product = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
-    trip_count(kernel, op) == Some(1) && !kernel.ops(kernel.op(op).blocks[0]).any(is_product)
+    let is_dot = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
+    trip_count(kernel, op) == Some(1) && !kernel.ops(kernel.op(op).blocks[0]).any(is_dot)
 }
 
 /// Puts the operations of a loop in its place; they are walked later.

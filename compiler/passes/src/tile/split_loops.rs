@@ -40,7 +40,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let mut changed = false;
     // Inner loops first: a copy of an outer loop then has them as they are to be.
     for op in rtc_ir::walk(kernel).into_iter().rev() {
-        if let Some(plan) = Plan::of(kernel, op) {
+        if let Some(plan) = SplitPlan::of(kernel, op) {
             changed |= match plan.most {
                 Some(most) => take_all(kernel, op, &plan, most)?,
                 None => split(kernel, op, &plan)?,
@@ -54,7 +54,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 }
 
 /// How a loop is to be split.
-struct Plan {
+struct SplitPlan {
     lower: Value,
     upper: Value,
     step: i64,
@@ -66,16 +66,16 @@ struct Plan {
     guards: Vec<Guard>,
 }
 
-impl Plan {
+impl SplitPlan {
     /// The plan for a loop that gains by it.
-    fn of(kernel: &Kernel, op: Op) -> Option<Plan> {
+    fn of(kernel: &Kernel, op: Op) -> Option<SplitPlan> {
         let OpKind::ForRange { unsigned: false, hints } = kernel.kind(op) else { return None };
         let [lower, upper, step] = [0, 1, 2].map(|index| kernel.operand(op, index));
         let step = rtc_ir::constant_bits(kernel, step)? as u32 as i32;
         if kernel.value_type(lower) != Type::Scalar(Elem::I32) || step <= 0 {
             return None;
         }
-        let mut plan = Plan { lower, upper, step: step.into(), factor: 1, most: None, guards: Vec::new() };
+        let mut plan = SplitPlan { lower, upper, step: step.into(), factor: 1, most: None, guards: Vec::new() };
         if let Some(factor) = hints.unroll {
             plan.factor = i64::from(factor.max(1));
             let few = u64::from(factor) * operations(kernel, op) <= MAX_COPIES;
@@ -183,7 +183,7 @@ fn operations(kernel: &Kernel, op: Op) -> u64 {
 }
 
 /// Takes all iterations at once where nothing cuts them off; else there is the loop.
-fn take_all(kernel: &mut Kernel, op: Op, plan: &Plan, most: Most) -> Result<bool, PassError> {
+fn take_all(kernel: &mut Kernel, op: Op, plan: &SplitPlan, most: Most) -> Result<bool, PassError> {
     let body = kernel.op(op).blocks[0];
     let (carried, results) = (kernel.variadic(op).to_vec(), kernel.op(op).results.clone());
     let types: Vec<Type> = carried.iter().map(|value| kernel.value_type(*value)).collect();
@@ -207,7 +207,7 @@ fn take_all(kernel: &mut Kernel, op: Op, plan: &Plan, most: Most) -> Result<bool
     Ok(true)
 }
 
-fn split(kernel: &mut Kernel, op: Op, plan: &Plan) -> Result<bool, PassError> {
+fn split(kernel: &mut Kernel, op: Op, plan: &SplitPlan) -> Result<bool, PassError> {
     let body = kernel.op(op).blocks[0];
     let lower = plan.lower;
     let mut build = Builder::before(kernel, op);
@@ -260,7 +260,7 @@ fn fill(
     block: Block,
     first: Value,
     mut carried: Vec<Value>,
-    plan: &Plan,
+    plan: &SplitPlan,
 ) -> Result<(), PassError> {
     let of_body = kernel.block(body).args.clone();
     for iteration in 0..plan.factor {
@@ -289,7 +289,7 @@ fn fill(
     Ok(())
 }
 
-impl Plan {
+impl SplitPlan {
     /// Whether the loop starts at zero and the masks hold in just the whole rounds below its end: what most loops over a
     /// row do.
     fn is_plain(&self, kernel: &Kernel) -> bool {
@@ -302,7 +302,7 @@ impl Plan {
 
 /// The index at which the second loop starts: after the last whole round of the first. `None` if it is known that there
 /// is no such round. Computed in 64 bits where something could wrap.
-fn middle(build: &mut Builder<'_>, plan: &Plan) -> Result<Option<Value>, PassError> {
+fn middle(build: &mut Builder<'_>, plan: &SplitPlan) -> Result<Option<Value>, PassError> {
     if plan.is_plain(build.kernel()) && plan.fits() {
         let short = Type::Scalar(Elem::I32);
         let zero = build.constant_of(Literal::Int(0), short)?;

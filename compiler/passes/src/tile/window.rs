@@ -10,7 +10,7 @@ use rtc_ir::{
 type Built<T> = Result<T, TypeError>;
 
 /// One dimension of a block.
-pub(super) struct Axis {
+pub(super) struct WindowAxis {
     /// The indices into the tensor, as a tile of `i64` whose other dimensions have the size 1.
     pub index: Value,
     /// From one index to the next, in elements; `None` for 1.
@@ -82,7 +82,7 @@ fn along(b: &mut Builder<'_>, mut line: Value, axis: usize, rank: usize) -> Buil
 }
 
 /// The elements of a block of that shape.
-pub(super) fn window(b: &mut Builder<'_>, mut base: Value, axes: &[Axis], whole: Shape) -> Built<Window> {
+pub(super) fn window(b: &mut Builder<'_>, mut base: Value, axes: &[WindowAxis], whole: Shape) -> Built<Window> {
     let pointee = b.kernel().value_type(base);
     let (places, axes) = axes.split_at(left_out(&whole));
     let shape = accessed(whole);

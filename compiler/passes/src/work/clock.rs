@@ -26,7 +26,7 @@ pub(super) struct Clock {
     /// When each value is there.
     ready: SecondaryMap<Value, f64>,
     /// When the tensor cores have done all products begun so far.
-    products: f64,
+    dots: f64,
     /// Ends of the products under way, the oldest first.
     under_way: VecDeque<f64>,
     /// When the copies since the last commit are done.
@@ -53,14 +53,14 @@ impl Clock {
     }
 
     /// Products that take the tensor cores so many cycles; gives when they are done, counted from now.
-    pub fn product(&mut self, cycles: f64) -> f64 {
-        self.products = self.products.max(self.now) + cycles;
-        self.under_way.push_back(self.products + PRODUCT);
-        self.products + PRODUCT - self.now
+    pub fn dot(&mut self, cycles: f64) -> f64 {
+        self.dots = self.dots.max(self.now) + cycles;
+        self.under_way.push_back(self.dots + PRODUCT);
+        self.dots + PRODUCT - self.now
     }
 
     /// Waits until all but the latest `pending` products are done.
-    pub fn wait_products(&mut self, pending: usize) {
+    pub fn wait_dots(&mut self, pending: usize) {
         while self.under_way.len() > pending {
             self.now = self.under_way.pop_front().map_or(self.now, |end| end.max(self.now));
         }
@@ -87,7 +87,7 @@ impl Clock {
     /// Lets all times lie further back: as after a loop whose iterations are not all looked at.
     pub fn skip(&mut self, cycles: f64) {
         self.now += cycles;
-        self.products += cycles;
+        self.dots += cycles;
         self.copies += cycles;
         self.under_way.iter_mut().chain(&mut self.groups).for_each(|end| *end += cycles);
     }

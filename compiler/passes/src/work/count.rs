@@ -14,7 +14,7 @@ use super::{Launch, Unit, Work, registers};
 use crate::place::limit_size::{BRANCH, LOOP, instructions};
 
 /// How often a loop is taken to run whose bounds are not known.
-const ROUNDS: f64 = 8.0;
+const TRIPS: f64 = 8.0;
 
 /// What a program in the middle of the grid does. The kernel is as the passes leave it.
 pub fn work(kernel: &Kernel, launch: &Launch, capability: u32) -> Work {
@@ -45,7 +45,7 @@ pub fn work(kernel: &Kernel, launch: &Launch, capability: u32) -> Work {
     count.block(kernel.body(), &mut clock);
     count.work.cycles = clock.now;
     count.read_again();
-    count.work.products.sort_by_key(|(unit, _)| *unit);
+    count.work.dots.sort_by_key(|(unit, _)| *unit);
     count.work
 }
 
@@ -95,15 +95,15 @@ impl Count<'_> {
             OpKind::ForRange { unsigned, .. } => return self.for_range(op, *unsigned, clock),
             OpKind::WhileLoop {} => {
                 self.work.is_certain = false;
-                return self.rounds(op, &data.blocks, ROUNDS, clock);
+                return self.trips(op, &data.blocks, TRIPS, clock);
             }
             OpKind::IfElse {} => return self.if_else(op, clock),
             OpKind::WarpSpecialize { .. } => {
                 let start = clock.clone();
                 for block in &data.blocks {
-                    let mut role = start.clone();
-                    self.block(*block, &mut role);
-                    clock.now = clock.now.max(role.now);
+                    let mut partition = start.clone();
+                    self.block(*block, &mut partition);
+                    clock.now = clock.now.max(partition.now);
                 }
                 return;
             }
@@ -118,15 +118,15 @@ impl Count<'_> {
         let data = kernel.op(op);
         let (results, operands) = (&data.results[..], &data.operands[..]);
         let warps = f64::from(kernel.group_of(op).warps);
-        let is_product =
+        let is_dot =
             matches!(data.kind, OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {});
-        let issued = if is_product { 0.0 } else { issue(kernel, op) };
+        let issued = if is_dot { 0.0 } else { issue(kernel, op) };
         self.work.instructions += self.weight * issued * warps;
         // Four schedulers share the warps of a block.
         let share = (warps / 4.0).max(1.0);
         match &data.kind {
             OpKind::MmaWait { pending } => {
-                clock.wait_products(*pending as usize);
+                clock.wait_dots(*pending as usize);
                 clock.give(results, 0.0);
                 return;
             }
@@ -182,9 +182,9 @@ impl Count<'_> {
                 clock.give(results, SHARED);
             }
             OpKind::Barrier {} => clock.now += BARRIER,
-            OpKind::Dot { kind, .. } | OpKind::DotBuffers { kind } => self.product(op, unit(kernel, op, *kind), clock),
+            OpKind::Dot { kind, .. } | OpKind::DotBuffers { kind } => self.dot(op, unit(kernel, op, *kind), clock),
             OpKind::Mma {} | OpKind::MmaAsync {} => {
-                self.product(op, Unit::WarpGroup(operand_bits(kernel, operands[0])), clock);
+                self.dot(op, Unit::WarpGroup(operand_bits(kernel, operands[0])), clock);
             }
             OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::Sort { .. } | OpKind::Gather { .. } => {
                 let crosses = data.kind.spec().optional.iter().position(|name| *name == "scratch");
@@ -218,7 +218,7 @@ impl Count<'_> {
         }
     }
 
-    fn product(&mut self, op: Op, unit: Unit, clock: &mut Clock) {
+    fn dot(&mut self, op: Op, unit: Unit, clock: &mut Clock) {
         let kernel = self.kernel;
         let data = kernel.op(op);
         let lhs = shape(kernel, data.operands[0]);
@@ -226,9 +226,9 @@ impl Count<'_> {
         let (Some(lhs), Some(sums)) = (lhs, sums) else { return };
         let operations = 2.0 * sums.numel() as f64 * f64::from(lhs[lhs.rank() - 1]);
         if self.weight > 0.0 {
-            match self.work.products.iter_mut().find(|(u, _)| *u == unit) {
+            match self.work.dots.iter_mut().find(|(u, _)| *u == unit) {
                 Some((_, count)) => *count += self.weight * operations,
-                None => self.work.products.push((unit, self.weight * operations)),
+                None => self.work.dots.push((unit, self.weight * operations)),
             }
         }
         // A warp group of one keeps a fourth of the tensor cores busy.
@@ -238,10 +238,10 @@ impl Count<'_> {
         let columns = f64::from(sums[sums.rank() - 1]);
         let full = if matches!(unit, Unit::WarpGroup(_)) { (columns / 128.0).clamp(0.25, 1.0) } else { 1.0 };
         let cycles = operations / (unit.per_cycle(self.capability) * share * full);
-        let end = clock.product(cycles);
+        let end = clock.dot(cycles);
         clock.give(&data.results, end);
         if !matches!(data.kind, OpKind::MmaAsync {}) {
-            clock.wait_products(0);
+            clock.wait_dots(0);
         }
     }
 
@@ -250,22 +250,22 @@ impl Count<'_> {
         let operand = |i: usize| data.operands[i];
         let bounds = [0, 1, 2].map(|i| self.number(operand(i), unsigned));
         let block = data.blocks[0];
-        let rounds = match bounds {
+        let trips = match bounds {
             [Some(lower), Some(upper), Some(step)] if step > 0 => {
-                let rounds = (upper - lower).max(0).div_euclid(step) + i128::from((upper - lower).max(0) % step != 0);
+                let trips = (upper - lower).max(0).div_euclid(step) + i128::from((upper - lower).max(0) % step != 0);
                 // Nested loops may ask for the counter: in the middle.
                 if let Some(counter) = self.kernel.block(block).args.first() {
-                    let middle = lower + step * (rounds / 2);
+                    let middle = lower + step * (trips / 2);
                     self.known.give(*counter, bits(self.kernel, *counter, middle as i64));
                 }
-                rounds as f64
+                trips as f64
             }
             _ => {
                 self.work.is_certain = false;
-                ROUNDS
+                TRIPS
             }
         };
-        self.rounds(op, &[block], rounds, clock);
+        self.trips(op, &[block], trips, clock);
     }
 
     fn number(&mut self, value: Value, unsigned: bool) -> Option<i128> {
@@ -274,7 +274,7 @@ impl Count<'_> {
         Some(if unsigned { bits.into() } else { (((bits << unused) as i64) >> unused).into() })
     }
 
-    fn rounds(&mut self, op: Op, blocks: &[Block], rounds: f64, clock: &mut Clock) {
+    fn trips(&mut self, op: Op, blocks: &[Block], trips: f64, clock: &mut Clock) {
         let kernel = self.kernel;
         let slots = regions::slots(kernel, op);
         let hand = |clock: &mut Clock, from: usize| {
@@ -286,7 +286,7 @@ impl Count<'_> {
             }
         };
         hand(clock, 0);
-        if rounds < 1.0 {
+        if trips < 1.0 {
             return;
         }
         let weight = self.weight;
@@ -294,9 +294,9 @@ impl Count<'_> {
         self.depth += 1;
         let mut before = clock.now;
         let mut last = 0.0;
-        let looked_at = rounds.min(3.0) as usize;
+        let looked_at = trips.min(3.0) as usize;
         for round in 0..looked_at {
-            self.weight = if round == 0 { weight * rounds } else { 0.0 };
+            self.weight = if round == 0 { weight * trips } else { 0.0 };
             blocks.iter().for_each(|block| self.block(*block, clock));
             hand(clock, 1);
             last = clock.now - before;
@@ -304,7 +304,7 @@ impl Count<'_> {
         }
         self.weight = weight;
         self.depth -= 1;
-        clock.skip(last * (rounds - looked_at as f64));
+        clock.skip(last * (trips - looked_at as f64));
     }
 
     fn if_else(&mut self, op: Op, clock: &mut Clock) {

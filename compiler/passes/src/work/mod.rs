@@ -6,7 +6,7 @@
 //! | `mod.rs` | [`Work`], what is counted |
 //! | `count.rs` | the walk through the kernel, with the number of times that each loop runs |
 //! | `clock.rs` | when the operations of one warp begin and end |
-//! | `programs.rs` | which values differ between programs |
+//! | `persistent.rs` | which values differ between programs |
 //! | `registers.rs` | how many registers of a thread hold values at the same time |
 //!
 //! All are estimates; they are made for comparing kernels of one source with each other.
@@ -17,7 +17,7 @@ mod programs;
 mod registers;
 
 pub use count::work;
-pub(crate) use registers::has_product;
+pub(crate) use registers::has_dot;
 pub use registers::registers;
 
 /// Who computes products.
@@ -44,7 +44,7 @@ pub struct Launch {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     /// Floating-point or integer operations in products, by who computes them; a multiply-add counts two.
-    pub products: Vec<(Unit, f64)>,
+    pub dots: Vec<(Unit, f64)>,
     /// Instructions of all warps together, those of products on tensor cores left out.
     pub instructions: f64,
     /// Bytes read of global memory.
@@ -71,8 +71,8 @@ pub struct Work {
 
 impl Work {
     /// All operations in products.
-    pub fn product_operations(&self) -> f64 {
-        self.products.iter().map(|(_, count)| count).sum()
+    pub fn dot_operations(&self) -> f64 {
+        self.dots.iter().map(|(_, count)| count).sum()
     }
 }
 

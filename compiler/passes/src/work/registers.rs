@@ -63,12 +63,12 @@ pub fn registers(kernel: &Kernel) -> u32 {
         now += step;
         most = most.max(now);
     }
-    let product = if has_product(kernel) { PRODUCT } else { 0.0 };
-    (BASE + product + most).round() as u32
+    let dot = if has_dot(kernel) { PRODUCT } else { 0.0 };
+    (BASE + dot + most).round() as u32
 }
 
 /// Whether products hold sums in registers.
-pub fn has_product(kernel: &Kernel) -> bool {
+pub fn has_dot(kernel: &Kernel) -> bool {
     walk(kernel).into_iter().any(|op| {
         matches!(kernel.kind(op), OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
     })

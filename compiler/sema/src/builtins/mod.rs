@@ -40,16 +40,16 @@ use crate::emitter::R;
 use crate::values::Val;
 
 /// What a built-in function does.
-pub(crate) type Run = for<'a> fn(&mut Cx<'a>, &Args<'a>) -> R<Val<'a>>;
+pub(crate) type BuiltinFn = for<'a> fn(&mut Cx<'a>, &Args<'a>) -> R<Val<'a>>;
 
 /// The code of a function that is declared in the `.rt` file beside the table.
 pub(crate) struct Row {
     name: &'static str,
-    run: Run,
+    run: BuiltinFn,
 }
 
 /// A row of a table.
-const fn row(name: &'static str, run: Run) -> Row {
+const fn row(name: &'static str, run: BuiltinFn) -> Row {
     Row { name, run }
 }
 
@@ -89,9 +89,9 @@ fn tables(namespace: Namespace) -> &'static [&'static [Row]] {
 }
 
 /// What a function does.
-pub(crate) fn implementation(b: &Builtin) -> Option<Run> {
+pub(crate) fn implementation(b: &Builtin) -> Option<BuiltinFn> {
     // The row of each function, once it has been looked for.
-    static FOUND: OnceLock<Vec<OnceLock<Option<Run>>>> = OnceLock::new();
+    static FOUND: OnceLock<Vec<OnceLock<Option<BuiltinFn>>>> = OnceLock::new();
     let found = FOUND.get_or_init(|| declared::all().map(|_| OnceLock::new()).collect());
     let Some(run) = found.get(b.index) else { return Some(external::call) };
     *run.get_or_init(|| {

@@ -14,7 +14,7 @@ use crate::ast::{Arg, Expr, ExprKind};
 const LINE: usize = 110;
 
 /// A load or store.
-pub(super) struct Access<'a> {
+pub(super) struct PointerAccess<'a> {
     pub span: Span,
     /// Where the variable stands.
     pub pointer: Span,
@@ -29,7 +29,7 @@ pub(super) fn access<'a>(
     func: &'a Expr,
     args: &'a [Arg],
     variables: &HashSet<&str>,
-) -> Option<Access<'a>> {
+) -> Option<PointerAccess<'a>> {
     let (module, name) = member(func)?;
     let (function, parameters) = match name {
         "load" => ("load", LOAD),
@@ -39,16 +39,16 @@ pub(super) fn access<'a>(
     // `p.store(value)`.
     if let Some(variable) = module.as_name().filter(|v| function == "store" && variables.contains(&***v)) {
         let args = bind(args, &parameters[1..]);
-        return Some(Access { span: call.span, pointer: module.span, variable, function, args });
+        return Some(PointerAccess { span: call.span, pointer: module.span, variable, function, args });
     }
     let named = args.iter().find(|a| a.name.as_ref().is_some_and(|n| &*n.text == "pointer"));
     let pointer = named.or(args.first().filter(|a| a.name.is_none()))?;
     let variable = pointer.value.as_name().filter(|v| variables.contains(&***v))?;
     let args = bind(args, parameters);
-    Some(Access { span: call.span, pointer: pointer.value.span, variable, function, args })
+    Some(PointerAccess { span: call.span, pointer: pointer.value.span, variable, function, args })
 }
 
-impl<'a> Access<'a> {
+impl<'a> PointerAccess<'a> {
     fn bound(&self) -> Result<&[(&'static str, &'a Arg)]> {
         self.args.as_deref().map_err(Refused::clone)
     }

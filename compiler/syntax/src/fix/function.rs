@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use rtc_source::Span;
 
-use super::access::{Access, access};
+use super::access::{PointerAccess, access};
 use super::calls::{Result, is_block_pointer_call, member, refuse};
-use super::handed::{File, Handed, items};
+use super::handed::{File, PassedPointer, items};
 use super::names::Names;
-use super::pointer::{Group, Made, Shape};
+use super::pointer::{Group, MakeBlockPtr, Shape};
 use super::scan::{Binding, Call, Scan, What};
 use super::uses::all_uses_known;
 use super::{Edit, Fixed, Left};
@@ -24,7 +24,7 @@ pub(super) fn rewrite(
 ) {
     let file = File::of(module, functions, top);
     let mut names: Vec<Names> = functions.iter().map(|function| Names::of(text, function)).collect();
-    let all: Vec<Vec<Access>> = file.scans.iter().map(|scan| accesses(scan, &scan.pointers())).collect();
+    let all: Vec<Vec<PointerAccess>> = file.scans.iter().map(|scan| accesses(scan, &scan.pointers())).collect();
     for group in file.groups() {
         match edits(&file, &mut names, &group, &all) {
             Ok(edits) => fixed.edits.extend(edits),
@@ -40,7 +40,7 @@ pub(super) fn rewrite(
 }
 
 /// Loads and stores through variables.
-fn accesses<'a>(scan: &Scan<'a>, variables: &HashSet<&str>) -> Vec<Access<'a>> {
+fn accesses<'a>(scan: &Scan<'a>, variables: &HashSet<&str>) -> Vec<PointerAccess<'a>> {
     scan.calls.iter().filter_map(|c| access(c.whole, c.func, c.args, variables)).collect()
 }
 
@@ -102,21 +102,22 @@ fn edits(
     file: &File<'_>,
     names: &mut [Names<'_>],
     group: &BTreeMap<usize, HashSet<&str>>,
-    all: &[Vec<Access<'_>>],
+    all: &[Vec<PointerAccess<'_>>],
 ) -> Result<Vec<Edit>> {
     let own = |f: usize| file.scans[f].bindings.iter().filter(move |b| group[&f].contains(b.target));
-    let mut handed: BTreeMap<usize, Vec<Handed<'_>>> = BTreeMap::new();
+    let mut handed: BTreeMap<usize, Vec<PassedPointer<'_>>> = BTreeMap::new();
     for (f, variables) in group {
         let scan = &file.scans[*f];
         if let Some((_, unclear)) = scan.refused.iter().find(|(target, _)| variables.contains(target)) {
             return Err(unclear.why.clone());
         }
         check_params(file, *f, variables)?;
-        let of: Vec<Handed<'_>> = file.handed(*f).into_iter().filter(|h| variables.contains(h.variable)).collect();
+        let of: Vec<PassedPointer<'_>> =
+            file.handed(*f).into_iter().filter(|h| variables.contains(h.variable)).collect();
         all_uses_known(scan, variables, &accesses(scan, variables), &of)?;
         handed.insert(*f, of);
     }
-    let made: Vec<&Made> = group.keys().flat_map(|f| own(*f)).filter_map(|b| made(b)).collect();
+    let made: Vec<&MakeBlockPtr> = group.keys().flat_map(|f| own(*f)).filter_map(|b| made(b)).collect();
     let Some(first) = group.keys().next() else { return Ok(Vec::new()) };
     let mut shape = Shape::of(&names[*first], &made, group.len() > 1)?;
     for (f, variables) in group {
@@ -156,7 +157,7 @@ fn edits(
         for access in accesses(scan, variables) {
             edits.extend(access.edits(names, parts)?);
         }
-        for Handed { variable, arg, to, param } in &handed[f] {
+        for PassedPointer { variable, arg, to, param } in &handed[f] {
             let given = parts.parts(variable, true);
             let text = match arg.name {
                 None => given,
@@ -172,7 +173,7 @@ fn edits(
         }
         for (place, item) in scan.returned.iter().flat_map(|value| items(value)) {
             if let Some(name) = item.as_name().filter(|name| variables.contains(&***name)) {
-                let all = file.origin(*f, place)? == super::handed::Origin::Made;
+                let all = file.origin(*f, place)? == super::handed::Origin::MakeBlockPtr;
                 edits.push(Edit { span: item.span, text: parts.parts(name, all).join(", ") });
             }
         }
@@ -180,8 +181,8 @@ fn edits(
     Ok(edits)
 }
 
-fn made<'b, 'a>(binding: &'b Binding<'a>) -> Option<&'b Made<'a>> {
-    if let What::Made(made) = &binding.what { Some(made) } else { None }
+fn made<'b, 'a>(binding: &'b Binding<'a>) -> Option<&'b MakeBlockPtr<'a>> {
+    if let What::MakeBlockPtr(made) = &binding.what { Some(made) } else { None }
 }
 
 /// What the module of the language is called in a function: as in its own calls, or as in others of the group.
@@ -190,7 +191,7 @@ fn module_of(
     names: &Names<'_>,
     f: usize,
     group: &BTreeMap<usize, HashSet<&str>>,
-    made: &[&Made<'_>],
+    made: &[&MakeBlockPtr<'_>],
 ) -> String {
     let pointers = file.scans[f].pointers();
     let of_call = file.scans[f].calls.iter().find_map(|call| {
@@ -210,7 +211,7 @@ fn check_params(file: &File<'_>, f: usize, variables: &HashSet<&str>) -> Result<
         let name: &str = &param.name.text;
         let is_own = |b: &&Binding<'_>| match &b.what {
             What::From { from, .. } => *from == name,
-            What::Made(_) => false,
+            What::MakeBlockPtr(_) => false,
             What::Given { call, place } => matches!(file.moved(call, *place), Ok(Some(moved)) if moved == name),
         };
         let others = scan.bindings.iter().filter(|b| b.target == name);

@@ -24,7 +24,7 @@ pub(super) struct File<'a> {
 }
 
 /// An argument that is a block pointer.
-pub(super) struct Handed<'a> {
+pub(super) struct PassedPointer<'a> {
     pub variable: &'a str,
     pub arg: &'a Arg,
     pub to: usize,
@@ -37,7 +37,7 @@ pub(super) enum Origin<'a> {
     /// Another place of what the caller hands to this parameter.
     Param(&'a str),
     /// The function makes it.
-    Made,
+    MakeBlockPtr,
 }
 
 impl<'a> File<'a> {
@@ -73,9 +73,9 @@ impl<'a> File<'a> {
         let mut results = Results::new();
         for _ in 0..ROUNDS {
             self.scans.iter_mut().for_each(|scan| scan.bind(&results));
-            let handed: Vec<Handed> = (0..self.scans.len()).flat_map(|f| self.handed(f)).collect();
+            let handed: Vec<PassedPointer> = (0..self.scans.len()).flat_map(|f| self.handed(f)).collect();
             let mut is_new = false;
-            for Handed { to, param, .. } in handed {
+            for PassedPointer { to, param, .. } in handed {
                 is_new |= self.scans[to].params.insert(param);
             }
             for (name, place) in &self.by_name {
@@ -105,7 +105,7 @@ impl<'a> File<'a> {
     }
 
     /// The block pointers that a function hands to others.
-    pub fn handed(&self, f: usize) -> Vec<Handed<'a>> {
+    pub fn handed(&self, f: usize) -> Vec<PassedPointer<'a>> {
         let scan = &self.scans[f];
         let pointers = scan.pointers();
         let mut all = Vec::new();
@@ -115,7 +115,7 @@ impl<'a> File<'a> {
                 let variable = arg.value.as_name().filter(|name| arg.star == Star::None && pointers.contains(&***name));
                 let param = param_of(self.scans[to].function, call.args, place);
                 if let (Some(variable), Some(param)) = (variable, param) {
-                    all.push(Handed { variable, arg, to, param });
+                    all.push(PassedPointer { variable, arg, to, param });
                 }
             }
         }
@@ -169,13 +169,13 @@ impl<'a> File<'a> {
             }
             for binding in scan.bindings.iter().filter(|b| b.target == name) {
                 match &binding.what {
-                    What::Made(_) => found.push(Origin::Made),
+                    What::MakeBlockPtr(_) => found.push(Origin::MakeBlockPtr),
                     What::From { from, .. } => work.push(from),
                     What::Given { call, place } => {
                         let Some(to) = self.called(call) else { continue };
                         match self.origin_within(to, *place, depth + 1)? {
                             Origin::Param(param) => work.extend(self.argument(call, to, param)),
-                            Origin::Made => found.push(Origin::Made),
+                            Origin::MakeBlockPtr => found.push(Origin::MakeBlockPtr),
                         }
                     }
                 }
@@ -189,7 +189,7 @@ impl<'a> File<'a> {
         let Some(to) = self.called(call) else { return Ok(None) };
         match self.origin(to, place)? {
             Origin::Param(param) => Ok(self.argument(call, to, param)),
-            Origin::Made => Ok(None),
+            Origin::MakeBlockPtr => Ok(None),
         }
     }
 
@@ -215,7 +215,9 @@ impl<'a> File<'a> {
                 }
                 let handed = self.handed(caller);
                 for param in params {
-                    let own = |h: &&Handed<'_>| call.args.iter().any(|arg| arg.span == h.arg.span) && h.param == *param;
+                    let own = |h: &&PassedPointer<'_>| {
+                        call.args.iter().any(|arg| arg.span == h.arg.span) && h.param == *param
+                    };
                     if !handed.iter().any(|h| own(&h)) {
                         let reason =
                             format!("`{name}` is called here without a block pointer in a variable for `{param}`");

@@ -10,7 +10,7 @@ use super::scan::{Binding, What};
 use crate::ast::{Arg, Expr, ExprKind};
 
 /// The arguments of `make_block_ptr`.
-pub(super) struct Made<'a> {
+pub(super) struct MakeBlockPtr<'a> {
     pub call: Span,
     /// The module that has the function.
     pub module: &'a Expr,
@@ -21,10 +21,10 @@ pub(super) struct Made<'a> {
     pub block: &'a [Expr],
 }
 
-impl<'a> Made<'a> {
-    pub fn read(call: &'a Expr, module: &'a Expr, bound: &[(&'static str, &'a Arg)]) -> Result<Made<'a>> {
+impl<'a> MakeBlockPtr<'a> {
+    pub fn read(call: &'a Expr, module: &'a Expr, bound: &[(&'static str, &'a Arg)]) -> Result<MakeBlockPtr<'a>> {
         let list = |name: &str| elements(needed(bound, name, call.span)?, &format!("`{name}`"));
-        let made = Made {
+        let made = MakeBlockPtr {
             call: call.span,
             module,
             base: &needed(bound, "base", call.span)?.value,
@@ -71,7 +71,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub fn of(names: &Names<'_>, made: &[&Made<'_>], several_functions: bool) -> Result<Shape> {
+    pub fn of(names: &Names<'_>, made: &[&MakeBlockPtr<'_>], several_functions: bool) -> Result<Shape> {
         let Some(first) = made.first() else {
             return refuse(Span::default(), "where the block pointer is made cannot be seen");
         };
@@ -79,12 +79,12 @@ impl Shape {
         if let Some(other) = made.iter().find(|m| m.block.len() != rank) {
             return refuse(other.call, "the variable holds block pointers of different numbers of dimensions");
         }
-        let number = |of: &dyn Fn(&Made<'_>) -> Option<i128>| -> Option<i128> {
+        let number = |of: &dyn Fn(&MakeBlockPtr<'_>) -> Option<i128>| -> Option<i128> {
             of(first).filter(|n| several_functions && made.iter().all(|m| of(m) == Some(*n)))
         };
         let text = |e: &Expr| names.operand(e);
-        let shared = |list: &dyn Fn(&Made<'_>, usize) -> Option<i128>, own: &[Expr]| -> Vec<Option<String>> {
-            (0..rank).map(|d| number(&|m: &Made<'_>| list(m, d)).map(|_| text(&own[d]))).collect()
+        let shared = |list: &dyn Fn(&MakeBlockPtr<'_>, usize) -> Option<i128>, own: &[Expr]| -> Vec<Option<String>> {
+            (0..rank).map(|d| number(&|m: &MakeBlockPtr<'_>| list(m, d)).map(|_| text(&own[d]))).collect()
         };
         let sizes = shared(&|m, d| literal(&m.sizes[d]), first.sizes);
         let strides = shared(&|m, d| literal(&m.strides[d]), first.strides);
@@ -115,8 +115,10 @@ impl Group {
         (shape, module): (&Shape, String),
         is_given: bool,
     ) -> Group {
-        let made: Vec<&Made> =
-            bindings.iter().filter_map(|b| if let What::Made(made) = &b.what { Some(made) } else { None }).collect();
+        let made: Vec<&MakeBlockPtr> = bindings
+            .iter()
+            .filter_map(|b| if let What::MakeBlockPtr(made) = &b.what { Some(made) } else { None })
+            .collect();
         let mut variables: Vec<&str> = variables.iter().copied().collect();
         variables.sort_unstable();
         let several = made.len() + usize::from(is_given) > 1;
@@ -156,7 +158,7 @@ impl Group {
     pub fn bind(&self, names: &Names<'_>, binding: &Binding<'_>) -> Result<Vec<String>> {
         let to = binding.target;
         match &binding.what {
-            What::Made(made) => Ok(self.make(names, to, made)),
+            What::MakeBlockPtr(made) => Ok(self.make(names, to, made)),
             What::Given { .. } => Ok(Vec::new()),
             What::From { from, by } => {
                 if !by.is_empty() && by.len() != self.rank {
@@ -167,7 +169,7 @@ impl Group {
         }
     }
 
-    fn make(&self, names: &Names<'_>, to: &str, made: &Made<'_>) -> Vec<String> {
+    fn make(&self, names: &Names<'_>, to: &str, made: &MakeBlockPtr<'_>) -> Vec<String> {
         let tl = &self.module;
         let mut lines = Vec::new();
         if let Part::Kept(_) = self.base {

@@ -6,7 +6,7 @@ use rtc_source::Span;
 
 use super::calls::{ADVANCE, MAKE, Refused, Result, bind, elements, member, needed, refuse};
 use super::handed::Results;
-use super::pointer::Made;
+use super::pointer::MakeBlockPtr;
 use crate::ast::{Arg, Expr, ExprKind, FunctionDef, Stmt, StmtKind, walk_expressions};
 
 /// A call.
@@ -36,7 +36,7 @@ pub(super) struct Binding<'a> {
 /// What it is bound to.
 pub(super) enum What<'a> {
     /// `make_block_ptr(..)`.
-    Made(Made<'a>),
+    MakeBlockPtr(MakeBlockPtr<'a>),
     /// `advance(from, offsets)`, or `from` itself, which is moved by nothing.
     From { from: &'a str, by: Vec<&'a Expr> },
     /// A result of a function of the file: all of it, or the one at a place.
@@ -179,7 +179,9 @@ fn binding(value: &Expr) -> Result<Option<What<'_>>> {
     let ExprKind::Call { func, args } = &value.kind else { return Ok(None) };
     let Some((module, name)) = member(func) else { return Ok(None) };
     match name {
-        "make_block_ptr" => Made::read(value, module, &bind(args, MAKE)?).map(|made| Some(What::Made(made))),
+        "make_block_ptr" => {
+            MakeBlockPtr::read(value, module, &bind(args, MAKE)?).map(|made| Some(What::MakeBlockPtr(made)))
+        }
         "advance" if args.len() == 1 => {
             let Some(from) = module.as_name() else { return Ok(None) };
             let bound = bind(args, &ADVANCE[1..])?;

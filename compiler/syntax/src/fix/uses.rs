@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use rtc_source::Span;
 
-use super::access::Access;
+use super::access::PointerAccess;
 use super::calls::{Result, refuse};
-use super::handed::{Handed, items};
+use super::handed::{PassedPointer, items};
 use super::scan::{Scan, What, flat};
 use crate::ast::{Expr, ExprKind, StmtKind, walk_expressions};
 
@@ -14,8 +14,8 @@ use crate::ast::{Expr, ExprKind, StmtKind, walk_expressions};
 pub(super) fn all_uses_known(
     scan: &Scan<'_>,
     variables: &HashSet<&str>,
-    accesses: &[Access<'_>],
-    handed: &[Handed<'_>],
+    accesses: &[PointerAccess<'_>],
+    handed: &[PassedPointer<'_>],
 ) -> Result<()> {
     let body = &scan.function.body;
     let inner: Vec<Span> = flat(body)

@@ -3,6 +3,7 @@
 pub mod convert;
 pub mod exact;
 pub mod float;
-pub mod format;
 pub mod tensor;
 pub mod tile;
+
+pub use rtc_floats as format;

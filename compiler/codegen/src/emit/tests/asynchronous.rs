@@ -89,7 +89,7 @@ fn groups_of_warps() {
         e.named_barrier(e.i32(3), e.i32(128));
         e.named_barrier_arrive(e.i32(4), e.i32(256));
         e.if_then(e.elected(), || {
-            e.store(e.thread, arguments[0], Access { align: 4, ..Access::default() });
+            e.store(e.thread, arguments[0], AccessAttrs { align: 4, ..AccessAttrs::default() });
         });
     });
     expect(&ptx, &["setmaxnreg.dec.sync.aligned.u32 40;", "setmaxnreg.inc.sync.aligned.u32 232;"]);
@@ -106,29 +106,29 @@ fn groups_of_warps() {
 }
 
 /// A loop of products, all operands by descriptors that advance; then the sums are stored.
-fn product_loop(shape: WgmmaShape, registers: bool, pending: Option<u32>) -> String {
+fn dot_loop(shape: WgmmaShape, registers: bool, pending: Option<u32>) -> String {
     hopper(0, |e, arguments| {
         let descriptor = e.extui(e.thread, e.ty.i64);
         let integer = shape.types[0] != "f32";
         let zero = if integer { e.i32(0) } else { e.float(e.ty.f32, 0.0) };
-        let sums = vec![zero; 2 * shape.registers()];
+        let accs = vec![zero; 2 * shape.registers()];
         let range = Loop { lower: e.i32(0), upper: e.special_register("nctaid.x"), step: e.i32(1), unsigned: false };
-        let looped: Result<_, ()> = e.for_loop(range, &sums, |i, sums| {
+        let looped: Result<_, ()> = e.for_loop(range, &accs, |i, accs| {
             let at = |by: i64| e.addi(descriptor, e.addi(e.extui(i, e.ty.i64), e.i64(by)));
             let a = |by: i64| match registers {
                 true => WgmmaOperand::Registers([0, 1, 2, 3].map(|j| e.addi(i, e.i32(j + by as i32)))),
                 false => WgmmaOperand::Shared(at(by)),
             };
-            let product = |accumulator: usize, by: i64| WgmmaProduct { accumulator, a: a(by), b: at(by + 64) };
-            let products = [product(0, 0), product(1, 128), product(0, 2), product(1, 130)];
+            let mma = |accumulator: usize, by: i64| WgmmaProduct { accumulator, a: a(by), b: at(by + 64) };
+            let mmas = [mma(0, 0), mma(1, 128), mma(0, 2), mma(1, 130)];
             let keep = e.cmpi(Cmpi::Ne, i, e.i32(0));
-            let sums = e.wgmma(&shape, &products, sums, Some(keep), pending);
-            Ok(if pending == Some(0) { sums } else { e.wgmma_wait(0, &sums) })
+            let accs = e.wgmma(&shape, &mmas, accs, Some(keep), pending);
+            Ok(if pending == Some(0) { accs } else { e.wgmma_wait(0, &accs) })
         });
         let base = e.offset(arguments[0], e.thread, e.ty.i64);
-        for (i, sum) in looped.expect("nothing fails").into_iter().enumerate() {
+        for (i, acc) in looped.expect("nothing fails").into_iter().enumerate() {
             let place = e.constant_offset(base, 1024 * i as i32);
-            e.store(sum, place, Access { align: 4, ..Access::default() });
+            e.store(acc, place, AccessAttrs { align: 4, ..AccessAttrs::default() });
         }
     })
 }
@@ -149,7 +149,7 @@ fn products_of_every_type() {
         for registers in [false, true] {
             let transposed = [transposed[0] && !registers, transposed[1]];
             let shape = WgmmaShape { n, k, types, transposed };
-            let ptx = product_loop(shape, registers, Some(0));
+            let ptx = dot_loop(shape, registers, Some(0));
             let [d, a, b] = types;
             let name = format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.{d}.{a}.{b} ");
             assert_eq!(ptx.matches(&name).count(), 4, "once for each product, so the loop is not unrolled:\n{ptx}");
@@ -164,7 +164,7 @@ fn products_of_every_type() {
 #[test]
 fn products_are_waited_for_later() {
     let shape = WgmmaShape { n: 128, k: 16, types: ["f32", "f16", "f16"], transposed: [false, true] };
-    let ptx = product_loop(shape, false, None);
+    let ptx = dot_loop(shape, false, None);
     assert_eq!(ptx.matches("wgmma.wait_group.sync.aligned").count(), 1, "{ptx}");
     assert!(!ptx.contains(".local"), "nothing is spilled:\n{ptx}");
 }

@@ -2,10 +2,10 @@
 
 use rtc_ir::{Hidden, Kernel, LoopHints, Op, OpKind, Value, regions};
 
-use super::Way;
-use crate::schedule::addresses::{Memory, addresses, loads_of_products, memory};
+use super::LoopKind;
+use crate::schedule::addresses::{Memory, addresses, loads_of_dots, memory};
 use crate::schedule::expand_loop::{copies, roots};
-use crate::schedule::registers_ahead::{asked_for, beside_copies};
+use crate::schedule::register_prefetch::{asked_for, beside_copies};
 
 /// Bytes of the widest access of a thread.
 pub(super) const WIDEST: u32 = 16;
@@ -15,7 +15,7 @@ pub(super) const WIDEST: u32 = 16;
 pub(super) struct Read {
     /// The argument, as messages show it.
     pub name: String,
-    pub way: Way,
+    pub way: LoopKind,
     /// Bytes that a thread reads at a time; none of what is copied by TMA, and of single numbers.
     pub bytes: Option<u32>,
 }
@@ -35,10 +35,10 @@ pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<R
         let ahead = ahead(kernel, *of, hints);
         for op in own_ops(kernel, *of) {
             let way = match kernel.kind(op) {
-                OpKind::CopyDesc { .. } | OpKind::CopyBulk { .. } => Way::Roles,
-                OpKind::CopyAsync { .. } if hints.ahead.is_some() => Way::Async,
-                OpKind::Load { .. } if ahead.contains(&op) => Way::Registers,
-                OpKind::Load { .. } | OpKind::CopyAsync { .. } => Way::Plain,
+                OpKind::CopyDesc { .. } | OpKind::CopyBulk { .. } => LoopKind::Roles,
+                OpKind::CopyAsync { .. } if hints.ahead.is_some() => LoopKind::Async,
+                OpKind::Load { .. } if ahead.contains(&op) => LoopKind::Registers,
+                OpKind::Load { .. } | OpKind::CopyAsync { .. } => LoopKind::Plain,
                 _ => continue,
             };
             let read = Read { name: name(kernel, kernel.operand(op, 0)), way, bytes: bytes(kernel, op) };
@@ -57,7 +57,7 @@ fn ahead(kernel: &Kernel, of: Op, hints: &LoopHints) -> Vec<Op> {
     match (hints.slots, hints.ahead) {
         (Some(_), Some(_)) => addresses(kernel, of, &roots(kernel, &copies(kernel, of)))
             .map_or(Vec::new(), |copied| beside_copies(kernel, of, &copied)),
-        (None, Some(_)) => asked_for(kernel, of).unwrap_or_else(|| loads_of_products(kernel, of)),
+        (None, Some(_)) => asked_for(kernel, of).unwrap_or_else(|| loads_of_dots(kernel, of)),
         (_, None) => Vec::new(),
     }
 }

@@ -8,20 +8,20 @@ use rtc_source::Span;
 
 use super::{loops_at, reads};
 use crate::PassContext;
-use crate::schedule::addresses::{addresses, is_unchanged, loads_of_products, memory, small_step};
-use crate::schedule::registers_ahead::{MOST_AHEAD, asked_for, is_product};
+use crate::schedule::addresses::{addresses, is_unchanged, loads_of_dots, memory, small_step};
+use crate::schedule::register_prefetch::{MOST_AHEAD, asked_for, is_dot};
 use crate::schedule::stage_operands::{copied_width, stages};
-use crate::tile::versions::{self, Ask};
+use crate::tile::alignment_versioning::{self, Ask};
 
 /// Whether a loop itself has products by `wgmma`.
-pub(super) fn has_products_by_wgmma(kernel: &Kernel, of: Op) -> bool {
+pub(super) fn has_wgmma(kernel: &Kernel, of: Op) -> bool {
     let mut own = reads::own_ops(kernel, of).into_iter();
     own.any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
 }
 
 /// Whether a loop itself has products.
-pub(super) fn has_products(kernel: &Kernel, of: Op) -> bool {
-    reads::own_ops(kernel, of).into_iter().any(|op| is_product(kernel.kind(op)))
+pub(super) fn has_dots(kernel: &Kernel, of: Op) -> bool {
+    reads::own_ops(kernel, of).into_iter().any(|op| is_dot(kernel.kind(op)))
 }
 
 /// Whether a loop has loops in it.
@@ -30,7 +30,7 @@ pub(super) fn has_loops(kernel: &Kernel, of: Op) -> bool {
 }
 
 /// Why nothing can be begun ahead in a loop without products of what it loads; `None` if it has such.
-pub(super) fn without_products(kernel: &Kernel, of: Op) -> Option<&'static str> {
+pub(super) fn without_dots(kernel: &Kernel, of: Op) -> Option<&'static str> {
     let own = reads::own_ops(kernel, of);
     let loads = own
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn without_products(kernel: &Kernel, of: Op) -> Option<&'static str> 
             },
         );
     }
-    if has_products(kernel, of) {
+    if has_dots(kernel, of) {
         return None;
     }
     Some(match asked_for(kernel, of) {
@@ -80,14 +80,14 @@ impl Plain<'_> {
         if has_loops(scheduled, of) {
             return "it has loops in it, each of which is decided for itself".into();
         }
-        if let Some(reason) = without_products(scheduled, of) {
+        if let Some(reason) = without_dots(scheduled, of) {
             return self.of_asked(scheduled, of).unwrap_or_else(|| reason.into());
         }
         let span = scheduled.loc(scheduled.op(of).loc).span;
         let candidates = span.map(|span| loops_at(laid, span)).unwrap_or_default();
         let before = candidates.iter().copied().find(|op| *op == of).or(candidates.first().copied());
         match before {
-            Some(of) => self.of_products(laid, of),
+            Some(of) => self.of_dots(laid, of),
             None => "the passes have made another loop of it".into(),
         }
     }
@@ -149,8 +149,8 @@ impl Plain<'_> {
     }
 
     /// Why what products of a loop take is not begun ahead.
-    fn of_products(&self, laid: &Kernel, of: Op) -> String {
-        let loads = loads_of_products(laid, of);
+    fn of_dots(&self, laid: &Kernel, of: Op) -> String {
+        let loads = loads_of_dots(laid, of);
         let is_dot = |op: &Op| matches!(laid.kind(*op), OpKind::Dot { .. });
         if !reads::own_ops(laid, of).iter().any(is_dot) {
             return "its products are given in the form of the machine, and stay as they are".into();
@@ -177,7 +177,7 @@ const PLAIN: &str = "`structure` is `plain`";
 /// Of which arguments nothing is copied ahead for the products of a loop, and why; of `all` loads, or of those alone
 /// that cannot be copies by themselves.
 pub(super) fn left(laid: &Kernel, of: Op, all: bool) -> Option<String> {
-    let loads = loads_of_products(laid, of);
+    let loads = loads_of_dots(laid, of);
     let taken = indices(laid, of, &loads);
     let reason = |load: Op| match why_no_copy(laid, of, load) {
         Some(reason) => Some(reason),
@@ -202,7 +202,7 @@ fn loads_for(kernel: &Kernel, loads: impl Iterator<Item = (Op, String)>, what: &
     }
     let said = said
         .into_iter()
-        .map(|(reason, names)| format!("loads from {} {what}, as {reason}", super::words::listed(&names)));
+        .map(|(reason, names)| format!("loads from {} {what}, as {reason}", super::sentences::listed(&names)));
     said.collect::<Vec<String>>().join("; ")
 }
 
@@ -279,7 +279,7 @@ pub(super) fn why_gone(laid: &Kernel, span: Span) -> &'static str {
 
 /// Where iterations of a loop of the source are taken several at a time, or without their masks, in a loop before the
 /// one with the rest.
-pub(super) fn rounds_at_once(kernel: &Kernel, loops: &[Op]) -> Option<String> {
+pub(super) fn unrolled_iterations(kernel: &Kernel, loops: &[Op]) -> Option<String> {
     let [first, rest] = loops else { return None };
     let counted = |of: &Op| matches!(kernel.kind(*of), OpKind::ForRange { .. });
     loops.iter().all(counted).then_some(())?;
@@ -298,9 +298,10 @@ pub(super) fn when(kernel: &Kernel, of: Op) -> Option<String> {
     let mut block = kernel.op(of).parent?;
     loop {
         let around = kernel.block(block).parent?;
-        if let (Some(asked), OpKind::IfElse {}) = (versions::asked_of(kernel, around), kernel.kind(around)) {
+        if let (Some(asked), OpKind::IfElse {}) = (alignment_versioning::asked_of(kernel, around), kernel.kind(around))
+        {
             let names: Vec<String> = asked.names.iter().map(|name| format!("`{name}`")).collect();
-            let names = super::words::listed(&names);
+            let names = super::sentences::listed(&names);
             let is_one = asked.names.len() == 1;
             let holds = match (asked.what, is_one) {
                 (Ask::Multiple(factor), true) => format!("{names} is a multiple of {factor}"),

@@ -114,8 +114,8 @@ impl Narrow {
         if let Some((of, [start, next])) = carried(kernel, value) {
             return self.carried(kernel, value, (of, start, next), runs);
         }
-        let lost = || PassError::Internal("an operation that cannot be computed for a part of a dimension".into());
-        let op = kernel.def_op(value).ok_or_else(lost)?;
+        let missing = || PassError::Internal("an operation that cannot be computed for a part of a dimension".into());
+        let op = kernel.def_op(value).ok_or_else(missing)?;
         let narrow = runs.narrowed(ty)?;
         if let Some(quotient) = self.quotient(kernel, op, runs)? {
             self.made.insert((value, runs), quotient);
@@ -142,7 +142,7 @@ impl Narrow {
                     _ => copy_beside(kernel, op, &operands, narrow),
                 }
             }
-            (_, Source::Unknown) => return Err(lost()),
+            (_, Source::Unknown) => return Err(missing()),
         };
         self.made.insert((value, runs), new);
         Ok(new)
@@ -169,19 +169,19 @@ impl Narrow {
         (of, start, next): (Op, Value, Value),
         runs: Runs,
     ) -> Result<Value, PassError> {
-        let lost = || PassError::Internal("a loop that carries no further value".into());
-        let targets = regions::slot_of(kernel, value).ok_or_else(lost)?.targets;
+        let missing = || PassError::Internal("a loop that carries no further value".into());
+        let targets = regions::slot_of(kernel, value).ok_or_else(missing)?.targets;
         let start = self.of(kernel, start, runs)?;
-        let (within, after) = kernel.carry(of, start).ok_or_else(lost)?;
+        let (within, after) = kernel.carry(of, start).ok_or_else(missing)?;
         for target in targets {
             let is_after = kernel.def_op(target) == Some(of);
             self.made.insert((target, runs), if is_after { after } else { within });
         }
-        let end = kernel.terminator(kernel.op(of).blocks[0]).ok_or_else(lost)?;
+        let end = kernel.terminator(kernel.op(of).blocks[0]).ok_or_else(missing)?;
         let number = kernel.op(end).operands.len() - 1;
         let next = self.of(kernel, next, runs)?;
         kernel.set_operand(end, number, next);
-        self.made.get(&(value, runs)).copied().ok_or_else(lost)
+        self.made.get(&(value, runs)).copied().ok_or_else(missing)
     }
 }
 

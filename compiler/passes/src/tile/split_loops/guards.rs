@@ -12,7 +12,7 @@ pub(super) struct Guard {
 
 /// `scale * index + r + sign * value`, `r` in `least..=most`.
 #[derive(Clone, Copy, Default)]
-struct Form {
+struct GuardForm {
     scale: i64,
     least: i64,
     most: i64,
@@ -57,27 +57,27 @@ pub(super) fn of_loop(kernel: &Kernel, op: Op) -> Vec<Guard> {
 }
 
 /// What a 32-bit integer or a tile of them is in terms of the loop's index; `None` if it is none of this form.
-fn form(kernel: &Kernel, value: Value, index: Value, of: Op) -> Option<Form> {
+fn form(kernel: &Kernel, value: Value, index: Value, of: Op) -> Option<GuardForm> {
     if value == index {
-        return Some(Form { scale: 1, ..Form::default() });
+        return Some(GuardForm { scale: 1, ..GuardForm::default() });
     }
     if kernel.value_type(value).elem() != Some(Elem::I32) {
         return None;
     }
     if let Some(bits) = rtc_ir::constant_bits(kernel, value) {
         let number = i64::from(bits as u32 as i32);
-        return Some(Form { least: number, most: number, ..Form::default() });
+        return Some(GuardForm { least: number, most: number, ..GuardForm::default() });
     }
     if let Type::Scalar(_) = kernel.value_type(value)
         && regions::is_outside(kernel, value, of)
     {
-        return Some(Form { value: Some(value), ..Form::default() });
+        return Some(GuardForm { value: Some(value), ..GuardForm::default() });
     }
     let op = kernel.def_op(value)?;
     let side = |at: usize| form(kernel, kernel.operand(op, at), index, of);
     match kernel.kind(op) {
         OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ExpandDims { .. } | OpKind::Hint { .. } => side(0),
-        OpKind::Arange { start, end } => Some(Form { least: *start, most: end - 1, ..Form::default() }),
+        OpKind::Arange { start, end } => Some(GuardForm { least: *start, most: end - 1, ..GuardForm::default() }),
         OpKind::AddI {} => side(0)?.plus(side(1)?, 1),
         OpKind::SubI {} => side(0)?.plus(side(1)?, -1),
         OpKind::MulI {} => side(0)?.times(side(1)?).or_else(|| side(1)?.times(side(0)?)),
@@ -85,15 +85,15 @@ fn form(kernel: &Kernel, value: Value, index: Value, of: Op) -> Option<Form> {
     }
 }
 
-impl Form {
-    fn plus(self, other: Form, sign: i64) -> Option<Form> {
+impl GuardForm {
+    fn plus(self, other: GuardForm, sign: i64) -> Option<GuardForm> {
         let (least, most) = if sign > 0 { (other.least, other.most) } else { (-other.most, -other.least) };
         let value = match (self.value, other.value) {
             (value, None) => value,
             (None, value) if sign > 0 => value,
             _ => return None,
         };
-        Some(Form {
+        Some(GuardForm {
             scale: self.scale.checked_add(sign * other.scale)?,
             least: self.least.checked_add(least)?,
             most: self.most.checked_add(most)?,
@@ -102,13 +102,13 @@ impl Form {
     }
 
     /// The product with a constant that is not negative.
-    fn times(self, constant: Form) -> Option<Form> {
+    fn times(self, constant: GuardForm) -> Option<GuardForm> {
         let factor = constant.least;
         let is_constant = constant.scale == 0 && constant.value.is_none() && constant.most == factor && factor >= 0;
         if !is_constant || self.value.is_some() {
             return None;
         }
-        Some(Form {
+        Some(GuardForm {
             scale: self.scale.checked_mul(factor)?,
             least: self.least.checked_mul(factor)?,
             most: self.most.checked_mul(factor)?,

@@ -1,0 +1,60 @@
+//! Says where neighbouring elements of a thread are equal, so that they are computed once.
+//!
+//! A comparison of consecutive indices with a bound divisible by 16 comes out alike for runs of 16, and so does an
+//! unsigned quotient by 16. Lowering cannot see that; it takes the word of `hint max_constancy`, uses the first register
+//! of each run for all, and what made the others is dead. A signed quotient rounds towards zero, so that a run of it
+//! breaks where the dividend is negative: it is shared only where the dividend cannot be negative.
+//!
+//! ```text
+//! %m = cmpi %i, %n {predicate = lt} : tile<1024xi1, #l0>   →   %c = cmpi %i, %n {predicate = lt} : tile<1024xi1, #l0>
+//!                                                              %m = hint %c {kind = max_constancy, values = [16]} : ..
+//! ```
+
+use std::cell::LazyCell;
+
+use rtc_ir::{Builder, HintKind, Kernel, Op, OpKind, Phase, Value};
+
+use crate::{Pass, PassContext, PassError};
+use rtc_ir::analysis::{AxisInfos, Ranges, axis_info};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "annotate-constancy", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    let infos = axis_info(kernel);
+    let ops = rtc_ir::walk(kernel);
+    let found: Vec<_> = {
+        // Few kernels have a signed quotient that asks for them.
+        let ranges = LazyCell::new(|| Ranges::new(kernel));
+        let is_natural = |value| ranges.of(value).low >= 0;
+        ops.into_iter().filter_map(|op| Some((op, runs(kernel, &infos, &is_natural, op)?))).collect()
+    };
+    for (op, values) in found {
+        let old = kernel.result(op, 0);
+        let kind = OpKind::Hint { kind: HintKind::MaxConstancy, values };
+        let hint = Builder::after(kernel, op).build(kind, &[old], &[], &[], &[], &[])?;
+        let new = kernel.result(hint, 0);
+        kernel.replace_uses_except(old, new, Some(hint));
+    }
+    Ok(())
+}
+
+/// The runs of equal elements per axis, if registers of a thread fall into one and the operands do not say so already.
+/// `is_natural` says whether an integer cannot be negative.
+fn runs(kernel: &Kernel, infos: &AxisInfos, is_natural: &impl Fn(Value) -> bool, op: Op) -> Option<Vec<u32>> {
+    let data = kernel.op(op);
+    match data.kind {
+        OpKind::CmpI { .. } | OpKind::DivUI {} | OpKind::ShrUI {} | OpKind::ShrSI {} => {}
+        OpKind::DivSI {} if is_natural(data.operands[0]) => {}
+        _ => return None,
+    }
+    let result = *data.results.first()?;
+    let layout = kernel.layout_of(result)?;
+    let constancy = |value, axis| infos.axis(value, axis).constancy.min(u64::from(layout.shape()[axis])) as u32;
+    let runs: Vec<u32> = (0..layout.rank()).map(|axis| constancy(result, axis)).collect();
+    let begin_here = (0..layout.rank()).any(|axis| {
+        let known = data.operands.iter().map(|operand| constancy(*operand, axis)).min().unwrap_or(1);
+        known < runs[axis] && layout.contiguity(axis) > known
+    });
+    begin_here.then_some(runs)
+}

@@ -1,0 +1,387 @@
+//! What `specialize_warps` can divide in a kernel: its loops with products, their copies, and the stores of what comes out.
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::analysis::Ranges;
+use rtc_ir::effects::{EffectKind as Kind, Space};
+use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes};
+
+use super::addresses::{Memory, innermost_loops, loads_of_dots, memory};
+use super::box_analysis::{BoxAccess, BoxAnalysis, Reason};
+use super::buffer_boxes;
+use super::clamped_rows;
+use super::dead_lanes;
+use super::expand_loop::copies;
+use super::partitions;
+use super::resident_operands::{self, ResidentOperand};
+use super::row_vectors::{self, Row};
+use super::stage_operands::{self, Boxes};
+use super::tma_reductions;
+use crate::{PassContext, PassError};
+
+/// Of loops that copy nothing ahead.
+pub(super) const NO_COPIES: Reason = "no loop copies operands of products";
+
+/// A kernel whose warps can be divided.
+pub(super) struct Candidate {
+    /// Its loops with products, in program order.
+    pub loops: Vec<ProducerLoop>,
+    /// What a slot of each ring is to hold: the first copies of all loops share a ring, the second ones, and so on.
+    pub rings: Vec<SharedType>,
+    /// Operands that loops read since before them.
+    pub before: Vec<ResidentOperand>,
+    /// The same for rows, which have a group of barriers of their own.
+    pub row_rings: Vec<SharedType>,
+    /// Stores, and atomic operations like them, that can be copies.
+    pub stores: Vec<(Op, BoxAccess)>,
+    /// What the kernel writes to.
+    pub written: HashSet<Memory>,
+    /// Remainders that stand for other choices of rows, and must be gone in the end.
+    pub clamps: Vec<Op>,
+}
+
+/// A loop with copies for products.
+pub(super) struct ProducerLoop {
+    /// The loop.
+    pub of: Op,
+    /// The loops and branches around it and itself, from the outside in.
+    pub path: Vec<Op>,
+    /// Its copies, in program order.
+    pub copies: Vec<(Op, BoxAccess)>,
+    /// For each copy the number of the group that it belongs to: those which the same product is the first to read. A group
+    /// has barriers of its own.
+    pub groups: Vec<usize>,
+    /// Its rows, by the buffers that it reads them from.
+    pub rows: Vec<row_vectors::StagedRow>,
+}
+
+impl Candidate {
+    /// What there is to divide in a kernel, and the kernel with copies in it instead of loads; why nothing.
+    pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Reason>, PassError> {
+        let mut staged = kernel.clone();
+        let clamps = clamped_rows::as_remainders(&mut staged)?;
+        let Loads { accesses, rows, before } = match accesses(&staged) {
+            Ok(loads) => loads,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let inner: Boxes = accesses.iter().map(|(load, access)| (*load, access.inner)).collect();
+        let by_pointer = |(load, access): (&Op, &BoxAccess)| (staged.operand(*load, 0), access.clone());
+        let by_pointer = accesses.iter().map(by_pointer).collect();
+        stage_operands::stage(&mut staged, cx, Some(&inner))?;
+        let all = rtc_ir::walk(&staged);
+        let loops: Vec<Op> = all.iter().copied().filter(|op| is_staged(&staged, *op)).collect();
+        let written = match written(&staged, &loops, &all) {
+            Ok(written) => written,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let before = resident_operands::stored(&staged, &before, &loops, &written);
+        let mut with_rows = Vec::new();
+        for of in loops {
+            with_rows.push((of, row_vectors::stage(&mut staged, of, &rows, &written)?));
+        }
+        let found = Candidate::in_staged(&staged, &by_pointer, with_rows, written);
+        Ok(found.map(|found| (staged, Candidate { clamps, before, ..found })))
+    }
+
+    fn in_staged(
+        kernel: &Kernel,
+        accesses: &HashMap<Value, BoxAccess>,
+        loops: Vec<(Op, Vec<row_vectors::StagedRow>)>,
+        written: HashSet<Memory>,
+    ) -> Result<Candidate, Reason> {
+        let all = rtc_ir::walk(kernel);
+        let ranges = Ranges::new(kernel);
+        let mut known = BoxAnalysis::new(kernel, &ranges);
+        let (producer, rings, before, row_rings, stores, clamps) = Default::default();
+        let mut found = Candidate { loops: producer, rings, before, row_rings, stores, written, clamps };
+        for (of, rows) in loops {
+            let path = path(kernel, of).ok_or("the loop stands in an operation of another kind")?;
+            let mut producer = ProducerLoop { of, path, copies: Vec::new(), groups: Vec::new(), rows };
+            for copy in copies(kernel, of) {
+                let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not known")?;
+                if memory(kernel, access.base).is_none_or(|read| found.written.contains(&read)) {
+                    return Err("the kernel writes what the loop reads");
+                }
+                if buffer_boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
+                    return Err("an operand lies in shared memory as copies of boxes do not put it");
+                }
+                check_wraps(&mut known, kernel.operand(copy, 1), access)?;
+                producer.copies.push((copy, access.clone()));
+            }
+            producer.check_body(kernel)?;
+            producer.find_groups(kernel)?;
+            found.loops.push(producer);
+        }
+        found.find_rings(kernel)?;
+        for op in all {
+            let access = match kernel.kind(op) {
+                OpKind::Store { .. } if is_exchanged(kernel, op) => known.stored(op),
+                OpKind::AtomicRmw { .. } => tma_reductions::access(&mut known, op),
+                _ => continue,
+            };
+            found.stores.extend(access.ok().map(|access| (op, access)));
+        }
+        Ok(found)
+    }
+
+    /// Whether products alternate with other work, as in attention.
+    pub fn has_work_between(&self, kernel: &Kernel) -> bool {
+        self.loops.iter().any(|of| of.mmas(kernel).len() > 1)
+    }
+
+    /// The rings that serve all loops.
+    fn find_rings(&mut self, kernel: &Kernel) -> Result<(), Reason> {
+        if self.loops.is_empty() {
+            return Err(NO_COPIES);
+        }
+        if self.loops.len() > 1 && self.loops.iter().any(|of| of.path.len() > 1) {
+            return Err("one of several loops stands in another one or in a branch");
+        }
+        let makes = |of: &ProducerLoop| of.copies.iter().any(|(_, access)| access.is_made);
+        if self.loops.len() > 1 && self.loops.iter().any(makes) {
+            return Err("there are several loops, and the kernel makes tensor maps");
+        }
+        for of in &self.loops {
+            for (number, (copy, _)) in of.copies.iter().enumerate() {
+                serve(kernel, &mut self.rings, number, kernel.operand(*copy, 1))?;
+            }
+            for (number, (buffer, _)) in of.rows.iter().enumerate() {
+                serve(kernel, &mut self.row_rings, number, *buffer)?;
+            }
+        }
+        // Slots and phases are counted through all loops, so each loop has to go on with the barriers of all groups.
+        if self.loops.iter().any(|of| of.groups != self.loops[0].groups) {
+            self.loops.iter_mut().flat_map(|of| &mut of.groups).for_each(|group| *group = 0);
+        }
+        Ok(())
+    }
+}
+
+/// Lets a ring serve a buffer, too.
+fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Value) -> Result<(), Reason> {
+    let ty = kernel.value_type(buffer).as_shared().ok_or("a copy has no buffer")?;
+    match rings.get_mut(number) {
+        None => rings.push(ty),
+        Some(ring) if ring.elem != ty.elem => return Err("loops copy operands of different types"),
+        Some(ring) if place_bytes(Type::Shared(*ring)) < place_bytes(Type::Shared(ty)) => *ring = ty,
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+impl ProducerLoop {
+    /// Its products, in program order.
+    pub fn mmas(&self, kernel: &Kernel) -> Vec<Op> {
+        let all = rtc_ir::walk_block(kernel, kernel.op(self.of).blocks[0]);
+        all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect()
+    }
+
+    /// That the loop does nothing but copy and multiply what it copied, beside arithmetic; left operands can also be in
+    /// registers, or in shared memory since before the loop.
+    fn check_body(&self, kernel: &Kernel) -> Result<(), Reason> {
+        let body = kernel.op(self.of).blocks[0];
+        let inside = rtc_ir::walk_block(kernel, body);
+        let copied: HashSet<Value> = self.copies.iter().map(|(op, _)| kernel.operand(*op, 1)).collect();
+        for op in &inside {
+            match kernel.kind(*op) {
+                OpKind::Mma {} => {
+                    let buffer = |place: usize| partitions::buffer_of(kernel, kernel.operand(*op, place));
+                    let in_registers = kernel.value_type(kernel.operand(*op, 0)).shape().is_some();
+                    let before =
+                        buffer(0).and_then(|made| kernel.def_op(made)).is_some_and(|made| !inside.contains(&made));
+                    let right = buffer(1).is_some_and(|buffer| copied.contains(&buffer));
+                    if !right || !(in_registers || before) {
+                        return Err("an operand of a product is computed");
+                    }
+                }
+                OpKind::LocalStore {} | OpKind::MmaAsync {} | OpKind::Dot { .. } | OpKind::DotBuffers { .. } => {
+                    return Err("an operand of a product is computed");
+                }
+                _ => {}
+            }
+        }
+        if self.mmas(kernel).is_empty() { Err("the loop has no product by `wgmma`") } else { Ok(()) }
+    }
+
+    fn find_groups(&mut self, kernel: &Kernel) -> Result<(), Reason> {
+        let mmas = self.mmas(kernel);
+        let mut heads: Vec<usize> = Vec::new();
+        for (copy, _) in &self.copies {
+            let copied = Some(kernel.operand(*copy, 1));
+            let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == copied);
+            let first = mmas.iter().position(reads).ok_or("a copy is for no product")?;
+            heads.push(first);
+        }
+        let mut order = heads.clone();
+        order.sort_unstable();
+        order.dedup();
+        self.groups = heads.iter().filter_map(|head| order.iter().position(|other| other == head)).collect();
+        Ok(())
+    }
+}
+
+/// The buffer that an operand of a product is, or is read from.
+fn source_of(kernel: &Kernel, mut operand: Value) -> Option<Value> {
+    while let Some(op) = kernel.def_op(operand) {
+        match kernel.kind(op) {
+            OpKind::LocalLoad {} | OpKind::Trans { .. } | OpKind::ConvertLayout {} => {}
+            kind if kind.is_unary() => {}
+            _ => break,
+        }
+        operand = kernel.operand(op, 0);
+    }
+    partitions::buffer_of(kernel, operand)
+}
+
+/// Loads that others can do.
+struct Loads {
+    /// Of boxes, in loops.
+    accesses: HashMap<Op, BoxAccess>,
+    /// Of rows.
+    rows: HashMap<Op, Row>,
+    /// Of boxes, before the loops.
+    before: HashMap<Op, BoxAccess>,
+}
+
+/// The loads for products by `wgmma` in a loop, if all are of boxes, and those of rows.
+fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
+    let mmas = |of: &Op| {
+        let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
+        all.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
+    };
+    let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(mmas).collect();
+    if loops.is_empty() {
+        return Err("there is no loop with a product by `wgmma`");
+    }
+    if kernel.persistent.is_some() || kernel.specialization().is_some() {
+        return Err("the kernel is divided already");
+    }
+    // Blocks of a cluster without work are left out then; nothing else can ask for them.
+    let asks = |op: Op| matches!(kernel.kind(op), OpKind::InlineAsm { .. });
+    if kernel.options.num_ctas != 1 && rtc_ir::walk(kernel).into_iter().any(asks) {
+        return Err("the kernel is one of clusters and has assembly");
+    }
+    if kernel.options.maxnreg.is_some() || !kernel.options.num_warps.is_multiple_of(4) {
+        return Err("the number of registers is given, or there are fewer than four warps");
+    }
+    let ranges = Ranges::new(kernel);
+    let mut known = BoxAnalysis::new(kernel, &ranges);
+    let mut out = HashMap::new();
+    let mut pointers = HashSet::new();
+    let loads = loops.iter().flat_map(|of| loads_of_dots(kernel, *of));
+    for load in loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))) {
+        out.insert(load, known.load(load)?);
+        if !pointers.insert(kernel.operand(load, 0)) {
+            return Err("two loads have the same pointers");
+        }
+    }
+    let rows = row_vectors::find(&mut known, &loops);
+    let before = resident_operands::find(&mut known, &loops);
+    Ok(Loads { accesses: out, rows, before })
+}
+
+/// Whether a loaded tile itself, perhaps in another layout, turned or cast, is an operand of a product.
+fn is_operand(kernel: &Kernel, value: Value) -> bool {
+    kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
+        OpKind::Dot { .. } => true,
+        kind => {
+            let hands_on = kind.is_unary() || matches!(kind, OpKind::ConvertLayout {} | OpKind::Trans { .. });
+            hands_on && is_operand(kernel, kernel.result(user, 0))
+        }
+    })
+}
+
+fn is_staged(kernel: &Kernel, op: Op) -> bool {
+    matches!(kernel.kind(op), OpKind::ForRange { hints: LoopHints { slots: Some(_), .. }, .. })
+}
+
+/// The operations around a loop and itself, from the outside in.
+fn path(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
+    let mut path = vec![of];
+    while let Some(around) = kernel.op(path[0]).parent.and_then(|block| kernel.block(block).parent) {
+        matches!(kernel.kind(around), OpKind::ForRange { .. } | OpKind::WhileLoop {} | OpKind::IfElse {})
+            .then_some(())?;
+        path.insert(0, around);
+    }
+    Some(path)
+}
+
+/// What a kernel writes to, if it does nothing whose time or order can be told from outside.
+fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>, Reason> {
+    let in_loop = |op: Op| loops.iter().any(|of| kernel.op(op).parent == Some(kernel.op(*of).blocks[0]));
+    let mut written = HashSet::new();
+    for op in all {
+        match kernel.kind(*op) {
+            OpKind::Store { .. } => {
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
+            }
+            // Programs come in any order anyway, and nobody sees what was there before.
+            OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(*op, 0)) => {
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
+            }
+            OpKind::Load { volatile: true, .. } => return Err("an access is volatile"),
+            OpKind::Load { .. } | OpKind::Assume {} | OpKind::InlineAsm { pure: true, .. } => {}
+            OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::CopyWait { .. } => {}
+            OpKind::FenceAsync {} => {}
+            OpKind::Barrier {} if in_loop(*op) => {}
+            kind if kind.spec().traits.has(Traits::TERMINATOR) => {}
+            _ => {
+                let tells = |space: Space, access: Kind| match space {
+                    Space::Outside | Space::Barrier => true,
+                    Space::Global => access != Kind::Read,
+                    Space::Shared => false,
+                };
+                if kernel.effects(*op).any(|(effect, _)| tells(effect.space, effect.access)) {
+                    return Err("the order of what the kernel does can be told from outside");
+                }
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// Whether a store writes what was brought into another layout for it.
+fn is_exchanged(kernel: &Kernel, store: Op) -> bool {
+    let value = kernel.operand(store, 1);
+    kernel.def_op(value).is_some_and(|op| matches!(kernel.kind(op), OpKind::ConvertLayout {}))
+}
+
+/// That rows of an operand which a copy gives as zeros, where the source has others again, are not seen.
+fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -> Result<(), Reason> {
+    let kernel = known.kernel;
+    for (number, axis) in access.axes.iter().enumerate() {
+        let Some(modulus) = &axis.modulus else { continue };
+        let mut work = vec![(buffer, number)];
+        while let Some((place, number)) = work.pop() {
+            for user in kernel.users(place) {
+                let side = kernel.op(user).operands.iter().position(|operand| *operand == place);
+                let seen = match (kernel.kind(user), side) {
+                    (OpKind::CopyAsync { .. }, _) => false,
+                    (OpKind::SharedTrans { order }, _) => {
+                        let to = order.iter().position(|from| *from as usize == number);
+                        work.extend(to.map(|to| (kernel.result(user, 0), to)));
+                        to.is_none()
+                    }
+                    (OpKind::LocalLoad {}, _) => {
+                        work.push((kernel.result(user, 0), number));
+                        false
+                    }
+                    (kind, _) if kind.is_unary() => {
+                        work.push((kernel.result(user, 0), number));
+                        false
+                    }
+                    // Rows of the left operand are rows of the sum, columns of the right one its columns.
+                    (OpKind::Mma {}, Some(side)) if side < 2 && side == number => {
+                        let twice = kernel.operand(user, 0) == kernel.operand(user, 1);
+                        twice || !dead_lanes::are_dead(known, kernel.result(user, 0), number, &axis.index, modulus)
+                    }
+                    _ => true,
+                };
+                if seen {
+                    return Err("rows counted modulo a size are not left out where results are stored");
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Decisions as sentences.
+
+use rtc_ir::{Kernel, Op, OpKind, Type, place_bytes, trip_count};
+
+use super::{LEAST_SLOTS, LoopForm, LoopKind, Read, partitions, persistent};
+use crate::schedule::expand_loop::needs_second_barrier;
+use crate::schedule::schedule_loop::ring_bytes;
+
+/// `1 iteration`, `2 iterations`.
+pub(super) fn iterations(number: u32) -> String {
+    format!("{number} iteration{}", if number == 1 { "" } else { "s" })
+}
+
+/// How far ahead the copies of a loop begin, and what that takes.
+pub(super) fn copies_ahead(kernel: &Kernel, of: Op, slots: u32, ahead: u32, pending: u32) -> String {
+    let bytes = ring_bytes(kernel, of) / u64::from(slots);
+    let all = trip_count(kernel, of).is_some_and(|trips| trips <= ahead.into());
+    let begin = match all {
+        true => format!("before the loop, those of all {}", iterations(ahead)),
+        false => format!("{} ahead", iterations(ahead)),
+    };
+    let dot = match pending {
+        0 => "",
+        _ => ", with a product under way from one iteration to the next",
+    };
+    let barrier = match !all && needs_second_barrier(slots, ahead, pending) {
+        true => "; a second barrier in each iteration saves a slot",
+        false => "",
+    };
+    format!("{begin}, {slots} slots of {bytes} bytes{dot}{barrier}")
+}
+
+/// `a, b and c`.
+pub(super) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// What was decided, as one sentence.
+pub(super) fn sentence(forms: &[LoopForm]) -> String {
+    let parts: Vec<String> = forms.iter().map(of_form).collect();
+    format!("the loop is {}", parts.join("; "))
+}
+
+fn of_form(form: &LoopForm) -> String {
+    let when = form.when.as_ref().map(|when| format!("{when} ")).unwrap_or_default();
+    let early = early(form);
+    let of_way = |way: LoopKind| shown(form.reads.iter().filter(move |read| read.way == way));
+    let others = of_way(LoopKind::Plain);
+    let what = match form.way {
+        LoopKind::Gone => form.said.clone(),
+        LoopKind::Plain => format!("{when}not pipelined: {}", form.said),
+        LoopKind::Registers => format!("{when}pipelined: loads from {early} begin {}", form.said),
+        LoopKind::Async => {
+            let beside = match of_way(LoopKind::Registers) {
+                none if none.is_empty() => none,
+                loads => format!("; loads from {loads} begin 1 iteration ahead"),
+            };
+            format!("{when}pipelined: copies from {} begin {}{beside}", of_way(LoopKind::Async), form.said)
+        }
+        LoopKind::Roles => {
+            format!("{when}pipelined: copies from {early} are begun by a warp of their own; {}", form.said)
+        }
+    };
+    match others.is_empty() {
+        true => what,
+        false => format!("{what}; each iteration loads from {others}"),
+    }
+}
+
+/// What is begun ahead, in whatever way.
+fn early(form: &LoopForm) -> String {
+    shown(form.reads.iter().filter(|read| read.way > LoopKind::Plain))
+}
+
+/// `a` and `b` (16 bytes at a time) and `c` (a number).
+fn shown<'r>(reads: impl Iterator<Item = &'r Read>) -> String {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for read in reads {
+        let how = how(read);
+        match groups.iter_mut().find(|(other, _)| *other == how) {
+            Some((_, names)) => names.push(read.name.clone()),
+            None => groups.push((how, vec![read.name.clone()])),
+        }
+    }
+    let groups: Vec<String> = groups.into_iter().map(|(how, names)| format!("{} ({how})", listed(&names))).collect();
+    listed(&groups)
+}
+
+fn how(read: &Read) -> String {
+    let width = match read.bytes {
+        Some(1) => "1 byte at a time".to_owned(),
+        Some(bytes) => format!("{bytes} bytes at a time"),
+        None => "a number".to_owned(),
+    };
+    match read.way {
+        LoopKind::Roles => "TMA".to_owned(),
+        LoopKind::Async => format!("`cp.async`, {width}"),
+        LoopKind::Registers => format!("into registers, {width}"),
+        LoopKind::Plain | LoopKind::Gone => width,
+    }
+}
+
+/// What `better` does better than `now`.
+pub(super) fn change(now: &[LoopForm], better: &[LoopForm]) -> String {
+    let worst = |forms: &[LoopForm]| forms.iter().map(|form| form.way).min();
+    let [form] = better else { return sentence(better) };
+    let everywhere = if now.len() > 1 { " in every launch" } else { "" };
+    let early = early(form);
+    match form.way {
+        _ if worst(now) >= Some(form.way) => format!("it reads from {}{everywhere}", shown(form.reads.iter())),
+        LoopKind::Roles => format!("a warp of its own copies from {early}{everywhere}"),
+        LoopKind::Async => format!("copies from {early} begin ahead{everywhere}"),
+        LoopKind::Registers => format!("loads from {early} begin ahead{everywhere}"),
+        LoopKind::Plain | LoopKind::Gone => sentence(better),
+    }
+}
+
+/// How the warps of a kernel are divided.
+pub(super) fn division(kernel: &Kernel) -> String {
+    let division = kernel.specialization().map(|op| kernel.kind(op));
+    let Some(OpKind::WarpSpecialize { warps, registers }) = division else { return String::new() };
+    let (mut bytes, mut slots) = (0, 0);
+    for op in rtc_ir::walk(kernel).into_iter().filter(|op| partitions::is_ring(kernel, *op)) {
+        let Type::Shared(ty) = kernel.value_type(kernel.result(op, 0)) else { continue };
+        // One alone is an operand that loops read since before them.
+        if ty.slots < LEAST_SLOTS {
+            continue;
+        }
+        slots = ty.slots;
+        bytes += place_bytes(Type::Shared(ty)) / u64::from(ty.slots);
+    }
+    let producer = warps.first().copied().unwrap_or_default();
+    let consumer: u32 = warps.iter().skip(1).sum();
+    let own = registers.as_deref().unwrap_or_default();
+    let [few, many] = [own.first(), own.last()].map(|number| number.copied().unwrap_or_default());
+    let blocks = kernel.persistent.map_or(1, |persistent| persistent.blocks_per_multiprocessor);
+    let overlaps = |op| matches!(kernel.kind(op), OpKind::MmaWait { pending: 1 });
+    let overlap = match rtc_ir::walk(kernel).into_iter().any(overlaps) {
+        true => "; the second product of an iteration runs together with the first one of the next",
+        false => "",
+    };
+    format!(
+        "the warps are divided into roles: {producer} copy tiles with {few} registers a thread, {consumer} compute with \
+         {many}; {slots} slots of {bytes} bytes, {}{overlap}",
+        persistent::described(blocks)
+    )
+}

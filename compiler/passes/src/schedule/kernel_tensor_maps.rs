@@ -1,0 +1,199 @@
+//! Tensor maps that the kernel makes, of bases, sizes and strides that come from memory, as those of the matrices of a group:
+//!
+//! ```text
+//! %p = load .. : ptr<f16>                  %p = load .. : ptr<f16>
+//! for_range .. {                           (copying: wait until the ring is full; computing: until all is stored)
+//!   load %p + .., mask = .. < %m     →     %map = make_map %p, (%m, %k, %stride) : desc<128x64xf16, 128>
+//! }                                        for_range .. { copy_desc %map, .. }
+//! ```
+//!
+//! A map is made right after the last of the values that it is made of, outside of the loops with products. Before it is
+//! made another time, no copy by the former one may be under way; so that nobody waits for that, there are two places for it,
+//! in turn (`rings.rs`, `defer_stores.rs`). Copying a map to where copies look for it takes as long as loads do: others are
+//! made, and products begun, before it is waited for.
+
+use rtc_ir::analysis::{Poly, Symbol};
+use rtc_ir::{Block, Builder, DescType, Elem, HintKind, Kernel, Literal, Op, OpKind, Type, Value, ValueDef, regions};
+
+use super::box_analysis::{BoxAccess, Fill, UNBOUNDED};
+use super::coordinates::Names;
+use super::host_values::divisor;
+use super::partitions::missing;
+use crate::PassError;
+
+/// Whether a scalar is known before the innermost loop around its use: it is not computed in a loop that has none in it.
+pub(super) fn is_settled(kernel: &Kernel, value: Value) -> bool {
+    let mut block = Some(block_of(kernel, value));
+    while let Some(op) = block.and_then(|block| kernel.block(block).parent) {
+        match kernel.kind(op) {
+            OpKind::IfElse {} => block = kernel.op(op).parent,
+            // What the first block of such a loop computes is not seen in the second.
+            OpKind::WhileLoop {} if block == kernel.op(op).blocks.first().copied() => return false,
+            kind if regions::is_loop(kind) => {
+                let blocks = kernel.op(op).blocks.iter();
+                let inside = blocks.flat_map(|block| rtc_ir::walk_block(kernel, *block)).collect::<Vec<_>>();
+                return inside.into_iter().any(|op| regions::is_loop(kernel.kind(op)));
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// The largest number that is known to divide a scalar where `at` stands: by the signature, or by promises of the kernel.
+pub(super) fn promised(kernel: &Kernel, value: Value, at: Op) -> i128 {
+    let mut best = divisor(kernel, value).unwrap_or(1);
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        for user in kernel.users(value) {
+            match kernel.kind(user) {
+                OpKind::Hint { kind: HintKind::MultipleOf, values } if is_seen(kernel, user, at) => {
+                    best = best.max(values.first().copied().unwrap_or(1).into());
+                }
+                OpKind::ExtSI { .. } | OpKind::ExtUI { .. } => work.push(kernel.result(user, 0)),
+                _ => {}
+            }
+        }
+    }
+    best
+}
+
+/// The pointers that are promised to be multiples of so many bytes wherever `at` stands.
+pub(super) fn promised_pointers(kernel: &Kernel, at: Op, multiple: i128) -> Vec<Value> {
+    let is_promise = |op: &Op| match kernel.kind(*op) {
+        OpKind::Hint { kind: HintKind::MultipleOf, values } => {
+            i128::from(values.first().copied().unwrap_or(1)) % multiple == 0
+        }
+        _ => false,
+    };
+    let is_pointer = |value: &Value| matches!(kernel.value_type(*value), Type::Scalar(Elem::Ptr(_)));
+    let promises = rtc_ir::walk(kernel).into_iter().filter(|op| is_promise(op) && is_seen(kernel, *op, at));
+    promises.map(|op| kernel.operand(op, 0)).filter(is_pointer).collect()
+}
+
+/// Whether the addresses of an access are promised to be multiples of so many bytes where its rows begin, along `axis`.
+pub(super) fn promises_rows(kernel: &Kernel, access: Op, axis: usize, multiple: i128) -> bool {
+    let mut pointer = kernel.operand(access, 0);
+    while let Some(op) = kernel.def_op(pointer) {
+        match kernel.kind(op) {
+            OpKind::Hint { kind: HintKind::MultipleOf, values }
+                if values.get(axis).is_some_and(|value| i128::from(*value) % multiple == 0) =>
+            {
+                return true;
+            }
+            OpKind::Hint { .. } | OpKind::ConvertLayout {} => pointer = kernel.operand(op, 0),
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Whether an operation has been executed wherever another one is.
+fn is_seen(kernel: &Kernel, op: Op, mut at: Op) -> bool {
+    loop {
+        if kernel.op(op).parent == kernel.op(at).parent {
+            return op == at || kernel.is_before(op, at);
+        }
+        match kernel.op(at).parent.and_then(|block| kernel.block(block).parent) {
+            Some(around) => at = around,
+            None => return false,
+        }
+    }
+}
+
+fn block_of(kernel: &Kernel, value: Value) -> Block {
+    match kernel.value(value).def {
+        ValueDef::Arg(block, _) => block,
+        ValueDef::Result(op, _) => kernel.op(op).parent.unwrap_or_else(|| kernel.body()),
+    }
+}
+
+/// Makes the map of an access for boxes of that type, as soon as all is known that it is made of.
+pub(super) fn make(kernel: &mut Kernel, access: &BoxAccess, ty: DescType, tf32: bool) -> Result<Value, PassError> {
+    let [outer, inner] = [1 - access.inner, access.inner].map(|axis| &access.axes[axis]);
+    let polys = outer.sizes.iter().chain(&inner.sizes).chain([&outer.stride, &access.start]);
+    let symbols = polys.flat_map(|poly| poly.terms()).flat_map(|term| &term.symbols);
+    let values = symbols.filter_map(|symbol| match symbol {
+        Symbol::Scalar(value) => Some(*value),
+        _ => None,
+    });
+    let values: Vec<Value> = values.chain([access.base]).collect();
+    let before = after_all(kernel, &values).ok_or_else(|| missing("a place for a map"))?;
+    let mut builder = Builder::before(kernel, before);
+    let none = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+    // No index of a program is asked for.
+    let names = Names { pids: [none; 3], grid: [none; 3], map: None };
+    let mut base = access.base;
+    let pointer = Elem::Ptr(ty.elem);
+    if kernel.value_type(base) != Type::Scalar(pointer) {
+        base = Builder::before(kernel, before).bitcast(base, pointer)?;
+    }
+    if access.start.value() != Some(0) {
+        let start = names.sum_in(kernel, before, &access.start, Elem::I64)?;
+        base = Builder::before(kernel, before).addptr(base, start)?;
+    }
+    let mut numbers = Vec::new();
+    for axis in [outer, inner] {
+        numbers.push(size(kernel, before, &names, &axis.sizes)?);
+    }
+    numbers.push(names.sum_in(kernel, before, &outer.stride, Elem::I64)?);
+    let kind = OpKind::MakeMap { nan: access.fill == Fill::Nan, tf32, later: false };
+    let made = Builder::before(kernel, before).build(kind, &[base], &[], &numbers, &[], &[Type::Desc(ty)])?;
+    let map = kernel.result(made, 0);
+    kernel.name_value(map, "map");
+    Ok(map)
+}
+
+/// The least of some sizes.
+fn size(kernel: &mut Kernel, before: Op, names: &Names<'_>, sizes: &[Poly]) -> Result<Value, PassError> {
+    let mut least = None;
+    for size in sizes {
+        let size = names.sum_in(kernel, before, size, Elem::I32)?;
+        least = Some(match least {
+            Some(least) => Builder::before(kernel, before).minsi(least, size)?,
+            None => size,
+        });
+    }
+    match least {
+        Some(least) => Ok(least),
+        None => Ok(Builder::before(kernel, before).constant_of(Literal::Int(UNBOUNDED), Type::Scalar(Elem::I32))?),
+    }
+}
+
+/// The first operation that stands after all of these values, which are seen in one place.
+fn after_all(kernel: &Kernel, values: &[Value]) -> Option<Op> {
+    let depth = |block: Block| {
+        let around = |block: &Block| kernel.block(*block).parent.and_then(|op| kernel.op(op).parent);
+        std::iter::successors(Some(block), around).count()
+    };
+    let block = values.iter().map(|value| block_of(kernel, *value)).max_by_key(|block| depth(*block))?;
+    let mut last: Option<Op> = None;
+    for op in values.iter().filter_map(|value| kernel.def_op(*value)) {
+        let here = kernel.op(op).parent == Some(block);
+        if here && last.is_none_or(|last| kernel.is_before(last, op)) {
+            last = Some(op);
+        }
+    }
+    match last {
+        Some(last) => kernel.next_op(last),
+        None => kernel.first_op(block),
+    }
+}
+
+/// Lets what makes a map not wait until it is there.
+pub(super) fn begin(kernel: &mut Kernel, maker: Op) {
+    if let OpKind::MakeMap { later, .. } = kernel.kind_mut(maker) {
+        *later = true;
+    }
+}
+
+/// Waits until a map is there.
+pub(super) fn await_map(kernel: &mut Kernel, before: Op, map: Value) -> Result<(), PassError> {
+    Builder::before(kernel, before).build(OpKind::AwaitMap {}, &[map], &[], &[], &[], &[])?;
+    Ok(())
+}
+
+/// The operation that makes a map, if the kernel does.
+pub(super) fn maker(kernel: &Kernel, map: Value) -> Option<Op> {
+    kernel.def_op(map).filter(|op| matches!(kernel.kind(*op), OpKind::MakeMap { .. }))
+}

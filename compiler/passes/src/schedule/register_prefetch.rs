@@ -1,0 +1,138 @@
+//! What loops load ahead into registers: an iteration ahead all operands of their products, where these store them to shared
+//! memory themselves, with few sums; what a pipelined loop loads beside its copies, such as scales, if that is little; and
+//! what a loop without products loads that has `num_stages` of its own and cannot be copied. More than one iteration ahead is
+//! worth nothing in registers: tiles move on from one iteration's registers to the next one's, and a move waits for the load.
+
+use std::collections::HashSet;
+
+use rtc_ir::{Block, Kernel, LoopHints, Op, OpKind, Value, trip_count};
+
+use super::addresses::{Addresses, addresses, is_unchanged, is_unchanged_beside_copies, loads_of_dots};
+
+/// Registers of a thread that tiles loaded ahead may take.
+pub(super) const MOST_AHEAD: u32 = 64;
+
+/// With more sums than this in a thread, copies to shared memory were faster on an H200 than loads ahead.
+const FEW_SUMS: u32 = 32;
+
+/// Registers of a thread for what is loaded ahead beside copies.
+const MOST_BESIDE: u32 = 16;
+
+/// The loads in the body of a loop with copies that are worth being begun an iteration ahead: all that take few registers.
+/// What the addresses of the copies follow from is loaded ahead with them.
+pub(super) fn beside_copies(kernel: &Kernel, of: Op, copied: &Addresses) -> Vec<Op> {
+    let is_free = |load: Op| {
+        let Some(part) = addresses(kernel, of, &[kernel.result(load, 0)]) else { return false };
+        let mut read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
+        !copied.ops.contains(&load) && read.all(|op| is_unchanged_beside_copies(kernel, of, kernel.operand(*op, 0)))
+    };
+    let mut left = MOST_BESIDE;
+    let mut loads = Vec::new();
+    for load in kernel.ops(kernel.op(of).blocks[0]) {
+        if !matches!(kernel.kind(load), OpKind::Load { .. }) || !is_free(load) {
+            continue;
+        }
+        if let Some(rest) = left.checked_sub(words(kernel, load)) {
+            left = rest;
+            loads.push(load);
+        }
+    }
+    loads
+}
+
+/// The loads of a loop without products that are begun ahead because the loop has `num_stages` of its own.
+pub(super) fn asked_for(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
+    let OpKind::ForRange { hints: LoopHints { num_stages: Some(2..), .. }, .. } = kernel.kind(of) else {
+        return None;
+    };
+    let body = kernel.op(of).blocks[0];
+    if has_dots(kernel, body) || trip_count(kernel, of).is_some_and(|trips| trips < 2) {
+        return None;
+    }
+    let is_free = |load: &Op| {
+        let Some(part) = addresses(kernel, of, &[kernel.result(*load, 0)]) else { return false };
+        let mut read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
+        read.all(|op| is_unchanged(kernel, of, kernel.operand(*op, 0)))
+    };
+    let all = kernel.ops(body).filter(|op| matches!(kernel.kind(*op), OpKind::Load { .. }));
+    Some(all.filter(is_free).collect())
+}
+
+/// Whether registers hold what these loads give, an iteration ahead.
+pub(super) fn hold(kernel: &Kernel, loads: &[Op]) -> bool {
+    let all: u32 = loads.iter().map(|load| words(kernel, *load)).sum();
+    (1..=MOST_AHEAD).contains(&all)
+}
+
+/// How many slots the ring of a loop without products has at most, if a thread copies so much to a slot: with more, the
+/// copies of all blocks that registers admit would not fit.
+pub(super) fn most_slots(kernel: &Kernel, loads: impl Iterator<Item = Op>) -> u32 {
+    let bytes: u32 = loads.map(|op| bytes_of_thread(kernel, op)).sum();
+    (4 * MOST_AHEAD).checked_div(bytes).unwrap_or(0)
+}
+
+/// The bytes of a tile that a thread has of what an operation loads or copies.
+fn bytes_of_thread(kernel: &Kernel, op: Op) -> u32 {
+    let pointer = kernel.operand(op, 0);
+    let elem = kernel.value_type(pointer).elem().and_then(|elem| elem.pointee());
+    let elements = kernel.layout_of(pointer).map_or(1, |layout| layout.registers());
+    elem.map_or(0, |elem| elem.bytes()) * elements
+}
+
+/// Whether a block has products in it.
+pub(super) fn has_dots(kernel: &Kernel, body: Block) -> bool {
+    rtc_ir::walk_block(kernel, body).into_iter().any(|op| is_dot(kernel.kind(op)))
+}
+
+/// Whether an operation is a product, before its operands are staged or after.
+pub(super) fn is_dot(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
+}
+
+/// Whether a loop does better without copies to shared memory, since its products store their operands themselves; and if so,
+/// whether these are to be loaded an iteration ahead.
+pub(super) fn without_copies(kernel: &Kernel, of: Op, direct: &HashSet<Op>) -> Option<bool> {
+    let few = stored_operands(kernel, kernel.op(of).blocks[0], direct)? <= FEW_SUMS;
+    let ahead = few && register_prefetch(kernel, of).is_some_and(|ahead| ahead <= MOST_AHEAD);
+    (few || loaded_words(kernel, of) > MOST_AHEAD).then_some(ahead)
+}
+
+/// If all products of a loop store their operands to shared memory themselves, unless all can read buffers: the most sums
+/// of a thread.
+fn stored_operands(kernel: &Kernel, body: Block, direct: &HashSet<Op>) -> Option<u32> {
+    let dots = rtc_ir::walk_block(kernel, body).into_iter().filter_map(|op| match kernel.kind(op) {
+        OpKind::Dot { kind, .. } => Some((op, *kind, kernel.layout_of(kernel.result(op, 0))?.registers())),
+        _ => None,
+    });
+    let (mut most, mut all_direct) = (None, true);
+    for (op, kind, accs) in dots {
+        rtc_ir::multiplier(kind)?;
+        most = most.max(Some(accs));
+        all_direct &= direct.contains(&op);
+    }
+    most.filter(|_| !all_direct)
+}
+
+/// The registers of a thread that hold what the products of a loop load, if it can be loaded an iteration ahead.
+fn register_prefetch(kernel: &Kernel, of: Op) -> Option<u32> {
+    let tiles: Vec<Value> = loads_of_dots(kernel, of).into_iter().map(|load| kernel.result(load, 0)).collect();
+    let part = addresses(kernel, of, &tiles)?;
+    let mut read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
+    let free = !tiles.is_empty() && read.all(|op| is_unchanged(kernel, of, kernel.operand(*op, 0)));
+    free.then(|| loaded_words(kernel, of))
+}
+
+/// The words of 32 bits in a thread of what the products of a loop load.
+fn loaded_words(kernel: &Kernel, of: Op) -> u32 {
+    loads_of_dots(kernel, of).into_iter().map(|load| words(kernel, load)).sum()
+}
+
+/// The registers of a thread for what a load gives: elements that are loaded one by one do not share a register.
+fn words(kernel: &Kernel, load: Op) -> u32 {
+    let value = kernel.result(load, 0);
+    let bytes = kernel.value_type(value).elem().map_or(0, |elem| elem.bytes());
+    let OpKind::Load { vector, .. } = kernel.kind(load) else { return 0 };
+    let at_once = vector.unwrap_or(1);
+    let elements = kernel.layout_of(value).map_or(1, |layout| layout.registers());
+    elements.div_ceil(at_once) * (at_once * bytes).div_ceil(4)
+}

@@ -1,0 +1,78 @@
+//! Makes a product of matrices of a sum that is written out over three dimensions.
+//!
+//! ```text
+//! %a = expand_dims %x {axis = 2}     : tile<64x32x1xf32>
+//! %b = expand_dims %y {axis = 0}     : tile<1x32x64xf32>
+//! %p = mulf (broadcast %a), (broadcast %b)               →   %s = dot %x, %y, zeros {precision = ieee}
+//! %s = reduce (%p) {axis = 1} .. addf
+//! ```
+//!
+//! All of its products at once do not fit registers, and each operand would be held by every thread that uses it. fp32 only,
+//! which is multiplied and added as it stands; other types round each product to their own precision. Small ones stay, and
+//! so do all where products may not be fused with sums.
+
+use rtc_ir::{Builder, DotKind, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Value};
+
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "raise-reduce-to-dot", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+/// Products of a thread that may be written out.
+const FEW: u64 = 32;
+
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    for op in rtc_ir::walk(kernel) {
+        let Some([lhs, rhs]) = factors(kernel, op) else { continue };
+        let result = kernel.result(op, 0);
+        let ty = kernel.value_type(result);
+        let mut build = Builder::before(kernel, op);
+        let zeros = build.constant_of(Literal::float(0.0), ty)?;
+        let kind = OpKind::Dot { precision: Precision::Ieee, kind: DotKind::Unset, max_imprecise: None };
+        let dot = build.build(kind, &[lhs, rhs, zeros], &[], &[], &[], &[ty])?;
+        let product = kernel.result(dot, 0);
+        if let Some(name) = kernel.value(result).name.clone() {
+            kernel.name_value(product, &name);
+        }
+        kernel.replace_uses(result, product);
+        kernel.erase(op);
+    }
+    Ok(())
+}
+
+/// The matrices whose product an operation is.
+fn factors(kernel: &Kernel, op: Op) -> Option<[Value; 2]> {
+    let OpKind::Reduce { axis: 1 } = kernel.kind(op) else { return None };
+    let [products] = kernel.variadic(op) else { return None };
+    let ty = kernel.value_type(*products);
+    let shape = ty.shape().filter(|shape| shape.rank() == 3)?;
+    let many = shape.numel() > FEW * u64::from(kernel.group_of(op).threads());
+    if ty.elem() != Some(Elem::F32) || !many || !kernel.options.fp_fusion || !adds(kernel, op) {
+        return None;
+    }
+    let product = kernel.def_op(*products).filter(|op| matches!(kernel.kind(*op), OpKind::MulF {}))?;
+    let [a, b] = [0, 1].map(|index| kernel.operand(product, index));
+    let pair = |a: Value, b: Value| Some([spread(kernel, a, 2)?, spread(kernel, b, 0)?]);
+    if kernel.users(*products) == [op] { pair(a, b).or_else(|| pair(b, a)) } else { None }
+}
+
+/// Whether a reduction adds up.
+fn adds(kernel: &Kernel, op: Op) -> bool {
+    let block = kernel.op(op).blocks[0];
+    let Some(sum) = kernel.ops(block).next() else { return false };
+    let args = &kernel.block(block).args;
+    let end = kernel.terminator(block);
+    matches!(kernel.kind(sum), OpKind::AddF {})
+        && [0, 1].map(|index| kernel.operand(sum, index))[..] == args[..]
+        && end.is_some_and(|end| kernel.variadic(end)[..] == [kernel.result(sum, 0)])
+}
+
+/// The matrix that `value` repeats along `axis`.
+fn spread(kernel: &Kernel, value: Value, axis: u32) -> Option<Value> {
+    let broadcast = kernel.def_op(value).filter(|op| matches!(kernel.kind(*op), OpKind::Broadcast {}))?;
+    let expanded = kernel.def_op(kernel.operand(broadcast, 0))?;
+    match kernel.kind(expanded) {
+        OpKind::ExpandDims { axis: at } if *at == axis => Some(kernel.operand(expanded, 0)),
+        _ => None,
+    }
+}

@@ -1,0 +1,83 @@
+//! Sees remainders where the source spells them as differences, and those that are zero.
+//!
+//! ```text
+//! %q = divsi %x, %c                                 %r = remsi %x, %c
+//! %p = muli %q, %c                            →
+//! %r = subi %x, %p
+//!
+//! %x = muli %pid, 128;  %r = remsi %x, 32     →     %r = 0
+//! ```
+//!
+//! Of a remainder it is known that it is not negative where the dividend is not. That is how a loop starts that takes whole
+//! steps up to a given end.
+
+use rtc_ir::analysis::axis_info;
+use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Value, constant_bits};
+
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "raise-remainders", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    for op in rtc_ir::walk(kernel) {
+        let Some((signed, x, c)) = spelled(kernel, op) else { continue };
+        let mut builder = Builder::before(kernel, op);
+        let remainder = if signed { builder.remsi(x, c)? } else { builder.remui(x, c)? };
+        if let Some(name) = kernel.value(kernel.result(op, 0)).name.clone() {
+            kernel.name_value(remainder, &name);
+        }
+        kernel.replace_uses(kernel.result(op, 0), remainder);
+        kernel.erase(op);
+    }
+    let zeros = zeros(kernel);
+    for op in zeros {
+        kernel.make_constant(op, Literal::Int(0));
+    }
+    Ok(())
+}
+
+/// `x` and `c` of `x - x / c * c`, and whether the quotient is signed.
+fn spelled(kernel: &Kernel, op: Op) -> Option<(bool, Value, Value)> {
+    let OpKind::SubI {} = kernel.kind(op) else { return None };
+    let x = kernel.operand(op, 0);
+    let product = kernel.def_op(kernel.operand(op, 1))?;
+    let OpKind::MulI {} = kernel.kind(product) else { return None };
+    [0, 1].into_iter().find_map(|place| {
+        let (quotient, c) = (kernel.def_op(kernel.operand(product, place))?, kernel.operand(product, 1 - place));
+        let signed = match kernel.kind(quotient) {
+            OpKind::DivSI {} => true,
+            OpKind::DivUI {} => false,
+            _ => return None,
+        };
+        let of_same = kernel.operand(quotient, 0) == x && are_same(kernel, kernel.operand(quotient, 1), c);
+        of_same.then_some((signed, x, c))
+    })
+}
+
+/// Whether both are one value, or the same constant.
+fn are_same(kernel: &Kernel, a: Value, b: Value) -> bool {
+    let constants = [a, b].map(|value| constant_bits(kernel, value));
+    let types = [a, b].map(|value| kernel.value_type(value));
+    a == b || types[0] == types[1] && constants[0].is_some() && constants[0] == constants[1]
+}
+
+/// The remainders of scalars that are multiples of the divisor, and all by one.
+fn zeros(kernel: &Kernel) -> Vec<Op> {
+    let of_scalars = |op: &Op| {
+        let is_scalar = || kernel.value_type(kernel.result(*op, 0)).shape().is_none();
+        matches!(kernel.kind(*op), OpKind::RemSI {} | OpKind::RemUI {})
+            && constant_bits(kernel, kernel.operand(*op, 1))
+                .is_some_and(|divisor| divisor == 1 || divisor.is_power_of_two() && is_scalar())
+    };
+    let remainders: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(of_scalars).collect();
+    if remainders.is_empty() {
+        return remainders;
+    }
+    let infos = axis_info(kernel);
+    let is_multiple = |op: &Op| {
+        let divisor = constant_bits(kernel, kernel.operand(*op, 1)).unwrap_or(0);
+        divisor == 1 || infos.axis(kernel.operand(*op, 0), 0).divisibility >= divisor
+    };
+    remainders.into_iter().filter(is_multiple).collect()
+}

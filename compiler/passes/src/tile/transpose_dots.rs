@@ -1,0 +1,151 @@
+//! Turns products around whose right operand `wgmma` could not read where copies put it: elements of 32 bits must have K
+//! innermost in shared memory, and a right operand that is loaded with N innermost has not; what is cast after it was loaded
+//! is of another type there. Turned around it is the left operand, which comes from registers.
+//!
+//! ```text
+//! for_range .. (%acc) {                      for_range .. (%turned) {
+//!   %s = dot %a, %b, %acc           →          %s = dot trans(%b), trans(%a), %turned
+//!   yield %s                                   yield %s
+//! }                                          }
+//! .. %sum ..                                 .. trans(%sum) ..
+//! ```
+//!
+//! Only where the warps will likely be divided (`specialize_warps`), so that copies bring both operands.
+
+use rtc_abi::Feature;
+use rtc_ir::analysis::{AxisInfos, axis_info};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Type, Value, constant_bits, regions};
+
+use crate::laid::accelerate_dot::{cast_from, runs_along};
+use crate::schedule::addresses::loads_of_dots;
+use crate::schedule::specialize_warps;
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "transpose-dots", needs: Phase::Tile, leaves: Phase::Tile, run };
+
+/// Rows that a product by `wgmma` has at least.
+const LEAST_ROWS: u32 = 64;
+/// Columns of the result, which are rows of the turned one: more keep too few fragments in flight for each warp.
+const LEAST_COLUMNS: u32 = 8;
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    let of_kind = |op: &Op| {
+        let OpKind::Dot { precision, .. } = kernel.kind(*op) else { return false };
+        match kernel.value_type(kernel.operand(*op, 0)).elem() {
+            Some(Elem::F32) => *precision == Precision::Tf32,
+            Some(Elem::F16 | Elem::BF16) => cast_from(kernel, kernel.operand(*op, 1)).is_some(),
+            _ => false,
+        }
+    };
+    let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(of_kind).collect();
+    if all.is_empty() || !cx.target.has(Feature::Wgmma) || !cx.structure.stages() {
+        return Ok(());
+    }
+    let infos = axis_info(kernel);
+    let transposed: Vec<Transposition> =
+        all.into_iter().filter_map(|op| Transposition::of(kernel, &infos, op)).collect();
+    drop(infos);
+    for turn in transposed {
+        if specialize_warps::may_specialize(kernel, cx, &loads_of_dots(kernel, turn.of))? {
+            turn.apply(kernel)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value is loaded where it is used.
+fn is_loaded(kernel: &Kernel, value: Value) -> bool {
+    let made = kernel.def_op(value);
+    match made.map(|op| kernel.kind(op)) {
+        Some(OpKind::Load { .. }) => true,
+        Some(OpKind::Hint { .. } | OpKind::Trans { .. }) => {
+            made.is_some_and(|op| is_loaded(kernel, kernel.operand(op, 0)))
+        }
+        _ => false,
+    }
+}
+
+/// A value turned around, before it is cast where it is.
+fn transposed(builder: &mut Builder<'_>, value: Value) -> Result<Value, PassError> {
+    let kernel = builder.kernel();
+    let cast = kernel.def_op(value).filter(|op| kernel.kind(*op).is_unary());
+    let Some(cast) = cast else { return Ok(builder.trans(value, vec![1, 0])?) };
+    let (kind, source, elem) = (kernel.kind(cast).clone(), kernel.operand(cast, 0), kernel.value_type(value).elem());
+    let source = transposed(builder, source)?;
+    let missing = || PassError::Internal("turning a product: a cast".into());
+    let shape = builder.kernel().value_type(source).shape().ok_or_else(missing)?;
+    let ty = Type::tile(elem.ok_or_else(missing)?, shape);
+    let made = builder.build(kind, &[source], &[], &[], &[], &[ty])?;
+    Ok(builder.kernel().result(made, 0))
+}
+
+/// A product in a loop that only adds to one sum.
+struct Transposition {
+    dot: Op,
+    of: Op,
+    /// The number of the sum among what the loop carries.
+    number: usize,
+}
+
+impl Transposition {
+    fn of(kernel: &Kernel, infos: &AxisInfos, dot: Op) -> Option<Transposition> {
+        let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(dot, index));
+        let shape = kernel.value_type(acc).shape().filter(|shape| shape.rank() == 2)?;
+        let suits = shape[1] >= LEAST_ROWS && shape[0] >= LEAST_COLUMNS && kernel.options.num_warps.is_multiple_of(4);
+        let suits = suits
+            && match cast_from(kernel, rhs) {
+                Some(source) => is_loaded(kernel, lhs) && is_loaded(kernel, source),
+                None => {
+                    runs_along(kernel, infos, lhs, 1)
+                        && !runs_along(kernel, infos, rhs, 0)
+                        && runs_along(kernel, infos, rhs, 1)
+                }
+            };
+        suits.then_some(())?;
+        let of = regions::slot_of(kernel, acc)?.op;
+        let OpKind::ForRange { .. } = kernel.kind(of) else { return None };
+        let body = kernel.op(of).blocks[0];
+        let number = kernel.block(body).args.iter().skip(1).position(|arg| *arg == acc)?;
+        let end = kernel.terminator(body)?;
+        let result = kernel.result(dot, 0);
+        let alone =
+            kernel.users(acc) == [dot] && kernel.users(result) == [end] && kernel.variadic(end)[number] == result;
+        (alone && kernel.op(dot).parent == Some(body)).then_some(Transposition { dot, of, number })
+    }
+
+    fn apply(&self, kernel: &mut Kernel) -> Result<(), PassError> {
+        let Transposition { dot, of, number } = *self;
+        let missing = || PassError::Internal("turning a product: a loop".into());
+        let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(dot, index));
+        let start = kernel.variadic(of)[number];
+        let mut builder = Builder::before(kernel, of);
+        let start = match constant_bits(builder.kernel(), start) {
+            Some(0) => {
+                let ty = builder.kernel().value_type(start);
+                let shape =
+                    ty.shape().and_then(|shape| rtc_ir::Shape::new(&[shape[1], shape[0]])).ok_or_else(missing)?;
+                builder.constant_of(Literal::Int(0), Type::tile(ty.elem().ok_or_else(missing)?, shape))?
+            }
+            _ => builder.trans(start, vec![1, 0])?,
+        };
+        let (carried, result) = kernel.carry(of, start).ok_or_else(missing)?;
+        let kind = kernel.kind(dot).clone();
+        let mut builder = Builder::before(kernel, dot);
+        let (left, right) = (transposed(&mut builder, rhs)?, builder.trans(lhs, vec![1, 0])?);
+        let made = builder.build(kind, &[left, right, carried], &[], &[], &[], &[])?;
+        let sum: Value = kernel.result(made, 0);
+        let end = kernel.terminator(kernel.op(of).blocks[0]).ok_or_else(missing)?;
+        kernel.set_operand(end, kernel.op(end).operands.len() - 1, sum);
+        let old = kernel.result(of, number);
+        let back = Builder::after(kernel, of).trans(result, vec![1, 0])?;
+        if let Some(name) = kernel.value(old).name.clone() {
+            kernel.name_value(sum, &name);
+        }
+        kernel.replace_uses(old, back);
+        // What the loop carried is given on as it was, and goes with dead code.
+        kernel.replace_uses(kernel.result(dot, 0), acc);
+        kernel.erase(dot);
+        Ok(())
+    }
+}
