@@ -84,10 +84,8 @@ fn launches_that_do_not_fit() {
     let _ = writeln!(table, "a buffer too short, without an extent in the metadata\n    {}", masked(&past.to_string()));
     let writes = promised.replace(r#""y", "type": "*fp32""#, r#""y", "type": "*fp32", "access": "write""#);
     // SAFETY: as above.
-    let shared = unsafe { device.load_json(PTX, &writes) }
-        .unwrap()
-        .launch(stream, one, &args![&x, &y, 2.0f32, 32])
-        .unwrap_err();
+    let shared =
+        unsafe { device.load_json(PTX, &writes) }.unwrap().launch(stream, one, &args![&x, &y, 2.0f32, 32]).unwrap_err();
     let _ = writeln!(table, "a buffer to be read where the kernel writes\n    {shared}");
     assert_eq!(y.to_vec().unwrap(), [-1.0; 64], "nothing may run");
     insta::assert_snapshot!(table);
