@@ -225,7 +225,7 @@ fn tuples_and_descriptors_are_arguments() {
             let desc = TensorDescriptor::new(&x, &[rows, 12], &[16, 1]).with_block(&[2, 8]);
             let inner = args![factor, offset];
             let pair = args![&b, &inner];
-            kernel.launch(&stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap();
+            kernel.launch(stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap();
             let expected = (0..16).map(|i| {
                 let (row, column) = (1 + i / 8, 4 + i % 8);
                 let inside = (row as u64) < rows && column < 12;
@@ -239,7 +239,7 @@ fn tuples_and_descriptors_are_arguments() {
         let inner = args![1, 3];
         let pair = args![&b, &inner];
         let mut fails = |desc: TensorDescriptor<'_>| {
-            kernel.launch(&stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap_err().to_string()
+            kernel.launch(stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap_err().to_string()
         };
         let text = fails(TensorDescriptor::new(&x, &[4, 12], &[16, 1]));
         assert!(
@@ -276,7 +276,7 @@ fn mistakes_name_kernel_and_argument() {
     let mut fails = |options: &Options, rest: &[i128]| {
         let mut arguments: Vec<_> = args![&x, &mut y].into();
         arguments.extend(rest.iter().map(|value| rtc_runtime::Arg::Int(*value)));
-        kernel.launch(&stream, 1, &arguments, options).unwrap_err().to_string()
+        kernel.launch(stream, 1, &arguments, options).unwrap_err().to_string()
     };
     let options = no_bias();
     insta::assert_snapshot!(fails(&options, &[1, 1, 32, 5]), @"kernel `scale` takes 5 arguments (x, y, stride, factor, BLOCK), the launch gives 6");
@@ -286,7 +286,7 @@ fn mistakes_name_kernel_and_argument() {
     insta::assert_snapshot!(fails(&options.launch(|o| o.num_warps = 64), &[1, 1, 32]), @"error[out-of-resources]: out of threads: 2048 needed for 64 warps, 1024 available");
     insta::assert_snapshot!(program(&device, None).0.kernel("scal").unwrap_err(), @"error[unknown-kernel]: there is no `@triton.jit` function `scal`, did you mean `scale`?; the file has scale");
     let bad = device.jit(&[("k.rt", "@triton.jit\ndef k(x):\n    tl.store(x, y)\n")]).unwrap().with_cache(None);
-    let error = bad.kernel("k").unwrap().launch(&stream, 1, &args![&mut y], &Options::new()).unwrap_err();
+    let error = bad.kernel("k").unwrap().launch(stream, 1, &args![&mut y], &Options::new()).unwrap_err();
     insta::assert_snapshot!(error, @r"
     error[undefined-name]: the name `y` is not defined
      --> k.rt:3:17
@@ -310,7 +310,7 @@ fn what_the_interpreter_finds_says_where() {
     let options = Options::new();
     // A promise that does not hold, which ends nothing.
     let ready = kernel.specialize(&args![&x, &mut y, 2], &options).unwrap();
-    ready.kernel().launch(&stream, 1, &args![&x, &mut y, 2]).unwrap();
+    ready.kernel().launch(stream, 1, &args![&x, &mut y, 2]).unwrap();
     let found = ready.kernel().take_findings();
     assert_eq!(found[0].code, "false-promise");
     let (file, line, column) = found[0].place.clone().unwrap();
@@ -320,7 +320,7 @@ fn what_the_interpreter_finds_says_where() {
     assert!(ready.kernel().take_findings().is_empty(), "they are taken once");
     // An access outside of all memory ends the launch.
     // SAFETY: on the interpreter, an access out of bounds is a fault.
-    let launched = unsafe { kernel.launch_unchecked(&stream, 1, &args![&x, &mut y, 1 << 20], &options) };
+    let launched = unsafe { kernel.launch_unchecked(stream, 1, &args![&x, &mut y, 1 << 20], &options) };
     let text = launched.unwrap_err().to_string();
     assert!(text.starts_with("interpreter: ") && text.ends_with(", source k.rt:4:13"), "{text}");
 }
