@@ -29,7 +29,7 @@ pub enum Multiplier {
 }
 
 impl Multiplier {
-    /// Steps of the accumulator that are taken at once.
+    /// Steps along K that are taken at once.
     pub fn steps(self) -> u32 {
         match self {
             Multiplier::Threads => 1,
@@ -49,7 +49,7 @@ impl Multiplier {
 /// How an operand gets to shared memory and, slice by slice, into the registers of the threads that multiply it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperandPlan {
-    /// Steps of the accumulator in a slice.
+    /// Steps along K in a slice.
     pub depth: u32,
     /// Slices.
     pub slices: u32,

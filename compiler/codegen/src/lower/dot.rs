@@ -1,4 +1,4 @@
-//! Matrix dots: `mma.sync` on fragments, or FMAs in each thread.
+//! Dots: `mma.sync` on fragments, or FMAs in each thread.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Which elements of an accumulator never reach memory, so that it does not matter what they are.
+//! Dead lanes: the elements of an accumulator that never reach memory, so that their values do not matter.
 
 use std::collections::HashSet;
 

@@ -2,8 +2,8 @@
 //! producer loads them for the next program while this one is computed.
 //!
 //! ```text
-//! %q = load %p                copying:    wait(empty, phase ^ 1); expect(full, bytes); copies into %b
-//! local_store %q, %b     →    computing:  wait(full, phase)
+//! %q = load %p                producer:   wait(empty, phase ^ 1); expect(full, bytes); copies into %b
+//! local_store %q, %b     →    consumer:   wait(full, phase)
 //! for_range .. { mma %b, .. }             for_range .. { mma %b, .. }; arrive(empty) by each warp
 //! ```
 //!

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! full, empty: a barrier for each slot
-//! copying:    wait(empty[slot], phase ^ 1); barrier; expect(full[slot], bytes); copies into the slot; next slot
-//! computing:  wait(full[slot], phase); dots; arrive(empty[slot]) by each warp; next slot
+//! producer:   wait(empty[slot], phase ^ 1); barrier; expect(full[slot], bytes); copies into the slot; next slot
+//! consumer:   wait(full[slot], phase); dots; arrive(empty[slot]) by each warp; next slot
 //! ```
 
 use rtc_ir::{

@@ -3,8 +3,8 @@
 //! between two dots.
 //!
 //! ```text
-//! %m = load %p : tile<64xf32, #l>   →   copying:    copy_bulk from %base + at, into a slot of a ring
-//!                                       computing:  %m = local_load of the slot
+//! %m = load %p : tile<64xf32, #l>   →   producer:   copy_bulk from %base + at, into a slot of a ring
+//!                                       consumer:   %m = local_load of the slot
 //! ```
 //!
 //! The elements must be contiguous, and start at a multiple of 16 bytes.

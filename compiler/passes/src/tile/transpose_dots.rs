@@ -3,11 +3,11 @@
 //! the load has another type in shared memory. As operand A of the transposed dot it comes from registers.
 //!
 //! ```text
-//! for_range .. (%acc) {                      for_range .. (%turned) {
-//!   %s = dot %a, %b, %acc           →          %s = dot trans(%b), trans(%a), %turned
+//! for_range .. (%acc) {                      for_range .. (%acc_t) {
+//!   %s = dot %a, %b, %acc           →          %s = dot trans(%b), trans(%a), %acc_t
 //!   yield %s                                   yield %s
 //! }                                          }
-//! .. %accumulator ..                                 .. trans(%accumulator) ..
+//! .. %sum ..                                 .. trans(%sum) ..
 //! ```
 //!
 //! Only if the warps will likely be specialized (`specialize_warps`), so that copies load both operands.

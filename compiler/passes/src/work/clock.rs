@@ -13,7 +13,7 @@ pub(super) const SHARED: f64 = 30.0;
 pub(super) const BARRIER: f64 = 30.0;
 /// Cycles that it takes to see that copies are done.
 pub(super) const COPIED: f64 = 50.0;
-/// Cycles from the last dot of a group to its sums.
+/// Cycles from the last dot of a group to its accumulators.
 pub(super) const PRODUCT: f64 = 60.0;
 /// Cycles of an arithmetic instruction.
 pub(super) const ARITHMETIC: f64 = 6.0;
