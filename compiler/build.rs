@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// What decides, relative to the root of the workspace.
+/// The inputs of the fingerprint, relative to the root of the workspace.
 const SOURCES: &[&str] = &["compiler", "stdlib", "Cargo.toml", "Cargo.lock"];
 
 fn main() {

@@ -1,4 +1,4 @@
-"""Draws the pictures of the README and the book: docs/images/NAME-{light,dark}.svg. What they show comes from rtc itself.
+"""Draws the pictures of the README and the book: docs/images/NAME-{light,dark}.svg. What they show comes from rtc and its sources.
 
     RTC=target/release/rtc python3 scripts/pictures.py            writes them
     RTC=target/release/rtc python3 scripts/pictures.py --check    fails where one is out of date
@@ -238,7 +238,7 @@ def pipeline(mode):
     ahead = text.split("for_range")[0].count("copy_commit")
     unit, high, top, left, count = 74, 30, 66, 92, 6
     picture = Picture(left + unit * (count + ahead) + 20, top + 2 * high + 84, mode, "A software pipeline")
-    picture.text(8, 20, f"A pipelined loop on sm_80: {ring} slots, copies begin {ahead} iterations ahead", "bold")
+    picture.text(8, 20, f"A pipelined loop on sm_80: {ring} slots, copies are issued {ahead} iterations ahead", "bold")
     picture.text(8, 38, "Each colour is a slot of the ring in shared memory; a slot is filled again after the dot that read it.", "dim small")
     for row, name in enumerate(["cp.async", "tl.dot"]):
         picture.text(left - 10, top + row * (high + 6) + 20, name, "", "end")
@@ -289,22 +289,24 @@ def roles(mode):
 
 
 def passes(mode):
-    """All passes in order, by the folder that they lie in."""
-    text = rtc("emit", MATMUL, *HOPPER, "--print-after-all")
-    names = re.findall(r"^// after ([\w-]+)$", text, re.M)
+    """All passes in order, by the groups of the pipeline."""
+    words = {"tile": "shapes and types", "laid": "a layout for each tile", "schedule": "pipelines, producers",
+             "place": "shared memory, barriers"}
+    groups = {group: [] for group in words}
     with open(os.path.join(ROOT, "compiler", "passes", "src", "pipeline.rs")) as file:
-        folders = re.findall(r"^    (\w+)::\w+::PASS,", file.read(), re.M)
-    assert len(names) == len(folders), (names, folders)
-    groups = {"tile": "shapes and types", "laid": "a layout per tile", "schedule": "pipelines, producer warps",
-              "place": "shared memory, barriers"}
-    unit, high, top = 190, 22, 64
-    longest = max(folders.count(folder) for folder in groups)
-    picture = Picture(len(groups) * unit + 8, top + longest * high + 12, mode, "The passes in order")
-    picture.text(8, 20, f"The {len(names)} passes in order, top to bottom, left to right", "bold")
-    for i, (folder, content) in enumerate(groups.items()):
-        picture.text(8 + i * unit, top - 14, f"{folder}: {content}", "small")
-        own = [name for name, where in zip(names, folders) if where == folder]
-        for row, name in enumerate(own):
+        for line in file:
+            if heading := re.match(r"    // (\w+): ", line):
+                names = groups[heading[1]]
+            elif found := re.match(r"    \w+::(\w+)::PASS,", line):
+                # A pass has the name of its file.
+                names.append(found[1].replace("_", "-"))
+    unit, high, top = 190, 22, 72
+    picture = Picture(len(groups) * unit + 8, top + max(map(len, groups.values())) * high + 12, mode, "The passes in order")
+    picture.text(8, 20, f"The {sum(map(len, groups.values()))} passes in order, top to bottom, left to right", "bold")
+    for i, (group, names) in enumerate(groups.items()):
+        picture.text(8 + i * unit, top - 26, group, "bold")
+        picture.text(8 + i * unit, top - 10, words[group], "dim small")
+        for row, name in enumerate(names):
             picture.box(8 + i * unit, top + row * high, unit - 14, high - 3, FILLS[i], name)
     return picture.done()
 

@@ -216,7 +216,7 @@ fn blocks_of_rust_are_parts_of_examples() {
     for (path, text) in guides {
         for kind in ["```rust\n", "```toml\n"] {
             for block in text.split(kind).skip(1) {
-                // A block may leave lines out: `// ...` stands for them.
+                // A block may omit lines: `// ...` in their place.
                 let program = block.split("```").next().unwrap_or_default();
                 for part in program.split("// ...\n") {
                     let part = lines(part.trim());
@@ -228,6 +228,35 @@ fn blocks_of_rust_are_parts_of_examples() {
         }
     }
     assert!(shown >= 6, "{shown}");
+}
+
+/// Files that the internals name in code are there: a whole path, or the end of one.
+#[test]
+fn the_internals_name_files_that_exist() {
+    let mut paths = Vec::new();
+    files(root(), &["rs", "py", "txt", "tir", "lalrpop"], &mut paths);
+    // Inputs of tests lie in folders that are not searched for pages.
+    files(&root().join("tests/filetests"), &["py", "tir"], &mut paths);
+    let known: Vec<String> = paths.iter().map(|path| path.to_string_lossy().replace("/src/", "/")).collect();
+    let mut pages = pages("docs/internals");
+    let map = root().join("compiler/ARCHITECTURE.md");
+    pages.insert(map.clone(), read(&map));
+    let (mut missing, mut named) = (Vec::new(), 0);
+    for (path, text) in pages {
+        for word in text.split('`').skip(1).step_by(2) {
+            let is_file = [".rs", ".py", ".tir"].iter().any(|ending| word.ends_with(ending));
+            if !is_file || word.starts_with('.') || word.contains("NAME") || word.contains(' ') {
+                continue;
+            }
+            named += 1;
+            let end = format!("/{word}").replace("/src/", "/");
+            if !known.iter().any(|path| path.ends_with(&end)) {
+                missing.push(format!("{}: {word}", path.strip_prefix(root()).unwrap_or(&path).display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no such files:\n{}", missing.join("\n"));
+    assert!(named > 100, "{named}");
 }
 
 #[test]

@@ -1,15 +1,16 @@
 //! The central test: a kernel computes the same after every pass, and in the end as PTX.
 //!
-//! Every kernel of `tests/filetests/central/`, of `tests/filetests/async/`, of `tests/filetests/run/` and of `tests/filetests/language/` (in the
-//! kernel language: `language.rs`, `source.rs`), and kernels made at random, are
-//! interpreted as they stand, interpreted again after each pass (on whole tiles and, once there are layouts, in the
-//! registers of the threads), compiled for two targets, assembled where NVIDIA's assembler is installed, and executed
-//! in the emulator. All must leave the same bytes in all tensors, and have printed the same lines: by bits, but for
-//! tensors to which the header of the file grants a tolerance. Reads and writes beside the tensors are faults in both
-//! executors, and what nobody writes must stay as it was. Kernels in the kernel language also say what must come out.
+//! Every kernel of `tests/filetests/central/`, of `tests/filetests/async/`, of `tests/filetests/run/` and of
+//! `tests/filetests/language/` (in the kernel language: `language.rs`, `source.rs`), and random kernels, are
+//! interpreted as they are, interpreted again after each pass (on whole tiles and, once there are layouts, in the
+//! registers of the threads), compiled for two targets, assembled if NVIDIA's assembler is installed, and executed in
+//! the emulator. All must leave the same bytes in all tensors, and print the same lines: bit by bit, except for tensors
+//! with a tolerance in the header of the file. Accesses outside of the tensors are faults in both executors, and
+//! unwritten memory must be unchanged. Kernels in the kernel language also have expected results.
 //!
-//! The sanitizer looks on in the emulator and must find nothing, but for the mistakes of `tests/filetests/planted/`, which
-//! it must find, each at its line (`planted.rs`), and of the interpreter what leans on open results (`open.rs`).
+//! The sanitizer runs in the emulator and must find nothing, except for the planted bugs of `tests/filetests/planted/`,
+//! which it must find, each at its line (`planted.rs`), and the interpreter's findings about unspecified results
+//! (`open.rs`).
 //!
 //! ```text
 //! cargo test --test central                                     all files, and some kernels at random

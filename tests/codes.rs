@@ -1,8 +1,8 @@
-//! Every code that any crate or the Python package prints has a page that `rtc explain` shows.
+//! Every code that any crate or the Python package prints has a page for `rtc explain`.
 //!
-//! The compiler and the command line name codes by constants of `rtc_source::Code`, so that the type checker finds one
-//! without a page. The emulator and the runtime do not depend on the compiler, and the package is Python: their sources are
-//! searched for the forms in which they give codes.
+//! The compiler and the command line use constants of `rtc_source::Code`, so that the type checker finds codes without
+//! a page. The emulator and the runtime do not depend on the compiler, and the package is Python: their sources are
+//! searched for codes.
 
 use rtc_source::CODES;
 use std::collections::BTreeSet;

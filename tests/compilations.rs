@@ -19,10 +19,10 @@ pub struct Compilation {
     pub conversions: Conversions,
 }
 
-/// A compilation that is made by the first check that asks for it.
+/// A compilation, made by the first check that needs it.
 type Slot = Arc<OnceLock<Result<Arc<Compilation>, Failure>>>;
 
-/// A source file and what was compiled of it.
+/// A source file and its compilations.
 pub struct Compilations {
     path: PathBuf,
     program: OnceLock<Result<Arc<Program>, String>>,
@@ -31,7 +31,7 @@ pub struct Compilations {
 }
 
 impl Compilations {
-    /// Of this file, which is read when it is first asked for.
+    /// The specialization of this file, which is read on demand.
     pub fn new(path: PathBuf) -> Arc<Compilations> {
         Arc::new(Compilations { path, program: OnceLock::new(), made: Mutex::default() })
     }
@@ -45,8 +45,8 @@ impl Compilations {
         self.program.get_or_init(read).clone()
     }
 
-    /// The kernel compiled for a target. `name` stands for the specialization: the same name must mean the same `spec`.
-    /// `None` if the kernel needs what the target does not have.
+    /// The kernel compiled for a target. `name` identifies the specialization: the same name must mean the same `spec`.
+    /// `None` if the target lacks a feature that the kernel needs.
     pub fn compile(&self, name: &str, spec: &Spec, arch: &str) -> Result<Option<Arc<Compilation>>, String> {
         let program = self.program()?;
         let slot = {

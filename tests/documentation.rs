@@ -1,5 +1,5 @@
-//! Rules for what users read: every public item of the crates for users is shown in an example, and every fault that is told
-//! of has the test that provokes it.
+//! Rules for the documentation: every public item of the crates for users is shown in an example, and every documented
+//! fault has the test that provokes it.
 
 #[path = "documentation/shown.rs"]
 mod shown;

@@ -1,14 +1,14 @@
-//! Golden tests: every `CASE/NAME.launch.json` under `tests/golden` and `tests/seeds` is compiled, launched and compared with what PyTorch gave,
-//! on the interpreter, there also with other values where the language leaves them open, in the emulator, there also under the
-//! sanitizer, and on a GPU where there is one. A new case is a source, a launch and a data
-//! file; `tests/golden/README.md` says how they are made.
+//! Golden tests: every `CASE/NAME.launch.json` under `tests/golden` and `tests/seeds` is compiled, launched and
+//! compared with the results of PyTorch, on the interpreter, also with other values for unspecified results, in the
+//! emulator, also under the sanitizer, and on a GPU if there is one. A new case is a source, a launch and a data file;
+//! `tests/golden/README.md` describes how they are made.
 //!
 //! `mlir-opt` verifies the MLIR of each kernel: `mlir_opt.rs`.
 //!
-//! What each kernel takes of the machine is compared with tables: `resources/measure.rs`.
+//! The resources of each kernel are compared with tables: `resources/measure.rs`.
 //!
-//! All of these share what was compiled (`compilations.rs`) as long as they run in one process: `cargo test --test golden`
-//! compiles each kernel once for each target, `cargo nextest` once for each test.
+//! All of these share the compilations (`compilations.rs`) as long as they run in one process: `cargo test --test
+//! golden` compiles each kernel once for each target, `cargo nextest` once for each test.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -140,7 +140,7 @@ fn run(compilations: &Compilations, launch_path: &Path, device_name: &str) -> Re
     let compiled = if device.is_interpreter() {
         device.compile_program(&*compilations.program()?, &spec)
     } else {
-        let arch = device.arch();
+        let arch = device.arch().to_string();
         let made = compilations.compile(&json["spec"].to_string(), &spec, &arch)?;
         let made = made.ok_or_else(|| format!("the kernel needs what {arch} does not have"))?;
         // SAFETY: the compiler made PTX and metadata together.
@@ -164,7 +164,7 @@ fn run(compilations: &Compilations, launch_path: &Path, device_name: &str) -> Re
             continue;
         }
         let actual = outcome.outputs.get(name).ok_or_else(|| format!("tensor `{name}` is gone"))?;
-        // What is not an output must stay as it was.
+        // A tensor that is not an output must be unchanged.
         let (expected, tolerance) = match outputs.get(name) {
             Some(rule) => {
                 compared += 1;

@@ -26,7 +26,8 @@ pub fn trial(folder: &Path, compilations: &Arc<Compilations>) -> Trial {
     Trial::test(name, move || verify_all(&at, &shared)).with_ignored_flag(program().is_none())
 }
 
-/// Each specialization of the folder's launches, for a target with `wgmma` and, unless it asks for more, one with `mma.sync`.
+/// Each specialization of the folder's launches, for a target with `wgmma` and, unless it needs more, one with
+/// `mma.sync`.
 fn verify_all(folder: &Path, compilations: &Compilations) -> Result<(), Failed> {
     let tool = program().ok_or("mlir-opt is not installed")?;
     let mut seen = Vec::new();
@@ -44,7 +45,7 @@ fn verify_all(folder: &Path, compilations: &Compilations) -> Result<(), Failed> 
         }
         seen.push(text);
     }
-    // One process reads them all; where it refuses one, each is read by itself to say which.
+    // One process reads them all; if it refuses one, each is read alone to find it.
     let together: Vec<&str> = made.iter().map(|(_, _, compiled)| &compiled.mlir[..]).collect();
     let Err(said) = verify(&tool, &together.join("\n// -----\n")) else { return Ok(()) };
     for (path, arch, compiled) in &made {
@@ -67,7 +68,7 @@ fn verify(tool: &Path, text: &str) -> Result<(), String> {
     output.status.success().then_some(()).ok_or_else(|| said.lines().take(8).collect::<Vec<_>>().join("\n"))
 }
 
-/// It refuses what is no MLIR, so that a text that passes was read.
+/// It refuses text that is not MLIR, so that accepted text was read.
 pub fn refuses() -> Trial {
     Trial::test("mlir_opt refuses what is wrong", || {
         let tool = program().ok_or("mlir-opt is not installed")?;

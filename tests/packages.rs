@@ -1,5 +1,5 @@
-//! What the crates say of themselves to those who find them in a registry, and what a package needs to build on its own.
-//! `scripts/release` builds the packages; these tests find most mistakes in a second.
+//! The metadata of the crates for registries, and the files that a package needs to build on its own. `scripts/release`
+//! builds the packages; these tests find most mistakes in a second.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -156,7 +156,7 @@ fn crates_include_files_of_their_own_package_alone() {
     assert!(seen > 40, "only {seen} files were looked at");
 }
 
-/// What the features that docs.rs builds with bring along: all of it must build without LLVM.
+/// The dependencies with the features that docs.rs enables: all of it must build without LLVM.
 #[test]
 fn docs_rs_builds_without_llvm() {
     let mut seen = 0;

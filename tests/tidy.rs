@@ -1,9 +1,12 @@
-//! House rules as tests: the import order of the crates, where `unsafe` may stand, how long files may be, what every
-//! crate and file must say about itself.
+//! House rules as tests: the import order of the crates, where `unsafe` is allowed, how long files may be, module
+//! comments, and the words of the glossary.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+#[path = "tidy/words.rs"]
+mod words;
 
 /// The layers of the workspace; a crate imports only crates of lower layers, and of its own layer none.
 const LAYERS: &[(u32, &[&str])] = &[
@@ -94,16 +97,17 @@ const UNSAFE: &[&str] = &[
     "compiler/codegen/src/translate/paired_casts.rs",
     "compiler/codegen/src/translate/pipeline.rs",
     "compiler/codegen/src/context.rs",
-    "runtime/src/cuda/mod.rs",
-    "runtime/src/cuda/module.rs",
-    "runtime/src/cuda/pinned.rs",
-    "runtime/src/cuda/scratch.rs",
-    "runtime/src/cuda/stream.rs",
-    "runtime/src/cuda/tensor_map.rs",
-    // What the caller must vouch for: memory without a buffer, and memory that somebody else has a part of.
+    "runtime/src/backend/cuda/mod.rs",
+    "runtime/src/backend/cuda/module.rs",
+    "runtime/src/backend/cuda/pinned.rs",
+    "runtime/src/backend/cuda/scratch.rs",
+    "runtime/src/backend/cuda/stream.rs",
+    "runtime/src/backend/cuda/tensor_map.rs",
+    // Memory whose safety the caller guarantees: without a buffer, or shared with another owner.
     "runtime/src/address.rs",
+    "runtime/src/foreign.rs",
     "runtime/src/jit/prepared.rs",
-    // Loading PTX and machine code, and launches whose accesses nobody has proved.
+    // Loading PTX and machine code, and launches whose accesses are not proved.
     "runtime/src/include.rs",
     "runtime/src/jit.rs",
     "runtime/src/jit/kernel.rs",

@@ -1,5 +1,5 @@
-//! Host time of one launch on a real GPU: the runtime, a bare call of the driver, and a graph, in turns in one run.
-//! `scripts/launch_times.py` adds what Triton takes on the same machine.
+//! Host time of one launch on a real GPU: the runtime, a bare call of the driver, and a graph, alternately in one run.
+//! `scripts/launch_times.py` adds Triton's time on the same machine.
 #![allow(unsafe_code)]
 
 use rtc_benches::{bare::Bare, empty_kernel};
@@ -13,7 +13,8 @@ type Sixteen = (In, In, In, In, In, In, In, Write<f32>, i32, i32, i32, i32, i32,
 const BATCH: u32 = 256;
 const ROUNDS: usize = 300;
 
-/// What loading costs beside the driver's own time for the same PTX; each load has a text that no cache of the driver knows.
+/// The cost of loading in addition to the driver's own time for the same PTX; each load has a text that is in no cache
+/// of the driver.
 fn loads(device: &Device) -> Result<()> {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for index in 0..40 {
@@ -75,26 +76,26 @@ fn main() -> Result<()> {
             Ok(())
         };
         row("bare cuLaunchKernel, 4 arguments", 1.0, &mut || bare4.launch().map_err(failed))?;
-        row("rtc, 4 arguments", 1.0, &mut || four.launch(&stream, 1, &args![x0, &mut out, 64, 1]))?;
+        row("rtc, 4 arguments", 1.0, &mut || four.launch(stream, 1, &args![x0, &mut out, 64, 1]))?;
         row("bare cuLaunchKernel, 16 arguments", 1.0, &mut || bare16.launch().map_err(failed))?;
         row("rtc, 16 arguments", 1.0, &mut || {
             // SAFETY: the kernel accesses nothing.
             unsafe {
                 sixteen.launch_unchecked(
-                    &stream,
+                    stream,
                     1,
                     &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7],
                 )
             }
         })?;
         row("rtc, 16 arguments, lengths proved", 1.0, &mut || {
-            sixteen.launch(&stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
+            sixteen.launch(stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
         })?;
         row("rtc, 16 arguments, typed handle", 1.0, &mut || {
-            typed.launch(&stream, 1, (x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7))
+            typed.launch(stream, 1, (x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7))
         })?;
         if round % 10 == 0 {
-            row("rtc, graph of 100 launches", 100.0, &mut || graph.launch(&stream))?;
+            row("rtc, graph of 100 launches", 100.0, &mut || graph.launch(stream))?;
         }
     }
     for (name, launches, mut times) in rows {

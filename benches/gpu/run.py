@@ -7,8 +7,8 @@ on the same buffers; on Hopper also the kernels of hopper/, which are written by
 It needs a GPU, PyTorch and the package rtc-triton (`make wheel`); Triton where it is installed; for the kernels by hand
 their PTX (`hopper/build.py`, which `make bench-gpu` runs where LLVM is). Every result is compared with
 PyTorch's before anything is timed; a wrong one is not timed, and the exit status is 1. Launches take turns, one of each
-compiler and configuration, the second-level cache emptied before each, because a chip at its power limit gives whoever
-follows a lighter kernel a higher clock. Printed: the median of the best configuration of each, ratios, and the share of
+compiler and configuration, the second-level cache emptied before each, because a chip at its power limit runs at a
+higher clock after a lighter kernel. Printed: the median of the best configuration of each, ratios, and the share of
 the limit: the rate of a copy, or of the tensor cores as the library reaches it on its largest product in the same run.
 """
 

@@ -5,7 +5,7 @@ use rtc_compiler::{ArgSpec, Program, Signature, Source, Spec};
 /// A kernel and what it is compiled for.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// What it computes.
+    /// The computation.
     pub name: &'static str,
     text: &'static str,
     function: &'static str,
@@ -52,7 +52,7 @@ impl Kernel {
         Program::parse(&[Source::new(format!("{}.rt", self.name), self.text)])
     }
 
-    /// What it is compiled for.
+    /// The specialization.
     pub fn spec(&self) -> Spec {
         let program = self.program();
         let params = program.kernel(Some(self.function)).map(|info| info.params.clone()).unwrap_or_default();
@@ -77,7 +77,7 @@ impl Kernel {
              tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)\n"
     }
 
-    /// The arguments of that addition, without what its configurations set.
+    /// The arguments of that addition, without those set by its configurations.
     pub fn add_args() -> Vec<ArgSpec> {
         let signature = Signature::parse("*fp32:16, *fp32:16, *fp32:16, i32:16");
         signature.and_then(|s| s.bind(&["x", "y", "out", "n"])).unwrap_or_else(|error| panic!("add: {error}"))

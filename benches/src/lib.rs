@@ -1,13 +1,13 @@
-//! What the benchmarks share: kernels that do nothing, launched by this project and by a bare call of the driver, and kernels
-//! whose compilation is measured.
+//! Common parts of the benchmarks: kernels that do nothing, launched by this project and by a bare call of the driver,
+//! and kernels whose compilation is measured.
 
 pub mod bare;
 pub mod kernels;
 
 use std::fmt::Write;
 
-/// PTX and metadata of a kernel that returns at once, with `pointers` pointers to fp32 (`:16`), the last of which is
-/// written, and then `integers` i32, the first of which bounds what is touched.
+/// PTX and metadata of a kernel that returns immediately, with `pointers` pointers to fp32 (`:16`), the last of which
+/// is written, and then `integers` i32, the first of which bounds the extents.
 pub fn empty_kernel(pointers: usize, integers: usize) -> (String, String) {
     let mut declared = Vec::new();
     let mut params = Vec::new();

@@ -1,4 +1,4 @@
-//! The table of `make bench`: medians that criterion measured, beside the baseline of this machine.
+//! The table of `make bench`: medians measured by criterion, compared with the baseline of this machine.
 //!
 //! `rtc-benches CRITERION BASELINE [--save]`: the folder that criterion writes to, the file of the baseline, and whether the
 //! present values become the baseline.

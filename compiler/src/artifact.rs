@@ -1,4 +1,4 @@
-//! What a compilation gives: PTX and its metadata.
+//! The result of a compilation: PTX and its metadata.
 
 use crate::spec::const_to_json;
 use rtc_abi::Metadata;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub struct Artifact {
     /// PTX text.
     pub ptx: String,
-    /// What a launch needs to know.
+    /// The information for a launch.
     pub metadata: Metadata,
 }
 

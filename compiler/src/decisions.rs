@@ -1,7 +1,7 @@
-//! What the compiler decided for each loop of a kernel, and what would change it.
+//! The compiler's decisions about the loops of a kernel, and the changes that would affect them.
 //!
-//! Nothing of it is found out while a kernel is compiled: it is asked for by who reads it, such as `rtc build -v`. The
-//! passes then run once more, and again for each promise or option that may change something, without the back end.
+//! They are not computed during a compilation, but on request, for example by `rtc build -v`. The passes then run once
+//! more, and again for each promise or option that may change a decision, without the back end.
 //!
 //! ```
 //! use rtc_compiler::{Program, Signature, Source, Spec, decisions};
@@ -10,7 +10,7 @@
 //! let args = Signature::parse("*fp32, i32").unwrap().bind(&["p", "n"]).unwrap();
 //! let spec = Spec { args, ..Spec::default() }.specialize(&program).unwrap();
 //! let decided = decisions(&program, &spec, "sm_80").unwrap();
-//! assert_eq!(decided.loops[0].message, "the loop is not pipelined: it has no load in it");
+//! assert_eq!(decided.loops[0].message, "the loop is not pipelined: it has no load");
 //! ```
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use rtc_source::Diagnostic;
 use crate::stages::{Silent, analyse_kernel, run_watched, target};
 use crate::{Failure, Program, Specialization, TileKernel};
 
-/// What was decided.
+/// The decisions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decisions {
     /// For each loop of the source that the semantic analysis leaves a remark, in program order; its help says which
@@ -50,7 +50,7 @@ impl TileKernel {
 }
 
 fn of_kernel(kernel: &Kernel, options: &LaunchOptions, target: &'static Target) -> Result<Decisions, Failure> {
-    let failed = |error: PassError| Failure::internal("what loops are told of".to_owned(), error.to_string());
+    let failed = |error: PassError| Failure::internal("the decisions about loops".to_owned(), error.to_string());
     let (found, registers) = decide(kernel, options, target)?;
     // The same levers are tried for several loops.
     let mut tried: HashMap<Vec<Suggestion>, Vec<Decision>> = HashMap::new();
@@ -60,7 +60,7 @@ fn of_kernel(kernel: &Kernel, options: &LaunchOptions, target: &'static Target) 
             if !tried.contains_key(levers) {
                 let (mut kernel, mut options) = (kernel.clone(), options.clone());
                 levers.iter().try_for_each(|lever| lever.apply(&mut kernel, &mut options))?;
-                // What cannot be compiled so changes nothing.
+                // A change that does not compile has no effect.
                 let decided = decide(&kernel, &options, target).map(|(found, _)| found).unwrap_or_default();
                 tried.insert(levers.to_vec(), decided);
             }
@@ -94,10 +94,10 @@ fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> 
     let cx = scheduled.as_ref().map_or(context, |(_, cx)| *cx);
     let passed = laid.as_ref().zip(scheduled.as_ref().map(|(kernel, _)| kernel));
     let found = rtc_passes::decisions(source, passed, &cx, options.structure);
-    let found = found.map_err(|error| Failure::internal("what loops are told of".to_owned(), error.to_string()))?;
+    let found = found.map_err(|error| Failure::internal("the decisions about loops".to_owned(), error.to_string()))?;
     let given = kernel.registers_at_start().or(kernel.options.maxnreg);
     Ok((found, given.unwrap_or_else(|| rtc_passes::work::registers(&kernel).min(MOST_REGISTERS))))
 }
 
-/// A thread has no more; what needs more is spilled.
+/// The limit of a thread; further values are spilled.
 const MOST_REGISTERS: u32 = 255;

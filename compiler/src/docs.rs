@@ -1,9 +1,9 @@
-//! What a source says of a kernel in words: comments above it, its docstring, and comments beside its parameters.
+//! The documentation of a kernel in its source: comments above it, its docstring, and comments on its parameters.
 
 use rtc_source::Span;
 use rtc_syntax::ast::{ExprKind, FunctionDef, StmtKind};
 
-/// The comments that a file begins with, unless they are those of what follows directly.
+/// The comments at the start of a file, unless they belong to the following definition.
 pub(crate) fn of_file(text: &str) -> String {
     let comments: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
     match text.lines().nth(comments.len()) {
@@ -27,7 +27,7 @@ pub(crate) fn of_function(text: &str, span: Span, function: &FunctionDef) -> Str
     parts.join("\n\n")
 }
 
-/// The comment that follows a parameter on its line, if no other parameter stands between.
+/// The comment after a parameter on its line, if there is no other parameter in between.
 pub(crate) fn of_param(text: &str, span: Span) -> String {
     let rest = text.get(span.end as usize..).unwrap_or_default().lines().next().unwrap_or_default();
     let rest = rest.trim_start_matches([',', ' ', '\t', ')', ':']);

@@ -1,4 +1,4 @@
-//! What a code means, or what the reference says of a name. The pages under `docs/` are part of the program.
+//! The meaning of a code, or the reference entry of a name. The pages under `docs/` are part of the program.
 
 use rtc_source::{CODES, Code, Level, WARNINGS};
 
@@ -30,7 +30,7 @@ const PAGES: &[&str] = &[
     include_str!("../docs/language/advice.md"),
 ];
 
-/// What begins the heading of an entry, of the second or the third level.
+/// The start of an entry's heading, of the second or the third level.
 const HEADING: &str = "## `";
 
 /// The page of a code or the entries of a name, or the list of all codes; an error says what may have been meant.
@@ -61,7 +61,7 @@ pub fn explain(name: Option<&str>) -> Result<String, String> {
     Ok(drawn.join("\n"))
 }
 
-/// What can be done about a warning.
+/// The ways to change the level of a warning.
 fn levels(code: Code, level: Level) -> String {
     match level {
         Level::Allow => {
@@ -74,7 +74,7 @@ fn levels(code: Code, level: Level) -> String {
     }
 }
 
-/// All entries: name and what stands below the heading.
+/// All entries: name and the text below the heading.
 fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
     PAGES.iter().flat_map(|page| page.split(HEADING).skip(1)).filter_map(|section| {
         let (name, text) = section.split_once("`\n")?;
@@ -140,7 +140,7 @@ fn without_links(line: &str) -> String {
     while let Some((before, after)) = rest.split_once("](") {
         let Some((target, tail)) = after.split_once(')') else { break };
         match before.rsplit_once('[') {
-            // Not where it stands in code: `kernel[grid](...)`.
+            // Not in code: `kernel[grid](...)`.
             Some((head, text)) if before.matches('`').count() % 2 == 0 => {
                 out.push_str(head);
                 out.push_str(text);

@@ -7,7 +7,7 @@ use rtc_source::{Code, Diagnostic};
 pub enum Failure {
     /// The source is at fault; at least one diagnostic is an error.
     Diagnostics(Vec<Diagnostic>),
-    /// What was asked for is at fault: a kernel that does not exist, an unknown target, a signature that does not fit.
+    /// The request is invalid: a kernel that does not exist, an unknown target, a signature that does not fit.
     Request {
         /// Stable code, as that of a diagnostic.
         code: Code,
@@ -16,7 +16,7 @@ pub enum Failure {
     },
     /// The compiler is at fault.
     Internal {
-        /// What happened.
+        /// The message.
         message: String,
         /// The stage or pass in which it happened.
         stage: String,
@@ -26,7 +26,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What was asked for is at fault.
+    /// The request is invalid.
     pub fn request(code: Code, message: impl Into<String>) -> Failure {
         Failure::Request { code, message: message.into() }
     }

@@ -1,5 +1,5 @@
-//! What a result depends on, as a hash of canonical bytes: the same on every machine, and of nothing else. Paths are not
-//! in it; where the names of files end up in a result, see [`fingerprint`].
+//! The inputs of a result, as a hash of canonical bytes: the same on every machine, and of nothing else. Paths are not
+//! part of it; about the names of files in a result, see [`fingerprint`].
 
 use crate::{Program, Specialization};
 use rtc_abi::ValueType;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// Version of the compiler, as metadata carries it.
 pub const COMPILER_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Tells states of the compiler apart that have one version: a hash of its sources, made when it was built.
+/// Distinguishes builds of the compiler with the same version: a hash of its sources, made when it was built.
 pub const BUILD_ID: &str = env!("RTC_BUILD_ID");
 
 /// A hash of the sources and of what they are compiled for, in hexadecimal digits: `source_hash` of the metadata.
@@ -26,8 +26,8 @@ pub fn source_hash(program: &Program, specialization: &Specialization, arch: &st
 /// A hash of all that [`compile`](crate::compile) depends on, warnings included: a result of one call is that of any
 /// other call with the same fingerprint, but for the names of files.
 ///
-/// Those stand in `.file` lines of the PTX, and wherever a kernel asserts something, in its message. So they are in the
-/// fingerprint where `names` says so ([`names_matter`]).
+/// These names are in `.file` lines of the PTX, and in the messages of assertions. So they are in the fingerprint if
+/// `names` is true ([`names_matter`]).
 pub fn fingerprint(program: &Program, specialization: &Specialization, arch: &str, names: bool) -> [u8; 32] {
     let mut bytes = Canonical::new("kernel/1");
     bytes.text(BUILD_ID);
@@ -55,8 +55,8 @@ pub fn tile_fingerprint(sources: &SourceMap, options: &LaunchOptions, arch: &str
     bytes.finish()
 }
 
-/// Whether the names of files may stand in a result elsewhere than in `.file` lines, as `device_assert` tells them, or in
-/// such lines in a form that cannot be found again.
+/// Whether the names of files may occur in a result elsewhere than in `.file` lines, such as in messages of
+/// `device_assert`, or in such lines in a form that cannot be found again.
 pub fn names_matter(program: &Program, specialization: &Specialization) -> bool {
     specialization.options.debug || program.sources().files().any(|(_, file)| tells_name(&file.name, &file.text))
 }
@@ -128,7 +128,7 @@ impl Canonical {
     }
 
     fn levels(&mut self, levels: &Levels) {
-        // The last stands for all codes that are not in the table.
+        // The last represents all codes that are not in the table.
         let codes = WARNINGS.iter().map(|(code, _)| *code).chain([Code("")]);
         self.list(codes, |bytes, code| {
             bytes.text(code.0);

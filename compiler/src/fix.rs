@@ -9,7 +9,7 @@ pub struct Fix {
     pub sources: SourceMap,
     /// The new text.
     pub text: String,
-    /// What stays as it was, each with its reason.
+    /// The uses that are unchanged, each with its reason.
     pub left: Vec<Diagnostic>,
     name: String,
     old: String,

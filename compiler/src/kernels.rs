@@ -1,6 +1,6 @@
-//! Which functions of a file are kernels.
+//! The kernels among the functions of a file.
 //!
-//! Any `@triton.jit` function can be asked for by name. Where none is named, a kernel is one that nobody else calls or
+//! Any `@triton.jit` function can be asked for by name. Where none is named, a kernel is one that no other function calls or
 //! takes as an argument, and that has an effect: a function that stores nothing, such as an activation that is passed to
 //! a kernel, is not one, as long as another is there.
 
@@ -32,13 +32,13 @@ pub struct KernelInfo {
 pub struct ParamInfo {
     /// Its name.
     pub name: String,
-    /// The comment beside it.
+    /// The comment on it.
     pub doc: String,
     /// Annotated as `tl.constexpr`.
     pub is_constexpr: bool,
     /// It has a default.
     pub has_default: bool,
-    /// What its annotation says of its type.
+    /// The type in its annotation.
     pub pinned: Option<PinnedType>,
     /// Its value may become part of the kernel: 1 as a constant, and whether it is a multiple of 16.
     pub specialize: bool,
@@ -46,12 +46,12 @@ pub struct ParamInfo {
     pub specialize_alignment: bool,
 }
 
-/// What an annotation says of the type of a run-time argument.
+/// The type of a run-time argument in an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PinnedType {
-    /// It is this one, whatever the argument is.
+    /// Exactly this type.
     Type(ValueType),
-    /// A pointer that is only read through, to whatever the argument holds.
+    /// A read-only pointer, to the element type of the argument.
     ConstPointer,
 }
 
@@ -94,14 +94,14 @@ pub(crate) fn kernels(module: &Module, text: &str) -> Vec<KernelInfo> {
     functions.iter().zip(&spans).map(info).collect()
 }
 
-/// The functions of which one is meant when no name is given.
+/// The candidates when no name is given.
 pub(crate) fn candidates(kernels: &[KernelInfo]) -> Vec<&KernelInfo> {
     let choose = |wanted: fn(&KernelInfo) -> bool| kernels.iter().filter(|k| wanted(k)).collect::<Vec<_>>();
     let choices = [choose(|k| !k.is_called && k.has_effects), choose(|k| !k.is_called), choose(|_| true)];
     choices.into_iter().find(|c| !c.is_empty()).unwrap_or_default()
 }
 
-/// Top-level functions with a `jit` decorator, however it is spelled and whatever stands above it.
+/// Top-level functions with a `jit` decorator, in any spelling and with any other decorators.
 fn jit_functions(body: &[Stmt]) -> impl Iterator<Item = (Span, &FunctionDef)> {
     body.iter().filter_map(|stmt| match &stmt.kind {
         StmtKind::FunctionDef(function) if function.decorators.iter().any(is_jit) => Some((stmt.span, function)),
@@ -117,7 +117,7 @@ fn is_jit(decorator: &Expr) -> bool {
     name.is_some_and(|name| name == "jit" || name.ends_with(".jit"))
 }
 
-/// The parameters that a keyword of the `jit` decorator lists, by name or number; its name if that cannot be told.
+/// The parameters that a keyword of the `jit` decorator lists, by name or number; the keyword if they are not literal.
 fn exempt(function: &FunctionDef, keyword: &str) -> Result<Vec<usize>, String> {
     let calls = function.decorators.iter().filter(|decorator| is_jit(decorator)).filter_map(|d| match &d.kind {
         ExprKind::Call { args, .. } => Some(args),
@@ -165,7 +165,7 @@ fn is_constexpr(annotation: &Expr) -> bool {
     }
 }
 
-/// The names that files other than Triton's own bring in: nobody knows here what such functions do.
+/// The names that files other than Triton's own bring in: the behaviour of such functions is not known here.
 fn imported(body: &[Stmt]) -> HashSet<&str> {
     let known = |module: &str| ["triton", "math"].contains(&module.split('.').next().unwrap_or(module));
     let mut names = HashSet::new();
@@ -219,7 +219,7 @@ fn with_effects<'m>(functions: &[&'m FunctionDef], imported: &HashSet<&str>) -> 
     }
 }
 
-/// Whether a call of `callee` does more than give a value, as far as the name tells.
+/// Whether a call of `callee` has side effects, judging by the name.
 fn has_effect(callee: &Expr, found: &HashSet<&str>, imported: &HashSet<&str>) -> bool {
     let named = |name: &str| {
         let stores = name == "store" || name.ends_with("_store") || name.starts_with("atomic_") || name == "scatter";

@@ -1,14 +1,14 @@
 //! The compiler as a library: source text to PTX.
 //!
-//! Pure: no files, no environment, no clock, no GPU; the same input gives the same bytes. The way of a kernel:
+//! Pure: no files, no environment, no clock, no GPU; the same input gives the same bytes. The stages of a kernel:
 //!
 //! ```text
 //! Program::parse ──► Spec::specialize ──► compile ──► Artifact { ptx, metadata }
 //!   files, read       kernel, arguments     sema, passes, codegen (stages.rs)
 //! ```
 //!
-//! What is wrong comes back as a [`Failure`]: the user's mistakes as diagnostics with places in the source, mistakes of
-//! the request (an unknown kernel or target) as one sentence, and bugs of the compiler with the stage they happened in.
+//! Errors are returned as a [`Failure`]: the user's mistakes as diagnostics with locations in the source, invalid
+//! requests (an unknown kernel or target) as one sentence, and bugs of the compiler with their stage.
 
 mod artifact;
 mod decisions;

@@ -1,6 +1,7 @@
-//! What the metadata says of memory: what a kernel does behind each pointer, and how far from it.
+//! Memory in the metadata: the accesses of a kernel behind each pointer, and their extents.
 //!
-//! It is found before the passes split loops and copy ahead: those leave alone what the kernel touches.
+//! They are computed before the passes split loops and issue copies ahead of time, which do not change the accessed
+//! memory.
 
 use crate::stages;
 use rtc_abi::{Hidden, HostTensorMap, Metadata, Structure, Target};
@@ -8,19 +9,19 @@ use rtc_ir::Kernel;
 use rtc_ir::analysis::{self, Extent, ParamAccess};
 use rtc_passes::PassContext;
 
-/// What a kernel does to memory.
+/// The memory accesses of a kernel.
 pub(crate) struct Accesses {
     /// By parameter.
     params: Vec<ParamAccess>,
-    /// Why it may access memory that no parameter stands for.
+    /// Why it may access memory that belongs to no parameter.
     elsewhere: Option<&'static str>,
 }
 
-/// What a kernel, as it comes from sema or from a file, does to memory.
+/// The memory accesses of a kernel from sema or from a file.
 pub(crate) fn touched(kernel: &Kernel, target: &'static Target) -> Accesses {
     let (max_instructions, structure) = (stages::NO_LIMIT, Structure::Pipelined);
     let cx = PassContext { target, max_instructions, structure, overlap_launches: false };
-    // What a pass refuses here, it refuses again in the pipeline, which reports it.
+    // If a pass refuses the kernel here, it does so again in the pipeline, which reports it.
     match rtc_passes::plain(kernel, &cx) {
         Ok(plain) => Accesses { params: analysis::touched(&plain), elsewhere: analysis::reach(&plain).elsewhere },
         Err(_) => Accesses { params: Vec::new(), elsewhere: Some("its accesses were not analysed") },
@@ -36,7 +37,7 @@ pub(crate) fn note(metadata: &mut Metadata, accesses: Accesses) {
     let maps: Vec<HostTensorMap> = given.filter_map(|param| map(param.hidden.as_ref())).collect();
     for (param, ParamAccess { access, extent }) in metadata.params.iter_mut().zip(touched) {
         if !param.ty.is_pointer() {
-            // A descriptor has taken the place of its address: the launch knows how far its tensor reaches.
+            // A descriptor has replaced its address: the launch has the size of its tensor.
             continue;
         }
         param.access = access;

@@ -5,7 +5,7 @@ use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Module, Stmt, StmtKind};
 /// Words that only CUDA C++ has.
 const CUDA: &[&str] = &["__global__", "__device__", "#include", "<<<"];
 
-/// One sentence about a file without kernels: what was seen, and on which line.
+/// One sentence about a file without kernels: the closest candidate, and its line.
 pub(crate) fn why_no_kernel(text: &str, module: &Module) -> String {
     let line_of = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
     if text.trim().is_empty() {

@@ -1,8 +1,7 @@
 //! The result of a compilation as bytes, for caches.
 //!
-//! Three parts, each after its length (8 bytes, little-endian): a JSON text with what the compiler said, the metadata,
-//! the PTX. Whether they are what was written is for the cache to check, and [`fingerprint`](crate::fingerprint) says
-//! which compilation they belong to.
+//! Three parts, each after its length (8 bytes, little-endian): a JSON text with the compiler's messages, the metadata,
+//! the PTX. The cache checks their integrity, and [`fingerprint`](crate::fingerprint) identifies the compilation.
 
 use crate::{Artifact, Compiled, Metadata};
 use rtc_source::{Diagnostic, SourceMap};
@@ -13,11 +12,11 @@ use serde::{Deserialize, Serialize};
 pub struct Packed {
     /// The kernel and its warnings.
     pub compiled: Compiled,
-    /// What `static_print` gave, line by line.
+    /// The output of `static_print`, line by line.
     pub prints: Vec<String>,
 }
 
-/// What the compiler said, and of which files.
+/// The compiler's messages, and their files.
 #[derive(Serialize, Deserialize)]
 struct Said {
     /// The names of the source files.

@@ -1,6 +1,6 @@
 //! The source files of a compilation, read, and the kernels in them.
 //!
-//! Reading never fails: what is wrong becomes a diagnostic.
+//! Reading never fails: errors become diagnostics.
 
 use crate::no_kernel::why_no_kernel;
 use crate::{Failure, KernelInfo, docs, kernels};
@@ -60,7 +60,7 @@ impl Program {
         Program::parse_named(files, &names)
     }
 
-    /// Reads files that others import each by the name that stands beside it, whatever the file is called.
+    /// Reads files, each with the name by which others import it, regardless of the file's name.
     pub fn parse_modules(modules: &[(String, Source)]) -> Program {
         let (names, files): (Vec<String>, Vec<Source>) = modules.iter().cloned().unzip();
         Program::parse_named(&files, &names)
@@ -155,7 +155,7 @@ impl Program {
         &self.sources
     }
 
-    /// What the parser found wrong.
+    /// The errors of the parser.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
@@ -207,7 +207,7 @@ impl Program {
         }
     }
 
-    /// What the main file and the imported ones import: for each import the dotted names to look for, the best first.
+    /// The imports of the main file and of imported files: for each import the dotted names to look for, the best first.
     /// That is the name as it is written, or beside the file for relative imports; then the last part alone, for
     /// files that lie beside the main file.
     fn imports(&self) -> Vec<Vec<String>> {

@@ -38,14 +38,14 @@ struct Entry {
     text: String,
 }
 
-/// What is wrong with a signature string.
+/// The error of a signature string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureError {
     /// Number of the entry, from 1; 0 for the signature as a whole.
     pub entry: usize,
     /// Text of the entry.
     pub text: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
@@ -115,7 +115,7 @@ impl Signature {
     }
 }
 
-/// Splits at commas that stand in no bracket and no string.
+/// Splits at commas outside of brackets and strings.
 fn split(text: &str) -> Result<Vec<&str>, String> {
     let (mut pieces, mut start, mut closers, mut quote) = (Vec::new(), 0, Vec::new(), None);
     let mut chars = text.char_indices();
@@ -151,7 +151,7 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
     Ok(pieces)
 }
 
-/// `name=value`; a `=` inside a string or bracket does not count, as a name must stand before it.
+/// `name=value`; a `=` inside a string or bracket does not count, as a name must come before it.
 fn split_name(piece: &str) -> (Option<&str>, &str) {
     match piece.split_once('=') {
         Some((name, value)) if is_identifier(name.trim()) => (Some(name.trim()), value.trim()),

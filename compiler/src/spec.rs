@@ -1,4 +1,4 @@
-//! SPEC.json: one instance of a kernel, as other programs ask for it.
+//! SPEC.json: one instance of a kernel, as requested by other programs.
 //!
 //! The format is a contract (it changes only by adding). Every error names the field. What the fields mean stands in
 //! [`rtc_abi::spec`]; the same data in one line of text is a [signature](crate::signature).
@@ -39,7 +39,7 @@ impl Spec {
         Spec::from_field(&Field::root(&json))
     }
 
-    /// Reads a spec that stands inside another document.
+    /// Reads a spec that is part of another document.
     pub fn from_field(field: &Field<'_>) -> Result<Spec, FieldError> {
         field.only(&["kernel", "args", "options", "arch"])?;
         let kernel = field.optional("kernel")?.map(|f| identifier(&f)).transpose()?;
@@ -103,7 +103,7 @@ impl Spec {
 
 /// Sets one launch option from JSON; a name that no launch option has is an error.
 pub fn set_option(options: &mut LaunchOptions, name: &str, field: &Field<'_>) -> Result<(), FieldError> {
-    // `null` asks for the default, which is what the options already hold.
+    // `null` means the default, which the options already have.
     if field.value().is_null() {
         return known_option(name, field);
     }

@@ -133,7 +133,7 @@ pub struct Silent;
 
 impl Observer for Silent {}
 
-/// Of instructions, for what never lowers anything.
+/// The limit of instructions, for callers that never lower a kernel.
 pub(crate) const NO_LIMIT: u64 = u64::MAX;
 
 /// The target of `rtc build` where none is given: its PTX runs on every GPU from Ampere on.
@@ -268,7 +268,7 @@ pub fn emit(
     Ok(text_of(codegen(&kernel, program.sources(), target, options, observer)?))
 }
 
-/// What to keep for the text of a stage.
+/// The part to keep for the text of a stage.
 pub(crate) fn codegen_options(stage: Stage, max_instructions: u64) -> CodegenOptions {
     CodegenOptions {
         mlir: stage == Stage::Mlir,
@@ -321,7 +321,7 @@ pub(crate) fn run_pipeline(
     run_watched(kernel, target, options, until, observer, &mut |_, _, _| {})
 }
 
-/// The same, with somebody who looks at the kernel before each pass.
+/// The same, with an observer of the kernel before each pass.
 pub(crate) fn run_watched(
     kernel: &mut Kernel,
     target: &'static Target,
@@ -345,9 +345,9 @@ pub(crate) fn run_watched(
     })
 }
 
-/// Where what was brought into shared memory for products does not fit, they can do with less, or without: `attempt` is made
-/// with the structure, and if need be without warps of their own for copies, then without copies ahead. It also gives whether
-/// there was something in shared memory to do without. What was given up is a remark.
+/// Falls back to simpler structures if the staged operands of dots do not fit into shared memory: `attempt` is called with
+/// the structure, and if necessary without producer warps, then without prefetched copies. It also returns whether there are
+/// staged operands to drop. Each fallback is a remark.
 fn with_less(
     structure: Structure,
     mut attempt: impl FnMut(Structure) -> (Result<Vec<Diagnostic>, Failure>, bool),
@@ -439,7 +439,7 @@ fn pass_failure(pass: &str, kernel: &Kernel, error: PassError) -> Failure {
     }
 }
 
-/// The kernel as the verifier vouches for it; a complaint is a bug of the stage before.
+/// The kernel as the verifier guarantees it; a complaint is a bug of the stage before.
 fn verified<'k>(kernel: &'k Kernel, after: &str) -> Result<Verified<'k>, Failure> {
     rtc_ir::verify(kernel).map_err(|errors| Failure::Internal {
         message: format!("the kernel is not valid: {}", errors[0].message),
@@ -448,7 +448,7 @@ fn verified<'k>(kernel: &'k Kernel, after: &str) -> Result<Verified<'k>, Failure
     })
 }
 
-/// What a launch needs to know: of the kernel, and of what was asked for.
+/// The information for a launch: from the kernel, and from the request.
 fn metadata(kernel: &Kernel, specialization: &Specialization, target: &Target, source_hash: String) -> Metadata {
     Metadata {
         kernel: specialization.kernel.clone(),

@@ -30,8 +30,8 @@ pub struct TileKernel {
 }
 
 impl TileKernel {
-    /// Reads a text; what is wrong in it comes back with the file that it points into. Every operation then stands for
-    /// its own line of the text, whatever locations are written there.
+    /// Reads a text; errors are returned with the file they refer to. The location of every operation is its own line
+    /// of the text, regardless of the locations written there.
     pub fn parse(name: &str, text: &str) -> Result<TileKernel, (SourceMap, Vec<Diagnostic>)> {
         let mut sources = SourceMap::new();
         let file = sources.add(name, text);
@@ -56,7 +56,8 @@ impl TileKernel {
         &self.sources
     }
 
-    /// Compiles it to PTX. Of the options those count that the text cannot say: how it is launched, and how long it may be.
+    /// Compiles it to PTX. Only the options count that the text cannot specify: those of the launch, and the size
+    /// limit.
     pub fn compile(
         &self,
         options: &LaunchOptions,
@@ -77,7 +78,7 @@ impl TileKernel {
         Ok(Compiled { artifact: Artifact { ptx: output.ptx, metadata }, warnings })
     }
 
-    /// The kernel as it stands, for the interpreter.
+    /// The kernel as it is, for the interpreter.
     pub fn analyse(&self, options: &LaunchOptions, arch: &str) -> Result<Analysed, Failure> {
         let target = stages::target(arch)?;
         let mut metadata = self.metadata(&self.kernel, options, target);

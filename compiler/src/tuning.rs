@@ -8,8 +8,9 @@ use rtc_passes::work::{Launch, Work, work};
 use rtc_sema::{ModuleAst, TargetInfo};
 
 impl Program {
-    /// What `@triton.autotune` and `@triton.heuristics` above a kernel say. With `args`, the arguments of a launch by name,
-    /// configurations are pruned and heuristics computed for them; without, the configurations stand as they are written.
+    /// The configurations in `@triton.autotune` and `@triton.heuristics` above a kernel. With `args`, the arguments of
+    /// a launch by name, configurations are pruned and heuristics computed for them; without, they are returned as
+    /// written.
     ///
     /// ```
     /// use rtc_compiler::{Program, Source};
@@ -35,8 +36,8 @@ impl Spec {
     }
 }
 
-/// What a program of the kernel does in a launch, by estimate, and its metadata: the passes run, the back end does not. The
-/// `source_hash` of the metadata is that of the kernel as the passes leave it: two kernels with one hash are the same code.
+/// The estimated work of a program in a launch, and the metadata: the passes run, the back end does not. The
+/// `source_hash` of the metadata is that of the kernel after the passes: two kernels with one hash have the same code.
 pub fn estimate(
     program: &Program,
     specialization: &Specialization,
@@ -112,7 +113,7 @@ mod tests {
         assert!(work.is_certain, "{work:?}");
         let expected = 2.0 * 128.0 * 128.0 * 1024.0;
         assert_eq!(work.dots, [(Unit::WarpGroup(16), expected)]);
-        // Both operands, whatever the pipeline begins ahead of time: at most as much again as its depth.
+        // Both operands, including prefetched ones: at most as much again as the depth of the pipeline.
         let read = 2.0 * 128.0 * 1024.0 * 2.0;
         assert!((read..1.4 * read).contains(&work.read), "{work:?}");
         assert_eq!(work.written, 2.0 * 128.0 * 128.0);

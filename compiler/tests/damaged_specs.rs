@@ -42,7 +42,7 @@ fn specs() {
         let text = random.damage(SPEC.as_bytes());
         let text = String::from_utf8_lossy(&text);
         read += u32::from(Spec::parse(&text).is_ok());
-        // What is wrong is said in words, and is no bug of the compiler.
+        // The error is a message, and not a bug of the compiler.
         if let Err(message) = analysed(&program, &text) {
             assert!(!message.is_empty() && !message.contains("internal"), "{message}");
         }

@@ -1,4 +1,4 @@
-//! What `-v` says of loops: a decision for each loop of the source, with the promise or option that would change it.
+//! The remarks of `-v` about loops: a decision for each loop of the source, with the promise or option that would change it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -182,7 +182,7 @@ const CASES: &[Case] = &[
     (LARGE, "*fp16:16, *fp32:16, i32, 128", &[]),
     (LARGE, "*fp16:16, *fp32:16, i32, 256", &[]),
     (LARGE, "*fp16:16, *fp32:16, i32, 512", &[]),
-    // A product under way and a second barrier; all copies before the loop; one iteration.
+    // A product in flight and a second barrier; all copies before the loop; one iteration.
     (LARGE, "*fp16:16, *fp32:16, i32, 64", &[("structure", "pipelined")]),
     (LARGE, "*fp16:16, *fp32:16, 2, 64", &[("structure", "pipelined")]),
     (LARGE, "*fp16:16, *fp32:16, 1, 64", &[("structure", "pipelined")]),
@@ -204,7 +204,7 @@ fn every_kind_of_loop_is_told_of() {
     insta::assert_snapshot!(out);
 }
 
-/// What a help says, done: each of its alternatives as changes of arguments and options.
+/// The suggestion of a help, applied: each of its alternatives as changes of arguments and options.
 fn followed(spec: &Spec, help: &str) -> Vec<Spec> {
     let follow = |sentence: &str| {
         let (with, _) = sentence.split_once(" instead, ").unwrap();
@@ -243,8 +243,8 @@ fn loops_of_tile_ir_are_told_of() {
     };
     let of_source = decided(&program, &spec, "sm_90a").remove(0);
     assert_eq!(said(Stage::Tile), [(of_source.message, of_source.help)]);
-    let form = "its products are given in the form of the machine, and stay as they are";
-    let past = "the kernel is given past the passes that decide of it, and stays as it is";
+    let form = "its dots are MMAs already and stay unchanged";
+    let past = "the kernel was given in a phase after the scheduling passes, so it is unchanged";
     for (stage, reason) in [(Stage::Laid, form), (Stage::Scheduled, past)] {
         let found = said(stage);
         assert!(
@@ -256,7 +256,7 @@ fn loops_of_tile_ir_are_told_of() {
 
 /// Does what the help of a decision says, and compares what comes of it; how many alternatives there were.
 fn follow(program: &Program, spec: &Spec, arch: &str, remark: &Diagnostic) -> usize {
-    // What stands in the source itself is changed there.
+    // Values in the source itself are changed there.
     let Some(help) = remark.help.as_ref().filter(|help| !help.contains("of the loop")) else { return 0 };
     let (all, sentences) = (followed(spec, help), help.split("; or "));
     for (changed, sentence) in all.iter().zip(sentences) {
@@ -265,7 +265,7 @@ fn follow(program: &Program, spec: &Spec, arch: &str, remark: &Diagnostic) -> us
         assert_ne!(same.message, remark.message, "{arch}: {help}");
         let (_, change) = sentence.split_once(" instead, ").unwrap();
         let sign = match change.split(' ').next().unwrap() {
-            "a" => "(TMA) are begun by a warp of their own",
+            "a" => "(TMA) are issued by a producer warp",
             "copies" => "pipelined: copies from ",
             "loads" => "pipelined: loads from ",
             // It reads as before, but more at a time.
@@ -317,7 +317,7 @@ fn every_loop_of_the_golden_kernels_has_one_decision() {
                 }
                 let kernel = match analyse(&program, &specialization, arch, String::new(), &mut Silent) {
                     Ok(analysed) => analysed.kernel,
-                    // What the kernel asks for the other target alone has.
+                    // Only the other target has the feature.
                     Err(_) => continue,
                 };
                 let is_loop = |op: &rtc_ir::Op| regions::is_loop(kernel.kind(*op));

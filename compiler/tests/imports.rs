@@ -92,7 +92,7 @@ fn names_come_from_the_files_that_the_imports_name() {
     }
 }
 
-/// What `kernel` stores in `main.py` of these files; the error is as the user reads it.
+/// The value that `kernel` in `main.py` of these files stores; the error is as the user reads it.
 fn analysed(files: &'static [(&str, &str)]) -> Result<(), String> {
     let text = |name: &str| files.iter().find(|(file, _)| *file == name).map(|(file, text)| Source::new(*file, *text));
     let mut find = |module: &str| Ok::<_, std::convert::Infallible>(text(&format!("{module}.py")));

@@ -1,4 +1,4 @@
-//! What kernels say of their launches.
+//! The launch options in the metadata of kernels.
 
 #![allow(clippy::unwrap_used)]
 
@@ -34,7 +34,7 @@ fn launches_overlap_where_the_kernel_can_wait() {
             (false, false),
             "{body}"
         );
-        // The launch vouches for the kernel.
+        // The launch guarantees the kernel.
         assert_eq!(overlaps(body, "sm_90a", |options| options.launch_pdl = true), (true, false), "{body}");
     }
     assert_eq!(overlaps(OWN, "sm_90a", auto), (false, false));

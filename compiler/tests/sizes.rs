@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Ten times less than is allowed by default, so that what is not refused does not hold up the tests.
 const LIMIT: u64 = 50_000;
 
-/// What the compiler says of a kernel `k` that it is to refuse.
+/// The diagnostic of a kernel `k` that is to be refused.
 fn refusal(source: &str, signature: &str, num_warps: u32) -> String {
     let start = Instant::now();
     let program = Program::parse(&[Source::new("k.rt", source)]);
@@ -201,7 +201,7 @@ fn deep_loops_compile() {
     assert!(start.elapsed() < PATIENCE);
 }
 
-/// What is compiled of products of fp16 blocks, and what is said of it.
+/// The PTX of a kernel with dots of fp16 blocks, and its remarks.
 fn products(body: &str, signature: &str) -> (String, Vec<String>) {
     let tile = "@triton.jit\ndef tile(p, R: tl.constexpr, C: tl.constexpr):\n    \
                 return p + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]\n";
@@ -245,14 +245,14 @@ fn how_loops_are_pipelined_is_remarked_on() {
     let body = "    s = tl.zeros((64, 64), tl.float32)\n    for i in range(n):\n        \
                 a = tl.load(tile(p + i * 2048, 64, 32))\n        s = tl.dot(a, a.T, s)\n    tl.store(tile(z, 64, 64), s)\n";
     let (_, said) = products(body, "*fp16:16, *fp32:16, i32");
-    let plan = "the loop is pipelined: copies from `p` (TMA) are begun by a warp of their own; the warps are divided into roles: 1 copy tiles with 40 registers a thread, 4 compute with 216; 6 slots of 4096 \
-                bytes, 2 blocks on a multiprocessor loop over the programs";
+    let plan = "the loop is pipelined: copies from `p` (TMA) are issued by a producer warp; the warps are specialized: 1 producer warp with 40 registers per thread, 4 consumer warps with 216; 6 slots of 4096 \
+                bytes, 2 blocks per SM loop over the programs";
     assert!(said.iter().any(|line| line.starts_with(plan)), "{said:?}");
     // An index that is loaded is no sum of arguments.
     let (_, said) =
         products(&body.replace("p + i * 2048", "p + tl.load(z + i).to(tl.int32) * 2048"), "*fp16:16, *fp32:16, i32");
-    let plan = "the loop is pipelined: copies from `p` (`cp.async`, 16 bytes at a time) begin 2 iterations ahead, 4 slots of 4096 \
-                bytes, with a product under way from one iteration to the next";
+    let plan = "the loop is pipelined: copies from `p` (`cp.async`, 16 bytes at a time) are issued 2 iterations ahead, 4 slots of 4096 \
+                bytes, with an MMA in flight from one iteration to the next";
     assert!(said.iter().any(|line| line.starts_with(plan)), "{said:?}");
 }
 
@@ -273,7 +273,7 @@ fn more_warps_than_the_launch_says_are_remarked_on_and_the_metadata_has_both_num
         let metadata = &compiled.artifact.metadata;
         let said = compiled.warnings.iter().any(|warning| {
             warning.message
-                == "8 warps compute, not 4: of 4 each thread would hold 256 registers of sums and operands, of 8 128"
+                == "`num_warps` is raised from 4 to 8: with 4, each thread would hold 256 registers of accumulators and operands, with 8, 128"
         });
         (metadata.num_warps, metadata.threads_per_block, said)
     };

@@ -20,7 +20,7 @@ def k(a_ptr, b_ptr, c_ptr, K, sa, sb, sc):
     tl.store(c_ptr + r[:, None] * sc + n[None, :], s.to(tl.float16))
 ";
 
-/// What of the kernel's PTX tells a structure, and what `-v` says of it.
+/// The part of the kernel's PTX that identifies a structure, and the remark of `-v`.
 #[test]
 fn each_structure_is_told_by_its_instructions() {
     let words = ["cp.async.bulk.tensor", "cp.async.cg", "setmaxnreg", "wgmma.mma_async"];
@@ -58,7 +58,7 @@ fn each_structure_is_told_by_its_instructions() {
     insta::assert_snapshot!(text);
 }
 
-/// Why loads of tiles of any stride are no copies by the machine: what the signature would have to promise.
+/// Why loads of tiles of any stride are not asynchronous copies by the machine: what the signature would have to promise.
 #[test]
 fn a_stride_without_a_promise_is_named() {
     let source = SOURCE.replace("k[None, :] < K", "n[None, :] < K - i").replace("k[:, None] < K", "n[:, None] < K - i");
@@ -72,10 +72,10 @@ fn a_stride_without_a_promise_is_named() {
         let decided = decisions(&program, &specialization, "sm_90a").unwrap().loops;
         decided.into_iter().flat_map(|said| [vec![said.message], said.notes].concat()).collect::<Vec<_>>().join("\n")
     };
-    let words = "are not divided into roles: a stride is not promised to be a multiple of 16 bytes";
+    let words = "are not specialized: a stride is not promised to be a multiple of 16 bytes";
     assert!(said("i32, i32").contains(words), "{}", said("i32, i32"));
     assert!(said("i32:16, i32").contains(words), "{}", said("i32:16, i32"));
-    assert!(said("i32:16, i32:16").contains("are divided into roles"), "{}", said("i32:16, i32:16"));
+    assert!(said("i32:16, i32:16").contains("are specialized"), "{}", said("i32:16, i32:16"));
 }
 
 const ATTENTION: &str = r"

@@ -4,7 +4,7 @@
 
 The kernels run in rtc's emulator, on tensors of the CPU, so that later kernels get what earlier ones computed. A launch
 becomes a folder of RECORD: the kernel's modules (`rtc_m0.py` has it, on its own lines), LAUNCH.json, tensors.safetensors with
-the memory as it was before, and origin.json. Memory that nobody has written is marked `undefined`. Launches that differ in
+the memory as it was before, and origin.json. Uninitialized memory is marked `undefined`. Launches that differ in
 nothing but the content of tensors are kept once, and at most so many of each kernel.
 
 RECORD: where to write.         PER_KERNEL: launches of a kernel (6).    MOST_BYTES: tensors of one launch (16 MB); larger

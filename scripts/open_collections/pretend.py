@@ -41,7 +41,7 @@ def fill(tensor):
 
 
 def undefined(raw, element):
-    """The ranges [first, end] of an array of bytes that nobody wrote since `fill`; elements of `element` bytes."""
+    """The ranges [first, end] of an array of bytes not written since `fill`; elements of `element` bytes."""
     if len(raw) < 4:
         return []
     is_pattern = raw[: len(raw) // 2 * 2].view(np.uint16) == PATTERN
@@ -105,7 +105,7 @@ def start():
         setattr(cuda, name, Nothing)
     cuda.current_stream = lambda *args, **kwargs: Nothing()
     cuda.get_device_name = lambda *args: "a GPU that is not there"
-    # Few multiprocessors: kernels with one program for each are small, and still have several.
+    # Few SMs: kernels with one program for each are small, and still have several.
     properties = types.SimpleNamespace(multi_processor_count=6, name="none", major=9, minor=0, total_memory=1 << 37,
                                        warp_size=32, shared_memory_per_block_optin=232448, L2_cache_size=1 << 25)
     cuda.get_device_properties = lambda *args, **kwargs: properties

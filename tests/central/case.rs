@@ -5,7 +5,7 @@
 //! // grid 2 1 1                     programs; 1 1 1 if absent
 //! // warps 1 4                      run with each of these numbers of warps; that of the kernel if absent
 //! // arg x = f32 special 64         a tensor; `data.rs` lists the contents
-//! // arg y = f32 uninit 64          one that nobody has written
+//! // arg y = f32 uninit 64          an uninitialized one
 //! // arg n = 3                      a scalar
 //! // arg d = desc x 64 128           a tensor descriptor: the tensor `x` as rows of 128 elements, of which it has 64
 //! // tolerance y = 2 ulp            for this tensor in the emulator; `1e-3` alone is relative to its largest number
@@ -34,7 +34,7 @@ pub enum Tolerance {
     Relative(f64),
 }
 
-/// What a parameter gets.
+/// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
     /// An allocation.
@@ -43,7 +43,7 @@ pub enum Argument {
         scalar: Scalar,
         /// Its content.
         bytes: Vec<u8>,
-        /// Whether somebody has written it.
+        /// Whether it is initialized.
         written: bool,
     },
     /// A number.
@@ -73,7 +73,7 @@ pub struct Case {
     pub findings: Vec<String>,
     pub interpreted: bool,
     pub may_spill: bool,
-    /// What the sanitizer reports of a kernel that does so on purpose.
+    /// The expected reports of the sanitizer, for a kernel with intended bugs.
     pub reports: Vec<String>,
     /// Tensors whose rows have gaps: sizes, and strides in elements.
     pub shapes: Vec<(String, Vec<u64>, Vec<i64>)>,
@@ -83,7 +83,7 @@ pub struct Case {
     pub values_within: bool,
     /// Other inputs of the same kernel, for which only the first stage and the PTX are compared.
     pub more: Vec<Case>,
-    /// Not all structures, but some that this number tells.
+    /// Not all structures, but some, selected by this number.
     pub sample: Option<u64>,
 }
 
@@ -200,5 +200,5 @@ impl Case {
     }
 }
 
-/// What unwritten bytes hold, as the interpreter's memory has it.
+/// The content of uninitialized bytes, as in the interpreter's memory.
 pub const POISON: u8 = 0xcb;

@@ -18,7 +18,7 @@ MARK = "#### "
 
 
 def one(cuda, case):
-    """Launches a case with memory of exactly the size that it has; what nobody wrote stays so."""
+    """Launches a case with memory of exactly the size that it has; unwritten memory stays unwritten."""
 
     def call(name, *args):
         status = getattr(cuda, name)(*args)

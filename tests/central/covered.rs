@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// What moves bytes, waits, jumps or copies; it has tests of its own (`tests/filetests/async`, `wgmma.rs` and `hand` of the
-/// emulator).
+/// Operations that move bytes, wait, jump or copy; they have tests of their own (`tests/filetests/async`, `wgmma.rs`
+/// and `hand` of the emulator).
 const OTHERS: &[&str] = &[
     "ld",
     "st",

@@ -1,4 +1,4 @@
-//! Contents of tensors: what stands after the type in `// arg x = f32 bits 64`.
+//! Contents of tensors: the text after the type in `// arg x = f32 bits 64`.
 
 use rtc_ir::{Literal, Rounding, Scalar, decode_float, encode_float};
 
@@ -116,7 +116,7 @@ pub fn content(scalar: Scalar, text: &str, name: &str) -> Result<Vec<u8>, String
     Ok(bits.iter().flat_map(|b| b.to_le_bytes()[..size].to_vec()).collect())
 }
 
-/// A number as it stands in a header.
+/// A number in a header.
 pub fn literal(word: &str) -> Result<Literal, String> {
     let word = word.trim();
     match word.parse::<i64>().or_else(|e| word.parse::<u64>().map(|u| u as i64).map_err(|_| e)) {
@@ -196,7 +196,7 @@ fn specials(scalar: Scalar) -> Vec<u64> {
     let negative: Vec<u64> = out.iter().map(|b| b | top).collect();
     out.extend(negative);
     if scalar == Scalar::F8E4B15 {
-        // Its highest encodings stand for numbers that no cast gives.
+        // Its highest encodings are numbers that no cast yields.
         out.retain(|b| decode_float(*b, scalar).abs() <= 1.75);
     }
     out

@@ -1,7 +1,7 @@
-//! Writes kernels with their PTX, their inputs and what must come out to files, for `tests/central/on_gpu.py`.
+//! Writes kernels with their PTX, their inputs and the expected results to files, for `tests/central/on_gpu.py`.
 //!
-//! `RTC_CENTRAL_EXPORT=FOLDER` asks for it: one file for each kernel that is written in the kernel language. Inputs are
-//! written as rules where a seed says what they are; of results a digest is written.
+//! `RTC_CENTRAL_EXPORT=FOLDER` enables it: one file for each kernel in the kernel language. Inputs are written as rules
+//! if a seed determines them; results are written as a digest.
 
 use std::cell::RefCell;
 
@@ -38,7 +38,7 @@ pub fn results(case: &Case, tensors: &[Vec<u8>]) {
     RESULTS.with_borrow_mut(|results| results.push(json!(digests)));
 }
 
-/// Writes what was kept, with the sources of each set of inputs.
+/// Writes the recorded kernels, with the sources of each set of inputs.
 pub fn write(seed: u64, cases: &[String]) {
     let (forms, results) = (FORMS.take(), RESULTS.take());
     let Some(folder) = std::env::var_os("RTC_CENTRAL_EXPORT") else { return };

@@ -1,8 +1,8 @@
 //! Many inputs for one kernel: compiled once, decoded once.
 //!
-//! The first inputs go through the interpreter after every pass (`judge.rs`). Those after them are interpreted as the
-//! source says and executed by the emulator, the first few in every form that was made of the kernel (a target and a
-//! structure), the others in one form each, in turn, with warps in another order for each.
+//! The first inputs go through the interpreter after every pass (`judge.rs`). The others are interpreted from the
+//! source and executed by the emulator, the first few in every form of the kernel (a target and a structure), the rest
+//! in one form each, alternately, with another order of warps for each.
 
 use rtc_abi::Target;
 use rtc_emulator::Program;

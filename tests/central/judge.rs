@@ -33,14 +33,14 @@ const BUDGET: u64 = 50_000_000;
 /// The same of a planted mistake.
 const PLANTED_BUDGET: u64 = 200_000;
 
-/// What a launch leaves: the bytes of all tensors, in the order of the arguments, and what it printed, sorted.
+/// The outcome of a launch: the bytes of all tensors, in the order of the arguments, and the output, sorted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     tensors: Vec<Vec<u8>>,
     printed: Vec<String>,
 }
 
-/// What a stage made of the launch: a fault in words counts as a result where the case wants one.
+/// The result of a stage: a fault as text counts as a result if the case expects one.
 pub type Run = Result<Outcome, String>;
 
 /// Checks a case for every number of warps and every target.
@@ -118,10 +118,10 @@ fn reads_back(text: &str) -> Result<(), String> {
     if printed == text { Ok(()) } else { Err(format!("the text is not a fixed point:\n{text}\n{printed}")) }
 }
 
-/// What is checked, and what was seen.
+/// The checks, and the observations.
 struct Checked<'c> {
     case: &'c Case,
-    /// What the interpreter makes of the first inputs.
+    /// The interpreter's outcome for the first inputs.
     reference: Option<&'c Run>,
     /// Texts that were read back and interpreted.
     seen: &'c mut HashSet<String>,
@@ -209,9 +209,9 @@ impl Checked<'_> {
         covered::check(&output.ptx)?;
         // The assembler is slow: it sees each kernel once for each target.
         if case.warps.last().is_none_or(|most| *most == kernel.options.num_warps) {
-            // Of a planted mistake the assembler makes what it can; and products do not overlap with calls.
+            // Assembler warnings about a planted bug do not matter; and dots do not overlap with calls.
             let calls = output.ptx.contains("call.uni");
-            // Only what the compiler chooses by itself must do without spills.
+            // Only the compiler's own choices must not spill.
             let may_spill = case.may_spill || !matches!(cx.structure, Structure::Auto | Structure::Pipelined);
             assembler::check(&output.ptx, target, may_spill, case.fault.is_some() || calls)?;
         }
@@ -220,7 +220,7 @@ impl Checked<'_> {
         }
         let program = emulator::Program::load(&output.ptx).map_err(|e| format!("the emulator: {e}\n{}", output.ptx))?;
         for seed in seeds(&kernel) {
-            // The checks do not change what is computed; where they find something, a launch goes on.
+            // The checks do not change the results; after a finding, a launch continues.
             let (found, reports) = emulate(case, &kernel, target, &program, seed)?;
             if let Some(marks) = &case.marks {
                 return planted::compare(marks, &reports);
@@ -228,7 +228,7 @@ impl Checked<'_> {
             if case.fault.is_none() && case.emulator_fault.is_none() {
                 planted::allowed(&case.reports, &reports)?;
             }
-            // Of mistakes that the sanitizer reports without ending the launch, the first stands for the fault.
+            // If the sanitizer reports a bug without ending the launch, the first report is compared with the fault.
             let found = match reports.first() {
                 Some(report) if case.emulator_fault.is_some() && found.is_ok() => {
                     Err(format!("fault: {}", report.message))
@@ -249,8 +249,8 @@ impl Checked<'_> {
     }
 }
 
-/// The orders in which warps take turns and copies arrive: that of their numbers, and some at random where roles or
-/// asynchronous operations run at the same time. What is computed must not depend on it.
+/// The schedules of warps and copies: in the order of their numbers, and some at random if partitions or asynchronous
+/// operations run at the same time. The results must not depend on it.
 fn seeds(kernel: &Kernel) -> Vec<Option<u64>> {
     let is_async = |op: &Op| kernel.effects(*op).any(|(effect, _)| effect.when == When::Async);
     let at_once = kernel.specialization().is_some() || rtc_ir::walk(kernel).iter().any(is_async);
@@ -267,13 +267,14 @@ fn scalar_of(kernel: &Kernel, param: &rtc_ir::Param) -> Scalar {
     kernel.value_type(param.value).elem().and_then(Elem::num).unwrap_or(Scalar::I64)
 }
 
-/// What a parameter gets.
+/// The value of a parameter.
 enum Passed {
     Bits(u64),
     Tensor(Tensor),
 }
 
-/// What a parameter gets, by the header or, if it is hidden, as a launch makes it; `base_of` gives the tensors' addresses.
+/// The value of a parameter, from the header or, if it is hidden, as a launch computes it; `base_of` returns the
+/// tensors' addresses.
 fn passed(
     case: &Case,
     kernel: &Kernel,
@@ -326,16 +327,16 @@ fn described(
     Tensor::of_descriptor(kernel, param, base_of(&base), (&shape?, &strides?), pads_nan).map(Some)
 }
 
-/// Multiprocessors that a persistent kernel is told of.
-const MULTIPROCESSORS: u32 = 2;
+/// The number of SMs for a persistent kernel.
+const SMS: u32 = 2;
 
 /// The blocks that are started for the programs of a case.
 fn blocks(case: &Case, kernel: &Kernel) -> [u32; 3] {
     let programs = case.grid.iter().map(|size| u64::from(*size)).product();
-    kernel.persistent.map_or(case.grid, |p| [p.blocks(programs, MULTIPROCESSORS) as u32, 1, 1])
+    kernel.persistent.map_or(case.grid, |p| [p.blocks(programs, SMS) as u32, 1, 1])
 }
 
-/// What the interpreter runs a case with: memory, the allocations in it with their names, the launch.
+/// The interpreter's input for a case: memory, its allocations with their names, the launch.
 type Arranged<'c> = (HostMemory, Vec<(&'c String, u64)>, interp::LaunchConfig);
 
 /// Allocates the tensors of a case.
@@ -455,8 +456,8 @@ pub fn emulate(
     Ok((Ok(Outcome { tensors, printed: sorted(&report.printed) }), reports))
 }
 
-/// A form of a kernel for a GPU: what is launched, and what each set of inputs passes. An address is the number of the
-/// tensor, from 1 on, above 40 bits of a distance in bytes.
+/// A form of a kernel for a GPU: the launch, and the arguments of each set of inputs. An address is the number of the
+/// tensor, from 1 on, above 40 bits of an offset in bytes.
 fn exported(case: &Case, kernel: &Kernel, cx: &PassContext, ptx: &str) -> Result<serde_json::Value, String> {
     let metadata = kernel.metadata(cx.target);
     let mut sets = Vec::new();
@@ -488,7 +489,7 @@ fn sorted(printed: &str) -> Vec<String> {
     lines
 }
 
-/// What the header says must come out.
+/// The expected results in the header.
 fn expected(case: &Case, run: &Run, exact: bool) -> Result<(), String> {
     let fault = case.emulator_fault.as_ref().filter(|_| !exact).or(case.fault.as_ref());
     let outcome = match (run, fault) {
@@ -514,7 +515,7 @@ fn expected(case: &Case, run: &Run, exact: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether two stages agree. Interpretations agree exactly; what is approximate shows in the emulator only.
+/// Whether two stages agree. Interpretations agree exactly; approximations differ in the emulator only.
 pub fn compare(case: &Case, reference: &Run, found: &Run, exact: bool) -> Result<(), String> {
     let (reference, found) = match (reference, found) {
         (Ok(reference), Ok(found)) => (reference, found),

@@ -20,7 +20,7 @@ pub struct Part {
     pub name: String,
     /// The file with all other cases blanked out, so that lines keep their numbers.
     pub source: String,
-    /// What stands before the kernel, without `# `; lines that continue others are joined to them.
+    /// The text before the kernel, without `# `; continuation lines are joined.
     header: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ struct Asked {
     case: Case,
     args: Vec<ArgSpec>,
     options: LaunchOptions,
-    /// What `static_print` gives, where the case says so.
+    /// The output of `static_print`, if the case has one.
     static_prints: Option<Vec<String>>,
 }
 
@@ -181,7 +181,7 @@ impl Asked {
         if case.expects.is_empty() && case.prints.is_empty() && case.fault.is_none() && asked.static_prints.is_none() {
             return Err("nothing is expected of it".to_string());
         }
-        // What the case says nothing of must stay as it was.
+        // Tensors without an expectation must be unchanged.
         for (name, arg) in &case.args {
             let Argument::Tensor { scalar, bytes, .. } = arg else { continue };
             if case.fault.is_none() && !free.contains(name) && !case.expects.iter().any(|(n, ..)| n == name) {
@@ -191,7 +191,7 @@ impl Asked {
         Ok(asked)
     }
 
-    /// `NAME = TYPE CONTENT`, or `NAME = VALUE` for what is known at compile time.
+    /// `NAME = TYPE CONTENT`, or `NAME = VALUE` for constants.
     fn arg(&mut self, text: &str) -> Result<(), String> {
         let (name, value) = text.split_once(" = ").ok_or("NAME = TYPE CONTENT")?;
         let (entry, content) = value.split_once(' ').unwrap_or((value, ""));
@@ -268,7 +268,7 @@ impl Asked {
     }
 }
 
-/// What an entry of a signature says.
+/// An entry of a signature.
 fn kind_of(name: &str, entry: &str) -> Result<ArgKind, String> {
     let name = name.split('.').next().unwrap_or_default();
     let signature = Signature::parse(&format!("{name}={entry}")).map_err(|e| e.to_string())?;

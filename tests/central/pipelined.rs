@@ -27,11 +27,11 @@ struct Operand {
     wanted: &'static str,
     /// The pointers of the first iteration.
     pointers: Value,
-    /// What its mask compares with a limit: offsets within it, or the numbers of its rows.
+    /// The left side of its mask: offsets within it, or the numbers of its rows.
     offsets: Value,
     /// Elements from one iteration to the next.
     by: u32,
-    /// The place among what is carried, if the pointers are.
+    /// The index among the loop-carried values, if the pointers are carried.
     carried: Option<usize>,
 }
 
@@ -110,7 +110,7 @@ impl Maker {
         carried.len() - 1
     }
 
-    /// What stands before the loop for an operand that is loaded in it.
+    /// The code before the loop for an operand that is loaded in it.
     fn operand_in_loop(
         &mut self,
         [rows, columns]: [u32; 2],

@@ -1,11 +1,11 @@
-//! What the sanitizer must find, and what it must not: `tests/filetests/planted/*.rt` are cases as those of `language/`
-//! with mistakes. A line ends in `# BUG CODE` for each report that it must get; no other report may come.
+//! The expected reports of the sanitizer: `tests/filetests/planted/*.rt` are cases like those of `language/`, with
+//! bugs. A line ends in `# BUG CODE` for each report that it must get; there must be no other report.
 
 use std::collections::BTreeSet;
 
 use rtc_emulator::sanitize::Report;
 
-/// What stands before the names of reports.
+/// The prefix of report names.
 pub const MARK: &str = "# BUG ";
 
 /// Names of reports, with their lines.
@@ -17,7 +17,7 @@ pub fn marks(source: &str) -> Marks {
     lines.flat_map(|(number, codes)| codes.split_whitespace().map(move |code| (number, code.to_string()))).collect()
 }
 
-/// Compares what was found with the marks.
+/// Compares the reports with the marks.
 pub fn compare(marks: &Marks, reports: &[Report]) -> Result<(), String> {
     let line = |report: &Report| {
         // A function of the standard library is called somewhere in the case.

@@ -1,8 +1,8 @@
-//! Kernels made at random: element-wise operations, casts, shape operations, reductions, scans, gathers, sorts, atomics,
-//! loops, pipelined ones among them, and branches over small tiles. The same seed gives the same kernel.
+//! Random kernels: element-wise operations, casts, shape operations, reductions, scans, gathers, sorts, atomics, loops,
+//! pipelined ones among them, and branches over small tiles. The same seed gives the same kernel.
 //!
-//! Only what is defined to the bit is made: no division by zero, no shift by the width or more, no float to integer out
-//! of range, no float sums whose order is free, no contraction.
+//! Only operations with exactly defined results are generated: no division by zero, no shift by the width or more, no
+//! float to integer out of range, no float sums in an unspecified order, no contraction.
 
 use std::fmt::Write;
 
@@ -101,7 +101,7 @@ impl Maker {
         for _ in 0..4 + self.random.below(14) {
             self.step();
         }
-        // What no one uses is stored, and a few others.
+        // Unused values are stored, and a few others.
         let mut outputs: Vec<Value> = self.scope.clone();
         outputs
             .retain(|v| !self.body.contains(&format!(" {},", v.name)) && !self.body.contains(&format!(" {} ", v.name)));

@@ -1,9 +1,9 @@
-//! Makes a kernel that fails small: takes out statements and puts constants in the place of expressions, as long as
-//! what is left fails in the same way.
+//! Reduces a failing kernel: removes statements and replaces expressions by constants, as long as the rest fails in the
+//! same way.
 
 use crate::written::Written;
 
-/// What a failure is about: words of the stage that saw it, without numbers, names and values.
+/// The kind of a failure: the words of the stage that reported it, without numbers, names and values.
 fn kind(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     let words =

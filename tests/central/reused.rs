@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::{Maker, Value};
 
 impl Maker {
-    /// A loop over an index and a block of numbers: each round loads rows by the index, in row-major order and
-    /// transposed, and adds or multiplies what it loaded.
+    /// A loop over an index and a block of numbers: each iteration loads rows by the index, in row-major order and
+    /// transposed, and adds or multiplies the loaded values.
     pub(super) fn reused(&mut self) -> Option<Value> {
         let [rows, columns] = [0; 2].map(|_| 8u32 << self.random.below(3));
         let index = self.op("arange", "", &format!("start = 0, end = {rows}"), "i32", &[rows]);
@@ -63,7 +63,7 @@ impl Maker {
                 self.on2("minnum", &above, &high)
             }
         };
-        // What a round makes of them is seen from outside, too.
+        // The results of an iteration are stored, too.
         self.output(used);
         let _ = writeln!(self.body, "yields ({}, {})\n}}", next_index.name, next.name);
         let [last_index, last] =
@@ -75,7 +75,7 @@ impl Maker {
         Some(last)
     }
 
-    /// Loads the rows of a matrix that an index tells, as they lie or transposed.
+    /// Loads rows of a matrix by an index, as they are or transposed.
     fn rows_at(&mut self, source: &str, index: &Value, columns: u32, transposed: bool) -> Value {
         let rows = index.shape[0];
         let (own, other) = if transposed { (0, 1) } else { (1, 0) };
@@ -99,7 +99,7 @@ impl Maker {
         self.op("load", &moved, "", "f32", &shape)
     }
 
-    /// The carried block and what was loaded, met as operands of a product or element by element.
+    /// The carried block and the loaded one, combined by a dot or element by element.
     fn used(&mut self, block: &Value, loaded: &Value) -> Value {
         let (rows, columns) = (block.shape[0], block.shape[1]);
         match self.random.below(3) {

@@ -1,14 +1,7 @@
-//! Cases in the kernel language: the files of `tests/filetests/language/`, for what the language means rather than what
-//! an operation does.
+//! Cases in the kernel language: the files of `tests/filetests/language/`, for the meaning of the language rather than
+//! of an operation.
 //!
-//! The header is that of `case.rs` after `#` instead of `//`, and one line more:
-//!
-//! ```text
-//! # signature *i32:16, *i32:16, 64      what the parameters of the function `kernel` are
-//! ```
-//!
-//! The executors agree on a misunderstanding of the language just as well, so every case must say what comes out:
-//! by `expect`, `print` or `fault:`. A file holds several cases with `# ----` between them.
+//! The header is that of `case.rs` after `#` instead of `//`, with one line more:
 
 use rtc_compiler::{Failure, Program, Signature, Silent, Source, Spec, analyse};
 

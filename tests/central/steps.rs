@@ -1,4 +1,4 @@
-//! The steps from which a kernel is made at random.
+//! The steps of random kernels.
 
 use std::fmt::Write;
 

@@ -1,11 +1,11 @@
-//! Tensors as descriptors have them: arguments of the header, and maps that a launch makes by itself.
+//! Tensors with descriptors: arguments of the header, and maps that a launch makes itself.
 
 use rtc_abi::metadata::Padding;
 use rtc_emulator::tensor_map::{ElementType, Fill, TensorMap};
 use rtc_ir::interp::{ArgValue, DescArg};
 use rtc_ir::{DescType, Kernel, MapSource, Param, Scalar, TFLOAT32, Type};
 
-/// A tensor in memory; sizes and strides in bytes stand outermost first.
+/// A tensor in memory; sizes and strides in bytes, outermost first.
 pub struct Tensor {
     ty: DescType,
     base: u64,
@@ -33,7 +33,7 @@ impl Tensor {
         })
     }
 
-    /// What a launch makes of its other arguments; `base` is that of the pointer.
+    /// The value that a launch computes from its other arguments; `base` is that of the pointer.
     pub fn made(
         kernel: &Kernel,
         param: &Param,
@@ -52,7 +52,7 @@ impl Tensor {
         Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32, is_signed })
     }
 
-    /// That of a descriptor which the host makes; sizes and strides in elements. A map has no empty dimension.
+    /// The tensor of a descriptor that the host makes; sizes and strides in elements. A map has no empty dimension.
     pub fn of_descriptor(
         kernel: &Kernel,
         param: &Param,
@@ -77,7 +77,7 @@ impl Tensor {
         ArgValue::Desc(desc)
     }
 
-    /// What the driver is told of it, innermost dimension first.
+    /// The arguments for the driver, innermost dimension first.
     pub fn fields(&self) -> Result<serde_json::Value, String> {
         let inner_first = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<u64>>();
         let boxes: Vec<u32> = self.ty.shape.iter().rev().copied().collect();

@@ -1,7 +1,7 @@
-//! Kernels that are made at random, as trials: in tile IR (`random.rs`) and in the kernel language (`written.rs`).
+//! Random kernels as trials: in tile IR (`random.rs`) and in the kernel language (`written.rs`).
 //!
-//! What fails is made as small as it can be with the same failure (`reduce.rs`), and shown as a case that can be put into
-//! a file of `tests/filetests/`.
+//! A failing kernel is reduced as long as it fails in the same way (`reduce.rs`), and shown as a case for a file of
+//! `tests/filetests/`.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use crate::{export, judge, language, random, reduce, written};
 /// Kernels of one trial.
 const CHUNK: u64 = 10;
 
-/// Seeds: those that every run makes, or others that are asked for.
+/// Seeds: those of every run, or others from the environment.
 fn seeds(usual: Range<u64>) -> Range<u64> {
     let asked = std::env::var("RTC_CENTRAL_SEEDS").ok();
     let range = asked.as_deref().and_then(|s| s.split_once("..")).and_then(|(from, to)| {
@@ -26,7 +26,7 @@ fn seeds(usual: Range<u64>) -> Range<u64> {
     range.unwrap_or(usual)
 }
 
-/// Whether what fails is made small, which takes as long as some hundred kernels; `RTC_CENTRAL_REDUCE=0` forbids it.
+/// Whether failures are reduced, which takes as long as some hundred kernels; `RTC_CENTRAL_REDUCE=0` disables it.
 fn reduces() -> bool {
     std::env::var("RTC_CENTRAL_REDUCE").map_or(true, |word| word != "0")
 }

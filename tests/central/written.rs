@@ -1,8 +1,9 @@
-//! Kernels written at random in the kernel language, each with many sets of inputs. The same seed gives the same kernel,
-//! and every kernel is one that Triton 3.6 takes, too.
+//! Random kernels in the kernel language, each with many sets of inputs. The same seed gives the same kernel, and
+//! Triton 3.6 accepts every kernel, too.
 //!
-//! As in `random.rs`, only what is defined to the bit is made. Sums and products of floats whose order is free are made of
-//! whole numbers that are small enough for every order to give the same; how large a value can be is kept beside it.
+//! As in `random.rs`, only operations with exactly defined results are generated. Float sums and products in an
+//! unspecified order use whole numbers that are small enough for every order to give the same; an upper bound is kept
+//! with each value.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -39,7 +40,7 @@ impl Value {
     }
 }
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Clone, Debug)]
 enum Content {
     /// A tensor: its signature; `special 64`, say; its seed.
@@ -63,7 +64,7 @@ pub struct Written {
     pub body: Vec<String>,
 }
 
-/// Functions that all kernels have beside them.
+/// Functions of all kernels.
 pub const PRELUDE: &str = "@triton.jit
 def plus(a, b):
     return a + b
@@ -181,7 +182,7 @@ pub fn kernel(seed: u64) -> Written {
         let value = maker.input();
         maker.scope.push(value);
     }
-    // Of each three, one has a loop with products in any case.
+    // One of three kernels has a loop with dots in any case.
     if seed.is_multiple_of(3) {
         let sums = maker.pipelined();
         maker.scope.push(sums);
@@ -203,7 +204,7 @@ impl Maker {
         format!("{start}{}", self.names)
     }
 
-    /// Binds an expression to a new name. Its type stands behind it, for whoever reads or reduces the kernel.
+    /// Binds an expression to a new name. Its type follows as a comment, for readers and for the reducer.
     fn bind(&mut self, expression: &str, dtype: Dtype, shape: &[u32], most: Option<u64>) -> Value {
         let name = self.name("v");
         self.line(&format!("{name} = {expression}  # {}{shape:?}", dtype.0));
@@ -213,7 +214,7 @@ impl Maker {
         Value { name, dtype, shape: shape.to_vec(), most: most.filter(|most| *most <= dtype.whole()) }
     }
 
-    /// Says of a few pairs of types which one their sums, products and quotients have.
+    /// Prints the result types of sums, products and quotients for a few pairs of types.
     fn promotions(&mut self) {
         for _ in 0..6 {
             let [a, b] = [0; 2].map(|_| *self.random.pick(&types::ALL));
@@ -234,7 +235,7 @@ impl Maker {
         shape
     }
 
-    /// Stores what nobody has used since it came into reach, and the last values.
+    /// Stores the values not used since they came into scope, and the last ones.
     fn outputs(&mut self) {
         let lines_after = |v: &Value| &self.body[self.born.get(&v.name).copied().unwrap_or(0)..];
         let unused = |v: &Value| !lines_after(v).iter().any(|line| mentions(line, &v.name));

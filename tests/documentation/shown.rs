@@ -5,13 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
-/// The code of an example, without comments, and the file in which it stands.
+/// The code of an example, without comments, and its file.
 struct Example {
     code: String,
     file: PathBuf,
 }
 
-/// What a line declares for others.
+/// The items that a line declares.
 pub struct Item {
     file: PathBuf,
     line: usize,
@@ -40,7 +40,7 @@ impl Item {
         }
     }
 
-    /// Where it stands, for a message.
+    /// Its location, for a message.
     pub fn place(&self, root: &Path) -> String {
         let path = self.file.strip_prefix(root).unwrap_or(&self.file);
         let of = self.of.as_ref().map_or(String::new(), |of| format!("{of}::"));
@@ -48,7 +48,7 @@ impl Item {
     }
 }
 
-/// What stands before and after each occurrence of a name as a whole word.
+/// The text before and after each occurrence of a name as a whole word.
 fn occurrences<'a>(code: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(name)
@@ -84,7 +84,7 @@ impl Crate {
         })
     }
 
-    /// Adds what a file declares and shows. What stands below its first tests is not read.
+    /// Adds the declarations and examples of a file. The code after its first tests is not read.
     pub fn read(&mut self, file: &Path, text: &str) {
         let text = text.split("\n#[cfg(test)]\n").next().unwrap_or(text);
         let text = text.split("\n#[cfg(all(test").next().unwrap_or(text);

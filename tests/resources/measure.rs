@@ -1,8 +1,8 @@
-//! What kernels take of the machine, as tables that every change must keep or improve: one for each folder of
-//! `tests/golden` and `tests/seeds`, and one for each file of `tests/resources`.
+//! The resources of kernels, as tables that every change must keep or improve: one for each folder of `tests/golden`
+//! and `tests/seeds`, and one for each file of `tests/resources`.
 //!
-//! A file of `tests/resources` holds kernels at sizes that are run in earnest. Its header has a line for each row of the
-//! table: `# case NAME warps N SIGNATURE`, or `# case NAME warps N kernel KERNEL SIGNATURE`.
+//! A file of `tests/resources` has kernels at realistic sizes. Its header has a line for each row of the table: `# case
+//! NAME warps N SIGNATURE`, or `# case NAME warps N kernel KERNEL SIGNATURE`.
 //!
 //! The columns are, for each target: conversions between layouts through shared memory, the bytes
 //! of their tiles (all, and of those in loops), conversions by shuffles, and by renaming registers (each counted once,
@@ -28,13 +28,13 @@ use crate::{entries, launches, name_of, ptxas};
 /// The targets of the tables.
 pub const TARGETS: [&str; 2] = ["sm_80", "sm_90a"];
 
-/// What is counted in the PTX.
+/// The counts of the PTX.
 const INSTRUCTIONS: [&str; 5] = ["ldmatrix.", "stmatrix.", "mma.sync.", "wgmma.mma_async.", "bar.sync"];
 
 /// A kernel to be measured.
 struct Row {
     name: String,
-    /// What its compilation is called.
+    /// The name of its compilation.
     key: String,
     spec: Spec,
 }
@@ -154,7 +154,7 @@ static HAS_RELEASE: LazyLock<bool> = LazyLock::new(|| {
     String::from_utf8_lossy(&output.stdout).contains(wanted)
 });
 
-/// The largest number that stands before these words.
+/// The largest number before these words.
 fn number_before(text: &str, words: &str) -> Option<u64> {
     let ends = text.match_indices(words).map(|(at, _)| &text[..at]);
     ends.filter_map(|before| before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()).max()

@@ -26,7 +26,7 @@ class Gemm:
     defer: bool = False        # the epilogue is spread over the first steps of the next tile
     device_maps: bool = False  # each block makes its tensor maps itself
     dry: bool = False          # no copies (wrong results): what the consumers reach when data is always there
-    even: bool = False         # launch as many blocks as share the waves evenly, not one for each multiprocessor
+    even: bool = False         # launch as many blocks as share the waves evenly, not one for each SM
     epi_bufs: int = 2          # 64-column buffers of a warp group's TMA epilogue
     epilogue: str = "tma"      # direct | st16 (stmatrix, 16-byte stores) | tma (stmatrix, TMA stores)
     a_major: str = "k"         # m: A is stored [K, M]

@@ -71,7 +71,7 @@ pub struct ParseError {
     pub text: String,
     /// Where in it.
     pub at: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
 }
 
@@ -150,7 +150,7 @@ impl Expr {
         stack.pop().unwrap_or_default()
     }
 
-    /// What is done, in postfix order.
+    /// The operation, in postfix order.
     pub(crate) fn steps(&self) -> &[ExprStep] {
         &self.steps
     }
@@ -205,7 +205,7 @@ impl Binary {
             Binary::Add => a.checked_add(b),
             Binary::Sub => a.checked_sub(b),
             Binary::Mul => a.checked_mul(b),
-            // Rust rounds towards zero, Python down.
+            // Rust rounds towards zero, Python rounds down.
             Binary::FloorDiv => a.checked_div(b).map(|q| q - i64::from(a.wrapping_rem(b) != 0 && (a < 0) != (b < 0))),
             Binary::Mod => {
                 let remainder = a.wrapping_rem(b);
@@ -265,7 +265,7 @@ impl<'t> Parser<'t> {
         ParseError { text: self.text.to_owned(), at: self.at, message: message.to_owned() }
     }
 
-    /// What is left, after white space.
+    /// The rest after white space.
     fn rest(&mut self) -> &'t str {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();

@@ -1,4 +1,4 @@
-//! What a kernel does to the memory behind its pointers, and the check of that before a launch.
+//! The accesses of a kernel to the memory behind its pointers, and their check before a launch.
 //!
 //! ```
 //! use rtc_abi::{Elements, Extents, Metadata, Param, ValueType};
@@ -21,7 +21,7 @@ use crate::metadata::error;
 use crate::{Expr, Metadata, MetadataError};
 use serde::{Deserialize, Serialize};
 
-/// What a kernel does to the memory behind a pointer.
+/// The kind of access to the memory behind a pointer.
 ///
 /// ```
 /// use rtc_abi::{Access, DType, Param, ValueType};
@@ -57,7 +57,7 @@ pub struct Extents {
     program: ExtentProgram,
 }
 
-/// What is known of a parameter.
+/// The bound of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 struct ParamBound {
     extent: Named,
@@ -66,13 +66,13 @@ struct ParamBound {
     number: usize,
 }
 
-/// What each parameter of a launch touches at most.
+/// The bounds of all parameters of a launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluated {
     elements: [u64; BOUNDS],
 }
 
-/// An expression with what each of its names stands for.
+/// An expression with the sources of its names.
 #[derive(Clone, Debug, PartialEq)]
 struct Named {
     expr: Expr,
@@ -116,7 +116,7 @@ impl Extents {
         }
     }
 
-    /// Evaluates them for a launch of which several parameters are asked for.
+    /// Evaluates the bounds of several parameters for a launch.
     #[inline]
     pub fn evaluate(&self, arg: impl Fn(usize) -> Option<i64>, grid: [u32; 3]) -> Evaluated {
         Evaluated { elements: self.program.run(arg, grid) }
@@ -127,7 +127,7 @@ impl Extents {
         self.params.get(param).and_then(Option::as_ref).map_or(BOUNDS, |bound| bound.number)
     }
 
-    /// For each expression anew, with the reason where a condition does not hold or something has no value.
+    /// For each expression again, with the reason where a condition does not hold or something has no value.
     #[cold]
     fn elements_or_why(&self, bound: &ParamBound, arg: &impl Fn(usize) -> Option<i64>, grid: [u32; 3]) -> Elements {
         let value = |Named { expr, names }: &Named| {
@@ -154,8 +154,8 @@ impl Extents {
 }
 
 impl Evaluated {
-    /// How many elements behind the parameters with this bound the launch touches at most. `u64::MAX` where nothing is
-    /// proved, and where it takes [`Extents::elements`] to tell.
+    /// How many elements behind the parameters with this bound the launch accesses at most. `u64::MAX` if nothing is
+    /// proved, and if only [`Extents::elements`] can compute it.
     ///
     /// ```
     /// let nothing = rtc_abi::Extents::default();
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::{DType, Param, ParamType};
 
-    /// What is evaluated for a launch at once is what each parameter gives by itself.
+    /// The joint evaluation equals that of each parameter alone.
     #[test]
     fn once_and_one_by_one_agree() {
         let pointer = |at: usize| {

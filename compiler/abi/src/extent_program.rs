@@ -10,7 +10,7 @@ const NUMBERS: usize = 32;
 /// The most bounds of a program.
 pub(crate) const BOUNDS: usize = 8;
 
-/// What computes the bounds of a launch.
+/// A program that computes the bounds of a launch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ExtentProgram {
     constants: Vec<(u8, i64)>,
@@ -19,7 +19,7 @@ pub(crate) struct ExtentProgram {
     bounds: Vec<ExtentBound>,
 }
 
-/// What is known before the program runs.
+/// The inputs of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// An integer argument, by the number of its parameter.
@@ -51,8 +51,8 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    /// Adds a bound; `input` says what the names of an expression stand for. Gives its number, or nothing where the program
-    /// has no room.
+    /// Adds a bound; `input` maps the names of an expression to inputs. Returns its number, or `None` if the program is
+    /// full.
     pub(crate) fn bound<'e>(
         &mut self,
         extent: (&'e Expr, &[Input]),

@@ -1,15 +1,15 @@
-//! What the compiler and whoever launches its kernels agree on: plain data, without LLVM and without IO.
+//! The interface between the compiler and launchers of its kernels: plain data, without LLVM and without IO.
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `dtype.rs` | [`DType`], the element types |
 //! | `types.rs` | [`ValueType`] of run-time arguments, [`ParamType`] of kernel parameters |
-//! | `target.rs` | [`Target`], what each architecture can do, and [`Arch`], which PTX runs where |
-//! | `spec.rs` | [`spec::Specialization`], what a kernel is compiled for, and the launch options |
-//! | `structure.rs` | [`Structure`], how products in loops get their operands |
+//! | `target.rs` | [`Target`], the features of each architecture, and [`Arch`], the compatibility of PTX |
+//! | `spec.rs` | [`spec::Specialization`], the arguments and options that a kernel is compiled for |
+//! | `structure.rs` | [`Structure`], how dots in loops get their operands |
 //! | `tuning.rs` | [`tuning::Tuning`], the configurations that a kernel is tuned over |
-//! | `metadata.rs` | [`Metadata`], the `<symbol>.json` beside `<symbol>.ptx`, and where each parameter lies |
-//! | `expr.rs` | [`Expr`], what the launcher computes from integer arguments |
+//! | `metadata.rs` | [`Metadata`], the `<symbol>.json` next to `<symbol>.ptx`, and the offset of each parameter |
+//! | `expr.rs` | [`Expr`], expressions that the launcher computes from integer arguments |
 //!
 //! Types are written as signatures spell them wherever they are text: `i32`, `*fp16`, `tensordesc<fp16[128,64]>`.
 

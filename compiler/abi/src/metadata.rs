@@ -1,6 +1,6 @@
 //! Metadata of a compiled kernel: the `<symbol>.json` beside `<symbol>.ptx`.
 //!
-//! Written by the compiler, read by whoever launches. Fields are only ever added.
+//! Written by the compiler, read by launchers. Fields are only ever added.
 //!
 //! ```
 //! use rtc_abi::Metadata;
@@ -44,10 +44,10 @@ pub struct Metadata {
     pub launch_cooperative_grid: bool,
     /// Parameters in order, constexprs removed, hidden ones last.
     pub params: Vec<Param>,
-    /// Why the kernel may access memory that no pointer argument stands for, in words; absent where that is ruled out.
+    /// Why the kernel may access memory that belongs to no pointer argument; absent if that is excluded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
-    /// For a kernel that loops over programs by itself: how many blocks are started.
+    /// For a kernel that loops over programs itself: how many blocks are started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistent: Option<Persistent>,
     /// Values of the constexprs, in order.
@@ -76,7 +76,7 @@ pub struct Param {
     /// For descriptors: how to make the tensor map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_map: Option<TensorMap>,
-    /// For parameters that no argument of the source stands for: what the launcher passes.
+    /// For hidden parameters: the value that the launcher passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Hidden>,
     /// For pointers: what the kernel does to the memory behind it; absent where that is not known.
@@ -86,7 +86,7 @@ pub struct Param {
     /// are integer arguments and `grid.0`, `grid.1`, `grid.2`, the numbers of programs. Absent where nothing is proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extent: Option<Expr>,
-    /// The extent holds in launches in which none of these is negative, and all can be computed in 64 bits.
+    /// The extent is valid in launches in which none of these is negative, and all can be computed in 64 bits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extent_needs: Vec<Expr>,
     /// Why there is no extent, in words.
@@ -139,7 +139,7 @@ pub fn lay_out(mut params: Vec<Param>) -> Vec<Param> {
     params
 }
 
-/// What the launcher passes for a parameter that no argument of the source stands for.
+/// The value that the launcher passes for a hidden parameter.
 ///
 /// ```
 /// use rtc_abi::{DType, Hidden, Param};
@@ -155,7 +155,7 @@ pub enum Hidden {
     TensorMap(Box<HostTensorMap>),
 }
 
-/// A tensor map over memory that pointer arguments give; dimensions stand outermost first and count elements.
+/// A tensor map of the memory behind pointer arguments; dimensions are outermost first and count elements.
 ///
 /// ```
 /// use rtc_abi::{DType, HostTensorMap, Padding};
@@ -194,11 +194,11 @@ pub struct HostTensorMap {
     /// The number of the `CUtensorMapDataType`, where it is not that of `dtype`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_type: Option<u32>,
-    /// What stands for elements outside.
+    /// The value of elements outside.
     pub padding: Padding,
 }
 
-/// What a tensor map gives for elements outside of the tensor.
+/// The value of a tensor map's elements outside of the tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Padding {
@@ -211,20 +211,20 @@ pub enum Padding {
 /// How many blocks of a persistent kernel are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Persistent {
-    /// Blocks that run on one multiprocessor at once.
+    /// Blocks that run on one SM at once.
     pub blocks_per_multiprocessor: u32,
 }
 
 impl Persistent {
-    /// Blocks to start for so many programs: as few as finish in the same number of rounds as all that fit at once.
+    /// Blocks to start for so many programs: the fewest that need the same number of passes as all that fit at once.
     ///
     /// ```
     /// let persistent = rtc_abi::Persistent { blocks_per_multiprocessor: 1 };
     /// assert_eq!(persistent.blocks(100, 132), 100);
     /// assert_eq!(persistent.blocks(265, 132), 89); // three rounds
     /// ```
-    pub fn blocks(self, programs: u64, multiprocessors: u32) -> u64 {
-        let at_once = (u64::from(self.blocks_per_multiprocessor) * u64::from(multiprocessors)).max(1);
+    pub fn blocks(self, programs: u64, sms: u32) -> u64 {
+        let at_once = (u64::from(self.blocks_per_multiprocessor) * u64::from(sms)).max(1);
         let rounds = programs.div_ceil(at_once).max(1);
         programs.div_ceil(rounds)
     }
@@ -284,14 +284,14 @@ mod promotion {
 pub struct MetadataError {
     /// Path of the field, such as `params[2].offset`; empty for the file as a whole.
     pub field: String,
-    /// What is wrong with it.
+    /// The error.
     pub message: String,
 }
 
 impl Metadata {
-    /// Of a kernel of which only that is known: its entry in the PTX, its target and PTX version (major * 10 + minor), the
-    /// threads of a block, and its parameters, which are laid out here. It has one block per program and no shared or scratch
-    /// memory, and its launches are plain; other fields are set by hand.
+    /// The metadata of a kernel of which only the following is known: its entry in the PTX, its target and PTX version
+    /// (major * 10 + minor), the threads of a block, and its parameters, whose offsets are computed here. It has one
+    /// block per program and no shared or scratch memory, and its launches are plain; other fields are set by hand.
     ///
     /// ```
     /// use rtc_abi::{DType, Metadata, Param, ParamType};
@@ -397,7 +397,7 @@ impl Metadata {
         (self.global_scratch_bytes > 0).then(|| self.params_size().next_multiple_of(8))
     }
 
-    /// The parameters that the caller gives arguments for; the hidden ones stand after them.
+    /// The parameters for which the caller gives arguments; the hidden ones follow them.
     pub fn visible_params(&self) -> &[Param] {
         let count = self.params.iter().take_while(|p| p.hidden.is_none()).count();
         &self.params[..count]

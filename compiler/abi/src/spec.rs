@@ -1,10 +1,10 @@
-//! What a kernel is compiled for: the types or values of its arguments and the launch options.
+//! A specialization: the types or values of a kernel's arguments and the launch options.
 //!
-//! Plain data between whoever asks for a kernel (command line, SPEC.json, an embedding program) and the semantic
+//! Plain data between the requester of a kernel (command line, SPEC.json, an embedding program) and the semantic
 //! analysis. Reading it from JSON or from a signature string is the business of the crate `rtc-compiler`.
 //!
-//! Invariants: argument names are unique; a constexpr holds a Python-level value, never a run-time type;
-//! `divisible_by` stands only on pointers and integers.
+//! Invariants: argument names are unique; a constexpr holds a Python-level value, never a run-time type; only pointers
+//! and integers have `divisible_by`.
 //!
 //! ```
 //! use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
@@ -24,7 +24,7 @@
 pub use crate::{DType, Structure, ValueType};
 use std::fmt;
 
-/// One instance of a kernel: which kernel, what its arguments are, how it is launched.
+/// One instance of a kernel: its name, its arguments, and its launch options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Specialization {
     /// Name of the kernel function.
@@ -42,7 +42,7 @@ impl Specialization {
     }
 }
 
-/// What is known of one argument.
+/// The compile-time knowledge about one argument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgSpec {
     /// Name of the parameter.
@@ -159,8 +159,8 @@ pub struct LaunchOptions {
     pub launch_cooperative_grid: bool,
     /// Programmatic dependent launch.
     pub launch_pdl: bool,
-    /// Launches may begin while those before them on the stream end, for whose results they wait (from sm_90 on). A kernel
-    /// that says by itself when it waits is left alone.
+    /// Launches may start while previous ones on the stream end, for whose results they wait (from sm_90 on). A kernel
+    /// with an explicit wait is left alone.
     pub overlap_launches: bool,
     /// `device_assert` and overflow checks are active.
     pub debug: bool,

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How a kernel with matrix products in loops gets their operands. What a kernel does not admit, or what does not fit, is
-/// replaced by the next simpler structure.
+/// How a kernel with dots in loops gets their operands. A structure that is not applicable, or does not fit, is
+/// replaced by the next simpler one.
 ///
 /// # Examples
 ///
@@ -23,7 +23,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Structure {
-    /// What the compiler takes for the fastest.
+    /// The compiler's choice.
     #[default]
     Auto,
     /// Every iteration loads its own operands, and no product runs while others are prepared; atomic operations are
@@ -35,10 +35,10 @@ pub enum Structure {
     Roles(Division),
 }
 
-/// What of a kernel with roles is given; `None`: what the compiler takes for the fastest.
+/// The given properties of a warp-specialized kernel; `None`: the compiler's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Division {
-    /// Blocks on a multiprocessor at a time, from 1 to 3.
+    /// Blocks on an SM at a time, from 1 to 3.
     pub blocks: Option<u32>,
     /// How results are stored.
     pub stores: Option<ResultStores>,
@@ -69,7 +69,7 @@ impl ResultStores {
 }
 
 impl Structure {
-    /// What is written for a structure, for messages.
+    /// The accepted spellings of a structure, for messages.
     pub const EXPECTED: &'static str =
         "auto, plain, pipelined or roles[-BLOCKS][-STORES] with 1 to 3 blocks and deferred, copied or direct stores";
 
@@ -78,7 +78,7 @@ impl Structure {
         self != Structure::Plain
     }
 
-    /// What is given of roles, where warps may be divided into roles.
+    /// The given properties, if warp specialization is allowed.
     pub fn roles(self) -> Option<Division> {
         match self {
             Structure::Auto => Some(Division::default()),

@@ -1,4 +1,4 @@
-//! The table of targets: what each NVIDIA architecture can do, as far as the compiler asks.
+//! The table of targets: the features of each NVIDIA architecture that the compiler uses.
 //!
 //! The PTX version is the lowest that has every instruction we emit for the architecture, because a driver reads any
 //! version up to its own: 8.3 up to Hopper, and the first version that knows the chip above it.
@@ -98,9 +98,9 @@ pub struct Target {
     pub capability: u32,
     /// The PTX version that is requested: major, minor.
     pub ptx_version: (u32, u32),
-    /// The most shared memory that one block may ask for, in bytes.
+    /// The most shared memory of one block, in bytes.
     pub shared_bytes_max: u32,
-    /// What the architecture has beyond the common ground.
+    /// The features beyond the common ones.
     features: Features,
 }
 
@@ -171,7 +171,7 @@ pub const TARGETS: &[Target] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown target `{name}`; known targets: {known}")]
 pub struct UnknownTarget {
-    /// The name that was asked for.
+    /// The requested name.
     pub name: String,
     /// The names that are known, separated by commas.
     pub known: String,
@@ -197,7 +197,7 @@ impl Target {
     }
 }
 
-/// The name of an architecture, which may be one that the compiler does not know: it says what PTX runs where.
+/// The name of an architecture, possibly one unknown to the compiler: it determines the compatibility of PTX.
 ///
 /// ```
 /// use rtc_abi::Arch;
@@ -218,6 +218,13 @@ impl Arch {
     /// too, for a specific one only there.
     pub fn runs_on(self, capability: u32) -> bool {
         self.capability == capability || (self.capability < capability && !self.is_specific)
+    }
+}
+
+/// As signatures and files name it; a specific one as that of its architecture, with `a`.
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}{}", self.capability, if self.is_specific { "a" } else { "" })
     }
 }
 
@@ -250,6 +257,7 @@ mod tests {
             let arch: Arch = target.name.parse().expect(target.name);
             assert_eq!(arch.capability, target.capability);
             assert_eq!(arch.is_specific, target.name.ends_with('a'));
+            assert_eq!(arch.to_string(), target.name);
         }
         assert_eq!(Target::of_capability(90).map(|target| target.name), Some("sm_90a"));
         assert_eq!(Target::of_capability(42), None);

@@ -1,6 +1,7 @@
-//! What `@triton.autotune` and `@triton.heuristics` of a kernel say, evaluated for the arguments of a launch.
+//! The configurations in `@triton.autotune` and `@triton.heuristics` of a kernel, evaluated for the arguments of a
+//! launch.
 //!
-//! Plain data between the semantic analysis, which reads it from the source, and whoever times configurations.
+//! Plain data between the semantic analysis, which reads it from the source, and the autotuner.
 //! [`Choice::apply`] turns a specialization that leaves the tuned parameters out into that of one configuration.
 //!
 //! ```
@@ -36,25 +37,25 @@ pub enum HostValue {
     Value(ConstValue),
     /// A tensor.
     Tensor {
-        /// What it holds.
+        /// The value.
         dtype: DType,
         /// Its sizes, outermost first, where they are known.
         shape: Option<Vec<u64>>,
     },
     /// A tensor descriptor made by the host.
     Descriptor {
-        /// What the tensor holds.
+        /// The element type of the tensor.
         dtype: DType,
         /// Its sizes, outermost first, where they are known.
         shape: Option<Vec<u64>>,
         /// The block that one access moves, before hooks.
         block_shape: Vec<u32>,
     },
-    /// A number that nobody has said, such as an argument of a kernel that is compiled without a launch.
+    /// An unknown number, such as an argument of a kernel that is compiled without a launch.
     Unknown,
 }
 
-/// What the decorators above a kernel ask for.
+/// The contents of the decorators above a kernel.
 ///
 /// ```
 /// use rtc_abi::tuning::{Choice, Tuning};

@@ -1,6 +1,6 @@
 //! Types of run-time arguments and of kernel parameters.
 //!
-//! As text both look as signatures spell them, and that text is what stands in files:
+//! Both are written as signatures spell them, also in files:
 //!
 //! ```
 //! use rtc_abi::{DType, ParamType, ValueType};
@@ -55,7 +55,7 @@ pub enum ValueType {
     Scalar(DType),
     /// A pointer to global memory.
     Pointer {
-        /// What it points to.
+        /// The pointee.
         pointee: DType,
         /// Stores through it are errors.
         is_const: bool,
@@ -138,7 +138,7 @@ pub enum ParamType {
         /// Shape of the block that one access moves, outermost first.
         block_shape: Vec<u32>,
     },
-    /// A tensor map that no argument of the source stands for.
+    /// A hidden tensor map.
     TensorMap,
 }
 
@@ -164,7 +164,7 @@ impl ParamType {
         }
     }
 
-    /// What it points to, if it is a pointer.
+    /// The pointee, if it is a pointer.
     pub fn pointee(&self) -> Option<DType> {
         match self {
             ParamType::Value(ValueType::Pointer { pointee, .. }) => Some(*pointee),

@@ -1,6 +1,6 @@
-//! What a target cannot do, found before lowering.
+//! Operations that a target does not support, found before lowering.
 //!
-//! LLVM ends a compilation in instruction selection when it meets what the chip lacks; here the same is said with the
+//! LLVM aborts in instruction selection when the chip lacks an instruction; here the same is reported with the
 //! operation's span.
 
 use rtc_abi::{Feature, MAX_THREADS, Target};
@@ -48,7 +48,7 @@ fn unsupported(what: &str, target: &Target, span: Option<rtc_source::Span>) -> C
     CodegenError::Unsupported { what: what.to_owned(), target: target.name.to_owned(), span }
 }
 
-/// What an operation needs that the target lacks.
+/// The feature that an operation needs and the target lacks.
 fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
     let data = kernel.op(op);
     let elem = |index: usize| data.operands.get(index).and_then(|value| kernel.value_type(*value).elem());
@@ -62,7 +62,7 @@ fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
         }
         OpKind::WarpSpecialize { registers: Some(_), .. } => {
             let lacks = kernel.registers_at_start().is_some() && !target.has(Feature::RegisterBudgets);
-            lacks.then(|| "`setmaxnreg`, which gives roles registers of their own,".to_owned())
+            lacks.then(|| "`setmaxnreg`, which sets the registers of each partition,".to_owned())
         }
         OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::CopyWait { .. } => {
             (!target.has(Feature::CpAsync)).then(|| "`cp.async`".to_owned())
@@ -82,7 +82,7 @@ fn missing(kernel: &Kernel, op: Op, target: &Target) -> Option<String> {
         OpKind::GridDependency { .. } => {
             (!target.has(Feature::DependentLaunch)).then(|| "programmatic dependent launch".to_owned())
         }
-        // Copies that a barrier is told of have it as an operand.
+        // Copies that signal a barrier have it as an operand.
         _ => {
             let barrier = kernel.effects(op).any(|(effect, _)| effect.space == Space::Barrier);
             (barrier && !target.has(Feature::Tma)).then(|| "a barrier that counts bytes".to_owned())

@@ -16,7 +16,7 @@ use crate::{
     translate::{self, Link, Want},
 };
 
-/// What to make besides PTX.
+/// The output in addition to PTX.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodegenOptions {
     /// Keep the text of the thread-level MLIR.
@@ -36,7 +36,7 @@ pub struct CodegenOptions {
 pub struct Library {
     /// The bitcode.
     pub bitcode: Arc<[u8]>,
-    /// Whether its functions take denormals of `f32` for zeros, if they ask (by `__nvvm_reflect`).
+    /// Whether its functions treat denormals of `f32` as zeros, if they query it (by `__nvvm_reflect`).
     pub flush_denormals: bool,
 }
 
@@ -45,11 +45,11 @@ pub struct Library {
 pub struct Output {
     /// The PTX text.
     pub ptx: String,
-    /// The thread-level MLIR, if it was asked for.
+    /// The thread-level MLIR, if requested.
     pub mlir: Option<String>,
-    /// The module in the LLVM dialect, if it was asked for.
+    /// The module in the LLVM dialect, if requested.
     pub llvm_dialect: Option<String>,
-    /// The optimized LLVM IR, if it was asked for.
+    /// The optimized LLVM IR, if requested.
     pub llvm: Option<String>,
 }
 
@@ -85,7 +85,7 @@ fn generate(kernel: &Kernel, sources: &SourceMap, target: &'static Target, optio
     Ok(Output { ptx: emitted.ptx, mlir, llvm_dialect, llvm: options.llvm.then_some(emitted.llvm) })
 }
 
-/// What is to be linked: nothing, if the kernel calls nothing.
+/// The library to link: none if the kernel calls nothing.
 fn link(kernel: &Kernel, library: Option<Library>) -> Result<Option<Link>> {
     let calls = rtc_ir::walk(kernel).into_iter().any(|op| matches!(kernel.kind(op), OpKind::ExternCall { .. }));
     match library {

@@ -1,11 +1,9 @@
 //! The MLIR context of one compilation: few dialects, no threads, captured
 //! messages.
 //!
-//! Only the dialects that lowering emits are registered (`scf`, `llvm`,
-//! `nvvm`), and `arith` and `cf`, which loops become; so the linker drops the
-//! rest of MLIR.
-//! Creating one takes about a millisecond; a context serves one compilation
-//! on one thread and is thrown away.
+//! Only the dialects that lowering emits are registered (`scf`, `llvm`, `nvvm`), and `arith` and `cf`, into which loops
+//! are converted; so the linker drops the rest of MLIR. Creating a context takes about a millisecond; it is used for
+//! one compilation on one thread and then dropped.
 
 use std::{cell::RefCell, rc::Rc};
 

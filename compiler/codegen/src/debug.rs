@@ -1,8 +1,7 @@
 //! Line information: the debug scopes that make LLVM write `.file` and `.loc` lines.
 //!
 //! Only directives are emitted, no debug sections: the PTX stays small, and tools still map instructions to source
-//! lines. Code that was inlined keeps the line where it stands, under a scope of its own per file, with the call as
-//! the place it was inlined at.
+//! lines. Inlined code keeps its own line, under a scope of its own per file, with the call as its inlining location.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -42,7 +41,7 @@ impl<'c> Lines<'c> {
             let mut next = Some(kernel.op(op).loc);
             while let Some(loc) = next.filter(|loc| !places.contains_key(loc)) {
                 let data = kernel.loc(loc);
-                // A kernel that was read from tile IR text may name files that nobody has.
+                // A kernel that was read from tile IR text may name files that do not exist.
                 let at = data.span.and_then(|span| {
                     let name = sources.get(span.file)?.name.clone();
                     let position = sources.position(span);
@@ -108,7 +107,7 @@ impl<'c> Lines<'c> {
     }
 }
 
-/// The location of a function by hand, for tests of what stands above the tile IR.
+/// A hand-made location of a function, for tests of the layers above.
 #[cfg(test)]
 pub(crate) fn function_scope<'c>(context: &'c Context, name: &str, file: &str, line: usize) -> Location<'c> {
     Location::fused(context, &[Location::new(context, file, line, 1)], scopes(context, name, file, line, &[])[0])

@@ -1,16 +1,13 @@
 //! A thin builder of thread-level MLIR, used by lowering.
 //!
-//! An [`Emitter`] knows the block it appends to, the current source location
-//! and the common types; its methods append one operation each and return its
-//! result. Methods take `&self`, so that calls nest:
-//! `e.addi(e.muli(block, size), thread)`. The methods are grouped by subject
-//! in the files below this one.
+//! An [`Emitter`] has the block it appends to, the current source location and the common types; its methods append one
+//! operation each and return its result. Methods take `&self`, so that calls nest: `e.addi(e.muli(block, size),
+//! thread)`. The methods are grouped by subject in the files below this one.
 //!
-//! Values and blocks carry the context's lifetime: MLIR owns both, they live
-//! as long as the module, and the module as long as the context.
+//! Values and blocks carry the context's lifetime: MLIR owns both, they live as long as the module, and the module as
+//! long as the context.
 //!
-//! Constants are pooled at the top of the function, so that each stands once
-//! in the text and dominates every use.
+//! Constants are pooled at the top of the function, so that each occurs once in the text and dominates every use.
 
 mod arith;
 mod control;
@@ -109,7 +106,7 @@ impl<'c> Parameter<'c> {
     }
 }
 
-/// What distinguishes kernels from each other besides their body.
+/// The properties of a kernel other than its body.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KernelShape {
     pub threads_per_block: u32,
@@ -147,7 +144,7 @@ pub(crate) struct Emitter<'c> {
     count: Cell<usize>,
     /// The last operation of the function's prologue.
     prologue: Cell<OperationRef<'c, 'c>>,
-    /// The last operation of the prologue of the warps that run what is being built, and its block, if they have one.
+    /// The last operation of the prologue of the warps that run the current code, and its block, if they have one.
     group_prologue: Cell<Option<(BlockRef<'c, 'c>, OperationRef<'c, 'c>)>>,
     /// The thread's number in the block; the first operation of the prologue.
     pub thread: Value<'c>,
@@ -326,7 +323,7 @@ impl<'c> Emitter<'c> {
             builder = builder.add_regions_vec(regions);
         }
         self.count.set(self.count.get() + 1);
-        // Building fails only where result types are to be inferred, which we never ask for.
+        // Building fails only if result types are to be inferred, which is never requested.
         let operation = builder.build().expect("an operation without inferred types is always built");
         match self.cursor.get() {
             Cursor::End(block) => block.append_operation(operation),
@@ -343,7 +340,7 @@ impl<'c> Emitter<'c> {
         self.count.get()
     }
 
-    /// Runs `build` with operations going to the prologue of the warps that run what is being built, so that the results
+    /// Runs `build` with operations going to the prologue of the warps that run the current code, so that the results
     /// may be used anywhere in their code: of the function, or of their region. No control flow there.
     pub fn in_prologue<T>(&self, build: impl FnOnce() -> T) -> T {
         let Some((block, last)) = self.group_prologue.get() else { return self.in_entry(build) };
@@ -374,7 +371,7 @@ impl<'c> Emitter<'c> {
         (result, if let Cursor::After(_, last) = end { last } else { last })
     }
 
-    /// Runs `build` with a prologue that begins after what makes `start`, an operation of the current block.
+    /// Runs `build` with a prologue that starts after the operation that defines `start`, in the current block.
     pub fn with_prologue<T>(&self, start: Value<'c>, build: impl FnOnce() -> T) -> T {
         let place = match (self.cursor.get(), OperationResult::try_from(start)) {
             (Cursor::End(block), Ok(result)) => Some((block, result.owner())),

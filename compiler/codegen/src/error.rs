@@ -1,9 +1,8 @@
-//! What can go wrong between tile IR and PTX, as data.
+//! Errors between tile IR and PTX, as data.
 //!
-//! A verified kernel that fails here is nearly always a bug of the compiler;
-//! the exception ([`CodegenError::Unsupported`]) names what the target
-//! lacks. Messages of MLIR and LLVM are captured and
-//! carried along; nothing is printed and nothing ends the process.
+//! A verified kernel that fails here is nearly always a bug of the compiler; the exception
+//! ([`CodegenError::Unsupported`]) names the feature that the target lacks. Messages of MLIR and LLVM are captured and
+//! carried along; nothing is printed and the process does not end.
 
 /// Why no PTX was made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,13 +14,13 @@ pub enum CodegenError {
         what: String,
         /// The target's name.
         target: String,
-        /// Where it stands in the source.
+        /// Its location in the source.
         span: Option<rtc_source::Span>,
     },
     /// The kernel needs more of something than the target has.
     #[error("{what}: {needed} needed, {available} available on {target}")]
     Resource {
-        /// What there is too little of.
+        /// The exceeded resource.
         what: String,
         /// How much the kernel needs.
         needed: u32,

@@ -1,9 +1,8 @@
 //! Lowers verified tile IR to PTX: tile IR → thread-level MLIR → LLVM dialect →
 //! LLVM IR → PTX.
 //!
-//! This is the only crate that links LLVM, and no type of MLIR or LLVM leaves
-//! it. Lowering decides nothing: layouts, shared-memory addresses, barriers
-//! and strategies stand in the IR already.
+//! This is the only crate that links LLVM, and no type of MLIR or LLVM leaves it. Lowering decides nothing: layouts,
+//! shared-memory addresses, barriers and strategies are in the IR already.
 
 mod check;
 mod compile;

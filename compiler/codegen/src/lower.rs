@@ -2,27 +2,27 @@
 //!
 //! A tile value of layout `L` becomes `L.registers()` MLIR values, in the order of the layout's registers; a scalar
 //! becomes one value, which is the same in every thread; a buffer in shared memory becomes its address. Lowering
-//! decides nothing: layouts, vector widths, places in shared memory and barriers between operations stand in the IR.
-//! What it adds is what an operation is made of: address arithmetic, predicates, shuffles, the barriers *within* an
+//! decides nothing: layouts, vector widths, offsets in shared memory and barriers between operations are in the IR. It
+//! adds the implementation of each operation: address arithmetic, predicates, shuffles, the barriers *within* an
 //! operation that writes to its scratch buffer and reads it back.
 //!
 //! | file | operations |
 //! | --- | --- |
-//! | `place.rs` | which element a thread's register is; who stores it |
+//! | `coordinates.rs` | the element of a thread's register; which thread stores it |
 //! | `operations.rs` | the list of all operations |
 //! | `element.rs`, `divide.rs`, `cast.rs`, `byte_float.rs` | one element at a time |
-//! | `chain.rs` | long chains of such, a few registers at a time |
+//! | `chain.rs` | long chains of those, a few registers at a time |
 //! | `shape.rs` | renaming of registers |
 //! | `memory.rs`, `atomic.rs` | global memory |
 //! | `buffer.rs` | buffers and barriers in shared memory |
 //! | `scratch.rs`, `convert.rs`, `indexed.rs` | shared memory: layout conversions, gather, histogram, sort |
 //! | `combine.rs`, `reduce.rs`, `scan.rs` | reductions and scans |
-//! | `dot.rs`, `dot_shared.rs` | matrix products |
+//! | `dot.rs`, `dot_shared.rs` | dots by `mma.sync` and FMAs |
 //! | `copy.rs` | asynchronous copies, barriers |
 //! | `map.rs` | tensor maps that the kernel makes |
-//! | `product.rs` | products by `wgmma` |
+//! | `wgmma.rs` | `wgmma` dots |
 //! | `control.rs` | loops and branches |
-//! | `groups.rs` | which threads run a region, and their barrier; roles of warps |
+//! | `groups.rs` | which threads run a region, and their barrier; partitions of warps |
 //! | `effect.rs` | print, assert, inline assembly, calls of bitcode, special registers |
 
 mod atomic;
@@ -94,7 +94,7 @@ pub(crate) struct Lowering<'a, 'c> {
     values: RefCell<HashMap<rtc_ir::Value, Registers<'c>>>,
     /// Which registers of all tiles are being lowered, if not all (`chain.rs`).
     piece: RefCell<Option<Range<usize>>>,
-    /// The threads that run what is being lowered.
+    /// The threads that run the current code.
     threads: RefCell<Rc<Threads<'c>>>,
     texts: RefCell<Vec<Text>>,
     externals: RefCell<Vec<effect::External>>,

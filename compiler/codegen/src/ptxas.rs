@@ -25,7 +25,7 @@ pub(crate) fn check(ptx: &str, target: &Target) {
     let output = child.wait_with_output().expect("ptxas ends");
     let message = String::from_utf8_lossy(&output.stderr);
     // Warnings C7500 to C7599: ptxas waits after each product of `wgmma`, because it does not see that it need not.
-    assert!(!message.contains("(C75"), "ptxas serializes products for {}:\n{message}\n{ptx}", target.name);
+    assert!(!message.contains("(C75"), "ptxas serializes wgmma for {}:\n{message}\n{ptx}", target.name);
     if message.contains("Unsupported .version") || message.contains("is not defined for option") {
         return missing(Need::Ptxas);
     }

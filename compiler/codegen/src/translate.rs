@@ -1,16 +1,14 @@
 //! From an MLIR module to PTX: MLIR conversions, translation to LLVM IR, `O3`,
 //! the NVPTX back end.
 //!
-//! This file and those below it are the only ones of the crate with `unsafe`: the C APIs of MLIR and
-//! LLVM are called here and nowhere else. What each block relies on is said
-//! beside it; the rules common to all are:
+//! This file and those below it are the only ones of the crate with `unsafe`: the C APIs of MLIR and LLVM are called
+//! here and nowhere else. Each block has its safety argument; the common rules are:
 //!
-//! - an LLVM module dies before its context ([`LlvmModule`] owns both);
+//! - an LLVM module is dropped before its context ([`LlvmModule`] owns both);
 //! - a string from LLVM is copied and then disposed of with LLVM's own function;
 //! - an LLVM context is used by one thread at a time.
 //!
-//! LLVM ends the process when instruction selection meets what it cannot do.
-//! We do not let it: see [`guarded`].
+//! LLVM aborts the process when instruction selection fails. [`guarded`] prevents that.
 #![allow(unsafe_code)]
 
 use std::{
@@ -147,11 +145,11 @@ pub(crate) fn to_llvm(cx: &MlirContext, module: &Module) -> Result<LlvmModule> {
     }
 }
 
-/// What the back end made of a module.
+/// The output of the back end for a module.
 pub(crate) struct Emitted {
     /// LLVM IR after `O3`.
     pub llvm: String,
-    /// The PTX text; empty if only LLVM IR was asked for.
+    /// The PTX text; empty if only LLVM IR was requested.
     pub ptx: String,
 }
 
@@ -182,7 +180,7 @@ pub(crate) fn emit(module: LlvmModule, target: &'static Target, want: Want, link
     if let Some(link) = &link {
         module.link(link, &errors)?;
     }
-    // What MLIR translates it verifies.
+    // MLIR verifies the module that it translates.
     if link.is_some() || cfg!(debug_assertions) {
         module.verify()?;
     }
@@ -217,10 +215,10 @@ impl LlvmModule {
         self.describe_assembly();
     }
 
-    /// Tells LLVM what inline assembly does, for which MLIR has no words.
+    /// Sets the LLVM attributes of inline assembly, which MLIR cannot express.
     ///
     /// Assembly with side effects is convergent: without that LLVM may move a warp-wide instruction under a condition.
-    /// Assembly without side effects is arithmetic on its operands by our convention: it touches no memory and may be
+    /// Assembly without side effects is arithmetic on its operands by our convention: it accesses no memory and may be
     /// moved, merged and dropped.
     fn describe_assembly(&self) {
         // SAFETY: walks the live module by LLVM's own iterators and adds call-site attributes only.
@@ -256,8 +254,8 @@ impl LlvmModule {
         }
     }
 
-    /// Takes the functions that the module calls out of a library; they become the module's own, so that what is left
-    /// of them after inlining is dropped.
+    /// Links the functions that the module calls from a library; they become internal, so that the rest is dropped
+    /// after inlining.
     fn link(&self, link: &Link, errors: &RefCell<Vec<String>>) -> Result<()> {
         let refused = |what: &str| {
             let reasons = errors.borrow_mut().drain(..).collect::<Vec<_>>().join("; ");
@@ -293,7 +291,7 @@ impl LlvmModule {
                     let mut length = 0;
                     let start = LLVMGetValueName2(function, &mut length).cast::<u8>();
                     let name = String::from_utf8_lossy(std::slice::from_raw_parts(start, length)).into_owned();
-                    // What the driver has, and LLVM itself.
+                    // Functions of the driver and of LLVM itself.
                     let known = matches!(&*name, "vprintf" | "__assertfail" | "__nvvm_reflect");
                     if !known && !name.starts_with("llvm.") {
                         missing.push(name);
@@ -314,9 +312,9 @@ impl LlvmModule {
         Ok(())
     }
 
-    /// Lets products and sums become fused operations. The library's functions carry no flags, because whoever links them
-    /// decides; what they and the passes made of them is marked at the end, so that products which the library wants
-    /// rounded are fused just where Triton fuses them.
+    /// Allows multiplications and additions to be fused. The library's functions carry no flags, because the linking
+    /// module decides; the result of linking and of the passes is marked at the end, so that multiplications which the
+    /// library wants rounded are fused exactly where Triton fuses them.
     fn allow_contraction(&self) {
         // SAFETY: walks the live module by LLVM's own iterators; only float arithmetic is given a float flag.
         unsafe {

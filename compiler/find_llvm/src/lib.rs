@@ -11,7 +11,7 @@ pub const VARIABLES: [&str; 3] = ["MLIR_SYS_220_PREFIX", "LLVM_SYS_221_PREFIX", 
 /// The version that the compiler is built with.
 const MAJOR: &str = "22";
 
-/// What is missing and what to do, if something is. `value` gives the variables.
+/// The missing part and its remedy, if there is one. `value` looks up variables.
 pub fn problem(value: impl Fn(&str) -> Option<OsString>) -> Option<Vec<String>> {
     let missing: Vec<String> = VARIABLES.iter().filter_map(|name| missing(name, value(name).as_deref())).collect();
     if missing.is_empty() {
@@ -36,7 +36,7 @@ pub fn problem(value: impl Fn(&str) -> Option<OsString>) -> Option<Vec<String>> 
     Some(lines)
 }
 
-/// What is wrong with one of the variables.
+/// The problem with one of the variables.
 fn missing(name: &str, prefix: Option<&std::ffi::OsStr>) -> Option<String> {
     let (tools, shown) = match prefix {
         Some(prefix) => {

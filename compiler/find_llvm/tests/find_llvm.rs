@@ -1,4 +1,4 @@
-//! What the build script says where LLVM or MLIR is missing.
+//! The messages of the build script if LLVM or MLIR is missing.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 

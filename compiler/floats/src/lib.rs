@@ -49,7 +49,7 @@ pub const E4M3: Format = Format { mantissa: 3, exponent: 4, max: 448.0, has_infi
 pub const E5M2: Format = Format { mantissa: 2, exponent: 5, max: 57344.0, has_infinity: true, nan: 0x7f };
 
 impl Format {
-    /// What is added to an exponent.
+    /// The bias of the exponent.
     #[inline]
     pub fn bias(&self) -> i32 {
         (1 << (self.exponent - 1)) - 1
@@ -153,7 +153,7 @@ impl Format {
         self.encode(self.round(x, mode))
     }
 
-    /// As [`Format::narrow`], with what overflows (infinities too) clamped to the largest finite value.
+    /// Like [`Format::narrow`], with overflow (infinities too) clamped to the largest finite value.
     #[inline]
     pub fn narrow_finite(&self, x: f64, mode: Round) -> u32 {
         self.encode(self.round(x, mode).clamp(-self.max, self.max))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{Elem, Scalar};
 
-/// An attribute as it stands in the text form.
+/// An attribute as in the text form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrValue {
     /// A whole number.
@@ -20,13 +20,13 @@ pub enum AttrValue {
     List(Vec<AttrValue>),
 }
 
-/// A type that can stand in `{name = value}` of an operation.
+/// A type of values in `{name = value}` of an operation.
 pub trait Attr: Sized {
     /// Its text form; `None` if it is the default, which is left out.
     fn to_value(&self) -> Option<AttrValue>;
     /// Reads it back; `None` if `value` does not fit.
     fn from_value(value: &AttrValue) -> Option<Self>;
-    /// What it is when it is left out; `None` if it must be given.
+    /// The default; `None` if it must be given.
     fn absent() -> Option<Self> {
         None
     }
@@ -303,7 +303,7 @@ word_attr! {
 }
 
 word_attr! {
-    /// What an atomic read-modify-write does.
+    /// The operation of an atomic read-modify-write.
     RmwOp {
         /// Integer sum.
         Add = "add",
@@ -333,7 +333,7 @@ word_attr! {
 }
 
 word_attr! {
-    /// What a load through a block pointer gives for elements outside of the tensor.
+    /// The value of a load through a block pointer for elements outside of the tensor.
     Padding default Unspecified {
         /// Nothing is said; they are 0.
         Unspecified = "unspecified",
@@ -349,7 +349,7 @@ word_attr! {
     Precision default Tf32 {
         /// Tensor cores on the upper 19 bits.
         Tf32 = "tf32",
-        /// Fused multiply-adds in fp32.
+        /// Fused FMAs in fp32.
         Ieee = "ieee",
     }
 }
@@ -359,9 +359,9 @@ word_attr! {
     DotKind default Unset {
         /// Not chosen yet.
         Unset = "unset",
-        /// Fused multiply-adds in each thread, operands whole in registers.
+        /// Fused FMAs in each thread, operands whole in registers.
         Fma = "fma",
-        /// Fused multiply-adds in each thread, in a loop that loads the operands from shared memory.
+        /// Fused FMAs in each thread, in a loop that loads the operands from shared memory.
         FmaShared = "fma_shared",
         /// `mma.sync` m8n8k4 or m16n8k4 on `f64`, in a loop that loads the operands from shared memory.
         MmaF64 = "mma_f64",
@@ -373,7 +373,7 @@ word_attr! {
 }
 
 word_attr! {
-    /// What a `hint` promises, per dimension.
+    /// The fact that a `hint` states, per dimension.
     HintKind {
         /// The first of each contiguous run is a multiple of this.
         MultipleOf = "multiple_of",
@@ -400,9 +400,9 @@ pub struct LoopHints {
     /// Slots of the rings that the loop copies its operands into, set by `stage_operands` and `schedule_loop`: with more
     /// than one, `expand_loop` is to begin the copies of an iteration ahead of time.
     pub slots: Option<u32>,
-    /// By how many iterations, set by `schedule_loop`; without `slots` it is loads into registers that are begun ahead.
+    /// By how many iterations, set by `schedule_loop`; without `slots` it is loads into registers that are issued ahead.
     pub ahead: Option<u32>,
-    /// How many products by `wgmma` are then under way from one iteration to the next, set by `schedule_loop`.
+    /// How many `wgmma` dots are then in flight from one iteration to the next, set by `schedule_loop`.
     pub pending: Option<u32>,
 }
 

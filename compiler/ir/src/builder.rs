@@ -7,7 +7,7 @@ use crate::{
     Block, InferContext, Kernel, Loc, Op, OpData, OpKind, Position, SharedType, Traits, Type, TypeError, Value,
 };
 
-/// What a builder method hands out: the operation, or its first result.
+/// The return value of a builder method: the operation, or its first result.
 pub trait FromOp {
     /// Takes it out of a freshly built operation.
     fn from_op(kernel: &Kernel, op: Op) -> Self;
@@ -65,7 +65,7 @@ impl<'k> Builder<'k> {
         self.kernel
     }
 
-    /// The kernel, to change it beside the operation list of the current block.
+    /// The kernel, for changes outside of the current block's list of operations.
     pub fn kernel_mut(&mut self) -> &mut Kernel {
         self.kernel
     }
@@ -199,7 +199,7 @@ impl<'k> Builder<'k> {
         Ok(self.kernel.result(op, 0))
     }
 
-    /// A view of a buffer; where no layout serves the type rule says why.
+    /// A view of a buffer; if there is no layout, the type rule reports why.
     fn view(
         &mut self,
         kind: OpKind,

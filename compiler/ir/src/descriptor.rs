@@ -6,8 +6,8 @@ use rtc_layout::SharedLayout;
 
 use crate::{Elem, MAX_TILE_ELEMENTS, Scalar, Shape};
 
-/// A tensor descriptor: what accesses to whole blocks know of a tensor in global memory. Those that are parameters are
-/// tensor maps of the machine, whose blocks are the boxes of one copy.
+/// A tensor descriptor: the properties of a tensor in global memory for accesses to whole blocks. Those that are
+/// parameters are tensor maps, whose blocks are TMA boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DescType {
     /// Element.
@@ -84,7 +84,7 @@ impl DescType {
         self.shape.numel() as u32 * self.elem.bytes()
     }
 
-    /// What the address of a box in shared memory must be a multiple of.
+    /// The alignment of a box in shared memory.
     pub fn align(&self) -> u32 {
         (8 * self.swizzle).max(128)
     }

@@ -12,7 +12,7 @@ entity_impl!(Value, "v");
 pub struct Op(u32);
 entity_impl!(Op, "op");
 
-/// A block: arguments, then operations, the last of which ends it.
+/// A block: arguments, then operations, the last of which is its terminator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Block(u32);
 entity_impl!(Block, "block");

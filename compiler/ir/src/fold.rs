@@ -33,7 +33,7 @@ pub fn trip_count(kernel: &Kernel, op: Op) -> Option<u64> {
     Some(u64::try_from(upper?.checked_sub(lower?)?).map_or(0, |length| length.div_ceil(step)))
 }
 
-/// What an exact element-wise operation gives whose operands are constants.
+/// The result of an exact element-wise operation on constants.
 pub fn fold(kernel: &Kernel, op: Op) -> Option<Literal> {
     let bits = result_bits(kernel, op, |value| constant_bits(kernel, value))?;
     literal_of(bits, kernel.value_type(kernel.result(op, 0)).elem()?.num()?)
@@ -109,7 +109,7 @@ fn is_defined(kind: &OpKind, operands: &[Elem], result: Elem, bits: &[u64]) -> b
     value.is_some_and(|value| range.contains(&value))
 }
 
-/// The literal that stands for these bits; `None` for NaNs, whose payload a literal does not keep.
+/// The literal with these bits; `None` for NaNs, whose payload a literal does not keep.
 pub fn literal_of(bits: u64, scalar: Scalar) -> Option<Literal> {
     let unused = 64 - scalar.bits();
     let literal = match scalar {

@@ -1,28 +1,28 @@
-//! Which warps run what: the one place that reads `options.num_warps`.
+//! Which warps run which code; passes and lowering ask here for the number of warps.
 //!
-//! All warps of a block run the body of a kernel. `warp_specialize` divides them: each of its nested blocks, a *role*,
-//! is run by warps of its own, which follow each other in the order of the roles. Layouts, the numbers of threads,
-//! reductions, scratch memory and barriers within a role are those of its warps.
+//! All warps of a block run the body of a kernel. `warp_specialize` partitions them: each of its nested blocks, a
+//! *partition*, is run by its own warps, which are numbered in the order of the partitions. Layouts, numbers of
+//! threads, reductions, scratch memory and barriers within a partition are those of its warps.
 //!
 //! ```text
 //! warp_specialize {warps = [1, 4]} ^() { .. } ^() { .. }
-//!     warp 0: the first role        warps 1 to 4: the second role, whose threads count from 0 again
+//!     warp 0: the first partition        warps 1 to 4: the second partition, whose threads count from 0 again
 //! ```
 //!
-//! Four warps change their number of registers together. So where roles have registers of their own, each begins at a
-//! multiple of four warps, and warps that a role leaves over have nothing to do:
+//! Four warps change their number of registers together. So if partitions have registers of their own, each starts at a
+//! multiple of four warps, and the remaining warps are idle:
 //!
 //! ```text
 //! warp_specialize {warps = [1, 4], registers = [40, 232]} ^() { .. } ^() { .. }
-//!     warp 0: the first role        warps 4 to 7: the second role
+//!     warp 0: the first partition        warps 4 to 7: the second partition
 //! ```
 
 use crate::{Block, Kernel, Op, OpKind, Value, ValueDef};
 
-/// The most roles: each has a named barrier, of which there are 16, and the first is that of the block.
-pub const MAX_ROLES: usize = 15;
+/// The most partitions: each has a named barrier, of which there are 16, and the first is that of the block.
+pub const MAX_PARTITIONS: usize = 15;
 
-/// Registers of a multiprocessor for one lane of all its warps together.
+/// Registers of an SM for one lane of all its warps together.
 const LANE_REGISTERS: u32 = 2048;
 
 /// The most registers that a thread can start with: it can have 255, and their number changes by 8.
@@ -31,7 +31,7 @@ const MAX_AT_START: u32 = 248;
 /// Warps that change their number of registers together.
 pub const ALIGNED_WARPS: u32 = 4;
 
-/// How many warps of the block a role with `warps` takes, with those that have nothing to do.
+/// How many warps of the block a partition with `warps` takes, with those that have nothing to do.
 pub fn warps_of_partition(warps: u32, registers: Option<&[u32]>) -> u32 {
     let own = registers.is_some_and(|registers| registers.iter().any(|n| *n != 0));
     if own { warps.saturating_add(ALIGNED_WARPS - 1) / ALIGNED_WARPS * ALIGNED_WARPS } else { warps }
@@ -40,7 +40,7 @@ pub fn warps_of_partition(warps: u32, registers: Option<&[u32]>) -> u32 {
 /// The warps that run an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WarpGroup {
-    /// Which role it is in; `None` outside of roles, where all warps of the block run.
+    /// Which partition it is in; `None` outside of partitions, where all warps of the block run.
     pub partition: Option<usize>,
     /// Its first warp, counted from the first one of the block.
     pub first: u32,
@@ -113,7 +113,7 @@ impl Kernel {
         WarpGroup { partition: None, first: 0, warps: self.block_warps() }
     }
 
-    /// How many registers each thread starts with, where roles ask for other numbers later on.
+    /// How many registers each thread starts with, if partitions change the number later.
     pub fn registers_at_start(&self) -> Option<u32> {
         match self.specialization().map(|op| self.kind(op)) {
             Some(OpKind::WarpSpecialize { registers: Some(registers), .. }) if registers.iter().any(|n| *n != 0) => {
@@ -125,7 +125,7 @@ impl Kernel {
     }
 }
 
-/// How many warps roles take together.
+/// How many warps partitions take together.
 fn taken(warps: &[u32], registers: Option<&[u32]>) -> u32 {
     warps.iter().fold(0, |sum, n| sum.saturating_add(warps_of_partition(*n, registers)))
 }

@@ -1,17 +1,17 @@
-//! Parameters that no argument of the source stands for; the launch fills them.
+//! Hidden parameters: the launch fills them, and no argument of the source corresponds to them.
 //!
-//! They stand after all others. In the text form an attribute says what each is:
+//! They come after all others. In the text form an attribute describes each:
 //!
 //! ```text
 //! %programs: i32 {sig = "i32", grid = 0}
 //! %a: desc<128x64xf16, 128> {sig = "tensormap", base = "a_ptr", shape = ["M", "K"], strides = ["stride", 1]}
 //! ```
 //!
-//! The first is the number of programs along an axis. The second is a tensor map that the host encodes, over memory
-//! behind the pointer `a_ptr`; sizes and strides are expressions over integer parameters ([`Expr`]), outermost
-//! first and in elements. `start` counts the elements between the pointer and the first one, `padding = nan` is what
-//! copies give beside the tensor instead of zero, and `data_type` is the number of a `CUtensorMapDataType` where it is not that of
-//! the element. The box of a copy and its swizzle are those of the type.
+//! The first is the number of programs along an axis. The second is a tensor map that the host encodes, for memory
+//! behind the pointer `a_ptr`; sizes and strides are expressions of integer parameters ([`Expr`]), outermost first and
+//! in elements. `start` is the number of elements between the pointer and the first one, `padding = nan` the value
+//! outside of the tensor instead of zero, and `data_type` the number of a `CUtensorMapDataType` if it is not that of
+//! the element. The box and the swizzle are those of the type.
 
 use rtc_abi::metadata::Padding;
 use rtc_abi::{Expr, ValueType};
@@ -19,7 +19,7 @@ use rtc_abi::{Expr, ValueType};
 use crate::reductions::unsigned;
 use crate::{AttrValue, Kernel, Param, Scalar, Type};
 
-/// What the launch passes for a parameter.
+/// The value that the launch passes for a hidden parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hidden {
     /// The number of programs along an axis: 0, 1 or 2.
@@ -41,7 +41,7 @@ pub struct MapSource {
     pub strides: Vec<Expr>,
     /// The number of the `CUtensorMapDataType`, where it is not that of the element.
     pub data_type: Option<u32>,
-    /// What copies give beside the tensor.
+    /// The value of copies outside of the tensor.
     pub padding: Padding,
 }
 
@@ -52,10 +52,10 @@ impl MapSource {
     }
 }
 
-/// The number of `CU_TENSOR_MAP_DATA_TYPE_TFLOAT32`: copies round to nearest on the way.
+/// The number of `CU_TENSOR_MAP_DATA_TYPE_TFLOAT32`: copies round to nearest.
 pub const TFLOAT32: u32 = 11;
 
-/// `CUtensorMapDataType`s that stand for an element, beside the one that it has anyway.
+/// `CUtensorMapDataType`s for an element, in addition to its own.
 fn other_data_types(elem: Scalar) -> Vec<u32> {
     match elem {
         Scalar::F32 => vec![7, TFLOAT32],
@@ -129,7 +129,7 @@ fn read(value: AttrValue) -> Result<Expr, String> {
     }
 }
 
-/// What is wrong with the hidden parameters of a kernel.
+/// The errors of a kernel's hidden parameters.
 pub(crate) fn check(kernel: &Kernel) -> Vec<String> {
     let mut wrong = Vec::new();
     let visible = kernel.params.iter().take_while(|p| p.hidden.is_none()).count();

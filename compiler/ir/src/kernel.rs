@@ -1,4 +1,4 @@
-//! The kernel: arenas of operations, values and blocks, and what is known of the whole.
+//! The kernel: arenas of operations, values and blocks, and properties of the whole.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub enum Phase {
 /// One operation.
 #[derive(Clone, Debug)]
 pub struct OpData {
-    /// What it is, with attributes.
+    /// The kind, with attributes.
     pub kind: OpKind,
     /// Operands: named ones, present optional ones, variadic ones.
     pub operands: SmallVec<[Value; 4]>,
@@ -38,7 +38,7 @@ pub struct OpData {
     pub blocks: SmallVec<[Block; 2]>,
     /// Where it comes from.
     pub loc: Loc,
-    /// The block it stands in; `None` once it is removed.
+    /// The parent block; `None` once it is removed.
     pub parent: Option<Block>,
 }
 
@@ -77,7 +77,7 @@ pub struct BlockData {
 /// A source location: a span, and the call through which it was inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LocData {
-    /// The span; `None` for operations that no source line asked for.
+    /// The span; `None` for operations without a source line.
     pub span: Option<Span>,
     /// The call that was inlined here.
     pub caller: Option<Loc>,
@@ -94,7 +94,7 @@ pub struct Param {
     pub divisible_by: u32,
     /// The argument of the body block.
     pub value: Value,
-    /// What the launch passes, if no argument of the source stands for it; such parameters come last.
+    /// The value that the launch passes for a hidden parameter; such parameters come last.
     pub hidden: Option<Hidden>,
 }
 
@@ -103,7 +103,7 @@ pub struct Param {
 pub struct KernelOptions {
     /// Warps that compute; a power of two.
     pub num_warps: u32,
-    /// What the launch says of them, where a pass has taken more (`add_warps`).
+    /// The number in the launch options, if a pass has raised it (`add_warps`).
     pub given_warps: Option<u32>,
     /// Default depth of software pipelining.
     pub num_stages: u32,
@@ -132,7 +132,7 @@ pub struct Kernel {
     pub options: KernelOptions,
     /// Run-time parameters.
     pub params: Vec<Param>,
-    /// For a kernel that loops over programs by itself: how many blocks are started. `program_id` and `num_programs` then
+    /// For a kernel that loops over programs itself: how many blocks are started. `program_id` and `num_programs` then
     /// count blocks; the numbers of programs are hidden parameters.
     pub persistent: Option<Persistent>,
     /// Dynamic shared memory in bytes; set by `allocate_shared`.
@@ -140,7 +140,7 @@ pub struct Kernel {
     pub(crate) ops: PrimaryMap<Op, OpData>,
     pub(crate) values: PrimaryMap<Value, ValueData>,
     pub(crate) blocks: PrimaryMap<Block, BlockData>,
-    /// Where each operation stands in its block.
+    /// The position of each operation in its block.
     pub(crate) order: SecondaryMap<Op, Link>,
     /// Operations that use a value, and perhaps some that used it once; see [`Kernel::users`].
     pub(crate) users: SecondaryMap<Value, SmallVec<[Op; 2]>>,
@@ -198,7 +198,7 @@ impl Kernel {
         value
     }
 
-    /// Adds a parameter that the launch fills by itself, after all others.
+    /// Adds a hidden parameter after all others.
     pub fn add_hidden(&mut self, name: impl Into<String>, ty: Type, hidden: Hidden) -> Value {
         let param = match hidden {
             Hidden::Grid(_) => DType::Int32.into(),
@@ -227,7 +227,7 @@ impl Kernel {
         value
     }
 
-    /// Lets two parameters change places.
+    /// Swaps two parameters.
     pub fn swap_params(&mut self, one: usize, other: usize) {
         self.params.swap(one, other);
         let args = &mut self.blocks[self.body].args;
@@ -398,7 +398,7 @@ impl Kernel {
         self.locs[loc.as_u32() as usize]
     }
 
-    /// The location of operations that no source line asked for.
+    /// The location of operations without a source line.
     pub fn no_loc(&self) -> Loc {
         Loc::from_u32(0)
     }

@@ -1,4 +1,4 @@
-//! How operations tie the layouts of their operands and results, from phase `Laid` on.
+//! The relations between the layouts of an operation's operands and results, from phase `Laid` on.
 //!
 //! Element-wise operations, loads, stores, scans and sorts have one layout throughout; the type rules see to that.
 //! Shape operations move nothing between threads: there is a fixed map from the registers of the result to registers
@@ -6,7 +6,7 @@
 //! layout. A `dot` has the layouts of its machine form. Everything else (`convert_layout`, `gather`, `histogram`,
 //! constants) is free.
 //!
-//! Passes ask for natural choices: [`required_operand_layout`], [`result_layout_from_operand`].
+//! Passes use the natural choices: [`required_operand_layout`], [`result_layout_from_operand`].
 
 use rtc_layout::{Coord, Layout};
 
@@ -32,8 +32,8 @@ pub fn required_operand_layout(kernel: &Kernel, op: Op, index: usize, result: &L
     }
 }
 
-/// The layout that the results get when operand `index` has layout `operand`. `None` if the operation does not tie the
-/// two, or if no layout serves.
+/// The layout of the results if operand `index` has layout `operand`. `None` if the operation does not relate the two,
+/// or if there is no such layout.
 pub fn result_layout_from_operand(kernel: &Kernel, op: Op, index: usize, operand: &Layout) -> Option<Layout> {
     let data = kernel.op(op);
     let shape = kernel.value_type(*data.results.first()?).shape();
@@ -105,8 +105,8 @@ pub fn register_sources(kernel: &Kernel, op: Op, result: usize) -> Option<Vec<(u
     }
 }
 
-/// Sources of an operation with two operands: `which` tells the operand, `map` the place in it. Which operand it is
-/// must not depend on the thread.
+/// Sources of an operation with two operands: `which` selects the operand, `map` the element in it. The operand must
+/// not depend on the thread.
 fn from_two(
     kernel: &Kernel,
     op: Op,
@@ -171,7 +171,7 @@ pub(crate) fn check(kernel: &Kernel, op: Op) -> Result<(), String> {
     }
 }
 
-/// Bulk copies: the buffer lies at a multiple of 16 bytes, or of what its swizzle asks for.
+/// Bulk copies: the buffer's alignment is 16 bytes, or that of its swizzle.
 fn check_bulk(kernel: &Kernel, op: Op) -> Result<(), String> {
     let mut effects = kernel.effects(op);
     let Some((_, Some(buffer))) = effects.find(|(e, _)| e.space == Space::Shared && e.when == When::Async) else {
@@ -219,9 +219,9 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
     let layouts = [0, 1, 2].map(|i| kernel.layout_of(data.operands[i]));
     let [Some(lhs), Some(rhs), Some(acc)] = layouts else { return Ok(()) };
     let fits = match kind {
-        // Before a form is chosen nothing is asked.
+        // Before a kind is chosen there are no requirements.
         DotKind::Unset => true,
-        // The operands are laid out anew in shared memory.
+        // The operands are laid out again in shared memory.
         DotKind::FmaShared => true,
         DotKind::MmaF64 => is_mma_f64(acc),
         // `stage_operands` makes what `wgmma` needs of the operands.
@@ -262,7 +262,7 @@ fn is_mma_f64(acc: &Layout) -> bool {
     warp_grids(acc.rank(), acc.warps()).into_iter().flat_map(forms).any(|form| *acc == form)
 }
 
-/// Which element types a `dot` may have, beside its layouts.
+/// The element types that a `dot` may have, in addition to its layouts.
 pub(crate) fn dot_elements(lhs: Scalar, rhs: Scalar, acc: Scalar) -> bool {
     match lhs {
         Scalar::I8 => rhs == lhs && acc == Scalar::I32,

@@ -8,8 +8,8 @@
 //! A kernel goes through three [`Phase`]s: `Tile` (shapes and element types), `Laid` (every tile type also
 //! has a layout), `Scheduled` (shared memory is placed, barriers are in).
 //!
-//! One operation is one row of `ops/table.rs`; from it come the enum variant, the builder method, the
-//! printer, the reader and the reference. `ops/infer.rs` holds the type rules, `interp/` what operations do.
+//! One operation is one row of `ops/table.rs`, which generates the enum variant, the builder method, the printer, the
+//! reader and the reference. `ops/infer.rs` has the type rules, `interp/` the semantics.
 
 pub mod analysis;
 mod assembly;
@@ -52,7 +52,7 @@ pub use entity::{Block, LayoutId, Loc, Op, SharedLayoutId, Value};
 pub use fold::{
     KnownBits, constant_bits, constant_int, fold, greatest_common_divisor, known_bits, literal_of, trip_count,
 };
-pub use groups::{MAX_ROLES, WarpGroup, warps_of_partition};
+pub use groups::{MAX_PARTITIONS, WarpGroup, warps_of_partition};
 pub use hidden::{Hidden, MapSource, TFLOAT32};
 pub use kernel::{BlockData, Kernel, KernelOptions, LocData, OpData, Param, Phase, ValueData, ValueDef};
 pub use layout_rules::{register_sources, required_operand_layout, result_layout_from_operand};

@@ -1,11 +1,11 @@
-//! What an index is linear in: the way back from an address to the numbers that it grows with.
+//! The linear terms of an index: from an address back to the numbers that it grows with.
 
 use crate::{BlockPtrType, DescType, Kernel, Op, OpKind, Type, Value, ValueDef, regions};
 
-/// The values that a value is computed from by sums, products, choices and widening.
+/// The values from which a value is computed by sums, products, selects and widening.
 ///
-/// Not followed are remainders, quotients, masks, shifts to the right and whatever else makes a new number of bounded size:
-/// `(a * b) % n` is computed from nothing in this sense.
+/// Remainders, quotients, masks, shifts to the right and other operations that make a new number of bounded size are
+/// not followed: `(a * b) % n` has no linear terms.
 pub fn linear_sources(kernel: &Kernel, value: Value) -> Vec<Value> {
     match kernel.value(value).def {
         ValueDef::Result(op, _) => {
@@ -46,7 +46,7 @@ pub fn linear_sources(kernel: &Kernel, value: Value) -> Vec<Value> {
     }
 }
 
-/// The operands of an operation that an address is computed from, beside the pointer that it starts from.
+/// The operands from which an operation computes an address, in addition to the base pointer.
 pub fn address_operands(kernel: &Kernel, op: Op) -> &[Value] {
     let data = kernel.op(op);
     match &data.kind {
@@ -55,7 +55,7 @@ pub fn address_operands(kernel: &Kernel, op: Op) -> &[Value] {
         OpKind::DescLoad {} | OpKind::DescStore {} | OpKind::DescReduce { .. } | OpKind::Advance {} => {
             kernel.variadic(op)
         }
-        // The sizes stand before; nothing is multiplied by them.
+        // The sizes come before; they are not multiplied.
         OpKind::MakeDesc {} | OpKind::MakeBlockPtr { .. } => match kernel.value_type(data.results[0]) {
             Type::Desc(DescType { shape, .. }) | Type::BlockPtr(BlockPtrType { shape, .. }) => {
                 &kernel.variadic(op)[shape.rank()..]

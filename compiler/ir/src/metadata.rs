@@ -1,4 +1,4 @@
-//! The metadata of a kernel: what a launch needs to know of it, and where its parameters lie.
+//! The metadata of a kernel: the information that a launch needs, and the offsets of its parameters.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::effects::Space;
 use crate::{Elem, Hidden, Kernel, MAP_BYTES, Op, OpKind, Param, Scalar, Type};
 
 impl Kernel {
-    /// The first operation of the body that may touch global memory or tell the world of itself.
+    /// The first operation of the body that may access global memory or have another external effect.
     pub fn first_access(&self) -> Option<Op> {
         let outside =
             |op: &Op| self.effects(*op).any(|(effect, _)| matches!(effect.space, Space::Global | Space::Outside));
@@ -36,13 +36,13 @@ impl Kernel {
         placed.collect()
     }
 
-    /// The bytes of global memory that a block uses besides that of its arguments.
+    /// The bytes of global memory that a block uses in addition to its arguments.
     pub fn global_scratch_bytes(&self) -> u32 {
         self.maps().last().map_or(0, |(_, places)| places.end) * MAP_BYTES
     }
 
-    /// What a launch needs to know. The fields that the kernel does not know are empty: constexprs, the options of the
-    /// launch itself, hash and version.
+    /// The information that a launch needs. Fields that the kernel does not determine are empty: constexprs, the
+    /// options of the launch itself, hash and version.
     pub fn metadata(&self, target: &Target) -> Metadata {
         let (major, minor) = target.ptx_version;
         let param = |param: &Param| rtc_abi::Param {
@@ -93,7 +93,7 @@ fn tensor_map(param: &Param, ty: Type) -> Option<TensorMap> {
     Some(TensorMap { dtype, block_shape, swizzle: desc.swizzle, l2_promotion: 128, interleave: 0 })
 }
 
-/// What the launch passes for a hidden parameter of that type.
+/// The value that the launch passes for a hidden parameter of that type.
 fn launched(hidden: &Hidden, ty: Type) -> rtc_abi::Hidden {
     match (hidden, ty) {
         (Hidden::TensorMap(map), Type::Desc(desc)) => rtc_abi::Hidden::TensorMap(Box::new(HostTensorMap {

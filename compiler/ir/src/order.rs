@@ -3,7 +3,7 @@
 
 use crate::{Block, Kernel, Op, Traits};
 
-/// Where an operation stands among those of its block.
+/// The position of an operation in its block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Link {
     previous: Option<Op>,
@@ -95,13 +95,13 @@ impl Kernel {
         self.ops[op].kind.spec().traits.has(Traits::TERMINATOR).then_some(op)
     }
 
-    /// Whether `op` stands before `other` in the block that both stand in.
+    /// Whether `op` comes before `other` in the block of both.
     pub fn is_before(&self, op: Op, other: Op) -> bool {
         debug_assert_eq!(self.ops[op].parent, self.ops[other].parent);
         self.order[op].number < self.order[other].number
     }
 
-    /// Puts an operation that stands nowhere at a place.
+    /// Inserts a detached operation.
     pub fn insert_op(&mut self, op: Op, at: Position) {
         debug_assert_eq!(self.ops[op].parent, None, "the operation stands in a block already");
         let (block, previous, next) = match at {
@@ -175,7 +175,7 @@ mod tests {
             kernel.def_op(value).expect("an operation")
         };
         let ops: Vec<Op> = (0..300).map(|n| constant(&mut kernel, n)).collect();
-        // Each goes to the middle of what stands, so that gaps are used up again and again.
+        // Each goes to the middle of the gap, so that gaps are used up repeatedly.
         let mut wanted = vec![ops[0]];
         for op in &ops[1..] {
             kernel.detach_op(*op);

@@ -10,14 +10,14 @@ impl Kernel {
         self.value_type(ring).as_shared().map_or(BARRIER_BYTES.into(), |ring| ring.slot_stride())
     }
 
-    /// The operation that allocates what a value of type `Shared` or `Barrier` stands for: slots and views are followed
-    /// back to it. `None` for other values.
+    /// The allocation behind a value of type `Shared` or `Barrier`: slots and views are followed back to it. `None` for
+    /// other values.
     pub fn allocation(&self, value: Value) -> Option<Op> {
         self.extent(value).map(|(op, _)| op)
     }
 
-    /// The operation that allocates what a value of type `Shared` or `Barrier` stands for, and the bytes of it that the
-    /// value may stand for: all of them where a slot is known only at run time.
+    /// The allocation behind a value of type `Shared` or `Barrier`, and the bytes of it that the value may refer to:
+    /// all of them if a slot is known only at run time.
     pub fn extent(&self, value: Value) -> Option<(Op, Range<u64>)> {
         let op = self.def_op(value)?;
         let ty = self.value_type(value);

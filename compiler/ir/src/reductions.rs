@@ -19,8 +19,8 @@ impl RmwOp {
         }
     }
 
-    /// Whether the elements of the map must be signed for it; `None` if that is all the same. Of signed integers of 64 bits
-    /// there are minima and maxima alone: an H200 takes the others for illegal instructions.
+    /// Whether the elements of the map must be signed for it; `None` if it does not matter. Signed integers of 64 bits
+    /// have minima and maxima alone: an H200 reports others as illegal instructions.
     pub fn signed(self, elem: Scalar) -> Option<bool> {
         match self {
             RmwOp::Min | RmwOp::Max => Some(true),

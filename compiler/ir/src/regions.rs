@@ -9,7 +9,7 @@
 //! for_range    outside → body, body → body, body → outside, outside → outside (no iteration)
 //! while_loop   outside → first, first → second, second → first, first → outside
 //! if_else      outside → then, outside → else, then → outside, else → outside
-//! warp_specialize    outside → role, role → outside, for each role: nothing is handed over, and all of them run
+//! warp_specialize    outside → partition, partition → outside, for each partition: nothing is handed over, and all of them run
 //! ```
 //!
 //! From the edges follow the [`Slot`]s: what can hold the same value at different times. In
@@ -21,7 +21,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::{Block, Kernel, MAX_ROLES, Op, OpKind, Traits, Type, Value, ValueDef};
+use crate::{Block, Kernel, MAX_PARTITIONS, Op, OpKind, Traits, Type, Value, ValueDef};
 
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,17 +39,17 @@ pub fn flow(kind: &OpKind) -> &'static [(RegionPoint, RegionPoint)] {
     match kind {
         OpKind::ForRange { .. } => &[(Outside, In(0)), (In(0), In(0)), (In(0), Outside), (Outside, Outside)],
         OpKind::WhileLoop {} => &[(Outside, In(0)), (In(0), In(1)), (In(1), In(0)), (In(0), Outside)],
-        OpKind::WarpSpecialize { warps, .. } => &ROLES[..2 * warps.len().min(MAX_ROLES)],
+        OpKind::WarpSpecialize { warps, .. } => &PARTITIONS[..2 * warps.len().min(MAX_PARTITIONS)],
         OpKind::IfElse {} => &[(Outside, In(0)), (Outside, In(1)), (In(0), Outside), (In(1), Outside)],
         _ => &[],
     }
 }
 
-/// The edges of `warp_specialize` with as many roles as there can be.
-const ROLES: [(RegionPoint, RegionPoint); 2 * MAX_ROLES] = {
-    let mut edges = [(Outside, Outside); 2 * MAX_ROLES];
+/// The edges of `warp_specialize` with as many partitions as there can be.
+const PARTITIONS: [(RegionPoint, RegionPoint); 2 * MAX_PARTITIONS] = {
+    let mut edges = [(Outside, Outside); 2 * MAX_PARTITIONS];
     let mut partition = 0;
-    while partition < MAX_ROLES {
+    while partition < MAX_PARTITIONS {
         edges[2 * partition] = (Outside, In(partition));
         edges[2 * partition + 1] = (In(partition), Outside);
         partition += 1;
@@ -78,7 +78,7 @@ pub fn terminator(kind: &OpKind, block: usize) -> &'static str {
     }
 }
 
-/// What the values become that nested block `block` hands on; `None` if the operation runs it as a function.
+/// The targets of the values that nested block `block` yields; `None` if the operation runs it as a function.
 pub fn handed_to(kernel: &Kernel, op: Op, block: usize) -> Option<&[Value]> {
     let (_, to) = flow(kernel.kind(op)).iter().find(|(from, _)| *from == In(block))?;
     Some(received(kernel, op, *to))
@@ -117,7 +117,7 @@ pub fn repeats(kind: &OpKind, block: usize) -> bool {
     false
 }
 
-/// Whether the operation may never come to an end by itself, which is an effect.
+/// Whether the operation may not terminate, which is an effect.
 pub fn may_not_end(kind: &OpKind) -> bool {
     matches!(kind, OpKind::WhileLoop {})
 }
@@ -226,7 +226,7 @@ fn places(kernel: &Kernel, op: Op) -> SmallVec<[RegionPoint; 4]> {
     out
 }
 
-/// What the values handed over along edges to `to` become.
+/// The targets of the values passed along edges to `to`.
 fn received(kernel: &Kernel, op: Op, to: RegionPoint) -> &[Value] {
     let data = kernel.op(op);
     match to {
@@ -273,8 +273,8 @@ fn sources_of(kernel: &Kernel, op: Op, to: RegionPoint, index: usize) -> SmallVe
 }
 
 impl Kernel {
-    /// Adds a slot beside an existing one: the same places get further values of type `ty`, from `sources` in the order
-    /// of the existing ones. Gives the new targets in the order of the old.
+    /// Adds a slot next to an existing one: the same points get further values of type `ty`, from `sources` in the
+    /// order of the existing ones. Returns the new targets in the order of the old.
     pub fn add_slot(&mut self, like: &Slot, ty: Type, sources: &[Value]) -> Vec<Value> {
         let name = like.targets.iter().find_map(|value| self.value(*value).name.clone());
         let mut targets = Vec::new();
@@ -290,9 +290,9 @@ impl Kernel {
         targets
     }
 
-    /// Carries one more value through a loop or a branch: it comes from `start` and is handed on as it is. Gives what it is within
-    /// (in the second block of a loop with a condition) and what it is after; `None` for other operations. To change it on
-    /// the way, set the last operand of a terminator.
+    /// Carries one more value through a loop or a branch: its initial value is `start`, and it is passed on unchanged.
+    /// Returns the value inside (in the second block of a loop with a condition) and after; `None` for other
+    /// operations. To change its next value, set the last operand of a terminator.
     pub fn carry(&mut self, op: Op, start: Value) -> Option<(Value, Value)> {
         let ty = self.value_type(start);
         let blocks = self.op(op).blocks.clone();

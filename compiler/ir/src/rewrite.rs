@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::{Block, Kernel, Literal, Loc, Op, OpData, OpKind, Position, Type, Value, ValueData, ValueDef};
 
-/// Which value stands for which in a copy.
+/// The map from original to cloned values.
 pub type ValueMap = HashMap<Value, Value>;
 
 impl Kernel {
@@ -27,7 +27,7 @@ impl Kernel {
         self.ops[op].loc = loc;
     }
 
-    /// The operations that use a value, each once, in the order in which they began to.
+    /// The operations that use a value, each once, in the order in which the uses were added.
     pub fn users(&self, value: Value) -> Vec<Op> {
         let mut users: Vec<Op> = Vec::new();
         let mut seen = std::collections::HashSet::new();
@@ -41,7 +41,7 @@ impl Kernel {
         users
     }
 
-    /// Whether an operation that stands in the kernel uses the value.
+    /// Whether an attached operation uses the value.
     pub fn is_used(&self, value: Value) -> bool {
         self.users[value].iter().any(|op| self.ops[*op].parent.is_some() && self.ops[*op].operands.contains(&value))
     }
@@ -130,11 +130,11 @@ impl Kernel {
         data.kind = OpKind::Constant { value };
         data.operands.clear();
         data.optional = 0;
-        // A name tells how a value came about, and this one is only a number now.
+        // A name describes the origin of a value, and this one is only a number now.
         self.values[data.results[0]].name = None;
     }
 
-    /// Removes an operation and what is nested in it for good. Its results must have no users that stay.
+    /// Erases an operation and its nested operations. Its results must have no users.
     pub fn erase(&mut self, op: Op) {
         self.detach_op(op);
         for block in self.ops[op].blocks.clone() {
@@ -150,7 +150,7 @@ impl Kernel {
         self.insert_op(op, at);
     }
 
-    /// Makes an operation that stands nowhere yet; see [`crate::Builder`] for the usual way.
+    /// Creates a detached operation; see [`crate::Builder`] for the usual interface.
     pub(crate) fn make_op(&mut self, data: OpData, results: &[Type]) -> Op {
         let blocks = data.blocks.clone();
         let operands = data.operands.clone();
@@ -171,7 +171,7 @@ impl Kernel {
         op
     }
 
-    /// A copy of an operation without nested blocks, with other operands and result types; it stands nowhere yet.
+    /// A detached clone of an operation without nested blocks, with other operands and result types.
     pub fn clone_op(&mut self, op: Op, operands: &[Value], types: &[Type]) -> Op {
         let mut data = self.ops[op].clone();
         data.operands = operands.iter().copied().collect();
@@ -180,8 +180,8 @@ impl Kernel {
         self.make_op(data, types)
     }
 
-    /// Puts a copy of a block's operations, what is nested in them included, at a place. Operands are looked up in
-    /// `map`, and stay as they are where it has none; it gets the copies of all results and arguments.
+    /// Inserts clones of a block's operations, nested ones included. Operands are looked up in `map`, and stay as they
+    /// are if it has none; it receives the clones of all results and arguments.
     pub fn clone_ops(&mut self, block: Block, map: &mut ValueMap, mut at: Position) {
         for op in self.ops(block).collect::<Vec<_>>() {
             let copy = self.clone_whole(op, map);
@@ -190,7 +190,7 @@ impl Kernel {
         }
     }
 
-    /// A copy of an operation and what is nested in it, with operands looked up in `map`; it stands nowhere yet.
+    /// A detached clone of an operation and its nested operations, with operands looked up in `map`.
     pub fn clone_whole(&mut self, op: Op, map: &mut ValueMap) -> Op {
         let mut blocks: SmallVec<[Block; 2]> = SmallVec::new();
         for block in self.ops[op].blocks.clone() {
@@ -220,7 +220,7 @@ impl Kernel {
         copy
     }
 
-    /// Adds a result to an operation; see [`Kernel::add_slot`] for those that are handed on by nested blocks.
+    /// Adds a result to an operation; see [`Kernel::add_slot`] for those that nested blocks yield.
     pub(crate) fn add_result(&mut self, op: Op, ty: Type) -> Value {
         let index = self.ops[op].results.len() as u32;
         let value = self.values.push(ValueData { ty, def: ValueDef::Result(op, index), name: None });

@@ -1,8 +1,8 @@
-//! How much shared memory an operation needs for itself.
+//! The scratch memory of an operation.
 //!
-//! Operations that move values between warps go through a buffer of their own, the `scratch` operand. Whoever places
-//! the buffer and whoever writes the accesses must agree on when it is needed and on its size: both ask here.
-//! Buffers of several operands lie one after the other, each aligned to [`SCRATCH_ALIGN`].
+//! Operations that move values between warps use a buffer of their own, the `scratch` operand. Allocation and lowering
+//! must agree on when it is needed and on its size, so both use these functions. Buffers of several operands follow
+//! each other, each aligned to [`SCRATCH_ALIGN`].
 
 use rtc_layout::{InputBit, Layout, Multiplier, operand_plan, reduce_plan};
 
@@ -11,10 +11,10 @@ use crate::{DotKind, Elem, Kernel, Op, OpKind, Value};
 /// The alignment of a scratch buffer and of each part of it, in bytes.
 pub const SCRATCH_ALIGN: u32 = 16;
 
-/// The bytes of a tensor map, and what its address is a multiple of.
+/// The bytes and the alignment of a tensor map.
 pub const MAP_BYTES: u32 = 128;
 
-/// What the address of an operation's scratch buffer is a multiple of.
+/// The alignment of an operation's scratch buffer.
 pub fn scratch_align(kind: &OpKind) -> u32 {
     match kind {
         OpKind::MakeMap { .. } => MAP_BYTES,
@@ -48,8 +48,8 @@ pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
         }
         OpKind::Gather { .. } => Some(tile_bytes(kernel, data.operands[0])),
         OpKind::Sort { .. } => {
-            // Partners in registers and lanes meet by shuffles. A buffer that nobody uses would be wrong, not only
-            // wasteful: barriers are placed in the belief that an operation with a buffer has one inside.
+            // Partners in registers and lanes are combined by shuffles. An unused buffer would be wrong, not only
+            // wasteful: an operation with a buffer is assumed to contain a barrier.
             let layout = kernel.layout_of(data.operands[0])?;
             let crosses = |bit: &InputBit| !matches!(bit, InputBit::Register(_) | InputBit::Lane(_));
             let needed = layout.axis_bits(layout.rank() - 1).is_none_or(|bits| bits.iter().any(crosses));
@@ -72,7 +72,7 @@ pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
     }
 }
 
-/// What multiplies in a product whose operands come from shared memory; `None` for other products.
+/// The multiplier of a dot whose operands come from shared memory; `None` for other dots.
 pub fn multiplier(kind: DotKind) -> Option<Multiplier> {
     match kind {
         DotKind::FmaShared => Some(Multiplier::Threads),

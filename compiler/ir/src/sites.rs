@@ -44,7 +44,7 @@ pub struct AccessSite {
     pub store: bool,
 }
 
-/// What was noted of a kernel: nothing of the standard library is in it.
+/// The source locations of a kernel, without the standard library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sites {
     /// Products of integers, with their factors.

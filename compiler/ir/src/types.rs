@@ -120,7 +120,7 @@ impl FromStr for Scalar {
     }
 }
 
-/// What a scalar value is, or an element of a tile: a number or a pointer to global memory.
+/// The type of a scalar, or of a tile's elements: a number or a pointer to global memory.
 ///
 /// A pointer to pointers has the pointee `I64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -172,7 +172,7 @@ impl Elem {
         }
     }
 
-    /// What a pointer points to.
+    /// The pointee of a pointer.
     pub fn pointee(self) -> Option<Scalar> {
         match self {
             Elem::Num(_) => None,
@@ -311,7 +311,7 @@ pub struct TileType {
 /// The most slots that a ring of buffers or barriers may have.
 pub const MAX_SLOTS: u32 = 1024;
 
-/// A buffer in shared memory: a ring of slots, each of which holds a tile.
+/// A buffer in shared memory: a ring of slots of one tile each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SharedType {
     /// Element.
@@ -335,8 +335,8 @@ impl SharedType {
         self.shape.numel().saturating_mul(u64::from(self.elem.bytes()))
     }
 
-    /// The bytes from one slot of a ring to the next: tiles that are copied by descriptors begin at multiples of 128, and
-    /// larger ones are multiples of what they begin at by themselves.
+    /// The bytes from one slot of a ring to the next: tiles that are copied by descriptors start at multiples of 128,
+    /// and larger ones at multiples of their own alignment.
     pub fn slot_stride(&self) -> u64 {
         if self.slots > 1 { self.slot_bytes().next_multiple_of(128) } else { self.slot_bytes() }
     }
@@ -399,7 +399,7 @@ impl Type {
         }
     }
 
-    /// Whether it stands for a place in shared memory: a buffer or barriers.
+    /// Whether it refers to shared memory: a buffer or barriers.
     pub fn is_place(self) -> bool {
         matches!(self, Type::Shared(_) | Type::Barrier { .. })
     }

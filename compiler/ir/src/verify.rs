@@ -1,34 +1,34 @@
-//! The verifier. A complaint is always a bug of the compiler, never of the user.
+//! The verifier. An error is always a bug of the compiler, never of the user.
 //!
-//! What holds in a verified kernel:
+//! The rules of a verified kernel:
 //!
-//! 1. *Links.* Each operation stands in one block, once, and names it as its parent; each nested block names its
-//!    operation; each result and block argument names where it comes from.
-//! 2. *Form.* The numbers of operands, results and nested blocks are those of the operation's row; further operands only
-//!    where the row says so.
-//! 3. *Types.* Result types are what the type rule gives. Tiles have rank 1 to 9, sizes that are powers of two, and at
-//!    most [`MAX_TILE_ELEMENTS`] elements. Constants are numbers or tiles of numbers.
+//! 1. *Links.* Each operation is in one block, once, and has it as its parent; each nested block has its operation as
+//!    parent; each result and block argument refers to its definition.
+//! 2. *Form.* The numbers of operands, results and nested blocks are those of the operation's row; further operands
+//!    only if the row allows them.
+//! 3. *Types.* Result types follow the type rule. Tiles have rank 1 to 9, sizes that are powers of two, and at most
+//!    [`MAX_TILE_ELEMENTS`] elements. Constants are numbers or tiles of numbers.
 //! 4. *Dominance.* An operand is defined earlier in its block, or in a block around it.
 //! 5. *Ends.* Each block ends with its one terminator: the body with `ret`, the first block of `while_loop` with
-//!    `condition`, all others with `yields`; the yielded types are the carried types, the result types, or the elements
-//!    of the operands (`reduce`, `scan`).
-//! 6. *Combine blocks* and the blocks of `map_elements` are made of scalars, and have no effects; the latter may load.
+//!    `condition`, all others with `yields`; the yielded types are the loop-carried types, the result types, or the
+//!    elements of the operands (`reduce`, `scan`).
+//! 6. *Combine blocks* and the blocks of `map_elements` contain scalars only, and have no effects; the latter may load.
 //! 7. *Kernel.* Parameters are the arguments of the body, scalars that fit their types at launch, with distinct names;
-//!    warps and blocks of the cluster are powers of two.
-//!    Those that the launch fills come last; maps depend on the others only (`hidden.rs`).
-//! 8. *Phase `Tile`*: no layouts, no shared memory. Only here are there block pointers, descriptors that are no
+//!    warps and blocks of the cluster are powers of two. Hidden parameters come last; maps depend on the others only
+//!    (`hidden.rs`).
+//! 8. *Phase `Tile`*: no layouts, no shared memory. Only here are there block pointers, descriptors that are not
 //!    parameters, and operations on either. Descriptors that are parameters are tensor maps with boxes of 256 at most:
-//!    for copies, not for those operations, and not handed on.
-//! 9. *Warp groups*: one `warp_specialize` at most, in the body, with as many warps and registers as a block can have; a
-//!    kernel that has one has tiles within its roles only.
-//! 10. *Phase `Laid`*: each tile has a layout of its shape for the warps that hold it, which covers it; layouts are tied as
-//!     `layout_rules.rs` says. Buffers and barriers are not handed on by loops and branches, so that it is known which
-//!     allocation a value stands for ([`Kernel::allocation`]); barriers are made in the body.
-//! 11. *Phase `Scheduled`*: conversions stay within warps; what needs scratch memory has enough of it, of its own warps;
-//!     buffers have an aligned offset and lie within the kernel's shared memory; each `dot` has a kind.
+//!    for copies, not for those operations, and not passed on.
+//! 9. *Warp groups*: one `warp_specialize` at most, in the body, with as many warps and registers as a block can have;
+//!    a kernel with one has tiles within its partitions only.
+//! 10. *Phase `Laid`*: each tile has a layout of its shape for the warps that hold it, which covers it; layouts are
+//!     related by `layout_rules.rs`. Loops and branches do not carry buffers and barriers, so that the allocation
+//!     behind a value is known ([`Kernel::allocation`]); barriers are allocated in the body.
+//! 11. *Phase `Scheduled`*: conversions stay within warps; operations have enough scratch memory, of their own warps;
+//!     buffers have an aligned offset and are inside of the kernel's shared memory; each `dot` has a kind.
 //!
-//! Not checked: that barriers order all accesses to shared memory, that buffers in use at one time do not overlap (the
-//! emulator finds both).
+//! Not checked: that barriers order all accesses to shared memory, that live buffers do not overlap (the emulator finds
+//! both).
 
 mod groups;
 mod shared;
@@ -155,7 +155,7 @@ impl Verifier<'_> {
             self.complain(None, message);
         }
         if kernel.persistent.is_some_and(|p| p.blocks_per_multiprocessor == 0) {
-            self.complain(None, "no block of the kernel runs on a multiprocessor");
+            self.complain(None, "the kernel has no block per SM");
         }
         if kernel.block(kernel.body()).parent.is_some() {
             self.complain(None, "the body is nested in an operation");
@@ -292,7 +292,7 @@ impl Verifier<'_> {
         let kernel = self.kernel;
         let shape = tile.shape;
         if self.group.partition.is_none() && kernel.specialization().is_some() {
-            return self.complain(op, "a tile outside of the roles of a kernel whose warps are divided");
+            return self.complain(op, "a tile outside of the partitions of a warp-specialized kernel");
         }
         if shape.rank() == 0 || shape.iter().any(|d| !d.is_power_of_two()) {
             return self.complain(op, format!("{shape} is no shape of a tile: all sizes are powers of two"));
@@ -327,7 +327,7 @@ impl Verifier<'_> {
             return;
         }
         if data.operands.iter().any(|v| !self.is_laid(*v)) {
-            // The complaint stands where the operand is defined.
+            // The error is reported at the operand's definition.
             return;
         }
         if let Err(message) = layout_rules::check(kernel, op) {
@@ -428,8 +428,8 @@ fn elements(kernel: &Kernel, values: &[Value]) -> Vec<Type> {
     values.iter().filter_map(|v| kernel.value_type(*v).elem()).map(Type::Scalar).collect()
 }
 
-/// Whether an operation may stand in the nested block of `reduce`, `scan` or `map_elements`, which runs any number of
-/// times: it must not do more than give results.
+/// Whether an operation is allowed in the nested block of `reduce`, `scan` or `map_elements`, which runs any number of
+/// times: it must not have effects.
 pub fn may_stand_in(kind: &OpKind, around: &OpKind) -> bool {
     match kind {
         // Messages are no part of the result: a combine function may check its values.
@@ -441,7 +441,7 @@ pub fn may_stand_in(kind: &OpKind, around: &OpKind) -> bool {
     }
 }
 
-/// The type rule on the operation as it stands.
+/// The type rule on the operation as it is.
 fn check_types(kernel: &Kernel, op: Op) -> Result<(), String> {
     let data = kernel.op(op);
     let given: Vec<Type> = data.results.iter().map(|v| kernel.value_type(*v)).collect();

@@ -1,10 +1,10 @@
-//! What products by `wgmma` ask of types, layouts and buffers, and how they are taken apart into instructions.
+//! The requirements of `wgmma` dots on types, layouts and buffers, and their split into instructions.
 
 use rtc_layout::{Layout, MatrixDescriptor};
 
 use crate::{Kernel, Op, OpKind, Scalar, Shape, Type, Value};
 
-/// How a product `[M, K]` times `[K, N]` is made of instructions m64nNkK.
+/// How a dot `[M, K]` times `[K, N]` is made of instructions m64nNkK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MmaForm {
     /// Columns of an instruction.
@@ -97,7 +97,7 @@ impl AccumulatorForm {
         })
     }
 
-    /// Whether a left operand with elements of `bits` bits lies in registers as such a product takes it.
+    /// Whether a left operand with elements of `bits` bits lies in registers as such a dot takes it.
     pub fn takes(&self, lhs: &Layout, bits: u32) -> bool {
         let &[m, _] = lhs.shape() else { return false };
         let fits = m >= 16 * self.warps[0] && lhs.warps() == self.warps[0] * self.warps[1];
@@ -119,7 +119,7 @@ pub(crate) fn mma_elements(lhs: Scalar, rhs: Scalar, acc: Scalar) -> bool {
 }
 
 impl Kernel {
-    /// What the address of a buffer is known to be a multiple of.
+    /// The known alignment of a buffer's address.
     pub fn place_alignment(&self, value: Value) -> u32 {
         let (Some(op), Some(ty)) = (self.def_op(value), self.value_type(value).as_shared()) else { return 1 };
         let source = self.op(op).operands.first().copied();

@@ -2,10 +2,10 @@
 //!
 //! | folder | what is checked |
 //! | --- | --- |
-//! | `text/` | reading and printing gives the snapshot beside the file, and is a fixed point |
-//! | `verify/` | the verifier complains about exactly the lines with `// error: part of the message` |
+//! | `text/` | reading and printing gives the snapshot, and is a fixed point |
+//! | `verify/` | the verifier reports exactly the lines with `// error: part of the message` |
 //! | `run/` | the interpreter: see `filetests/run.rs` |
-//! | `analysis/NAME/` | what an analysis knows of each value, as comments in the kernel of the snapshot |
+//! | `analysis/NAME/` | the results of an analysis for each value, as comments in the kernel of the snapshot |
 
 use std::path::{Path, PathBuf};
 
@@ -86,7 +86,7 @@ fn check_part(source: &str) -> Result<(), String> {
     }
 }
 
-/// What an analysis says of a kernel, as text.
+/// The results of an analysis of a kernel, as text.
 type Analysis = fn(&Kernel) -> String;
 
 /// The analyses by the folder of their files.

@@ -1,5 +1,5 @@
-//! Random changes to texts: reading, verifying, printing and running them never panics, and what is verified does the
-//! same on whole tiles and on registers.
+//! Random changes to kernels as text: reading, verifying, printing and running them never panics, and a verified kernel
+//! has the same results on whole tiles and on registers.
 
 mod mutate;
 

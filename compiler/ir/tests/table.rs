@@ -1,5 +1,5 @@
-//! Runs every operation whose row of the table says what it computes: a kernel is built around each, of whatever
-//! operands and attributes its type rule accepts. The other operations have kernels in `tests/filetests/run/`, see
+//! Runs every operation whose row of the table defines its semantics: a kernel is built around each, with random
+//! operands and attributes that its type rule accepts. The other operations have kernels in `tests/filetests/run/`, see
 //! `filetests/run.rs`.
 
 use rtc_abi::{DType, ParamType, ValueType};
@@ -24,7 +24,7 @@ fn every_element_wise_operation_is_run() {
     }
 }
 
-/// What operands are tried of, scalars all.
+/// The scalar operands that are tried.
 const ELEMS: [Elem; 7] = [
     Elem::Num(Scalar::I32),
     Elem::Num(Scalar::F32),

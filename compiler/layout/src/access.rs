@@ -12,8 +12,8 @@
 //!   elements of the thread's 32-bit register, low bits first.
 //!
 //! The conditions are linear algebra. A vector of 2^v elements needs each of the offsets 1, 2, .., 2^(v-1) to be a sum
-//! of what register bits do to the offset, and no lane or warp to touch these low bits. A matrix needs the lane bits 0
-//! and 1 to continue the 32-bit register to a row of 16 bytes (transposed: lane bits 2 to 4 to be a row).
+//! of the contributions of register bits, and no lane or warp bit to change these low bits. A matrix needs the lane
+//! bits 0 and 1 to continue the 32-bit register to a row of 16 bytes (transposed: lane bits 2 to 4 to be a row).
 
 use crate::gf2::{self, Span};
 use crate::linear::{LANE_BITS, LANES, Layout};
@@ -197,7 +197,7 @@ impl SharedAccess {
         (4 * self.wavefronts(store) + 3) * self.steps.len() as u32
     }
 
-    /// The lanes whose accesses the hardware serves together, without those that a store skips.
+    /// The lanes whose accesses the hardware handles together, without those that a store skips.
     fn phases(&self, store: bool) -> impl Iterator<Item = Vec<u32>> {
         let (lanes, total) = match self.kind {
             AccessKind::Vector => ((128 * 8 / (self.width * self.bits).max(8)).min(LANES), LANES),
@@ -222,7 +222,7 @@ impl SharedAccess {
     }
 }
 
-/// What each input bit of a layout does to the offset in shared memory.
+/// The contribution of each input bit of a layout to the offset in shared memory.
 struct Offsets {
     /// The offset of each register bit.
     register: Vec<u64>,

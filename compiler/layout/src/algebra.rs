@@ -1,7 +1,7 @@
-//! Layouts of derived tiles: what happens to a layout when its tile is transposed, reshaped, reduced, broadcast, joined.
+//! Layouts of derived tiles: the layout of a transposed, reshaped, reduced, broadcast or joined tile.
 //!
-//! Each operation answers "which layout has the result if no element leaves its thread". The registers that the result
-//! takes its values from follow by [`Layout::register_map`].
+//! Each operation returns the layout of the result if no element leaves its thread. [`Layout::register_map`] gives the
+//! source register of each register of the result.
 
 use crate::coord::{Coord, Shape};
 use crate::gf2;

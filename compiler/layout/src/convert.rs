@@ -1,4 +1,4 @@
-//! What it takes to bring a tile from one layout to another.
+//! The steps of a conversion from one layout to another.
 
 use crate::linear::Layout;
 use crate::shuffle::{ShufflePlan, shuffle_plan};

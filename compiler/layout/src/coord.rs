@@ -7,8 +7,8 @@
 use std::fmt;
 use std::ops::{BitXor, BitXorAssign, Index, IndexMut};
 
-/// The greatest rank of a tile. Programs split tiles into single bits of an index, as for scales in the order that a
-/// matrix instruction wants them, and come to nine dimensions.
+/// The greatest rank of a tile. Programs split tiles into single bits of an index, as for scales in the order of a
+/// matrix instruction, and reach nine dimensions.
 pub const MAX_RANK: usize = 9;
 
 /// A coordinate in a tile; entries beyond the tile's rank are zero.

@@ -27,8 +27,8 @@ pub struct MatrixDescriptor {
 }
 
 impl MatrixDescriptor {
-    /// How `wgmma` reads a matrix with elements of `bits` bits in this layout, the axis `k_axis` of which is summed over.
-    /// `None` if it cannot.
+    /// How `wgmma` reads a matrix with elements of `bits` bits in this layout, with K along `k_axis`. `None` if it
+    /// cannot.
     pub fn of(layout: &SharedLayout, bits: u32, k_axis: usize) -> Option<MatrixDescriptor> {
         let shape = layout.shape();
         if shape.len() != 2 || k_axis > 1 || !matches!(bits, 8 | 16 | 32) {
@@ -48,21 +48,21 @@ impl MatrixDescriptor {
             64 => 2,
             _ => 3,
         };
-        // What is not used counts as 1.
+        // An unused distance counts as 1.
         let leading = if self.transposed { self.rows * self.swizzle } else { 16 };
         let stride = 8 * self.swizzle;
         u64::from(leading >> 4) << 16 | u64::from(stride >> 4) << 32 | kind << 62
     }
 
-    /// The distance in bytes from the start of the buffer to where a piece begins: `other` along the axis beside K and
-    /// `k` along K, both multiples of what an instruction takes.
+    /// The distance in bytes from the start of the buffer to the start of a piece: `other` along the axis other than K
+    /// and `k` along K, both multiples of the instruction's shape.
     pub fn start(&self, other: u32, k: u32) -> u32 {
         let (row, inner) = if self.transposed { (k, other) } else { (other, k) };
         let inner = inner * self.size;
         inner / self.swizzle * self.rows * self.swizzle + row * self.swizzle + inner % self.swizzle
     }
 
-    /// What the address of the buffer must be a multiple of.
+    /// The alignment of the buffer's address.
     pub fn align(&self) -> u32 {
         8 * self.swizzle
     }

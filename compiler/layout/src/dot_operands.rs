@@ -1,4 +1,4 @@
-//! Operands of a matrix product on their way through shared memory, for products by multiply-adds and by `mma.sync` on
+//! Operands of a dot on their way through shared memory, for dots by FMAs and by `mma.sync` on
 //! `f64`.
 //!
 //! Each operand is cut along the axis that is summed over into *slices* of a few steps. A slice lies in one piece, and
@@ -19,17 +19,17 @@ use crate::shared::SharedLayout;
 /// The most bytes of room between two slices.
 pub const MOST_ROOM: u32 = 64;
 
-/// What multiplies.
+/// The multiplying unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiplier {
-    /// Each thread, by multiply-adds.
+    /// Each thread, by FMAs.
     Threads,
-    /// `mma.sync` m8n8k4 or m16n8k4 on `f64`; the sums have the layout [`Layout::mma_f64`] or [`Layout::mma_v2`].
+    /// `mma.sync` m8n8k4 or m16n8k4 on `f64`; the accumulators have the layout [`Layout::mma_f64`] or [`Layout::mma_v2`].
     MmaF64,
 }
 
 impl Multiplier {
-    /// Steps of the sum that are taken at once.
+    /// Steps of the accumulator that are taken at once.
     pub fn steps(self) -> u32 {
         match self {
             Multiplier::Threads => 1,
@@ -37,7 +37,7 @@ impl Multiplier {
         }
     }
 
-    /// A thread's part of operand 0 or 1 of a product, `depth` long along the axis summed over.
+    /// A thread's part of operand 0 or 1 of a dot, `depth` long along the axis summed over.
     pub fn fragment(self, accumulator: &Layout, operand: u32, depth: u32) -> Layout {
         match self {
             Multiplier::Threads => Layout::fma_operand(accumulator, operand, depth),
@@ -49,7 +49,7 @@ impl Multiplier {
 /// How an operand gets to shared memory and, slice by slice, into the registers of the threads that multiply it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperandPlan {
-    /// Steps of the sum in a slice.
+    /// Steps of the accumulator in a slice.
     pub depth: u32,
     /// Slices.
     pub slices: u32,
@@ -85,12 +85,12 @@ impl OperandPlan {
     }
 }
 
-/// 32-bit registers that a fragment of more than one step may take: fewer where the sums leave few.
+/// 32-bit registers that a fragment of more than one step may take: fewer where the accumulators leave few.
 pub(crate) fn fragment_limit(accumulator: &Layout, bits: u32) -> u32 {
     if accumulator.registers() * bits >= 128 * 32 { 16 } else { 32 }
 }
 
-/// The plan for operand 0 (`[.., M, K]`) or 1 (`[.., K, N]`) of a product whose sums have layout `accumulator`. The
+/// The plan for operand 0 (`[.., M, K]`) or 1 (`[.., K, N]`) of a dot whose accumulators have layout `accumulator`. The
 /// operand arrives as `source` says, with elements of `bits` bits.
 pub fn operand_plan(
     source: &Layout,
@@ -145,8 +145,8 @@ fn slice_layout(fragment: &Layout, wide: usize) -> SharedLayout {
     SharedLayout::from_columns(shape, gf2::independent(&[], &order))
 }
 
-/// How many steps of a sum of `steps` steps stand in the body of the loop over it, where a thread has `sums` sums: enough
-/// for loads to overlap with multiply-adds.
+/// How many of the `steps` steps along K are unrolled in the loop's body, if a thread has `sums` accumulator elements:
+/// enough for loads to overlap with FMAs.
 pub fn unrolled_steps(accs: u32, steps: u32) -> u32 {
     (512 / accs.max(1)).clamp(8, 32).min(steps)
 }

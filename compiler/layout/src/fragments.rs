@@ -1,4 +1,4 @@
-//! Operands of a matrix product that lie in a buffer in shared memory, and how threads that multiply them load their
+//! Operands of a dot that lie in a buffer in shared memory, and how threads that multiply them load their
 //! parts, a few steps of the sum at a time. [`operand_plan`](crate::operand_plan) is for operands that are yet to be
 //! stored; here the buffer is as it is.
 
@@ -17,7 +17,7 @@ pub struct FragmentPlan {
     pub fragment: Layout,
     /// How the first fragment is loaded.
     pub load: SharedAccess,
-    /// What each bit of a fragment's number changes in the offsets of its elements, by XOR.
+    /// The XOR of each bit of a fragment's number with the offsets of its elements.
     pub numbers: Vec<u32>,
 }
 
@@ -25,7 +25,7 @@ impl FragmentPlan {
     /// How fragment `number` is loaded.
     pub fn load_of(&self, number: u32) -> SharedAccess {
         let (offset, mut load) = (self.offset(number), self.load.clone());
-        // What changes within a wide access is which element is whose.
+        // Bits within a wide access only select the element.
         let within = offset & (load.width - 1);
         for step in &mut load.steps {
             step.offset ^= offset ^ within;
@@ -59,7 +59,7 @@ impl FragmentPlan {
     }
 }
 
-/// The plan for operand 0 (`[M, K]`) or 1 (`[K, N]`) in a buffer of layout `shared`, of a product whose sums have layout
+/// The plan for operand 0 (`[M, K]`) or 1 (`[K, N]`) in a buffer of layout `shared`, of a dot whose sums have layout
 /// `accumulator`. Elements have `bits` bits.
 pub fn fragment_plan(
     shared: &SharedLayout,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::swizzle::swizzle_for;
 
-    /// Loads every fragment by the plan, once number by number and once in turns of a period.
+    /// Loads every fragment by the plan, once number by number and once in the order of a period.
     fn check(shared: &SharedLayout, accumulator: &Layout, operand: u32, bits: u32, multiplier: Multiplier) {
         let axis = if operand == 0 { 1 } else { 0 };
         let plan = fragment_plan(shared, accumulator, operand, bits, multiplier);

@@ -48,7 +48,7 @@ impl Span {
         self.reduce(vector).0 == 0
     }
 
-    /// The mask of inserted vectors whose sum is `vector`: bit `i` stands for the `i`-th one inserted.
+    /// The mask of inserted vectors whose sum is `vector`: bit `i` is the `i`-th one inserted.
     pub fn express(&self, vector: u64) -> Option<u64> {
         let (rest, combination) = self.reduce(vector);
         (rest == 0).then_some(combination)

@@ -1,8 +1,8 @@
-//! Linear layouts: which thread of a block holds which element of a tile, and where elements lie in shared memory.
+//! Linear layouts: which thread of a block holds which element of a tile, and the offsets of elements in shared memory.
 //!
 //! Pure mathematics over GF(2), with no dependency on the IR. There is one distributed type, [`Layout`], and one for
-//! shared memory, [`SharedLayout`]; blocked, mma and wgmma are constructors of the first, swizzles of the second.
-//! What a compiler asks of them is linear algebra: see `linear.rs`, which opens with the tutorial.
+//! shared memory, [`SharedLayout`]; blocked, mma and wgmma are constructors of the first, swizzles of the second. The
+//! queries of a compiler are linear algebra: see `linear.rs`, which opens with the tutorial.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -13,7 +13,7 @@
 //! | `convert.rs`, `shuffle.rs` | from one layout to another: registers, shuffles or shared memory |
 //! | `shared.rs`, `access.rs`, `swizzle.rs` | shared memory: layouts, vector and matrix accesses, conflict-free swizzles |
 //! | `descriptor.rs` | operands of `wgmma` in shared memory |
-//! | `product.rs` | operands of products in shared memory |
+//! | `dot_operands.rs`, `fragments.rs` | operands of dots in shared memory |
 //! | `reduce.rs` | reduction trees: registers, lanes, warps |
 //! | `text.rs`, `describe.rs` | text form and its reader; names of known layouts |
 //! | `gf2.rs`, `coord.rs` | vectors, spans and coordinates |

@@ -1,4 +1,4 @@
-//! The layout type, and the tutorial to linear layouts.
+//! The layout type, and the tutorial on linear layouts.
 //!
 //! # Definition
 //!
@@ -41,7 +41,7 @@
 //!
 //! # Why it is useful
 //!
-//! What a compiler asks of layouts becomes linear algebra on small matrices:
+//! The queries of a compiler become linear algebra on small matrices:
 //!
 //! - which elements a thread holds: the span of the register bases, moved by its lane and warp;
 //! - which lanes hold copies: bases that depend on others;

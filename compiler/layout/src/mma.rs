@@ -80,7 +80,7 @@ impl Layout {
         wider.take_while(move |width| bits < 64 && 4 * width <= k)
     }
 
-    /// The operand of a dot that each thread computes by scalar multiply-adds: lanes and warps as in the accumulator,
+    /// The operand of a dot that each thread computes by scalar FMAs: lanes and warps as in the accumulator,
     /// with the axis that the operand lacks left out, and all `k` values in registers (k varies fastest).
     ///
     /// An accumulator element at `[m, n]` finds `[m, 0..k]` (operand 0) or `[0..k, n]` (operand 1) in its own thread.
@@ -157,7 +157,7 @@ fn pack(bits: u32) -> u32 {
     32 / bits.min(32)
 }
 
-/// As [`Layout::mma_operand_wide`], with the axes of the accumulator in the order in which warps are counted along them.
+/// Like [`Layout::mma_operand_wide`], with the axes of the accumulator in the order of the warps along them.
 pub(crate) fn operand_with_warp_order(
     shape: &[u32],
     operand: u32,

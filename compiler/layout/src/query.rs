@@ -1,4 +1,4 @@
-//! What a layout tells: copies, contiguity, where an element is, and which registers feed which.
+//! Queries of a layout: copies, contiguity, the position of an element, and which registers feed which.
 
 use crate::coord::Coord;
 use crate::gf2::{self, Span};

@@ -19,7 +19,7 @@ use crate::gf2::{self, Span};
 use crate::linear::{InputBit, Layout};
 
 /// Up to this many partial results each thread loads all, in one access of 16 bytes for four-byte elements: that takes
-/// less time than steps between lanes. Of more, each lane loads one where it can: the wide accesses of all warps would
+/// less time than steps between lanes. With more, each lane loads one if possible: the wide accesses of all warps would
 /// queue up behind the barrier.
 const LOADED_BY_THREAD: u32 = 4;
 
@@ -66,7 +66,7 @@ pub struct ReducePlan {
 pub fn reduce_plan(layout: &Layout, axis: usize) -> ReducePlan {
     let result = layout.remove_dim(axis);
     let registers = layout.register.len();
-    // Independent bits only; `bits[i]` is what column i stands for.
+    // Independent bits only; `bits[i]` is column i.
     let mut span = Span::default();
     let mut columns = Vec::new();
     let mut bits = Vec::new();

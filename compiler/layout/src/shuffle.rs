@@ -1,7 +1,7 @@
 //! Moving a tile between layouts that differ only within warps, by shuffles.
 //!
-//! Where both layouts give a warp the same elements there is a linear map from a place of the result to a place of the
-//! source: `T(register, lane) = (register', lane')`. One shuffle serves one element per lane: each lane sends one of
+//! If both layouts give a warp the same elements there is a linear map from a position of the result to a position of
+//! the source: `T(register, lane) = (register', lane')`. One shuffle moves one element per lane: each lane sends one of
 //! its registers, and reads from one lane. A plan has three parts, all of them functions of the lane that are linear
 //! over GF(2):
 //!

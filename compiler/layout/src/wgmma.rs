@@ -82,7 +82,7 @@ impl Layout {
         let own: Vec<u32> = [3].into_iter().chain(repeats..bits).take(2).collect();
         let among_threads = (0..bits).filter(|bit| !own.contains(bit));
         let width = own.len() as u32;
-        // Of a row's number, as bits of addresses.
+        // Bits of a row's number, as bits of addresses.
         let bytes = memory.trailing_zeros() - 3;
         let swizzled = 4 + (32 / operand).trailing_zeros();
         let of_k = |bit: &u32| (swizzled..swizzled + 2).contains(&(bit + bytes));
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn an_accumulator_becomes_operand_a_without_data_movement() {
-        // The second product of attention takes the first one's result as A, in 16 bits.
+        // The second dot of attention takes the first one's result as A, in 16 bits.
         let accumulator = Layout::wgmma(&[128, 64], 64, [8, 1]);
         let operand = Layout::wgmma_operand(&[128, 64], 16, [8, 1]);
         assert!(operand.register_map(&accumulator, |c| c).is_some());

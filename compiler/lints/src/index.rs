@@ -1,7 +1,8 @@
 //! `index-overflow` and `index-may-overflow`: products in 32 bits on the way to an address.
 //!
-//! A value is on the way to an address if it reaches the offset of an `addptr`, or what stands for one, through sums, products, choices, widening and
-//! loops. What goes through `%`, `//`, `&`, a shift to the right or a hash is a new number and is not followed.
+//! A value contributes to an address if it reaches the offset of an `addptr`, or of an equivalent operation, through
+//! sums, products, selects, widening and loops. The result of `%`, `//`, `&`, a shift to the right or a hash is a new
+//! number and is not followed.
 
 use std::collections::HashMap;
 

@@ -15,10 +15,10 @@ use rtc_source::{Code, Diagnostic};
 
 use super::{About, NESTING, text};
 
-/// What the lanes hold that were not loaded. Each load without `other` is remembered.
+/// The values of lanes that were not loaded. Each load without `other` is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lanes {
-    /// What the source says.
+    /// The value in the source.
     Defined,
     /// 0, because the source says so.
     Zero,
@@ -76,7 +76,7 @@ pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
 struct Search<'c, 'a> {
     about: &'c About<'a>,
     kernel: &'a Kernel,
-    /// Made when a mask is asked about.
+    /// Computed for the first mask.
     infos: OnceCell<AxisInfos>,
     lanes: SecondaryMap<Value, Lanes>,
     found: Vec<(Diagnostic, Loc)>,
@@ -102,7 +102,7 @@ impl Search<'_, '_> {
                 };
                 self.lanes[data.results[0]] = lanes;
             }
-            // What lies outside is 0 because the source says so, as descriptors do by default.
+            // Elements outside are defined as 0 in the source, as by descriptors.
             OpKind::DescLoad {} | OpKind::DescGather {} if gives_zeros(kernel, data.operands[0]) => {
                 self.lanes[data.results[0]] = Lanes::Zero;
             }

@@ -1,15 +1,14 @@
-//! Warnings about kernels that are right for small inputs only: each looks at the finished tile IR, where it is known what
-//! flows where, and at the places that sema
-//! noted while it built it.
+//! Warnings about kernels that are right for small inputs only: each analyses the finished tile IR, where the data flow
+//! is explicit, and the source locations that sema recorded while it built it.
 //!
 //! | file | codes |
 //! | --- | --- |
 //! | `index.rs` | `index-overflow`, `index-may-overflow`: products in 32 bits that become addresses |
-//! | `masks.rs`, `lanes.rs` | `missing-mask`, `missing-other`: accesses past a bound, lanes that nobody loaded |
+//! | `masks.rs`, `lanes.rs` | `missing-mask`, `missing-other`: accesses past a bound, lanes that were not loaded |
 //! | `accumulator.rs` | `half-accumulator`: sums of products in 16 bits |
 //!
 //! `narrowing-store` needs the types only and is found by sema. All are reported whatever their level; the levels
-//! are applied by whoever shows them (`rtc_source::Levels`). Code of the standard library is not looked at.
+//! are applied where they are shown (`rtc_source::Levels`). Code of the standard library is not looked at.
 
 mod accumulator;
 mod index;
@@ -23,10 +22,10 @@ use rtc_source::{Diagnostic, SourceMap, Span};
 
 /// How many values a search goes through before it gives up: kernels of many unrolled steps have long chains.
 const REACH: usize = 512;
-/// The deepest nesting of loops in which a search goes round more than once.
+/// The deepest nesting of loops in which a search wraps around more than once.
 const NESTING: u32 = 3;
 
-/// What lints look at.
+/// The input of lints.
 struct About<'a> {
     kernel: &'a Kernel,
     sites: &'a Sites,
@@ -70,7 +69,7 @@ fn with_calls(about: &About<'_>, mut diagnostic: Diagnostic, loc: Loc) -> Diagno
     diagnostic
 }
 
-/// The source text of a place, on one line; nothing for what is too long to repeat.
+/// The source text of a location, on one line; `None` if it is too long to repeat.
 fn text<'a>(about: &About<'a>, span: Span) -> Option<&'a str> {
     about.source_text(span).filter(|text| !text.is_empty() && text.len() <= 60 && !text.contains('\n'))
 }

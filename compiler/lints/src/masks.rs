@@ -1,8 +1,8 @@
 //! `missing-mask`: an access without a mask that can pass a bound.
 //!
-//! Two signs: another access compares the same offsets with a bound in its mask, and this one has none; or the access goes
-//! along a loop whose bound is not a multiple of its step, so that the last block reaches past it. Offsets that went through
-//! `%` are other offsets. A branch that only one of the accesses stands in excuses: there the bound may be known to hold.
+//! Two signs: another access compares the same offsets with a bound in its mask, and this one has none; or the access
+//! follows a loop whose bound is not a multiple of its step, so that the last block exceeds it. Offsets after `%` are
+//! other offsets. If only one of the accesses is in a branch, there is no warning: the condition may imply the bound.
 
 use std::collections::{HashMap, HashSet};
 
@@ -56,7 +56,7 @@ fn mask_of(kernel: &Kernel, op: Op) -> Option<Value> {
     kernel.optional(op, 0)
 }
 
-/// The comparisons `offsets < bound` that a mask is made of; the bound is the same in all rounds of a loop.
+/// The comparisons `offsets < bound` of a mask; the bound is the same in all iterations of a loop.
 fn comparisons(kernel: &Kernel, mask: Value) -> Vec<Comparison> {
     let comparison = |part: Part| {
         let op = kernel.def_op(part.value)?;

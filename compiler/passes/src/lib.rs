@@ -1,7 +1,8 @@
 //! Passes: tile IR to tile IR. `pipeline.rs` is the page to read first.
 //!
-//! Policy lives here: layouts, shared memory, barriers and machine forms are chosen by passes and stand in the IR;
-//! lowering decides nothing. One pass is one file with a `PASS` constant; what is known of values they ask `rtc_ir::analysis`.
+//! Policy is decided here: layouts, shared memory, barriers and machine forms are chosen by passes and recorded in the
+//! IR; lowering decides nothing. One pass is one file with a `PASS` constant; facts about values come from
+//! `rtc_ir::analysis`.
 
 mod pass;
 mod pipeline;

@@ -1,17 +1,17 @@
-//! What a pass is.
+//! The interface of a pass.
 
 use rtc_abi::{Structure, Target};
 use rtc_ir::{Kernel, Phase, TypeError};
 use rtc_source::Diagnostic;
 
-/// What passes know besides the kernel.
+/// The context of a pass: all it gets in addition to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassContext {
     /// The target.
     pub target: &'static Target,
     /// The most instructions of a thread, as estimated before lowering.
     pub max_instructions: u64,
-    /// How products in loops get their operands. A plain kernel needs less shared memory.
+    /// How dots in loops get their operands. A plain kernel needs less shared memory.
     pub structure: Structure,
     /// Whether launches may begin while those before them end.
     pub overlap_launches: bool,

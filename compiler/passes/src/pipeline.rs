@@ -7,42 +7,42 @@ use crate::{Pass, PassContext, PassError, laid, place, schedule, tile};
 /// All passes in the order in which they run, with half a line on *why here*.
 pub const PASSES: &[Pass] = &[
     // tile: shapes and types, no layouts yet
-    tile::lower_descriptors::PASS, // what TMA does not serve are pointers and masks, which the next passes clean up
+    tile::lower_descriptors::PASS, // accesses that TMA cannot do are pointers and masks, which the next passes clean up
     tile::lower_block_pointers::PASS, // so are block pointers
     tile::remove_invariant_iter_args::PASS, // loops carry all parts of block pointers; most of them never change
-    tile::raise_remainders::PASS,  // they are fewer operations, and what follows of them is folded
+    tile::raise_remainders::PASS,  // fewer operations, and their results are folded
     tile::simplify::PASS,          // constants and identities, so that analyses see plain values
-    tile::unflatten_loops::PASS, // before anything looks at loops with products, and with the constants known that tell parts
-    tile::raise_reduce_to_dot::PASS, // before loops are taken apart: those with products are pipelined
+    tile::unflatten_loops::PASS,   // before analyses of loops with dots; the constants that identify parts are known
+    tile::raise_reduce_to_dot::PASS, // before loops are split: those with dots are pipelined
     tile::alignment_versioning::PASS, // constants are folded, and both versions go through all that follows
     tile::unit_stride_versioning::PASS, // where the pass before makes no version
-    tile::unify_induction_variables::PASS, // what else runs like a counter is the counter, so that what follows from both is one
+    tile::unify_induction_variables::PASS, // other induction variables are replaced by the loop index, so that values derived from both are equal
     tile::fold_softmax_rescale::PASS,      // before loops are written out twice
     tile::split_loops::PASS,               // masks that hold go before anything looks at them
-    tile::narrow_loads::PASS, // before layouts are chosen; what is computed twice by that is one again after the next pass
-    tile::narrow_casts::PASS, // what is unpacked from loaded numbers is final, and shared again by the next pass
+    tile::narrow_loads::PASS, // before layouts are chosen; the next pass merges values that this one computes twice
+    tile::narrow_casts::PASS, // unpacked values are final, and the next pass merges equal ones
     tile::cse::PASS,          // masks and offsets that the source spells twice
     tile::licm::PASS,         // bounds and splats leave the loops
-    tile::hoist_loads::PASS,  // addresses that stay the same stand before their loops now
+    tile::hoist_loads::PASS,  // loop-invariant addresses are before their loops now
     tile::fuse_dot_accumulator::PASS, // accumulators are plain now, and dots have no layouts yet
     tile::add_warps::PASS, // sums are where they will be, and nothing after this pass forgets how many warps there are
-    tile::transpose_dots::PASS, // a sum is carried through its product alone now
-    tile::store_versioning::PASS, // nothing moves what is in branches any more, and addresses are spelled once
+    tile::transpose_dots::PASS, // a sum is carried through its dot alone now
+    tile::store_versioning::PASS, // nothing moves operations in branches any more, and addresses are merged
     tile::dce::PASS,       // untaken variants leave much behind
     // laid: every tile type carries a layout
     laid::assign_layouts::PASS, // every tile gets a layout; memory accesses and dots decide
-    laid::remove_conversions::PASS, // cheap chains are computed anew in the layout that is asked for
+    laid::remove_conversions::PASS, // cheap chains are recomputed in the layout that is asked for
     tile::cse_laid::PASS,       // copies made by the pass before meet again
     tile::dce_laid::PASS,       // the originals of those copies
-    laid::sink::PASS,           // nothing merges or moves what is computed behind a loop any more
+    laid::sink::PASS,           // nothing merges or moves operations after a loop any more
     laid::vectorize::PASS,      // access widths from layouts and axis information
     laid::annotate_constancy::PASS, // masks have their final layouts, and access widths are set
     laid::strength_reduce_masks::PASS, // nothing looks at comparisons any more but for those of memory accesses
-    // schedule: operands of products in shared memory, ahead of time
-    schedule::specialize_warps::PASS, // layouts and access widths stand; where this does not serve, the passes after it do
-    schedule::pipeline_chained_dots::PASS, // in a role, with the copies out of the way
+    // schedule: operands of dots in shared memory, ahead of time
+    schedule::specialize_warps::PASS, // layouts and access widths are final; where it is not applicable, the passes after it run
+    schedule::pipeline_chained_dots::PASS, // in a partition, with the copies out of the way
     schedule::issue_async_dots::PASS, // in loops that the pass before has left alone
-    schedule::hide_reductions::PASS,  // what no other product runs beside
+    schedule::hide_reductions::PASS,  // for dots that no other dot overlaps
     schedule::stage_operands::PASS,   // which loads can be copies is known from layouts and access widths
     schedule::schedule_loop::PASS,    // all that goes through shared memory is known, so it is known what fits
     schedule::expand_loop::PASS,      // as decided
@@ -52,9 +52,9 @@ pub const PASSES: &[Pass] = &[
     schedule::dce_scheduled::PASS,    // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
-    place::place_scratch::PASS,     // shared memory for what crosses warps
+    place::place_scratch::PASS,     // shared memory for values that cross warps
     place::allocate_shared::PASS,   // offsets by liveness
-    place::limit_size::PASS,        // layouts and access widths stand, and what lowering costs is still to be spent
+    place::limit_size::PASS,        // layouts and access widths are final, and the time of lowering is not spent yet
     place::insert_pdl_waits::PASS,  // nothing is moved any more
     place::elect_redundant_loads::PASS, // who uses a load is final, and each such load saves barriers
     place::set_maxnreg::PASS,       // values are where they stay; barriers hold none
@@ -86,8 +86,8 @@ pub fn run_through(kernel: &mut Kernel, cx: &PassContext, observer: Observer<'_>
     Ok(())
 }
 
-/// The kernel as it can be looked at for what it touches: what stands for tensors is pointers and masks, constants are
-/// folded, and nothing is unrolled, laid out or pipelined yet. A kernel that is past that stays as it is.
+/// The kernel in a form for analyses of its accesses: views of tensors are pointers and masks, constants are folded,
+/// and nothing is unrolled, laid out or pipelined yet. A kernel in a later phase is returned unchanged.
 pub fn plain(kernel: &Kernel, cx: &PassContext) -> Result<Kernel, PassError> {
     let mut plain = kernel.clone();
     if plain.phase == PASSES[0].needs {

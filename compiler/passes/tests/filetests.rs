@@ -1,5 +1,5 @@
 //! Passes on IR text: each `tests/filetests/passes/**/*.tir` names its pass in the first line (`// pass: coalesce`, or
-//! `// pass: all`) and is compared with the snapshot beside it. The result must verify and read back.
+//! `// pass: all`) and is compared with its snapshot in `snapshots/`. The result must verify and read back.
 
 use rtc_passes::{PASSES, PassContext, PassError, run_through};
 

@@ -140,7 +140,7 @@ impl<'a> Evaluator<'a> {
             Val::Const(c) => match &**name {
                 "value" => Some(value.val.clone()),
                 "to" | "cast" => self.method(value, name)?,
-                // What a Python number has as a constant of the front end.
+                // The value of a Python number's attribute, as a constant of the front end.
                 "type" => Some(Val::Type(TyVal::Constexpr)),
                 "dtype" => {
                     let dtype = crate::promote::const_dtype(c);

@@ -156,7 +156,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What to write for a function or a constant of a library that kernels cannot use.
+    /// The replacement for a function or constant of a library that kernels cannot use.
     pub(crate) fn counterpart(&self, module: &ModuleRef) -> Option<String> {
         let ModuleRef::Unknown(path) = module else { return None };
         let in_language = |name: &str| {

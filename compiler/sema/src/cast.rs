@@ -56,8 +56,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// What an assignment makes of a value: numbers become run-time scalars, tuples element by element. The fields of an
-    /// aggregate stay as they are declared.
+    /// The value that an assignment stores: numbers become run-time scalars, tuples element by element. The fields of
+    /// an aggregate keep their declared types.
     pub(crate) fn decay(&mut self, val: Val<'a>, span: Span) -> R<Val<'a>> {
         Ok(match val {
             Val::Const(c) if const_kind(&c).is_some() => Val::Tensor(self.const_tensor(&c, span)?),

@@ -1,7 +1,8 @@
-//! What may change a module's globals besides the definitions that its code runs one after the other: functions that
-//! declare them `global`, objects that are changed in place, `globals()`, `exec`.
+//! Changes of a module's globals other than the definitions that its code executes in order: functions that declare
+//! them `global`, objects that are changed in place, `globals()`, `exec`.
 //!
-//! The scan follows no calls and no values. It errs on one side only: it may say that a name can change which never does.
+//! The scan follows no calls and no values. It errs on one side only: it may report that a name can change which never
+//! does.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,14 +20,14 @@ pub(crate) struct Change {
     pub is_certain: bool,
 }
 
-/// What may change the globals of a module. Names are dotted, as in `module.NAME`, where an attribute is changed.
+/// The possible changes of a module's globals. Names are dotted, as in `module.NAME`, if an attribute is changed.
 #[derive(Default)]
 pub(crate) struct Changes {
     /// Names that other code may bind again.
     pub rebound: HashMap<String, Change>,
     /// Names whose objects may be changed in place.
     pub mutated: HashMap<String, Change>,
-    /// Names whose elements are handed on, which may be objects themselves.
+    /// Names whose elements escape, which may be objects themselves.
     pub elements: HashMap<String, Change>,
     /// A place that may bind any name.
     pub anything: Option<Change>,
@@ -83,12 +84,12 @@ const READING: &[&str] = &[
     "replace",
 ];
 
-/// What becomes of the value of an expression.
+/// The use of an expression's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// It is read where it stands.
+    /// It is read immediately.
     Read,
-    /// It is kept or handed on, so that other code has the same object.
+    /// It is kept or passed on, so that other code has the same object.
     HandedOn,
 }
 
@@ -219,7 +220,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// What an assignment changes: the object of `object[i]` or `object.name`.
+    /// The object that an assignment changes: that of `object[i]` or `object.name`.
     fn target(&mut self, target: &'a Expr, span: Span) {
         match &target.kind {
             ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|t| self.target(t, span)),

@@ -1,6 +1,7 @@
 //! Operators on constants, with Python's meaning: floor division, Python's remainder, true division, `**`.
 //!
-//! Integers are 128 bits wide; what does not fit is an error, not a wrong number. Nothing here builds operations.
+//! Integers are 128 bits wide; a result that does not fit is an error, not a wrong number. Nothing here builds
+//! operations.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -344,7 +345,7 @@ mod tests {
 
     #[test]
     fn nothing_overflows() {
-        // What 128 bits do not hold is refused.
+        // Results beyond 128 bits are refused.
         let floor = |a: i128, b: i128| {
             let (quotient, rest) = (a.checked_div(b)?, a.checked_rem(b)?);
             let is_between = rest != 0 && (rest < 0) != (b < 0);

@@ -1,6 +1,6 @@
 //! Branches: static ones pick their side, dynamic ones merge what both sides assign.
 //!
-//! Every assignment has a version, so what a branch changed is found by comparing scopes, whatever the syntax was.
+//! Every assignment has a version, so the changes of a branch are found by comparing scopes, whatever the syntax was.
 
 use rtc_ir::{Block, OpKind, Type, Value};
 use rtc_source::{Code, Diagnostic, Span};
@@ -64,7 +64,7 @@ impl<'a> Evaluator<'a> {
         let mut a = self.run_side(Todo::new(body), false);
         self.frame_mut().scope = outer_scope.clone();
         let b = if matches!(a.flow, Flow::Returned(_)) && !todo.is_empty() {
-            // What follows the `if` can only be reached through the other side: it goes there.
+            // The code after the `if` can only be reached through the other side: it goes there.
             consumed = true;
             let mut rest = std::mem::take(todo);
             rest.push(orelse);
@@ -217,7 +217,7 @@ impl<'a> Evaluator<'a> {
         Ok(self.kernel.op(op).results.to_vec())
     }
 
-    /// Lets both sides yield whether they returned, and what.
+    /// Makes both sides yield whether they returned, and the returned value.
     fn merge_returns(
         &mut self,
         a: &mut BranchSide<'a>,
@@ -366,7 +366,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// What the function returns after a branch.
+/// The return value of the function after a branch.
 enum Merged<'a> {
     None,
     Always(Return<'a>),

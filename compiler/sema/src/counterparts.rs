@@ -1,6 +1,6 @@
-//! What to write in a kernel in place of names of Python, NumPy, PyTorch and CUDA.
+//! Replacements in kernels for names of Python, NumPy, PyTorch and CUDA.
 
-/// What to write for a method or an attribute of tensors that blocks do not have.
+/// The replacement for a method or attribute of tensors that blocks do not have.
 pub(crate) fn of_method(name: &str) -> Option<&'static str> {
     Some(match name {
         "float" => "cast with `.to(tl.float32)`",
@@ -36,7 +36,7 @@ pub(crate) fn of_method(name: &str) -> Option<&'static str> {
     })
 }
 
-/// What to write for names that people look for in `tl` and that it lacks.
+/// The replacement for names that users look for in `tl` but that do not exist.
 pub(crate) fn of_language(name: &str) -> Option<&'static str> {
     Some(match name {
         "mean" => "write `tl.sum(x, axis) / n`",
@@ -78,7 +78,7 @@ const NO_THREADS: &str = "a program has no threads of its own: it computes with 
 const NO_BARRIERS: &str =
     "leave it out: the compiler orders what a program does; `tl.debug_barrier()` is one where memory is shared";
 
-/// What to write for names of CUDA.
+/// The replacement for names of CUDA.
 pub(crate) fn of_cuda(name: &str) -> Option<&'static str> {
     Some(match name {
         "blockIdx" => "write `tl.program_id(axis)`",
@@ -122,7 +122,7 @@ pub(crate) fn of_keyword(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// What to write where the arguments of a function are not as it takes them.
+/// The replacement for arguments that a function does not accept in this form.
 pub(crate) fn of_arguments(function: &str) -> Option<&'static str> {
     Some(match function {
         "arange" => {
@@ -136,8 +136,8 @@ pub(crate) fn of_arguments(function: &str) -> Option<&'static str> {
     })
 }
 
-/// What to write for a function or constant of NumPy, PyTorch or the like, by its full name. `in_language` says whether
-/// `tl` has a name.
+/// The replacement for a function or constant of NumPy, PyTorch or the like, by its full name. `in_language`: whether
+/// `tl` has a function of that name.
 pub(crate) fn of_library(path: &str, in_language: impl Fn(&str) -> bool) -> Option<String> {
     let (module, name) = path.rsplit_once('.')?;
     match module.split('.').next() {
@@ -167,7 +167,7 @@ pub(crate) fn of_library(path: &str, in_language: impl Fn(&str) -> bool) -> Opti
     }
 }
 
-/// What to write for functions of Python that kernels do not have.
+/// The replacement for functions of Python that kernels do not have.
 pub(crate) fn of_python(name: &str) -> Option<&'static str> {
     Some(match name {
         "sum" => "write `tl.sum(x, axis)` for a block; add up scalars in a loop",

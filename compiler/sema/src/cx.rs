@@ -10,9 +10,9 @@ use crate::emitter::{Emitter, R};
 use crate::modules::ModuleRef;
 use crate::values::{Arg, CallArgs, Function, Val};
 
-/// What operators and built-in functions need of the evaluator.
+/// The interface of the evaluator for operators and built-in functions.
 pub(crate) trait Evaluate<'a> {
-    /// What builds operations.
+    /// The builder of operations.
     fn emitter(&self) -> &Emitter<'a>;
     /// The same, to build with.
     fn emitter_mut(&mut self) -> &mut Emitter<'a>;

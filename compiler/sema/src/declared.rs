@@ -1,6 +1,6 @@
-//! The functions that are built in, as the files `builtins/*.rt` declare them: names, parameters, defaults.
+//! The built-in functions, as the files `builtins/*.rt` declare them: names, parameters, defaults.
 //!
-//! The build script reads the texts into a table. What the functions do stands beside the declarations, in
+//! The build script reads the files into a table. The code of the functions is next to the declarations, in
 //! `builtins/*.rs`.
 
 use std::borrow::Cow;
@@ -31,9 +31,9 @@ pub(crate) enum Namespace {
     Cuda,
     /// `tl.target_info`.
     TargetInfo,
-    /// What makes classes of named tuples.
+    /// The functions that make classes of named tuples.
     NamedTuple,
-    /// What the host code of autotuning calls.
+    /// The functions that the host code of autotuning calls.
     Tuning,
     /// Primitives of the standard library.
     Prim,
@@ -119,7 +119,7 @@ pub(crate) struct Parameter {
     pub default: Option<Default>,
 }
 
-/// What a parameter stands for when it is left out.
+/// The default of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Default {
     None,
@@ -127,7 +127,7 @@ pub(crate) enum Default {
     Int(i128),
     Float(f64),
     Str(&'static str),
-    /// What the declaration says to readers, such as `tl.float32`; the function tells by `Args::given`.
+    /// The default in the documentation, such as `tl.float32`; the function checks `Args::given`.
     Described,
 }
 

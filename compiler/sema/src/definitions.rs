@@ -14,7 +14,7 @@ use crate::modules::ModuleId;
 use crate::values::Function;
 use crate::world::function_of;
 
-/// What a name is defined as.
+/// The kinds of definitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Decl<'a> {
     Function(Function<'a>),
@@ -67,7 +67,7 @@ pub(crate) struct Definition<'a> {
     pub name: &'a str,
     pub decl: Decl<'a>,
     pub span: Span,
-    /// When what stands on its right side is evaluated.
+    /// The time at which its right-hand side is evaluated.
     pub moment: Moment,
     /// The definition before this one.
     before: Moment,
@@ -234,7 +234,7 @@ impl<'a> Definitions<'a> {
         }
     }
 
-    /// A `try`: its handlers begin with what was defined before it, as any statement of its body can fail.
+    /// A `try`: its handlers start with the definitions before it, as any statement of its body can fail.
     fn attempt(&mut self, body: &'a [Stmt], handlers: &'a [ast::ExceptHandler], orelse: &'a [Stmt]) {
         let start = self.end;
         self.collect(body);
@@ -248,7 +248,7 @@ impl<'a> Definitions<'a> {
     }
 
     /// Goes on after two ways, `then` and `otherwise`, that part at `self.end`: a name that both define, or one of them
-    /// anew, has one of two definitions.
+    /// again, has one of two definitions.
     fn join(&mut self, test: Option<&'a Expr>, then: Moment, otherwise: Moment) {
         let start = self.end;
         let since = |made: &Self, end: Moment| -> Vec<(u32, &'a str)> {

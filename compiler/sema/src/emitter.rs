@@ -2,9 +2,9 @@
 //! diagnostics. Nothing here evaluates code.
 //!
 //! Invariants: an `Err(Fault)` means that a diagnostic was reported already (or that an operand was erroneous and its
-//! diagnostic was), so nobody reports it again; every operation gets the location of the expression being evaluated,
-//! with the chain of calls that led there; code of the standard library is opaque: its operations and diagnostics carry
-//! the place of the user's call.
+//! diagnostic was), so it is not reported again; every operation gets the location of the expression being evaluated,
+//! with the chain of calls that led there; code of the standard library is opaque: its operations and diagnostics have
+//! the location of the user's call.
 
 use std::collections::HashSet;
 
@@ -39,7 +39,7 @@ pub(crate) struct Mark {
     failed: Vec<bool>,
 }
 
-/// What the analysis needs to know of the target.
+/// The properties of the target that the analysis uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetInfo {
     /// The target itself.
@@ -48,7 +48,7 @@ pub struct TargetInfo {
     pub external_libdevice: bool,
 }
 
-/// What a hook of a configuration does to the arguments of the launch.
+/// The effects of a configuration's hook on the arguments of the launch.
 #[derive(Debug, Default)]
 pub(crate) struct HookEffects {
     /// Tensors that it zeroes.
@@ -75,7 +75,7 @@ pub(crate) struct Emitter<'a> {
     pub without_return: Vec<(Span, Symbol, Span)>,
     /// The expression that operations are built for.
     pub span: Span,
-    /// What the hook that is executed has done.
+    /// The effects of the current hook.
     pub hook: Option<HookEffects>,
     /// Compilation ends as soon as possible.
     pub fatal: bool,
@@ -85,7 +85,7 @@ pub(crate) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    /// Says in a diagnostic about None where it comes from: a function without `return`, if it is the result of one.
+    /// Adds to a diagnostic about None where it comes from: a function without `return`, if it is the result of one.
     pub(crate) fn explain_none(&self, d: Diagnostic, place: Span) -> Diagnostic {
         match self.without_return.iter().find(|(call, ..)| *call == place) {
             Some((_, name, defined)) => d

@@ -33,8 +33,8 @@ pub struct Analysis {
 
 /// Compiles the kernel that `spec` describes to the tile IR.
 ///
-/// The first of `modules` holds the kernel, the others are there to be imported. Errors come back together, in the order
-/// in which they were found.
+/// The first of `modules` holds the kernel, the others can be imported. All errors are returned, in the order in which
+/// they were found.
 pub fn compile_kernel(
     sources: &SourceMap,
     modules: &[ModuleAst<'_>],

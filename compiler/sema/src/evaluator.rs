@@ -1,5 +1,5 @@
-//! The state of evaluation beyond what [`Emitter`] has: files, globals, limits. What it evaluates stands in the files of
-//! the constructs: statements, expressions, calls.
+//! The state of evaluation beyond that of [`Emitter`]: files, globals, limits. The evaluated constructs have their own
+//! files: statements, expressions, calls.
 
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
@@ -33,7 +33,7 @@ pub(crate) struct Evaluator<'a> {
     pub globals: HashMap<(ModuleId, Symbol, Option<Moment>), Val<'a>>,
     /// The definitions that are being evaluated.
     pub resolving: Vec<(ModuleId, u32)>,
-    /// What is evaluated is the host code of autotuning, not a kernel.
+    /// Whether the host code of autotuning is evaluated, not a kernel.
     pub reads_host: bool,
     /// Steps of constexpr functions so far.
     steps: u64,

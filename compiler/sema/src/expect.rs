@@ -1,4 +1,4 @@
-//! What an argument must be: a constant, an integer, a type, a shape. Everything else is refused.
+//! Checks of arguments: a constant, an integer, a type, a shape. Everything else is refused.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::emitter::{Emitter, Fault, R};
 use crate::types::{ElemTy, TyVal};
 use crate::values::{Arg, Const, Range, Val};
 
-/// What to write instead of a step of 0.
+/// The replacement for a step of 0.
 pub(crate) const NO_STEP: &str = "leave the step out, or give the number to count by";
 
 impl<'a> Emitter<'a> {
@@ -38,7 +38,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// What to say of a run-time value where a constant is needed: it depends on how the name came about.
+    /// The explanation of a run-time value where a constant is needed: it depends on the origin of the name.
     fn not_constexpr(&self, val: &Val<'a>, span: Span, what: &str) -> (String, String) {
         let name = self.sources.get(span.file).map_or("", |_| self.sources.text(span));
         let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.is_empty();

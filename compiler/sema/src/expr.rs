@@ -134,7 +134,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What a name stands for: a local, a global of its file, or a predefined name.
+    /// The value of a name: a local, a global of its file, or a predefined name.
     fn name(&mut self, name: &Symbol, span: Span) -> R<Val<'a>> {
         if let Some(binding) = self.frame().scope.get(name) {
             return match binding.gone {
@@ -475,7 +475,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Whether `==` on it is decided while compiling, whatever the other side is.
+/// Whether `==` on it is decided at compile time, regardless of the other side.
 fn comparable(val: &Val<'_>) -> bool {
     match val {
         Val::Const(c) => matches!(c, Const::Str(_)),
@@ -505,7 +505,7 @@ fn same_type(x: TyVal, y: TyVal) -> bool {
     }
 }
 
-/// The symbol of `&` or `|` between two values, none of which is a number that is written out.
+/// The symbol of `&` or `|` between two values, none of which is a literal.
 fn joins_values(e: &Expr) -> Option<&'static str> {
     let ExprKind::BinOp { left, op: op @ (Operator::BitAnd | Operator::BitOr), right } = &e.kind else { return None };
     let is_number = |e: &Expr| matches!(e.kind, ExprKind::Int(_));

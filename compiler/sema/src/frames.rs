@@ -1,4 +1,4 @@
-//! The stack of inlined calls, and what names stand for in each of them.
+//! The stack of inlined calls, and the values of names in each of them.
 
 use indexmap::IndexMap;
 use rtc_ir::Loc;
@@ -18,7 +18,7 @@ pub(crate) enum Gone {
     LoopBody,
 }
 
-/// What a name stands for.
+/// The value of a name.
 #[derive(Clone, Debug)]
 pub(crate) struct Binding<'a> {
     pub val: Val<'a>,

@@ -14,7 +14,7 @@ use crate::modules::{ModuleId, ModuleRef};
 use crate::values::{Function, Val};
 
 impl<'a> Evaluator<'a> {
-    /// What a name means where the current function stands; `None` if nothing.
+    /// The value of a name in the current function; `None` if it has none.
     pub(crate) fn global(&mut self, module: ModuleId, name: &Symbol) -> R<Option<Val<'a>>> {
         let key = (module, name.clone(), self.moment_in(module));
         if let Some(val) = self.globals.get(&key) {
@@ -40,7 +40,7 @@ impl<'a> Evaluator<'a> {
         let Some(file) = self.world.user_file(module) else { return Ok(None) };
         let mut found = file.definitions.of(name, self.moment_in(module));
         if found.iter().all(|(_, d)| d.name == "*") {
-            // Not defined yet: Python would stop here. In modules that are made of parts, constants stand behind.
+            // Not defined yet: Python would fail here. In modules that consist of parts, constants come later.
             found = file.definitions.of(name, None);
         }
         let mut star = None;
@@ -74,7 +74,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What an import of all names gives for one name.
+    /// The value of one name of an import of all names.
     fn star_member(
         &mut self,
         module: ModuleId,
@@ -121,7 +121,7 @@ impl<'a> Evaluator<'a> {
         Ok(None)
     }
 
-    /// Whether a definition is one of a function, a class or a module, or of two of which one is.
+    /// Whether a definition is one of a function, a class or a module, or of two alternatives one of which is.
     fn is_code(&self, module: ModuleId, index: u32) -> bool {
         let Some(file) = self.world.user_file(module) else { return false };
         match file.definitions.get(index).decl {
@@ -177,8 +177,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What an import by name gives. Where modules import the name from each other, or one from itself, it is what the name
-    /// meant before the import, as in Python, which finds the module half run.
+    /// The value of an imported name. If modules import the name from each other, or one from itself, it is the value
+    /// of the name before the import, as in Python, where the module is half executed.
     fn import(
         &mut self,
         home: ModuleId,
@@ -238,8 +238,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// One of two definitions: the one that the condition chooses, where it is known; either, where both are the same
-    /// constant. Of functions and modules the first is taken, as both serve the same purpose.
+    /// One of two definitions: the one that the condition selects, if it is known; either, if both are the same
+    /// constant. Of functions and modules the first is used, as both have the same purpose.
     fn one_of_two(
         &mut self,
         home: ModuleId,
@@ -293,7 +293,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What may change a global after its definition.
+    /// The possible changes of a global after its definition.
     fn change_of(&self, home: ModuleId, name: &str, definition: &Definition<'a>, val: &Val<'a>) -> Option<Change> {
         let changes = &self.world.user_file(home)?.changes;
         let certain = |change: &&Change| change.is_certain || !self.reads_host;

@@ -1,7 +1,7 @@
 //! Hooks of configurations: functions that get the arguments of a launch in a dictionary before it.
 //!
-//! A hook is executed like any other host code, by the evaluator. What it does to tensors is noted instead of done:
-//! that it zeroes one, or sets the block that a descriptor moves. It can do nothing else to them.
+//! A hook is executed like any other host code, by the evaluator. Its effects on tensors are recorded instead of
+//! executed: that it zeroes one, or sets the block that a descriptor moves. It can do nothing else to them.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ const NAME: &str = "<name>";
 /// The field of a host descriptor.
 const BLOCK_SHAPE: &str = "block_shape";
 
-/// What hooks may do with an argument of that name.
+/// The allowed effects of hooks on an argument of that name.
 pub(crate) fn fields<'a>(name: &str) -> Vec<(&'static str, Val<'a>)> {
     let method = |method: &'static str| {
         let function = declared::find(Namespace::Tuning, method);
@@ -28,7 +28,7 @@ pub(crate) fn fields<'a>(name: &str) -> Vec<(&'static str, Val<'a>)> {
     vec![(NAME, Val::str(name)), method("zero_"), method("fill_")]
 }
 
-/// An argument of which nothing but its name is known.
+/// An argument of which only the name is known.
 pub(crate) fn unknown<'a>(name: &str) -> Val<'a> {
     record(fields(name))
 }
@@ -39,7 +39,7 @@ pub(crate) fn record<'a>(fields: Vec<(&str, Val<'a>)>) -> Val<'a> {
     Val::Tuple(Rc::new(Tuple { items, fields: Some(names.into()), class: None }))
 }
 
-/// What a hook does when it gets these arguments.
+/// The effects of a hook with these arguments.
 pub(crate) fn effects<'a>(cx: &mut Evaluator<'a>, hook: &Arg<'a>, args: Val<'a>) -> R<HookEffects> {
     let call = CallArgs { positional: vec![Arg::new(args, hook.span)], ..CallArgs::default() };
     cx.emitter.hook = Some(HookEffects::default());
@@ -48,7 +48,7 @@ pub(crate) fn effects<'a>(cx: &mut Evaluator<'a>, hook: &Arg<'a>, args: Val<'a>)
     result.map(|_| effects)
 }
 
-/// Refuses what is no function.
+/// Refuses values that are not functions.
 pub(crate) fn check<'a>(cx: &mut Evaluator<'a>, hook: &Arg<'a>) -> R<()> {
     match &hook.val {
         Val::Lambda(_) | Val::Function(_) => Ok(()),

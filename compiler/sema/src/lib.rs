@@ -8,25 +8,25 @@
 //! | layer | file | holds |
 //! | --- | --- | --- |
 //! | entry | `entry.rs` | the kernel function and its parameters |
-//! | | `tuning.rs`, `hooks.rs` | what the decorators of a kernel say of its configurations |
-//! | | `reference.rs` | what the language offers, as data for the reference pages |
+//! | | `tuning.rs`, `hooks.rs` | the configurations in the decorators of a kernel |
+//! | | `reference.rs` | the functions of the language, as data for the reference pages |
 //! | evaluation | `evaluator.rs` | the state of evaluation: files, globals, limits |
-//! | | `resolve.rs`, `globals.rs` | what names stand for: globals, imports, members of modules |
+//! | | `resolve.rs`, `globals.rs` | the values of names: globals, imports, members of modules |
 //! | | `stmt.rs`, `control.rs`, `loops.rs` | statements, branches, loops |
 //! | | `expr.rs`, `dictionary.rs`, `attrs.rs`, `subscript.rs` | expressions, attributes, subscripts |
 //! | | `call.rs`, `construct.rs`, `class_names.rs` | calls, values and constants of classes |
 //! | built-ins | `builtins/` | the functions of the language: a declaration in `NAME.rt`, a row of code in `NAME.rs` |
-//! | context | `cx.rs` | what built-ins and operators see: the emitter, and a few methods of the evaluator |
+//! | context | `cx.rs` | the interface for built-ins and operators: the emitter, and a few methods of the evaluator |
 //! | | `operators.rs` | operators on run-time values |
 //! | emission | `emitter.rs` | the kernel under construction, the stack of calls, the diagnostics |
 //! | | `cast.rs`, `broadcast.rs`, `reshape.rs` | casts, broadcasting, reshaping |
 //! | | `tensor_views.rs` | descriptors and block pointers as values |
-//! | | `expect.rs`, `library_call.rs`, `assertion.rs` | what arguments must be; assertions at run time |
-//! | values | `values.rs`, `types.rs`, `const_eval.rs`, `promote.rs` | what an expression can be, and its types |
+//! | | `expect.rs`, `library_call.rs`, `assertion.rs` | checks of arguments; assertions at run time |
+//! | values | `values.rs`, `types.rs`, `const_eval.rs`, `promote.rs` | the values of expressions, and their types |
 //! | | `declared.rs` | names, parameters and defaults of built-ins, as the build script reads them |
 //! | | `world.rs`, `library.rs`, `modules.rs`, `frames.rs` | files, the standard library, modules, the stack of calls |
-//! | | `definitions.rs`, `changes.rs`, `bound_names.rs` | the globals of a module: their definitions in order, and what else may change them |
-//! | | `suggest.rs`, `counterparts.rs` | the known name that is closest to a wrong one; what to write for names of Python, NumPy and PyTorch |
+//! | | `definitions.rs`, `changes.rs`, `bound_names.rs` | the globals of a module: their definitions in order, and other possible changes |
+//! | | `suggest.rs`, `counterparts.rs` | the known name that is closest to a wrong one; replacements for names of Python, NumPy and PyTorch |
 
 mod assertion;
 mod attrs;

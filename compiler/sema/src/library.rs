@@ -1,8 +1,8 @@
 //! The standard library: its text is cut into functions, and a function is parsed when its name is first used.
 //!
-//! Most kernels need a handful of its hundreds of functions, so cutting the text by a look at the first column of each
-//! line, once per process, is all that every compilation pays for. The text holds comments and jit functions only; the
-//! tests below check that nothing else is in it.
+//! Most kernels need a handful of its hundreds of functions, so every compilation only pays for splitting the text by
+//! the first column of each line, once per process. The text has comments and jit functions only; the tests below check
+//! that it has nothing else.
 //!
 //! Every function is a file of its own as far as spans go, so that spans of different functions differ.
 

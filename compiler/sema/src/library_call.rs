@@ -1,4 +1,4 @@
-//! What users may pass to functions of the standard library.
+//! Checks of arguments that users pass to functions of the standard library.
 
 use rtc_source::{Code, Diagnostic, Span};
 use rtc_syntax::ast::Symbol;
@@ -25,7 +25,7 @@ enum Takes {
 }
 
 impl Takes {
-    /// What a user's call of a function may pass; inside of the library every call is right.
+    /// The allowed arguments of a user's call of a function; calls inside of the library are not checked.
     fn of(module: &str, function: &str, parameter: &str) -> Takes {
         match (module, function) {
             ("math", _) => Takes::Float,

@@ -1,7 +1,7 @@
 //! Loops: run-time ones carry the names that their body changes, static ones are unrolled.
 //!
-//! Which names a run-time loop carries is decided before its body is run: those that are live and that the body assigns
-//! anywhere. A name that turns out to be unchanged is taken out again.
+//! The names that a run-time loop carries are determined before its body is evaluated: those that are live and that the
+//! body assigns anywhere. A name that turns out to be unchanged is removed again.
 
 use rtc_ir::{Block, OpKind, Value};
 use rtc_source::{Code, Diagnostic, Span};

@@ -1,9 +1,9 @@
-//! What the language offers, as data: one [`Entry`] per function, method and attribute, for the reference pages and for
-//! whoever lists or explains names.
+//! The functions of the language, as data: one [`Entry`] per function, method and attribute, for the reference pages
+//! and for listing or explaining names.
 //!
-//! The text comes from where the things are made. Functions of the standard library carry docstrings; functions that
-//! are built in have no text of their own, so beside each table `builtins/NAME.rs` stands `builtins/NAME.rt`, which
-//! declares its rows in the kernel language, with defaults and docstrings. A test holds rows and declarations together.
+//! The text comes from the definitions. Functions of the standard library have docstrings; built-in functions have no
+//! text of their own, so next to each table `builtins/NAME.rs` there is `builtins/NAME.rt`, which declares its rows in
+//! the kernel language, with defaults and docstrings. A test compares rows and declarations.
 //!
 //! A docstring begins with one sentence. Then come, in any order, lines `NAME: what it takes` for parameters,
 //! `returns:` and `errors:` (codes of diagnostics), paragraphs, and examples:
@@ -20,8 +20,7 @@
 //! """
 //! ```
 //!
-//! Each group of lines that begin with `>>>` is an example. The tests run all of them, and the pages show what came
-//! out.
+//! Each group of lines that start with `>>>` is an example. The tests run all of them, and the pages show the results.
 
 mod docstring;
 
@@ -43,7 +42,7 @@ pub struct Entry {
     pub group: String,
     /// Its name.
     pub name: String,
-    /// What is called or read.
+    /// The object of the call or access.
     pub kind: EntryKind,
     /// Parameters as they are written: name, annotation, default.
     pub params: Vec<String>,
@@ -75,7 +74,7 @@ impl Entry {
         match self.kind {
             EntryKind::Attribute => self.path(),
             EntryKind::Function => {
-                // A method's first parameter stands before the dot.
+                // A method's first parameter comes before the dot.
                 let params: Vec<&str> = self.params.iter().map(String::as_str).filter(|p| *p != "self").collect();
                 format!("{}({})", self.path(), params.join(", "))
             }
@@ -147,13 +146,13 @@ pub fn entries() -> Vec<Entry> {
             {
                 entry.group = (*topic).into();
             }
-            // What is built in and goes through the library is documented in one place.
+            // Built-in functions that go through the library are documented once.
             let same = |e: &&mut Entry| e.namespace == "tl" && e.name == entry.name;
             if let Some(built_in) = all.iter_mut().find(same).filter(|_| *module == rtc_stdlib::MATH) {
                 built_in.doc.fill(&entry.doc);
             }
         }
-        // A function that `libdevice` has of its own stands for that of the mathematics.
+        // A function of `libdevice` itself is used instead of the one of `math`.
         all.retain(|e: &Entry| {
             e.namespace != "libdevice" || !found.iter().any(|own| own.namespace == "libdevice" && own.name == e.name)
         });

@@ -1,7 +1,7 @@
-//! What names at module level stand for: functions, classes, constants, imports; and the members of modules.
+//! The values of names at module level: functions, classes, constants, imports; and the members of modules.
 //!
-//! Everything is resolved when it is first used, so host code that no kernel asks for is never looked at. `triton`,
-//! `tl`, `math` and `libdevice` are known without imports.
+//! Everything is resolved when it is first used, so host code that no kernel uses is never evaluated. `triton`, `tl`,
+//! `math` and `libdevice` are available without imports.
 //!
 //! The modules of the standard library (`library.rs`) share one namespace, apart from those that mirror a Python
 //! module of their own (`libdevice`, `triton_helpers`).
@@ -34,7 +34,7 @@ fn namespace(module: &ModuleRef) -> Option<Namespace> {
     })
 }
 
-/// What makes classes of named tuples, by its full name.
+/// The functions that make classes of named tuples, by their full names.
 fn tuple_maker(path: &str) -> Option<&'static Builtin> {
     match path {
         "collections.namedtuple" => declared::find(Namespace::NamedTuple, "namedtuple"),
@@ -43,8 +43,8 @@ fn tuple_maker(path: &str) -> Option<&'static Builtin> {
     }
 }
 
-/// What host code asks of the packages around a kernel, by its full name: dtypes, the target, products of lists. The
-/// target is an NVIDIA GPU, and no variable of the environment is set.
+/// The values that host code reads from the packages around a kernel, by full name: dtypes, the target, products of
+/// lists. The target is an NVIDIA GPU, and no environment variable is set.
 fn known_of_host<'a>(path: &str) -> Option<Val<'a>> {
     let function = match path {
         "itertools.product" => "product",
@@ -75,7 +75,7 @@ fn known_of_host<'a>(path: &str) -> Option<Val<'a>> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// What `from path import item` binds.
+    /// The value of `from path import item`.
     pub(crate) fn imported(&mut self, path: &str, item: &str) -> R<Val<'a>> {
         let whole = if path.is_empty() { item.to_string() } else { format!("{path}.{item}") };
         match self.world.module(&whole) {

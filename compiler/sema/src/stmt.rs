@@ -15,7 +15,7 @@ use crate::evaluator::Evaluator;
 use crate::types::ElemTy;
 use crate::values::{Const, Tensor, Val, is_constexpr};
 
-/// What a function gives back.
+/// The return value of a function.
 #[derive(Clone, Debug)]
 pub(crate) struct Return<'a> {
     pub val: Val<'a>,
@@ -33,7 +33,7 @@ pub(crate) enum Flow<'a> {
     Maybe(Tensor, Return<'a>),
     /// A static loop ends.
     Break,
-    /// A static loop goes on with its next round.
+    /// A static loop continues with its next iteration.
     Continue,
 }
 
@@ -75,9 +75,9 @@ impl<'a> Todo<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// A hint whose result is not used, such as the statement `tl.multiple_of(offsets, 16)`, is meant for the value
-    /// itself: the names that hold the value hold the hinted one from here on. No assignment, so what encloses the
-    /// statement does not see a change.
+    /// A hint whose result is unused, such as the statement `tl.multiple_of(offsets, 16)`, applies to the value itself:
+    /// the names that hold the value hold the hinted one from here on. This is not an assignment, so the enclosing code
+    /// does not see a change.
     pub(crate) fn apply_hint(&mut self, hinted: Tensor) {
         let mut plain = hinted.value;
         while let Some(op) = self.kernel.def_op(plain)
@@ -267,7 +267,7 @@ impl<'a> Evaluator<'a> {
         self.error(Code::UNSUPPORTED, stmt.span, format!("`{word}` does not work {place}"), help)
     }
 
-    /// What a plain assignment stores: constants become run-time values, except in host code.
+    /// The value that a plain assignment stores: constants become run-time values, except in host code.
     fn assigned_value(&mut self, val: Val<'a>, expr: &'a Expr) -> R<Val<'a>> {
         if self.host() {
             return Ok(val);
@@ -455,7 +455,8 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Says that a name is declared as a constexpr whose value is known only at run time. It stays a run-time value.
+    /// The warning that a name is declared as a constexpr whose value is known only at run time. It stays a run-time
+    /// value.
     fn run_time_constexpr(&mut self, name: &str, val: &Val<'a>, at: Span, declared: Span) {
         let mut values = Vec::new();
         val.flatten(&mut values);

@@ -1,8 +1,8 @@
 //! Subscripts: `value[index]`.
 //!
-//! Of a block, `:` and `None` are the reference's own. Numbers and ranges are an extension: a number is picked by a
-//! reduction that keeps the one element, as is a range that is one of equal parts of its dimension; any other range is
-//! gathered. Which of them it is, a note says, since it is not for nothing.
+//! On a block, `:` and `None` are Triton's own. Numbers and ranges are an extension: a number is picked by a reduction
+//! that keeps the one element, as is a range that is one of equal parts of its dimension; any other range is gathered.
+//! A note reports which of them it is, since both have a cost.
 
 use rtc_ir::{Block, OpKind, Predicate, Shape, Type};
 use rtc_source::{Code, Diagnostic, Span};
@@ -15,7 +15,7 @@ use crate::spec::DType;
 use crate::types::ElemTy;
 use crate::values::{Arg, Const, Tensor, Val};
 
-/// A range of a dimension or a tuple as it is written; what is left out is `None`.
+/// A range of a dimension or a tuple as written; omitted parts are `None`.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     lower: Option<i128>,
@@ -43,7 +43,7 @@ impl Bounds {
     }
 }
 
-/// What stands at one place of a subscript.
+/// One entry of a subscript.
 #[derive(Clone, Copy, Debug)]
 enum Item {
     /// `None`
@@ -315,7 +315,7 @@ impl<'a> Evaluator<'a> {
         self.pick(t, axis, index, at)
     }
 
-    /// The same for a number at run time. A negative one counts from the end; what lies outside picks zeros.
+    /// The same for a number at run time. A negative one counts from the end; one out of range picks zeros.
     fn element_at_run_time(&mut self, t: Tensor, axis: usize, index: Tensor, at: Span) -> R<Tensor> {
         let wide = if index.elem.bits() > 32 { ElemTy::I64 } else { ElemTy::I32 };
         let signed = index.elem.is_signed();
@@ -432,7 +432,7 @@ impl<'a> Evaluator<'a> {
                 .help(help);
             return self.fail(d);
         }
-        // One of equal parts, or every n-th from one on: a dimension becomes two, of which one is picked from.
+        // One of equal parts, or every n-th from one on: a dimension becomes two, one of which is picked from.
         let split = match step {
             1 if start % count == 0 => Some(([size / count, count], 0, start / count)),
             2.. if step * count == size && start < step => Some(([count, step], 1, start)),

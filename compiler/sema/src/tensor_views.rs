@@ -1,5 +1,4 @@
-//! Values that refer to tensors, descriptors and block pointers, and what stands for a value of any type where there is
-//! none.
+//! Values that refer to tensors (descriptors and block pointers), and placeholders for values of any type.
 
 use rtc_ir::{BlockPtrType, DescType, Elem, OpKind, Scalar, Shape, Type, Value};
 
@@ -63,7 +62,7 @@ impl<'a> Emitter<'a> {
         Ok(Val::tuple(strides))
     }
 
-    /// The sizes and strides that a descriptor was made of, where they are in sight: lints know more of those.
+    /// The sizes and strides of a descriptor, if its creation is in sight: lints use them.
     fn made_of(&self, desc: Descriptor) -> Option<&[Value]> {
         let op = self.kernel.def_op(desc.value)?;
         matches!(self.kernel.kind(op), OpKind::MakeDesc {}).then(|| self.kernel.variadic(op))
@@ -81,7 +80,7 @@ impl<'a> Emitter<'a> {
         Ok(self.kernel.result(op, 0))
     }
 
-    /// A zero of an IR type; a null pointer for pointers, and an empty tensor at one for what refers to tensors.
+    /// A zero of an IR type; a null pointer for pointers, and an empty tensor at a null pointer for views.
     pub(crate) fn zero_of(&mut self, ty: Type) -> R<Value> {
         let zero = OpKind::Constant { value: rtc_ir::Literal::Int(0) };
         match (ty, ty.elem()) {

@@ -1,7 +1,7 @@
 //! `@triton.autotune` and `@triton.heuristics` above a kernel, evaluated for the arguments of a launch.
 //!
-//! The decorators are plain Python. What they compute of constants, of arguments, of dtypes and of the target is computed
-//! by the evaluator of constants; anything else is an error at its place.
+//! The decorators are plain Python. The evaluator of constants computes values from constants, arguments, dtypes and
+//! the target; anything else is an error at its location.
 
 use std::rc::Rc;
 
@@ -28,8 +28,8 @@ const OPTIONS: &[&str] = &["num_warps", "num_stages", "num_ctas", "maxnreg"];
 /// Parameters of other targets, which their configurations name.
 const FOREIGN: &[&str] = &["waves_per_eu", "matrix_instr_nonkdim", "kpack"];
 
-/// What the decorators of a kernel ask for. With `args`, the arguments of a launch by name, configurations are pruned and
-/// heuristics computed; without, the configurations stand as they are written.
+/// The configurations in the decorators of a kernel. With `args`, the arguments of a launch by name, configurations are
+/// pruned and heuristics computed; without, the configurations are returned as written.
 pub fn tuning(
     sources: &SourceMap,
     modules: &[ModuleAst<'_>],
@@ -259,7 +259,7 @@ fn int_of(val: &Val<'_>) -> Option<u32> {
     }
 }
 
-/// Where a configuration stands.
+/// The location of a configuration.
 fn place(config: &Tuple<'_>) -> Option<Span> {
     let Val::Tuple(parts) = field(config, "<span>")? else { return None };
     let [file, start, end] = parts.items.iter().map(int_of).collect::<Option<Vec<_>>>()?[..] else { return None };
@@ -530,7 +530,7 @@ fn descriptor<'a>(name: &str, dtype: DType, shape: Option<&[u64]>, block: &[u32]
     hooks::record(fields)
 }
 
-/// What the hooks of a configuration do for these arguments: of those that nothing is known of the names.
+/// The effects of a configuration's hooks for these arguments; of unknown arguments only the names are used.
 fn run_hook<'a>(
     cx: &mut Evaluator<'a>,
     f: Function<'a>,

@@ -1,6 +1,6 @@
-//! Types as the language sees them: element types with signedness, pointers with constness, and types as values.
+//! The types of the language: element types with signedness, pointers with constness, and types as values.
 //!
-//! The tile IR has signless integers; sema keeps the sign here, beside each value. A pointer to pointers has a `depth`
+//! The tile IR has signless integers; sema keeps the sign here, with each value. A pointer to pointers has a `depth`
 //! above 0 and is a pointer to 64-bit integers in the IR.
 
 use std::fmt;
@@ -51,7 +51,7 @@ impl ElemTy {
         }
     }
 
-    /// What a pointer points to.
+    /// The pointee of a pointer.
     pub fn pointee(self) -> Option<ElemTy> {
         self.ptr().map(|p| match p.depth {
             0 => ElemTy::Num(p.pointee),

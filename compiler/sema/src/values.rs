@@ -1,4 +1,4 @@
-//! What an expression can evaluate to.
+//! The values of expressions.
 //!
 //! A [`Val`] is a compile-time constant, a run-time value of the IR, or something made of several ([`Val::Tuple`]).
 //! Everything that exists at run time flattens to a list of IR values plus a skeleton to rebuild
@@ -93,7 +93,7 @@ pub(crate) struct Lambda<'a> {
     pub module: ModuleId,
 }
 
-/// What `range`, `tl.range` and `tl.static_range` give.
+/// The value of `range`, `tl.range` and `tl.static_range`.
 #[derive(Clone, Debug)]
 pub(crate) struct Range<'a> {
     pub start: Val<'a>,
@@ -123,7 +123,7 @@ pub(crate) struct Descriptor {
     pub padding: Padding,
 }
 
-/// What fills the part of a descriptor's block that lies outside.
+/// The padding of a descriptor's block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Padding {
     Zero,
@@ -133,14 +133,14 @@ pub(crate) enum Padding {
 }
 
 impl BlockPtr {
-    /// What it points to.
+    /// The pointee.
     pub(crate) fn pointee(&self) -> ElemTy {
         self.base.pointee().unwrap_or(self.base)
     }
 }
 
 impl Descriptor {
-    /// What the tensor holds.
+    /// The elements of the tensor.
     pub(crate) fn pointee(&self) -> ElemTy {
         self.base.pointee().unwrap_or(self.base)
     }
@@ -184,7 +184,7 @@ impl<'a> Arg<'a> {
         Arg { val, span }
     }
 
-    /// Where it stands and what it is, for lints.
+    /// Its location and kind, for lints.
     pub(crate) fn site(&self) -> SourceOperand {
         let ty = match &self.val {
             Val::Tensor(t) => {
@@ -279,7 +279,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Python's `is`, as far as it can be told.
+    /// Python's `is`, as far as it is defined here.
     pub(crate) fn identical(&self, other: &Val<'a>) -> bool {
         match (self, other) {
             (Val::Const(Const::Float(a)), Val::Const(Const::Float(b))) => a.to_bits() == b.to_bits(),
@@ -301,7 +301,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What `tl.constexpr(value)` is: plain Python functions in it can be called.
+    /// The value of `tl.constexpr(value)`: plain Python functions in it can be called.
     pub(crate) fn into_constexpr(self) -> Val<'a> {
         match self {
             Val::Function(f) if f.kind == FunctionKind::Host => {
@@ -369,7 +369,7 @@ impl fmt::Display for Tensor {
     }
 }
 
-/// What `static_print` and f-strings show.
+/// The text of a value in `static_print` and f-strings.
 impl fmt::Display for Val<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

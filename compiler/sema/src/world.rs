@@ -92,12 +92,12 @@ impl<'a> World<'a> {
         self.files.get(id.0 as usize)
     }
 
-    /// When a function was defined, if it stands at the level of a user's module.
+    /// The time of a function's definition, if it is at the top level of a user's module.
     pub(crate) fn moment_of(&self, module: ModuleId, def: &FunctionDef) -> Option<Moment> {
         self.user_file(module)?.definitions.moment_of(def)
     }
 
-    /// When a class was defined, if it stands at the level of a user's module.
+    /// The time of a class's definition, if it is at the top level of a user's module.
     pub(crate) fn moment_of_class(&self, module: ModuleId, class: &ClassDef) -> Option<Moment> {
         self.user_file(module)?.definitions.moment_of_class(class)
     }

@@ -1,7 +1,7 @@
-//! Built-in functions and their declarations agree: the code of each function asks for the parameters that
-//! `builtins/*.rt` declares, for all of them and for no others.
+//! Built-in functions and their declarations agree: the code of each function uses exactly the parameters that
+//! `builtins/*.rt` declares.
 //!
-//! The code is read as text: arguments are taken by `args.METHOD("name")`, `args.METHOD(cx, "name")`, by passing
+//! The code is analysed as text: arguments are taken by `args.METHOD("name")`, `args.METHOD(cx, "name")`, by passing
 //! `args, "name"` or `args, &["name", ..]` on, or by passing `args` on as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,13 +9,13 @@ use std::path::Path;
 
 use rtc_sema::reference;
 
-/// What a piece of code asks of its arguments.
+/// The arguments that a piece of code uses.
 #[derive(Clone, Debug, Default)]
 struct Asks {
     names: BTreeSet<String>,
     /// It takes all of them, in order.
     all: bool,
-    /// It takes the first one, whatever its name.
+    /// It uses the first one, whatever its name.
     first: bool,
     /// Functions to which it passes the arguments on.
     callees: BTreeSet<String>,
@@ -119,7 +119,7 @@ fn files() -> BTreeMap<String, File> {
     sources.map(read).filter(|(stem, _)| stem != "args").collect()
 }
 
-/// Everything that some code asks for, with what the functions ask for that it calls.
+/// All arguments that some code uses, including those of the functions that it calls.
 fn closure(files: &BTreeMap<String, File>, home: &str, asks: &Asks) -> Asks {
     let mut total = asks.clone();
     let mut seen = BTreeSet::new();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use kernels::{Outcome, TYPES, compile};
 
-/// What every expression of the tables can use.
+/// The variables of every expression of the tables.
 const SETUP: &str = "@triton.jit
 def kernel(x, y, n, m, stride, B: tl.constexpr = 16):
     o = tl.arange(0, 16)
@@ -23,7 +23,7 @@ def kernel(x, y, n, m, stride, B: tl.constexpr = 16):
     f = tl.zeros((16, 16), tl.float16)
 ";
 
-/// What `static_print` shows for the last statement; `error` if the kernel is refused.
+/// The output of `static_print` for the last statement; `error` if the kernel is refused.
 fn shown(statements: &str) -> String {
     let mut text = String::from(SETUP);
     let (before, last) = statements.rsplit_once("; ").unwrap_or(("", statements));

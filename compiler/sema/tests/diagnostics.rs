@@ -1,6 +1,6 @@
-//! What users are told: each `tests/filetests/diagnostics/NAME.rt` of the workspace breaks a rule, and the snapshot beside
-//! it holds the kernel and the findings as they are drawn. A new case is a new file. Files `accepted_NAME.rt` break rules
-//! of the reference that this compiler does without: they have no findings.
+//! The diagnostics: each `tests/filetests/diagnostics/NAME.rt` of the workspace breaks a rule, and its snapshot has the
+//! kernel and the findings as they are rendered. A new case is a new file. Files `accepted_NAME.rt` break rules of
+//! Triton that this compiler does not have: they have no findings.
 
 mod kernels;
 
@@ -85,8 +85,9 @@ fn parts(text: &str) -> Vec<(String, String)> {
     parts
 }
 
-/// `tables/NAME.rt` has many small kernels, each behind a line `# ==== what is tried`, with one snapshot for all. They take
-/// a pointer to fp32, an int32 and the constexpr 1024, where no signature says otherwise. A kernel whose title begins with `accepted: ` has no findings; every other has one, and every error says what to write instead.
+/// `tables/NAME.rt` has many small kernels, each after a line `# ==== title`, with one snapshot for all. They take a
+/// pointer to fp32, an int32 and the constexpr 1024, unless they have a signature. A kernel whose title begins with
+/// `accepted: ` has no findings; every other has one, and every error suggests a replacement.
 #[test]
 fn every_kernel_of_a_table_gives_its_findings() {
     let folder = folder().join("tables");

@@ -14,12 +14,12 @@ use rtc_sema::spec::{ArgKind, ArgSpec, ConstValue, ValueType};
 use rtc_source::render;
 use serde_json::Value;
 
-/// How many mutants are compiled; `RTC_MUTANTS` asks for more.
+/// How many mutants are compiled; `RTC_MUTANTS` changes it.
 const MUTANTS: u64 = 2000;
 /// No mutant takes longer.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Kernel files under `tests/golden` and `tests/seeds`, with a launch that stands beside them.
+/// Kernel files under `tests/golden` and `tests/seeds`, with a launch next to them.
 fn kernel_files() -> Vec<(PathBuf, String, Value)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
     let mut out = Vec::new();
@@ -53,7 +53,7 @@ fn launch_beside(path: &Path) -> Value {
     text.and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default()
 }
 
-/// The arguments of the first launch beside a kernel file; without one, by the look of the names. A few are spoiled.
+/// The arguments of the first launch next to a kernel file; without one, guessed from the names. A few are spoiled.
 fn arguments(params: &[String], launch: &Value, mut random: Option<&mut Random>) -> Vec<ArgSpec> {
     let value = |text: &str| ArgKind::Value { ty: ValueType::parse(text).expect("a type"), divisible_by: None };
     let mut args = Vec::new();

@@ -1,6 +1,6 @@
-//! What decorators say of configurations: each `tests/filetests/tuning/NAME.rt` of the workspace has a function `kernel`, and
-//! the snapshot beside it holds the configurations, or the findings of the files `refused_NAME.rt`. The first line says
-//! the arguments of the launch: `# args: x=fp32[4096], n=1000, d=desc fp16`.
+//! Configurations in decorators: each `tests/filetests/tuning/NAME.rt` of the workspace has a function `kernel`, and
+//! its snapshot has the configurations, or the findings of the files `refused_NAME.rt`. The first line gives the
+//! arguments of the launch: `# args: x=fp32[4096], n=1000, d=desc fp16`.
 
 use rtc_abi::spec::ConstValue;
 use rtc_abi::tuning::{HostValue, Tuning};

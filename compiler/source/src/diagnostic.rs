@@ -1,4 +1,4 @@
-//! What is wrong, as data.
+//! Diagnostics as data.
 
 use crate::{Code, Span};
 
@@ -7,7 +7,7 @@ use crate::{Code, Span};
 pub enum Severity {
     /// Compilation fails.
     Error,
-    /// Probably not what was meant.
+    /// Probably not intended.
     Warning,
     /// For information.
     Note,
@@ -18,7 +18,7 @@ pub enum Severity {
 pub struct Label {
     /// Where.
     pub span: Span,
-    /// What to say there; may be empty.
+    /// The text at that place; may be empty.
     pub text: String,
     /// The place the diagnostic is about; the first primary label gives its position.
     pub primary: bool,
@@ -37,7 +37,7 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// Further facts.
     pub notes: Vec<String>,
-    /// What to write instead.
+    /// The replacement.
     pub help: Option<String>,
 }
 

@@ -15,12 +15,12 @@
 use serde_json::Value;
 use std::fmt;
 
-/// What is wrong with one field of a JSON document.
+/// The error of one field of a JSON document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// Path of the field, such as `args[2].type`; empty for the document itself.
     pub path: String,
-    /// What is wrong, without the path.
+    /// The message, without the path.
     pub message: String,
 }
 
@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Value, FieldError> {
     serde_json::from_str(text).map_err(|e| FieldError { path: String::new(), message: format!("not valid JSON: {e}") })
 }
 
-/// A JSON value and where it stands.
+/// A JSON value and its path.
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
     path: String,
@@ -141,7 +141,7 @@ impl<'a> Field<'a> {
         self.value.as_u64().ok_or_else(|| self.expected("a non-negative integer"))
     }
 
-    /// An error that says what was expected and shows what stands there.
+    /// An error with the expected and the actual value.
     pub fn expected(&self, what: &str) -> FieldError {
         self.error(format!("expected {what}, found {}", describe(self.value)))
     }
@@ -151,7 +151,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A value as an error message shows it: scalars as they stand, containers by their kind.
+/// A value in an error message: scalars as they are, containers by their kind.
 fn describe(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".into(),

@@ -16,7 +16,7 @@
 
 use crate::{CODES, Code, Diagnostic, Severity};
 
-/// What happens to a warning.
+/// The treatment of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -48,7 +48,7 @@ pub const WARNINGS: &[(Code, Level)] = &[
 
 /// The group of all codes that would be shown: `--deny warnings` lets no warning pass.
 const SHOWN: &str = "warnings";
-/// The group of all codes of [`WARNINGS`]: `--warn all` also shows what is off by default.
+/// The group of all codes of [`WARNINGS`]: `--warn all` also enables those that are off by default.
 const ALL: &str = "all";
 
 /// The levels of all warnings. The default is that of [`WARNINGS`].
@@ -56,7 +56,7 @@ const ALL: &str = "all";
 pub struct Levels {
     /// Levels by code; the last entry of a code counts.
     codes: Vec<(Code, Level)>,
-    /// What becomes of whatever would be shown.
+    /// The levels of all codes.
     shown: Option<Level>,
 }
 
@@ -104,7 +104,7 @@ impl Levels {
         }
     }
 
-    /// The diagnostics as the levels want them: allowed warnings are gone, denied ones are errors.
+    /// The diagnostics after applying the levels: allowed warnings are removed, denied ones are errors.
     pub fn apply(&self, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let judge = |mut diagnostic: Diagnostic| {
             if diagnostic.severity == Severity::Warning {

@@ -1,10 +1,10 @@
-//! Draws diagnostics for people and as JSON.
+//! Renders diagnostics for people and as JSON.
 //!
-//! The first line of a drawing is exactly `error[code]: text`; scripts rely on it. Then come the picture with
-//! `--> file:line:col`, one picture more for each further file, the notes, and the help.
+//! The first line is exactly `error[code]: text`; scripts rely on it. Then come the picture with `--> file:line:col`,
+//! one picture more for each further file, the notes, and the help.
 //!
-//! Both functions accept every span: what lies outside its file or between the bytes of a character is moved to the
-//! nearest place inside.
+//! Both functions accept every span: positions outside of its file or inside of a character are moved to the nearest
+//! valid one.
 //!
 //! ```
 //! use rtc_source::{Code, Diagnostic, SourceMap, Span, render};

@@ -1,4 +1,4 @@
-//! What the rules of the grammar do beyond calling a constructor.
+//! The actions of grammar rules that do more than call a constructor.
 
 mod params;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// How many `elif` one `if` may have: each is one level of the tree.
 const MAX_ELIFS: usize = 200;
 
-/// What a fallible action returns.
+/// The return type of a fallible action.
 pub(crate) type Checked<'s, T> = Result<T, ParseError<usize, Token<'s>, Box<Diagnostic>>>;
 
 /// One literal of a run of adjacent strings.
@@ -192,7 +192,7 @@ pub(crate) fn comprehension<'s>(target: Expr, iter: Expr, ifs: Vec<Expr>) -> Che
     Ok(Comprehension { target, iter, ifs })
 }
 
-/// An argument: what stands before `=` must be a name.
+/// An argument: the text before `=` must be a name.
 pub(crate) fn arg<'s>(span: Span, (star, name, value): (Star, Option<Expr>, Expr)) -> Checked<'s, Arg> {
     let name = match name {
         None => None,
@@ -277,7 +277,7 @@ pub(crate) fn hole<'s>(
         Some(name) if matches!(&*name.text, "r" | "s" | "a") => name.text.chars().next(),
         Some(name) => return Err(refuse(name.span, "a conversion in an f-string is `!r`, `!s` or `!a`")),
     };
-    // `{x=}` shows the value with `repr` unless something else is asked for.
+    // `{x=}` shows the value with `repr` unless it has a format.
     let letter = letter.or((text.is_some() && format.is_none()).then_some('r'));
     let format = join_text(format.unwrap_or_default().into_iter().flatten().collect());
     let mut parts: Vec<FStringPart> = text.map(FStringPart::Text).into_iter().collect();
@@ -334,7 +334,7 @@ fn check_target<'s>(target: &Expr) -> Checked<'s, ()> {
     }
 }
 
-/// What an expression is, for the reader of a message.
+/// The kind of an expression, for a message.
 fn describe(expr: &Expr) -> &'static str {
     match expr.kind {
         ExprKind::Name(_) => "a name",

@@ -1,6 +1,6 @@
-//! The abstract syntax tree: Python's, as far as kernels and the host code beside them use it.
+//! The abstract syntax tree: Python's, as far as kernels and the host code in their files use it.
 //!
-//! Names follow Python's own `ast` module (`BinOp`, `Compare`, `AugAssign`, `LtE`, ...), so whoever knows that one knows
+//! Names follow Python's own `ast` module (`BinOp`, `Compare`, `AugAssign`, `LtE`, ...), so a reader of that one knows
 //! this one. Differences: a parameter list is one `Vec<Param>` with a kind per parameter, call arguments are one
 //! `Vec<Arg>` in source order, operators are plain enums, and a block of host code that cannot be read is kept as
 //! [`StmtKind::Unreadable`].
@@ -54,7 +54,7 @@ pub struct Module {
 pub struct Stmt {
     /// From the first token (a decorator's `@` included) to the last.
     pub span: Span,
-    /// What it is.
+    /// The kind.
     pub kind: StmtKind,
 }
 
@@ -74,7 +74,7 @@ pub enum StmtKind {
     },
     /// `target op= value`.
     AugAssign {
-        /// What is changed.
+        /// The target.
         target: Expr,
         /// The operator without `=`.
         op: Operator,
@@ -83,7 +83,7 @@ pub enum StmtKind {
     },
     /// `target: annotation = value`; the value may be missing.
     AnnAssign {
-        /// What is declared.
+        /// The declared names.
         target: Expr,
         /// Its annotation.
         annotation: Expr,
@@ -107,7 +107,7 @@ pub enum StmtKind {
     For {
         /// The loop variable.
         target: Expr,
-        /// What is iterated over.
+        /// The iterable.
         iter: Expr,
         /// The loop body.
         body: Vec<Stmt>,
@@ -141,7 +141,7 @@ pub enum StmtKind {
     Raise {
         /// The exception, if any.
         exc: Option<Expr>,
-        /// What follows `from`, if any.
+        /// The module after `from`, if any.
         cause: Option<Expr>,
     },
     /// `try: ... except: ... else: ... finally: ...`.
@@ -253,7 +253,7 @@ pub enum ParamKind {
 pub struct WithItem {
     /// The manager.
     pub context: Expr,
-    /// What follows `as`, if any.
+    /// The name after `as`, if any.
     pub target: Option<Expr>,
 }
 

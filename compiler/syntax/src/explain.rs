@@ -1,8 +1,8 @@
 //! Why the grammar refused a block, in words.
 //!
-//! The generated parser knows the token it stumbled over and every token it would have taken; a list of forty tokens helps
-//! nobody. This module looks at the surroundings, the open bracket, the word that begins the line, and names the most
-//! likely mistake.
+//! The generated parser provides the unexpected token and every token it would have accepted; a list of forty tokens does
+//! not help. This module checks the context, the open bracket and the first word of the line, and names the most likely
+//! mistake.
 
 use crate::parse::Block;
 use crate::token::{Spanned, Token};
@@ -89,7 +89,7 @@ impl<'a> Stumble<'a> {
         self.misplaced(found, previous)
     }
 
-    /// What remains: something is missing before the token, or the token does not belong there.
+    /// The fallback: something is missing before the token, or the token does not belong there.
     fn misplaced(&self, found: &Spanned<'a>, previous: Option<&Spanned<'a>>) -> Diagnostic {
         let shown = self.show(found);
         if found.token == Token::LBrace && previous.is_some_and(|previous| previous.token == Token::RParen) {
@@ -285,7 +285,7 @@ impl<'a> Stumble<'a> {
         &self.block.text[token.start as usize..token.end as usize]
     }
 
-    /// A token as a reader knows it.
+    /// A token in a message.
     fn show(&self, token: &Spanned<'_>) -> String {
         match token.token {
             Token::Newline => "the end of the line".to_owned(),

@@ -36,7 +36,7 @@ use crate::ast::{ExprKind, FunctionDef, Stmt, StmtKind, walk_expressions};
 /// Text to be put in the place of a part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced.
+    /// The replaced text.
     pub span: Span,
     /// By what.
     pub text: String,
@@ -53,12 +53,12 @@ pub struct Left {
     pub reason: String,
 }
 
-/// What [`block_pointers`] found.
+/// The result of [`block_pointers`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fixed {
     /// Changes in the order of the file, which do not overlap.
     pub edits: Vec<Edit>,
-    /// What stays, in the order of the file.
+    /// The uses that stay, in the order of the file.
     pub left: Vec<Left>,
 }
 

@@ -1,9 +1,8 @@
 //! From text to tokens: layout, strings and recovery around the rules of [`token`](crate::token).
 //!
 //! - Lines become `Newline`, `Indent` and `Dedent` as in Python: none inside brackets, none for blank lines.
-//! - A mistake becomes an `Error` token in the line where it stands, and reading goes on, so that one bad line of host
-//!   code costs its own block only. A bracket that was left open ends where a line begins with a word that can only begin
-//!   a statement.
+//! - A mistake becomes an `Error` token in its line, and reading continues, so that one bad line of host code costs its
+//!   own block only. An open bracket ends where a line starts with a word that can only start a statement.
 //!
 //! Invariants: `Indent` and `Dedent` are balanced; each `Error(n)` has its diagnostic at `errors[n]`; the last token of a
 //! non-empty file is a `Newline` or a `Dedent`; at most [`MAX_INDENTATION`] levels.

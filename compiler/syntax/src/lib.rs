@@ -1,7 +1,8 @@
 //! Source text to syntax tree.
 //!
-//! The language is Python's, as far as kernels and the host code beside them use it. [`parse`] never fails: what cannot
-//! be read becomes a diagnostic if it is kernel code, and is skipped if it is host code. [`print()`] shows a tree as text.
+//! The language is Python's, as far as kernels and the host code in their files use it. [`parse`] never fails: text
+//! that cannot be read becomes a diagnostic if it is kernel code, and is skipped if it is host code. [`print()`] shows
+//! a tree as text.
 //!
 //! ```text
 //! text ──lexer──► tokens with layout ──parse: cut into blocks──► grammar, actions ──► ast

@@ -17,7 +17,7 @@ use crate::parse::names::bound_names;
 use crate::token::{Spanned, Token};
 use rtc_source::{Code, Diagnostic, Diagnostics, FileId, Span};
 
-/// Brackets and operators that may stand inside each other in one expression.
+/// The nesting limit of brackets and operators in one expression.
 const MAX_NESTING: u32 = 300;
 
 /// Reads a whole file; never fails. The diagnostics are the syntax errors of kernel code.
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         if kernel {
             return;
         }
-        // What a function or a class holds is not visible at the level of the module.
+        // The contents of a function or class are not visible at the level of the module.
         let visible = !matches!(head, Some(Token::Def | Token::Class | Token::At));
         for inner in suites(tokens).flat_map(blocks).filter(|inner| mentions_kernel(inner)) {
             match self.block(inner) {
@@ -201,10 +201,10 @@ fn names_kernel(token: &Spanned<'_>) -> bool {
     }
 }
 
-/// Where nesting goes beyond [`MAX_NESTING`].
+/// The position where nesting exceeds [`MAX_NESTING`].
 ///
-/// Counts the marks that can stand for a level of the tree: brackets and operators, up to the next comma. The count is
-/// never smaller than the depth.
+/// Counts the tokens that may add a level of the tree: brackets and operators, up to the next comma. The count is never
+/// smaller than the depth.
 fn too_deep<'a>(tokens: &'a [Spanned<'a>]) -> Option<&'a Spanned<'a>> {
     #[derive(Clone, Copy, Default)]
     struct Level {
@@ -262,7 +262,7 @@ fn mark_with_brackets(tokens: &mut [Spanned<'_>]) {
                 token if token.opens() => depth += 1,
                 token if token.closes() => depth -= 1,
                 Token::As if depth == 1 => has_as = true,
-                // None of these stands inside a bracket; `With` also keeps the search linear.
+                // None of these occurs inside a bracket; `With` also keeps the search linear.
                 Token::Newline | Token::Error(_) | Token::With => break,
                 _ => {}
             }

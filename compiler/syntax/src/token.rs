@@ -286,7 +286,7 @@ impl Token<'_> {
         matches!(self, Token::RParen | Token::RBracket | Token::RBrace | Token::WithClose | Token::HoleClose)
     }
 
-    /// True for tokens that are operands by themselves.
+    /// True for tokens that are operands on their own.
     pub(crate) fn is_operand(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Messages about syntax errors in kernels; each snapshot holds the source and what is said.
+//! Messages about syntax errors in kernels; each snapshot has the source and the message.
 
 use rtc_source::{SourceMap, render};
 

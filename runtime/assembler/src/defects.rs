@@ -1,4 +1,4 @@
-//! What is known to be wrong with versions of NVIDIA's assembler.
+//! Known defects of versions of NVIDIA's assembler.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct Defect {
     pub arch: &'static str,
     /// Only kernels with this instruction have been seen to be wrong.
     pub instruction: &'static str,
-    /// What goes wrong, as the end of a sentence about the assembler.
+    /// The defect, as the end of a sentence about the assembler.
     pub what: &'static str,
 }
 

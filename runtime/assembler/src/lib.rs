@@ -10,7 +10,7 @@ pub use places::look_in;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What helps where there is no assembler.
+/// The remedy for a missing assembler.
 const REMEDY: &str = "it comes with the CUDA toolkit and with the Python package nvidia-cuda-nvcc; put it on PATH, set \
                       RTC_PTXAS to it, or build without cubins";
 
@@ -142,7 +142,7 @@ impl Assembler {
         Some(defect.warning(kernel, &format!("`{}`", self.path.display()), version))
     }
 
-    /// What is called.
+    /// The executable.
     ///
     /// ```
     /// assert_eq!(rtc_assembler::Assembler::new("ptxas").path().to_str(), Some("ptxas"));
@@ -151,7 +151,7 @@ impl Assembler {
         &self.path
     }
 
-    /// What a thread of a kernel takes on a target.
+    /// The resources of a kernel's thread on a target.
     ///
     /// ```
     /// use rtc_assembler::Assembler;
@@ -175,7 +175,7 @@ impl Assembler {
     /// The content of the cubin, and what the assembler says of it if it is given these options.
     fn call(&self, ptx: &str, kernel: &str, arch: &str, options: &[&str]) -> Result<(Vec<u8>, String), Error> {
         let shown = self.path.display();
-        // Nobody else can know its name before it is there, or write to it.
+        // The name is unpredictable before it exists, or write to it.
         let folder = tempfile::Builder::new().prefix("rtc-cubin-").tempdir();
         let folder = folder.map_err(|e| error(format!("cannot make a temporary folder for `{shown}`: {e}")))?;
         let (source, target) = (folder.path().join("kernel.ptx"), folder.path().join("kernel.cubin"));
@@ -194,7 +194,7 @@ impl Assembler {
     }
 }
 
-/// What a thread of a kernel takes, as the assembler says.
+/// The resources of a kernel's thread, as the assembler reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {

@@ -59,7 +59,7 @@ fn in_packages(folder: &Path) -> Vec<PathBuf> {
     nvidia.chain(triton).filter(|path| path.is_file()).collect()
 }
 
-/// What lies in a folder and has a name that begins so, the last name first: of versions mostly the newest.
+/// The entries of a folder with this prefix, the last name first: mostly the newest version.
 fn matching(folder: &Path, beginning: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let begins =

@@ -44,9 +44,9 @@ impl CacheConfig {
         }
     }
 
-    /// Sets the address of a store that machines share: `fs:///srv/rtc`, `redis://host:6379/0/rtc`, and with the feature
-    /// `remote-http` `s3://bucket/rtc?region=eu-west-1`, `webdav://host/rtc` (by HTTPS). Needs the feature `remote`; without it the
-    /// first use tells that it is missing, and the cache is one on disk.
+    /// Sets the address of a store that machines share: `fs:///srv/rtc`, `redis://host:6379/0/rtc`, and with the
+    /// feature `remote-http` `s3://bucket/rtc?region=eu-west-1`, `webdav://host/rtc` (by HTTPS). Needs the feature
+    /// `remote`; without it the first use reports that it is missing, and the cache is on disk only.
     pub fn with_remote(mut self, uri: impl Into<String>) -> CacheConfig {
         self.remote = Some(uri.into());
         self
@@ -80,7 +80,7 @@ impl CacheConfig {
         CacheConfig::from_variables(|name| std::env::var_os(name))
     }
 
-    /// Whether `RTC_CACHE_DIR` names the directory, so that somebody wants a cache just there.
+    /// Whether `RTC_CACHE_DIR` names the directory, so that the user expects a cache there.
     pub fn is_named_by_env() -> bool {
         std::env::var_os("RTC_CACHE_DIR").is_some_and(|value| !value.is_empty())
     }

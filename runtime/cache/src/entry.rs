@@ -25,7 +25,7 @@ const MAGIC: &[u8; 8] = b"rtccache";
 /// Where the checksum lies.
 const CHECKSUM: std::ops::Range<usize> = 52..84;
 
-/// What stands before the content.
+/// The header before the content.
 pub(crate) fn header(kind: &str, key: &Key, content: &[u8]) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(MAGIC);
@@ -46,7 +46,7 @@ fn checksum(kind: &str, header: &[u8], content: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Checks a file; what is wrong with it, if anything is.
+/// Checks a file; returns its problem, if it has one.
 pub(crate) fn check(kind: &str, key: &Key, file: &[u8]) -> Result<(), &'static str> {
     let Some((header, content)) = file.split_at_checked(HEADER) else {
         return Err("it is cut off");

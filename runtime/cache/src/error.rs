@@ -1,4 +1,4 @@
-//! What can go wrong with a cache. None of it keeps a kernel from being compiled and launched.
+//! Errors of a cache. None of them prevents a kernel from being compiled and launched.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,28 +21,28 @@ pub enum Error {
     Remote {
         /// Its address.
         store: String,
-        /// What it says.
+        /// The message.
         message: String,
     },
-    /// An entry of the shared store is not what was written. It was not used.
-    #[error("entry {name} of the shared cache {store} is corrupt ({reason}); it was not used and is written anew")]
+    /// An entry of the shared store is damaged. It was not used.
+    #[error("entry {name} of the shared cache {store} is corrupt ({reason}); it was not used and will be rewritten")]
     RemoteCorrupt {
         /// Its address.
         store: String,
         /// The name of the entry.
         name: String,
-        /// What is wrong with it.
+        /// The damage.
         reason: &'static str,
     },
     /// A kind that cannot be the name of a directory.
     #[error("`{0}` is not a kind of cache entries: those consist of a-z, 0-9 and `-`")]
     Kind(String),
-    /// An entry is not what was written. It was not used.
+    /// An entry is damaged. It was not used.
     #[error("cache entry {} is corrupt ({reason}); {}", path.display(), remedy(*removed))]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         reason: &'static str,
         /// Whether it has been removed.
         removed: bool,
@@ -58,11 +58,11 @@ pub enum Error {
     /// The file system refuses.
     #[error("cannot {action} {}: {source}{}", path.display(), hint(source))]
     Io {
-        /// What was to be done.
+        /// The operation.
         action: &'static str,
-        /// Of which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The message of the system.
         source: io::Error,
     },
 }
@@ -104,7 +104,7 @@ impl Error {
 
 fn remedy(removed: bool) -> &'static str {
     match removed {
-        true => "it was removed and is made anew",
+        true => "it was removed and will be rebuilt",
         false => "it was not used; delete it, or run `rtc cache verify` with the right to write there",
     }
 }

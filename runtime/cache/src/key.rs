@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Whoever changes how keys are made changes every cache: this value must not change by chance.
+    /// A change of the keys invalidates every cache: this value must not change by chance.
     #[test]
     fn keys_are_the_same_on_every_machine() {
         let key = KeyBuilder::new("k/1").text("a", "b").bytes("c", &[1, 2]).number("d", -3).finish();

@@ -12,11 +12,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An entry is one file, named by the key that it is found by; there is no index that could disagree with the files. A
-//! file appears by a rename, whole, and has a checksum over kind, key and content, which every reader checks: a writer
-//! that is killed leaves at most a temporary file, and what a disk or a hand has changed is reported and never returned.
-//! Writers of one key replace each other's file, whole by whole. The cache may lose an entry, for example the latest in a
-//! power failure (nothing is synced), but never gives a wrong one. It trusts whoever may write to its directory.
+//! An entry is one file, named by its key; there is no index that could disagree with the files. A file is created by a
+//! rename, as a whole, and has a checksum over kind, key and content, which every reader checks: a writer that is
+//! killed leaves at most a temporary file, and a file changed by a faulty disk or by hand is reported and never
+//! returned. Writers of one key replace each other's files as a whole. The cache may lose an entry, for example the
+//! latest in a power failure (nothing is synced), but never returns a wrong one. It trusts everyone who may write to
+//! its directory.
 //!
 //! ```text
 //! DIR/CACHEDIR.TAG                    tells backup programs to leave DIR out
@@ -26,14 +27,14 @@
 //! DIR/rtc-cache-1/usage               how many bytes there are, about (limit.rs)
 //! ```
 //!
-//! With the feature `remote` a store that machines share stands behind the directory ([`CacheConfig::with_remote`],
-//! `RTC_CACHE_REMOTE`): what is not on disk is looked for there, and what is made is written to both. What arrives is
-//! checked like a file; a store that fails or is slow costs one time-out and one warning.
+//! With the feature `remote` the directory is backed by a store that machines share ([`CacheConfig::with_remote`],
+//! `RTC_CACHE_REMOTE`): entries that are not on disk are looked up there, and new ones are written to both. Downloaded
+//! entries are checked like files; a store that fails or is slow costs one time-out and one warning.
 //!
-//! The parts are from `tempfile` (temporary file and rename), `sha2`, `directories`, `opendal` and the file locks of the standard
-//! library. Why not `cacache`: its index is a second file for each entry, in which a damaged line reads as a
-//! miss without a word, and a limit on its size, recency and `verify` would have had to be built around it. `foyer` keeps
-//! a file per process, `moka` nothing on disk.
+//! The parts are from `tempfile` (temporary file and rename), `sha2`, `directories`, `opendal` and the file locks of
+//! the standard library. Why not `cacache`: its index is a second file for each entry, in which a damaged line silently
+//! reads as a miss, and a size limit, recency and `verify` would have had to be built around it. `foyer` keeps a file
+//! per process, `moka` nothing on disk.
 
 mod config;
 mod entry;
@@ -49,5 +50,5 @@ pub use config::{CacheConfig, DEFAULT_LIMIT};
 pub use error::{Error, Result};
 pub use key::{Key, KeyBuilder};
 pub use lock::Lock;
-pub use maintain::{Cleared, EntryInfo, Verified};
+pub use maintain::{CacheVerification, Cleared, EntryInfo};
 pub use store::{Cache, Fetched, Origin};

@@ -1,8 +1,9 @@
 //! Keeping the cache within its limit.
 //!
-//! How many bytes there are stands in a file to which every writer appends what it added, 8 bytes in one write, so that
-//! nobody waits for anybody. The sum may be somewhat off, for example after a crash. So before anything goes, and every
-//! 1024 records, the entries are counted, and the file is replaced by the right number.
+//! The total number of bytes is kept in a file to which every writer appends the size that it added, 8 bytes in one
+//! write, so that writers never wait for each other. The total may be somewhat off, for example after a crash. So
+//! before entries are evicted, and every 1024 records, the entries are counted, and the file is replaced by the right
+//! number.
 
 use crate::maintain::{self, EntryInfo};
 use crate::{Cache, Result};

@@ -1,8 +1,8 @@
-//! Locks, so that of several who miss the same entry only one makes it.
+//! Locks, so that of several processes that miss the same entry only one makes it.
 //!
-//! They save work and guard nothing: entries are right without them. So whoever waits too long, or cannot lock at all,
-//! goes on. The system frees the lock of a process that dies. Keys share 4096 files, which are never removed: a file
-//! that is removed while others wait for it locks nothing.
+//! They save work and are not needed for correctness: entries are right without them. So a process that waits too long,
+//! or cannot lock at all, continues. The system frees the lock of a process that dies. Keys share 4096 files, which are
+//! never removed: a file that is removed while others wait for it locks nothing.
 
 use crate::Key;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -29,7 +29,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Whether somebody else held it first, who may have made the entry.
+    /// Whether another process held it first, which may have made the entry.
     pub fn was_awaited(&self) -> bool {
         self.awaited
     }

@@ -14,14 +14,14 @@ const STALE: Duration = Duration::from_secs(3600);
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
-/// use rtc_cache::{Cache, CacheConfig, Cleared, EntryInfo, KeyBuilder, Verified};
+/// use rtc_cache::{Cache, CacheConfig, Cleared, EntryInfo, KeyBuilder, CacheVerification};
 /// let cache = Cache::open(CacheConfig::new(directory.path()))?;
 /// let key = KeyBuilder::new("k/1").finish();
 /// cache.put("tuning", &key, b"num_warps=8")?;
 /// let all: Vec<EntryInfo> = cache.list()?;
 /// assert_eq!((all[0].kind.as_str(), all[0].key), ("tuning", key));
 /// assert_eq!(cache.peek(&all[0])?, b"num_warps=8");
-/// let Verified { good, problems, .. } = cache.verify()?;
+/// let CacheVerification { good, problems, .. } = cache.verify()?;
 /// assert!(good == 1 && problems.is_empty());
 /// assert!(cache.remove("tuning", &key)?);
 /// let Cleared { entries, .. } = cache.clear()?;
@@ -42,9 +42,9 @@ pub struct EntryInfo {
     pub last_used: SystemTime,
 }
 
-/// What [`Cache::verify`] found.
+/// The result of [`Cache::verify`].
 #[derive(Debug, Default)]
-pub struct Verified {
+pub struct CacheVerification {
     /// Entries that are as they were written.
     pub good: usize,
     /// Bytes of their files.
@@ -55,7 +55,7 @@ pub struct Verified {
     pub temporaries: usize,
 }
 
-/// What [`Cache::clear`] removed.
+/// The result of [`Cache::clear`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
     /// Entries of the present format.
@@ -83,8 +83,9 @@ impl Cache {
     }
 
     /// Reads all entries and removes those that are corrupt, and what dead writers left.
-    pub fn verify(&self) -> Result<Verified> {
-        let mut found = Verified { temporaries: remove_stale_temporaries(self), ..Verified::default() };
+    pub fn verify(&self) -> Result<CacheVerification> {
+        let mut found =
+            CacheVerification { temporaries: remove_stale_temporaries(self), ..CacheVerification::default() };
         for EntryInfo { kind, key, path, .. } in self.list()? {
             match self.read(&path) {
                 Ok(Some((file, _))) => match entry::check(&kind, &key, &file) {
@@ -97,7 +98,7 @@ impl Cache {
                         found.problems.push(Error::Corrupt { path, reason, removed });
                     }
                 },
-                // Somebody else removed it meanwhile.
+                // Another process removed it meanwhile.
                 Ok(None) => {}
                 Err(error) => found.problems.push(error),
             }
@@ -155,7 +156,7 @@ fn info(kind: &DirEntry, shard: &DirEntry, file: &DirEntry) -> Option<EntryInfo>
     })
 }
 
-/// What is in a directory; nothing if it is not there.
+/// The content of a directory; empty if there is none.
 fn items(directory: &Path) -> Result<Vec<DirEntry>> {
     let read = fs::read_dir(directory).and_then(|items| items.collect::<std::io::Result<Vec<_>>>());
     match read {
@@ -164,7 +165,7 @@ fn items(directory: &Path) -> Result<Vec<DirEntry>> {
     }
 }
 
-/// Removes what writers that died have left; gives how many files.
+/// Removes temporary files of dead writers; returns their number.
 pub(crate) fn remove_stale_temporaries(cache: &Cache) -> usize {
     let now = SystemTime::now();
     let is_stale = |item: &DirEntry| {

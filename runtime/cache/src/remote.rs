@@ -1,8 +1,8 @@
 //! A store that machines share, behind the cache on disk.
 //!
-//! It holds the same files under the same names as the directory does: what arrives is checked as if it came from disk. A
-//! store that fails or does not answer in time is left alone for a while, so that it costs one time-out and one warning.
-//! Without the feature `remote` there is only the message that it is missing.
+//! It holds the same files under the same names as the directory: downloaded entries are checked as if they came from
+//! disk. A store that fails or does not answer in time is not used for a while, so that it costs one time-out and one
+//! warning. Without the feature `remote` there is only the message that it is missing.
 
 use crate::{Error, Key, Result, entry};
 use std::fmt;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How long a store that failed is left alone.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// A shared store; connected when it is first asked.
+/// A shared store; connected at the first request.
 pub(crate) struct Remote {
     uri: String,
     timeout: Duration,
@@ -48,7 +48,7 @@ impl Remote {
         self.ask(|store, timeout| store.delete(&name, timeout)).map(|_| ())
     }
 
-    /// What the store answers; nothing while it is left alone.
+    /// The answer of the store; `None` while it is not used.
     fn ask<T>(
         &self,
         question: impl FnOnce(&store::Store, Duration) -> std::result::Result<T, String>,
@@ -60,7 +60,7 @@ impl Remote {
         let store = self.store.get_or_init(|| store::Store::connect(&self.uri));
         let answer = store.as_ref().map_err(String::clone).and_then(|store| question(store, self.timeout));
         answer.map(Some).or_else(|message| {
-            // Of several threads that wait for it at the same time one tells.
+            // Of several threads that wait for it at the same time one reports.
             let mut last = last();
             let is_known = last.is_some_and(|at| at.elapsed() < PAUSE);
             *last = Some(Instant::now());
@@ -95,8 +95,8 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// The store by OpenDAL, on a thread of its own: whoever asks waits for an answer or for the time-out, whether or not it runs
-/// on another asynchronous runtime.
+/// The store by OpenDAL, on a thread of its own: callers wait for an answer or for the time-out, whether or not they
+/// run on another asynchronous runtime.
 #[cfg(feature = "remote")]
 mod store {
     use opendal::{ErrorKind, Operator};
@@ -154,7 +154,7 @@ mod store {
             let Some(runtime) = &self.runtime else { return Err("it was closed".into()) };
             let (sender, receiver) = channel();
             let task = runtime.spawn(async move {
-                // Whoever asked may have gone.
+                // The caller may have given up.
                 let _ = sender.send(work.await);
             });
             match receiver.recv_timeout(timeout) {
@@ -178,7 +178,7 @@ mod store {
     }
 }
 
-/// What stands for the store in a program that was built without it.
+/// The placeholder for the store in a program that was built without it.
 #[cfg(not(feature = "remote"))]
 mod store {
     use std::time::Duration;
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// The first call tells what is wrong, the others go on without it.
+    /// The first call reports the error, the others continue without it.
     #[test]
     fn a_store_that_fails_is_told_of_once() {
         let remote = Remote::new("no-such-service://x".into(), Duration::from_secs(1));

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 /// A use within so short a time of the latest is not noted.
 const TOUCH_AFTER: Duration = Duration::from_secs(600);
 
-/// What tells backup programs that the directory can be made again (<https://bford.info/cachedir/>).
+/// A tag that tells backup programs to skip the directory (<https://bford.info/cachedir/>).
 const TAG: &str =
     "Signature: 8a477f597d28d172789f06886806bc55\n# This file marks a directory of caches, made by rtc.\n";
 
@@ -25,8 +25,7 @@ pub struct Cache {
     remote: Option<Arc<Remote>>,
 }
 
-/// What [`Cache::get_or_make`] gives.
-///
+/// The result of [`Cache::get_or_make`].
 /// ```
 /// # let directory = tempfile::tempdir()?;
 /// use rtc_cache::{Cache, CacheConfig, Fetched, KeyBuilder, Origin};
@@ -49,7 +48,7 @@ pub struct Fetched<T> {
     pub value: T,
     /// Where it came from.
     pub origin: Origin,
-    /// What went wrong with the cache on the way; to be shown, nothing depends on it.
+    /// Problems of the cache on the way; to be shown, they do not affect the result.
     pub problems: Vec<Error>,
 }
 
@@ -58,7 +57,7 @@ pub struct Fetched<T> {
 pub enum Origin {
     /// It was in the cache.
     Cache,
-    /// Somebody else was making it; it was waited for.
+    /// Another thread or process was making it; it was waited for.
     Awaited,
     /// It was made.
     Made,
@@ -91,10 +90,10 @@ impl Cache {
         self.root.join("entries")
     }
 
-    /// The content of an entry; none if there is no such entry.
+    /// The content of an entry; `None` if there is no such entry.
     ///
-    /// A file that is not what was written is removed and gives [`Error::Corrupt`]. What is not on disk is looked for in the
-    /// store that machines share, if there is one, and then written to disk.
+    /// A damaged file is removed and returns [`Error::Corrupt`]. An entry that is not on disk is looked up in the store
+    /// that machines share, if there is one, and then written to disk.
     pub fn get(&self, kind: &str, key: &Key) -> Result<Option<Vec<u8>>> {
         check_kind(kind)?;
         let path = self.path(kind, key);
@@ -112,7 +111,7 @@ impl Cache {
     fn fetch(&self, kind: &str, key: &Key, path: &Path) -> Result<Option<Vec<u8>>> {
         let Some(remote) = &self.remote else { return Ok(None) };
         let Some(mut file) = remote.get(kind, key)? else { return Ok(None) };
-        // A disk that is full or read-only keeps nobody from using what has arrived.
+        // A full or read-only disk does not prevent the use of a downloaded entry.
         if file.len() as u64 <= self.limit && self.write(path, &[&file]).is_ok() {
             limit::written(self, path, file.len() as u64);
         }
@@ -152,7 +151,7 @@ impl Cache {
     /// Writes a file whole or not at all.
     pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<()> {
         match self.try_write(path, parts) {
-            // Somebody clears the cache just now, and its directories are gone.
+            // Another process is clearing the cache, and its directories are gone.
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => self.try_write(path, parts),
             result => result,
         }
@@ -212,16 +211,16 @@ impl Cache {
         }
     }
 
-    /// Waits until nobody else, in this process or another, makes the entry of this key; none after `wait`, or where
-    /// files cannot be locked. Whoever gets the lock looks into the cache again before it starts.
+    /// Waits until no other thread or process makes the entry of this key; `None` after `wait`, or if files cannot be
+    /// locked. The holder of the lock checks the cache again before it starts.
     pub fn lock(&self, key: &Key, wait: Duration) -> Option<Lock> {
         lock::acquire(&self.root.join("locks"), key, wait)
     }
 
-    /// The entry as `decode` reads it, or else what `make` gives, which is then written. Of several who want the same at
-    /// the same time one makes it and the others wait for it, at most `wait`.
+    /// The entry as `decode` reads it, or otherwise the result of `make`, which is then written. Of several callers
+    /// that need the same entry at the same time one makes it and the others wait for it, at most `wait`.
     ///
-    /// What the cache cannot do is told in [`Fetched::problems`]; only `make` can fail.
+    /// Failures of the cache are in [`Fetched::problems`]; only `make` can fail.
     pub fn get_or_make<T, E>(
         &self,
         kind: &str,

@@ -1,5 +1,5 @@
-//! What can happen to a cache, really provoked: writers that are killed, damaged files, several processes, a full disk,
-//! a directory that may only be read.
+//! Provoked faults of a cache: writers that are killed, damaged files, several processes, a full disk, a read-only
+//! directory.
 #![allow(clippy::unwrap_used)]
 
 mod stage;
@@ -20,7 +20,7 @@ fn key(number: usize) -> Key {
     KeyBuilder::new("test").number("number", number as u32).finish()
 }
 
-/// Content that tells by itself whether it is whole: a version, repeated.
+/// Content with a redundancy that shows whether it is complete: a version, repeated.
 fn content(version: u64, bytes: usize) -> Vec<u8> {
     version.to_le_bytes().into_iter().cycle().take(bytes).collect()
 }
@@ -64,7 +64,7 @@ fn killed_writers_leave_nothing_wrong() {
                 found += 1;
             }
         }
-        // What the killed one was writing.
+        // The file that the killed process was writing.
         for file in fs::read_dir(&temporary).unwrap() {
             left += 1;
             fs::remove_file(file.unwrap().path()).unwrap();
@@ -78,7 +78,7 @@ fn killed_writers_leave_nothing_wrong() {
     eprintln!("50 writers killed: {left} while writing, {found} entries read, all whole");
 }
 
-/// What may become of a file.
+/// The kinds of damage to a file.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     Flip { byte: usize, bit: usize },
@@ -117,7 +117,7 @@ fn damaged_entries_are_reported_and_made_anew() {
         assert_eq!((made.value, made.origin), (vec![7], Origin::Made), "{damage:?}");
         assert!(matches!(&made.problems[..], [Error::Corrupt { removed: true, .. }]), "{:?}", made.problems);
         let text = made.problems[0].to_string();
-        assert!(text.contains(path.to_str().unwrap()) && text.contains("it was removed and is made anew"), "{text}");
+        assert!(text.contains(path.to_str().unwrap()) && text.contains("it was removed and will be rebuilt"), "{text}");
         assert_eq!(cache.get("kernel", &key(1)).unwrap(), Some(vec![7]));
     }
 }
@@ -166,7 +166,7 @@ fn of_several_processes_one_makes_an_entry() {
     assert_eq!(open(directory.path()).verify().unwrap().good, KEYS);
 }
 
-/// A lock that nobody gives back keeps nobody from going on.
+/// A lock that is never released does not block others forever.
 #[test]
 fn who_waits_too_long_goes_on() {
     let directory = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ fn a_full_disk_costs_only_the_cache() {
         }
     }
     assert!(written >= 4 && refused >= 4, "{written} written, {refused} refused");
-    // What is there is good, what did not fit left nothing behind.
+    // Existing files are good, and failed writes left nothing behind.
     let verified = cache.verify().unwrap();
     assert_eq!((verified.good, verified.problems.len()), (written, 0), "{verified:?}");
     assert_eq!(fs::read_dir(disk.path().join("rtc-cache-1/tmp")).unwrap().count(), 0);

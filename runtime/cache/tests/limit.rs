@@ -54,7 +54,7 @@ fn the_limit_holds_whatever_the_record_says() {
         cache.put("kernel", &key(number), &[0; 3_000]).unwrap();
         assert!(used(&cache) <= 50_000 && has(&cache, number), "{number}");
     }
-    // Enough puts that the record is made anew.
+    // Enough puts that the record is made again.
     for number in 0..3_000 {
         cache.put("kernel", &key(number), &[0; 100]).unwrap();
     }

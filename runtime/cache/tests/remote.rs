@@ -25,7 +25,7 @@ fn key(name: &str) -> Key {
     KeyBuilder::new("test/1").text("name", name).finish()
 }
 
-/// What a compilation would give.
+/// The result of a compilation.
 fn fetch(cache: &Cache, key: &Key) -> Fetched<Vec<u8>> {
     let made = || Ok::<_, ()>((b"made".to_vec(), b"made".to_vec()));
     cache.get_or_make("kernel", key, WAIT, |bytes| Some(bytes.to_vec()), made).unwrap()
@@ -58,7 +58,7 @@ fn what_one_machine_made_another_has() {
     // It is on the disk of the second machine now: the store may go.
     let alone = Cache::open(CacheConfig::new(b.path())).unwrap();
     assert_eq!(alone.get("kernel", &key("k")).unwrap().as_deref(), Some(&b"made"[..]));
-    // What was removed is removed for all.
+    // Removed entries are removed for all.
     assert!(first.remove("kernel", &key("k")).unwrap());
     let (_c, third) = machine(&uri);
     assert_eq!(third.get("kernel", &key("k")).unwrap(), None);
@@ -142,7 +142,7 @@ fn a_server_shares_entries_until_it_dies() {
             scope.spawn(move || assert_eq!(cache.get("kernel", &key("large")).unwrap().as_ref(), Some(large)));
         }
     });
-    // The server dies: the next one is told of it, and nobody after that.
+    // The server dies: the next request reports it, and later ones do not.
     drop(redis);
     let start = Instant::now();
     let found = fetch(&second, &key("m"));

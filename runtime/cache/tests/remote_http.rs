@@ -1,5 +1,5 @@
-//! Caches of several machines over a store that is asked by HTTP: WebDAV (`wsgidav`) and S3 (`moto_server`), servers that the
-//! test starts where they are installed (`pip install wsgidav cheroot 'moto[server,s3]'`).
+//! Caches of several machines over a store accessed by HTTP: WebDAV (`wsgidav`) and S3 (`moto_server`), servers that
+//! the test starts if they are installed (`pip install wsgidav cheroot 'moto[server,s3]'`).
 #![cfg(feature = "remote-http")]
 #![allow(clippy::unwrap_used)]
 
@@ -83,7 +83,7 @@ fn webdav() {
             .into()
     });
     let Some(server) = server else { return };
-    // `webdav://host/rtc` is asked by HTTPS.
+    // `webdav://host/rtc` uses HTTPS.
     shares(&format!("webdav:///rtc?endpoint=http://127.0.0.1:{}", server.1), server);
     assert!(folder.path().join("rtc").is_dir());
 }

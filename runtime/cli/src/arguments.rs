@@ -1,4 +1,4 @@
-//! What the commands take, and the help that teaches it.
+//! The arguments of the commands, and the help that explains them.
 
 use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::problem::Problem;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
     version,
     max_term_width = 110,
     after_help = "Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc,\n\
-                  141 nobody reads its output any more.\n\
+                  141 broken pipe.\n\
                   Start with: rtc build --help, rtc run --help"
 )]
 pub(crate) struct Arguments {
@@ -28,9 +28,9 @@ pub(crate) struct Arguments {
     /// Whether errors are colored.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
-    /// Say what was decided: of every loop of a kernel whether what it loads is begun ahead, how, or why not, and which promise
-    /// or option would change that; what conversions cost; registers, shared memory and blocks on a multiprocessor; how
-    /// long each stage took
+    /// Print remarks: for every loop of a kernel whether and how it is pipelined, or why not, and which promise or
+    /// option would change that; the cost of layout conversions; registers, shared memory and occupancy; the time of
+    /// each stage
     #[arg(short, long, global = true, action = ArgAction::SetTrue)]
     pub(crate) verbose: bool,
     #[command(subcommand)]
@@ -70,7 +70,7 @@ pub(crate) enum Command {
     Build(BuildArguments),
     /// Print one stage of the compilation of one kernel
     Emit(EmitArguments),
-    /// Compile a kernel, launch it as a LAUNCH.json says, and write or check the results
+    /// Compile a kernel, launch it as described by a LAUNCH.json, and write or check the results
     Run(RunArguments),
     /// List, verify or clear the cache of compiled kernels
     Cache(CacheArguments),
@@ -78,15 +78,15 @@ pub(crate) enum Command {
     Tune(TuneArguments),
     /// Compare the kernel of a Python file with its reference; or replay recorded results without Python
     Verify(VerifyArguments),
-    /// Time the kernel of a Python file beside its reference
+    /// Time the kernel of a Python file and its reference
     Bench(HostArguments),
     /// Report how precise the kernel of a Python file is
     Precision(HostArguments),
-    /// Rewrite block pointers, which Triton has no longer, to pointers with masks
+    /// Rewrite block pointers, which Triton no longer has, to pointers with masks
     Fix(FixArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
-    /// Show what this machine has that rtc needs, with a remedy for what is missing
+    /// Check this machine's driver, GPUs, assembler, cache and Python, with a remedy for each problem
     Doctor(DoctorArguments),
     /// Compile what a build script with rtc-build asks for on standard input
     #[command(hide = true)]
@@ -108,7 +108,7 @@ pub(crate) struct LevelArguments {
     pub(crate) deny: Vec<String>,
 }
 
-/// Which kernels of which file, for what arguments.
+/// The kernels of a file, and the arguments to compile them for.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct KernelArguments {
     /// Source file: .rt, a .py file with Triton kernels, or a .tir file with a kernel in tile IR; `-` reads a source from standard
@@ -177,7 +177,7 @@ pub(crate) struct BuildArguments {
     /// Write a program's source instead of PTX
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     pub(crate) emit: Option<EmitLanguage>,
-    /// Compile even what is in the cache, and do not add to it
+    /// Compile without reading or writing the cache
     #[arg(long)]
     pub(crate) no_cache: bool,
     /// Where the files go; made if it is not there
@@ -245,7 +245,7 @@ pub(crate) struct RunArguments {
     /// Source file: .rt, a .py file with Triton kernels, a .tir file with a kernel in tile IR, or a .ptx file of any compiler; `-`
     /// reads a source from standard input
     pub(crate) file: PathBuf,
-    /// What to launch
+    /// The launch: grid, arguments and tensors
     #[arg(long, value_name = "LAUNCH.json")]
     pub(crate) launch: PathBuf,
     /// Where to launch it
@@ -257,10 +257,10 @@ pub(crate) struct RunArguments {
     /// Compare the tensors of this file with those after the launch; a difference is exit status 1
     #[arg(long, value_name = "GOLDEN.safetensors")]
     pub(crate) check: Option<PathBuf>,
-    /// Check the launch on the emulator: memory (bounds, rows, alignment), init (reads of what nobody wrote), race (missing
-    /// order between warps or blocks), sync (barriers, shuffles, deadlocks, endless loops), promise (false promises of the
-    /// source), or all; several separated by commas. all,open also looks for results that the language leaves open and that
-    /// something depends on. Anything found is exit status 1
+    /// Check the launch on the emulator: memory (bounds, rows, alignment), init (reads of uninitialized memory), race
+    /// (missing order between warps or blocks), sync (barriers, shuffles, deadlocks, endless loops), promise (false
+    /// promises of the source), or all; several separated by commas. all,open also finds kernels that depend on
+    /// unspecified results. Any finding is exit status 1
     #[arg(long, value_name = "LIST")]
     pub(crate) sanitize: Option<Checks>,
     /// With --sanitize sync: more instructions of a block than this, counted once per warp, are an endless loop [default:
@@ -277,13 +277,13 @@ pub(crate) struct RunArguments {
     /// Target [default: that of the GPU; elsewhere that of the spec, else sm_90a]
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Compile even what is in the cache, and do not add to it
+    /// Compile without reading or writing the cache
     #[arg(long)]
     pub(crate) no_cache: bool,
     /// Also write the PTX and its metadata to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
-    /// Launch this often after the first time and give the median time (GPU)
+    /// Launch N more times and print the median time (GPU)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) repeat: u32,
     /// Take the functions of libdevice from NVIDIA's library (libdevice.10.bc of the CUDA toolkit), bit for bit; on the
@@ -310,7 +310,7 @@ pub(crate) struct CacheArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// What is in it, the latest used first
+    /// List its entries, the latest used first
     List,
     /// Read all entries and remove those that are corrupt; exit status 1 if there are any
     Verify,
@@ -334,7 +334,7 @@ pub(crate) enum CacheCommand {
 pub(crate) struct TuneArguments {
     /// Source file: .rt, or a .py file with Triton kernels
     pub(crate) file: PathBuf,
-    /// What to launch
+    /// The launch: grid, arguments and tensors
     #[arg(long, value_name = "LAUNCH.json")]
     pub(crate) launch: PathBuf,
     /// Where to launch it; a GPU that is named here tunes alone
@@ -356,11 +356,11 @@ pub(crate) struct TuneArguments {
     /// Draw the configurations
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
-    /// What assembles the configurations: `auto`, which is NVIDIA's ptxas if there is one and else the driver, which compiles
-    /// one kernel at a time; `driver`; or the path of a ptxas
+    /// The assembler of the configurations: `auto` (NVIDIA's ptxas if there is one, otherwise the driver, which
+    /// compiles one kernel at a time), `driver`, or the path of a ptxas
     #[arg(long, value_name = "auto|driver|PATH", default_value = "auto")]
     pub(crate) assembler: AssemblerChoice,
-    /// Time all configurations anew, also those whose times are in the cache
+    /// Time all configurations again, also those whose times are in the cache
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Neither read nor write the cache
@@ -397,7 +397,7 @@ impl std::str::FromStr for Ordinals {
     }
 }
 
-/// What assembles.
+/// The assembler.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AssemblerChoice {
     /// The `ptxas` that is found, else the driver.

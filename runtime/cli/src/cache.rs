@@ -6,21 +6,22 @@ use crate::problem::Problem;
 use crate::report::Reporter;
 use rtc_cache::{Cache, CacheConfig, EntryInfo, Error, Origin};
 use rtc_compiler::{Compiled, Failure, LaunchOptions, Observer, Program, Specialization, TileKernel};
+use rtc_runtime::internal;
 use rtc_runtime::jit::{self, Cached};
 use rtc_source::Code;
 use std::time::SystemTime;
 
-/// What a compilation goes through: a cache, or a reason to have none.
+/// The compilation cache, or the reason why there is none.
 pub(crate) struct Store(Result<Cache, String>);
 
 impl Store {
-    /// The cache that the environment names. One that cannot be used is told of and done without.
+    /// The cache of the environment. One that cannot be used is reported and not used.
     pub(crate) fn open(enabled: bool, reporter: &Reporter) -> Store {
         if !enabled {
             return Store(Err("--no-cache".into()));
         }
         Store(CacheConfig::from_env().and_then(Cache::open).map_err(|error| {
-            // Nobody who has said nothing about a cache wants to hear at every call that there is none.
+            // Without a setting of the cache, its absence is not worth a message at every call.
             if CacheConfig::is_named_by_env() || matches!(error, Error::Limit(_)) {
                 reporter.warning(Code::CACHE, &error.to_string());
             }
@@ -77,18 +78,18 @@ impl Store {
     }
 }
 
-/// Says what the cache did, with `-v`, and what is wrong with it.
+/// Reports the use of the cache, with `-v`, and its problems.
 fn tell(cache: &Cache, kernel: &str, cached: &Cached, reporter: &Reporter) {
     let Cached { origin, key, problems, .. } = cached;
     let why = match (origin, problems.first()) {
         (Origin::Cache, _) => "hit".into(),
-        (Origin::Awaited, _) => "hit, after somebody else had compiled it".into(),
+        (Origin::Awaited, _) => "hit, after another process had compiled it".into(),
         (Origin::Made, Some(Error::Corrupt { reason, .. })) => format!("miss, as the entry is corrupt: {reason}"),
         (Origin::Made, _) => "miss, as there is no entry for these sources, arguments, options, target, levels of \
                               warnings and this build of rtc"
             .into(),
     };
-    reporter.verbose(&format!("cache: {kernel}: {why} ({})", cache.path(jit::KERNELS, key).display()));
+    reporter.verbose(&format!("cache: {kernel}: {why} ({})", cache.path(internal::KERNELS, key).display()));
     for problem in problems {
         match problem.is_read_only() {
             true => reporter.verbose(&format!("cache: {problem}")),
@@ -123,11 +124,11 @@ fn list(cache: &Cache) -> Result<(), Problem> {
     outln!("{}, {} in {}", counted(entries.len()), size(bytes), cache.directory().display())
 }
 
-/// What is in an entry, in a few words.
+/// A short description of an entry.
 fn content(cache: &Cache, entry: &EntryInfo) -> String {
     // `peek` changes nothing: neither when the entry was used, nor whether it is there.
     match cache.peek(entry) {
-        Ok(bytes) if entry.kind == jit::KERNELS => match rtc_compiler::packed_metadata(&bytes) {
+        Ok(bytes) if entry.kind == internal::KERNELS => match rtc_compiler::packed_metadata(&bytes) {
             Some(metadata) => format!("{} for {}", metadata.symbol, metadata.arch),
             None => "of another version of rtc".into(),
         },

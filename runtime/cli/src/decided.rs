@@ -1,5 +1,4 @@
-//! What `-v` says of a compiled kernel: the decision about each of its loops, and what the whole takes of a
-//! multiprocessor.
+//! The remarks of `-v` about a compiled kernel: the decision about each of its loops, its resources and its occupancy.
 
 use crate::report::Reporter;
 use rtc_build::Assembler;
@@ -8,7 +7,7 @@ use rtc_source::{Code, SourceMap};
 use rtc_tune::Machine;
 use rtc_tune::model::{Resources, occupancy};
 
-/// Says it, if `-v` was given; `decide` finds the decisions out.
+/// Prints them if `-v` was given; `decide` computes the decisions.
 pub(crate) fn tell(
     reporter: &Reporter,
     sources: &SourceMap,
@@ -22,7 +21,9 @@ pub(crate) fn tell(
     let decided = match decide() {
         Ok(decided) => decided,
         // The kernel itself was compiled.
-        Err(failure) => return reporter.note(Code::COST, &format!("loops cannot be told of: {failure}")),
+        Err(failure) => {
+            return reporter.note(Code::COST, &format!("the decisions about loops are not available: {failure}"));
+        }
     };
     reporter.diagnostics(sources, &decided.loops);
     if let Some(artifact) = artifact {
@@ -30,8 +31,7 @@ pub(crate) fn tell(
     }
 }
 
-/// What a kernel takes of a multiprocessor, and how many of its blocks one holds; `estimate` are the registers of a
-/// thread where no assembler is at hand.
+/// The resources and the occupancy of a kernel; `estimate` is the number of registers per thread if there is no assembler.
 fn whole(artifact: &Artifact, arch: &str, estimate: u32) -> String {
     let metadata = &artifact.metadata;
     let usage = Assembler::find().and_then(|assembler| {
@@ -43,17 +43,17 @@ fn whole(artifact: &Artifact, arch: &str, estimate: u32) -> String {
             let version = version.map_or(String::new(), |(major, minor)| format!(" {major}.{minor}"));
             let spilled = match usage.spilled {
                 0 => "none spilled".to_owned(),
-                bytes => format!("{bytes} bytes of others spilled"),
+                bytes => format!("{bytes} bytes spilled"),
             };
-            (usage.registers, format!("{} registers a thread (ptxas{version}, {spilled})", usage.registers))
+            (usage.registers, format!("{} registers per thread (ptxas{version}, {spilled})", usage.registers))
         }
-        None => (estimate, format!("about {estimate} registers a thread (an estimate, as no `ptxas` is at hand)")),
+        None => (estimate, format!("about {estimate} registers per thread (an estimate: no `ptxas` found)")),
     };
     let resources =
         Resources { threads: metadata.threads_per_block, shared: metadata.shared_bytes, registers, local: 0 };
     let machine = Machine::of_arch(arch);
     let blocks = occupancy(&resources, &machine);
-    // What alone allows no more.
+    // The resources that alone limit the occupancy.
     let only = |registers, shared| occupancy(&Resources { registers, shared, ..resources }, &machine) == blocks;
     let limits = match only(0, 0) {
         true => vec!["threads"],
@@ -63,8 +63,7 @@ fn whole(artifact: &Artifact, arch: &str, estimate: u32) -> String {
             .collect(),
     };
     format!(
-        "`{}` for {arch}: {said}; {} threads and {} bytes of shared memory a block; {blocks} block{} on a multiprocessor at a \
-         time; {} allow no more",
+        "`{}` for {arch}: {said}; {} threads and {} bytes of shared memory per block; {blocks} block{} per SM, limited by {}",
         metadata.symbol,
         resources.threads,
         resources.shared,

@@ -1,4 +1,4 @@
-//! `rtc doctor`: what this machine has that rtc needs.
+//! `rtc doctor`: the state of this machine, as far as rtc depends on it.
 
 use crate::arguments::DoctorArguments;
 use crate::output::{out, outln};

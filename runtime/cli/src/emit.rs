@@ -77,7 +77,7 @@ fn print(
             write(arguments, &text)
         }
         Err(failure) => {
-            // What was printed until then is what one looks at to find the reason.
+            // The output so far helps to find the reason.
             write(arguments, &text)?;
             Err(Problem::compile(sources, failure))
         }

@@ -1,10 +1,10 @@
-//! What `verify`, `bench` and `precision` take on the command line.
+//! The command-line arguments of `verify`, `bench` and `precision`.
 
 use clap::Args;
 use rtc_runtime::DeviceKind;
 use std::path::PathBuf;
 
-/// What goes to the Python package.
+/// The arguments for the Python package.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HostArguments {
     /// The Python to run the file in [default: that of $VIRTUAL_ENV, else python3 or python on PATH]

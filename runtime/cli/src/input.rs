@@ -10,12 +10,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a path stands for standard input.
+/// Whether a path means standard input.
 pub(crate) fn is_standard_input(path: &Path) -> bool {
     path == Path::new("-") || path == Path::new("/dev/stdin")
 }
 
-/// What messages call a file.
+/// The name of a file in messages.
 pub(crate) fn name_of(path: &Path) -> String {
     if is_standard_input(path) { "<stdin>".to_owned() } else { path.display().to_string() }
 }
@@ -62,7 +62,7 @@ fn read_standard_input() -> Result<std::io::Result<Vec<u8>>, Problem> {
     Ok(std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
 }
 
-/// Reads a source file and the files it imports that lie beside it or in `include`; reports warnings.
+/// Reads a source file and the files it imports, from its own directory or from `include`; reports warnings.
 pub(crate) fn load(
     file: &Path,
     include: &[PathBuf],
@@ -120,7 +120,7 @@ pub(crate) struct Request {
     pub(crate) archs: Vec<String>,
 }
 
-/// What the command line asks for; at least one request.
+/// The requests of the command line; at least one.
 pub(crate) fn requests(arguments: &KernelArguments, program: &Program) -> Result<Vec<Request>, Problem> {
     let specs = specs(arguments, program)?;
     specs
@@ -192,7 +192,7 @@ fn apply_options(arguments: &KernelArguments, spec: &mut Spec) -> Result<(), Pro
         let (name, value) = option
             .split_once('=')
             .ok_or_else(|| Problem::Usage(format!("--option takes NAME=VALUE, found `{option}`")))?;
-        // What is not JSON is a string: `default_dot_input_precision=ieee`.
+        // A value that is not JSON is a string: `default_dot_input_precision=ieee`.
         let value = match value {
             "True" => true.into(),
             "False" => false.into(),

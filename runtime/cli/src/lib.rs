@@ -1,13 +1,13 @@
 //! `rtc`: the compiler on the command line, for the executable and for the Python package, which has the command, too.
 //!
-//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`, `explain.rs`, `fix.rs`,
-//! `embed.rs`),
-//! `arguments.rs` for what they take, `host.rs` for commands that Python runs, `input.rs` and `output.rs` for files,
-//! `sanitize.rs` for what the sanitizer finds, `report.rs` for everything the user reads on stderr.
+//! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`,
+//! `explain.rs`, `fix.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for commands that Python runs,
+//! `input.rs` and `output.rs` for files, `sanitize.rs` for findings of the sanitizer, `report.rs` for all output on
+//! stderr.
 //!
-//! Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc, 141 nobody reads standard
-//! output any more. No input ends the
-//! process in another way: the work runs on a thread with a large stack, and a panic there becomes status 3.
+//! Exit status: 0 success, 1 error in the input, 2 wrong usage, 3 internal error, 141 broken pipe on standard output.
+//! No input ends the process in another way: the work runs on a thread with a large stack, and a panic there becomes
+//! status 3.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -48,12 +48,11 @@ use std::sync::{Mutex, PoisonError};
 /// Deeply nested sources recurse deeply; the stack is only reserved, not used.
 const STACK_BYTES: usize = 256 << 20;
 
-/// What the panic hook heard, for the report.
+/// The message of the panic hook, for the report.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Runs the command that these words ask for, the first of which is the name of the program; gives its exit status. It takes the
-/// process for its own: output goes to the standard streams, and panics are kept from them.
-///
+/// Runs a command line, whose first word is the name of the program; returns the exit status. It assumes that it owns
+/// the process: output goes to the standard streams, and panics are kept from them.
 /// ```
 /// assert_eq!(rtc_cli::run(["rtc", "explain", "shape-mismatch"]), 0);
 /// assert_eq!(rtc_cli::run(["rtc", "explain", "no-such-code"]), 1);
@@ -96,7 +95,7 @@ pub fn run_in_python<W: Into<OsString>>(python: PathBuf, words: impl IntoIterato
     run(words)
 }
 
-/// Ends the command for a command line that cannot be read, or that asks for help.
+/// Ends the command for an invalid command line, or one that requests help.
 fn refuse(error: &clap::Error, words: &[OsString]) -> u8 {
     let is_json = words.iter().any(|word| word == "--message-format=json")
         || words.windows(2).any(|pair| pair == ["--message-format", "json"]);

@@ -16,7 +16,7 @@ macro_rules! outln {
     ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
 }
 
-/// Writes a line to standard error. Where that fails, nobody can be told.
+/// Writes a line to standard error. A failure cannot be reported.
 macro_rules! errln {
     ($($text:tt)*) => { $crate::output::tell(format_args!("{}\n", format_args!($($text)*))) };
 }
@@ -37,8 +37,8 @@ pub(crate) fn tell(text: Arguments<'_>) {
     let _ = std::io::stderr().lock().write_fmt(text);
 }
 
-/// Writes a file through a temporary one beside it, so that no reader sees half of it. What is a link or no plain file
-/// (`/dev/null`, a pipe) stays what it is: the content is written to it.
+/// Writes a file through a temporary one in the same directory, so that no reader sees a partial file. Links and
+/// special files (`/dev/null`, a pipe) are kept: the content is written to them.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Problem> {
     if std::fs::symlink_metadata(path).is_ok_and(|data| !data.is_file()) {
         return std::fs::write(path, content)
@@ -47,8 +47,8 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Problem> {
     replace(path, content).map_err(|error| Problem::file(Code::IO, path, format!("cannot write the file: {error}")))
 }
 
-/// Puts a file with that content in the place of `path`. The temporary file has a name that nobody can guess, and is removed
-/// if something fails.
+/// Replaces `path` by a file with that content. The temporary file has an unpredictable name, and is removed on
+/// failure.
 fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();

@@ -11,13 +11,13 @@ pub(crate) enum Problem {
     Input { code: Code, message: String, place: Option<String> },
     /// The source is at fault.
     Diagnostics { sources: SourceMap, list: Vec<Diagnostic> },
-    /// The input is at fault, and this text tells all of it.
+    /// An error in the input; the text is the whole message.
     Rendered(String),
     /// The command line is at fault.
     Usage(String),
-    /// A process that rtc started has said what is wrong, and ended with this status. It is not reported.
+    /// A child process has reported its error and ended with this status. It is not reported again.
     Said(u8),
-    /// Whoever read standard output has stopped. It is not reported.
+    /// The reader of standard output has stopped. It is not reported.
     NobodyReads,
     /// A bug of rtc.
     Bug { stage: String, message: String, ir: Option<String> },
@@ -60,7 +60,7 @@ impl Problem {
             Problem::Usage(_) => 2,
             Problem::Said(status) => *status,
             Problem::Bug { .. } => 3,
-            // What shells give for a process that such a write has ended.
+            // The status that shells report for a process killed by such a write.
             Problem::NobodyReads => 128 + 13,
         }
     }

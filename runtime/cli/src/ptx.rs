@@ -1,5 +1,5 @@
-//! `rtc run FILE.ptx`: PTX of any compiler. What metadata says of our own kernels comes from the text and from LAUNCH.json:
-//! the types of parameters from both, the size of a block from `.reqntid` or `spec.block`.
+//! `rtc run FILE.ptx`: PTX of any compiler. In place of our metadata, the text and LAUNCH.json provide the types of
+//! parameters, and `.reqntid` or `spec.block` the size of a block.
 
 use crate::arguments::RunArguments;
 use crate::output;
@@ -22,7 +22,7 @@ pub(crate) fn is_ptx(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "ptx")
 }
 
-/// Launches an entry of a file; what was done goes to `results`.
+/// Launches an entry of a file; the outcome goes to `results`.
 pub(crate) fn run(
     arguments: &RunArguments,
     launch_text: &str,
@@ -86,7 +86,7 @@ pub(crate) fn run(
     }
 }
 
-/// What a launch must know of an entry, with the threads of a block along each axis.
+/// The information that a launch needs about an entry, with the threads of a block along each axis.
 fn metadata(module: &Module, launch: &str, tensors: &Tensors) -> Result<(Metadata, [u32; 3]), String> {
     let json = json_fields::parse(launch).map_err(|e| e.to_string())?;
     let root = Field::root(&json);
@@ -177,7 +177,7 @@ fn block(field: &Field<'_>) -> Result<[u32; 3], String> {
     }
 }
 
-/// A tensor map of which LAUNCH.json says everything.
+/// A tensor map that LAUNCH.json describes completely.
 fn tensor_map(name: &str, descriptor: &Value, tensors: &Tensors) -> Result<Param, String> {
     // The reader of LAUNCH.json has looked at all fields.
     let named = descriptor["tensor"].as_str().and_then(|name| tensors.get(name));
@@ -210,7 +210,7 @@ fn entry<'m>(module: &'m Module, name: Option<&str>) -> Result<&'m Function, Str
     }
 }
 
-/// The type of a parameter, from what PTX calls it and what is passed.
+/// The type of a parameter, from its PTX type and the argument.
 fn type_of(ptx: &str, value: &Value, tensors: &Tensors) -> Result<ValueType, String> {
     let is_float = value.as_f64().is_some() && !value.is_i64() && !value.is_u64();
     let name = match (ptx, value) {

@@ -1,4 +1,4 @@
-//! What the user reads on stderr: errors, warnings, progress, times.
+//! The output on stderr: errors, warnings, progress, times.
 //!
 //! The first line of every error is `error[code]: text`, also for errors without a place in the source; with
 //! `--message-format json` every error is one object per line with the same keys.
@@ -82,7 +82,7 @@ impl Reporter {
         }
     }
 
-    /// Shows diagnostics; what is only for information, with `-v`.
+    /// Shows diagnostics; remarks only with `-v`.
     pub(crate) fn diagnostics(&self, sources: &SourceMap, list: &[Diagnostic]) {
         for diagnostic in list.iter().filter(|d| self.verbose || d.severity != Severity::Note) {
             match self.format {
@@ -103,7 +103,7 @@ impl Reporter {
         errln!("{json}");
     }
 
-    /// Something that only `-v` tells.
+    /// A message that is printed only with `-v`.
     pub(crate) fn verbose(&self, message: &str) {
         if self.verbose {
             note(self.format, message);
@@ -278,7 +278,7 @@ fn show(shared: &Shared, what: &str) {
         };
         let line = format!("{what}: {stage} ({:.0} s{size})", elapsed.as_secs_f64());
         let mut stderr = std::io::stderr().lock();
-        // A failed write to stderr has nobody to be told.
+        // A failed write to stderr cannot be reported.
         let _ = if terminal { write!(stderr, "\r\x1b[K{line}") } else { writeln!(stderr, "{line}") };
         let _ = stderr.flush();
         drawn = true;

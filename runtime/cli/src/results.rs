@@ -1,4 +1,4 @@
-//! What `rtc run` prints on standard output: lines for people, or one JSON object with `--message-format json`.
+//! The output of `rtc run` on standard output: lines for people, or one JSON object with `--message-format json`.
 
 use crate::output::outln;
 use crate::problem::Problem;
@@ -33,7 +33,7 @@ impl Results {
         }
     }
 
-    /// What `--counters` counted.
+    /// The counts of `--counters`.
     pub(crate) fn counters(&mut self, counters: &Counters) -> Result<(), Problem> {
         match &mut self.object {
             Some(object) => {
@@ -44,7 +44,7 @@ impl Results {
         }
     }
 
-    /// A tensor beside the one that was expected.
+    /// A tensor compared with the expected one.
     pub(crate) fn compared(&mut self, name: &str, comparison: &Comparison) -> Result<(), Problem> {
         let Some(object) = &mut self.object else { return outln!("check      {name}: {comparison}") };
         let Comparison { elements, wrong, worst_absolute, worst_relative, worst_ulp, .. } = comparison;

@@ -17,18 +17,18 @@ use rtc_tune::Decision;
 use serde_json::json;
 use std::path::Path;
 
-/// Runs a LAUNCH.json and says on stdout what was done.
+/// Runs a LAUNCH.json and prints the outcome on stdout.
 pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), Problem> {
     let mut results = Results::new(reporter.is_json());
     let done = launched(arguments, reporter, &mut results);
-    // What ran and gave something wrong is told, too.
+    // A launch with wrong results is reported, too.
     if done.as_ref().map_or_else(Problem::is_wrong_result, |()| true) {
         results.finish()?;
     }
     done
 }
 
-/// Runs a LAUNCH.json; what was done goes to `results`.
+/// Runs a LAUNCH.json; the outcome goes to `results`.
 pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &mut Results) -> Result<(), Problem> {
     let launch_text = input::read_text(&arguments.launch)?;
     if ptx::is_ptx(&arguments.file) {
@@ -47,7 +47,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     let arch = match (&arguments.arch, &spec.arch) {
         (Some(arch), _) => arch.clone(),
         (None, Some(arch)) if !device.is_cuda() => arch.clone(),
-        (None, _) => device.arch(),
+        (None, _) => device.arch().to_string(),
     };
     let mut configured = None;
     let (source, spec) = Input::read(arguments, spec, reporter, &mut |program, spec| {
@@ -60,7 +60,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     let compiled = source.compile(&store, &device, &spec, &arch, reporter, &mut progress);
     progress.finish();
     let compiled = compiled.map_err(|error| match error {
-        jit::CompileError::Compiler(failure) => Problem::compile(source.sources(), failure),
+        jit::CompileError::Compiler { failure, .. } => Problem::compile(source.sources(), failure),
         jit::CompileError::Runtime(error) => error.into(),
     })?;
     reporter.diagnostics(source.sources(), &compiled.warnings);
@@ -111,7 +111,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     let file = input::name_of(&arguments.file);
     let (name, threads, shared) = (&metadata.kernel, metadata.threads_per_block, metadata.shared_bytes);
     results.add("kernel", &format!("{name} ({file})"), json!({"kernel": name, "file": file}))?;
-    let reason = device.fallback_reason().map(ToString::to_string);
+    let reason = device.cuda_error().map(ToString::to_string);
     let fallback = reason.as_ref().map_or(String::new(), |reason| format!(", as no GPU can be used: {reason}"));
     let fields = json!({"device": device.to_string(), "no_gpu_because": reason});
     results.add("device", &format!("{device}{fallback}"), fields)?;
@@ -159,7 +159,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     }
 }
 
-/// What is compiled: a kernel of a source, or one of tile IR.
+/// The compiled kernel: one of a source, or one of tile IR.
 enum Input {
     Source(Box<(Program, Specialization)>),
     TileIr(Box<TileKernel>),
@@ -217,7 +217,7 @@ impl Input {
         arch: &str,
         reporter: &Reporter,
         observer: &mut dyn Observer,
-    ) -> Result<jit::Compiled, jit::CompileError> {
+    ) -> Result<jit::CompiledKernel, jit::CompileError> {
         match self {
             Input::Source(source) if device.is_interpreter() => {
                 let (program, specialization) = source.as_ref();
@@ -280,7 +280,7 @@ fn settle(
     Ok((settled, configured))
 }
 
-/// What went wrong with the launch of a file.
+/// The error of a file's launch.
 pub(crate) fn launch_problem(path: &Path, error: Error) -> Problem {
     match error {
         Error::LaunchFile(field) => Problem::file(Code::LAUNCH_FILE, path, field.to_string()),

@@ -26,7 +26,7 @@ pub(crate) fn device(arguments: &RunArguments) -> Result<Device, Problem> {
     Ok(if arguments.counters { device.count()? } else { device })
 }
 
-/// What the interpreter finds: promises of the source that do not hold, and results that the language leaves open.
+/// Findings of the interpreter: promises of the source that do not hold, and dependence on unspecified results.
 pub(crate) fn interpreted(kernel: &Kernel, launch: &LaunchFile, tensors: &Tensors, reporter: &Reporter) -> Vec<Report> {
     match launch.run(&trusted::in_bounds(kernel), tensors) {
         Err(rtc_testing::Error::Runtime(Error::Sanitizer(found))) => found.into(),
@@ -43,7 +43,7 @@ pub(crate) fn of_interpreter(checks: Checks) -> Checks {
     checks.iter().filter(|check| matches!(check, Check::Promise | Check::Open)).collect()
 }
 
-/// Shows what was found; the problem that ends the command.
+/// Shows the findings; returns the problem that ends the command.
 pub(crate) fn report(found: &[Report], sources: &SourceMap, reporter: &Reporter) -> Problem {
     for report in found {
         let facts = json!({
@@ -115,7 +115,7 @@ fn diagnostic(report: &Report, sources: &SourceMap) -> Diagnostic {
     }
 }
 
-/// What to do about it, where that can be said.
+/// The remedy, if there is a typical one.
 fn help(report: &Report) -> Option<&'static str> {
     let same_block = report.related.as_ref().is_some_and(|related| related.place.block == report.place.block);
     match report.code {
@@ -149,7 +149,7 @@ fn spans(place: &Place, sources: &SourceMap) -> Vec<Span> {
     std::iter::once(own).chain(callers).flatten().collect()
 }
 
-/// What begins at a line and a column: a name with what is called, indexed or taken of it, else one character.
+/// The token at a line and a column: a name with its call, index or attribute, otherwise one character.
 fn expression(file: FileId, text: &str, line: u32, column: u32) -> Option<Span> {
     let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)? as usize).map(str::len).sum();
     let row = text[start..].lines().next()?;

@@ -19,7 +19,7 @@ pub(crate) fn load(path: &Path) -> Result<TileKernel, Problem> {
         .map_err(|(sources, list)| Problem::Diagnostics { sources, list })
 }
 
-/// What is asked for of such a file: the targets, and how long the kernel may be.
+/// The request for such a file: the targets, and the limit of the kernel's size.
 pub(crate) fn request(
     arguments: &KernelArguments,
     kernel: &TileKernel,

@@ -1,6 +1,7 @@
-//! What the user of the command line vouches for by running it: the files that are named, and the launches that they describe.
+//! The guarantees that the user gives by running the command: for the named files, and for the launches that they
+//! describe.
 //!
-//! The tool launches without the check of lengths, as a kernel that leaves its memory is what the sanitizer is to find.
+//! The tool launches without checking lengths, as the sanitizer is to find kernels that leave their memory.
 #![allow(unsafe_code)]
 
 use rtc_compiler::{Observer, Program, Spec};
@@ -10,7 +11,7 @@ use rtc_tune::Tuner;
 
 /// The kernel with launches that do not check lengths.
 pub(crate) fn in_bounds(kernel: &Kernel) -> Kernel {
-    // SAFETY: the user asked for the launch, as they would start any other program.
+    // SAFETY: the user requested the launch, as they would start any other program.
     unsafe { kernel.assume_in_bounds() }
 }
 
@@ -19,7 +20,7 @@ pub(crate) fn load(
     device: &Device,
     compiled: rtc_compiler::Compiled,
     observer: &mut dyn Observer,
-) -> Result<jit::Compiled, jit::CompileError> {
+) -> Result<jit::CompiledKernel, jit::CompileError> {
     // SAFETY: the compiler made PTX and metadata together; the cache compares its entries with their checksums.
     unsafe { jit::load(device, compiled, observer) }
 }
@@ -32,11 +33,11 @@ pub(crate) fn load_ptx(
     block: [u32; 3],
 ) -> rtc_runtime::Result<Kernel> {
     // SAFETY: the user named the file to run, as they would start any other program.
-    unsafe { device.load_with_block(ptx, metadata, block) }
+    unsafe { device.load_with_block_dim(ptx, metadata, block) }
 }
 
 /// A tuner whose launches do not check lengths.
 pub(crate) fn tuner(program: &Program, spec: Spec) -> Tuner<'_> {
-    // SAFETY: the user asked for the launches, as they would start any other program.
+    // SAFETY: the user requested the launches, as they would start any other program.
     unsafe { Tuner::new(program, spec).assume_in_bounds() }
 }

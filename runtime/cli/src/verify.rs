@@ -84,7 +84,7 @@ fn replay(folder: &Path, arguments: &VerifyArguments, reporter: &Reporter) -> Re
     Ok(())
 }
 
-/// What a launch is compared with, and how exactly; nothing of launches whose results no reference was recorded for.
+/// The reference of a launch, and the tolerance; `None` for launches without recorded results.
 fn golden(launch: &Path) -> Result<Option<(PathBuf, Tolerance)>, Problem> {
     let text = input::read_text(launch)?;
     let wrong = |error: FieldError| Problem::file(Code::LAUNCH_FILE, launch, error.to_string());

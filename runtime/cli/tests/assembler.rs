@@ -33,7 +33,7 @@ fn command(scratch: &Scratch, words: &[&str], path: &Path, toolkit: &Path) -> Co
     command
 }
 
-/// What `rtc embed` says to cargo, and the machine code of a kernel by target.
+/// The output of `rtc embed` for cargo, and the machine code of a kernel by target.
 fn embedded(scratch: &Scratch, config: &Config, path: &Path, toolkit: &Path) -> (Vec<String>, [String; 2]) {
     use std::io::Write;
     let out = scratch.0.join("out");
@@ -59,11 +59,11 @@ fn build_scripts_take_another_assembler_or_warn_once() {
     ptxas(&new, "12.9");
     let signature = "*fp16:16, *fp16:16, *fp32:16, 64";
     let config =
-        Config::new().arch(["sm_80", "sm_90a"]).cubin(true).kernel("product", signature).kernel("again", signature);
+        Config::new().arch(["sm_80", "sm_90a"]).cubins().kernel("product", signature).kernel("again", signature);
 
     let both = |code: [&str; 2]| code.map(|version| format!("{version}\n"));
     assert_eq!(embedded(&scratch, &config, &old, &at("toolkit")), (vec![], both(["12.8", "12.9"])));
-    // What is named is taken.
+    // A named assembler is used.
     let named = config.clone().ptxas(&old_ptxas);
     let (warnings, code) = embedded(&scratch, &named, &old, &at("toolkit"));
     assert_eq!(code, both(["12.8", "12.8"]));
@@ -84,7 +84,7 @@ fn build_scripts_take_another_assembler_or_warn_once() {
     // Neither a target without the defect nor a kernel without products.
     let other = |arch: &str, size: &str| {
         let signature = format!("*fp16:16, *fp16:16, *fp32:16, {size}");
-        Config::new().arch([arch]).cubin(true).kernel("product", signature).ptxas(&old_ptxas)
+        Config::new().arch([arch]).cubins().kernel("product", signature).ptxas(&old_ptxas)
     };
     assert_eq!(denied(other("sm_80", "64")), Ok(()));
     assert!(denied(other("sm_90a", "64")).is_err());

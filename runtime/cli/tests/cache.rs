@@ -27,7 +27,7 @@ fn succeeds(command: &mut Command) -> String {
     text
 }
 
-/// The text without the lines that tell of times and of the cache.
+/// The text without the lines about times and the cache.
 fn said(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.contains(" ms,") && !line.starts_with("cache: ")).collect()
 }
@@ -119,7 +119,7 @@ fn directories_do_not_count() {
         assert!(hit, "{file}");
         assert_eq!(ptx, build(file, &["--no-cache"]).1, "{file}");
     }
-    // `device_assert` tells the name of the file at run time, so there it counts.
+    // `device_assert` prints the name of the file at run time, so there it is part of the key.
     let checked = "@triton.jit\ndef checked(x):\n    tl.device_assert(tl.load(x) > 0, \"low\")\n    tl.store(x, 1)\n";
     scratch.write("a.rt", checked).write("moved/a.rt", checked);
     for file in ["a.rt", "moved/a.rt"] {
@@ -145,7 +145,7 @@ fn a_corrupt_entry_is_reported_and_never_used() {
         fs::write(&path, damaged).unwrap();
         fs::write(scratch.0.join("out/copy_kernel.ptx"), "").unwrap();
         let text = succeeds(&mut scratch.command(&args));
-        let expected = format!("is corrupt ({reason}); it was removed and is made anew");
+        let expected = format!("is corrupt ({reason}); it was removed and will be rebuilt");
         assert!(text.starts_with("warning[cache]: cache entry ") && text.contains(&expected), "{text}");
         assert_eq!(fs::read(scratch.0.join("out/copy_kernel.ptx")).unwrap(), good);
         assert_eq!(fs::read(&path).unwrap(), entry);
@@ -158,14 +158,14 @@ fn without_a_usable_cache_everything_works() {
     let scratch = Scratch::new("cache-none");
     scratch.write("file", "");
     let args = ["build", "k.rt", "--signature", SIGNATURE, "-o", "out"];
-    // Somebody wants it there, and is told.
+    // The directory was requested, so its problem is reported.
     let text = succeeds(scratch.command(&args).env("RTC_CACHE_DIR", scratch.0.join("file/below")));
     assert!(text.starts_with("warning[cache]: cannot make the cache directory"), "{text}");
     let text = succeeds(scratch.command(&args).env("RTC_CACHE_LIMIT", "lots"));
     assert!(text.starts_with("warning[cache]: RTC_CACHE_LIMIT is `lots`, which is not a size"), "{text}");
     let text = succeeds(scratch.command(&args).env("RTC_CACHE_LIMIT", "100"));
     assert!(text.starts_with("warning[cache]: an entry of "), "{text}");
-    // Nobody has asked for it.
+    // The directory was not requested.
     let mut homeless = scratch.command(&args);
     homeless.env_remove("RTC_CACHE_DIR").env_remove("XDG_CACHE_HOME").env("HOME", scratch.0.join("file/home"));
     assert_eq!(succeeds(&mut homeless), "");

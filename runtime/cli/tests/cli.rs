@@ -155,7 +155,7 @@ fn launch_files_and_tensor_files_are_checked() {
     };
     let good = tensors(300);
     let mut all = String::new();
-    // What is found before anything is compiled.
+    // Errors found before the compilation.
     for launch in [
         "{",
         "[]",

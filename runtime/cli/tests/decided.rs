@@ -1,4 +1,4 @@
-//! What `-v` says of the loops of a kernel and of the whole.
+//! The remarks of `-v` about the loops of a kernel and its resources.
 #![allow(clippy::unwrap_used)]
 
 mod scratch;
@@ -26,9 +26,9 @@ const LAUNCH: &str = r#"{
 }"#;
 
 const PROMISE: &str = "`a_ptr` is not promised to be a multiple of 16 bytes: with `*fp16:16` for `a_ptr` instead, copies from \
-                       `a_ptr` (`cp.async`, 16 bytes at a time) begin ahead";
+                       `a_ptr` (`cp.async`, 16 bytes at a time) are issued ahead of time";
 
-/// The lines on stderr about what was decided.
+/// The lines on stderr about decisions.
 fn said(scratch: &Scratch, args: &[&str], ptxas: &str) -> Vec<String> {
     let output = scratch.command(args).env("RTC_PTXAS", ptxas).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
@@ -62,9 +62,11 @@ fn build_says_of_each_loop_what_was_decided_and_what_would_change_it() {
     assert!(first.iter().any(|line| line.trim_start() == format!("= help: {PROMISE}")), "{first:#?}");
     assert_eq!(build("*fp16, *fp32:16, i32", &["-v"]), first);
     assert_eq!(build("*fp16, *fp32:16, i32", &[]), [""; 0]);
-    // What the help says, done.
+    // With the change that the help suggests.
     let promised = build("*fp16:16, *fp32:16, i32", &["-v"]);
-    assert!(promised.iter().any(|line| line.contains("copies from `a_ptr` (`cp.async`, 16 bytes at a time) begin 2")));
+    assert!(
+        promised.iter().any(|line| line.contains("copies from `a_ptr` (`cp.async`, 16 bytes at a time) are issued 2"))
+    );
     assert!(promised.iter().all(|line| !line.contains("help")), "{promised:#?}");
     // As JSON.
     let json = build("*fp16, *fp32:16, i32", &["-v", "--message-format", "json"]);
@@ -82,18 +84,17 @@ fn run_says_the_same() {
     let lines = said(&scratch, &args, "/nowhere/ptxas");
     assert_eq!(lines.iter().filter(|line| line.contains("the loop is ")).count(), 2, "{lines:#?}");
     assert!(lines.iter().any(|line| line.contains(PROMISE)), "{lines:#?}");
-    assert!(lines.last().unwrap().contains("on a multiprocessor at a time"), "{lines:#?}");
+    assert!(lines.last().unwrap().contains(" per SM, limited by "), "{lines:#?}");
 }
 
 #[test]
-fn the_whole_is_told_of_by_the_assembler_or_by_an_estimate() {
+fn resources_come_from_the_assembler_or_an_estimate() {
     let scratch = scratch("decided-whole");
     let args = ["build", "k.rt", "-o", "out", "--signature", "*fp16:16, *fp32:16, i32", "--arch", "sm_90a", "-v"];
-    let whole =
-        |ptxas: &str| said(&scratch, &args, ptxas).into_iter().find(|line| line.contains("multiprocessor at")).unwrap();
+    let whole = |ptxas: &str| said(&scratch, &args, ptxas).into_iter().find(|line| line.contains(" per SM, ")).unwrap();
     let estimate = whole("/nowhere/ptxas");
-    assert!(estimate.contains("(an estimate, as no `ptxas` is at hand); 128 threads and "), "{estimate}");
-    assert!(estimate.ends_with(" allow no more"), "{estimate}");
+    assert!(estimate.contains("(an estimate: no `ptxas` found); 128 threads and "), "{estimate}");
+    assert!(estimate.contains(" per SM, limited by "), "{estimate}");
     let Some(assembler) = rtc_build::Assembler::find() else { return missing(Need::Ptxas) };
     let measured = whole(&assembler.path().to_string_lossy());
     let number = measured.split_once("for sm_90a: ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u32>().ok());

@@ -1,4 +1,4 @@
-//! A build script without the compiler: rtc-build asks the executable.
+//! A build script without the compiler: rtc-build calls the executable.
 #![allow(clippy::unwrap_used)]
 
 mod scratch;

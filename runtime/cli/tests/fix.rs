@@ -1,4 +1,4 @@
-//! `rtc fix`: what is shown, what is written and what is left.
+//! `rtc fix`: the shown changes, the written files, and the uses that are left alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

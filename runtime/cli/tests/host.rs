@@ -117,7 +117,7 @@ fn words_and_status_are_handed_on() {
     let (code, out, err) = run(rtc(&["precision", "x.py", "--dtype", "float16"]).env("PATH", folder.join("bin")));
     assert_eq!((code, out.as_str(), err.as_str()), (Some(7), "-m rtc precision x.py --dtype float16\n", ""));
     let python = folder.join("bin/python");
-    // Behind the file, too, where the package's own options stand.
+    // After the file, too, where the package's own options are.
     for named in [vec!["--python", python.to_str().unwrap()], vec![&*format!("--python={}", python.display())]] {
         let (code, out, _) = run(rtc(&["bench", "x.py", "--rtol", "1"]).args(&named).arg("--json"));
         assert_eq!((code, out.as_str()), (Some(7), "-m rtc bench x.py --rtol 1 --json\n"));

@@ -1,5 +1,5 @@
-//! The commands of the README and the book: each `rtc` line of a block of `sh` ends with status 0, in a folder that has the
-//! examples and the files that the pages show. The pictures are what this executable gives.
+//! The commands of the README and the book: each `rtc` line of a block of `sh` ends with status 0, in a folder that has
+//! the examples and the files that the pages show. The pictures are output of this executable.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -65,7 +65,7 @@ fn commands_of_the_pages_end_well() {
     }
     let (mut wrong, mut ran) = (Vec::new(), 0);
     for (path, text) in pages() {
-        // <!-- file: NAME --> stands before a block that is a file.
+        // <!-- file: NAME --> comes before a block that is a file.
         for shown in text.split("<!-- file: ").skip(1) {
             let (name, rest) = shown.split_once(" -->").unwrap();
             let block = rest.split_once("```").unwrap().1.split_once('\n').unwrap().1.split("```").next().unwrap();

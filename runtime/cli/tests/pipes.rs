@@ -43,7 +43,7 @@ fn scratch(name: &str) -> Scratch {
     scratch
 }
 
-/// A pipe that nobody reads.
+/// A pipe whose read end is closed.
 fn closed_pipe() -> std::io::PipeWriter {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -52,7 +52,7 @@ fn closed_pipe() -> std::io::PipeWriter {
 
 #[test]
 fn nobody_reads() {
-    let scratch = scratch("nobody-reads");
+    let scratch = scratch("closed-pipe");
     for (args, file) in COMMANDS {
         let output = scratch.command(args).stdout(closed_pipe()).output().unwrap();
         assert_eq!(
@@ -68,7 +68,7 @@ fn nobody_reads() {
 
 #[test]
 fn nobody_reads_what_went_wrong() {
-    let scratch = scratch("nobody-reads-errors");
+    let scratch = scratch("closed-pipe-errors");
     let status = scratch.command(&["build", "none.rt"]).stderr(closed_pipe()).status().unwrap();
     assert_eq!(status.code(), Some(1));
 }

@@ -27,7 +27,7 @@ fn what_is_found_is_shown_with_its_source() {
     assert!(text.contains("sanitizer  nothing found (memory, init, race, sync, promise)"), "{text}");
 
     let text = scratch.fails(1, &["run", "wrong.rt", "--launch", "l.json", "--sanitize", "all"]);
-    // What the compiler makes of it is not the matter here.
+    // The compilation is not tested here.
     let lines: Vec<&str> = text.lines().map(|line| line.split(", PTX line").next().unwrap()).collect();
     insta::assert_snapshot!(lines.join("\n"));
     let text = scratch.fails(1, &["run", "wrong.rt", "--launch", "l.json", "--sanitize", "memory,init"]);
@@ -98,7 +98,7 @@ fn counters_are_the_same_in_every_run() {
     insta::assert_snapshot!(first);
 }
 
-/// Sums what lies behind a mask, which is zero only here.
+/// Adds up the elements behind a mask, which is zero only here.
 const LEANING: &str = "\
 @triton.jit
 def leaning(x_ptr, y_ptr, n, BLOCK: tl.constexpr):

@@ -34,7 +34,7 @@ fn kernels_are_built_and_run() {
         assert!(String::from_utf8_lossy(&built.stdout).trim().ends_with("copy_kernel.ptx"));
         assert!(std::fs::read_to_string(scratch.0.join("out/copy_kernel.ptx")).unwrap().contains("<stdin>"));
     }
-    // What it imports lies where the command runs.
+    // Its imports are found in the directory where the command runs.
     let imports = format!("from helpers import N\n{text}");
     let run = given(&scratch, &imports, &["run", "-", "--launch", "launch.json", "--device", "emulator"]);
     assert!(run.status.success(), "{}", said(&run));

@@ -39,7 +39,7 @@ fn the_cost_model_decides_and_says_so() {
     let tune = ["tune", "t.rt", "--launch", "launch.json", "--device", "emulator", "-o", "t.json", "--plot", "t.svg"];
     let (out, err) = says(&scratch, &tune);
     assert!(out.contains("by the cost model; nothing was timed") && out.contains("\n* BLOCK="), "{out}");
-    // What cannot run stands at the end, with the reason.
+    // Configurations that cannot run come last, with the reason.
     let refused = out.lines().rfind(|line| line.contains("num_warps=")).unwrap();
     assert!(refused.contains("BLOCK=100") && refused.contains("not a power of two"), "{out}");
     assert_eq!(err, "");

@@ -72,7 +72,7 @@ fn warnings_as_json() {
     assert_eq!(index["labels"][0]["line"], 5, "{index}");
 }
 
-/// Every executor tells what the lint foretold, with the line of the product.
+/// Every executor reports the overflow that the lint predicted, with the line of the multiplication.
 #[test]
 fn a_wrapped_address_is_reported_by_all() {
     let scratch = rows("wrapped");

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(status((12, 9), true), Status::Ok);
         assert_eq!(status((13, 0), true), Status::Ok);
         assert_eq!(status((12, 8), false), Status::Ok);
-        // What it says where another assembler is found is tested by the command line's tests.
+        // The message if another assembler is found is tested by the command line's tests.
         let check = of_driver((12, 8), true);
         assert!(
             check.text.contains("12.8") && (check.status == Status::Ok) == check.text.contains("is called instead"),

@@ -28,16 +28,16 @@ pub enum Status {
     Error,
 }
 
-/// What was found about one part of the machine.
+/// The state of one part of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// The part, such as `driver`.
     pub topic: &'static str,
     /// How the check ended.
     pub status: Status,
-    /// What was found, in one sentence.
+    /// The state, in one sentence.
     pub text: String,
-    /// What to do, if the status is not [`Status::Ok`].
+    /// The remedy, if the status is not [`Status::Ok`].
     pub remedy: Option<String>,
     /// Whether kernels run on this device; nothing for parts that are no device.
     pub runs_kernels: Option<bool>,

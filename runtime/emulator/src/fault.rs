@@ -1,11 +1,11 @@
-//! What can go wrong while PTX executes, and where: kernel, block, thread, PTX line, source line.
+//! Faults of PTX execution, with their location: kernel, block, thread, PTX line, source line.
 
 use std::fmt;
 
 use crate::finding::Finding;
 use crate::sanitize::Report;
 
-/// What kind of access touched memory.
+/// The kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// A load.
@@ -26,7 +26,7 @@ impl fmt::Display for Access {
     }
 }
 
-/// A state space, as far as faults tell them apart.
+/// A state space, as far as faults distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// Global memory (and constant memory).
@@ -87,7 +87,7 @@ impl fmt::Display for AccessError {
     }
 }
 
-/// An instruction that a fault names besides its own.
+/// Another instruction that a fault names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// The instruction as PTX text.
@@ -104,7 +104,7 @@ impl fmt::Display for Site {
     }
 }
 
-/// Kind of a fault with what belongs to it.
+/// The kind of a fault with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -142,22 +142,22 @@ pub enum FaultKind {
         /// Where each warp waits.
         waiting: String,
     },
-    /// Shared memory that an asynchronous copy writes was accessed before anybody waited for the copy.
+    /// Shared memory that an asynchronous copy writes was accessed before a wait for the copy.
     NotArrived {
-        /// What was tried.
+        /// The access.
         access: Access,
         /// First byte concerned, in the block's shared memory.
         address: u64,
         /// The copy.
         copy: Box<Site>,
-        /// True if the copy had arrived, but this warp does not know.
+        /// True if the copy had completed, but not according to the warp's clock.
         arrived: bool,
     },
-    /// Shared memory was written that an asynchronous instruction reads, before anybody waited for the reads.
+    /// Shared memory that an asynchronous instruction reads was written before a wait for the reads.
     StillRead {
         /// First byte concerned, in the block's shared memory.
         address: u64,
-        /// What reads it.
+        /// The reader.
         reader: Box<Site>,
     },
     /// Two warps access shared memory without a barrier in between.
@@ -168,7 +168,7 @@ pub enum FaultKind {
         address: u64,
         /// The earlier access.
         other: Box<Site>,
-        /// What that one does.
+        /// The access of that one.
         other_access: Access,
     },
     /// An asynchronous instruction reads shared memory that ordinary stores wrote, without `fence.proxy.async` in between.
@@ -180,7 +180,7 @@ pub enum FaultKind {
     },
     /// A register that an unfinished `wgmma` uses was accessed.
     RegisterInUse {
-        /// What was tried.
+        /// The access.
         access: Access,
         /// The register.
         register: String,
@@ -253,7 +253,7 @@ pub enum FaultKind {
     Launch(String),
 }
 
-/// A position in the source that PTX's `.loc` lines tell.
+/// A position in the source by PTX's `.loc` lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourceLocation {
     /// File name as `.file` spells it.
@@ -279,7 +279,7 @@ impl fmt::Display for SourceLocation {
 /// A launch that went wrong: what, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// What went wrong.
+    /// The kind.
     pub kind: FaultKind,
     /// Name of the kernel.
     pub kernel: String,
@@ -297,9 +297,9 @@ pub struct Fault {
     pub instruction: String,
     /// Line in the source, where the PTX has `.loc`.
     pub location: Option<SourceLocation>,
-    /// What looked wrong before: the address of a bad access may have wrapped around.
+    /// Earlier findings: the address of a bad access may have overflowed.
     pub findings: Vec<Finding>,
-    /// What the sanitizer reported before.
+    /// Earlier reports of the sanitizer.
     pub reports: Vec<Report>,
 }
 

@@ -1,17 +1,17 @@
-//! What looks wrong while PTX executes and does not end the launch.
+//! Findings of PTX execution that do not end the launch.
 
 use std::fmt;
 
 use crate::SourceLocation;
 use crate::sanitize::{Check, Place, Report};
 
-/// What looks wrong.
+/// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FindingKind {
     /// 32-bit arithmetic left its range, and memory was accessed through the result.
     AddressOverflow {
-        /// What an exact result would have been.
+        /// The exact result.
         exact: i64,
     },
 }
@@ -19,7 +19,7 @@ pub enum FindingKind {
 /// Something that looks wrong: what, and where. Each instruction gives one at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// The kind.
     pub kind: FindingKind,
     /// Name of the kernel.
     pub kernel: String,

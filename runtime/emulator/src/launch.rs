@@ -1,4 +1,4 @@
-//! What a launch takes and what it reports.
+//! The arguments and the result of a launch.
 
 use crate::counters::Counters;
 use crate::finding::Finding;
@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 /// In which order warps run, and when asynchronous copies arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
-    /// Warp after warp, each until it has to wait; copies arrive only when nobody can go on without them. The same in
+    /// Warp after warp, each until it has to wait; copies complete only when no warp can run without them. The same in
     /// every run.
     #[default]
     InOrder,
-    /// An adversary: warps in random order with short random turns, copies at random moments that PTX allows, waits that
+    /// Adversarial: warps in random order with short random turns, copies at random moments that PTX allows, waits that
     /// time out early. The same for the same seed.
     Random(u64),
 }
@@ -41,12 +41,12 @@ pub struct LaunchConfig<'a> {
     /// The order of execution. Misuse of asynchronous instructions is reported by either; a program that depends on the
     /// order in other ways is found by trying seeds.
     pub schedule: Schedule,
-    /// Checks that are made only when asked for.
+    /// Optional checks.
     pub sanitize: Checks,
     /// Whether instructions and memory traffic are counted.
     pub counts: bool,
-    /// Threads of this machine that blocks are divided among, where that changes nothing. What a launch leaves and
-    /// reports does not depend on it.
+    /// The number of host threads for blocks, where that changes nothing. The result and the reports of a launch do not
+    /// depend on it.
     pub threads: usize,
 }
 
@@ -71,19 +71,19 @@ impl<'a> LaunchConfig<'a> {
     }
 }
 
-/// What a launch did.
+/// The outcome of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaunchReport {
-    /// What the kernel printed, in the order of execution.
+    /// The output, in the order of execution.
     pub printed: String,
     /// Instructions executed, counted once per warp.
     pub warp_instructions: u64,
     /// Instructions executed, counted once per active thread.
     pub thread_instructions: u64,
-    /// What looked wrong without ending the launch.
+    /// Findings that did not end the launch.
     pub findings: Vec<Finding>,
-    /// What the sanitizer found.
+    /// Reports of the sanitizer.
     pub reports: Vec<Report>,
-    /// What was counted, if it was asked for.
+    /// The counts, if counting is enabled.
     pub counters: Option<Counters>,
 }

@@ -1,14 +1,15 @@
 //! Executes PTX on the CPU: an independent judge of compiled kernels, and the device of machines without a GPU.
 //!
-//! It knows PTX only. Warps run in lock step with divergence; shared memory, barriers, shuffles, atomics, matrix
-//! instructions and asynchronous copies do what the PTX manual says; narrow floating-point formats round as hardware
-//! does. Accesses outside allocations, misaligned ones, divergent barriers and deadlocks are faults that name kernel,
-//! block, thread, PTX line and, through `.loc`, the source line. An address that wrapped around in 32 bits is a finding.
+//! It depends on PTX only. Warps run in lock step with divergence; shared memory, barriers, shuffles, atomics, matrix
+//! instructions and asynchronous copies follow the PTX manual; narrow floating-point formats round like hardware.
+//! Accesses outside allocations, misaligned ones, divergent barriers and deadlocks are faults with kernel, block,
+//! thread, PTX line and, through `.loc`, the source line. An address that overflowed in 32 bits is a finding.
 //!
-//! Asynchronous instructions (`cp.async`, mbarriers, bulk and tensor copies, `wgmma`) do their work as late as PTX allows,
-//! or by [`Schedule::Random`] at random moments. Programs that have them are checked: memory or registers used before a
-//! wait, buffers reused too early, missing fences, barriers that cannot complete, and accesses of shared memory by two warps
-//! without a barrier are faults, whatever the schedule. Tensor maps come as [`tensor_map::TensorMap`].
+//! Asynchronous instructions (`cp.async`, mbarriers, bulk and tensor copies, `wgmma`) execute as late as PTX allows, or
+//! with [`Schedule::Random`] at random moments. Programs with such instructions are checked: memory or registers used
+//! before a wait, buffers reused too early, missing fences, barriers that cannot complete, and accesses of shared
+//! memory by two warps without a barrier are faults, regardless of the schedule. Tensor maps are passed as
+//! [`tensor_map::TensorMap`].
 //!
 //! ```
 //! use rtc_emulator::{LaunchConfig, Memory, Program};

@@ -1,8 +1,8 @@
 //! Global memory of the emulated device: named allocations with guard gaps between them.
 //!
 //! Addresses look like a GPU's (far from 0, aligned to 256 bytes or more) and are the same in every run. Every access
-//! must lie within one live allocation; what lies between allocations belongs to nobody, and freed ranges are
-//! remembered so that a fault can name them.
+//! must be within one live allocation; gaps between allocations are unmapped, and freed ranges are remembered so that a
+//! fault can name them.
 //!
 //! ```
 //! use rtc_emulator::Memory;
@@ -23,7 +23,7 @@ use shape::Shape;
 
 /// Lowest address handed out by [`Memory::alloc`].
 const FIRST_ADDRESS: u64 = 0x7_0000_0000;
-/// Bytes between two allocations that belong to nobody.
+/// Unmapped bytes between two allocations.
 const GUARD_BYTES: u64 = 4096;
 /// An allocation farther away than this says nothing about a bad address.
 const NEAR_BYTES: u128 = 1 << 26;
@@ -35,18 +35,18 @@ const BASE_ALIGN: u64 = 256;
 struct Allocation {
     base: u64,
     data: Data,
-    /// Length as asked for; `data` is emptied when the range is freed.
+    /// The requested length; `data` is emptied when the range is freed.
     bytes: u64,
     name: String,
     live: bool,
     writable: bool,
     /// Which bytes were written, where that is tracked: one bit each.
     written: Option<Vec<u64>>,
-    /// What was accessed, in memory that is one of several.
+    /// The accessed bytes, in memory that is one of several.
     touched: Option<Box<Touched>>,
 }
 
-/// Global memory: what pointers in kernel arguments point into.
+/// Global memory: the target of pointers in kernel arguments.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// Sorted by base address.
@@ -63,7 +63,7 @@ impl Memory {
         Memory { next: FIRST_ADDRESS, ..Memory::default() }
     }
 
-    /// Empty memory whose new allocations are filled with `byte`, so that reads before writes stand out.
+    /// Empty memory whose new allocations are filled with `byte`, so that reads before writes are noticeable.
     pub fn poisoned(byte: u8) -> Memory {
         Memory { poison: Some(byte), ..Memory::new() }
     }

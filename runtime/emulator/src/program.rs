@@ -17,7 +17,7 @@ const SANITIZED_BUDGET: u64 = 1_000_000_000;
 pub struct LoadError {
     /// Line in the PTX text, from 1.
     pub line: u32,
-    /// What is wrong.
+    /// The error.
     pub message: String,
 }
 

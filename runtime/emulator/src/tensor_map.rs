@@ -1,9 +1,9 @@
-//! Tensor maps: what a tiled bulk copy (TMA) knows of a tensor in global memory.
+//! Tensor maps: the description of a tensor in global memory for tiled bulk copies (TMA).
 //!
-//! A kernel takes one as a parameter of 128 bytes (`.param .align 64 .b8 map[128]`). What the hardware keeps in them is not
-//! public, so the emulator has an encoding of its own: a launcher on the emulator calls [`TensorMap::encode`] where it
-//! would call `cuTensorMapEncodeTiled`, with the same numbers. A map may also start as zeros and be filled in by
-//! `tensormap.replace`. Only tiled maps without interleave are known.
+//! A kernel takes one as a parameter of 128 bytes (`.param .align 64 .b8 map[128]`). The hardware's encoding is not
+//! public, so the emulator has one of its own: a launcher on the emulator calls [`TensorMap::encode`] where it would
+//! call `cuTensorMapEncodeTiled`, with the same numbers. A map may also start as zeros and be filled in by
+//! `tensormap.replace`. Only tiled maps without interleave are supported.
 //!
 //! ```
 //! use rtc_emulator::tensor_map::{ElementType, TensorMap};
@@ -75,7 +75,7 @@ impl ElementType {
     }
 }
 
-/// What elements outside the tensor are in shared memory.
+/// The value of elements outside the tensor in shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fill {
     /// Zero.
@@ -102,7 +102,7 @@ pub struct TensorMap {
     pub element_strides: Vec<u32>,
     /// Swizzle of the box in shared memory in bytes: 0 (none), 32, 64 or 128.
     pub swizzle: u32,
-    /// What is outside the tensor.
+    /// The value outside the tensor.
     pub fill: Fill,
     /// L2 promotion in bytes: 0, 64, 128 or 256. No effect here.
     pub l2_promotion: u32,
@@ -181,7 +181,7 @@ impl TensorMap {
         (0..self.rank()).map(|i| self.moved(i)).product::<u32>() * self.ty.bytes()
     }
 
-    /// What `cuTensorMapEncodeTiled` checks.
+    /// The checks of `cuTensorMapEncodeTiled`.
     pub fn check(&self) -> Result<()> {
         let rank = self.rank();
         ensure((1..=MAX_RANK).contains(&rank), || format!("the rank is {rank}, not 1 to {MAX_RANK}"))?;

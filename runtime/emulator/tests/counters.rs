@@ -55,7 +55,7 @@ fn conflicts_of_banks() {
     assert_eq!(shared(word, 132), SharedTraffic { requests: 1, turns: 1, conflicts: 0, bytes: 128 });
     // All lanes at one address.
     assert_eq!(shared(word, 0), SharedTraffic { requests: 1, turns: 1, conflicts: 0, bytes: 4 });
-    // 16 bytes each take 4 turns of 8 lanes, which is what 512 bytes need.
+    // 16 bytes each take 4 wavefronts of 8 lanes, the minimum for 512 bytes.
     let wide = "v4.b32 [%r6], {%r2, %r2, %r2, %r2}";
     assert_eq!(shared(wide, 16), SharedTraffic { requests: 1, turns: 4, conflicts: 0, bytes: 512 });
     assert_eq!(shared(wide, 128), SharedTraffic { requests: 1, turns: 32, conflicts: 28, bytes: 512 });

@@ -5,7 +5,7 @@ use rtc_emulator::{FaultKind, LaunchConfig, Memory, Program};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// `count` takes N turns of a loop; of `spin`, all blocks from the given one on never end.
+/// `count` runs N iterations of a loop; in `spin`, all blocks from the given one on never end.
 const PTX: &str = "
 .version 8.3
 .target sm_80

@@ -1,10 +1,10 @@
-//! Mistakes in PTX, `tests/planted/*.ptx`: the sanitizer must report each at its line, and nothing else.
+//! Planted bugs in PTX, `tests/planted/*.ptx`: the sanitizer must report each at its line, and nothing else.
 //!
-//! A line that must be reported ends in `// BUG CODE..`. Before each kernel stand lines that begin with `//!`:
+//! A line that must be reported ends in `// BUG CODE..`. Each kernel is preceded by lines that start with `//!`:
 //! ```text
 //! //! launch KERNEL [grid=N] [block=N] [cluster=N] [shared=N]
 //! //! in NAME u32: values           an allocation, passed as the next parameter; `a..b` counts, `V*N` repeats
-//! //! raw NAME BYTES                one that nobody has written
+//! //! raw NAME BYTES                an uninitialized one
 //! //! arg u32: value                a number, passed as the next parameter
 //! ```
 #![allow(clippy::unwrap_used)]
@@ -35,7 +35,7 @@ fn numbers(text: &str) -> Vec<u32> {
     text.split_whitespace().flat_map(word).collect()
 }
 
-/// What a launch is reported for.
+/// The expected reports of a launch.
 fn run(program: &Program, launch: &str, header: &[&str], schedule: Schedule) -> Vec<Report> {
     let mut words = launch.split_whitespace();
     let mut config = LaunchConfig { sanitize: Checks::ALL, schedule, ..LaunchConfig::new(words.next().unwrap()) };

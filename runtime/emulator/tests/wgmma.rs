@@ -1,5 +1,5 @@
-//! `wgmma` against plain products: every type, every number of columns, every way in which operands lie in shared memory
-//! or registers; and mistakes, each reported.
+//! `wgmma` against plain dot products: every type, every number of columns, all placements of operands in shared memory
+//! or registers; and errors, each reported.
 #![allow(clippy::unwrap_used)]
 
 use half::f16;
@@ -45,7 +45,7 @@ impl Case {
             let column = step * k + r / 2 * 4 * per + thread % 4 * per + j;
             slot.copy_from_slice(&encode(a[row * depth + column]).to_le_bytes()[..bytes]);
         }
-        // What D holds before: its place as a small number.
+        // The initial value of D: its index as a small number.
         let count = self.registers();
         let halves = self.operands.d_bits() == 16;
         let d_bits = |v: f64| match () {

@@ -3,7 +3,7 @@
 /// A token with the line it starts on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// The kind.
     pub kind: TokenKind<'a>,
     /// Line, from 1.
     pub line: u32,
@@ -40,7 +40,7 @@ impl std::fmt::Display for TokenKind<'_> {
     }
 }
 
-/// Splits PTX into tokens, the last being `End`; the error is a line and what stands there.
+/// Splits PTX into tokens, the last being `End`; the error is a line and its text.
 pub fn tokens(text: &str) -> Result<Vec<Token<'_>>, (u32, String)> {
     let bytes = text.as_bytes();
     let mut list = Vec::with_capacity(text.len() / 4);

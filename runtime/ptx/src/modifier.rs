@@ -37,7 +37,7 @@ modifiers! {
     // Integer forms.
     Cc = "cc", Wide = "wide", Lo = "lo", Hi = "hi", Shiftamt = "shiftamt", Clamp = "clamp", Wrap = "wrap",
     L = "l", R = "r", F4e = "f4e", B4e = "b4e", Rc8 = "rc8", Ecl = "ecl", Ecr = "ecr", Rc16 = "rc16",
-    // Comparisons and what combines them.
+    // Comparisons and their combinations.
     Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge", Ls = "ls", Hs = "hs", Equ = "equ", Neu = "neu",
     Ltu = "ltu", Leu = "leu", Gtu = "gtu", Geu = "geu", Num = "num", IsNan = "nan",
     And = "and", Or = "or", Xor = "xor", Popc = "popc",

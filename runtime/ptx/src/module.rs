@@ -46,7 +46,7 @@ pub struct File {
 pub struct Section {
     /// Its name with the dot.
     pub name: String,
-    /// What stands between the braces.
+    /// The contents of the braces.
     pub text: String,
 }
 
@@ -85,7 +85,7 @@ pub struct Variable {
     pub dimensions: Vec<Option<u64>>,
     /// Initialiser, flat.
     pub initial: Vec<Initial>,
-    /// Where it stands.
+    /// The location.
     pub line: Line,
 }
 
@@ -104,9 +104,9 @@ pub enum StateSpace {
 /// `.ptr .space .align n` of a kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer {
-    /// What it points into, if told.
+    /// The state space of its target, if given.
     pub space: Option<StateSpace>,
-    /// What it is aligned to, if told.
+    /// The alignment of its target, if given.
     pub align: Option<u32>,
 }
 
@@ -159,7 +159,7 @@ pub struct Function {
     pub directives: Vec<Directive>,
     /// Statements; `None` for a declaration.
     pub body: Option<Vec<Statement>>,
-    /// Where it stands.
+    /// The location.
     pub line: Line,
 }
 
@@ -245,7 +245,7 @@ pub struct Instruction {
     pub modifiers: Vec<Modifier>,
     /// Its operands in order.
     pub operands: Vec<Operand>,
-    /// Where it stands.
+    /// The location.
     pub line: Line,
 }
 

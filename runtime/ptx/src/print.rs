@@ -85,7 +85,7 @@ impl Display for StateSpace {
 impl Display for Variable {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}{} ", self.linkage, self.space)?;
-        // Where `.ptr` stands, an alignment of the variable itself cannot stand before it.
+        // After `.ptr`, an alignment of the variable itself cannot come before it.
         if let Some(align) = self.align {
             write!(f, ".align {align} ")?;
         }

@@ -10,7 +10,7 @@
 //! Add, "add", "d s s", "sat? s32; cc? u32|s32|u64|s64; ..."      add.rn.f32 %r1, %r2, %r3;
 //! ```
 //!
-//! What no row allows is an error, never ignored.
+//! Anything that no row allows is an error, never ignored.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -226,7 +226,7 @@ instructions! {
     Stmatrix "stmatrix.sync" "a s" "aligned m8n8 x1|x2|x4 trans? @shared? b16";
 }
 
-/// What stands at one place of an instruction.
+/// The modifier at one position of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandKind {
     /// A register to write, `_`, or a vector of these.
@@ -248,7 +248,7 @@ pub enum OperandKind {
 /// One place of an instruction's operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What stands there.
+    /// The modifiers at this position.
     pub kind: OperandKind,
     /// True if it may be left out.
     pub optional: bool,

@@ -1,4 +1,4 @@
-//! What the type words say: width, signedness, class.
+//! The properties of type words: width, signedness, class.
 
 use crate::modifier::Modifier;
 

@@ -27,7 +27,7 @@ impl Maker {
             self.step();
         }
         for value in carried {
-            // What the block has made, if that can be brought to the shape; else something new.
+            // A value of the block, if it can be brought to the shape; otherwise a new one.
             let made: Vec<Value> = self.scope[own.min(self.scope.len())..].to_vec();
             let fits = |v: &&Value| v.shape == value.shape || (v.numel() == value.numel() && !value.shape.is_empty());
             let fits = |v: &&Value| fits(v) && (!v.shape.is_empty() || value.shape.is_empty());

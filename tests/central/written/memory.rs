@@ -4,7 +4,7 @@ use super::types::{BOOL, Dtype, E4M3, E5M2, ELEMENTS, I32, U8};
 use super::{Content, Maker, Value};
 
 impl Maker {
-    /// A new tensor of so many elements; what is in it.
+    /// A new tensor of so many elements, and its content.
     fn tensor(&mut self, dtype: Dtype, count: u32, whole: Option<u64>) -> String {
         let name = self.name("x");
         let align = *self.random.pick(&["", ":16", ":16"]);
@@ -60,7 +60,7 @@ impl Maker {
         (0..shape.len()).map(part).collect::<Vec<_>>().join(" + ")
     }
 
-    /// A mask of a shape: offsets beside a number, or what some comparison gave.
+    /// A mask of a shape: offsets compared with a number, or the result of another comparison.
     pub(super) fn mask(&mut self, shape: &[u32]) -> String {
         if let Some(mask) = self.any_where(|v| v.dtype == BOOL && v.shape == shape)
             && self.random.below(2) == 0
@@ -79,7 +79,7 @@ impl Maker {
         self.input_of(dtype, &shape)
     }
 
-    /// A tile from memory, in one of the ways that there are.
+    /// A tile from memory, by one of the possible accesses.
     pub(super) fn input_of(&mut self, dtype: Dtype, shape: &[u32]) -> Value {
         let whole = (self.random.below(3) == 0).then_some(3);
         self.loaded(dtype, shape, whole)
@@ -90,7 +90,7 @@ impl Maker {
         let bytes = dtype.bits() / 8;
         if shape.len() == 2 && self.random.below(3) == 0 {
             let [rows, columns] = [shape[0], shape[1]];
-            // What TMA asks for: rows of whole 16 bytes.
+            // The requirements of TMA: rows of whole 16 bytes.
             if columns * bytes >= 16 && self.random.below(2) == 0 {
                 return self.described(dtype, [rows, columns], whole);
             }

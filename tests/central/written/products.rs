@@ -3,11 +3,11 @@
 use super::types::{BF16, Dtype, E4M3, E5M2, F16, F32, F64, I8, I32};
 use super::{Content, Maker, Value};
 
-/// What a product is made of.
+/// The operands of a dot.
 struct Kind {
     operand: Dtype,
     sums: Dtype,
-    /// What stands in the call beside the operands.
+    /// The other arguments of the call.
     options: &'static str,
     /// The greatest number in the operands.
     most: u64,
@@ -116,7 +116,7 @@ impl Maker {
         let depth = k * rounds;
         let access =
             *self.random.pick(&[Access::Moved, Access::Moved, Access::Computed, Access::Blocks, Access::Descriptors]);
-        // The right operand as it lies, or transposed; TMA wants rows of 16 bytes.
+        // Operand B as it is, or transposed; TMA needs rows of 16 bytes.
         let is_turned = self.random.below(2) == 0;
         let a = self.whole_tensor(*operand, self.grid * m * depth, *most);
         let b = self.whole_tensor(*operand, n * depth, *most);
@@ -245,7 +245,7 @@ impl Maker {
         value
     }
 
-    /// Two products of which the second takes what follows from the first, as in attention.
+    /// Two chained dots, as in attention.
     fn attended(&mut self) -> Value {
         let [m, n, d] = *self.random.pick(&[[64, 32, 32], [64, 64, 64], [16, 16, 16], [128, 32, 64], [32, 64, 16]]);
         let dtype = *self.random.pick(&[F16, F16, BF16]);

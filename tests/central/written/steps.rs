@@ -1,4 +1,4 @@
-//! The steps from which a kernel is written at random.
+//! The steps of random kernels in the kernel language.
 
 use super::types::{BF16, BOOL, Dtype, ELEMENTS, F16, F32, F64, I32, U32, promote, widened, with_number};
 use super::{LIMIT, Maker, Value};
@@ -43,7 +43,7 @@ impl Maker {
         }
     }
 
-    /// Another operand for `a` with its type, shape and bound, as it stands in an expression; none for a plain number.
+    /// Another operand for `a` with its type, shape and bound, as an expression; `None` for a plain number.
     fn partner(&mut self, a: &Value) -> (String, Option<Value>) {
         let (name, shape) = (a.name.clone(), a.shape.clone());
         match self.random.below(6) {
@@ -322,7 +322,7 @@ impl Maker {
             5 if dtype.is_int() => self.bind(&format!("tl.xor_sum({name}, {axis})"), *dtype, &shape, None),
             _ if dtype.is_int() => {
                 let function = *self.random.pick(&["plus", "times", "greater", "either"]);
-                // A narrow sum keeps its type here, as `reduce` asks for.
+                // A narrow sum keeps its type here, as `reduce` requires.
                 let keep = self.random.below(2) == 0;
                 let extra = if keep { ", keep_dims=True" } else { "" };
                 if keep {

@@ -1,5 +1,5 @@
-//! Types of the kernel language as a generator of kernels knows them. The rules of promotion are written down here a
-//! second time, so that the compiler's can be judged by them.
+//! Types of the kernel language for the generator of kernels. The rules of promotion are implemented here a second
+//! time, to check those of the compiler.
 
 /// A type of elements, by its name in `tl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub fn promote(a: Dtype, b: Dtype) -> Dtype {
     if unsigned.bits() >= signed.bits() { unsigned } else { signed }
 }
 
-/// The type of a tensor beside a whole number of the source.
+/// The type of a tensor combined with a whole number of the source.
 pub fn with_number(a: Dtype) -> Dtype {
     if a == BOOL { I32 } else { a }
 }

@@ -1,4 +1,4 @@
-//! Two interfaces beside each other.
+//! The comparison of two interfaces.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// What turns the recorded interface into the present one, in the order of its lines.
+/// The changes from the recorded interface to the present one, in the order of its lines.
 pub fn changes(recorded: &str, present: &str) -> Vec<Change> {
     let diff = TextDiff::from_lines(recorded, present);
     let change = |line: similar::Change<&str>| {

@@ -1,6 +1,6 @@
 //! The public interface of the crates that programs use, as text: `tests/interface/CRATE.txt` has a line for each item.
 //!
-//! `rtc-interface` makes the lines anew from the JSON that rustdoc writes, shows how they differ from the recorded ones and
+//! `rtc-interface` makes the lines again from the JSON that rustdoc writes, shows how they differ from the recorded ones and
 //! fails if they do; `rtc-interface --accept` records them. `scripts/semver` runs it.
 
 mod compare;

@@ -19,7 +19,7 @@ const UNNAMED: [&str; 6] = [
     "core::panic::unwind_safe::UnwindSafe",
 ];
 
-/// Has rustdoc write what it knows of the crates as JSON, all in one run, and returns the folder.
+/// Makes rustdoc write the items of the crates as JSON, all in one run, and returns the folder.
 pub fn document(root: &Path, crates: &[&str], features: &[&str]) -> Result<PathBuf, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -60,8 +60,8 @@ fn check_format(json: &str) -> Result<(), String> {
     }
 }
 
-/// The lines without what follows from other lines: the methods of a trait that is implemented, whose signatures the trait
-/// gives, and the traits that programs do not name.
+/// The lines without those that follow from others: the methods of an implemented trait, whose signatures the trait
+/// has, and auto traits.
 fn named(items: impl Iterator<Item = String>) -> String {
     let mut out = String::new();
     let mut methods = None;

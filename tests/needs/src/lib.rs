@@ -1,7 +1,8 @@
-//! What tests need of the machine beyond the workspace: an assembler, a server, a GPU.
+//! The requirements of tests in addition to the workspace: an assembler, a server, a GPU.
 //!
-//! A test that lacks its need calls [`missing`] and returns. That is a failure where `RTC_REQUIRE` names the need, as
-//! continuous integration does; elsewhere the test passes, and `make test` lists it at its end as skipped.
+//! A test without its requirement calls [`missing`] and returns. That is a failure if `RTC_REQUIRE` names the
+//! requirement, as in continuous integration; otherwise the test passes, and `make test` lists it at its end as
+//! skipped.
 
 #[cfg(unix)]
 pub mod stubs;
@@ -16,7 +17,7 @@ use std::io::Write;
 pub enum Need {
     /// A Python with numpy.
     Python,
-    /// NVIDIA's assembler, of a release that knows the PTX version and the target.
+    /// NVIDIA's assembler, of a release that supports the PTX version and the target.
     Ptxas,
     /// NVIDIA's library of functions, `libdevice.10.bc`.
     Libdevice,
@@ -80,7 +81,7 @@ pub fn missing(need: Need) {
     eprintln!("SKIPPED: no {need}: {}", need.remedy());
     // Runners hide what passing tests print; `make test` shows this file instead.
     let Some(path) = env::var_os("RTC_SKIPPED") else { return };
-    // Threads of `libtest-mimic` have no name; the executable then stands for all of its tests.
+    // Threads of `libtest-mimic` have no name; then the name of the executable is used for all of its tests.
     let thread = std::thread::current().name().filter(|name| *name != "main").map(str::to_owned);
     let executable = || Some(env::current_exe().ok()?.file_stem()?.to_string_lossy().into_owned());
     let test = env::var("NEXTEST_TEST_NAME").ok().or(thread).or_else(executable).unwrap_or_default();

@@ -119,6 +119,6 @@ fn persistent_grids_are_as_small_as_their_rounds_allow() {
     for (n, programs, expected) in
         [(1, 0, 0), (1, 1, 1), (1, 132, 132), (1, 133, 67), (2, 264, 264), (2, 265, 133), (1, 1000, 125)]
     {
-        assert_eq!(blocks(n, programs), expected, "{n} a multiprocessor, {programs} programs");
+        assert_eq!(blocks(n, programs), expected, "{n} an SM, {programs} programs");
     }
 }

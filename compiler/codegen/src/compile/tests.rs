@@ -1,6 +1,6 @@
-//! Whole kernels through code generation: text checks, metadata, what targets lack, line information.
+//! Whole kernels through code generation: text checks, metadata, unsupported features, line information.
 //!
-//! That the PTX computes what the tile IR says is the central test's business, at the root of the workspace.
+//! The central test, at the root of the workspace, checks that the PTX computes the same as the tile IR.
 
 use rtc_ir::{LocData, text, verify};
 use rtc_source::Span;
@@ -115,7 +115,10 @@ fn what_a_target_lacks_is_said() {
 }
 ";
     let error = compile_text(registers, "sm_90", CodegenOptions::default()).expect_err("sm_90a has it");
-    assert_eq!(error.to_string(), "`setmaxnreg`, which gives roles registers of their own, is not available on sm_90");
+    assert_eq!(
+        error.to_string(),
+        "`setmaxnreg`, which sets the registers of each partition, is not available on sm_90"
+    );
     let output = compile_text(registers, "sm_90a", CodegenOptions::default()).expect("Hopper has it");
     assert!(output.ptx.contains("setmaxnreg.dec.sync.aligned.u32 40;"), "{}", output.ptx);
     ptxas::check(&output.ptx, Target::named("sm_90a").expect("it is in the table"));
@@ -161,7 +164,7 @@ fn lines_follow_inlined_code_into_its_file() {
     ptxas::check(&ptx, target);
 }
 
-/// Functions of our own in bitcode; `library.ll` beside it is its text.
+/// Our own functions in bitcode; `library.ll` next to it is its text.
 const LIBRARY: &[u8] = include_bytes!("library.bc");
 
 /// A kernel that calls a function of the library on each element.
@@ -222,7 +225,7 @@ fn a_library_that_cannot_be_used_is_an_error_value() {
     assert!(missing.contains("__nv_nothing"), "{missing}");
     let none = compile_text(&text, "sm_90a", CodegenOptions::default());
     assert!(matches!(none, Err(CodegenError::Library { .. })), "{none:?}");
-    // What calls nothing needs none.
+    // A kernel without calls needs none.
     assert!(with_library(ADD, b"text", true).is_ok());
 }
 

@@ -190,7 +190,7 @@ impl<'c> Emitter<'c> {
         ]
     }
 
-    /// An undefined value, for results that nobody reads.
+    /// An undefined value, for unused results.
     pub fn poison(&self, ty: Type<'c>) -> Value<'c> {
         self.value("llvm.mlir.poison", &[], ty, &[])
     }

@@ -28,8 +28,8 @@ impl BulkReduction {
 }
 
 impl<'c> Emitter<'c> {
-    /// Starts a copy of 4, 8 or 16 bytes to shared memory. Of the source only the first `size` bytes are read, where that
-    /// is given; the others are zero.
+    /// Starts a copy of 4, 8 or 16 bytes to shared memory. With `size`, only the first `size` bytes are read from the
+    /// source; the others are zero.
     pub fn copy_async(&self, to: Value<'c>, from: Value<'c>, bytes: u32, size: Option<Value<'c>>) {
         // Only whole 16 bytes can pass by the first-level cache.
         let cache = if bytes == 16 { "cg" } else { "ca" };
@@ -50,16 +50,16 @@ impl<'c> Emitter<'c> {
         self.assembly(&format!("cp.async.wait_group {pending};"), "~{memory}", &[], &[], true);
     }
 
-    /// Starts the copy of `bytes` bytes side by side to shared memory; a barrier is told of them. Only threads whose
-    /// `predicate` holds do it.
+    /// Starts the copy of `bytes` contiguous bytes to shared memory, which a barrier counts. Only threads whose
+    /// `predicate` is true do it.
     pub fn bulk_copy(&self, predicate: Value<'c>, to: Value<'c>, from: Value<'c>, bytes: u32, barrier: Value<'c>) {
         let text =
             format!("@$0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$1], [$2], {bytes}, [$3];");
         self.bulk(&text, "b,r,l,r", &[predicate, to, from, barrier], &[]);
     }
 
-    /// Starts the copy of a box of a tensor, at `at` (innermost coordinate first), to shared memory; a barrier is told of
-    /// its bytes. Only threads whose `predicate` holds do it.
+    /// Starts the copy of a box of a tensor, at `at` (innermost coordinate first), to shared memory; a barrier counts
+    /// its bytes. Only threads whose `predicate` is true do it.
     pub fn bulk_load(&self, predicate: Value<'c>, to: Value<'c>, map: Value<'c>, at: &[Value<'c>], barrier: Value<'c>) {
         let (rank, places) = (at.len(), coordinates(at.len(), 4));
         let text = format!(
@@ -69,8 +69,8 @@ impl<'c> Emitter<'c> {
         self.bulk(&text, "b,r,l,r", &[predicate, to, map, barrier], at);
     }
 
-    /// Starts the copy of a box from shared memory to a tensor, at `at` (innermost coordinate first), or its combination
-    /// with what is there.
+    /// Starts the copy of a box from shared memory to a tensor, at `at` (innermost coordinate first), or its reduction
+    /// into the tensor.
     pub fn bulk_store(
         &self,
         predicate: Value<'c>,

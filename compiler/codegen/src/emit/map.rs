@@ -3,7 +3,7 @@
 
 use super::{Emitter, Value};
 
-/// What a tensor map says; dimensions are innermost first.
+/// The fields of a tensor map; dimensions are innermost first.
 pub(crate) struct MapFields<'c> {
     /// The address of the first element.
     pub base: Value<'c>,
@@ -17,7 +17,7 @@ pub(crate) struct MapFields<'c> {
     pub element: u32,
     /// The same of the swizzle.
     pub swizzle: u32,
-    /// Whether copies give NaN beside the tensor.
+    /// Whether copies fill with NaN outside of the tensor.
     pub nan: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'c> Emitter<'c> {
             constraints += constraint;
             format!("${}", operands.len() - 1)
         };
-        // What is known beforehand comes first: the rest may still be loaded.
+        // Known fields come first: the others may still be loading.
         put("rank", 32, &operand(self.i32(fields.sizes.len() as i32 - 1), ",r"));
         for (axis, length) in fields.shape.iter().enumerate() {
             put("box_dim", 32, &format!("{axis}, {}", operand(self.i32(*length as i32), ",r")));

@@ -24,9 +24,9 @@ impl<'c> Emitter<'c> {
         self.act(&text, "b,r,~{memory}", &[predicate, barrier]);
     }
 
-    /// Waits until the phase of a barrier that has this parity is complete.
+    /// Waits until the phase of a barrier with this parity is complete.
     ///
-    /// The loop stands in the assembly, so that LLVM sees no loop; its labels are local to the braces.
+    /// The loop is in the assembly, so that LLVM sees no loop; its labels are local to the braces.
     pub fn barrier_wait(&self, barrier: Value<'c>, parity: Value<'c>) {
         let text = "{ .reg .pred done; \
                     AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; \
@@ -34,14 +34,14 @@ impl<'c> Emitter<'c> {
         self.act(text, "r,r,~{memory}", &[barrier, parity]);
     }
 
-    /// What was written to shared memory before can be read by bulk copies and `wgmma` after.
+    /// Makes earlier writes to shared memory visible to later bulk copies and `wgmma`.
     pub fn fence_async(&self) {
         self.act("fence.proxy.async.shared::cta;", "~{memory}", &[]);
     }
 }
 
-// No operation asks for these yet: they are for roles that take turns, and for a role whose warp elects a lane.
-#[cfg_attr(not(test), expect(dead_code, reason = "operations for turns of roles are still to come"))]
+// No operation uses these yet: they are for partitions in turns, and for a partition whose warp elects a lane.
+#[cfg_attr(not(test), expect(dead_code, reason = "operations for consumers in turns do not exist yet"))]
 impl<'c> Emitter<'c> {
     /// Comes to the barrier numbered `id`, which takes `threads` threads, without waiting there.
     pub fn named_barrier_arrive(&self, id: Value<'c>, threads: Value<'c>) {

@@ -18,7 +18,7 @@ pub(crate) enum Space {
     Shared = 3,
 }
 
-/// What a load may assume.
+/// The assumptions about a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum LoadKind {
     /// An ordinary load.
@@ -110,7 +110,7 @@ impl<'c> Emitter<'c> {
         self.effect("llvm.store", &[value, pointer], &attributes);
     }
 
-    /// Tells LLVM that a condition holds.
+    /// An `llvm.assume` of a condition.
     pub fn assume(&self, condition: Value<'c>) {
         let none = DenseI32ArrayAttribute::new(self.context, &[]).into();
         self.effect("llvm.intr.assume", &[condition], &[("op_bundle_sizes", none)]);

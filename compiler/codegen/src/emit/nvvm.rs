@@ -1,4 +1,4 @@
-//! What only a GPU has: special registers, shuffles, votes, barriers.
+//! GPU intrinsics: special registers, shuffles, votes, barriers.
 
 use super::{Emitter, Type, Value, type_of};
 

@@ -1,12 +1,12 @@
-//! `wgmma`: products of a warp group with operands in shared memory.
+//! `wgmma`: dots of a warp group with operands in shared memory.
 //!
-//! All products of a step are one statement, with every accumulator as a result and as an input tied to it. Between
-//! statements nothing then stands in the registers of products under way; each statement costs LLVM time in proportion to
-//! the registers that it names.
+//! All dots of a step are one statement, with every accumulator as a result and as an input tied to it. Between
+//! statements the registers of dots in flight are not used; each statement costs LLVM time in proportion to the
+//! registers that it names.
 
 use super::{Emitter, Value, type_of};
 
-/// What a statement begins with that waits for products begun before it; the number of those that may go on follows.
+/// The start of a statement that waits for earlier dots; the number of those that may stay in flight follows.
 pub(crate) const WGMMA_WAIT: &str = "wgmma.wait_group.sync.aligned";
 
 /// The instruction: m64n`n`k`k` on elements of certain types.
@@ -29,7 +29,7 @@ impl WgmmaShape {
     }
 }
 
-/// Operand A of a product.
+/// Operand A of a dot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WgmmaOperand<'c> {
     /// In shared memory: a matrix descriptor.
@@ -49,9 +49,9 @@ pub(crate) struct WgmmaProduct<'c> {
 }
 
 impl<'c> Emitter<'c> {
-    /// Products as one group: fence, instructions, commit, and if `wait` is given a wait until all but that many groups
+    /// Dots as one group: fence, instructions, commit, and if `wait` is given a wait until all but that many groups
     /// are complete. `sums` are the accumulators one after the other, in registers of 32 bits; `keep` is false where the
-    /// first product of each overwrites it.
+    /// first dot of each overwrites it.
     pub fn wgmma(
         &self,
         shape: &WgmmaShape,
@@ -98,7 +98,7 @@ impl<'c> Emitter<'c> {
         self.tied(&lines.join(" "), accs, operands)
     }
 
-    /// Waits until all but the warp group's latest `pending` groups of products are complete. `sums` are the registers of
+    /// Waits until all but the warp group's latest `pending` groups of dots are complete. `sums` are the registers of
     /// the accumulators that are then complete; they are to be used by what it gives only.
     pub fn wgmma_wait(&self, pending: u32, accs: &[Value<'c>]) -> Vec<Value<'c>> {
         let operands = Operands { first: 2 * accs.len(), values: accs.to_vec(), constraints: Vec::new() };
@@ -106,7 +106,7 @@ impl<'c> Emitter<'c> {
     }
 
     /// A statement whose results are `sums` in the same registers. No other operand shares a register with them, even
-    /// where both hold the same number, such as zero: a product reads its left operand after the one before it began to write.
+    /// where both hold the same number, such as zero: a dot reads its left operand after the one before it began to write.
     fn tied(&self, text: &str, accs: &[Value<'c>], operands: Operands<'c>) -> Vec<Value<'c>> {
         let types: Vec<_> = accs.iter().map(|acc| type_of(*acc)).collect();
         let results = types.iter().map(|ty| if *ty == self.ty.f32 { "=&f" } else { "=&r" }.to_owned());
@@ -117,7 +117,7 @@ impl<'c> Emitter<'c> {
     }
 }
 
-/// The operands of a statement after its results; those used twice stand once.
+/// The operands of a statement after its results, without duplicates.
 struct Operands<'c> {
     /// The number of the first one that is not tied to a result.
     first: usize,

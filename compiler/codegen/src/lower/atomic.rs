@@ -50,8 +50,8 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    /// Sums of `vector` neighbours at once. Where nobody asks what was there before, a fence before all of them and one after
-    /// order them as `sem` says, instead of one with each.
+    /// Atomic additions of `vector` neighbours at once. If the old values are unused, one fence before all of them and
+    /// one after implement `sem`, instead of one with each.
     fn atomic_vectors(&self, op: Op, elem: Elem, sem: MemSemantic, scope: MemScope, vector: u32) -> Result<()> {
         let e = self.e;
         let values = self.operand(op, 1)?;
@@ -238,7 +238,7 @@ impl<'c> Lowering<'_, 'c> {
         self.e.bitcast(value, self.e.integer_type(elem.bits()))
     }
 
-    /// What stands in memory afterwards, where `atom` cannot do it: compare-and-swap does.
+    /// The new value in memory, where `atom` has no such operation: compare-and-swap stores it.
     fn by_exchange(&self, rmw: RmwOp, elem: Elem) -> Option<Update<'c>> {
         match rmw {
             RmwOp::FAdd if elem == Elem::BF16 && !self.target.has(Feature::Bf16Atomics) => {
@@ -250,7 +250,7 @@ impl<'c> Lowering<'_, 'c> {
         }
     }
 
-    /// Replaces 16 bits in memory by what `update` makes of them; gives what was there.
+    /// Replaces 16 bits in memory by the result of `update`; returns the old bits.
     fn exchange_until_done(
         &self,
         form: &AtomicForm,

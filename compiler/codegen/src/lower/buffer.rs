@@ -17,8 +17,8 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// The first thread of the block sets the barriers up. That the others see it is the business of a barrier of the
-    /// block, which stands in the IR.
+    /// The first thread of the block initializes the barriers. A barrier of the block, which is in the IR, makes that
+    /// visible to the others.
     pub(super) fn alloc_barriers(&self, op: Op, count: u32, offset: Option<u32>) -> Result<()> {
         let base = self.shared_place(op, offset)?;
         let e = self.e;
@@ -79,7 +79,7 @@ impl<'c> Lowering<'_, 'c> {
         let matrices = self.matrix_instructions().store;
         let access = TileAccess::best(&shared, self.layout(value)?, ty.elem.bytes() * 8, matrices, true);
         let (base, registers) = (self.scalar(buffer)?, self.get(value)?);
-        // Warps that hold copies of what others hold would store it once more.
+        // Warps with copies would store the same elements again.
         let store = || self.store_tile(base, &access, ty.elem, &registers);
         match self.thread_bits_clear(self.layout(value)?.copies().warps << 5) {
             Some(holds) => self.e.if_then(holds, store),

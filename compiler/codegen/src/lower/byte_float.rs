@@ -1,6 +1,6 @@
-//! Conversions of the 8-bit float formats, by instructions where the target has them, else on the bits.
+//! Conversions of the 8-bit float formats, by instructions if the target has them, otherwise on the bits.
 //!
-//! All ways give the same results: round to nearest even, saturate at the largest finite number, keep NaN.
+//! All paths give the same results: round to nearest even, saturate at the largest finite number, keep NaN.
 
 use rtc_abi::Feature;
 use rtc_ir::{Rounding, Scalar};
@@ -8,7 +8,7 @@ use rtc_ir::{Rounding, Scalar};
 use super::Lowering;
 use crate::emit::{Cmpf, Cmpi, Value};
 
-/// What the conversion from `f32` to a format needs to know.
+/// The parameters of the conversion from `f32` to a format.
 struct Narrow {
     /// Mantissa bits of `f32` that are dropped.
     dropped: i64,
@@ -120,7 +120,7 @@ impl<'c> Lowering<'_, 'c> {
             Rounding::NearestEven => {
                 let odd = e.andi(e.shrui(bits, word(format.dropped)), word(1));
                 let up = e.addi(bits, e.addi(odd, word((1 << (format.dropped - 1)) - 1)));
-                // Adding a number whose last place is the subnormal unit lets the adder round.
+                // Adding a number whose last place is the subnormal unit makes the addition round.
                 let base = single(format.subnormal_base);
                 let rounded = e.bitcast(e.addf(clamped, base, false), e.ty.i32);
                 (e.shrui(up, word(format.dropped)), e.subi(rounded, e.bitcast(base, e.ty.i32)))

@@ -1,5 +1,5 @@
-//! Bytes as floats, four at a time and without the conversions of the hardware, of which it does a sixteenth as many in
-//! a cycle as sums: a byte becomes the last bits of a large float, from which that float is taken away. All is exact.
+//! Conversion of bytes to floats, four at a time, without the conversion instructions, whose throughput is a sixteenth
+//! of that of additions: a byte becomes the last bits of a large float, from which that float is subtracted. Exact.
 
 use rtc_abi::Feature;
 use rtc_ir::{Elem, Op, Scalar};
@@ -22,7 +22,7 @@ impl<'c> Lowering<'_, 'c> {
         let from = self.elem(self.kernel.operand(op, 0))?;
         let target = self.elem(self.kernel.result(op, 0))?;
         let to = self.element(target);
-        // Without an instruction for it LLVM goes by f32 and rounds twice, which shows where f32 is too short.
+        // Without an instruction for it LLVM goes through f32 and rounds twice, which is wrong if f32 is too short.
         let twice = target == Elem::BF16 && from.bits() >= 32 && !self.target.has(Feature::Bf16Arithmetic);
         let single = |value: Value<'c>| match signed {
             _ if twice => self.wide_integer_to_bf16(value, from.bits(), signed),
@@ -58,7 +58,7 @@ impl<'c> Lowering<'_, 'c> {
         let pick = |low: Value<'c>, high: Value<'c>, selector: i64| {
             e.intrinsic("llvm.nvvm.prmt", &[low, high, int(selector)], e.ty.i32)
         };
-        // With the sign bit turned, a signed byte is 128 more than it was.
+        // With the sign bit flipped, a signed byte is 128 more than before.
         let word = e.bitcast(e.pack(&bytes), e.ty.i32);
         let (word, bias) = if signed { (e.xori(word, int(0x8080_8080)), 128.0) } else { (word, 0.0) };
         if to == Elem::F16 {

@@ -1,9 +1,9 @@
 //! Chains of element-wise operations on tiles of many registers, a few registers at a time.
 //!
-//! One operation after the other, each for all registers, keeps every intermediate result of every element alive at
-//! once: the random numbers of 128 elements are 512 registers between two rounds. NVIDIA's assembler orders a short
-//! chain anew; in a long one it does not find its way (a kernel that draws 128 numbers in a thread spilled 27 KB and took
-//! half a minute). So the whole chain is written out for the first registers, then for the next ones.
+//! Lowering one operation after the other, each for all registers, keeps every intermediate result of every element
+//! live at the same time: the random numbers of 128 elements are 512 registers between two rounds. NVIDIA's assembler
+//! reorders a short chain, but not a long one (a kernel that draws 128 numbers per thread spilled 27 KB and took half a
+//! minute to assemble). So the whole chain is emitted for the first registers, then for the next ones.
 
 use rtc_ir::{HintKind, Op, OpKind, Traits, Type, Value};
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 
 /// How many registers are taken at a time: enough for the latency of arithmetic, and whole groups of elements of a byte.
 const PIECE: usize = 8;
-/// Tiles of fewer registers are lowered as they stand.
+/// Tiles of fewer registers are lowered operation by operation.
 const FEWEST: usize = 16;
 /// So are chains of fewer instructions than this.
 const SHORTEST: usize = 1024;
@@ -21,7 +21,7 @@ const SHORTEST: usize = 1024;
 pub(super) struct Chain {
     /// How many operations of the block it spans.
     pub len: usize,
-    /// What it is made of besides: scalars, constants, indices.
+    /// Its other operands: scalars, constants, indices.
     first: Vec<Op>,
     /// The operations on each element.
     each: Vec<Op>,

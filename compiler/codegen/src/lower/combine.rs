@@ -1,5 +1,5 @@
-//! What reductions, scans and functions of each element share: several operands go together, as a [`Tuple`] with one
-//! value of each, through the operation's nested block, which is lowered in place each time.
+//! Common parts of reductions, scans and element-wise functions: several operands are combined together, as a [`Tuple`]
+//! with one value of each, by the operation's nested block, which is inlined each time.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -61,8 +61,8 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// Whether a block gives the same bits when its two tuples are exchanged, as far as its form tells: with the
-    /// exchange, and the operands of what commutes in one order, it reads the same.
+    /// Whether a block gives the same bits when its two tuples are exchanged, as far as its structure shows: after the
+    /// exchange, and with the operands of commutative operations in one order, it is the same.
     pub(super) fn is_symmetric(&self, block: Block) -> bool {
         let args = &self.kernel.block(block).args;
         let (lhs, rhs) = args.split_at(args.len() / 2);

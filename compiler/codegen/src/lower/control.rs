@@ -23,7 +23,7 @@ impl<'c> Lowering<'_, 'c> {
         let results = if self.is_one(self.kernel.operand(op, 2)) {
             self.e.for_loop(Loop { lower, upper, step, unsigned }, &initial, run)?
         } else {
-            // An index that steps over the end could wrap around, so the rounds are counted.
+            // An index that steps over the end could overflow, so the iterations are counted.
             let ty = type_of(lower);
             let (zero, one) = (self.e.int(ty, 0), self.e.int(ty, 1));
             let rounds = self.rounds(lower, upper, step, unsigned);

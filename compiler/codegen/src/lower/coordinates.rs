@@ -198,7 +198,7 @@ pub(super) struct Holders<'c> {
     pub copied_registers: u32,
 }
 
-/// Entry `index` of a register list; entries of one-register lists serve for all.
+/// Entry `index` of a register list; a list with one entry applies to all.
 pub(super) fn register<'c>(registers: &Registers<'c>, index: usize) -> Value<'c> {
     registers[index.min(registers.len() - 1)]
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl<'c> Lowering<'_, 'c> {
-    /// `copy_async`: each thread copies what its pointers point to, `vector` elements at a time.
+    /// `copy_async`: each thread copies the elements of its pointers, `vector` elements at a time.
     pub(super) fn copy_async(&self, op: Op, vector: u32) -> Result<()> {
         let e = self.e;
         let (pointer, buffer) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));

@@ -18,7 +18,7 @@ use crate::{
 const LARGE: f32 = 8.507_059e37; // 2^126
 /// Divisors below this are denormal.
 const SMALL: f32 = f32::MIN_POSITIVE;
-/// What brings them into range.
+/// The factor that scales them into range.
 const SHRINK: f32 = 0.25;
 const GROW: f32 = 16_777_216.0; // 2^24
 /// A constant dividend between these two stays in range with either factor.
@@ -139,8 +139,8 @@ impl<'c> Lowering<'_, 'c> {
         if low.is_nan() || high.is_nan() { UNKNOWN } else { (low, high) }
     }
 
-    /// Whether an integer is the bits of a float, shifted to the left, and what becomes the sign is clear in all floats
-    /// of the range: so `exp` makes powers of two.
+    /// Whether an integer is the bits of a float, shifted to the left, whose new sign bit is clear for all floats of
+    /// the range: `exp` makes powers of two like this.
     fn shifted_sign_is_clear(&self, value: rtc_ir::Value, depth: u32) -> bool {
         let operand = |value, wanted: fn(&OpKind) -> bool| {
             let op = self.kernel.def_op(value).filter(|op| wanted(self.kernel.kind(*op)))?;

@@ -1,4 +1,4 @@
-//! Matrix products: `mma.sync` on fragments, or fused multiply-adds in each thread.
+//! Matrix dots: `mma.sync` on fragments, or FMAs in each thread.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::{
     error::{CodegenError, Result},
 };
 
-/// The three layouts of a product.
+/// The three layouts of a dot.
 struct Layouts<'a> {
     lhs: &'a Layout,
     rhs: &'a Layout,
@@ -24,7 +24,7 @@ impl Layouts<'_> {
         self.lhs.shape()[self.lhs.rank() - 1]
     }
 
-    /// Where along that axis the fragments of an instruction of this shape begin, for each in turn.
+    /// The starts of the fragments of an instruction of this shape along that axis.
     fn starts(&self, shape: MmaShape) -> Vec<u32> {
         let within = shape.operand_registers(0).trailing_zeros() as usize;
         let axis = self.lhs.rank() - 1;
@@ -80,7 +80,7 @@ impl<'c> Lowering<'_, 'c> {
         let per_acc = shape.result_registers() as usize;
         let mut acc = acc.to_vec();
         let fragments: Vec<usize> = (0..acc.len()).step_by(per_acc).collect();
-        // Each fragment of an operand serves a whole row or column of accumulators: it is packed once.
+        // Each fragment of an operand is used for a whole row or column of accumulators: it is packed once.
         let (mut rows, mut columns) = (HashMap::new(), HashMap::new());
         for depth in layouts.starts(shape) {
             for first in &fragments {
@@ -141,7 +141,7 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    /// One instruction on packed operands and sums.
+    /// One instruction on packed operands and accumulators.
     pub(super) fn multiply(
         &self,
         instruction: &Instruction,
@@ -187,7 +187,7 @@ impl<'c> Lowering<'_, 'c> {
         let rhs = self.widened(op, 1, elem)?;
         let mut acc = self.operand(op, 2)?.to_vec();
         let rank = layouts.acc.rank();
-        let elsewhere = || CodegenError::lowering("`dot` by fused multiply-adds of operands held in other threads");
+        let elsewhere = || CodegenError::lowering("`dot` by FMA with operands held in other threads");
         for depth in 0..layouts.depth() {
             let at = |operand: &Layout, axis: usize| {
                 let map = layouts.acc.register_map(operand, |mut coord: Coord| {
@@ -212,7 +212,7 @@ impl<'c> Lowering<'_, 'c> {
         if elem.is_int() { e.addi(e.muli(a, b), acc) } else { e.fma(a, b, acc) }
     }
 
-    /// An operand's registers in the type of the sums.
+    /// An operand's registers in the type of the accumulators.
     pub(super) fn widened(&self, op: Op, index: usize, to: Elem) -> Result<Vec<Value<'c>>> {
         let from = self.elem(self.kernel.operand(op, index))?;
         let registers = self.operand(op, index)?;

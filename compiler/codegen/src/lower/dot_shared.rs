@@ -1,6 +1,5 @@
-//! Matrix products by multiply-adds, and by `mma.sync` on `f64`, whose operands come from shared memory: those of `dot` are
-//! stored first, those of `dot_buffers` lie there. Then a loop goes over the axis that is summed over, of which a few steps
-//! stand in the body.
+//! Dots by FMAs, and by `mma.sync` on `f64`, whose operands come from shared memory: those of `dot` are stored first,
+//! those of `dot_buffers` are there already. A loop runs over K, with a few steps unrolled in its body.
 
 use rtc_ir::{DotKind, Elem, Op};
 use rtc_layout::{OperandPlan, fragment_plan, operand_plan, unrolled_in_buffers, unrolled_steps};
@@ -68,12 +67,12 @@ impl<'c> Lowering<'_, 'c> {
         }
         let in_body = in_body.max(unrolled_in_buffers(layout.registers(), steps));
         let (Ok(operands), Ok(starts)) = (operands.try_into(), starts.try_into()) else {
-            return Err(CodegenError::lowering("a product of other than two operands"));
+            return Err(CodegenError::lowering("a dot with other than two operands"));
         };
         self.multiply_all(op, &SharedDot { operands, multiplier, elem, layout }, starts, steps, in_body)
     }
 
-    /// Adds all products to the sums of an operation, `in_body` of the `steps` steps at a time.
+    /// Adds all dots to the accumulators of an operation, `in_body` of the `steps` steps at a time.
     fn multiply_all(
         &self,
         op: Op,
@@ -111,7 +110,7 @@ impl<'c> Lowering<'_, 'c> {
         let (within, slice) = (self.spot(&within), self.spot(&slice));
         let mut stores = Vec::new();
         for step in &access.steps {
-            // What thread and register add to the number of the slice is one sum where they share no bit.
+            // The contributions of thread and register to the number of the slice are added, as they share no bit.
             let (mixed, immediate) = slice.split(step.offset / plan.elements);
             let mut start = begin;
             if !slice.is_constant() {
@@ -130,5 +129,5 @@ impl<'c> Lowering<'_, 'c> {
 
 fn multiplier(kind: DotKind) -> Result<rtc_layout::Multiplier> {
     let found = rtc_ir::multiplier(kind);
-    found.ok_or_else(|| CodegenError::lowering(format!("a product of kind {kind} through shared memory")))
+    found.ok_or_else(|| CodegenError::lowering(format!("a dot of kind {kind} through shared memory")))
 }

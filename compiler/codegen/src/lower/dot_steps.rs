@@ -1,4 +1,4 @@
-//! The steps of a matrix product whose operands lie in shared memory: fragments of them are loaded and multiplied.
+//! The steps of a dot whose operands lie in shared memory: fragments of them are loaded and multiplied.
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// One operand in shared memory.
 pub(super) struct Fragments {
-    /// Steps of the sum in a fragment.
+    /// Steps of the accumulator in a fragment.
     pub depth: u32,
     /// A thread's part.
     pub fragment: Layout,
@@ -25,7 +25,7 @@ pub(super) struct Fragments {
 
 /// Where the fragments of an operand lie.
 pub(super) enum Numbers {
-    /// So many bytes apart.
+    /// The distance in bytes.
     Apart { load: SharedAccess, stride: u32 },
     /// As a plan says.
     Mixed(FragmentPlan),
@@ -49,13 +49,13 @@ impl Fragments {
     }
 }
 
-/// One product.
+/// One dot.
 pub(super) struct SharedDot<'a> {
     pub operands: [Fragments; 2],
     pub multiplier: Multiplier,
-    /// The elements of the sums, and of the operands in shared memory.
+    /// The elements of the accumulators, and of the operands in shared memory.
     pub elem: Elem,
-    /// The layout of the sums.
+    /// The layout of the accumulators.
     pub layout: &'a Layout,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct SharedDot<'a> {
 type Loaded<'c> = [HashMap<u32, Vec<Value<'c>>>; 2];
 
 impl<'c> Lowering<'_, 'c> {
-    /// Adds the products of `steps` steps, whose operands begin at the two addresses, to the sums.
+    /// Adds the dots of `steps` steps, whose operands begin at the two addresses, to the accumulators.
     pub(super) fn multiply_steps(
         &self,
         dot: &SharedDot<'_>,
@@ -98,7 +98,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(accs)
     }
 
-    /// Some steps by multiply-adds.
+    /// Some steps by FMAs.
     fn multiply_add_all(
         &self,
         dot: &SharedDot<'_>,
@@ -125,7 +125,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// Four steps by `mma.sync` on `f64`: m16n8k4 where the sums lie in fours, two pairs eight rows apart, and the target
+    /// Four steps by `mma.sync` on `f64`: m16n8k4 where the accumulators lie in fours, two pairs eight rows apart, and the target
     /// has it, else m8n8k4.
     fn multiply_f64(&self, dot: &SharedDot<'_>, step: u32, loaded: &Loaded<'c>, accs: &mut [Value<'c>]) -> Result<()> {
         let instruction = self.instruction(dot.elem, dot.elem, dot.elem)?;
@@ -156,7 +156,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 }
 
-/// The registers of sums row by row, to and fro: each multiply-add has an operand in common with the one before. The
+/// The registers of accumulators row by row, to and fro: each FMA has an operand in common with the one before. The
 /// assembler then finds registers that can be read at the same time for more of them.
 fn serpentine(layout: &Layout) -> Vec<usize> {
     let (rank, last) = (layout.rank(), layout.rank() - 1);
@@ -173,7 +173,7 @@ fn serpentine(layout: &Layout) -> Vec<usize> {
     all.into_iter().map(|(_, _, register)| register).collect()
 }
 
-/// The register of an operand for the sums at `place` and for four steps.
+/// The register of an operand for the accumulators at `place` and for four steps.
 fn register<'c>(dot: &SharedDot<'_>, loaded: &Loaded<'c>, index: usize, place: Coord, step: u32) -> Result<Value<'c>> {
     let operand = &dot.operands[index];
     let mut coord = place;
@@ -183,5 +183,5 @@ fn register<'c>(dot: &SharedDot<'_>, loaded: &Loaded<'c>, index: usize, place: C
 }
 
 fn elsewhere() -> CodegenError {
-    CodegenError::lowering("a fragment of a product that is held in other threads")
+    CodegenError::lowering("a fragment of a dot that is held in other threads")
 }

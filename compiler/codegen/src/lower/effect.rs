@@ -316,7 +316,7 @@ fn placeholder(elem: Elem, hex: bool, signed: bool) -> String {
     }
 }
 
-/// Text that `printf` prints as it stands.
+/// Text that `printf` prints literally.
 fn escaped(text: &str) -> String {
     text.replace('%', "%%")
 }

@@ -1,7 +1,7 @@
-//! The greatest or least fp32 of a row together with its place, of equal ones the lower place: first the value alone
-//! between the lanes, then the least place of those that have it. That takes far fewer instructions than pairs that go
-//! together, each of which is compared three times and selected twice. With NaN the result depends on the order, so pairs
-//! go together if a lane has one.
+//! The greatest or least fp32 of a row together with its index, the lower index on ties: first the value is reduced
+//! between the lanes, then the least index of the lanes that have it. That takes far fewer instructions than reducing
+//! pairs, each of which is compared three times and selected twice. With NaN the result depends on the order, so pairs
+//! are reduced if a lane has one.
 
 use rtc_ir::{Block, Elem, Op, OpKind, Predicate};
 use rtc_layout::ReduceLaneStep;
@@ -12,16 +12,16 @@ use crate::{
     error::Result,
 };
 
-/// With how many steps between lanes the question about NaN pays.
+/// The number of steps between lanes from which on the check for NaN is profitable.
 pub(super) const MIN_STEPS: usize = 2;
 
-/// What a block looks for.
+/// The extremum of a block.
 #[derive(Clone, Copy)]
 pub(super) struct Extremum {
     greatest: bool,
 }
 
-/// What is reduced between lanes, and how.
+/// The values reduced between lanes, and the reduction.
 pub(super) struct ExtremumLanes<'s> {
     pub combine: Block,
     pub steps: &'s [ReduceLaneStep],
@@ -30,10 +30,10 @@ pub(super) struct ExtremumLanes<'s> {
     pub wanted: Wanted,
 }
 
-/// What becomes of the value.
+/// The use of the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Nothing: only the place is asked for.
+    /// None: only the index is used.
     Nothing,
     /// It is compared once more, for which both zeros are the same.
     Equal,
@@ -41,7 +41,7 @@ pub(super) enum Wanted {
 }
 
 impl<'c> Lowering<'_, 'c> {
-    /// What the block looks for, if it is of that form.
+    /// The extremum that the block computes, if it is of that form.
     pub(super) fn extremum(&self, combine: Block, operands: &[rtc_ir::Value]) -> Result<Option<Extremum>> {
         let [value, place] = operands else { return Ok(None) };
         if self.elem(*value)? != Elem::F32 || self.elem(*place)? != Elem::I32 {
@@ -50,7 +50,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(self.extremum_of(combine).map(|greatest| Extremum { greatest }))
     }
 
-    /// Whether a block on pairs takes the greater value (or the less), of equal ones the lower place.
+    /// Whether a block on pairs takes the greater value (or the less), the lower index on ties.
     fn extremum_of(&self, combine: Block) -> Option<bool> {
         let kernel = self.kernel;
         let [l, i, r, j] = kernel.block(combine).args[..] else { return None };
@@ -130,7 +130,7 @@ impl<'c> Lowering<'_, 'c> {
             Wanted::Equal if lanes.whole_warp => e.bitcast(self.flip_negative(best), e.ty.f32),
             Wanted::Equal => best,
             Wanted::Exact => {
-                // Which of both zeros it is, only the lane with that place knows.
+                // Only the lane with that index has the right sign of a zero.
                 let is_it = e.andi(has_it, e.cmpi(Cmpi::Eq, place, lowest));
                 let bits = e.select(is_it, e.bitcast(value, e.ty.i32), e.i32(0));
                 e.bitcast(self.reduce_integers(lanes, bits, "or", |a, b| e.ori(a, b)), e.ty.f32)

@@ -1,8 +1,9 @@
-//! Which threads run a region: all of the block, or those of a role, which count from 0 and have a barrier of their own.
+//! Which threads run a region: all of the block, or those of a partition, which count from 0 and have a barrier of
+//! their own.
 //!
-//! `warp_specialize` becomes a chain of branches on the number of the warp. A role begins with the change of the
-//! registers that its threads have, which warps without work make, too; what depends on the thread is computed after that,
-//! in a prologue of the role, so that it takes none of the registers of the others.
+//! `warp_specialize` becomes a chain of branches on the warp number. A partition starts by changing the register count
+//! of its threads, which idle warps do, too; thread-dependent values are computed after that, in a prologue of the
+//! partition, so that they take no registers of other partitions.
 
 use std::{cell::OnceCell, rc::Rc};
 
@@ -22,7 +23,7 @@ pub(super) struct Threads<'c> {
     /// The number of their barrier, if it is not that of the block.
     barrier: Option<u32>,
     pub(super) places: ThreadParts<'c>,
-    /// The number of the thread's warp among theirs, once it was asked for.
+    /// The number of the thread's warp among theirs, computed on demand.
     warp: OnceCell<Value<'c>>,
 }
 
@@ -34,18 +35,18 @@ impl<'c> Threads<'c> {
 }
 
 impl<'c> Lowering<'_, 'c> {
-    /// The threads that run what is being lowered.
+    /// The threads that run the current code.
     pub(super) fn threads(&self) -> Rc<Threads<'c>> {
         self.threads.borrow().clone()
     }
 
-    /// The thread's number among those that run what is being lowered.
+    /// The thread's number among those that run the current code.
     pub(super) fn thread(&self) -> Value<'c> {
         self.threads.borrow().number
     }
 
-    /// The number of the thread's warp among those that run what is being lowered, as a value that is seen to be the same
-    /// in all lanes.
+    /// The number of the thread's warp among those that run the current code, as a value that is known to be uniform in
+    /// the warp.
     pub(super) fn warp(&self) -> Value<'c> {
         let (e, threads) = (self.e, self.threads());
         *threads.warp.get_or_init(|| {
@@ -53,7 +54,7 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    /// Waits for all threads that run what is being lowered; shared memory is then in order among them.
+    /// Waits for all threads that run the current code; shared memory is then ordered among them.
     pub(super) fn barrier(&self) {
         let e = self.e;
         let threads = self.threads();
@@ -66,16 +67,16 @@ impl<'c> Lowering<'_, 'c> {
 
     pub(super) fn warp_specialize(&self, op: Op, registers: Option<&[u32]>) -> Result<()> {
         let e = self.e;
-        // Lane 0 tells the number of the warp, so that it is seen to be the same in all lanes.
+        // Lane 0 provides the number of the warp, so that it is known to be uniform.
         let warp = e.shuffle(ShuffleKind::Index, e.shrui(e.thread, e.i32(5)), e.i32(0));
         let partitions = self.kernel.op(op).blocks.clone();
         self.partitions(op, warp, &partitions, registers)?;
-        // The roles are done when all are.
+        // The partitions are done when all are.
         self.barrier();
         Ok(())
     }
 
-    /// Branches to the first of `roles`, or on to the others.
+    /// Branches to the first of `partitions`, or on to the others.
     fn partitions(&self, op: Op, warp: Value<'c>, partitions: &[Block], registers: Option<&[u32]>) -> Result<()> {
         let Some((partition, others)) = partitions.split_first() else { return Ok(()) };
         if others.is_empty() {
@@ -93,7 +94,7 @@ impl<'c> Lowering<'_, 'c> {
     fn partition(&self, op: Op, warp: Value<'c>, block: Block, registers: Option<&[u32]>) -> Result<()> {
         let e = self.e;
         let group = self.kernel.group_of_nested(op, block);
-        let partition = group.partition.ok_or_else(|| CodegenError::lowering("a role of no warps"))?;
+        let partition = group.partition.ok_or_else(|| CodegenError::lowering("a partition without warps"))?;
         let wanted = registers.and_then(|registers| registers.get(partition)).copied().unwrap_or(0);
         if let Some(start) = self.kernel.registers_at_start()
             && wanted != 0
@@ -109,11 +110,11 @@ impl<'c> Lowering<'_, 'c> {
         e.if_else(works, &[], work, || Ok(Vec::new())).map(drop)
     }
 
-    /// The block of a role, for the warps that run it.
+    /// The block of a partition, for the warps that run it.
     fn partition_of(&self, block: Block, group: &WarpGroup) -> Result<()> {
         let e = self.e;
-        let partition = group.partition.ok_or_else(|| CodegenError::lowering("a role of no warps"))?;
-        // The mask tells LLVM how large the number can be.
+        let partition = group.partition.ok_or_else(|| CodegenError::lowering("a partition without warps"))?;
+        // The mask gives LLVM an upper bound of the number.
         let moved = e.subi(e.thread, e.i32(32 * group.first as i32));
         let number = e.andi(moved, e.i32(group.threads() as i32 - 1));
         let places = ThreadParts::new(group.threads());

@@ -19,7 +19,8 @@ impl<'c> Lowering<'_, 'c> {
         let base = self.scratch(op, 0)?;
         self.store_row_major(base, from, elem, &self.get(source)?);
         self.barrier();
-        // The place of an element is the sum of what its other coordinates say and its index times a stride.
+        // The offset of an element is the sum of the contributions of its other coordinates and its index times a
+        // stride.
         let stride = from.shape()[axis + 1..].iter().product::<u32>() * elem.bytes();
         let other = |coord: rtc_layout::Coord| {
             let flat = from

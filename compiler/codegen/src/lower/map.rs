@@ -12,7 +12,7 @@ impl<'c> Lowering<'_, 'c> {
     /// `make_map`: the first warp makes it, and its first thread is the one that copies by it.
     pub(super) fn make_map(&self, op: Op, nan: bool, tf32: bool, later: bool) -> Result<()> {
         let (e, kernel) = (self.e, self.kernel);
-        let none = || CodegenError::lowering("a tensor map of no tensor");
+        let none = || CodegenError::lowering("a tensor map without a tensor");
         let Type::Desc(desc) = kernel.value_type(kernel.result(op, 0)) else { return Err(none()) };
         let (sizes, strides) = kernel.variadic(op).split_at(desc.shape.rank());
         let size = |value: &rtc_ir::Value| Ok(e.maxsi(self.scalar(*value)?, e.i32(1)));

@@ -150,7 +150,7 @@ impl<'c> Lowering<'_, 'c> {
         )))
     }
 
-    /// A value as it stands in memory: truth values are bytes.
+    /// A value as it is stored in memory: booleans are bytes.
     pub(super) fn in_memory(&self, elem: Elem, value: Value<'c>) -> Value<'c> {
         if elem == Elem::I1 { self.e.extui(value, self.e.ty.i8) } else { value }
     }

@@ -1,4 +1,4 @@
-//! What each operation is lowered to.
+//! The lowering of each operation.
 
 use rtc_ir::{Elem, HintKind, Op, OpKind, Scalar};
 
@@ -14,7 +14,7 @@ impl Lowering<'_, '_> {
         let fuse = self.kernel.options.fp_fusion;
         let data = self.kernel.op(op);
         let first = data.operands.first().or(data.results.first());
-        // What has no elements, such as a barrier, does not ask.
+        // Operations without elements, such as a barrier, do not need it.
         let elem = first.and_then(|value| self.kernel.value_type(*value).elem()).unwrap_or(Elem::I32);
         let wide = elem == Elem::F64;
         match kind {

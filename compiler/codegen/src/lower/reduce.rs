@@ -14,7 +14,7 @@ use crate::{
     error::{CodegenError, Result},
 };
 
-/// Where the order does not matter, a thread combines its values in so many chains, none of which waits for another.
+/// If the order does not matter, a thread combines its values in so many independent chains.
 const CHAINS: usize = 4;
 
 impl<'c> Lowering<'_, 'c> {
@@ -36,7 +36,7 @@ impl<'c> Lowering<'_, 'c> {
         // Fewer steps may name all bits of a lane where its bits mix axes.
         let whole_warp = plain && plan.lane_steps.len() == 5;
         let instruction = if whole_warp { self.warp_instruction(combine, &operands)? } else { None };
-        // Floats stand in as integers of the same order until the end.
+        // Floats are represented by integers of the same order until the end.
         let keyed = instruction.filter(|instruction| instruction.float);
         if let Some(instruction) = keyed {
             partials.iter_mut().for_each(|partial| partial[0] = self.order_key(partial[0], instruction.name));
@@ -103,7 +103,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// Stores the partial results of each warp to scratch memory and loads those of all: `in_thread` of each result.
-    /// Keys take the places of the floats that they stand for.
+    /// Keys are stored in place of their floats.
     fn gather_partials(
         &self,
         op: Op,

@@ -1,9 +1,9 @@
 //! Inclusive scans.
 //!
-//! The coordinate along the axis is made of register bits, then lanes, then warps, then again registers (chunks). Each
+//! The coordinate along the axis consists of register bits, then lanes, then warps, then again registers (chunks). Each
 //! thread scans its low registers; the totals are scanned between lanes; the totals of warps and chunks go through
-//! scratch memory, and each thread sums up those before its own. What precedes a row is computed where the row is
-//! finished, not for all rows at once: there are several values of each, and registers decide how many blocks run.
+//! scratch memory, and each thread adds up those before its own. The prefix of a row is computed when the row is
+//! finished, not for all rows at once: there are several values of each, and registers limit the occupancy.
 
 use rtc_ir::{Block, Elem, Op, part_bytes};
 use rtc_layout::{Coord, InputBit, Layout};
@@ -149,7 +149,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// A value with what precedes it.
+    /// A value with its prefix.
     fn behind(&self, combine: Block, prefix: Option<&Prefix<'c>>, value: &Tuple<'c>) -> Result<Tuple<'c>> {
         let Some(prefix) = prefix else { return Ok(value.clone()) };
         let with = self.combine(combine, &prefix.value, value)?;
@@ -332,7 +332,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(prefixes)
     }
 
-    /// What precedes a thread's values, from what precedes its warp (or chunk) and what precedes it in the warp.
+    /// The prefix of a thread's values, from the prefix of its warp (or chunk) and its prefix within the warp.
     fn join_prefixes(
         &self,
         combine: Block,

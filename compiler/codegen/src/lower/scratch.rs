@@ -57,7 +57,7 @@ impl<'c> Lowering<'_, 'c> {
         self.by_holders(access, || stores.iter().for_each(|stored| self.store_one(stored)));
     }
 
-    /// Lets those threads store that hold no copies of what others store.
+    /// Makes only those threads store that hold the first copy of an element.
     pub(super) fn by_holders(&self, access: &TileAccess, store: impl FnOnce()) {
         // Matrices are stored by whole warps.
         let lanes = if access.kind == AccessKind::Vector { access.copies.lanes } else { 0 };

@@ -1,4 +1,4 @@
-//! Products by `wgmma`, operands in shared memory.
+//! Dots by `wgmma`, operands in shared memory.
 
 use rtc_ir::{Elem, MmaForm, Op, Scalar};
 use rtc_layout::MatrixDescriptor;
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl<'c> Lowering<'_, 'c> {
-    /// `mma`: all products in one statement that also waits for them.
+    /// `mma`: all dots in one statement that also waits for them.
     pub(super) fn mma(&self, op: Op) -> Result<()> {
         let acc = self.kernel.operand(op, 2);
         let accs = self.start_mmas(op, &self.sum_words(acc)?, Some(0))?;
@@ -18,14 +18,14 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// `mma_async`: all products in one statement that does not wait for them.
+    /// `mma_async`: all dots in one statement that does not wait for them.
     pub(super) fn mma_async(&self, op: Op) -> Result<()> {
         let accs = self.start_mmas(op, &self.operand(op, 2)?, None)?;
         self.define(op, accs);
         Ok(())
     }
 
-    /// `mma_wait`: what is read of the accumulators afterwards comes out of it.
+    /// `mma_wait`: later uses of the accumulators use its results.
     pub(super) fn mma_wait(&self, op: Op, pending: u32) -> Result<()> {
         let mut all = Vec::new();
         for value in self.kernel.variadic(op) {
@@ -39,7 +39,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// The products of an operation in one statement; `sums` and what comes out are registers of 32 bits.
+    /// The dots of an operation in one statement; `sums` and the results are registers of 32 bits.
     fn start_mmas(&self, op: Op, accs: &[Value<'c>], wait: Option<u32>) -> Result<Vec<Value<'c>>> {
         let form = MmaForm::of(self.kernel, op).map_err(CodegenError::lowering)?;
         let operands = [0, 1, 2].map(|i| self.kernel.operand(op, i));
@@ -62,7 +62,7 @@ impl<'c> Lowering<'_, 'c> {
                         let at = 4 * (m * form.steps + step) as usize;
                         WgmmaOperand::Registers([words[at], words[at + 1], words[at + 2], words[at + 3]])
                     }
-                    (None, None) => return Err(CodegenError::lowering("a product without left operand")),
+                    (None, None) => return Err(CodegenError::lowering("a dot without a left operand")),
                 };
                 for n in 0..form.repeats[1] {
                     let b = self.advance(rhs, form.rhs.start(form.n * groups_n * n, step * form.k));
@@ -93,7 +93,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(WgmmaShape { n: form.n, k: form.k, types: [d, ta, tb], transposed })
     }
 
-    /// The matrix descriptor of the first piece that the thread's warp group takes. Of the `groups` pieces, `size` long,
+    /// The matrix descriptor of the first piece of the thread's warp group. Of the `groups` pieces, `size` long,
     /// consecutive ones belong to warps `warps` apart.
     fn descriptor(
         &self,
@@ -112,7 +112,7 @@ impl<'c> Lowering<'_, 'c> {
         Ok(e.ori(e.extui(place, e.ty.i64), e.i64(form.fields() as i64)))
     }
 
-    /// A descriptor of what lies `bytes` on.
+    /// A descriptor of the data `bytes` further on.
     fn advance(&self, descriptor: Value<'c>, bytes: u32) -> Value<'c> {
         if bytes == 0 { descriptor } else { self.e.addi(descriptor, self.e.i64(i64::from(bytes >> 4))) }
     }
@@ -135,7 +135,7 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    /// What [`Lowering::sum_words`] was made of.
+    /// The inverse of [`Lowering::sum_words`].
     fn from_sum_words(&self, value: rtc_ir::Value, words: &[Value<'c>]) -> Result<Vec<Value<'c>>> {
         let e = self.e;
         Ok(match self.elem(value)? {

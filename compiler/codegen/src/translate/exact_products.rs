@@ -1,16 +1,16 @@
-//! Products by a power of two, such as the last step of `exp`, that are wanted by themselves.
+//! Multiplications by a power of two whose results have several uses, such as the last step of `exp`.
 //!
-//! NVPTX fuses each sum with the product that it takes, also where the product has other uses and so is computed all the
-//! same. That saves nothing, and keeps both factors in registers up to the sum and, where the product is computed late,
-//! up to its last use: a softmax row of exponentials then takes twice the registers, or spills. With a power of two the
-//! product is exact, so that the sum is the same either way (results that are denormal apart), and it is left alone.
+//! NVPTX fuses each addition with its multiplication, even if the product has other uses and is computed anyway. That
+//! saves nothing, and keeps both factors live up to the addition and, if the product is computed late, up to its last
+//! use: a softmax row of exponentials then takes twice the registers, or spills. With a power of two the product is
+//! exact, so that the sum is the same either way (denormal results apart), and it is not fused.
 #![allow(unsafe_code)]
 
 use llvm_sys::{LLVMFastMathAllowContract, LLVMOpcode, core::*, prelude::*};
 
 use super::each_function;
 
-/// Makes products by a power of two that do not vanish when they are fused anew, without the permission to be fused.
+/// Makes products by a power of two that do not vanish when they are fused again, without the permission to be fused.
 pub(super) fn keep(context: LLVMContextRef, module: LLVMModuleRef) {
     // SAFETY: walks the caller's live module by LLVM's own iterators. The C API takes no flag away, so that a new product
     // replaces the old one, which is left when the walk is past it; the builder is disposed of.
@@ -47,7 +47,7 @@ pub(super) fn keep(context: LLVMContextRef, module: LLVMModuleRef) {
 ///
 /// The value is live.
 unsafe fn is_power_of_two(value: LLVMValueRef) -> bool {
-    // SAFETY: by contract; operands are asked of instructions only, and a number of a constant integer only.
+    // SAFETY: by contract; only instructions are queried for operands, and only constant integers for a number.
     unsafe {
         if LLVMIsAInstruction(value).is_null() || LLVMGetInstructionOpcode(value) != LLVMOpcode::LLVMBitCast {
             return false;

@@ -1,12 +1,12 @@
 //! A thread in which MLIR and LLVM may fail without ending the process.
 //!
-//! LLVM reports what it cannot do as a fatal error, and a mistake within it is an invalid access, a trap or an abort.
-//! Either would end the program that embeds the compiler. So the work runs in a thread of its own; the handlers of
-//! fatal errors and of signals tell the caller what happened and then park that thread for good. A leaked thread, with
-//! all that it holds, is the price; the caller gets a [`CodegenError`].
+//! LLVM reports failures as fatal errors, and a bug in it is an invalid access, a trap or an abort. Either would end
+//! the program that embeds the compiler. So the work runs in a thread of its own; the handlers of fatal errors and of
+//! signals report to the caller and then park that thread for good. The price is a leaked thread with all its memory;
+//! the caller gets a [`CodegenError`].
 //!
-//! Signals of other threads, and all signals while nothing is compiled, go to the handlers that were there before.
-//! A crash that leaves a lock of the C library taken, such as that of its allocator, is beyond this.
+//! Signals of other threads, and all signals while nothing is compiled, go to the previous handlers. A crash that
+//! leaves a lock of the C library taken, such as that of its allocator, is not handled.
 
 use std::{
     cell::Cell,
@@ -26,13 +26,13 @@ const STAGE: &str = "code generation";
 /// Selection recurses over expressions; a large stack is only address space until it is used.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Where the signal handler runs: the stack of the thread may be what has run out.
+/// The stack of the signal handler: the thread may have run out of stack.
 const SIGNAL_STACK_BYTES: usize = 64 << 10;
 
 /// Ends each message through the pipe; an empty message says that the work is done.
 const END: u8 = 0;
 
-/// What a crash raises, and the message for it.
+/// The signals of crashes, and their messages.
 const SIGNALS: [(i32, &[u8]); 6] = [
     (libc::SIGSEGV, b"LLVM crashed: invalid memory access (SIGSEGV)\0"),
     (libc::SIGBUS, b"LLVM crashed: invalid memory access (SIGBUS)\0"),
@@ -42,19 +42,19 @@ const SIGNALS: [(i32, &[u8]); 6] = [
     (libc::SIGABRT, b"LLVM crashed: abort (SIGABRT)\0"),
 ];
 
-const NOBODY: RawFd = -1;
+const NO_CALLER: RawFd = -1;
 
 thread_local! {
     /// The end of the pipe to the caller that waits for this thread. Without a destructor, so that signal handlers may
     /// read it.
-    static CALLER: Cell<RawFd> = const { Cell::new(NOBODY) };
+    static CALLER: Cell<RawFd> = const { Cell::new(NO_CALLER) };
 }
 
 /// The handlers that were there before ours, in the order of [`SIGNALS`].
 static BEFORE: OnceLock<[libc::sigaction; SIGNALS.len()]> = OnceLock::new();
 
-/// Runs `work` in a thread of its own and turns a fatal error or a crash of LLVM into an error value. A panic goes on in
-/// the caller.
+/// Runs `work` in a thread of its own and turns a fatal error or a crash of LLVM into an error value. A panic is
+/// resumed in the caller.
 pub(crate) fn guarded<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let failed = |message: String| CodegenError::Llvm { stage: STAGE, message };
     install_handlers();
@@ -65,7 +65,7 @@ pub(crate) fn guarded<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Resul
         CALLER.set(to_caller);
         // A panic must not pass by the message without which the caller waits for ever.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        CALLER.set(NOBODY);
+        CALLER.set(NO_CALLER);
         drop(stack);
         tell(to_caller, &[END]);
         outcome
@@ -108,10 +108,10 @@ fn tell(pipe: RawFd, mut message: &[u8]) {
     }
 }
 
-/// Tells the caller of this thread, if it has one that waits, and never comes back then.
+/// Reports to the caller of this thread, if one is waiting, and then never returns.
 fn give_up(message: &[u8]) {
-    let caller = CALLER.replace(NOBODY);
-    if caller != NOBODY {
+    let caller = CALLER.replace(NO_CALLER);
+    if caller != NO_CALLER {
         tell(caller, message);
         loop {
             // SAFETY: it only waits.
@@ -126,7 +126,7 @@ extern "C" fn fatal(reason: *const c_char) {
     give_up(unsafe { CStr::from_ptr(reason) }.to_bytes_with_nul());
 }
 
-/// The handler of signals. It calls what signal handlers may call, and reads what is set before it is installed.
+/// The signal handler. It calls async-signal-safe functions only, and reads state that is set before it is installed.
 extern "C" fn crashed(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(index) = SIGNALS.iter().position(|&(number, _)| number == signal) else { return };
     give_up(SIGNALS[index].1);
@@ -162,7 +162,7 @@ fn install_handlers() {
             libc::sigaction(signal, std::ptr::null(), &mut before);
             before
         });
-        // Nobody else sets it: `Once`.
+        // Set only once: `Once`.
         let _ = BEFORE.set(before);
         for (signal, _) in SIGNALS {
             let mut ours: libc::sigaction = std::mem::zeroed();

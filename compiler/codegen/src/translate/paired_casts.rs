@@ -2,7 +2,7 @@
 //!
 //! LLVM writes a conversion for each, unless both results go into one word in the same block. NVIDIA's assembler makes pairs
 //! of such conversions itself and puts a pair to where the block begins that the sums come into. Behind a loop with a
-//! product under way that is before the wait for it, so that the assembler finds sums that are read too early and lets all
+//! product in flight that is before the wait for it, so that the assembler finds sums that are read too early and lets all
 //! products wait for each other (C7514). An instruction that converts two numbers stays where it is.
 #![allow(unsafe_code)]
 
@@ -13,10 +13,10 @@ use llvm_sys::{LLVMOpcode, LLVMTypeKind, core::*, prelude::*};
 use super::each_function;
 use crate::emit::WGMMA_WAIT;
 
-/// Pairs conversions of what waits for products give, in each block.
+/// Pairs conversions of accumulators after a wait for `wgmma`, in each block.
 pub(super) fn pair(context: LLVMContextRef, module: LLVMModuleRef) {
-    // SAFETY: walks the caller's live module by LLVM's own iterators; what is replaced is erased when the walk of its block
-    // is over; the builder is disposed of.
+    // SAFETY: walks the caller's live module by LLVM's own iterators; replaced instructions are erased when the walk of
+    // their block is over; the builder is disposed of.
     unsafe {
         let builder = LLVMCreateBuilderInContext(context);
         each_function(module, |function| {
@@ -41,7 +41,7 @@ struct Cast {
     /// The wait that the sum comes out of, and which of its results it is.
     wait: LLVMValueRef,
     number: u32,
-    /// The place of the first conversion of what comes out of that wait: addresses are in another order in each process.
+    /// The position of the first conversion of that wait's results: the order of addresses differs between processes.
     group: usize,
     /// The intrinsic that converts two.
     of_two: &'static str,
@@ -76,7 +76,7 @@ unsafe fn pairs(block: LLVMBasicBlockRef) -> Vec<[Cast; 2]> {
     alike.flat_map(|alike| alike.as_chunks().0.to_vec()).collect()
 }
 
-/// Whether the result is used by itself, or in another block than the one that LLVM selects instructions for.
+/// Whether the result has uses of its own, or is used in another block than the one that LLVM selects instructions for.
 ///
 /// # Safety
 ///
@@ -98,13 +98,13 @@ unsafe fn stays_single(cast: &Cast) -> bool {
     }
 }
 
-/// The instruction, if it rounds the result of a wait for products to 16 bits.
+/// The instruction, if it rounds the result of a wait for `wgmma` to 16 bits.
 ///
 /// # Safety
 ///
 /// The instruction is live.
 unsafe fn cast(instruction: LLVMValueRef, place: usize) -> Option<Cast> {
-    // SAFETY: by contract; operands, indices and callees are asked of instructions that have them.
+    // SAFETY: by contract; operands, indices and callees are queried from instructions that have them.
     unsafe {
         let of_two = match LLVMGetInstructionOpcode(instruction) {
             LLVMOpcode::LLVMFPTrunc => match LLVMGetTypeKind(LLVMTypeOf(instruction)) {
@@ -150,7 +150,7 @@ unsafe fn is_wait(value: LLVMValueRef) -> bool {
     }
 }
 
-/// Replaces two conversions by one, where the earlier one stands.
+/// Replaces two conversions by one at the position of the earlier one.
 ///
 /// # Safety
 ///
@@ -158,7 +158,8 @@ unsafe fn is_wait(value: LLVMValueRef) -> bool {
 unsafe fn replace(context: LLVMContextRef, module: LLVMModuleRef, builder: LLVMBuilderRef, pair: &[Cast; 2]) {
     let [low, high] = *pair;
     let first = if low.place < high.place { low } else { high };
-    // SAFETY: by contract; the wait stands before both conversions, and the intrinsic takes two floats, the upper one first.
+    // SAFETY: by contract; the wait comes before both conversions, and the intrinsic takes two floats, the upper one
+    // first.
     unsafe {
         // This takes over the source position, too.
         LLVMPositionBuilderBefore(builder, first.instruction);
@@ -172,7 +173,7 @@ unsafe fn replace(context: LLVMContextRef, module: LLVMModuleRef, builder: LLVMB
             let half = LLVMConstInt(LLVMInt32TypeInContext(context), half, 0);
             LLVMBuildExtractElement(builder, both, half, c"".as_ptr())
         });
-        // Not before all is built: the builder stands at one of them.
+        // Not before all is built: the builder is positioned at one of them.
         for (cast, half) in pair.iter().zip(halves) {
             LLVMReplaceAllUsesWith(cast.instruction, half);
             LLVMInstructionEraseFromParent(cast.instruction);

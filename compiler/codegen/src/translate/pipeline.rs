@@ -22,8 +22,8 @@ const LONG: usize = 2_000;
 /// A module with more instructions than this gets the short pipeline, unless it has functions to inline.
 const VERY_LONG: usize = 10_000;
 
-/// What `O3` gains on long straight code, in a quarter of the time: no inlining, no loop passes beyond hoisting, no
-/// packing of scalars into vectors, whose search is quadratic.
+/// The gains of `O3` on long straight-line code, in a quarter of the time: no inlining, no loop passes beyond hoisting,
+/// no SLP vectorization, whose search is quadratic.
 const SHORT_PIPELINE: &CStr =
     c"function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),dse,adce,infer-alignment)";
 
@@ -34,8 +34,8 @@ unsafe extern "C" {
     fn set_pass_gate(context: LLVMContextRef, gate: *const PassGate);
 }
 
-/// An object of a class derived from `llvm::OptPassGate`: a pointer to its virtual functions, in the order in which the
-/// class declares them.
+/// An object of a class derived from `llvm::OptPassGate`: a pointer to its virtual functions, in the order of the class
+/// declaration.
 #[repr(C)]
 struct PassGate(&'static PassGateTable);
 
@@ -70,7 +70,7 @@ extern "C" fn gate_should_run(_: *const c_void, name: *const u8, length: usize, 
 }
 
 thread_local! {
-    /// Whether the pass asked for last was n-ary reassociation, which changed nothing.
+    /// Whether the last pass was n-ary reassociation, and it changed nothing.
     static NOTHING_NEW: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -98,7 +98,7 @@ pub(super) fn choose(context: LLVMContextRef, module: LLVMModuleRef, linked: boo
     Pipeline { passes, pack: packable }
 }
 
-/// What the choice depends on.
+/// The input of the decision.
 struct Code {
     /// How many instructions the module has.
     length: usize,

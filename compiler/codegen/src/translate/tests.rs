@@ -73,8 +73,8 @@ fn an_exact_product_is_fused_only_where_it_vanishes() {
     assert!(!both.contains("fma.rn.f32") && both.contains("mul.rn.f32"), "{both}");
 }
 
-/// A kernel that waits for three sums, converts the first so many by `convert`, and does `result` with each; TYPE, SUM and HALF
-/// stand for the type, the sum and what it is converted to.
+/// A kernel that waits for three accumulators, converts the first so many by `convert`, and applies `result` to each;
+/// TYPE, SUM and HALF are placeholders for the type, the accumulator and its converted value.
 fn rounded(count: usize, convert: &str, ty: &str, result: &str) -> String {
     let three = "!llvm.struct<(f32, f32, f32)>";
     let casts: String = (0..count)
@@ -125,15 +125,16 @@ fn sums_that_are_rounded_are_converted_in_pairs() {
             let found = [one, two].map(|name| ptx.matches(name).count());
             assert_eq!(found, [count % 2, count / 2], "{count} sums\n{ptx}");
         }
-        // Of what goes into a word LLVM makes a pair by itself, of what is stored one by one it does not.
+        // LLVM itself makes a pair of the parts of a word, but not of values that are stored one by one.
         let stored = rounded(2, convert, ty, "llvm.store volatile HALF, %p : TYPE, !llvm.ptr<1>");
         assert_eq!([one, two].map(|name| stored.matches(name).count()), [0, 1], "{stored}");
     }
 }
 
-/// LLVM's jump threading lets ways of a kernel bypass the place where the threads of a warp meet again, before an instruction that
-/// they have to execute together (llvm/llvm-project#213868). It does so only where it does not know that threads of the target
-/// diverge: it asks the target machine that it is given, and without one assumes a CPU. All our passes are given one.
+/// LLVM's jump threading lets paths of a kernel bypass the point where the threads of a warp reconverge, before an
+/// instruction that they have to execute together (llvm/llvm-project#213868). It does so only if it does not know that
+/// threads of the target diverge: it queries the target machine, and without one assumes a CPU. All our passes are
+/// given one.
 #[test]
 fn jumps_are_not_threaded_past_the_place_where_threads_meet() {
     let text = "llvm.func @k(%p: !llvm.ptr<1>, %lane: i32) attributes {nvvm.kernel} {

@@ -32,16 +32,16 @@ pub struct Address {
     pub pointer: Value,
     /// In the order of the dimensions.
     pub axes: Vec<AddressAxis>,
-    /// What belongs to no dimension, in elements.
+    /// The offset that belongs to no dimension, in elements.
     pub rest: Poly,
     /// Whether the offsets can wrap around on their way; that is a mistake of the kernel, which the interpreter reports.
     pub wraps: Wraps,
 }
 
 impl Affine<'_> {
-    /// Where a pointer or a tile of pointers points to, if the places of each dimension are evenly spaced. The mask of the
-    /// access tells which offsets belong to which dimension, where it compares them; an offset with the stride of some
-    /// dimension belongs to it; where that is not told (a product of arguments and a stride of one), it belongs to none.
+    /// The address of a pointer or a tile of pointers, if it is affine in the indices of each dimension. The mask of
+    /// the access assigns the offsets that it compares to dimensions; an offset with the stride of a dimension belongs
+    /// to that dimension; an ambiguous offset (a product of arguments and a stride of one) belongs to none.
     pub fn address(&mut self, pointer: Value, mask: Option<&Mask>) -> Option<Address> {
         let form = self.of(pointer)?;
         let shape = self.kernel.value_type(pointer).shape();
@@ -65,7 +65,7 @@ impl Affine<'_> {
         Some(Address { pointer: form.pointer?, axes, rest, wraps })
     }
 
-    /// Gives remainders to the dimension along which they change; tells whether what they are of can wrap around.
+    /// Assigns remainders to the dimension along which they change, and reports whether their dividends can overflow.
     fn take_remainders(&self, axes: &mut [AddressAxis], rest: &mut Poly) -> Option<Wraps> {
         let mut numbers: Vec<u32> = Vec::new();
         for symbol in rest.terms().iter().flat_map(|t| &t.symbols) {

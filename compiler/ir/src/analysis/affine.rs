@@ -1,4 +1,4 @@
-//! Values as sums of products: constants, program ids, counters of loops, places in the tile, arguments.
+//! Values as polynomials of constants, program ids, loop indices, indices in the tile and arguments.
 //!
 //! ```text
 //! %offsets = pid * 64 + arange(0, 64)                     64*program(0) + d0
@@ -7,10 +7,10 @@
 //! (pid * 64 + arange(0, 64)) % n                          the remainder as one symbol, which knows what it is of
 //! ```
 //!
-//! Integers wrap, so a [`AffineForm`] says what it equals: the value itself if nothing wraps, which the ranges prove; else its low
-//! bits. A scalar of which no more is known is a symbol of its own, a tile of which no more is known has no form. Forms are
-//! made when they are asked for, each once; what a loop carries is seen from its start and the step that it is moved by,
-//! so that no block is gone round.
+//! Integers wrap, so an [`AffineForm`] records what it equals: the value itself if nothing overflows, which the ranges
+//! prove; otherwise its low bits. A scalar without further information is a symbol, a tile without further information
+//! has no form. Forms are computed on demand, once each; loop-carried values are derived from their start and step, so
+//! that no loop is iterated.
 
 use cranelift_entity::SecondaryMap;
 use indexmap::IndexSet;
@@ -28,7 +28,7 @@ pub struct AffineForm {
     pub pointer: Option<Value>,
     /// The sum; for pointers the offset in elements.
     pub poly: Poly,
-    /// How many low bits of the value, or of the offset of a pointer in bytes, the sum tells.
+    /// How many low bits of the value, or of a pointer's offset in bytes, the polynomial represents.
     pub bits: u32,
     /// If never, the sum is the value as a signed number, or the pointer. Otherwise some integer that it was computed from
     /// may have wrapped around, and only the low bits are known.
@@ -38,7 +38,7 @@ pub struct AffineForm {
 /// A remainder of tiles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wrap {
-    /// What is divided.
+    /// The dividend.
     pub dividend: AffineForm,
     /// By what; the same for the whole tile.
     pub divisor: AffineForm,
@@ -62,7 +62,7 @@ pub struct Affine<'k> {
 enum State {
     #[default]
     New,
-    /// Being made: who asks for it now is in a circle.
+    /// Being computed: a request for it now is a cycle.
     Open,
     Done(Option<Box<AffineForm>>),
 }
@@ -73,7 +73,8 @@ impl<'k> Affine<'k> {
         Affine { kernel, ranges, forms: SecondaryMap::new(), wraps: IndexSet::new(), exact: false }
     }
 
-    /// The same; a scalar integer of which it is not known that nothing wraps on its way is a symbol of its own, so that forms
+    /// The same; a scalar integer that may overflow is a symbol of its own, so that forms are valid regardless of its
+    /// value.
     /// hold whatever it is.
     pub fn exact(kernel: &'k Kernel, ranges: &'k Ranges<'k>) -> Affine<'k> {
         Affine { exact: true, ..Affine::new(kernel, ranges) }
@@ -254,7 +255,7 @@ impl<'k> Affine<'k> {
         matches!(self.kernel.kind(op), OpKind::ForRange { .. }).then_some(op)
     }
 
-    /// What is made of the forms of the values that `asks` names.
+    /// The result for an operation, given the forms of the operands that `asks` names.
     fn make(&mut self, value: Value) -> Option<AffineForm> {
         let kernel = self.kernel;
         let op = match kernel.value(value).def {
@@ -375,7 +376,7 @@ impl<'k> Affine<'k> {
         Some(AffineForm { pointer: None, poly, bits, wraps })
     }
 
-    /// Whether a sum of which all bits are known stays within the type.
+    /// Whether a sum with all bits known stays within the type.
     pub(super) fn proven(&self, poly: &Poly, ty: Type, bits: u32) -> bool {
         let size = |d: u8| ty.shape().map_or(1, |s| i128::from(s[d as usize]));
         let range = |symbol: Symbol| match symbol {
@@ -404,7 +405,7 @@ impl<'k> Affine<'k> {
     }
 }
 
-/// What printers say of a wrap.
+/// The printed text of an overflow.
 pub(super) fn wraps_text(wraps: Wraps) -> &'static str {
     match wraps {
         Wraps::Never => "",

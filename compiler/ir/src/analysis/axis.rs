@@ -1,12 +1,12 @@
-//! What is known along one dimension of a tile, and how it changes with sums, products and comparisons. All numbers but
-//! steps are powers of two.
+//! The known properties along one dimension of a tile, and their transfer through sums, products and comparisons. All
+//! numbers but steps are powers of two.
 
 use crate::Predicate;
 
 /// No divisor is larger.
 pub(super) const CAP: u64 = 1 << 40;
 
-/// What is known along one dimension.
+/// The known properties along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// Length of runs that grow by one.
@@ -87,7 +87,7 @@ impl Axis {
         }
     }
 
-    /// What divides the first value of each run when runs are cut to `contiguity`.
+    /// The divisor of the first value of each run when runs are cut to `contiguity`.
     pub(super) fn start_of(self, contiguity: u64) -> u64 {
         if contiguity < self.contiguity { gcd(self.divisibility, contiguity) } else { self.divisibility }
     }

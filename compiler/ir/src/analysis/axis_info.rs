@@ -1,4 +1,4 @@
-//! Axis information: along each dimension of a tile, how its values run.
+//! Axis information: contiguity, divisibility and constancy along each dimension of a tile.
 //!
 //! For every dimension three powers of two (capped):
 //! - `contiguity`: the tile falls into aligned runs of this many values that grow by one;
@@ -7,11 +7,11 @@
 //!
 //! and `strided`: the tile falls into aligned runs of values that grow by some other constant.
 //!
-//! Numbers wrap, and a wrap may fall into a run; never into its aligned pieces of min(contiguity, divisibility), which is
-//! what an access or a comparison takes at once. Of signed quotients it must be known that the dividend is not negative, in
-//! launches of expected size ([`Ranges::expected`]); of remainders, which are indices, the same is taken for granted where
-//! nothing at all is known of the least dividend, as Triton takes it for granted everywhere. A load gives equal values for
-//! equal addresses, so that an index read from a table once per page is constant along the page.
+//! Numbers wrap, and a wrap may be inside of a run, but never inside of its aligned pieces of min(contiguity,
+//! divisibility), which one access or comparison covers. For signed quotients the dividend must be known not to be
+//! negative, in launches of expected size ([`Ranges::expected`]); for remainders, which are indices, this is assumed if
+//! nothing is known about the lower bound of the dividend, as Triton assumes everywhere. A load yields equal values for
+//! equal addresses, so that an index that is read from a table once per page is constant along the page.
 //!
 //! Example: `pid * 1024 + arange(0, 1024)` has contiguity 1024, divisibility 1024, constancy 1. A comparison of it
 //! with a bound divisible by 16 has constancy 16, which makes 16 masked elements one access.
@@ -28,7 +28,7 @@ use super::interval::Interval;
 use super::ranges::{Ranges, width};
 use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Traits, Value, regions};
 
-/// What is known of one value: one entry per dimension; scalars have one entry.
+/// The properties of one value: one entry per dimension; scalars have one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisInfo {
     /// Per dimension.
@@ -43,7 +43,7 @@ pub struct AxisInfos {
 }
 
 impl AxisInfos {
-    /// What is known of a value along dimension `axis`.
+    /// The properties of a value along dimension `axis`.
     pub fn axis(&self, value: Value, axis: usize) -> Axis {
         self.infos[value].as_ref().and_then(|i| i.axes.get(axis)).copied().unwrap_or(Axis::UNKNOWN)
     }
@@ -55,7 +55,7 @@ impl AxisInfos {
 }
 
 impl AxisInfos {
-    /// The kernel with what is known of tiles, and of scalars of which a divisor is known.
+    /// The kernel with the properties of tiles, and of scalars with a known divisor.
     pub fn print(&self, kernel: &Kernel) -> String {
         let text = |value: Value| {
             let info = self.infos[value].as_ref()?;
@@ -94,7 +94,7 @@ pub fn axis_info(kernel: &Kernel) -> AxisInfos {
 
 struct Analysis<'k> {
     kernel: &'k Kernel,
-    /// Made when a quotient or remainder asks for it.
+    /// Computed when a quotient or remainder needs it.
     ranges: OnceCell<Ranges<'k>>,
     infos: SecondaryMap<Value, Option<AxisInfo>>,
 }
@@ -125,7 +125,7 @@ impl Analysis<'_> {
     fn op(&mut self, op: Op) {
         let data = self.kernel.op(op);
         if regions::flow(&data.kind).is_empty() {
-            // What was not looked at has no entry, so that loops can tell it from what is not known.
+            // Values that were not visited have no entry, so that loops can tell them from unknown ones.
             for result in &data.results {
                 let is_plain = data.blocks.is_empty() && data.results.len() == 1;
                 let info = if is_plain { self.transfer(op, *result) } else { self.unknown(*result) };
@@ -142,11 +142,11 @@ impl Analysis<'_> {
         self.handed_values(op);
     }
 
-    /// The values that nested blocks are handed and hand on: starts from what comes in first and weakens it until it
-    /// fits all sources.
+    /// The values that nested blocks receive and yield: starts with those of the first source and weakens them until
+    /// all sources agree.
     fn handed_values(&mut self, op: Op) {
         let slots = regions::slots(self.kernel, op);
-        // Each round lowers some power of two; 48 rounds suffice, and the last resort is to know nothing.
+        // Each pass lowers some power of two; 48 passes are enough, and the last resort is no information.
         for round in 0..=48 {
             let mut changed = false;
             for block in self.kernel.op(op).blocks.clone() {
@@ -160,7 +160,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Lets the targets of slots be no more than all their sources known so far; true if that changed something.
+    /// Weakens the targets of slots to the sources known so far; true if that changed something.
     fn join_sources(&mut self, slots: &[regions::Slot], give_up: bool) -> bool {
         let mut changed = false;
         for slot in slots {
@@ -295,7 +295,7 @@ impl Analysis<'_> {
                 per_axis(&|i| product(l.axes[i], by, l.constant, Some(factor)))
             }
             OpKind::DivSI {} | OpKind::DivUI {} => self.quotient(op, result, operand(1).constant),
-            // A shift rounds down, whatever the sign.
+            // A shift rounds down, regardless of the sign.
             OpKind::ShrSI {} | OpKind::ShrUI {} => {
                 self.quotient(op, result, operand(1).constant.filter(|c| (0..40).contains(c)).map(|c| 1 << c))
             }
@@ -354,7 +354,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// An element-wise operation of which nothing else is known keeps common runs of equal values.
+    /// An element-wise operation without further rules keeps common runs of equal values.
     fn only_constancy(&self, op: Op, result: Value) -> AxisInfo {
         let operands = &self.kernel.op(op).operands;
         let axes = (0..self.rank(result))
@@ -366,8 +366,8 @@ impl Analysis<'_> {
         AxisInfo { axes, constant: None }
     }
 
-    /// Whether a quotient or remainder is that of rounding down. A signed division rounds toward zero, so that in the runs
-    /// of a negative dividend the first element stands apart: `-8 / 8` is -1, but `-7 / 8` is 0.
+    /// Whether a quotient or remainder rounds down. A signed division rounds toward zero, so that in the runs of a
+    /// negative dividend the first element differs: `-8 / 8` is -1, but `-7 / 8` is 0.
     fn rounds_down(&self, op: Op) -> bool {
         let data = self.kernel.op(op);
         let signed = matches!(data.kind, OpKind::DivSI {} | OpKind::RemSI {});

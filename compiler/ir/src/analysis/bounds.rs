@@ -9,7 +9,7 @@ use super::poly::{Poly, Symbol};
 use super::ranges::Wraps;
 use crate::{Kernel, Literal, Op, OpKind, Predicate, Value};
 
-/// A mask of more comparisons is not taken apart.
+/// Masks with more comparisons are not analysed.
 const MAX_PARTS: usize = 32;
 
 /// On which side of its bound an offset lies.
@@ -24,7 +24,8 @@ pub enum BoundSide {
 /// A comparison of offsets with a bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The dimension of the mask along which the offsets change; `None` if the condition is the same for all of the tile.
+    /// The dimension of the mask along which the offsets change; `None` if the condition is the same for the whole
+    /// tile.
     pub axis: Option<usize>,
     /// The offsets: integers.
     pub offset: Poly,
@@ -32,7 +33,7 @@ pub struct Bound {
     pub side: BoundSide,
     /// The bound, which is the same for the whole tile.
     pub bound: Poly,
-    /// Whether some integer on the way to the comparison can wrap; if so, offset and bound tell low bits only.
+    /// Whether an integer used in the comparison can overflow; if so, offset and bound represent low bits only.
     pub wraps: Wraps,
     /// The comparison.
     pub op: Op,
@@ -97,7 +98,7 @@ pub fn conjunction(kernel: &Kernel, mask: Value) -> Vec<Part> {
 }
 
 impl Affine<'_> {
-    /// What a mask compares with what.
+    /// The comparison of a mask.
     pub fn bounds(&mut self, mask: Value) -> Mask {
         let mut out = Mask::default();
         for part in conjunction(self.kernel, mask) {
@@ -138,8 +139,8 @@ impl Affine<'_> {
             op,
         };
         let next = || bound.poly.plus(&Poly::constant(1), 1);
-        // The bits of a number without sign are those of one with a sign where both are not negative; of the offset that is
-        // part of what is said.
+        // The bits of an unsigned number are those of a signed one if both are not negative; for the offset this is
+        // part of the result.
         let bound_is_positive = || bound.poly.interval(|symbol| self.range(symbol)).low >= 0;
         let zero = || make(BoundSide::AtLeast, Poly::default());
         let found = match predicate {

@@ -1,13 +1,14 @@
-//! How far a kernel gets from each pointer that it is given: how many elements are touched at most, as a sum over its integer
-//! arguments and the size of the grid.
+//! How many elements from each pointer argument a kernel accesses at most, as a polynomial of its integer arguments and
+//! the grid.
 //!
 //! ```text
 //! tl.load(x + pid * 64 + arange(0, 64), mask=offsets < n)      n elements of x
 //! tl.load(x + pid * stride + arange(0, 64))                    64 + grid.0 * stride - stride; stride not negative
 //! ```
 //!
-//! A mask helps where it compares what stands in the address: with the address `stride * (start + d) + rest` and the mask
-//! `start + d < n` the address is at most `stride * (n - 1) + rest`. What is left goes as far as its [`super::LaunchRanges`].
+//! A mask helps if it compares a term of the address: with the address `stride * (start + d) + rest` and the mask
+//! `start + d < n` the address is at most `stride * (n - 1) + rest`. Other terms are bounded by their
+//! [`super::LaunchRanges`].
 
 use rtc_abi::{Access, Expr};
 
@@ -22,22 +23,22 @@ use crate::{Kernel, Op, OpKind, Shape, Value};
 /// How far a kernel gets from a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// How many elements from the pointer on are touched at most; 0 and less stand for none.
+    /// How many elements from the pointer on are accessed at most; 0 and less mean none.
     pub elements: Expr,
-    /// That holds in launches in which none of these is negative.
+    /// The bound is valid in launches in which none of these is negative.
     pub needs: Vec<Expr>,
 }
 
-/// What a kernel does to the memory behind one parameter.
+/// The accesses of a kernel to the memory of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamAccess {
     /// Whether it reads or writes; `None` if that is not known.
     pub access: Option<Access>,
-    /// How far, or why that is not known; `None` for what is no pointer.
+    /// The extent, or why it is not known; `None` for parameters that are not pointers.
     pub extent: Option<Result<Extent, String>>,
 }
 
-/// What a kernel does to the memory behind each of its parameters.
+/// The accesses of a kernel to the memory of each of its parameters.
 pub fn touched(kernel: &Kernel) -> Vec<ParamAccess> {
     let (ranges, reach) = (Ranges::new(kernel), reach(kernel));
     let mut spans = LaunchRanges::new(kernel, &ranges);
@@ -257,7 +258,8 @@ fn compared(
     let mut poly = poly.clone();
     for bound in bounds {
         let Some((by, negative)) = multiple(&poly, bound) else { continue };
-        // What the sum is at most follows from what the offset is at most, or, where it counts down, at least.
+        // The upper bound of the sum follows from the upper bound of the offset, or, with a negative factor, from the
+        // lower one.
         let upward = (side == RangeEnd::High) != negative;
         if upward != (bound.side == BoundSide::Below) {
             continue;
@@ -278,7 +280,7 @@ fn compared(
     Ok(if side == RangeEnd::Low { span.low } else { span.high })
 }
 
-/// How often the offset of a bound stands in a sum, and whether with a minus: the factors have one sign.
+/// The factor of a bound's offset in a sum, and whether it is negative: the factors have one sign.
 fn multiple(poly: &Poly, bound: &Bound) -> Option<(Poly, bool)> {
     let place = |symbol: &&Symbol| match (bound.axis, symbol) {
         (Some(axis), Symbol::Dim(d)) => axis == usize::from(*d),

@@ -1,5 +1,5 @@
-//! Affine forms of what a loop carries: counters, and values that are moved by the same step in each iteration. What a value
-//! is in iteration `round` follows from its start and the step, without going round the loop.
+//! Affine forms of loop-carried values: induction variables, and values that change by the same step in each iteration.
+//! The value in iteration `round` is computed from its start and the step, without iterating the loop.
 
 use smallvec::SmallVec;
 
@@ -8,7 +8,7 @@ use super::poly::{Poly, Symbol};
 use super::ranges::{Wraps, block_of, width};
 use crate::{Block, Op, OpKind, Value, regions};
 
-/// How many sums a value carried round a loop may go through before it is handed on.
+/// How many additions are followed from a loop-carried value to the next one.
 const MAX_STEPS: usize = 8;
 
 impl Affine<'_> {
@@ -69,7 +69,7 @@ impl Affine<'_> {
         self.way(back, arg, body, MAX_STEPS, &mut moved).then_some(moved)
     }
 
-    /// Goes from what is handed on back to what was handed in.
+    /// Goes from the next value back to the loop-carried one.
     fn way(&self, value: Value, to: Value, body: Block, left: usize, moved: &mut Moved) -> bool {
         if value == to {
             return true;
@@ -127,7 +127,7 @@ impl Affine<'_> {
 pub(super) struct Moved {
     op: Op,
     start: Value,
-    /// What is added, and the sign.
+    /// The addend, and its sign.
     steps: SmallVec<[(Value, i128); 2]>,
     sums: SmallVec<[Op; 2]>,
 }

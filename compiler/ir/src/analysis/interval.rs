@@ -1,4 +1,4 @@
-//! Intervals of integers, and what operations do to them.
+//! Intervals of integers, and their transfer through operations.
 
 use super::ranges::width;
 use crate::{Kernel, Literal, Op, OpKind, Traits};
@@ -99,8 +99,8 @@ impl Interval {
     }
 }
 
-/// What an operation on integers gives if nothing wraps, whatever its operands are in their intervals; `None` if nothing
-/// is known. A result outside of its type has wrapped.
+/// The result of an operation on integers without overflow, for all operands in their intervals; `None` if nothing is
+/// known. A result outside of its type has overflowed.
 pub(super) fn apply(kernel: &Kernel, op: Op, operand: &dyn Fn(usize) -> Interval) -> Option<Interval> {
     let data = kernel.op(op);
     let bits = width(kernel.value_type(*data.results.first()?));

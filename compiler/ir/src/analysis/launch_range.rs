@@ -1,8 +1,8 @@
-//! From where to where numbers go in one launch, as sums of its integer arguments and of the size of its grid.
+//! The ranges of integers in one launch, as polynomials of its integer arguments and the grid.
 //!
-//! Where [`super::Ranges`] knows numbers alone, here `row * stride` goes from `0` to `grid.0 * stride - stride`. Such an
-//! answer rests on conditions, which are collected: that sums are not negative (`stride`, here), among them those that say
-//! that integers do not wrap (`2147483647 - (grid.0 * stride - stride)`). Whoever launches can check all of them.
+//! [`super::Ranges`] has constants only; here `row * stride` ranges from `0` to `grid.0 * stride - stride`. Such an
+//! answer depends on conditions, which are collected: that polynomials are not negative (`stride`, here), including
+//! those that exclude overflow (`2147483647 - (grid.0 * stride - stride)`). A launch can check all of them.
 
 use rtc_abi::{ParamType, ValueType};
 
@@ -25,7 +25,7 @@ pub struct LaunchRange {
     pub high: Sum,
 }
 
-/// What is asked of one kernel may take so many steps.
+/// The step limit of all queries about one kernel.
 const MAX_STEPS: u32 = 20_000;
 /// Numbers that are computed from each other by more operations are given up.
 const MAX_DEPTH: u32 = 40;
@@ -36,7 +36,7 @@ pub struct LaunchRanges<'a, 'k> {
     ranges: &'a Ranges<'k>,
     /// The forms of values.
     pub affine: Affine<'a>,
-    /// What must not be negative for the answers since the last [`LaunchRanges::take_needs`].
+    /// The polynomials that must not be negative for the answers since the last [`LaunchRanges::take_needs`].
     needs: Vec<Sum>,
     /// Values whose computation has been gone through since then.
     visited: Vec<Value>,
@@ -94,7 +94,7 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
         }
     }
 
-    /// What the kernel assumes becomes a condition.
+    /// Assumptions of the kernel become conditions.
     pub fn assumed(&mut self, condition: Value) -> Result<(), Unknown> {
         let mask = self.affine.bounds(condition);
         if !mask.others.is_empty() {
@@ -189,7 +189,7 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
         }
     }
 
-    /// The span of a sum of products; `shape` is that of the tile that it stands for.
+    /// The range of a polynomial; `shape` is that of its tile.
     pub fn of_poly(&mut self, poly: &Poly, shape: Option<Shape>) -> Result<LaunchRange, Unknown> {
         self.step()?;
         let (mut low, mut high) = (Sum::default(), Sum::default());
@@ -352,7 +352,7 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
             (None, Type::Scalar(Elem::Num(_))) if is_signed(&param.ty) => param.name.clone(),
             _ => return Err(format!("`{}` is no signed integer", param.name)),
         };
-        // What sema names so can be read back; a kernel in tile IR may have any name.
+        // Names from sema can be read back; a kernel in tile IR may have any name.
         let readable = name.parse::<rtc_abi::Expr>().is_ok_and(|e| e.names() == [name.as_str()]);
         let sum = Sum::named(name.clone());
         if readable { Ok(LaunchRange { low: sum.clone(), high: sum }) } else { Err(format!("`{name}` is no name")) }
@@ -367,7 +367,7 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
         self.need(span.low)
     }
 
-    /// What a loop hands to its block: the index, and what is carried.
+    /// The values that a loop passes to its block: the index, and loop-carried values.
     fn handed(&mut self, value: Value, block: Block) -> Result<(), Unknown> {
         let kernel = self.kernel;
         let Some(op) = kernel.block(block).parent else { return Ok(()) };

@@ -1,19 +1,18 @@
-//! What is known of values: analyses that passes and lints share. Each looks at a kernel once and answers per value.
+//! Analyses that passes and lints share. Each visits a kernel once and answers per value.
 //!
 //! | analysis | answers |
 //! | --- | --- |
-//! | `ranges.rs`, `interval.rs` | from where to where an integer goes; whether an operation can wrap |
-//! | `affine.rs`, `loop_carried.rs`, `poly.rs` | a value as a sum of products of program ids, counters, places in the tile, arguments |
+//! | `ranges.rs`, `interval.rs` | the range of an integer; whether an operation can overflow |
+//! | `affine.rs`, `induction.rs`, `poly.rs` | a value as a polynomial of program ids, loop indices, indices in the tile, arguments |
 //! | `bounds.rs` | a mask as a conjunction of `offset < bound` along one dimension each |
-//! | `address.rs` | a tile of addresses: pointer, and per dimension stride and start |
+//! | `address.rs` | a tile of addresses: pointer, and stride and start per dimension |
 //! | `reach.rs` | through which parameters memory is read and written |
-//! | `extent.rs`, `span.rs`, `sum.rs` | how many elements behind each pointer, as a sum over arguments and the grid |
+//! | `extent.rs`, `launch_range.rs`, `sum.rs` | how many elements are accessed behind each pointer, as a polynomial of arguments and the grid |
 //! | `axis_info.rs`, `axis.rs` | along each dimension of a tile: runs that grow by one, runs of equal values, divisors |
-//! | `steps.rs` | what each bit of a place in a tile adds to an address, as an estimate |
+//! | `steps.rs` | the step of an address for each bit of an index in a tile, as an estimate |
 //!
-//! An analysis follows values through nested blocks by the slots of `regions.rs`, a bounded number of times round each
-//! loop. Each has a printer for tests ([`annotated`]) and kernels with what is known of them under
-//! `tests/filetests/analysis/`.
+//! An analysis follows values through nested blocks by the slots of `regions.rs`, a bounded number of times around each
+//! loop. Each has a printer for tests ([`annotated`]) and annotated kernels under `tests/filetests/analysis/`.
 
 mod address;
 mod affine;

@@ -7,12 +7,12 @@
 
 use crate::{Kernel, Op, OpKind, Predicate, Value};
 
-/// Pairs of which the first is not less than the second where the current operation stands.
+/// Pairs in which the first is not less than the second at the current operation.
 #[derive(Default)]
 pub(super) struct Ordered(Vec<(Value, Value)>);
 
 impl Ordered {
-    /// Notes what holds in a nested block; gives what [`Ordered::leave`] asks for.
+    /// Records the facts of a nested block; returns the argument of [`Ordered::leave`].
     pub fn enter(&mut self, kernel: &Kernel, op: Op, number: usize) -> usize {
         let before = self.0.len();
         let data = kernel.op(op);
@@ -33,7 +33,7 @@ impl Ordered {
         before
     }
 
-    /// Forgets what holds in a block only.
+    /// Drops the facts of a block.
     pub fn leave(&mut self, before: usize) {
         self.0.truncate(before);
     }
@@ -43,7 +43,7 @@ impl Ordered {
         self.0.contains(&(first, second))
     }
 
-    /// Notes what a condition says where it holds; `names` tells what values of it are called there.
+    /// Records a condition that is true; `names` maps its values to those of the block.
     fn note(&mut self, kernel: &Kernel, condition: Value, names: &[(Value, Value)]) {
         let mut work = vec![condition];
         while let Some(op) = work.pop().and_then(|condition| kernel.def_op(condition)) {

@@ -5,14 +5,14 @@ use smallvec::SmallVec;
 use super::interval::Interval;
 use crate::{Op, Value};
 
-/// A sum that would have more products is given up: what is computed so is no index.
+/// A sum with more products is given up: it is no index.
 const MAX_TERMS: usize = 32;
 /// The most symbols of a product.
 const MAX_SYMBOLS: usize = 6;
 /// No factor is larger.
 const MAX_FACTOR: i128 = 1 << 62;
 
-/// What a sum is made of.
+/// The factors of a sum's products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Symbol {
     /// The place in the tile along a dimension, from 0.
@@ -25,7 +25,7 @@ pub enum Symbol {
     Program(u8),
     /// The number of programs along an axis of the grid.
     Programs(u8),
-    /// An argument of the kernel, or a scalar of which nothing else is known; the number as a signed one.
+    /// An argument of the kernel, or another scalar without further information; as a signed number.
     Scalar(Value),
     /// A remainder of tiles, see [`super::Affine::wrap`].
     Wrap(u32),
@@ -34,7 +34,7 @@ pub enum Symbol {
 /// A product of symbols and a constant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Term {
-    /// The symbols in order; one can stand there several times.
+    /// The symbols in order, with repetitions.
     pub symbols: SmallVec<[Symbol; 3]>,
     /// The constant, not 0.
     pub factor: i128,
@@ -89,7 +89,7 @@ impl Poly {
         }
     }
 
-    /// Whether there is some symbol of which `test` is true.
+    /// Whether `test` is true for some symbol.
     pub fn mentions(&self, mut test: impl FnMut(Symbol) -> bool) -> bool {
         self.terms.iter().flat_map(|t| &t.symbols).any(|s| test(*s))
     }
@@ -123,7 +123,7 @@ impl Poly {
         Poly { terms: merged(self.terms.iter().filter_map(renamed).collect()) }
     }
 
-    /// What `symbol` is multiplied by, and the rest; `None` if it stands in a power.
+    /// The factor of `symbol`, and the rest; `None` if it occurs in a power.
     pub fn split(&self, symbol: Symbol) -> Option<(Poly, Poly)> {
         let (mut by, mut rest) = (Vec::new(), Vec::new());
         for term in &self.terms {

@@ -1,13 +1,13 @@
-//! What integers can be: an interval for each scalar and for the elements of each tile.
+//! The ranges of integers: an interval for each scalar and for the elements of each tile.
 //!
-//! Known are program ids, the bounds of loops, constants, what `assume` promises, and what follows from those. Numbers wrap,
-//! so `pid * 128` can be anything: a grid may have 2^31 programs. Three questions are therefore answered apart:
+//! The inputs are program ids, the bounds of loops, constants and `assume`. Numbers wrap, so `pid * 128` can be
+//! anything: a grid may have 2^31 programs. Therefore there are three separate queries:
 //!
-//! - [`Ranges::of`]: what a value can be in any launch. This is what a proof rests on.
-//! - [`Ranges::expected`]: what it can be where sizes are those of real launches: program ids and counters times a constant
-//!   below 2^16 fit in their type, and divisors are positive. A hash, which wraps on purpose, is not expected to fit.
-//! - [`Ranges::growth`]: what it can be if nothing wraps, cut to the type, and how many numbers of the launch are multiplied
-//!   in it. Lints ask for this, to report the one product that may wrap and not all that is computed from it.
+//! - [`Ranges::of`]: the range in any launch. Proofs use it.
+//! - [`Ranges::expected`]: the range for sizes of real launches: program ids and loop indices times a constant below
+//!   2^16 fit in their type, and divisors are positive. A hash, which wraps on purpose, is not expected to fit.
+//! - [`Ranges::growth`]: the range without overflow, cut to the type, and how many launch-dependent numbers are
+//!   multiplied in it. Lints use it to report the one product that may overflow and not all values computed from it.
 //!
 //! ```text
 //! pid                     0 .. 2147483647, 1 factor       row = pid * 128 + arange(0, 128)    1 factor
@@ -15,7 +15,7 @@
 //! row % 512 (expected)    0 .. 511,        none           tl.assume(stride < 4096)            .. 4095
 //! ```
 //!
-//! A bound that moves round a loop is given up at once, so that each block is gone over at most four times per loop around
+//! A bound that changes in a loop is given up at once, so that each block is visited at most four times per loop around
 //! it, and once from the fourth loop on.
 
 use cranelift_entity::SecondaryMap;
@@ -25,15 +25,15 @@ use super::ordered::Ordered;
 use crate::regions::{self, Slot};
 use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Predicate, Scalar, Traits, Type, Value, ValueDef, walk};
 
-/// Below this a number counts as a constant, whatever it is.
+/// Below this a number counts as a constant.
 const SMALL: i128 = 1 << 12;
-/// More factors are not told apart.
+/// More factors are not distinguished.
 const MANY: u8 = 3;
 /// The most programs of a grid along x.
 const GRID_X: i128 = (1 << 31) - 1;
 /// The most programs of a grid along y and z.
 const GRID_YZ: i128 = (1 << 16) - 1;
-/// The deepest nesting of loops in which what is carried is followed.
+/// The deepest nesting of loops in which loop-carried values are followed.
 const NESTING: u32 = 3;
 /// By how many bits a number may seem to leave its type and yet be expected to fit: the largest factor of an index.
 const EXPECTED_BITS: u8 = 16;
@@ -49,12 +49,12 @@ pub enum Wraps {
     Possible,
 }
 
-/// What an integer can be if nothing wraps.
+/// The range of an integer without overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
     /// From where to where, within the type.
     pub interval: Interval,
-    /// How many numbers of the launch are multiplied: 0 for what is known to be small.
+    /// How many launch-dependent numbers are multiplied: 0 for values that are known to be small.
     pub factors: u8,
 }
 
@@ -65,12 +65,12 @@ impl Growth {
     }
 }
 
-/// What is known of one value.
+/// The ranges of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ValueRange {
     sure: Interval,
     growth: Growth,
-    /// What it is expected to be is `expected`, unless it left its type by more than so many bits.
+    /// Its expected range is `expected`, unless it left its type by more than so many bits.
     expected: Interval,
     excess: u8,
 }
@@ -133,23 +133,23 @@ impl<'k> Ranges<'k> {
         ranges
     }
 
-    /// What a value can be, in any launch: the numbers as signed ones.
+    /// The range of a value in any launch, as signed numbers.
     pub fn of(&self, value: Value) -> Interval {
         self.get(value).sure
     }
 
-    /// What a value can be in a launch of expected size.
+    /// The range of a value in a launch of expected size.
     pub fn expected(&self, value: Value) -> Interval {
         let known = self.get(value);
         if known.excess <= EXPECTED_BITS { known.expected } else { known.sure }
     }
 
-    /// What a value can be if nothing wraps.
+    /// The range of a value without overflow.
     pub fn growth(&self, value: Value) -> Growth {
         self.get(value).growth
     }
 
-    /// What a value can be where a condition holds: in the lanes that a mask leaves, in a branch.
+    /// The range of a value where a condition is true: in the lanes of a mask, in a branch.
     pub fn where_true(&self, value: Value, condition: Value) -> Interval {
         let mut out = self.of(value);
         let (mut work, mut steps) = (vec![condition], 0);
@@ -226,7 +226,7 @@ impl<'k> Ranges<'k> {
         }
     }
 
-    /// Notes a promise about values of the block in which it is given.
+    /// Records an assumption about values of the block that contains it.
     fn promise(&mut self, assume: Op, condition: Value) {
         let Some(op) = self.kernel.def_op(condition) else { return };
         let data = self.kernel.op(op);
@@ -317,7 +317,7 @@ impl<'k> Ranges<'k> {
         }
     }
 
-    /// Values carried around a loop: a bound that grows in the first round is given up.
+    /// Loop-carried values: a bound that grows in the first visit is given up.
     fn carried(&mut self, op: Op) {
         let kernel = self.kernel;
         let from_outside = |slot: &Slot| slot.sources[0].0 == op && slot.sources.len() > 1;
@@ -351,7 +351,7 @@ impl<'k> Ranges<'k> {
         self.round(op, &inner);
     }
 
-    /// One go over the blocks of a loop; `inner` is what its blocks hand to each other.
+    /// One visit of the blocks of a loop; `inner` has the values that its blocks pass to each other.
     fn round(&mut self, op: Op, inner: &[Slot]) {
         for number in 0..self.kernel.op(op).blocks.len() {
             inner.iter().for_each(|slot| self.join_sources(slot));
@@ -392,7 +392,7 @@ impl<'k> Ranges<'k> {
         let integers = || data.operands.iter().filter(|v| is_integer(self.kernel.value_type(**v)));
         let before = integers().map(|v| self.get(*v).excess);
         let excess = match data.kind {
-            // What constants alone make too large wraps in every launch.
+            // A product of constants that is too large overflows in every launch.
             _ if left > 0 && factors == 0 => u8::MAX,
             // Sums leave the type by one bit and come back, unless both sides do; products grow.
             OpKind::AddI {} | OpKind::SubI {} => {
@@ -461,18 +461,18 @@ fn cut(interval: Option<Interval>, full: Interval) -> (Interval, u8) {
     (Interval::new(interval.low.clamp(full.low, full.high), interval.high.clamp(full.low, full.high)), left as u8)
 }
 
-/// What is carried, after one more round: bounds that move go to 0 or as far as the type lets them.
+/// A loop-carried value after one more visit: changing bounds go to 0 or to the limit of the type.
 fn widened(old: ValueRange, new: ValueRange, ty: Type) -> ValueRange {
     let full = Interval::full(width(ty));
     let wider = |old: Interval, new: Interval| {
-        // Most of what falls stays above 0.
+        // Most decreasing values stay above 0.
         let least = if new.low >= 0 { 0 } else { full.low };
         let low = if new.low < old.low { least } else { old.low };
         let high = if new.high > old.high { full.high } else { old.high };
         Interval::new(low, high)
     };
     let grown = wider(old.growth.interval, new.growth.interval);
-    // What is added up over steps is as large as a number of the launch.
+    // A sum over steps is as large as a launch-dependent number.
     let grows = u8::from(grown != old.growth.interval);
     ValueRange {
         sure: wider(old.sure, new.sure),
@@ -482,7 +482,7 @@ fn widened(old: ValueRange, new: ValueRange, ty: Type) -> ValueRange {
     }
 }
 
-/// What `value` can be if it stands to `other` as the predicate says; on the left of it or on the right.
+/// The range of `value` if it is in relation `predicate` to `other`, on its left or right.
 fn bounds(predicate: Predicate, left: bool, other: Interval) -> Interval {
     let below = |n: i128| Interval::new(i128::MIN, n);
     let above = |n: i128| Interval::new(n, i128::MAX);
@@ -499,7 +499,7 @@ fn bounds(predicate: Predicate, left: bool, other: Interval) -> Interval {
     }
 }
 
-/// The block in which a value begins to be known.
+/// The block from which on a value is known.
 pub(super) fn block_of(kernel: &Kernel, value: Value) -> Option<Block> {
     match kernel.value(value).def {
         ValueDef::Result(op, _) => kernel.op(op).parent,

@@ -8,20 +8,20 @@ use rtc_abi::Access;
 use crate::ops::effects::{self, On, Space};
 use crate::{Elem, Hidden, Kernel, Op, OpKind, Type, Value, ValueDef, regions, walk};
 
-/// What a kernel does to the memory behind its parameters.
+/// The accesses of a kernel to the memory of its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// For each parameter the operations that read or write there, each once.
     pub uses: Vec<Vec<Op>>,
-    /// For each parameter what is done there; `None` if that is not known.
+    /// For each parameter its accesses; `None` if they are not known.
     pub access: Vec<Option<Access>>,
-    /// Why some parameters are given up: what becomes of their pointer.
+    /// Why some parameters are given up: the use of their pointer.
     pub lost: Vec<Option<&'static str>>,
-    /// The kernel also gets to memory in a way that no parameter stands for.
+    /// The kernel also accesses memory by other means than parameters.
     pub elsewhere: Option<&'static str>,
 }
 
-/// What a pointer can come from.
+/// The possible sources of a pointer.
 #[derive(Clone, Debug, Default)]
 struct Roots {
     /// Numbers of parameters.
@@ -76,14 +76,14 @@ pub fn reach(kernel: &Kernel) -> Reach {
             _ if out.lost[param].is_some() => None,
             (true, true) => Some(Access::ReadWrite),
             (false, true) => Some(Access::Write),
-            // What is never used is not written either.
+            // An unused parameter is not written either.
             _ => Some(Access::Read),
         };
     }
     out
 }
 
-/// What becomes of a pointer that is operand `index` of an operation, if it cannot be followed.
+/// The use of a pointer as operand `index` of an operation, if it cannot be followed.
 fn loses(kernel: &Kernel, op: Op, index: usize) -> Option<&'static str> {
     let spec = kernel.kind(op).spec();
     let named = spec.operands.get(index);
@@ -103,7 +103,7 @@ fn loses(kernel: &Kernel, op: Op, index: usize) -> Option<&'static str> {
     }
 }
 
-/// The operands that a pointer comes from which an operation gives.
+/// The operands from which an operation's pointer result comes.
 fn passes(kind: &OpKind) -> &'static [usize] {
     match kind {
         OpKind::AddPtr {}
@@ -123,7 +123,7 @@ fn passes(kind: &OpKind) -> &'static [usize] {
     }
 }
 
-/// What a pointer, or a tensor map, can come from.
+/// The possible sources of a pointer, or of a tensor map.
 fn roots(kernel: &Kernel, pointer: Value) -> Roots {
     let (mut out, mut work, mut seen) = (Roots::default(), vec![pointer], vec![pointer]);
     while let Some(value) = work.pop() {

@@ -1,10 +1,10 @@
-//! By how much the number at a place of a tile changes from one place to the next, bit by bit of the place.
+//! The change of a tile's values along its index, bit by bit of the index.
 //!
-//! The sizes of tiles are powers of two, so a place is a row of bits, those of the last dimension lowest, and an address
-//! such as `i // 8 * stride + i % 8` is the sum of what each bit adds: 1, 2, 4, then `stride`, twice `stride`, ...
-//! [`AxisInfos`] says only how long the first of these runs is, but it can be relied on. What this analysis says may be wrong
-//! where numbers wrap, where quotients have a remainder at the start of the tile, or in iterations of a loop after the first:
-//! it serves estimates of cost, such as how many sectors a warp touches, and no decision about what is right.
+//! The sizes of tiles are powers of two, so an index is a sequence of bits, those of the last dimension lowest, and an
+//! address such as `i // 8 * stride + i % 8` is the sum of the contributions of its bits: 1, 2, 4, then `stride`, twice
+//! `stride`, ... [`AxisInfos`] has only the length of the first of these runs, but is reliable. This analysis may be
+//! wrong if numbers overflow, if quotients have a remainder at the start of the tile, or in iterations of a loop after
+//! the first: it is meant for estimates of cost, such as how many sectors a warp touches, and not for correctness.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,27 +13,27 @@ use std::rc::Rc;
 use super::AxisInfos;
 use crate::{HintKind, Kernel, Op, OpKind, Shape, Traits, Value, regions};
 
-/// What one bit of the place adds.
+/// The contribution of one bit of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// This much: bytes for pointers, else as the number counts.
     By(i64),
-    /// This much times a number of which nothing is known before the launch, such as a stride that may be 1.
+    /// This much times a number that is not known before the launch, such as a stride that may be 1.
     Times(i64),
-    /// Much, or nobody knows how much: a stride that is a multiple of something, an index that was loaded.
+    /// A large or unknown amount: a stride that is a multiple of something, an index that was loaded.
     Far,
 }
 
 impl Step {
     const ZERO: Step = Step::By(0);
 
-    /// What two bits add that differ together, or two numbers at one bit.
+    /// The joint contribution of two bits that differ together, or of two numbers at one bit.
     #[must_use]
     pub fn plus(self, other: Step) -> Step {
         match (self, other) {
             (Step::By(a), Step::By(b)) => Step::By(a.wrapping_add(b)),
             (Step::By(0), other) | (other, Step::By(0)) => other,
-            // What is added to a run-time stride is small beside it unless the stride is 1.
+            // An addend is small compared with a run-time stride unless the stride is 1.
             (Step::Times(a), Step::By(_)) | (Step::By(_), Step::Times(a)) => Step::Times(a),
             (Step::Times(a), Step::Times(b)) => Step::Times(a.wrapping_add(b)),
             (Step::Far, _) | (_, Step::Far) => Step::Far,
@@ -50,7 +50,7 @@ impl Step {
     }
 }
 
-/// The steps of all values of a kernel, found when they are asked for.
+/// The steps of all values of a kernel, computed on demand.
 pub struct Steps<'k> {
     kernel: &'k Kernel,
     infos: &'k AxisInfos,
@@ -58,18 +58,18 @@ pub struct Steps<'k> {
 }
 
 impl<'k> Steps<'k> {
-    /// Of a kernel of which this is known.
+    /// The kernel.
     pub fn new(kernel: &'k Kernel, infos: &'k AxisInfos) -> Steps<'k> {
         Steps { kernel, infos, known: RefCell::default() }
     }
 
-    /// What each bit of the place adds, those of the last dimension first, lowest first. Nothing for scalars.
+    /// The contribution of each bit of the index, those of the last dimension first, lowest first. Empty for scalars.
     pub fn of(&self, value: Value) -> Rc<[Step]> {
         if let Some(known) = self.known.borrow().get(&value) {
             return known.clone();
         }
         let bits = self.bits(value);
-        // Who asks again on the way round a loop gets this.
+        // The answer to requests for it within a loop.
         self.known.borrow_mut().insert(value, vec![Step::ZERO; bits].into());
         let found: Rc<[Step]> = match regions::slot_of(self.kernel, value) {
             Some(slot) => slot.values(self.kernel).next().map_or_else(|| self.far(bits), |first| self.of(first)),
@@ -166,7 +166,7 @@ impl<'k> Steps<'k> {
                 Some(by @ 0..40) => self.quotient(data.operands[0], data.operands[1], Some(1 << by)),
                 _ => self.other(op, value),
             },
-            // Of a size that is not known nobody expects a tile to be many times as long.
+            // An unknown size is not expected to be many times smaller than a tile.
             OpKind::RemSI {} | OpKind::RemUI {} => each(0, &|step| match (step, constant(1)) {
                 (Step::By(by), Some(size)) if size != 0 => Step::By(by % size),
                 _ => step,
@@ -176,7 +176,7 @@ impl<'k> Steps<'k> {
                 (Some(mask @ 0..), _) => each(1, &|step| masked(step, mask)),
                 _ => self.other(op, value),
             },
-            // A bound or a stand-in for what is outside is the same everywhere.
+            // A bound or a fill value is uniform.
             OpKind::Select {} => self.one_that_varies(&data.operands[1..3]),
             OpKind::MinSI {} | OpKind::MaxSI {} | OpKind::MinUI {} | OpKind::MaxUI {} => {
                 self.one_that_varies(&data.operands)

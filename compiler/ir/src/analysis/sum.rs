@@ -1,11 +1,11 @@
-//! Sums of products of named numbers of a launch: what is written into the metadata.
+//! Polynomials of named numbers of a launch, as written to the metadata.
 //!
 //! A name is an integer argument, `grid.0` for the number of programs along an axis, or the text of a quotient, minimum or
 //! maximum of such sums. Sums are kept in one form, so that equal ones are equal and differences cancel.
 
 use std::collections::BTreeMap;
 
-/// A longer sum is given up: nobody could read it.
+/// A longer sum is given up: it would not be readable.
 const MAX_TERMS: usize = 24;
 /// Names of more bytes are given up.
 const MAX_NAME: usize = 400;
@@ -93,7 +93,7 @@ impl Sum {
     /// The text, as [`rtc_abi::Expr`] reads it.
     pub fn print(&self) -> String {
         let mut out = String::new();
-        // What is added first, so that few texts begin with a sign.
+        // Positive terms first, so that few texts begin with a sign.
         let constants_last = |names: &Vec<String>| names.is_empty();
         let mut terms: Vec<(&Vec<String>, i128)> = self.terms.iter().map(|(n, f)| (n, *f)).collect();
         terms.sort_by_key(|(names, factor)| (*factor < 0, constants_last(names)));

@@ -1,4 +1,4 @@
-//! Analyses against the interpreter: whatever random programs compute is as the analyses say.
+//! Analyses against the interpreter: the values of random programs agree with the analyses.
 
 mod memory;
 mod program;
@@ -25,7 +25,7 @@ impl State<'_, '_> {
         if elem.bits() == 1 { bits as i64 } else { sign_extend(bits, elem) }
     }
 
-    /// How many iterations a loop has that was entered with what its operands hold now.
+    /// The trip count of a loop that was entered with the current values of its operands.
     fn rounds(&self, op: Op) -> i64 {
         let [lower, upper, step] = [0, 1, 2].map(|i| self.signed(self.kernel.operand(op, i), 0));
         ((upper - lower + step - 1) / step).max(0)
@@ -85,7 +85,7 @@ macro_rules! ensure {
     };
 }
 
-/// Counts of what was looked at, so that a test that looks at nothing fails.
+/// Counts of checked values, so that a test that checks nothing fails.
 #[derive(Debug, Default)]
 struct Seen {
     ranges: usize,
@@ -173,7 +173,7 @@ impl Check<'_> {
                 ensure!(x.wrapping_sub(numbers[first]) == grown, "axis {axis}: {info:?}");
                 let (first, strided) = (start(info.strided.run), info.strided);
                 let grown = ((i - first) / inner) as i64 * unit * strided.step;
-                // Whether some wrapped, the lowest bits do not tell.
+                // If some value overflowed, the lowest bits do not show it.
                 ensure!((x.wrapping_sub(numbers[first]) - grown) as u8 == 0, "axis {axis}: {info:?}");
                 self.seen.strided += usize::from(strided.run > 1);
                 let whole = (numbers[start(info.contiguity)] as u64).trailing_zeros().min(elem.bits());
@@ -308,7 +308,7 @@ fn check(text: &str, args: [i64; 3], seen: &mut Seen) -> Result<(), String> {
     let launch = LaunchConfig { grid: [3, 2, 1], args };
     traced(verified, &mut memory, &launch, &RunOptions::default(), &mut |machine, op| {
         let data = kernel.op(op);
-        // What a terminator hands on is looked at where it is used; by now it has been handed on.
+        // The operands of a terminator are checked at their uses; by now they have been passed on.
         if data.kind.spec().traits.has(Traits::TERMINATOR) {
             return;
         }

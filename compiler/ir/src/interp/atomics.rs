@@ -100,7 +100,7 @@ fn flushed(bits: u64) -> u64 {
     if bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits }
 }
 
-/// What an operation makes of an old element and another one.
+/// The result of an atomic operation on an old element and an operand.
 pub(crate) fn modify(rmw: RmwOp, scalar: Scalar, old: u64, value: u64) -> u64 {
     let elem = Elem::Num(scalar);
     let signed = |x| sign_extend(x, elem);

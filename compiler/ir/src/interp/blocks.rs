@@ -16,7 +16,7 @@ pub(crate) struct View {
     sizes: Vec<i64>,
     /// In elements.
     strides: Vec<i64>,
-    /// Of the block that a block pointer points to; none for a descriptor.
+    /// The offsets of a block pointer's block; none for a descriptor.
     offsets: Vec<i32>,
     /// A descriptor's elements outside of the tensor are NaN.
     nan: bool,
@@ -26,7 +26,7 @@ pub(crate) struct View {
 type Addresses = Vec<Option<u64>>;
 
 impl View {
-    /// The places of the elements at all combinations of indices, some dimensions of which are checked.
+    /// The addresses of the elements at all combinations of indices; some dimensions are checked.
     fn places(&self, elem: Scalar, indices: &[Vec<i64>], is_checked: impl Fn(usize) -> bool) -> Addresses {
         let mut places = vec![Some(self.base)];
         for (axis, indices) in indices.iter().enumerate() {
@@ -74,7 +74,7 @@ impl Machine<'_> {
         self.tick(1)
     }
 
-    /// What a descriptor describes, with its type; `None` if the value holds nothing.
+    /// The properties and the type of a descriptor; `None` if the value is empty.
     fn described(&self, value: Value) -> Option<(Rc<View>, DescType)> {
         let Type::Desc(ty) = self.kernel.value_type(value) else { return None };
         let Data::View(view) = self.get(value) else { return None };

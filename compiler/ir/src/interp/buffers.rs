@@ -95,8 +95,8 @@ impl Machine<'_> {
         self.tick(steps)
     }
 
-    /// The slot that a buffer value with one slot stands for, and the position in it of each element of the tile, in
-    /// row-major order.
+    /// The slot of a buffer value with one slot, and the position in it of each element of the tile, in row-major
+    /// order.
     pub(crate) fn positions(&mut self, value: Value) -> Result<Option<(SlotId, Vec<u32>)>, Stop> {
         let (Data::Buffer(view), Type::Shared(ty)) = (self.get(value), self.kernel.value_type(value)) else {
             return Ok(None);

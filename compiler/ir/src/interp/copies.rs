@@ -1,4 +1,4 @@
-//! Asynchronous copies, of elements by pointers and of tiles by tensor descriptors; barriers; what waits for them.
+//! Asynchronous copies, of elements by pointers and of tiles by tensor descriptors; barriers; waits.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,37 +21,37 @@ pub(crate) struct Pending {
     groups: VecDeque<Vec<CopyId>>,
     /// Copies of tiles from shared memory that may not have read their buffers, oldest first.
     stores: VecDeque<CopyId>,
-    /// What such copies have not written yet, oldest first.
+    /// The writes of such copies that are in flight, oldest first.
     writes: VecDeque<TileWrite>,
     /// Tensor maps that were made and not waited for.
     maps: Vec<Rc<DescArg>>,
-    /// What products under way read, oldest first.
+    /// The reads of dots in flight, oldest first.
     pub(super) mmas: VecDeque<Vec<CopyId>>,
-    /// How many products are complete.
+    /// How many dots are complete.
     pub(super) complete: u64,
 }
 
 impl Pending {
-    /// Whether a product was ever under way.
+    /// Whether a dot was ever in flight.
     pub(super) fn has_dots(&self) -> bool {
         self.complete > 0 || !self.mmas.is_empty()
     }
 }
 
-/// What a copy of a tile writes to global memory.
+/// The global memory that a tile copy writes.
 #[derive(Clone, Debug)]
 struct TileWrite {
     op: Op,
     ty: DescType,
     reduction: Option<RmwOp>,
-    /// The address of each element that is not beside the tensor, its place in the box, its bits.
+    /// For each element inside of the tensor its address, its index in the box, its bits.
     elements: Vec<(u64, usize, u64)>,
 }
 
 /// Addresses and sizes of bulk copies are multiples of so many bytes.
 const BULK: u64 = 16;
 
-/// A box of a tensor: for each element in row-major order its address, or `None` beside the tensor.
+/// A box of a tensor: for each element in row-major order its address, or `None` outside of the tensor.
 type Addresses = Vec<Option<u64>>;
 
 impl Machine<'_> {
@@ -61,7 +61,7 @@ impl Machine<'_> {
         Start { op: data.kind.spec().mnemonic, span: self.spans(data.loc).first().copied() }
     }
 
-    /// Runs an asynchronous copy, or what goes with one.
+    /// Runs an asynchronous copy or an operation on its barrier or group.
     pub(super) fn asynchronous(&mut self, op: Op) -> Result<(), Stop> {
         match *self.kernel.kind(op) {
             OpKind::CopyAsync { .. } => self.copy_async(op),
@@ -236,7 +236,7 @@ impl Machine<'_> {
         self.tick(1)
     }
 
-    /// `copy_desc`: elements beside the tensor are zero; the barrier is told of all bytes of the box.
+    /// `copy_desc`: elements outside of the tensor are zero; the barrier receives all bytes of the box.
     fn copy_desc(&mut self, op: Op) -> Result<(), Stop> {
         let Some((desc, arg, places)) = self.box_of(op)? else { return Ok(()) };
         let ty = Type::tile(desc.elem(), desc.shape);
@@ -284,7 +284,7 @@ impl Machine<'_> {
         self.tick(1)
     }
 
-    /// What the warp group has begun to write is written when it ends.
+    /// Writes of the warp group that are in flight complete when it ends.
     pub(super) fn end_copies(&mut self) -> Result<(), Stop> {
         self.write_tiles(0)
     }
@@ -296,7 +296,7 @@ impl Machine<'_> {
                 break;
             };
             let ty = Type::tile(desc.elem(), desc.shape);
-            // A fault is that of the copy, not of what waits for it.
+            // The fault belongs to the copy, not to the wait.
             let current = self.group.current.replace(op);
             for (address, slot, bits) in elements {
                 let bits = match reduction {
@@ -310,7 +310,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// An operation's descriptor and the places of the box; the coordinates stand last.
+    /// An operation's descriptor and the coordinates of the box, which come last.
     fn box_of(&mut self, op: Op) -> Result<Option<(DescType, Rc<DescArg>, Addresses)>, Stop> {
         let kernel = self.kernel;
         let value: Value = kernel.operand(op, 0);
@@ -322,7 +322,7 @@ impl Machine<'_> {
             return Err(self.stop(FaultKind::Unsupported("a copy by a tensor map that was not waited for".into())));
         }
         let at: Vec<i64> = kernel.variadic(op).iter().map(|v| i64::from(self.scalar(*v) as i32)).collect();
-        // The host has made what is a parameter.
+        // The host has made maps that are parameters.
         if !kernel.params.iter().any(|param| param.value == value) {
             self.check_map(ty, &arg)?;
         }

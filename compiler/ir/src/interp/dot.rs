@@ -1,14 +1,14 @@
-//! Matrix products.
+//! Matrix dots.
 //!
-//! Each element of the result starts from the accumulator and takes the products in ascending order of K:
+//! Each element of the result starts from the accumulator and takes the dots in ascending order of K:
 //!
 //! | operands | each step |
 //! | --- | --- |
-//! | fp16, bf16, fp8 | the product is exact; the sum is taken in `f64` and rounded to `f32`, at the end to the accumulator's type |
+//! | fp16, bf16, fp8 | the dot is exact; the accumulator is taken in `f64` and rounded to `f32`, at the end to the accumulator's type |
 //! | f32, `tf32` | as above, operands without their low 13 mantissa bits |
-//! | f32, `ieee` | one fused multiply-add in `f32` |
-//! | f64 | one fused multiply-add in `f64` |
-//! | i8 | products and sums in `i32`, wrapping |
+//! | f32, `ieee` | one FMA in `f32` |
+//! | f64 | one FMA in `f64` |
+//! | i8 | dots and accumulators in `i32`, wrapping |
 
 use super::machine::{Machine, Stop};
 use crate::ops::eval::{decode, mask, sign_extend};
@@ -31,7 +31,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The product of the elements of the first two values, added to those of the third; all in row-major order.
+    /// The dot of the elements of the first two values, added to those of the third; all in row-major order.
     pub(crate) fn dot_tiles(
         &mut self,
         [a, b, c]: [Value; 3],

@@ -1,4 +1,4 @@
-//! What can go wrong in a launch.
+//! The faults and findings of a launch.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::{HintKind, Kernel, Loc};
 /// Why a launch ended early.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// What happened.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// Mnemonic of the operation; `None` if the launch did not start.
     pub op: Option<&'static str>,
@@ -24,13 +24,13 @@ pub struct Fault {
     pub program: [u32; 3],
     /// The element of the tile, for operations on tiles.
     pub element: Option<Vec<u32>>,
-    /// What was printed until then.
+    /// The output until then.
     pub printed: String,
-    /// What looked wrong before: the address of a bad access may have wrapped around.
+    /// Earlier findings: the address of a bad access may have overflowed.
     pub findings: Vec<Finding>,
 }
 
-/// What ended a launch.
+/// The reasons why a launch ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultKind {
     /// An access that lies in no allocation.
@@ -102,7 +102,7 @@ pub struct Waiting {
     pub op: &'static str,
     /// Where that comes from.
     pub span: Option<Span>,
-    /// What it waits for.
+    /// The object of the wait.
     pub reason: String,
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for Waiting {
         let Waiting { group, op, reason, .. } = self;
         match group.checked_sub(1) {
             None => write!(f, "the body")?,
-            Some(partition) => write!(f, "role {partition}")?,
+            Some(partition) => write!(f, "partition {partition}")?,
         }
         write!(f, " waits in `{op}` for {reason}")
     }
@@ -176,7 +176,7 @@ impl std::error::Error for Fault {}
 /// Something that looks wrong but did not end the launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// What it is.
+    /// The kind of finding.
     pub kind: FindingKind,
     /// Mnemonic of the operation.
     pub op: &'static str,
@@ -190,17 +190,17 @@ pub struct Finding {
     pub element: Option<Vec<u32>>,
 }
 
-/// What a finding is about.
+/// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingKind {
-    /// A read of memory that nobody wrote.
+    /// A read of uninitialized memory.
     UninitializedRead {
         /// Its address.
         address: u64,
     },
     /// A 32-bit operation on the way to an address wrapped.
     AddressOverflow,
-    /// A read of shared memory that nobody wrote.
+    /// A read of uninitialized shared memory.
     UnwrittenShared,
     /// An index of `gather`, or a value of `histogram`, out of range.
     IndexOutOfRange {
@@ -211,7 +211,7 @@ pub enum FindingKind {
     FalsePromise {
         /// Which.
         kind: HintKind,
-        /// What it says.
+        /// The message.
         promised: u32,
         /// The number that breaks it.
         number: i64,
@@ -220,7 +220,7 @@ pub enum FindingKind {
     Open {
         /// What.
         what: OpenResult,
-        /// What depends on it.
+        /// The output that depends on it.
         reached: Reached,
     },
 }

@@ -64,7 +64,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What of an operation that was just run is open, and in which slots.
+    /// The unspecified results of an operation that was just run, and their slots.
     fn open_slots(&mut self, op: Op) -> Result<Option<(OpenResult, Vec<usize>)>, Stop> {
         let kernel = self.kernel;
         let data = kernel.op(op);
@@ -217,7 +217,7 @@ impl Machine<'_> {
     }
 }
 
-/// What stands for an open element that is usually `usual`.
+/// The value of an unspecified element that is usually `usual`.
 fn value(elem: Option<Elem>, usual: u64, filling: Filling) -> u64 {
     let elem = elem.unwrap_or(Elem::I64);
     let bits = elem.bits();
@@ -251,7 +251,7 @@ fn value(elem: Option<Elem>, usual: u64, filling: Filling) -> u64 {
     }
 }
 
-/// Whether what a block combines does not round, so that another order gives the same bits if the order does not matter.
+/// Whether a combine block does not round, so that another order gives the same bits if the order does not matter.
 fn is_exact(kernel: &Kernel, block: Block) -> bool {
     kernel.ops(block).all(|op| {
         let data = kernel.op(op);

@@ -1,9 +1,9 @@
-//! Blocks that are being run: a warp group has a stack of them instead of the interpreter's own recursion, so that it
-//! can stop between any two operations and go on later.
+//! The stack of executed blocks: each warp group has its own, so that it can be suspended between any two operations
+//! and resumed.
 //!
-//! An operation with nested blocks puts a [`Frame`] on the stack ([`Machine::enter`]) and says with its [`Exit`] what
-//! comes after the block; [`Machine::turn`] runs whatever is on top. Blocks that are evaluated like functions, many
-//! times and without stopping (those of `reduce`, `scan`, `map_elements`), go through [`Machine::evaluate`].
+//! An operation with nested blocks pushes a [`Frame`] ([`Machine::enter`]), whose [`Exit`] specifies the continuation
+//! after the block; [`Machine::turn`] runs the top frame. Blocks that are evaluated like functions, many times and
+//! without suspension (those of `reduce`, `scan`, `map_elements`), go through [`Machine::evaluate`].
 
 use smallvec::SmallVec;
 
@@ -15,7 +15,7 @@ use super::scheduler::Wait;
 use super::value::Data;
 use crate::{Block, Kernel, Op, Traits, Value};
 
-/// What a block takes or hands on.
+/// The arguments or results of a block.
 pub(crate) type BlockValues = SmallVec<[Data; 4]>;
 
 /// A block that is being run.
@@ -26,16 +26,16 @@ struct Frame {
     exit: Exit,
 }
 
-/// What comes after the last operation of a block.
+/// The continuation after the last operation of a block.
 #[derive(Clone, Debug)]
 pub(crate) enum Exit {
     /// Nothing on this stack: the body of the kernel, the block of a warp group, a block that was evaluated.
     Return,
-    /// What follows the `if_else`.
+    /// The operation after the `if_else`.
     Branch(Op),
     /// The rest of the range of the `for_range`.
     Iterate(Op, Range),
-    /// The second block of the `while_loop`, or what follows it.
+    /// The second block of the `while_loop`, or the operation after it.
     Condition(Op),
     /// The first block of the `while_loop` again.
     Repeat(Op),
@@ -48,11 +48,11 @@ pub(crate) struct WarpGroup {
     pub(crate) id: u32,
     /// The operation being run, innermost.
     pub(crate) current: Option<Op>,
-    /// What it waits for before it goes on.
+    /// The condition for which it waits.
     pub(crate) wait: Option<Wait>,
-    /// What it has started and not waited for.
+    /// The asynchronous work that it has started and not waited for.
     pub(crate) pending: Pending,
-    /// What its values hold.
+    /// The values.
     pub(crate) values: Vec<Data>,
     /// The blocks being run, innermost last.
     frames: Vec<Frame>,
@@ -64,13 +64,13 @@ impl WarpGroup {
         WarpGroup { id, current: None, wait: None, pending: Pending::default(), values, frames: Vec::new() }
     }
 
-    /// Runs `block`, which has what it takes already, before what is on the stack.
+    /// Pushes `block`, whose arguments are set.
     pub(crate) fn push(&mut self, kernel: &Kernel, block: Block, exit: Exit) {
         self.frames.push(Frame { next: kernel.first_op(block), exit });
     }
 }
 
-/// Why a turn ended.
+/// Why a warp group stopped running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunOutcome {
     /// The block that was to be run is done.
@@ -82,7 +82,7 @@ pub(crate) enum RunOutcome {
 }
 
 impl Machine<'_> {
-    /// Runs the warp group whose turn it is for up to `budget` operations.
+    /// Runs the current warp group for up to `budget` operations.
     pub(crate) fn turn(&mut self, budget: u64) -> Result<RunOutcome, Stop> {
         let kernel = self.kernel;
         for _ in 0..budget {
@@ -142,7 +142,7 @@ impl Machine<'_> {
         Ok(false)
     }
 
-    /// What these values hold.
+    /// The contents of these values.
     pub(crate) fn all(&self, values: &[Value]) -> BlockValues {
         values.iter().map(|v| self.get(*v)).collect()
     }
@@ -162,7 +162,7 @@ impl Machine<'_> {
 }
 
 impl<'a> Machine<'a> {
-    /// Runs a block whose arguments are set, up to its end; gives the values that it hands on.
+    /// Runs a block whose arguments are set, up to its end; returns the values that it yields.
     pub(crate) fn evaluate(&mut self, block: Block) -> Result<&'a [Value], Stop> {
         self.group.push(self.kernel, block, Exit::Return);
         match self.turn(u64::MAX)? {

@@ -6,10 +6,10 @@ use crate::ops::eval::sign_extend;
 use crate::{Elem, HintKind, Op, Type};
 
 impl Machine<'_> {
-    /// Notes a promise that does not hold.
+    /// Records an assumption that does not hold.
     ///
-    /// Of a block, `multiple_of` speaks of the first number of each run of neighbours that follow each other, as the analysis
-    /// of the compiler takes it.
+    /// On a tile, `multiple_of` applies to the first number of each run of consecutive numbers, as in the compiler's
+    /// analysis.
     pub(crate) fn check_hint(&mut self, op: Op, kind: HintKind, values: &[u32]) -> Result<(), Stop> {
         let value = self.kernel.op(op).operands[0];
         let ty = self.kernel.value_type(value);

@@ -94,7 +94,7 @@ impl Machine<'_> {
     }
 }
 
-/// Runs a kernel like [`run`]; `look` sees the machine after each operation that stands in no block which is run as a
+/// Runs a kernel like [`run`]; `look` is called after each operation that is not in a block which is evaluated like a
 /// function.
 #[cfg(test)]
 #[allow(clippy::result_large_err)]
@@ -126,7 +126,7 @@ pub(crate) fn traced(
     Ok(())
 }
 
-/// What the parameters hold.
+/// The values of the parameters.
 fn arguments(kernel: &Kernel, launch: &LaunchConfig, options: &RunOptions) -> Result<Vec<Data>, String> {
     if options.storage == Storage::Registers && kernel.phase == Phase::Tile {
         return Err("registers can be interpreted from phase `laid` on only".into());

@@ -40,7 +40,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) sources: HashMap<(Op, usize), Sources>,
     /// Values that end up in an address.
     pub(crate) addresses: SecondaryMap<Value, bool>,
-    /// The warp group whose turn it is.
+    /// The current warp group.
     pub(crate) group: WarpGroup,
     /// Shared memory of the program.
     pub(crate) shared: SharedMemory,
@@ -57,7 +57,7 @@ pub(crate) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// What a value holds.
+    /// The content of a value.
     pub(crate) fn get(&self, value: Value) -> Data {
         self.group.values[value.as_u32() as usize].clone()
     }
@@ -265,7 +265,7 @@ impl Machine<'_> {
         self.tick(1)
     }
 
-    /// Registers that tell where and when a program runs; here it is one multiprocessor, and time is the step count.
+    /// Registers for position and time; here there is one SM, and time is the step count.
     fn special_register(&mut self, op: Op, name: &str) -> Result<(), Stop> {
         let elem = self.result_type(op).elem().unwrap_or(Elem::I64);
         let bits = match name.trim_start_matches('%') {

@@ -10,12 +10,12 @@ pub trait GlobalMemory {
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryError>;
 }
 
-/// What a read found.
+/// The state of memory that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadState {
-    /// Bytes that somebody wrote.
+    /// Initialized bytes.
     Defined,
-    /// At least one byte that nobody wrote.
+    /// At least one uninitialized byte.
     Undefined,
 }
 
@@ -53,8 +53,7 @@ impl Nearest {
     }
 }
 
-/// Named allocations, each at a multiple of 256, with gaps between them that belong to nobody.
-///
+/// Named allocations, each at a multiple of 256, with unmapped gaps between them.
 /// ```
 /// use rtc_ir::interp::{GlobalMemory, HostMemory};
 /// let mut memory = HostMemory::new();
@@ -82,7 +81,7 @@ struct Allocation {
 const FIRST: u64 = 0x7f00_0000_0000;
 /// Least number of bytes between two allocations.
 const GAP: u64 = 4096;
-/// What unwritten bytes hold.
+/// The content of uninitialized bytes.
 const POISON: u8 = 0xcb;
 
 impl HostMemory {
@@ -96,7 +95,7 @@ impl HostMemory {
         self.add(name.into(), bytes, None)
     }
 
-    /// An allocation that nobody has written; reads of it are noted.
+    /// An uninitialized allocation; reads of it are recorded.
     pub fn alloc_uninit(&mut self, name: impl Into<String>, size: usize) -> u64 {
         self.add(name.into(), vec![POISON; size], Some(vec![false; size]))
     }

@@ -1,7 +1,7 @@
-//! Products with operands in shared memory.
+//! Dots with operands in shared memory.
 //!
-//! An asynchronous product has its result at once, but marked ([`Data::Sums`]): only `mma_wait` takes the mark off, and
-//! only further products may take marked sums as accumulators.
+//! An asynchronous dot has its result at once, but marked ([`Data::Sums`]): only `mma_wait` takes the mark off, and
+//! only further dots may take marked accumulators as accumulators.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// `mma_async`: the buffers are read until the product is complete.
+    /// `mma_async`: the buffers are read until the dot is complete.
     pub(crate) fn mma_async(&mut self, op: Op) -> Result<(), Stop> {
         let mut reads = Vec::new();
         let mut elements = [Rc::default(), Rc::default()];
@@ -57,7 +57,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// `mma_wait`: takes the marks off sums that are complete.
+    /// `mma_wait`: takes the marks off accumulators that are complete.
     pub(crate) fn mma_wait(&mut self, op: Op, pending: u32) -> Result<(), Stop> {
         while self.group.pending.mmas.len() > pending as usize {
             let reads = self.group.pending.mmas.pop_front().unwrap_or_default();
@@ -77,13 +77,13 @@ impl Machine<'_> {
         self.tick(1)
     }
 
-    /// That an operation does not use sums of products under way, if it is none that may.
+    /// That an operation does not use accumulators of dots in flight, if it is none that may.
     pub(crate) fn check_sums(&self, op: Op) -> Result<(), Stop> {
         let data = self.kernel.op(op);
         let allowed = match data.kind {
             OpKind::MmaWait { .. } => return Ok(()),
             OpKind::MmaAsync {} => Some(2),
-            // They are handed on; reductions look at their elements.
+            // They are passed on; reductions use their elements.
             _ if data.kind.spec().traits.has(Traits::NESTED) => return Ok(()),
             _ => None,
         };
@@ -94,7 +94,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The accumulator of an operation with the product of the operands added.
+    /// The accumulator of an operation with the dot of the operands added.
     fn accs(&mut self, op: Op, lhs: &[u64], rhs: &[u64]) -> Result<Data, Stop> {
         let kernel = self.kernel;
         let operands = [0, 1, 2].map(|i| kernel.operand(op, i));
@@ -120,7 +120,7 @@ impl Machine<'_> {
         Ok(Rc::new(loaded.bits))
     }
 
-    /// The same, where a buffer is read from now on until the product is complete.
+    /// The same, where a buffer is read from now on until the dot is complete.
     fn start_operand(&mut self, op: Op, value: Value, reads: &mut Vec<CopyId>) -> Result<Rc<Vec<u64>>, Stop> {
         let Some(place) = self.positions(value)? else { return self.elements(value) };
         let (ty, start) = (self.whole(value), self.start(op));
@@ -130,7 +130,7 @@ impl Machine<'_> {
         Ok(Rc::new(read.1.bits))
     }
 
-    /// Notes a read of what nobody has written.
+    /// Records a read of uninitialized elements.
     pub(super) fn note_unwritten(&mut self, op: Op, ty: Type, loaded: &Loaded) {
         if let Some(position) = loaded.unwritten {
             self.find(op, FindingKind::UnwrittenShared, ty, position);

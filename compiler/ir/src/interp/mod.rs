@@ -3,7 +3,7 @@
 //! It runs the programs of a grid one after the other, axis x fastest, each operation on whole tiles. There are two
 //! storages behind one interface ([`Storage`]): whole tiles in row-major order, and from phase `Laid` on the registers
 //! of all threads, placed by the layouts, in which shape operations move data only within a thread, so that a wrong
-//! layout shows. What is left open to a GPU is fixed here:
+//! layout is detected. Results that a GPU leaves unspecified are defined here:
 //!
 //! - `reduce` combines element `i` with element `i + n/2` of the axis, then halves `n`, until one is left;
 //! - `scan` combines one element after the other;
@@ -12,26 +12,26 @@
 //! - approximate functions are the correctly rounded ones, up to the platform's `f64` library.
 //!
 //! A [`Fault`] ends the launch: an access outside of all allocations, a misaligned one, a failed assertion, a broken
-//! promise, a limit of steps, an interrupt. A [`Finding`] is noted, and the launch goes on: reads of memory that nobody wrote, 32-bit
-//! overflow on the way to an address, indices out of range.
+//! promise, a limit of steps, an interrupt. A [`Finding`] is recorded, and the launch continues: reads of uninitialized
+//! memory, 32-bit overflow in the computation of an address, indices out of range.
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `launch.rs` | arguments, one program after the other |
 //! | `machine.rs` | the state of a launch, dispatch over the operations |
-//! | `frame.rs`, `control.rs` | the stack of blocks being run; loops and branches |
-//! | `schedule.rs` | warp groups: who has the next turn, who waits for what |
-//! | `value.rs` | what values hold, placement by layouts |
-//! | `elementwise.rs` | element-wise operations, with short cuts for common ones |
+//! | `frame.rs`, `control.rs` | the stack of executed blocks; loops and branches |
+//! | `scheduler.rs` | warp groups: their order, and their waits |
+//! | `value.rs` | values, placement by layouts |
+//! | `elementwise.rs` | element-wise operations, with shortcuts for common ones |
 //! | `shape.rs`, `reduce.rs`, `dot.rs`, `pick.rs` | operations over several elements |
 //! | `access.rs`, `atomics.rs` | global memory |
-//! | `products.rs` | products with operands in shared memory |
-//! | `copies.rs` | asynchronous copies, barriers, what waits for them |
+//! | `mma.rs` | dots with operands in shared memory |
+//! | `copies.rs` | asynchronous copies, barriers, waits |
 //! | `buffers.rs` | operations on buffers and barriers |
 //! | `shared.rs`, `mbarrier.rs` | shared memory, asynchronous copies; barriers |
 //! | `message.rs` | prints and assertions |
-//! | `open.rs`, `filling.rs`, `overlay.rs` | what the language leaves open, and who leans on it; launches that change nothing |
-//! | `memory.rs`, `fault.rs` | memory of the host; what can go wrong |
+//! | `open.rs`, `filling.rs`, `overlay.rs` | results that the language leaves unspecified, and kernels that depend on them; launches that change nothing |
+//! | `memory.rs`, `fault.rs` | memory of the host; faults and findings |
 
 mod access;
 mod atomics;
@@ -111,7 +111,7 @@ pub struct DescArg {
     pub shape: [u64; 5],
     /// Bytes from one index to the next, outermost first; the elements of the innermost dimension are neighbours.
     pub strides: [u64; 5],
-    /// Whether copies give NaN beside the tensor, not zero.
+    /// Whether copies fill with NaN outside of the tensor, not zero.
     pub pads_nan: bool,
     /// Whether copies round floats of 32 bits to `tf32`, to nearest, ties to even.
     pub rounds_tf32: bool,
@@ -129,7 +129,7 @@ pub struct RunOptions<'a> {
     pub interrupt: Option<&'a AtomicBool>,
     /// How tiles are held.
     pub storage: Storage,
-    /// In which order the warp groups of a program take turns.
+    /// The order of the warp groups of a program.
     pub schedule: Schedule,
 }
 
@@ -154,12 +154,12 @@ pub enum Storage {
     Registers,
 }
 
-/// What a launch that went through leaves beside memory.
+/// The result of a completed launch in addition to memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// What the kernel printed, in order.
+    /// The output, in order.
     pub printed: String,
-    /// What looks wrong, each once per operation.
+    /// The findings, each once per operation.
     pub findings: Vec<Finding>,
     /// Steps taken.
     pub steps: u64,

@@ -1,8 +1,9 @@
-//! Results that the language leaves open: a kernel whose outcome depends on one is told.
+//! Finds kernels whose outcome depends on unspecified results.
 //!
-//! The launch is run again with other values in the places of such results, and other orders where the order is open;
-//! memory, messages and whether it ends well must stay the same. Where they do not, each operation is tried alone, so that
-//! the finding names the one that matters. Sums of floats are left in their order, as every other one rounds differently.
+//! The launch is run again with other values in place of such results, and in other orders where the order is
+//! unspecified; memory, messages and completion must stay the same. If they do not, each operation is tried alone, so
+//! that the finding names the responsible one. Sums of floats keep their order, since every other one rounds
+//! differently.
 
 use std::fmt;
 
@@ -55,12 +56,12 @@ impl fmt::Display for OpenResult {
     }
 }
 
-/// What an open result reaches.
+/// The effect of an unspecified result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reached {
     /// The memory at this address.
     Memory(u64),
-    /// What is printed.
+    /// The output.
     Printed,
     /// Whether and how the launch ends: an address, an assertion, a loop.
     End,
@@ -76,14 +77,14 @@ impl fmt::Display for Reached {
     }
 }
 
-/// What stands where a result is open.
+/// The replacement of unspecified results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filling {
-    /// What the interpreter always gives.
+    /// The interpreter's usual value.
     Usual,
     /// NaN, or a pattern of bits; orders as usual.
     Nan,
-    /// A number far below; orders turned around.
+    /// A very small number; reversed orders.
     Low,
     /// A number far above; other orders.
     High,
@@ -92,7 +93,7 @@ pub(super) enum Filling {
 /// How a launch treats open results.
 pub(crate) struct Opening {
     pub(super) filling: Filling,
-    /// Of all operations only this one.
+    /// Only this operation.
     pub(super) only: Option<Op>,
     /// The first of each operation.
     pub(super) seen: Vec<Seen>,
@@ -101,10 +102,10 @@ pub(crate) struct Opening {
 /// An operation with an open result, and the first program and element that showed it.
 pub(super) type Seen = (Op, OpenResult, [u32; 3], Option<Vec<u32>>);
 
-/// What a launch leaves.
+/// The outcome of a launch.
 struct Outcome {
     pages: Pages,
-    /// What it reports, or that it ended in a fault.
+    /// The report, or the fault that ended the launch.
     report: Result<Report, Box<Fault>>,
     seen: Vec<Seen>,
 }
@@ -112,9 +113,8 @@ struct Outcome {
 /// More operations with open results than that are not tried one by one.
 const MOST_TRIED: usize = 64;
 
-/// The open results that a launch depends on, each once per operation. Memory stays as it is. A launch that ends in a fault
-/// by itself gives that.
-///
+/// The unspecified results that a launch depends on, each once per operation. Memory is unchanged. A launch that faults
+/// anyway returns that.
 /// ```
 /// use rtc_ir::interp::{ArgValue, FindingKind, HostMemory, LaunchConfig, OpenResult, RunOptions, leaning};
 /// let kernel = rtc_ir::text::parse(
@@ -167,7 +167,7 @@ pub fn leaning(
                 found.push((*op, *what, alone));
             }
         }
-        // Only several of them together make a difference: the first stands for all.
+        // Only several of them together make a difference: the first represents all.
         if found.is_empty() && before == 0 {
             found.push((usual.seen[0].0, usual.seen[0].1, together));
         }
@@ -199,7 +199,7 @@ fn outcome(
     Outcome { pages: overlay.pages, report, seen: opening.map(|opening| opening.seen).unwrap_or_default() }
 }
 
-/// What differs between two launches of which the first went through.
+/// The difference between two launches, the first of which completed.
 fn reached(memory: &mut dyn GlobalMemory, usual: &Outcome, other: &Outcome) -> Option<Reached> {
     let (Ok(a), Ok(b)) = (&usual.report, &other.report) else { return Some(Reached::End) };
     if let Some(address) = difference(memory, &usual.pages, &other.pages) {

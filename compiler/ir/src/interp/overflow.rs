@@ -4,8 +4,8 @@ use cranelift_entity::SecondaryMap;
 
 use crate::{Kernel, Value, address_operands, linear_sources, walk};
 
-/// All values that the offset of an `addptr`, or what stands for one, is linear in: what is masked, divided or hashed on the way may wrap as it
-/// likes.
+/// All values in which the offset of an `addptr`, or of an equivalent operation, is linear: values that are masked,
+/// divided or hashed before may overflow.
 pub(crate) fn address_values(kernel: &Kernel) -> SecondaryMap<Value, bool> {
     let mut marked: SecondaryMap<Value, bool> = SecondaryMap::new();
     let mut work: Vec<Value> = Vec::new();

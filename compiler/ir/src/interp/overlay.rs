@@ -1,4 +1,4 @@
-//! Memory that a launch writes without changing what lies under it.
+//! Copy-on-write memory: a launch writes to it without changing the underlying memory.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::{GlobalMemory, MemoryError, ReadState};
 /// Bytes of a page.
 const PAGE: usize = 64;
 
-/// What a launch has written, by the number of the page: bytes, and which of them.
+/// The writes of a launch, by page number: bytes, and which of them.
 pub(super) type Pages = HashMap<u64, Page>;
 
 /// A page of written bytes.
@@ -17,7 +17,7 @@ pub(super) struct Page {
     written: u64,
 }
 
-/// The memory under it, with what was written on top.
+/// The underlying memory with the writes applied.
 pub(super) struct Overlay<'m> {
     pub(super) under: &'m mut dyn GlobalMemory,
     pub(super) pages: Pages,

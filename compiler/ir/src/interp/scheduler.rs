@@ -1,10 +1,10 @@
-//! Which warp group has the next turn.
+//! The scheduling of warp groups.
 //!
 //! A program starts with one warp group, which runs the body of the kernel. An operation that starts others calls
 //! [`Machine::start_groups`], and one that must wait calls [`Machine::wait_for`]. A turn ends when the group ends, has
-//! to wait, or has run as many operations as the turn is long. Asynchronous copies of shared memory are as late as they may
-//! be: one arrives when all groups wait, or when one has waited for long. When all wait and no copy is on its way, the
-//! launch ends with [`FaultKind::Deadlock`].
+//! to wait, or has run its budget of operations. Asynchronous copies complete as late as possible: one completes when
+//! all groups wait, or when one has waited for long. When all wait and no copy is in flight, the launch ends with
+//! [`FaultKind::Deadlock`].
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,7 @@ use super::shared::{BarrierId, SharedMemory};
 use super::{FaultKind, Waiting};
 use crate::{Block, Op};
 
-/// The order in which the warp groups of a program take turns. What a kernel without races computes does not depend
-/// on it.
+/// The order in which the warp groups of a program run. The result of a kernel without races does not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
     /// One after the other, all for equally many operations; the oldest copy arrives first.
@@ -25,21 +24,21 @@ pub enum Schedule {
     Random(u64),
 }
 
-/// How many operations a turn has at most.
+/// The budget of operations of a turn.
 const TURN: u64 = 64;
-/// After so many turns a copy arrives, should somebody wait: who can go on may be one that waits in a loop for the other.
+/// After so many turns a copy completes, if a group waits: a group that can run may be spinning on the other.
 const PATIENCE: u32 = 64;
 
-/// The warp groups of a program beside the one that runs, and who of them is next.
+/// The other warp groups of a program, and which of them is next.
 pub(crate) struct Turns {
     schedule: Schedule,
     /// The state of the generator.
     state: u64,
-    /// In the order in which they had their last turn.
+    /// In the order of their last turns.
     parked: VecDeque<WarpGroup>,
-    /// How many the program has started, beside the first one.
+    /// How many the program has started, in addition to the first one.
     started: u32,
-    /// How many turns there were since a copy arrived.
+    /// The number of turns since a copy completed.
     since_arrival: u32,
 }
 
@@ -74,7 +73,7 @@ impl Turns {
     }
 }
 
-/// What a warp group waits for.
+/// The object of a warp group's wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// For these warp groups to end.
@@ -99,7 +98,7 @@ impl Machine<'_> {
         self.run_groups()
     }
 
-    /// Takes turns until all warp groups have ended.
+    /// Runs all warp groups until they have ended.
     fn run_groups(&mut self) -> Result<(), Stop> {
         loop {
             // One that is alone need not stop for others.
@@ -124,7 +123,7 @@ impl Machine<'_> {
         self.turns.parked.push_back(std::mem::replace(&mut self.group, idle));
     }
 
-    /// Gives the turn to a parked warp group that can go on.
+    /// Resumes a parked warp group that can run.
     fn resume(&mut self) -> Result<(), Stop> {
         loop {
             let able: Vec<usize> = (0..self.turns.parked.len()).filter(|i| self.can_go_on(*i)).collect();
@@ -182,7 +181,7 @@ impl Machine<'_> {
             None => String::new(),
             Some(Wait::Ended(groups)) => {
                 let partitions: Vec<String> = groups.iter().map(|id| id.saturating_sub(1).to_string()).collect();
-                format!("roles {} to end", partitions.join(", "))
+                format!("partitions {} to end", partitions.join(", "))
             }
             Some(Wait::Phase { barrier, parity }) => self.shared.describe(*barrier, *parity),
         };
@@ -196,7 +195,7 @@ impl Machine<'_> {
 }
 
 impl Machine<'_> {
-    /// Runs the roles of a `warp_specialize`, each as a warp group, and waits until they have ended.
+    /// Runs the partitions of a `warp_specialize`, each as a warp group, and waits until they have ended.
     pub(crate) fn run_partitions(&mut self, op: Op) -> Result<(), Stop> {
         let kernel = self.kernel;
         let groups = self.start_groups(&kernel.op(op).blocks);
@@ -204,8 +203,8 @@ impl Machine<'_> {
         self.tick(1)
     }
 
-    /// Starts a warp group on each block, with the values that the running one has; gives their numbers. They get
-    /// their first turns after the running one's turn has ended.
+    /// Starts a warp group on each block, with the values of the running one; returns their numbers. They first run
+    /// after the running group's turn has ended.
     fn start_groups(&mut self, blocks: &[Block]) -> Vec<u32> {
         let start = |block: &Block| {
             self.turns.started += 1;
@@ -217,7 +216,7 @@ impl Machine<'_> {
         blocks.iter().map(start).collect()
     }
 
-    /// Ends the turn of the running warp group after the operation; it goes on once what it waits for has come about.
+    /// Ends the turn of the running warp group after the operation; it resumes once the wait is over.
     pub(crate) fn wait_for(&mut self, wait: Wait) {
         self.group.wait = Some(wait);
     }

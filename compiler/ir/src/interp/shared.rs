@@ -1,16 +1,16 @@
-//! Shared memory of a program: ring buffers of elements, barriers, and the asynchronous copies that are on their way.
+//! Shared memory of a program: ring buffers of elements, barriers, and the asynchronous copies in flight.
 //!
-//! Elements are held by their position in a slot, not by address: what an element means to threads is the business of
-//! layouts. Each knows whether it was written and by whom it is still in use, so that a missing wait is a fault and not
-//! just another result:
+//! Elements are stored by their position in a slot, not by address: layouts map elements to threads. Each element
+//! records whether it was written and which operation in flight uses it, so that a missing wait is a fault and not just
+//! a wrong result:
 //!
-//! | | written by nobody | written | a copy to it is in flight | a copy from it is in flight |
+//! | | uninitialized | written | a copy to it is in flight | a copy from it is in flight |
 //! | --- | --- | --- | --- | --- |
 //! | load | finding | the bits | fault | the bits |
-//! | store, or the start of a copy to it | goes through | goes through | fault | fault |
+//! | store, or the start of a copy to it | allowed | allowed | fault | fault |
 //!
-//! A copy takes its bits when it starts, and they show when it is complete. That is as late as may be: when an operation
-//! waits for that copy, or when no warp group can go on without it.
+//! A copy reads its bits when it starts, and its writes become visible when it completes. That is as late as possible:
+//! when an operation waits for that copy, or when no warp group can run without it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -73,9 +73,9 @@ pub enum SharedError {
     WriteInFlight(Start),
     /// A store or copy to what an asynchronous operation still reads.
     WriteUnderRead(Start),
-    /// A product or a copy of a tile reads what threads have written, without a fence between.
+    /// A dot or a tile copy reads writes of threads without a fence in between.
     Unfenced,
-    /// A sum is used before the product is complete that it belongs to.
+    /// A sum is used before the dot is complete that it belongs to.
     SumUnderWay,
     /// There is no such slot.
     Slot {
@@ -86,7 +86,7 @@ pub enum SharedError {
     },
     /// A barrier is misused.
     Barrier(BarrierError),
-    /// A copy that is complete misuses the barrier that it tells.
+    /// A completed copy misuses its barrier.
     Arrival(Start, BarrierError),
 }
 
@@ -120,12 +120,12 @@ pub(crate) struct Refused {
     pub(crate) position: usize,
 }
 
-/// What a load gives.
+/// The result of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Loaded {
     /// The bits of the elements.
     pub(crate) bits: Vec<u64>,
-    /// The first of them that nobody wrote.
+    /// The first uninitialized element.
     pub(crate) unwritten: Option<usize>,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Loaded {
 struct Buffer {
     /// Elements of a slot.
     size: usize,
-    /// The slots; one that nobody has touched is empty.
+    /// The slots; one that was never accessed is empty.
     slots: Vec<Vec<Element>>,
 }
 
@@ -161,14 +161,14 @@ struct Copy {
     id: CopyId,
     slot: SlotId,
     at: Vec<u32>,
-    /// What it writes; `None` if it reads.
+    /// The values that it writes; `None` if it reads.
     bits: Option<Vec<u64>>,
-    /// The barrier that is told, and of how many bytes.
+    /// The barrier that it signals, and the number of bytes.
     arrival: Option<(BarrierId, u32)>,
     start: Start,
 }
 
-/// What unwritten elements hold.
+/// The content of uninitialized elements.
 const POISON: u64 = 0xcbcb_cbcb_cbcb_cbcb;
 
 /// Shared memory of a program.
@@ -181,23 +181,23 @@ pub(crate) struct SharedMemory {
     /// Oldest first.
     copies: Vec<Copy>,
     started: u64,
-    /// How many fences there were between what threads write and what is read asynchronously.
+    /// How many fences there were between writes of threads and asynchronous reads.
     fences: u64,
 }
 
 impl SharedMemory {
-    /// The copies on their way that complete by themselves, because a barrier is told of it, oldest first. The others are
-    /// as late as the operation that waits for them.
+    /// The copies in flight that complete on their own, because they signal a barrier, oldest first. The others
+    /// complete at the operation that waits for them.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = CopyId> {
         self.copies.iter().filter(|copy| copy.arrival.is_some()).map(|copy| copy.id)
     }
 
-    /// Completes a copy: what it writes shows, what it reads may be written, its barrier is told. One that is complete
-    /// stays so.
+    /// Completes a copy: its writes become visible, its source may be written, its barrier is signalled. Completing it
+    /// again has no effect.
     pub(crate) fn complete(&mut self, id: CopyId) -> Result<(), SharedError> {
         let Some(index) = self.copies.iter().position(|copy| copy.id == id) else { return Ok(()) };
         let copy = self.copies.remove(index);
-        // Copies that tell no barrier are made by threads, and so are their writes.
+        // Copies without a barrier are done by threads, and so are their writes.
         let stored = copy.arrival.is_none().then_some(self.fences);
         for (i, at) in copy.at.iter().enumerate() {
             let element = self.element(copy.slot, *at);
@@ -218,7 +218,7 @@ impl SharedMemory {
         }
     }
 
-    /// What somebody waits for, in words.
+    /// The object of a wait, as text.
     pub(crate) fn describe(&self, barrier: BarrierId, parity: u32) -> String {
         let state = self.barriers[barrier.0].as_ref().map_or("not initialized".into(), ToString::to_string);
         format!("a phase of parity {parity} of barrier {}, which is {state}", barrier.0)
@@ -241,13 +241,13 @@ impl SharedMemory {
         &mut elements[at as usize]
     }
 
-    /// A buffer of `slots` times `size` elements that nobody has written.
+    /// An uninitialized buffer of `slots` times `size` elements.
     pub(crate) fn alloc(&mut self, size: usize, slots: usize) -> BufferId {
         self.buffers.push(Buffer { size, slots: vec![Vec::new(); slots] });
         BufferId(self.buffers.len() - 1)
     }
 
-    /// The buffer that an operation makes: the same each time, but what was written to it is lost.
+    /// The buffer that an operation allocates: the same each time, but uninitialized again.
     pub(crate) fn alloc_for(&mut self, op: Op, size: usize, slots: usize) -> BufferId {
         let Some(buffer) = self.made.get(&op).copied() else {
             let buffer = self.alloc(size, slots);
@@ -278,12 +278,12 @@ impl SharedMemory {
         Ok(())
     }
 
-    /// What threads have written so far may be read asynchronously.
+    /// Makes earlier writes of threads visible to asynchronous reads.
     pub(crate) fn fence(&mut self) {
         self.fences += 1;
     }
 
-    /// Reads elements of a slot as products and copies of tiles do, not as threads.
+    /// Reads elements of a slot as dots and copies of tiles do, not as threads.
     pub(crate) fn load_async(&mut self, slot: SlotId, at: &[u32]) -> Result<Loaded, Refused> {
         let loaded = self.load(slot, at)?;
         let fences = self.fences;
@@ -331,7 +331,7 @@ impl SharedMemory {
         Ok(())
     }
 
-    /// What started the oldest copy of this kind.
+    /// The operation that started the oldest copy of this kind.
     fn start_of(&self, which: impl Fn(&Copy) -> bool) -> Start {
         self.copies.iter().find(|copy| which(copy)).map_or(Start { op: "copy", span: None }, |copy| copy.start)
     }
@@ -354,7 +354,7 @@ impl SharedMemory {
 }
 
 impl SharedMemory {
-    /// Starts a copy to elements of a slot; when it is complete it tells a barrier of that many bytes, if one is given.
+    /// Starts a copy to elements of a slot; on completion it signals that many bytes to a barrier, if one is given.
     pub(crate) fn start_write(
         &mut self,
         (slot, at): (SlotId, Vec<u32>),
@@ -371,7 +371,7 @@ impl SharedMemory {
         Ok(id)
     }
 
-    /// Starts a read of elements of a slot by a product or a copy of a tile: they may not be written until it is complete.
+    /// Starts a read of elements of a slot by a dot or a copy of a tile: they may not be written until it is complete.
     pub(crate) fn start_read_async(
         &mut self,
         (slot, at): (SlotId, Vec<u32>),
@@ -408,7 +408,7 @@ fn within(index: i64, slots: usize) -> Result<usize, SharedError> {
 }
 
 impl Machine<'_> {
-    /// Reads a tile of type `ty` for `op`, in row-major order; elements that nobody wrote are noted.
+    /// Reads a tile of type `ty` for `op`, in row-major order; uninitialized elements are recorded.
     pub(crate) fn load_shared(&mut self, op: Op, ty: Type, slot: SlotId, at: &[u32]) -> Result<Vec<u64>, Stop> {
         let loaded = self.shared.load(slot, at).map_err(|refused| self.refuse(ty, refused))?;
         if let Some(position) = loaded.unwritten {

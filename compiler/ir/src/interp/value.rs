@@ -1,4 +1,4 @@
-//! What values hold, and how tiles are placed in registers.
+//! Values, and the placement of tiles in registers.
 //!
 //! A tile is a list of *slots*: its elements in row-major order, or (storage `Registers`) one per register of each
 //! thread, `(warp * 32 + lane) * registers + register`. Element-wise operations are the same for both.
@@ -14,7 +14,7 @@ use super::shared::BarrierRing;
 use super::{DescArg, FaultKind, SharedError, Storage};
 use crate::{Type, Value};
 
-/// What a value holds at run time.
+/// The content of a value at run time.
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
     /// The bits of a scalar.
@@ -144,7 +144,7 @@ impl Machine<'_> {
         }
     }
 
-    /// For operations with an effect per element: the slots that stand for elements, in row-major order.
+    /// For operations with an effect per element: one slot per element, in row-major order.
     pub(crate) fn owners(&mut self, ty: Type) -> Vec<u32> {
         match self.placement(ty) {
             Some(placement) => placement.owner.clone(),

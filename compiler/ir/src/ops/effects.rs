@@ -1,8 +1,8 @@
-//! What operations do beside giving results, as data: each row of the table lists its effects.
+//! The effects of operations in addition to their results, as data: each row of the table lists its effects.
 
 use crate::{Kernel, Op, Value};
 
-/// What an effect concerns.
+/// The object of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// Global memory.
@@ -11,11 +11,11 @@ pub enum Space {
     Shared,
     /// A barrier in shared memory.
     Barrier,
-    /// What is neither: messages, traps, clocks, other kernels, and the order of all these.
+    /// Everything else: messages, traps, clocks, other kernels, and the order of all these.
     Outside,
 }
 
-/// What happens there.
+/// The kind of effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EffectKind {
     /// It is read.
@@ -31,7 +31,7 @@ pub enum EffectKind {
 pub enum When {
     /// It is done when the operation is.
     Now,
-    /// It begins with the operation; a barrier or another operation tells when it is done.
+    /// It starts with the operation; a barrier or another operation waits for its completion.
     Async,
 }
 
@@ -40,7 +40,7 @@ pub enum When {
 pub enum On {
     /// The operand of this name, which may be an optional one.
     Operand(&'static str),
-    /// What the first result stands for.
+    /// The memory behind the first result.
     Result,
     /// Nothing that can be named: anything in that space.
     Anything,
@@ -49,9 +49,9 @@ pub enum On {
 /// One effect of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Effect {
-    /// What it concerns.
+    /// The object.
     pub space: Space,
-    /// What happens there.
+    /// The kind.
     pub access: EffectKind,
     /// Through what.
     pub on: On,
@@ -79,7 +79,7 @@ impl Effect {
         Effect { space, access, on: On::Anything, when: When::Now }
     }
 
-    /// Gives what the result stands for its first content.
+    /// Initializes the memory behind the result.
     pub const fn init(space: Space) -> Effect {
         Effect { space, access: EffectKind::Write, on: On::Result, when: When::Now }
     }
@@ -94,7 +94,7 @@ impl Effect {
         match self.access {
             EffectKind::Read => self.space == Space::Outside,
             EffectKind::Write => self.on != On::Result,
-            // The buffer is the operation's own; nobody relies on what is left in it.
+            // The buffer belongs to the operation; its content is dead afterwards.
             EffectKind::Exchange => false,
         }
     }
@@ -118,7 +118,7 @@ impl Kernel {
         })
     }
 
-    /// An effect on shared memory through a value, unless that is none that stands for it: some operands may be tiles
+    /// An effect on shared memory through a value, unless the value is not in shared memory: some operands may be tiles
     /// instead.
     fn through(&self, effect: &'static Effect, value: Value) -> Option<(&'static Effect, Option<Value>)> {
         let concerns = effect.space != Space::Shared || self.value_type(value).is_place();

@@ -1,4 +1,4 @@
-//! Element-wise semantics on raw bits. Integers and floats narrower than 64 bits stand in the low bits, the rest is zero.
+//! Element-wise semantics on raw bits. Integers and floats narrower than 64 bits are in the low bits, the rest is zero.
 
 use rtc_floats::{Format, Round};
 
@@ -21,7 +21,7 @@ fn round(rounding: Rounding) -> Round {
     }
 }
 
-/// The number that `bits` stand for in a float format.
+/// The number that `bits` represent in a float format.
 pub fn decode(bits: u64, scalar: Scalar) -> f64 {
     match scalar {
         Scalar::F64 => f64::from_bits(bits),
@@ -64,7 +64,7 @@ pub fn encode(x: f64, scalar: Scalar, rounding: Rounding) -> u64 {
 /// The bits of a whole number in a float format, rounded once.
 fn encode_int(x: i128, scalar: Scalar) -> u64 {
     let magnitude = x.unsigned_abs();
-    // What f64 cannot hold only decides ties of narrower formats: the last bit that it holds says whether any is set.
+    // Bits beyond f64 only decide ties of narrower formats: the last bit of the result is a sticky bit.
     let beyond = (128 - magnitude.leading_zeros()).saturating_sub(53);
     let rest = magnitude & ((1 << beyond) - 1);
     let wide = match scalar {

@@ -28,7 +28,7 @@ pub(super) fn mma(cx: &InferContext<'_>) -> Inferred {
     }
     let is_async = !matches!(cx.kind, OpKind::Mma {});
     expect(!is_async || acc.elem().is_some_and(|elem| elem.bits() == 32), || {
-        format!("an accumulator under way has elements of 32 bits, not {acc}")
+        format!("an accumulator in flight has elements of 32 bits, not {acc}")
     })?;
     one(*acc)
 }
@@ -117,8 +117,8 @@ fn check_box(cx: &InferContext<'_>) -> Result<DescType, String> {
     Ok(*desc)
 }
 
-/// A scalar pointer, for each dimension a size (`i32`), for each but the last a stride (`i64`), perhaps a turn (`i32`); the
-/// stated tensor map.
+/// A scalar pointer, a size (`i32`) for each dimension, a stride (`i64`) for each but the last, and optionally a slot
+/// number (`i32`); the stated tensor map.
 pub(super) fn make_map(cx: &InferContext<'_>) -> Inferred {
     let [Type::Desc(desc)] = cx.given else { return Err("needs a tensor descriptor as its result".into()) };
     desc.check_box()?;

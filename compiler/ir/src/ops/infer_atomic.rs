@@ -4,7 +4,7 @@ use super::InferContext;
 use super::infer::{Inferred, check_mask, elem, expect, is_arithmetic_float, one, pointee, store};
 use crate::{Elem, MemSemantic, OpKind, RmwOp, Scalar, Type};
 
-/// The value and the result are what the pointers point to; the operation knows the element type.
+/// The value and the result have the pointee's type; the operation has the element type.
 pub(super) fn atomic_rmw(cx: &InferContext<'_>) -> Inferred {
     let OpKind::AtomicRmw { op, .. } = cx.kind else { return Err("is not atomic_rmw".into()) };
     let wanted = pointee(cx.operands[0])?;

@@ -1,4 +1,4 @@
-//! Operations: the row format, and what is made from the rows of [`table`].
+//! Operations: the row format, and the items generated from the rows of [`table`].
 
 pub mod effects;
 pub(crate) mod eval;
@@ -18,14 +18,14 @@ use effects::Effect;
 
 pub use table::OpKind;
 
-/// What passes may assume of an operation; they ask for traits, never for single operations.
+/// The properties of an operation that passes may assume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits(u32);
 
 impl Traits {
     /// Nothing.
     pub const NONE: Traits = Traits(0);
-    /// No effect beside its results; may be removed, repeated and moved.
+    /// No effect other than its results; may be removed, repeated and moved.
     pub const PURE: Traits = Traits(1);
     /// Works on each element alone; operands and result have one shape and layout.
     pub const ELEMENTWISE: Traits = Traits(1 << 1);
@@ -41,7 +41,7 @@ impl Traits {
     pub const FREE_LAYOUT: Traits = Traits(1 << 6);
     /// The same on every device, bit for bit; may be folded on constants.
     pub const EXACT: Traits = Traits(1 << 7);
-    /// Every thread of the block, or of its role, must reach it together.
+    /// Every thread of the block, or of its partition, must reach it together.
     pub const CONVERGENT: Traits = Traits(1 << 8);
     /// A loop, a branch, or an operation with a combine block.
     pub const NESTED: Traits = Traits(1 << 9);
@@ -62,7 +62,7 @@ impl Traits {
     }
 }
 
-/// What an operation computes, for the interpreter and for constant folding.
+/// The semantics of an operation, for the interpreter and for constant folding.
 #[derive(Clone, Copy)]
 pub enum Evaluate {
     /// Element by element, on raw bits.
@@ -71,7 +71,7 @@ pub enum Evaluate {
     Structured,
 }
 
-/// What an element-wise evaluation needs to know.
+/// The context of an element-wise evaluation.
 #[derive(Clone, Copy)]
 pub struct EvalContext<'a> {
     /// The operation.
@@ -82,9 +82,9 @@ pub struct EvalContext<'a> {
     pub result: Elem,
 }
 
-/// What a type rule sees.
+/// The context of a type rule.
 pub struct InferContext<'a> {
-    /// The kernel that the operation stands in.
+    /// The kernel of the operation.
     pub kernel: &'a Kernel,
     /// The operation.
     pub kind: &'a OpKind,
@@ -143,7 +143,7 @@ pub struct OpSpec {
     pub blocks: usize,
     /// Traits.
     pub traits: Traits,
-    /// What it does beside giving results.
+    /// Its effects in addition to its results.
     pub effects: &'static [Effect],
     /// Name of the type rule in `infer.rs`.
     pub rule: &'static str,
@@ -173,7 +173,7 @@ macro_rules! define_ops {
         $mnemonic:ident $name:ident { $($attr:ident : $aty:ty),* } ($($operand:ident),*) [$($optional:ident),*] $blocks:literal
         $traits:expr $(; [$($effect:expr),*])?, $infer:expr, $eval:expr, $doc:literal -> $ret:ty;
     )*) => {
-        /// What an operation is, with its attributes.
+        /// The kind of an operation, with its attributes.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum OpKind {
             $(

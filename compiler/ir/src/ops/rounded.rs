@@ -5,7 +5,7 @@
 
 use crate::{EvalContext, OpKind, RoundingMode, Scalar};
 
-/// `significand * 2^exponent`; an odd last bit may stand for a rest that was cut off.
+/// `significand * 2^exponent`; an odd last bit may be a sticky bit.
 #[derive(Clone, Copy)]
 struct Exact {
     negative: bool,
@@ -14,7 +14,7 @@ struct Exact {
 }
 
 impl Exact {
-    /// Of a finite number.
+    /// The parts of a finite number.
     fn new(x: f64) -> Exact {
         let bits = x.to_bits();
         let field = (bits >> 52 & 0x7ff) as i32;
@@ -51,8 +51,8 @@ impl Exact {
         if self.significand == 0 || other.significand == 0 {
             return if self.significand == 0 { other } else { self };
         }
-        // One bit is left free for the carry. A product has 106 bits, so that what is cut off of the smaller number
-        // lies far below the last place of a sum that cancels by one bit at most.
+        // One bit is left free for the carry. A product has 106 bits, so that the bits cut off from the smaller number
+        // are far below the last place of a sum that cancels by one bit at most.
         let (a, b) = (self.raised(126), other.raised(126));
         let (large, small) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
         let distance = (large.exponent - small.exponent) as u32;

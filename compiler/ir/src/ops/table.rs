@@ -37,7 +37,7 @@ const VIEW: Traits = PURE.and(STATED);
 const TOGETHER: Traits = PURE.and(Traits::CONVERGENT);
 const VARIADIC: Traits = Traits::CONVERGENT.and(Traits::VARIADIC);
 const NESTED: Traits = Traits::NESTED.and(Traits::VARIADIC);
-const ROLES: Traits = Traits::NESTED.and(Traits::MORE_BLOCKS).and(Traits::CONVERGENT);
+const PARTITIONS: Traits = Traits::NESTED.and(Traits::MORE_BLOCKS).and(Traits::CONVERGENT);
 const COMBINE: Traits = TOGETHER.and(NESTED);
 const BLOCK: Traits = Traits::TILE_PHASE.and(Traits::CONVERGENT);
 const BLOCK_AT: Traits = BLOCK.and(Traits::VARIADIC);
@@ -184,7 +184,7 @@ define_ops! {
 
     // Over several elements.
     dot Dot { precision: Precision, kind: DotKind, max_imprecise: Option<u32> } (lhs, rhs, acc) [scratch] 0 TOGETHER; [SCRATCH], dot, Structured, "Matrix product of `[.., M, K]` and `[.., K, N]` added to `acc`." -> Value;
-    dot_buffers DotBuffers { kind: DotKind } (lhs, rhs, acc) [] 0 Traits::CONVERGENT; [READS_LHS, READS_RHS], dot_buffers, Structured, "Matrix product of the buffers `lhs` and `rhs`, `[M, K]` and `[K, N]` of `f32` or `f64`, added to `acc`: by multiply-adds of each thread, or by `mma.sync` on `f64`." -> Value;
+    dot_buffers DotBuffers { kind: DotKind } (lhs, rhs, acc) [] 0 Traits::CONVERGENT; [READS_LHS, READS_RHS], dot_buffers, Structured, "Matrix product of the buffers `lhs` and `rhs`, `[M, K]` and `[K, N]` of `f32` or `f64`, added to `acc`: by FMAs of each thread, or by `mma.sync` on `f64`." -> Value;
     reduce Reduce { axis: u32 } () [scratch] 1 COMBINE; [SCRATCH], reduce, Structured, "Combines all elements along an axis with the nested block, in any order." -> Op;
     scan Scan { axis: u32, reverse: bool } () [scratch] 1 COMBINE; [SCRATCH], scan, Structured, "Inclusive scan along an axis with the nested block." -> Op;
     map_elements MapElements {} () [] 1 NESTED.and(Traits::ELEMENTWISE).and(Traits::EXPLICIT_TYPE), map_elements, Structured, "Runs the nested block, which is made of scalars, for each element of tiles of one shape." -> Op;
@@ -196,7 +196,7 @@ define_ops! {
     for_range ForRange { unsigned: bool, hints: LoopHints } (lower, upper, step) [] 1 NESTED, for_range, Structured, "Repeats its block for `lower..upper` by `step`; carried values are block arguments after the index." -> Op;
     while_loop WhileLoop {} () [] 2 NESTED, while_loop, Structured, "Repeats: the first block ends with `condition`, the second with `yields`." -> Op;
     if_else IfElse {} (condition) [] 2 NESTED.and(Traits::EXPLICIT_TYPE), if_else, Structured, "Runs the first block if the condition holds, else the second; both end with `yields`." -> Op;
-    warp_specialize WarpSpecialize { warps: Vec<u32>, registers: Option<Vec<u32>> } () [] 1 ROLES, nothing, Structured, "Divides the warps of the block: the nested blocks run at the same time, each on as many warps as `warps` says; `registers` says how many each of their threads has, 0 for no change. Goes on with all warps once all blocks have ended." -> Op;
+    warp_specialize WarpSpecialize { warps: Vec<u32>, registers: Option<Vec<u32>> } () [] 1 PARTITIONS, nothing, Structured, "Divides the warps of the block: the nested blocks run at the same time, each on as many warps as `warps` says; `registers` says how many each of their threads has, 0 for no change. Goes on with all warps once all blocks have ended." -> Op;
     yields Yields {} () [] 0 END, nothing, Structured, "Ends a block and hands its values to the operation around it." -> Op;
     condition Condition {} (go_on) [] 0 END, condition, Structured, "Ends the first block of `while_loop`." -> Op;
     ret Ret {} () [] 0 Traits::TERMINATOR, nothing, Structured, "Ends the kernel." -> Op;
@@ -204,7 +204,7 @@ define_ops! {
     // Promises, order, messages.
     hint Hint { kind: HintKind, values: Vec<u32> } (value) [] 0 EACH, same_any, Each(|_, v| v[0]), "The value itself, with a promise about it per dimension." -> Value;
     assume Assume {} (condition) [] 0 Traits::NONE; [OUTSIDE], assume, Structured, "Promises that a scalar condition holds." -> Op;
-    barrier Barrier {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "All threads of the block, or of the role that it stands in, wait for each other." -> Op;
+    barrier Barrier {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "All threads of the block, or of its partition, wait for each other." -> Op;
     print Print { prefix: Text, hex: bool, signed: Vec<u32> } () [] 0 Traits::VARIADIC; [OUTSIDE], print, Structured, "Prints its operands element by element; `signed` says 1 for each signed one." -> Op;
     assertion Assertion { message: Text, file: Text, line: u32 } (condition) [mask] 0 Traits::NONE; [OUTSIDE], assertion, Structured, "Traps the kernel if the condition is false where the mask holds." -> Op;
     inline_asm InlineAsm { text: Text, constraints: Text, pure: bool, pack: u32 } () [] 0 STATED.and(Traits::VARIADIC); [READS_ALL, WRITES_ALL, OUTSIDE], assembly, Structured, "PTX run on `pack` elements of each operand at a time." -> Op;
@@ -230,7 +230,7 @@ define_ops! {
     barrier_arrive BarrierArrive {} (barrier) [] 0 Traits::CONVERGENT; [SIGNALS, OUTSIDE], barrier_of, Structured, "One arrival of each warp at a barrier." -> Op;
     barrier_wait BarrierWait {} (barrier, parity) [] 0 Traits::CONVERGENT; [Effect::read(Space::Barrier, "barrier"), OUTSIDE], barrier_wait, Structured, "Waits until the phase of a barrier that has this parity, 0 or 1, is complete; before the first phase lies a complete one of parity 1." -> Op;
     copy_bulk CopyBulk {} (pointer, buffer, barrier) [] 0 Traits::CONVERGENT; [LOADS, FILLS.later(), SIGNALS.later()], copy_bulk, Structured, "Begins to copy elements that lie side by side from a pointer on, a multiple of 16 bytes, into a row-major buffer; then the barrier is told of their bytes." -> Op;
-    make_map MakeMap { nan: bool, tf32: bool, later: bool } (base) [scratch, turn] 0 NEW_MAP; [SCRATCH, Effect::init(Space::Global)], make_map, Structured, "A tensor map that the kernel makes: of the tensor at `base`, of which sizes follow, then strides but for that of the last dimension, which is 1. Sizes below 1 count as 1. Copies give zeros beside the tensor, or `nan`, and round floats of 32 bits to `tf32` if that is said. With `turn`, 0 or 1, there are two places for it, of which that one is taken. With `later` it is for copies after `await_map` only. No copy by the map that this operation gave before, in the same place, may be under way." -> Value;
+    make_map MakeMap { nan: bool, tf32: bool, later: bool } (base) [scratch, turn] 0 NEW_MAP; [SCRATCH, Effect::init(Space::Global)], make_map, Structured, "A tensor map that the kernel makes: of the tensor at `base`, of which sizes follow, then strides but for that of the last dimension, which is 1. Sizes below 1 count as 1. Copies give zeros beside the tensor, or `nan`, and round floats of 32 bits to `tf32` if that is said. With `turn`, 0 or 1, there are two places for it, of which that one is taken. With `later` it is for copies after `await_map` only. No copy by the map that this operation gave before, in the same place, may be in flight." -> Value;
     await_map AwaitMap {} (desc) [] 0 Traits::CONVERGENT; [OUTSIDE], await_map, Structured, "Waits until a tensor map that the kernel makes is there." -> Op;
     no_map NoMap {} () [] 0 VIEW, no_map, Structured, "No tensor map, by which nothing may be copied: what a loop that hands maps on begins with." -> Value;
     copy_desc CopyDesc {} (desc, buffer, barrier) [] 0 VARIADIC; [READS_ALL, FILLS.later(), SIGNALS.later()], copy_desc, Structured, "Begins to copy the box of a tensor at the coordinates into a buffer, zeros beside the tensor; then the barrier is told of the bytes of the box." -> Op;
@@ -240,7 +240,7 @@ define_ops! {
     fence_async FenceAsync {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "What the threads have written to shared memory before is seen by products and copies of tiles after." -> Op;
 
     // Products of warp groups, and what waits for them.
-    mma Mma {} (lhs, rhs, acc) [use_acc] 0 Traits::CONVERGENT; [READS_LHS, READS_RHS], mma, Structured, "Matrix product by `wgmma` of `lhs`, a buffer or a tile, and the buffer `rhs`, added to `acc`, or in place of it where `use_acc` is false." -> Value;
+    mma Mma {} (lhs, rhs, acc) [use_acc] 0 Traits::CONVERGENT; [READS_LHS, READS_RHS], mma, Structured, "Matrix product (`wgmma`) of `lhs`, a buffer or a tile, and the buffer `rhs`, added to `acc`, or in place of it where `use_acc` is false." -> Value;
     mma_async MmaAsync {} (lhs, rhs, acc) [use_acc] 0 Traits::CONVERGENT; [READS_LHS.later(), READS_RHS.later(), OUTSIDE], mma, Structured, "Begins a product like that of `mma`; its result is for `mma_wait`, and for further products as accumulator." -> Value;
     mma_wait MmaWait { pending: u32 } () [] 0 VARIADIC; [OUTSIDE], mma_wait, Structured, "Waits until all but the latest `pending` products are complete; gives its operands, which are results of complete ones." -> Op;
 }

@@ -6,7 +6,7 @@ use cranelift_entity::SecondaryMap;
 
 use crate::{Block, Kernel, Value};
 
-/// The printed name of every value that stands in a kernel.
+/// The printed name of every value of a kernel.
 pub(crate) struct Names {
     names: SecondaryMap<Value, Option<String>>,
     taken: HashSet<String>,
@@ -92,7 +92,7 @@ impl Names {
     }
 }
 
-/// Whether a name looks like a counted one, so that it is counted anew. The reader drops such names.
+/// Whether a name looks like a counted one, so that it is counted again. The reader drops such names.
 pub(crate) fn is_automatic(name: &str, stem: &str) -> bool {
     name.strip_prefix(stem).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }

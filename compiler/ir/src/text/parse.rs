@@ -37,7 +37,7 @@ pub struct ParseError {
     pub message: String,
 }
 
-/// A kernel and where its operations stand in the text.
+/// A kernel and the text positions of its operations.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// The kernel.
@@ -51,7 +51,7 @@ pub fn parse(text: &str) -> Result<Kernel, ParseError> {
     parse_with_spans(text).map(|parsed| parsed.kernel)
 }
 
-/// Reads a kernel and keeps where its operations stand.
+/// Reads a kernel and keeps the positions of its operations.
 pub fn parse_with_spans(text: &str) -> Result<Parsed, ParseError> {
     read(text).map_err(|Wrong { offset, message }| {
         let before = &text[..offset];
@@ -61,7 +61,7 @@ pub fn parse_with_spans(text: &str) -> Result<Parsed, ParseError> {
     })
 }
 
-/// What is wrong, and where.
+/// The error message and its position.
 pub(super) struct Wrong {
     offset: usize,
     message: String,
@@ -107,10 +107,10 @@ pub(super) struct Reader<'t> {
     spans: SecondaryMap<Op, Range<usize>>,
 }
 
-/// A name and where it stands.
+/// A name and its position.
 type Named<'t> = (&'t str, usize);
 
-/// The operands of an operation as they stand in the text.
+/// The operands of an operation, as in the text.
 #[derive(Default)]
 struct Operands<'t> {
     named: Vec<Named<'t>>,
@@ -395,7 +395,7 @@ impl<'t> Reader<'t> {
 
     fn operands(&mut self, spec: &OpSpec) -> Read<Operands<'t>> {
         let mut operands = Operands::default();
-        // What follows an operation without operands may be the next operation, which starts alike.
+        // An operation without operands may be followed by another operation, which starts alike.
         match self.peek() {
             Some(Token::Value(_)) if !spec.operands.is_empty() => {}
             Some(Token::Word(name)) if spec.optional.contains(&name) => {}

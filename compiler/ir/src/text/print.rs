@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::names::{Names, is_name_char};
 use crate::{AttrValue, Block, Hidden, Kernel, KernelOptions, LayoutId, Loc, Op, Phase, SharedLayoutId, Type, Value};
 
-/// What to print beside the kernel itself.
+/// Additions to the printed kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrintOptions {
     /// Print the source location of each operation.
@@ -152,7 +152,7 @@ impl<'k> Printer<'k> {
         if self.options.locs {
             self.loc(out, data.loc)?;
         }
-        // What `after` adds stands under the operation's first line, above its blocks.
+        // The text of `after` comes below the operation's first line, above its blocks.
         let mut extra = String::new();
         after(&mut extra, op, depth)?;
         for (i, nested) in data.blocks.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! What holds for an operation that divides the warps of the block.
+//! The rules of `warp_specialize`.
 
 use super::Verifier;
 use crate::effects::EffectKind;
-use crate::{MAX_ROLES, Op, warps_of_partition};
+use crate::{MAX_PARTITIONS, Op, warps_of_partition};
 
 /// The most warps of a block.
 const MAX_WARPS: u32 = 32;
@@ -19,21 +19,21 @@ impl Verifier<'_> {
             self.complain(op, "the warps are divided a second time");
         }
         let partitions = data.blocks.len();
-        if partitions > MAX_ROLES {
-            self.complain(op, format!("has {partitions} roles, more than {MAX_ROLES}"));
+        if partitions > MAX_PARTITIONS {
+            self.complain(op, format!("has {partitions} partitions, more than {MAX_PARTITIONS}"));
         }
         if warps.len() != partitions {
-            self.complain(op, format!("has {partitions} roles, and numbers of warps for {}", warps.len()));
+            self.complain(op, format!("has {partitions} partitions, and numbers of warps for {}", warps.len()));
         }
         for count in warps.iter().filter(|n| !n.is_power_of_two()) {
-            self.complain(op, format!("{count} warps of a role: not a power of two"));
+            self.complain(op, format!("{count} warps of a partition: not a power of two"));
         }
         let all = warps.iter().fold(0u32, |sum, n| sum.saturating_add(warps_of_partition(*n, registers)));
         if all > MAX_WARPS {
             self.complain(op, format!("{all} warps, more than {MAX_WARPS}"));
         }
         if data.blocks.iter().any(|block| !kernel.block(*block).args.is_empty()) {
-            self.complain(op, "a role takes no arguments");
+            self.complain(op, "a partition takes no arguments");
         }
         if let Some(registers) = registers.filter(|_| self.errors.len() == before) {
             self.registers(op, warps, registers);
@@ -54,7 +54,7 @@ impl Verifier<'_> {
     fn registers(&mut self, op: Op, warps: &[u32], registers: &[u32]) {
         if registers.len() != warps.len() {
             let (partitions, given) = (warps.len(), registers.len());
-            return self.complain(op, format!("has {partitions} roles, and numbers of registers for {given}"));
+            return self.complain(op, format!("has {partitions} partitions, and numbers of registers for {given}"));
         }
         let Some(start) = self.kernel.registers_at_start() else { return };
         let (mut all, mut sum) = (0u32, 0u32);
@@ -74,7 +74,8 @@ impl Verifier<'_> {
         }
         let available = start * all;
         if sum > available {
-            let message = format!("the roles need {sum} registers for a lane of all warps, and start with {available}");
+            let message =
+                format!("the partitions need {sum} registers for a lane of all warps, and start with {available}");
             self.complain(op, message);
         }
     }

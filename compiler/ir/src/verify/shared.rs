@@ -1,4 +1,4 @@
-//! What holds of buffers and barriers in shared memory.
+//! The rules of buffers and barriers in shared memory.
 
 use super::Verifier;
 use crate::{Block, Kernel, MAX_SLOTS, Op, OpKind, Phase, SharedType, Traits, Type, Value, ValueDef, regions};
@@ -35,8 +35,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// That it is known everywhere which shared memory a value stands for, and which parameter: loops and branches do not hand
-    /// them on.
+    /// The shared memory and the parameter behind a value must be known everywhere: loops and branches do not carry
+    /// them.
     pub(super) fn not_handed(&mut self, op: Option<Op>, values: &[Value]) {
         let kernel = self.kernel;
         let lowered = kernel.phase != Phase::Tile;
@@ -46,7 +46,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// In which phases an operation may stand, and where those on shared memory.
+    /// The phases in which an operation is allowed, and those of operations on shared memory.
     pub(super) fn place(&mut self, op: Op, block: Block) {
         let kernel = self.kernel;
         let data = kernel.op(op);
@@ -110,7 +110,7 @@ fn is_tensor_map(kernel: &Kernel, value: Value) -> bool {
     matches!(kernel.value_type(value), Type::Desc(_)) && is_parameter()
 }
 
-/// The bytes of shared memory that a value of this type stands for.
+/// The bytes of shared memory behind a value of this type.
 pub fn place_bytes(ty: Type) -> u64 {
     match ty {
         Type::Shared(shared) => shared.bytes(),

@@ -1,5 +1,5 @@
 //! The machine form of every `dot`: `wgmma` or else `mma.sync` where the target, the elements and the shape allow it, else
-//! fused multiply-adds in each thread. Operands of those come from shared memory, but for the smallest products and for
+//! FMAs in each thread. Operands of those come from shared memory, but for the smallest dots and for
 //! operands that it cannot hold.
 
 use std::collections::HashSet;
@@ -86,11 +86,11 @@ fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     }
 }
 
-/// Whether a product is made by `wgmma`.
+/// Whether a dot becomes a `wgmma`.
 ///
-/// Operands of 16 bits may lie in shared memory either way round, others with K innermost only: then it must be so in
-/// global memory, or the operand be computed anyway. Sums of 8-bit floats are rounded early there; where the source bounds
-/// how many products are summed up so (`max_num_imprecise_acc`), they are multiplied as halves.
+/// Operands of 16 bits may be transposed in shared memory; others need K innermost, so K must be innermost in global
+/// memory, or the operand must be computed. `wgmma` rounds accumulators of 8-bit floats early; if the source bounds the
+/// number of imprecise additions (`max_num_imprecise_acc`), the operands are converted to halves.
 fn suits_wgmma(kernel: &Kernel, cx: &PassContext, infos: &AxisInfos, op: Op) -> bool {
     let OpKind::Dot { precision, max_imprecise, .. } = kernel.kind(op) else { return false };
     let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(op, index));
@@ -102,19 +102,19 @@ fn suits_wgmma(kernel: &Kernel, cx: &PassContext, infos: &AxisInfos, op: Op) -> 
         _ => false,
     };
     let halves = scalar_of(kernel, lhs).is_some_and(|scalar| scalar.bits() == 16);
-    // Of 32 bits the left one comes from registers otherwise, where copies bring it.
+    // A 32-bit operand A comes from registers otherwise, if copies load it.
     let transposed = || scalar_of(kernel, lhs) == Some(Scalar::F32) && from_registers(kernel, infos, lhs);
     let innermost = || (runs_along(kernel, infos, lhs, 1) || transposed()) && runs_along(kernel, infos, rhs, 0);
     supported && wgmma_warps(kernel, cx, op).is_some() && (halves || innermost())
 }
 
-/// Whether a left operand is the other way round of a tile that is loaded with M innermost, as `transpose_dots` makes them.
+/// Whether operand A is the transpose of a tile that is loaded with M innermost, as `transpose_dots` creates them.
 fn from_registers(kernel: &Kernel, infos: &AxisInfos, lhs: Value) -> bool {
     let transposed = kernel.def_op(lhs).is_some_and(|op| matches!(kernel.kind(op), OpKind::Trans { .. }));
     transposed && !runs_along(kernel, infos, lhs, 1) && runs_along(kernel, infos, lhs, 0)
 }
 
-/// What a value is cast from, perhaps in several steps; `None` if it is not cast.
+/// The value before one or more casts; `None` if the value is not cast.
 pub fn cast_from(kernel: &Kernel, mut value: Value) -> Option<Value> {
     let mut source = None;
     while let Some(op) = kernel.def_op(value).filter(|op| kernel.kind(*op).is_unary()) {
@@ -124,7 +124,7 @@ pub fn cast_from(kernel: &Kernel, mut value: Value) -> Option<Value> {
     source
 }
 
-/// What a left operand is cast from, if that is the other way round of a loaded tile, as `transpose_dots` makes them.
+/// The value before the casts of an operand A that is the transpose of a loaded tile, as `transpose_dots` creates them.
 fn cast_from_transposed(kernel: &Kernel, lhs: Value) -> Option<Value> {
     let source = cast_from(kernel, lhs)?;
     let transposed = kernel.def_op(source).filter(|op| matches!(kernel.kind(*op), OpKind::Trans { .. }))?;
@@ -150,7 +150,7 @@ pub fn runs_along(kernel: &Kernel, infos: &AxisInfos, operand: Value, axis: usiz
     true
 }
 
-/// How the warps divide the accumulator of a product whose sizes `wgmma` takes; `None` for others.
+/// How the warps divide the accumulator of a dot whose sizes `wgmma` takes; `None` for others.
 fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
     let [a, b, c] = [0, 1, 2].map(|i| kernel.value_type(kernel.operand(op, i)));
     let (size, a, b, c) = (a.elem()?.bytes(), a.shape()?, b.shape()?, c.shape()?);
@@ -158,7 +158,7 @@ fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
     if c.rank() != 2 {
         return None;
     }
-    // Both operands, and room for those of another product.
+    // Both operands, and room for those of another dot.
     let room = u64::from(cx.target.shared_bytes_max) / 2;
     let fits = (a.numel() + b.numel()) * u64::from(size) <= room;
     let grouped = group.warps.is_multiple_of(4) && group.first.is_multiple_of(4);
@@ -173,10 +173,10 @@ fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
 /// Bytes of K that an instruction takes.
 const WGMMA_K_BYTES: u32 = 32;
 
-/// Multiply-adds of a thread up to which the operands of a product stay in registers.
+/// FMAs per thread up to which the operands of a dot stay in registers.
 const FEW_FMAS: u64 = 64;
 
-/// Where a product by multiply-adds has its operands.
+/// Where a dot by FMAs has its operands.
 fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     let types = kernel.op(op).operands.iter().map(|value| kernel.value_type(*value));
     let (shapes, elems): (Vec<_>, Vec<_>) = types.filter_map(|ty| Some((ty.shape()?, ty.elem()?))).unzip();
@@ -211,7 +211,7 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
             let transposed =
                 Some(data.operands[0]).filter(|_| bits == 16).and_then(|lhs| cast_from_transposed(kernel, lhs));
             match (bits, transposed) {
-                // What comes out of another product is in registers already, and stays there.
+                // The result of another dot is in registers already and stays there.
                 (16, _) if computed_from_dot(kernel, data.operands[0]) => {
                     DotLayouts { lhs: Some(operand()), rhs: None, acc }
                 }
@@ -287,7 +287,7 @@ fn computed_from_dot(kernel: &Kernel, value: Value) -> bool {
     false
 }
 
-/// Whether an operand of a product is made of a value element by element, and of no product's result.
+/// Whether an operand of a dot is made of a value element by element, and of no dot's result.
 pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
     let mut seen = HashSet::new();
     let mut work = vec![value];
@@ -307,7 +307,7 @@ pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
     false
 }
 
-/// Users of a value that are followed to a product.
+/// Users of a value that are followed to a dot.
 const MOST_USERS: usize = 8;
 
 /// Whether the result of some dot reaches an operand of another without going through memory.

@@ -1,9 +1,9 @@
-//! Says where neighbouring elements of a thread are equal, so that they are computed once.
+//! Annotates runs of equal elements within a thread, so that each run is computed once.
 //!
-//! A comparison of consecutive indices with a bound divisible by 16 comes out alike for runs of 16, and so does an
-//! unsigned quotient by 16. Lowering cannot see that; it takes the word of `hint max_constancy`, uses the first register
-//! of each run for all, and what made the others is dead. A signed quotient rounds towards zero, so that a run of it
-//! breaks where the dividend is negative: it is shared only where the dividend cannot be negative.
+//! A comparison of consecutive indices with a bound that is divisible by 16 is constant on runs of 16, and so is an
+//! unsigned quotient by 16. Lowering has no analysis; it relies on `hint max_constancy`, uses the first register of
+//! each run for all, and the operations of the others are dead. A signed quotient rounds towards zero, so that a run is
+//! interrupted where the dividend is negative: it is annotated only if the dividend cannot be negative.
 //!
 //! ```text
 //! %m = cmpi %i, %n {predicate = lt} : tile<1024xi1, #l0>   →   %c = cmpi %i, %n {predicate = lt} : tile<1024xi1, #l0>
@@ -24,7 +24,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let infos = axis_info(kernel);
     let ops = rtc_ir::walk(kernel);
     let found: Vec<_> = {
-        // Few kernels have a signed quotient that asks for them.
+        // Computed on demand: few kernels have a signed quotient.
         let ranges = LazyCell::new(|| Ranges::new(kernel));
         let is_natural = |value| ranges.of(value).low >= 0;
         ops.into_iter().filter_map(|op| Some((op, runs(kernel, &infos, &is_natural, op)?))).collect()

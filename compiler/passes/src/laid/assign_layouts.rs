@@ -1,9 +1,9 @@
 //! Gives every tile a layout.
 //!
-//! Memory accesses and dots say what they want (`coalesce.rs`, `accelerate_dot.rs`); from there layouts spread forward to
-//! users and backward to makers, through loops and branches, until all tiles have one. Where an operation's operand has
-//! another layout than it needs, a `convert_layout` is put in; `remove_conversions` takes most of them out again. Where
-//! several layouts meet, the first to arrive holds, unless `components.rs` finds that another costs less.
+//! Memory accesses and dots determine layouts (`coalesce.rs`, `accelerate_dot.rs`); from there layouts propagate
+//! forward to users and backward to defining operations, through loops and branches, until all tiles have one. Where an
+//! operand's layout differs from the required one, a `convert_layout` is inserted; `remove_conversions` removes most of
+//! them. Where several layouts meet, the first to arrive wins, unless `components.rs` finds a cheaper one.
 //!
 //! ```text
 //! %x = load %p : tile<1024xf32>      →   %x = load %p1 : tile<1024xf32, #l0>
@@ -42,12 +42,12 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     rewrite(kernel, decided)
 }
 
-/// What was decided.
+/// The layouts that were assigned.
 #[derive(Default)]
 pub struct LayoutAssignment {
     /// The layouts of all tiles.
     pub layouts: HashMap<Value, Layout>,
-    /// What operands must have where the operation itself decides: memory operations and dots.
+    /// The layouts that operands must have where the operation decides: memory operations and dots.
     pub demands: HashMap<(Op, usize), Layout>,
 }
 
@@ -275,7 +275,7 @@ fn convert(kernel: &mut Kernel, before: Op, value: Value, layout: Layout) -> Res
     Ok(Builder::before(kernel, before).convert_to(value, ty)?)
 }
 
-/// What operand `index` must have, by what the results or the other operands have.
+/// The layout that operand `index` must have, given the layouts of the results or of the other operands.
 fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
     if let Some(target) = regions::targets(kernel, op, index).first() {
         return kernel.layout_of(*target).cloned();

@@ -20,7 +20,7 @@ const MAX_ACCESS_BYTES: u64 = 16;
 /// See [`access_layouts`].
 const WIDE: u64 = 4;
 
-/// How a memory operation wants its tiles.
+/// The preferred layout of a memory operation's tiles.
 #[derive(Clone, Debug)]
 struct Wish {
     /// Axes, fastest first.
@@ -29,9 +29,9 @@ struct Wish {
     vector: u64,
 }
 
-/// The layouts of all memory operations on tiles. Operations of one shape and order on as many warps share one layout, but
-/// for those of other versions of the kernel, and stores of rows that are aligned to nothing: beside wide accesses, a thread
-/// would store [`WIDE`] neighbours or more one by one, and each piece goes to the second-level cache as a whole sector.
+/// The layouts of all memory operations on tiles. Operations of one shape and order on the same number of warps share a
+/// layout, except those of other versions of the kernel, and stores of rows without alignment: with the layout of wide
+/// accesses, a thread would store [`WIDE`] neighbours or more one by one, and each piece goes to L2 as a whole sector.
 pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: &[Op]) -> HashMap<Op, Layout> {
     let mut widest: HashMap<(Shape, Vec<u32>, u32, Option<Block>), u64> = HashMap::new();
     let mut wishes = Vec::new();
@@ -57,7 +57,7 @@ pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: 
         .collect()
 }
 
-/// How many elements a memory operation can access at once, whatever their addresses.
+/// How many elements a memory operation can access at once, disregarding its addresses.
 pub fn most_at_once(kernel: &Kernel, target: &Target, op: Op) -> u64 {
     match kernel.kind(op) {
         OpKind::Load { .. } | OpKind::Store { .. } => MAX_ACCESS_BYTES,
@@ -72,7 +72,7 @@ pub fn most_at_once(kernel: &Kernel, target: &Target, op: Op) -> u64 {
     }
 }
 
-/// The outermost block around an operation that is one of several ways through the kernel, from which no values come.
+/// The outermost block around an operation that is one of several paths through the kernel and yields no values.
 fn version(kernel: &Kernel, op: Op) -> Option<Block> {
     let mut block = kernel.op(op).parent?;
     loop {
@@ -113,8 +113,8 @@ fn wish(kernel: &Kernel, infos: &AxisInfos, steps: &Steps<'_>, target: &Target, 
     Some((shape, Wish { order, vector }))
 }
 
-/// Orders in which the lanes may run along the axes. The first is by contiguity, among equals by how near elements lie to each
-/// other, then the last axis first; in each of the others another axis comes first.
+/// Orders in which the lanes may run along the axes. The first is by contiguity, then by the distance of elements, then
+/// the last axis first; each of the others starts with another axis.
 fn orders(kernel: &Kernel, infos: &AxisInfos, pointer: Value, rank: usize) -> Vec<Vec<u32>> {
     let bytes = pointee_bytes(kernel, pointer);
     let mut order: Vec<u32> = (0..rank as u32).rev().collect();

@@ -1,14 +1,14 @@
 //! One layout for each connected component, chosen by cost.
 //!
-//! A *component* is what element-wise operations, loops and branches tie together: values of one shape, none of which
-//! can be computed again for little, and which pay nothing among each other if all have one layout. What stands around a
-//! component has a layout of its own, its *anchor*: products, whose instruction decides; memory accesses; what other
-//! operations give. Each layout of an anchor is a proposal. A proposal costs the conversions between the anchors and the
-//! component, of which a store or a load spares its own if it had better take the component's layout, and the registers
-//! that the component's operations go through. The layouts as they spread are the first proposal, and stay if no other
-//! costs less.
+//! A *component* is a set of values of one shape that element-wise operations, loops and branches connect, none of
+//! which is cheap to recompute, and which need no conversions if all have one layout. The neighbours of a component are
+//! *anchors* with layouts of their own: dots, whose instruction determines the layout; memory accesses; results of
+//! other operations. Each layout of an anchor is a proposal. The cost of a proposal is that of the conversions between
+//! the anchors and the component, minus the anchor's own conversion if a store or load prefers the component's layout,
+//! plus the registers that the component's operations process. The propagated layouts are the first proposal, and are
+//! kept if no other is cheaper.
 //!
-//! Components that a reduction or a scan takes stay as they are: another layout would add up in another order.
+//! Components that feed a reduction or scan are left alone: another layout would change the order of additions.
 //!
 //! ```text
 //! %a = load .. : #columns      %s = addf %a, %b : #columns       %s = addf %a, %b : #rows
@@ -58,11 +58,11 @@ pub fn better_layouts(
     better
 }
 
-/// Values that come from memory, products or other threads, so that they cannot be computed again for little.
+/// Values that come from memory, dots or other threads, so that they cannot be computed again for little.
 fn data_values(around: &ComponentContext<'_>) -> HashSet<Value> {
     let kernel = around.kernel;
     let mut data = HashSet::new();
-    // What a loop carries back shows after one round; what it carries on from there, after another.
+    // Values that flow around a loop's back edge appear after one iteration; their users after another.
     for _ in 0..2 {
         for op in around.ops {
             let of = kernel.op(*op);
@@ -83,22 +83,22 @@ fn data_values(around: &ComponentContext<'_>) -> HashSet<Value> {
 struct Edge {
     /// The value that crosses it.
     value: Value,
-    /// The value of the component that takes part: the same, or what is made of it.
+    /// The value of the component at this edge: the anchor's value itself or one derived from it.
     member: Value,
     /// The anchor.
     op: Op,
-    /// What operand of the anchor it is; `None` for a result.
+    /// The operand index at the anchor; `None` for a result.
     operand: Option<usize>,
 }
 
-/// Values that had best have one layout, and what is around them.
+/// Values that should share a layout, and their edges to anchors.
 #[derive(Default)]
 struct Component {
     members: Vec<Value>,
     /// The operations within.
     ops: Vec<Op>,
     edges: Vec<Edge>,
-    /// Whether its layout decides in which order something is added up.
+    /// Whether its layout determines an order of additions.
     ordered: bool,
 }
 
@@ -154,7 +154,7 @@ fn components(around: &ComponentContext<'_>, data: &HashSet<Value>) -> Vec<Compo
         }
         for (operand, value) in op_data.operands.iter().enumerate() {
             match (own, of(*value)) {
-                // What comes in from an anchor.
+                // Edges from anchors into the component.
                 (Some(at), None) if data.contains(value) => {
                     let member = op_data.results[0];
                     found[at].edges.extend(Edge::from(kernel, *value, member));
@@ -179,11 +179,11 @@ fn components(around: &ComponentContext<'_>, data: &HashSet<Value>) -> Vec<Compo
 }
 
 impl Component {
-    /// A layout for all members that costs less than what was decided.
+    /// A layout for all members that is cheaper than the assigned ones.
     fn choose(&self, around: &ComponentContext<'_>, decided: &LayoutAssignment, costs: &mut Costs) -> Option<Layout> {
         let layouts: HashSet<&Layout> = self.members.iter().filter_map(|v| decided.layouts.get(v)).collect();
         let mut proposals: Vec<&Layout> = Vec::new();
-        // A later anchor is as good as an earlier one; equal costs leave what comes first.
+        // A later anchor is as good as an earlier one; of equal costs the first wins.
         for edge in &self.edges {
             if let Some(layout) = edge.layout(decided)
                 && !proposals.contains(&layout)
@@ -239,13 +239,13 @@ impl Edge {
         kernel.def_op(value).map(|op| Edge { value, member, op, operand: None })
     }
 
-    /// The layout that the anchor gives or asks for. Who asks for none in particular gets what was decided.
+    /// The layout that the anchor provides or requires; the assigned one if it has no preference.
     fn layout<'d>(&self, decided: &'d LayoutAssignment) -> Option<&'d Layout> {
         let demand = self.operand.and_then(|index| decided.demands.get(&(self.op, index)));
         demand.or_else(|| decided.layouts.get(&self.value))
     }
 
-    /// What is paid where the anchor has or wants one layout, and the component has another.
+    /// The cost if the anchor provides or requires one layout and the component has another.
     fn cost(
         &self,
         around: &ComponentContext<'_>,
@@ -254,7 +254,7 @@ impl Edge {
         inside: &Layout,
     ) -> u64 {
         let kernel = around.kernel;
-        // What comes through a broadcast or another shape is moved before it.
+        // A value behind a broadcast or a change of shape is moved before it.
         let (mut value, mut inside) = (self.value, inside.clone());
         while self.operand.is_none()
             && let Some(op) = kernel.def_op(value).filter(|op| is_shape(kernel.kind(*op)))

@@ -1,5 +1,5 @@
-//! What a kernel pays for conversions between layouts: how many there are, of which kind, how many bytes go through
-//! shared memory, and which is the dearest. Asked before `split_conversions`, which leaves none of the dear ones.
+//! The layout conversions of a kernel: their number and kind, how many bytes go through shared memory, and which is the
+//! most expensive. Computed before `split_conversions`, which leaves no conversion through shared memory.
 
 use rtc_ir::{Block, Kernel, Op, OpKind, Value, regions};
 use rtc_layout::conversion;
@@ -14,7 +14,7 @@ pub struct Conversions {
     pub shared: u32,
     /// The bytes of the tiles that go through shared memory.
     pub shared_bytes: u64,
-    /// Of these bytes those of conversions in loops.
+    /// The part of these bytes that conversions in loops move.
     pub looped_bytes: u64,
     /// Those by shuffles within warps.
     pub shuffles: u32,
@@ -42,15 +42,15 @@ pub fn conversions(kernel: &Kernel) -> Conversions {
     found
 }
 
-/// Says what the conversions through shared memory cost, and where the dearest of them stands.
+/// The remark about conversions through shared memory, with the most expensive one.
 pub fn conversions_remark(kernel: &Kernel) -> Option<Diagnostic> {
     let found = conversions(kernel);
     let through_shared = |op: &Op| conversion_of(kernel, *op) == Some(rtc_layout::Conversion::Shared);
     let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(through_shared).collect();
     // The first of equal ones.
     let most_expensive = *all.iter().rev().max_by_key(|op| bytes(kernel, **op) * weight(kernel, **op))?;
-    let count = |n: u32, what: &str| format!("{n} conversion{} between layouts {what}", if n == 1 { "" } else { "s" });
-    let mut message = count(found.shared, &format!("through shared memory, of {} bytes", found.shared_bytes));
+    let count = |n: u32, what: &str| format!("{n} layout conversion{} {what}", if n == 1 { "" } else { "s" });
+    let mut message = count(found.shared, &format!("through shared memory, {} bytes", found.shared_bytes));
     if found.looped_bytes > 0 {
         message += &format!(", {} of them in loops", found.looped_bytes);
     }
@@ -61,7 +61,7 @@ pub fn conversions_remark(kernel: &Kernel) -> Option<Diagnostic> {
     let (source, result) = (kernel.operand(most_expensive, 0), kernel.result(most_expensive, 0));
     let user = kernel.users(result).first().copied();
     let label = format!(
-        "the dearest: {} bytes, a {} from `{}` to `{}`",
+        "the most expensive moves {} bytes, a {} from `{}` to `{}`",
         bytes(kernel, most_expensive),
         tile(kernel, result),
         mnemonic(kernel.def_op(source)),

@@ -1,18 +1,18 @@
-//! What it costs to move tiles and to compute them: the measure by which layouts are chosen.
+//! The cost of moving and computing tiles, by which layouts are chosen.
 //!
-//! The unit is a quarter of a cycle of one multiprocessor, in which it can issue one instruction of one warp. All costs
-//! are those of one warp; what is in a loop counts [`LOOP`] times as much for each loop around it.
+//! The unit is a quarter of a cycle of an SM, in which it can issue one instruction of one warp. All costs are per
+//! warp; each surrounding loop multiplies them by [`LOOP`].
 //!
 //! - An instruction that only computes: 1.
-//! - A conversion by shuffles: its shuffles and selects. Through shared memory: the wavefronts of all its stores and loads
-//!   (4 each, for one takes the shared memory a cycle) and the issue of each access (3), as `rtc_layout::Access::cost` counts
-//!   them, and [`BARRIERS`]. By other names of registers: nothing.
-//! - An access to global memory: for each instruction its issue and the arithmetic of its address, and the longer of two
-//!   times: that of the first-level cache, which takes a cycle for each line of 128 bytes that the warp touches, and that
-//!   of the way to the second level, [`BYTES_PER_CYCLE`]. On that way a store sends each piece of a sector that it writes
-//!   as a whole sector of 32 bytes; of a load only sectors that this instruction is the first to touch count.
+//! - A conversion by shuffles: its shuffles and selects. Through shared memory: the wavefronts of all its stores and
+//!   loads (4 each, as shared memory handles one per cycle), the issue of each access (3), as counted by
+//!   `rtc_layout::SharedAccess::cost`, and [`BARRIERS`]. A renaming of registers: nothing.
+//! - An access to global memory: for each instruction its issue and its address arithmetic, plus the larger of two
+//!   times: that of L1, one cycle for each line of 128 bytes that the warp touches, and that of the path to L2,
+//!   [`BYTES_PER_CYCLE`]. On that path a store sends each piece of a sector that it writes as a whole sector of 32
+//!   bytes; for a load only sectors count that this instruction is the first to touch.
 //!
-//! The numbers need only be right to a factor of two: they decide between kinds of work that lie further apart.
+//! The numbers need only be right within a factor of two: they decide between alternatives that differ by more.
 
 use std::collections::HashMap;
 
@@ -45,10 +45,10 @@ const LINE_BYTES: u64 = 128;
 
 /// The most bytes that one access of a thread takes.
 const WIDEST: u64 = 16;
-/// What moves between the levels of caches.
+/// The unit of transfer between caches.
 const SECTOR_BYTES: u64 = 32;
 
-/// The way between a multiprocessor and the second level, when all of them use it.
+/// The way between an SM and the second level, when all of them use it.
 const BYTES_PER_CYCLE: u64 = 24;
 
 /// Costs of a kernel's operations on a target.
@@ -88,28 +88,28 @@ impl Costs {
     }
 }
 
-/// What conversions through shared memory may use on a target.
+/// The matrix instructions that conversions through shared memory may use on a target.
 pub fn matrix_instructions(target: &Target) -> MatrixInstructions {
     MatrixInstructions { load: true, store: target.has(Feature::Stmatrix) }
 }
 
-/// How many times as much counts what stands where this operation stands.
+/// The weight of an operation: how many times its cost counts.
 pub fn weight(kernel: &Kernel, op: Op) -> u64 {
     kernel.op(op).parent.map_or(1, |block| often(loop_depth(kernel, block)))
 }
 
-/// How many times as much counts what is in so many loops.
+/// The weight at a loop depth.
 pub fn often(depth: u32) -> u64 {
     LOOP.pow(depth.min(8))
 }
 
-/// Whether a load may give its tile in a layout that somebody else wants. Only small tiles: the addresses of others take
-/// registers, and accumulators are loaded when there are few. In loops only beside products: elsewhere the barriers of a
-/// conversion keep the warps of a block together, so that they read rows that lie together (a loop over such rows took a
-/// quarter longer without).
+/// Whether a load may produce its tile in a layout that its user requires. Only small tiles: the addresses of others
+/// take registers, and accumulators are loaded when there are few. In loops only next to dots: elsewhere the barriers
+/// of a conversion keep the warps of a block together, so that they read neighbouring rows (without them a loop over
+/// such rows took a quarter longer).
 ///
-/// Of what an operand of a product is made, cast, scaled or shifted, is not loaded in smaller pieces than copies bring into
-/// shared memory: it is read from there in the operand's layout.
+/// A tile that an operand of a dot is computed from by casts, scales or shifts is not loaded in smaller pieces than
+/// copies to shared memory have: it is read from there in the operand's layout.
 pub fn may_be_relaid(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -> bool {
     let is_dot = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
     let beside_dot = || kernel.op(load).parent.is_some_and(|block| kernel.ops(block).any(is_dot));
@@ -122,8 +122,8 @@ pub fn may_be_relaid(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layo
 /// The least that a copy into shared memory takes.
 const LEAST_COPIED: u64 = 4;
 
-/// Whether a load in a loop, of which an operand of a product is made, can be done by copies, and by less wide ones or none
-/// at all in another layout.
+/// Whether a load in a loop, from which an operand of a dot is computed, can be done by copies, and only by narrower
+/// ones or none in another layout.
 fn loses_copies(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -> bool {
     let (pointer, mask) = (kernel.operand(load, 0), kernel.optional(load, 0));
     let Some(shape) = kernel.value_type(pointer).shape() else { return false };
@@ -138,8 +138,8 @@ fn loses_copies(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -
         && accelerate_dot::makes_operand(kernel, kernel.result(load, 0))
 }
 
-/// How much dearer a load or store is with its tiles in one layout than in the layout that suits it. Half as much again as
-/// the times differ, since what comes in more pieces also takes longer to arrive.
+/// How much more expensive a load or store is in one layout than in its preferred layout. The difference counts one and
+/// a half times, since a load in more pieces also has a longer latency.
 pub fn extra_cost(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> u64 {
     let steps = Steps::new(kernel, infos);
     let [own, other] = [own, other].map(|layout| access(kernel, infos, &steps, op, layout));
@@ -181,13 +181,14 @@ fn access_by(layout: &Layout, axes: &[Vec<Step>], width: u64, bytes: u64, is_sto
         let sent = if is_store { sectors } else { ((1 << lanes.len()) * once).min(sectors) };
         accesses * (ACCESS + (CYCLE * touched.lines).max(CYCLE * sent / BYTES_PER_CYCLE))
     };
-    // Nobody knows whether the stride is 1, so half of both counts; it is not where elements lie together along another axis.
+    // It is not known whether the stride is 1, so half of both counts, unless elements are contiguous along another
+    // axis.
     let together = |steps: &Vec<Step>| steps.first() == Some(&Step::By(bytes as i64));
     let may_be_one = lanes.iter().any(|step| matches!(step, Step::Times(_))) && !axes.iter().any(together);
     if may_be_one { (cost(true) + cost(false)) / 2 } else { cost(false) }
 }
 
-/// What one bit of the lane adds to the address; `None` if lanes that differ in it have the same place.
+/// The step of the address for one bit of the lane; `None` if lanes that differ in it have the same element.
 fn lane_step(axes: &[Vec<Step>], basis: impl Fn(usize) -> u32) -> Option<Step> {
     let bits = axes.iter().enumerate().flat_map(|(axis, steps)| {
         let moved = basis(axis);
@@ -196,7 +197,7 @@ fn lane_step(axes: &[Vec<Step>], basis: impl Fn(usize) -> u32) -> Option<Step> {
     bits.reduce(Step::plus)
 }
 
-/// What the lanes of a warp touch in one access.
+/// The lines and sectors that the lanes of a warp touch in one access.
 struct WarpFootprint {
     lines: u64,
     sectors: u64,
@@ -205,7 +206,7 @@ struct WarpFootprint {
 impl WarpFootprint {
     /// Where each bit of the lane adds so much, and each lane takes `once` bytes.
     fn of(lanes: &[Step], once: u64, stride_is_one: bool) -> WarpFootprint {
-        // What is far apart is told by the bits that say so.
+        // The bits with large steps determine the distance.
         let mut places: Vec<(u32, i64)> = vec![(0, 0)];
         for (bit, step) in lanes.iter().enumerate() {
             let (far, by) = match *step {

@@ -1,9 +1,10 @@
-//! The layout of sums that threads compute by multiply-adds.
+//! The layout of accumulators of dots that threads compute by FMAs.
 //!
-//! Each step of the sum needs a column of the left operand and a row of the right one, so that a thread with a near
-//! square of sums loads least. Boxes of 4 x 4 neighbours are four elements wide for loads from shared memory, and the
+//! Each step along K needs a column of operand A and a row of operand B, so that a thread with a nearly square part of
+//! the accumulator loads least. Boxes of 4 x 4 neighbours allow loads of four elements from shared memory, and the
 //! lanes are numbered in a zigzag (first along the axis with fewer of them, then along the other): a load of 16 bytes
-//! takes the memory half the time where neighbouring lanes want the same, and this gives both operands such neighbours.
+//! takes half as many wavefronts if neighbouring lanes read the same address, and the zigzag provides such neighbours
+//! for both operands.
 
 use rtc_ir::Shape;
 use rtc_layout::{Bases, Coord, Layout};
@@ -25,12 +26,12 @@ impl Spread {
     }
 }
 
-/// The layout of the sums of a product of shape `[.., M, N]`.
+/// The layout of the accumulators of a dot of shape `[.., M, N]`.
 pub fn fma_accumulator(shape: Shape, warps: u32) -> Layout {
     let rank = shape.rank();
     let (rows, columns) = (shape[rank - 2].trailing_zeros(), shape[rank - 1].trailing_zeros());
     let batches: u32 = (0..rank - 2).map(|axis| shape[axis].trailing_zeros()).sum();
-    // Products of a batch have no operand in common: they go to different warps, and to lanes that are left over.
+    // Dots of a batch have no operand in common: they go to different warps, and to lanes that are left over.
     let mut warps = warps.trailing_zeros();
     let batch_warps = warps.min(batches);
     warps -= batch_warps;
@@ -67,14 +68,14 @@ fn spread(rows: u32, columns: u32, lanes: u32, warps: u32) -> (Spread, Spread) {
     let cost = |(along_m, along_n): &(Spread, Spread)| {
         let (m, n) = (1 << along_m.per_thread(rows), 1 << along_n.per_thread(columns));
         let loads = u32::div_ceil(m, BOX) + u32::div_ceil(n, BOX);
-        // Of equal ones: few rows in a thread, since the left operand mostly arrives with rows contiguous, so that a
-        // fragment of it has several steps; then near squares.
+        // Among equals: few rows per thread, since operand A mostly has contiguous rows, so that a fragment of it
+        // covers several steps; then nearly square parts.
         (loads, m + n, m, along_m.lanes.abs_diff(along_n.lanes), along_m.warps.abs_diff(along_n.warps))
     };
     options.min_by_key(cost).unwrap_or((Spread { lanes, warps }, Spread { lanes: 0, warps: 0 }))
 }
 
-/// One lane bit along the axis with fewer lanes, up to three along the other, and what is left.
+/// One lane bit along the axis with fewer lanes, up to three along the other, and the rest.
 fn zigzag(m: &mut AxisBases, along_m: u32, n: &mut AxisBases, along_n: u32) -> Vec<Coord> {
     let (few, fewer, many, more) = if along_m <= along_n { (m, along_m, n, along_n) } else { (n, along_n, m, along_m) };
     let first = fewer.min(1);

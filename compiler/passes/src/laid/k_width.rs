@@ -1,10 +1,11 @@
-//! How many neighbours along the axis summed over a thread has in the operands of `mma.sync`.
+//! The number of neighbours along K that a thread has in the operands of `mma.sync`.
 //!
-//! An operand that is cast lies in shared memory with elements of another size than the instruction takes. In the plain
-//! layout a thread would read 2 bytes of an operand made of bytes at once; with a greater *k width*, which both operands
-//! must have, it reads 4 or more, or `ldmatrix` does. The operand that is not cast may pay for that: its elements no
-//! longer lie as `ldmatrix` wants them. So may one that comes out of another product, and is in the right threads in the
-//! plain layout. So the reads and conversions of both are counted, and the cheapest width is taken.
+//! A cast operand is in shared memory with elements of another size than the instruction takes. In the plain layout a
+//! thread would read 2 bytes at once of an operand made of bytes; with a larger *k width*, which both operands must
+//! share, it reads 4 or more, or `ldmatrix` does. The operand without a cast may become more expensive: its elements
+//! are no longer where `ldmatrix` expects them. So may one that is the result of another dot, whose elements are in the
+//! right threads in the plain layout. Therefore the reads and conversions of both operands are counted, and the
+//! cheapest width is chosen.
 //!
 //! ```text
 //! %b = load .. : tile<64x64xf8e4m3>                 mma_operand(.., bits 16, ..): 2 bytes at a time
@@ -23,7 +24,7 @@ use super::cost::{Costs, matrix_instructions, weight};
 use super::rematerialize::is_cheap;
 use crate::PassContext;
 
-/// Bits that a copy brings, and that a thread loads, at once.
+/// Bits that a copy transfers, and that a thread loads, at once.
 const WIDEST: u32 = 128;
 
 /// How many operations between an operand and memory are looked at.
@@ -39,21 +40,21 @@ struct OperandSource {
 enum OperandHome {
     /// A tile of its size in memory, with elements of `bits` bits and this axis innermost.
     Memory { bits: u32, inner: usize },
-    /// Threads, where they are taken to lie as the sums of a product do.
+    /// Threads, where they are taken to lie as the accumulators of a dot do.
     Threads(Layout),
 }
 
-/// What is asked about the operands of a product.
+/// A dot whose operands get a layout.
 pub struct DotOperands<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// The product.
+    /// The dot.
     pub op: Op,
     /// The size of the elements that the instruction takes.
     pub bits: u32,
-    /// How the warps divide the sums.
+    /// How the warps divide the accumulators.
     pub warps: &'a [u32],
-    /// Whether products follow upon each other in registers.
+    /// Whether dots follow upon each other in registers.
     pub chained: bool,
 }
 
@@ -69,7 +70,7 @@ impl DotOperands<'_> {
             |index: usize, width: u32| Layout::mma_operand_wide(&shapes[index], index as u32, bits, width, self.warps);
         let Some(sources) = self.cast_sources() else { return [layout(0, plain), layout(1, plain)] };
         let steps = shapes[1][0];
-        // What comes in several loads is waited for longer, in more registers.
+        // Several loads have a longer latency and take more registers.
         let sizes = sources.iter().flatten().map(|source| match source.place {
             OperandHome::Memory { bits, .. } => bits,
             OperandHome::Threads(_) => 0,
@@ -145,16 +146,16 @@ fn element_bits(kernel: &Kernel, load: Op) -> Option<u32> {
     kernel.value_type(kernel.result(load, 0)).elem().map(|elem| elem.bytes() * 8)
 }
 
-/// A tile of an operand's size from which it is computed element by element.
+/// A tile of an operand's size from which the operand is computed element by element.
 struct Origin {
     value: Value,
     /// The load that gives it.
     load: Option<Op>,
-    /// Whether the operand has it turned.
+    /// Whether the operand is its transpose.
     transposed: bool,
 }
 
-/// What an operand is computed from; `None` if that is not known.
+/// The sources of an operand; `None` if they are not known.
 fn origins(kernel: &Kernel, operand: Value) -> Option<Vec<Origin>> {
     let size = kernel.value_type(operand).shape()?.numel();
     let mut seen = HashSet::new();
@@ -201,7 +202,7 @@ fn fragment(steps: u32, operand: usize, bits: u32, width: u32) -> Layout {
     Layout::mma_operand_wide(&size, operand as u32, bits, width, &[1, 1])
 }
 
-/// What it costs to read such a part from a tile in shared memory that has elements of `bits` bits and `inner` innermost.
+/// The cost of reading such a part from a tile in shared memory with elements of `bits` bits and `inner` innermost.
 fn read(part: &Layout, bits: u32, inner: usize) -> u64 {
     let order = [inner as u32, 1 - inner as u32];
     let shared = swizzle_for(part, bits, &order, WIDEST / bits, true);

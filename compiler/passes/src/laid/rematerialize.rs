@@ -1,4 +1,4 @@
-//! Values computed anew in another layout: whether that can be had for little, and how it is done.
+//! Values recomputed in another layout: whether that can be had for little, and how it is done.
 //!
 //! Index arithmetic, masks, constants and splats cost little next to moving data between threads; so does a counter that
 //! a loop carries or a branch yields, which is then carried or yielded twice.
@@ -11,7 +11,7 @@ use rtc_layout::Layout;
 use super::cost;
 use super::search::{Choice, Choices};
 
-/// How many operations may be computed anew for one conversion.
+/// How many operations may be recomputed for one conversion.
 const BUDGET: usize = 64;
 
 /// Finds out whether a value can be made in another layout at small cost.
@@ -23,7 +23,7 @@ pub struct RematPlan<'k> {
 }
 
 impl RematPlan<'_> {
-    /// What it costs to make `value` in `layout` from others that hold no data; `None` if that takes more than a few
+    /// The cost of computing `value` in `layout` from values without data; `None` if that takes more than a few
     /// operations.
     pub fn work(kernel: &Kernel, value: Value, layout: &Layout) -> Option<u64> {
         let mut plan = RematPlan { kernel, wanted: HashSet::new(), operations: 0, work: 0 };
@@ -76,22 +76,22 @@ pub fn is_cheap(kind: &OpKind) -> bool {
     }
 }
 
-/// What has been made so far right after its original, by the original and the layout.
+/// The values computed so far right after their originals, by the original and the layout.
 pub type Remade = HashMap<(Value, LayoutId), Value>;
 
 /// Makes values in other layouts for one operation.
 pub struct Remake<'k> {
     /// The kernel.
     pub kernel: &'k mut Kernel,
-    /// What there is already.
+    /// The existing ones.
     pub made: &'k mut Remade,
-    /// What was decided of values that are not made of cheap operations alone.
+    /// The decisions about values that do not consist of cheap operations alone.
     pub choices: &'k Choices,
-    /// The operation that asks.
+    /// The user.
     pub root: Op,
-    /// Whether what is cheap is made just before the root, too, so that it need not be kept in registers until then.
+    /// Whether cheap values are computed just before the root, so that they take no registers until then.
     pub late: bool,
-    /// What has been made just before the root; it is of no use to anybody who stands before that.
+    /// The values computed just before the root; they cannot be used before it.
     pub here: Remade,
 }
 
@@ -137,8 +137,8 @@ impl Remake<'_> {
         Some(self.insert(op, &operands, value, id, at))
     }
 
-    /// The last operation of the block in which `value` is made before which it must be there for the root: what waits
-    /// for data should stand late.
+    /// The last operation in the block of `value` before which the copy must exist for the root: operations that wait
+    /// for data should come late.
     fn last_place(&self, value: Value) -> Option<Op> {
         let kernel = &*self.kernel;
         let block = match kernel.value(value).def {
@@ -168,10 +168,10 @@ impl Remake<'_> {
         }
     }
 
-    /// A slot beside `slot` that holds the same values in another layout.
+    /// A slot next to `slot` that holds the same values in another layout.
     fn slot(&mut self, slot: &regions::Slot, value: Value, layout: &Layout, id: LayoutId) -> Option<Value> {
         let ty = self.kernel.value_type(value).with_layout(Some(id));
-        // What comes in may depend on the new slot itself, so it is there first, with the old values.
+        // Incoming values may depend on the new slot itself, so the slot is added first, with the old values.
         let old: Vec<Value> = slot.values(self.kernel).collect();
         let new = self.kernel.add_slot(slot, ty, &old);
         for (target, new) in slot.targets.iter().zip(&new) {

@@ -1,8 +1,9 @@
-//! Takes conversions out where that costs less than they do (`cost.rs`).
+//! Removes conversions where the alternative is cheaper (`cost.rs`).
 //!
-//! A value that is cheap to compute is computed again in the layout that is asked for. A store takes its tile in the layout
-//! that it has, and a load gives it in the layout that is wanted, if the accesses get no worse than the conversion was.
-//! What must move, moves where it is smallest, before a cast to a wider type or a broadcast, and outside of loops.
+//! A value that is cheap to compute is recomputed in the required layout. A store takes its tile in the layout that it
+//! has, and a load produces it in the required layout, if the accesses get no more expensive than the conversion was.
+//! Necessary conversions are placed where the tile is smallest: before a cast to a wider type or a broadcast, and
+//! outside of loops.
 //!
 //! ```text
 //! %i = arange .. : tile<64xi32, #l0>
@@ -37,7 +38,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 
 struct Removal {
     costs: Costs,
-    /// How addresses run; known once somebody asks.
+    /// The steps of addresses, computed on demand.
     infos: Option<AxisInfos>,
     made: Remade,
 }
@@ -66,7 +67,7 @@ impl Removal {
         }
     }
 
-    /// Lets a store take its tile as it is before a conversion.
+    /// Makes a store take its tile as it is before a conversion.
     fn store(&mut self, kernel: &mut Kernel, op: Op) {
         let value = kernel.operand(op, 1);
         let Some(conversion) = kernel.def_op(value).filter(|def| matches!(kernel.kind(*def), OpKind::ConvertLayout {}))
@@ -114,7 +115,7 @@ impl Removal {
 }
 
 /// Whether a store is that of `tile` for addresses that are no multiples of 16 bytes (`store_versioning`). It is seldom executed,
-/// and the shared memory that it took would lack where operands of products are copied ahead of time.
+/// and the shared memory that it took would lack where operands of dots are copied ahead of time.
 fn is_second_version(kernel: &Kernel, store: Op, tile: Value) -> bool {
     let Some(block) = kernel.op(store).parent else { return false };
     let Some(branch) = kernel.block(block).parent else { return false };

@@ -1,4 +1,4 @@
-//! Looks for the cheapest way to a value in another layout: where on its way from loads and products the data should be
+//! Looks for the cheapest way to a value in another layout: where on its way from loads and dots the data should be
 //! moved between threads.
 
 use std::collections::HashMap;
@@ -20,10 +20,10 @@ const MORE_REGISTERS: u32 = 8;
 /// More often than anything runs.
 const NEVER: u64 = 1 << 32;
 
-/// What becomes of a value that is wanted in another layout.
+/// The decision about a value that is required in another layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// It is made of cheap operations, beside the original.
+    /// It is computed from cheap operations, in addition to the original.
     Make,
     /// Its operation is done in the other layout, just before the value is needed.
     Move,
@@ -54,7 +54,7 @@ impl<'a> Search<'a> {
         Search { kernel, infos, costs, root, loads, budget: BUDGET, known: HashMap::new() }
     }
 
-    /// What to do instead of the conversion, if that costs less.
+    /// The replacement of the conversion, if it is cheaper.
     pub fn cheaper(mut self) -> Option<Choices> {
         let (source, result) = (self.kernel.operand(self.root, 0), self.kernel.result(self.root, 0));
         let layout = self.kernel.layout_of(result)?.clone();
@@ -64,7 +64,7 @@ impl<'a> Search<'a> {
         (best < now).then(|| self.known.into_iter().map(|(key, (_, choice))| (key, choice)).collect())
     }
 
-    /// The least cost of `value` in `layout`, less what is no longer paid. `dies`: nobody else needs it in its own layout.
+    /// The least cost of `value` in `layout`, minus the cost that disappears. `dies`: the original has no other users.
     fn best(&mut self, value: Value, layout: &Layout, dies: bool) -> i64 {
         let kernel = self.kernel;
         if kernel.layout_of(value).is_none_or(|has| has == layout) {
@@ -76,7 +76,7 @@ impl<'a> Search<'a> {
         }
         let convert = signed(self.costs.conversion_of(kernel, value, layout) * self.often(value, layout));
         self.known.insert(key.clone(), (convert, Choice::Convert));
-        // A conversion is looked through even at the end: what is behind it often has the layout that is wanted.
+        // Conversions are looked through even at the end: the source of a conversion often has the required layout.
         let is_conversion = |op| matches!(kernel.kind(op), OpKind::ConvertLayout {});
         if self.budget == 0 && !kernel.def_op(value).is_some_and(is_conversion) {
             return convert;
@@ -153,7 +153,7 @@ fn signed(cost: u64) -> i64 {
     i64::try_from(cost).unwrap_or(i64::MAX)
 }
 
-/// Whether a product gets this value, perhaps cast or seen as another shape.
+/// Whether a dot gets this value, perhaps cast or seen as another shape.
 fn feeds_dot(kernel: &Kernel, value: Value, budget: usize) -> bool {
     let mut open = vec![value];
     let mut looked = 0;

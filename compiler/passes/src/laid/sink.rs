@@ -1,4 +1,4 @@
-//! Moves what only what follows a loop needs behind the loop, so that it holds no registers in it.
+//! Moves operations whose results are only used after a loop behind the loop, so that they hold no registers in it.
 //!
 //! ```text
 //! %rows = addi %first, %places : tile<..>        for_range .. { .. }
@@ -6,8 +6,8 @@
 //! store .. %rows ..                              store .. %rows ..
 //! ```
 //!
-//! Addresses and masks of results are such; a source computes them early, or they were found to be the same as something
-//! early. An operation stays if its operands would then hold more registers across the loop than its result does.
+//! Addresses and masks of results are typical: a source computes them early, or CSE merged them with something early.
+//! An operation stays if its operands would hold more registers across the loop than its result does.
 
 use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Position, Traits, Type, Value, regions};
 
@@ -25,7 +25,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         if loops.is_empty() {
             continue;
         }
-        // From the last to the first, so that what makes an operand may follow.
+        // From last to first, so that operations that define operands may follow.
         for op in ops.into_iter().rev() {
             if let Some(user) = later_user(kernel, block, op, &loops) {
                 kernel.move_op(op, Position::Before(user));
@@ -52,7 +52,7 @@ fn later_user(kernel: &Kernel, block: Block, op: Op, loops: &[Op]) -> Option<Op>
     (movable && registers(kernel, result) > 0).then_some(())?;
     let first = first_user(kernel, block, result)?;
     let passed = loops.iter().rfind(|of| kernel.is_before(op, **of) && kernel.is_before(**of, first))?;
-    // What would be held across the loop instead.
+    // The registers that would be held across the loop instead.
     let held = |value: &Value| {
         let made = kernel.def_op(*value).filter(|made| kernel.op(*made).parent == Some(block));
         let alone = made.is_some() && kernel.users(*value) == [op];
@@ -75,7 +75,7 @@ fn registers(kernel: &Kernel, value: Value) -> u32 {
     kernel.layout_of(value).map_or(0, |layout| layout.registers() * words)
 }
 
-/// The first operation of the block that uses a value, or in which it is used.
+/// The first operation of the block that uses a value, or contains a use of it.
 fn first_user(kernel: &Kernel, block: Block, value: Value) -> Option<Op> {
     let users = kernel.users(value).into_iter().map(|user| within(kernel, block, user));
     let users = users.collect::<Option<Vec<Op>>>()?;

@@ -1,4 +1,4 @@
-//! Compares differences with constants where indices are compared that each thread has many of, as in a causal mask.
+//! Compares differences with constants where each thread has many of the compared indices, as in a causal mask.
 //!
 //! ```text
 //! %keys = addi %at, %i : tile<128xi32, #l0>      %own = andi %i, 6                   what the lane decides
@@ -8,11 +8,11 @@
 //!                                                %m = cmpi %d, %rest {predicate = ge}
 //! ```
 //!
-//! Of 128 keys a thread of a `wgmma` layout has 32. They are the sums of one number and 32 constants, and LLVM computes
-//! them before the loop: 32 registers throughout it, and 32 additions in each iteration. Of the difference there is one for
-//! each row, and the constants stand in the comparisons. Keys are at least 0 in launches of expected size, else the kernel
-//! stays as it is; what they are compared with may be anything, for below -1 it compares like -1, and no difference wraps.
-//! Masks of memory accesses stay as well: other passes have yet to prove what they say.
+//! A thread of a `wgmma` layout has 32 of 128 keys. They are the sums of one number and 32 constants, which LLVM
+//! computes before the loop: 32 registers throughout it, or 32 additions in each iteration. There is one difference per
+//! row, and the constants become immediates of the comparisons. Keys must be at least 0 in launches of expected size,
+//! otherwise the kernel is unchanged; the other side may be anything, since a value below -1 compares like -1, and no
+//! difference overflows. Masks of memory accesses are left alone: later passes analyse them.
 
 use rtc_ir::analysis::Ranges;
 use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Predicate, Scalar, Value, regions};
@@ -22,7 +22,7 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "strength-reduce-masks", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// Fewer constants do not pay for the differences.
+/// With fewer constants the differences are not profitable.
 const LEAST_CONSTANTS: u32 = 8;
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
@@ -51,7 +51,7 @@ struct IndexCompare {
     side: usize,
     /// The index.
     index: Value,
-    /// Of its bits those that the register decides.
+    /// The bits of it that the register determines.
     of_register: u32,
 }
 
@@ -165,7 +165,7 @@ fn bits_of_register(kernel: &Kernel, index: Value) -> Option<u32> {
     (own & others == 0).then_some(own)
 }
 
-/// The sum with another index in the place of its own; without what is added to it unless `whole`.
+/// The sum with another index in place of its own; without the other terms unless `whole`.
 fn with_index(
     builder: &mut Builder<'_>,
     sum: Value,
@@ -184,7 +184,7 @@ fn with_index(
     let side = operands.iter().position(|from| index_of(kernel, *from).is_some_and(|found| found.0 == index));
     let side = side.ok_or_else(missing)?;
     operands[side] = with_index(builder, operands[side], index, other, whole)?;
-    // What a hint says of the index need not hold for a part of it.
+    // A hint about the index need not hold for a part of it.
     if !whole && matches!(kind, OpKind::AddI {}) || matches!(kind, OpKind::Hint { .. }) {
         return Ok(operands[side]);
     }

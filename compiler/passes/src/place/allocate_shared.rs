@@ -1,11 +1,11 @@
-//! Places buffers and barriers in shared memory and says how much the kernel needs.
+//! Assigns offsets in shared memory to buffers and barriers, and computes how much the kernel needs.
 //!
-//! A buffer is in use from its first access to its last one, over whole loops if it is made outside of them. If an
-//! asynchronous operation accesses it, it is in use up to the barrier after which all threads know that it is done, or to
-//! the end of the kernel; barriers are in use throughout. Buffers in use at one time lie
-//! apart. Others may share bytes, but then a barrier must stand between them; so as long as space is plentiful they lie
-//! apart, too, where none stands there anyway. Roles of `warp_specialize` run at the same time: what is made in one lies
-//! apart from what is made in another.
+//! A buffer is live from its first access to its last one, over whole loops if it is allocated outside of them. If an
+//! asynchronous operation accesses it, it is live up to the barrier after which all threads have waited for it, or to
+//! the end of the kernel; barriers are live throughout. Buffers that are live at the same time do not overlap. Others
+//! may share bytes, but then a barrier is needed between them; so as long as there is enough space they do not overlap
+//! either, unless there is a barrier anyway. Partitions of `warp_specialize` run at the same time: their buffers never
+//! overlap.
 //!
 //! ```text
 //! %b = alloc_shared {align = 16}   →   %b = alloc_shared {align = 16, offset = 0}
@@ -32,13 +32,13 @@ struct Item {
     op: Op,
     bytes: u64,
     align: u64,
-    /// The role that it is made in.
+    /// The partition that it is made in.
     partition: Option<usize>,
     /// Numbers of the first and the last operation that use it; `None` if none does.
     used: Option<(usize, usize)>,
-    /// What is pending at its accesses: a barrier would be needed if they had a byte in common.
+    /// The accesses that are pending at its accesses: a barrier would be needed if they had a byte in common.
     apart: BTreeSet<Op>,
-    /// The same without what comes round a loop.
+    /// The same without accesses of a previous iteration.
     neighbours: BTreeSet<Op>,
 }
 
@@ -73,8 +73,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// In program order, each as low as may be: apart from what would need a barrier if that takes no more room than there
-/// is already, from its neighbours if there is room enough, else only from what is in use at the same time.
+/// In program order, each at the lowest offset: without overlap with buffers that would need a barrier if the total
+/// stays the same, without overlap with its neighbours if there is enough space, and otherwise only without overlap
+/// with live buffers.
 fn place_apart(items: &[Item]) -> (Offsets, u64) {
     let (mut places, mut total) = (Offsets::new(), 0);
     for (index, item) in items.iter().enumerate() {
@@ -182,8 +183,8 @@ fn items(kernel: &Kernel) -> Vec<Item> {
     items
 }
 
-/// The barrier after which all threads know that a copy by threads into what `made` allocates has arrived, or that a
-/// product has read it.
+/// The barrier after which all threads have waited for a copy by threads into the allocation of `made`, or for the dot
+/// that reads it.
 fn waited_for(kernel: &Kernel, begun: Op, made: Op) -> Option<Op> {
     let copies = match kernel.kind(begun) {
         OpKind::CopyAsync { .. } => true,

@@ -1,9 +1,9 @@
-//! Lets one warp read what several hold copies of, where only stores come of it.
+//! Elects one warp to load a tile of which several warps hold copies, if the copies are only stored.
 //!
-//! All warps of a program hold a tile that is smaller than they are. What is stored of it the first one alone stores, so
-//! when it is also written through the same argument, the others' copies would have to be read before: a barrier in
-//! each iteration of a loop that updates its elements in place. Nobody needs these copies if nothing but element-wise
-//! operations and stores follows from them.
+//! All warps of a program hold a tile that is smaller than they are. Only the first warp stores it, so if it is also
+//! written through the same argument, the copies of the others would have to be loaded before that: a barrier in each
+//! iteration of a loop that updates its elements in place. The copies are not needed if their users are element-wise
+//! operations and stores alone.
 //!
 //! ```text
 //! %v = load %p : tile<32xf32, #l0>              →   %v = load %p {once = true} : tile<32xf32, #l0>

@@ -1,7 +1,7 @@
-//! Puts a barrier of the block between accesses of different threads to the same bytes of shared memory, of which one is a
-//! write. `pending.rs` says where one is needed; here the places of buffers are known.
+//! Inserts a barrier of the block between accesses of different threads to the same bytes of shared memory if one of
+//! them is a write. `pending.rs` finds where one is needed; the offsets of buffers are known here.
 //!
-//! Within a role of `warp_specialize` a barrier is one of the role's threads.
+//! Within a partition of `warp_specialize` a barrier is one of the partition's threads.
 //!
 //! ```text
 //! local_store %x, %b                         local_store %x, %b

@@ -1,12 +1,12 @@
-//! Lets a launch begin while the one before it on the stream ends.
+//! Overlaps the start of a launch with the end of the previous one on the stream.
 //!
-//! Between two launches of a stream a GPU is idle for about a microsecond: the first one's results must be where the
-//! second one sees them before its blocks are sent out. From Hopper on a launch may ask for less (programmatic dependent
-//! launch): its blocks are sent out when those of the launch before have ended, and each waits by itself, at
-//! `grid_dependency`, until the results are there. This pass puts that wait first, so that a kernel sees what it would
-//! see without it, and the metadata asks for such launches (`launch_pdl`). A kernel that has
-//! `gdc_wait` or `gdc_launch_dependents` in its source, or whose launch says `launch_pdl` itself, is left alone. Nothing is won
-//! by a later place: arithmetic before the wait takes registers (16 more a thread in paged attention).
+//! Between two launches of a stream a GPU is idle for about a microsecond: the results of the first must be visible
+//! before the blocks of the second start. From Hopper on a launch may relax this (programmatic dependent launch): its
+//! blocks start when those of the previous launch have ended, and each waits at `grid_dependency` until the results are
+//! visible. This pass puts that wait first, so that the kernel's semantics do not change, and the metadata requests
+//! such launches (`launch_pdl`). A kernel with `gdc_wait` or `gdc_launch_dependents` in its source, or with
+//! `launch_pdl` set, is left alone. A later position gains nothing: arithmetic before the wait takes registers (16 more
+//! per thread in paged attention).
 //!
 //! ```text
 //! %i = arange .. : tile<64xi32, #l0>     →   grid_dependency {wait = true}

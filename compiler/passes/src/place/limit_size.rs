@@ -1,11 +1,11 @@
 //! Refuses kernels whose code would take too long to compile.
 //!
-//! Tiles are spread over registers and nothing is rolled up again: an operation on a tile becomes at least one
-//! instruction per register of each thread. So the length of the code is known before lowering, from the layouts, and
-//! a kernel that would keep LLVM and `ptxas` busy for minutes is refused at once, unless the option `max_instructions`
-//! allows it. The body of a loop counts once. Of what takes more than about a second, a remark tells.
+//! Tiles are unrolled over registers: an operation on a tile becomes at least one instruction per register of each
+//! thread. So the length of the code is known before lowering, from the layouts, and a kernel that would keep LLVM and
+//! `ptxas` busy for minutes is refused, unless the option `max_instructions` allows it. The body of a loop counts once.
+//! A kernel that takes more than about a second gets a remark.
 //!
-//! Measured on two slow cores (processor time; optimized build): 52,000 instructions of a chain of products take LLVM 0.7 s
+//! Measured on two slow cores (processor time; optimized build): 52,000 instructions of a chain of dots take LLVM 0.7 s
 //! and ptxas 3 s, 205,000 of them 3.7 s and 11 s. 302,000 of `exp` and `sin` take LLVM 12 s and 0.4 GB, 1,209,000 take 47 s
 //! and 1.5 GB, and the PTX has 46 MB; for both, ptxas took more than the 25 s that it was given, and up to 2.7 GB.
 //! 600 loops take LLVM 1.2 s, 2,000 more than 49 s, so that each loop counts more the more there are. The default limit
@@ -45,7 +45,7 @@ pub(crate) const BRANCH: u64 = 20;
 /// How to compile it all the same.
 const RAISE: &str = "the option `max_instructions` raises the limit: `--max-instructions N` on the command line";
 
-/// What one place of the source takes.
+/// The cost of one place of the source.
 struct SourceCost {
     cost: u64,
     copies: u64,
@@ -64,7 +64,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Says that the compilation takes long, and why.
+    /// The remark that the compilation takes long, and why.
     pub fn remark(&self) -> Diagnostic {
         let message =
             format!("the kernel takes long to compile: about {} instructions in each thread", self.instructions);
@@ -107,7 +107,7 @@ fn estimate(kernel: &Kernel) -> (Vec<Op>, Vec<u64>, u64) {
 }
 
 fn size(kernel: &Kernel, ops: &[Op], costs: &[u64], total: u64) -> Option<Size> {
-    // What stands at one place of the source belongs together: unrolling makes many operations of it.
+    // Operations of one place of the source belong together: unrolling makes many of it.
     let mut places: HashMap<Option<Span>, SourceCost> = HashMap::new();
     for (op, cost) in ops.iter().zip(costs) {
         let span = kernel.loc(kernel.op(*op).loc).span;
@@ -119,7 +119,7 @@ fn size(kernel: &Kernel, ops: &[Op], costs: &[u64], total: u64) -> Option<Size> 
     let (span, SourceCost { cost, copies, op }) =
         places.into_iter().max_by_key(|(_, place)| (place.cost, std::cmp::Reverse(place.op)))?;
     let by = if copies > 1 { format!(" by {copies} operations") } else { String::new() };
-    let largest = format!("about {cost} of them are made here{by}{}", extent(kernel, op));
+    let largest = format!("about {cost} of them come from here{by}{}", extent(kernel, op));
     let help = if copies > MANY {
         "replace `tl.static_range` by `range` or `tl.range`, or use smaller blocks".to_owned()
     } else {
@@ -150,7 +150,7 @@ fn too_branchy(kernel: &Kernel, ops: &[Op], total: u64) -> Option<Diagnostic> {
     )
 }
 
-/// What many loops take beyond [`LOOP`] for each.
+/// The cost of each of many loops beyond [`LOOP`].
 fn crowding(loops: u64) -> u64 {
     loops * loops / CROWD * LOOP
 }
@@ -247,7 +247,7 @@ pub(crate) fn instructions(kernel: &Kernel, op: Op) -> u64 {
     }
 }
 
-/// A product of operands in buffers: so many steps as stand in the body of its loop, and their loads.
+/// A dot of operands in buffers: the steps in the body of its loop, and their loads.
 fn dot_buffers(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
     let data = kernel.op(op);
     let depth = kernel.value_type(data.operands[0]).as_shared().map_or(1, |ty| ty.shape[1]);
@@ -257,7 +257,7 @@ fn dot_buffers(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
     (sums * steps + sums * steps / 2) / at_once + LOOP
 }
 
-/// Products in fragments of the tensor cores, or multiply-adds of single elements.
+/// Dots in fragments of the tensor cores, or FMAs of single elements.
 fn dot(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
     let data = kernel.op(op);
     let (Some(lhs), Some(scalar)) = (kernel.value_type(data.operands[0]).shape(), scalar(kernel, data.operands[0]))
@@ -269,7 +269,7 @@ fn dot(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
     if let Some(multiplier) = rtc_ir::multiplier(kind) {
         let steps = u64::from(unrolled_steps(sums as u32, depth as u32));
         let stored = width(kernel, data.operands[0]) + width(kernel, data.operands[1]);
-        // The loads fill at most as many registers as there are multiply-adds, mostly far fewer.
+        // The loads fill at most as many registers as there are FMAs, mostly far fewer.
         return 2 * stored + (sums * steps + sums * steps / 2) / u64::from(multiplier.steps()) + LOOP;
     }
     if kind != DotKind::MmaV2 {
@@ -277,6 +277,6 @@ fn dot(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
     }
     let shape = MmaShape::for_bits(scalar.bits());
     let per_instruction = u64::from(shape.result_registers());
-    // The sums come back in a structure that is taken apart.
+    // The accumulators are returned in a structure, whose fields are extracted.
     (sums / per_instruction) * (depth / u64::from(shape.k)) * (per_instruction + 1)
 }

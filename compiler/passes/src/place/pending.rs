@@ -1,25 +1,24 @@
-//! Which accesses threads may not have finished at each operation, and where a barrier must stand so that none meets another
-//! one that it must not meet. Follows from the effects of operations and, for global memory, from layouts.
+//! Computes which accesses other threads may not have finished at each operation, and where a barrier is needed so that
+//! no conflicting accesses meet. Based on the effects of operations and, for global memory, on layouts.
 //!
-//! Threads run ahead of each other until they meet at a barrier of the block. So a read waits for all writes before it,
-//! and a write for all reads and writes, unless there was a barrier in between. An exchange (the use of a scratch buffer)
-//! has one inside: what came before it is done, its own reads are pending. Barriers in shared memory (`mbarrier`) order
-//! themselves; only that they are set up must be seen by all before they are used. What asynchronous effects wait for
-//! and who waits for them is written out in the kernel. But an
-//! asynchronous read waits like another for the writes before it, and since other buffers may have had the same bytes
-//! before, no asynchronous effect begins while those are accessed. Where an operation in a loop has to wait for what was
-//! before the loop alone, the barrier stands before the loop.
+//! Threads run independently until they meet at a barrier of the block. So a read waits for all earlier writes, and a
+//! write for all earlier reads and writes, unless there was a barrier in between. An exchange (the use of a scratch
+//! buffer) contains a barrier: earlier accesses are finished, its own reads are pending. Barriers in shared memory
+//! (`mbarrier`) need no ordering; only their initialization must be visible to all before they are used. The waits for
+//! asynchronous effects are explicit in the kernel. But an asynchronous read waits like any other for earlier writes,
+//! and since other buffers may have used the same bytes before, no asynchronous effect starts while those are accessed.
+//! If an operation in a loop has to wait only for accesses before the loop, the barrier is placed before the loop.
 //!
-//! Global memory has the order that the source gives it where several warps load one element, be it a scalar or of a tile
-//! smaller than the warps: what is written through the same argument afterwards waits until all have loaded, and such a load
-//! waits for what was written before. `elect_redundant_loads` has left those whose copies count. Where each thread loads for itself, `tl.debug_barrier` is the program's matter. A
-//! barrier for the sake of what was before a branch stands before the branch: warps need not agree on a condition that they
-//! loaded from memory that another program writes.
+//! Global memory has the order of the source if several warps load one element, be it a scalar or part of a tile that
+//! is smaller than the warps: later writes through the same argument wait until all have loaded, and such a load waits
+//! for earlier writes. `elect_redundant_loads` has left those whose copies are needed. If each thread loads for itself,
+//! the order is up to `tl.debug_barrier` in the program. A barrier for accesses before a branch is placed before the
+//! branch: warps need not agree on a condition that they loaded from memory that another program writes.
 //!
-//! Roles of `warp_specialize` run at the same time, and a barrier in one is a barrier of its threads alone. So nothing may
-//! be pending when they begin, and all have met when they have ended. Buffers that one role has to itself lie apart from
-//! those of the others (`allocate_shared.rs`); buffers that several use are guarded by barriers in shared memory, and no
-//! barrier is put into a role for their sake.
+//! Partitions of `warp_specialize` run at the same time, and a barrier in one is a barrier of its threads alone. So
+//! nothing may be pending when they start, and all threads meet when they end. Buffers of one partition do not overlap
+//! those of others (`allocate_shared.rs`); buffers that several partitions use are guarded by barriers in shared
+//! memory, and need no barrier in a partition.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -38,7 +37,7 @@ pub(crate) struct BufferPart {
 }
 
 impl BufferPart {
-    /// The part that a value of type `Shared` stands for.
+    /// The part that a value of type `Shared` refers to.
     fn of(kernel: &Kernel, value: Value) -> Option<BufferPart> {
         let (of, Range { start, end }) = kernel.extent(value)?;
         Some(BufferPart { of, start, end })
@@ -50,7 +49,7 @@ impl BufferPart {
     }
 }
 
-/// What may not be finished.
+/// The accesses that may not be finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Pending {
     reads: BTreeSet<BufferPart>,
@@ -100,8 +99,8 @@ fn accesses_at(kernel: &Kernel, op: Op, when: When) -> Vec<(EffectKind, BufferPa
     then.filter_map(|(effect, value)| Some((effect.access, BufferPart::of(kernel, value?)?))).collect()
 }
 
-/// Called for each operation that accesses shared memory, with what is pending when it begins; more than once for those
-/// in loops, first with what is pending when the loop is entered.
+/// Called for each operation that accesses shared memory, with the accesses that are pending before it; more than once
+/// for those in loops, first with those at the loop's entry.
 pub(crate) type AccessObserver<'a> = &'a mut dyn FnMut(Op, &Pending);
 
 /// The operations that need a barrier before them. `meet` says whether two parts have a byte in common.
@@ -118,18 +117,18 @@ pub(crate) fn needed(
     needed
 }
 
-/// Follows what is pending through blocks.
+/// Propagates pending accesses through blocks.
 struct Visitor<'k> {
     kernel: &'k Kernel,
     meet: &'k dyn Fn(&BufferPart, &BufferPart) -> bool,
     watch: AccessObserver<'k>,
     /// See [`guarded`].
     guarded: HashSet<Op>,
-    /// Operations that need a barrier before them. Once in, an operation stays: the barrier then also serves those
-    /// after it.
+    /// Operations that need a barrier before them. Operations are never removed: the barrier may be sufficient for
+    /// later ones.
     needed: HashSet<Op>,
-    /// What is pending after an operation with nested blocks, by the operation, what is pending before it and how many
-    /// barriers there are: nested loops would else be followed twice as often with each level.
+    /// The pending accesses after an operation with nested blocks, by the operation, the pending accesses before it and
+    /// the number of barriers: nested loops would otherwise be visited twice as often with each level.
     known: HashMap<(Op, Pending, usize), Pending>,
 }
 
@@ -208,7 +207,7 @@ impl Visitor<'_> {
         let visit = |visitor: &mut Self, entry: Pending| {
             regions::follow(visitor.kernel, op, entry, Pending::join, |block, pending| visitor.visit(block, pending))
         };
-        // What a barrier before the operation rather than in it has to be needed for.
+        // The accesses that need a barrier before the operation rather than in it.
         let without = match regions::is_loop(self.kernel.kind(op)) {
             true => Pending::default(),
             false => entry.without_global(),
@@ -237,7 +236,7 @@ impl Visitor<'_> {
     }
 }
 
-/// What an operation does to global memory that has an order.
+/// The ordered effect of an operation on global memory.
 struct Global {
     /// The argument through which several warps load the same elements.
     loaded: Option<Value>,
@@ -270,7 +269,7 @@ pub(super) fn loaded_by_several(kernel: &Kernel, op: Op) -> Option<Value> {
     by_several.then(|| addresses::base(kernel, kernel.operand(op, 0)))?
 }
 
-/// The buffers that several roles use: barriers in shared memory say when, also to the threads of one role.
+/// The buffers that several partitions use: barriers in shared memory say when, also to the threads of one partition.
 fn guarded(kernel: &Kernel) -> HashSet<Op> {
     let mut partition_of: HashMap<Op, usize> = HashMap::new();
     let mut guarded = HashSet::new();

@@ -1,5 +1,5 @@
-//! Gives a buffer in shared memory to each operation that moves data between threads through it: products by
-//! multiply-adds, reductions and scans across warps, gathers, sorts, histograms, atomics whose result all threads need.
+//! Gives a buffer in shared memory to each operation that moves data between threads through it: dots by
+//! FMAs, reductions and scans across warps, gathers, sorts, histograms, atomics whose result all threads need.
 //!
 //! ```text
 //! %y = gather %x, %i {axis = 0} : tile<..>   →   %b = alloc_shared {align = 16} : shared<8192xi8>

@@ -1,10 +1,10 @@
-//! Says how many registers a thread may have, where products need more than there are.
+//! Sets an upper bound of the registers per thread (`maxnreg`) for kernels whose dots need more than there are.
 //!
-//! ptxas chooses a number of registers by how many blocks then run on a multiprocessor. Where no number is enough, it may
-//! end with a small one: of a product in fp64 with 128 sums to a thread it spilled 14 kB with 32 registers, and the results
-//! were wrong (CUDA 13.0 and 13.5, `sm_90a`); with the bound that the block's threads imply anyway it spills 2 kB, and they
-//! are right. Kernels that fit are left alone, since ptxas chooses better without a bound, and so are those without
-//! products, whose elements are computed a few at a time.
+//! ptxas chooses the number of registers by the occupancy that results. If no number is enough, it may choose a small
+//! one: for a dot in fp64 with an accumulator of 128 elements per thread it spilled 14 kB with 32 registers, and the
+//! results were wrong (CUDA 13.0 and 13.5, `sm_90a`); with the bound that the block's threads imply anyway it spills 2
+//! kB, and the results are right. Kernels that fit are left alone, since ptxas chooses better without a bound, and so
+//! are those without dots, whose elements are computed a few at a time.
 //!
 //! ```text
 //! kernel @k(..) warps 2 ..   →   kernel @k(..) warps 2 maxnreg 255 ..
@@ -18,7 +18,7 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "set-maxnreg", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// Registers of a multiprocessor, the most of a thread, and what the number of a thread is a multiple of.
+/// Registers of an SM, the most of a thread, and what the number of a thread is a multiple of.
 const REGISTERS: u32 = 65536;
 const MOST: u32 = 255;
 const STEP: u32 = 8;

@@ -1,5 +1,5 @@
-//! Splits conversions that go through shared memory into a store and a load, so that the buffer, where its elements lie and
-//! the barrier between the two stand in the text.
+//! Splits conversions through shared memory into a store and a load, so that the buffer, its layout and the barrier
+//! between the two are explicit.
 //!
 //! ```text
 //! %y = convert_layout %x : tile<.., #l1>   →   %b = alloc_shared {align = 16} : shared<.., #s0>
@@ -7,8 +7,9 @@
 //!                                              %y = local_load %b : tile<.., #l1>
 //! ```
 //!
-//! A later conversion of the same value loads from the same buffer if that is no slower than a store and a load of its
-//! own, and if nothing between the two uses shared memory: then the buffer takes no room from anybody.
+//! A later conversion of the same value loads from the same buffer if that is no more expensive than a store and a load
+//! of its own, and if nothing between the two uses shared memory, so that the longer live range of the buffer costs no
+//! space.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,12 @@
-//! What a loop computes for the addresses and masks of its copies, and whether that can be done ahead of time.
+//! The operations that compute the addresses and masks of a loop's copies, and whether they can be executed ahead of
+//! time.
 
 use std::collections::HashSet;
 
 use rtc_ir::effects::{EffectKind, Space};
 use rtc_ir::{Block, Kernel, Op, OpKind, Scalar, Traits, Value, ValueDef, constant_bits, regions};
+
+use super::in_place;
 
 /// The part of a loop's body that some of its values follow from.
 pub(super) struct Addresses {
@@ -13,8 +16,8 @@ pub(super) struct Addresses {
     pub carried: Vec<usize>,
 }
 
-/// What `roots` follow from in the body of the loop `of`, carried values included; `None` if some of it cannot be computed
-/// for iterations to come.
+/// The backward slice of `roots` in the body of the loop `of`, loop-carried values included; `None` if a part of it
+/// cannot be computed for later iterations.
 pub(super) fn addresses(kernel: &Kernel, of: Op, roots: &[Value]) -> Option<Addresses> {
     let body = kernel.op(of).blocks[0];
     let end = kernel.terminator(body)?;
@@ -42,8 +45,8 @@ pub(super) fn addresses(kernel: &Kernel, of: Op, roots: &[Value]) -> Option<Addr
     Some(Addresses { ops, carried })
 }
 
-/// Whether an operation may be done another time, for an iteration to come. Of loads it must be known besides that what
-/// they read [`is_unchanged`].
+/// Whether an operation may be executed again, for a later iteration. The memory that a load reads must be unchanged,
+/// too ([`is_unchanged`]).
 fn is_repeatable(kernel: &Kernel, op: Op) -> bool {
     let kind = kernel.kind(op);
     let traits = kind.spec().traits;
@@ -55,12 +58,12 @@ fn is_repeatable(kernel: &Kernel, op: Op) -> bool {
 }
 
 /// Whether reads through `pointer` may be moved to earlier iterations of a loop: nothing in it orders accesses, and if it
-/// writes, then to other memory.
+/// writes, then to other memory, or to places that no later iteration reads.
 pub(crate) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
     is_unchanged_but_for(kernel, of, pointer, |_| false)
 }
 
-/// The same in a loop with copies: what waits for them orders nothing that the source does.
+/// The same in a loop with copies: the waits for them order nothing else.
 pub(super) fn is_unchanged_beside_copies(kernel: &Kernel, of: Op, pointer: Value) -> bool {
     let waits = |kind: &OpKind| {
         matches!(kind, OpKind::Barrier {} | OpKind::CopyCommit {} | OpKind::CopyWait { .. } | OpKind::FenceAsync {})
@@ -76,7 +79,9 @@ fn is_unchanged_but_for(kernel: &Kernel, of: Op, pointer: Value, passed: impl Fn
         OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::Assume {} | OpKind::SpecialRegister { .. } => true,
         OpKind::InlineAsm { pure: true, .. } => true,
         OpKind::Store { .. } => {
-            read.is_some() && memory(kernel, kernel.operand(op, 0)).is_some_and(|written| Some(written) != read)
+            let written = memory(kernel, kernel.operand(op, 0));
+            let is_other = read.is_some() && written.is_some() && written != read;
+            is_other || in_place::is_ahead_of(kernel, of, pointer, op)
         }
         _ => kernel.effects(op).all(|(effect, _)| match effect.space {
             Space::Outside | Space::Barrier => false,
@@ -86,12 +91,12 @@ fn is_unchanged_but_for(kernel: &Kernel, of: Op, pointer: Value, passed: impl Fn
     })
 }
 
-/// Memory that a kernel reaches by its arguments. What different arguments lead to counts as different memory.
+/// Memory that a kernel reaches through its arguments. Different arguments count as different memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Memory {
-    /// What an argument points to.
+    /// The memory behind a pointer argument.
     Of(Value),
-    /// What addresses point to that lie where an argument points to.
+    /// The memory behind addresses that are loaded through an argument.
     Behind(Value),
 }
 
@@ -180,7 +185,7 @@ fn has_loops(kernel: &Kernel, body: Block) -> bool {
         .any(|op| regions::is_loop(kernel.kind(op)) || regions::is_concurrent(kernel.kind(op)))
 }
 
-/// The loads in the body of a loop from which operands of products in it are computed.
+/// The loads in a loop's body from which operands of its dots are computed.
 pub(crate) fn loads_of_dots(kernel: &Kernel, of: Op) -> Vec<Op> {
     let body = kernel.op(of).blocks[0];
     let (mut seen, mut work) = (HashSet::new(), Vec::new());

@@ -1,8 +1,8 @@
-//! Whether boxes begin where TMA can read and write them.
+//! Whether boxes start where TMA can read and write them.
 //!
-//! The address at which a box begins must be a multiple of 16 bytes, its place in the row included: else the instruction is
-//! an illegal one, although the base and the strides are such multiples. So the place must be known to be one, from steps of
-//! loops, from constants and from promises:
+//! The start address of a box, its offset in the row included, must be a multiple of 16 bytes: otherwise the
+//! instruction is illegal, even if the base and the strides are such multiples. So the offset must be known to be a
+//! multiple, from steps of loops, from constants and from promises:
 //!
 //! ```text
 //! %n = program_id(1) * 128         begins at multiples of 256 bytes of f16
@@ -17,7 +17,7 @@ use rtc_ir::{Kernel, Scalar, Value};
 
 use super::box_analysis::ALIGN;
 
-/// What is known of the scalars of a kernel; found out when it is asked for.
+/// The known divisors of the kernel's scalars, computed on demand.
 #[derive(Default)]
 pub(super) struct Alignment(OnceCell<AxisInfos>);
 
@@ -29,7 +29,7 @@ impl Alignment {
     }
 }
 
-/// Whether so many elements are a multiple of 16 bytes, by what divides scalars.
+/// Whether so many elements are a multiple of 16 bytes, by the divisors of scalars.
 pub(super) fn is_multiple(poly: &Poly, elem: Scalar, divisor: impl Fn(Value) -> i128) -> bool {
     let bytes = i128::from(elem.bytes());
     poly.terms().iter().all(|term| {

@@ -7,7 +7,7 @@
 //! ret                                        →   copy_desc_wait; ret
 //! ```
 //!
-//! Which of them can be copies is in `tma_reductions.rs`, which has it for roles, too. Where shared memory does not hold the
+//! Which of them can be copies is in `tma_reductions.rs`, which has it for partitions, too. Where shared memory does not hold the
 //! tiles, or TMA does not reach them, they stay as they are.
 
 use std::collections::HashSet;
@@ -89,7 +89,7 @@ fn replace(kernel: &mut Kernel, found: &[(Op, BoxAccess)]) -> Result<bool, PassE
     Ok(true)
 }
 
-/// Takes out the wait, and the barrier behind it, that stands before all copies.
+/// Removes the wait before all copies, and the barrier after it.
 fn drop_first_wait(kernel: &mut Kernel) {
     let copies = |op: Op| {
         let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
@@ -105,21 +105,21 @@ fn drop_first_wait(kernel: &mut Kernel) {
     }
 }
 
-/// Says which atomic operations on tiles became copies, or why they did not though they are those of a descriptor.
+/// The remarks which atomic operations on tiles became TMA reductions, and why those of a descriptor did not.
 pub fn reductions_remarks(kernel: &Kernel, cx: &PassContext) -> Vec<Diagnostic> {
     let ranges = Ranges::new(kernel);
     let mut known = BoxAnalysis::new(kernel, &ranges);
     let all = rtc_ir::walk(kernel).into_iter();
     let messages = all.filter_map(|op| match *kernel.kind(op) {
-        OpKind::CopyDescReduce { .. } => Some((op, "copies by TMA combine the tile with the tensor".to_owned())),
+        OpKind::CopyDescReduce { .. } => Some((op, "a TMA reduction combines the tile with the tensor".to_owned())),
         OpKind::AtomicRmw { sem: MemSemantic::Relaxed, .. } if cx.target.has(Feature::Tma) => {
             kernel.value_type(kernel.operand(op, 1)).shape()?;
             let reason = match tma_reductions::access(&mut known, op) {
-                _ if !cx.structure.stages() => "it is not allowed",
+                _ if !cx.structure.stages() => "disabled by `structure`",
                 Err(reason) => reason,
-                Ok(_) => "shared memory does not suffice",
+                Ok(_) => "there is not enough shared memory",
             };
-            Some((op, format!("no copies by TMA combine the tile with the tensor: {reason}")))
+            Some((op, format!("no a TMA reduction combines the tile with the tensor: {reason}")))
         }
         _ => None,
     });

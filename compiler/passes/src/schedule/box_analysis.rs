@@ -1,21 +1,21 @@
-//! Which accesses to tiles in global memory are accesses to a box of a tensor, so that TMA can do them.
+//! Finds the accesses of tiles in global memory that access a box of a tensor, so that TMA can do them.
 //!
 //! ```text
 //! load a + (m0 + arange)[:, None] * stride + (k0 + arange)[None, :], mask = .. < M and .. < K
 //!     a box at (m0, k0) of the tensor {a, sizes [M, K], strides [stride, 1]}
 //! ```
 //!
-//! Base, sizes and strides must follow from arguments of the kernel, for the host makes the tensor map; the base and all
-//! strides but the innermost must be promised to be multiples of 16 bytes. A mask must be a conjunction of `index < size`.
-//! Where it says nothing of a dimension, the tensor is taken to be as long as can be. Rows that are stored must end at
-//! multiples of 16 bytes, too, for the hardware writes the last 16 bytes of a row whole.
+//! Base, sizes and strides must be computed from arguments of the kernel, since the host makes the tensor map; the base
+//! and all strides but the innermost must be promised to be multiples of 16 bytes. A mask must be a conjunction of
+//! `index < size`. A dimension without such a comparison gets the largest possible size. Rows that are stored must end
+//! at multiples of 16 bytes, too, since the hardware writes the last 16 bytes of a row as a whole.
 //!
-//! Where base, sizes and strides are those of a descriptor among the arguments, the map is the argument itself
-//! (`descriptors.rs`). Where they come from memory, and a descriptor or a hint of the source promises the multiples, the kernel
-//! makes the map (`kernel_tensor_maps.rs`).
+//! If base, sizes and strides are those of a descriptor argument, the map is the argument itself (`descriptors.rs`). If
+//! they are loaded from memory, and a descriptor or a hint in the source promises the multiples, the kernel makes the
+//! map (`kernel_tensor_maps.rs`).
 //!
-//! Rows that are counted modulo a size, as in `(m0 + arange) % M`, lie beside the tensor from `M` on, where a copy gives
-//! zeros instead. Whether the kernel can do with that is the caller's business (`dead_lanes.rs`).
+//! Rows taken modulo a size, as in `(m0 + arange) % M`, are outside of the tensor from `M` on, where a copy reads zeros
+//! instead. The caller checks that these are never used (`dead_lanes.rs`).
 
 use rtc_abi::Expr;
 use rtc_ir::analysis::{Address, Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Term, Wraps};
@@ -26,10 +26,10 @@ use super::descriptors::{self, Descriptor};
 use super::host_values::{divisor, expression, is_quotient};
 use super::kernel_tensor_maps::{self, is_settled, promised};
 
-/// Multiples of so many bytes are asked of bases and strides.
+/// Bases and strides must be multiples of so many bytes.
 pub(super) const ALIGN: i128 = 16;
 
-/// Of strides.
+/// The refusal of a stride.
 const NO_PROMISE: &str = "a stride is not promised to be a multiple of 16 bytes";
 
 /// The size of a dimension that no mask bounds.
@@ -42,21 +42,21 @@ pub(super) struct BoxAccess {
     pub base: Value,
     /// From there to its first element.
     pub start: Poly,
-    /// Dimensions of the tensor in which a tile has one place, such as that of a batch.
+    /// Dimensions of the tensor in which a tile has a single index, such as that of a batch.
     pub outer: Vec<Outer>,
     /// By the dimensions of the tile.
     pub axes: Vec<BoxAxis>,
     /// The dimension of the tile that is innermost in memory.
     pub inner: usize,
-    /// What is read where the mask is false.
+    /// The value where the mask is false.
     pub fill: Fill,
     /// The descriptor among the arguments whose tensor it is.
     pub descriptor: Option<Descriptor>,
-    /// Whether the kernel makes the map, of values that the host does not know.
+    /// Whether the kernel makes the map, from values that the host cannot compute.
     pub is_made: bool,
 }
 
-/// What stands beside a tensor.
+/// The value outside of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fill {
     /// Zeros.
@@ -67,7 +67,7 @@ pub(super) enum Fill {
     Either(Value),
 }
 
-/// A dimension of the tensor in which an access has one place.
+/// A dimension of the tensor in which an access has a single index.
 #[derive(Clone, Debug)]
 pub(super) struct Outer {
     /// The place.
@@ -78,7 +78,8 @@ pub(super) struct Outer {
     pub sizes: Vec<Poly>,
 }
 
-/// The dimension of which a tile of one row has that row: it looks like one beside those of the tile. Taken out of `outer`.
+/// The outer dimension that a 1 × N tile indexes. It is found among the dimensions that are not the tile's, and is
+/// removed from `outer`.
 fn lone_row(kernel: &Kernel, address: &Address, inner: usize, outer: &mut Vec<Outer>) -> Option<Outer> {
     let row = &address.axes[1 - inner];
     if row.size != 1 || row.stride.value() != Some(0) {
@@ -88,7 +89,7 @@ fn lone_row(kernel: &Kernel, address: &Address, inner: usize, outer: &mut Vec<Ou
     Some(outer.remove(at))
 }
 
-/// The most dimensions of a tensor beside those of a tile.
+/// The largest number of dimensions of a tensor in addition to those of a tile.
 const MOST_OUTER: usize = 3;
 
 /// One dimension of an access.
@@ -104,12 +105,12 @@ pub(super) struct BoxAxis {
     pub modulus: Option<Poly>,
 }
 
-/// What the proof rests on.
+/// The analyses that the proof uses.
 pub(super) struct BoxAnalysis<'k> {
     pub kernel: &'k Kernel,
     pub ranges: &'k Ranges<'k>,
     pub affine: Affine<'k>,
-    /// Forms that hold also where sums that masks compare may wrap, but tell less.
+    /// Affine forms that are valid even if sums in mask comparisons overflow, but less precise.
     exact: Affine<'k>,
     alignment: Alignment,
 }
@@ -129,7 +130,7 @@ impl<'k> BoxAnalysis<'k> {
         let kernel = self.kernel;
         let access = self.access(load, kernel.optional(load, 0))?;
         let fill = match kernel.optional(load, 1) {
-            Some(other) => self.fill(other).ok_or("a load has other numbers than zero where its mask is false")?,
+            Some(other) => self.fill(other).ok_or("a masked load fills with something other than zero")?,
             None => Fill::Zero,
         };
         let elem = kernel.value_type(kernel.result(load, 0)).elem();
@@ -139,12 +140,12 @@ impl<'k> BoxAnalysis<'k> {
             return if descriptors::fills_so(kernel, descriptor, fill, is_float) {
                 Ok(access)
             } else {
-                Err("a load has other numbers than the descriptor where its mask is false")
+                Err("a masked load fills with something other than the descriptor's padding")
             };
         }
         let elem = elem.map_or(0, |elem| elem.bits());
         if fill != Fill::Zero && elem < 16 {
-            return Err("copies of 8-bit floats cannot give NaN beside the tensor");
+            return Err("TMA cannot fill 8-bit floats with NaN outside of the tensor");
         }
         Ok(BoxAccess { fill, ..access })
     }
@@ -175,10 +176,10 @@ impl<'k> BoxAnalysis<'k> {
     pub fn stored(&mut self, op: Op) -> Result<BoxAccess, Reason> {
         let access = self.access(op, self.kernel.optional(op, 0))?;
         if access.inner != 1 || access.axes.iter().any(|axis| axis.modulus.is_some()) {
-            return Err("rows lie column by column, or are counted modulo a size");
+            return Err("the stored tile is column-major, or its rows are taken modulo a size");
         }
         if access.descriptor.is_none() && !self.ends_whole(op, &access) {
-            return Err("rows are not promised to end at a multiple of 16 bytes");
+            return Err("the stored rows are not known to end at a multiple of 16 bytes");
         }
         Ok(access)
     }
@@ -208,10 +209,11 @@ impl<'k> BoxAnalysis<'k> {
     fn access_by_forms(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<BoxAccess, Reason> {
         let mask = mask.map(|mask| self.affine.bounds(mask)).unwrap_or_default();
         if !mask.others.is_empty() {
-            return Err("a mask is more than comparisons of indices with sizes");
+            return Err("a mask is not a conjunction of `index < size` comparisons");
         }
         let pointer = self.kernel.operand(op, 0);
-        let address = self.affine.address(pointer, Some(&mask)).ok_or("addresses are not evenly spaced")?;
+        let address =
+            self.affine.address(pointer, Some(&mask)).ok_or("addresses are not affine in the tile's indices")?;
         let settled = made.and_then(|_| self.as_settled(&address, &mask));
         let others = [as_compared(&address, &mask), settled].into_iter().flatten().filter(|other| *other != address);
         let others: Vec<Address> = others.collect();
@@ -221,8 +223,8 @@ impl<'k> BoxAnalysis<'k> {
         })
     }
 
-    /// The address if what is known before the loops belongs to the base: an offset from memory, as that of a matrix in a
-    /// buffer with others, looks like an index where the stride is 1.
+    /// The address with offsets known before the loops moved to the base: an offset loaded from memory, such as that of
+    /// one of several matrices in a buffer, looks like an index where the stride is 1.
     fn as_settled(&self, address: &Address, mask: &Mask) -> Option<Address> {
         let mut address = address.clone();
         for (number, axis) in address.axes.iter_mut().enumerate() {
@@ -249,30 +251,34 @@ impl<'k> BoxAnalysis<'k> {
         let param = self.kernel.params.iter().find(|param| param.value == base && param.hidden.is_none());
         let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or("no pointers")?;
         if elem == Scalar::I1 || address.axes.len() != 2 {
-            return Err("a tile is no matrix of numbers");
+            return Err("the tile is not a 2-D numeric tile");
         }
         let inner = (0..2).rev().find(|axis| address.axes[*axis].stride.value() == Some(1));
         let rows = made.is_some() && inner.is_some_and(|inner| self.begin_whole(op, &address, inner, elem));
         let (start, outer) = match (made, param) {
             (Some(_), _) if !is_settled(self.kernel, base) || !self.is_known(&address.rest, made) => {
-                return Err("a base is found while the loop runs");
+                return Err("the base pointer is loop-variant");
             }
             (Some(at), _) if !rows && !self.is_hinted(base, &address.rest, elem, at) => {
-                return Err("a base is not promised to be a multiple of 16 bytes");
+                return Err("the base pointer is not promised to be a multiple of 16 bytes");
             }
             (Some(_), _) => (address.rest.clone(), Vec::new()),
-            (None, None) => return Err("a base is no argument"),
+            (None, None) => return Err("the base pointer is not a kernel argument"),
             (None, Some(param)) if i128::from(param.divisible_by) % ALIGN != 0 => {
-                return Err("an argument is not promised to be a multiple of 16 bytes");
+                return Err("a pointer argument is not promised to be a multiple of 16 bytes");
             }
             (None, Some(_)) => self.outer(&address.rest)?,
         };
         let mut outer = self.bounded(outer, mask)?;
-        let inner = inner.ok_or("no stride is 1")?;
+        let inner = inner.ok_or("no dimension has a stride of 1")?;
         let lone = lone_row(self.kernel, &address, inner, &mut outer);
         let row = lone.as_ref().map_or(&address.axes[1 - inner].stride, |row| &row.stride);
         if !self.is_known(row, made) || row.value() == Some(0) {
-            return Err(if self.is_found_out(row) { NO_PROMISE } else { "a stride follows from more than arguments" });
+            return Err(if self.is_found_out(row) {
+                NO_PROMISE
+            } else {
+                "a stride is not computed from kernel arguments alone"
+            });
         }
         let strides = outer.iter().map(|outer| &outer.stride);
         let starts = Some(&start).filter(|_| made.is_none());
@@ -289,35 +295,35 @@ impl<'k> BoxAnalysis<'k> {
             let sizes = self.sizes(&axis.start, number, mask, modulus.as_ref())?;
             if sizes.iter().any(|size| !self.is_known(size, made) || made.is_some() && !self.is_size(size)) {
                 let found_out = made.is_none() && sizes.iter().any(|size| self.is_found_out(size));
-                return Err(if found_out { NO_PROMISE } else { "a size follows from more than arguments" });
+                return Err(if found_out { NO_PROMISE } else { "a size is not computed from kernel arguments alone" });
             }
             axes.push(BoxAxis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
         }
         let is_made = made.is_some();
         let mut access = BoxAccess { base, start, outer, axes, inner, fill: Fill::Zero, descriptor: None, is_made };
         if !is_made {
-            let block = self.kernel.value_type(pointer).shape().ok_or("a tile is no matrix of numbers")?;
+            let block = self.kernel.value_type(pointer).shape().ok_or("the tile is not a 2-D numeric tile")?;
             access.descriptor = descriptors::of_argument(self.kernel, &mut access, block)?;
         }
-        // Whoever passes a descriptor has TMA in mind, and gives places that it takes.
+        // A program with descriptors is written for TMA, with coordinates that it accepts.
         if access.descriptor.is_none() {
             self.is_taken(op, &access, elem)?;
         }
         Ok(access)
     }
 
-    /// Whether the hardware takes a box that begins there: at a multiple of 16 bytes in its row, and if it is stored, not
-    /// before the tensor, whatever the mask leaves out. (Maps that the kernel makes are those of descriptors, but for groups,
+    /// Whether the hardware accepts a box with this start: at a multiple of 16 bytes in its row, and, if it is stored,
+    /// not before the tensor, whatever the mask excludes. (Maps made in the kernel belong to descriptors or to groups,
     /// whose tiles have no such masks.)
     fn is_taken(&self, op: Op, access: &BoxAccess, elem: Scalar) -> Result<(), Reason> {
         let inner = &access.axes[access.inner];
         let is_multiple = |poly: &Poly| self.alignment.is_multiple(self.kernel, poly, elem);
         if !is_multiple(&inner.index) || !inner.modulus.as_ref().is_none_or(is_multiple) {
-            return Err("a box is not known to begin at a multiple of 16 bytes");
+            return Err("a box is not known to start at a multiple of 16 bytes");
         }
         let is_load = matches!(self.kernel.kind(op), OpKind::Load { .. });
         if !is_load && !access.is_made && !self.begins_inside(access)? {
-            return Err("a store may begin before the tensor");
+            return Err("a store may start before the tensor");
         }
         Ok(())
     }
@@ -329,10 +335,10 @@ impl<'k> BoxAnalysis<'k> {
         places.try_fold(true, |inside, place| Ok(inside && self.coordinate(place)?.low >= 0))
     }
 
-    /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which the
-    /// access has one place: `batch * stride` is place `batch` of one.
+    /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which
+    /// the access has a single index: `batch * stride` is index `batch` of one.
     fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<Outer>), Reason> {
-        let give_up = "the base follows from more than sums of products";
+        let give_up = "the base offset is not a polynomial of arguments and indices";
         let (mut start, mut outer) = (Poly::default(), Vec::<Outer>::new());
         for term in rest.terms() {
             let (of_arguments, others): (Vec<Symbol>, Vec<Symbol>) = term
@@ -359,7 +365,7 @@ impl<'k> BoxAnalysis<'k> {
         Ok((start, outer))
     }
 
-    /// The dimensions in which the access has one place, with what conditions on the whole tile say of these.
+    /// The dimensions in which the access has a single index, with the bounds from conditions on the whole tile.
     fn bounded(&self, mut outer: Vec<Outer>, mask: &Mask) -> Result<Vec<Outer>, Reason> {
         let mut from_zero = Vec::new();
         for Outer { index, .. } in &outer {
@@ -367,13 +373,13 @@ impl<'k> BoxAnalysis<'k> {
         }
         for bound in mask.bounds.iter().filter(|bound| bound.axis.is_none()) {
             let at = outer.iter().position(|outer| outer.index == bound.offset);
-            let at = at.ok_or("a mask is more than comparisons of indices with sizes")?;
+            let at = at.ok_or("a mask is not a conjunction of `index < size` comparisons")?;
             match bound.side {
-                _ if bound.wraps == Wraps::Possible => return Err("what a mask compares may wrap"),
+                _ if bound.wraps == Wraps::Possible => return Err("the index in a mask comparison may overflow"),
                 BoundSide::AtLeast if bound.bound.value() == Some(0) => from_zero[at] = true,
-                BoundSide::AtLeast => return Err("a mask leaves out what lies before an index other than 0"),
+                BoundSide::AtLeast => return Err("a mask has a lower bound other than 0"),
                 BoundSide::Below if !self.is_known(&bound.bound, None) => {
-                    return Err("a size follows from more than arguments");
+                    return Err("a size is not computed from kernel arguments alone");
                 }
                 BoundSide::Below => outer[at].sizes.push(bound.bound.clone()),
             }
@@ -381,7 +387,7 @@ impl<'k> BoxAnalysis<'k> {
         if from_zero.contains(&false) { Err("an index may be negative") } else { Ok(outer) }
     }
 
-    /// What a sum can be that is computed in 32 bits as a coordinate of a box.
+    /// The range of a sum that is computed in 32 bits as a coordinate of a box.
     fn coordinate(&self, index: &Poly) -> Result<Interval, Reason> {
         let is_coordinate = |symbol: Symbol| match symbol {
             Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_) => true,
@@ -395,29 +401,29 @@ impl<'k> BoxAnalysis<'k> {
         let fits = range.fits(32) || !index.mentions(|symbol| !narrow(symbol));
         let factors = index.terms().iter().all(|term| i32::try_from(term.factor).is_ok());
         if index.mentions(|symbol| !is_coordinate(symbol)) || !fits || !factors {
-            return Err("an index is no sum of products in 32 bits");
+            return Err("an index is not a polynomial that fits 32 bits");
         }
         Ok(range)
     }
 
-    /// Where the tensor ends along a dimension of which place 0 of the tile is at `start`.
+    /// The sizes of the tensor along a dimension; element 0 of the tile has the index `start`.
     fn sizes(&self, start: &Poly, axis: usize, mask: &Mask, modulus: Option<&Poly>) -> Result<Vec<Poly>, Reason> {
         let mut sizes: Vec<Poly> = modulus.into_iter().cloned().collect();
         let mut from_zero = self.coordinate(start)?.low >= 0;
         for bound in mask.along(axis) {
-            let size = size_of(bound, axis, start).ok_or("a mask compares other indices than those of the access")?;
+            let size = size_of(bound, axis, start).ok_or("a mask compares indices that the access does not use")?;
             if bound.wraps == Wraps::Possible {
-                return Err("what a mask compares may wrap");
+                return Err("the index in a mask comparison may overflow");
             }
             match bound.side {
                 BoundSide::AtLeast if size.value() == Some(0) => from_zero = true,
-                BoundSide::AtLeast => return Err("a mask leaves out what lies before an index other than 0"),
+                BoundSide::AtLeast => return Err("a mask has a lower bound other than 0"),
                 BoundSide::Below if sizes.contains(&size) => {}
                 BoundSide::Below => sizes.push(size),
             }
         }
         if modulus.is_some() && sizes.len() > 1 {
-            return Err("an index modulo a size has a mask, too");
+            return Err("an index is both masked and taken modulo a size");
         }
         if !from_zero {
             return Err("an index may be negative");
@@ -432,7 +438,7 @@ impl<'k> BoxAnalysis<'k> {
         }
     }
 
-    /// Whether the host can compute it or, for an access of which it makes the map, the kernel before its loops.
+    /// Whether the host can compute it or, for an access whose map the kernel makes, the kernel before its loops.
     fn is_known(&self, poly: &Poly, made: Option<Op>) -> bool {
         !poly.mentions(|symbol| match symbol {
             Symbol::Scalar(value) if made.is_some() => !is_settled(self.kernel, value),
@@ -441,8 +447,8 @@ impl<'k> BoxAnalysis<'k> {
         })
     }
 
-    /// Whether it follows from arguments, of some of which the kernel itself finds out what divides them: it does so where
-    /// strides are not promised to be multiples.
+    /// Whether it is computed from arguments, some of whose divisors are checked in the kernel (alignment versioning),
+    /// which is done if strides are not promised to be multiples.
     fn is_found_out(&self, poly: &Poly) -> bool {
         let of_argument = |value| divisor(self.kernel, value).is_some() || is_quotient(self.kernel, value);
         let other = |symbol| !matches!(symbol, Symbol::Scalar(value) if of_argument(value));
@@ -479,8 +485,8 @@ impl<'k> BoxAnalysis<'k> {
         one && !poly.mentions(|symbol| !narrow(symbol)) || poly.interval(|symbol| self.expected(symbol)).fits(32)
     }
 
-    /// Whether rows of the tensor end at multiples of 16 bytes: a copy to global memory writes the last 16 bytes of a row
-    /// whole, also what lies in them behind the end.
+    /// Whether rows of the tensor end at multiples of 16 bytes: a copy to global memory writes the last 16 bytes of a
+    /// row as a whole, including bytes beyond the end.
     fn ends_whole(&self, store: Op, access: &BoxAccess) -> bool {
         let elem = self.kernel.value_type(self.kernel.operand(store, 0)).elem().and_then(|elem| elem.pointee());
         let sizes = &access.axes[access.inner].sizes;
@@ -502,7 +508,7 @@ impl<'k> BoxAnalysis<'k> {
     }
 }
 
-/// The address if dimensions start where their masks say; what their indices have besides belongs to the base.
+/// The address with dimensions that start where their masks start; the rest of their indices belongs to the base.
 fn as_compared(address: &Address, mask: &Mask) -> Option<Address> {
     let mut address = address.clone();
     for (number, axis) in address.axes.iter_mut().enumerate().filter(|(_, axis)| axis.modulus.is_none()) {
@@ -518,7 +524,7 @@ fn as_compared(address: &Address, mask: &Mask) -> Option<Address> {
     Some(address)
 }
 
-/// What a bound says of the places in the tensor.
+/// The size of the tensor that a bound implies.
 fn size_of(bound: &Bound, axis: usize, start: &Poly) -> Option<Poly> {
     let (by, offset) = bound.offset.split(Symbol::Dim(axis as u8))?;
     (by.value() == Some(1)).then_some(())?;

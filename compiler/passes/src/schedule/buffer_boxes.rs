@@ -1,4 +1,4 @@
-//! The boxes that copies by TMA fill a buffer in shared memory with: as many beside and below each other as it takes.
+//! The boxes by which TMA fills a buffer in shared memory: as many in both dimensions as it takes.
 
 use rtc_ir::{DescType, Kernel, LARGEST_BOX_SIZE, Scalar, Shape, Value};
 use rtc_layout::SharedLayout;
@@ -35,7 +35,7 @@ pub(super) fn boxes(layout: &SharedLayout, elem: Scalar) -> Option<Boxes> {
     (inner == 1 && parts.iter().all(lies_so)).then_some(Boxes { ty, parts })
 }
 
-/// The boxes that a buffer consists of which the access is to be copied to.
+/// The boxes of a buffer to which the access is copied.
 pub(super) fn boxes_of(kernel: &Kernel, buffer: Value, access: &BoxAccess) -> Option<Boxes> {
     let ty = kernel.value_type(buffer).as_shared()?;
     let layout = kernel.slot_layout(ty);

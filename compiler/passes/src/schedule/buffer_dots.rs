@@ -1,4 +1,4 @@
-//! Products by multiply-adds, and by `mma.sync` on `f64`, that read their operands from the buffers which copies fill,
+//! Dots by FMAs, and by `mma.sync` on `f64`, that read their operands from the buffers which copies fill,
 //! instead of storing them once more to a buffer of their own.
 
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use rtc_layout::Layout;
 use super::stage_operands::copied_width;
 use crate::PassError;
 
-/// The products in a block that can do so if the loads become copies.
+/// The dots in a block that can do so if the loads become copies.
 pub(super) fn find(kernel: &Kernel, body: Block, loads: &HashSet<Op>) -> HashSet<Op> {
     let is_read = |value: Value| {
         let load = kernel.def_op(source(kernel, value).0);
@@ -31,13 +31,13 @@ pub(super) fn find(kernel: &Kernel, body: Block, loads: &HashSet<Op>) -> HashSet
     rtc_ir::walk_block(kernel, body).into_iter().filter(suits).collect()
 }
 
-/// The products on `f64` outside of loops that can do so (multiply-adds gain nothing by it), and the loads that become copies for them, each with how many elements
+/// The dots on `f64` outside of loops that can do so (FMAs gain nothing by it), and the loads that become copies for them, each with how many elements
 /// it copies at a time.
 pub(super) fn outside_of_loops(kernel: &Kernel) -> (HashSet<Op>, Vec<(Op, u32)>) {
     let body = kernel.body();
     let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { .. });
     let Some(first) = kernel.ops(body).find(is_dot) else { return Default::default() };
-    // What a copy reads must not change before it is waited for.
+    // The source of a copy must not change until the wait.
     let writes = |op: &Op| kernel.effects(*op).any(|(effect, _)| effect.space == Space::Global && effect.lasts());
     let before: Vec<Op> = kernel.ops(body).take_while(|op| *op != first).collect();
     let changed = before.iter().rposition(|op| {
@@ -58,7 +58,7 @@ pub(super) fn outside_of_loops(kernel: &Kernel) -> (HashSet<Op>, Vec<(Op, u32)>)
     (dots, loads)
 }
 
-/// How the threads of a product read its operand `index`, if it is such a product.
+/// How the threads of a dot read its operand `index`, if it is such a dot.
 pub(super) fn reader(kernel: &Kernel, dot: Op, index: u32) -> Option<Layout> {
     let OpKind::Dot { kind, .. } = kernel.kind(dot) else { return None };
     let operand = kernel.value_type(kernel.operand(dot, index as usize)).shape()?;
@@ -66,7 +66,7 @@ pub(super) fn reader(kernel: &Kernel, dot: Op, index: u32) -> Option<Layout> {
     Some(rtc_ir::multiplier(*kind)?.fragment(acc, index, operand[if index == 0 { 1 } else { 0 }]))
 }
 
-/// Makes a product read the buffers that hold its operands.
+/// Makes a dot read the buffers that hold its operands.
 pub(super) fn stage(kernel: &mut Kernel, op: Op, buffers: &HashMap<Value, Value>) -> Result<(), PassError> {
     let OpKind::Dot { kind, .. } = *kernel.kind(op) else { return Ok(()) };
     let mut operands = Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn stage(kernel: &mut Kernel, op: Op, buffers: &HashMap<Value, Value>
     Ok(())
 }
 
-/// What an operand is but for its layout, and whether it is that transposed.
+/// The operand before changes of layout, and whether it is transposed.
 pub(super) fn source(kernel: &Kernel, operand: Value) -> (Value, bool) {
     let (mut value, mut transposed) = (operand, false);
     while let Some(made) = kernel.def_op(value) {

@@ -1,4 +1,5 @@
-//! What `specialize_warps` can divide in a kernel: its loops with products, their copies, and the stores of what comes out.
+//! The part of a kernel that `specialize_warps` can partition: its loops with dots, their copies, and the stores of
+//! results.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,14 +20,14 @@ use super::stage_operands::{self, Boxes};
 use super::tma_reductions;
 use crate::{PassContext, PassError};
 
-/// Of loops that copy nothing ahead.
-pub(super) const NO_COPIES: Reason = "no loop copies operands of products";
+/// The refusal of loops without copies.
+pub(super) const NO_COPIES: Reason = "no loop copies operands of a dot to shared memory";
 
 /// A kernel whose warps can be divided.
 pub(super) struct Candidate {
-    /// Its loops with products, in program order.
+    /// Its loops with dots, in program order.
     pub loops: Vec<ProducerLoop>,
-    /// What a slot of each ring is to hold: the first copies of all loops share a ring, the second ones, and so on.
+    /// The type of a slot of each ring: the first copies of all loops share a ring, the second ones, and so on.
     pub rings: Vec<SharedType>,
     /// Operands that loops read since before them.
     pub before: Vec<ResidentOperand>,
@@ -34,13 +35,13 @@ pub(super) struct Candidate {
     pub row_rings: Vec<SharedType>,
     /// Stores, and atomic operations like them, that can be copies.
     pub stores: Vec<(Op, BoxAccess)>,
-    /// What the kernel writes to.
+    /// The memory that the kernel writes.
     pub written: HashSet<Memory>,
-    /// Remainders that stand for other choices of rows, and must be gone in the end.
+    /// Remainders that replace clamped rows, which must be dead in the end.
     pub clamps: Vec<Op>,
 }
 
-/// A loop with copies for products.
+/// A loop with copies for dots.
 pub(super) struct ProducerLoop {
     /// The loop.
     pub of: Op,
@@ -48,7 +49,7 @@ pub(super) struct ProducerLoop {
     pub path: Vec<Op>,
     /// Its copies, in program order.
     pub copies: Vec<(Op, BoxAccess)>,
-    /// For each copy the number of the group that it belongs to: those which the same product is the first to read. A group
+    /// For each copy the number of the group that it belongs to: those which the same dot is the first to read. A group
     /// has barriers of its own.
     pub groups: Vec<usize>,
     /// Its rows, by the buffers that it reads them from.
@@ -56,7 +57,7 @@ pub(super) struct ProducerLoop {
 }
 
 impl Candidate {
-    /// What there is to divide in a kernel, and the kernel with copies in it instead of loads; why nothing.
+    /// The candidate in a kernel, and the kernel with copies instead of loads; or the refusal.
     pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Reason>, PassError> {
         let mut staged = kernel.clone();
         let clamps = clamped_rows::as_remainders(&mut staged)?;
@@ -95,15 +96,15 @@ impl Candidate {
         let (producer, rings, before, row_rings, stores, clamps) = Default::default();
         let mut found = Candidate { loops: producer, rings, before, row_rings, stores, written, clamps };
         for (of, rows) in loops {
-            let path = path(kernel, of).ok_or("the loop stands in an operation of another kind")?;
+            let path = path(kernel, of).ok_or("the loop is nested in an operation other than a loop or branch")?;
             let mut producer = ProducerLoop { of, path, copies: Vec::new(), groups: Vec::new(), rows };
             for copy in copies(kernel, of) {
-                let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not known")?;
+                let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not a box of a tensor")?;
                 if memory(kernel, access.base).is_none_or(|read| found.written.contains(&read)) {
-                    return Err("the kernel writes what the loop reads");
+                    return Err("the kernel writes memory that the loop reads");
                 }
                 if buffer_boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
-                    return Err("an operand lies in shared memory as copies of boxes do not put it");
+                    return Err("an operand's shared-memory layout is not one that TMA writes");
                 }
                 check_wraps(&mut known, kernel.operand(copy, 1), access)?;
                 producer.copies.push((copy, access.clone()));
@@ -124,22 +125,22 @@ impl Candidate {
         Ok(found)
     }
 
-    /// Whether products alternate with other work, as in attention.
+    /// Whether dots alternate with other work, as in attention.
     pub fn has_work_between(&self, kernel: &Kernel) -> bool {
         self.loops.iter().any(|of| of.mmas(kernel).len() > 1)
     }
 
-    /// The rings that serve all loops.
+    /// The rings that all loops share.
     fn find_rings(&mut self, kernel: &Kernel) -> Result<(), Reason> {
         if self.loops.is_empty() {
             return Err(NO_COPIES);
         }
         if self.loops.len() > 1 && self.loops.iter().any(|of| of.path.len() > 1) {
-            return Err("one of several loops stands in another one or in a branch");
+            return Err("one of several loops is nested in another loop or in a branch");
         }
         let makes = |of: &ProducerLoop| of.copies.iter().any(|(_, access)| access.is_made);
         if self.loops.len() > 1 && self.loops.iter().any(makes) {
-            return Err("there are several loops, and the kernel makes tensor maps");
+            return Err("there are several loops, and their tensor maps are made in the kernel");
         }
         for of in &self.loops {
             for (number, (copy, _)) in of.copies.iter().enumerate() {
@@ -157,12 +158,14 @@ impl Candidate {
     }
 }
 
-/// Lets a ring serve a buffer, too.
+/// Makes a ring also fit a buffer.
 fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Value) -> Result<(), Reason> {
-    let ty = kernel.value_type(buffer).as_shared().ok_or("a copy has no buffer")?;
+    let ty = kernel.value_type(buffer).as_shared().ok_or("a copy has no shared-memory buffer of its own")?;
     match rings.get_mut(number) {
         None => rings.push(ty),
-        Some(ring) if ring.elem != ty.elem => return Err("loops copy operands of different types"),
+        Some(ring) if ring.elem != ty.elem => {
+            return Err("loops copy operands of different types to the same ring");
+        }
         Some(ring) if place_bytes(Type::Shared(*ring)) < place_bytes(Type::Shared(ty)) => *ring = ty,
         Some(_) => {}
     }
@@ -170,13 +173,13 @@ fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Va
 }
 
 impl ProducerLoop {
-    /// Its products, in program order.
+    /// Its dots, in program order.
     pub fn mmas(&self, kernel: &Kernel) -> Vec<Op> {
         let all = rtc_ir::walk_block(kernel, kernel.op(self.of).blocks[0]);
         all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect()
     }
 
-    /// That the loop does nothing but copy and multiply what it copied, beside arithmetic; left operands can also be in
+    /// Checks that the loop does nothing but copy, compute dots on the copies, and arithmetic; operand A can also be in
     /// registers, or in shared memory since before the loop.
     fn check_body(&self, kernel: &Kernel) -> Result<(), Reason> {
         let body = kernel.op(self.of).blocks[0];
@@ -191,16 +194,16 @@ impl ProducerLoop {
                         buffer(0).and_then(|made| kernel.def_op(made)).is_some_and(|made| !inside.contains(&made));
                     let right = buffer(1).is_some_and(|buffer| copied.contains(&buffer));
                     if !right || !(in_registers || before) {
-                        return Err("an operand of a product is computed");
+                        return Err("an operand of a dot is computed, not loaded");
                     }
                 }
                 OpKind::LocalStore {} | OpKind::MmaAsync {} | OpKind::Dot { .. } | OpKind::DotBuffers { .. } => {
-                    return Err("an operand of a product is computed");
+                    return Err("an operand of a dot is computed, not loaded");
                 }
                 _ => {}
             }
         }
-        if self.mmas(kernel).is_empty() { Err("the loop has no product by `wgmma`") } else { Ok(()) }
+        if self.mmas(kernel).is_empty() { Err("the loop has no `wgmma` dot") } else { Ok(()) }
     }
 
     fn find_groups(&mut self, kernel: &Kernel) -> Result<(), Reason> {
@@ -209,7 +212,7 @@ impl ProducerLoop {
         for (copy, _) in &self.copies {
             let copied = Some(kernel.operand(*copy, 1));
             let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == copied);
-            let first = mmas.iter().position(reads).ok_or("a copy is for no product")?;
+            let first = mmas.iter().position(reads).ok_or("a copy feeds no dot")?;
             heads.push(first);
         }
         let mut order = heads.clone();
@@ -220,7 +223,7 @@ impl ProducerLoop {
     }
 }
 
-/// The buffer that an operand of a product is, or is read from.
+/// The buffer that an operand of a dot is, or is read from.
 fn source_of(kernel: &Kernel, mut operand: Value) -> Option<Value> {
     while let Some(op) = kernel.def_op(operand) {
         match kernel.kind(op) {
@@ -235,15 +238,15 @@ fn source_of(kernel: &Kernel, mut operand: Value) -> Option<Value> {
 
 /// Loads that others can do.
 struct Loads {
-    /// Of boxes, in loops.
+    /// Loads of boxes, in loops.
     accesses: HashMap<Op, BoxAccess>,
-    /// Of rows.
+    /// Loads of row vectors.
     rows: HashMap<Op, Row>,
-    /// Of boxes, before the loops.
+    /// Loads of boxes, before the loops.
     before: HashMap<Op, BoxAccess>,
 }
 
-/// The loads for products by `wgmma` in a loop, if all are of boxes, and those of rows.
+/// The loads for `wgmma` dots in a loop, if all are of boxes, and those of rows.
 fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
     let mmas = |of: &Op| {
         let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
@@ -251,18 +254,18 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
     };
     let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(mmas).collect();
     if loops.is_empty() {
-        return Err("there is no loop with a product by `wgmma`");
+        return Err("no loop has a `wgmma` dot");
     }
     if kernel.persistent.is_some() || kernel.specialization().is_some() {
-        return Err("the kernel is divided already");
+        return Err("the kernel is warp-specialized already");
     }
-    // Blocks of a cluster without work are left out then; nothing else can ask for them.
+    // Blocks of a cluster without work are left out; only inline assembly could use them.
     let asks = |op: Op| matches!(kernel.kind(op), OpKind::InlineAsm { .. });
     if kernel.options.num_ctas != 1 && rtc_ir::walk(kernel).into_iter().any(asks) {
-        return Err("the kernel is one of clusters and has assembly");
+        return Err("inline assembly in a kernel with `num_ctas` > 1");
     }
     if kernel.options.maxnreg.is_some() || !kernel.options.num_warps.is_multiple_of(4) {
-        return Err("the number of registers is given, or there are fewer than four warps");
+        return Err("`maxnreg` is set, or `num_warps` is less than 4");
     }
     let ranges = Ranges::new(kernel);
     let mut known = BoxAnalysis::new(kernel, &ranges);
@@ -272,7 +275,7 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
     for load in loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))) {
         out.insert(load, known.load(load)?);
         if !pointers.insert(kernel.operand(load, 0)) {
-            return Err("two loads have the same pointers");
+            return Err("two loads use the same pointers");
         }
     }
     let rows = row_vectors::find(&mut known, &loops);
@@ -280,7 +283,7 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
     Ok(Loads { accesses: out, rows, before })
 }
 
-/// Whether a loaded tile itself, perhaps in another layout, turned or cast, is an operand of a product.
+/// Whether a loaded tile, perhaps after a change of layout, a transposition or casts, is an operand of a dot.
 fn is_operand(kernel: &Kernel, value: Value) -> bool {
     kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
         OpKind::Dot { .. } => true,
@@ -306,18 +309,18 @@ fn path(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
     Some(path)
 }
 
-/// What a kernel writes to, if it does nothing whose time or order can be told from outside.
+/// The memory that a kernel writes, if it has no side effects whose time or order is observable.
 fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>, Reason> {
     let in_loop = |op: Op| loops.iter().any(|of| kernel.op(op).parent == Some(kernel.op(*of).blocks[0]));
     let mut written = HashSet::new();
     for op in all {
         match kernel.kind(*op) {
             OpKind::Store { .. } => {
-                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("a store's target is not known")?);
             }
-            // Programs come in any order anyway, and nobody sees what was there before.
+            // Programs run in any order anyway, and the old value is not used.
             OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(*op, 0)) => {
-                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("what is written is not known")?);
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("a store's target is not known")?);
             }
             OpKind::Load { volatile: true, .. } => return Err("an access is volatile"),
             OpKind::Load { .. } | OpKind::Assume {} | OpKind::InlineAsm { pure: true, .. } => {}
@@ -332,7 +335,7 @@ fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>,
                     Space::Shared => false,
                 };
                 if kernel.effects(*op).any(|(effect, _)| tells(effect.space, effect.access)) {
-                    return Err("the order of what the kernel does can be told from outside");
+                    return Err("the kernel has observable side effects whose order matters");
                 }
             }
         }
@@ -340,13 +343,13 @@ fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>,
     Ok(written)
 }
 
-/// Whether a store writes what was brought into another layout for it.
+/// Whether a store writes a tile that was converted to another layout for it.
 fn is_exchanged(kernel: &Kernel, store: Op) -> bool {
     let value = kernel.operand(store, 1);
     kernel.def_op(value).is_some_and(|op| matches!(kernel.kind(op), OpKind::ConvertLayout {}))
 }
 
-/// That rows of an operand which a copy gives as zeros, where the source has others again, are not seen.
+/// Checks that rows which a copy fills with zeros, where the source wraps around, never reach a result.
 fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -> Result<(), Reason> {
     let kernel = known.kernel;
     for (number, axis) in access.axes.iter().enumerate() {
@@ -378,7 +381,7 @@ fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -
                     _ => true,
                 };
                 if seen {
-                    return Err("rows counted modulo a size are not left out where results are stored");
+                    return Err("rows taken modulo a size are not masked off when results are stored");
                 }
             }
         }

@@ -1,11 +1,11 @@
-//! Rows beyond the last that are read as row 0, seen as rows modulo their number.
+//! Clamped rows: row indices beyond the last are replaced by row 0. Rewritten as rows modulo their number.
 //!
 //! ```text
 //! where(offsets < M, offsets, 0)   →   offsets % M
 //! ```
 //!
-//! Both give the same below `M`. What they give beyond does not matter where nothing of it is left once the loads are
-//! copies of boxes, which the caller checks: [`are_gone`]. The kernel is the caller's to throw away.
+//! Both are equal below `M`. The rows beyond do not matter if the remainders are dead once the loads are copies of
+//! boxes, which the caller checks with [`are_gone`]. The kernel is a scratch copy of the caller.
 
 use rtc_ir::{Builder, Kernel, Op, OpKind, Predicate, Value, constant_bits};
 

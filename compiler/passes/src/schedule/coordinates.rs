@@ -1,4 +1,4 @@
-//! Coordinates of boxes, computed in a role from the indices of its program.
+//! Coordinates of boxes, computed in a partition from the indices of its program.
 
 use std::cmp::Ordering;
 
@@ -9,18 +9,18 @@ use super::box_analysis::BoxAccess;
 use super::partitions::missing;
 use crate::PassError;
 
-/// What sums of products are computed from in a role.
+/// The values from which polynomials are computed in a partition.
 pub(super) struct Names<'m> {
     /// The indices of the program.
     pub pids: [Value; 3],
     /// The numbers of programs.
     pub grid: [Value; 3],
-    /// Where the role is a copy: what stands for what.
+    /// If the partition is a clone: the map from original to cloned values.
     pub map: Option<&'m ValueMap>,
 }
 
 impl Names<'_> {
-    /// What stands for a value.
+    /// The value in this partition.
     pub fn of(&self, value: Value) -> Value {
         self.map.and_then(|map| map.get(&value)).copied().unwrap_or(value)
     }
@@ -152,7 +152,7 @@ impl Names<'_> {
     }
 }
 
-/// The coordinates of a box, outermost first; those in the dimensions of the tile stand last.
+/// The coordinates of a box, outermost first; those in the dimensions of the tile come last.
 pub(super) struct BoxCoordinates(pub Vec<Value>);
 
 impl BoxCoordinates {

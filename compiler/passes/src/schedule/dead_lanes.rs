@@ -1,4 +1,4 @@
-//! Which elements of a sum never reach memory, so that it does not matter what they are.
+//! Which elements of an accumulator never reach memory, so that it does not matter what they are.
 
 use std::collections::HashSet;
 

@@ -1,14 +1,14 @@
-//! What was decided for each loop of the source: whether what it loads is begun ahead of time, how, and why not.
+//! The decision about each loop of the source: whether its loads are issued ahead of time, how, or why not.
 //!
 //! ```text
 //! for k in range(..):   the loop is pipelined: copies from `a_ptr` and `b_ptr` (`cp.async`, 16 bytes at a time) begin
 //!     .. tl.dot ..      2 iterations ahead, 3 slots of 8192 bytes
 //! ```
 //!
-//! A loop is known by its place in the source, from the kernel as the semantic analysis gives it to the one that
-//! `schedule_loop` leaves, in which the decisions stand. Passes make several loops of one, or none; all of them are
-//! told of in one sentence. Which promise or option would change a decision is found by trying (`suggestions.rs` says what
-//! is tried): the driver runs the passes again and compares the [`Grade`]s.
+//! A loop is identified by its location in the source, from the kernel that semantic analysis creates to the one after
+//! `schedule_loop`, which contains the decisions. Passes may make several loops of one, or none; one remark covers them
+//! all. Which promise or option would change a decision is found by trial (`suggestions.rs` has the candidates): the
+//! driver runs the passes again and compares the [`Grade`]s.
 
 mod reads;
 mod reasons;
@@ -34,11 +34,11 @@ pub use suggestions::{Attempt, Suggestion, helps};
 pub struct Decision {
     /// The loop.
     pub span: Span,
-    /// What there is of it after the passes, the best form first.
+    /// Its forms after the passes, the best first.
     forms: Vec<LoopForm>,
     /// Why the warps are not divided, where they might be.
     together: Option<String>,
-    /// What is worth trying.
+    /// Changes worth trying.
     pub levers: Vec<Suggestion>,
 }
 
@@ -65,16 +65,17 @@ enum LoopKind {
 #[derive(Clone, Debug, PartialEq)]
 struct LoopForm {
     way: LoopKind,
-    /// What it says beside what is read: why it is plain, or how far ahead.
+    /// The rest of the sentence: the reason why it is plain, or the prefetch distance.
     said: String,
     reads: Vec<Read>,
     /// In which launches it runs, where the kernel was written out twice.
     when: Option<String>,
 }
 
-/// The decisions about all loops of `source`, a kernel of any phase. `laid` is what `specialize_warps` is given, `scheduled`
-/// what `schedule_loop` leaves; without them no pass has looked at the loops. `asked` is the structure that was asked
-/// for, which need not be that of the context: what does not fit into shared memory is tried without copies.
+/// The decisions about all loops of `source`, a kernel of any phase. `laid` is the input of `specialize_warps`,
+/// `scheduled` the output of `schedule_loop`; without them no pass has seen the loops. `asked` is the structure of the
+/// options, which may differ from that of the context: a kernel that does not fit into shared memory is compiled again
+/// without copies.
 pub fn decisions(
     source: &Kernel,
     passed: Option<(&Kernel, &Kernel)>,
@@ -82,7 +83,7 @@ pub fn decisions(
     asked: Structure,
 ) -> Result<Vec<Decision>, PassError> {
     let Some((laid, scheduled)) = passed else {
-        let said = "the kernel is given past the passes that decide of it, and stays as it is";
+        let said = "the kernel was given in a phase after the scheduling passes, so it is unchanged";
         let form = LoopForm { way: LoopKind::Plain, said: said.to_owned(), reads: Vec::new(), when: None };
         let decide = |span| Decision { span, forms: vec![form.clone()], together: None, levers: Vec::new() };
         return Ok(spans(source).into_iter().map(decide).collect());
@@ -123,7 +124,7 @@ impl Decision {
     pub fn remark(&self, help: Option<String>) -> Diagnostic {
         let remark = Diagnostic::remark(Code::COST, self.span, sentences::sentence(&self.forms));
         let remark = match &self.together {
-            Some(reason) => remark.note(format!("the warps are not divided into roles: {reason}")),
+            Some(reason) => remark.note(format!("the warps are not specialized: {reason}")),
             None => remark,
         };
         match help {
@@ -132,7 +133,7 @@ impl Decision {
         }
     }
 
-    /// What another decision about the same loop does better, as part of a sentence.
+    /// The advantage of another decision about the same loop, as part of a sentence.
     pub fn change(&self, other: &Decision) -> String {
         sentences::change(&self.forms, &other.forms)
     }
@@ -154,20 +155,20 @@ fn span_of(kernel: &Kernel, op: Op) -> Option<Span> {
     kernel.loc(kernel.op(op).loc).span
 }
 
-/// The loops that stand for that of the source at `span`.
+/// The loops that come from the source loop at `span`.
 fn loops_at(kernel: &Kernel, span: Span) -> Vec<Op> {
     let is_there = |op: &Op| regions::is_loop(kernel.kind(*op)) && span_of(kernel, *op) == Some(span);
     rtc_ir::walk(kernel).into_iter().filter(is_there).collect()
 }
 
-/// What there is of a loop, each form once, the best one first.
+/// The forms of a loop, each once, the best one first.
 fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, plain: &Plain<'_>) -> Vec<LoopForm> {
     let loops = loops_at(scheduled, span);
     let (in_partitions, others): (Vec<Op>, Vec<Op>) =
         loops.into_iter().partition(|op| scheduled.group_of(*op).partition.is_some());
     let mut forms: Vec<LoopForm> = others.iter().map(|op| LoopForm::of(laid, scheduled, *op, plain)).collect();
     forms.extend(LoopForm::of_partitions(scheduled, &in_partitions));
-    // What is split off for the last iterations, with masks, is told of with the others.
+    // The loop for the last iterations, with masks, is covered by the same remark.
     let factor = reasons::unrolled_iterations(scheduled, &others);
     if let (Some(factor), Some(first)) = (factor, forms.first_mut()) {
         first.said.push_str(&factor);
@@ -195,7 +196,7 @@ impl LoopForm {
         LoopForm { way: LoopKind::Gone, said: said.to_owned(), reads: Vec::new(), when: None }
     }
 
-    /// That of a loop outside of roles, as its hints say.
+    /// That of a loop outside of partitions, as its hints say.
     fn of(laid: &Kernel, scheduled: &Kernel, op: Op, plain: &Plain<'_>) -> LoopForm {
         let hints = match scheduled.kind(op) {
             OpKind::ForRange { hints, .. } => *hints,
@@ -219,7 +220,7 @@ impl LoopForm {
                 let bytes = super::schedule_loop::ring_bytes(scheduled, op);
                 (
                     LoopKind::Plain,
-                    format!("shared memory has room for one slot of {bytes} bytes; smaller blocks take less"),
+                    format!("shared memory has room for only one slot of {bytes} bytes; use smaller blocks"),
                 )
             }
             (None, Some(ahead)) => {
@@ -230,7 +231,7 @@ impl LoopForm {
         LoopForm { way, said, reads, when: reasons::when(scheduled, op) }
     }
 
-    /// That of the loops in roles which are one loop of the source.
+    /// The form of the loops in partitions that come from one source loop.
     fn of_partitions(kernel: &Kernel, loops: &[Op]) -> Option<LoopForm> {
         loops.first()?;
         let reads = reads::of_loop(kernel, loops, &LoopHints::default());
@@ -239,32 +240,31 @@ impl LoopForm {
         let (way, said) = match (by_tma, has_loops) {
             (true, _) => (LoopKind::Roles, sentences::division(kernel)),
             (false, true) => {
-                let said = "it has loops in it, each of which is decided for itself; the warps are divided into roles, and \
-                            copies for its next iteration go on while this one ends";
+                let said = "it contains loops, which are decided separately; the warps are specialized, and copies for its next \
+                            iteration overlap the end of this one";
                 (LoopKind::Plain, said.to_owned())
             }
             (false, false) => {
                 let said = reasons::without_dots(kernel, loops[loops.len() - 1]);
-                (LoopKind::Plain, said.unwrap_or("copies are for other loops with products alone").to_owned())
+                (LoopKind::Plain, said.unwrap_or("only loops with dots are copied for by the producer warp").to_owned())
             }
         };
         Some(LoopForm { way, said, reads, when: None })
     }
 }
 
-/// Of loops with other products, on a target that has these.
-const NO_WGMMA: &str = "no product of the loop is one by `wgmma`, which takes 64 rows or more, 32 bytes of K or more, operands of \
-                        half of shared memory or less, and 4 warps";
+/// The refusal of loops with other dots, on a target with `wgmma`.
+const NO_WGMMA: &str = "no dot of the loop can use `wgmma`, which needs at least 64 rows, at least 32 bytes of K, operands of at most \
+                        half of shared memory, and a multiple of 4 warps";
 
-/// Why the warps of a kernel with a product by `wgmma` are not divided, if that is more than each of its loops is told
-/// of.
+/// Why the warps of a kernel with a `wgmma` dot are not specialized, if the reasons of its loops do not explain it.
 fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<String>, PassError> {
     if !is_supported(cx) {
-        return Ok(Some("`warp_specialize`, `launch_cooperative_grid` or `structure` forbids it".into()));
+        return Ok(Some("disabled by `warp_specialize`, `launch_cooperative_grid` or `structure`".into()));
     }
     Ok(match Candidate::of(laid, cx)? {
         Err(NO_COPIES) => None,
         Err(reason) => Some(reason.into()),
-        Ok(_) => Some("registers or shared memory do not suffice".into()),
+        Ok(_) => Some("there are not enough registers or shared memory".into()),
     })
 }

@@ -1,8 +1,8 @@
-//! Results that are stored while the next program is computed.
+//! Deferred epilogue: results are stored while the next program is computed.
 //!
 //! ```text
 //! for_range programs, (last, there = false) {
-//!   for_range k {                                  a piece in each of the first iterations, under the product
+//!   for_range k {                                  a piece in each of the first iterations, under the dot
 //!     mma_async ..
 //!     if_else (k == 0 and there) { store piece 0 of last }
 //!     if_else (k == 1 and there) { store piece 1 of last }
@@ -14,9 +14,10 @@
 //! if_else there { store last }
 //! ```
 //!
-//! What is carried are pairs of 16 bits in words (`packed_pairs.rs`). Stores are copies out of shared memory (`tensor_maps.rs`). Where the source loops over tiles by itself, results go through all the loops and branches around the
-//! one with the product (`loop_carried.rs`), as those over groups and their tiles. A map that the kernel makes for a group then
-//! waits with the results: the next one is made in another place.
+//! The loop-carried values are pairs of 16 bits in words (`packed_pairs.rs`). Stores are copies out of shared memory
+//! (`tensor_maps.rs`). If the source itself loops over tiles, results are carried through all the loops and branches
+//! around the one with the dot (`loop_carried.rs`), such as those over groups and their tiles. A map that the kernel
+//! makes for a group is carried with the results: the next one is made in the other slot.
 
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, constant_bits, regions};
 
@@ -33,8 +34,8 @@ use crate::PassError;
 /// The results of a thread that are worth more effort.
 const LARGE: u32 = 128;
 
-/// Whether a store can wait for the next program: it stands behind the loop with the product, whose iterations count
-/// from 0, perhaps in a branch, and its elements have 16 bits and make pairs in a thread. Asked of the kernel as it was.
+/// Whether a store can be deferred: it comes after the loop with the dot, whose iterations count from 0, perhaps in a
+/// branch, and its elements have 16 bits and form pairs within a thread. Checked on the kernel before partitioning.
 pub(super) fn can_wait(kernel: &Kernel, found: &Candidate) -> bool {
     let ([(store, _)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
     let (store, of) = (*store, of.of);
@@ -51,8 +52,8 @@ pub(super) fn can_wait(kernel: &Kernel, found: &Candidate) -> bool {
     around(kernel, found).is_some() && counts && alone && behind && narrow && pairs && in_order(kernel, of, store)
 }
 
-/// Whether waiting is worth it. Where results go through more than the loop over tiles around the product, it is for large
-/// tiles: of 128 columns, the sums of a thread are 64, and the store takes less time than waiting does.
+/// Whether waiting is worth it. Where results go through more than the loop over tiles around the dot, it is for large
+/// tiles: of 128 columns, the accumulators of a thread are 64, and the store takes less time than waiting does.
 pub(super) fn is_profitable(kernel: &Kernel, found: &Candidate) -> bool {
     let ([(store, access)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
     let in_loop = match of.path[..] {
@@ -64,8 +65,8 @@ pub(super) fn is_profitable(kernel: &Kernel, found: &Candidate) -> bool {
     plain || accs >= LARGE
 }
 
-/// What stands in the source around the loop with the product, from the outermost loop on; nothing stands for the loop over
-/// programs, `None` for a branch that no loop is around.
+/// The path from the outermost source loop to the loop with the dot; empty if only the loop over programs is around it,
+/// `None` for a branch that is in no loop.
 fn around(kernel: &Kernel, found: &Candidate) -> Option<Vec<PathStep>> {
     let (of, path) = found.loops[0].path.split_last()?;
     if path.is_empty() {
@@ -75,7 +76,7 @@ fn around(kernel: &Kernel, found: &Candidate) -> Option<Vec<PathStep>> {
     loop_carried::path_to(kernel, &path[first..], *of)
 }
 
-/// The branch that a store stands in, behind the loop with the product.
+/// The branch of a store after the loop with the dot.
 fn branch_of(kernel: &Kernel, found: &Candidate, store: Op) -> Option<Op> {
     let around = kernel.op(store).parent.and_then(|block| kernel.block(block).parent)?;
     let beside = kernel.op(around).parent == kernel.op(found.loops[0].of).parent;
@@ -86,7 +87,7 @@ fn is_behind(kernel: &Kernel, of: Op, op: Op) -> bool {
     kernel.op(op).parent == kernel.op(of).parent && kernel.is_before(of, op)
 }
 
-/// Whether what else the kernel writes to the memory of a store is written behind the loop with the product, so that it
+/// Whether what else the kernel writes to the memory of a store is written behind the loop with the dot, so that it
 /// still is when the results before are.
 fn in_order(kernel: &Kernel, of: Op, store: Op) -> bool {
     let own = memory(kernel, kernel.operand(store, 0));
@@ -102,7 +103,7 @@ fn in_order(kernel: &Kernel, of: Op, store: Op) -> bool {
     })
 }
 
-/// What is carried from one program to the next.
+/// The results that are carried from one program to the next.
 struct DeferredResult {
     /// How it is stored, by the map that it waits with.
     store: StoreMap,
@@ -116,8 +117,8 @@ struct DeferredResult {
     there: Value,
 }
 
-/// Lets a store wait. `programs` is the loop over programs of the role that computes, `out` the buffer. Where the source loops
-/// over tiles by itself, it waits for the next turn of that loop.
+/// Defers a store. `programs` is the loop over programs of the consumer, `out` the buffer. If the source itself loops
+/// over tiles, the store is deferred to the next iteration of that loop.
 pub(super) fn defer(
     kernel: &mut Kernel,
     found: &Candidate,
@@ -154,7 +155,7 @@ pub(super) fn defer(
         carried.push((levels, result));
     }
     let map = carry_map(kernel, &steps, choice, *op, store.map)?;
-    // What waits under a product, or in the end.
+    // Pieces stored under a dot, and the rest in the end.
     let last = |in_the_end: bool| {
         let value = |(levels, result): &(Vec<Level>, Value)| if in_the_end { *result } else { innermost(levels).value };
         let mut values: Vec<Value> = carried.iter().map(value).collect();
@@ -166,7 +167,7 @@ pub(super) fn defer(
     };
     let within = last(false).ok_or_else(|| missing("a value"))?;
 
-    // Under the product.
+    // Under the dot.
     let of = found.loops[0].of;
     let body = kernel.op(of).blocks[0];
     let mma = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
@@ -186,7 +187,7 @@ pub(super) fn defer(
         let inside = branch(kernel, wait, condition)?;
         store_piece(kernel, inside, out, &within, number, elem)?;
     }
-    // What is left: before the new results are converted, which then take the same registers.
+    // The rest: before the new results are converted, which then use the same registers.
     let upper = kernel.operand(of, 1);
     for number in 0..store.pieces {
         let count = constant_like(kernel, left, upper, number)?;
@@ -215,8 +216,8 @@ fn innermost(levels: &[Level]) -> Level {
     levels[levels.len() - 1]
 }
 
-/// Hands a value on at the end of the innermost block; where the store stands in a branch, from there, and `other` from the
-/// other one, or zero.
+/// Yields a value at the end of the innermost block; if the store is in a branch, from there, and `other` or zero from
+/// the other side.
 fn hand_on(
     kernel: &mut Kernel,
     levels: &[Level],
@@ -240,8 +241,8 @@ fn hand_on(
     Ok(())
 }
 
-/// Lets the map of results wait with them, if the kernel makes it on the way: gives that of what waits on each level, and in the
-/// end. A new map is made in the other place than that of the results that wait.
+/// Carries the map of deferred results with them, if the kernel makes it: returns the map on each level, and after the
+/// loops. A new map is made in the other slot.
 fn carry_map(
     kernel: &mut Kernel,
     steps: &[PathStep],
@@ -275,8 +276,8 @@ fn carry_map(
     Ok(Some(maps))
 }
 
-/// A sum whose first product overwrites what the registers held (`rings.rs`) goes from turn to turn, so that they are not
-/// cleared in each. A loop without iterations still gives zeros.
+/// An accumulator whose first dot overwrites the registers (`rings.rs`) is carried from iteration to iteration, so that
+/// it is not cleared each time. A loop without iterations still yields zeros.
 fn keep_acc(kernel: &mut Kernel, of: Op, mma: Op, turns: PathStep) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
     let carried = kernel.operand(mma, 2);
@@ -299,7 +300,8 @@ fn keep_acc(kernel: &mut Kernel, of: Op, mma: Op, turns: PathStep) -> Result<(),
     let whole = kernel.result(branch, 0);
     kernel.replace_uses(acc, whole);
     Builder::at_end(kernel, blocks[0]).yield_values(&[acc])?;
-    // Behind a wait nobody sees that they are zeros, and chooses between them and the sum register by register.
+    // After a wait LLVM does not know that they are zeros, and would select between them and the accumulator per
+    // register.
     let mut builder = Builder::at_end(kernel, blocks[1]);
     let zeros = builder.constant_of(Literal::Int(0), ty)?;
     let wait = builder.build(OpKind::MmaWait { pending: 0 }, &[], &[], &[zeros], &[], &[ty])?;

@@ -15,7 +15,7 @@ use super::box_analysis::{BoxAccess, Fill, Outer, Reason};
 use super::partitions::missing;
 use crate::PassError;
 
-/// What follows the name of a descriptor in that of the parameter with its address.
+/// The suffix of a descriptor's address parameter.
 const BASE: &str = ".base";
 
 /// A descriptor among the arguments.
@@ -27,7 +27,7 @@ pub(super) struct Descriptor {
     block: Shape,
 }
 
-/// The name of the descriptor to which this parameter is the address, and of how many dimensions its tensor is.
+/// The descriptor's name for its address parameter, and the rank of its tensor.
 fn descriptor_of<'n>(kernel: &Kernel, name: &'n str) -> Option<(&'n str, usize)> {
     let descriptor = name.strip_suffix(BASE)?;
     let has = |part: &str| parameter(kernel, &format!("{descriptor}.{part}")).is_some();
@@ -49,16 +49,16 @@ pub(super) fn of_argument(kernel: &Kernel, access: &mut BoxAccess, block: Shape)
         let of_axes = axes.flat_map(|axis| axis.sizes.iter().chain([&axis.stride]).chain(&axis.modulus));
         let of_outer = access.outer.iter().flat_map(|outer| outer.sizes.iter().chain([&outer.stride]));
         let parts = of_axes.chain(of_outer).chain([&access.start]).any(mentions);
-        return if parts { Err("a size is part of a descriptor or of a tuple") } else { Ok(None) };
+        return if parts { Err("a size is part of a descriptor or tuple") } else { Ok(None) };
     }
     let base = kernel.params.iter().find(|param| param.value == access.base).map_or("", |param| &param.name);
-    let (name, rank) = descriptor_of(kernel, base).ok_or("a base is no argument")?;
+    let (name, rank) = descriptor_of(kernel, base).ok_or("the base pointer is not a kernel argument")?;
     let is = |poly: &Poly, part: &str, axis: usize| {
         let part = parameter(kernel, &format!("{name}.{part}.{axis}"));
         part.is_some_and(|value| *poly == Poly::symbol(Symbol::Scalar(value)))
     };
     let ends = |sizes: &[Poly], axis: usize| matches!(sizes, [size] if is(size, "shape", axis));
-    // The leading dimensions, in which a block has one place.
+    // The leading dimensions, in which a block has a single index.
     access.outer.sort_by_key(|outer| (0..rank).find(|axis| is(&outer.stride, "strides", *axis)).unwrap_or(rank));
     let [outer, inner] = [&access.axes[0], &access.axes[1]];
     let leading = access.outer.iter().enumerate();
@@ -72,11 +72,11 @@ pub(super) fn of_argument(kernel: &Kernel, access: &mut BoxAccess, block: Shape)
         && outer.modulus.is_none()
         && inner.modulus.is_none();
     if !whole {
-        return Err("an access is to another tensor than the descriptor has");
+        return Err("an access is to another tensor than the descriptor's");
     }
-    // Parameters that the launch fills by itself stand last already.
+    // Hidden parameters come last.
     if kernel.params.iter().any(|param| param.hidden.is_some()) {
-        return Err("the kernel is divided already");
+        return Err("the kernel is warp-specialized already");
     }
     let sizes: Vec<u32> = access.outer.iter().map(|_| 1).chain(block.iter().copied()).collect();
     let block = Shape::new(&sizes).ok_or("a tensor has too many dimensions")?;
@@ -91,7 +91,7 @@ pub(super) fn row(kernel: &Kernel, base: Value, outer: &[Outer]) -> Option<usize
     outer.iter().position(|outer| outer.stride == Poly::symbol(stride))
 }
 
-/// Whether what a load gives beside the tensor is what copies by the map of that descriptor give.
+/// Whether a load's padding outside of the tensor is that of copies by this descriptor's map.
 pub(super) fn fills_so(kernel: &Kernel, descriptor: &Descriptor, fill: Fill, is_float: bool) -> bool {
     match fill {
         Fill::Zero => !is_float,

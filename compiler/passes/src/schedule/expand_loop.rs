@@ -1,5 +1,5 @@
-//! Begins the copies of a loop's iterations ahead of time, as `schedule_loop` has decided: those of the first iterations
-//! before the loop, and in the loop those of the iteration that is so many steps ahead.
+//! Expands a loop into a pipeline, as `schedule_loop` has decided: the copies of the first iterations are issued in a
+//! prologue, and each iteration issues those of the iteration at the prefetch distance.
 //!
 //! ```text
 //! for_range .. {slots = 3, ahead = 2} {      copy_async of iterations 0 and 1, a group each
@@ -14,15 +14,15 @@
 //!                                            barrier
 //! ```
 //!
-//! A loop with `ahead` and no slots loads the operands of its products so many iterations ahead, into registers, or all that it
-//! loads if it has no products; so does one with slots, an iteration ahead, what it loads beside its copies, if that is little
+//! A loop with `ahead` and no slots loads the operands of its dots so many iterations ahead, into registers, or all of
+//! its loads if it has no dots; a loop with slots loads its other small loads one iteration ahead
 //! (`register_prefetch.rs`).
 //!
-//! What the addresses and masks follow from is computed twice, once for the iteration and once for the one ahead; values
-//! carried for it get a second place in the loop. Copies of iterations that there are not have a false mask. One barrier
-//! in each iteration suffices where a slot is to spare: it says that the copies of the iteration are there for all threads,
-//! and that all have read the slot which is filled next. Where none is, the copies begin behind the products, after a second
-//! barrier that says that the slot has been read.
+//! The backward slice of addresses and masks is executed twice, once for the iteration and once for the prefetched one;
+//! values carried for it get a second loop-carried value. Copies of iterations beyond the last have a false mask. One
+//! barrier in each iteration is enough if there is a spare slot: after it the copies of the iteration are visible to
+//! all threads, and all have read the slot that is filled next. Without a spare slot, the copies are issued after the
+//! dots, after a second barrier.
 
 use rtc_ir::{
     Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap,
@@ -72,19 +72,19 @@ pub(super) fn roots(kernel: &Kernel, copies: &[Op]) -> Vec<Value> {
     copies.iter().flat_map(|op| [Some(kernel.operand(*op, 0)), kernel.optional(*op, 0)]).flatten().collect()
 }
 
-/// What `schedule_loop` has decided.
+/// The decision of `schedule_loop`.
 struct ExpansionPlan {
     slots: u32,
     ahead: u32,
     pending: u32,
 }
 
-/// Whether the slot that is filled in an iteration was still read in it, or by the product under way.
+/// Whether the slot that is filled in an iteration was still read in it, or by the dot in flight.
 pub(super) fn needs_second_barrier(slots: u32, ahead: u32, pending: u32) -> bool {
     slots < ahead + 1 + pending
 }
 
-/// The last operation of a loop's body that reads what the copies of the loop have filled, or that uses it in a product.
+/// The last operation of a loop's body that reads what the copies of the loop have filled, or that uses it in a dot.
 fn last_reader(kernel: &Kernel, body: Block) -> Option<Op> {
     let filled: Vec<Op> = kernel
         .ops(body)
@@ -109,9 +109,9 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     let copies = copies(kernel, of);
     let part = addresses(kernel, of, &roots(kernel, &copies));
     let (Some(part), Some(step), Some(first)) = (part, small_step(kernel, of), kernel.first_op(body)) else {
-        return Err(PassError::Internal("a loop that cannot be expanded was to be".into()));
+        return Err(PassError::Internal("a loop that cannot be expanded was chosen".into()));
     };
-    let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without end".into()))?;
+    let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without a terminator".into()))?;
 
     let trips = trip_count(kernel, of);
     let rings = make_rings(kernel, of, &copies, slots)?;
@@ -145,7 +145,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
         carried = early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect();
     }
 
-    // What the loop carries for them.
+    // Their loop-carried values.
     let zero = constant(kernel, of, 0)?;
     let start = constant(kernel, of, (ahead % slots).into())?;
     let mut names: Vec<Option<String>> =
@@ -160,7 +160,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
         new_args.push(within);
     }
     let (state, [read, write]) = new_args.split_at(carried.len()) else {
-        return Err(PassError::Internal("the places of the ring are lost".into()));
+        return Err(PassError::Internal("the slots of the ring are missing".into()));
     };
 
     // In the loop.
@@ -173,7 +173,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     }
     Builder::before(kernel, first).barrier()?;
     let mut map = ValueMap::new();
-    // The copies are begun while the first product is under way, or behind the last use of the slot that they fill.
+    // The copies are begun while the first dot is in flight, or behind the last use of the slot that they fill.
     let mma = if reuses && pending == 0 { None } else { first_dot(kernel, body) };
     let at = last.or(mma).and_then(|op| kernel.next_op(op)).unwrap_or(first);
     if let (true, Some(mma)) = (reuses, mma) {
@@ -240,14 +240,14 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     Ok(())
 }
 
-/// The first product of a loop's body, if it can be waited for later than it is begun.
+/// The first dot of a loop's body, if it can be waited for later than it is begun.
 fn first_dot(kernel: &Kernel, body: Block) -> Option<Op> {
     let mma = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {}))?;
     (kernel.value_type(kernel.result(mma, 0)).elem()?.bits() == 32).then_some(mma)
 }
 
-/// The one product of a loop, if nothing in the loop uses its sums but the product itself in the next iteration and its
-/// operands outlast the iteration, so none is in registers; and what the loop gives for the sums.
+/// The one dot of a loop, if nothing in the loop uses its accumulators but the dot itself in the next iteration and its
+/// operands outlast the iteration, so none is in registers; and what the loop gives for the accumulators.
 pub(super) fn mma_in_flight(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
     let body = kernel.op(of).blocks[0];
     let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
@@ -258,13 +258,13 @@ pub(super) fn mma_in_flight(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
     let carried = kernel.block(body).args.get(number + 1) == Some(&before);
     let alone = kernel.users(acc) == [end] && kernel.users(before) == [mma];
     let once = kernel.variadic(end).iter().filter(|value| **value == acc).count() == 1;
-    // What threads store for it in the loop would be overwritten in the next iteration.
+    // Stores by threads in the loop would be overwritten in the next iteration.
     let read: Vec<Op> = kernel.effects(mma).filter_map(|(_, place)| kernel.allocation(place?)).collect();
     let is_stored = rtc_ir::walk_block(kernel, body).into_iter().any(|op| {
         matches!(kernel.kind(op), OpKind::LocalStore {})
             && kernel.allocation(kernel.operand(op, 1)).is_some_and(|made| read.contains(&made))
     });
-    // ptxas lets no product be under way at a call.
+    // ptxas lets no dot be in flight at a call.
     let calls = rtc_ir::walk_block(kernel, body)
         .into_iter()
         .any(|op| matches!(kernel.kind(op), OpKind::Print { .. } | OpKind::Assertion { .. }));
@@ -272,11 +272,11 @@ pub(super) fn mma_in_flight(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
     (carried && alone && once && in_memory && !is_stored && !calls).then(|| (mma, kernel.result(of, number)))
 }
 
-/// What is done ahead of time.
+/// The operations executed ahead of time.
 struct Early {
     part: Addresses,
     copies: Vec<Op>,
-    /// Each ring, and the single buffer in place of which it is.
+    /// Each ring, and the single buffer that it replaces.
     rings: Vec<(Value, Value)>,
 }
 
@@ -312,8 +312,8 @@ impl Early {
     }
 }
 
-/// Puts in what an iteration computes for its addresses. Loads read, and divisors are what they are, only if it `runs`:
-/// a division by zero is undefined even where nobody uses the quotient.
+/// Inserts the address computation of an iteration. Loads are executed, and divisors unchanged, only if the iteration
+/// `runs`: a division by zero is undefined even if the quotient is unused.
 pub(super) fn repeat(
     kernel: &mut Kernel,
     before: Op,
@@ -354,7 +354,7 @@ fn may_divide_by_zero(kernel: &Kernel, op: Op) -> bool {
     divides && constant_bits(kernel, kernel.operand(op, 1)).is_none_or(|bits| bits == 0)
 }
 
-/// What stands for a value in a copy.
+/// The value in a clone.
 pub(super) fn moved(map: &ValueMap, value: Value) -> Value {
     map.get(&value).copied().unwrap_or(value)
 }
@@ -384,10 +384,10 @@ fn make_rings(kernel: &mut Kernel, of: Op, copies: &[Op], slots: u32) -> Result<
         if rings.iter().any(|(_, known)| *known == single) {
             continue;
         }
-        let made = kernel.def_op(single).ok_or_else(|| PassError::Internal("a buffer from nowhere".into()))?;
+        let made = kernel.def_op(single).ok_or_else(|| PassError::Internal("a buffer without an allocation".into()))?;
         let (Some(ty), &OpKind::AllocShared { align, .. }) = (kernel.value_type(single).as_shared(), kernel.kind(made))
         else {
-            return Err(PassError::Internal("a copy into a part of a buffer was to be begun ahead".into()));
+            return Err(PassError::Internal("a copy into a part of a buffer cannot be issued ahead".into()));
         };
         let ring = Builder::before(kernel, of).buffer(SharedType { slots, ..ty }, align)?;
         rings.push((ring, single));
@@ -409,7 +409,7 @@ pub(super) fn ahead_of(kernel: &mut Kernel, of: Op, before: Op, index: Value, mo
     Ok(Builder::before(kernel, before).addi(index, more)?)
 }
 
-/// Whether the loop has an iteration `more` beyond `index`; `None` if it is sure to. The sum itself might wrap. Before the
+/// Whether the loop has an iteration `more` beyond `index`; `None` if it is sure to. The accumulator itself might wrap. Before the
 /// loop `index` need not be one that it runs for.
 pub(super) fn is_run(
     kernel: &mut Kernel,
@@ -447,7 +447,7 @@ fn next_slot(kernel: &mut Kernel, before: Op, slot: Value, slots: u32) -> Result
     Ok(builder.select(is_last, zero, next)?)
 }
 
-/// Whether an operation stands in a block or in one nested in it.
+/// Whether an operation is in a block or in one nested in it.
 fn is_within(kernel: &Kernel, op: Op, block: Block) -> bool {
     let mut at = kernel.op(op).parent;
     while let Some(here) = at {

@@ -1,5 +1,5 @@
-//! Lets what the last product of an iteration does not need be done while it is under way, in loops of roles that have
-//! several products, each of which is waited for.
+//! Executes operations that the last dot of an iteration does not depend on while it is in flight, in loops of
+//! partitions that have several dots, each of which is waited for.
 //!
 //! ```text
 //! %s = mma %q, %k                        %s = mma %q, %k
@@ -11,8 +11,8 @@
 //!                                        barrier_arrive ..
 //! ```
 //!
-//! The wait for what the product reads goes to where the product before it is complete: there a warp waits anyway, and what is
-//! computed for the product then stands in one piece with it.
+//! The wait for the dot's operands moves to where the previous dot is complete: a warp waits there anyway, and the
+//! computation of the operands is not interrupted.
 
 use std::collections::HashSet;
 
@@ -36,7 +36,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
             let Some(last) = LastMma::of(kernel, of) else { continue };
             let mut moved = kernel.clone();
             last.begin(&mut moved)?;
-            // What is moved holds what it needs for longer.
+            // Moved operations extend the live ranges of their operands.
             if budget.is_none_or(|budget| pressure(&moved, of) + SCALAR_REGISTERS <= budget) {
                 *kernel = moved;
             }
@@ -45,15 +45,15 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// The last product of a loop's body, and what goes with it.
+/// The last dot of a loop's body, and the operations that move.
 struct LastMma {
     mma: Op,
     /// The waits for what it reads, and the operation that they go before.
     waits: Vec<Op>,
     after_other: Op,
-    /// What is done under it, in program order.
+    /// The operations executed under it, in program order.
     under: Vec<Op>,
-    /// What frees its operands.
+    /// The operations that free its operands.
     frees: Vec<Op>,
     end: Op,
 }
@@ -72,7 +72,7 @@ impl LastMma {
         let (between, after) = (&ops[first..last], &ops[last + 1..]);
         let waits = between.iter().copied().filter(|op| matches!(kernel.kind(*op), OpKind::BarrierWait {})).collect();
         let frees = after.iter().copied().filter(|op| is_arrival(kernel, *op)).collect();
-        // From the last one on: all that is used behind the product only.
+        // From the last one on: all that is used behind the dot only.
         let mut under: HashSet<Op> = HashSet::new();
         for op in between.iter().rev() {
             let users: Vec<Op> = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).collect();

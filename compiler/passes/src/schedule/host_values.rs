@@ -1,10 +1,10 @@
-//! The integers of a kernel that the host can compute before a launch: arguments, and sums and products of them.
+//! The integers of a kernel that the host can compute before a launch: polynomials of arguments.
 //!
 //! ```text
 //! %rows = muli %Z, %H : i32    →    (Z * H + 2147483648) % 4294967296 - 2147483648
 //! ```
 //!
-//! The host computes in 64 bits, so what wraps in the kernel is wrapped there.
+//! The host computes in 64 bits, so overflow in the kernel is reproduced.
 
 use rtc_abi::{Expr, ParamType, ValueType};
 use rtc_ir::analysis::{Poly, Symbol};
@@ -13,7 +13,7 @@ use rtc_ir::{Kernel, OpKind, Type, Value, constant_bits, greatest_common_divisor
 /// Chains of more operations are not looked through.
 const MOST_STEPS: usize = 8;
 
-/// What is promised of an integer: the largest number that is known to divide it; `None` if the host cannot compute it.
+/// The largest known divisor of an integer by promises; `None` if the host cannot compute it.
 pub(crate) fn divisor(kernel: &Kernel, value: Value) -> Option<i128> {
     divisor_within(kernel, value, MOST_STEPS)
 }
@@ -38,8 +38,8 @@ fn divisor_within(kernel: &Kernel, value: Value, steps: usize) -> Option<i128> {
     }
 }
 
-/// Whether a scalar is an argument divided by a number. A version of the kernel for arguments of which nobody promises what
-/// divides them counts in such quotients (`alignment_versioning.rs`).
+/// Whether a scalar is an argument divided by a constant. Alignment versioning uses such quotients
+/// (`alignment_versioning.rs`).
 pub(crate) fn is_quotient(kernel: &Kernel, value: Value) -> bool {
     let op = kernel.def_op(value).filter(|op| matches!(kernel.kind(*op), OpKind::DivSI {}));
     op.is_some_and(|op| (0..2).all(|place| divisor(kernel, kernel.operand(op, place)).is_some()))
@@ -93,7 +93,7 @@ fn signed(number: u64, bits: u32) -> i128 {
     i128::from((number << unused) as i64 >> unused)
 }
 
-/// What divides both.
+/// The greatest common divisor.
 fn common(a: i128, b: i128) -> Option<i128> {
     greatest_common_divisor(a.unsigned_abs(), b.unsigned_abs()).try_into().ok()
 }

@@ -1,4 +1,4 @@
-//! Quotients and remainders by what a loop does not change: what follows from the divisor alone stands before the loop.
+//! Quotients and remainders by a loop-invariant divisor: the part that depends on the divisor alone is hoisted.
 //!
 //! ```text
 //!                                    %r = divui 2^32 - 1, (maxui %d, 1)
@@ -10,13 +10,13 @@
 //!                                    }
 //! ```
 //!
-//! With `r` the whole part of `(2^n - 1) / d`, `x * r / 2^n` is less than `x / d`, but by less than one, for all `x` below
-//! `2^n`: the high half of the product is the quotient, or less by one, which the rest tells. Signed operands give their
-//! absolute values, of which the greatest is one of these `x`, and the sign of the result. NVIDIA's assembler divides by a
-//! reciprocal of `f32`, which it leaves in loops of any size, and corrects twice.
+//! With `r` the whole part of `(2^n - 1) / d`, `x * r / 2^n` is less than `x / d` by less than one for all `x` below
+//! `2^n`: the high half of the product is the quotient or one less, which the remainder decides. Signed operands use
+//! their absolute values, the greatest of which is such an `x`, and the sign of the result. NVIDIA's assembler divides
+//! by a reciprocal of `f32`, which it leaves in loops of any size, and corrects twice.
 //!
-//! Only in innermost loops: around others the reciprocal would hold registers for a division that is seldom made. A
-//! divisor of zero is none where the loop does not run, so the reciprocal is that of one.
+//! Only in innermost loops: around others the reciprocal would hold registers for a division that is rare. A divisor of
+//! zero is possible only if the loop does not run, so the reciprocal is then that of one.
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -63,7 +63,7 @@ struct Division {
     divisor: Value,
     /// The outermost loop that the divisor comes from outside of.
     before: Op,
-    /// Whether the remainder is asked for.
+    /// Whether the remainder is used.
     remainder: bool,
     /// Whether the dividend and the divisor may be negative.
     signs: [bool; 2],
@@ -124,7 +124,7 @@ impl Division {
     }
 }
 
-/// What divisions by a number use of it.
+/// The hoisted values of divisions by a number.
 #[derive(Clone, Copy)]
 struct Divisor {
     magnitude: Value,
@@ -162,8 +162,8 @@ fn scalar(kernel: &Kernel, mut value: Value) -> Option<Value> {
     Some(value)
 }
 
-/// The outermost loop around an operation that a value comes from outside of, if the operation's own loop has no other in
-/// it. What other operations run as functions, or on warps of their own, stays where it is.
+/// The outermost loop around an operation in which a value is invariant, if the operation's own loop contains no other.
+/// Operations in functions or partitions are left alone.
 fn loop_without(kernel: &Kernel, op: Op, value: Value) -> Option<Op> {
     let home = match kernel.value(value).def {
         ValueDef::Result(op, _) => kernel.op(op).parent?,

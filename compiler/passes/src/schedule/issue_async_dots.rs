@@ -1,5 +1,5 @@
-//! Lets the products of an iteration be under way while other work of it is done, where a loop has several that do not all
-//! follow from each other.
+//! Keeps the dots of an iteration in flight while other operations of it are executed, if a loop has several dots that
+//! do not all depend on each other.
 //!
 //! ```text
 //! %s = mma %k, %q                      %s = mma_async %k, %q
@@ -13,8 +13,9 @@
 //!                                      mma_wait %a, %b {pending = 0}
 //! ```
 //!
-//! So it is in attention backward. The loop is in a role (`specialize_warps`), so that other warps bring the operands; slots are
-//! freed when the last product of the iteration is complete. Products that `pipeline_chained_dots` has taken over stay.
+//! This is the case in attention backward. The loop is in a partition (`specialize_warps`), so that other warps load
+//! the operands; slots are freed when the last dot of the iteration is complete. Dots that `pipeline_chained_dots` has
+//! changed are left alone.
 
 use std::collections::HashSet;
 
@@ -44,7 +45,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// The products of a loop's body, if there are several and nothing else in it works on operands in shared memory.
+/// The dots of a loop's body, if there are several and nothing else in it works on operands in shared memory.
 pub(super) fn mmas(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
     let all = rtc_ir::walk_block(kernel, body);
     let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {});
@@ -52,7 +53,7 @@ pub(super) fn mmas(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
     let alone = all.iter().all(|op| match kernel.kind(*op) {
         OpKind::Mma {} => mmas.contains(op),
         OpKind::MmaAsync {} | OpKind::MmaWait { .. } | OpKind::LocalStore {} => false,
-        // The assembler lets no product be under way at a call.
+        // The assembler lets no dot be in flight at a call.
         OpKind::Print { .. } | OpKind::Assertion { .. } => false,
         _ => true,
     });
@@ -60,8 +61,8 @@ pub(super) fn mmas(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
     (alone && mmas.len() > 1 && mmas.iter().all(wide)).then_some(mmas)
 }
 
-/// The products after the first that need nothing of those before them in the iteration, each with what has to be moved
-/// before it.
+/// The dots after the first that are independent of the dots before them in the iteration, each with the operations
+/// that have to move before it.
 fn independent(kernel: &Kernel, body: Block, mmas: &[Op]) -> Vec<Vec<Op>> {
     let after_first: Vec<Op> = kernel.ops(body).skip_while(|op| *op != mmas[0]).skip(1).collect();
     let mut early = Vec::new();
@@ -81,7 +82,7 @@ fn independent(kernel: &Kernel, body: Block, mmas: &[Op]) -> Vec<Vec<Op>> {
             let pure = kind.spec().traits.has(Traits::PURE) && kernel.op(*op).blocks.is_empty();
             op == mma || pure || is_view(kernel, *op) || matches!(kind, OpKind::BarrierWait {})
         };
-        // The sums of the first product are not there yet.
+        // The accumulators of the first dot are not there yet.
         let first = kernel.result(mmas[0], 0);
         let waits_for_first = needed.iter().any(|op| kernel.op(*op).operands.contains(&first));
         if !waits_for_first && needed.iter().all(movable) {
@@ -91,7 +92,7 @@ fn independent(kernel: &Kernel, body: Block, mmas: &[Op]) -> Vec<Vec<Op>> {
     early
 }
 
-/// Moves these operations right behind the first product, in order.
+/// Moves these operations right behind the first dot, in order.
 fn hoist(kernel: &mut Kernel, first: Op, early: &[Vec<Op>]) {
     let mut at = first;
     let mut moved = HashSet::new();
@@ -103,7 +104,7 @@ fn hoist(kernel: &mut Kernel, first: Op, early: &[Vec<Op>]) {
     }
 }
 
-/// Begins the products without waiting for them, and waits for each before its sums are used.
+/// Begins the dots without waiting for them, and waits for each before its accumulators are used.
 fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError> {
     let mut under_way: Vec<Op> = Vec::new();
     let mut frees = Vec::new();
@@ -126,7 +127,7 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
             under_way.push(op);
         }
     }
-    let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without end".into()))?;
+    let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without a terminator".into()))?;
     if !under_way.is_empty() {
         wait(kernel, end, &under_way, 0)?;
     }
@@ -136,7 +137,7 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
     Ok(())
 }
 
-/// Waits for these products, of which `pending` later ones may stay under way, and lets what follows use their sums.
+/// Waits for these dots, except for `pending` later ones, and replaces later uses of their accumulators.
 fn wait(kernel: &mut Kernel, before: Op, mmas: &[Op], pending: u32) -> Result<(), PassError> {
     let accs: Vec<Value> = mmas.iter().map(|mma| kernel.result(*mma, 0)).collect();
     let types: Vec<_> = accs.iter().map(|acc| kernel.value_type(*acc)).collect();

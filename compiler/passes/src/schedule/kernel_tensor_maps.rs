@@ -1,4 +1,5 @@
-//! Tensor maps that the kernel makes, of bases, sizes and strides that come from memory, as those of the matrices of a group:
+//! Tensor maps that the kernel makes, from bases, sizes and strides that come from memory, such as those of a grouped
+//! matmul:
 //!
 //! ```text
 //! %p = load .. : ptr<f16>                  %p = load .. : ptr<f16>
@@ -7,10 +8,10 @@
 //! }                                        for_range .. { copy_desc %map, .. }
 //! ```
 //!
-//! A map is made right after the last of the values that it is made of, outside of the loops with products. Before it is
-//! made another time, no copy by the former one may be under way; so that nobody waits for that, there are two places for it,
-//! in turn (`rings.rs`, `defer_stores.rs`). Copying a map to where copies look for it takes as long as loads do: others are
-//! made, and products begun, before it is waited for.
+//! A map is made right after the last of its values, outside of the loops with dots. Before it is made again, no copy
+//! by the previous one may be in flight; so that nothing has to wait for that, there are two slots for it in turn
+//! (`rings.rs`, `defer_stores.rs`). Copying a map to where TMA reads it takes as long as loads do: other maps are made,
+//! and dots issued, before the wait for it.
 
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Block, Builder, DescType, Elem, HintKind, Kernel, Literal, Op, OpKind, Type, Value, ValueDef, regions};
@@ -27,7 +28,7 @@ pub(super) fn is_settled(kernel: &Kernel, value: Value) -> bool {
     while let Some(op) = block.and_then(|block| kernel.block(block).parent) {
         match kernel.kind(op) {
             OpKind::IfElse {} => block = kernel.op(op).parent,
-            // What the first block of such a loop computes is not seen in the second.
+            // Values of the first block of such a loop are not visible in the second.
             OpKind::WhileLoop {} if block == kernel.op(op).blocks.first().copied() => return false,
             kind if regions::is_loop(kind) => {
                 let blocks = kernel.op(op).blocks.iter();
@@ -40,7 +41,7 @@ pub(super) fn is_settled(kernel: &Kernel, value: Value) -> bool {
     true
 }
 
-/// The largest number that is known to divide a scalar where `at` stands: by the signature, or by promises of the kernel.
+/// The largest known divisor of a scalar at `at`: by the signature, or by assumptions in the kernel.
 pub(super) fn promised(kernel: &Kernel, value: Value, at: Op) -> i128 {
     let mut best = divisor(kernel, value).unwrap_or(1);
     let mut work = vec![value];
@@ -58,7 +59,7 @@ pub(super) fn promised(kernel: &Kernel, value: Value, at: Op) -> i128 {
     best
 }
 
-/// The pointers that are promised to be multiples of so many bytes wherever `at` stands.
+/// The pointers that are known to be multiples of so many bytes at `at`.
 pub(super) fn promised_pointers(kernel: &Kernel, at: Op, multiple: i128) -> Vec<Value> {
     let is_promise = |op: &Op| match kernel.kind(*op) {
         OpKind::Hint { kind: HintKind::MultipleOf, values } => {
@@ -121,7 +122,7 @@ pub(super) fn make(kernel: &mut Kernel, access: &BoxAccess, ty: DescType, tf32: 
     let before = after_all(kernel, &values).ok_or_else(|| missing("a place for a map"))?;
     let mut builder = Builder::before(kernel, before);
     let none = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
-    // No index of a program is asked for.
+    // No program index is needed.
     let names = Names { pids: [none; 3], grid: [none; 3], map: None };
     let mut base = access.base;
     let pointer = Elem::Ptr(ty.elem);
@@ -160,7 +161,7 @@ fn size(kernel: &mut Kernel, before: Op, names: &Names<'_>, sizes: &[Poly]) -> R
     }
 }
 
-/// The first operation that stands after all of these values, which are seen in one place.
+/// The first operation after all of these values, which are defined in one block.
 fn after_all(kernel: &Kernel, values: &[Value]) -> Option<Op> {
     let depth = |block: Block| {
         let around = |block: &Block| kernel.block(*block).parent.and_then(|op| kernel.op(op).parent);
@@ -180,7 +181,7 @@ fn after_all(kernel: &Kernel, values: &[Value]) -> Option<Op> {
     }
 }
 
-/// Lets what makes a map not wait until it is there.
+/// Makes the operation that makes a map return before the map is visible.
 pub(super) fn begin(kernel: &mut Kernel, maker: Op) {
     if let OpKind::MakeMap { later, .. } = kernel.kind_mut(maker) {
         *later = true;

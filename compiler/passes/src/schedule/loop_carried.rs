@@ -1,5 +1,5 @@
-//! Values that go round through loops and branches within each other, from the end of the innermost block to where it is
-//! entered the next time.
+//! Values that are carried through nested loops and branches, from the end of the innermost block to its next
+//! execution.
 //!
 //! ```text
 //! for_range {              for_range (%x = %start) {
@@ -16,12 +16,12 @@ use rtc_ir::{Block, Kernel, Op, OpKind, Value};
 use super::partitions::missing;
 use crate::PassError;
 
-/// A value in a block on the way, and which operand of the block's end is what comes next.
+/// A value in a block on the path, and the operand of the block's terminator that is its next value.
 #[derive(Clone, Copy)]
 pub(super) struct Level {
     /// The block.
     pub block: Block,
-    /// What it is there.
+    /// The value in the block.
     pub value: Value,
     /// The end of the block.
     pub end: Op,
@@ -29,7 +29,7 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// What a block hands on already.
+    /// A value that a block yields already.
     pub fn known(kernel: &Kernel, block: Block, at: usize) -> Result<Level, PassError> {
         let end = kernel.terminator(block).ok_or_else(|| missing("an end"))?;
         Ok(Level { block, value: kernel.operand(end, at), end, at })
@@ -41,24 +41,24 @@ impl Level {
     }
 }
 
-/// An operation on the way, and the block of it through which the way goes.
+/// An operation on the path, and its block on the path.
 pub(super) type PathStep = (Op, Block);
 
-/// The way through operations that stand within each other, from the outside in. `inside` stands in the last of them.
+/// The path through nested operations, from the outside in. `inside` is in the last of them.
 pub(super) fn path_to(kernel: &Kernel, path: &[Op], inside: Op) -> Option<Vec<PathStep>> {
     let next = path.iter().skip(1).chain([&inside]);
     let steps = path.iter().zip(next).map(|(op, next)| {
         let block = kernel.op(*next).parent?;
         let blocks = &kernel.op(*op).blocks;
-        // The first block of such a loop asks whether to go on.
+        // The first block of such a loop computes the condition.
         let goes_round = !matches!(kernel.kind(*op), OpKind::WhileLoop {}) || blocks.last() == Some(&block);
         (blocks.contains(&block) && goes_round).then_some((*op, block))
     });
     steps.collect()
 }
 
-/// Carries a value along a way; as yet it is `start` everywhere. Gives the levels from the outside in, and what comes out of the
-/// first operation.
+/// Carries a value along a path; every next value is still `start`. Returns the levels from the outside in, and the
+/// result of the outermost operation.
 pub(super) fn carry(
     kernel: &mut Kernel,
     steps: &[PathStep],

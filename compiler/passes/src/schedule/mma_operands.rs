@@ -1,5 +1,5 @@
-//! Makes `mma`s of products by `wgmma`: their operands come from buffers, which other threads have filled or which a tile is
-//! stored to where it is made; a left operand that is computed from another product comes from registers.
+//! Makes `mma`s of `wgmma` dots: their operands come from buffers, which other threads have filled or which a tile is
+//! stored to where it is made; a left operand that is computed from another dot comes from registers.
 
 use rtc_ir::{AccumulatorForm, Builder, Kernel, Op, OpKind, SharedType, Value, ValueDef};
 use rtc_layout::{MatrixDescriptor, SharedLayout};
@@ -9,7 +9,7 @@ use super::operand_layouts::order;
 use super::stage_operands::StagedOperands;
 use crate::PassError;
 
-/// Whether the left operand of a product by `wgmma` is to come from registers.
+/// Whether the left operand of a `wgmma` dot is to come from registers.
 pub(super) fn in_registers(kernel: &Kernel, dot: Op) -> bool {
     let [lhs, acc] = [0, 2].map(|index| kernel.operand(dot, index));
     let (Some(layout), Some(sums)) = (kernel.layout_of(lhs), kernel.layout_of(acc)) else { return false };
@@ -17,7 +17,7 @@ pub(super) fn in_registers(kernel: &Kernel, dot: Op) -> bool {
     matches!(bits, 16 | 32) && AccumulatorForm::of(sums).is_some_and(|form| form.takes(layout, bits))
 }
 
-/// Makes an `mma` of a product by `wgmma`.
+/// Makes an `mma` of a `wgmma` dot.
 pub(super) fn stage_dot(kernel: &mut Kernel, op: Op, staged: &mut StagedOperands) -> Result<(), PassError> {
     let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(op, index));
     let late = are_loaded_together(kernel, op, staged);
@@ -38,7 +38,7 @@ pub(super) fn stage_dot(kernel: &mut Kernel, op: Op, staged: &mut StagedOperands
     Ok(())
 }
 
-/// Whether both operands are loads before the product that are still to be stored. They are stored after both: the second
+/// Whether both operands are loads before the dot that are still to be stored. They are stored after both: the second
 /// load would else wait at the barrier before the first store, which waits for the first load.
 fn are_loaded_together(kernel: &Kernel, op: Op, staged: &StagedOperands) -> bool {
     let is_load = |index: usize| {
@@ -49,8 +49,8 @@ fn are_loaded_together(kernel: &Kernel, op: Op, staged: &StagedOperands) -> bool
     !in_registers(kernel, op) && is_load(0) && is_load(1)
 }
 
-/// The buffer with an operand of a product, whose axis `k_axis` is summed over, as a view if it lies there transposed. What
-/// is not in memory is stored where it is made, or `late`, before the product and without a fence.
+/// The buffer with an operand of a dot, whose axis `k_axis` is summed over, as a view if it lies there transposed. What
+/// is not in memory is stored where it is made, or `late`, before the dot and without a fence.
 fn in_memory(
     kernel: &mut Kernel,
     op: Op,
@@ -78,7 +78,7 @@ fn in_memory(
     if transposed { Ok(Builder::before(kernel, op).shared_trans_of(buffer, &[1, 0])?) } else { Ok(buffer) }
 }
 
-/// Stores a value where it is made, so that `wgmma` can sum over its axis `k_axis`; or before an operation, which is to have
+/// Stores a value where it is made, so that `wgmma` can accumulator over its axis `k_axis`; or before an operation, which is to have
 /// the fence.
 fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize, before: Option<Op>) -> Result<Value, PassError> {
     let none = || PassError::Internal("an operand that `wgmma` cannot read".into());

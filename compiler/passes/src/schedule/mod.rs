@@ -1,4 +1,4 @@
-//! Passes that bring operands of products into shared memory, ahead of time where a loop allows it.
+//! Passes that stage operands of dots in shared memory, ahead of time where a loop allows it.
 
 pub(crate) mod addresses;
 mod alignment;
@@ -17,6 +17,7 @@ pub mod expand_loop;
 pub mod hide_conversions;
 pub mod hide_reductions;
 pub(crate) mod host_values;
+mod in_place;
 pub mod invariant_divisors;
 pub mod issue_async_dots;
 mod kernel_tensor_maps;

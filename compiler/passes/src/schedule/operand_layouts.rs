@@ -1,4 +1,4 @@
-//! Where the elements of an operand are put in shared memory: as those who read it want them.
+//! The layout of a staged operand in shared memory, chosen for its readers.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::mma_operands::in_registers;
 /// Alignment of a buffer that `wgmma` does not read: ldmatrix and copies take 16 bytes.
 const ALIGN: u32 = 128;
 
-/// That of one which copies of boxes fill, with the widest swizzle.
+/// The alignment of a buffer that TMA fills, with the widest swizzle.
 const BOX_ALIGN: u32 = 1024;
 
 /// The axis along which a copy of `width` elements runs, then the others, the last one first.
@@ -22,8 +22,8 @@ pub(super) fn order(layout: &Layout, width: u32) -> Option<Vec<u32>> {
     (layout.contiguity(first) >= width).then(|| [first].into_iter().chain(others).map(|axis| axis as u32).collect())
 }
 
-/// Where the elements of a value are best put for those who read it, and the alignment that asks for; `inner` is the
-/// dimension along which they are copied if that does not follow from the layout.
+/// The best layout of a value for its readers, and the alignment that it needs; `inner` is the dimension along which it
+/// is copied if the layout does not determine it.
 pub(super) fn buffer_layout(
     kernel: &Kernel,
     value: Value,
@@ -61,13 +61,13 @@ pub(super) fn buffer_layout(
 /// Who reads a value.
 #[derive(Default)]
 struct Readers {
-    /// The axis that a product by `wgmma` sums over.
+    /// The axis that a `wgmma` dot sums over.
     dot: Option<usize>,
-    /// Whether such a product takes it from registers.
+    /// Whether such a dot takes it from registers.
     in_registers: bool,
-    /// Layouts that are asked for.
+    /// The layouts that readers prefer.
     layouts: Vec<Layout>,
-    /// Whether the first of them is that of a product which loads vectors.
+    /// Whether the first of them belongs to a dot that loads vectors.
     by_vectors: bool,
 }
 
@@ -108,7 +108,7 @@ impl Readers {
     }
 }
 
-/// Whether a value itself, perhaps turned or cast, is an operand of a product that has a say in where it lies.
+/// Whether a value, perhaps transposed or cast, is an operand of a dot that restricts its layout.
 fn feeds(kernel: &Kernel, value: Value, direct: &HashSet<Op>) -> bool {
     kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
         OpKind::Dot { kind: DotKind::Wgmma, .. } => true,

@@ -1,8 +1,8 @@
-//! The form that `specialize_warps` gives a kernel: a role that copies and a role that computes, each of which loops over the
-//! programs of the block.
+//! Creates the partitions of `specialize_warps`: a producer and a consumer, each of which loops over the programs of
+//! the block.
 //!
-//! The role that copies is a copy of the whole program in which only those operations stay that its copies, loops and
-//! branches need. What the loops of both become is in `rings.rs`.
+//! The producer is a clone of the whole program that keeps only the operations that its copies, loops and branches
+//! need. The loops of both are rewritten in `rings.rs`.
 
 use rtc_abi::Persistent;
 use rtc_ir::{
@@ -28,12 +28,12 @@ pub(super) struct PartitionConfig {
     pub registers: [u32; 2],
     /// Registers that each starts with.
     pub at_start: u32,
-    /// Blocks on a multiprocessor.
+    /// Blocks on an SM.
     pub blocks: u32,
     /// Slots of the rings.
     pub slots: u32,
-    /// Of results so many bytes are brought into shared memory at a time, to be copied from there; `None`: they are stored
-    /// as they were.
+    /// Bytes of results that are stored to shared memory at a time, to be copied from there; `None`: they are stored
+    /// directly.
     pub stored: Option<u32>,
     /// Whether that waits for the next program.
     pub deferred: bool,
@@ -41,7 +41,7 @@ pub(super) struct PartitionConfig {
 
 /// Something that was there when the kernel was looked at.
 pub(super) fn missing(what: &str) -> PassError {
-    PassError::Internal(format!("dividing the warps: {what}"))
+    PassError::Internal(format!("specializing the warps: {what}"))
 }
 
 /// The buffer behind a view of one.
@@ -64,7 +64,7 @@ pub(super) fn is_ring(kernel: &Kernel, alloc: Op) -> bool {
     matches!(kernel.kind(alloc), OpKind::AllocShared { .. }) && rtc_ir::walk(kernel).into_iter().any(fills)
 }
 
-/// Whether the role that copies, now that nothing idle is left in it, computes no tiles and reads nothing that is written.
+/// Whether the producer, now that nothing idle is left in it, computes no tiles and reads nothing that is written.
 pub(super) fn is_plain(kernel: &Kernel, found: &Candidate) -> bool {
     let Some(division) = kernel.specialization() else { return false };
     rtc_ir::walk_block(kernel, kernel.op(division).blocks[0]).into_iter().all(|op| {
@@ -92,7 +92,7 @@ pub(super) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
     let is_program = |op: &Op| *op != ret && !buffers.contains(&Some(*op));
     let program: Vec<Op> = kernel.ops(kernel.body()).filter(is_program).collect();
 
-    // What the roles share.
+    // The shared buffers and barriers.
     let mut rings = Vec::new();
     for (number, ty) in found.rings.iter().enumerate() {
         let mut align = 1;
@@ -125,7 +125,7 @@ pub(super) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
     let programs = builder.muli(some, grid[2])?;
     let programs = Programs::new(&mut builder, programs, unequal)?;
 
-    // The role that computes gets the program itself.
+    // The consumer gets the program itself.
     let partitions = [kernel.new_block(), kernel.new_block()];
     let division =
         OpKind::WarpSpecialize { warps: vec![PRODUCER_WARPS, warps], registers: Some(form.registers.to_vec()) };
@@ -155,7 +155,7 @@ pub(super) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
         kernel.move_op(op, Position::Before(end));
     }
 
-    // The role that copies gets a copy of it, from which everything is taken that shows.
+    // The producer gets a clone without side effects.
     let copy_end = kernel.terminator(bodies[0]).ok_or_else(|| missing("an end"))?;
     let args = bodies.map(|body| kernel.block(body).args.clone());
     let mut map: ValueMap = args[1].iter().copied().zip(args[0].iter().copied()).collect();
@@ -209,7 +209,7 @@ pub(super) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
         }
     }
     kernel.persistent = Some(Persistent { blocks_per_multiprocessor: blocks });
-    // Of a cluster, one block does the work.
+    // One block of a cluster does the work.
     kernel.options.num_ctas = 1;
     if form.blocks > 1 {
         kernel.options.maxnreg = Some(form.at_start);
@@ -217,7 +217,7 @@ pub(super) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
     Ok(())
 }
 
-/// Takes what shows of the program, and what only products need, out of the copy for the role that copies.
+/// Removes side effects, and operations for dots alone, from the producer's clone of the program.
 fn remove_side_effects(kernel: &mut Kernel, body: Block) {
     for op in rtc_ir::walk_block(kernel, body) {
         let gone = matches!(

@@ -1,15 +1,15 @@
-//! Which programs a block of a persistent kernel executes, and in which order.
+//! The order in which a block of a persistent kernel executes programs.
 //!
-//! Block `b` of `n` executes the programs `b`, `b + n`, `b + 2 n` and so on. Where programs take unequally long and `n` is a
-//! multiple of a size of the grid, that gives some blocks the long ones alone: causal attention was half as fast so. There
-//! every second round goes backwards: `b`, `2 n - 1 - b`, `2 n + b`, ..
+//! Block `b` of `n` executes the programs `b`, `b + n`, `b + 2 n` and so on. If programs differ in length and `n` is a
+//! multiple of a size of the grid, some blocks get only long ones: causal attention took twice as long. In this case
+//! every second pass over the blocks runs backwards: `b`, `2 n - 1 - b`, `2 n + b`, ..
 //!
-//! Where programs may end at once, as those above the diagonal of a symmetric product, how many of them a block has to execute
-//! is anybody's guess. Then each program gets a block of its own, if another one runs beside it: the hardware starts the next where one
-//! is over.
+//! If programs may end immediately, such as those above the diagonal of a symmetric matrix product, the number of
+//! programs that a block should execute is not statically known. Then each program gets a block of its own, if another
+//! block is resident at the same time: the hardware starts the next block when one ends.
 //!
-//! Neighbours along axis 0 mostly read the same tiles, and are best started side by side: with four heads of attention in turn, or
-//! with the longest programs of all heads first, it was slower by up to a sixth on an H200.
+//! Neighbours along axis 0 mostly read the same tiles, so they should start together: interleaving four heads of
+//! attention, or starting the longest programs of all heads first, was slower by up to a sixth on an H200.
 
 use std::collections::HashSet;
 
@@ -22,12 +22,12 @@ use crate::PassError;
 pub(super) struct Programs {
     /// From where to where it counts, and by how much.
     pub bounds: [Value; 3],
-    /// The number of the block and how many there are, where every second round goes backwards.
+    /// The block's index and the number of blocks, if every second pass over the blocks runs backwards.
     turning: Option<[Value; 2]>,
 }
 
 impl Programs {
-    /// The programs of this block out of so many.
+    /// The programs of this block, given their total number.
     pub fn new(builder: &mut Builder<'_>, programs: Value, unequal: bool) -> Result<Programs, PassError> {
         let block = builder.program_id(0)?;
         let blocks = builder.num_programs(0)?;
@@ -53,7 +53,7 @@ impl Programs {
     }
 }
 
-/// Which program of a round the block executes.
+/// The program of a pass over the blocks that the block executes.
 fn place(builder: &mut Builder<'_>, round: Value, [block, blocks]: [Value; 2]) -> Result<Value, PassError> {
     let [zero, one] = [0, 1].map(|n| builder.constant_of(Literal::Int(n), Type::Scalar(Elem::I32)));
     let (zero, one) = (zero?, one?);
@@ -64,17 +64,17 @@ fn place(builder: &mut Builder<'_>, round: Value, [block, blocks]: [Value; 2]) -
     Ok(builder.select(forward, block, backward)?)
 }
 
-/// Whether programs take unequally long: the number of iterations of a loop follows from which program it is.
+/// Whether programs differ in length: the trip count of a loop depends on the program id.
 pub(super) fn are_unequal(kernel: &Kernel, found: &Candidate) -> bool {
     let loops = found.loops.iter().flat_map(|of| &of.path);
     let loops = loops.filter(|op| matches!(kernel.kind(**op), OpKind::ForRange { .. }));
     follow_from_program(kernel, loops.flat_map(|op: &Op| [0, 1].map(|place| kernel.operand(*op, place))).collect())
 }
 
-/// More than any launch has for each multiprocessor, so that there is a block for each program.
+/// More than any launch has for each SM, so that there is one block per program.
 const BLOCK_EACH: u32 = 1 << 15;
 
-/// How many blocks are started on a multiprocessor, where so many run at once.
+/// How many blocks are started on an SM, where so many run at once.
 pub(super) fn started(kernel: &Kernel, found: &Candidate, at_once: u32) -> u32 {
     let branches = found.loops.iter().flat_map(|of| &of.path);
     let branches = branches.filter(|op| matches!(kernel.kind(**op), OpKind::IfElse {}));
@@ -83,16 +83,16 @@ pub(super) fn started(kernel: &Kernel, found: &Candidate, at_once: u32) -> u32 {
     if skipped && at_once > 1 { BLOCK_EACH } else { at_once }
 }
 
-/// What `-v` says of so many blocks that are started.
+/// The part of the remark about the number of blocks.
 pub(super) fn described(started: u32) -> String {
     match started {
-        BLOCK_EACH => "a block for each program".into(),
-        1 => "1 block on a multiprocessor loop over the programs".into(),
-        more => format!("{more} blocks on a multiprocessor loop over the programs"),
+        BLOCK_EACH => "one block per program".into(),
+        1 => "1 block per SM loops over the programs".into(),
+        more => format!("{more} blocks per SM loop over the programs"),
     }
 }
 
-/// Whether values follow from which program it is, or from memory.
+/// Whether values depend on the program id, or on memory.
 fn follow_from_program(kernel: &Kernel, mut work: Vec<Value>) -> bool {
     let mut seen = HashSet::new();
     while let Some(value) = work.pop() {

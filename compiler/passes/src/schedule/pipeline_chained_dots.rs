@@ -1,10 +1,9 @@
-//! Begins the first product of the next iteration together with the second one of this iteration, in loops where the second
-//! product takes what follows from the first, as attention has them; what stands between runs under both.
-//!
+//! Software-pipelines two chained dots of a loop, as in attention: issues the first dot of the next iteration together
+//! with the second dot of this one, which depends on the first. The operations between the two run under both.
 //! ```text
 //! for_range 0, n {                 if_else 0 < n {
 //!   %s = mma %q, k[i]                first(0)
-//!   %p = .. %s ..            →       for_range 1, n {           i is that of the first product
+//!   %p = .. %s ..            →       for_range 1, n {           i is that of the first dot
 //!   %acc = mma %p, v[i], %acc          mma_wait %acc            of the iteration before
 //! }                                    %s = mma_async %q, k[i]
 //!                                      %acc = mma_async %p, v[i - 1], %acc
@@ -15,9 +14,10 @@
 //!                                  }
 //! ```
 //!
-//! The loop is in a role (`specialize_warps`), so that other warps bring the operands. What the second product is given, and
-//! what it needs besides of its iteration, is carried to the next one. Casts of it stay with the second product: made before
-//! the one of the iteration before is over, they would lie in registers that it may still read.
+//! The loop is in a partition (`specialize_warps`), so that other warps load the operands. The operand of the second
+//! dot, and the values of its iteration that it needs, are carried to the next iteration. Casts of the operand stay
+//! with the second dot: before the previous dot is complete, their results would occupy registers that it may still
+//! read.
 
 use std::collections::HashSet;
 
@@ -30,9 +30,9 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "pipeline-chained-dots", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// Registers of a thread where a role has no budget.
+/// Registers of a thread where a partition has no budget.
 const MOST_REGISTERS: u32 = 255;
-/// What a thread needs beside the sums of both products and the operand of the second one.
+/// The registers of a thread in addition to the accumulators of both dots and the operand of the second one.
 const OTHER_REGISTERS: u32 = 40;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
@@ -49,10 +49,10 @@ pub(super) fn is_applicable(kernel: &Kernel) -> bool {
     !pairs(kernel).is_empty()
 }
 
-/// The loops of roles whose products can overlap within their registers.
+/// The loops of partitions whose dots can overlap within their registers.
 fn pairs(kernel: &Kernel) -> Vec<ChainedDots> {
     let Some(division) = kernel.specialization() else { return Vec::new() };
-    // The assembler makes room for what is under way within the registers at the start, else it lets products wait.
+    // The assembler reserves registers for dots in flight within the number at the start; otherwise it serializes dots.
     let at_start = kernel.registers_at_start().unwrap_or(MOST_REGISTERS);
     let mut pairs = Vec::new();
     for (number, partition) in kernel.op(division).blocks.iter().enumerate() {
@@ -70,7 +70,7 @@ fn pairs(kernel: &Kernel) -> Vec<ChainedDots> {
     pairs
 }
 
-/// A product, with the wait for what it reads before it and the arrival that frees it after.
+/// A dot, with the wait for what it reads before it and the arrival that frees it after.
 #[derive(Clone, Copy)]
 struct GuardedMma {
     wait: Op,
@@ -91,18 +91,18 @@ impl GuardedMma {
     }
 }
 
-/// A loop with two products of which the second takes what follows from the first.
+/// A loop with two dots, the second of which depends on the first.
 struct ChainedDots {
     of: Op,
     body: Block,
     end: Op,
     first: GuardedMma,
     second: GuardedMma,
-    /// The number of the carried value that the second product adds to.
+    /// The number of the carried value that the second dot adds to.
     acc: usize,
-    /// The operations that go with the second product, in program order; those that guard it are not among them.
+    /// The operations that go with the second dot, in program order; those that guard it are not among them.
     late: Vec<Op>,
-    /// What they take from the rest of their iteration.
+    /// The values that they use from the rest of their iteration.
     crossing: Vec<Value>,
 }
 
@@ -121,7 +121,7 @@ impl ChainedDots {
         if !wide(&first) || !wide(&second) || kernel.value_type(kernel.operand(second.mma, 0)).shape().is_none() {
             return None;
         }
-        // The sum goes from iteration to iteration through the second product alone.
+        // The accumulator goes from iteration to iteration through the second dot alone.
         let total = kernel.result(second.mma, 0);
         let acc = kernel.variadic(end).iter().position(|value| *value == total)?;
         let carried = *kernel.block(body).args.get(acc + 1)?;
@@ -147,7 +147,7 @@ impl ChainedDots {
         if late.iter().any(|op| *op != second.mma && leaks(op)) {
             return None;
         }
-        // What is cheap and for the second product alone goes with it; views of slots have to.
+        // Cheap operations for the second dot alone move with it; views of slots have to.
         for op in ops.iter().rev() {
             let users: Vec<Op> = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).collect();
             let alone = !users.is_empty() && users.iter().all(|user| is_late(&late, user));
@@ -156,7 +156,7 @@ impl ChainedDots {
             }
         }
         late.remove(&second.mma);
-        // What the product reads must be made after the wait for the one before, which may read the same registers.
+        // The dot's operand must be computed after the wait for the previous dot, which may read the same registers.
         let operand = kernel.def_op(kernel.operand(second.mma, 0))?;
         late.contains(&operand).then_some(())?;
         for op in &ops {
@@ -169,7 +169,7 @@ impl ChainedDots {
         Some(pair)
     }
 
-    /// What the late part takes from the rest of the iteration; `None` if that cannot be carried.
+    /// The values of the iteration that the late part uses; `None` if they cannot be carried.
     fn find_crossing(&mut self, kernel: &Kernel, acc: Value) -> Option<()> {
         let own: HashSet<Op> = self.late.iter().copied().chain(self.second.all()).collect();
         for op in &own {
@@ -191,7 +191,7 @@ impl ChainedDots {
         self.crossing.iter().all(handed).then_some(())
     }
 
-    /// The registers that both products hold while they are under way.
+    /// The registers that both dots hold while they are in flight.
     fn registers(&self, kernel: &Kernel) -> u32 {
         let words = |value: Value| {
             let bits = kernel.value_type(value).elem().map_or(32, |elem| elem.bits());
@@ -240,7 +240,7 @@ impl ChainedDots {
         let second = builder.addi(lower, step)?;
         let left = builder.subi(upper, lower)?;
         let goes_on = builder.cmpi(left, step, Predicate::Ugt)?;
-        // Where there is no second iteration, the sum above may have wrapped.
+        // Where there is no second iteration, the accumulator above may have wrapped.
         let second = builder.select(goes_on, second, upper)?;
         let start_types: Vec<Type> = starts.iter().map(|value| kernel.value_type(*value)).collect();
         let name = |kernel: &Kernel, value: Value| kernel.value(value).name.clone();
@@ -289,7 +289,7 @@ impl ChainedDots {
         Ok(())
     }
 
-    /// The first product with all that is not late. With `late` the second product is begun right after it, of the iteration
+    /// The first dot with all that is not late. With `late` the second dot is begun right after it, of the iteration
     /// before, and only the first one is waited for.
     fn early(
         &self,
@@ -317,14 +317,14 @@ impl ChainedDots {
         Ok(())
     }
 
-    /// What is late but the second product itself.
+    /// The late operations except the second dot itself.
     fn prepare(&self, kernel: &mut Kernel, late: &mut ValueMap, at: Block) {
         for op in &self.late {
             put(kernel, *op, late, at);
         }
     }
 
-    /// The number of the slot that the second product reads.
+    /// The number of the slot that the second dot reads.
     fn freed(&self, kernel: &Kernel) -> Result<Value, PassError> {
         let barrier = kernel.def_op(kernel.operand(self.second.arrive, 0)).ok_or_else(|| missing("a barrier"))?;
         match kernel.kind(barrier) {
@@ -333,7 +333,7 @@ impl ChainedDots {
         }
     }
 
-    /// Says, if `condition` holds, that the second product is through with a slot.
+    /// Says, if `condition` holds, that the second dot is through with a slot.
     fn free(&self, kernel: &mut Kernel, at: Block, condition: Value, slot: Value) -> Result<(), PassError> {
         let blocks = [kernel.new_block(), kernel.new_block()];
         let barrier = kernel.def_op(kernel.operand(self.second.arrive, 0)).ok_or_else(|| missing("a barrier"))?;
@@ -355,14 +355,14 @@ fn put(kernel: &mut Kernel, op: Op, map: &mut ValueMap, at: Block) -> Op {
     copy
 }
 
-/// Waits until all but `pending` products are complete, and hands a sum on.
+/// Waits until all but `pending` dots are complete, and hands an accumulator on.
 fn wait(kernel: &mut Kernel, at: Block, acc: Value, pending: u32) -> Result<Value, PassError> {
     let ty = kernel.value_type(acc);
     let made = Builder::at_end(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], &[acc], &[], &[ty])?;
     Ok(kernel.result(made, 0))
 }
 
-/// Whether an operation can be done in another order with the products.
+/// Whether an operation can be done in another order with the dots.
 fn is_movable(kernel: &Kernel, op: Op) -> bool {
     let pure = |op: Op| {
         let traits = kernel.kind(op).spec().traits;
@@ -377,8 +377,8 @@ fn is_movable(kernel: &Kernel, op: Op) -> bool {
     (combines || pure(op)) && nested.into_iter().all(pure)
 }
 
-/// Whether an operation is better done late than its result carried: what brings the operand into the form that the product
-/// takes, and what is done about as fast as its result is read.
+/// Whether it is better to execute an operation late than to carry its result: conversions of the operand to the form
+/// that the dot needs, and operations as cheap as reading their results.
 fn is_cheap(kernel: &Kernel, op: Op) -> bool {
     matches!(
         kernel.kind(op),
@@ -391,7 +391,8 @@ fn is_cheap(kernel: &Kernel, op: Op) -> bool {
     )
 }
 
-/// Whether an operation reads what the other role has copied beside operands, waits for it or frees it; these stay in order.
+/// Whether an operation reads row vectors that the producer has copied, waits for them or frees them; these stay in
+/// order.
 fn reads_row(kernel: &Kernel, op: Op) -> bool {
     matches!(kernel.kind(op), OpKind::LocalLoad {} | OpKind::BarrierWait {} | OpKind::BarrierArrive {})
 }

@@ -17,7 +17,7 @@ use super::addresses::{addresses, small_step};
 use super::expand_loop::{ahead_of, is_run, moved, repeat};
 use crate::PassError;
 
-/// Begins loads one iteration earlier than they are; gives what stands for them in the loop.
+/// Issues loads one iteration earlier; returns their replacements in the loop.
 pub(super) fn prefetch(kernel: &mut Kernel, of: Op, loads: &[Op]) -> Result<Vec<Op>, PassError> {
     if loads.is_empty() {
         return Ok(Vec::new());
@@ -27,7 +27,7 @@ pub(super) fn prefetch(kernel: &mut Kernel, of: Op, loads: &[Op]) -> Result<Vec<
     let (part, step) = (addresses(kernel, of, &tiles), small_step(kernel, of));
     let (first, end) = (kernel.first_op(body), kernel.terminator(body));
     let (Some(part), Some(step), Some(first), Some(end)) = (part, step, first, end) else {
-        return Err(PassError::Internal("a loop whose loads cannot be begun ahead was to have that".into()));
+        return Err(PassError::Internal("a loop whose loads cannot be prefetched was chosen".into()));
     };
     let (args, lower) = (kernel.block(body).args.clone(), kernel.operand(of, 0));
     let handed = |kernel: &Kernel, map: &ValueMap| -> Vec<Value> {

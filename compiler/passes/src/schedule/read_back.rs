@@ -4,7 +4,7 @@ use rtc_ir::{Builder, Kernel, Op, OpKind, Position, Type, Value};
 
 use crate::PassError;
 
-/// Replaces what is left of the uses of a value by reads of the buffer that holds it.
+/// Replaces the remaining uses of a value by reads of the buffer that holds it.
 pub(super) fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Result<(), PassError> {
     let mut others: Vec<Op> = Vec::new();
     for user in kernel.users(value) {
@@ -68,7 +68,7 @@ fn converted_to(kernel: &Kernel, value: Value) -> Option<Type> {
     users.iter().all(|op| to(op) == Some(first)).then_some(first)
 }
 
-/// Where both stand under one loop body: the one that comes first there, or the operation around it.
+/// The earlier of two operations under one loop body, or the operation of that body around it.
 fn earlier(kernel: &Kernel, a: Op, b: Op) -> Op {
     let chain = |op: Op| {
         let mut all = vec![op];

@@ -1,7 +1,8 @@
-//! What loops load ahead into registers: an iteration ahead all operands of their products, where these store them to shared
-//! memory themselves, with few sums; what a pipelined loop loads beside its copies, such as scales, if that is little; and
-//! what a loop without products loads that has `num_stages` of its own and cannot be copied. More than one iteration ahead is
-//! worth nothing in registers: tiles move on from one iteration's registers to the next one's, and a move waits for the load.
+//! The loads that loops prefetch into registers: one iteration ahead all operands of dots that store their operands to
+//! shared memory themselves and have small accumulators; other loads of a pipelined loop, such as scales, if they are
+//! small; and the loads of a loop without dots that has `num_stages` of its own and cannot use copies. A distance of
+//! more than one iteration gains nothing in registers: tiles move from the registers of one iteration to those of the
+//! next, and a move waits for the load.
 
 use std::collections::HashSet;
 
@@ -12,14 +13,14 @@ use super::addresses::{Addresses, addresses, is_unchanged, is_unchanged_beside_c
 /// Registers of a thread that tiles loaded ahead may take.
 pub(super) const MOST_AHEAD: u32 = 64;
 
-/// With more sums than this in a thread, copies to shared memory were faster on an H200 than loads ahead.
+/// With more accumulators than this in a thread, copies to shared memory were faster on an H200 than loads ahead.
 const FEW_SUMS: u32 = 32;
 
-/// Registers of a thread for what is loaded ahead beside copies.
+/// Registers of a thread for prefetched loads in addition to copies.
 const MOST_BESIDE: u32 = 16;
 
-/// The loads in the body of a loop with copies that are worth being begun an iteration ahead: all that take few registers.
-/// What the addresses of the copies follow from is loaded ahead with them.
+/// The loads in the body of a loop with copies that are worth prefetching: all that take few registers. Loads that the
+/// addresses of the copies depend on are prefetched with them.
 pub(super) fn beside_copies(kernel: &Kernel, of: Op, copied: &Addresses) -> Vec<Op> {
     let is_free = |load: Op| {
         let Some(part) = addresses(kernel, of, &[kernel.result(load, 0)]) else { return false };
@@ -40,7 +41,7 @@ pub(super) fn beside_copies(kernel: &Kernel, of: Op, copied: &Addresses) -> Vec<
     loads
 }
 
-/// The loads of a loop without products that are begun ahead because the loop has `num_stages` of its own.
+/// The loads of a loop without dots that are issued ahead because the loop has `num_stages` of its own.
 pub(super) fn asked_for(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
     let OpKind::ForRange { hints: LoopHints { num_stages: Some(2..), .. }, .. } = kernel.kind(of) else {
         return None;
@@ -64,7 +65,7 @@ pub(super) fn hold(kernel: &Kernel, loads: &[Op]) -> bool {
     (1..=MOST_AHEAD).contains(&all)
 }
 
-/// How many slots the ring of a loop without products has at most, if a thread copies so much to a slot: with more, the
+/// How many slots the ring of a loop without dots has at most, if a thread copies so much to a slot: with more, the
 /// copies of all blocks that registers admit would not fit.
 pub(super) fn most_slots(kernel: &Kernel, loads: impl Iterator<Item = Op>) -> u32 {
     let bytes: u32 = loads.map(|op| bytes_of_thread(kernel, op)).sum();
@@ -79,17 +80,17 @@ fn bytes_of_thread(kernel: &Kernel, op: Op) -> u32 {
     elem.map_or(0, |elem| elem.bytes()) * elements
 }
 
-/// Whether a block has products in it.
+/// Whether a block has dots in it.
 pub(super) fn has_dots(kernel: &Kernel, body: Block) -> bool {
     rtc_ir::walk_block(kernel, body).into_iter().any(|op| is_dot(kernel.kind(op)))
 }
 
-/// Whether an operation is a product, before its operands are staged or after.
+/// Whether an operation is a dot, before its operands are staged or after.
 pub(super) fn is_dot(kind: &OpKind) -> bool {
     matches!(kind, OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
 }
 
-/// Whether a loop does better without copies to shared memory, since its products store their operands themselves; and if so,
+/// Whether a loop does better without copies to shared memory, since its dots store their operands themselves; and if so,
 /// whether these are to be loaded an iteration ahead.
 pub(super) fn without_copies(kernel: &Kernel, of: Op, direct: &HashSet<Op>) -> Option<bool> {
     let few = stored_operands(kernel, kernel.op(of).blocks[0], direct)? <= FEW_SUMS;
@@ -97,7 +98,7 @@ pub(super) fn without_copies(kernel: &Kernel, of: Op, direct: &HashSet<Op>) -> O
     (few || loaded_words(kernel, of) > MOST_AHEAD).then_some(ahead)
 }
 
-/// If all products of a loop store their operands to shared memory themselves, unless all can read buffers: the most sums
+/// If all dots of a loop store their operands to shared memory themselves, unless all can read buffers: the most accumulators
 /// of a thread.
 fn stored_operands(kernel: &Kernel, body: Block, direct: &HashSet<Op>) -> Option<u32> {
     let dots = rtc_ir::walk_block(kernel, body).into_iter().filter_map(|op| match kernel.kind(op) {
@@ -113,7 +114,7 @@ fn stored_operands(kernel: &Kernel, body: Block, direct: &HashSet<Op>) -> Option
     most.filter(|_| !all_direct)
 }
 
-/// The registers of a thread that hold what the products of a loop load, if it can be loaded an iteration ahead.
+/// The registers of a thread that hold what the dots of a loop load, if it can be loaded an iteration ahead.
 fn register_prefetch(kernel: &Kernel, of: Op) -> Option<u32> {
     let tiles: Vec<Value> = loads_of_dots(kernel, of).into_iter().map(|load| kernel.result(load, 0)).collect();
     let part = addresses(kernel, of, &tiles)?;
@@ -122,7 +123,7 @@ fn register_prefetch(kernel: &Kernel, of: Op) -> Option<u32> {
     free.then(|| loaded_words(kernel, of))
 }
 
-/// The words of 32 bits in a thread of what the products of a loop load.
+/// The words of 32 bits in a thread of what the dots of a loop load.
 fn loaded_words(kernel: &Kernel, of: Op) -> u32 {
     loads_of_dots(kernel, of).into_iter().map(|load| words(kernel, load)).sum()
 }

@@ -1,8 +1,7 @@
-//! How many registers of a thread the tiles of a loop take at most, roughly.
+//! A rough estimate of the peak register pressure of a loop's tiles, per thread.
 //!
-//! What a loop carries and what it takes from outside is there throughout; the rest from where it is made to its last use. A
-//! result takes the registers of an operand that is used for the last time. Constants and copies along a dimension take
-//! none.
+//! Loop-carried values and values from outside are live throughout; others from their definition to their last use. A
+//! result reuses the registers of an operand that dies there. Constants and broadcasts take none.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +26,7 @@ pub(super) fn pressure(kernel: &Kernel, of: Op) -> u32 {
     let own = |value: &Value| words(kernel, *value);
     let before: u32 = throughout.iter().map(own).sum();
     let (mut live, mut most) = (before, before);
-    // What replaces a carried value can lie where that lay.
+    // The next value of a loop-carried value can reuse its registers.
     let carried: HashSet<Value> = kernel.block(body).args.iter().copied().collect();
     let mut freed: HashSet<Value> = HashSet::new();
     for (place, op) in ops.iter().enumerate() {
@@ -72,8 +71,8 @@ fn source(kernel: &Kernel, mut value: Value) -> Value {
     value
 }
 
-/// The registers of a thread that hold a tile of floats. Indices, masks and what is chosen by a mask among constants are made
-/// where they are used, and pointers are those of copies that somebody else begins.
+/// The registers of a thread for a tile of floats. Indices, masks and selects between constants are recomputed at their
+/// uses, and pointers belong to copies of the producer.
 pub(super) fn words(kernel: &Kernel, value: Value) -> u32 {
     match kernel.value_type(value).elem().and_then(Elem::num) {
         Some(elem) if elem.is_float() && !is_of_constants(kernel, value) => {

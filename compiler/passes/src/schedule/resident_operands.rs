@@ -1,5 +1,5 @@
-//! Left operands that products of loops read since before the loops, such as the rows of Q in attention: the role that
-//! copies brings them, for the next program while this one is computed.
+//! Operands A that dots of loops read from shared memory for a whole program, such as the rows of Q in attention: the
+//! producer loads them for the next program while this one is computed.
 //!
 //! ```text
 //! %q = load %p                copying:    wait(empty, phase ^ 1); expect(full, bytes); copies into %b
@@ -7,9 +7,9 @@
 //! for_range .. { mma %b, .. }             for_range .. { mma %b, .. }; arrive(empty) by each warp
 //! ```
 //!
-//! The phase turns with each program. Only where there is one such operand: several take shared memory from the rings, and
-//! their barriers registers. And only where threads would load less than 16 bytes at once, as through descriptors whose rows
-//! may end anywhere: wide loads cost less than waiting until the buffer is free.
+//! The phase flips with each program. Only if there is a single such operand: several would take shared memory from the
+//! rings, and their barriers registers. And only if threads would load less than 16 bytes at once, as through
+//! descriptors whose rows may end anywhere: wide loads cost less than waiting until the buffer is free.
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,11 +33,11 @@ pub(super) struct ResidentOperand {
     store: Op,
     /// The buffer.
     pub buffer: Value,
-    /// What is read.
+    /// The access that fills it.
     pub access: BoxAccess,
 }
 
-/// The loads outside of these loops that give left operands of their products, where they are of boxes.
+/// The loads outside of these loops that give left operands of their dots, where they are of boxes.
 pub(super) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op]) -> HashMap<Op, BoxAccess> {
     let kernel = known.kernel;
     let inside: HashSet<Op> =
@@ -53,7 +53,7 @@ pub(super) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op]) -> HashMap<Op, Box
     found
 }
 
-/// The narrow load that a tile comes from as it is, perhaps in another layout or turned.
+/// The narrow load of a tile, perhaps behind a change of layout or a transposition.
 fn loaded(kernel: &Kernel, mut value: Value) -> Option<Op> {
     loop {
         let op = kernel.def_op(value)?;
@@ -68,7 +68,7 @@ fn loaded(kernel: &Kernel, mut value: Value) -> Option<Op> {
     }
 }
 
-/// Those of the loads that are stored for products beside the loops, in program order.
+/// Those of the loads that are stored to shared memory for dots outside of the loops, in program order.
 pub(super) fn stored(
     kernel: &Kernel,
     loads: &HashMap<Op, BoxAccess>,
@@ -94,7 +94,7 @@ pub(super) fn stored(
     if found.len() > 1 { Vec::new() } else { found }
 }
 
-/// An operand on its way into the roles.
+/// An operand on its way into the partitions.
 pub(super) struct ResidentCopy<'b> {
     before: &'b ResidentOperand,
     map: &'b CopyMap,
@@ -102,7 +102,7 @@ pub(super) struct ResidentCopy<'b> {
 }
 
 impl<'b> ResidentCopy<'b> {
-    /// Puts the buffer and its barriers before `at`, where both roles see them.
+    /// Puts the buffer and its barriers before `at`, where both partitions see them.
     pub fn share(
         kernel: &mut Kernel,
         at: Op,
@@ -117,7 +117,7 @@ impl<'b> ResidentCopy<'b> {
         Ok(ResidentCopy { before, map, barriers })
     }
 
-    /// The copies of the role that copies, before its first loop `at`.
+    /// The copies of the producer, before its first loop `at`.
     pub fn producer(&self, kernel: &mut Kernel, at: Op, names: &Names<'_>, phase: Value) -> Result<(), PassError> {
         let [full, empty] = self.slots(kernel, at)?;
         let mut builder = Builder::before(kernel, at);
@@ -129,7 +129,7 @@ impl<'b> ResidentCopy<'b> {
         fill(kernel, at, names, (&self.before.access, self.map), self.before.buffer, full)
     }
 
-    /// What the role that computes has instead of the store, and behind its last loop.
+    /// The consumer's replacement of the store, and its arrival after the last loop.
     pub fn consumer(&self, kernel: &mut Kernel, last: Op, phase: Value) -> Result<(), PassError> {
         let store = self.before.store;
         let [full, empty] = self.slots(kernel, store)?;
@@ -149,7 +149,7 @@ impl<'b> ResidentCopy<'b> {
     }
 }
 
-/// Carries a phase through the loop over programs, that turns with each.
+/// Carries a phase, which flips with each program, through the loop over programs.
 pub(super) fn phase(kernel: &mut Kernel, programs: Op, zero: Value) -> Result<Value, PassError> {
     let body: Block = kernel.op(programs).blocks[0];
     let (phase, _) = kernel.carry(programs, zero).ok_or_else(|| missing("a loop"))?;

@@ -1,10 +1,10 @@
-//! The loops of both roles, with the rings and barriers through which they work together. The slot and the phase, which turns
-//! whenever the ring has been gone round, are carried through all loops.
+//! The loops of producer and consumer, with the rings and barriers through which they communicate. Slot and phase are
+//! carried through all loops; the phase bit flips when the slot wraps around.
 //!
 //! ```text
 //! full, empty: a barrier for each slot
 //! copying:    wait(empty[slot], phase ^ 1); barrier; expect(full[slot], bytes); copies into the slot; next slot
-//! computing:  wait(full[slot], phase); products; arrive(empty[slot]) by each warp; next slot
+//! computing:  wait(full[slot], phase); dots; arrive(empty[slot]) by each warp; next slot
 //! ```
 
 use rtc_ir::{
@@ -22,13 +22,13 @@ use super::partitions::{PartitionConfig, missing};
 use super::tensor_maps::{CopyMap, copy_boxes};
 use crate::PassError;
 
-/// What both roles use.
+/// The buffers and barriers that both partitions use.
 pub(super) struct Shared<'f> {
     /// The numbers of the new form.
     pub form: &'f PartitionConfig,
-    /// Of each group of copies, and last those of rows if there are some.
+    /// One pair for each group of copies, and a last one for row vectors if there are any.
     pub barriers: Vec<SlotBarriers>,
-    /// How many groups of copies there are.
+    /// The number of groups of copies.
     pub groups: usize,
     /// In the order of the copies in a loop; a loop that copies less uses the first ones.
     pub rings: Vec<Value>,
@@ -46,7 +46,7 @@ pub(super) struct SlotBarriers {
     pub empty: Value,
 }
 
-/// Where a role is in the ring, in the innermost loop.
+/// Where a partition is in the ring, in the innermost loop.
 struct PipelineState {
     slot: Value,
     phase: Value,
@@ -115,7 +115,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// A loop of the role that copies: `map` tells what of it stands for what of the program.
+    /// A loop of the producer: `map` maps values of the program to their clones.
     pub fn producer(
         &self,
         kernel: &mut Kernel,
@@ -169,8 +169,8 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Makes maps in two places in turn, after the last of the values that they are made of. Before one is made where one was
-    /// that copies may still go by, waits until all slots are full: not if all have been filled since.
+    /// Makes maps in two slots in turn, after the last of their values. Before a map overwrites one that copies in
+    /// flight may use, waits until all slots are full, unless all have been filled since.
     fn make_maps(
         &self,
         kernel: &mut Kernel,
@@ -231,7 +231,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Waits until all slots are full: no copy is under way then.
+    /// Waits until all slots are full: no copy is in flight then.
     fn drain(&self, kernel: &mut Kernel, end: Op, [slot, phase]: [Value; 2]) -> Result<(), PassError> {
         let mut builder = Builder::before(kernel, end);
         let ty = Type::Scalar(Elem::I32);
@@ -249,7 +249,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// A loop of the role that computes.
+    /// A loop of the consumer.
     pub fn consumer(&self, kernel: &mut Kernel, of: &ProducerLoop, programs: Op) -> Result<(), PassError> {
         let body = kernel.op(of.of).blocks[0];
         let state = self.carry(kernel, programs, &of.path)?;
@@ -286,7 +286,7 @@ impl Shared<'_> {
                 }
             }
         }
-        // Views are made anew of the slot.
+        // Views are made again of the slot.
         let rings = self.rings[..of.copies.len()].iter().chain(&self.row_rings);
         for (ring, single) in rings.zip(singles) {
             let slot = self.place(kernel, start, *ring, state.slot, single)?;
@@ -305,12 +305,12 @@ fn last_of((levels, _): (Vec<Level>, Value)) -> Result<Level, PassError> {
     levels.last().copied().ok_or_else(|| missing("a loop"))
 }
 
-/// The bytes that a copy brings.
+/// The bytes of a copy.
 pub(super) fn bytes_of((_, _, boxes): &CopyMap) -> u32 {
     boxes.ty.bytes() * boxes.parts.len() as u32
 }
 
-/// Copies what an access reads into a buffer, which `full` is told of.
+/// Copies an access to a buffer; `full` receives its bytes.
 pub(super) fn fill(
     kernel: &mut Kernel,
     before: Op,
@@ -353,7 +353,7 @@ fn no_slots(kernel: &mut Kernel, of: Op) {
     }
 }
 
-/// Lets the first product of a loop replace sums that start as zeros, which then need not be there.
+/// Makes the first dot of a loop ignore an accumulator that starts as zeros, which then need not exist.
 fn skip_zeros(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
     let (index, lower) = (kernel.block(body).args[0], kernel.operand(of, 0));

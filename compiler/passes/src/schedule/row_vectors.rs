@@ -1,12 +1,13 @@
-//! Rows of numbers that a loop reads beside the operands of its products, such as what attention backward subtracts from
-//! the columns of a block: copies for the role that copies, so that nobody waits for memory between two products.
+//! Row vectors that a loop reads in addition to the operands of its dots, such as the one that attention backward
+//! subtracts from the columns of a block: the producer copies them, so that the consumer does not wait for memory
+//! between two dots.
 //!
 //! ```text
 //! %m = load %p : tile<64xf32, #l>   →   copying:    copy_bulk from %base + at, into a slot of a ring
 //!                                       computing:  %m = local_load of the slot
 //! ```
 //!
-//! The elements must lie side by side, and start at a multiple of 16 bytes.
+//! The elements must be contiguous, and start at a multiple of 16 bytes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +18,7 @@ use super::addresses::Memory;
 use super::box_analysis::BoxAnalysis;
 use crate::PassError;
 
-/// Alignment of the buffers, and what starts and sizes must be multiples of.
+/// The alignment of the buffers, of starts and of sizes.
 pub(super) const ALIGN: u32 = 16;
 /// Longer rows come as they did.
 const MOST_BYTES: u32 = 4096;
@@ -63,7 +64,7 @@ fn row(known: &mut BoxAnalysis<'_>, load: Op) -> Option<Row> {
     (aligned && !at.mentions(|symbol| !is_index(symbol))).then(|| Row { base: param.value, at })
 }
 
-/// Lets the loop read those of its rows that nobody writes from buffers, which somebody else is to fill.
+/// Makes the loop read those of its row vectors that the kernel does not write from buffers, which the producer fills.
 pub(super) fn stage(
     kernel: &mut Kernel,
     of: Op,

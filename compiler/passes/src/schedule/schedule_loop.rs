@@ -1,14 +1,14 @@
-//! Decides how many slots the rings of a loop have, and by how many iterations its copies are begun ahead of time.
+//! Decides how many slots the rings of a loop have, and by how many iterations its copies are issued ahead of time.
 //!
 //! ```text
 //! for_range .. {slots = 1} { .. }   →   for_range .. {slots = 3, ahead = 2} { .. }
 //! ```
 //!
 //! `num_stages` of the loop or of the kernel says how many slots are wished for; more than the loop has iterations are never
-//! filled, and none are made. A loop with one product by `wgmma`, whose
-//! sums nothing else uses, gets one more, so that a product can be under way while the next iteration begins; if a
-//! multiprocessor then held fewer blocks, a second barrier in each iteration does instead of it. The same barrier saves a slot of
-//! other loops where a multiprocessor then holds more blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
+//! filled, and none are made. A loop with one `wgmma` dot, whose
+//! accumulators nothing else uses, gets one more, so that a dot can be in flight while the next iteration begins; if a
+//! SM then held fewer blocks, a second barrier in each iteration does instead of it. The same barrier saves a slot of
+//! other loops where an SM then holds more blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
 //! fewer slots, until all fits.
 
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count};
@@ -38,7 +38,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         }
         let plan = choose(kernel, *op, wished, trips, &|slots| blocks(kernel, *op, slots));
         set_plan(kernel, *op, plan);
-        // Multiply-adds take so long that copies arrive within an iteration: more blocks are worth more than more slots.
+        // FMAs take so long that copies arrive within an iteration: more blocks are worth more than more slots.
         while let Some(slots) = slots(kernel, *op).filter(|slots| *slots > 2)
             && sums_of_threads(kernel, *op).is_some()
             && blocks(kernel, *op, slots - 1) > blocks(kernel, *op, slots)
@@ -59,8 +59,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// How a ring is used. A slot is free for copies once all threads have passed the next barrier after their products, or the
-/// one after that if a product is still under way there; with fewer slots than that takes, a second barrier in the iteration
+/// How a ring is used. A slot is free for copies once all threads have passed the next barrier after their dots, or the
+/// one after that if a dot is still in flight there; with fewer slots than that takes, a second barrier in the iteration
 /// says so earlier (`expand_loop.rs`).
 struct RingPlan {
     slots: u32,
@@ -69,14 +69,14 @@ struct RingPlan {
 }
 
 impl RingPlan {
-    /// One barrier in an iteration, no product under way.
+    /// One barrier in an iteration, no dot in flight.
     fn plain(slots: u32) -> RingPlan {
         RingPlan { slots, ahead: slots - 1, pending: 0 }
     }
 }
 
 /// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it. `held`: how many
-/// blocks a multiprocessor holds with so many slots.
+/// blocks an SM holds with so many slots.
 fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -> u64) -> RingPlan {
     let mma = mma_in_flight(kernel, op).is_some();
     if wished < 2 {
@@ -90,7 +90,7 @@ fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -
         let slots = if held(wished + 1) >= held(wished) { wished + 1 } else { wished };
         return RingPlan { slots, ahead: wished - 1, pending: 1 };
     }
-    // With a single slot no copy runs beside a product of its own block.
+    // With a single slot no copy overlaps a dot of the same block.
     let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished) };
     if sums_of_threads(kernel, op).is_none() && held(wished - 1) >= least {
         return RingPlan { slots: wished - 1, ahead: wished - 1, pending: 0 };
@@ -114,7 +114,7 @@ fn set_plan(kernel: &mut Kernel, op: Op, plan: RingPlan) {
     }
 }
 
-/// How many blocks a multiprocessor holds at the same time if the loop has so many slots; roughly, since the `registers` of a
+/// How many blocks an SM holds at the same time if the loop has so many slots; roughly, since the `registers` of a
 /// thread are only an estimate before code is made.
 fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32) -> u64 {
     let threads = 32 * u64::from(kernel.group_of(op).warps);
@@ -126,7 +126,7 @@ fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32)
     by_registers.max(1).min(by_memory)
 }
 
-/// The registers of a thread for sums of products in a loop that threads load from buffers, if it has such.
+/// The registers of a thread for accumulators of dots in a loop that threads load from buffers, if it has such.
 fn sums_of_threads(kernel: &Kernel, op: Op) -> Option<u32> {
     let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
     let accs = mmas.filter(|op| matches!(kernel.kind(*op), OpKind::DotBuffers { .. })).map(|op| {
@@ -137,16 +137,16 @@ fn sums_of_threads(kernel: &Kernel, op: Op) -> Option<u32> {
     accs.max()
 }
 
-/// The registers of a thread for sums of products by matrix instructions in a loop.
+/// The registers of a thread for accumulators of dots by matrix instructions in a loop.
 fn sums_of_warps(kernel: &Kernel, op: Op) -> u32 {
     let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
     let kinds = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::Dot { .. });
     mmas.filter(kinds).filter_map(|op| kernel.layout_of(kernel.result(op, 0))).map(|layout| layout.registers()).sum()
 }
 
-/// Registers of a multiprocessor.
+/// Registers of an SM.
 const REGISTERS: u64 = 65536;
-/// What a thread needs beside its sums.
+/// The registers of a thread in addition to its accumulators.
 const OTHER_REGISTERS: u64 = 56;
 
 fn slots_now(kernel: &Kernel, op: Op) -> u32 {

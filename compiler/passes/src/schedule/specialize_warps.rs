@@ -1,4 +1,5 @@
-//! Divides the warps of a kernel with a product in a loop: one group copies tiles by TMA, the others multiply and store.
+//! Warp specialization of a kernel with a dot in a loop: a producer warp copies tiles by TMA, consumer warps compute
+//! and store.
 //!
 //! ```text
 //! {program}             rings, barriers
@@ -9,14 +10,15 @@
 //!   store ..
 //! ```
 //!
-//! The kernel becomes persistent: as many blocks run as fit, each loops over programs, and the copies for the next program
-//! begin while the results of one are stored. That changes when things happen, so it is done only where nothing tells: no
-//! atomics whose results count, no messages, no volatile accesses, nothing written that is also copied from. All loads for products of the loop must
-//! be of boxes of tensors (`box_analysis.rs`), and the right operands of all products must come from them, as `stage_operands` puts
-//! them; a left one can also be computed, into registers or before the loop. `candidate.rs` looks for all that. `partitions.rs` has the
-//! new form, and is tried on a copy of the kernel, with fewer slots until shared memory holds all; a kernel for which it does
-//! not serve stays as it is, and its loops get rings of `copy_async` (`schedule_loop`). Where one block runs on a
-//! multiprocessor, results of 16 bits wait for the next program (`defer_stores.rs`).
+//! The kernel becomes persistent: as many blocks run as fit, each loops over programs, and the copies for the next
+//! program start while the results of one are stored. This reorders side effects, so it is done only if the reordering
+//! is unobservable: no atomics whose results are used, no prints, no volatile accesses, no stores to memory that is
+//! also copied from. All loads for dots of the loop must be boxes of tensors (`box_analysis.rs`), and operand B of
+//! every dot must be such a load, as staged by `stage_operands`; operand A can also be computed, in registers or before
+//! the loop. `candidate.rs` checks all that. `partitions.rs` rewrites a clone of the kernel, with fewer slots until
+//! shared memory suffices; if it is not applicable, the kernel is unchanged, and its loops get rings of `copy_async`
+//! (`schedule_loop`). With one block per SM, stores of results of 16 bits are deferred to the next program
+//! (`defer_stores.rs`).
 
 use rtc_abi::{Feature, ResultStores};
 use rtc_ir::analysis::Ranges;
@@ -43,31 +45,31 @@ pub(super) const PRODUCER_WARPS: u32 = 1;
 const TAKEN_WARPS: u32 = 4;
 /// Registers of a thread that copies.
 const PRODUCER_REGISTERS: u32 = 40;
-/// The same where what computes needs all that can be had.
+/// The same if the consumers need all registers that they can get.
 const FEW_REGISTERS: u32 = 24;
-/// What a thread that multiplies needs beside its sums.
+/// The registers of a consumer thread in addition to its accumulators.
 const OTHER_REGISTERS: u32 = 56;
-/// The same beside all tiles, where other work stands between products.
+/// The same in addition to all tiles, with other work between dots.
 pub(super) const SCALAR_REGISTERS: u32 = 16;
 /// The same where results are held that wait to be stored.
 const HELD_REGISTERS: u32 = 24;
-/// What the assembler asks for beside the sums of one instruction.
+/// The registers that the assembler needs in addition to the accumulators of one instruction.
 const INSTRUCTION_REGISTERS: u32 = 26;
 /// The most registers that a thread can use, as a multiple of 8.
 const MOST_REGISTERS: u32 = 240;
-/// Registers of a multiprocessor for one lane of all its warps together.
+/// Registers of an SM for one lane of all its warps together.
 const LANE_REGISTERS: u32 = 2048;
-/// With fewer registers at the start, addresses that are computed before the roles begin are spilled.
+/// With fewer registers at the start, addresses that are computed before the partitions begin are spilled.
 const LEAST_AT_START: u32 = 64;
-/// Blocks on a multiprocessor where other work stands between products.
+/// Blocks per SM with other work between dots.
 const MOST_BLOCKS: u32 = 3;
-/// More slots have never paid.
+/// Deeper pipelines gave no gain.
 const MOST_SLOTS: u32 = 6;
-/// Of fewer slots a ring is not worth its barriers.
+/// With fewer slots the barriers of a ring cost more than they hide.
 pub(super) const LEAST_SLOTS: u32 = 2;
-/// Shared memory of a multiprocessor that is not a block's: each takes so many bytes for the system.
+/// Shared memory of an SM that is not a block's: each takes so many bytes for the system.
 const SYSTEM_BYTES: u32 = 1024;
-/// So many bytes of results go through shared memory at a time, for each warp.
+/// Bytes of results per warp that go through shared memory at a time.
 pub(super) const STORED_BYTES: u32 = 4096;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
@@ -109,7 +111,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// So many blocks without it are as good as one in which the products of two iterations overlap.
+/// The weight of overlapped dots against occupancy: so many blocks without overlap are as good as one with it.
 const OVERLAP: u32 = 2;
 
 pub(super) fn is_supported(cx: &PassContext) -> bool {
@@ -117,7 +119,7 @@ pub(super) fn is_supported(cx: &PassContext) -> bool {
     cx.structure.roles().is_some() && features.iter().all(|feature| cx.target.has(*feature))
 }
 
-/// Whether these loads of products, in a kernel without layouts, are of boxes, so that its warps will likely be divided.
+/// Whether these loads of dots, in a kernel without layouts, are of boxes, so that its warps will likely be divided.
 pub(crate) fn may_specialize(kernel: &Kernel, cx: &PassContext, loads: &[Op]) -> Result<bool, PassError> {
     let rows = |op: &Op| match kernel.kind(*op) {
         OpKind::Dot { .. } => kernel.value_type(kernel.result(*op, 0)).shape().map(|shape| shape[shape.rank() - 2]),
@@ -135,7 +137,7 @@ pub(crate) fn may_specialize(kernel: &Kernel, cx: &PassContext, loads: &[Op]) ->
 }
 
 impl Candidate {
-    /// Whether a loop has two products, of which one may begin together with the other one of the iteration before.
+    /// Whether a loop has two dots, the first of which may overlap the second of the previous iteration.
     fn may_overlap(&self, kernel: &Kernel) -> bool {
         self.loops.iter().any(|of| of.mmas(kernel).len() == 2)
     }
@@ -144,14 +146,14 @@ impl Candidate {
     fn pressure(&self, kernel: &Kernel) -> u32 {
         let of_loop = |of: &ProducerLoop| {
             let mmas = of.mmas(kernel);
-            // Operands stay in registers while their products are under way beside others.
+            // Operands stay in registers while their dots are in flight together with others.
             let operands = mmas.iter().map(|mma| words(kernel, kernel.operand(*mma, 0))).max().unwrap_or(0);
             pressure(kernel, of.of) + if mmas.len() > 2 { operands } else { 0 }
         };
         self.loops.iter().map(of_loop).max().unwrap_or(0)
     }
 
-    /// How it is to be divided if `blocks` are to run on a multiprocessor at a time.
+    /// How it is to be divided if `blocks` are to run on an SM at a time.
     fn form(&self, kernel: &Kernel, blocks: u32, stores: ResultStores) -> Option<PartitionConfig> {
         let warps = kernel.options.num_warps;
         let all = warps + TAKEN_WARPS;
@@ -173,8 +175,8 @@ impl Candidate {
         (suffices || blocks == 1 && accs <= 192 && own >= accs).then_some(())?;
         let deferred = stores == ResultStores::Deferred;
         if deferred {
-            // Two blocks on a multiprocessor hide the stores of each other, and then waiting costs more than it gives. The
-            // results of a program wait in half as many registers as the sums of the next one.
+            // Two blocks on an SM hide the stores of each other, and then waiting costs more than it gives. The
+            // results of a program wait in half as many registers as the accumulators of the next one.
             let fits = blocks == 1 && own >= accs + accs / 2 + HELD_REGISTERS;
             (fits && defer_stores::can_wait(kernel, self)).then_some(())?;
         }
@@ -185,7 +187,7 @@ impl Candidate {
     }
 }
 
-/// The sums of a thread that one instruction of a product takes, in registers.
+/// The accumulators of a thread that one instruction of a dot takes, in registers.
 fn instruction_registers(kernel: &Kernel, mma: Op) -> Option<u32> {
     let form = MmaForm::of(kernel, mma).ok()?;
     let bits = kernel.value_type(kernel.result(mma, 0)).elem()?.bits();
@@ -219,7 +221,7 @@ fn fitting(
             return Ok(None);
         }
         descriptors::drop_addresses(&mut made);
-        // A product that overlaps the next iteration keeps its operands in use for longer.
+        // A dot that overlaps the next iteration keeps its operands in use for longer.
         let mut overlapped = made.clone();
         if found.may_overlap(kernel) {
             (pipeline_chained_dots::PASS.run)(&mut overlapped, cx)?;

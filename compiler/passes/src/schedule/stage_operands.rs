@@ -1,5 +1,5 @@
-//! Brings operands of products into shared memory: what a loop loads for them by copies that no register takes part in,
-//! what `wgmma` reads besides by stores.
+//! Stages operands of dots in shared memory: loads in a loop become asynchronous copies, other operands of `wgmma` are
+//! stored.
 //!
 //! ```text
 //! for_range .. {                                      %b = alloc_shared .. : shared<64x32xf16, #s0>
@@ -14,20 +14,21 @@
 //!                                                     }
 //! ```
 //!
-//! Here each copy is waited for at once; `slots` marks loops for `schedule_loop`, which says how far ahead they begin. A
-//! load becomes a copy if a product in the loop uses it, if it can be copied 4 bytes at a time or more and fills with
-//! zeros, and if its addresses can be computed for iterations to come. Loops with one stage keep their loads. Products by
-//! multiply-adds and on `f64` whose operands are such loads become `dot_buffers`, those on `f64` also outside of loops. Where all products of a loop are of that
-//! kind but some compute an operand, they store their operands themselves; if they have few sums, `ahead = 1` is set
-//! instead: what they load is loaded into registers an iteration ahead, if those hold it. What a loop without products loads
-//! that has `num_stages` of its own becomes copies, too, and loads ahead where it cannot.
+//! Here each copy is waited for immediately; `slots` marks loops for `schedule_loop`, which chooses the prefetch
+//! distance. A load becomes a copy if a dot in the loop uses it, if it can be copied 4 bytes at a time or more and
+//! fills with zeros, and if its addresses can be computed for later iterations. Loops with one stage keep their loads.
+//! Dots by FMAs and on `f64` whose operands are such loads become `dot_buffers`, those on `f64` also outside of loops.
+//! If all dots of a loop are of that kind but some compute an operand, they store their operands themselves; if their
+//! accumulators are small, `ahead = 1` is set instead: their operands are loaded into registers one iteration ahead, if
+//! there are enough. The loads of a loop without dots that has `num_stages` of its own become copies, too, and register
+//! prefetches where that is impossible.
 
 use std::collections::{HashMap, HashSet};
 
 use rtc_abi::Feature;
 use rtc_ir::{Block, Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Value, constant_bits};
 
-use super::addresses::{addresses, innermost_loops, is_unchanged, loads_of_dots, small_step};
+use super::addresses::{Memory, addresses, innermost_loops, is_unchanged, loads_of_dots, memory, small_step};
 use super::buffer_dots;
 use super::expand_loop::copies;
 use super::mma_operands::stage_dot;
@@ -80,7 +81,7 @@ pub(super) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>
     Ok(())
 }
 
-/// What has been brought into shared memory.
+/// The operands that are staged.
 #[derive(Default)]
 pub(super) struct StagedOperands {
     /// The buffers that hold values.
@@ -89,7 +90,7 @@ pub(super) struct StagedOperands {
     loads: Vec<Op>,
     /// The loops that they are in.
     loops: Vec<Op>,
-    /// Products by multiply-adds or on `f64` that read buffers.
+    /// Dots by FMAs or on `f64` that read buffers.
     direct: HashSet<Op>,
 }
 
@@ -106,7 +107,7 @@ fn fills_slot(kernel: &Kernel, copy: Op) -> bool {
     kernel.def_op(kernel.operand(copy, 1)).is_some_and(|made| matches!(kernel.kind(made), OpKind::Slot {}))
 }
 
-/// Makes copies of the loads in a loop that products use.
+/// Makes copies of the loads in a loop that dots use.
 fn stage_loop(
     kernel: &mut Kernel,
     of: Op,
@@ -139,7 +140,7 @@ fn stage_loop(
             pointers.into_iter().all(|pointer| is_unchanged(kernel, of, pointer))
         })
         .collect();
-    // What addresses follow from stays a load.
+    // Loads that addresses depend on stay loads.
     let mut indices: HashSet<Op> = HashSet::new();
     for (load, _) in &loads {
         let roots: Vec<Value> = kernel.op(*load).operands.iter().take(2).copied().collect();
@@ -223,24 +224,31 @@ fn wait_for_copies(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     Ok(())
 }
 
-/// Waits for the copies that a block begins, before their first use.
+/// Waits for the copies that a block begins, before their first use, and before stores to where they read.
 fn arrivals(kernel: &mut Kernel, body: Block) -> Result<(), PassError> {
     let mut filled: HashSet<Op> = HashSet::new();
+    let mut copied: HashSet<Option<Memory>> = HashSet::new();
     for op in kernel.ops(body).collect::<Vec<_>>() {
         if let OpKind::CopyAsync { .. } = kernel.kind(op) {
             filled.extend(kernel.allocation(kernel.operand(op, 1)));
+            copied.insert(memory(kernel, kernel.operand(op, 0)));
             continue;
         }
         let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
         let within: Vec<Op> = [op].into_iter().chain(nested).collect();
         let reads = |op: &Op| {
             let places = kernel.effects(*op).filter_map(|(_, value)| value);
-            places.filter_map(|value| kernel.allocation(value)).any(|made| filled.contains(&made))
+            let overwrites = match kernel.kind(*op) {
+                OpKind::Store { .. } => copied.contains(&memory(kernel, kernel.operand(*op, 0))),
+                _ => false,
+            };
+            overwrites || places.filter_map(|value| kernel.allocation(value)).any(|made| filled.contains(&made))
         };
         if !within.iter().any(reads) {
             continue;
         }
         filled.clear();
+        copied.clear();
         let by_wgmma = rtc_ir::walk_block(kernel, body).iter().any(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
         let mut builder = Builder::before(kernel, op);
         builder.copy_commit()?;

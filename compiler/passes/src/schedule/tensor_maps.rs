@@ -1,4 +1,4 @@
-//! Tensor maps as parameters, and the copies by them that take the place of loads and stores.
+//! Tensor maps as parameters, and the TMA copies that replace loads and stores.
 //!
 //! ```text
 //! store %p, %x, mask = ..   →   copy_desc_wait, barrier      the copies before have read the buffer
@@ -7,8 +7,8 @@
 //!                               copy_desc_store %map, %b, (row, column)
 //! ```
 //!
-//! A large tile goes through the buffer in pieces of columns, or of rows where no thread has columns of both halves, two at
-//! a time where there is room. Sums and the like by atomics whose results nobody asks for become such copies, too
+//! A large tile goes through the buffer in pieces of columns, or of rows if no thread has columns of both halves, two
+//! at a time if there is enough space. Atomic reductions whose results are unused become such copies, too
 //! (`tma_reductions.rs`).
 
 use rtc_abi::Expr;
@@ -33,7 +33,7 @@ use crate::PassError;
 
 /// The tensor maps of a kernel.
 pub(super) struct Maps {
-    /// Of each loop those of its copies.
+    /// The maps of the copies of each loop.
     pub copies: Vec<Vec<CopyMap>>,
     /// Those of operands that are copied before the loops.
     pub before: Vec<CopyMap>,
@@ -41,7 +41,7 @@ pub(super) struct Maps {
     pub stores: Vec<StoreMap>,
 }
 
-/// The map of a copy, and that with NaN beside the tensor where an argument chooses.
+/// The map of a copy, and one with NaN padding if an argument selects it.
 pub(super) type CopyMap = (Value, Option<Other>, Boxes);
 
 /// An argument of the kernel, and the map to take where it is true.
@@ -53,7 +53,7 @@ pub(super) struct StoreMap {
     pub map: Value,
     /// How the copies combine elements with those of the tensor.
     reduction: Option<RmwOp>,
-    /// Of a piece.
+    /// The shape of a piece.
     boxes: Boxes,
     /// How many pieces the tile goes through shared memory in, and the axis along which they follow each other.
     pub pieces: u32,
@@ -117,7 +117,7 @@ pub(super) fn buffers(stores: &[StoreMap], builder: &mut Builder<'_>) -> Result<
     Ok(buffers)
 }
 
-/// Copies out of the buffers `outs` in the place of `accesses`, of which `stores` are the maps.
+/// Copies from the buffers `outs` in place of `accesses`, with the maps `stores`.
 pub(super) fn copy_out(
     kernel: &mut Kernel,
     accesses: &[(Op, BoxAccess)],
@@ -139,7 +139,7 @@ pub(super) fn copy_out(
     Ok(())
 }
 
-/// What a store or an atomic operation gets, before it was brought into another layout for that.
+/// The value of a store or an atomic operation, before it was converted to another layout.
 pub(super) fn stored_tile(kernel: &Kernel, store: Op) -> Value {
     let value = kernel.operand(store, 1);
     match kernel.def_op(value) {
@@ -205,8 +205,8 @@ fn copy_map(kernel: &mut Kernel, buffer: Value, access: &BoxAccess) -> Result<Co
     Ok((map, other, boxes))
 }
 
-/// Whether a buffer holds floats of 32 bits that only products read, in tf32: then the copy rounds them to nearest, for
-/// nothing, where the product would drop the low bits.
+/// Whether a buffer holds floats of 32 bits that only dots read, in tf32: then the copy rounds them to nearest at no
+/// cost, while the dot would truncate them.
 fn is_only_multiplied(kernel: &Kernel, buffer: Value) -> bool {
     let mut work = vec![buffer];
     let mut multiplied = false;
@@ -223,7 +223,7 @@ fn is_only_multiplied(kernel: &Kernel, buffer: Value) -> bool {
     multiplied && kernel.value_type(buffer).as_shared().is_some_and(|ty| ty.elem == Elem::F32)
 }
 
-/// Copies into a buffer, which `barrier` is told of.
+/// Copies to a buffer; `barrier` receives the bytes.
 pub(super) fn copy_boxes(
     kernel: &mut Kernel,
     before: Op,
@@ -292,8 +292,8 @@ fn map_of(
     Ok(kernel.add_hidden(name, ty, hidden))
 }
 
-/// The stride of a dimension in which a box has one place: 16 bytes instead of 0, with which tensors are passed that have the
-/// same for all places, such as keys for all heads. The coordinate is 0 then.
+/// The stride of a dimension in which a box has a single index: 16 bytes instead of 0, which broadcast tensors have,
+/// such as keys for all heads. The coordinate is 0 then.
 fn outer_stride(kernel: &Kernel, stride: &Poly, ty: DescType) -> Option<Expr> {
     let text = expression(kernel, stride)?.to_string();
     if stride.value().is_some() {

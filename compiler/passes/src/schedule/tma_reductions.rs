@@ -1,9 +1,9 @@
-//! Which atomic operations TMA can do: those that combine a box of a tensor with a tile, and of which nobody can tell when, in
-//! which order, or what was there before.
+//! The atomic operations that TMA can do: those that combine a box of a tensor with a tile, with unobservable time,
+//! order and old value.
 //!
-//! Copies that combine are relaxed, as the atomics of a descriptor are, and go on while the kernel does. So the kernel may neither
-//! read nor write what they combine with, but by atomics of the same kind, and may order no accesses at all: another
-//! program must not learn from it that they are over.
+//! TMA reductions are relaxed, like the atomics of a descriptor, and asynchronous. So the kernel may access their
+//! memory only by atomics of the same kind, and may not order accesses at all: another program must not be able to
+//! observe that they are complete.
 
 use rtc_abi::{DType, ParamType, ValueType};
 use rtc_ir::effects::{EffectKind as Kind, On, Space};
@@ -25,18 +25,18 @@ pub(super) fn access(known: &mut BoxAnalysis<'_>, op: Op) -> Result<BoxAccess, R
     let kernel = known.kernel;
     let OpKind::AtomicRmw { op: by, sem, scope, .. } = *kernel.kind(op) else { return Err("is no atomic operation") };
     if is_ordered(sem, scope) || kernel.is_used(kernel.result(op, 0)) {
-        return Err("an atomic operation orders accesses, or its result is used");
+        return Err("the atomic operation has ordering semantics, or its result is used");
     }
-    let elem = kernel.value_type(kernel.operand(op, 1)).elem().and_then(Elem::num).ok_or("no tile of numbers")?;
+    let elem = kernel.value_type(kernel.operand(op, 1)).elem().and_then(Elem::num).ok_or("not a numeric tile")?;
     if !by.has_copies(elem) {
-        return Err("copies do not combine such elements so");
+        return Err("TMA has no such reduction for this element type");
     }
     if shows(kernel, op, by) {
-        return Err("the kernel accesses what it combines with in another way, or tells others when it has");
+        return Err("the kernel accesses the same memory in another way, or signals other blocks");
     }
     let access = known.stored(op)?;
     if !begins_inside(known, op, elem, &access) {
-        return Err("a place may be negative, or in a row at no multiple of 16 bytes");
+        return Err("an index may be negative, or a row may start at an address that is not a multiple of 16 bytes");
     }
     let signed = match &access.descriptor {
         Some(_) => pointee(kernel, &access).map(DType::is_signed),
@@ -44,7 +44,7 @@ pub(super) fn access(known: &mut BoxAnalysis<'_>, op: Op) -> Result<BoxAccess, R
         None => access.is_made.then_some(false),
     };
     match (by.signed(elem), signed) {
-        (Some(wanted), Some(given)) if wanted != given => Err("the elements of the tensor have another sign"),
+        (Some(wanted), Some(given)) if wanted != given => Err("the tensor's elements differ in signedness"),
         _ => Ok(access),
     }
 }
@@ -69,7 +69,7 @@ fn is_ordered(sem: MemSemantic, scope: MemScope) -> bool {
     sem != MemSemantic::Relaxed || scope == MemScope::Sys
 }
 
-/// Whether something in the kernel can tell when the operation, which combines by `by`, happens.
+/// Whether an operation in the kernel can observe when the reduction by `by` happens.
 fn shows(kernel: &Kernel, op: Op, by: RmwOp) -> bool {
     let Some(own) = memory(kernel, kernel.operand(op, 0)) else { return true };
     let meets = |other: Op| memory(kernel, kernel.operand(other, 0)).is_none_or(|memory| memory == own);

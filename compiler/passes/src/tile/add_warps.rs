@@ -1,5 +1,5 @@
-//! Lets more warps compute than the launch says, where the threads of these could not hold the sums of the products, or would
-//! wait for each product with nothing beside them.
+//! Raises `num_warps` if the threads could not hold the accumulators of the dots, or if there would be only one dot in
+//! flight.
 //!
 //! ```text
 //! kernel @k(..) warps 4 ..                     kernel @k(..) warps 8 given 4 ..
@@ -7,14 +7,15 @@
 //!     %s = dot %a, %b, %acc                        %s = dot %a, %b, %acc
 //! ```
 //!
-//! Of 128 threads each holds 256 of these sums and has 255 registers: kilobytes are spilled, and neither roles nor rings fit.
-//! Of 256 threads each holds 128. No program can tell how many warps there are but by assembly that has effects, and a
-//! kernel written with buffers and barriers counts on its threads: both stay as they are. So does one whose launch bounds
-//! the registers. A block of more than eight warps has fewer registers for each thread, so that more would not help.
+//! Each of 128 threads holds 256 of these accumulator elements and has 255 registers: kilobytes are spilled, and
+//! neither partitions nor rings fit. Each of 256 threads holds 128. A program can observe the number of warps only by
+//! inline assembly with effects, and a kernel written with buffers and barriers depends on its threads: both are
+//! unchanged. So is one whose launch bounds the registers. A block of more than eight warps has fewer registers per
+//! thread, so that more would not help.
 //!
-//! Where some warps copy and the others only multiply (`specialize_warps`), four of these are one group for the tensor cores, which stand
-//! still while it waits for a product. Two blocks on a multiprocessor fill the gaps, but not where the source loops over tiles
-//! itself: such a kernel has as many programs as there are multiprocessors. Eight warps are two groups, which wait at
+//! With warp specialization (`specialize_warps`), four consumer warps are one warp group, which leaves the tensor cores
+//! idle while it waits for a dot. Two blocks per SM fill the gaps, except if the source itself loops over tiles: such a
+//! kernel has as many programs as there are SMs. Eight warps are two warp groups, which wait at different times.
 //! different times.
 
 use std::collections::HashMap;
@@ -32,12 +33,12 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "add-warps", needs: Phase::Tile, leaves: Phase::Tile, run };
 
-/// The most registers of a thread that tiles can take in a loop with products: of its 255 the others hold addresses, rows of
+/// The most registers of a thread that tiles can take in a loop with dots: of its 255 the others hold addresses, rows of
 /// statistics, and fragments of operands.
 const MOST_REGISTERS: u64 = 224;
 /// The most warps that have so many.
 const MOST_WARPS: u32 = 8;
-/// Warps that an instruction of a product takes together, and rows of its sums.
+/// Warps that an instruction of a dot takes together, and rows of its accumulators.
 const GROUP: u32 = 4;
 const GROUP_ROWS: u32 = 64;
 
@@ -46,7 +47,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if kernel.options.maxnreg.is_some() || kernel.options.given_warps.is_some() {
         return Ok(());
     }
-    let Some((_, bits)) = dearest(kernel, cx) else { return Ok(()) };
+    let Some((_, bits)) = most_expensive(kernel, cx) else { return Ok(()) };
     let mut warps = given;
     while warps < MOST_WARPS && registers(bits, warps) > MOST_REGISTERS {
         warps *= 2;
@@ -61,7 +62,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// Whether a kernel has one product, of rows enough for two groups, in a loop over tiles, and warps will likely be divided.
+/// Whether a kernel has one dot, of rows enough for two groups, in a loop over tiles, and warps will likely be divided.
 fn waits_alone(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
     let dots = accelerate_dot::dots(kernel);
     let [dot] = dots[..] else { return Ok(false) };
@@ -79,19 +80,19 @@ fn waits_alone(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
     Ok(by_wgmma && specialize_warps::may_specialize(kernel, cx, &loads_of_dots(kernel, of))?)
 }
 
-/// Registers of a thread for so many bits in all.
+/// Registers of a thread for so many bits of the block.
 fn registers(bits: u64, warps: u32) -> u64 {
     bits / 32 / (32 * u64::from(warps))
 }
 
-/// The product in whose loop tiles take most bits at a time, and how many.
-fn dearest(kernel: &Kernel, cx: &PassContext) -> Option<(Op, u64)> {
+/// The dot in whose loop tiles take most bits at a time, and how many.
+fn most_expensive(kernel: &Kernel, cx: &PassContext) -> Option<(Op, u64)> {
     let mut loops: HashMap<Option<Op>, u64> = HashMap::new();
     let mut most: Option<(Op, u64)> = None;
     for dot in rtc_ir::walk(kernel).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Dot { .. })) {
         let around = regions::loop_around(kernel, dot);
         let held = *loops.entry(around).or_insert_with(|| around.map_or(0, |of| held(kernel, cx, of)));
-        // What is added to something takes its place.
+        // The result replaces the accumulator.
         let fresh = constant_bits(kernel, kernel.operand(dot, 2)).is_some();
         let bits = held + if fresh { bits_of(kernel.value_type(kernel.result(dot, 0))) } else { 0 };
         if most.is_none_or(|(_, other)| bits > other) {
@@ -101,8 +102,8 @@ fn dearest(kernel: &Kernel, cx: &PassContext) -> Option<(Op, u64)> {
     most
 }
 
-/// What threads hold throughout a loop: the floats that it carries, sums, and where fragments of operands come from
-/// registers, operands from before it.
+/// The registers that threads hold throughout a loop: loop-carried floats, accumulators, and, if fragments of operands
+/// come from registers, operands from before the loop.
 fn held(kernel: &Kernel, cx: &PassContext, of: Op) -> u64 {
     let dots: Vec<Op> = rtc_ir::walk_block(kernel, *kernel.op(of).blocks.last().unwrap_or(&kernel.body()))
         .into_iter()
@@ -145,20 +146,22 @@ fn counts_threads(kernel: &Kernel) -> bool {
     })
 }
 
-/// Says that more warps compute than the launch says.
+/// The remark that `num_warps` was raised.
 pub fn warps_remark(kernel: &Kernel, cx: &PassContext) -> Option<Diagnostic> {
     let given = kernel.options.given_warps?;
     let warps = kernel.options.num_warps;
-    let (dot, bits) = dearest(kernel, cx)?;
+    let (dot, bits) = most_expensive(kernel, cx)?;
     let span = kernel.loc(kernel.op(dot).loc).span.unwrap_or_default();
     let message = if registers(bits, given) > MOST_REGISTERS {
         format!(
-            "{warps} warps compute, not {given}: of {given} each thread would hold {} registers of sums and operands, of {warps} {}",
+            "`num_warps` is raised from {given} to {warps}: with {given}, each thread would hold {} registers of accumulators and operands, with {warps}, {}",
             registers(bits, given),
             registers(bits, warps)
         )
     } else {
-        format!("{warps} warps compute, not {given}: in this loop over tiles {given} would wait for each product alone")
+        format!(
+            "`num_warps` is raised from {given} to {warps}: in this loop over tiles, {given} would have only one dot in flight"
+        )
     };
     Some(Diagnostic::remark(Code::COST, span, message))
 }

@@ -1,4 +1,4 @@
-//! A version of a kernel for sizes and strides that happen to be multiples of 16 bytes.
+//! Loop versioning for sizes and strides that happen to be multiples of 16 bytes.
 //!
 //! ```text
 //! {program}   →   if_else ((%K | %stride) % 8 == 0) ^() {
@@ -8,12 +8,11 @@
 //!                 }
 //! ```
 //!
-//! Without a promise of the signature an operand of 16 bits can be read by single elements only, which no asynchronous copy
-//! does, and the loop with the product waits for memory in each iteration. Sizes such as 1000 or 1016 promise nothing and
-//! still are multiples of 8. In the first version the analyses see that by themselves. It is made where loads for products
-//! are too narrow for copies and would be as wide as can be with the promise; as few arguments as that takes are asked.
-//! Copies of boxes (`specialize_warps`) need
-//! promises for strides alone: where these are there, one version does.
+//! Without a promise in the signature an operand of 16 bits can only be read by single elements, for which there is no
+//! asynchronous copy, and the loop with the dot waits for memory in each iteration. Sizes such as 1000 or 1016 carry no
+//! promise and still are multiples of 8. In the first version the analyses can derive that. Versions are made if loads
+//! for dots are too narrow for copies and would have full width with the promise, for as few arguments as possible. TMA
+//! copies (`specialize_warps`) need promises of strides alone: if these are there, one version is enough.
 
 use std::collections::HashSet;
 
@@ -86,7 +85,7 @@ fn narrowest(kernel: &Kernel, loads: &[Op], promised: &[usize], factor: u32) -> 
     loads.iter().map(width).min().unwrap_or(WIDEST)
 }
 
-/// The integer parameters of which too little is promised and that addresses or masks of these loads follow from.
+/// The integer parameters in the backward slices of addresses or masks of these loads whose promises are too weak.
 fn asked(kernel: &Kernel, loads: &[Op], factor: u32) -> Vec<usize> {
     let of = |load: &Op| [Some(kernel.operand(*load, 0)), kernel.optional(*load, 0)];
     let seen = reached(kernel, loads.iter().flat_map(of).flatten().collect());
@@ -119,7 +118,7 @@ pub(super) fn is_reached(param: &Param, seen: &HashSet<Value>) -> bool {
     param.hidden.is_none() && seen.contains(&param.value)
 }
 
-/// What is asked of a parameter at run time.
+/// The run-time condition on a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// Whether it is a multiple of this power of two.
@@ -143,7 +142,7 @@ impl Ask {
         Ok(builder.cmpi(of, number, Predicate::Eq)?)
     }
 
-    /// The value where that holds, in a form in which analyses see it.
+    /// The value under that condition, in a form that analyses understand.
     fn seen(self, kernel: &mut Kernel, before: Op, value: Value) -> Result<Value, PassError> {
         let ty = kernel.value_type(value);
         let mut builder = Builder::before(kernel, before);
@@ -158,16 +157,16 @@ impl Ask {
     }
 }
 
-/// What a branch between two versions asks at run time.
+/// The condition of a branch between two versions.
 pub(crate) struct Asked {
     /// The parameters, by their names.
     pub names: Vec<String>,
-    /// What is asked of each.
+    /// The condition on each.
     pub what: Ask,
 }
 
-/// What the branch `op` asks, if it is one between versions: whether the low bits of parameters are zero, or whether they
-/// are 1.
+/// The condition of the branch `op`, if it is one between versions: whether the low bits of parameters are zero, or
+/// whether they are 1.
 pub(crate) fn asked_of(kernel: &Kernel, op: Op) -> Option<Asked> {
     let OpKind::IfElse {} = kernel.kind(op) else { return None };
     let mut asked = Asked { names: Vec::new(), what: Ask::One };

@@ -1,5 +1,5 @@
-//! Lets equal pure operations be one: a later operation with the same kind, operands and types takes the results of an
-//! earlier one that is in sight.
+//! Common-subexpression elimination: a pure operation with the same kind, operands and types as an earlier one in scope
+//! is replaced by it.
 //!
 //! ```text
 //! %a = muli %x, %y : i32
@@ -27,8 +27,8 @@ pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
     Ok(())
 }
 
-/// `seen` holds what is in sight; entries made in a nested block are taken back at its end. `copies` gets the operations
-/// whose results another one has.
+/// `seen` has the operations in scope; entries of a nested block are removed at its end. `copies` collects the
+/// operations that were replaced.
 fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, copies: &mut Vec<Op>) {
     let mut added: Vec<Key> = Vec::new();
     for op in kernel.ops(block).collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
-//! Removes pure operations whose results nobody uses, and values that loops and branches hand on for themselves alone.
+//! Removes pure operations without users, and values that loops and branches only pass to themselves.
 //!
 //! ```text
 //! %a = addi %x, %x : i32        →   (nothing)
@@ -51,12 +51,11 @@ fn is_terminator(kernel: &Kernel, op: Op) -> bool {
     kernel.kind(op).spec().traits.has(Traits::TERMINATOR)
 }
 
-/// All values that some effect depends on. What a nested block is handed lives only if it is used for something else
-/// than being handed on.
+/// All values that some effect depends on. A block argument is live only if it has a use other than being passed on.
 fn live_values(kernel: &Kernel) -> HashSet<Value> {
     let mut live = HashSet::new();
     let mut work: Vec<Value> = Vec::new();
-    // What is nested in an operation without effects is needed only if its results are.
+    // Operations nested in an operation without effects are needed only if its results are.
     let mut blocks = vec![kernel.body()];
     while let Some(block) = blocks.pop() {
         for op in kernel.ops(block).filter(|op| has_effect(kernel, *op)) {
@@ -85,7 +84,8 @@ fn live_values(kernel: &Kernel) -> HashSet<Value> {
     live
 }
 
-/// The operands that the operation needs itself: bounds, conditions, whatever is not handed to or by a nested block.
+/// The operands that the operation itself needs: bounds, conditions, and all others that are not passed to or by a
+/// nested block.
 fn own_operands(kernel: &Kernel, op: Op) -> impl Iterator<Item = Value> {
     let operands = kernel.op(op).operands.iter().enumerate();
     operands.filter(move |(index, _)| !regions::is_handed(kernel, op, *index)).map(|(_, value)| *value)

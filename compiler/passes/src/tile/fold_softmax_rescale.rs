@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Loops that keep a running maximum and a sum of exponentials for each element do this at each step, and exponentials are
-//! what they wait for: a multiprocessor makes 16 in a cycle. The results are the same bit by bit, but for the bits of a NaN:
+//! what they wait for: an SM makes 16 in a cycle. The results are the same bit by bit, but for the bits of a NaN:
 //! the difference is the same number with the other sign, an exponential of zero is one, and an infinite maximum, for which
 //! both subtractions may give NaN, makes a NaN of `%1`.
 

@@ -1,12 +1,12 @@
-//! Lets a product add to the tile that its result is added to.
+//! Fuses an addition to the result of a dot into the dot's accumulator.
 //!
 //! ```text
 //! %d = dot %a, %b, %zeros            →   %s = dot %a, %b, %acc
 //! %s = addf %acc, %d
 //! ```
 //!
-//! Instructions for products add to what they are given, so that the separate sum would cost an addition and a second set
-//! of registers. Not for products that are to be summed up outside of the tensor cores (`max_num_imprecise_acc`).
+//! MMA instructions add to an accumulator, so that a separate addition would cost an instruction and a second set of
+//! registers. Not for dots that have to be accumulated outside of the tensor cores (`max_num_imprecise_acc`).
 
 use rtc_ir::{Kernel, Op, OpKind, Phase, Value, constant_bits};
 
@@ -36,13 +36,13 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// The product that gives `product` for nobody but `sum`, if it can start from `other` instead of from zeros.
+/// The dot whose result `product` is used by `sum` alone, if it can start from `other` instead of from zeros.
 fn folds(kernel: &Kernel, sum: Op, product: Value, other: Value) -> Option<Op> {
     let dot = kernel.def_op(product)?;
     let OpKind::Dot { max_imprecise, .. } = kernel.kind(dot) else { return None };
     let alone = kernel.users(product) == [sum] && product != other && kernel.op(dot).parent == kernel.op(sum).parent;
     let from_zero = constant_bits(kernel, kernel.operand(dot, 2)) == Some(0);
-    // What is added must be there when the product begins.
+    // The addend must be defined before the dot.
     let ready = kernel.def_op(other).is_none_or(|made| {
         kernel.op(made).parent != kernel.op(dot).parent || (made != dot && kernel.is_before(made, dot))
     });

@@ -1,5 +1,5 @@
-//! Moves loads of scalars whose addresses stay the same out of loops over tiles. The loop then stands in a branch, for only
-//! a loop that runs may read.
+//! Hoists loads of scalars with invariant addresses out of loops over tiles. The loop is then guarded by a branch,
+//! since only a loop that runs may read.
 //!
 //! ```text
 //! while_loop (%x) ^(%i) { condition %go, (%i) } ^(%j) {      %go = ..
@@ -11,9 +11,9 @@
 //!                                                            } ^() { }
 //! ```
 //!
-//! Kernels that multiply groups of matrices find the addresses and sizes of a group in memory, and may do so for each of its
-//! tiles. What follows from them is then known before the loop over tiles begins, such as tensor maps. Loads of loops
-//! without loops in them stay where they are.
+//! Kernels for grouped matmuls load the addresses and sizes of a group from memory, and may do so for each of its
+//! tiles. Values computed from them, such as tensor maps, are then known before the loop over tiles. Loads of innermost
+//! loops are left alone.
 
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, ValueMap, regions};
 
@@ -60,7 +60,8 @@ fn movable(kernel: &Kernel, of: Op, body: Block) -> Vec<Op> {
     kernel.ops(body).filter(is_load).collect()
 }
 
-/// Puts a loop into a branch that is taken where its first iteration is; `false` if that cannot be asked beforehand.
+/// Puts a loop into a branch that is taken if it has a first iteration; `false` if the condition cannot be computed
+/// beforehand.
 fn guard(kernel: &mut Kernel, of: Op) -> Result<bool, PassError> {
     let (runs, skipped) = match *kernel.kind(of) {
         OpKind::ForRange { unsigned, .. } => {

@@ -15,7 +15,7 @@ use crate::{Pass, PassContext, PassError};
 pub const PASS: Pass = Pass { name: "licm", needs: Phase::Tile, leaves: Phase::Tile, run };
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    // Inner loops first, so that what leaves them can leave the outer ones too.
+    // Inner loops first, so that hoisted operations can leave the outer ones too.
     for op in rtc_ir::walk(kernel).into_iter().rev() {
         if matches!(kernel.kind(op), OpKind::ForRange { hints, .. } if hints.disable_licm) {
             continue;
@@ -29,7 +29,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// Moves what a block of the loop `of` computes in each iteration anew before the loop.
+/// Moves what a block of the loop `of` computes in each iteration again before the loop.
 pub(super) fn hoist(kernel: &mut Kernel, of: Op, body: Block) {
     let mut inside: HashSet<Value> = HashSet::new();
     values_in(kernel, body, &mut inside);

@@ -32,7 +32,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     views.finish(kernel, &types, false)
 }
 
-/// The types of what a block pointer stands for: base, sizes, strides, offsets.
+/// The types of a block pointer's parts: base, sizes, strides, offsets.
 fn part_types(block: BlockPtrType) -> Vec<Type> {
     let rank = block.shape.rank();
     let mut types = vec![Type::Scalar(Elem::Ptr(block.elem))];

@@ -1,4 +1,4 @@
-//! Lowers tensor descriptors to pointers and masks, where no copies of the machine serve them.
+//! Lowers tensor descriptors to pointers and masks, except for accesses that TMA does.
 //!
 //! ```text
 //! %d = make_desc %x, (%n) : desc<16xf32>   →   (nothing: loops and branches hand on %x and %n)
@@ -22,7 +22,7 @@ pub const PASS: Pass = Pass { name: "lower-descriptors", needs: Phase::Tile, lea
 /// Bases and strides are multiples of so many bytes.
 const ALIGN: u32 = 16;
 
-/// Whether TMA serves an access, which then stays as it is.
+/// Whether TMA does an access, which then stays as it is.
 fn tma_serves(_: &Kernel, _: &PassContext, _: Op) -> bool {
     false
 }
@@ -52,8 +52,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     lowering.views.finish(kernel, &types, stays)
 }
 
-/// Base, sizes and strides of a descriptor. The machine asks for bases and strides that are multiples of 16 bytes, so that is a
-/// promise; what arguments do not promise of themselves, their signature tells.
+/// Base, sizes and strides of a descriptor. The hardware requires bases and strides that are multiples of 16 bytes, so
+/// this is an assumption; the promises of arguments are in their signature.
 fn parts(kernel: &mut Kernel, cx: &PassContext, op: Op) -> Result<Vec<Value>, PassError> {
     let base = kernel.operand(op, 0);
     let mut parts = vec![base];
@@ -87,7 +87,7 @@ fn is_access(kind: &OpKind) -> bool {
     )
 }
 
-/// The types of what a descriptor stands for. Whether elements outside are NaN is among it if some descriptor says so.
+/// The types of a descriptor's parts. The padding is a part if a descriptor specifies NaN.
 fn part_types(desc: DescType, nan: bool) -> Vec<Type> {
     let rank = desc.shape.rank();
     let mut types = vec![Type::Scalar(Elem::Ptr(desc.elem))];
@@ -169,7 +169,7 @@ impl Lowering {
         Ok(value)
     }
 
-    /// What an access goes to, and a builder in its place.
+    /// The target of an access, and a builder in its place.
     fn access<'k>(&self, kernel: &'k mut Kernel, op: Op) -> Result<(BlockAccess, Builder<'k>), PassError> {
         let desc = kernel.operand(op, 0);
         let block = described(kernel, desc)?.shape;
@@ -223,7 +223,7 @@ impl BlockAccess {
     }
 }
 
-/// What elements outside are read as.
+/// The value outside of the tensor.
 fn outside(b: &mut Builder<'_>, elem: Elem, shape: Shape, nan: Option<Value>) -> Result<Value, TypeError> {
     let tile = Type::tile(elem, shape);
     let Some(is_nan) = nan else { return window::filling(b, tile, false) };

@@ -1,4 +1,4 @@
-//! Integers of 64 bits that are cast to floats are computed in 32 bits, where those hold them.
+//! Computes 64-bit integers that are cast to floats in 32 bits where these suffice.
 //!
 //! ```text
 //! %z = load %p : tile<32x64xi8>                         %z = load %p : tile<32x64xi8>
@@ -9,9 +9,9 @@
 //!                                                       %f = sitofp %b {to = f32}
 //! ```
 //!
-//! Numbers that are unpacked by shifts which follow from addresses come out as wide as addresses. Instructions on 64 bits are
-//! two or more, and each element takes two registers. The low half of a sum, a difference, a product or a bitwise operation
-//! follows from the low halves of its operands; that of a shift does where what is shifted has no other half and the count
+//! Values unpacked by shifts whose counts depend on addresses are as wide as addresses. Instructions on 64 bits are two
+//! or more, and each element takes two registers. The low half of a sum, difference, dot or bitwise operation
+//! depends on the low halves of its operands; that of a shift does if the shifted value has no other half and the count
 //! fits.
 
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Makes a product of matrices of a sum that is written out over three dimensions.
+//! Raises a multiply-and-reduce over three dimensions to a dot.
 //!
 //! ```text
 //! %a = expand_dims %x {axis = 2}     : tile<64x32x1xf32>
@@ -7,9 +7,9 @@
 //! %s = reduce (%p) {axis = 1} .. addf
 //! ```
 //!
-//! All of its products at once do not fit registers, and each operand would be held by every thread that uses it. fp32 only,
-//! which is multiplied and added as it stands; other types round each product to their own precision. Small ones stay, and
-//! so do all where products may not be fused with sums.
+//! All of its products at once do not fit into registers, and each operand would be held by every thread that uses it.
+//! Only for fp32, which is multiplied and added exactly so; other types round each product to their own precision.
+//! Small ones are left alone, and so are all if multiplications and additions may not be fused.
 
 use rtc_ir::{Builder, DotKind, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Value};
 

@@ -1,4 +1,4 @@
-//! Sees remainders where the source spells them as differences, and those that are zero.
+//! Raises differences that are remainders to remainder operations, and folds those that are zero.
 //!
 //! ```text
 //! %q = divsi %x, %c                                 %r = remsi %x, %c
@@ -8,8 +8,8 @@
 //! %x = muli %pid, 128;  %r = remsi %x, 32     →     %r = 0
 //! ```
 //!
-//! Of a remainder it is known that it is not negative where the dividend is not. That is how a loop starts that takes whole
-//! steps up to a given end.
+//! A remainder is known not to be negative if the dividend is not. Loops that start with a partial step begin like
+//! this.
 
 use rtc_ir::analysis::axis_info;
 use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Value, constant_bits};

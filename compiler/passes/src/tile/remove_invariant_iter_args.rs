@@ -1,5 +1,6 @@
-//! Lets a value that a loop carries unchanged be the value that went in, and a branch that yields the same value on both
-//! sides be that value. Bases, shapes and strides of block pointers are carried so; constants among them stay visible.
+//! Replaces loop-carried values that never change by their initial values, and results of branches that yield the same
+//! value on both sides by that value. Bases, shapes and strides of block pointers are such values; constants among them
+//! become visible.
 //!
 //! ```text
 //! %r = for_range .., (%x) ^(%i: i32, %a: i32) { .. yields (%a) }   →   uses of %a and %r become %x

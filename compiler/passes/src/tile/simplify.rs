@@ -1,11 +1,11 @@
-//! Folds what is known: exact operations on constants, the laws of [`rules`], branches on constants, loops that run once.
+//! Folds constants, the laws of [`rules`], branches on constants, and loops that run once.
 //!
 //! ```text
 //! %c = addi %two, %three : i32   →   %c = constant {value = 5} : i32
 //! %d = muli %x, %one : i32       →   uses of %d become %x
 //! ```
 //!
-//! A loop with a product stays even so: its operands are copied to shared memory as those of other loops are.
+//! A loop with a dot stays even then: its operands are copied to shared memory like those of other loops.
 
 mod rules;
 
@@ -19,7 +19,7 @@ pub const PASS: Pass = Pass { name: "simplify", needs: Phase::Tile, leaves: Phas
 pub(super) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let mut dead = Vec::new();
     for op in rtc_ir::walk(kernel) {
-        // An operation inside of a branch that went away stands nowhere.
+        // Operations inside of a removed branch have no block.
         if kernel.op(op).parent.is_none() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Splits a loop in two: iterations in which its masks hold everywhere, several at a time, and the rest as it was.
+//! Splits a loop in two: iterations whose masks are all true, unrolled, and the rest as it was.
 //!
 //! ```text
 //! for_range 0, %n, 1024 ^(%i) {            for_range 0, %full, 2048 ^(%i) {
@@ -8,10 +8,10 @@
 //!                                          for_range %full, %n, 1024 ^(%i) { .. as before }
 //! ```
 //!
-//! Without masks a load has no registers to clear, and two short iterations keep twice the bytes in flight. All of a few
-//! short ones are taken at once, in a branch beside the loop: there it follows from the bounds that their addresses are
-//! apart, so that all loads can be done before the first store. Loops with
-//! products are left to the passes that pipeline them; `loop_unroll_factor` is obeyed anywhere.
+//! Without masks a load has no registers to clear, and two short iterations keep twice the bytes in flight. A loop with
+//! few short iterations is fully unrolled in a branch next to the loop: there the bounds imply that their addresses do
+//! not overlap, so that all loads can be done before the first store. Loops with dots are left to the passes that
+//! pipeline them; `loop_unroll_factor` is obeyed anywhere.
 
 mod guards;
 
@@ -138,7 +138,7 @@ impl Most {
     }
 }
 
-/// What is asked of the body of a loop that is split unasked.
+/// The conditions on the body of a loop that is split without a hint.
 struct Body {
     /// Operations of a thread, estimated.
     cost: u64,
@@ -147,13 +147,13 @@ struct Body {
 }
 
 impl Body {
-    /// Whether so many iterations may be taken at once although nobody asked for it.
+    /// Whether the unroll factor is allowed without a hint.
     fn has_few(&self, iterations: i64) -> bool {
         let copies = iterations as u64;
         iterations <= FEW_ITERATIONS && copies * self.elements <= 2 * FEW_ELEMENTS && copies * self.cost <= FEW_COPIES
     }
 
-    /// An innermost loop that loads tiles and has no products in it.
+    /// An innermost loop that loads tiles and has no dots in it.
     fn of(kernel: &Kernel, op: Op) -> Option<Body> {
         let threads = u64::from(kernel.group_of(op).threads());
         let mut body = Body { cost: 0, elements: 0 };
@@ -290,8 +290,8 @@ fn fill(
 }
 
 impl SplitPlan {
-    /// Whether the loop starts at zero and the masks hold in just the whole rounds below its end: what most loops over a
-    /// row do.
+    /// Whether the loop starts at zero and the masks are all true in exactly the whole steps below its end, as in most
+    /// loops over a row.
     fn is_plain(&self, kernel: &Kernel) -> bool {
         let below_end = |guard: &Guard| guard.bound == Some(self.upper) && guard.scale == 1 && guard.reach < self.step;
         rtc_ir::constant_bits(kernel, self.lower) == Some(0)
@@ -300,8 +300,8 @@ impl SplitPlan {
     }
 }
 
-/// The index at which the second loop starts: after the last whole round of the first. `None` if it is known that there
-/// is no such round. Computed in 64 bits where something could wrap.
+/// The index at which the second loop starts: after the last whole step of the first. `None` if there is no such step.
+/// Computed in 64 bits where something could overflow.
 fn middle(build: &mut Builder<'_>, plan: &SplitPlan) -> Result<Option<Value>, PassError> {
     if plan.is_plain(build.kernel()) && plan.fits() {
         let short = Type::Scalar(Elem::I32);
@@ -335,7 +335,7 @@ fn middle(build: &mut Builder<'_>, plan: &SplitPlan) -> Result<Option<Value>, Pa
         end = build.minsi(end, limit)?;
     }
     let round = plan.step * plan.factor;
-    // A round at i needs i + (factor - 1) * step < end.
+    // A step at i needs i + (factor - 1) * step < end.
     let distance = build.subi(end, lower)?;
     let up = number(build, round - 1 - (plan.factor - 1) * plan.step)?;
     let distance = build.addi(distance, up)?;
@@ -344,7 +344,7 @@ fn middle(build: &mut Builder<'_>, plan: &SplitPlan) -> Result<Option<Value>, Pa
     let rounds = build.divui(distance, size)?;
     let length = build.muli(rounds, size)?;
     let middle = build.addi(lower, length)?;
-    // The last round may end past `upper`, even past 32 bits: then nothing is left.
+    // The last step may end past `upper`, even past 32 bits: then nothing is left.
     let last = build.maxsi(lower, upper)?;
     let middle = build.minsi(middle, last)?;
     if rtc_ir::known_bits(build.kernel(), rounds) == Some(0) {

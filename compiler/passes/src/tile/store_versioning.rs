@@ -1,5 +1,5 @@
-//! Stores through pointers and strides that come from memory, written out twice: once for those that happen to be multiples
-//! of 16 bytes.
+//! Versions of stores through pointers and strides that come from memory: one for those that happen to be multiples of
+//! 16 bytes.
 //!
 //! ```text
 //! store %tile_of(%p, %stride), %x    →   if_else (%p % 16 | %stride % 8) == 0 ^() {
@@ -9,9 +9,9 @@
 //!                                        }
 //! ```
 //!
-//! A product of a group finds its matrices by addresses in memory, of which no signature promises anything, so that each
-//! thread stores single elements at addresses of their own. Those take so many registers that the loop before spills. What
-//! arguments do not promise, the launch can; such stores stay as they are.
+//! A dot of a grouped matmul loads the addresses of its matrices from memory, without promises, so that each thread
+//! stores single elements at addresses of their own. Those take so many registers that the loop before spills. For
+//! arguments, the launch can give the promises; such stores are left alone.
 
 use std::collections::HashSet;
 
@@ -38,9 +38,9 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let stores: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(is_store).collect();
     for store in stores {
         let Some(mut chain) = chain(kernel, store) else { continue };
-        // Only what is sure to be wide is worth it.
+        // Only stores that are sure to be wide are worth it.
         let Some(mut wide) = widened(kernel, store, &chain)? else { continue };
-        // Of a mask along the rows nothing is asked.
+        // There is no condition on a mask along the rows.
         for number in (0..chain.open.len()).rev() {
             let asked = chain.open.remove(number);
             match widened(kernel, store, &chain)? {
@@ -60,11 +60,11 @@ fn widened(kernel: &Kernel, store: Op, chain: &Chain) -> Result<Option<Kernel>, 
     Ok((width(&trial, wide) >= WIDEST).then_some(trial))
 }
 
-/// What the addresses and the mask of a store are made of.
+/// The values that the addresses and the mask of a store are computed from.
 struct Chain {
     /// The operations on tiles, in order.
     ops: Vec<Op>,
-    /// The scalars that are spread over tiles and of which too little is known, with what should divide each.
+    /// The scalars that are broadcast to tiles and whose divisors are unknown, with the required divisor of each.
     open: Vec<(Value, u32)>,
 }
 
@@ -127,7 +127,7 @@ fn collect(
     Some(())
 }
 
-/// Whether a scalar follows from what is loaded.
+/// Whether a scalar depends on a load.
 fn is_loaded(kernel: &Kernel, scalar: Value) -> bool {
     let (mut work, mut seen) = (vec![scalar], HashSet::new());
     while let Some(value) = work.pop() {

@@ -1,16 +1,16 @@
-//! Turns products around whose right operand `wgmma` could not read where copies put it: elements of 32 bits must have K
-//! innermost in shared memory, and a right operand that is loaded with N innermost has not; what is cast after it was loaded
-//! is of another type there. Turned around it is the left operand, which comes from registers.
+//! Swaps and transposes the operands of dots whose operand B `wgmma` could not read from shared memory: elements of 32
+//! bits must have K innermost there, and an operand B that is loaded with N innermost has not; one that is cast after
+//! the load has another type in shared memory. As operand A of the transposed dot it comes from registers.
 //!
 //! ```text
 //! for_range .. (%acc) {                      for_range .. (%turned) {
 //!   %s = dot %a, %b, %acc           →          %s = dot trans(%b), trans(%a), %turned
 //!   yield %s                                   yield %s
 //! }                                          }
-//! .. %sum ..                                 .. trans(%sum) ..
+//! .. %accumulator ..                                 .. trans(%accumulator) ..
 //! ```
 //!
-//! Only where the warps will likely be divided (`specialize_warps`), so that copies bring both operands.
+//! Only if the warps will likely be specialized (`specialize_warps`), so that copies load both operands.
 
 use rtc_abi::Feature;
 use rtc_ir::analysis::{AxisInfos, axis_info};
@@ -24,9 +24,9 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "transpose-dots", needs: Phase::Tile, leaves: Phase::Tile, run };
 
-/// Rows that a product by `wgmma` has at least.
+/// Rows that a `wgmma` dot has at least.
 const LEAST_ROWS: u32 = 64;
-/// Columns of the result, which are rows of the turned one: more keep too few fragments in flight for each warp.
+/// Columns of the result, which are rows of the transposed one: with more, each warp has too few fragments in flight.
 const LEAST_COLUMNS: u32 = 8;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
@@ -66,25 +66,25 @@ fn is_loaded(kernel: &Kernel, value: Value) -> bool {
     }
 }
 
-/// A value turned around, before it is cast where it is.
+/// The transpose of a value, taken before its cast if there is one.
 fn transposed(builder: &mut Builder<'_>, value: Value) -> Result<Value, PassError> {
     let kernel = builder.kernel();
     let cast = kernel.def_op(value).filter(|op| kernel.kind(*op).is_unary());
     let Some(cast) = cast else { return Ok(builder.trans(value, vec![1, 0])?) };
     let (kind, source, elem) = (kernel.kind(cast).clone(), kernel.operand(cast, 0), kernel.value_type(value).elem());
     let source = transposed(builder, source)?;
-    let missing = || PassError::Internal("turning a product: a cast".into());
+    let missing = || PassError::Internal("transposing a dot: a cast".into());
     let shape = builder.kernel().value_type(source).shape().ok_or_else(missing)?;
     let ty = Type::tile(elem.ok_or_else(missing)?, shape);
     let made = builder.build(kind, &[source], &[], &[], &[], &[ty])?;
     Ok(builder.kernel().result(made, 0))
 }
 
-/// A product in a loop that only adds to one sum.
+/// A dot in a loop that only adds to one accumulator.
 struct Transposition {
     dot: Op,
     of: Op,
-    /// The number of the sum among what the loop carries.
+    /// The number of the accumulator among what the loop carries.
     number: usize,
 }
 
@@ -116,7 +116,7 @@ impl Transposition {
 
     fn apply(&self, kernel: &mut Kernel) -> Result<(), PassError> {
         let Transposition { dot, of, number } = *self;
-        let missing = || PassError::Internal("turning a product: a loop".into());
+        let missing = || PassError::Internal("transposing a dot: a loop".into());
         let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(dot, index));
         let start = kernel.variadic(of)[number];
         let mut builder = Builder::before(kernel, of);
@@ -143,7 +143,7 @@ impl Transposition {
             kernel.name_value(sum, &name);
         }
         kernel.replace_uses(old, back);
-        // What the loop carried is given on as it was, and goes with dead code.
+        // The old loop-carried value is passed on unchanged, and DCE removes it.
         kernel.replace_uses(kernel.result(dot, 0), acc);
         kernel.erase(dot);
         Ok(())

@@ -1,4 +1,5 @@
-//! Takes a loop over the parts of all tiles apart: a loop over tiles, and in it one over the parts of a tile.
+//! Recovers a loop nest from a flattened loop over the parts of all tiles: a loop over tiles that contains one over the
+//! parts of a tile.
 //!
 //! ```text
 //! for_range 0, %n, 1, (-1, %tile, 0) ^(%i, %k, %tile, %sum) {     for_range 0, %n / %parts, 1, (%tile) ^(%i, %tile) {
@@ -10,17 +11,17 @@
 //!                                                                  }
 //! ```
 //!
-//! That is how persistent kernels were written for compilers which pipeline innermost loops alone. Here addresses that a branch
-//! finds cannot be known ahead of time, and the passes for products want the two loops. What is asked:
+//! Persistent kernels were written like this for compilers that pipeline innermost loops only. Here, addresses that are
+//! computed in a branch cannot be known ahead of time, and the passes for dots need the two loops. The conditions:
 //!
-//! - The loop counts from 0 by 1, has a product and no loop in it, and nothing uses its results.
-//! - Parts are counted from 0 to `%parts - 1` again and again, by a value that the loop carries or as the counter modulo
-//!   `%parts` (`buffer_boxes.rs`).
-//! - Whatever shows stands in branches for the last part, behind which only arithmetic follows. So iterations after the last
-//!   whole tile show nothing and are left out, and there is no tile where `%parts` is below 1.
-//! - What these branches yield goes to the next iteration alone, and what is yielded instead before the last part is computed
-//!   in the loop or carried. A branch for the first part yields instead what the loop carries.
-//! - What branches use follows, by arithmetic that can be repeated, from what is known where they are put (`rewrite.rs`).
+//! - The loop counts from 0 by 1, has a dot and no loop in it, and its results are unused.
+//! - Parts are counted from 0 to `%parts - 1` repeatedly, by a loop-carried value or as the index modulo `%parts`
+//!   (`parts.rs`).
+//! - All side effects are in branches for the last part, and only arithmetic follows them. So iterations after the last
+//!   whole tile have no effects and are dropped, and there is no tile if `%parts` is below 1.
+//! - The results of these branches are used by the next iteration alone, and the values yielded before the last part
+//!   are computed in the loop or loop-carried. A branch for the first part otherwise yields loop-carried values.
+//! - The values used in branches can be recomputed, by arithmetic alone, where the branches are moved (`rewrite.rs`).
 
 mod parts;
 mod rewrite;
@@ -48,7 +49,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// How an innermost loop with a product may count parts.
+/// How an innermost loop with a dot may count parts.
 fn candidates(kernel: &Kernel, op: Op) -> Vec<Parts> {
     let OpKind::ForRange { unsigned: false, .. } = kernel.kind(op) else { return Vec::new() };
     let inside = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
@@ -127,7 +128,7 @@ impl Flat {
         ops.all(|op| !has_effect(kernel, op)) && yielded(kernel, branch, 1).iter().all(is_known)
     }
 
-    /// The operation of the body that an operation is or stands in.
+    /// The operation of the loop's body that is, or contains, an operation.
     fn around(&self, kernel: &Kernel, mut op: Op) -> Op {
         while let Some(block) = kernel.op(op).parent.filter(|block| *block != self.body) {
             let Some(around) = kernel.block(block).parent else { break };
@@ -141,7 +142,7 @@ impl Flat {
         kernel.block(self.body).args[1..].iter().position(|arg| *arg == value)
     }
 
-    /// Whether a carried value is used beside the branches for first and last parts, or becomes another one.
+    /// Whether a loop-carried value is used outside of the branches for first and last parts, or becomes another one.
     fn is_seen(&self, kernel: &Kernel, value: Value) -> bool {
         let others = (0..kernel.variadic(self.end).len()).filter(|number| self.carried(kernel, value) != Some(*number));
         let beside = |user: Op| {
@@ -152,7 +153,7 @@ impl Flat {
             || kernel.users(value).into_iter().any(beside)
     }
 
-    /// What a carried value is next, if the part is not the last one.
+    /// The next value of a loop-carried value if the part is not the last one.
     fn next(&self, kernel: &Kernel, number: usize) -> Value {
         let next = kernel.variadic(self.end)[number];
         match self.by_last(kernel, next) {
@@ -181,7 +182,7 @@ struct Taken {
     last: bool,
 }
 
-/// What a block of a branch yields.
+/// The values that a block of a branch yields.
 fn yielded(kernel: &Kernel, branch: Op, block: usize) -> &[Value] {
     kernel.terminator(kernel.op(branch).blocks[block]).map_or(&[], |end| kernel.variadic(end))
 }

@@ -1,13 +1,13 @@
-//! Uses the counter of a loop where the loop carries another integer that runs like it.
+//! Replaces loop-carried induction variables that equal the loop's index by the index.
 //!
 //! ```text
 //! for_range %start, %n, %step, (%before) ^(%tile, %last) {      for_range %start, %n, %step, (%before) ^(%tile, %last) {
 //!   %this = addi %last, %step                              →      (uses of %this are uses of %tile)
 //! ```
 //!
-//! That is how persistent kernels count the tile that they store apart from the one that they load. What follows from the
-//! two is then computed once. So it is where two of the carried integers run alike, but not like the counter: the earlier sum
-//! stands for both.
+//! Persistent kernels count the tile that they store separately from the one that they load; values derived from the
+//! two are then computed once. If two loop-carried integers are equal, but not equal to the index, the earlier one
+//! replaces the other.
 
 use rtc_ir::analysis::{Affine, Poly, Ranges, Symbol};
 use rtc_ir::{Kernel, Op, OpKind, Phase, Type, Value};
@@ -47,7 +47,7 @@ fn found(kernel: &Kernel) -> Vec<(Value, Value)> {
             let value = kernel.result(op, 0);
             let alike = matches!(kernel.value_type(value), Type::Scalar(_))
                 && kernel.value_type(value) == kernel.value_type(counter);
-            // Sums that are equal as such are equal in as many bits as both tell.
+            // Equal polynomials are equal in as many bits as both represent.
             let width = kernel.value_type(counter).elem().map_or(0, |elem| elem.bits());
             let Some(form) = affine.of(value).filter(|form| alike && form.bits >= width) else { continue };
             if form.poly == wanted.poly && wanted.bits >= width {

@@ -1,14 +1,14 @@
-//! A version of a kernel for strides that happen to be 1.
+//! Versioning of a kernel for strides that happen to be 1.
 //!
 //! ```text
 //! {program}   →   if_else (%stride == 1) ^() { {program with 1 for %stride} } ^() { {program} }
 //! ```
 //!
-//! A stride of which the signature says nothing, such as a 64-bit argument that no launcher specializes, makes elements
-//! that lie side by side look far apart: each is an access of its own, and a warp touches a sector for each. The version is
-//! made where a load or store of a loop would then take as much at once as can be, and where runs of neighbours are four
-//! times longer at least; where other strides forbid that, the branch would gain nothing. There is one such version of a
-//! kernel at most, for all these strides together, and none of one that has versions already.
+//! A stride without a promise, such as a 64-bit argument that no launcher specializes, makes contiguous elements look
+//! distant: each is an access of its own, and a warp touches a sector for each. The version is made if a load or store
+//! of a loop would then have full width, and if runs of neighbours are at least four times longer; if other strides
+//! prevent that, the branch would gain nothing. There is at most one such version of a kernel, for all these strides
+//! together, and none of a kernel that has versions already.
 
 use std::collections::HashSet;
 
@@ -62,7 +62,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         return Ok(());
     }
     split(kernel, &needed, Ask::One)?;
-    // Products by one, and what follows from them.
+    // Multiplications by one, and their users.
     (super::simplify::PASS.run)(kernel, cx)
 }
 
@@ -74,8 +74,8 @@ fn is_large(kernel: &Kernel, op: Op) -> bool {
     kernel.value_type(pointer).shape().is_some_and(|shape| shape.numel() * bytes >= WARP)
 }
 
-/// The integer parameters of which nothing is promised and that addresses of these accesses follow from, where such a
-/// number is a distance between neighbours.
+/// The integer parameters without promises that addresses of these accesses depend on, if the parameter is a distance
+/// between neighbours.
 fn open(kernel: &Kernel, accesses: &[Op]) -> Vec<usize> {
     let pointers = |of: &dyn Fn(Value) -> bool| {
         let all = accesses.iter().map(|access| kernel.operand(*access, 0));

@@ -1,4 +1,4 @@
-//! Descriptors and block pointers taken apart: what they stand for are scalars, and loops and branches hand on those.
+//! Decomposes descriptors and block pointers into scalars, which loops and branches carry instead.
 //!
 //! ```text
 //! %r = for_range .., (%p) : block_ptr<4xf32> ^(%i: i32, %q: block_ptr<4xf32>) { .. }
@@ -15,16 +15,16 @@ use crate::PassError;
 #[derive(Debug, Default)]
 pub(super) struct Views {
     parts: HashMap<Value, Vec<Value>>,
-    /// Operands of loops, branches and terminators that are to become a part of a view: the operation, the number of its
-    /// operand, and the number of the part of the view that stands there.
+    /// Operands of loops, branches and terminators that become a part of a view: the operation, the number of its
+    /// operand, and the number of the view's part.
     open: Vec<(Op, usize, usize)>,
     /// Operations that make views.
     makers: Vec<Op>,
 }
 
 impl Views {
-    /// Gives loops and branches that hand on views places for their parts; `types` tells those of the views to be taken
-    /// apart. The operands at these places stand open until [`Views::finish`].
+    /// Adds slots for the parts to loops and branches that carry views; `types` gives the types of the parts. The
+    /// operands in these slots are set in [`Views::finish`].
     pub(super) fn handed_on(kernel: &mut Kernel, types: &dyn Fn(Type) -> Option<Vec<Type>>) -> Views {
         let mut views = Views::default();
         for op in rtc_ir::walk(kernel) {
@@ -34,7 +34,7 @@ impl Views {
                 for (part, ty) in parts.into_iter().enumerate() {
                     let places = slot.sources.iter().map(|(op, _)| (*op, kernel.op(*op).operands.len(), part));
                     views.open.extend(places);
-                    // The view itself stands for its part until that is known.
+                    // The view itself is a placeholder for its part.
                     let targets = kernel.add_slot(&slot, ty, &sources);
                     for (view, target) in slot.targets.iter().zip(targets) {
                         views.parts.entry(*view).or_default().push(target);
@@ -45,13 +45,13 @@ impl Views {
         views
     }
 
-    /// Notes what the result of an operation stands for.
+    /// Records the parts of an operation's result.
     pub(super) fn make(&mut self, kernel: &Kernel, op: Op, parts: Vec<Value>) {
         self.parts.insert(kernel.result(op, 0), parts);
         self.makers.push(op);
     }
 
-    /// What a view stands for.
+    /// The parts of a view.
     pub(super) fn parts(&self, view: Value) -> Result<&[Value], PassError> {
         let parts = self.parts.get(&view).map(Vec::as_slice);
         parts.ok_or_else(|| PassError::Internal("a view of a tensor that no operation makes has no pointers".into()))
@@ -86,7 +86,7 @@ impl Views {
     }
 }
 
-/// Lets another value be the result of an operation, which goes.
+/// Replaces the result of an operation, which is erased.
 pub(super) fn replace(kernel: &mut Kernel, op: Op, value: Value) {
     let result = kernel.result(op, 0);
     if let Some(name) = kernel.value(result).name.clone() {

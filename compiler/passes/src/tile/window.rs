@@ -1,7 +1,8 @@
-//! The elements of a block of a tensor: a tile of pointers, and a mask of those that lie in the tensor.
+//! The elements of a block of a tensor: a tile of pointers, and a mask of the elements inside of the tensor.
 //!
-//! `base + sum (offset + arange) * stride` in 64 bits; inside is where `0 <= index < size`. Blocks of more than two dimensions
-//! are accessed without their leading ones of size 1, so that what is made of matrices serves them, too.
+//! `base + sum (offset + arange) * stride` in 64 bits; an element is inside if `0 <= index < size`. Blocks of more than
+//! two dimensions are accessed without their leading dimensions of size 1, so that optimizations of matrices apply to
+//! them, too.
 
 use rtc_ir::{
     Builder, CacheModifier, Elem, Eviction, Literal, OpKind, Predicate, Shape, Type, TypeError, Value, constant_bits,

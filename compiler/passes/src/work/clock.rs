@@ -1,5 +1,5 @@
 //! The clock of one warp: operations begin in order, each when its operands are there; loads, asynchronous copies and
-//! products run on while later operations begin.
+//! dots run on while later operations begin.
 
 use cranelift_entity::SecondaryMap;
 use rtc_ir::Value;
@@ -13,7 +13,7 @@ pub(super) const SHARED: f64 = 30.0;
 pub(super) const BARRIER: f64 = 30.0;
 /// Cycles that it takes to see that copies are done.
 pub(super) const COPIED: f64 = 50.0;
-/// Cycles from the last product of a group to its sums.
+/// Cycles from the last dot of a group to its sums.
 pub(super) const PRODUCT: f64 = 60.0;
 /// Cycles of an arithmetic instruction.
 pub(super) const ARITHMETIC: f64 = 6.0;
@@ -25,9 +25,9 @@ pub(super) struct Clock {
     pub now: f64,
     /// When each value is there.
     ready: SecondaryMap<Value, f64>,
-    /// When the tensor cores have done all products begun so far.
+    /// When the tensor cores have done all dots begun so far.
     dots: f64,
-    /// Ends of the products under way, the oldest first.
+    /// Ends of the dots in flight, the oldest first.
     under_way: VecDeque<f64>,
     /// When the copies since the last commit are done.
     copies: f64,
@@ -52,14 +52,14 @@ impl Clock {
         self.ready[to] = self.ready[from];
     }
 
-    /// Products that take the tensor cores so many cycles; gives when they are done, counted from now.
+    /// Dots that take the tensor cores so many cycles; gives when they are done, counted from now.
     pub fn dot(&mut self, cycles: f64) -> f64 {
         self.dots = self.dots.max(self.now) + cycles;
         self.under_way.push_back(self.dots + PRODUCT);
         self.dots + PRODUCT - self.now
     }
 
-    /// Waits until all but the latest `pending` products are done.
+    /// Waits until all but the latest `pending` dots are done.
     pub fn wait_dots(&mut self, pending: usize) {
         while self.under_way.len() > pending {
             self.now = self.under_way.pop_front().map_or(self.now, |end| end.max(self.now));
@@ -84,7 +84,7 @@ impl Clock {
         self.now += COPIED;
     }
 
-    /// Lets all times lie further back: as after a loop whose iterations are not all looked at.
+    /// Shifts all times back: as after a loop of which only some iterations were simulated.
     pub fn skip(&mut self, cycles: f64) {
         self.now += cycles;
         self.dots += cycles;

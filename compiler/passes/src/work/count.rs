@@ -1,7 +1,7 @@
-//! The walk through a kernel.
+//! The traversal of a kernel.
 //!
-//! A loop is gone through three times: the third time is as all later ones, so the rest is a product. What is counted is
-//! counted in the first, as often as the loop runs.
+//! A loop is traversed three times: the third time represents all later ones, so the rest is a multiplication. Counts
+//! are taken in the first traversal, multiplied by the trip count.
 
 use cranelift_entity::SecondaryMap;
 use rtc_ir::{
@@ -16,7 +16,7 @@ use crate::place::limit_size::{BRANCH, LOOP, instructions};
 /// How often a loop is taken to run whose bounds are not known.
 const TRIPS: f64 = 8.0;
 
-/// What a program in the middle of the grid does. The kernel is as the passes leave it.
+/// The work of a program in the middle of the grid. The kernel is the output of the passes.
 pub fn work(kernel: &Kernel, launch: &Launch, capability: u32) -> Work {
     let mut known = KnownBits::default();
     for param in &kernel.params {
@@ -61,9 +61,9 @@ struct Count<'k> {
     capability: u32,
     known: KnownBits,
     work: Work,
-    /// How often what is counted now happens; 0 in the second and third round of a loop.
+    /// The weight of what is counted now; 0 in the second and third traversal of a loop.
     weight: f64,
-    /// How many loops are around what is counted now.
+    /// The loop depth.
     depth: u32,
     /// How many of the outermost loops have begun.
     loops: u32,
@@ -138,7 +138,7 @@ impl Count<'_> {
             OpKind::Load { .. } => {
                 let moved = self.weight * bytes(kernel, results[0]);
                 self.work.read += moved;
-                // What a loop reads again counts as that.
+                // Repeated reads of a loop are counted here.
                 if !self.of_program[operands[0]] && !operands.get(1).is_some_and(|mask| self.of_program[*mask]) {
                     self.work.common += moved;
                 } else {
@@ -204,7 +204,8 @@ impl Count<'_> {
         }
     }
 
-    /// Of several loops over the memory behind one parameter, the longest reads it and the others read it again.
+    /// If several loops read the memory behind one parameter, the longest counts as reading it, the others as reading
+    /// it again.
     fn read_again(&mut self) {
         for (at, (root, _, _)) in self.read.iter().enumerate() {
             let all = || self.read.iter().filter(|(other, _, _)| other == root).map(|(_, _, bytes)| *bytes);
@@ -234,7 +235,7 @@ impl Count<'_> {
         // A warp group of one keeps a fourth of the tensor cores busy.
         let warps = f64::from(kernel.group_of(op).warps);
         let share = (warps / 4.0).min(1.0);
-        // Of a product of 64 rows, less than 128 columns do not fill the tensor cores: the left operand is read again.
+        // With 64 rows and fewer than 128 columns the tensor cores are not filled: operand A is read again.
         let columns = f64::from(sums[sums.rank() - 1]);
         let full = if matches!(unit, Unit::WarpGroup(_)) { (columns / 128.0).clamp(0.25, 1.0) } else { 1.0 };
         let cycles = operations / (unit.per_cycle(self.capability) * share * full);
@@ -253,7 +254,7 @@ impl Count<'_> {
         let trips = match bounds {
             [Some(lower), Some(upper), Some(step)] if step > 0 => {
                 let trips = (upper - lower).max(0).div_euclid(step) + i128::from((upper - lower).max(0) % step != 0);
-                // Nested loops may ask for the counter: in the middle.
+                // Nested loops may use the index: a value in the middle.
                 if let Some(counter) = self.kernel.block(block).args.first() {
                     let middle = lower + step * (trips / 2);
                     self.known.give(*counter, bits(self.kernel, *counter, middle as i64));
@@ -353,7 +354,7 @@ fn issue(kernel: &Kernel, op: Op) -> f64 {
     let data = kernel.op(op);
     let estimate = instructions(kernel, op) as f64;
     let per_number = match &data.kind {
-        // What these cost to compile is not what they cost to run.
+        // Their cost at run time differs from their cost to compile.
         kind if regions::is_loop(kind) => return (estimate - LOOP as f64).clamp(0.0, 4.0),
         kind if !regions::flow(kind).is_empty() => return (estimate - BRANCH as f64).clamp(0.0, 4.0),
         OpKind::Assume {} | OpKind::Hint { .. } | OpKind::Arange { .. } => 0.0,

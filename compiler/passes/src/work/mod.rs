@@ -1,13 +1,13 @@
-//! What one program of a finished kernel does, for given arguments: products, instructions, bytes, cycles of its longest
+//! The work of one program of a finished kernel, for given arguments: dots, instructions, bytes, cycles of its longest
 //! warp, registers. Cost models of configurations start from it.
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `mod.rs` | [`Work`], what is counted |
-//! | `count.rs` | the walk through the kernel, with the number of times that each loop runs |
-//! | `clock.rs` | when the operations of one warp begin and end |
-//! | `persistent.rs` | which values differ between programs |
-//! | `registers.rs` | how many registers of a thread hold values at the same time |
+//! | `mod.rs` | [`Work`], the counts |
+//! | `count.rs` | the traversal of the kernel, with trip counts |
+//! | `clock.rs` | when the operations of one warp start and end |
+//! | `programs.rs` | which values differ between programs |
+//! | `registers.rs` | how many registers of a thread are live at the same time |
 //!
 //! All are estimates; they are made for comparing kernels of one source with each other.
 
@@ -20,18 +20,18 @@ pub use count::work;
 pub(crate) use registers::has_dot;
 pub use registers::registers;
 
-/// Who computes products.
+/// Who computes dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unit {
     /// `wgmma` on operands of so many bits.
     WarpGroup(u32),
     /// `mma.sync` on operands of so many bits.
     Warp(u32),
-    /// Multiply-adds of each thread, on numbers of so many bits.
+    /// FMAs of each thread, on numbers of so many bits.
     Thread(u32),
 }
 
-/// What is known of a launch.
+/// The known properties of a launch.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
     /// How many programs.
@@ -40,28 +40,28 @@ pub struct Launch {
     pub integers: Vec<(String, i64)>,
 }
 
-/// What one program does.
+/// The work of one program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Floating-point or integer operations in products, by who computes them; a multiply-add counts two.
+    /// Floating-point or integer operations in dots, by who computes them; a FMA counts two.
     pub dots: Vec<(Unit, f64)>,
-    /// Instructions of all warps together, those of products on tensor cores left out.
+    /// Instructions of all warps together, those of dots on tensor cores left out.
     pub instructions: f64,
     /// Bytes read of global memory.
     pub read: f64,
     /// Bytes of those that the program has read before, in an earlier loop over the same memory: they come from the cache of
-    /// the multiprocessor if that holds what all its programs read again.
+    /// the SM if that holds what all its programs read again.
     pub reread: f64,
     /// Bytes that it reads again, each counted once.
     pub kept: f64,
     /// Bytes of those that every program of the launch reads at the same addresses, such as the weights of a norm; they are not
-    /// in `reread`. They come from the cache of the multiprocessor if that holds them.
+    /// in `reread`. They come from the cache of the SM if that holds them.
     pub common: f64,
     /// Bytes written to global memory.
     pub written: f64,
     /// Bytes through shared memory.
     pub shared: f64,
-    /// Cycles from the beginning to the end of a program that has a multiprocessor to itself.
+    /// Cycles from the beginning to the end of a program that has an SM to itself.
     pub cycles: f64,
     /// Registers of a thread.
     pub registers: u32,
@@ -70,16 +70,16 @@ pub struct Work {
 }
 
 impl Work {
-    /// All operations in products.
+    /// All operations in dots.
     pub fn dot_operations(&self) -> f64 {
         self.dots.iter().map(|(_, count)| count).sum()
     }
 }
 
 impl Unit {
-    /// Operations in a cycle that one multiprocessor of a target does at most.
+    /// Operations in a cycle that one SM of a target does at most.
     pub fn per_cycle(self, capability: u32) -> f64 {
-        // The first generation with `wgmma` has twice the rate of the one before, of which `mma.sync` reaches some 60 %.
+        // Hopper, the first generation with `wgmma`, has twice the rate of Ampere; `mma.sync` reaches some 60 % of it.
         let half = if capability >= 90 {
             4096.0
         } else if capability == 80 {

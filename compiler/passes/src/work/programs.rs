@@ -14,7 +14,8 @@ pub(super) fn of_program(kernel: &Kernel) -> SecondaryMap<Value, bool> {
         };
         for op in &ops {
             let data = kernel.op(*op);
-            // Whatever flows into the blocks of an operation comes by its slots; bounds and conditions are operands besides.
+            // Values enter the blocks of an operation through its slots; bounds and conditions are operands in
+            // addition.
             let own = match data.kind {
                 OpKind::ForRange { .. } => &data.operands[..3],
                 OpKind::IfElse {} => &data.operands[..1],

@@ -1,16 +1,16 @@
-//! How many registers of a thread hold values at the same time.
+//! How many registers of a thread are live at the same time.
 //!
-//! Tiles of numbers count as their layouts spread them. Masks, and what addresses are made of, count less: the back end
-//! computes much of them again, or folds it into the instructions.
+//! Numeric tiles count as their layouts distribute them. Masks and operands of addresses count less: the back end
+//! recomputes many of them, or folds them into the instructions.
 
 use rtc_ir::{Elem, Kernel, Op, OpKind, Value, ValueDef, regions, walk};
 use std::collections::HashMap;
 
 use crate::place::limit_size::width;
 
-/// Registers for what no tile stands for.
+/// Registers for values that are not tiles.
 const BASE: f64 = 12.0;
-/// Registers of addresses, descriptors and counters beside products.
+/// Registers of addresses, descriptors and counters in kernels with dots.
 const PRODUCT: f64 = 12.0;
 
 /// The estimated registers of a thread; more than the target has means that some are spilled.
@@ -67,7 +67,7 @@ pub fn registers(kernel: &Kernel) -> u32 {
     (BASE + dot + most).round() as u32
 }
 
-/// Whether products hold sums in registers.
+/// Whether dots hold sums in registers.
 pub fn has_dot(kernel: &Kernel) -> bool {
     walk(kernel).into_iter().any(|op| {
         matches!(kernel.kind(op), OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})

@@ -14,8 +14,8 @@ use crate::types::ElemTy;
 use crate::values::CallArgs;
 use crate::values::{Arg, Const, Tensor, Val};
 
-/// The arguments of a call of a built-in function. Parameters go by the names of the declaration; a test compares the
-/// names that a function asks for with those that it declares.
+/// The arguments of a call of a built-in function. Parameters have the names of the declaration; a test compares the
+/// names that a function uses with those that it declares.
 pub(crate) struct Args<'a> {
     /// The name of the function.
     pub name: &'static str,
@@ -26,11 +26,11 @@ pub(crate) struct Args<'a> {
     signature: &'static Signature,
     /// One entry per parameter.
     vals: Vec<Option<Arg<'a>>>,
-    /// What the `*` parameter took.
+    /// The arguments of the `*` parameter.
     rest: Vec<Arg<'a>>,
 }
 
-/// What a function takes.
+/// The parameters of a function.
 fn expected(b: &Builtin) -> String {
     counterparts::of_arguments(b.name)
         .map_or_else(|| format!("its parameters are {}", b.signature.listed()), str::to_owned)
@@ -131,7 +131,7 @@ impl<'a> Args<'a> {
         self.borrowed(name).filter(|a| !a.val.is_none()).cloned()
     }
 
-    /// What the `*` parameter took.
+    /// The arguments of the `*` parameter.
     pub(crate) fn rest(&self, _name: &str) -> &[Arg<'a>] {
         &self.rest
     }
@@ -148,7 +148,7 @@ impl<'a> Args<'a> {
         others.filter_map(|(_, arg)| arg.clone()).collect()
     }
 
-    /// Says that a parameter is accepted and has no effect.
+    /// Marks a parameter as accepted and without effect.
     pub(crate) fn ignore(&self, _name: &str) {}
 
     /// As messages name a parameter.
@@ -162,7 +162,7 @@ impl<'a> Args<'a> {
         parameter.default.map(|default| Val::Const(default.constant()))
     }
 
-    /// The argument, where `None` stands for the declared default.
+    /// The argument, where `None` means the declared default.
     fn value(&self, name: &str) -> Arg<'a> {
         match self.given(name) {
             Some(arg) => arg,
@@ -170,7 +170,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A tensor; constants are typed as they stand.
+    /// A tensor; constants get their own type.
     pub(crate) fn tensor(&self, cx: &mut Cx<'a>, name: &str) -> R<Tensor> {
         if let Some(Arg { val: Val::Tensor(t), .. }) = self.borrowed(name) {
             return Ok(*t);

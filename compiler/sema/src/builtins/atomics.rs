@@ -1,9 +1,8 @@
 //! Atomic operations.
 //!
-//! Floats have no atomic maximum on the machine: a value without sign bit is ordered like a signed integer, one with it
-//! the other way round like an unsigned integer, so the operation is split into two masked ones on the bits. Bitwise
-//! operations and exchanges of floats work on the bits, too. Halves, which only descriptors take, have operations of
-//! their own.
+//! GPUs have no atomic maximum of floats: values without a sign bit are ordered like signed integers, those with it in
+//! reverse like unsigned integers, so the operation is split into two masked ones on the bits. Bitwise operations and
+//! exchanges of floats work on the bits, too. Halves, which only descriptors accept, have operations of their own.
 
 use rtc_ir::{MemScope, MemSemantic, OpKind, Predicate, RmwOp};
 use rtc_source::{Code, Diagnostic, Span};
@@ -30,7 +29,7 @@ pub(super) const TABLE: &[Row] = &[
     row("atomic_poll", poll),
 ];
 
-/// What is done with the old and the new value.
+/// The combination of the old and the new value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Add,
@@ -160,7 +159,7 @@ fn store<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     };
     let order = Order { sem: cx.word(args, "sem", STORE_SEMANTICS)?, scope: cx.word(args, "scope", SCOPES)? };
     if order.sem == MemSemantic::Release {
-        // What the other threads of the block did before counts, too.
+        // Earlier accesses of the other threads of the block are ordered, too.
         cx.build(OpKind::Barrier {}, &[], &[], &[], &[], &[])?;
     }
     let kind = OpKind::AtomicStore { sem: order.sem, scope: order.scope };
@@ -188,7 +187,7 @@ fn poll<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
 }
 
 impl<'a> Cx<'a> {
-    /// What one thread acquired counts for all threads of the block.
+    /// An acquire by one thread applies to all threads of the block.
     fn after_acquire(&mut self, sem: MemSemantic) -> R<()> {
         if sem == MemSemantic::Acquire {
             self.build(OpKind::Barrier {}, &[], &[], &[], &[], &[])?;

@@ -109,7 +109,7 @@ fn advance<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     Ok(Val::BlockPtr(BlockPtr { value: cx.kernel.result(op, 0), ..p }))
 }
 
-/// One number where a list may stand is a list of one.
+/// A single number in place of a list is a list of one.
 fn as_list(arg: Arg<'_>) -> Arg<'_> {
     match arg.val {
         Val::Const(Const::Int(_)) | Val::Tensor(_) => Arg::new(Val::tuple(vec![arg.val]), arg.span),

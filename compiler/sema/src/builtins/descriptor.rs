@@ -1,6 +1,6 @@
-//! Tensor descriptors: windows of a fixed block shape into a tensor of which base, sizes and strides are known.
+//! Tensor descriptors: windows of a fixed block shape into a tensor with known base, sizes and strides.
 //!
-//! Here are the types and what is said of mistakes; passes decide how memory is accessed. Elements outside are zero or NaN
+//! This file has the types and the diagnostics; passes decide how memory is accessed. Elements outside are zero or NaN
 //! when read and are dropped when written; the last stride is always 1.
 
 use rtc_ir::{OpKind, Shape, Value};
@@ -277,7 +277,7 @@ impl<'a> Cx<'a> {
         Ok((rows.value, column.value, shape))
     }
 
-    /// What an access reads.
+    /// The result of an access.
     fn loaded(&mut self, kind: OpKind, operands: &[Value], at: &[Value], desc: Descriptor, shape: Shape) -> R<Val<'a>> {
         let op = self.build(kind, operands, &[], at, &[], &[])?;
         let pointee = desc.pointee();

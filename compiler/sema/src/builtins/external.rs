@@ -1,8 +1,8 @@
-//! Functions of libraries: `libdevice.NAME` as a call of NVIDIA's library, where the user gives that, and
+//! Functions of libraries: `libdevice.NAME` as a call of NVIDIA's library, if the user provides it, and
 //! `extern_elementwise`, which names a function for each type.
 //!
-//! The names and signatures stand in the standard library's table. Arguments fit a signature exactly; a Python number
-//! takes the type that the other arguments ask for.
+//! The names and signatures are in the standard library's table. Arguments must match a signature exactly; a Python
+//! number gets the type that the other arguments require.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -9,7 +9,7 @@ use crate::cx::Cx;
 use crate::emitter::R;
 use crate::values::{Arg, Const, Val};
 
-/// What loops over tuples need; kernels can call it.
+/// Functions for loops over tuples; kernels can call them.
 pub(super) const LOOPS: &[Row] = &[
     row("enumerate", |cx, args| {
         let start = args.int(cx, "start")?;
@@ -28,7 +28,7 @@ pub(super) const LOOPS: &[Row] = &[
     }),
 ];
 
-/// What only constexpr functions can call.
+/// Functions that only constexpr functions can call.
 pub(super) const TABLE: &[Row] = &[
     row("reversed", |cx, args| {
         let mut items = items(cx, &args.arg("items"))?;

@@ -121,7 +121,7 @@ fn single<'a>(
     Ok(Val::Tensor(f(cx, &tensors)?))
 }
 
-/// Arguments as values of one type; constants are typed first, as they stand.
+/// Arguments as values of one type; constants get their own type first.
 fn together<'a>(cx: &mut Cx<'a>, args: &Args<'a>, names: &[&'static str]) -> R<Vec<Tensor>> {
     let mut list: Vec<Arg<'a>> = Vec::new();
     for name in names {

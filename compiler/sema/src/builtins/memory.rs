@@ -121,7 +121,7 @@ fn is_scalar_pointer(val: &Val<'_>) -> bool {
     matches!(val, Val::Tensor(t) if t.shape.rank() == 0 && matches!(t.elem, ElemTy::Ptr(_)))
 }
 
-/// Warns that a store rounds a float to a narrower type.
+/// The warning that a store rounds a float to a narrower type.
 fn warn_of_narrowing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, pointee: ElemTy) {
     let value = args.arg("value");
     let Val::Tensor(t) = &value.val else { return };
@@ -136,7 +136,7 @@ fn warn_of_narrowing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, pointee: ElemTy) {
     cx.report(d);
 }
 
-/// What the memory behind a pointer holds: bytes for booleans, integers for pointers.
+/// The type of the memory behind a pointer: bytes for booleans, integers for pointers.
 pub(super) fn stored_as(pointee: ElemTy) -> ElemTy {
     match pointee {
         ElemTy::I1 => ElemTy::Num(DType::Int8),
@@ -388,7 +388,7 @@ pub(super) fn entries<'a>(t: &Tuple<'a>, span: Span) -> Vec<Arg<'a>> {
     t.items.iter().map(|v| Arg::new(v.clone(), span)).collect()
 }
 
-/// The elements of a tuple, or the one value that stands for itself.
+/// The elements of a tuple, or the single value itself.
 pub(super) fn one_or_more<'a>(arg: Arg<'a>) -> Vec<Arg<'a>> {
     match &arg.val {
         Val::Tuple(t) => entries(t, arg.span),

@@ -1,8 +1,8 @@
 //! The functions of the language that need operations of their own. Everything else is a jit function of the standard
 //! library.
 //!
-//! One row per function: its name and what it does. The file `NAME.rt` beside a table declares the rows, with parameters
-//! and defaults (`../declared.rs`), and documents them (`../reference.rs`). The code takes its arguments by the declared
+//! One row per function: its name and its code. The file `NAME.rt` next to a table declares the rows, with parameters
+//! and defaults (`../declared.rs`), and documents them (`../reference.rs`). The code uses its arguments by the declared
 //! names (`args.rs`).
 
 mod args;
@@ -39,10 +39,10 @@ use crate::declared::{self, Builtin, Namespace};
 use crate::emitter::R;
 use crate::values::Val;
 
-/// What a built-in function does.
+/// The code of a built-in function.
 pub(crate) type BuiltinFn = for<'a> fn(&mut Cx<'a>, &Args<'a>) -> R<Val<'a>>;
 
-/// The code of a function that is declared in the `.rt` file beside the table.
+/// The code of a function that is declared in the `.rt` file next to the table.
 pub(crate) struct Row {
     name: &'static str,
     run: BuiltinFn,
@@ -88,7 +88,7 @@ fn tables(namespace: Namespace) -> &'static [&'static [Row]] {
     }
 }
 
-/// What a function does.
+/// The code of a function.
 pub(crate) fn implementation(b: &Builtin) -> Option<BuiltinFn> {
     // The row of each function, once it has been looked for.
     static FOUND: OnceLock<Vec<OnceLock<Option<BuiltinFn>>>> = OnceLock::new();

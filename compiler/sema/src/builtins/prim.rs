@@ -122,7 +122,7 @@ fn flushing<'a>(cx: &mut Cx<'a>, args: &Args<'a>, kind: fn(bool) -> OpKind) -> R
     each(cx, args, kind)
 }
 
-/// A product that is rounded on its own: as a fused multiply-add with negative zero it cannot be contracted further.
+/// A product that is rounded on its own: as a FMA with negative zero it cannot be contracted further.
 fn mul_rn<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     let t = operands(cx, args)?;
     let zero = cx.literal(Literal::float(-0.0), t[0].elem, t[0].shape)?;

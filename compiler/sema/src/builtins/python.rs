@@ -1,4 +1,4 @@
-//! What kernels can call of Python, of `triton` and of `math`, on constants.
+//! Functions of Python, `triton` and `math` that kernels can call on constants.
 
 use std::rc::Rc;
 
@@ -307,7 +307,7 @@ fn is_instance<'a>(obj: &Arg<'a>, class: &Arg<'a>) -> bool {
             "constexpr_type" => matches!(obj.val, Val::Type(TyVal::Constexpr)),
             "dtype" => matches!(obj.val, Val::Type(_)),
             "tensor_descriptor" => matches!(obj.val, Val::Descriptor(_)),
-            // What the host passes.
+            // Values that the host passes.
             "TensorDescriptor" => {
                 matches!(&obj.val, Val::Tuple(t) if t.fields.as_ref().is_some_and(|f| f.iter().any(|f| &**f == "block_shape")))
             }

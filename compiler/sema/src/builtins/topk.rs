@@ -1,6 +1,6 @@
-//! The largest elements of rows. Of pieces of as many elements as are asked for, two at a time are sorted in opposite
-//! directions; the larger one at each place is among the largest of both, and these rise and then fall. So half of the
-//! elements are left each time, and what is left only has to be merged.
+//! The largest elements of rows. Pieces with the requested number of elements are sorted two at a time in opposite
+//! directions; the larger one at each position is among the largest of both, and these rise and then fall. So each step
+//! keeps half of the elements, which only have to be merged.
 
 use rtc_ir::{OpKind, Type};
 use rtc_source::Code;
@@ -138,7 +138,7 @@ impl Order {
         }
     }
 
-    /// The elements that keys stand for; halves widened.
+    /// The elements of the keys; halves widened.
     fn values<'a>(self, cx: &mut Cx<'a>, keys: Tensor, elem: ElemTy) -> R<Tensor> {
         let Order::Floats(bits) = self else { return Ok(keys) };
         let flipped = flip_negative(cx, keys, bits)?;

@@ -1,5 +1,5 @@
-//! What the host code of autotuning calls: `triton.Config`, products of lists, methods of dictionaries, questions about the
-//! target.
+//! Functions that the host code of autotuning calls: `triton.Config`, products of lists, methods of dictionaries,
+//! queries about the target.
 
 use std::rc::Rc;
 
@@ -116,7 +116,7 @@ pub(super) const TABLE: &[Row] = &[
     }),
     row("is_available", |_, _| Ok(Val::bool(true))),
     row("getenv", |_, args| {
-        // What is compiled does not depend on the environment.
+        // The compilation does not depend on the environment.
         args.ignore("name");
         Ok(args.arg("default").val)
     }),
@@ -164,7 +164,7 @@ fn zeroed<'a>(cx: &mut Cx<'a>, args: &Args<'a>) -> R<Val<'a>> {
     }
 }
 
-/// Calls the function on an item; `None` stands for the item itself.
+/// Calls the function on an item; `None` means the item itself.
 fn apply<'a>(cx: &mut Cx<'a>, args: &Args<'a>, item: &Val<'a>) -> R<Val<'a>> {
     let function = args.arg("function");
     if function.val.is_none() {

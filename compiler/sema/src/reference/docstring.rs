@@ -1,13 +1,13 @@
 //! Docstrings: a sentence, what each parameter takes, paragraphs, examples.
 
-/// What a docstring says.
+/// The contents of a docstring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doc {
     /// One sentence.
     pub summary: String,
-    /// What each parameter takes, by name.
+    /// The text of each parameter, by name.
     pub params: Vec<(String, String)>,
-    /// What comes out.
+    /// The result.
     pub returns: String,
     /// Codes of the diagnostics for arguments that do not fit.
     pub errors: Vec<String>,
@@ -67,7 +67,7 @@ impl Doc {
         }
     }
 
-    /// Takes over what is not said here.
+    /// Inherits missing parts.
     pub(super) fn fill(&mut self, other: &Doc) {
         let take = |own: &mut String, theirs: &String| {
             if own.is_empty() {

@@ -1,8 +1,8 @@
-//! What the tests of this crate share: kernel texts to findings.
+//! Common code of the tests of this crate: from kernel texts to findings.
 //!
-//! A kernel file says in comments what it is compiled for: `# signature: *fp32:16, i32, 1024` binds the parameters of the
-//! function `kernel` in order, `# target: 80` picks another target than `sm_90a`, `# warn: all` and `# deny: CODE` set levels
-//! of warnings.
+//! Comments in a kernel file specify the compilation: `# signature: *fp32:16, i32, 1024` binds the parameters of the
+//! function `kernel` in order, `# target: 80` selects another target than `sm_90a`, `# warn: all` and `# deny: CODE`
+//! set levels of warnings.
 
 #![allow(dead_code, reason = "every test uses its part")]
 
@@ -86,7 +86,7 @@ pub fn analyse(
         options: LaunchOptions::default(),
     };
     let modules = [ModuleAst { name: "kernels", ast: &ast }];
-    // `# libdevice: external` stands for a library that the user gives.
+    // `# libdevice: external` means a library that the user provides.
     let external_libdevice = directive(text, "libdevice").is_some();
     let target = rtc_abi::Target::of_capability(capability).expect("a known capability");
     let result = compile_kernel(&sources, &modules, &spec, TargetInfo { target, external_libdevice });

@@ -39,7 +39,7 @@ pub fn tokens(text: &str) -> Vec<&str> {
     out
 }
 
-/// What is put in besides tokens of other places.
+/// The tokens that are inserted, in addition to tokens from elsewhere.
 const SPICE: &[&str] = &[
     "0",
     "1",

@@ -1,4 +1,4 @@
-//! What is made for the page of differences.
+//! The generated parts of the page of differences.
 
 use std::fmt::Write as _;
 use std::fs;

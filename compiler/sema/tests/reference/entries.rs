@@ -42,7 +42,7 @@ pub fn entry(out: &mut String, e: &Entry, level: &str) {
     line(e.doc.summary.clone());
     e.doc.text.iter().for_each(|paragraph| line(format!("\n{paragraph}")));
     let mut facts: Vec<String> = Vec::new();
-    // Parameters that take the same stand together.
+    // Parameters with the same text are grouped.
     let mut params: Vec<(Vec<String>, &str)> = Vec::new();
     for (name, text) in &e.doc.params {
         match params.last_mut() {

@@ -1,9 +1,9 @@
-//! Examples: what stands in fenced blocks of Python is compiled, and run where it has results.
+//! Examples: fenced blocks of Python are compiled, and run if they have results.
 //!
-//! A block whose lines begin with `>>>` holds expressions and statements of a kernel; the results stand below, as
-//! [`fill`] writes them. Groups between empty lines are kernels of their own. A last line that ends with `# refused` must
-//! be an error; one with `# not run` is compiled only. Any other block is a file with a function `kernel`, and its comments
-//! say what it is compiled for: `# signature: *fp32, 128` and, if it must be an error, `# refused: CODE`.
+//! A block whose lines begin with `>>>` has expressions and statements of a kernel; the results are below, as [`fill`]
+//! writes them. Groups between empty lines are kernels of their own. A last line that ends with `# refused` must be an
+//! error; one with `# not run` is compiled only. Any other block is a file with a function `kernel`, and its comments
+//! specify the compilation: `# signature: *fp32, 128` and, if it must be an error, `# refused: CODE`.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use rtc_sema::spec::{ArgKind, ArgSpec, ValueType};
 
 use crate::kernels;
 
-/// What every example can use. The pages say the same in `docs/language/README.md`.
+/// The variables of every example. The pages list the same in `docs/language/README.md`.
 const SETUP: &str = "@triton.jit
 def add(a, b):
     return a + b
@@ -34,7 +34,7 @@ const SHOWN: usize = 64;
 /// Marks the lines that show a result.
 const MARK: &str = "@@";
 
-/// A page with its blocks checked and the results of examples filled in; what is wrong is added to `wrong`.
+/// A page with its blocks checked and the results of examples filled in; errors are added to `wrong`.
 pub fn fill(page: &str, text: &str, wrong: &mut Vec<String>) -> String {
     let mut out = String::new();
     let mut lines = text.lines();
@@ -131,7 +131,7 @@ fn results(code: &[String]) -> Result<Vec<String>, String> {
     if !is_expression(last) {
         return outcome(before, &[last.to_string()]).map(|o| o.printed);
     }
-    // What it is tells how to show it.
+    // The kind decides how it is shown.
     let look = |text: String| {
         let (analysis, rendered) = compiled(before, &[text]);
         analysis.ok_or(rendered.unwrap_or_default())
@@ -183,7 +183,7 @@ fn is_expression(line: &str) -> bool {
 }
 
 struct Run {
-    /// What the example itself printed.
+    /// The output of the example itself.
     printed: Vec<String>,
     /// The lines that show its result.
     values: Vec<String>,

@@ -1,7 +1,7 @@
-//! The pages: which there are, and what they are made of.
+//! The list of pages and their sources.
 //!
-//! Pages by hand lie beside the made ones. Where one has a line `<!-- made: NAME -->`, everything up to `<!-- end -->` is
-//! made anew.
+//! Hand-written pages are next to generated ones. From a line `<!-- made: NAME -->` to `<!-- end -->`, they are
+//! generated.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -154,7 +154,7 @@ fn relative(from: &str, to: &str) -> String {
     "../".repeat(from.matches('/').count()) + to
 }
 
-/// A page with its made parts made anew.
+/// A page with its made parts made again.
 fn with_parts(root: &Path, text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -6,7 +6,7 @@ use rtc_sema::reference::Entry;
 
 use crate::kernels::{TYPES, compile};
 
-/// What a function takes and gives.
+/// The parameter and result types of a function.
 pub struct Accepted {
     /// Types of the arguments, type of the result.
     pub forms: Vec<(Vec<&'static str>, String)>,
@@ -20,7 +20,7 @@ pub fn accepted(entry: &Entry) -> Accepted {
     let mut out = Accepted { forms: Vec::new(), errors: BTreeSet::new() };
     for (ty, name) in TYPES {
         attempt(entry, &vec![(ty, name); count], &mut out);
-        // Beside a float an integer may stand: `ldexp(x, n)`, `jn(n, x)`.
+        // An integer may accompany a float: `ldexp(x, n)`, `jn(n, x)`.
         if count > 1 && name.starts_with("fp") && entry.namespace == "libdevice" {
             for place in [0, count - 1] {
                 let mut mixed = vec![(ty, name); count];

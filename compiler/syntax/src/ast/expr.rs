@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct Expr {
     /// Without surrounding parentheses, except for tuples and generators that are written with them.
     pub span: Span,
-    /// What it is.
+    /// The kind.
     pub kind: ExprKind,
 }
 
@@ -76,7 +76,7 @@ pub enum ExprKind {
     },
     /// `func(args)`.
     Call {
-        /// What is called.
+        /// The callee.
         func: Box<Expr>,
         /// The arguments in source order.
         args: Vec<Arg>,
@@ -196,7 +196,7 @@ pub enum Star {
 pub struct Comprehension {
     /// The loop variable.
     pub target: Expr,
-    /// What is iterated over.
+    /// The iterable.
     pub iter: Expr,
     /// The conditions.
     pub ifs: Vec<Expr>,

@@ -16,7 +16,7 @@ const LINE: usize = 110;
 /// A load or store.
 pub(super) struct PointerAccess<'a> {
     pub span: Span,
-    /// Where the variable stands.
+    /// The location of the variable.
     pub pointer: Span,
     variable: &'a str,
     function: &'static str,
@@ -58,7 +58,7 @@ impl<'a> PointerAccess<'a> {
         dimensions(given(self.bound()?, "boundary_check"), rank)
     }
 
-    /// The edits leave the stored value alone, in which there may be other accesses.
+    /// The edits do not touch the stored value, which may contain other accesses.
     pub fn edits(&self, names: &Names<'_>, group: &Group) -> Result<Vec<Edit>> {
         let bound = self.bound()?;
         let without = ["mask", "other"].iter().find_map(|name| given(bound, name));

@@ -57,7 +57,7 @@ fn uses(scan: &Scan<'_>, variables: &HashSet<&str>) -> Vec<Span> {
     scan.calls.iter().filter(of).map(|call| call.whole.span).collect()
 }
 
-/// Says of the calls that belong to no group why they stay.
+/// Reports for the calls that belong to no group why they stay.
 fn rest(scan: &Scan<'_>, fixed: &mut Fixed) {
     for (target, unclear) in &scan.refused {
         let known = fixed.left.iter().any(|left| left.span == unclear.span);
@@ -185,7 +185,7 @@ fn made<'b, 'a>(binding: &'b Binding<'a>) -> Option<&'b MakeBlockPtr<'a>> {
     if let What::MakeBlockPtr(made) = &binding.what { Some(made) } else { None }
 }
 
-/// What the module of the language is called in a function: as in its own calls, or as in others of the group.
+/// The name of the language's module in a function: that of its own calls, or of others of the group.
 fn module_of(
     file: &File<'_>,
     names: &Names<'_>,

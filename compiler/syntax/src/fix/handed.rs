@@ -11,7 +11,7 @@ use crate::ast::{Arg, Expr, ExprKind, FunctionDef, Module, ParamKind, Star, walk
 /// The functions that return block pointers: at which places of their results, or as the only one.
 pub(super) type Results<'a> = HashMap<&'a str, BTreeSet<Option<usize>>>;
 
-/// More rounds than functions that call each other.
+/// More iterations than functions that call each other.
 const ROUNDS: usize = 64;
 
 /// The functions of a file.
@@ -31,7 +31,7 @@ pub(super) struct PassedPointer<'a> {
     pub param: &'a str,
 }
 
-/// What a returned block pointer is made of.
+/// The origin of a returned block pointer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Origin<'a> {
     /// Another place of what the caller hands to this parameter.
@@ -129,8 +129,8 @@ impl<'a> File<'a> {
         call.args[place].value.as_name().map(|name| &**name)
     }
 
-    /// What a result of a function is made of. A block pointer that comes from an argument on one way and is made on another is
-    /// refused.
+    /// The origin of a function's result. A block pointer that comes from an argument on one path and is made on
+    /// another is refused.
     pub fn origin(&self, f: usize, place: Option<usize>) -> Result<Origin<'a>> {
         self.origin_within(f, place, 0)
     }
@@ -193,7 +193,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Refuses a function whose parameters or results cannot be changed, as somebody uses it in a way that is not known.
+    /// Refuses a function whose parameters or results cannot be changed, as it has a use that is not supported.
     pub fn check_calls(&self, f: usize, params: &[&str], places: &BTreeSet<Option<usize>>) -> Result<()> {
         let function = self.scans[f].function;
         let name: &str = &function.name.text;
@@ -241,7 +241,7 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    /// The places of results at which a function returns one of these variables.
+    /// The positions of these variables among a function's results.
     pub fn places(&self, f: usize, variables: &HashSet<&str>) -> BTreeSet<Option<usize>> {
         let returned = self.scans[f].returned.iter().flat_map(|value| items(value));
         let own = returned.filter(|(_, item)| item.as_name().is_some_and(|name| variables.contains(&**name)));

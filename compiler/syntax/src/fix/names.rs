@@ -8,7 +8,7 @@ use super::calls::literal;
 use super::scan::flat;
 use crate::ast::{Expr, ExprKind, FunctionDef, StmtKind, walk_expressions};
 
-/// What a function calls things.
+/// The names in a function.
 pub(super) struct Names<'a> {
     text: &'a str,
     /// All that occur.
@@ -103,21 +103,21 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What stands before a place in its line, if that is only space.
+    /// The text before a position in its line, if that is only space.
     pub fn indentation(&self, at: u32) -> Option<&'a str> {
         let before = self.text.get(..at as usize).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
         line.bytes().all(|b| b == b' ' || b == b'\t').then_some(line)
     }
 
-    /// The indentation of the line in which a place lies.
+    /// The indentation of a position's line.
     pub fn line_indentation(&self, at: u32) -> &'a str {
         let before = self.text.get(..at as usize).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
         &line[..line.len() - line.trim_start().len()]
     }
 
-    /// How many characters stand before a place in its line.
+    /// How many characters come before a position in its line.
     pub fn column(&self, at: u32) -> usize {
         let before = self.text.get(..at as usize).unwrap_or_default();
         before.rsplit('\n').next().unwrap_or_default().chars().count()
@@ -129,7 +129,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The comment of a line: what follows a `#` that stands in no string.
+/// The comment of a line: the text after a `#` outside of strings.
 fn comment(line: &str) -> Option<&str> {
     let mut quote = None;
     for (at, c) in line.char_indices() {

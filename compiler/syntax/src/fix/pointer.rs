@@ -1,4 +1,4 @@
-//! What a block pointer is made of, and the variables that stand for it.
+//! The parts of a block pointer, and the variables that replace it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -60,7 +60,7 @@ impl Part {
     }
 }
 
-/// What is the same of block pointers in all functions that hand them to each other.
+/// The common properties of block pointers in all functions that pass them to each other.
 pub(super) struct Shape {
     pub rank: usize,
     /// The dimensions that are checked somewhere.
@@ -100,7 +100,7 @@ pub(super) struct Group {
     /// Whether several statements make them, so that types must not depend on which one did.
     several: bool,
     base: Part,
-    /// Of the dimensions that are checked somewhere.
+    /// The dimensions that are checked somewhere.
     sizes: Vec<Option<Part>>,
     strides: Vec<Part>,
     positions: Vec<Part>,
@@ -217,7 +217,7 @@ impl Group {
         lines
     }
 
-    /// Lets a block pointer be one of the tensor of another.
+    /// Unifies the tensors of two block pointers.
     pub fn same_tensor(&self, to: &str, from: &str) -> Vec<String> {
         let parts = [&self.base].into_iter().chain(self.sizes.iter().flatten()).chain(&self.strides);
         let kept = parts.filter(|part| matches!(part, Part::Kept(_)));
@@ -237,7 +237,7 @@ impl Group {
         text
     }
 
-    /// What holds for elements that lie within the tensor along some dimensions.
+    /// The condition that elements are within the tensor along some dimensions.
     pub fn mask(&self, variable: &str, checked: &[usize]) -> Option<String> {
         let within = |d: &usize| {
             let size = self.sizes.get(*d)?.as_ref()?.of(variable);

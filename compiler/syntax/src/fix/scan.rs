@@ -1,4 +1,4 @@
-//! What a function does with block pointers: where they are bound to names.
+//! The uses of block pointers in a function: their bindings to names.
 
 use std::collections::HashSet;
 
@@ -28,12 +28,12 @@ impl Call<'_> {
 pub(super) struct Binding<'a> {
     pub stmt: Span,
     pub target: &'a str,
-    /// Where the name stands.
+    /// The location of the name.
     pub at: Span,
     pub what: What<'a>,
 }
 
-/// What it is bound to.
+/// The bound value.
 pub(super) enum What<'a> {
     /// `make_block_ptr(..)`.
     MakeBlockPtr(MakeBlockPtr<'a>),
@@ -171,7 +171,7 @@ fn is_rooted(name: &str, rooted: &HashSet<&str>, edges: &[(&str, &str)]) -> bool
     false
 }
 
-/// What a value is, if it is a block pointer or may be one.
+/// The kind of a value, if it is or may be a block pointer.
 fn binding(value: &Expr) -> Result<Option<What<'_>>> {
     if let Some(from) = value.as_name() {
         return Ok(Some(What::From { from, by: Vec::new() }));

@@ -1,4 +1,4 @@
-//! What becomes of block pointers, and what is left.
+//! The rewritten block pointers, and those that stay.
 
 use rtc_source::FileId;
 
@@ -27,7 +27,7 @@ fn fixed(text: &str) -> String {
     result + &left.concat()
 }
 
-/// What a kernel with this body becomes.
+/// The rewritten kernel with this body.
 fn body(lines: &str) -> String {
     let lines: Vec<String> = lines.lines().map(|l| format!("    {l}\n")).collect();
     let head = "import triton.language as tl\n\n\n@triton.jit\ndef kernel(x, z, M, N, sm, sn, BM: tl.constexpr, BN: tl.constexpr):\n";

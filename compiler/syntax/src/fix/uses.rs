@@ -45,7 +45,7 @@ pub(super) fn all_uses_known(
     unknown.map_or(Ok(()), |e| refuse(e.span, reason(scan, e)))
 }
 
-/// What a person has to change about such a use.
+/// The manual change that such a use needs.
 fn reason(scan: &Scan<'_>, e: &Expr) -> String {
     let mut reason = None;
     let is_own = |other: &Expr| other.span == e.span;

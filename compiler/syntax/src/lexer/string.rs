@@ -11,7 +11,7 @@ use rtc_source::{Code, Diagnostic};
 /// F-strings inside holes of f-strings that are accepted.
 const MAX_STRING_DEPTH: usize = 8;
 
-/// What ended a piece of an f-string.
+/// The end of a piece of an f-string.
 enum PieceEnd {
     Quote,
     Hole,
@@ -138,7 +138,7 @@ impl<'s> Lexer<'s> {
     /// Reads plain text from `at`; returns the place after the quote, `{` or `}` that ended it.
     fn text_piece(&mut self, quote: &str, raw: bool, format: bool, from: usize) -> (usize, PieceEnd) {
         let bytes = self.text.as_bytes();
-        // Doubled braces stand for one; the text is decoded in parts around them.
+        // Doubled braces mean one; the text is decoded in parts around them.
         let mut text = String::new();
         let mut part = from;
         let mut at = from;

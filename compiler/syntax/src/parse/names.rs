@@ -1,6 +1,6 @@
 //! The names that a block which could not be parsed may bind or change, found in its tokens.
 //!
-//! The answer may contain too many names, never too few: whoever evaluates the module takes none of them for a constant.
+//! The answer may contain too many names, never too few: the evaluation of the module treats none of them as a constant.
 
 use crate::ast::Ident;
 use crate::token::{Spanned, Token};

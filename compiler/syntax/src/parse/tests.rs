@@ -159,7 +159,7 @@ fn deep_nesting_is_refused() {
         let source = format!("@triton.jit\ndef f(x):\n    {text}\n");
         let (_, diagnostics) = read(&source);
         assert_eq!(diagnostics.len(), 1, "{}", &text[..40]);
-        // As host code it is skipped, and what follows is still read.
+        // As host code it is skipped, and the following code is still read.
         let (module, diagnostics) = read(&format!("{text}\n\nimport a\n"));
         assert!(diagnostics.is_empty());
         assert!(matches!(module.body[0].kind, StmtKind::Unreadable { .. }), "{}", &text[..40]);

@@ -1,4 +1,4 @@
-//! What the tests of faults need: other processes, a small disk, a directory that may only be read.
+//! Common code of the tests of faults: other processes, a small disk, a read-only directory.
 
 use rtc_test_needs::{Need, missing};
 use std::fs;
@@ -6,12 +6,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-/// What the process of a test is for, if a test started it.
+/// The purpose of a test's process, if a test started it.
 #[derive(Clone, Copy, Debug)]
 pub enum Role {
     /// Writes until it is killed.
     Writer,
-    /// Wants entries that others want, too.
+    /// Requests entries that others request, too.
     Maker,
     /// No file of it may grow beyond 16 blocks of 512 or 1024 bytes.
     Limited,
@@ -117,7 +117,7 @@ impl Drop for ReadOnly {
     }
 }
 
-/// Directories and what is in them.
+/// Directories and their contents.
 fn set_rights(path: &Path, read_only: bool) {
     let mut rights = fs::metadata(path).unwrap().permissions();
     if !read_only {

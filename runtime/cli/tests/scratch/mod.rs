@@ -1,4 +1,4 @@
-//! What the tests of the binary share: a kernel, its launch, and a directory to run in.
+//! Common code of the tests of the binary: a kernel, its launch, and a directory to run in.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -13,7 +13,7 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     mask = offsets < n
     tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
 ";
-/// What [`SOURCE`] is built for, fp32 and a block of 128.
+/// The signature of [`SOURCE`], fp32 and a block of 128.
 pub const SIGNATURE: &str = "*fp32:16, *fp32:16, i32, 128";
 
 /// A directory of one test, removed at its end.
@@ -59,7 +59,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What stays behind lies in the target directory.
+        // Remaining files are in the target directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

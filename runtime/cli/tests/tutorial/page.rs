@@ -65,7 +65,7 @@ impl Page {
 pub struct Command {
     /// The lines of the command as the page has them.
     pub source: String,
-    /// What the shell is given.
+    /// The command for the shell.
     pub words: String,
     pub output: String,
 }

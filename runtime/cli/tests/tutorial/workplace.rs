@@ -1,4 +1,4 @@
-//! A folder with the files of the tutorial in which commands find `rtc` and a Python with the package.
+//! A folder with the files of the tutorial, in which commands find `rtc` and a Python with the package.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ fn manifest() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A Python with numpy: the one that was asked for, that of `scripts/setup`, or the one on the PATH.
+/// A Python with numpy: that of the environment, that of `scripts/setup`, or the one on the PATH.
 pub fn python() -> Option<PathBuf> {
     let asked = std::env::var_os("RTC_TEST_PYTHON").map(PathBuf::from);
     let own = manifest().join("../../.tools/python/bin/python3");

@@ -60,7 +60,7 @@ const ELEMENTWISE: &str = "
 
 /// A kernel with its memory.
 pub struct Measured {
-    /// What it is.
+    /// The kind of kernel.
     pub name: &'static str,
     program: Program,
     memory: Memory,
@@ -72,7 +72,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// A kernel on two buffers of so many bytes, filled with `word` in turn with numbers near it.
+    /// A kernel on two buffers of so many bytes, filled with `word` and with numbers near it, alternately.
     fn new(name: &'static str, ptx: &str, (blocks, threads): (u32, u32), bytes: usize, n: u32) -> Measured {
         // Halves and floats of moderate size.
         Measured::with(name, ptx, (blocks, threads), bytes, n, |i| 0x3c00_3800 + i % 701 * 0x1_0003)

@@ -8,7 +8,7 @@ struct Form {
     /// Size along k and types, as PTX writes them.
     k: u32,
     types: &'static str,
-    /// What the inputs are filled with.
+    /// The content of the inputs.
     word: fn(u32) -> u32,
 }
 
@@ -17,7 +17,7 @@ fn halves(i: u32) -> u32 {
     0x3c00_3800 + i % 701 * 0x1_0003
 }
 
-/// Four bytes, the exponents of which are near the middle.
+/// Four bytes whose exponents are near the middle.
 fn bytes(i: u32) -> u32 {
     0x3830_3438 ^ ((i % 701).wrapping_mul(0x9e37_79b1) & 0x8787_8787)
 }
@@ -52,7 +52,7 @@ fn list(letter: char, range: std::ops::Range<u32>) -> String {
     format!("{{{}}}", names.join(", "))
 }
 
-/// The inner loop of a product: fragments from shared memory, eight `mma` a turn.
+/// The inner loop of a dot: fragments from shared memory, eight `mma` per iteration.
 fn of_warps(form: &Form) -> Measured {
     let Form { name, k, types, word } = *form;
     let turns = 200;
@@ -99,7 +99,7 @@ fn of_warps(form: &Form) -> Measured {
     measured
 }
 
-/// Products of 64 rows and 128 columns, both operands in shared memory: four `wgmma` a turn.
+/// Dots of 64 rows and 128 columns, both operands in shared memory: four `wgmma` per iteration.
 fn of_groups(form: &Form) -> Measured {
     let Form { name, k, types, word } = *form;
     let turns = 40;

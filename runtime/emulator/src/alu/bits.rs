@@ -163,7 +163,7 @@ fn field(value: u64, width: u32) -> u32 {
     if width == 32 { value as u32 & 0xff } else { (value as u32).min(0xff) }
 }
 
-/// `bfe`: what lies beyond the top is the sign (or zero).
+/// `bfe`: bits beyond the top are the sign (or zero).
 fn extract(a: u64, b: u64, c: u64, width: u32, signed: bool) -> u64 {
     let (position, length) = (field(b, width), field(c, width));
     let top = width - 1;

@@ -23,7 +23,7 @@ const INVERT: u64 = 1 << 12;
 /// A packed pair: the second destination of `setp` compares the upper halves.
 const PAIR: u64 = 1 << 13;
 const BRAIN_PAIR: u64 = 1 << 14;
-/// What is written for true: 0 a predicate, 1 and 3 all ones of 32 and 16 bits, 2, 4, 5 one as f32, f16, bf16.
+/// The value of true: 0 a predicate, 1 and 3 all ones of 32 and 16 bits, 2, 4, 5 one as f32, f16, bf16.
 const TRUE_SHIFT: u32 = 16;
 
 /// The form of a comparison or selection.
@@ -166,7 +166,7 @@ fn pairs(brain: bool) -> AluFn {
 fn halves(a: u64, b: u64, brain: bool, flags: u64) -> u64 {
     let value = |bits: u64| {
         let bits = bits as u16;
-        // Subnormals of f16; bf16 knows no flushing.
+        // Subnormals of f16; bf16 is not flushed.
         let bits = if flags & FTZ != 0 && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits };
         if brain { bf16_value(bits) } else { f16_value(bits) }
     };
@@ -238,7 +238,7 @@ fn comparator(ty: Modifier) -> Option<AluFn> {
     })
 }
 
-/// The result of a comparison: combined with `c`, as the type that the flags ask for.
+/// The result of a comparison: combined with `c`, as the type that the flags select.
 fn decide(outcome: u64, c: u64, flags: u64) -> u64 {
     let held = (outcome & flags != 0) != (flags & INVERT != 0);
     let c = c & 1 == 1;

@@ -133,7 +133,7 @@ fn float_value(a: u64, ty: Modifier, flags: Flags) -> f64 {
         F64 => f64::from_bits(a),
         _ => {
             let x = f32::from_bits(a as u32);
-            // What f16 makes of a subnormal is subnormal there, too, and stays.
+            // The f16 value of a subnormal is subnormal, too, and stays.
             let flushes = flags.has(Flags::FTZ) && destination_type(flags) != F16;
             (if flushes { flush(x) } else { x }).into()
         }
@@ -176,7 +176,7 @@ fn between_floats(a: u64, flags: Flags) -> u64 {
         return x.to_bits();
     }
     if to == Tf32 {
-        // By `rna.satfinite` infinity and NaN become what lies below them.
+        // With `rna.satfinite` infinity and NaN become the bits below them.
         if mode == Round::Away && flags.has(Flags::FINITE) && !x.is_finite() {
             return (a & 0xffff_e000) - 0x2000;
         }

@@ -29,7 +29,7 @@ fn f(x: u64) -> f32 {
     f32::from_bits(x as u32)
 }
 
-/// Flushes an operand where `.ftz` asks for it.
+/// Flushes an operand if the instruction has `.ftz`.
 fn operand(x: u64, flags: Flags) -> f32 {
     if flags.has(Flags::FTZ) { flush(f(x)) } else { f(x) }
 }
@@ -69,8 +69,8 @@ fn product(a: f32, b: f32, flags: Flags) -> f32 {
     flushed().unwrap_or_else(|| binary(Operation::Mul, a, b, flags))
 }
 
-/// With `.ftz` what is subnormal before it is rounded: whether it is flushed is seen after it is rounded to 24 bits, as if
-/// exponents had no end. `x` is exact or rounded to odd.
+/// Flushes values that are subnormal before rounding, if `.ftz` is set: decided after rounding to 24 bits with an
+/// unbounded exponent. `x` is exact or rounded to odd.
 fn tiny(x: f64, flags: Flags) -> Option<f32> {
     const SMALLEST: f64 = f32::MIN_POSITIVE as f64;
     if !flags.has(Flags::FTZ) || x == 0.0 || x.is_nan() || x.abs() >= SMALLEST {
@@ -82,7 +82,7 @@ fn tiny(x: f64, flags: Flags) -> Option<f32> {
     Some(magnitude.copysign(x as f32))
 }
 
-/// `div.approx`: a reciprocal and a product, and the reciprocal of what is larger than 2^126 is zero.
+/// `div.approx`: a reciprocal and a multiplication; the reciprocal of numbers larger than 2^126 is zero.
 fn quotient(a: f32, b: f32) -> f32 {
     if b.is_finite() && b.abs() > 2f32.powi(126) { a * 0f32.copysign(b) } else { a / b }
 }
@@ -235,7 +235,7 @@ fn upper(a: u64) -> f64 {
     if x.is_subnormal() { 0f64.copysign(x) } else { x }
 }
 
-/// What an approximation of f64 gives: the upper half, subnormals flushed.
+/// The result of an approximation of f64: the upper half, subnormals flushed.
 fn upper_result(x: f64) -> u64 {
     if x.is_nan() {
         0x7fff_ffff_0000_0000

@@ -1,8 +1,8 @@
 //! The arithmetic of instructions: for each a function over all 32 lanes, chosen once when the program is loaded.
 //!
 //! A register is 32 lanes of 64 bits; a narrower value is zero-extended. The functions compute every lane, active or
-//! not (nothing here can fail), and the caller keeps the results of the active ones. What the modifiers ask for
-//! beyond the choice of the function travels as a constant in the fourth source, see [`Flags`].
+//! not (nothing here can fail), and the caller keeps the results of the active ones. Modifiers that do not select the
+//! function are passed as a constant in the fourth source, see [`Flags`].
 
 mod bits;
 mod compare;

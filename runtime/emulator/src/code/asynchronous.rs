@@ -19,7 +19,7 @@ pub struct CopyAsync {
     pub ignore: Option<Src>,
 }
 
-/// What is done to an mbarrier.
+/// The operation on an mbarrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MbarrierAction {
     Init,
@@ -37,7 +37,7 @@ pub struct MbarrierOp {
     pub action: MbarrierAction,
     /// Where.
     pub address: AddressOperand,
-    /// Arrivals, 1 if not told.
+    /// Arrivals, 1 by default.
     pub count: Option<Src>,
     /// Bytes announced, or done.
     pub bytes: Option<Src>,
@@ -112,7 +112,7 @@ pub struct TensormapReplace {
     pub field: (usize, usize),
     /// True if the field holds the value less one.
     pub less_one: bool,
-    /// What to write.
+    /// The source of the write.
     pub value: Src,
 }
 
@@ -154,7 +154,7 @@ pub struct Product {
     pub sign: f64,
 }
 
-/// What a fence orders.
+/// The accesses that a fence orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FenceKind {
     /// Ordinary accesses.

@@ -48,7 +48,7 @@ pub enum Window {
     Param,
 }
 
-/// A value that an instruction asks the machine for.
+/// A special value that an instruction reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
     /// `%tid`, by dimension.
@@ -121,9 +121,9 @@ pub struct AddressOperand {
 pub struct Order {
     /// Not `weak`: races with no other strong access.
     pub strong: bool,
-    /// What the writer of the value did before is seen after it.
+    /// Earlier accesses of the writer are visible after it.
     pub acquire: bool,
-    /// What was done before is seen by who acquires the value.
+    /// Earlier accesses are visible to threads that acquire the value.
     pub release: bool,
     /// Only among threads of the block.
     pub block_only: bool,
@@ -153,13 +153,13 @@ pub struct Store {
     pub address: AddressOperand,
     /// Bytes of one element.
     pub bytes: u32,
-    /// What is stored.
+    /// The stored value.
     pub sources: Vec<Src>,
     /// Its order.
     pub order: Order,
 }
 
-/// What an atomic does.
+/// The operation of an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicOp {
     Add,
@@ -204,7 +204,7 @@ pub enum ShuffleMode {
     Index,
 }
 
-/// An instruction in which the lanes of a warp take part together.
+/// A warp-collective instruction.
 #[derive(Clone, Debug)]
 pub enum WarpOp {
     /// `bar.warp.sync`
@@ -221,7 +221,7 @@ pub enum WarpOp {
     Elect(Reg, Reg),
 }
 
-/// What an `mma` multiplies.
+/// The operand types of an `mma`.
 #[derive(Clone, Debug)]
 pub struct Mma {
     /// Rows of A.
@@ -255,7 +255,7 @@ pub struct Mma {
 pub struct BlockBarrier {
     /// Which of the 16.
     pub id: Src,
-    /// Number of threads, if told.
+    /// Number of threads, if given.
     pub count: Option<Src>,
     /// True if the threads go on at once.
     pub arrive_only: bool,
@@ -265,7 +265,7 @@ pub struct BlockBarrier {
     pub reduce: Option<(BarrierReduce, Reg, Src)>,
 }
 
-/// What `bar.red` computes.
+/// The result of `bar.red`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarrierReduce {
     Count,
@@ -276,7 +276,7 @@ pub enum BarrierReduce {
 /// A function called.
 #[derive(Clone, Debug)]
 pub enum Callee {
-    /// Of this module, by index.
+    /// A function of this module, by index.
     Function(usize),
     /// `vprintf(format, arguments)`
     Printf,
@@ -297,7 +297,7 @@ pub struct Call {
     pub results: Vec<(u32, u32, u32)>,
 }
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// One destination from up to four sources.
@@ -384,7 +384,7 @@ pub enum Kind {
     RankOf(Reg, Src, bool),
     /// `setmaxnreg`: nothing but that the warp comes together.
     MaxRegisters,
-    /// Lets others run.
+    /// Yields to other warps.
     Pause,
     /// No effect here: fences, prefetches, hints.
     Nothing,
@@ -536,7 +536,7 @@ impl Code {
         self.instructions.get(origin.instruction as usize).cloned().unwrap_or_default()
     }
 
-    /// The source position of a `.loc`; line 0 tells nothing.
+    /// The source position of a `.loc`; line 0 is none.
     pub fn location(&self, index: u32) -> Option<SourceLocation> {
         let loc: &Loc = self.locations.get(index as usize).filter(|_| index != NONE)?;
         let file = |index: u32| self.files.get(&index).cloned().unwrap_or_else(|| format!("file {index}"));

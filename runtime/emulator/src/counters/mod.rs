@@ -1,4 +1,4 @@
-//! What a launch asks of the machine, counted: instructions by class, memory traffic by level, bank conflicts, divergence.
+//! Counts of a launch: instructions by class, memory traffic by level, bank conflicts, divergence.
 //!
 //! The numbers are those of the program, not of a device: they are the same in every run, so that tests can compare them.
 //!
@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 /// Bytes that memory moves at once.
 pub const SECTOR: u64 = 32;
 
-/// What kind of work an instruction is.
+/// The class of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// Arithmetic on 32-bit floats.
@@ -93,7 +93,7 @@ pub struct Traffic {
     pub requests: u64,
     /// Pieces of 32 bytes that they touched.
     pub sectors: u64,
-    /// Bytes that threads asked for.
+    /// Bytes that threads requested.
     pub bytes: u64,
 }
 
@@ -109,15 +109,15 @@ impl Traffic {
 pub struct SharedTraffic {
     /// Instructions of a warp that accessed it.
     pub requests: u64,
-    /// Turns that they took: a turn gives each of the 32 banks one word.
+    /// Cycles of shared memory: in each, each of the 32 banks delivers one word.
     pub turns: u64,
     /// Turns more than the bytes of the request need.
     pub conflicts: u64,
-    /// Bytes that threads asked for; of an address that several read, once.
+    /// Bytes that threads requested; an address that several read counts once.
     pub bytes: u64,
 }
 
-/// What a launch asked of the machine.
+/// The counts of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Instructions by class.
@@ -134,7 +134,7 @@ pub struct Counters {
     pub copies_out: Traffic,
     /// Bytes of the sectors of global memory that were read at all: what memory must give at least.
     pub distinct_read: u64,
-    /// The same of what was written.
+    /// The same for writes.
     pub distinct_written: u64,
     /// Accesses of shared memory by threads.
     pub shared: SharedTraffic,
@@ -144,7 +144,7 @@ pub struct Counters {
     pub divergent_branches: u64,
     /// Operations of matrix products: a multiplication and an addition are two.
     pub matrix_flops: u64,
-    /// Operations on floats by threads; a fused multiply-add is two.
+    /// Operations on floats by threads; a FMA is two.
     pub thread_flops: u64,
 }
 
@@ -168,7 +168,7 @@ impl Machine {
     pub const A100: Machine = Machine { name: "A100", bytes: 2.0e12, matrix_flops: 312e12, thread_flops: 19.5e12 };
 }
 
-/// The least time that a launch can take on a device, by what it asks of memory and of arithmetic.
+/// The least time of a launch on a device, from its memory traffic and its arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roofline {
     /// Seconds to move the distinct sectors.

@@ -95,7 +95,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// `fence.proxy.tensormap::generic`; one with `release` shows what everybody sees here anyway.
+    /// `fence.proxy.tensormap::generic`; one with `release` has no effect here, as all writes are visible anyway.
     pub(super) fn tensormap_fence(&mut self, instruction: &Instruction) -> Result<()> {
         if instruction.has(Modifier::Acquire) {
             let map = self.address(&instruction.operands[0], Window::Generic)?;

@@ -2,7 +2,7 @@
 
 use crate::code::{Code, FenceKind, Kind, Window};
 
-/// Decides what is checked: everything in programs with asynchronous instructions.
+/// Decides on the checks: all of them for programs with asynchronous instructions.
 pub(super) fn choose(code: &mut Code) {
     let asynchronous = |kind: &Kind| {
         matches!(

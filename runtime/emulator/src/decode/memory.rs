@@ -200,7 +200,7 @@ impl Decoder {
     }
 }
 
-/// The order that an access asks for; an atomic that says nothing is relaxed.
+/// The memory order of an access; an atomic without one is relaxed.
 fn order(instruction: &Instruction, atomic: bool) -> Order {
     let word = instruction.one_of(&[Relaxed, Acquire, Release, AcqRel, Volatile]);
     Order {

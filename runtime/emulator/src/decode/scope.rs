@@ -1,10 +1,10 @@
-//! What names mean: registers, variables, labels, special registers.
+//! Resolution of names: registers, variables, labels, special registers.
 
 use std::collections::HashMap;
 
 use crate::code::{Reg, Special};
 
-/// What a name stands for.
+/// The object of a name.
 #[derive(Clone, Debug)]
 pub enum Symbol {
     /// A register and its width in bits.
@@ -26,7 +26,7 @@ pub enum Symbol {
 /// The names of one pair of braces.
 #[derive(Default)]
 pub struct Scope {
-    /// Names as they stand.
+    /// The names in scope.
     pub names: HashMap<String, Symbol>,
     /// `%r<10>`: start, count, width.
     pub ranges: HashMap<String, (Reg, u32, u32)>,
@@ -35,7 +35,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// What a name means here.
+    /// Looks up a name.
     pub fn find(&self, name: &str) -> Option<Symbol> {
         if let Some(symbol) = self.names.get(name) {
             return Some(symbol.clone());

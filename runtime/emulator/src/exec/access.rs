@@ -14,7 +14,7 @@ use crate::fault::{Access, AccessError, FaultKind, Near, Space};
 
 type Result<T> = std::result::Result<T, (FaultKind, u32)>;
 
-/// What a store writes: the byte of a lane with a number.
+/// The data of a store: the byte of a lane with a number.
 type Written<'a> = Option<&'a dyn Fn(usize, usize) -> u8>;
 
 /// The window of a generic address, and the offset in it.
@@ -307,7 +307,7 @@ impl Warp {
 }
 
 impl Launch<'_> {
-    /// What a conflict means to the user.
+    /// The fault or finding of a conflict.
     pub(super) fn judged(
         &self,
         result: std::result::Result<(), (Conflict, usize)>,

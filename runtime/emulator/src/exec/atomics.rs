@@ -55,7 +55,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// What executes an atomic, which shows in subnormals and NaNs.
+/// The unit that executes an atomic, which determines subnormals and NaNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// The thread, as for shared memory.
@@ -66,7 +66,7 @@ pub enum Unit {
     Bulk,
 }
 
-/// What an atomic leaves in memory.
+/// The new value of an atomic.
 pub fn combine(op: AtomicOp, ty: Modifier, old: u64, operand: u64, by: Unit) -> u64 {
     match (op, ty) {
         (AtomicOp::Exch, _) => operand,
@@ -113,7 +113,7 @@ pub fn combine(op: AtomicOp, ty: Modifier, old: u64, operand: u64, by: Unit) -> 
     }
 }
 
-/// A sum of f64. Threads add what is in memory to their operand; the cache leaves a NaN as it is.
+/// An addition of f64. Threads add the memory's value to their operand; the cache keeps a NaN unchanged.
 fn add64(old: f64, operand: f64, by: Unit) -> f64 {
     match by {
         Unit::Thread => directed64(Operation::Add, operand, old, 0.0, Round::Nearest),

@@ -1,6 +1,7 @@
-//! Bulk copies: linear ones and boxes of tensors, into shared memory (completing at an mbarrier) and out of it (in groups
-//! of their thread). Everything happens as late as it may: data arrives when nobody can go on without it, leaves shared
-//! memory at the wait for its group's reads, and reaches global memory at the wait for the group or at the thread's end.
+//! Bulk copies: linear ones and boxes of tensors, into shared memory (completing at an mbarrier) and out of it (in
+//! groups of their thread). Everything happens as late as possible: data arrives when no warp can run without it,
+//! leaves shared memory at the wait for its group's reads, and reaches global memory at the wait for the group or at
+//! the thread's end.
 
 use super::access::{aligned, from_bytes};
 use super::atomics::{Unit, combine};
@@ -26,13 +27,13 @@ pub struct Job {
     pub warp: u32,
     /// The lane.
     pub lane: u32,
-    /// What it moves.
+    /// The data.
     pub source: Source,
     /// Where to; several for a multicast.
     pub targets: Vec<Target>,
 }
 
-/// What a copy moves into shared memory.
+/// The source of a copy into shared memory.
 pub enum Source {
     /// A box of a tensor.
     Tensor(TensorBox),
@@ -65,7 +66,7 @@ pub struct Outgoing {
     bytes: u32,
     to: Destination,
     reduce: Option<(AtomicOp, Modifier)>,
-    /// What was read, once it was.
+    /// The data, once it was read.
     pub data: Option<Vec<u8>>,
 }
 
@@ -205,7 +206,7 @@ impl Step<'_, '_> {
 }
 
 impl Warp {
-    /// Brings what was read to global memory.
+    /// Writes data that was read to global memory.
     fn write_out(&mut self, state: &mut State<'_>, copy: &Outgoing) -> Result<(), (FaultKind, u32)> {
         let Some(data) = &copy.data else { return Ok(()) };
         let mut pieces = Vec::new();
@@ -268,7 +269,7 @@ impl Outgoing {
 }
 
 impl Cluster {
-    /// Lets a copy arrive.
+    /// Completes a copy.
     pub(super) fn land(&mut self, state: &mut State<'_>, which: usize) -> Result<(), Stop> {
         let job = self.shared.jobs.remove(which);
         let warp = job.warp as usize;

@@ -1,4 +1,4 @@
-//! A cluster in execution: its blocks, whose warps take turns.
+//! The execution of a cluster: its blocks, whose warps run in turn.
 
 use super::random::Random;
 use super::shared::{BarrierState, Shared};
@@ -7,9 +7,9 @@ use super::{Launch, State, Stop};
 use crate::code::{BarrierReduce, Kind};
 use crate::fault::FaultKind;
 
-/// Operations that a warp runs before the next one gets its turn.
+/// Operations that a warp runs before the next one.
 const WARP_TURN: u32 = 20_000;
-/// How often waits on mbarriers may give false one after the other before nobody is expected to go on.
+/// The number of consecutive failed waits on mbarriers after which the cluster counts as deadlocked.
 const FRUITLESS: u32 = 1_000;
 
 /// Blocks that share a cluster; without clusters each block is one.
@@ -47,7 +47,7 @@ impl Cluster {
         self.executed
     }
 
-    /// Runs for about `turns` turns of each warp; true if the cluster ended. With the fault comes the block's index.
+    /// Runs for about `turns` turns of each warp; true if the cluster ended. A fault comes with the block's index.
     pub fn run(&mut self, launch: &Launch<'_>, state: &mut State<'_>, turns: u32) -> Result<bool, (Stop, [u32; 3])> {
         let result = self.take_turns(launch, state, turns);
         if let Some(sanitizer) = &mut state.sanitizer {
@@ -87,7 +87,7 @@ impl Cluster {
                 return Err(self.stuck(launch));
             }
         }
-        // A copy must arrive some time even if somebody never stops running.
+        // A copy must complete eventually, even if some warp never stops running.
         if !self.shared.jobs.is_empty() {
             self.land(state, 0)?;
         }
@@ -136,7 +136,7 @@ impl Cluster {
         Ok(status)
     }
 
-    /// Lets the threads of complete barriers go on; true if there were any.
+    /// Resumes the threads of complete barriers; true if there were any.
     fn release(&mut self, launch: &Launch<'_>) -> bool {
         let rank = self.shared.rank;
         let mut released = self.release_cluster();
@@ -193,7 +193,8 @@ impl Cluster {
         true
     }
 
-    /// When nobody can run: the oldest copy arrives, else waits on mbarriers give false; false if neither helps.
+    /// If no warp can run: the oldest copy completes, otherwise waits on mbarriers return false; false if neither is
+    /// possible.
     fn unblock(&mut self, state: &mut State<'_>) -> Result<bool, Stop> {
         if self.warps.iter().any(|warp| warp.sees_news(self.shared.completions)) {
             return Ok(true);
@@ -227,7 +228,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// What must not be under way when the cluster ends.
+    /// Work that must not be in flight when the cluster ends.
     fn check_end(&mut self) -> Result<(), Stop> {
         let Some(job) = self.shared.jobs.first() else { return Ok(()) };
         let warp = job.warp as usize;
@@ -236,7 +237,7 @@ impl Cluster {
         Err(Stop { kind, pc: job.pc, warp: (warp % self.each) as u32, lane: job.lane })
     }
 
-    /// The fault of a cluster in which nobody can go on.
+    /// The fault of a deadlocked cluster.
     fn stuck(&mut self, launch: &Launch<'_>) -> Stop {
         let code = launch.code;
         let mut first = None;

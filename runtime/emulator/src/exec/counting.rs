@@ -1,4 +1,4 @@
-//! Counts what a launch asks of the machine, for `counters`.
+//! Counts the work of a launch, for `counters`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -95,7 +95,7 @@ impl Counting {
         }
     }
 
-    /// Lanes access shared memory; wide accesses take turns of as many lanes as fill the banks once.
+    /// Lanes access shared memory; wide accesses are split into groups of as many lanes as fill the banks once.
     fn shared(&mut self, mut addresses: Vec<u64>, bytes: u64) {
         let SharedTraffic { requests, turns, conflicts, bytes: moved } = &mut self.counters.shared;
         *requests += 1;
@@ -234,7 +234,7 @@ fn flops(class: Class, text: &str) -> u64 {
     if types.iter().any(|ty| ty.ends_with("x2")) { 2 * each } else { each }
 }
 
-/// The opcode of an instruction, and what follows it.
+/// The opcode of an instruction, and the rest.
 fn words(text: &str) -> (&str, Vec<&str>) {
     let text = if text.starts_with('@') { text.split_once(' ').map_or("", |(_, rest)| rest) } else { text };
     let mut words = text.split_whitespace().next().unwrap_or("").split('.');

@@ -1,13 +1,13 @@
-//! How the matrices of `mma.sync` and `wgmma` lie in the registers of a warp.
+//! The fragments of `mma.sync` and `wgmma` in the registers of a warp.
 //!
-//! An element's row, or column of B, is its lane divided by four; of A and of C and D as f32 there are eight rows in one
-//! register and eight in another. Along K four lanes stand side by side. What a lane's register of 32 bits holds, one, two or
-//! four factors, is a word: rows of A are eight words, and so are columns of B.
+//! An element's row, or column of B, is its lane divided by four; of A and of C and D as f32 there are eight rows in
+//! one register and eight in another. Four lanes are adjacent along K. The content of a lane's register of 32 bits,
+//! one, two or four factors, is a word: rows of A are eight words, and so are columns of B.
 
 use crate::alu::Lanes;
 use crate::numeric::tile::{COLUMNS, ROWS};
 
-/// The rows of A, whose registers belong to the upper and the lower eight rows in turn.
+/// The rows of A, whose registers alternate between the upper and the lower eight rows.
 #[inline(always)]
 pub fn rows<'l, T: Copy + Default, const W: usize>(
     registers: impl Iterator<Item = &'l Lanes>,
@@ -40,7 +40,7 @@ pub fn columns<'l, T: Copy + Default, const W: usize>(
     columns
 }
 
-/// Elements of C, of which each register holds one.
+/// Elements of C with one element per register.
 #[inline(always)]
 pub fn starts<'l, T: Copy + Default>(
     registers: impl Iterator<Item = &'l Lanes>,
@@ -57,7 +57,7 @@ pub fn starts<'l, T: Copy + Default>(
     starts
 }
 
-/// Elements of C, of which each register holds two halves.
+/// Elements of C with two halves per register.
 #[inline(always)]
 pub fn half_starts<'l, T: Copy + Default>(
     registers: impl Iterator<Item = &'l Lanes>,

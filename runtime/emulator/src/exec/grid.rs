@@ -1,9 +1,10 @@
 //! The blocks of a launch: one after the other, or several at the same time.
 //!
-//! Where nothing forbids it, the clusters that are left after the first are divided among threads, each with a memory of
-//! its own (`memory/apart.rs`). If no thread saw a fault and none read what an earlier block wrote, what they wrote is
-//! put together; otherwise nothing of it counts, and the blocks run one after the other. So the result is always that of
-//! the latter. Programs with atomics or order between blocks, with a clock, under the sanitizer or counted run so at once.
+//! If it is allowed, the remaining clusters after the first are distributed over threads, each with a copy-on-write
+//! memory (`memory/apart.rs`). If no thread had a fault and none read a byte that an earlier block wrote, their writes
+//! are merged; otherwise they are discarded, and the blocks run one after the other. So the result is always that of
+//! the latter. Programs with atomics or order between blocks, with a clock, under the sanitizer or counted run
+//! sequentially.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,9 +16,9 @@ use crate::{Memory, Schedule};
 /// Turns that a cluster gets before the next one starts.
 const CLUSTER_TURNS: u32 = 64;
 /// Warp instructions of a launch after which the cluster that has executed most gets a turn after every other one, so
-/// that a block that never ends reaches its budget soon, however many others there are.
+/// that a block that never ends soon exceeds its budget, however many others there are.
 const LONG: u64 = 1 << 26;
-/// Warp instructions that must be left for threads to be worth it, as far as the first cluster tells.
+/// The number of remaining warp instructions, estimated from the first cluster, from which on threads are profitable.
 const WORTHWHILE: u64 = 50_000;
 
 /// Runs all clusters, on up to so many threads.
@@ -41,7 +42,7 @@ pub fn run_grid(
     run(launch, state, schedule, 1..total)
 }
 
-/// Whether no block can tell what others do, as far as the code says.
+/// Whether no block can observe others, as far as the code shows.
 fn separate(code: &Code) -> bool {
     let apart = |window: Window, order: Order| window == Window::Shared || !order.strong;
     code.ops.iter().all(|op| match &op.kind {
@@ -100,7 +101,7 @@ fn at_once(
     true
 }
 
-/// What a thread did.
+/// The outcome of a thread.
 struct Part {
     memory: Memory,
     printed: String,
@@ -131,7 +132,7 @@ fn clusters(launch: &Launch<'_>) -> [u64; 3] {
     std::array::from_fn(|i| u64::from(launch.grid[i] / launch.cluster[i]))
 }
 
-/// Runs a range of clusters one after the other; one that does not end in its share of turns goes on later.
+/// Runs a range of clusters one after the other; one that exceeds its share of turns is resumed later.
 fn run(
     launch: &Launch<'_>,
     state: &mut State<'_>,
@@ -164,7 +165,7 @@ fn run(
         };
         if !cluster.run(launch, state, CLUSTER_TURNS)? {
             resident.push_back(cluster);
-            // Those that wait get a turn after each new one, in order.
+            // Waiting clusters get a turn after each new one, in order.
             if next < total
                 && let Some(mut waiting) = resident.pop_front()
                 && !waiting.run(launch, state, CLUSTER_TURNS)?

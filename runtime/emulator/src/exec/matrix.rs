@@ -1,6 +1,6 @@
 //! `mma.sync`, `ldmatrix`, `stmatrix`.
 //!
-//! Floats are added as tensor cores add them (`numeric/tensor.rs`); f64 is a chain of fused multiply-adds. Integers are
+//! Floats are added as tensor cores add them (`numeric/tensor.rs`); f64 is a chain of FMAs. Integers are
 //! exact: they wrap, or clamp with `.satfinite`.
 
 use rtc_ptx::Modifier::{self, *};
@@ -47,7 +47,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Writes D, each register of which holds an element.
+    /// Writes D with one element per register.
     #[inline(always)]
     fn finish<T: Copy + Into<u64>>(&mut self, mma: &Mma, d: &[[T; COLUMNS]; ROWS]) {
         for (r, to) in mma.d.iter().enumerate() {
@@ -83,7 +83,7 @@ impl Step<'_, '_> {
         self.finish(mma, &whole(&a, &b, &c, (mma.a_type, mma.b_type), mma.saturate));
     }
 
-    /// Products of f16, bf16 and tf32, of which a register holds so many.
+    /// Dots of f16, bf16 and tf32, with so many factors per register.
     fn narrow<const PER: usize>(&mut self, mma: &Mma) {
         let format = format_of(mma.a_type);
         let (a, b) = self.words(mma);

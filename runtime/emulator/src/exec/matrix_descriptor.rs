@@ -28,7 +28,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// Reads a descriptor for elements of `size` bytes; the error says what is not supported.
+    /// Reads a descriptor for elements of `size` bytes; the error names an unsupported feature.
     pub fn new(bits: u64, size: u32, transposed: bool) -> Result<Descriptor, String> {
         let field = |at: u32| ((bits >> at) as u32 & 0x3fff) << 4;
         if bits >> 49 & 7 != 0 {
@@ -97,7 +97,7 @@ impl Descriptor {
 /// The ranges of memory that pieces of 16 bytes take.
 pub fn ranges(pieces: &[u32]) -> Vec<Range<usize>> {
     let mut starts = pieces.to_vec();
-    // A swizzle turns pairs around: without that the pieces are mostly in order.
+    // A swizzle swaps pairs: without one the pieces are mostly in order.
     starts.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.sort_unstable());
     starts.sort_unstable();
     let mut ranges: Vec<Range<usize>> = Vec::with_capacity(starts.len());

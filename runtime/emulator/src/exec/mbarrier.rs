@@ -1,8 +1,8 @@
 //! mbarriers: barriers in shared memory that count arrivals and the bytes of asynchronous copies.
 //!
-//! A phase is over when no arrival and no byte is outstanding. A wait that finds its phase open suspends its lanes until
-//! a phase of some mbarrier ends, or until nobody else in the cluster can go on: then copies arrive, one by one, and
-//! when there are none left the wait gives false, as hardware's does after its time limit.
+//! A phase is complete when no arrival and no byte is outstanding. A wait for an incomplete phase suspends its lanes
+//! until a phase of some mbarrier completes, or until no other warp of the cluster can run: then copies complete, one
+//! by one, and when there are none left the wait returns false, like the hardware's after its time limit.
 
 use super::access::{aligned, resolve, within};
 use super::hazard::clock::{Epoch, Knowledge};
@@ -35,14 +35,14 @@ pub struct Mbarrier {
     init_pc: u32,
     /// Whether asynchronous copies see it.
     fenced: bool,
-    /// What those who arrived in this phase know.
+    /// The joined clocks of the arrivals in this phase.
     gathering: Knowledge,
     /// The same of the phases that are over.
     done: Knowledge,
 }
 
 impl Mbarrier {
-    /// What initialised it, if no fence has made that visible to asynchronous copies.
+    /// The initialization, if no fence has made it visible to asynchronous copies.
     pub fn unseen_init(&self) -> Option<u32> {
         (!self.fenced).then_some(self.init_pc)
     }
@@ -95,7 +95,7 @@ impl Shared {
         Ok(barrier)
     }
 
-    /// Arrivals at an mbarrier, with what those who arrive know.
+    /// Arrivals at an mbarrier, with their clocks.
     pub fn arrive(&mut self, at: (usize, u32), count: u32, knowledge: &Knowledge) -> Result<(), FaultKind> {
         self.events += 1;
         let Some(barrier) = self.blocks[at.0].mbarriers.get_mut(&at.1) else { return Ok(()) };
@@ -142,7 +142,7 @@ impl Shared {
         }
     }
 
-    /// A fence after which asynchronous copies see the mbarriers that a warp knows to be initialised.
+    /// A fence after which asynchronous copies see the initialized mbarriers in a warp's clock.
     pub fn show_mbarriers(&mut self, warp: u32) {
         let Some(hazards) = &self.hazards else { return };
         for barrier in self.blocks.iter_mut().flat_map(|block| block.mbarriers.values_mut()) {

@@ -1,12 +1,13 @@
-//! Execution: blocks, warps, memory accesses, and what lanes do together.
+//! Execution: blocks, warps, memory accesses, warp-collective instructions.
 //!
-//! A launch runs block by block, or several at the same time (`grid.rs`). A block that does not finish within its share of instructions (it may wait for
-//! another one) goes to the end of a queue and the next block starts, so blocks that wait for each other make
-//! progress. The blocks of a cluster run together. Within it warps take turns: a warp runs until it waits at a barrier,
-//! ends, or used up its share; or, by an adversarial schedule, in random order for a few operations.
+//! A launch runs block by block, or several at the same time (`grid.rs`). A block that does not finish within its share
+//! of instructions (it may wait for another one) goes to the end of a queue and the next block starts, so blocks that
+//! wait for each other make progress. The blocks of a cluster run together. Within it warps run in turn: a warp runs
+//! until it waits at a barrier, ends, or has used up its share; or, by an adversarial schedule, in random order for a
+//! few operations.
 //!
-//! A warp executes arithmetic itself (`warp.rs`); any other operation is a method of [`step::Step`], which holds what it
-//! works on: the warp, the launch and its state, the cluster's shared memory, the group and its active lanes.
+//! A warp executes arithmetic itself (`warp.rs`); any other operation is a method of [`step::Step`], which has its
+//! context: the warp, the launch and its state, the cluster's shared memory, the group and its active lanes.
 
 mod access;
 mod atomics;
@@ -55,7 +56,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Why a lane cannot go on: what, where.
 #[derive(Debug)]
 pub struct Stop {
-    /// What went wrong.
+    /// The fault.
     pub kind: FaultKind,
     /// Operation.
     pub pc: u32,
@@ -65,7 +66,7 @@ pub struct Stop {
     pub lane: u32,
 }
 
-/// What is the same for all blocks of a launch.
+/// The part of a launch that all blocks share.
 pub struct Launch<'a> {
     /// The program.
     pub code: &'a Code,
@@ -89,7 +90,7 @@ pub struct Launch<'a> {
     pub block_budget: u64,
     /// Ends the launch when it is true.
     pub interrupt: Option<&'a AtomicBool>,
-    /// Checks that were asked for.
+    /// The enabled checks.
     pub checks: Checks,
 }
 
@@ -100,11 +101,11 @@ impl Launch<'_> {
     }
 }
 
-/// What changes while a launch runs.
+/// The state of a running launch.
 pub struct State<'a> {
     /// Global memory.
     pub memory: &'a mut Memory,
-    /// What was printed.
+    /// The output.
     pub printed: String,
     /// Instructions by warps.
     pub warp_instructions: u64,
@@ -112,9 +113,9 @@ pub struct State<'a> {
     pub thread_instructions: u64,
     /// Accesses through addresses that wrapped around, one for each operation that wrapped.
     pub findings: Vec<RawFinding>,
-    /// What the checks that were asked for know and found.
+    /// The state and the findings of the enabled checks.
     pub sanitizer: Option<Box<Sanitizer>>,
-    /// What is counted, if it was asked for.
+    /// The counts, if counting is enabled.
     pub counting: Option<Box<Counting>>,
 }
 

@@ -157,7 +157,7 @@ impl Products {
         Ok(())
     }
 
-    /// Notes which registers the products under way use.
+    /// Notes which registers the products in flight use.
     fn mark(&mut self, launch: &Launch<'_>) {
         self.users.fill(0);
         for running in &self.running {
@@ -176,7 +176,7 @@ impl Products {
         }
     }
 
-    /// A product that nobody waited for.
+    /// A dot without a wait.
     pub fn unfinished(&self) -> Option<u32> {
         self.running.first().map(|running| running.pc)
     }
@@ -331,7 +331,7 @@ impl Warp {
         }
     }
 
-    /// Products of floats, of which a word holds so many.
+    /// Dots of floats, with so many per word.
     fn floats<const PER: usize>(&mut self, running: &Running, product: &Product, a: &mut [[u32; WORDS]; ROWS]) {
         let (of_a, of_b) = (format_of(product.a_type), format_of(product.b_type));
         if product.sign < 0.0 {

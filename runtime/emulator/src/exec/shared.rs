@@ -1,4 +1,4 @@
-//! What the threads of a cluster share: the shared memory of its blocks, barriers, copies under way.
+//! The state that the threads of a cluster share: the shared memory of its blocks, barriers, copies in flight.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::sanitize::Maps;
 use super::{Launch, random::Random};
 use crate::sanitize::Check;
 
-/// The bits of a shared address that tell the byte; the bits above tell the block's rank plus 1, or 0 for the own one.
+/// The bits of a shared address within the block; the bits above are the block's rank plus 1, or 0 for the own one.
 pub const BLOCK_SHIFT: u32 = 24;
 
-/// What the threads of a cluster share.
+/// The state that the threads of a cluster share.
 pub struct Shared {
     /// Number of the cluster in the grid.
     pub id: u32,
@@ -30,7 +30,7 @@ pub struct Shared {
     pub maps: Maps,
     /// Phases that mbarriers completed.
     pub completions: u64,
-    /// What happened at barriers: as long as this stands still, polling warps see nothing new.
+    /// A count of barrier events: while it is unchanged, polling warps see nothing new.
     pub events: u64,
     /// Order of accesses, where the program has asynchronous instructions.
     pub hazards: Option<Box<Hazards>>,
@@ -45,7 +45,7 @@ pub fn cluster_number(launch: &Launch<'_>, block: [u32; 3]) -> u32 {
     x.wrapping_add(width.wrapping_mul(y.wrapping_add(height.wrapping_mul(z))))
 }
 
-/// What is done about races and about reads of what nobody wrote: asynchronous programs are always checked.
+/// The reaction to races and to reads of uninitialized memory: asynchronous programs are always checked.
 fn policies(launch: &Launch<'_>) -> (Policy, Policy) {
     let race = match launch.code.asynchronous {
         _ if launch.checks.has(Check::Race) => Policy::Collect,
@@ -55,7 +55,7 @@ fn policies(launch: &Launch<'_>) -> (Policy, Policy) {
     (race, if launch.checks.has(Check::Init) { Policy::Collect } else { Policy::Ignore })
 }
 
-/// What the threads of a block share.
+/// The state that the threads of a block share.
 pub struct BlockShared {
     /// Index of the block.
     pub index: [u32; 3],
@@ -76,13 +76,13 @@ pub struct BlockShared {
 pub struct BarrierState {
     /// Threads that arrived since the last release.
     pub arrived: u32,
-    /// Threads needed, if told by an arrival.
+    /// The number of threads, if given by an arrival.
     pub expected: Option<u32>,
     /// Predicates that were true.
     pub held: u32,
     /// Predicates that were false.
     pub failed: u32,
-    /// What those who arrived know.
+    /// The joined clocks of the arrivals.
     pub knowledge: Knowledge,
     /// The operation and the warp that arrived last, for messages.
     pub last: (u32, u32),
@@ -95,9 +95,9 @@ pub struct ClusterBarrier {
     pub arrived: u32,
     /// Releases so far.
     pub phase: u32,
-    /// What those who arrived know.
+    /// The joined clocks of the arrivals.
     pub gathering: Knowledge,
-    /// What those of the last phase knew.
+    /// Those of the last phase.
     pub done: Knowledge,
 }
 

@@ -1,4 +1,4 @@
-//! What one operation of a warp works on, and which function executes it.
+//! The context of one operation of a warp, and the dispatch to its function.
 
 use super::shared::Shared;
 use super::warp::{Frame, Group, Next, Warp};
@@ -7,17 +7,17 @@ use crate::alu::Lanes;
 use crate::code::{AddressOperand, Kind, Reg, Src};
 use crate::fault::FaultKind;
 
-/// What one operation of a warp works on.
+/// The context of one operation of a warp.
 pub struct Step<'a, 's> {
     /// The warp.
     pub warp: &'a mut Warp,
-    /// What is the same for all blocks.
+    /// The part that all blocks share.
     pub launch: &'a Launch<'a>,
-    /// What changes while the launch runs.
+    /// The state of the launch.
     pub state: &'a mut State<'s>,
-    /// What the threads of the cluster share.
+    /// The memory that the threads of the cluster share.
     pub shared: &'a mut Shared,
-    /// The lanes that stand at the operation.
+    /// The active lanes.
     pub group: &'a mut Group,
     /// Their activation.
     pub frame: Frame,

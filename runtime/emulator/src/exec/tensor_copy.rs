@@ -24,13 +24,13 @@ pub struct TensorBox {
 pub enum Ends {
     /// With the tensor.
     Exact,
-    /// With the 16 bytes in which the tensor ends: copies to global memory write them whole, or combine with all of
-    /// them, seen on an H200.
+    /// Including the 16 bytes in which the tensor ends: copies to global memory write or combine them as a whole, as
+    /// observed on an H200.
     Whole,
 }
 
-/// Visits the rows of a box in the order in which they lie in shared memory: the offset there, and where the row meets
-/// the tensor: the address of its first element inside, and the bytes of the row that are inside.
+/// Visits the rows of a box in the order of shared memory: the offset there, and the intersection of the row with the
+/// tensor: the address of its first element inside, and the bytes inside.
 pub fn rows(tensor: &TensorBox, ends: Ends, mut visit: impl FnMut(usize, Option<(u64, Range<usize>)>)) {
     let TensorBox { map, at } = tensor;
     let size = u64::from(map.ty.bytes());
@@ -86,7 +86,7 @@ pub fn read_box(memory: &Memory, tensor: &TensorBox) -> Result<Vec<u8>, AccessEr
     Ok(data)
 }
 
-/// What a load does to the elements: types with `ftz` lose subnormal numbers, tf32 is rounded to nearest.
+/// The conversion of loaded elements: types with `ftz` lose subnormal numbers, tf32 is rounded to nearest.
 fn convert(data: &mut [u8], ty: ElementType) {
     let (ftz, round) = match ty {
         ElementType::F32Ftz => (true, false),
@@ -106,7 +106,7 @@ fn convert(data: &mut [u8], ty: ElementType) {
     }
 }
 
-/// Puts data into shared memory, 16 bytes at a time, where the swizzle wants them.
+/// Writes data to shared memory, 16 bytes at a time, at swizzled offsets.
 pub fn write_swizzled(bytes: &mut [u8], to: u32, data: &[u8], swizzle: u32) {
     for (i, piece) in data.chunks(16).enumerate() {
         let at = swizzled(to + 16 * i as u32, swizzle) as usize;
@@ -128,7 +128,7 @@ pub fn read_swizzled(bytes: &[u8], from: u32, length: u32, swizzle: u32) -> Vec<
     data
 }
 
-/// The type in which a reduction into a tensor combines elements; `None` if it cannot.
+/// The type in which a reduction into a tensor combines elements; `None` if it is not supported.
 fn reduction_type(op: AtomicOp, ty: ElementType) -> Option<Modifier> {
     use ElementType::*;
     let bitwise = matches!(op, AtomicOp::And | AtomicOp::Or | AtomicOp::Xor);

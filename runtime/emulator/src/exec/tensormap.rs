@@ -37,7 +37,7 @@ impl Step<'_, '_> {
         Ok(())
     }
 
-    /// What was written to these maps is what copies behind this fence use.
+    /// Writes to these maps are visible to copies after this fence.
     pub(super) fn acquire_maps(&mut self, maps: AddressOperand) {
         let addresses = self.addresses(maps);
         for lane in self.lanes() {

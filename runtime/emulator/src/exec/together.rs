@@ -1,4 +1,4 @@
-//! Instructions in which the lanes of a member mask take part: shuffles, votes, matches, reductions.
+//! Instructions with a member mask: shuffles, votes, matches, reductions.
 
 use rtc_ptx::Modifier;
 

@@ -1,11 +1,11 @@
 //! A warp: 32 lanes in lock step, in groups where they diverge.
 //!
-//! A group is the lanes that stand at the same operation with the same call stack. The group that is deepest in calls,
-//! then lowest in the code, runs first, until it reaches another group's position, where both become one. So lanes
-//! come together again at the earliest place that both reach. An instruction that needs lanes together (`shfl.sync`,
-//! `bar.sync`, …) lets the group wait until all lanes named have come to the same instruction; this needs no
-//! reconvergence analysis and holds for any control flow. A group that runs long while others could run yields to
-//! them, so a lane that waits for another lane's store makes progress.
+//! A group is a set of lanes at the same operation with the same call stack. The group that is deepest in calls, then
+//! lowest in the code, runs first, until it reaches another group's position, where both are merged. So lanes
+//! reconverge at the earliest operation that both reach. At an instruction that needs lanes together (`shfl.sync`,
+//! `bar.sync`, …) the group waits until all its lanes have come to the same instruction; this needs no reconvergence
+//! analysis and works for any control flow. A group that runs long while others could run yields to them, so a lane
+//! that waits for another lane's store makes progress.
 
 use super::bulk::Bulk;
 use super::product::Products;
@@ -23,7 +23,7 @@ use crate::sanitize::Check;
 /// Operations that a group runs while other groups of its warp could run too.
 const GROUP_TURN: u32 = 2_000;
 
-/// What a warp can do next.
+/// The next step of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Its turn is over.
@@ -34,7 +34,7 @@ pub enum Status {
     Finished,
 }
 
-/// What a group waits for.
+/// The object of a group's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Nothing.
@@ -76,7 +76,7 @@ pub struct Group {
     pub mask: u32,
     /// Activations, the kernel's first.
     pub frames: Vec<Frame>,
-    /// What it waits for.
+    /// The object of its wait.
     pub wait: Wait,
 }
 
@@ -96,7 +96,7 @@ pub struct Warp {
     pub registers: Vec<Lanes>,
     /// Local memory of each lane.
     pub local: Vec<Vec<u8>>,
-    /// Asynchronous copies under way.
+    /// Asynchronous copies in flight.
     pub copies: Copies,
     /// The allocation of the last global access.
     pub hint: usize,
@@ -104,7 +104,7 @@ pub struct Warp {
     pub(super) wraps: Wraps,
     /// Bulk copies out of shared memory.
     pub(super) bulk: Bulk,
-    /// `wgmma`s under way.
+    /// `wgmma`s in flight.
     pub(super) products: Products,
     /// Registers that were written, where that is checked.
     pub(super) defined: Option<Box<Defined>>,
@@ -112,7 +112,7 @@ pub struct Warp {
     pub(super) started: u32,
     /// Lanes that arrived at the cluster's barrier and did not wait yet.
     pub(super) cluster_arrived: u32,
-    /// The phase in which each lane arrived last.
+    /// The phase of each lane's last arrival.
     pub(super) cluster_phase: [u32; 32],
     /// The operation being executed.
     pub(super) pc: u32,
@@ -121,7 +121,7 @@ pub struct Warp {
     avoid: u32,
 }
 
-/// How a group's turn ended.
+/// Why a group's turn ended.
 pub(super) enum Next {
     /// At the next operation.
     Step,
@@ -129,7 +129,7 @@ pub(super) enum Next {
     Jump(u32),
     /// The group was split, waits, or ended: choose again.
     Choose,
-    /// As `Step`, and give up the rest of the turn.
+    /// Like `Step`, and the rest of the turn is given up.
     Yield,
 }
 
@@ -167,7 +167,7 @@ impl Warp {
         &self.groups
     }
 
-    /// An operation and a lane that stands there, for messages.
+    /// An operation and one of its lanes, for messages.
     pub fn position(&self) -> (u32, u32) {
         self.groups.first().map_or((0, 0), |g| (g.pc, g.mask.trailing_zeros()))
     }

@@ -1,4 +1,4 @@
-//! Instructions of the whole warp, and what lets waiting groups go on.
+//! Instructions of the whole warp, and the resumption of waiting groups.
 
 use super::step::Step;
 use super::warp::{Next, Wait, Warp};
@@ -35,8 +35,7 @@ impl Step<'_, '_> {
 }
 
 impl Warp {
-    /// Lets the groups that wait for something go on; `visit` sees operation, registers and lanes of each. True if there
-    /// were any.
+    /// Resumes the waiting groups; `visit` gets operation, registers and lanes of each. True if there were any.
     pub fn release(&mut self, wait: Wait, visit: impl Fn(u32, &mut [Lanes], u32)) -> bool {
         let mut any = false;
         for group in self.groups.iter_mut().filter(|g| g.wait == wait) {
@@ -54,7 +53,7 @@ impl Warp {
         self.groups.iter().any(|g| matches!(g.wait, Wait::Poll(seen) if seen != completions))
     }
 
-    /// Lets those groups look again.
+    /// Makes those groups check again.
     pub fn wake(&mut self, completions: u64) {
         for group in &mut self.groups {
             if matches!(group.wait, Wait::Poll(seen) if seen != completions) {
@@ -63,7 +62,7 @@ impl Warp {
         }
     }
 
-    /// Lets all waits on mbarriers give up; true if there were any.
+    /// Makes all waits on mbarriers time out; true if there were any.
     pub fn expire(&mut self) -> bool {
         let mut any = false;
         for group in &mut self.groups {

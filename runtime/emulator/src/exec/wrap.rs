@@ -1,10 +1,11 @@
-//! 32-bit overflow on the way to an address.
+//! 32-bit overflow in the computation of addresses.
 //!
-//! Where a 32-bit sum or product leaves the signed range, the exact value of the lane is kept beside the register. Further
-//! sums and products compute with exact values, so what leaves the range and comes back is fine; everything else (masks,
-//! shifts to the right, hashes, comparisons) gives a new number. At the step to 64 bits a lane counts as wrapped if its exact
-//! value does not survive the extension; 64-bit arithmetic hands that on. An access of global memory through such an address
-//! is a finding. Only operations from which an address is computed are looked at (`decode/addresses.rs`).
+//! When a 32-bit sum or product leaves the signed range, the exact value of the lane is kept in addition to the
+//! register. Later sums and products use exact values, so a result that returns to the range is fine; all other
+//! operations (masks, shifts to the right, hashes, comparisons) start from the register's value. At the extension to 64
+//! bits a lane counts as overflowed if its exact value is lost; 64-bit arithmetic propagates that. An access of global
+//! memory through such an address is a finding. Only operations from which an address is computed are tracked
+//! (`decode/addresses.rs`).
 
 use std::collections::HashMap;
 
@@ -24,7 +25,7 @@ pub struct Wrapped {
     lanes: u32,
     /// Their exact values, as long as they are 32-bit.
     exact: [i64; 32],
-    /// Operation in which each left the range, and the value there.
+    /// The operation in which each left the range, and the value there.
     origin: [(u32, i64); 32],
 }
 

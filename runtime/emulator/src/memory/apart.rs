@@ -1,8 +1,8 @@
-//! Memories apart: several that begin with the same content, each of which keeps for itself what is written to it, and
-//! what was read of them and written is put together afterwards.
+//! Copy-on-write memories: several that start with the same content, each with its own writes; reads and writes are
+//! merged afterwards.
 //!
-//! Blocks that run at the same time get one each. What they leave is what they would have left one after the other, if
-//! none of them read a byte that an earlier one wrote; whether that is so is known when all have ended.
+//! Blocks that run at the same time get one each. The merged result is that of running them one after the other, if
+//! none of them read a byte that an earlier one wrote; that is checked when all have ended.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -97,8 +97,8 @@ impl Memory {
         vec![one; count]
     }
 
-    /// Takes over what was written to memories made by [`Memory::apart`], in order; false, and nothing, if one of them
-    /// read what one before it wrote.
+    /// Merges the writes of memories made by [`Memory::apart`], in order; false, and no change, if one of them read a
+    /// byte that an earlier one wrote.
     pub(crate) fn join(&mut self, parts: Option<Vec<Memory>>) -> bool {
         let parts = parts.filter(|parts| independent(parts));
         let joins = parts.is_some();
@@ -106,7 +106,7 @@ impl Memory {
         for part in parts.into_iter().flatten() {
             let of = |allocation: super::Allocation| {
                 let touched = allocation.touched.unwrap_or_default();
-                // Drops what was only looked at.
+                // Drops pages that were only read.
                 let data = if touched.written.is_empty() { Data::Own(Vec::new()) } else { allocation.data };
                 (data, touched.written)
             };

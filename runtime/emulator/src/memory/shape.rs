@@ -32,9 +32,9 @@ impl Shape {
 }
 
 impl Memory {
-    /// Says that a tensor lies at an address: `sizes` elements by dimension, `strides` in elements, `element` bytes each. With
-    /// the sanitizer an access to what lies between its rows is reported. Several tensors may share an allocation; false if
-    /// the tensor does not lie within one, or has a negative or overlapping stride, which nothing is known of.
+    /// Declares a tensor at an address: `sizes` elements by dimension, `strides` in elements, `element` bytes each.
+    /// With the sanitizer an access between its rows is reported. Several tensors may share an allocation; false if the
+    /// tensor is not within one, or has a negative or overlapping stride, which is not supported.
     pub fn set_shape(&mut self, start: u64, sizes: &[u64], strides: &[i64], element: u64) -> bool {
         let mut axes = Vec::new();
         for (size, stride) in sizes.iter().zip(strides).filter(|(size, _)| **size > 1) {
@@ -64,7 +64,7 @@ impl Memory {
         !self.shapes.is_empty()
     }
 
-    /// What is wrong with an access within an allocation that has shapes; `None` if all its bytes are elements.
+    /// The error of an access within an allocation that has shapes; `None` if all its bytes are elements.
     pub(crate) fn outside_shape(&self, address: u64, bytes: u32) -> Option<String> {
         let allocation = &self.allocations[self.find(address, bytes.into())?];
         let mut shapes = self.shapes.iter().filter(|shape| shape.base == allocation.base).peekable();

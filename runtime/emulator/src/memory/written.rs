@@ -31,7 +31,7 @@ impl Memory {
         }
     }
 
-    /// The first byte of a range that nobody wrote, and where that is in words.
+    /// The first uninitialized byte of a range, and its location as text.
     pub(crate) fn unwritten(&self, address: u64, bytes: u64) -> Option<(u64, String)> {
         let allocation = &self.allocations[self.find(address, bytes)?];
         let written = allocation.written.as_ref()?;

@@ -1,9 +1,9 @@
 //! Exact sums of products of f64: the sign of `a*b + c*d + …`, without rounding.
 //!
-//! A fixed-point number wide enough for every product of two doubles, in 64-bit limbs. Slow and simple; it serves
-//! only f64 operations with directed rounding.
+//! A fixed-point number wide enough for every product of two doubles, in 64-bit limbs. Slow and simple; only for f64
+//! operations with directed rounding.
 
-/// Bit 0 of the accumulator stands for 2 to this power (the product of two smallest subnormals, rounded down).
+/// Bit 0 of the accumulator is 2 to this power (the product of two smallest subnormals, rounded down).
 const LOWEST: i32 = -2176;
 const LIMBS: usize = 70;
 

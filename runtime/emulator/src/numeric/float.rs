@@ -10,7 +10,7 @@ use super::format::{BF16, F16, F32, Format, Round, bf16_value, f16_value};
 /// NaN that f32 operations return.
 pub const NAN32: u32 = 0x7fff_ffff;
 
-/// The same as an f64. Not a cast: which NaN comes out of Rust's is left open, and depends on what is inlined.
+/// The same as an f64. Not a cast: which NaN Rust's cast yields is unspecified, and depends on inlining.
 pub const NAN32_AS_F64: u64 = 0x7fff_ffff_e000_0000;
 
 /// The bit that makes an f64 NaN quiet.

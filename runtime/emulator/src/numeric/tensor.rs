@@ -1,4 +1,4 @@
-//! Sums of products as the tensor cores of Hopper make them.
+//! Dot products as computed by the tensor cores of Hopper.
 //!
 //! The products of a step and the accumulator are added at once: each is cut off at a bit so many places below the
 //! leading place of the largest, then the sum is exact, and it is cut off to f32 or rounded to f16. The leading place of
@@ -92,7 +92,7 @@ impl Rule {
     }
 }
 
-/// The bits as f32, cut off; what is too large is infinite.
+/// The bits as f32, truncated; too large values are infinite.
 fn cut(sum: f64) -> u32 {
     let bits = sum.to_bits();
     let sign = (bits >> 32) as u32 & 0x8000_0000;
@@ -114,7 +114,7 @@ mod tests {
         };
         let unit = 2f32.powi(-25);
         assert_eq!(sum(1.0, &[]), 1.0);
-        // Two of the last place that counts make one of f32's; what is less is cut off before it is added.
+        // Two units of the last kept place make one of f32's; smaller parts are truncated before the addition.
         assert_eq!(sum(0.0, &[1.0, unit, unit, unit, unit]), 1.0 + 4.0 * unit);
         assert_eq!(sum(0.0, &[1.0, unit * 0.75, unit * 0.75, unit * 0.75, unit * 0.75, unit * 0.75]), 1.0);
         assert_eq!(sum(-1.0, &[unit]), -(1.0f32.next_down()));

@@ -25,8 +25,8 @@ pub const WORDS: usize = 8;
 const NONE: i16 = -8000;
 /// The exponent of an infinity or a NaN: above that of any number, and so is its sum with that of any, also of zero.
 const SPECIAL: i16 = 16000;
-/// Sums with a leading place from this on are within bounds: what is lost of a product below the smallest normal f32 would
-/// be cut off.
+/// Sums with a leading place from this on are within bounds: the loss of products below the smallest normal f32 would
+/// be truncated anyway.
 const LOWEST: i16 = -96;
 /// Sums with a leading place up to this are within bounds.
 const HIGHEST: i16 = 100;
@@ -51,7 +51,7 @@ pub type Rows<'w, const PER: usize> = Factors<'w, PER, ROWS>;
 pub type Columns<'w, const PER: usize> = Factors<'w, PER, WORDS>;
 
 impl<'w, const PER: usize, const N: usize> Factors<'w, PER, N> {
-    /// Splits numbers, given by their bits. `smallest` is the exponent of what counts as the smallest normal number.
+    /// Splits numbers, given by their bits. `smallest` is the exponent of the smallest normal number.
     #[inline(always)]
     pub fn new(words: &'w [[u32; 8]; N], format: &'static Format, smallest: i32) -> Self {
         let magnitude = (1 << (format.mantissa + format.exponent)) - 1;
@@ -213,7 +213,7 @@ fn add_one<const PER: usize>(
     tensor::sum(start, pairs, rule)
 }
 
-/// Sums of products of bytes, of which each word holds four; whether those of A and of B have a sign.
+/// Dot products of bytes, with four per word; whether those of A and of B are signed.
 #[inline(always)]
 pub fn whole_products(
     rows: &[[u32; WORDS]; ROWS],

@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! The checks that can be enabled.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub enum Check {
     /// Accesses outside allocations or outside the shape of a tensor, and misaligned ones.
     Memory,
-    /// Reads of memory or registers that nobody wrote.
+    /// Reads of uninitialized memory or registers.
     Init,
     /// Conflicting accesses that no barrier, fence or atomic orders.
     Race,
@@ -60,7 +60,8 @@ pub struct Checks(u8);
 impl Checks {
     /// No check.
     pub const NONE: Checks = Checks(0);
-    /// Every check of what is a mistake wherever the kernel runs: all but [`Check::Open`], which says where other compilers may
+    /// Every check for errors that are independent of the device: all but [`Check::Open`], which reports results that
+    /// other compilers may compute differently.
     /// give another result.
     pub const ALL: Checks = Checks((1 << Check::Open as u8) - 1);
 
@@ -95,7 +96,7 @@ impl FromIterator<Check> for Checks {
 impl FromStr for Checks {
     type Err = String;
 
-    /// Names separated by commas; `all` stands for all but `open`.
+    /// Names separated by commas; `all` means all but `open`.
     fn from_str(text: &str) -> Result<Checks, String> {
         let mut checks = Checks::NONE;
         for name in text.split(',').map(str::trim) {

@@ -5,7 +5,7 @@ use crate::fault::Site;
 use crate::{Access, Fault, FaultKind};
 
 impl FaultKind {
-    /// The check that finds it, and its name; `None` for what says nothing of the kernel.
+    /// The check that finds it, and its name; `None` for faults that are not about the kernel.
     fn class(&self) -> Option<(Check, &'static str)> {
         Some(match self {
             FaultKind::OutOfBounds { .. } => (Check::Memory, "out-of-bounds"),

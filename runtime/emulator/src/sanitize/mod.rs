@@ -1,4 +1,4 @@
-//! The sanitizer: checks of a launch that cost time and are made only when asked for, and what all checks report.
+//! The sanitizer: optional checks of a launch, which cost time, and the reports of all checks.
 
 mod checks;
 mod faults;

@@ -1,4 +1,4 @@
-//! What was found: one type for all checks, as data.
+//! The reports: one type for all checks, as data.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl fmt::Display for Place {
 /// The other side of a conflict, such as the last write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Related {
-    /// What it did, such as `written here before`.
+    /// Its description, such as `written here before`.
     pub what: String,
     /// Where; block and warp are those of the finding where they are not known.
     pub place: Place,
@@ -54,7 +54,7 @@ pub struct Report {
     pub check: Check,
     /// Its name, such as `global-race`.
     pub code: &'static str,
-    /// What is wrong, as one sentence without a place.
+    /// The error, as one sentence without a location.
     pub message: String,
     /// The kernel.
     pub kernel: String,

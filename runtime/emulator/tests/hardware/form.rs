@@ -57,7 +57,7 @@ impl Form<'_> {
     }
 
     /// Lane i of register `$aj` is number (i + 37 j) mod N of the column. `$m` and `$s` are 16 bytes of each thread in
-    /// global and shared memory, `%odd` tells odd lanes.
+    /// global and shared memory, `%odd` is true in odd lanes.
     fn kernel(&self) -> String {
         let (n, text) = (self.sets(), self.text);
         let mut k = String::from(".version 8.4\n.target sm_90a\n.address_size 64\n");
@@ -122,7 +122,7 @@ impl Form<'_> {
         self.destinations.chars().map(part).collect()
     }
 
-    /// What runs the form.
+    /// The executor of the form.
     pub fn launch(&self) -> Launch {
         let n = self.sets();
         let parts = self.parts();

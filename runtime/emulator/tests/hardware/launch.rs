@@ -1,4 +1,4 @@
-//! A launch, what is kept of its results, and how it travels to the machine with the GPU.
+//! A launch, the recorded part of its results, and its transfer to the machine with the GPU.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -39,7 +39,7 @@ pub struct Launch {
     /// Whether all results are kept.
     pub all: bool,
     pub ulp: u64,
-    /// A distance that is allowed beside it, as a power of two.
+    /// An allowed distance, as a power of two.
     pub power: Option<i32>,
     /// Whether a result is two values.
     pub pairs: bool,
@@ -91,7 +91,7 @@ impl Launch {
         self.parts.first().map_or(0, |part| part.count)
     }
 
-    /// What the emulator leaves.
+    /// The emulator's result.
     pub fn emulate(&self) -> Result<Vec<u8>, String> {
         let program = Program::load(&self.ptx).map_err(|e| e.to_string())?;
         let mut memory = Memory::new();
@@ -221,7 +221,7 @@ impl Launch {
     }
 }
 
-/// What launches read, each once.
+/// The inputs of launches, each once.
 #[derive(Default)]
 pub struct Data {
     pub bytes: Vec<u8>,

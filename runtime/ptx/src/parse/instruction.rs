@@ -135,7 +135,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether the operands have the kinds and number that the table asks for.
+/// Whether the operands have the kinds and number of the table.
 fn fits(opcode: Opcode, operands: &[Operand]) -> bool {
     let fits_kind = |kind: OperandKind, operand: &Operand| match kind {
         OperandKind::Destination => matches!(operand, Operand::Name(_) | Operand::Sink | Operand::Vector(_)),

@@ -7,13 +7,13 @@ use crate::lexer::{Token, TokenKind, tokens};
 use crate::modifier::Modifier;
 use crate::module::*;
 
-/// Text that is not PTX as the table knows it.
+/// Text that is not PTX according to the table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("PTX line {line}: {message}")]
 pub struct ParseError {
     /// Line, from 1.
     pub line: u32,
-    /// What is wrong, with the text concerned.
+    /// The error, with the text concerned.
     pub message: String,
 }
 

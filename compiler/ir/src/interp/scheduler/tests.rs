@@ -1,4 +1,4 @@
-//! Warp groups taking turns.
+//! The scheduling of warp groups.
 
 use super::*;
 use crate::interp::shared::Start;
@@ -72,7 +72,7 @@ fn machine<'a>(
     machine
 }
 
-/// Runs `warp_specialize`, the fourth operation of the body: it waits for the roles, which are yet to begin.
+/// Runs `warp_specialize`, the fourth operation of the body: it waits for the partitions, which are yet to begin.
 fn start_both(machine: &mut Machine<'_>) {
     assert_eq!(machine.turn(1).ok(), Some(RunOutcome::Blocked));
     assert_eq!(machine.group.wait, Some(Wait::Ended(vec![1, 2])));
@@ -173,7 +173,7 @@ fn a_copy_arrives_when_nobody_can_go_on_without_it() {
         let start = Start { op: "copy", span: None };
         for half in [0, 2] {
             let part = (slot, vec![half, half + 1]);
-            machine.shared.start_write(part, vec![5, 6], Some((barrier, 8)), start).expect("nothing else is under way");
+            machine.shared.start_write(part, vec![5, 6], Some((barrier, 8)), start).expect("nothing else is in flight");
         }
         start_both(&mut machine);
         // The group that sets the flag waits for the copies; the other one waits for that group or, which is no waiting
@@ -214,8 +214,8 @@ fn groups_that_all_wait_are_a_fault_with_its_place() {
         assert_eq!(fault.span, Some(span));
         assert_eq!(
             fault.to_string(),
-            "deadlock: no warps can go on; the body waits in `warp_specialize` for roles 0, 1 to end; \
-             role 0 waits in `for_range` for a phase of parity 0 of barrier 0, which is in phase 0, \
+            "deadlock: no warps can go on; the body waits in `warp_specialize` for partitions 0, 1 to end; \
+             partition 0 waits in `for_range` for a phase of parity 0 of barrier 0, which is in phase 0, \
              1 of 1 arrivals and 0 bytes missing (in `warp_specialize`, program (0, 0, 0))"
         );
         let FaultKind::Deadlock(waiting) = fault.kind else { panic!("{schedule:?}: another fault") };
@@ -244,7 +244,7 @@ fn a_copy_that_misuses_its_barrier_is_a_fault() {
     let buffer = machine.shared.alloc(1, 1);
     let slot = machine.shared.slot(buffer, 0).expect("there is one");
     let start = Start { op: "copy", span: None };
-    machine.shared.start_write((slot, vec![0]), vec![1], Some((barrier, 4)), start).expect("nothing else is under way");
+    machine.shared.start_write((slot, vec![0]), vec![1], Some((barrier, 4)), start).expect("nothing else is in flight");
     machine.wait_for(Wait::Phase { barrier, parity: 0 });
     let Err(stop) = machine.run_groups() else { panic!("it went through") };
     assert_eq!(stop.kind, FaultKind::Shared(SharedError::Arrival(start, crate::interp::BarrierError::NotInitialized)));
@@ -271,12 +271,12 @@ kernel @tile(%x: ptr<i32> {sig = "*i32"}) warps 4 phase tile {
     let buffer = machine.shared.alloc(4, 1);
     let slot = machine.shared.slot(buffer, 0).expect("there is one");
     assert!(machine.store_shared(ty, slot, &[3, 2], &[7, 8]).is_ok());
-    let loaded = machine.load_shared(op, ty, slot, &[3, 2, 1, 0]).ok().expect("nothing is under way");
+    let loaded = machine.load_shared(op, ty, slot, &[3, 2, 1, 0]).ok().expect("nothing is in flight");
     assert_eq!(loaded[..2], [7, 8]);
     let findings: Vec<String> = machine.report.findings.iter().map(ToString::to_string).collect();
     assert_eq!(findings, ["shared memory is read but never written (in `addi`, program (0, 0, 0), element [2])"],);
     let start = Start { op: "copy", span: None };
-    let copy = machine.shared.start_write((slot, vec![1]), vec![9], None, start).expect("nothing is under way");
+    let copy = machine.shared.start_write((slot, vec![1]), vec![9], None, start).expect("nothing is in flight");
     let fault = |machine: &mut Machine<'_>, stop: Result<(), Stop>| {
         let Err(stop) = stop else { panic!("it went through") };
         machine.fault(stop).to_string()

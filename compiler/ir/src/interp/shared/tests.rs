@@ -19,9 +19,9 @@ fn loaded(bits: &[u64]) -> Result<Loaded, Refused> {
 fn what_is_stored_is_loaded() {
     let (mut memory, buffer) = memory(1);
     let slot = memory.slot(buffer, 0).expect("there is one");
-    memory.store(slot, &[3, 0], &[30, 10]).expect("nothing is under way");
+    memory.store(slot, &[3, 0], &[30, 10]).expect("nothing is in flight");
     assert_eq!(memory.load(slot, &[0, 3, 0]), loaded(&[10, 30, 10]));
-    let partly = memory.load(slot, &[0, 1, 2]).expect("nothing is under way");
+    let partly = memory.load(slot, &[0, 1, 2]).expect("nothing is in flight");
     assert_eq!((partly.bits, partly.unwritten), (vec![10, POISON, POISON], Some(1)));
 }
 
@@ -32,7 +32,7 @@ fn slots_and_buffers_are_apart() {
     let [first, second] = [0, 1].map(|i| memory.slot(buffer, i).expect("there are two"));
     let third = memory.slot(other, 0).expect("there is one");
     for (slot, bits) in [(first, 1), (second, 2), (third, 3)] {
-        memory.store(slot, &[0, 3], &[bits, bits]).expect("nothing is under way");
+        memory.store(slot, &[0, 3], &[bits, bits]).expect("nothing is in flight");
     }
     for (slot, bits) in [(first, 1), (second, 2), (third, 3)] {
         assert_eq!(memory.load(slot, &[0, 3]), loaded(&[bits, bits]));
@@ -46,9 +46,9 @@ fn slots_and_buffers_are_apart() {
 fn a_copy_shows_when_it_is_complete() {
     let (mut memory, buffer) = memory(1);
     let slot = memory.slot(buffer, 0).expect("there is one");
-    memory.store(slot, &[0, 1, 2, 3], &[0; 4]).expect("nothing is under way");
-    let copy = memory.start_write((slot, vec![1, 2]), vec![5, 6], None, COPY).expect("nothing is under way");
-    assert_eq!(memory.load(slot, &[0, 3]), loaded(&[0, 0]), "beside it nothing is under way");
+    memory.store(slot, &[0, 1, 2, 3], &[0; 4]).expect("nothing is in flight");
+    let copy = memory.start_write((slot, vec![1, 2]), vec![5, 6], None, COPY).expect("nothing is in flight");
+    assert_eq!(memory.load(slot, &[0, 3]), loaded(&[0, 0]), "beside it nothing is in flight");
     let early = Refused { error: SharedError::ReadInFlight(COPY), position: 1 };
     assert_eq!(memory.load(slot, &[0, 2]), Err(early));
     let clash = |position| Refused { error: SharedError::WriteInFlight(COPY), position };
@@ -57,7 +57,7 @@ fn a_copy_shows_when_it_is_complete() {
     assert_eq!(memory.start_read_async((slot, vec![0, 1]), OTHER), Err(early));
     memory.complete(copy).expect("no barrier is told");
     assert_eq!(memory.load(slot, &[0, 1, 2, 3]), loaded(&[0, 5, 6, 0]));
-    memory.store(slot, &[1], &[9]).expect("nothing is under way");
+    memory.store(slot, &[1], &[9]).expect("nothing is in flight");
     memory.complete(copy).expect("it is complete already");
     assert_eq!(memory.load(slot, &[1]), loaded(&[9]));
 }
@@ -66,25 +66,25 @@ fn a_copy_shows_when_it_is_complete() {
 fn what_is_being_read_may_be_read_but_not_written() {
     let (mut memory, buffer) = memory(1);
     let slot = memory.slot(buffer, 0).expect("there is one");
-    memory.store(slot, &[0, 1], &[4, 5]).expect("nothing is under way");
+    memory.store(slot, &[0, 1], &[4, 5]).expect("nothing is in flight");
     let unfenced = Err(Refused { error: SharedError::Unfenced, position: 0 });
     assert_eq!(memory.start_read_async((slot, vec![0, 1]), COPY).map(|_| ()), unfenced);
     memory.fence();
-    let (copy, taken) = memory.start_read_async((slot, vec![0, 1]), COPY).expect("nothing is under way");
+    let (copy, taken) = memory.start_read_async((slot, vec![0, 1]), COPY).expect("nothing is in flight");
     assert_eq!(taken.bits, [4, 5]);
     assert_eq!(memory.load(slot, &[0]), loaded(&[4]));
     let clash = Refused { error: SharedError::WriteUnderRead(COPY), position: 0 };
     assert_eq!(memory.store(slot, &[1], &[9]), Err(clash));
     assert_eq!(memory.start_write((slot, vec![0]), vec![9], None, OTHER), Err(clash));
     memory.complete(copy).expect("no barrier is told");
-    memory.store(slot, &[1], &[9]).expect("nothing is under way");
+    memory.store(slot, &[1], &[9]).expect("nothing is in flight");
 }
 
 #[test]
 fn two_reads_must_both_be_complete() {
     let (mut memory, buffer) = memory(1);
     let slot = memory.slot(buffer, 0).expect("there is one");
-    memory.store(slot, &[0], &[4]).expect("nothing is under way");
+    memory.store(slot, &[0], &[4]).expect("nothing is in flight");
     for late in [0, 1] {
         memory.fence();
         let copies = [COPY, OTHER].map(|start| memory.start_read_async((slot, vec![0]), start).expect("read only").0);
@@ -93,7 +93,7 @@ fn two_reads_must_both_be_complete() {
         let clash = Refused { error: SharedError::WriteUnderRead(left), position: 0 };
         assert_eq!(memory.store(slot, &[0], &[9]), Err(clash));
         memory.complete(copies[late]).expect("no barrier is told");
-        memory.store(slot, &[0], &[9]).expect("nothing is under way");
+        memory.store(slot, &[0], &[9]).expect("nothing is in flight");
     }
 }
 
@@ -114,7 +114,7 @@ fn a_copy_tells_its_barrier() {
     memory.arrive(second, 1).expect("one is missing");
     let copy = memory.start_write((slot, vec![0, 1]), vec![1, 2], Some((second, 8)), COPY);
     assert_eq!(memory.try_wait(second, 0), Ok(false));
-    memory.complete(copy.expect("nothing is under way")).expect("the bytes were announced");
+    memory.complete(copy.expect("nothing is in flight")).expect("the bytes were announced");
     assert_eq!(memory.try_wait(second, 0), Ok(true));
     assert_eq!(memory.try_wait(first, 0), Ok(false), "the other barrier of the ring hears nothing");
 }

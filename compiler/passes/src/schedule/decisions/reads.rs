@@ -1,4 +1,4 @@
-//! What a loop reads from global memory in each iteration, and how.
+//! The reads of a loop from global memory in each iteration, and their mechanism.
 
 use rtc_ir::{Hidden, Kernel, LoopHints, Op, OpKind, Value, regions};
 
@@ -10,13 +10,13 @@ use crate::schedule::register_prefetch::{asked_for, beside_copies};
 /// Bytes of the widest access of a thread.
 pub(super) const WIDEST: u32 = 16;
 
-/// What is read through one argument in one way.
+/// The reads through one argument by one mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Read {
     /// The argument, as messages show it.
     pub name: String,
     pub way: LoopKind,
-    /// Bytes that a thread reads at a time; none of what is copied by TMA, and of single numbers.
+    /// Bytes that a thread reads at a time; `None` for TMA copies and scalars.
     pub bytes: Option<u32>,
 }
 
@@ -27,8 +27,8 @@ impl Read {
     }
 }
 
-/// What the loops that stand for one of the source read themselves, not loops in them; each argument once, by its
-/// widest way.
+/// The reads of the loops that come from one source loop, without nested loops; each argument once, by its best
+/// mechanism.
 pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<Read> {
     let mut reads: Vec<Read> = Vec::new();
     for of in loops {
@@ -43,7 +43,7 @@ pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<R
             };
             let read = Read { name: name(kernel, kernel.operand(op, 0)), way, bytes: bytes(kernel, op) };
             match reads.iter_mut().find(|other| (&other.name, other.way) == (&read.name, read.way)) {
-                // The narrowest is what is worth telling of.
+                // The narrowest access is the relevant one.
                 Some(other) => other.bytes = [other.bytes, read.bytes].into_iter().flatten().min(),
                 None => reads.push(read),
             }
@@ -52,7 +52,7 @@ pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<R
     reads
 }
 
-/// The loads that are begun ahead into registers.
+/// The loads that are issued ahead into registers.
 fn ahead(kernel: &Kernel, of: Op, hints: &LoopHints) -> Vec<Op> {
     match (hints.slots, hints.ahead) {
         (Some(_), Some(_)) => addresses(kernel, of, &roots(kernel, &copies(kernel, of)))

@@ -13,13 +13,13 @@ use crate::schedule::register_prefetch::{MOST_AHEAD, asked_for, is_dot};
 use crate::schedule::stage_operands::{copied_width, stages};
 use crate::tile::alignment_versioning::{self, Ask};
 
-/// Whether a loop itself has products by `wgmma`.
+/// Whether a loop itself has `wgmma` dots.
 pub(super) fn has_wgmma(kernel: &Kernel, of: Op) -> bool {
     let mut own = reads::own_ops(kernel, of).into_iter();
     own.any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
 }
 
-/// Whether a loop itself has products.
+/// Whether a loop itself has dots.
 pub(super) fn has_dots(kernel: &Kernel, of: Op) -> bool {
     reads::own_ops(kernel, of).into_iter().any(|op| is_dot(kernel.kind(op)))
 }
@@ -29,7 +29,7 @@ pub(super) fn has_loops(kernel: &Kernel, of: Op) -> bool {
     reads::own_ops(kernel, of).into_iter().any(|op| regions::is_loop(kernel.kind(op)))
 }
 
-/// Why nothing can be begun ahead in a loop without products of what it loads; `None` if it has such.
+/// Why nothing can be issued ahead in a loop without dots of what it loads; `None` if it has such.
 pub(super) fn without_dots(kernel: &Kernel, of: Op) -> Option<&'static str> {
     let own = reads::own_ops(kernel, of);
     let loads = own
@@ -38,8 +38,8 @@ pub(super) fn without_dots(kernel: &Kernel, of: Op) -> Option<&'static str> {
     if !loads {
         return Some(
             match own.iter().any(|op| matches!(kernel.kind(*op), OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. })) {
-                true => "it has no load in it, and what it reads with atomics cannot be read early",
-                false => "it has no load in it",
+                true => "it has no load, and atomic reads cannot be issued early",
+                false => "it has no load",
             },
         );
     }
@@ -48,22 +48,24 @@ pub(super) fn without_dots(kernel: &Kernel, of: Op) -> Option<&'static str> {
     }
     Some(match asked_for(kernel, of) {
         None => {
-            "it has no product (`tl.dot`) in it, and what such a loop loads is begun ahead only where \
+            "it has no `tl.dot`, and loads of such a loop are prefetched only if \
              `tl.range(.., num_stages=..)` asks for it"
         }
         Some(_) if small_step(kernel, of).is_none() => "its step is not a small constant",
-        Some(loads) if loads.is_empty() => "it may store to what it loads, or something in it orders memory accesses",
-        Some(_) => "it loads more than threads have registers for, or in too small pieces",
+        Some(loads) if loads.is_empty() => {
+            "it may store to memory that it loads, or it contains an operation that orders memory accesses"
+        }
+        Some(_) => "its loads need too many registers, or are too narrow",
     })
 }
 
 /// Why a loop has nothing to begin ahead, however many stages it has.
 pub(super) const ONE_ITERATION: &str = "it has only one iteration";
 
-/// What a loop that is not pipelined is judged by.
+/// The context for explaining why a loop is not pipelined.
 pub(super) struct Plain<'c> {
     pub cx: &'c PassContext,
-    /// The structure that was asked for.
+    /// The structure of the options.
     pub asked: Structure,
 }
 
@@ -71,14 +73,14 @@ impl Plain<'_> {
     /// Why a loop stays as it is, all of whose warps do the same.
     pub fn why(&self, laid: &Kernel, scheduled: &Kernel, of: Op) -> String {
         if let OpKind::WhileLoop {} = scheduled.kind(of) {
-            let said = "whether a `while` loop has another iteration is known at its end alone";
+            let said = "whether a `while` loop continues is known only at the end of an iteration";
             return match has_loops(scheduled, of) {
-                true => format!("{said}; the loops in it are decided for themselves"),
+                true => format!("{said}; the loops in it are decided separately"),
                 false => said.into(),
             };
         }
         if has_loops(scheduled, of) {
-            return "it has loops in it, each of which is decided for itself".into();
+            return "it contains loops, which are decided separately".into();
         }
         if let Some(reason) = without_dots(scheduled, of) {
             return self.of_asked(scheduled, of).unwrap_or_else(|| reason.into());
@@ -88,12 +90,12 @@ impl Plain<'_> {
         let before = candidates.iter().copied().find(|op| *op == of).or(candidates.first().copied());
         match before {
             Some(of) => self.of_dots(laid, of),
-            None => "the passes have made another loop of it".into(),
+            None => "an earlier pass replaced it by another loop".into(),
         }
     }
 
-    /// Why nothing is begun ahead in a loop without products that loads and asks for stages of its own; `None` if it does
-    /// not ask.
+    /// Why loads of a loop without dots that requests stages of its own are not prefetched; `None` if it does not
+    /// request any.
     fn of_asked(&self, kernel: &Kernel, of: Op) -> Option<String> {
         let OpKind::ForRange { hints: LoopHints { num_stages: Some(_), .. }, .. } = kernel.kind(of) else {
             return None;
@@ -104,11 +106,9 @@ impl Plain<'_> {
         if !self.cx.structure.stages() {
             return Some(match self.asked.stages() {
                 false => PLAIN.into(),
-                true => {
-                    "shared memory has no room for what products of other loops take, and without copies nothing is \
-                         begun ahead"
-                        .into()
-                }
+                true => "shared memory has no room for the operands of other loops' dots, so no loop is pipelined \
+                         by copies"
+                    .into(),
             });
         }
         if let Some(reason) = self.of_loop(kernel, of) {
@@ -124,12 +124,12 @@ impl Plain<'_> {
         });
         let said: Option<Vec<String>> = said.collect();
         Some(match said.map(|reasons| (reasons, loads)) {
-            Some((reasons, loads)) => loads_for(kernel, loads.into_iter().zip(reasons), "begin no earlier"),
-            None => format!("what it loads takes more than {MOST_AHEAD} registers of a thread"),
+            Some((reasons, loads)) => loads_for(kernel, loads.into_iter().zip(reasons), "are not prefetched"),
+            None => format!("the loaded tile takes more than {MOST_AHEAD} registers per thread"),
         })
     }
 
-    /// Why nothing can be begun ahead in a loop, whatever it loads.
+    /// Why nothing can be issued ahead in a loop, regardless of its loads.
     fn of_loop(&self, laid: &Kernel, of: Op) -> Option<String> {
         if !self.cx.target.has(Feature::CpAsync) {
             return Some(format!("{} has no `cp.async`", self.cx.target.name));
@@ -141,55 +141,59 @@ impl Plain<'_> {
         if small_step(laid, of).is_none() {
             let step = laid.params.iter().find(|param| param.value == laid.operand(of, 2));
             return Some(match step {
-                Some(param) => format!("its step `{}` is no constant", param.name),
-                None => "its step is no positive constant".into(),
+                Some(param) => format!("its step `{}` is not a constant", param.name),
+                None => "its step is not a positive constant".into(),
             });
         }
         None
     }
 
-    /// Why what products of a loop take is not begun ahead.
+    /// Why the operands of a loop's dots are not copied ahead.
     fn of_dots(&self, laid: &Kernel, of: Op) -> String {
         let loads = loads_of_dots(laid, of);
         let is_dot = |op: &Op| matches!(laid.kind(*op), OpKind::Dot { .. });
         if !reads::own_ops(laid, of).iter().any(is_dot) {
-            return "its products are given in the form of the machine, and stay as they are".into();
+            return "its dots are MMAs already and stay unchanged".into();
         }
         if loads.is_empty() {
-            return "its products take nothing that it loads itself in each iteration".into();
+            return "its dots use nothing that it loads in each iteration".into();
         }
         if !self.cx.structure.stages() {
             return match self.asked.stages() {
                 false => PLAIN.into(),
-                true => "shared memory has no room for what its products take; smaller blocks take less".into(),
+                true => "shared memory has no room for the operands of its dots; use smaller blocks".into(),
             };
         }
         if let Some(reason) = self.of_loop(laid, of) {
             return reason;
         }
-        left(laid, of, true).unwrap_or_else(|| "shared memory has no layout for what its products take".into())
+        left(laid, of, true).unwrap_or_else(|| "there is no shared-memory layout for the operands of its dots".into())
     }
 }
 
-/// What the structure is called in which nothing is begun ahead.
+/// The structure in which nothing is issued ahead.
 const PLAIN: &str = "`structure` is `plain`";
 
-/// Of which arguments nothing is copied ahead for the products of a loop, and why; of `all` loads, or of those alone
-/// that cannot be copies by themselves.
+/// The arguments whose loads are not copied ahead for the dots of a loop, and why; of `all` loads, or only of those
+/// that can never be copies.
 pub(super) fn left(laid: &Kernel, of: Op, all: bool) -> Option<String> {
     let loads = loads_of_dots(laid, of);
     let taken = indices(laid, of, &loads);
     let reason = |load: Op| match why_no_copy(laid, of, load) {
         Some(reason) => Some(reason),
-        None if taken.contains(&load) => Some("addresses follow from it".to_owned()),
-        None if all => Some("the products of the loop cannot read it from a buffer".to_owned()),
+        None if taken.contains(&load) => Some("other addresses depend on it".to_owned()),
+        None if all => Some("the dots of the loop cannot read it from shared memory".to_owned()),
         None => None,
     };
-    let said = loads_for(laid, loads.into_iter().filter_map(|load| Some((load, reason(load)?))), "are no copies");
+    let said = loads_for(
+        laid,
+        loads.into_iter().filter_map(|load| Some((load, reason(load)?))),
+        "are not asynchronous copies",
+    );
     (!said.is_empty()).then_some(said)
 }
 
-/// `loads from a and b are no copies, as ..; loads from c ..`: loads with a reason each, and what that is the reason for.
+/// `loads from a and b are not asynchronous copies because ..; loads from c ..`: loads with a reason each, and what that is the reason for.
 fn loads_for(kernel: &Kernel, loads: impl Iterator<Item = (Op, String)>, what: &str) -> String {
     let mut said: Vec<(String, Vec<String>)> = Vec::new();
     for (load, reason) in loads {
@@ -202,7 +206,7 @@ fn loads_for(kernel: &Kernel, loads: impl Iterator<Item = (Op, String)>, what: &
     }
     let said = said
         .into_iter()
-        .map(|(reason, names)| format!("loads from {} {what}, as {reason}", super::sentences::listed(&names)));
+        .map(|(reason, names)| format!("loads from {} {what} because {reason}", super::sentences::listed(&names)));
     said.collect::<Vec<String>>().join("; ")
 }
 
@@ -221,22 +225,22 @@ fn why_no_copy(kernel: &Kernel, of: Op, load: Op) -> Option<String> {
     let OpKind::Load { vector, .. } = kernel.kind(load) else { return None };
     let result = kernel.result(load, 0);
     let Some(elem) = kernel.value_type(result).elem().filter(|elem| !elem.is_ptr()) else {
-        return Some("it gives pointers".into());
+        return Some("it loads pointers".into());
     };
     if let Some(reason) = why_not_early(kernel, of, load, &roots(kernel, load)) {
         return Some(reason);
     }
     let is_zero = |other| constant_bits(kernel, other) == Some(0);
     if !kernel.optional(load, 1).is_none_or(is_zero) {
-        return Some("it gives other numbers than 0 where its mask is false".into());
+        return Some("its `other` is not 0".into());
     }
     if copied_width(kernel, load).is_some() {
         return None;
     }
     let bytes = vector.unwrap_or(1) * elem.bytes();
     Some(match bytes {
-        ..4 => format!("{bytes} bytes at a time are too few for `cp.async`, which takes 4 or more"),
-        _ => "the tile is no matrix, or smaller than the threads of the warps".into(),
+        ..4 => format!("{bytes} bytes at a time are too few for `cp.async`, which needs at least 4"),
+        _ => "the tile is not 2-D, or has fewer elements than there are threads".into(),
     })
 }
 
@@ -246,14 +250,14 @@ fn why_not_early(kernel: &Kernel, of: Op, load: Op, roots: &[Value]) -> Option<S
         return Some("the load is volatile".into());
     }
     let Some(part) = addresses(kernel, of, roots) else {
-        return Some("its address follows from what the iteration before computes".into());
+        return Some("its address depends on the previous iteration".into());
     };
     let read = part.ops.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Load { .. }));
     let mut pointers = read.map(|op| kernel.operand(*op, 0)).chain([kernel.operand(load, 0)]);
     let pointer = pointers.find(|pointer| !is_unchanged(kernel, of, *pointer))?;
     Some(match writes(kernel, of, pointer) {
-        true => "the loop writes through the same argument".into(),
-        false => "the loop has accesses before which it must not be moved, such as atomics".into(),
+        true => "the loop also writes through this argument".into(),
+        false => "it must not be moved before other accesses of the loop, such as atomics".into(),
     })
 }
 
@@ -265,15 +269,15 @@ fn writes(kernel: &Kernel, of: Op, pointer: Value) -> bool {
     read.is_some() && stores.any(|op| memory(kernel, kernel.operand(op, 0)) == read)
 }
 
-/// What became of a loop of which the passes have left nothing.
+/// Why the passes have left nothing of a loop.
 pub(super) fn why_gone(laid: &Kernel, span: Span) -> &'static str {
     let within = |op: &Op| {
         let place = laid.loc(laid.op(*op).loc).span;
         place.is_some_and(|place| place.file == span.file && span.start < place.start && place.end <= span.end)
     };
     match rtc_ir::walk(laid).iter().any(within) {
-        true => "written out, one iteration after the other",
-        false => "gone: nothing that it computes is used, or it has no iterations",
+        true => "fully unrolled",
+        false => "removed: its results are unused, or it has no iterations",
     }
 }
 
@@ -288,8 +292,8 @@ pub(super) fn unrolled_iterations(kernel: &Kernel, loops: &[Op]) -> Option<Strin
     let ([Some(wide), Some(step)], true) = (steps, side_by_side) else { return None };
     (wide % step == 0).then_some(())?;
     Some(match wide / step {
-        1 => "; iterations in which its masks hold everywhere are taken without them".to_owned(),
-        times => format!("; {times} iterations at a time are taken as one, as long as there are so many"),
+        1 => "; iterations whose masks are all true run without masks".to_owned(),
+        times => format!("; unrolled by {times}"),
     })
 }
 

@@ -11,23 +11,23 @@ pub(super) fn iterations(number: u32) -> String {
     format!("{number} iteration{}", if number == 1 { "" } else { "s" })
 }
 
-/// How far ahead the copies of a loop begin, and what that takes.
+/// The prefetch distance of the copies of a loop, and the shared memory that it takes.
 pub(super) fn copies_ahead(kernel: &Kernel, of: Op, slots: u32, ahead: u32, pending: u32) -> String {
     let bytes = ring_bytes(kernel, of) / u64::from(slots);
     let all = trip_count(kernel, of).is_some_and(|trips| trips <= ahead.into());
     let begin = match all {
-        true => format!("before the loop, those of all {}", iterations(ahead)),
+        true => format!("before the loop, for all {}", iterations(ahead)),
         false => format!("{} ahead", iterations(ahead)),
     };
-    let dot = match pending {
+    let in_flight = match pending {
         0 => "",
-        _ => ", with a product under way from one iteration to the next",
+        _ => ", with an MMA in flight from one iteration to the next",
     };
     let barrier = match !all && needs_second_barrier(slots, ahead, pending) {
-        true => "; a second barrier in each iteration saves a slot",
+        true => "; a second barrier per iteration saves a slot",
         false => "",
     };
-    format!("{begin}, {slots} slots of {bytes} bytes{dot}{barrier}")
+    format!("{begin}, {slots} slots of {bytes} bytes{in_flight}{barrier}")
 }
 
 /// `a, b and c`.
@@ -39,30 +39,30 @@ pub(super) fn listed(names: &[String]) -> String {
     }
 }
 
-/// What was decided, as one sentence.
+/// The decision as one sentence.
 pub(super) fn sentence(forms: &[LoopForm]) -> String {
     let parts: Vec<String> = forms.iter().map(of_form).collect();
     format!("the loop is {}", parts.join("; "))
 }
 
 fn of_form(form: &LoopForm) -> String {
-    let when = form.when.as_ref().map(|when| format!("{when} ")).unwrap_or_default();
+    let when = form.when.as_ref().map(|when| format!(" {when}")).unwrap_or_default();
     let early = early(form);
     let of_way = |way: LoopKind| shown(form.reads.iter().filter(move |read| read.way == way));
     let others = of_way(LoopKind::Plain);
     let what = match form.way {
         LoopKind::Gone => form.said.clone(),
-        LoopKind::Plain => format!("{when}not pipelined: {}", form.said),
-        LoopKind::Registers => format!("{when}pipelined: loads from {early} begin {}", form.said),
+        LoopKind::Plain => format!("not pipelined{when}: {}", form.said),
+        LoopKind::Registers => format!("pipelined{when}: loads from {early} are issued {}", form.said),
         LoopKind::Async => {
             let beside = match of_way(LoopKind::Registers) {
                 none if none.is_empty() => none,
-                loads => format!("; loads from {loads} begin 1 iteration ahead"),
+                loads => format!("; loads from {loads} are issued 1 iteration ahead"),
             };
-            format!("{when}pipelined: copies from {} begin {}{beside}", of_way(LoopKind::Async), form.said)
+            format!("pipelined{when}: copies from {} are issued {}{beside}", of_way(LoopKind::Async), form.said)
         }
         LoopKind::Roles => {
-            format!("{when}pipelined: copies from {early} are begun by a warp of their own; {}", form.said)
+            format!("pipelined{when}: copies from {early} are issued by a producer warp; {}", form.said)
         }
     };
     match others.is_empty() {
@@ -71,7 +71,7 @@ fn of_form(form: &LoopForm) -> String {
     }
 }
 
-/// What is begun ahead, in whatever way.
+/// The reads that are issued ahead of time, by any mechanism.
 fn early(form: &LoopForm) -> String {
     shown(form.reads.iter().filter(|read| read.way > LoopKind::Plain))
 }
@@ -104,7 +104,7 @@ fn how(read: &Read) -> String {
     }
 }
 
-/// What `better` does better than `now`.
+/// The advantage of `better` over `now`.
 pub(super) fn change(now: &[LoopForm], better: &[LoopForm]) -> String {
     let worst = |forms: &[LoopForm]| forms.iter().map(|form| form.way).min();
     let [form] = better else { return sentence(better) };
@@ -112,9 +112,9 @@ pub(super) fn change(now: &[LoopForm], better: &[LoopForm]) -> String {
     let early = early(form);
     match form.way {
         _ if worst(now) >= Some(form.way) => format!("it reads from {}{everywhere}", shown(form.reads.iter())),
-        LoopKind::Roles => format!("a warp of its own copies from {early}{everywhere}"),
-        LoopKind::Async => format!("copies from {early} begin ahead{everywhere}"),
-        LoopKind::Registers => format!("loads from {early} begin ahead{everywhere}"),
+        LoopKind::Roles => format!("a producer warp copies from {early}{everywhere}"),
+        LoopKind::Async => format!("copies from {early} are issued ahead of time{everywhere}"),
+        LoopKind::Registers => format!("loads from {early} are issued ahead of time{everywhere}"),
         LoopKind::Plain | LoopKind::Gone => sentence(better),
     }
 }
@@ -140,11 +140,11 @@ pub(super) fn division(kernel: &Kernel) -> String {
     let blocks = kernel.persistent.map_or(1, |persistent| persistent.blocks_per_multiprocessor);
     let overlaps = |op| matches!(kernel.kind(op), OpKind::MmaWait { pending: 1 });
     let overlap = match rtc_ir::walk(kernel).into_iter().any(overlaps) {
-        true => "; the second product of an iteration runs together with the first one of the next",
+        true => "; the second dot of an iteration overlaps the first one of the next",
         false => "",
     };
     format!(
-        "the warps are divided into roles: {producer} copy tiles with {few} registers a thread, {consumer} compute with \
+        "the warps are specialized: {producer} producer warp with {few} registers per thread, {consumer} consumer warps with \
          {many}; {slots} slots of {bytes} bytes, {}{overlap}",
         persistent::described(blocks)
     )

@@ -1,5 +1,5 @@
-//! What a user can say otherwise, of which the decisions about a loop may change: promises of arguments, values that
-//! are constants, options. Whether one does is found by trying.
+//! Changes by the user that may change the decisions about a loop: promises of arguments, values that are constants,
+//! options. Whether one does is found by trial.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::{PassContext, PassError};
 const MULTIPLE: u32 = 16;
 /// Stages to try where there is one.
 const STAGES: u32 = 3;
-/// Warps to try where products by `wgmma` have too few.
+/// Warps to try where `wgmma` dots have too few.
 const WARPS: u32 = 4;
 
 /// Something that a user can say otherwise.
@@ -33,14 +33,14 @@ pub enum Suggestion {
     One(String),
 }
 
-/// What is worth trying for the loops that stand for one of the source.
+/// The changes worth trying for the loops that come from one source loop.
 pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], cx: &PassContext) -> Vec<Suggestion> {
     let mut levers = Vec::new();
     let dots = loops.iter().any(|of| reasons::has_dots(kernel, *of));
     if dots {
         levers.extend(options(kernel, loops, cx));
     }
-    // Whether the warps are divided is decided for all loops with products together.
+    // Whether the warps are divided is decided for all loops with dots together.
     let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(|op| regions::is_loop(kernel.kind(*op))).collect();
     let others = all.into_iter().filter(|of| dots && reasons::has_dots(kernel, *of));
     let mut loads: Vec<Op> = loops.iter().copied().chain(others).flat_map(|of| reads::own_ops(kernel, of)).collect();
@@ -77,7 +77,7 @@ fn options(kernel: &Kernel, loops: &[Op], cx: &PassContext) -> Vec<Suggestion> {
     levers
 }
 
-/// The arguments that addresses and masks of these loads follow from and of which too little is promised.
+/// The arguments in the backward slices of addresses and masks of these loads whose promises are too weak.
 fn promises(kernel: &Kernel, loads: &[Op]) -> Vec<Suggestion> {
     let mut work: Vec<Value> = Vec::new();
     for load in loads {
@@ -162,7 +162,7 @@ impl Suggestion {
 /// Gives the decision about the same loop if all these levers are used, if that can be compiled.
 pub type Attempt<'a> = &'a mut dyn FnMut(&[Suggestion]) -> Result<Option<Decision>, PassError>;
 
-/// Says what would change a decision.
+/// The help text: what would change a decision.
 pub fn helps(decision: &Decision, attempt: Attempt<'_>) -> Result<Option<String>, PassError> {
     let only = |wanted: fn(&Suggestion) -> bool| -> Vec<Suggestion> {
         decision.levers.iter().filter(|l| wanted(l)).cloned().collect()
@@ -188,7 +188,7 @@ pub fn helps(decision: &Decision, attempt: Attempt<'_>) -> Result<Option<String>
     Ok((!said.is_empty()).then(|| said.join("; or ")))
 }
 
-/// Leaves out what is not needed for a decision as good.
+/// Drops changes that an equally good decision does not need.
 fn fewest(
     mut levers: Vec<Suggestion>,
     mut found: Decision,
@@ -206,9 +206,9 @@ fn fewest(
     Ok((levers, found))
 }
 
-/// What is missing, and what is to be said instead for what comes of it.
+/// The missing promises, the remedies, and their effect.
 fn sentence(levers: &[Suggestion], change: &str) -> String {
-    // By what is to be written for them: the names of arguments.
+    // Names of arguments by the text that a user has to write for them.
     let mut written: Vec<(String, &str, Vec<String>)> = Vec::new();
     let mut remedies = Vec::new();
     for lever in levers {
@@ -252,7 +252,7 @@ fn sentence(levers: &[Suggestion], change: &str) -> String {
     }
 }
 
-/// What is missing of pointers, of numbers, and of strides.
+/// The missing promises of pointers, of numbers, and of strides.
 const OF_BYTES: &str = "not promised to be multiples of 16 bytes";
 const OF_NUMBERS: &str = "not promised to be multiples of 16";
 const OF_STRIDES: &str = "not known to be 1";

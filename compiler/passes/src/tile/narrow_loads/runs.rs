@@ -52,7 +52,7 @@ fn source_axis(kind: &OpKind, axis: usize) -> Source {
     }
 }
 
-/// Whether one element of each run can be computed by itself, for all of these values together.
+/// Whether one element of each run can be computed alone, for all of these values together.
 pub(super) fn can_narrow(kernel: &Kernel, values: &[Value], runs: Runs) -> bool {
     let mut search = Search { kernel, seen: HashSet::new() };
     values.iter().all(|value| search.can(*value, runs))
@@ -95,7 +95,7 @@ fn carried(kernel: &Kernel, value: Value) -> Option<(Op, [Value; 2])> {
     (matches!(kernel.kind(slot.op), OpKind::ForRange { .. }) && values.next().is_none()).then_some((slot.op, both))
 }
 
-/// The narrow versions of values that were made so far. Each stands beside its original.
+/// The narrow versions of values so far, each next to its original.
 #[derive(Default)]
 pub(super) struct Narrow {
     made: HashMap<(Value, Runs), Value>,
@@ -148,8 +148,8 @@ impl Narrow {
         Ok(new)
     }
 
-    /// A quotient of consecutive numbers by a constant, without the division: `(2 * arange(0, 16)) // 2` is `arange(0, 16)`, whose
-    /// contiguity analyses know.
+    /// A quotient of consecutive numbers by a constant, without the division: `(2 * arange(0, 16)) // 2` is `arange(0,
+    /// 16)`, whose contiguity is known to analyses.
     fn quotient(&mut self, kernel: &mut Kernel, op: Op, runs: Runs) -> Result<Option<Value>, PassError> {
         if !matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {}) {
             return Ok(None);
@@ -161,7 +161,7 @@ impl Narrow {
         }
     }
 
-    /// A loop carries the narrow version of a value beside the value.
+    /// Carries the narrow version of a value next to the value.
     fn carried(
         &mut self,
         kernel: &mut Kernel,

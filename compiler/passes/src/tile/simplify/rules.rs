@@ -49,7 +49,7 @@ pub(super) fn apply(kernel: &Kernel, op: Op) -> Option<Value> {
 }
 
 impl Sides<'_> {
-    /// What a reshape before this one was given, if it has that shape again.
+    /// The source of an earlier reshape, if the result has its shape again.
     fn back(&self) -> Option<Value> {
         let keeps = |kind: &OpKind| matches!(kind, OpKind::Reshape { reorder: false });
         let before =
@@ -71,7 +71,7 @@ impl Sides<'_> {
         (is_it && self.constant(1) == Some(neutral)).then(|| self.operand(0))
     }
 
-    /// The operand beside the constant, on whichever side that is.
+    /// The other operand, if one is that constant.
     fn either(&self, is_it: bool, neutral: u64) -> Option<Value> {
         let left = || (is_it && self.constant(0) == Some(neutral)).then(|| self.operand(1));
         self.right(is_it, neutral).or_else(left)

@@ -35,7 +35,7 @@ pub(super) fn of_loop(kernel: &Kernel, op: Op) -> Vec<Guard> {
         };
         let side = |at: usize| form(kernel, kernel.operand(inner, at), index, op);
         let (Some(small), Some(large)) = (side(small), side(large)) else { continue };
-        // The bound is a value less a constant, or a constant; what is added to a value could wrap.
+        // The bound is a value minus a constant, or a constant; an addition to a value could overflow.
         if small.value.is_some() || large.value.is_some() && large.least > 0 {
             continue;
         }
@@ -56,7 +56,7 @@ pub(super) fn of_loop(kernel: &Kernel, op: Op) -> Vec<Guard> {
     guards
 }
 
-/// What a 32-bit integer or a tile of them is in terms of the loop's index; `None` if it is none of this form.
+/// A 32-bit integer or a tile of them as a linear form of the loop's index; `None` if it is not one.
 fn form(kernel: &Kernel, value: Value, index: Value, of: Op) -> Option<GuardForm> {
     if value == index {
         return Some(GuardForm { scale: 1, ..GuardForm::default() });
@@ -101,7 +101,7 @@ impl GuardForm {
         })
     }
 
-    /// The product with a constant that is not negative.
+    /// The dot with a constant that is not negative.
     fn times(self, constant: GuardForm) -> Option<GuardForm> {
         let factor = constant.least;
         let is_constant = constant.scale == 0 && constant.value.is_none() && constant.most == factor && factor >= 0;

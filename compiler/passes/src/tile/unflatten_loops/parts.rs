@@ -1,4 +1,4 @@
-//! How a loop over the parts of all tiles counts parts.
+//! The counting of parts in a flattened loop over the parts of all tiles.
 //!
 //! ```text
 //! (-1 or %parts - 1) ^(%k)    %part = select (%k == %parts - 1), 0, %k + 1                 yields (%part)
@@ -6,7 +6,7 @@
 //!                    ^(%i)    %part = remsi %i, %parts, and the tile is divsi %i, %parts
 //! ```
 //!
-//! The choice may be a branch, and ask `%k + 1 == %parts`.
+//! The select may be a branch, and may compare `%k + 1 == %parts`.
 
 use rtc_ir::{Kernel, Op, OpKind, Predicate, Traits, Type, Value, constant_int};
 
@@ -63,7 +63,7 @@ impl Number {
     }
 }
 
-/// So deep is looked whether two values are computed alike.
+/// The depth to which two values are compared.
 const MOST_STEPS: u32 = 8;
 
 /// Whether two values are computed alike, by operations that give the same again.
@@ -107,7 +107,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The ways in which a loop that counts from 0 by 1 seems to count parts.
+    /// The possible counters of parts of a loop that counts from 0 by 1.
     pub fn found(kernel: &Kernel, of: Op) -> Vec<Parts> {
         let body = kernel.op(of).blocks[0];
         let args = kernel.block(body).args.clone();

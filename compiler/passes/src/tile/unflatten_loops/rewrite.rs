@@ -1,8 +1,8 @@
-//! The two loops that stand for a loop over the parts of all tiles.
+//! Builds the loop nest.
 //!
-//! What a branch for the first part yields is carried by the inner loop: it starts as what the branch computes, before that
-//! loop, and goes on as what the branch yields otherwise. What changes in branches alone does not change in the inner loop, and
-//! is not carried by it.
+//! The results of a branch for the first part are carried by the inner loop: the initial value is the one that the
+//! branch computes, before that loop, and the next value is the one that the branch yields otherwise. Values that
+//! change in branches alone are invariant in the inner loop, and are not carried by it.
 
 use rtc_ir::{
     Block, Builder, Kernel, Literal, Op, OpKind, Position, Predicate, Traits, Value, ValueMap, constant_bits, regions,
@@ -11,21 +11,22 @@ use rtc_ir::{
 use super::{Flat, Number, yielded};
 use crate::PassError;
 
-/// Takes a loop apart, if what its branches use is known where they are put; else the kernel is left in between.
+/// Splits a loop, if the values that its branches use are known where they are moved; otherwise the kernel is left in
+/// an intermediate state.
 pub(super) fn unflatten(kernel: &mut Kernel, flat: &Flat) -> Result<bool, PassError> {
     Ok(take_apart(kernel, flat)?.is_some())
 }
 
 /// Values of an iteration where the part is known.
 struct Values {
-    /// What stands for what in the loop.
+    /// The replacements of values in the loop.
     map: ValueMap,
     /// Where copies of operations are put.
     at: Position,
 }
 
 impl Values {
-    /// What stands for a value; operations that it follows from are repeated.
+    /// The replacement of a value; its defining operations are cloned.
     fn of(&mut self, kernel: &mut Kernel, flat: &Flat, value: Value) -> Option<Value> {
         if let Some(known) = self.map.get(&value) {
             return Some(*known);
@@ -117,7 +118,7 @@ fn take_apart(kernel: &mut Kernel, flat: &Flat) -> Result<Option<()>, PassError>
         }
     }
 
-    // The loop over the parts of a tile. What it does not change is what it was before.
+    // The loop over the parts of a tile. Values that it does not change keep their old value.
     let carried = |kernel: &Kernel, number: usize| flat.next(kernel, number) != args[number];
     let by_first: Vec<(Value, usize)> = flat.first.iter().flat_map(|branch| by_first(kernel, flat, *branch)).collect();
     let inner = kernel.new_block();

@@ -1,4 +1,4 @@
-//! What a warp knows to have happened: vector clocks.
+//! Vector clocks of warps: the events that happened before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Clock {
         self.0[i] = self.0[i].max(time);
     }
 
-    /// Learns what another clock knows.
+    /// Joins another clock.
     pub fn join(&mut self, other: &Clock) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -52,7 +52,7 @@ impl Clock {
     }
 }
 
-/// What is known of warps of other clusters, by cluster and agent. Most programs know nothing of them.
+/// The clocks of other clusters, by cluster and agent. Mostly empty.
 #[derive(Clone, Debug, Default)]
 pub struct World(Option<Arc<BTreeMap<(u32, u32), u32>>>);
 
@@ -67,7 +67,7 @@ impl World {
         self.0.as_ref().and_then(|known| known.get(&(cluster, agent))).copied().unwrap_or(0)
     }
 
-    /// Learns what another one knows.
+    /// Joins another one.
     pub fn join(&mut self, other: &World) {
         let Some(theirs) = &other.0 else { return };
         match &mut self.0 {
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// Learns what the clock of a cluster knows of its own agents.
+    /// Joins the clock of a cluster for its own agents.
     pub fn add(&mut self, cluster: u32, clock: &Clock) {
         let mine = Arc::make_mut(self.0.get_or_insert_default());
         for (agent, time) in clock.0.iter().enumerate().filter(|(_, time)| **time > 0) {
@@ -92,7 +92,7 @@ impl World {
         }
     }
 
-    /// What it knows of a cluster, as that one's clock.
+    /// The part for a cluster, as that one's clock.
     pub fn of(&self, cluster: u32) -> Clock {
         let mut clock = Clock::default();
         for (agent, time) in self.0.iter().flat_map(|known| known.range((cluster, 0)..=(cluster, u32::MAX))) {
@@ -102,19 +102,19 @@ impl World {
     }
 }
 
-/// What is handed from warp to warp at a barrier.
+/// The clocks that a barrier passes from warp to warp.
 #[derive(Clone, Debug, Default)]
 pub struct Knowledge {
-    /// What happened.
+    /// The events that happened before.
     pub seen: Clock,
-    /// What of it the asynchronous proxy sees too: what happened before a `fence.proxy.async`.
+    /// The part that is visible to the asynchronous proxy: events before a `fence.proxy.async`.
     pub fenced: Clock,
-    /// What happened in other clusters.
+    /// Events in other clusters.
     pub world: World,
 }
 
 impl Knowledge {
-    /// Learns what another one knows.
+    /// Joins another one.
     pub fn join(&mut self, other: &Knowledge) {
         self.seen.join(&other.seen);
         self.fenced.join(&other.fenced);

@@ -2,7 +2,7 @@
 
 use super::{Conflict, Touch};
 
-/// What to do about a conflict.
+/// The reaction to a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Nothing.
@@ -16,7 +16,7 @@ pub enum Policy {
 /// A conflict that is kept for a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Collected {
-    /// What is wrong.
+    /// The conflict.
     pub conflict: Conflict,
     /// The warp on the other side, in the cluster.
     pub other: Option<u32>,

@@ -1,13 +1,13 @@
-//! Order in shared memory: which accesses are separated by a barrier, a wait or a fence.
+//! Order in shared memory: whether accesses are separated by a barrier, a wait or a fence.
 //!
-//! Each warp has a vector clock of what it knows to be over: accesses of other warps (through `bar.sync`, mbarriers,
-//! cluster barriers), copies and products that work asynchronously (through the waits that PTX asks for). An access whose
-//! predecessor is not known to be over is a fault, whichever of the two the schedule happened to run first. A second
-//! clock holds what happened before a `fence.proxy.async`: bulk stores and `wgmma` read no ordinary write that is not
-//! in it. Lanes of one warp count as ordered among themselves.
+//! Each warp has a vector clock of completed events: accesses of other warps (through `bar.sync`, mbarriers, cluster
+//! barriers), copies and dots that run asynchronously (through the waits that PTX requires). An access whose
+//! predecessor is not complete according to the clock is a fault, regardless of their order in this schedule. A second
+//! clock has the events before a `fence.proxy.async`: bulk stores and `wgmma` must not read ordinary writes that are
+//! not in it. Lanes of one warp count as ordered among themselves.
 //!
 //! This is done for programs with asynchronous instructions, where a conflict is a fault, and for the sanitizer, which
-//! collects what it was asked for and goes on.
+//! collects the requested findings and continues.
 
 pub mod clock;
 pub mod collected;
@@ -22,7 +22,7 @@ use shadow::{Cell, How, Read, ReadSets};
 /// Time of an asynchronous write that did not arrive yet.
 pub const PENDING: u32 = u32::MAX;
 
-/// What an agent's number means, in a cluster of so many warps.
+/// The meaning of an agent's number in a cluster of so many warps.
 #[derive(Clone, Copy, Debug)]
 pub struct Agents(pub u32);
 
@@ -37,7 +37,7 @@ pub enum Agent {
     Stores(u32),
     /// Its `wgmma`s.
     Products(u32),
-    /// What completes at an mbarrier; its time is the number of phases.
+    /// Work that completes at an mbarrier; its time is the number of phases.
     Barrier(u32),
 }
 
@@ -66,16 +66,16 @@ impl Agents {
     }
 }
 
-/// What is wrong with an access; the number is the operation on the other side.
+/// The conflict of an access; the number is the operation on the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// An asynchronous copy writes these bytes, and nobody waited for it; true if it arrived.
+    /// An asynchronous copy writes these bytes without a wait; true if it has completed.
     NotArrived(u32, bool),
-    /// Something asynchronous still reads these bytes, or nobody waited until it had.
+    /// An asynchronous operation still reads these bytes, or there was no wait for it.
     StillRead(u32),
     /// No barrier between this and another warp's write (true) or read.
     Unordered(u32, bool),
-    /// Nobody wrote these bytes.
+    /// These bytes are uninitialized.
     Unwritten,
     /// No `fence.proxy.async` between a write and this asynchronous read.
     Unfenced(u32),
@@ -98,13 +98,13 @@ pub struct Touch {
     pub stride: u32,
 }
 
-/// What one warp knows.
+/// The clocks of one warp.
 #[derive(Debug, Default)]
 struct WarpState {
     known: Knowledge,
-    /// What it knew at its last fence: what a relaxed arrival hands on.
+    /// Its clock at its last fence, which a relaxed arrival releases.
     fence: Knowledge,
-    /// What relaxed reads saw released: known after the next fence.
+    /// Clocks acquired by relaxed reads: effective after the next fence.
     observed: Knowledge,
     /// Asynchronous operations issued so far.
     issued: u32,
@@ -121,9 +121,9 @@ pub struct Hazards {
     /// Bytes of a cell as a power of two.
     shift: u32,
     barriers: u32,
-    /// What to do about conflicts of two warps.
+    /// The reaction to conflicts of two warps.
     race: Policy,
-    /// What to do about reads of what nobody wrote.
+    /// The reaction to reads of uninitialized memory.
     init: Policy,
     /// Conflicts for reports.
     pub collected: Vec<Collected>,
@@ -151,22 +151,22 @@ impl Hazards {
         }
     }
 
-    /// What a warp knows.
+    /// The clock of a warp.
     pub fn known(&self, warp: u32) -> &Clock {
         &self.warps[warp as usize].known.seen
     }
 
-    /// All that a warp knows.
+    /// All clocks of a warp.
     pub fn knowledge(&self, warp: u32) -> &Knowledge {
         &self.warps[warp as usize].known
     }
 
-    /// What a relaxed write of a warp hands on: what it knew at its last fence.
+    /// The clock that a relaxed write of a warp releases: that of its last fence.
     pub fn at_fence(&self, warp: u32) -> &Knowledge {
         &self.warps[warp as usize].fence
     }
 
-    /// What a relaxed read saw; it counts after the next fence.
+    /// The clock that a relaxed read acquires, after the next fence.
     pub fn observe(&mut self, warp: u32, knowledge: &Knowledge) {
         self.warps[warp as usize].observed.join(knowledge);
     }
@@ -189,7 +189,7 @@ impl Hazards {
         Epoch { agent: self.agents.number(agent), time: state.issued }
     }
 
-    /// What a warp hands on by an arrival; what it does afterwards is not part of it.
+    /// The clock that an arrival of a warp releases; later events are not part of it.
     pub fn publish(&mut self, warp: u32, relaxed: bool) -> Knowledge {
         let state = &mut self.warps[warp as usize];
         if relaxed {
@@ -221,7 +221,7 @@ impl Hazards {
         state.known.seen.raise(warp, time + 1);
     }
 
-    /// `fence.proxy.async`: what the warp knows of is visible to asynchronous reads.
+    /// `fence.proxy.async`: the events in the warp's clock become visible to asynchronous reads.
     pub fn proxy_fence(&mut self, warp: u32) {
         let state = &mut self.warps[warp as usize];
         let seen = state.known.seen.clone();
@@ -330,7 +330,7 @@ impl Hazards {
         Ok(())
     }
 
-    /// A bulk copy arrived: its bytes are there for who knows of this phase of its barrier.
+    /// A bulk copy completed: its bytes are visible to warps with this phase of its barrier in their clock.
     pub fn arrive(&mut self, block: usize, bytes: Range<usize>, epoch: Epoch) {
         let range = self.cells(&bytes);
         for cell in &mut self.blocks[block][range] {
@@ -341,7 +341,7 @@ impl Hazards {
     }
 }
 
-/// What is wrong with an access after a write that is not known to be over.
+/// The conflict of an access after a write that is not complete.
 fn written(agents: Agents, cell: &Cell) -> Conflict {
     match agents.agent(cell.write.agent) {
         Agent::Warp(_) => Conflict::Unordered(cell.pc, true),

@@ -46,7 +46,7 @@ const MANY: usize = 1 << 19;
 pub struct ReadSets {
     sets: Vec<Vec<Read>>,
     larger: HashMap<(u32, Epoch), u32>,
-    /// The last answer: neighbouring cells ask for the same.
+    /// The last answer, cached for neighbouring cells.
     last: ((u32, Epoch), u32),
 }
 
@@ -78,8 +78,7 @@ impl ReadSets {
         }
     }
 
-    /// The set with one more read. What its reader knows to be over need not be kept: who waits for the new read waits
-    /// for that too.
+    /// The set with one more read. Reads in the clock of the reader are dropped: a wait for the new read includes them.
     pub fn with(&mut self, set: u32, read: Read, known: &Clock) -> u32 {
         let key = (set, read.epoch);
         if self.last.0 == key {

@@ -1,4 +1,4 @@
-//! Accesses of global memory: bounds and shapes, alignment, bytes that nobody wrote, order between blocks.
+//! Accesses of global memory: bounds and shapes, alignment, uninitialized bytes, order between blocks.
 
 use super::global::{Manner, Mark};
 use super::{Actor, Sanitizer};
@@ -22,7 +22,7 @@ pub struct Touched {
     pub bytes: u32,
 }
 
-/// What a store writes: its sources, and the bytes of each.
+/// The data of a store: its sources, and the bytes of each.
 pub type Stored<'a> = (&'a [Lanes], u32);
 
 impl Step<'_, '_> {
@@ -108,7 +108,7 @@ impl Step<'_, '_> {
                 let lane = first + ((address - start) / u64::from(touched.bytes)) as u32;
                 let what = (Check::Init, "uninitialized-global");
                 sanitizer.record(what, self.actor(lane), None, || {
-                    format!("read at {address:#x} in global memory, which nobody wrote; {text}")
+                    format!("read at {address:#x} in global memory, which is uninitialized; {text}")
                 });
             }
             if touched.access != Access::Read {
@@ -194,7 +194,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Whether a store writes what is there already.
+    /// Whether a store writes the value that is there already.
     fn is_there(&self, address: u64, start: u64, first: u32, bytes: u32, (sources, size): Stored<'_>) -> bool {
         let i = (address - start) / u64::from(bytes);
         let at = start + i * u64::from(bytes);
@@ -257,7 +257,7 @@ impl Step<'_, '_> {
             {
                 let what = (Check::Init, "uninitialized-global");
                 sanitizer.record(what, self.actor(lane), None, || {
-                    format!("copy from {address:#x} in global memory, which nobody wrote; {text}")
+                    format!("copy from {address:#x} in global memory, which is uninitialized; {text}")
                 });
             }
             if access != Access::Read {
@@ -276,7 +276,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// Whether a warp knows that an access is over.
+/// Whether an access is complete according to a warp's clock.
 fn is_known(hazards: &Hazards, other: Mark, (cluster, warp): (u32, u32)) -> bool {
     if other.cluster == cluster {
         return hazards.known(warp).covers(Epoch { agent: other.agent, time: other.time });

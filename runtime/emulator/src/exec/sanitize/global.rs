@@ -1,9 +1,9 @@
 //! Order of accesses of global memory: for each piece its last write and two of the reads since.
 //!
-//! Two accesses of which one writes conflict unless one is known to be over when the other begins (by barriers within a
-//! cluster, by release and acquire between clusters) or both are strong: atomics, relaxed and volatile accesses. Of the reads
-//! since a write the first and the latest are kept that do not know of each other: a write that is ordered after both but
-//! not after a third is missed, nothing is reported wrongly.
+//! Two accesses, at least one of them a write, conflict unless one is complete when the other starts (by barriers
+//! within a cluster, by release and acquire between clusters) or both are strong: atomics, relaxed and volatile
+//! accesses. Of the reads since a write the first and the latest unordered ones are kept: a write that is ordered after
+//! both but not after a third is missed; there are no false reports.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub struct Mark {
     pub pc: u32,
 }
 
-const NOBODY: Mark = Mark { cluster: 0, agent: 0, time: 0, pc: NONE };
+const NO_MARK: Mark = Mark { cluster: 0, agent: 0, time: 0, pc: NONE };
 
 /// How an access takes part.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ struct Cell {
     strong: u8,
 }
 
-const EMPTY: Cell = Cell { write: NOBODY, reads: [NOBODY; 2], strong: 0 };
+const EMPTY: Cell = Cell { write: NO_MARK, reads: [NO_MARK; 2], strong: 0 };
 /// Cells that are allocated together.
 const PAGE: u64 = 1024;
 
@@ -59,8 +59,8 @@ impl Accesses {
         Accesses { pages: HashMap::new(), shift: granule.max(1).trailing_zeros() }
     }
 
-    /// Remembers an access of bytes by `mark`; `conflict` is told of the address and the other access if there is one that
-    /// is not `known` to be over; true for a write.
+    /// Records an access of bytes by `mark`; `conflict` is called with the address and the other access if there is one
+    /// that is not `known` to be complete; true for a write.
     pub fn touch(
         &mut self,
         bytes: Range<u64>,

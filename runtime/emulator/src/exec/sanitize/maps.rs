@@ -1,4 +1,4 @@
-//! Tensor maps in global memory that are written while copies by them are under way, or used without a fence behind the write.
+//! Tensor maps in global memory that are written while copies by them are in flight, or used without a fence behind the write.
 //!
 //! A copy may read its map until it is over, so that who writes a map must know that all copies by it are: by a wait of its
 //! own, or by one of another warp and a barrier in between. A copy by a map that the cluster has written needs an acquiring
@@ -15,7 +15,7 @@ use crate::exec::step::Step;
 use crate::sanitize::Check;
 use crate::tensor_map::MAP_BYTES;
 
-/// What is known of maps in global memory, by address, of the blocks of a cluster.
+/// The state of maps in global memory, by address, for the blocks of a cluster.
 #[derive(Default)]
 pub struct Maps {
     /// The copies by them: for each agent whose time tells that copies are over the latest one.
@@ -63,7 +63,7 @@ impl Step<'_, '_> {
         let Some(other) = first else { return };
         let name = self.state.memory.describe(address);
         self.record((Check::Race, "map-in-use"), actor, Some(("copied by it here", other)), || {
-            format!("the tensor map at {address:#x}{name} is written while a copy by it may be under way; wait for the copy first")
+            format!("the tensor map at {address:#x}{name} is written while a copy by it may be in flight; wait for the copy first")
         });
     }
 

@@ -1,4 +1,4 @@
-//! Where lanes and warps meet: shuffles from lanes that are not there, barriers that nobody completes.
+//! Where lanes and warps meet: shuffles from lanes that are not there, barriers that are never completed.
 
 use crate::alu::Lanes;
 use crate::exec::cluster::Cluster;
@@ -60,7 +60,7 @@ impl Step<'_, '_> {
 }
 
 impl Cluster {
-    /// Barriers of the block at which some threads arrived and the others never came.
+    /// Barriers of the block at which some threads arrived and the others never did.
     pub(in crate::exec) fn report_barriers(&self, sanitizer: &mut Sanitizer) {
         if !sanitizer.checks.has(Check::Sync) {
             return;

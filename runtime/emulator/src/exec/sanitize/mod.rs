@@ -1,9 +1,9 @@
-//! What the sanitizer keeps while a launch runs, and what it found.
+//! The state and the findings of the sanitizer during a launch.
 //!
 //! Every check is a file: memory accesses (`access.rs`), order between blocks (`global.rs`) through atomics
 //! (`release.rs`), registers (`registers.rs`), barriers and shuffles (`meeting.rs`), tensor maps (`maps.rs`). Shared
 //! memory is `exec/hazard`, which collects conflicts for a report (`shared.rs`). A launch without checks has no
-//! `Sanitizer`, and pays one test for each access.
+//! `Sanitizer`, and costs one test for each access.
 
 mod access;
 mod global;
@@ -32,7 +32,7 @@ pub struct Raw {
     pub check: Check,
     /// Its name.
     pub code: &'static str,
-    /// What is wrong.
+    /// The kind of finding.
     pub message: String,
     /// Where it was first seen.
     pub at: Actor,
@@ -55,14 +55,14 @@ pub struct Actor {
     pub lane: Option<u32>,
 }
 
-/// What the checks of a launch know and found.
+/// The state and the findings of a launch's checks.
 pub struct Sanitizer {
     /// The checks.
     pub checks: Checks,
-    /// What was found, each pair of lines once.
+    /// The findings, each pair of lines once.
     pub found: Vec<Raw>,
     numbers: HashMap<(&'static str, u32, u32), usize>,
-    /// For each operation what tells it from others in reports: its line in the source, or else itself.
+    /// The identity of each operation in reports: its line in the source, or otherwise itself.
     lines: Vec<u32>,
     accesses: Accesses,
     released: Released,
@@ -72,7 +72,7 @@ pub struct Sanitizer {
 const MOST: usize = 200;
 
 impl Sanitizer {
-    /// Nothing found yet; `None` if nothing was asked for.
+    /// No findings yet; `None` if no check is enabled.
     pub fn new(launch: &Launch<'_>) -> Option<Box<Sanitizer>> {
         (!launch.checks.is_empty()).then(|| {
             Box::new(Sanitizer {

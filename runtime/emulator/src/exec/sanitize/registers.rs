@@ -12,12 +12,12 @@ use crate::exec::warp::{Warp, mask_of};
 use crate::numeric::convert::mask;
 use crate::sanitize::Check;
 
-/// What the registers of a warp hold that somebody wrote.
+/// The initialized bits of a warp's registers.
 #[derive(Default)]
 pub struct Defined {
     /// For each register the lanes in which all its bits were written.
     whole: Vec<u32>,
-    /// The bits that were not, for registers of which some were.
+    /// The unwritten bits of partially written registers.
     missing: HashMap<usize, Box<Lanes>>,
 }
 
@@ -30,7 +30,7 @@ impl Defined {
         self.whole.get(base + source as usize).copied().unwrap_or(0)
     }
 
-    /// The bits of a source that nobody wrote, in a lane.
+    /// The uninitialized bits of a source, in a lane.
     fn bits(&self, base: usize, source: Src, lane: usize) -> u64 {
         if self.lanes(base, source) >> lane & 1 == 1 {
             return 0;
@@ -53,7 +53,7 @@ impl Defined {
         }
     }
 
-    /// Some lanes of a register get bits that nobody wrote.
+    /// Some lanes of a register get uninitialized bits.
     fn write_missing(&mut self, base: usize, to: Reg, lanes: u32, bits: &Lanes) {
         self.write(base, to, lanes);
         if to == NONE {
@@ -85,7 +85,7 @@ impl Warp {
         self.defined = Some(defined);
     }
 
-    /// The bits of a result that change with the bits of its sources that nobody wrote.
+    /// The bits of a result that depend on uninitialized bits of its sources.
     fn undefined_bits(
         &self,
         launch: &Launch<'_>,

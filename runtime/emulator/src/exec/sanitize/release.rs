@@ -6,7 +6,7 @@ use crate::code::Order;
 use crate::exec::hazard::Hazards;
 use crate::exec::hazard::clock::{Knowledge, World};
 
-/// What was released, by address; of a release among the threads of a block only, by its cluster too.
+/// The released clocks, by address; for a release among the threads of a block only, by its cluster too.
 #[derive(Default)]
 pub struct Released(HashMap<(u64, Option<u32>), World>);
 
@@ -34,7 +34,7 @@ impl Released {
         if !writes {
             return;
         }
-        // A relaxed write hands on what came before the last fence.
+        // A relaxed write releases the events before the last fence.
         let known = if order.release { hazards.publish(warp, false) } else { hazards.at_fence(warp).clone() };
         if known.seen.is_empty() && known.world.is_empty() {
             return;

@@ -6,7 +6,7 @@ use crate::exec::hazard::Conflict;
 use crate::sanitize::Check;
 
 impl Cluster {
-    /// Reports what was collected since the last call.
+    /// Reports the conflicts collected since the last call.
     pub(in crate::exec) fn report_collected(&mut self, sanitizer: &mut Sanitizer) {
         let Some(hazards) = &mut self.shared.hazards else { return };
         for found in std::mem::take(&mut hazards.collected) {
@@ -20,7 +20,7 @@ impl Cluster {
             let (address, access) = (found.at.1, if found.writes { "write" } else { "read" });
             match found.conflict {
                 Conflict::Unwritten => sanitizer.record((Check::Init, "uninitialized-shared"), at, None, || {
-                    format!("read at {address:#x} in shared memory, which nobody wrote")
+                    format!("read at {address:#x} in shared memory, which is uninitialized")
                 }),
                 Conflict::Unordered(pc, write) => {
                     let warp = found.other.unwrap_or(0) % hazards.agents.0;

@@ -5,7 +5,7 @@ use crate::exec::random::Random;
 use crate::numeric::format::{BF16, E4M3, E5M2, F16};
 use crate::numeric::tensor::{TF32, TO_F16, TO_F32};
 
-/// What numbers of a tile are like.
+/// The distribution of a tile's numbers.
 #[derive(Clone, Copy, Debug)]
 enum Like {
     /// Exponents near the middle, and zeros.
@@ -48,7 +48,7 @@ fn number(random: &mut Random, format: &Format, like: Like) -> u32 {
 fn start(random: &mut Random, rule: Rule, like: Like) -> f32 {
     let format = if rule.half { &F16 } else { &crate::numeric::format::F32 };
     let bits = match like {
-        // Of 23 places, with the largest leading place that products of this kind have.
+        // 23 places, with the largest leading place that products of this kind have.
         Like::Full => format.encode(1.99999 * [0.0, 1.0, 1.0, 2.0][random.below(4)] * [1.0, -1.0][random.below(2)]),
         Like::Low if !rule.half => random.bits() as u32 & 0x807f_ffff | (20 + random.below(20) as u32) << 23,
         _ => number(random, format, like),
@@ -58,7 +58,7 @@ fn start(random: &mut Random, rule: Rule, like: Like) -> f32 {
 
 fn words<const N: usize>(random: &mut Random, format: &Format, per: u32, like: Like) -> [[u32; 8]; N] {
     let width = 1 + format.mantissa + format.exponent;
-    // What is below the 19 bits of tf32 does not count.
+    // Bits below the 19 bits of tf32 are ignored.
     let mut word = || {
         let below = if per == 1 { random.bits() as u32 & 0x1fff } else { 0 };
         (0..per).fold(below, |word, j| word | number(random, format, like) << (32 / per * j + 32 / per - width))
@@ -126,7 +126,7 @@ fn together_and_one_by_one_are_the_same() {
         ];
         within.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
     }
-    // Of each type a sixth of all sums at least are within bounds.
+    // At least a sixth of all sums of each type are within bounds.
     assert!(within.iter().all(|count| *count > rounds * (ROWS * COLUMNS) as u32 / 6), "{within:?}");
 }
 
