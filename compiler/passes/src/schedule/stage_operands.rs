@@ -102,7 +102,7 @@ pub(super) fn stages(kernel: &Kernel, of: Op) -> u32 {
     }
 }
 
-/// Whether a copy fills a slot of a ring, as those do that begin ahead.
+/// Whether a copy fills a slot of a ring, as those do that are issued ahead.
 fn fills_slot(kernel: &Kernel, copy: Op) -> bool {
     kernel.def_op(kernel.operand(copy, 1)).is_some_and(|made| matches!(kernel.kind(made), OpKind::Slot {}))
 }
@@ -118,7 +118,7 @@ fn stage_loop(
     if stages(kernel, of) < 2 || small_step(kernel, of).is_none() {
         return Ok(());
     }
-    // Its copies were begun ahead before: the kernel was printed in this phase and read back.
+    // Its copies are issued ahead already: the kernel was printed in this phase and read back.
     if copies(kernel, of).into_iter().any(|copy| fills_slot(kernel, copy)) {
         return Ok(());
     }
