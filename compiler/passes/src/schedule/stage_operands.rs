@@ -30,6 +30,7 @@ use rtc_ir::{Block, Builder, DotKind, Kernel, LoopHints, Op, OpKind, Phase, Valu
 
 use super::addresses::{Memory, addresses, innermost_loops, is_unchanged, loads_of_dots, memory, small_step};
 use super::buffer_dots;
+use super::expand_loop::copies;
 use super::mma_operands::stage_dot;
 use super::operand_layouts::buffer_layout;
 use super::read_back::read_back;
@@ -101,6 +102,11 @@ pub(super) fn stages(kernel: &Kernel, of: Op) -> u32 {
     }
 }
 
+/// Whether a copy fills a slot of a ring, as those do that are issued ahead.
+fn fills_slot(kernel: &Kernel, copy: Op) -> bool {
+    kernel.def_op(kernel.operand(copy, 1)).is_some_and(|made| matches!(kernel.kind(made), OpKind::Slot {}))
+}
+
 /// Makes copies of the loads in a loop that dots use.
 fn stage_loop(
     kernel: &mut Kernel,
@@ -110,6 +116,10 @@ fn stage_loop(
 ) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
     if stages(kernel, of) < 2 || small_step(kernel, of).is_none() {
+        return Ok(());
+    }
+    // Its copies are issued ahead already: the kernel was printed in this phase and read back.
+    if copies(kernel, of).into_iter().any(|copy| fills_slot(kernel, copy)) {
         return Ok(());
     }
     let asked = asked_for(kernel, of);
