@@ -17,10 +17,9 @@
 //! ```
 #![allow(unsafe_code)]
 
-use crate::device::Backend;
 use crate::element::size_of;
-use crate::slice::Place;
-use crate::{Buffer, Device, Element, Error, Result, Slice, SliceMut};
+use crate::place::Place;
+use crate::{Buffer, Device, DeviceKind, Element, Error, Result, Slice, SliceMut};
 use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType};
 use dlpark::metadata::Dynamic;
 use dlpark::{AllocationDeleter, DlpackFlags, Managed, ManagedTensorBase, versioned};
@@ -102,15 +101,15 @@ impl<T: Element> Buffer<T> {
         let dtype = data_type(T::DTYPE).ok_or_else(|| refused(format!("DLPack has no type for {}", T::DTYPE)))?;
         let prepared =
             Dynamic::new(&shape[..], &strides[..]).prepare_as().map_err(|error| refused(error.to_string()))?;
-        let mut tensor = match self.device().backend() {
-            Backend::Cuda(context) => {
-                let device = DLDevice::cuda(context.ordinal() as i32);
+        let mut tensor = match self.device().kind() {
+            DeviceKind::Cuda(ordinal) => {
+                let device = DLDevice::cuda(ordinal as i32);
                 let data = std::ptr::with_exposed_provenance_mut::<c_void>(self.address() as usize);
                 let mut tensor = prepared.initialize(Box::new(self));
                 tensor.set_device(device).set_data(data);
                 tensor
             }
-            Backend::Emulator(_) | Backend::Interpreter(_) => {
+            _ => {
                 let mut values = Box::new(self.to_vec()?);
                 let data = values.as_mut_ptr().cast::<c_void>();
                 let mut tensor = prepared.initialize(values);
@@ -156,7 +155,7 @@ impl Device {
         if len > 0 && !start.is_multiple_of(size_of::<T>()) {
             return Err(Error::Cast { address: start, bytes: len as u64 * size_of::<T>(), ty: T::DTYPE });
         }
-        let (address, memory) = match (view.device(), self.backend()) {
+        let (address, memory) = match (view.device(), self.kind()) {
             (DLDevice { device_type: DLDeviceType::CPU, .. }, _) => {
                 let buffer = self.alloc::<T>(len)?;
                 if len > 0 {
@@ -165,12 +164,12 @@ impl Device {
                         let first = view.data_ptr().cast::<u8>().add(view.byte_offset() as usize);
                         std::slice::from_raw_parts(first, len * size_of::<T>() as usize)
                     };
-                    self.write_bytes(buffer.address(), bytes)?;
+                    self.backend().write(buffer.address(), bytes)?;
                 }
                 (buffer.address(), Memory::Copy { _buffer: buffer })
             }
-            (DLDevice { device_type: DLDeviceType::CUDA, device_id }, Backend::Cuda(context))
-                if usize::try_from(device_id) == Ok(context.ordinal()) =>
+            (DLDevice { device_type: DLDeviceType::CUDA, device_id }, DeviceKind::Cuda(ordinal))
+                if usize::try_from(device_id) == Ok(ordinal) =>
             {
                 (start, Memory::Theirs(Some(tensor.into_deleter())))
             }

@@ -1,7 +1,8 @@
 //! Lengths: how far a kernel gets from its pointers, against the slices that a launch gives it.
 
-use crate::arg::{Arg, Kind, Pointer};
+use crate::arg::Arg;
 use crate::argument::Slot;
+use crate::pointer::{Kind, Pointer};
 use crate::{DeviceAddress, Error, Result, TensorDescriptor};
 use rtc_abi::{Elements, Evaluated, Extents, Metadata, Param, ParamType};
 

@@ -7,8 +7,9 @@
 mod damage;
 
 use rtc_compiler::{Program, Signature, Silent, Source, Spec};
+use rtc_runtime::internal::KERNELS;
 use rtc_runtime::jit::cache::{Cache, CacheConfig, Origin};
-use rtc_runtime::jit::{KERNELS, compile_cached};
+use rtc_runtime::jit::compile_cached;
 use std::fs;
 
 /// With a warning, which is kept beside the kernel.

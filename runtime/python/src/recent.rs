@@ -16,7 +16,7 @@ use crate::value::UNKNOWN_BYTES;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use rtc_runtime::jit::Remembered;
+use rtc_runtime::internal::Remembered;
 use rtc_runtime::{Arg, Constant, Device, Pointer, Stream};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -16,7 +16,8 @@ const WAIT: Duration = Duration::from_secs(120);
 /// ```
 /// use rtc_cache::{Cache, CacheConfig, Origin};
 /// use rtc_compiler::{Program, Signature, Silent, Source, Spec};
-/// use rtc_runtime::jit::{Cached, KERNELS, compile_cached, key};
+/// use rtc_runtime::jit::{Cached, compile_cached};
+/// use rtc_runtime::internal::{KERNELS, key};
 /// # let directory = std::env::temp_dir().join(format!("rtc-cached-{}", std::process::id()));
 /// let text = "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n";
 /// let program = Program::parse(&[Source::new("one.rt", text)]);

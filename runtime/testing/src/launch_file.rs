@@ -154,11 +154,11 @@ impl LaunchFile {
             self.prepared(kernel.device(), kernel.metadata(), tensors, |args| -> Result<Duration> {
                 let stream = kernel.device().default_stream();
                 let start = stream.record()?;
-                let launched = kernel.launch(&stream, grid, args);
+                let launched = kernel.launch(stream, grid, args);
                 launched.map_err(|error| self.name_field(error))?;
                 let end = stream.record()?;
                 stream.synchronize()?;
-                Ok(end.since(&start)?)
+                Ok(end.elapsed_since(&start)?)
             })?;
         let elapsed = elapsed?;
         Ok(Outcome { outputs: storages.read_back(tensors)?, elapsed })

@@ -123,7 +123,7 @@ impl Storages {
                 buffer.write(range.start as usize, &content[range.start as usize..range.end as usize])?;
             }
             for shape in self.shapes.iter().filter(|shape| shape.place.0 == index) {
-                buffer.declare_shape(shape.place.1, &shape.sizes, &shape.strides, shape.element);
+                buffer.set_sanitizer_shape(shape.place.1, &shape.sizes, &shape.strides, shape.element);
             }
             storage.buffer = Some(buffer);
         }

@@ -6,7 +6,7 @@ use crate::parallel;
 use rtc_abi::{Access, Param, ParamType};
 use rtc_build::Assembler;
 use rtc_compiler::{ArgKind, ConstValue, Metadata, Program, Silent, Spec};
-use rtc_runtime::jit::Passed;
+use rtc_runtime::internal::Passed;
 use rtc_runtime::{Arg, Device, Kernel, Stream};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -45,7 +45,7 @@ impl Ready {
         // The driver's linker would compile in parallel, too, but it gives other code than a launch gets: slower by far
         // where roles change registers.
         // SAFETY: the compiler made PTX and metadata together, and the assembler the machine code of that PTX.
-        let kernel = unsafe { device.load_assembled(&ptx, cubin.as_deref(), &metadata) };
+        let kernel = unsafe { device.load_cubin(&ptx, cubin.as_deref(), &metadata) };
         let mut kernel = kernel.map_err(|error| error.to_string())?;
         if in_bounds {
             // SAFETY: whoever made the tuner vouched for its launches.

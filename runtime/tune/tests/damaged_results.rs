@@ -8,7 +8,7 @@ use rtc_abi::DType;
 use rtc_cache::{Cache, CacheConfig, Key, KeyBuilder};
 use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
 use rtc_runtime::{Device, args};
-use rtc_tune::{Decision, Entry, Grid, Tuned, Tuner};
+use rtc_tune::{Decision, Entry, GridFn, Tuned, Tuner};
 use std::fs;
 
 const SOURCE: &str = "\
@@ -40,8 +40,8 @@ fn results() {
     let tuner = Tuner::new(&program, Spec { args, ..Spec::default() })
         .argument("x", HostValue::Tensor { dtype: DType::Fp32, shape: Some(vec![1000]) })
         .integer("n", 1000)
-        .grid(Grid::new(["cdiv(n, BLOCK)", "1", "1"].map(|size| size.parse().expect("an expression"))))
-        .on_any_device()
+        .grid(GridFn::new(["cdiv(n, BLOCK)", "1", "1"].map(|size| size.parse().expect("an expression"))))
+        .allow_untimed_devices()
         .cache(&cache);
     let device = Device::emulator();
     let mut x = device.zeros::<f32>(1000).expect("memory");
@@ -53,7 +53,7 @@ fn results() {
     let path = cache.path("tuning", &key);
     let (file, content) =
         (fs::read(&path).expect("an entry"), cache.get("tuning", &key).ok().flatten().expect("results"));
-    let arch = device.arch();
+    let arch = device.arch().to_string();
     let mut random = damage::random();
     let choose = || {
         let report = tuner.choose(&device, &arch).expect("the cost model chooses at the least");

@@ -34,7 +34,7 @@ pub(super) struct Multiprocessor {
 
 /// The kernel that was compiled from this text, or the same with fewer registers where more blocks of so many threads and
 /// so many bytes of shared memory then run at a time. Text that says itself how many registers there are is left as it is.
-pub(crate) fn more_blocks(
+pub(super) fn more_blocks(
     module: Module,
     context: &Arc<Context>,
     ptx: &str,
