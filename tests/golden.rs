@@ -140,7 +140,7 @@ fn run(compilations: &Compilations, launch_path: &Path, device_name: &str) -> Re
     let compiled = if device.is_interpreter() {
         device.compile_program(&*compilations.program()?, &spec)
     } else {
-        let arch = device.arch();
+        let arch = device.arch().to_string();
         let made = compilations.compile(&json["spec"].to_string(), &spec, &arch)?;
         let made = made.ok_or_else(|| format!("the kernel needs what {arch} does not have"))?;
         // SAFETY: the compiler made PTX and metadata together.

@@ -8,7 +8,7 @@ use rtc_compiler::{HostValue, Program, Silent, Source, Spec, Stage, emit};
 use rtc_runtime::jit::cache::{Cache, CacheConfig, Origin};
 use rtc_runtime::jit::compile_cached;
 use rtc_runtime::{Device, args};
-use rtc_tune::{Grid, Tuner};
+use rtc_tune::{GridFn, Tuner};
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -77,9 +77,9 @@ fn tuning(criterion: &mut Criterion) {
     let spec = || Spec { args: Kernel::add_args(), ..Spec::default() };
     let n = 4096i64;
     let tensor = || HostValue::Tensor { dtype: rtc_compiler::DType::Fp32, shape: Some(vec![n as u64]) };
-    let grid = || Grid::new(["cdiv(n, BLOCK)".parse().expect("an expression"), 1.into(), 1.into()]);
+    let grid = || GridFn::new(["cdiv(n, BLOCK)".parse().expect("an expression"), 1.into(), 1.into()]);
     let tuner = || {
-        let tuner = Tuner::new(&program, spec()).integer("n", n).grid(grid()).on_any_device();
+        let tuner = Tuner::new(&program, spec()).integer("n", n).grid(grid()).allow_untimed_devices();
         ["x", "y", "out"].into_iter().fold(tuner, |tuner, name| tuner.argument(name, tensor()))
     };
     let (x, y) = (device.zeros::<f32>(4096).expect("memory"), device.zeros::<f32>(4096).expect("memory"));
@@ -98,7 +98,7 @@ fn tuning(criterion: &mut Criterion) {
     let mut out = device.zeros::<f32>(4096).expect("memory");
     tuner().cache(&cache).tune(&device, &args![&x, &y, &mut out, n]).expect("a report");
     group.bench_function("stored winner", |b| {
-        b.iter(|| tuner().cache(&cache).choose(&device, &device.arch()).expect("a report"))
+        b.iter(|| tuner().cache(&cache).choose(&device, &device.arch().to_string()).expect("a report"))
     });
     group.finish();
 }

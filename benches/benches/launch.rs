@@ -31,7 +31,7 @@ fn launches(criterion: &mut Criterion) {
     let four = loaded(&device, 2, 2);
     group.bench_function("4 arguments", |b| {
         let x = &buffers[0];
-        b.iter(|| four.launch(&stream, 1, &args![x, &mut out, black_box(64), 1]).expect("a launch"))
+        b.iter(|| four.launch(stream, 1, &args![x, &mut out, black_box(64), 1]).expect("a launch"))
     });
 
     let sixteen = loaded(&device, 8, 8);
@@ -41,7 +41,7 @@ fn launches(criterion: &mut Criterion) {
             let n = black_box(64);
             let arguments = args![x0, x1, x2, x3, x4, x5, x6, &mut out, n, n, n, n, n, n, n, n];
             // SAFETY: the kernel accesses nothing.
-            unsafe { sixteen.launch_unchecked(&stream, 1, &arguments) }.expect("a launch")
+            unsafe { sixteen.launch_unchecked(stream, 1, &arguments) }.expect("a launch")
         })
     });
 
@@ -50,7 +50,7 @@ fn launches(criterion: &mut Criterion) {
         b.iter(|| {
             let n = black_box(64);
             let arguments = args![x0, x1, x2, x3, x4, x5, x6, &mut out, n, n, n, n, n, n, n, n];
-            sixteen.launch(&stream, 1, &arguments).expect("a launch")
+            sixteen.launch(stream, 1, &arguments).expect("a launch")
         })
     });
 
@@ -62,7 +62,7 @@ fn launches(criterion: &mut Criterion) {
         b.iter(|| {
             let n = black_box(64);
             let arguments = (x0, x1, x2, x3, x4, x5, x6, &mut out, n, n, n, n, n, n, n, n);
-            typed.launch(&stream, 1, arguments).expect("a launch")
+            typed.launch(stream, 1, arguments).expect("a launch")
         })
     });
 
@@ -70,14 +70,14 @@ fn launches(criterion: &mut Criterion) {
     let [x0, x1, x2, x3, x4, x5, x6, _] = &buffers[..] else { return };
     let counted = allocation_counter::measure(|| {
         let arguments = args![x0, x1, x2, x3, x4, x5, x6, &mut out, 1, 2, 3, 4, 5, 6, 7, 8];
-        sixteen.launch(&stream, 1, &arguments).expect("a launch");
+        sixteen.launch(stream, 1, &arguments).expect("a launch");
     });
     assert_eq!(counted.count_total, 0, "a launch allocates");
 
     let graph = stream
         .capture(|s| (0..10).try_for_each(|_| four.launch(s, 1, &args![&buffers[0], &mut out, 64, 1])))
         .expect("a graph");
-    group.bench_function("graph of 10", |b| b.iter(|| graph.launch(&stream).expect("a launch")));
+    group.bench_function("graph of 10", |b| b.iter(|| graph.launch(stream).expect("a launch")));
     group.finish();
 }
 

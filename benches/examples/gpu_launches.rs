@@ -76,26 +76,26 @@ fn main() -> Result<()> {
             Ok(())
         };
         row("bare cuLaunchKernel, 4 arguments", 1.0, &mut || bare4.launch().map_err(failed))?;
-        row("rtc, 4 arguments", 1.0, &mut || four.launch(&stream, 1, &args![x0, &mut out, 64, 1]))?;
+        row("rtc, 4 arguments", 1.0, &mut || four.launch(stream, 1, &args![x0, &mut out, 64, 1]))?;
         row("bare cuLaunchKernel, 16 arguments", 1.0, &mut || bare16.launch().map_err(failed))?;
         row("rtc, 16 arguments", 1.0, &mut || {
             // SAFETY: the kernel accesses nothing.
             unsafe {
                 sixteen.launch_unchecked(
-                    &stream,
+                    stream,
                     1,
                     &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7],
                 )
             }
         })?;
         row("rtc, 16 arguments, lengths proved", 1.0, &mut || {
-            sixteen.launch(&stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
+            sixteen.launch(stream, 1, &args![x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7])
         })?;
         row("rtc, 16 arguments, typed handle", 1.0, &mut || {
-            typed.launch(&stream, 1, (x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7))
+            typed.launch(stream, 1, (x0, x1, x2, x3, x4, x5, x6, &mut out, 64, 1, 2, 3, 4, 5, 6, 7))
         })?;
         if round % 10 == 0 {
-            row("rtc, graph of 100 launches", 100.0, &mut || graph.launch(&stream))?;
+            row("rtc, graph of 100 launches", 100.0, &mut || graph.launch(stream))?;
         }
     }
     for (name, launches, mut times) in rows {

@@ -13,7 +13,7 @@ fn main() -> Result<()> {
     let kernel = unsafe { device.load_json(PTX, METADATA)? };
     let x = device.upload(&[1.0f32, 2.0, 3.0])?;
     let mut y = device.zeros::<f32>(3)?;
-    kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, 2.0f32, 3])?;
+    kernel.launch(device.default_stream(), 1, &args![&x, &mut y, 2.0f32, 3])?;
     println!("{:?} on {device}", y.to_vec()?);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What a launch is given: pointers and numbers, made from buffers, slices and values of Rust.
 
-use crate::slice::Place;
+use crate::pointer::Pointer;
 use crate::{Buffer, DeviceAddress, Element, Slice, SliceMut, TensorDescriptor};
 #[cfg(feature = "jit")]
 use rtc_abi::spec::ConstValue;
@@ -84,26 +84,6 @@ impl Constant {
     }
 }
 
-/// A pointer argument: a part of a buffer, to be read or to be written, or an address. It is made like an [`Arg`].
-///
-/// ```
-/// use rtc_runtime::{Device, Pointer, TensorDescriptor};
-/// let x = Device::emulator().zeros::<f32>(64)?;
-/// let upper = Pointer::from(x.slice(32..));
-/// let tensor = TensorDescriptor::new(upper, &[4, 8], &[8, 1]);
-/// # let _ = tensor;
-/// # Ok::<(), rtc_runtime::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Pointer<'a>(pub(crate) Kind<'a>);
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind<'a> {
-    Read(Place<'a>),
-    Write(Place<'a>),
-    Address(DeviceAddress),
-}
-
 impl<'a> Arg<'a> {
     /// The memory that it names.
     pub(crate) fn pointer(&self) -> Option<&Pointer<'a>> {
@@ -114,7 +94,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// The same argument once more, for a launch that leaves others out. Whoever holds the original lends it meanwhile, so
+    /// The same argument once more, for a launch that leaves others out. The holder of the original lends it meanwhile, so
     /// memory that is written is still written by one.
     #[cfg(feature = "jit")]
     pub(crate) fn again(&self) -> Arg<'a> {
@@ -127,23 +107,6 @@ impl<'a> Arg<'a> {
             Arg::Tuple(items) => Arg::Tuple(items),
             Arg::NamedTuple(names, items) => Arg::NamedTuple(names, items),
             Arg::Constant(constant) => Arg::Constant(constant),
-        }
-    }
-}
-
-impl<'a> Pointer<'a> {
-    /// The memory; `None` of an address.
-    pub(crate) fn place(&self) -> Option<Place<'a>> {
-        match self.0 {
-            Kind::Read(place) | Kind::Write(place) => Some(place),
-            Kind::Address(_) => None,
-        }
-    }
-
-    pub(crate) fn address(&self) -> u64 {
-        match self.0 {
-            Kind::Read(place) | Kind::Write(place) => place.address,
-            Kind::Address(address) => address.get(),
         }
     }
 }
@@ -166,14 +129,8 @@ macro_rules! args {
 }
 
 macro_rules! pointers {
-    ($($ty:ty => $kind:ident;)*) => {
+    ($($ty:ty;)*) => {
         $(
-            impl<'a, T: Element> From<$ty> for Pointer<'a> {
-                fn from(memory: $ty) -> Pointer<'a> {
-                    Pointer(Kind::$kind(memory.place()))
-                }
-            }
-
             impl<'a, T: Element> From<$ty> for Arg<'a> {
                 fn from(memory: $ty) -> Arg<'a> {
                     Arg::Pointer(memory.into())
@@ -184,19 +141,13 @@ macro_rules! pointers {
 }
 
 pointers! {
-    &'a Buffer<T> => Read;
-    &'a mut Buffer<T> => Write;
-    Slice<'a, T> => Read;
-    &Slice<'a, T> => Read;
-    &'a SliceMut<'_, T> => Read;
-    SliceMut<'a, T> => Write;
-    &'a mut SliceMut<'_, T> => Write;
-}
-
-impl From<DeviceAddress> for Pointer<'_> {
-    fn from(address: DeviceAddress) -> Self {
-        Pointer(Kind::Address(address))
-    }
+    &'a Buffer<T>;
+    &'a mut Buffer<T>;
+    Slice<'a, T>;
+    &Slice<'a, T>;
+    &'a SliceMut<'_, T>;
+    SliceMut<'a, T>;
+    &'a mut SliceMut<'_, T>;
 }
 
 impl From<DeviceAddress> for Arg<'_> {

@@ -8,8 +8,9 @@
 //! Each argument is checked twice at most: `quick` knows what nearly all arguments are and takes a few nanoseconds; what it
 //! does not take goes to `pack_one`, which knows all rules and says in words which one is broken.
 
-use crate::arg::{Arg, Kind, Pointer};
+use crate::arg::Arg;
 use crate::element;
+use crate::pointer::{Kind, Pointer};
 use crate::{Device, Error, Result};
 use half::f16;
 use rtc_abi::{Access, DType, Evaluated, Extents, Hidden, Metadata, Param, ParamType, ValueType};

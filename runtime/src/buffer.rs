@@ -1,8 +1,7 @@
 //! Memory of a device.
 
-use crate::device::Backend;
-use crate::element::{sealed, size_of};
-use crate::slice::Place;
+use crate::element::{check_cast, sealed, size_of};
+use crate::place::{Allocation, Owner, Place};
 use crate::{Device, Element, Error, Result, Slice, SliceMut};
 use std::fmt;
 use std::marker::PhantomData;
@@ -33,36 +32,6 @@ pub struct Buffer<T: Element = u8> {
     elements: PhantomData<T>,
 }
 
-/// An allocation and what it is taken for.
-#[derive(Debug)]
-pub(crate) struct Owner {
-    allocation: Arc<Allocation>,
-    /// Sizes, outermost first; their product is the number of elements.
-    shape: Box<[usize]>,
-}
-
-impl Owner {
-    /// The allocation, to be kept.
-    pub(crate) fn allocation(&self) -> Arc<Allocation> {
-        self.allocation.clone()
-    }
-
-    /// The shape of the place if it is all of the buffer.
-    pub(crate) fn shape_of(&self, place: &Place<'_>) -> Option<&[usize]> {
-        let whole = (self.allocation.address, self.allocation.bytes as u64) == (place.address, place.bytes);
-        let elements = self.shape.iter().product::<usize>() as u64;
-        (whole && elements * u64::from(place.dtype.bytes()) == place.bytes).then_some(&self.shape)
-    }
-}
-
-/// One allocation; freed on drop.
-#[derive(Debug)]
-pub(crate) struct Allocation {
-    device: Device,
-    address: u64,
-    bytes: usize,
-}
-
 impl Device {
     /// Allocates `len` elements; their values are not defined.
     ///
@@ -81,74 +50,23 @@ impl Device {
         let Some(bytes) = bytes else {
             return Err(Error::BufferSize { len: len as u64, ty: T::DTYPE });
         };
-        let address = match self.backend() {
-            Backend::Cuda(context) => context.alloc(bytes)?,
-            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.alloc(bytes, name),
-        };
-        let allocation = Arc::new(Allocation { device: self.clone(), address, bytes });
+        let address = self.backend().alloc(bytes, name)?;
+        let allocation = Arc::new(Allocation { device: self.clone(), address, bytes, uses: Arc::default() });
         Ok(Buffer { memory: Owner { allocation, shape: [len].into() }, elements: PhantomData })
     }
 
     /// Allocates `len` elements that are all zero.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.alloc::<T>(len)?;
-        self.zero_bytes(buffer.address(), buffer.memory.allocation.bytes)?;
+        self.backend().zero(buffer.address(), buffer.memory.allocation.bytes)?;
         Ok(buffer)
     }
 
     /// Allocates a buffer with these elements.
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         let buffer = self.alloc::<T>(data.len())?;
-        self.write_bytes(buffer.address(), sealed::Bytes::bytes(data))?;
+        self.backend().write(buffer.address(), sealed::Bytes::bytes(data))?;
         Ok(buffer)
-    }
-
-    /// Sets bytes of this device to zero, after all work on the default stream; the caller checked the range.
-    pub(crate) fn zero_bytes(&self, address: u64, bytes: usize) -> Result<()> {
-        match self.backend() {
-            Backend::Cuda(context) => context.zero(address, bytes),
-            Backend::Emulator(_) | Backend::Interpreter(_) => self.write_bytes(address, &vec![0; bytes]),
-        }
-    }
-
-    /// Copies to an address of this device, after all work on the default stream; the caller checked the range.
-    pub(crate) fn write_bytes(&self, address: u64, data: &[u8]) -> Result<()> {
-        match self.backend() {
-            Backend::Cuda(context) => context.write(address, data),
-            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.write(address, data),
-        }
-    }
-
-    /// Copies within this device, after all work on the default stream; the caller checked both ranges. On a GPU the call may
-    /// return before.
-    pub(crate) fn copy_bytes(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
-        match self.backend() {
-            Backend::Cuda(context) => context.copy(to, from, bytes),
-            Backend::Emulator(memory) | Backend::Interpreter(memory) => {
-                let mut data = vec![0; bytes];
-                memory.read(from, &mut data)?;
-                memory.write(to, &data)
-            }
-        }
-    }
-
-    /// Copies from another device of the same kind, after all work on the default streams; the caller checked both ranges.
-    pub(crate) fn copy_from(&self, to: u64, other: &Device, from: u64, bytes: usize) -> Result<()> {
-        if let (Backend::Cuda(context), Backend::Cuda(theirs)) = (self.backend(), other.backend()) {
-            other.synchronize()?;
-            return context.copy_from(to, theirs, from, bytes);
-        }
-        let mut data = vec![0; bytes];
-        other.read_bytes(from, &mut data)?;
-        self.write_bytes(to, &data)
-    }
-
-    /// Copies from an address of this device, after all work on the default stream; the caller checked the range.
-    pub(crate) fn read_bytes(&self, address: u64, data: &mut [u8]) -> Result<()> {
-        match self.backend() {
-            Backend::Cuda(context) => context.read(address, data),
-            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.read(address, data),
-        }
     }
 }
 
@@ -184,14 +102,11 @@ impl<T: Element> Buffer<T> {
     /// use rtc_runtime::{Device, sanitize::Checks};
     /// let device = Device::emulator().sanitize(Checks::ALL)?;
     /// let x = device.zeros::<f32>(64)?;
-    /// assert!(x.declare_shape(0, &[4, 12], &[16, 1], 4)); // 4 rows of 12 elements, 16 apart
+    /// assert!(x.set_sanitizer_shape(0, &[4, 12], &[16, 1], 4)); // 4 rows of 12 elements, 16 apart
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
-    pub fn declare_shape(&self, start: u64, sizes: &[u64], strides: &[i64], element: u64) -> bool {
-        match self.device().backend() {
-            Backend::Emulator(memory) => memory.set_shape(self.address() + start, sizes, strides, element),
-            Backend::Cuda(_) | Backend::Interpreter(_) => false,
-        }
+    pub fn set_sanitizer_shape(&self, start: u64, sizes: &[u64], strides: &[i64], element: u64) -> bool {
+        self.device().backend().set_shape(self.address() + start, sizes, strides, element)
     }
 
     pub(crate) fn place(&self) -> Place<'_> {
@@ -301,26 +216,27 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// Whether memory can hold elements of another type.
-pub(crate) fn check_cast<U: Element>(address: u64, bytes: u64) -> Result<()> {
-    if !bytes.is_multiple_of(size_of::<U>()) || !address.is_multiple_of(size_of::<U>()) {
-        return Err(Error::Cast { address, bytes, ty: U::DTYPE });
-    }
-    Ok(())
-}
-
 impl<T: Element> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Buffer<{}>({} elements at {:#x} of {})", T::DTYPE, self.len(), self.address(), self.device())
     }
 }
 
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        match self.device.backend() {
-            Backend::Cuda(context) => context.free(self.address),
-            Backend::Emulator(memory) | Backend::Interpreter(memory) => memory.free(self.address),
-        }
+impl<'a, T: Element> From<&'a Buffer<T>> for Slice<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Slice<'a, T> {
+        buffer.slice(..)
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Buffer<T>> for Slice<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Slice<'a, T> {
+        buffer.slice(..)
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Buffer<T>> for SliceMut<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> SliceMut<'a, T> {
+        buffer.slice_mut(..)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Element types of buffers: which Rust type stands for which type of the language.
 
-use crate::{Fp8E4M3, Fp8E5M2, Result};
+use crate::{Error, Fp8E4M3, Fp8E5M2, Result};
 use half::{bf16, f16};
 use rtc_abi::DType;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -21,8 +21,8 @@ pub trait Element: Copy + Send + Sync + 'static + sealed::Bytes {
 /// while Rust looks at it.
 ///
 /// ```
-/// use rtc_runtime::{AnyBits, Device, PinnedBuffer, Result};
-/// fn ones<T: AnyBits + From<u8>>(device: &Device, len: usize) -> Result<PinnedBuffer<T>> {
+/// use rtc_runtime::{Pod, Device, PinnedBuffer, Result};
+/// fn ones<T: Pod + From<u8>>(device: &Device, len: usize) -> Result<PinnedBuffer<T>> {
 ///     let mut host = device.pinned(len)?;
 ///     host.as_mut_slice()?.fill(T::from(1));
 ///     Ok(host)
@@ -31,7 +31,7 @@ pub trait Element: Copy + Send + Sync + 'static + sealed::Bytes {
 /// assert!(!host.is_empty() && host.as_slice()?[7] == 1.0);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
-pub trait AnyBits: Element {}
+pub trait Pod: Element + sealed::View {}
 
 pub(crate) mod sealed {
     use super::Result;
@@ -47,11 +47,34 @@ pub(crate) mod sealed {
         /// Has `fill` write bytes and takes them for values.
         fn fill(values: &mut [Self], fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()>;
     }
+
+    /// Bytes as values; an error if they are not a whole number of them, or not aligned.
+    pub trait View: Sized {
+        /// To be read.
+        fn view(bytes: &[u8]) -> Result<&[Self]>;
+
+        /// To be changed.
+        fn view_mut(bytes: &mut [u8]) -> Result<&mut [Self]>;
+    }
 }
 
 /// Bytes of `T` as the memory of a device has them.
 pub(crate) const fn size_of<T: Element>() -> u64 {
     std::mem::size_of::<T>() as u64
+}
+
+/// The error for bytes that are no elements.
+#[cold]
+fn miscast<T: Element>(bytes: &[u8]) -> Error {
+    Error::Cast { address: bytes.as_ptr().addr() as u64, bytes: bytes.len() as u64, ty: T::DTYPE }
+}
+
+/// Whether memory can hold elements of another type.
+pub(crate) fn check_cast<U: Element>(address: u64, bytes: u64) -> Result<()> {
+    if !bytes.is_multiple_of(size_of::<U>()) || !address.is_multiple_of(size_of::<U>()) {
+        return Err(Error::Cast { address, bytes, ty: U::DTYPE });
+    }
+    Ok(())
 }
 
 fn fill_plain<T: FromBytes + IntoBytes>(values: &mut [T], fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
@@ -86,7 +109,19 @@ macro_rules! elements {
 
 macro_rules! any_bits {
     ($($ty:ty),*) => {
-        $(impl AnyBits for $ty {})*
+        $(
+            impl Pod for $ty {}
+
+            impl sealed::View for $ty {
+                fn view(bytes: &[u8]) -> Result<&[Self]> {
+                    <[Self]>::ref_from_bytes(bytes).map_err(|_| miscast::<Self>(bytes))
+                }
+
+                fn view_mut(bytes: &mut [u8]) -> Result<&mut [Self]> {
+                    <[Self]>::mut_from_bytes(bytes).map_err(|error| miscast::<Self>(&error.into_src()))
+                }
+            }
+        )*
     };
 }
 
@@ -147,7 +182,7 @@ pub fn to_bytes<T: Element>(values: &[T]) -> &[u8] {
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 pub fn from_bytes<T: Element>(bytes: &[u8]) -> Result<Vec<T>> {
-    crate::buffer::check_cast::<T>(0, bytes.len() as u64)?;
+    check_cast::<T>(0, bytes.len() as u64)?;
     let mut values = vec![T::ZERO; bytes.len() / std::mem::size_of::<T>()];
     sealed::Bytes::fill(&mut values, |to| {
         to.copy_from_slice(bytes);

@@ -14,7 +14,7 @@ use rtc_abi::{DType, MetadataError, ParamType};
 /// let device = Device::auto();
 /// // SAFETY: the files were made together.
 /// let (kernel, x) = (unsafe { device.load_json(ptx, json)? }, device.zeros::<f32>(2)?);
-/// match kernel.launch(&device.default_stream(), 1, &args![&x, 1.0f32]) {
+/// match kernel.launch(device.default_stream(), 1, &args![&x, 1.0f32]) {
 ///     Err(Error::ArgumentCount { expected, given, .. }) => assert_eq!((expected, given), (4, 2)),
 ///     other => panic!("{other:?}"),
 /// }
@@ -54,6 +54,16 @@ pub enum Error {
         given: usize,
         /// The names of its parameters.
         names: String,
+    },
+    /// The grid of a launch has a negative size.
+    #[error("kernel `{kernel}`: the grid has {size} programs along {axis}; give 0 to 2147483647")]
+    NegativeGrid {
+        /// The kernel.
+        kernel: String,
+        /// `x`, `y` or `z`.
+        axis: &'static str,
+        /// The size.
+        size: i64,
     },
     /// An argument does not fit its parameter.
     #[error("kernel `{kernel}`, argument `{name}` ({ty}): {message}")]
@@ -268,6 +278,7 @@ impl std::fmt::Debug for Error {
 impl Error {
     /// The error of a call of the driver with the kernel that was to be launched.
     #[cold]
+    #[cfg(feature = "cuda")]
     pub(crate) fn launching(self, kernel: &str) -> Error {
         match self {
             Error::Cuda { call, code, name, text, detail } => {
@@ -298,11 +309,16 @@ pub(crate) fn loses_device(code: u32) -> bool {
 /// The result of a run-time call.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// What to do about [`rtc_emulator::FaultKind::BlockBudgetExceeded`] and its like.
+#[cfg(feature = "emulator")]
+pub(crate) const RAISE: &str =
+    "; if the kernel does end, allow more by the environment variable RTC_STEPS=N, where 0 is no limit";
+
 /// What helps against a fault, if it is not the kernel that must be corrected.
 #[cfg(feature = "emulator")]
 fn remedy(fault: &rtc_emulator::Fault) -> &'static str {
     match fault.kind {
-        rtc_emulator::FaultKind::BlockBudgetExceeded { .. } => crate::interrupt::RAISE,
+        rtc_emulator::FaultKind::BlockBudgetExceeded { .. } => RAISE,
         _ => "",
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 /// // SAFETY: the files were made together.
 /// let scale: Kernel = unsafe { device.load_json(ptx, json)? };
 /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-/// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
+/// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
 /// let overflows = |finding: &Finding| finding.code == "address-overflow";
 /// assert!(!scale.take_findings().iter().any(overflows));
 /// # Ok::<(), rtc_runtime::Error>(())

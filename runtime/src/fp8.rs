@@ -57,6 +57,34 @@ fp8! {
     Fp8E5M2 = E5M2
 }
 
+/// Both crates keep the bits of the same two formats.
+#[cfg(feature = "float8")]
+macro_rules! of_float8 {
+    ($($own:ident = $theirs:ident;)*) => {
+        $(
+            /// The same bits.
+            impl From<float8::$theirs> for $own {
+                fn from(value: float8::$theirs) -> $own {
+                    $own(value.to_bits())
+                }
+            }
+
+            /// The same bits.
+            impl From<$own> for float8::$theirs {
+                fn from(value: $own) -> float8::$theirs {
+                    float8::$theirs::from_bits(value.0)
+                }
+            }
+        )*
+    };
+}
+
+#[cfg(feature = "float8")]
+of_float8! {
+    Fp8E4M3 = F8E4M3;
+    Fp8E5M2 = F8E5M2;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +95,18 @@ mod tests {
         assert_eq!([f32::INFINITY, f32::MIN, -1e-30].map(|x| Fp8E5M2::from_f32(x).0), [0x7b, 0xfb, 0x80]);
         assert_eq!((Fp8E4M3::from_f32(f32::NAN).0, Fp8E5M2::from_f32(f32::NAN).0), (0x7f, 0x7f));
         assert!(Fp8E4M3(0xff).to_f32().is_nan() && Fp8E5M2(0xfd).to_f32().is_nan());
+    }
+
+    #[cfg(feature = "float8")]
+    #[test]
+    fn float8_means_the_same_by_every_byte() {
+        for byte in 0..=255u8 {
+            let (own, theirs) = (Fp8E4M3(byte), float8::F8E4M3::from(Fp8E4M3(byte)));
+            assert!(own.to_f32() == theirs.to_f32() || own.to_f32().is_nan() && theirs.to_f32().is_nan(), "{byte}");
+            assert_eq!(Fp8E4M3::from(theirs), own);
+            let (own, theirs) = (Fp8E5M2(byte), float8::F8E5M2::from(Fp8E5M2(byte)));
+            assert!(own.to_f32() == theirs.to_f32() || own.to_f32().is_nan() && theirs.to_f32().is_nan(), "{byte}");
+            assert_eq!(Fp8E5M2::from(theirs), own);
+        }
     }
 }

@@ -29,7 +29,7 @@ impl Variant {
     ///
     /// # Safety
     ///
-    /// As for [`Device::load_assembled`]. What `rtc-build` writes meets it.
+    /// As for [`Device::load_cubin`]. What `rtc-build` writes meets it.
     pub const unsafe fn new(
         arch: &'static str,
         ptx: &'static str,
@@ -53,13 +53,13 @@ impl Device {
             );
             Error::WrongDevice { kernel: kernel.to_owned(), device: self.to_string(), message }
         })?;
-        // SAFETY: whoever made the variant vouched for it.
-        unsafe { self.load_assembled(best.ptx, best.cubin, &Metadata::from_json(best.metadata)?) }
+        // SAFETY: the creator of the variant guaranteed it.
+        unsafe { self.load_cubin(best.ptx, best.cubin, &Metadata::from_json(best.metadata)?) }
     }
 
     /// How well PTX for that target suits the device, more is better; `None` if it does not run here.
     fn rank(&self, arch: &str) -> Option<Arch> {
-        let own: Arch = self.arch().parse().ok()?;
+        let own = self.arch();
         arch.parse().ok().filter(|arch: &Arch| arch.runs_on(own.capability))
     }
 }

@@ -16,53 +16,55 @@
 //! let stream = interop::stream(&device, &theirs)?;
 //! // SAFETY: the files were made together.
 //! let kernel = unsafe { device.load_json(PTX, METADATA)? };
-//! let (x, mut y) = (interop::read(&device, &x, &theirs)?, interop::write(&device, &mut y, &theirs)?);
+//! let x: interop::CudarcSlice<'_, f32> = interop::read(&device, &x, &theirs)?;
+//! let mut y: interop::CudarcSliceMut<'_, f32> = interop::write(&device, &mut y, &theirs)?;
 //! kernel.launch(&stream, 1, &args![x.slice(), y.slice_mut(), 2.0f32, 64])?;
 //! # Ok(())
 //! # }
 //! ```
 #![allow(unsafe_code)]
 
-use crate::device::Backend;
-use crate::{Device, Element, Error, Result, Slice, SliceMut, Stream, cuda};
+use crate::backend::cuda;
+use crate::{Device, Element, Error, Result, Slice, SliceMut, Stream};
 use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 /// Memory of cudarc, borrowed to be read.
-pub struct Read<'a, T: Element> {
+pub struct CudarcSlice<'a, T: Element> {
     slice: Slice<'a, T>,
     /// Tells cudarc, when it is dropped.
     _order: SyncOnDrop<'a>,
 }
 
 /// Memory of cudarc, borrowed to be written.
-pub struct Write<'a, T: Element> {
+pub struct CudarcSliceMut<'a, T: Element> {
     slice: SliceMut<'a, T>,
     /// Tells cudarc, when it is dropped.
     _order: SyncOnDrop<'a>,
 }
 
-impl<T: Element> fmt::Debug for Read<'_, T> {
+impl<T: Element> fmt::Debug for CudarcSlice<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.slice.fmt(f)
     }
 }
 
-impl<T: Element> fmt::Debug for Write<'_, T> {
+impl<T: Element> fmt::Debug for CudarcSliceMut<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.slice.fmt(f)
     }
 }
 
-impl<T: Element> Read<'_, T> {
+impl<T: Element> CudarcSlice<'_, T> {
     /// The memory, for launches on the stream that it was borrowed for.
     pub fn slice(&self) -> Slice<'_, T> {
         self.slice
     }
 }
 
-impl<T: Element> Write<'_, T> {
+impl<T: Element> CudarcSliceMut<'_, T> {
     /// The memory, for launches on the stream that it was borrowed for.
     pub fn slice_mut(&mut self) -> SliceMut<'_, T> {
         self.slice.reborrow()
@@ -74,12 +76,12 @@ pub fn read<'a, T: Element>(
     device: &'a Device,
     memory: &'a impl DevicePtr<T>,
     stream: &'a CudaStream,
-) -> Result<Read<'a, T>> {
+) -> Result<CudarcSlice<'a, T>> {
     same_device(device, stream)?;
     let (address, order) = memory.device_ptr(stream);
-    // SAFETY: cudarc vouches for so many elements at the address, for as long as it is borrowed; the type is the same.
+    // SAFETY: cudarc guarantees so many elements at the address, for as long as it is borrowed; the type is the same.
     let slice = unsafe { Slice::from_raw(device, address, memory.len()) };
-    Ok(Read { slice, _order: order })
+    Ok(CudarcSlice { slice, _order: order })
 }
 
 /// Borrows memory of cudarc for work on `stream` that writes it. Launch that work before the borrow ends.
@@ -87,29 +89,27 @@ pub fn write<'a, T: Element>(
     device: &'a Device,
     memory: &'a mut impl DevicePtrMut<T>,
     stream: &'a CudaStream,
-) -> Result<Write<'a, T>> {
+) -> Result<CudarcSliceMut<'a, T>> {
     same_device(device, stream)?;
     let len = memory.len();
     let (address, order) = memory.device_ptr_mut(stream);
     // SAFETY: as above, and the borrow is the only one.
     let slice = unsafe { SliceMut::from_raw(device, address, len) };
-    Ok(Write { slice, _order: order })
+    Ok(CudarcSliceMut { slice, _order: order })
 }
 
 /// A stream of cudarc, which lives as long as the value.
 pub fn stream(device: &Device, stream: &Arc<CudaStream>) -> Result<Stream> {
-    same_device(device, stream)?;
-    match device.backend() {
-        Backend::Cuda(context) => Ok(Stream::of(device, Some(cuda::Stream::of_cudarc(context, stream.clone())))),
-        Backend::Emulator(_) | Backend::Interpreter(_) => Err(elsewhere(device, stream)),
-    }
+    let context = same_device(device, stream)?;
+    Ok(Stream::of(device.backend(), Box::new(cuda::Stream::of_cudarc(&context, stream.clone()))))
 }
 
-fn same_device(device: &Device, stream: &CudaStream) -> Result<()> {
-    match device.backend() {
-        Backend::Cuda(context) if context.is_context(stream.context().cu_ctx()) => Ok(()),
-        _ => Err(elsewhere(device, stream)),
-    }
+/// The context of the device, if the stream belongs to it.
+fn same_device(device: &Device, stream: &CudaStream) -> Result<Arc<cuda::Context>> {
+    let backend: Arc<dyn Any + Send + Sync> = device.backend().clone();
+    let context = backend.downcast::<cuda::Context>().ok();
+    let is_same = |context: &Arc<cuda::Context>| context.is_context(stream.context().cu_ctx());
+    context.filter(is_same).ok_or_else(|| elsewhere(device, stream))
 }
 
 fn elsewhere(device: &Device, stream: &CudaStream) -> Error {

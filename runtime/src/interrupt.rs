@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
 /// let interrupt = Interrupt::new();
 /// interrupt.raise(); // or at any time during the launch, from another thread
-/// let launched = interrupt.during(|| scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2]));
+/// let launched = interrupt.during(|| scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2]));
 /// assert_eq!(launched, Err(Error::Interrupted));
 /// # Ok::<(), Error>(())
 /// ```
@@ -65,9 +65,6 @@ impl Interrupt {
 const STEPS: &str = "RTC_STEPS";
 /// Steps that are allowed where it says nothing.
 const MOST_STEPS: u64 = 1_000_000_000;
-/// What to do about [`rtc_emulator::FaultKind::BlockBudgetExceeded`] and its like.
-pub(crate) const RAISE: &str =
-    "; if the kernel does end, allow more by the environment variable RTC_STEPS=N, where 0 is no limit";
 
 /// Steps that a block (emulator) or a program (interpreter) may execute; `None` is no limit.
 pub(crate) fn step_limit() -> Result<Option<u64>> {

@@ -5,8 +5,7 @@
 //! nothing.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "cuda")]
-mod assembled;
+mod configuration;
 mod load;
 #[cfg(feature = "jit")]
 mod packed;
@@ -14,12 +13,13 @@ mod packed;
 #[cfg(feature = "jit")]
 pub(crate) use packed::Packed;
 
+pub use configuration::Configuration;
+
 use crate::argument::{self, GridSlot, Slot};
-use crate::device::Backend;
+use crate::backend::{Code, KernelUsage, Launch, Scratch, wrong_device};
 use crate::extent::{self, Lengths};
-use crate::graph::Node;
 use crate::tensor_map::{self, MapSlot};
-use crate::{Arg, Device, Error, Finding, Grid, Result, Stream, cuda, host};
+use crate::{Arg, Device, Error, Finding, Grid, Result, Stream};
 use rtc_abi::{Extents, Metadata};
 use std::fmt;
 use std::marker::PhantomData;
@@ -39,12 +39,13 @@ use std::sync::Arc;
 /// let names: Vec<&str> = scale.metadata().params.iter().map(|param| param.name.as_str()).collect();
 /// assert_eq!(names, ["x", "y", "a", "n"]);
 /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-/// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
+/// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
 /// assert_eq!(y.to_vec()?, [3.0, 6.0]);
-/// assert!(scale.device().is_same(&device) && !scale.is_assembled()); // it was loaded as PTX
+/// assert!(scale.device().is_same(&device) && !scale.is_cubin()); // it was loaded as PTX
+/// assert_eq!(scale.usage().is_some(), device.is_cuda());
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
-pub struct Kernel<Args = Untyped> {
+pub struct Kernel<Args = DynArgs> {
     loaded: Arc<Loaded>,
     /// What its launches do about the lengths of slices.
     lengths: Lengths,
@@ -54,16 +55,16 @@ pub struct Kernel<Args = Untyped> {
 /// Stands for the types of arguments that a handle does not know.
 ///
 /// ```
-/// use rtc_runtime::{Device, Kernel, Read, Untyped, Write};
+/// use rtc_runtime::{Device, Kernel, Read, DynArgs, Write};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// // SAFETY: the files were made together.
 /// let typed: Kernel<(Read<f32>, Write<f32>, f32, i32)> = unsafe { Device::auto().load_json(ptx, json)? }.typed()?;
-/// let untyped: Kernel<Untyped> = typed.untyped();
+/// let untyped: Kernel<DynArgs> = typed.untyped();
 /// assert_eq!(untyped.metadata().kernel, "scale");
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub enum Untyped {}
+pub enum DynArgs {}
 
 impl<Args> Clone for Kernel<Args> {
     fn clone(&self) -> Self {
@@ -91,7 +92,7 @@ pub(crate) struct Loaded {
     /// Threads per block along each axis.
     block: [u32; 3],
     fill: Fill,
-    code: Code,
+    code: Arc<dyn Code>,
 }
 
 /// What the parameter buffer is filled with.
@@ -126,41 +127,6 @@ impl Fill {
     }
 }
 
-#[derive(Debug)]
-enum Code {
-    Cuda(cuda::Module),
-    #[cfg_attr(not(feature = "emulator"), allow(dead_code))]
-    Emulator(Box<host::Emulated>),
-    #[cfg(feature = "jit")]
-    Interpreter(Box<crate::jit::InterpretedKernel>),
-}
-
-/// What the device's compiler made of a kernel.
-///
-/// ```
-/// use rtc_runtime::Device;
-/// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-/// let device = Device::auto();
-/// // SAFETY: the files were made together.
-/// if let Some::<rtc_runtime::KernelUsage>(usage) = unsafe { device.load_json(ptx, json)? }.usage() {
-///     println!("{} registers, {} bytes spilled", usage.registers, usage.local_bytes);
-/// }
-/// # Ok::<(), rtc_runtime::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelUsage {
-    /// Registers per thread.
-    pub registers: u32,
-    /// Bytes of local memory per thread; above 0 usually means spilled registers.
-    pub local_bytes: u32,
-    /// Threads per block that fit the registers.
-    pub max_threads: u32,
-}
-
-fn wrong_device(device: &Device, metadata: &Metadata, message: String) -> Error {
-    Error::WrongDevice { kernel: metadata.kernel.clone(), device: device.to_string(), message }
-}
-
 /// Parameters up to these sizes are packed on the stack: most kernels have fewer than the first, hardly any more than the
 /// second. Clearing less costs less.
 const FEW_PARAMS: usize = 192;
@@ -171,7 +137,7 @@ const STACK_PARAMS: usize = 1024;
 struct Aligned<const BYTES: usize>([u8; BYTES]);
 
 impl<Args> Kernel<Args> {
-    /// The same kernel; whoever calls it vouches for the types.
+    /// The same kernel; the caller guarantees the types.
     pub(crate) fn with_types<Other>(&self) -> Kernel<Other> {
         Kernel { loaded: self.loaded.clone(), lengths: self.lengths, args: PhantomData }
     }
@@ -204,7 +170,7 @@ impl<Args> Kernel<Args> {
     /// // SAFETY: its launches below touch two elements.
     /// let scale: Kernel = unsafe { scale.assume_in_bounds() };
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
+    /// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
@@ -227,41 +193,24 @@ impl<Args> Kernel<Args> {
 
     /// What the driver's compiler made of it; `None` where there is no such compiler.
     pub fn usage(&self) -> Option<KernelUsage> {
-        match &self.loaded.code {
-            Code::Cuda(module) => Some(KernelUsage {
-                registers: module.registers,
-                local_bytes: module.local_bytes,
-                max_threads: module.max_threads,
-            }),
-            Code::Emulator(_) => None,
-            #[cfg(feature = "jit")]
-            Code::Interpreter(_) => None,
-        }
+        self.loaded.code.usage()
     }
 
     /// Whether the driver was given machine code that was assembled before, not PTX.
-    pub fn is_assembled(&self) -> bool {
-        matches!(&self.loaded.code, Code::Cuda(module) if module.is_assembled)
+    pub fn is_cubin(&self) -> bool {
+        self.loaded.code.is_cubin()
     }
 
     /// What the last launch asked of the machine, on a device that counts: [`Device::count`]. Feature `emulator`.
     #[cfg(feature = "emulator")]
     pub fn take_counters(&self) -> Option<rtc_emulator::counters::Counters> {
-        match &self.loaded.code {
-            Code::Emulator(emulated) => emulated.take_counters(),
-            _ => None,
-        }
+        self.loaded.code.take_counters()
     }
 
-    /// What looked wrong in the launches since the last call without ending them: reads of memory that nobody wrote,
+    /// What looked wrong in the launches since the last call without ending them: reads of uninitialized memory,
     /// overflow on the way to an address. The interpreter and the emulator look for such things.
     pub fn take_findings(&self) -> Vec<Finding> {
-        match &self.loaded.code {
-            Code::Cuda(_) => Vec::new(),
-            Code::Emulator(emulated) => emulated.take_findings(),
-            #[cfg(feature = "jit")]
-            Code::Interpreter(kernel) => kernel.take_findings(),
-        }
+        self.loaded.code.take_findings()
     }
 }
 
@@ -284,7 +233,7 @@ impl Kernel {
     /// // SAFETY: the files were made together.
     /// let scale = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a for i < n
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
-    /// let refused = scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 3]).unwrap_err();
+    /// let refused = scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 3]).unwrap_err();
     /// assert!(refused.to_string().contains("the kernel touches 3 elements (`n`), the slice has 2"));
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
@@ -303,7 +252,7 @@ impl Kernel {
     /// let scale = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a for i < n
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
     /// // SAFETY: it accesses `n` elements of `x` and `y`, and both have as many.
-    /// unsafe { scale.launch_unchecked(&device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])? };
+    /// unsafe { scale.launch_unchecked(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])? };
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
@@ -336,22 +285,17 @@ impl Kernel {
     /// All that the kernel reads and writes in this launch must lie within the memory of its arguments, or be memory of
     /// its device that it may access until the launch has ended. It must write to no memory that was given to be read.
     pub unsafe fn launch_unchecked(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        // SAFETY: the caller vouches for the accesses.
+        // SAFETY: the caller guarantees the accesses.
         unsafe { self.launch_args_unchecked(stream, grid.into(), args) }
     }
 }
 
 impl Loaded {
-    pub(crate) fn launch(
-        self: &Arc<Loaded>,
-        stream: &Stream,
-        grid: Grid,
-        args: &[Arg<'_>],
-        lengths: Lengths,
-    ) -> Result<()> {
-        if !stream.device().is_same(&self.device) {
+    pub(crate) fn launch(&self, stream: &Stream, grid: Grid, args: &[Arg<'_>], lengths: Lengths) -> Result<()> {
+        if stream.id() != self.device.id() {
             return Err(self.wrong_stream(stream));
         }
+        let grid = self.programs(grid)?;
         let size = self.fill.size;
         if size <= FEW_PARAMS {
             let mut buffer = Aligned([0; FEW_PARAMS]);
@@ -366,14 +310,14 @@ impl Loaded {
 
     #[cold]
     fn wrong_stream(&self, stream: &Stream) -> Error {
-        let message = format!("the stream belongs to {}; take one of `kernel.device()`", stream.device());
-        wrong_device(&self.device, &self.metadata, message)
+        let message = format!("the stream belongs to {}; take one of `kernel.device()`", stream.backend().name());
+        wrong_device(self.device.to_string(), &self.metadata, message)
     }
 
     fn launch_packed(
-        self: &Arc<Loaded>,
+        &self,
         stream: &Stream,
-        grid: Grid,
+        grid: [u32; 3],
         args: &[Arg<'_>],
         lengths: Lengths,
         params: &mut [u8],
@@ -381,16 +325,16 @@ impl Loaded {
         let Fill { args: slots, extents, .. } = &self.fill;
         // Before lengths, which may be too short only because the grid is wrong.
         let blocks = self.blocks(grid)?;
-        if lengths == Lengths::Trusted || grid.0.contains(&0) {
+        if lengths == Lengths::Trusted || grid.contains(&0) {
             argument::pack(&self.device, &self.metadata, slots, args, None, params)?;
         } else {
             if let Some(why) = &self.metadata.elsewhere {
-                extent::check(&self.metadata, extents, slots, args, grid.0)?;
+                extent::check(&self.metadata, extents, slots, args, grid)?;
                 return Err(Error::Unproved { kernel: self.metadata.kernel.clone(), why: why.clone() });
             }
-            let evaluated = extent::evaluate(extents, args, grid.0);
+            let evaluated = extent::evaluate(extents, args, grid);
             if !argument::pack(&self.device, &self.metadata, slots, args, Some(&evaluated), params)? {
-                extent::check(&self.metadata, extents, slots, args, grid.0)?;
+                extent::check(&self.metadata, extents, slots, args, grid)?;
             }
         }
         self.launch_filled(stream, grid, blocks, args, params)
@@ -399,97 +343,44 @@ impl Loaded {
     /// Launches with a parameter buffer that has the arguments; `blocks` are those of the grid.
     #[inline]
     fn launch_filled(
-        self: &Arc<Loaded>,
+        &self,
         stream: &Stream,
-        grid: Grid,
+        grid: [u32; 3],
         blocks: [u32; 3],
         args: &[Arg<'_>],
         params: &mut [u8],
     ) -> Result<()> {
-        let scratch = self.fill.scratch;
         if blocks.contains(&0) {
             return Ok(());
         }
-        argument::pack_grid(&self.fill.grid, grid.0, params);
-        let grid = blocks;
+        argument::pack_grid(&self.fill.grid, grid, params);
         tensor_map::pack(&self.device, &self.metadata, &self.fill.maps, args, params)?;
-        stream.note(|recording| {
-            args.iter().filter_map(Arg::pointer).for_each(|pointer| recording.keep(pointer.place().as_slice()))
+        let is_recorded = stream.note(|recording| {
+            args.iter().filter_map(Arg::pointer).for_each(|pointer| {
+                recording.keep(pointer.place().and_then(|place| place.kept()));
+                recording.uses.extend(pointer.uses().map(|(uses, writes)| (uses.clone(), writes)));
+            });
+            recording.keep(Some(self.code.clone()));
         });
-        let scratch_bytes = if scratch.is_some() { self.scratch_bytes(grid) } else { 0 };
-        match &self.code {
-            Code::Cuda(module) => {
-                let recorded = stream.note(|recording| recording.kernels.push(self.clone()));
-                let Some(stream) = stream.cuda() else {
-                    return Err(wrong_device(&self.device, &self.metadata, "the stream is not a CUDA stream".into()));
-                };
-                match scratch {
-                    None => self.give_to_cuda(module, stream, grid, params),
-                    // It may run beside the work before it, or whenever a graph is launched.
-                    Some(at) if recorded || self.metadata.launch_pdl => {
-                        let address = stream.alloc_async(scratch_bytes)?;
-                        params[at..at + 8].copy_from_slice(&address.to_le_bytes());
-                        let launched = self.give_to_cuda(module, stream, grid, params);
-                        stream.free_async(address)?;
-                        launched
-                    }
-                    Some(at) => stream.with_scratch(scratch_bytes, |address| {
-                        params[at..at + 8].copy_from_slice(&address.to_le_bytes());
-                        self.give_to_cuda(module, stream, grid, params)
-                    }),
-                }
-            }
-            Code::Emulator(_) => self.give_to_host(stream, grid, params, scratch.map(|at| (at, scratch_bytes))),
-            #[cfg(feature = "jit")]
-            Code::Interpreter(_) => self.give_to_host(stream, grid, params, None),
-        }
-    }
-
-    fn give_to_cuda(&self, module: &cuda::Module, stream: &cuda::Stream, grid: [u32; 3], params: &[u8]) -> Result<()> {
-        let launch = cuda::Launch {
-            grid,
+        let launch = Launch {
+            metadata: &self.metadata,
+            grid: blocks,
             block: self.block,
-            cluster: self.metadata.cluster,
-            shared_bytes: self.metadata.shared_bytes,
-            overlap: self.metadata.launch_pdl,
-            cooperative: self.metadata.launch_cooperative_grid,
             params,
             places: &self.fill.places,
+            scratch: self.fill.scratch.map(|at| Scratch { at, bytes: self.scratch_bytes(blocks) }),
+            is_recorded,
         };
-        module.launch(stream, &launch).map_err(|error| error.launching(&self.metadata.kernel))
-    }
-
-    /// On the CPU a launch runs at once, or is kept where the stream is recorded.
-    fn give_to_host(
-        self: &Arc<Loaded>,
-        stream: &Stream,
-        grid: [u32; 3],
-        params: &mut [u8],
-        scratch: Option<(usize, usize)>,
-    ) -> Result<()> {
-        let recorded = stream.note(|recording| {
-            recording.nodes.push(Node::Launch { kernel: self.clone(), grid, params: params.to_vec(), scratch });
-        });
-        if recorded { Ok(()) } else { self.run_on_host(grid, params, scratch) }
-    }
-
-    /// Runs all blocks of the grid on the CPU; `scratch` says where the address of so many bytes of memory goes.
-    pub(crate) fn run_on_host(&self, grid: [u32; 3], params: &mut [u8], scratch: Option<(usize, usize)>) -> Result<()> {
-        match (&self.code, self.device.backend()) {
-            (Code::Emulator(emulated), Backend::Emulator(memory)) => {
-                print_output(&emulated.launch(memory, &self.metadata, grid, params, scratch)?);
-                Ok(())
-            }
-            #[cfg(feature = "jit")]
-            (Code::Interpreter(kernel), Backend::Interpreter(memory)) => {
-                // Programs, not blocks: the interpreter knows no clusters.
-                let programs = [grid[0] / self.metadata.cluster[0], grid[1], grid[2]];
-                let checks = memory.asked().checks;
-                print_output(&kernel.launch(&mut memory.lock(), checks, programs, params, &self.metadata)?);
-                Ok(())
-            }
-            _ => Err(wrong_device(&self.device, &self.metadata, "it was loaded for another device".into())),
+        match stream.needs_events() {
+            false => self.code.launch(stream.raw_stream(), launch),
+            true => self.launch_in_order(stream, args, launch),
         }
+    }
+
+    #[cold]
+    fn launch_in_order(&self, stream: &Stream, args: &[Arg<'_>], launch: Launch<'_>) -> Result<()> {
+        let uses = args.iter().filter_map(|arg| arg.pointer()?.uses());
+        stream.in_order(uses, || self.code.launch(stream.raw_stream(), launch))
     }
 
     fn scratch_bytes(&self, grid: [u32; 3]) -> usize {
@@ -497,18 +388,38 @@ impl Loaded {
         blocks.saturating_mul(self.metadata.global_scratch_bytes) as usize
     }
 
+    /// The grid in programs.
+    #[inline]
+    fn programs(&self, Grid(sizes): Grid) -> Result<[u32; 3]> {
+        let [x, y, z] = sizes;
+        // One comparison: a negative number has high bits, too.
+        if (x | y | z) as u64 >> 32 == 0 { Ok(sizes.map(|size| size as u32)) } else { Err(self.wrong_grid(sizes)) }
+    }
+
+    #[cold]
+    fn wrong_grid(&self, sizes: [i64; 3]) -> Error {
+        match (0..3).find(|axis| sizes[*axis] < 0) {
+            Some(axis) => Error::NegativeGrid {
+                kernel: self.metadata.kernel.clone(),
+                axis: ["x", "y", "z"][axis],
+                size: sizes[axis],
+            },
+            None => self.too_many_blocks(sizes.map(|size| size as u64)),
+        }
+    }
+
     /// The grid in blocks: programs times the cluster's x; of persistent kernels as many as are worth starting.
     #[inline]
-    fn blocks(&self, grid: Grid) -> Result<[u32; 3]> {
+    fn blocks(&self, grid: [u32; 3]) -> Result<[u32; 3]> {
         let most = Grid::MOST.map(u64::from);
         let [x, y, z] = match self.metadata.persistent {
             Some(persistent) => {
-                let programs = grid.0.iter().map(|size| u128::from(*size)).product::<u128>();
+                let programs = grid.iter().map(|size| u128::from(*size)).product::<u128>();
                 // More than 2^64 programs do not fit the launch either; the limit below says so.
                 let programs = u64::try_from(programs).unwrap_or(u64::MAX);
                 [persistent.blocks(programs, self.device.multiprocessors()), 1, 1]
             }
-            None => grid.0.map(u64::from),
+            None => grid.map(u64::from),
         };
         if [x, y, z].contains(&0) {
             return Ok([0; 3]);
@@ -535,10 +446,4 @@ impl Loaded {
             },
         }
     }
-}
-
-/// What `device_print` wrote goes where a GPU's driver writes it: standard output. If nobody reads that any more, it is lost,
-/// as the driver's would be.
-fn print_output(text: &str) {
-    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
 }

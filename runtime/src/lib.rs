@@ -5,8 +5,8 @@
 //! compiled here.
 //!
 //! Features: `cuda` and `emulator` (both by default) bring the devices, `jit` the compiler and the interpreter. Only `jit`
-//! needs LLVM; `ndarray` and `dlpack` take and give arrays of other libraries. A program that ships for GPUs alone takes `default-features = false, features = ["cuda"]` and carries no
-//! emulator; without a GPU it still builds and starts, since the CUDA driver is looked for when a CUDA device is opened.
+//! needs LLVM; `ndarray`, `dlpack`, `cudarc` and `float8` take and give what other libraries have. A program that ships for GPUs
+//! alone takes `default-features = false, features = ["cuda"]` and carries no emulator; without a GPU it still builds and starts, since the CUDA driver is looked for when a CUDA device is opened.
 //!
 //! ```
 //! use rtc_runtime::Device;
@@ -19,8 +19,8 @@
 //! Launches are safe functions: what is not proved to stay within the memory of its arguments is refused, and `unsafe`
 //! functions launch it all the same. The page `docs/rust/launch-safety.md` states the contract.
 //!
-//! Invariants: `unsafe` is confined to the driver (`cuda/`), to memory of other libraries (`interop.rs`, `dlpack.rs`) or without
-//! a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller vouches for (`kernel.rs`, `kernel/`,
+//! Invariants: `unsafe` is confined to the driver (`backend/cuda/`), to memory of other libraries (`interop.rs`, `dlpack.rs`,
+//! `foreign.rs`) or without a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller guarantees (`kernel.rs`, `kernel/`,
 //! `module.rs`, `include.rs`, `typed.rs`, `jit.rs`, `jit/kernel.rs`, `jit/program.rs`); a launch is checked against the
 //! kernel's metadata, with all that its signature promised, before anything runs.
 
@@ -32,9 +32,9 @@ mod arg;
 mod argument;
 #[cfg(feature = "ndarray")]
 mod array;
+mod backend;
 mod buffer;
-#[cfg_attr(not(feature = "cuda"), path = "cuda_absent.rs")]
-mod cuda;
+mod descriptor;
 mod device;
 #[cfg(feature = "dlpack")]
 pub mod dlpack;
@@ -42,13 +42,14 @@ mod element;
 mod error;
 mod extent;
 mod finding;
+mod foreign;
 mod fp8;
 mod graph;
 mod grid;
-#[cfg_attr(not(feature = "emulator"), path = "host_absent.rs")]
-mod host;
 mod include;
-#[cfg(feature = "cuda")]
+#[doc(hidden)]
+pub mod internal;
+#[cfg(feature = "cudarc")]
 pub mod interop;
 #[cfg(feature = "emulator")]
 mod interrupt;
@@ -57,44 +58,50 @@ pub mod jit;
 mod kernel;
 mod module;
 mod pinned;
+mod place;
+mod pointer;
+pub mod prelude;
 mod ptx_check;
+mod recording;
 mod replica;
 mod slice;
 mod snapshot;
 mod stream;
 mod tensor_map;
+mod transfer;
 mod typed;
+mod uses;
 mod warning;
 
 pub use address::DeviceAddress;
+pub use arg::Arg;
 #[cfg(feature = "jit")]
 pub use arg::Constant;
-pub use arg::{Arg, Pointer};
+pub use backend::{DeviceKind, KernelUsage};
 pub use buffer::Buffer;
-pub use device::{Device, DeviceKind};
-pub use element::{AnyBits, Element, from_bytes, to_bytes};
+pub use descriptor::TensorDescriptor;
+pub use device::{Device, MemoryInfo};
+pub use element::{Element, Pod, from_bytes, to_bytes};
 pub use error::{Error, Result};
 pub use finding::Finding;
 pub use fp8::{Fp8E4M3, Fp8E5M2};
 pub use graph::Graph;
-pub use grid::{Configuration, Grid};
+pub use grid::Grid;
 pub use half;
 pub use include::Variant;
 #[cfg(feature = "emulator")]
 pub use interrupt::Interrupt;
-pub use kernel::{Kernel, KernelUsage, Untyped};
+pub use kernel::{Configuration, DynArgs, Kernel};
 pub use module::Module;
 pub use pinned::PinnedBuffer;
-pub use replica::Replica;
+pub use pointer::Pointer;
 pub use rtc_abi as abi;
 pub use rtc_abi::Metadata;
 #[cfg(feature = "emulator")]
 pub use rtc_emulator::{FaultKind, counters, sanitize};
 pub use slice::{Slice, SliceMut};
-pub use snapshot::Snapshot;
 pub use stream::{Event, Stream};
-pub use tensor_map::TensorDescriptor;
-pub use typed::{Arguments, Gives, Parameter, Read, Signature, Write};
+pub use typed::{ArgumentFor, Arguments, Parameter, Read, Signature, Write};
 pub use warning::{Warning, on_warning};
 
 /// Whether this crate has the feature `jit`, with which kernels can be compiled while the program runs.

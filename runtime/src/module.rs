@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// let module: rtc_runtime::Module = unsafe { device.module([(ptx, json)])? }; // scale(x, y, a, n): y[i] = x[i] * a
 /// let scale: Kernel<(Read<f32>, Write<f32>, f32, i32)> = module.kernel("scale")?;
 /// let mut y = device.zeros::<f32>(2)?;
-/// scale.launch(&device.default_stream(), 1, (&device.upload(&[1.0f32, 2.0])?, &mut y, 3.0, 2))?;
+/// scale.launch(device.default_stream(), 1, (&device.upload(&[1.0f32, 2.0])?, &mut y, 3.0, 2))?;
 /// assert_eq!(y.to_vec()?, [3.0, 6.0]);
 /// assert_eq!(module.names().collect::<Vec<_>>(), ["scale"]);
 /// assert!(module.get("scales").unwrap_err().to_string().contains("it has scale"));
@@ -36,7 +36,7 @@ impl Device {
     pub unsafe fn module<'t>(&self, files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Module> {
         let mut kernels = BTreeMap::new();
         for (ptx, metadata) in files {
-            // SAFETY: the caller vouches for the texts.
+            // SAFETY: the caller guarantees the texts.
             let kernel = unsafe { self.load_json(ptx, metadata)? };
             let name = kernel.metadata().kernel.clone();
             if kernels.insert(name.clone(), kernel).is_some() {

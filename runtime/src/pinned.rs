@@ -1,10 +1,11 @@
 //! Page-locked memory of the host.
 
-use crate::device::Backend;
-use crate::{AnyBits, Device, Result, Slice, SliceMut, cuda};
+use crate::backend::PinnedMemory;
+use crate::{Device, Error, Pod, Result};
+use std::marker::PhantomData;
 
 /// Memory of the host that a device copies by itself, beside other work: see [`Stream::upload`](crate::Stream::upload) and
-/// [`Stream::download`](crate::Stream::download). Whoever looks at it waits for the copies that use it.
+/// [`Stream::download`](crate::Stream::download). A read of it waits for the copies that use it.
 ///
 /// ```
 /// use rtc_runtime::Device;
@@ -20,30 +21,22 @@ use crate::{AnyBits, Device, Result, Slice, SliceMut, cuda};
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct PinnedBuffer<T: AnyBits> {
-    memory: Memory<T>,
+pub struct PinnedBuffer<T: Pod> {
+    memory: Box<dyn PinnedMemory>,
     len: usize,
-}
-
-#[derive(Debug)]
-enum Memory<T: AnyBits> {
-    Cuda(cuda::Pinned<T>),
-    /// For devices on the CPU, whose copies are over when they return.
-    Host(Vec<T>),
+    elements: PhantomData<T>,
 }
 
 impl Device {
     /// Allocates page-locked memory of the host for `len` elements, all zero.
-    pub fn pinned<T: AnyBits>(&self, len: usize) -> Result<PinnedBuffer<T>> {
-        let memory = match self.backend() {
-            Backend::Cuda(context) => Memory::Cuda(cuda::Pinned::alloc(context, len)?),
-            Backend::Emulator(_) | Backend::Interpreter(_) => Memory::Host(vec![T::ZERO; len]),
-        };
-        Ok(PinnedBuffer { memory, len })
+    pub fn pinned<T: Pod>(&self, len: usize) -> Result<PinnedBuffer<T>> {
+        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
+        let bytes = bytes.ok_or(Error::BufferSize { len: len as u64, ty: T::DTYPE })?;
+        Ok(PinnedBuffer { memory: self.backend().clone().pinned(bytes)?, len, elements: PhantomData })
     }
 }
 
-impl<T: AnyBits> PinnedBuffer<T> {
+impl<T: Pod> PinnedBuffer<T> {
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -56,33 +49,19 @@ impl<T: AnyBits> PinnedBuffer<T> {
 
     /// The elements; waits for copies to or from them.
     pub fn as_slice(&self) -> Result<&[T]> {
-        match &self.memory {
-            Memory::Cuda(memory) => memory.as_slice(),
-            Memory::Host(memory) => Ok(memory),
-        }
+        T::view(self.memory.bytes()?)
     }
 
     /// The elements, to be changed; waits for copies to or from them.
     pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
-        match &mut self.memory {
-            Memory::Cuda(memory) => memory.as_mut_slice(),
-            Memory::Host(memory) => Ok(memory),
-        }
+        T::view_mut(self.memory.bytes_mut()?)
     }
 
-    /// Both are as long, and on the device of the stream.
-    pub(crate) fn upload(&self, stream: Option<&cuda::Stream>, mut to: SliceMut<'_, T>) -> Result<()> {
-        match (&self.memory, stream) {
-            (Memory::Cuda(memory), Some(stream)) if self.len > 0 => memory.upload(stream, to.address()),
-            _ => to.write(0, self.as_slice()?),
-        }
+    pub(crate) fn memory(&self) -> &dyn PinnedMemory {
+        &*self.memory
     }
 
-    /// Both are as long, and on the device of the stream.
-    pub(crate) fn download(&mut self, stream: Option<&cuda::Stream>, from: Slice<'_, T>) -> Result<()> {
-        match (&mut self.memory, stream) {
-            (Memory::Cuda(memory), Some(stream)) if self.len > 0 => memory.download(stream, from.address()),
-            _ => from.read(0, self.as_mut_slice()?),
-        }
+    pub(crate) fn memory_mut(&mut self) -> &mut dyn PinnedMemory {
+        &mut *self.memory
     }
 }

@@ -1,7 +1,7 @@
 //! The arguments of a launch once more, on another device.
 
-use crate::arg::{Kind, Pointer};
-use crate::slice::Place;
+use crate::place::Place;
+use crate::pointer::{Kind, Pointer};
 use crate::snapshot::places;
 use crate::{Arg, Buffer, Device, Error, Result, TensorDescriptor};
 
@@ -12,11 +12,11 @@ const ALIGNMENT: u64 = 1024;
 /// here.
 ///
 /// ```
-/// use rtc_runtime::{Arg, Device, Replica, Snapshot, args};
+/// use rtc_runtime::{Arg, Device, args, internal::{ArgumentCopies, Snapshot}};
 /// let (device, other) = (Device::emulator(), Device::emulator());
 /// let mut x = device.upload(&[1.0f32, 2.0])?;
 /// let arguments = args![&mut x, 2];
-/// let replica = Replica::new(&device, &arguments, &other)?;
+/// let replica = ArgumentCopies::new(&device, &arguments, &other)?;
 /// replica.with_args(|copies| {
 ///     assert!(matches!(copies, [Arg::Pointer(_), Arg::Int(2)]));
 ///     Snapshot::take(&other, copies)?.zero(0)
@@ -25,7 +25,7 @@ const ALIGNMENT: u64 = 1024;
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Replica {
+pub struct ArgumentCopies {
     device: Device,
     regions: Vec<Region>,
     args: Vec<Copy>,
@@ -46,7 +46,7 @@ struct Region {
 #[derive(Debug)]
 enum Copy {
     Pointer(Memory),
-    Descriptor(Memory, Box<crate::tensor_map::Extents>),
+    Descriptor(Memory, Box<crate::descriptor::Extents>),
     Int(i128),
     Float(f64),
     Bool(bool),
@@ -61,9 +61,9 @@ struct Memory {
     writes: bool,
 }
 
-impl Replica {
+impl ArgumentCopies {
     /// Copies what `args` point to on `from` to another device of the same kind.
-    pub fn new(from: &Device, args: &[Arg<'_>], device: &Device) -> Result<Replica> {
+    pub fn new(from: &Device, args: &[Arg<'_>], device: &Device) -> Result<ArgumentCopies> {
         let places = places(args, |_| true)?;
         let mut spans: Vec<(u64, u64)> =
             places.iter().map(|(_, place)| (place.address, place.address + place.bytes)).collect();
@@ -81,14 +81,10 @@ impl Replica {
             let at = (start % ALIGNMENT + ALIGNMENT - memory.address() % ALIGNMENT) % ALIGNMENT;
             regions.push(Region { start, end, at, memory });
         }
-        let replica = Replica { device: device.clone(), regions, args: Vec::new() };
+        let replica = ArgumentCopies { device: device.clone(), regions, args: Vec::new() };
         for region in &replica.regions {
-            device.copy_from(
-                region.memory.address() + region.at,
-                from,
-                region.start,
-                (region.end - region.start) as usize,
-            )?;
+            let (to, bytes) = (region.memory.address() + region.at, (region.end - region.start) as usize);
+            device.backend().copy_from(to, &**from.backend(), region.start, bytes)?;
         }
         let copy = |arg: &Arg<'_>| match arg {
             Arg::Pointer(pointer) => memory(pointer).map(Copy::Pointer),
@@ -104,7 +100,7 @@ impl Replica {
             }
             Arg::Tuple(_) => Err(Error::BufferAccess("tuples are passed element by element here".into())),
         };
-        Ok(Replica { args: args.iter().map(copy).collect::<Result<_>>()?, ..replica })
+        Ok(ArgumentCopies { args: args.iter().map(copy).collect::<Result<_>>()?, ..replica })
     }
 
     /// Gives the arguments with their memory on the other device to `f`.
@@ -160,7 +156,8 @@ fn memory(pointer: &Pointer<'_>) -> Result<Memory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Snapshot, args};
+    use crate::args;
+    use crate::snapshot::Snapshot;
 
     #[test]
     fn what_overlaps_stays_together_and_promises_hold() {
@@ -171,7 +168,7 @@ mod tests {
         let arguments =
             args![x.slice(..40), x.slice(12..), &mut y, 3, 2.5, true, crate::DeviceAddress::NULL, &descriptor];
         let snapshot = Snapshot::take(&device, &arguments).unwrap();
-        let replica = Replica::new(&device, &arguments, &other).unwrap();
+        let replica = ArgumentCopies::new(&device, &arguments, &other).unwrap();
         assert_eq!(replica.regions.len(), 2);
         replica.with_args(|copies| {
             let address = |arg: &Arg<'_>| arg.pointer().map_or(0, Pointer::address);

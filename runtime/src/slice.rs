@@ -1,24 +1,11 @@
 //! Parts of buffers, to be read or to be written.
 
-use crate::buffer::{self, Owner};
-use crate::element::{sealed, size_of};
-use crate::{Buffer, Device, Element, Error, Result};
-use rtc_abi::DType;
+use crate::element::size_of;
+use crate::place::Place;
+use crate::{Device, Element, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
-
-/// A range of a device's memory, whatever it holds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
-    /// `None` for the null pointer.
-    pub(crate) device: Option<&'a Device>,
-    /// Whom the memory belongs to; `None` if nobody here knows.
-    pub(crate) owner: Option<&'a Owner>,
-    pub(crate) address: u64,
-    pub(crate) bytes: u64,
-    pub(crate) dtype: DType,
-}
+use std::ops::RangeBounds;
 
 /// Elements of a buffer that a kernel reads; lengths and places count elements.
 ///
@@ -40,7 +27,7 @@ pub struct Slice<'a, T: Element = u8> {
     elements: PhantomData<&'a [T]>,
 }
 
-/// Elements of a buffer that a kernel writes, and may read. While it lives nobody else has a part of them.
+/// Elements of a buffer that a kernel writes, and may read. While it lives no other code has a part of them.
 ///
 /// ```
 /// use rtc_runtime::Device;
@@ -58,68 +45,6 @@ pub struct Slice<'a, T: Element = u8> {
 pub struct SliceMut<'a, T: Element = u8> {
     place: Place<'a>,
     elements: PhantomData<&'a mut [T]>,
-}
-
-impl<'a> Place<'a> {
-    fn part<T: Element>(self, range: impl RangeBounds<usize>) -> Result<Place<'a>> {
-        let len = (self.bytes / size_of::<T>()) as usize;
-        let start = match range.start_bound() {
-            Bound::Included(start) => *start,
-            Bound::Excluded(start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(end) => end.saturating_add(1),
-            Bound::Excluded(end) => *end,
-            Bound::Unbounded => len,
-        };
-        if start > end || end > len {
-            return Err(Error::SliceRange { start: start as u64, end: end as u64, len: len as u64, ty: T::DTYPE });
-        }
-        let (start, count) = (start as u64 * size_of::<T>(), (end - start) as u64);
-        Ok(Place { address: self.address + start, bytes: count * size_of::<T>(), ..self })
-    }
-
-    fn cast<U: Element>(self) -> Result<Place<'a>> {
-        buffer::check_cast::<U>(self.address, self.bytes)?;
-        Ok(Place { dtype: U::DTYPE, ..self })
-    }
-
-    fn device(&self) -> Result<&'a Device> {
-        self.device.ok_or_else(|| Error::NoDevice("the null pointer has no memory to read or write".into()))
-    }
-
-    fn read<T: Element>(self, at: usize, values: &mut [T]) -> Result<()> {
-        if values.is_empty() && at == 0 {
-            return Ok(());
-        }
-        let part = self.part::<T>(at..at.saturating_add(values.len()))?;
-        let device = part.device()?;
-        sealed::Bytes::fill(values, |bytes| device.read_bytes(part.address, bytes))
-    }
-
-    fn write<T: Element>(self, at: usize, values: &[T]) -> Result<()> {
-        if values.is_empty() && at == 0 {
-            return Ok(());
-        }
-        let part = self.part::<T>(at..at.saturating_add(values.len()))?;
-        part.device()?.write_bytes(part.address, sealed::Bytes::bytes(values))
-    }
-
-    fn to_vec<T: Element>(self) -> Result<Vec<T>> {
-        let mut values = vec![T::ZERO; (self.bytes / size_of::<T>()) as usize];
-        self.read(0, &mut values)?;
-        Ok(values)
-    }
-
-    /// The shape, where it is a whole buffer.
-    pub(crate) fn shape(&self) -> Option<&'a [usize]> {
-        self.owner?.shape_of(self)
-    }
-
-    fn null(dtype: DType) -> Place<'a> {
-        Place { device: None, owner: None, address: 0, bytes: 0, dtype }
-    }
 }
 
 /// The range or a panic, as slicing has it.
@@ -260,24 +185,6 @@ impl<'a, T: Element> SliceMut<'a, T> {
     }
 }
 
-impl<'a, T: Element> From<&'a Buffer<T>> for Slice<'a, T> {
-    fn from(buffer: &'a Buffer<T>) -> Slice<'a, T> {
-        buffer.slice(..)
-    }
-}
-
-impl<'a, T: Element> From<&'a mut Buffer<T>> for Slice<'a, T> {
-    fn from(buffer: &'a mut Buffer<T>) -> Slice<'a, T> {
-        buffer.slice(..)
-    }
-}
-
-impl<'a, T: Element> From<&'a mut Buffer<T>> for SliceMut<'a, T> {
-    fn from(buffer: &'a mut Buffer<T>) -> SliceMut<'a, T> {
-        buffer.slice_mut(..)
-    }
-}
-
 impl<'a, T: Element> From<&Slice<'a, T>> for Slice<'a, T> {
     fn from(slice: &Slice<'a, T>) -> Slice<'a, T> {
         *slice
@@ -311,6 +218,7 @@ impl<'a, T: Element> From<SliceMut<'a, T>> for Slice<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::Bound;
 
     #[test]
     fn parts_of_parts() {

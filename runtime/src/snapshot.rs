@@ -1,7 +1,7 @@
 //! The content of memory that a launch is given, kept and put back.
 
-use crate::arg::Kind;
-use crate::slice::Place;
+use crate::place::Place;
+use crate::pointer::Kind;
 use crate::{Arg, Buffer, Device, Element, Error, Fp8E4M3, Fp8E5M2, Result};
 use half::{bf16, f16};
 use rtc_abi::DType;
@@ -9,7 +9,7 @@ use rtc_abi::DType;
 /// The content of the memory behind the arguments of a launch. While it lives the arguments do, so that it can be put back.
 ///
 /// ```
-/// use rtc_runtime::{Device, Snapshot, args};
+/// use rtc_runtime::{Device, args, internal::Snapshot};
 /// let device = Device::emulator();
 /// let mut x = device.upload(&[1.0f32, 2.0])?;
 /// let arguments = args![&mut x, 2];
@@ -50,8 +50,8 @@ impl Part<'_> {
 
     fn restore(&self, device: &Device) -> Result<()> {
         match &self.kept {
-            Kept::Host(bytes) => device.write_bytes(self.place.address, bytes),
-            Kept::Device(memory) => device.copy_bytes(self.place.address, memory.address(), self.len()),
+            Kept::Host(bytes) => device.backend().write(self.place.address, bytes),
+            Kept::Device(memory) => device.backend().copy(self.place.address, memory.address(), self.len()),
         }
     }
 }
@@ -66,7 +66,7 @@ impl<'a> Snapshot<'a> {
     /// The same of the arguments with these numbers alone; what the others point to is not known to it.
     ///
     /// ```
-    /// use rtc_runtime::{Device, Snapshot, args};
+    /// use rtc_runtime::{Device, args, internal::Snapshot};
     /// let device = Device::emulator();
     /// let (x, mut y) = (device.upload(&[1.0f32; 8])?, device.upload(&[2.0f32])?);
     /// let arguments = args![&x, &mut y];
@@ -79,12 +79,12 @@ impl<'a> Snapshot<'a> {
             let room = device.is_cuda().then(|| device.alloc::<u8>(place.bytes as usize).ok()).flatten();
             let kept = match room {
                 Some(memory) => {
-                    device.copy_bytes(memory.address(), place.address, place.bytes as usize)?;
+                    device.backend().copy(memory.address(), place.address, place.bytes as usize)?;
                     Kept::Device(memory)
                 }
                 None => {
                     let mut bytes = vec![0; place.bytes as usize];
-                    device.read_bytes(place.address, &mut bytes)?;
+                    device.backend().read(place.address, &mut bytes)?;
                     Kept::Host(bytes)
                 }
             };
@@ -110,7 +110,7 @@ impl<'a> Snapshot<'a> {
     /// Sets what one argument points to to zero.
     pub fn zero(&self, index: usize) -> Result<()> {
         match self.part(index) {
-            Some(part) => self.device.zero_bytes(part.place.address, part.len()),
+            Some(part) => self.device.backend().zero(part.place.address, part.len()),
             None => Ok(()),
         }
     }
@@ -119,7 +119,7 @@ impl<'a> Snapshot<'a> {
     pub fn contents(&self) -> Result<Vec<Vec<u8>>> {
         let read = |part: &Part<'_>| {
             let mut bytes = vec![0; part.len()];
-            self.device.read_bytes(part.place.address, &mut bytes)?;
+            self.device.backend().read(part.place.address, &mut bytes)?;
             Ok(bytes)
         };
         self.parts.iter().map(read).collect()
@@ -129,7 +129,7 @@ impl<'a> Snapshot<'a> {
     /// says what an argument points to.
     ///
     /// ```
-    /// use rtc_runtime::{Device, Snapshot, abi::DType, args};
+    /// use rtc_runtime::{Device, abi::DType, args, internal::Snapshot};
     /// let device = Device::emulator();
     /// let mut x = device.upload(&[1.0f32, 2.0])?;
     /// let arguments = args![&mut x];
@@ -224,7 +224,7 @@ fn number(dtype: DType, bytes: &[u8]) -> f64 {
 impl<T: Element> crate::Buffer<T> {
     /// Sets all elements to zero, after all work on the default stream; on a GPU the call may return before.
     pub fn clear(&mut self) -> Result<()> {
-        self.device().zero_bytes(self.address(), self.len() * std::mem::size_of::<T>())
+        self.device().backend().zero(self.address(), self.len() * std::mem::size_of::<T>())
     }
 }
 

@@ -6,252 +6,12 @@
 //!
 //! Dimensions stand outermost first in what users and metadata say, and innermost first in a map.
 
-use crate::arg::Pointer;
 use crate::argument;
-use crate::device::{Backend, Device};
-use crate::{Arg, Buffer, Element, Error, Result, cuda, host};
+use crate::backend::{ElementType, Form, MAP_BYTES, MAX_RANK, MapError, Place, check_tensor_map};
+use crate::{Arg, Device, Error, Result, TensorDescriptor};
 use rtc_abi::metadata::{Hidden, HostTensorMap, Padding};
 use rtc_abi::{DType, Expr, Metadata, Param, ParamType, ValueType};
 use std::sync::{Mutex, PoisonError};
-
-/// Most dimensions of a tensor.
-pub(crate) const MAX_RANK: usize = 5;
-/// Bytes of a map.
-pub(crate) const MAP_BYTES: usize = 128;
-
-/// A tensor in memory as an argument: what `TensorDescriptor` is in the host code of Triton. The kernel knows the block.
-///
-/// ```
-/// use rtc_runtime::{Arg, Device, TensorDescriptor};
-/// let device = Device::emulator();
-/// let buffer = device.zeros::<half::f16>(100 * 64)?;
-/// let rows = TensorDescriptor::new(&buffer, &[100, 64], &[64, 1]);
-/// let arg = Arg::from(&rows);
-/// # let _ = arg;
-/// # Ok::<(), rtc_runtime::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct TensorDescriptor<'a> {
-    base: Pointer<'a>,
-    extents: Extents,
-}
-
-/// Sizes and strides of a tensor.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Extents {
-    shape: [i128; MAX_RANK],
-    strides: [i128; MAX_RANK],
-    /// That of the shape, and that of the strides.
-    ranks: [usize; 2],
-    padding: Padding,
-    /// The block that the kernel moves and its rank; 0 if it was not said.
-    block: ([u32; MAX_RANK], usize),
-}
-
-impl Extents {
-    /// How many elements lie between its first and its last, both counted.
-    pub(crate) fn elements(&self) -> u128 {
-        let (shape, strides) = (&self.shape[..self.ranks[0].min(MAX_RANK)], &self.strides);
-        if shape.iter().any(|size| *size <= 0) {
-            return 0;
-        }
-        let last = shape.iter().zip(strides).map(|(size, stride)| (size - 1).saturating_mul((*stride).max(0)));
-        u128::try_from(last.fold(1, i128::saturating_add)).unwrap_or(u128::MAX)
-    }
-
-    /// The size along a dimension.
-    #[cfg(feature = "jit")]
-    pub(crate) fn size(&self, axis: usize) -> i128 {
-        self.shape.get(axis).copied().unwrap_or(1)
-    }
-
-    /// The stride of a dimension, in elements.
-    #[cfg(feature = "jit")]
-    pub(crate) fn stride(&self, axis: usize) -> i128 {
-        self.strides.get(axis).copied().unwrap_or(1)
-    }
-
-    /// Whether copies of what lies beside it give NaN.
-    #[cfg(feature = "jit")]
-    pub(crate) fn pads_nan(&self) -> bool {
-        self.padding == Padding::Nan
-    }
-
-    /// The block that was said; empty if none was.
-    #[cfg(feature = "jit")]
-    pub(crate) fn block(&self) -> &[u32] {
-        &self.block.0[..self.block.1]
-    }
-
-    /// How many sizes and strides there are.
-    #[cfg(feature = "jit")]
-    pub(crate) fn ranks(&self) -> [usize; 2] {
-        self.ranks
-    }
-}
-
-impl<'a> TensorDescriptor<'a> {
-    /// A tensor of that shape whose elements are `strides` apart in each dimension, counted in elements; outermost first.
-    /// Copies of what lies beside it give zeros.
-    pub fn new(base: impl Into<Pointer<'a>>, shape: &[u64], strides: &[u64]) -> TensorDescriptor<'a> {
-        let wide = |list: &[u64]| list.iter().map(|n| i128::from(*n)).collect::<Vec<_>>();
-        TensorDescriptor::of_numbers(base.into(), &wide(shape), &wide(strides))
-    }
-
-    /// The tensor that a buffer is by its shape ([`Buffer::reshape`](crate::Buffer::reshape)), row after row.
-    ///
-    /// ```
-    /// use rtc_runtime::{Device, TensorDescriptor};
-    /// let rows = Device::emulator().zeros::<half::f16>(100 * 64)?.reshape(&[100, 64])?;
-    /// let descriptor = TensorDescriptor::of(&rows);
-    /// # let _ = descriptor;
-    /// # Ok::<(), rtc_runtime::Error>(())
-    /// ```
-    pub fn of<T: Element>(buffer: &'a Buffer<T>) -> TensorDescriptor<'a> {
-        let shape: Vec<i128> = buffer.shape().iter().map(|size| *size as i128).collect();
-        TensorDescriptor::of_numbers(buffer.into(), &shape, &row_major(&shape))
-    }
-
-    /// The same of a buffer that the kernel writes.
-    pub fn of_mut<T: Element>(buffer: &'a mut Buffer<T>) -> TensorDescriptor<'a> {
-        let shape: Vec<i128> = buffer.shape().iter().map(|size| *size as i128).collect();
-        TensorDescriptor::of_numbers(buffer.into(), &shape, &row_major(&shape))
-    }
-
-    pub(crate) fn of_numbers(base: Pointer<'a>, shape: &[i128], strides: &[i128]) -> TensorDescriptor<'a> {
-        let array = |list: &[i128]| std::array::from_fn(|i| list.get(i).copied().unwrap_or(1));
-        let ranks = [shape.len(), strides.len()];
-        let extents = Extents {
-            shape: array(shape),
-            strides: array(strides),
-            ranks,
-            padding: Padding::Zero,
-            block: ([1; MAX_RANK], 0),
-        };
-        TensorDescriptor { base, extents }
-    }
-
-    pub(crate) fn of_extents(base: Pointer<'a>, extents: Extents) -> TensorDescriptor<'a> {
-        TensorDescriptor { base, extents }
-    }
-
-    pub(crate) fn extents(&self) -> Extents {
-        self.extents
-    }
-
-    /// The same with the block that the kernel moves, as a kernel that is compiled at its launch must know; others know it
-    /// already. At most five sizes count.
-    ///
-    /// ```
-    /// use rtc_runtime::{Device, TensorDescriptor};
-    /// let mut rows = Device::emulator().zeros::<f32>(64 * 64)?.reshape(&[64, 64])?;
-    /// let descriptor = TensorDescriptor::of_mut(&mut rows).with_block(&[16, 32]).padded_with_nan();
-    /// # let _ = descriptor;
-    /// # Ok::<(), rtc_runtime::Error>(())
-    /// ```
-    pub fn with_block(mut self, block: &[u32]) -> TensorDescriptor<'a> {
-        let rank = block.len().min(MAX_RANK);
-        self.extents.block.0[..rank].copy_from_slice(&block[..rank]);
-        self.extents.block.1 = rank;
-        self
-    }
-
-    /// The same; copies of what lies beside it give NaN.
-    pub fn padded_with_nan(self) -> TensorDescriptor<'a> {
-        TensorDescriptor { base: self.base, extents: Extents { padding: Padding::Nan, ..self.extents } }
-    }
-
-    /// Where it begins.
-    pub(crate) fn base(&self) -> &Pointer<'a> {
-        &self.base
-    }
-}
-
-/// Strides of a tensor whose elements lie row after row.
-fn row_major(shape: &[i128]) -> Vec<i128> {
-    let mut strides = vec![1i128; shape.len()];
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis].saturating_mul(shape[axis].max(1));
-    }
-    strides
-}
-
-/// Type of the elements of a map: its number as a `CUtensorMapDataType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ElementType(usize);
-
-impl ElementType {
-    /// Bytes of each type, and whether it is a float.
-    const ALL: [(u32, bool); 13] = [
-        (1, false),
-        (2, false),
-        (4, false),
-        (4, false),
-        (8, false),
-        (8, false),
-        (2, true),
-        (4, true),
-        (8, true),
-        (2, true),
-        (4, true),
-        (4, true),
-        (4, true),
-    ];
-
-    /// The type of that number.
-    fn of(number: u32) -> Option<ElementType> {
-        let number = usize::try_from(number).ok()?;
-        (number < ElementType::ALL.len()).then_some(ElementType(number))
-    }
-
-    /// The type for elements of the language.
-    fn for_dtype(dtype: DType) -> Option<ElementType> {
-        Some(ElementType(match dtype {
-            DType::Int8 | DType::UInt8 | DType::Fp8E5 | DType::Fp8E4Nv | DType::Fp8E4B15 => 0,
-            DType::Int16 | DType::UInt16 => 1,
-            DType::UInt32 => 2,
-            DType::Int32 => 3,
-            DType::UInt64 => 4,
-            DType::Int64 => 5,
-            DType::Fp16 => 6,
-            DType::Fp32 => 7,
-            DType::Fp64 => 8,
-            DType::Bf16 => 9,
-            DType::UInt1 | DType::Fp8E4B8 | DType::Fp8E5B16 => return None,
-        }))
-    }
-
-    pub(crate) fn number(self) -> usize {
-        self.0
-    }
-
-    fn bytes(self) -> u32 {
-        ElementType::ALL[self.0].0
-    }
-
-    fn is_float(self) -> bool {
-        ElementType::ALL[self.0].1
-    }
-}
-
-/// What a kernel fixes of a map; innermost dimension first.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
-    pub(crate) element: ElementType,
-    pub(crate) rank: usize,
-    pub(crate) box_dims: [u32; MAX_RANK],
-    pub(crate) swizzle: u32,
-    pub(crate) l2_promotion: u32,
-}
-
-/// What a launch adds; innermost dimension first, strides in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) address: u64,
-    pub(crate) dims: [u64; MAX_RANK],
-    pub(crate) strides: [u64; MAX_RANK],
-    pub(crate) nan: bool,
-}
 
 /// A parameter that is a map.
 #[derive(Debug)]
@@ -354,7 +114,7 @@ fn form(dtype: DType, shape: &[u32], swizzle: u32, l2_promotion: u32) -> std::re
     let form = Form { element, rank: shape.len(), box_dims, swizzle, l2_promotion };
     // A place that nothing is wrong with, so that only the form is checked.
     let place = Place { address: 0, dims: [1; MAX_RANK], strides: [16; MAX_RANK], nan: false };
-    host::check_tensor_map(&form, &place)?;
+    check_tensor_map(&form, &place)?;
     Ok(form)
 }
 
@@ -410,7 +170,7 @@ pub(crate) fn pack(
             }
             None => match args.get(slot.param) {
                 Some(Arg::Descriptor(descriptor)) => {
-                    descriptor.place(&slot.form).map_err(|message| (slot.param, message))
+                    slot.form.place_of(descriptor).map_err(|message| (slot.param, message))
                 }
                 _ => Err((slot.param, "a tensor descriptor is needed".to_owned())),
             },
@@ -421,10 +181,10 @@ pub(crate) fn pack(
         let map = match found {
             Some(map) => map,
             None => {
-                let map = match device.backend() {
-                    Backend::Cuda(context) => cuda::encode_tensor_map(context, &slot.form, &place)?,
-                    _ => host::encode_tensor_map(&slot.form, &place).map_err(|e| named(slot.param, e))?,
-                };
+                let map = device.backend().encode_tensor_map(&slot.form, &place).map_err(|error| match error {
+                    MapError::Refused(message) => named(slot.param, message),
+                    MapError::Failed(error) => error,
+                })?;
                 let next = known.next;
                 known.maps[next] = Some((place, map));
                 known.next = (next + 1) % KEPT;
@@ -480,9 +240,10 @@ impl Form {
     }
 }
 
-impl TensorDescriptor<'_> {
-    fn place(&self, form: &Form) -> std::result::Result<Place, String> {
-        let (rank, extents) = (form.rank, &self.extents);
+impl Form {
+    /// The place of a tensor that was passed.
+    fn place_of(&self, descriptor: &TensorDescriptor<'_>) -> std::result::Result<Place, String> {
+        let (rank, extents) = (self.rank, &descriptor.extents());
         if extents.ranks != [rank; 2] {
             let [shape, strides] = extents.ranks;
             return Err(format!("the descriptor has {shape} sizes and {strides} strides, the kernel needs {rank}"));
@@ -495,21 +256,22 @@ impl TensorDescriptor<'_> {
         }
         // A map has no empty dimension; the kernel keeps to the sizes that it is told.
         let size = |axis: usize| extents.shape[axis].max(1);
-        let place = form.place(self.base.address(), size, |axis| extents.strides[axis], extents.padding)?;
-        self.check_length(form)?;
+        let place = self.place(descriptor.base().address(), size, |axis| extents.strides[axis], extents.padding)?;
+        self.check_length(descriptor)?;
         Ok(place)
     }
 
     /// Whether the memory holds the tensor.
-    fn check_length(&self, form: &Form) -> std::result::Result<(), String> {
-        let Some(place) = self.base.place() else { return Ok(()) };
-        let (shape, strides) = (&self.extents.shape[..form.rank], &self.extents.strides[..form.rank]);
+    fn check_length(&self, descriptor: &TensorDescriptor<'_>) -> std::result::Result<(), String> {
+        let Some(place) = descriptor.base().place() else { return Ok(()) };
+        let extents = descriptor.extents();
+        let (shape, strides) = (&extents.shape[..self.rank], &extents.strides[..self.rank]);
         if shape.iter().any(|size| *size < 1) {
             return Ok(());
         }
         let steps = shape.iter().zip(strides).map(|(size, stride)| (size - 1).saturating_mul((*stride).max(0)));
         let last = steps.fold(0, i128::saturating_add);
-        let held = i128::from(place.bytes / u64::from(form.element.bytes()));
+        let held = i128::from(place.bytes / u64::from(self.element.bytes()));
         if last >= held {
             return Err(format!(
                 "the tensor of shape {shape:?} with strides {strides:?} takes {} elements, the slice has {held}; pass a \

@@ -4,7 +4,7 @@
 //! their types, and to what is borrowed to be written; a launch checks what only the values tell.
 #![allow(unsafe_code)]
 
-use crate::kernel::{Kernel, Untyped};
+use crate::kernel::{DynArgs, Kernel};
 use crate::{
     Arg, Buffer, DeviceAddress, Element, Error, Grid, Result, Slice, SliceMut, Stream, TensorDescriptor, argument,
     element,
@@ -40,18 +40,18 @@ pub struct Write<T: Element>(PhantomData<T>);
 /// trait is sealed: these are all.
 ///
 /// ```
-/// use rtc_runtime::{Arguments, Gives, Kernel, Parameter, Result, Signature, Stream};
+/// use rtc_runtime::{Arguments, ArgumentFor, Kernel, Parameter, Result, Signature, Stream};
 /// fn once<'a, S: Signature>(kernel: &Kernel<S>, stream: &Stream, args: impl Arguments<'a, S>) -> Result<()> {
 ///     kernel.launch(stream, 1, args)
 /// }
-/// fn fill<'a, P: Parameter>(kernel: &Kernel<(P,)>, stream: &Stream, to: impl Gives<'a, P>) -> Result<()> {
+/// fn fill<'a, P: Parameter>(kernel: &Kernel<(P,)>, stream: &Stream, to: impl ArgumentFor<'a, P>) -> Result<()> {
 ///     once(kernel, stream, (to,))
 /// }
 /// ```
 pub trait Parameter: sealed::Parameter {}
 
 /// A value that a launch takes for a parameter of type `P`.
-pub trait Gives<'a, P: Parameter>: sealed::Gives<'a, P> {}
+pub trait ArgumentFor<'a, P: Parameter>: sealed::ArgumentFor<'a, P> {}
 
 /// The types of the arguments of a kernel: a tuple of up to 24 [`Parameter`]s.
 pub trait Signature: sealed::Signature {}
@@ -70,7 +70,7 @@ pub(crate) mod sealed {
         fn refused(param: &Param) -> Option<String>;
     }
 
-    pub trait Gives<'a, P> {
+    pub trait ArgumentFor<'a, P> {
         fn arg(self) -> Arg<'a>;
     }
 
@@ -171,9 +171,9 @@ impl sealed::Parameter for TensorDescriptor<'static> {
 macro_rules! gives {
     ($([$($generic:tt)*] $given:ty => $parameter:ty;)*) => {
         $(
-            impl<'a, $($generic)*> Gives<'a, $parameter> for $given {}
+            impl<'a, $($generic)*> ArgumentFor<'a, $parameter> for $given {}
 
-            impl<'a, $($generic)*> sealed::Gives<'a, $parameter> for $given {
+            impl<'a, $($generic)*> sealed::ArgumentFor<'a, $parameter> for $given {
                 #[inline(always)]
                 fn arg(self) -> Arg<'a> {
                     Arg::from(self)
@@ -251,10 +251,10 @@ macro_rules! tuples {
                 }
             }
 
-            impl<'a, $($p: Parameter, $a: Gives<'a, $p>),+> Arguments<'a, ($($p,)+)> for ($($a,)+) {}
+            impl<'a, $($p: Parameter, $a: ArgumentFor<'a, $p>),+> Arguments<'a, ($($p,)+)> for ($($a,)+) {}
 
             #[allow(non_snake_case, reason = "a value for each type, by its name")]
-            impl<'a, $($p: Parameter, $a: Gives<'a, $p>),+> sealed::Arguments<'a, ($($p,)+)> for ($($a,)+) {
+            impl<'a, $($p: Parameter, $a: ArgumentFor<'a, $p>),+> sealed::Arguments<'a, ($($p,)+)> for ($($a,)+) {
                 #[inline(always)]
                 fn with<R>(self, launch: impl FnOnce(&[Arg<'_>]) -> R) -> R {
                     let ($($a,)+) = self;
@@ -289,7 +289,7 @@ impl Kernel {
     /// let scale: Kernel<(Read<f32>, Write<f32>, f32, i32)> = unsafe { device.load_json(ptx, json)? }.typed()?;
     /// let x = device.upload(&[1.0f32, 2.0, 3.0])?;
     /// let mut y = device.zeros::<f32>(3)?;
-    /// scale.launch(&device.default_stream(), 1, (&x, &mut y, 2.0, 3))?;
+    /// scale.launch(device.default_stream(), 1, (&x, &mut y, 2.0, 3))?;
     /// assert_eq!(y.to_vec()?, [2.0, 4.0, 6.0]);
     ///
     /// // SAFETY: as above.
@@ -343,12 +343,12 @@ impl<S: Signature> Kernel<S> {
         args: impl Arguments<'a, S>,
     ) -> Result<()> {
         let grid = grid.into();
-        // SAFETY: the caller vouches for the accesses.
+        // SAFETY: the caller guarantees the accesses.
         args.with(|args| unsafe { self.launch_args_unchecked(stream, grid, args) })
     }
 
     /// The same kernel without types.
-    pub fn untyped(&self) -> Kernel<Untyped> {
+    pub fn untyped(&self) -> Kernel<DynArgs> {
         self.with_types()
     }
 }
@@ -390,19 +390,19 @@ mod tests {
         let kernel: Kernel<(Read<f32>, Write<f32>, f32, i32)> = scale(&device).typed().unwrap();
         let x = device.upload(&[1.0f32; 32]).unwrap();
         let mut y = device.zeros::<f32>(32).unwrap();
-        kernel.launch(&stream, 1, (x.slice(..16), &mut y, 3.0, 16)).unwrap();
+        kernel.launch(stream, 1, (x.slice(..16), &mut y, 3.0, 16)).unwrap();
         assert_eq!(y.to_vec().unwrap(), [[3.0f32; 16], [0.0; 16]].concat());
-        let error = kernel.launch(&stream, 1, (x.slice(..15), &mut y, 3.0, 16)).unwrap_err();
+        let error = kernel.launch(stream, 1, (x.slice(..15), &mut y, 3.0, 16)).unwrap_err();
         insta::assert_snapshot!(error, @"kernel `scale`, argument `x` (*fp32): the kernel touches 16 elements (`n`), the slice has 15; pass a longer one, or check sizes, strides and grid of the launch");
-        let error = kernel.launch(&stream, 1, (&x, y.slice_mut(1..), 3.0, 16)).unwrap_err().to_string();
+        let error = kernel.launch(stream, 1, (&x, y.slice_mut(1..), 3.0, 16)).unwrap_err().to_string();
         assert!(error.contains("argument `y`") && error.contains("is not a multiple of 16"), "{error}");
         let elsewhere = Device::emulator().upload(&[1.0f32; 32]).unwrap();
-        let error = kernel.launch(&stream, 1, (&elsewhere, &mut y, 3.0, 16)).unwrap_err().to_string();
+        let error = kernel.launch(stream, 1, (&elsewhere, &mut y, 3.0, 16)).unwrap_err().to_string();
         assert!(error.contains("argument `x`") && error.contains("load the kernel there"), "{error}");
         // SAFETY: the kernel touches 16 elements of 32 from `x.slice(..15)` on.
-        unsafe { kernel.launch_unchecked(&stream, 1, (x.slice(..15), &mut y, 3.0, 16)) }.unwrap();
+        unsafe { kernel.launch_unchecked(stream, 1, (x.slice(..15), &mut y, 3.0, 16)) }.unwrap();
         // Without types what is written must be given so all the same.
-        let error = kernel.untyped().launch(&stream, 1, &crate::args![&x, &y, 3.0f32, 16]).unwrap_err();
+        let error = kernel.untyped().launch(stream, 1, &crate::args![&x, &y, 3.0f32, 16]).unwrap_err();
         insta::assert_snapshot!(error, @"kernel `scale`, argument `y` (*fp32): the kernel writes here, the memory was given to be read; pass `&mut buffer` or a `SliceMut`");
         assert_eq!(y.slice(16..).to_vec().unwrap(), [0.0; 16]);
     }

@@ -74,12 +74,56 @@ fn the_process_of_a_case() {
         "maps" => maps(),
         "count" => Device::cuda_count().map(|count| println!("says: {count}")),
         "assemble" => assemble(),
+        "one stream" => one_stream(),
+        "two streams" => two_streams(),
+        "properties" => properties(),
         "few blocks" => few_blocks(),
         other => panic!("no case {other}"),
     };
     if let Err(error) = result {
         println!("says: {}", error.to_string().replace('\n', "\nsays:     "));
     }
+}
+
+/// One stream besides the default one.
+fn one_stream() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let kernel = load(&device, PTX, METADATA)?;
+    let (stream, x, mut y) = (device.stream()?, device.alloc::<f32>(32)?, device.alloc::<f32>(32)?);
+    for stream in [&stream, device.default_stream()] {
+        kernel.launch(stream, 1, &args![&x, &mut y, 2.0f32, 32])?;
+        stream.copy(&x, &mut y)?;
+        stream.write(&mut y, &[0.0; 32])?;
+        stream.read(&y, &mut [0.0; 32])?;
+    }
+    Ok(())
+}
+
+/// Work of two streams on the same memory.
+fn two_streams() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let kernel = load(&device, PTX, METADATA)?;
+    // The second waits for the first: an event, a wait.
+    let (a, b) = (device.stream()?, device.stream()?);
+    let (x, mut y, mut z) = (device.alloc::<f32>(32)?, device.alloc::<f32>(32)?, device.alloc::<f32>(32)?);
+    // Each piece of work but that of the default stream records an event.
+    kernel.launch(&a, 1, &args![&x, &mut y, 2.0f32, 32])?;
+    kernel.launch(&b, 1, &args![&y, &mut z, 2.0f32, 32])?; // waits for the write of `y`
+    kernel.launch(&b, 1, &args![&x, &mut z, 2.0f32, 32])?; // `x` was read by another stream
+    a.zero(&mut y)?; // waits for the read of `y`
+    kernel.launch(device.default_stream(), 1, &args![&x, &mut z, 2.0f32, 32])?;
+    let graph = a.capture(|s| s.copy(&y, &mut z))?;
+    graph.launch(&b)?; // waits for the zeros
+    Ok(())
+}
+
+/// What a GPU is asked for its properties.
+fn properties() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let info = device.memory_info()?;
+    println!("says: {}, {device}, {:?}, {}", device.name(), device.compute_capability(), device.arch());
+    println!("says: {} of {} bytes, {:x?}", info.free, device.total_memory()?, device.uuid()?[0]);
+    Ok(())
 }
 
 /// A launch after which nothing works.
@@ -133,7 +177,7 @@ fn assemble() -> Result<()> {
     let plain = PTX.replace("sm_80", "sm_90a");
     for ptx in [&plain, &products, &products] {
         let kernel = load(&device, ptx, &METADATA.replace("sm_80", "sm_90a"))?;
-        println!("says: {}", if kernel.is_assembled() { "by ptxas" } else { "by the driver" });
+        println!("says: {}", if kernel.is_cubin() { "by ptxas" } else { "by the driver" });
     }
     Ok(())
 }
@@ -149,12 +193,12 @@ fn scratch() -> Result<()> {
     let other = device.stream()?;
     for grid in [1, 2, 100, 3] {
         for _ in 0..50 {
-            kernel.launch(&device.default_stream(), grid, &args![&x, &mut y, 2.0f32, 32])?;
+            kernel.launch(device.default_stream(), grid, &args![&x, &mut y, 2.0f32, 32])?;
             kernel.launch(&other, grid, &args![&x, &mut y, 2.0f32, 32])?;
         }
     }
     drop(other);
-    no_allocation(|| kernel.launch(&device.default_stream(), 100, &args![&x, &mut y, 2.0f32, 32]))
+    no_allocation(|| kernel.launch(device.default_stream(), 100, &args![&x, &mut y, 2.0f32, 32]))
 }
 
 /// Launches of a kernel with a tensor map.
@@ -303,4 +347,22 @@ fn an_illegal_access_on_a_gpu() {
         assert_eq!(said.lines().count(), 4, "{said}");
         println!("{said}");
     }
+}
+
+#[test]
+fn streams_are_put_in_order_by_events() {
+    insta::assert_snapshot!(said("one stream", ""), @"driver: 2 launches, 0 allocations on streams of which 0 are left, 0 maps");
+    insta::assert_snapshot!(said("two streams", ""), @r"
+    driver: 4 launches, 0 allocations on streams of which 0 are left, 0 maps
+    driver: 6 events recorded, 4 waits for them
+    ");
+}
+
+#[test]
+fn properties_of_a_gpu() {
+    insta::assert_snapshot!(said("properties", ""), @r"
+    stub, cuda:0 (stub), (9, 0), sm_90a
+    4096 of 1048576 bytes, ab
+    driver: 0 launches, 0 allocations on streams of which 0 are left, 0 maps
+    ");
 }

@@ -32,15 +32,15 @@ fn a_launch_computes() {
     let x = device.upload(&(0..40).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
     let mut y = device.upload(&[-1.0f32; 40]).unwrap();
     let stream = device.default_stream();
-    kernel.launch(&stream, 2, &args![&x, &mut y, 3.0f32, 39]).unwrap();
+    kernel.launch(stream, 2, &args![&x, &mut y, 3.0f32, 39]).unwrap();
     stream.synchronize().unwrap();
     let expected: Vec<f32> = (0..39).map(|i| i as f32 * 3.0).chain([-1.0]).collect();
     assert_eq!(y.to_vec().unwrap(), expected);
     // An empty grid runs nothing.
-    kernel.launch(&stream, (0, 5), &args![&x, &mut y, 7.0f32, 39]).unwrap();
+    kernel.launch(stream, (0, 5), &args![&x, &mut y, 7.0f32, 39]).unwrap();
     assert_eq!(y.to_vec().unwrap(), expected);
     // A place in a buffer.
-    kernel.launch(&stream, 1, &args![&x, y.slice_mut(39..), 1.0f32, 1]).unwrap();
+    kernel.launch(stream, 1, &args![&x, y.slice_mut(39..), 1.0f32, 1]).unwrap();
     assert_eq!(y.to_vec().unwrap()[39], 0.0);
 }
 
@@ -50,7 +50,7 @@ fn a_launch_that_does_not_fit_runs_nothing() {
     let kernel = unchecked(&device, &unproved());
     let x = device.upload(&[0.0f32; 4]).unwrap();
     let stream = device.default_stream();
-    let fails = |grid: [u32; 3], args: &[Arg<'_>]| kernel.launch(&stream, grid, args).unwrap_err().to_string();
+    let fails = |grid: [u32; 3], args: &[Arg<'_>]| kernel.launch(stream, grid, args).unwrap_err().to_string();
     insta::assert_snapshot!(fails([1; 3], &args![&x, &x, 1.0f32]), @"kernel `scale` takes 4 arguments (x, y, a, n), the launch gives 3");
     insta::assert_snapshot!(fails([1; 3], &args![&x, &x, 1.0f32, 1u64 << 31]), @"kernel `scale`, argument `n` (i32): 2147483648 is out of range (-2147483648 to 2147483647)");
     let ints = device.upload(&[0i32; 4]).unwrap();
@@ -59,7 +59,7 @@ fn a_launch_that_does_not_fit_runs_nothing() {
     let other = Device::emulator();
     let foreign = other.upload(&[0.0f32; 4]).unwrap();
     insta::assert_snapshot!(fails([1; 3], &args![&x, &foreign, 1.0f32, 4]), @"kernel `scale`, argument `y` (*fp32): the buffer lies on emulator, the kernel on emulator; load the kernel there, or upload the data here");
-    assert!(kernel.launch(&other.default_stream(), 1, &[]).is_err());
+    assert!(kernel.launch(other.default_stream(), 1, &[]).is_err());
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn grids_that_no_gpu_takes_are_named_before_lengths() {
     let kernel = load(&device, PTX, METADATA).unwrap();
     let (x, mut y) = (device.upload(&[1.0f32; 4]).unwrap(), device.upload(&[0.0f32; 4]).unwrap());
     let stream = device.default_stream();
-    let mut launch = |grid: [u32; 3], n: i32| kernel.launch(&stream, grid, &args![&x, &mut y, 1.0f32, n]);
+    let mut launch = |grid: [u32; 3], n: i32| kernel.launch(stream, grid, &args![&x, &mut y, 1.0f32, n]);
     insta::assert_snapshot!(launch([1 << 31, 1, 1], 4).unwrap_err(), @"kernel `scale` is out of resources: grid size x (blocks): needed 2147483648, available 2147483647. Let each program do more.");
     insta::assert_snapshot!(launch([1, 1, 65536], 100).unwrap_err(), @"kernel `scale` is out of resources: grid size z (blocks): needed 65536, available 65535. Let each program do more, or move blocks to the x dimension.");
     // A grid of no programs runs none, whatever its other sizes are.
@@ -83,7 +83,7 @@ fn what_the_signature_promised_is_checked_at_every_launch() {
     let kernel = unchecked(&device, &promised());
     let (x, y) = (device.upload(&[1.0f32; 40]).unwrap(), device.upload(&[0.0f32; 40]).unwrap());
     let stream = device.default_stream();
-    let launch = |x: Arg<'_>, n: i32| kernel.launch(&stream, 2, &args![x, &y, 2.0f32, n]);
+    let launch = |x: Arg<'_>, n: i32| kernel.launch(stream, 2, &args![x, &y, 2.0f32, n]);
     let error = launch((&x).into(), 39).unwrap_err();
     assert!(matches!(&error, Error::Argument { name, .. } if name == "n"), "{error}");
     insta::assert_snapshot!(error, @"kernel `scale`, argument `n` (i32): 39 is not a multiple of 4, but the kernel was compiled for `i32:4` and relies on it; pass a multiple of 4, or compile the kernel for `i32`");
@@ -99,7 +99,7 @@ fn a_fault_of_the_kernel_is_an_error() {
     let device = Device::emulator();
     let kernel = unchecked(&device, &unproved());
     let x = device.alloc_named::<f32>(4, "x").unwrap();
-    let result = kernel.launch(&device.default_stream(), 1, &args![&x, &x, 1.0f32, 5]);
+    let result = kernel.launch(device.default_stream(), 1, &args![&x, &x, 1.0f32, 5]);
     let error = result.unwrap_err();
     assert!(matches!(error, Error::Fault(_)));
     assert!(error.to_string().contains("past the end of `x` (16 bytes)"), "{error}");
@@ -149,7 +149,7 @@ fn the_limit_of_the_sanitizer_is_that_of_a_block() {
         let kernel = load(&device, PTX, METADATA).unwrap();
         let n = 32 * blocks as usize;
         let (x, mut y) = (device.zeros::<f32>(n).unwrap(), device.zeros::<f32>(n).unwrap());
-        kernel.launch(&device.default_stream(), blocks, &args![&x, &mut y, 1.0f32, n])
+        kernel.launch(device.default_stream(), blocks, &args![&x, &mut y, 1.0f32, n])
     };
     // A block of this kernel has one warp, which executes fewer than 40 instructions.
     for blocks in [1, 200] {

@@ -47,7 +47,7 @@ fn launches_that_do_not_fit() {
 
     let mut table = String::new();
     let mut row = |what: &str, grid: (u32, u32, u32), args: &[Arg<'_>]| {
-        let said = match kernel.launch(&stream, grid, args) {
+        let said = match kernel.launch(stream, grid, args) {
             Ok(()) => "nothing to run".to_owned(),
             Err(error) => masked(&error.to_string()),
         };
@@ -75,19 +75,17 @@ fn launches_that_do_not_fit() {
     row("a grid too large along x", (1 << 31, 1, 1), &args![&x, &y, 2.0f32, 32]);
     row("a grid too large along y", (1, 1 << 16, 1), &args![&x, &y, 2.0f32, 32]);
     row("a grid too large along z", (1, 1, u32::MAX), &args![&x, &y, 2.0f32, 32]);
-    let wrong = kernel.launch(&other.default_stream(), one, &args![&x, &y, 2.0f32, 32]).unwrap_err();
+    let wrong = kernel.launch(other.default_stream(), one, &args![&x, &y, 2.0f32, 32]).unwrap_err();
     let _ = writeln!(table, "a stream of another device\n    {wrong}");
-    let null = kernel.launch(&stream, one, &args![DeviceAddress::NULL, &y, 2.0f32, 32]).unwrap_err();
+    let null = kernel.launch(stream, one, &args![DeviceAddress::NULL, &y, 2.0f32, 32]).unwrap_err();
     let _ = writeln!(table, "the null pointer, which the kernel reads\n    {}", masked(&null.to_string()));
     let short = device.alloc_named::<f32>(8, "short").unwrap();
-    let past = kernel.launch(&stream, one, &args![&short, &y, 2.0f32, 32]).unwrap_err();
+    let past = kernel.launch(stream, one, &args![&short, &y, 2.0f32, 32]).unwrap_err();
     let _ = writeln!(table, "a buffer too short, without an extent in the metadata\n    {}", masked(&past.to_string()));
     let writes = promised.replace(r#""y", "type": "*fp32""#, r#""y", "type": "*fp32", "access": "write""#);
     // SAFETY: as above.
-    let shared = unsafe { device.load_json(PTX, &writes) }
-        .unwrap()
-        .launch(&stream, one, &args![&x, &y, 2.0f32, 32])
-        .unwrap_err();
+    let shared =
+        unsafe { device.load_json(PTX, &writes) }.unwrap().launch(stream, one, &args![&x, &y, 2.0f32, 32]).unwrap_err();
     let _ = writeln!(table, "a buffer to be read where the kernel writes\n    {shared}");
     assert_eq!(y.to_vec().unwrap(), [-1.0; 64], "nothing may run");
     insta::assert_snapshot!(table);
@@ -122,7 +120,7 @@ fn devices_that_are_not_there() {
     assert!(error.contains("there is no CUDA device 99") || error.contains("no CUDA driver was found"), "{error}");
     // Where there is no GPU, the fallback says why.
     let device = Device::auto();
-    assert_eq!(device.is_cuda(), device.fallback_reason().is_none());
+    assert_eq!(device.is_cuda(), device.cuda_error().is_none());
     #[cfg(not(feature = "jit"))]
     assert!(Device::interpreter().unwrap_err().to_string().contains("feature `jit`"));
 }

@@ -84,14 +84,14 @@ fn what_cannot_be_recorded_is_refused() {
         let graph = stream.capture(|_| Ok(())).unwrap();
         graph.launch(&stream).unwrap();
         let other = Device::emulator();
-        assert!(graph.launch(&other.default_stream()).is_err());
+        assert!(graph.launch(other.default_stream()).is_err());
         assert_eq!(x.to_vec().unwrap(), [0.0; 32]);
     }
 }
 
 /// Memory and a stream of cudarc, where there is a GPU.
 #[test]
-#[cfg(feature = "cuda")]
+#[cfg(feature = "cudarc")]
 fn memory_and_streams_of_cudarc() {
     use cudarc::driver::CudaContext;
     use rtc_runtime::interop;

@@ -4,7 +4,7 @@
 
 use rtc_compiler::ConstValue;
 use rtc_runtime::jit::cache::{Cache, CacheConfig, Error, Origin};
-use rtc_runtime::jit::{Event, JitKernel, Options, Program};
+use rtc_runtime::jit::{JitEvent, JitKernel, JitProgram, Options};
 use rtc_runtime::{Device, TensorDescriptor, args};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -29,15 +29,15 @@ fn scale(directory: Option<&Path>) -> (Device, JitKernel, Heard) {
     (device, program.kernel("scale").unwrap(), heard)
 }
 
-fn program(device: &Device, directory: Option<&Path>) -> (Program, Heard) {
+fn program(device: &Device, directory: Option<&Path>) -> (JitProgram, Heard) {
     let heard = Heard::default();
     let list = heard.clone();
     let cache = directory.map(|directory| Cache::open(CacheConfig::new(directory)).unwrap());
     let program = device.jit(&[("scale.rt", SOURCE)]).unwrap().with_cache(cache).with_observer(move |event| {
         let text = match event {
-            Event::Ready { origin: Origin::Made, signature, .. } => format!("made {signature}"),
-            Event::Ready { signature, .. } => format!("found {signature}"),
-            Event::CacheProblem(Error::Corrupt { removed: true, .. }) => "corrupt".into(),
+            JitEvent::Ready { origin: Origin::Made, signature, .. } => format!("made {signature}"),
+            JitEvent::Ready { signature, .. } => format!("found {signature}"),
+            JitEvent::CacheProblem(Error::Corrupt { removed: true, .. }) => "corrupt".into(),
             other => format!("{other:?}"),
         };
         list.lock().unwrap().push(text);
@@ -58,7 +58,7 @@ fn run(device: &Device, kernel: &JitKernel, stride: i32, factor: i32) {
     let options = no_bias();
     let values: Vec<f32> = (0..32 * stride.max(1)).map(|v| v as f32).collect();
     let (x, mut y) = (device.upload(&values).unwrap(), device.zeros::<f32>(32).unwrap());
-    kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, stride, factor, 32], &options).unwrap();
+    kernel.launch(device.default_stream(), 1, &args![&x, &mut y, stride, factor, 32], &options).unwrap();
     let expected: Vec<f32> = (0..32).map(|i| (i * stride * factor) as f32).collect();
     assert_eq!(y.to_vec().unwrap(), expected);
 }
@@ -85,7 +85,7 @@ fn kinds_of_arguments_have_kernels_of_their_own() {
     let mut y = device.zeros::<f32>(32).unwrap();
     let options = Options::new().num_warps(1);
     let arguments = args![x.slice(1..), &mut y, 1, 2, &b, 32];
-    kernel.launch(&device.default_stream(), 1, &arguments, &options).unwrap();
+    kernel.launch(device.default_stream(), 1, &arguments, &options).unwrap();
     assert_eq!(take(&heard), ["made x=*fp16, y=*fp32:16, stride=1, factor=i32, bias=*fp32:16, BLOCK=32"]);
     assert_eq!(y.to_vec().unwrap(), [2.5; 32]);
 }
@@ -97,11 +97,11 @@ fn equal_content_is_one_kernel() {
     let by_name = no_bias().constexpr("BLOCK", 32);
     for _ in 0..3 {
         run(&device, &kernel, 1, 1);
-        kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name).unwrap();
-        kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name.clone()).unwrap();
+        kernel.launch(device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name).unwrap();
+        kernel.launch(device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name.clone()).unwrap();
     }
     assert_eq!((kernel.variants(), take(&heard).len()), (1, 1));
-    kernel.launch(&device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name.num_warps(2)).unwrap();
+    kernel.launch(device.default_stream(), 1, &args![&x, &mut y, 1, 1], &by_name.num_warps(2)).unwrap();
     assert_eq!(kernel.variants(), 2);
 }
 
@@ -187,9 +187,9 @@ fn a_known_launch_allocates_nothing() {
     let (x, mut y) = (device.zeros::<f32>(32).unwrap(), device.zeros::<f32>(32).unwrap());
     let options = no_bias();
     let arguments = args![&x, &mut y, 1, 7, 32];
-    let first = allocation_counter::measure(|| drop(kernel.ready(&arguments, &options).unwrap()));
+    let first = allocation_counter::measure(|| drop(kernel.specialize(&arguments, &options).unwrap()));
     assert!(first.count_total > 0, "the compiler allocates");
-    let again = allocation_counter::measure(|| drop(kernel.ready(&arguments, &options).unwrap()));
+    let again = allocation_counter::measure(|| drop(kernel.specialize(&arguments, &options).unwrap()));
     assert_eq!(again.count_total, 0, "{again:?}");
 }
 
@@ -210,7 +210,7 @@ fn tuples_and_descriptors_are_arguments() {
         let heard = Heard::default();
         let list = heard.clone();
         let program = device.jit(&[("parts.rt", PARTS)]).unwrap().with_cache(None).with_observer(move |event| {
-            if let Event::Ready { signature, .. } = event {
+            if let JitEvent::Ready { signature, .. } = event {
                 list.lock().unwrap().push((*signature).to_string());
             }
         });
@@ -225,7 +225,7 @@ fn tuples_and_descriptors_are_arguments() {
             let desc = TensorDescriptor::new(&x, &[rows, 12], &[16, 1]).with_block(&[2, 8]);
             let inner = args![factor, offset];
             let pair = args![&b, &inner];
-            kernel.launch(&stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap();
+            kernel.launch(stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap();
             let expected = (0..16).map(|i| {
                 let (row, column) = (1 + i / 8, 4 + i % 8);
                 let inside = (row as u64) < rows && column < 12;
@@ -239,7 +239,7 @@ fn tuples_and_descriptors_are_arguments() {
         let inner = args![1, 3];
         let pair = args![&b, &inner];
         let mut fails = |desc: TensorDescriptor<'_>| {
-            kernel.launch(&stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap_err().to_string()
+            kernel.launch(stream, 1, &args![&desc, &pair, &mut out, 2], &options).unwrap_err().to_string()
         };
         let text = fails(TensorDescriptor::new(&x, &[4, 12], &[16, 1]));
         assert!(
@@ -254,9 +254,9 @@ fn tuples_and_descriptors_are_arguments() {
     // A kernel that is compiled takes the elements one by one.
     let (device, kernel, _) = scale(None);
     let (x, mut y) = (device.zeros::<f32>(32).unwrap(), device.zeros::<f32>(32).unwrap());
-    let ready = kernel.ready(&args![&x, &mut y, 1, 7, 32], &no_bias()).unwrap();
+    let ready = kernel.specialize(&args![&x, &mut y, 1, 7, 32], &no_bias()).unwrap();
     let both = args![&x, 7];
-    let error = ready.kernel().launch(&device.default_stream(), 1, &args![&both, &mut y, 7]).unwrap_err();
+    let error = ready.kernel().launch(device.default_stream(), 1, &args![&both, &mut y, 7]).unwrap_err();
     insta::assert_snapshot!(error, @"kernel `scale`, argument `x` (*fp32): a buffer is needed, a tuple of 2 was given; pass a `Buffer`, a slice of one or a `DeviceAddress`");
 }
 
@@ -276,7 +276,7 @@ fn mistakes_name_kernel_and_argument() {
     let mut fails = |options: &Options, rest: &[i128]| {
         let mut arguments: Vec<_> = args![&x, &mut y].into();
         arguments.extend(rest.iter().map(|value| rtc_runtime::Arg::Int(*value)));
-        kernel.launch(&stream, 1, &arguments, options).unwrap_err().to_string()
+        kernel.launch(stream, 1, &arguments, options).unwrap_err().to_string()
     };
     let options = no_bias();
     insta::assert_snapshot!(fails(&options, &[1, 1, 32, 5]), @"kernel `scale` takes 5 arguments (x, y, stride, factor, BLOCK), the launch gives 6");
@@ -286,8 +286,8 @@ fn mistakes_name_kernel_and_argument() {
     insta::assert_snapshot!(fails(&options.launch(|o| o.num_warps = 64), &[1, 1, 32]), @"error[out-of-resources]: out of threads: 2048 needed for 64 warps, 1024 available");
     insta::assert_snapshot!(program(&device, None).0.kernel("scal").unwrap_err(), @"error[unknown-kernel]: there is no `@triton.jit` function `scal`, did you mean `scale`?; the file has scale");
     let bad = device.jit(&[("k.rt", "@triton.jit\ndef k(x):\n    tl.store(x, y)\n")]).unwrap().with_cache(None);
-    let error = bad.kernel("k").unwrap().launch(&stream, 1, &args![&mut y], &Options::new()).unwrap_err();
-    insta::assert_snapshot!(bad.explain(&error), @r"
+    let error = bad.kernel("k").unwrap().launch(stream, 1, &args![&mut y], &Options::new()).unwrap_err();
+    insta::assert_snapshot!(error, @r"
     error[undefined-name]: the name `y` is not defined
      --> k.rt:3:17
       |
@@ -309,8 +309,8 @@ fn what_the_interpreter_finds_says_where() {
     let (x, mut y) = (device.upload(&[2.0f32; 64]).unwrap(), device.zeros::<f32>(32).unwrap());
     let options = Options::new();
     // A promise that does not hold, which ends nothing.
-    let ready = kernel.ready(&args![&x, &mut y, 2], &options).unwrap();
-    ready.kernel().launch(&stream, 1, &args![&x, &mut y, 2]).unwrap();
+    let ready = kernel.specialize(&args![&x, &mut y, 2], &options).unwrap();
+    ready.kernel().launch(stream, 1, &args![&x, &mut y, 2]).unwrap();
     let found = ready.kernel().take_findings();
     assert_eq!(found[0].code, "false-promise");
     let (file, line, column) = found[0].place.clone().unwrap();
@@ -320,7 +320,7 @@ fn what_the_interpreter_finds_says_where() {
     assert!(ready.kernel().take_findings().is_empty(), "they are taken once");
     // An access outside of all memory ends the launch.
     // SAFETY: on the interpreter, an access out of bounds is a fault.
-    let launched = unsafe { kernel.launch_unchecked(&stream, 1, &args![&x, &mut y, 1 << 20], &options) };
+    let launched = unsafe { kernel.launch_unchecked(stream, 1, &args![&x, &mut y, 1 << 20], &options) };
     let text = launched.unwrap_err().to_string();
     assert!(text.starts_with("interpreter: ") && text.ends_with(", source k.rt:4:13"), "{text}");
 }

@@ -61,7 +61,7 @@ fn visited(device: &Device, metadata: &str, grid: (u32, u32), programs: usize) -
     let kernel = load(device, metadata);
     let mut y = device.upload(&vec![-1; programs]).unwrap();
     let stream = device.default_stream();
-    kernel.launch(&stream, grid, &args![&mut y]).unwrap();
+    kernel.launch(stream, grid, &args![&mut y]).unwrap();
     stream.synchronize().unwrap();
     y.to_vec().unwrap()
 }
@@ -95,6 +95,6 @@ fn hidden_parameters_take_no_argument() {
     let device = Device::emulator();
     let kernel = load(&device, METADATA);
     let y = device.alloc::<i32>(16).unwrap();
-    let error = kernel.launch(&device.default_stream(), 4, &args![&y, 4, 1]).unwrap_err();
+    let error = kernel.launch(device.default_stream(), 4, &args![&y, 4, 1]).unwrap_err();
     insta::assert_snapshot!(error, @"kernel `visit` takes 1 arguments (y), the launch gives 3");
 }

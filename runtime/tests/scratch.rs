@@ -69,15 +69,16 @@ fn expected(blocks: i32, n: i32) -> Vec<i32> {
 fn blocks_and_streams_have_their_own() {
     for device in [Device::emulator(), Device::auto()] {
         let kernel = kernel(&device);
-        let streams = [device.default_stream(), device.stream().unwrap(), device.stream().unwrap()];
-        // The memory of a stream grows under way, while launches that have the old one may still run.
+        let others = [device.stream().unwrap(), device.stream().unwrap()];
+        let streams = [device.default_stream(), &others[0], &others[1]];
+        // The memory of a stream grows in flight, while launches that have the old one may still run.
         for (round, blocks) in [3, 300, 7, 2000, 2000, 1].into_iter().enumerate() {
             let mut outs: Vec<_> = streams.iter().map(|_| device.zeros::<i32>(blocks).unwrap()).collect();
-            for (index, (stream, out)) in streams.iter().zip(&mut outs).enumerate() {
+            for (index, (stream, out)) in streams.into_iter().zip(&mut outs).enumerate() {
                 let n = 20 + (round + index) as i32;
                 kernel.launch(stream, blocks as u32, &args![out, n]).unwrap();
             }
-            for (index, (stream, out)) in streams.iter().zip(&outs).enumerate() {
+            for (index, (stream, out)) in streams.into_iter().zip(&outs).enumerate() {
                 stream.synchronize().unwrap();
                 let n = 20 + (round + index) as i32;
                 assert_eq!(out.to_vec().unwrap(), expected(blocks as i32, n), "{device}, stream {index}");

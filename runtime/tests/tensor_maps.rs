@@ -55,7 +55,7 @@ fn explicit(device: &Device) -> Kernel {
 }
 
 fn launch(kernel: &Kernel, args: &[Arg<'_>]) -> Result<(), Error> {
-    kernel.launch(&kernel.device().default_stream(), 1, args)
+    kernel.launch(kernel.device().default_stream(), 1, args)
 }
 
 fn shown(out: &Buffer) -> TensorMap {
@@ -96,7 +96,7 @@ fn what_a_map_cannot_be_names_the_argument() {
     insta::assert_snapshot!(text((&x).into(), 4, i64::MAX), @"kernel `show`, argument `x` (*fp16): tensor map `map.0`: the stride of dimension 0 is 18446744073709551614 bytes; copies of tiles (TMA) need it to be a multiple of 16 below 2^40: pad the rows of the tensor, or copy it");
     // A launch of no programs needs no map.
     let args = args![&out, x.slice(8..), 4, 64i64];
-    kernel.launch(&device.default_stream(), 0, &args).unwrap();
+    kernel.launch(device.default_stream(), 0, &args).unwrap();
     for (bad, message) in [
         (EXPRESSIONS.replace("M * 8", "N"), "`N` is no integer argument"),
         (EXPRESSIONS.replace("stride\", 1", "stride\", 2"), "the innermost stride is not 1"),

@@ -65,12 +65,17 @@ fn is_call(after: &str) -> bool {
 pub struct Crate {
     pub items: Vec<Item>,
     examples: Vec<Example>,
+    /// Types for this crate alone.
+    private: Vec<String>,
 }
 
 impl Crate {
     /// The items that no example shows.
     pub fn missing(&self) -> impl Iterator<Item = &Item> {
-        self.items.iter().filter(|item| {
+        let is_type = |item: &Item, name: &str| item.of.is_none() && item.name == name;
+        let is_private =
+            move |name: &String| self.private.contains(name) && !self.items.iter().any(|item| is_type(item, name));
+        self.items.iter().filter(move |item| !item.of.as_ref().is_some_and(is_private)).filter(|item| {
             let names_type = |code: &str| item.of.as_ref().is_none_or(|of| occurrences(code, of).count() > 0);
             let shows = |example: &Example| {
                 (names_type(&example.code) || example.file == item.file) && item.is_shown_by(&example.code)
@@ -114,7 +119,13 @@ impl Crate {
             } else if hidden == Some(indent) && trimmed == "}" {
                 hidden = None;
             }
-            if let Some((is_function, name)) = declared(trimmed).filter(|_| hidden.is_none()) {
+            let of_crate = ["pub(crate) ", "pub(super) ", ""].iter().find_map(|word| trimmed.strip_prefix(word));
+            if let Some((false, name)) = of_crate.and_then(declared) {
+                self.private.push(name.to_owned());
+            }
+            if let Some((is_function, name)) =
+                trimmed.strip_prefix("pub ").and_then(declared).filter(|_| hidden.is_none())
+            {
                 self.items.push(Item {
                     file: file.to_owned(),
                     line: number + 1,
@@ -132,9 +143,8 @@ impl Crate {
     }
 }
 
-/// Whether a line declares a function for others, and the name that it declares.
-fn declared(line: &str) -> Option<(bool, &str)> {
-    let mut rest = line.strip_prefix("pub ")?;
+/// Whether a declaration, given without its `pub`, is of a function, and the name that it declares.
+fn declared(mut rest: &str) -> Option<(bool, &str)> {
     for word in ["const ", "unsafe ", "async "] {
         // `pub const fn`, but `pub const NAME`.
         match rest.strip_prefix(word) {
@@ -192,6 +202,7 @@ fn methods_are_shown_with_their_type() {
     read.read(Path::new("a.rs"), "impl<T: Into<u8>> Clone for A<T> {\n    pub fn len(&self) {}\n}\n");
     read.read(Path::new("b.rs"), "/// ```\n/// B::new().len();\n/// ```\npub struct B;\n");
     assert_eq!(read.missing().map(|item| item.place(Path::new(""))).collect::<Vec<_>>(), ["a.rs:2 `A::len`"]);
+    read.read(Path::new("d.rs"), "pub(super) struct D;\nimpl D {\n    pub fn hidden() {}\n}\n");
     read.read(Path::new("c.rs"), "/// ```\n/// A::new().len();\n/// ```\npub struct C;\n/// ```\n/// C\n/// ```\n");
     assert_eq!(read.missing().count(), 0);
 }

@@ -221,6 +221,13 @@ impl Arch {
     }
 }
 
+/// As signatures and files name it; a specific one as that of its architecture, with `a`.
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}{}", self.capability, if self.is_specific { "a" } else { "" })
+    }
+}
+
 impl FromStr for Arch {
     type Err = UnknownTarget;
 
@@ -250,6 +257,7 @@ mod tests {
             let arch: Arch = target.name.parse().expect(target.name);
             assert_eq!(arch.capability, target.capability);
             assert_eq!(arch.is_specific, target.name.ends_with('a'));
+            assert_eq!(arch.to_string(), target.name);
         }
         assert_eq!(Target::of_capability(90).map(|target| target.name), Some("sm_90a"));
         assert_eq!(Target::of_capability(42), None);

@@ -13,7 +13,7 @@ fn attention<const D: i64>(device: &Device, q: &[f16], k: &[f16], v: &[f16], hea
     let mut out = device.alloc::<f16>(q.len())?;
     let grid = ((rows as u32).div_ceil(64), heads as u32);
     let scale = std::f32::consts::LOG2_E / (D as f32).sqrt();
-    kernel.launch(&device.default_stream(), grid, &q, &k, &v, &mut out, scale, rows as i32)?;
+    kernel.launch(device.default_stream(), grid, &q, &k, &v, &mut out, scale, rows as i32)?;
     out.to_vec()
 }
 

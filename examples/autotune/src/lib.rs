@@ -4,7 +4,7 @@ use rtc_abi::DType;
 use rtc_cache::Cache;
 use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
 use rtc_runtime::{Device, args};
-use rtc_tune::{Grid, Report, Tuner};
+use rtc_tune::{GridFn, Tuner, TuningReport};
 use std::error::Error;
 
 /// The source, with the configurations above the kernel.
@@ -18,7 +18,7 @@ pub fn scale_add(
     a: f32,
     x: &[f32],
     y: &[f32],
-) -> Result<(Vec<f32>, Report), Box<dyn Error>> {
+) -> Result<(Vec<f32>, TuningReport), Box<dyn Error>> {
     let n = x.len();
     let program = Program::parse(&[Source::new("scale_add.rt", SOURCE)]);
     // What configurations and heuristics set is left out.
@@ -31,7 +31,7 @@ pub fn scale_add(
         .argument("x", tensor())
         .argument("y", tensor())
         .integer("n", n as i64)
-        .grid(Grid::new(["cdiv(n, BLOCK)".parse()?, 1.into(), 1.into()]));
+        .grid(GridFn::new(["cdiv(n, BLOCK)".parse()?, 1.into(), 1.into()]));
     if let Some(cache) = cache {
         tuner = tuner.cache(cache);
     }
@@ -42,6 +42,6 @@ pub fn scale_add(
     let winner = report.winner().ok_or("no configuration can run")?;
     let spec = report.winning_spec().ok_or("no configuration can run")?;
     let kernel = device.compile_program(&program, &spec)?.kernel;
-    kernel.launch(&device.default_stream(), winner.grid, &args![&x, &mut y, a, n])?;
+    kernel.launch(device.default_stream(), winner.grid, &args![&x, &mut y, a, n])?;
     Ok((y.to_vec()?, report))
 }

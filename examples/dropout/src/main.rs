@@ -10,7 +10,7 @@ fn gelu_dropout(device: &Device, x: &[f32], p: f32, seed: i32) -> Result<Vec<f32
     let x = device.upload(x)?;
     let mut out = device.alloc::<f32>(x.len())?;
     let count = x.len() as i32;
-    kernel.launch(&device.default_stream(), (count as u32).div_ceil(1024), &x, &mut out, count, p, seed)?;
+    kernel.launch(device.default_stream(), (count as u32).div_ceil(1024), &x, &mut out, count, p, seed)?;
     out.to_vec()
 }
 

@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     let kernel = vector_add::add_kernel(&device)?;
     let stream = device.default_stream();
     let blocks = (count as u32).div_ceil(1024);
-    kernel.launch(&stream, blocks, &x, &y, &mut sum, count)?;
+    kernel.launch(stream, blocks, &x, &y, &mut sum, count)?;
     stream.synchronize()?;
 
     let sum = sum.to_vec()?;

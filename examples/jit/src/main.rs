@@ -5,7 +5,7 @@
 //! cargo run -p rtc-example-jit        # on the GPU if there is one, else in the emulator; run it twice
 //! ```
 
-use rtc_runtime::jit::{Event, JitKernel, Options};
+use rtc_runtime::jit::{JitEvent, JitKernel, Options};
 use rtc_runtime::{Device, args};
 use std::time::Instant;
 
@@ -14,9 +14,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("on {device}");
     let program = device.jit(&[("softmax.rt", include_str!("softmax.rt"))])?;
     let program = program.with_observer(|event| match event {
-        Event::Ready { kernel, signature, origin, .. } => println!("  {kernel} for {signature}: {origin:?}"),
-        Event::Warning(text) => eprintln!("{text}"),
-        Event::CacheProblem(problem) => eprintln!("{problem}"),
+        JitEvent::Ready { kernel, signature, origin, .. } => println!("  {kernel} for {signature}: {origin:?}"),
+        JitEvent::Warning(text) => eprintln!("{text}"),
+        JitEvent::CacheProblem(problem) => eprintln!("{problem}"),
         _ => {}
     });
     let kernel = program.kernel("softmax_kernel")?;
@@ -40,7 +40,7 @@ fn softmax(
     let (x, mut y) = (device.upload(&values)?, device.zeros::<f32>(rows * columns)?);
     // A constexpr can be an argument, as BLOCK is here, or be set by name in the options.
     let arguments = args![&x, &mut y, columns, columns, columns, columns.next_power_of_two()];
-    kernel.launch(&device.default_stream(), rows as u32, &arguments, &Options::new())?;
+    kernel.launch(device.default_stream(), rows as u32, &arguments, &Options::new())?;
 
     let mut worst = 0f64;
     for (x, y) in values.chunks(columns).zip(y.to_vec()?.chunks(columns)) {

@@ -11,7 +11,7 @@ fn layer_norm(device: &Device, x: &[f32], weight: &[f32], bias: &[f32]) -> Resul
     let rows = (x.len() / weight.len()) as u32;
     let (x, weight, bias) = (device.upload(x)?, device.upload(weight)?, device.upload(bias)?);
     let mut y = device.alloc::<f32>(x.len())?;
-    kernel.launch(&device.default_stream(), rows, &x, &weight, &bias, &mut y, columns, columns, 1e-5)?;
+    kernel.launch(device.default_stream(), rows, &x, &weight, &bias, &mut y, columns, columns, 1e-5)?;
     y.to_vec()
 }
 

@@ -16,7 +16,7 @@ fn product(device: &Device, a: &[f16], b: &[f16], [m, n, k]: [usize; 3], activat
         (m as u32).div_ceil(config.block_m) * (n as u32).div_ceil(config.block_n)
     };
     let [m, n, k] = [m, n, k].map(|size| size as i32);
-    kernel.launch(&device.default_stream(), grid, &a, &b, &mut c, m, n, k, k, n, n)?;
+    kernel.launch(device.default_stream(), grid, &a, &b, &mut c, m, n, k, k, n, n)?;
     c.to_vec()
 }
 

@@ -45,7 +45,7 @@ fn product(devices: &[Device], size: Size, a: &[f16], b: &[f16]) -> Result<Vec<f
         let (a, b, k) = shard(size, a, b, number, devices.len());
         let kernel = partial_matmul::partial_matmul(device)?;
         let (a, b, mut c) = (device.upload(&a)?, device.upload(&b)?, device.alloc::<f32>(size.m * size.n)?);
-        launch!(kernel, &device.default_stream(), size, k, &a, &b, &mut c)?;
+        launch!(kernel, device.default_stream(), size, k, &a, &b, &mut c)?;
         c.to_vec()
     };
     let part = &part;

@@ -21,7 +21,7 @@ fn softmax_in<const BLOCK: i64>(device: &Device, x: &[f32], columns: usize) -> R
     let mut y = device.alloc::<f32>(x.len())?;
     let (stride, rows) = (columns as i32, (x.len() / columns) as i32);
     let programs = rows.clamp(1, 512) as u32;
-    kernel.launch(&device.default_stream(), programs, &x, &mut y, stride, stride, rows, stride)?;
+    kernel.launch(device.default_stream(), programs, &x, &mut y, stride, stride, rows, stride)?;
     y.to_vec()
 }
 

@@ -10,7 +10,7 @@ fn add<T: vector_add::AddKernelT>(device: &Device, x: &[T], y: &[T]) -> Result<V
     let (x, y) = (device.upload(x)?, device.upload(y)?);
     let mut sum = device.alloc::<T>(x.len())?;
     let count = x.len() as i32;
-    kernel.launch(&device.default_stream(), (count as u32).div_ceil(1024), &x, &y, &mut sum, count)?;
+    kernel.launch(device.default_stream(), (count as u32).div_ceil(1024), &x, &y, &mut sum, count)?;
     sum.to_vec()
 }
 
@@ -43,7 +43,7 @@ mod tests {
         let device = Device::auto();
         let kernel = vector_add::add_kernel::<f32>(&device).unwrap();
         let (x, mut sum) = (device.zeros::<f32>(100).unwrap(), device.zeros::<f32>(99).unwrap());
-        let launch = kernel.launch(&device.default_stream(), 1, &x, &x, &mut sum, 100);
+        let launch = kernel.launch(device.default_stream(), 1, &x, &x, &mut sum, 100);
         let text = launch.unwrap_err().to_string();
         assert!(text.contains("`out_ptr`") && text.contains("touches 100 elements (`n`), the slice has 99"), "{text}");
     }

@@ -302,7 +302,7 @@ fn write_tuned_loader(out: &mut String, kernel: &Embedded) -> Result {
         writeln!(out, "            &[{}],", targets.join(", "))?;
     }
     writeln!(out, "        ];")?;
-    writeln!(out, "        let arch = device.arch();")?;
+    writeln!(out, "        let arch = device.arch().to_string();")?;
     writeln!(
         out,
         "        let tuned: Box<[bool]> = TARGETS[case].iter().map(|only| only.is_none_or(|only| only == arch)).collect();"

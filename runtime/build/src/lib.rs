@@ -65,7 +65,7 @@ mod tuned;
 
 pub use instance::Instance;
 #[cfg(feature = "linked")]
-pub use linked::{Ready, serve, write_c, write_rust};
+pub use linked::{KernelArtifacts, serve, write_c, write_rust};
 pub use rtc_abi::spec::LaunchOptions;
 pub use rtc_assembler::{Assembler, Usage};
 
@@ -86,7 +86,7 @@ use std::path::{Path, PathBuf};
 ///     .warn("index-may-overflow")
 ///     .deny("warnings")
 ///     .deny_jit()
-///     .cubin(true)
+///     .cubins()
 ///     .ptxas("/usr/local/cuda/bin/ptxas")
 ///     .libdevice("/usr/local/cuda/nvvm/libdevice/libdevice.10.bc")
 ///     .executable("/opt/rtc/bin/rtc")
@@ -183,8 +183,8 @@ impl Config {
     /// Also assembles each kernel, by NVIDIA's `ptxas`: `$RTC_PTXAS`, or the one on `$PATH`, or, where that is known to make wrong
     /// code for a target, [another one](Assembler::find_for); where there is no other, the warning `assembler-defect` says so. GPUs of just the targets that are
     /// built for then load machine code, without the driver's compilation; all others take the PTX, which is there as well.
-    pub fn cubin(mut self, is_wanted: bool) -> Config {
-        self.cubins = is_wanted;
+    pub fn cubins(mut self) -> Config {
+        self.cubins = true;
         self
     }
 
@@ -195,13 +195,13 @@ impl Config {
     /// ```no_run
     /// rtc_build::Config::new()
     ///     .instance(rtc_build::Instance::new("add_kernel", "*fp32, *fp32, i32").specialize("x:16, y:16, n:16"))
-    ///     .c_source(true)
+    ///     .c_sources()
     ///     .out_dir("include")
     ///     .compile(&["kernels/add.rt"])
     ///     .unwrap(); // include/add.h, include/add.c
     /// ```
-    pub fn c_source(mut self, is_wanted: bool) -> Config {
-        self.c_source = is_wanted;
+    pub fn c_sources(mut self) -> Config {
+        self.c_source = true;
         self
     }
 

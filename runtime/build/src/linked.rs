@@ -196,7 +196,7 @@ fn compile_spec(
 /// A kernel that has been compiled already, for the writers of modules.
 ///
 /// ```
-/// use rtc_build::{Ready, write_c, write_rust};
+/// use rtc_build::{KernelArtifacts, write_c, write_rust};
 /// use rtc_compiler::{Program, Signature, Silent, Source, Spec, compile, source_hash};
 /// let text = "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n";
 /// let program = Program::parse(&[Source::new("one.rt", text)]);
@@ -205,7 +205,7 @@ fn compile_spec(
 /// let specialization = spec.specialize(&program)?;
 /// let hash = source_hash(&program, &specialization, "sm_80");
 /// let artifact = compile(&program, &specialization, "sm_80", hash, &mut Silent)?.artifact;
-/// let ready = Ready { name: "one".into(), info, specialization, variants: vec![artifact] };
+/// let ready = KernelArtifacts { name: "one".into(), info, specialization, variants: vec![artifact] };
 /// let folder = std::env::temp_dir().join(format!("rtc-ready-{}", std::process::id()));
 /// write_rust(&folder, "one", "", vec![ready.clone()])?;
 /// let [header, _source] = write_c(&folder, "one", vec![ready])?;
@@ -214,7 +214,7 @@ fn compile_spec(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Ready {
+pub struct KernelArtifacts {
     /// The name of its function.
     pub name: String,
     /// What the source says of it.
@@ -225,8 +225,8 @@ pub struct Ready {
     pub variants: Vec<Artifact>,
 }
 
-fn embedded(stem: &str, ready: Vec<Ready>) -> Vec<Embedded> {
-    let one = |Ready { name, info, specialization, variants }: Ready| {
+fn embedded(stem: &str, ready: Vec<KernelArtifacts>) -> Vec<Embedded> {
+    let one = |KernelArtifacts { name, info, specialization, variants }: KernelArtifacts| {
         let Specialization { args, options, .. } = specialization;
         let signature = args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect::<Vec<_>>().join(", ");
         let stem = format!("{stem}.{name}");
@@ -240,7 +240,7 @@ fn embedded(stem: &str, ready: Vec<Ready>) -> Vec<Embedded> {
 
 /// Writes the Rust module of a source, `STEM.rs`, with PTX and metadata beside it; `doc` is what the source says of itself. Gives
 /// its path.
-pub fn write_rust(out_dir: &Path, stem: &str, doc: &str, kernels: Vec<Ready>) -> Result<PathBuf, Error> {
+pub fn write_rust(out_dir: &Path, stem: &str, doc: &str, kernels: Vec<KernelArtifacts>) -> Result<PathBuf, Error> {
     let kernels = embedded(stem, kernels);
     write_files(out_dir, stem, &kernels)?;
     let path = out_dir.join(format!("{stem}.rs"));
@@ -249,7 +249,7 @@ pub fn write_rust(out_dir: &Path, stem: &str, doc: &str, kernels: Vec<Ready>) ->
 }
 
 /// Writes a header and a source in C, `STEM.h` and `STEM.c`, with the PTX in it; gives their paths.
-pub fn write_c(out_dir: &Path, stem: &str, kernels: Vec<Ready>) -> Result<[PathBuf; 2], Error> {
+pub fn write_c(out_dir: &Path, stem: &str, kernels: Vec<KernelArtifacts>) -> Result<[PathBuf; 2], Error> {
     std::fs::create_dir_all(out_dir).map_err(|e| error(format!("cannot make {}: {e}", out_dir.display())))?;
     write_c_of(out_dir, stem, &embedded(stem, kernels))
 }

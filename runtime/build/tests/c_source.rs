@@ -5,7 +5,7 @@
 
 use rtc_abi::metadata::TensorMap;
 use rtc_abi::{DType, Expr, ParamType};
-use rtc_build::{Config, Instance, Ready, write_c};
+use rtc_build::{Config, Instance, KernelArtifacts, write_c};
 use rtc_compiler::{Program, Signature, Silent, Source, Spec};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,7 +47,7 @@ int main(void) {
 }
 "#;
 
-fn ready(text: &str, signature: &str, archs: &[&str]) -> Ready {
+fn ready(text: &str, signature: &str, archs: &[&str]) -> KernelArtifacts {
     let program = Program::parse(&[Source::new("k.rt", text)]);
     let info = program.kernel(None).unwrap().clone();
     let params: Vec<&str> = info.params.iter().map(|p| p.name.as_str()).collect();
@@ -58,7 +58,7 @@ fn ready(text: &str, signature: &str, archs: &[&str]) -> Ready {
         rtc_compiler::compile(&program, &specialization, arch, String::new(), &mut Silent).unwrap().artifact
     };
     let variants = archs.iter().map(compile).collect();
-    Ready { name: info.name.clone(), info, specialization, variants }
+    KernelArtifacts { name: info.name.clone(), info, specialization, variants }
 }
 
 fn cc(folder: &Path, args: &[&str]) {
@@ -122,7 +122,7 @@ fn families_choose_at_the_launch() {
         .configure("n >= 1000 * 10", "BLOCK=1024, num_warps=8")
         .specialize("x:16, y:16, n:16, stride:1")
         .specialize("x:16");
-    let config = Config::new().arch(["sm_80", "sm_90a"]).instance(instance).c_source(true).out_dir(&folder);
+    let config = Config::new().arch(["sm_80", "sm_90a"]).instance(instance).c_sources().out_dir(&folder);
     config.compile(&[folder.join("scale.rt")]).unwrap();
     let main = r#"
 static void grid(const scale_fp16_3_config_t *config, void *context, unsigned int size[3]) {

@@ -147,7 +147,7 @@ fn winners_of_a_tuning_are_taken_by_their_keys() {
 fn kernels_are_assembled_where_that_is_asked_for() {
     let scratch = Scratch::new("cubin");
     let config =
-        || Config::new().arch(["sm_80", "sm_90a"]).cubin(true).kernel("pick_kernel", "*fp32, *i32, *fp32, i32, 64");
+        || Config::new().arch(["sm_80", "sm_90a"]).cubins().kernel("pick_kernel", "*fp32, *i32, *fp32, i32, 64");
     let error = scratch.compile(config().ptxas("/nowhere/ptxas")).unwrap_err();
     assert!(error.contains("cannot run the assembler `/nowhere/ptxas`") && error.contains("RTC_PTXAS"), "{error}");
     let assembler = std::env::var("RTC_PTXAS").unwrap_or_else(|_| "ptxas".into());

@@ -50,5 +50,5 @@ pub use config::{CacheConfig, DEFAULT_LIMIT};
 pub use error::{Error, Result};
 pub use key::{Key, KeyBuilder};
 pub use lock::Lock;
-pub use maintain::{Cleared, EntryInfo, Verified};
+pub use maintain::{CacheVerification, Cleared, EntryInfo};
 pub use store::{Cache, Fetched, Origin};

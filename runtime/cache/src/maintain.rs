@@ -14,14 +14,14 @@ const STALE: Duration = Duration::from_secs(3600);
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;
-/// use rtc_cache::{Cache, CacheConfig, Cleared, EntryInfo, KeyBuilder, Verified};
+/// use rtc_cache::{Cache, CacheConfig, Cleared, EntryInfo, KeyBuilder, CacheVerification};
 /// let cache = Cache::open(CacheConfig::new(directory.path()))?;
 /// let key = KeyBuilder::new("k/1").finish();
 /// cache.put("tuning", &key, b"num_warps=8")?;
 /// let all: Vec<EntryInfo> = cache.list()?;
 /// assert_eq!((all[0].kind.as_str(), all[0].key), ("tuning", key));
 /// assert_eq!(cache.peek(&all[0])?, b"num_warps=8");
-/// let Verified { good, problems, .. } = cache.verify()?;
+/// let CacheVerification { good, problems, .. } = cache.verify()?;
 /// assert!(good == 1 && problems.is_empty());
 /// assert!(cache.remove("tuning", &key)?);
 /// let Cleared { entries, .. } = cache.clear()?;
@@ -44,7 +44,7 @@ pub struct EntryInfo {
 
 /// The result of [`Cache::verify`].
 #[derive(Debug, Default)]
-pub struct Verified {
+pub struct CacheVerification {
     /// Entries that are as they were written.
     pub good: usize,
     /// Bytes of their files.
@@ -83,8 +83,9 @@ impl Cache {
     }
 
     /// Reads all entries and removes those that are corrupt, and what dead writers left.
-    pub fn verify(&self) -> Result<Verified> {
-        let mut found = Verified { temporaries: remove_stale_temporaries(self), ..Verified::default() };
+    pub fn verify(&self) -> Result<CacheVerification> {
+        let mut found =
+            CacheVerification { temporaries: remove_stale_temporaries(self), ..CacheVerification::default() };
         for EntryInfo { kind, key, path, .. } in self.list()? {
             match self.read(&path) {
                 Ok(Some((file, _))) => match entry::check(&kind, &key, &file) {

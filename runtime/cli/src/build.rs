@@ -8,7 +8,7 @@ use crate::output::{self, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::tile_ir;
-use rtc_build::Ready;
+use rtc_build::KernelArtifacts;
 use rtc_source::Code;
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
         }
         let info = program.kernel(Some(&request.specialization.kernel));
         let info = info.map_err(|failure| Problem::compile(program.sources(), failure))?.clone();
-        ready.push(Ready { name: stem, info, specialization: request.specialization.clone(), variants });
+        ready.push(KernelArtifacts { name: stem, info, specialization: request.specialization.clone(), variants });
     }
     if arguments.rust || arguments.emit.is_some() {
         return write_module(arguments, program.doc(), ready);
@@ -60,7 +60,7 @@ fn write_artifacts(arguments: &BuildArguments, artifacts: &[(String, rtc_compile
 }
 
 /// Writes a module in Rust, or a header and a source in C.
-fn write_module(arguments: &BuildArguments, doc: &str, ready: Vec<Ready>) -> Result<(), Problem> {
+fn write_module(arguments: &BuildArguments, doc: &str, ready: Vec<KernelArtifacts>) -> Result<(), Problem> {
     let stem = input::stem_of(&arguments.kernels.file);
     let paths = match arguments.emit {
         Some(EmitLanguage::C) => rtc_build::write_c(&arguments.output, &stem, ready).map(Vec::from),

@@ -6,6 +6,7 @@ use crate::problem::Problem;
 use crate::report::Reporter;
 use rtc_cache::{Cache, CacheConfig, EntryInfo, Error, Origin};
 use rtc_compiler::{Compiled, Failure, LaunchOptions, Observer, Program, Specialization, TileKernel};
+use rtc_runtime::internal;
 use rtc_runtime::jit::{self, Cached};
 use rtc_source::Code;
 use std::time::SystemTime;
@@ -88,7 +89,7 @@ fn tell(cache: &Cache, kernel: &str, cached: &Cached, reporter: &Reporter) {
                               warnings and this build of rtc"
             .into(),
     };
-    reporter.verbose(&format!("cache: {kernel}: {why} ({})", cache.path(jit::KERNELS, key).display()));
+    reporter.verbose(&format!("cache: {kernel}: {why} ({})", cache.path(internal::KERNELS, key).display()));
     for problem in problems {
         match problem.is_read_only() {
             true => reporter.verbose(&format!("cache: {problem}")),
@@ -127,7 +128,7 @@ fn list(cache: &Cache) -> Result<(), Problem> {
 fn content(cache: &Cache, entry: &EntryInfo) -> String {
     // `peek` changes nothing: neither when the entry was used, nor whether it is there.
     match cache.peek(entry) {
-        Ok(bytes) if entry.kind == jit::KERNELS => match rtc_compiler::packed_metadata(&bytes) {
+        Ok(bytes) if entry.kind == internal::KERNELS => match rtc_compiler::packed_metadata(&bytes) {
             Some(metadata) => format!("{} for {}", metadata.symbol, metadata.arch),
             None => "of another version of rtc".into(),
         },

@@ -47,7 +47,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     let arch = match (&arguments.arch, &spec.arch) {
         (Some(arch), _) => arch.clone(),
         (None, Some(arch)) if !device.is_cuda() => arch.clone(),
-        (None, _) => device.arch(),
+        (None, _) => device.arch().to_string(),
     };
     let mut configured = None;
     let (source, spec) = Input::read(arguments, spec, reporter, &mut |program, spec| {
@@ -60,7 +60,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     let compiled = source.compile(&store, &device, &spec, &arch, reporter, &mut progress);
     progress.finish();
     let compiled = compiled.map_err(|error| match error {
-        jit::CompileError::Compiler(failure) => Problem::compile(source.sources(), failure),
+        jit::CompileError::Compiler { failure, .. } => Problem::compile(source.sources(), failure),
         jit::CompileError::Runtime(error) => error.into(),
     })?;
     reporter.diagnostics(source.sources(), &compiled.warnings);
@@ -111,7 +111,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     let file = input::name_of(&arguments.file);
     let (name, threads, shared) = (&metadata.kernel, metadata.threads_per_block, metadata.shared_bytes);
     results.add("kernel", &format!("{name} ({file})"), json!({"kernel": name, "file": file}))?;
-    let reason = device.fallback_reason().map(ToString::to_string);
+    let reason = device.cuda_error().map(ToString::to_string);
     let fallback = reason.as_ref().map_or(String::new(), |reason| format!(", as no GPU can be used: {reason}"));
     let fields = json!({"device": device.to_string(), "no_gpu_because": reason});
     results.add("device", &format!("{device}{fallback}"), fields)?;
@@ -217,7 +217,7 @@ impl Input {
         arch: &str,
         reporter: &Reporter,
         observer: &mut dyn Observer,
-    ) -> Result<jit::Compiled, jit::CompileError> {
+    ) -> Result<jit::CompiledKernel, jit::CompileError> {
         match self {
             Input::Source(source) if device.is_interpreter() => {
                 let (program, specialization) = source.as_ref();

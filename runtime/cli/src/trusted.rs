@@ -20,7 +20,7 @@ pub(crate) fn load(
     device: &Device,
     compiled: rtc_compiler::Compiled,
     observer: &mut dyn Observer,
-) -> Result<jit::Compiled, jit::CompileError> {
+) -> Result<jit::CompiledKernel, jit::CompileError> {
     // SAFETY: the compiler made PTX and metadata together; the cache compares its entries with their checksums.
     unsafe { jit::load(device, compiled, observer) }
 }
@@ -33,7 +33,7 @@ pub(crate) fn load_ptx(
     block: [u32; 3],
 ) -> rtc_runtime::Result<Kernel> {
     // SAFETY: the user named the file to run, as they would start any other program.
-    unsafe { device.load_with_block(ptx, metadata, block) }
+    unsafe { device.load_with_block_dim(ptx, metadata, block) }
 }
 
 /// A tuner whose launches do not check lengths.

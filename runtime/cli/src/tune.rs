@@ -10,7 +10,7 @@ use rtc_compiler::{Program, Spec};
 use rtc_runtime::{Device, DeviceKind};
 use rtc_source::Code;
 use rtc_testing::{LaunchFile, Tensors};
-use rtc_tune::{Decision, Error, Grid, Report, Tuned, Tuner};
+use rtc_tune::{Decision, Error, GridFn, Tuned, Tuner, TuningReport};
 use std::time::Duration;
 
 /// Tunes the kernel of a LAUNCH.json and prints a table of its configurations.
@@ -27,18 +27,23 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
         None => Device::open(arguments.device)?,
     };
     let cache = open_cache(arguments.no_cache, reporter);
-    let mut tuner = tuner(&program, spec, &launch, &tensors)
-        .wide(arguments.space)
-        .fresh(arguments.fresh)
-        .assembler(arguments.assembler.choose()?)
-        .progress(reporter.shows_progress());
+    let mut tuner = tuner(&program, spec, &launch, &tensors).assembler(arguments.assembler.choose()?);
+    if arguments.space {
+        tuner = tuner.widen_search();
+    }
+    if arguments.fresh {
+        tuner = tuner.ignore_cached_times();
+    }
+    if reporter.shows_progress() {
+        tuner = tuner.show_progress();
+    }
     if let Some(cache) = &cache {
         tuner = tuner.cache(cache);
     }
     if let Some(seconds) = arguments.budget {
         tuner = tuner.budget(Duration::from_secs_f64(seconds));
     }
-    let arch = arguments.arch.clone().unwrap_or_else(|| device.arch());
+    let arch = arguments.arch.clone().unwrap_or_else(|| device.arch().to_string());
     let failed = |error: Error| problem(&program, error);
     // A stored result needs no other GPU, and opening one takes a while.
     let (expected, opened) = std::thread::scope(|scope| {
@@ -114,7 +119,7 @@ fn others(arguments: &TuneArguments, first: &Device, reporter: &Reporter) -> Res
 /// The tuner for the kernel of a LAUNCH.json.
 pub(crate) fn tuner<'p>(program: &'p Program, spec: Spec, launch: &LaunchFile, tensors: &Tensors) -> Tuner<'p> {
     let values = launch.host_values(&spec.args, tensors);
-    let tuner = trusted::tuner(program, spec).grid(Grid::new(launch.sizes().clone()));
+    let tuner = trusted::tuner(program, spec).grid(GridFn::new(launch.sizes().clone()));
     values.into_iter().fold(tuner, |tuner, (name, value)| tuner.argument(name, value))
 }
 
@@ -141,7 +146,7 @@ pub(crate) fn problem(program: &Program, error: Error) -> Problem {
     }
 }
 
-fn print(report: &Report, device: &Device) -> Result<(), Problem> {
+fn print(report: &TuningReport, device: &Device) -> Result<(), Problem> {
     outln!("kernel     {}", report.kernel)?;
     outln!("device     {device}")?;
     if !report.key.is_empty() {

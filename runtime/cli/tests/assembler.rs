@@ -59,7 +59,7 @@ fn build_scripts_take_another_assembler_or_warn_once() {
     ptxas(&new, "12.9");
     let signature = "*fp16:16, *fp16:16, *fp32:16, 64";
     let config =
-        Config::new().arch(["sm_80", "sm_90a"]).cubin(true).kernel("product", signature).kernel("again", signature);
+        Config::new().arch(["sm_80", "sm_90a"]).cubins().kernel("product", signature).kernel("again", signature);
 
     let both = |code: [&str; 2]| code.map(|version| format!("{version}\n"));
     assert_eq!(embedded(&scratch, &config, &old, &at("toolkit")), (vec![], both(["12.8", "12.9"])));
@@ -84,7 +84,7 @@ fn build_scripts_take_another_assembler_or_warn_once() {
     // Neither a target without the defect nor a kernel without products.
     let other = |arch: &str, size: &str| {
         let signature = format!("*fp16:16, *fp16:16, *fp32:16, {size}");
-        Config::new().arch([arch]).cubin(true).kernel("product", signature).ptxas(&old_ptxas)
+        Config::new().arch([arch]).cubins().kernel("product", signature).ptxas(&old_ptxas)
     };
     assert_eq!(denied(other("sm_80", "64")), Ok(()));
     assert!(denied(other("sm_90a", "64")).is_err());

@@ -41,7 +41,7 @@ pub(crate) fn checks() -> Devices {
     for ordinal in 0..count {
         checks.push(match Device::cuda(ordinal) {
             Ok(device) => {
-                let arch = device.arch();
+                let arch = device.arch().to_string();
                 let text = format!("{device}, {arch}, {} SMs", device.multiprocessors());
                 archs.push(arch);
                 ran(&device, "gpu", text)
@@ -80,7 +80,7 @@ fn ran(device: &Device, topic: &'static str, text: String) -> Check {
 fn run(device: &Device) -> Result<bool, Box<dyn std::error::Error>> {
     let kernel = device.jit(&[("doctor.rt", KERNEL)])?.with_cache(None).kernel("count")?;
     let mut x = device.zeros::<i32>(BLOCK)?;
-    kernel.launch(&device.default_stream(), 1, &args![&mut x, BLOCK], &Options::new())?;
+    kernel.launch(device.default_stream(), 1, &args![&mut x, BLOCK], &Options::new())?;
     device.synchronize()?;
     Ok(x.to_vec()?.iter().copied().eq(0..BLOCK as i32))
 }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::compiled::{Ready, compiling};
-use crate::error::{compile_error, runtime_error, syntax_error};
+use crate::error::{compile_error, runtime_error};
 use crate::host::Copies;
 use crate::interrupted::interruptible;
 use crate::place::{self, Memory};
@@ -13,6 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rtc_compiler::{Failure, Program, Silent, Source, Spec};
+use rtc_runtime::internal;
 use rtc_runtime::jit::cache::{Cache, CacheConfig};
 use rtc_runtime::jit::{self, CompileError};
 use smallvec::SmallVec;
@@ -25,43 +26,28 @@ fn parse(modules: Modules) -> Program {
     Program::parse_modules(&modules)
 }
 
-fn failed(py: Python<'_>, program: &Program, error: &CompileError) -> PyErr {
-    let text = match error {
-        CompileError::Compiler(Failure::Diagnostics(list)) => {
-            let pictures = list.iter().map(|found| rtc_source::render(program.sources(), found, false));
-            pictures.collect::<Vec<_>>().join("\n")
-        }
-        other => other.to_string(),
-    };
-    syntax_error(py, error, &text)
-}
-
 /// Compiles and keeps the result in the cache on disk; loads nothing, so it needs no device. Gives metadata as JSON and what
 /// the kernel is called in the cache.
 #[pyfunction]
 pub(crate) fn compile_spec(py: Python<'_>, modules: Modules, spec: &str, arch: &str) -> PyResult<(String, String)> {
     let spec = Spec::parse(spec).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let (program, made) = compiling(py, || {
-        let program = parse(modules);
-        let made = compile(&program, &spec, arch);
-        (program, made)
-    })?;
-    made.map_err(|error| failed(py, &program, &error))
+    compiling(py, || compile(&parse(modules), &spec, arch))?.map_err(|error| compile_error(py, &error))
 }
 
 fn compile(program: &Program, spec: &Spec, arch: &str) -> Result<(String, String), CompileError> {
+    let failed = |failure| CompileError::new(failure, program.sources());
     if program.has_errors() {
-        return Err(Failure::Diagnostics(program.diagnostics().to_vec()).into());
+        return Err(failed(Failure::Diagnostics(program.diagnostics().to_vec())));
     }
-    let specialization = spec.specialize(program)?;
+    let specialization = spec.specialize(program).map_err(failed)?;
     let compiled = match CacheConfig::from_env().and_then(Cache::open) {
-        Ok(cache) => jit::compile_cached(&cache, program, &specialization, arch, &mut Silent)?.compiled,
+        Ok(cache) => jit::compile_cached(&cache, program, &specialization, arch, &mut Silent).map_err(failed)?.compiled,
         Err(_) => {
             let hash = rtc_compiler::source_hash(program, &specialization, arch);
-            rtc_compiler::compile(program, &specialization, arch, hash, &mut Silent)?
+            rtc_compiler::compile(program, &specialization, arch, hash, &mut Silent).map_err(failed)?
         }
     };
-    Ok((compiled.artifact.metadata.to_json(), jit::key(program, &specialization, arch).to_string()))
+    Ok((compiled.artifact.metadata.to_json(), internal::key(program, &specialization, arch).to_string()))
 }
 
 /// The kernel for a specification, loaded on the current GPU or, for `cpu`, on the device there.
@@ -71,10 +57,9 @@ pub(crate) fn ready_for(py: Python<'_>, modules: Modules, kernel: &str, spec: &s
     let memory = if backend == "cpu" { Memory::Host } else { Memory::Gpu };
     let device = place::device_of(py, Some(memory))?;
     let source = compiling(py, || parse(modules))?;
-    let errors = source.clone();
-    let program = device.jit_program(source).map_err(|error| failed(py, &errors, &error))?;
-    let ready = compiling(py, || program.kernel(kernel)?.ready_for(&spec))?;
-    let ready = ready.map_err(|error| compile_error(py, &program, &error))?;
+    let program = device.jit_program(source).map_err(|error| compile_error(py, &error))?;
+    let ready = compiling(py, || program.kernel(kernel)?.specialize_for(&spec))?;
+    let ready = ready.map_err(|error| compile_error(py, &error))?;
     Ok(Ready { ready, program })
 }
 
@@ -126,7 +111,7 @@ pub(crate) fn launch(
         let stream = place::stream_of(py, device, stream)?;
         place::wait_for(py, device, &stream, &reading.after)?;
         let launched = match &copies {
-            // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+            // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
             None => Ok(unsafe { ready.ready.launch_unchecked(&stream, grid, args) }),
             // SAFETY: as above.
             Some(_) => interruptible(py, || unsafe { ready.ready.launch_unchecked(&stream, grid, args) }),

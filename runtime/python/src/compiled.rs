@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rtc_compiler::{ArgKind, LaunchOptions, Silent, Specialization, Stage, const_to_json};
+use rtc_runtime::jit::CompileError;
 use rtc_runtime::{Device, jit};
 use serde_json::{Map, Value, json};
 use std::any::Any;
@@ -80,8 +81,8 @@ fn said(panic: &(dyn Any + Send)) -> &str {
 #[pyclass(frozen, module = "rtc._rtc")]
 #[derive(Debug)]
 pub(crate) struct Ready {
-    pub(crate) ready: jit::Ready,
-    pub(crate) program: jit::Program,
+    pub(crate) ready: jit::SpecializedKernel,
+    pub(crate) program: jit::JitProgram,
 }
 
 impl Ready {
@@ -160,10 +161,13 @@ impl Ready {
     fn stage(&self, py: Python<'_>, name: &str) -> PyResult<String> {
         let stage: Stage = name.parse().map_err(PyKeyError::new_err)?;
         let specialization = self.specialization();
-        let arch = self.program.device().arch();
+        let arch = self.program.device().arch().to_string();
         let source = self.program.source();
         let text = compiling(py, || rtc_compiler::emit(source, specialization, &arch, stage, &mut Silent))?;
-        text.map_err(|failure| compile_error(py, &self.program, &failure.into()))
+        text.map_err(|failure| {
+            let sources = self.program.source().sources();
+            compile_error(py, &CompileError::new(failure, sources))
+        })
     }
 
     /// Launches on the stream of that handle; an argument for each parameter, in order.

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyValueErro
 use pyo3::prelude::*;
 use rtc_compiler::Failure;
 use rtc_runtime::Error;
-use rtc_runtime::jit::{CompileError, Program};
+use rtc_runtime::jit::CompileError;
 
 /// An exception of the class `name` of `rtc.runtime.errors`.
 fn of_package(py: Python<'_>, name: &str, args: impl for<'py> pyo3::call::PyCallArgs<'py>) -> PyErr {
@@ -17,18 +17,18 @@ fn of_package(py: Python<'_>, name: &str, args: impl for<'py> pyo3::call::PyCall
 }
 
 /// Why a kernel could not be made ready, with pictures of the source.
-pub(crate) fn compile_error(py: Python<'_>, program: &Program, error: &CompileError) -> PyErr {
+pub(crate) fn compile_error(py: Python<'_>, error: &CompileError) -> PyErr {
     match error {
         CompileError::Runtime(error) => runtime_error(py, error),
-        CompileError::Compiler(Failure::Diagnostics(list)) => {
+        CompileError::Compiler { failure: Failure::Diagnostics(list), .. } => {
             let codes: Vec<String> = list.iter().map(|found| found.code.to_string()).collect();
             let lines: Vec<String> = list.iter().map(|found| found.message.clone()).collect();
-            of_package(py, "_compilation_error", (codes, lines, program.explain(error)))
+            of_package(py, "_compilation_error", (codes, lines, error.to_string()))
         }
-        CompileError::Compiler(Failure::Request { code, message }) => {
+        CompileError::Compiler { failure: Failure::Request { code, message }, .. } => {
             of_package(py, "_request_error", (code.0, message.clone()))
         }
-        CompileError::Compiler(failure @ Failure::Internal { .. }) => {
+        CompileError::Compiler { failure: failure @ Failure::Internal { .. }, .. } => {
             of_package(py, "InternalError", (failure.to_string(),))
         }
     }
@@ -50,21 +50,5 @@ pub(crate) fn runtime_error(py: Python<'_>, error: &Error) -> PyErr {
         }
         Error::BufferAccess(_) => PyValueError::new_err(text),
         _ => PyRuntimeError::new_err(text),
-    }
-}
-
-/// Sources that cannot be read, with pictures of the places.
-pub(crate) fn syntax_error(py: Python<'_>, error: &CompileError, pictures: &str) -> PyErr {
-    match error {
-        CompileError::Compiler(Failure::Diagnostics(list)) => {
-            let codes: Vec<String> = list.iter().map(|found| found.code.to_string()).collect();
-            let lines: Vec<String> = list.iter().map(|found| found.message.clone()).collect();
-            of_package(py, "_compilation_error", (codes, lines, pictures.to_owned()))
-        }
-        CompileError::Runtime(error) => runtime_error(py, error),
-        CompileError::Compiler(Failure::Request { code, message }) => {
-            of_package(py, "_request_error", (code.0, message.clone()))
-        }
-        CompileError::Compiler(failure) => of_package(py, "InternalError", (failure.to_string(),)),
     }
 }

@@ -7,7 +7,7 @@ use crate::tensor::Torch;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use rtc_runtime::Arg;
-use rtc_runtime::jit::{Again, Prepared, Remembered};
+use rtc_runtime::internal::{Again, Prepared, Remembered};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::compiled::compiling;
-use crate::error::{compile_error, runtime_error, syntax_error};
+use crate::error::{compile_error, runtime_error};
 use crate::interrupted::interruptible;
 use crate::place;
 use pyo3::exceptions::PyValueError;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rtc_compiler::{Program, Source, Spec};
 use rtc_runtime::Device;
-use rtc_runtime::jit::Ready;
+use rtc_runtime::jit::SpecializedKernel;
 use rtc_source::json_fields::Field;
 use rtc_testing::{Error, LaunchFile, Outcome, Tensors, Tolerance, compare};
 
@@ -36,20 +36,16 @@ fn launched(
     modules: Modules,
     launch: &str,
     inputs: &Tensors,
-) -> PyResult<(Ready, Outcome)> {
+) -> PyResult<(SpecializedKernel, Outcome)> {
     let launch = LaunchFile::parse(launch).map_err(wrong)?;
     let spec = Spec::from_field(&Field::root(&launch.spec)).map_err(wrong)?;
     let name = spec.kernel.clone().ok_or_else(|| wrong("`spec` does not name the kernel"))?;
     let modules: Vec<_> = modules.into_iter().map(|(name, file, text)| (name, Source::new(file, text))).collect();
     let source = compiling(py, || Program::parse_modules(&modules))?;
-    let (list, sources) = (source.diagnostics().to_vec(), source.sources().clone());
-    let program = device.jit_program(source).map_err(|error| {
-        let pictures: Vec<_> = list.iter().map(|found| rtc_source::render(&sources, found, false)).collect();
-        syntax_error(py, &error, &pictures.join("\n"))
-    })?;
-    let ready = compiling(py, || program.kernel(&name)?.ready_for(&spec))?;
-    let ready = ready.map_err(|error| compile_error(py, &program, &error))?;
-    // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+    let program = device.jit_program(source).map_err(|error| compile_error(py, &error))?;
+    let ready = compiling(py, || program.kernel(&name)?.specialize_for(&spec))?;
+    let ready = ready.map_err(|error| compile_error(py, &error))?;
+    // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
     let kernel = unsafe { ready.kernel().assume_in_bounds() };
     let outcome = interruptible(py, || launch.run(&kernel, inputs))?.map_err(|error| match error {
         Error::Runtime(error) => runtime_error(py, &error),

@@ -168,19 +168,19 @@ impl Copied {
 fn declare(buffer: &Buffer<u8>, range: &HostRange, argument: &OfArgument) {
     let start = argument.address.wrapping_sub(range.start);
     if let Some(View { sizes, strides, element }) = &argument.view {
-        if buffer.declare_shape(start, sizes, strides, *element) {
+        if buffer.set_sanitizer_shape(start, sizes, strides, *element) {
             return;
         }
         // Negative or overlapping strides: all from the first byte to the last.
         if let Some((low, high)) = argument.view.as_ref().and_then(|view| view.span(argument.address))
             && low >= range.start
-            && buffer.declare_shape(low - range.start, &[high - low], &[1], 1)
+            && buffer.set_sanitizer_shape(low - range.start, &[high - low], &[1], 1)
         {
             return;
         }
     }
     // Which elements are meant is not known, so that none of the allocation is outside.
-    buffer.declare_shape(0, &[range.bytes], &[1], 1);
+    buffer.set_sanitizer_shape(0, &[range.bytes], &[1], 1);
 }
 
 fn pointer(range: &HostRange) -> *mut u8 {

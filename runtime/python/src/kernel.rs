@@ -20,7 +20,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use rtc_compiler::Source;
-use rtc_runtime::jit::{self, Event, JitKernel, Program};
+use rtc_runtime::jit::{self, JitEvent, JitKernel, JitProgram};
 use rtc_runtime::{Arg, Device};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -68,7 +68,7 @@ pub(crate) struct Core {
 pub(crate) struct Variant {
     functions: Arc<[Py<PyAny>]>,
     pub(crate) kernel: JitKernel,
-    program: Program,
+    program: JitProgram,
     said: Said,
 }
 
@@ -219,7 +219,7 @@ pub(crate) fn launch<'py>(
             told("_enter")?;
         }
         let launched = match copies {
-            // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+            // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
             None => Ok(unsafe { ready.launch_unchecked(&stream, grid, args) }),
             // SAFETY: as above.
             Some(_) => interruptible(py, || unsafe { ready.launch_unchecked(&stream, grid, args) }),
@@ -286,7 +286,7 @@ fn named(py: Python<'_>, error: PyErr, core: &Core, param: &Param) -> PyErr {
 }
 
 impl Core {
-    /// The kernel for a device with these functions as arguments, read anew if it is not known.
+    /// The kernel for a device with these functions as arguments, read again if it is not known.
     pub(crate) fn variant(
         &self,
         slf: &Bound<'_, Kernel>,
@@ -310,17 +310,12 @@ impl Core {
         let heard = said.clone();
         let program = compiling(py, || {
             let program = rtc_compiler::Program::parse_modules(&modules);
-            let diagnostics = program.diagnostics().to_vec();
-            let sources = program.sources().clone();
-            let program = device.jit_program(program).map_err(|error| {
-                let pictures = diagnostics.iter().map(|found| rtc_source::render(&sources, found, false));
-                Box::new((error, pictures.collect::<Vec<_>>().join("\n")))
-            })?;
+            let program = device.jit_program(program)?;
             Ok(program.with_observer(move |event| {
                 let (is_warning, text) = match event {
-                    Event::StaticPrint(line) => (false, (*line).to_owned()),
-                    Event::Warning(text) => (true, text.trim_end().to_owned()),
-                    Event::CacheProblem(problem) if !problem.is_read_only() => {
+                    JitEvent::StaticPrint(line) => (false, (*line).to_owned()),
+                    JitEvent::Warning(text) => (true, text.trim_end().to_owned()),
+                    JitEvent::CacheProblem(problem) if !problem.is_read_only() => {
                         (true, format!("warning[cache]: {problem}"))
                     }
                     _ => return,
@@ -328,9 +323,8 @@ impl Core {
                 lock(&heard).push((REQUEST.get(), is_warning, text));
             }))
         })?;
-        let program = program
-            .map_err(|failed: Box<(jit::CompileError, String)>| crate::error::syntax_error(py, &failed.0, &failed.1))?;
-        let kernel = program.kernel(&self.name).map_err(|error| compile_error(py, &program, &error))?;
+        let program = program.map_err(|error: jit::CompileError| compile_error(py, &error))?;
+        let kernel = program.kernel(&self.name).map_err(|error| compile_error(py, &error))?;
         let functions = reading.functions.iter().map(|function| function.clone_ref(py)).collect();
         let made = Arc::new(Variant { functions, kernel, program, said });
         lock(&self.variants).push(made.clone());
@@ -341,7 +335,7 @@ impl Core {
     fn compiled(
         &self,
         slf: &Bound<'_, Kernel>,
-        ready: &jit::Ready,
+        ready: &jit::SpecializedKernel,
         variant: &Variant,
         warmup: bool,
     ) -> PyResult<Py<PyAny>> {
@@ -393,13 +387,13 @@ impl Core {
 
 impl Variant {
     /// The kernel for such arguments, compiled if need be.
-    fn ready(&self, py: Python<'_>, args: &[Arg<'_>], options: &jit::Options) -> PyResult<jit::Ready> {
-        if let Some(ready) = self.kernel.known(args, options) {
+    fn ready(&self, py: Python<'_>, args: &[Arg<'_>], options: &jit::Options) -> PyResult<jit::SpecializedKernel> {
+        if let Some(ready) = self.kernel.specialized(args, options) {
             return Ok(ready);
         }
-        let ready = compiling(py, || self.kernel.ready(args, options))?;
+        let ready = compiling(py, || self.kernel.specialize(args, options))?;
         self.say(py, |_| true)?;
-        ready.map_err(|error| compile_error(py, &self.program, &error))
+        ready.map_err(|error| compile_error(py, &error))
     }
 
     /// Writes what the compiler said for those requests, one after the other; forgets the rest.

@@ -122,7 +122,7 @@ pub(crate) fn wait_for(py: Python<'_>, device: &Device, stream: &Stream, after: 
     const LEGACY: u64 = 1;
     let own = stream.raw().unwrap_or(0);
     for handle in after.iter().copied().filter(|handle| *handle != own && (*handle, own) != (LEGACY, 0)) {
-        // SAFETY: the object that gave the handle vouches that it is a stream, which lives as long as the object.
+        // SAFETY: the object that gave the handle guarantees that it is a stream, which lives as long as the object.
         let theirs = unsafe { Stream::from_raw(device, handle) };
         let waits = theirs.and_then(|theirs| stream.wait(&theirs.record()?));
         waits.map_err(|error| runtime_error(py, &error))?;
@@ -148,7 +148,7 @@ pub(crate) fn keep_until_done(py: Python<'_>, stream: &Stream, owners: Vec<Alloc
             return Err(error);
         }
     }
-    let done = |(point, _): &mut (Event, _)| point.is_reached().unwrap_or(false);
+    let done = |(point, _): &mut (Event, _)| point.is_complete().unwrap_or(false);
     let done: Vec<_> = handed.extract_if(.., done).collect();
     // The functions that free it may run code of Python, which may launch.
     drop(handed);
@@ -207,13 +207,13 @@ fn counted() -> &'static Result<usize, rtc_runtime::Error> {
 /// The target of the current device.
 #[pyfunction]
 pub(crate) fn device_arch(py: Python<'_>) -> PyResult<String> {
-    Ok(device_of(py, None)?.arch())
+    Ok(device_of(py, None)?.arch().to_string())
 }
 
 /// The target of the device on the CPU.
 #[pyfunction]
 pub(crate) fn host_arch(py: Python<'_>) -> PyResult<String> {
-    Ok(device_of(py, Some(Memory::Host))?.arch())
+    Ok(device_of(py, Some(Memory::Host))?.arch().to_string())
 }
 
 /// The current device, as text.
@@ -334,6 +334,6 @@ impl<'py> Current<'py> {
 
 /// The stream of a device on the CPU.
 fn default_stream(device: &Device) -> Arc<Stream> {
-    let made: Result<_, Infallible> = kept_stream(device, 0, || Ok(device.default_stream()));
+    let made: Result<_, Infallible> = kept_stream(device, 0, || Ok(device.default_stream().clone()));
     made.unwrap_or_else(|never| match never {})
 }

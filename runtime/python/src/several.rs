@@ -90,8 +90,9 @@ fn compile_all(device: &Device, requests: &[Request], copies: Option<&Copies>) -
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(request) = requests.get(at) else { return done };
             REQUEST.set(at);
-            let ready =
-                with_args(device, &request.values, copies, |args| request.variant.kernel.ready(args, &request.options));
+            let ready = with_args(device, &request.values, copies, |args| {
+                request.variant.kernel.specialize(args, &request.options)
+            });
             done.push((at, ready.is_ok()));
         }
     };

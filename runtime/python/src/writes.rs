@@ -5,7 +5,7 @@ use crate::host::Copies;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rtc_abi::{Access, Param};
-use rtc_runtime::jit::Ready;
+use rtc_runtime::jit::SpecializedKernel;
 
 /// An array that must not be written.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct ReadOnly {
 }
 
 /// Refuses a launch that would write to an array that must not be written, as far as the compiler knows what is written.
-pub(crate) fn check(ready: &Ready, arrays: &[ReadOnly], name_of: impl Fn(usize) -> String) -> PyResult<()> {
+pub(crate) fn check(ready: &SpecializedKernel, arrays: &[ReadOnly], name_of: impl Fn(usize) -> String) -> PyResult<()> {
     let kernel = ready.kernel();
     let metadata = kernel.metadata();
     for ReadOnly { param, path, why } in arrays {

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The kind of entries that are compiled kernels.
 pub const KERNELS: &str = "kernel";
 
-/// How long somebody else's compilation of the same kernel is waited for; after that both compile.
+/// How long another process's compilation of the same kernel is waited for; after that both compile.
 const WAIT: Duration = Duration::from_secs(120);
 
 /// A result, and how it was come by.
@@ -16,7 +16,8 @@ const WAIT: Duration = Duration::from_secs(120);
 /// ```
 /// use rtc_cache::{Cache, CacheConfig, Origin};
 /// use rtc_compiler::{Program, Signature, Silent, Source, Spec};
-/// use rtc_runtime::jit::{Cached, KERNELS, compile_cached, key};
+/// use rtc_runtime::jit::{Cached, compile_cached};
+/// use rtc_runtime::internal::{KERNELS, key};
 /// # let directory = std::env::temp_dir().join(format!("rtc-cached-{}", std::process::id()));
 /// let text = "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n";
 /// let program = Program::parse(&[Source::new("one.rt", text)]);

@@ -7,7 +7,7 @@
 
 use super::passed::Passed;
 use super::specialize::{Rule, Words};
-use super::{CompileError, Program};
+use super::{CompileError, JitProgram};
 use crate::{Arg, Error, Grid, Kernel, Result, Stream};
 use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions};
 use rtc_cache::Key;
@@ -83,24 +83,24 @@ impl Options {
 /// A kernel that is compiled at its launches, for the kinds of arguments that it gets. Clones share what was compiled.
 ///
 /// ```
-/// use rtc_runtime::{Device, args, jit::{JitKernel, Options, Program, Ready}};
+/// use rtc_runtime::{Device, args, jit::{JitKernel, Options, JitProgram, SpecializedKernel}};
 /// let source = "@triton.jit\ndef fill(x, n, B: tl.constexpr):\n    i = tl.arange(0, B)\n    tl.store(x + i, 1.0, mask=i < n)\n";
 /// let device = Device::emulator();
-/// let program: Program = device.jit_program(rtc_compiler::Program::parse(&[rtc_compiler::Source::new("fill.rt", source)]))?;
+/// let program: JitProgram = device.jit_program(rtc_compiler::Program::parse(&[rtc_compiler::Source::new("fill.rt", source)]))?;
 /// let fill: JitKernel = program.with_cache(None).with_observer(|event| eprintln!("{event:?}")).kernel("fill")?;
 /// let options = Options::new().constexpr("B", 16).num_stages(2);
 /// let mut x = device.zeros::<f32>(16)?;
-/// assert!(fill.known(&args![&mut x, 16], &options).is_none());
-/// let ready: Ready = fill.ready(&args![&mut x, 16], &options)?; // compiled, not launched
-/// ready.launch(&device.default_stream(), 1, &args![&mut x, 16])?;
+/// assert!(fill.specialized(&args![&mut x, 16], &options).is_none());
+/// let ready: SpecializedKernel = fill.specialize(&args![&mut x, 16], &options)?; // compiled, not launched
+/// ready.launch(device.default_stream(), 1, &args![&mut x, 16])?;
 /// // SAFETY: it writes `n` elements, and `x` has as many.
 /// unsafe {
-///     ready.launch_unchecked(&device.default_stream(), 1, &args![&mut x, 16])?;
-///     fill.launch_unchecked(&device.default_stream(), 1, &args![&mut x, 16], &options)?;
+///     ready.launch_unchecked(device.default_stream(), 1, &args![&mut x, 16])?;
+///     fill.launch_unchecked(device.default_stream(), 1, &args![&mut x, 16], &options)?;
 /// }
-/// assert_eq!(fill.known(&args![&mut x, 16], &options).map(|known| known.id()), Some(ready.id()));
+/// assert_eq!(fill.specialized(&args![&mut x, 16], &options).map(|known| known.id()), Some(ready.id()));
 /// assert_eq!((ready.specialization().kernel.as_str(), fill.variants()), ("fill", 1));
-/// assert_eq!(fill.known(&args![&mut x, 16], &options).map(|known| known.key()), Some(ready.key()));
+/// assert_eq!(fill.specialized(&args![&mut x, 16], &options).map(|known| known.key()), Some(ready.key()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ pub struct JitKernel {
 
 #[derive(Debug)]
 struct Shared {
-    program: Program,
+    program: JitProgram,
     name: String,
     params: Vec<ParamInfo>,
     bound: RwLock<FxHashMap<u64, Arc<Bound>>>,
@@ -124,7 +124,7 @@ pub(super) struct Bound {
     content: Arc<Content>,
     /// Which parameters the arguments of a launch are for, and how they specialize.
     params: Box<[(usize, Rule)]>,
-    known: RwLock<FxHashMap<Words, Ready>>,
+    known: RwLock<FxHashMap<Words, SpecializedKernel>>,
 }
 
 impl Bound {
@@ -144,10 +144,10 @@ impl Bound {
     }
 }
 
-/// A place for a loaded kernel; whoever wants one that is not there makes it, and the others wait.
+/// A place for a loaded kernel; the first caller that needs a missing one makes it, and the others wait.
 #[derive(Debug, Default)]
 struct Slot {
-    loaded: OnceLock<Ready>,
+    loaded: OnceLock<SpecializedKernel>,
     making: Mutex<()>,
 }
 
@@ -162,22 +162,22 @@ struct Loaded {
 
 /// A kernel that is ready for arguments of some kinds.
 #[derive(Clone, Debug)]
-pub struct Ready(Arc<Loaded>);
+pub struct SpecializedKernel(Arc<Loaded>);
 
-impl Ready {
+impl SpecializedKernel {
     /// Launches `grid` programs with arguments of the kinds that it was made ready for; refuses, as [`Kernel::launch`] does,
     /// what is not proved to stay within the slices.
     pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
         self.with_passed(args, |args| self.0.kernel.launch(stream, grid, args))
     }
 
-    /// Like [`Ready::launch`] without the check of lengths.
+    /// Like [`SpecializedKernel::launch`] without the check of lengths.
     ///
     /// # Safety
     ///
     /// As for [`Kernel::launch_unchecked`].
     pub unsafe fn launch_unchecked(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        // SAFETY: the caller vouches for the accesses.
+        // SAFETY: the caller guarantees the accesses.
         self.with_passed(args, |args| unsafe { self.0.kernel.launch_unchecked(stream, grid, args) })
     }
 
@@ -219,7 +219,7 @@ impl Ready {
 }
 
 impl JitKernel {
-    pub(crate) fn new(program: Program, info: &KernelInfo) -> JitKernel {
+    pub(crate) fn new(program: JitProgram, info: &KernelInfo) -> JitKernel {
         let (bound, slots) = Default::default();
         let shared = Shared { program, name: info.name.clone(), params: info.params.clone(), bound, slots };
         JitKernel { shared: Arc::new(shared) }
@@ -237,7 +237,7 @@ impl JitKernel {
         args: &[Arg<'_>],
         options: &Options,
     ) -> std::result::Result<(), CompileError> {
-        Ok(self.ready(args, options)?.launch(stream, grid, args)?)
+        Ok(self.specialize(args, options)?.launch(stream, grid, args)?)
     }
 
     /// Like [`JitKernel::launch`] without the check of lengths.
@@ -252,13 +252,13 @@ impl JitKernel {
         args: &[Arg<'_>],
         options: &Options,
     ) -> std::result::Result<(), CompileError> {
-        let ready = self.ready(args, options)?;
-        // SAFETY: the caller vouches for the accesses.
+        let ready = self.specialize(args, options)?;
+        // SAFETY: the caller guarantees the accesses.
         Ok(unsafe { ready.launch_unchecked(stream, grid, args) }?)
     }
 
     /// The kernel for such arguments and options, if it is ready; nothing is compiled.
-    pub fn known(&self, args: &[Arg<'_>], options: &Options) -> Option<Ready> {
+    pub fn specialized(&self, args: &[Arg<'_>], options: &Options) -> Option<SpecializedKernel> {
         let all = self.shared.bound.read().unwrap_or_else(PoisonError::into_inner);
         let bound = all.get(&options.id)?;
         let words = bound.words(args);
@@ -267,7 +267,11 @@ impl JitKernel {
     }
 
     /// The kernel for such arguments and options, compiled if need be; nothing is launched.
-    pub fn ready(&self, args: &[Arg<'_>], options: &Options) -> std::result::Result<Ready, CompileError> {
+    pub fn specialize(
+        &self,
+        args: &[Arg<'_>],
+        options: &Options,
+    ) -> std::result::Result<SpecializedKernel, CompileError> {
         let bound = self.bound(options)?;
         if args.len() > bound.params.len() {
             return Err(self.too_many(args.len(), &bound).into());
@@ -318,7 +322,7 @@ impl JitKernel {
     }
 
     /// Finds a kernel by content, or makes it.
-    fn make(&self, args: &[Arg<'_>], bound: &Bound) -> std::result::Result<Ready, CompileError> {
+    fn make(&self, args: &[Arg<'_>], bound: &Bound) -> std::result::Result<SpecializedKernel, CompileError> {
         let Shared { program, name: kernel, params, .. } = &*self.shared;
         let mut kinds: Vec<Option<ArgKind>> = params.iter().map(|_| None).collect();
         for (arg, (index, rule)) in args.iter().zip(&bound.params) {
@@ -350,7 +354,8 @@ impl JitKernel {
         let named = params.iter().zip(kinds);
         let args = named.filter_map(|(param, kind)| Some(ArgSpec { name: param.name.clone(), kind: kind? })).collect();
         let spec = Spec { kernel: Some(kernel.clone()), args, options: bound.content.launch.clone(), arch: None };
-        self.load(spec.specialize(program.source())?, &given)
+        let specialization = spec.specialize(program.source());
+        self.load(specialization.map_err(|failure| CompileError::new(failure, program.source().sources()))?, &given)
     }
 
     /// The kernel for what a specification says instead of arguments, compiled if need be. Launches of it take an argument
@@ -364,14 +369,15 @@ impl JitKernel {
     /// let program = device.jit_program(rtc_compiler::Program::parse(&[rtc_compiler::Source::new("fill.rt", source)]))?;
     /// let spec = r#"{"kernel": "fill", "args": [{"name": "x", "type": "*fp32", "divisible_by": 16},
     ///     {"name": "value", "type": "fp32"}, {"name": "N", "constexpr": 8}]}"#;
-    /// let fill = program.with_cache(None).kernel("fill")?.ready_for(&Spec::parse(spec)?)?;
+    /// let fill = program.with_cache(None).kernel("fill")?.specialize_for(&Spec::parse(spec)?)?;
     /// let mut x = device.zeros::<f32>(8)?;
-    /// fill.launch(&device.default_stream(), 1, &args![&mut x, 2.5, 8])?;
+    /// fill.launch(device.default_stream(), 1, &args![&mut x, 2.5, 8])?;
     /// assert_eq!(x.to_vec()?, [2.5; 8]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn ready_for(&self, spec: &Spec) -> std::result::Result<Ready, CompileError> {
-        let specialization = spec.specialize(self.shared.program.source())?;
+    pub fn specialize_for(&self, spec: &Spec) -> std::result::Result<SpecializedKernel, CompileError> {
+        let source = self.shared.program.source();
+        let specialization = spec.specialize(source).map_err(|failure| CompileError::new(failure, source.sources()))?;
         let given = |param: &ParamInfo| {
             let kind = specialization.args.iter().find(|arg| arg.name == param.name).map(|arg| arg.kind.clone());
             (param.name.clone(), kind.unwrap_or(ArgKind::Constexpr(ConstValue::None)))
@@ -385,7 +391,7 @@ impl JitKernel {
         &self,
         specialization: Specialization,
         given: &[(String, ArgKind)],
-    ) -> std::result::Result<Ready, CompileError> {
+    ) -> std::result::Result<SpecializedKernel, CompileError> {
         let Shared { program, name: kernel, slots, .. } = &*self.shared;
         let key = program.key(&specialization);
         let slot = slots.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
@@ -402,7 +408,7 @@ impl JitKernel {
             let message = format!("kernel `{kernel}`: no argument of the launch stands for its parameter `{param}`");
             Failure::request(Code::LAUNCH, message)
         })?;
-        let ready = Ready(Arc::new(Loaded { kernel: made, passed, specialization, key }));
+        let ready = SpecializedKernel(Arc::new(Loaded { kernel: made, passed, specialization, key }));
         Ok(slot.loaded.get_or_init(|| ready).clone())
     }
 }

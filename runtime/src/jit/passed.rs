@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 ///
 /// ```
 /// use rtc_runtime::abi::spec::{ArgKind, ConstValue};
-/// use rtc_runtime::{Device, args, jit::Passed};
+/// use rtc_runtime::{Device, args, internal::Passed};
 /// # let json = include_str!("../../tests/kernels/scale.json");
 /// let metadata = rtc_runtime::Metadata::from_json(json)?; // scale(x, y, a, n)
 /// let whole = ArgKind::Constexpr(ConstValue::None);
@@ -61,7 +61,7 @@ impl Passed {
     /// Whether the arguments of a launch can be passed as they are.
     ///
     /// ```
-    /// use rtc_runtime::{Metadata, abi::spec::{ArgKind, ConstValue}, jit::Passed};
+    /// use rtc_runtime::{Metadata, abi::spec::{ArgKind, ConstValue}, internal::Passed};
     /// # let json = include_str!("../../tests/kernels/scale.json");
     /// let whole = ArgKind::Constexpr(ConstValue::None);
     /// let metadata = Metadata::from_json(json)?; // scale(x, y, a, n)

@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::Remembered;
-use crate::arg::Kind;
 use crate::kernel::{Kernel, Packed};
+use crate::pointer::Kind;
 use crate::{Arg, Error, Grid, Result, Stream};
 use rtc_abi::DType;
 use smallvec::SmallVec;
@@ -36,7 +36,7 @@ impl Remembered {
     /// Packs these arguments, if they are of the remembered kinds and the kernel takes nothing but numbers and addresses.
     ///
     /// ```
-    /// use rtc_runtime::{Device, abi::DType, args, jit::{Again, Options, Prepared}};
+    /// use rtc_runtime::{Device, abi::DType, args, internal::{Again, Prepared}, jit::Options};
     /// let source = "@triton.jit\ndef fill(x, n):\n    tl.store(x + tl.arange(0, 16), 1.0, mask=tl.arange(0, 16) < n)\n";
     /// let device = Device::emulator();
     /// let program = device.jit_program(rtc_compiler::Program::parse(&[rtc_compiler::Source::new("fill.rt", source)]))?;
@@ -45,14 +45,14 @@ impl Remembered {
     /// let known = fill.remember(&args![&mut x, 3], &Options::new())?;
     /// let prepared: Prepared = known.prepare(&args![&mut x, 3]).expect("numbers and addresses");
     /// let mut launch: Again<'_> = prepared.again();
-    /// // SAFETY: `y` lives, and nobody else uses it.
+    /// // SAFETY: `y` lives, and no other code uses it.
     /// assert!(unsafe { launch.address(0, y.address(), DType::Fp32) });
     /// // SAFETY: it accesses three elements of `y`.
-    /// unsafe { launch.launch_unchecked(&device.default_stream(), 1)? };
+    /// unsafe { launch.launch_unchecked(device.default_stream(), 1)? };
     /// assert_eq!(y.to_vec()?[..5], [1.0, 1.0, 1.0, 0.0, 0.0]);
     /// // What is missing is an error.
     /// // SAFETY: nothing is launched.
-    /// assert!(unsafe { prepared.again().launch_unchecked(&device.default_stream(), 1) }.is_err());
+    /// assert!(unsafe { prepared.again().launch_unchecked(device.default_stream(), 1) }.is_err());
     /// # Ok::<(), rtc_runtime::jit::CompileError>(())
     /// ```
     pub fn prepare(&self, args: &[Arg<'_>]) -> Option<Prepared> {
@@ -128,7 +128,7 @@ impl Again<'_> {
         if self.given != self.prepared.wanted {
             return Err(self.incomplete());
         }
-        // SAFETY: the caller vouches for the accesses.
+        // SAFETY: the caller guarantees the accesses.
         unsafe { self.prepared.kernel.launch_packed(stream, grid.into(), &mut self.packed) }
     }
 

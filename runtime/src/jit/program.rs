@@ -1,7 +1,7 @@
 //! Sources whose kernels are compiled when they are launched.
 #![allow(unsafe_code)]
 
-use super::{Compiled, JitKernel, KERNELS};
+use super::{CompiledKernel, JitKernel, KERNELS};
 use crate::jit::{self, CompileError};
 use crate::{Device, Kernel};
 use rtc_cache::{Cache, CacheConfig, Error, Key, Origin};
@@ -13,20 +13,34 @@ use std::sync::{Arc, OnceLock};
 /// Sources whose kernels are compiled for a device when they are launched, for the arguments of the launch.
 ///
 /// What was compiled is kept in memory, and on disk for the next process ([`CacheConfig::from_env`] says where).
+///
+/// ```
+/// use rtc_runtime::{Device, jit::{JitEvent, JitProgram}};
+/// let device = Device::emulator();
+/// let program: JitProgram = device.jit(&[("one.rt", "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n")])?;
+/// let program = program.with_cache(None).with_observer(|event| {
+///     if let JitEvent::Warning(text) = event {
+///         eprintln!("{text}");
+///     }
+/// });
+/// assert!(program.device().is_same(&device));
+/// assert_eq!(program.source().kernel(Some("one"))?.name, "one");
+/// # Ok::<(), rtc_runtime::jit::CompileError>(())
+/// ```
 #[derive(Clone)]
-pub struct Program {
+pub struct JitProgram {
     device: Device,
     arch: String,
     program: Arc<rtc_compiler::Program>,
     /// Opened when the first kernel is compiled, as the environment says; or what was given.
     cache: Arc<OnceLock<Option<Cache>>>,
-    observer: Arc<dyn Fn(&Event<'_>) + Send + Sync>,
+    observer: Arc<dyn Fn(&JitEvent<'_>) + Send + Sync>,
 }
 
-/// What happens while kernels are made ready; see [`Program::with_observer`].
+/// What happens while kernels are made ready; see [`JitProgram::with_observer`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'e> {
+pub enum JitEvent<'e> {
     /// The compiler warns; the text shows where.
     Warning(&'e str),
     /// The kernel's `static_print` gives a line.
@@ -46,9 +60,9 @@ pub enum Event<'e> {
     },
 }
 
-impl fmt::Debug for Program {
+impl fmt::Debug for JitProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Program").field("device", &self.device).field("cache", &self.cache).finish_non_exhaustive()
+        f.debug_struct("JitProgram").field("device", &self.device).field("cache", &self.cache).finish_non_exhaustive()
     }
 }
 
@@ -68,23 +82,23 @@ impl Device {
     /// let scale = device.jit(&[("scale.rt", source)])?.kernel("scale")?;
     /// let (x, mut y) = (device.upload(&[3.0f32; 100])?, device.zeros::<f32>(100)?);
     /// let options = Options::new().constexpr("BLOCK", 128).num_warps(2);
-    /// scale.launch(&device.default_stream(), 1, &args![&x, &mut y, 100, 2.0], &options)?;
+    /// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 100, 2.0], &options)?;
     /// assert_eq!(y.to_vec()?, [6.0; 100]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn jit(&self, sources: &[(&str, &str)]) -> Result<Program, CompileError> {
+    pub fn jit(&self, sources: &[(&str, &str)]) -> Result<JitProgram, CompileError> {
         let files: Vec<Source> = sources.iter().map(|(name, text)| Source::new(*name, *text)).collect();
         self.jit_program(rtc_compiler::Program::parse(&files))
     }
 
     /// The same for a program that was read before, say with [levels](rtc_compiler::Program::with_levels) of its warnings.
-    pub fn jit_program(&self, program: rtc_compiler::Program) -> Result<Program, CompileError> {
+    pub fn jit_program(&self, program: rtc_compiler::Program) -> Result<JitProgram, CompileError> {
         if program.has_errors() {
-            return Err(Failure::Diagnostics(program.diagnostics().to_vec()).into());
+            return Err(CompileError::new(Failure::Diagnostics(program.diagnostics().to_vec()), program.sources()));
         }
-        Ok(Program {
+        Ok(JitProgram {
             device: self.clone(),
-            arch: self.arch(),
+            arch: self.arch().to_string(),
             program: Arc::new(program),
             cache: Arc::default(),
             observer: Arc::new(print),
@@ -92,20 +106,20 @@ impl Device {
     }
 }
 
-impl Program {
+impl JitProgram {
     /// Keeps what is compiled in this cache, or nowhere on disk.
-    pub fn with_cache(mut self, cache: Option<Cache>) -> Program {
+    pub fn with_cache(mut self, cache: Option<Cache>) -> JitProgram {
         self.cache = Arc::new(OnceLock::from(cache));
         self
     }
 
-    /// The cache on disk. Where nothing was said of one, whoever has named a directory hears that it cannot be used.
+    /// The cache on disk. Without a setting, a directory that was named but cannot be used is reported.
     fn cache(&self) -> Option<&Cache> {
         let open = || match CacheConfig::from_env().and_then(Cache::open) {
             Ok(cache) => Some(cache),
             Err(problem) => {
                 if CacheConfig::is_named_by_env() {
-                    (self.observer)(&Event::CacheProblem(&problem));
+                    (self.observer)(&JitEvent::CacheProblem(&problem));
                 }
                 None
             }
@@ -114,7 +128,7 @@ impl Program {
     }
 
     /// Tells `observer` what happens. Without one, warnings and what is wrong with the cache go to stderr.
-    pub fn with_observer(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Program {
+    pub fn with_observer(mut self, observer: impl Fn(&JitEvent<'_>) + Send + Sync + 'static) -> JitProgram {
         self.observer = Arc::new(observer);
         self
     }
@@ -139,27 +153,6 @@ impl Program {
         &self.device
     }
 
-    /// An error with pictures of the places in the source that it is about.
-    ///
-    /// ```
-    /// let program = rtc_runtime::Device::emulator().jit(&[("k.rt", "@triton.jit\ndef k(x):\n    tl.store(x, y)\n")])?;
-    /// let options = rtc_runtime::jit::Options::new();
-    /// let mut x = program.device().zeros::<f32>(1)?;
-    /// let error = program.kernel("k")?.ready(&rtc_runtime::args![&mut x], &options).unwrap_err();
-    /// assert_eq!(program.source().kernel(Some("k"))?.name, "k");
-    /// assert!(program.explain(&error).contains("--> k.rt:3:17"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn explain(&self, error: &CompileError) -> String {
-        match error {
-            CompileError::Compiler(Failure::Diagnostics(list)) => {
-                let pictures = list.iter().map(|found| rtc_source::render(self.program.sources(), found, false));
-                pictures.collect::<Vec<_>>().join("\n")
-            }
-            other => other.to_string(),
-        }
-    }
-
     /// What a specialization is called in caches.
     pub(crate) fn key(&self, specialization: &Specialization) -> Key {
         jit::key(&self.program, specialization, &self.arch)
@@ -171,8 +164,9 @@ impl Program {
         let mut prints = Prints(&*self.observer);
         let (compiled, origin) = match cache {
             Some(cache) => {
-                let cached = jit::compile_cached(cache, &self.program, specialization, &self.arch, &mut prints)?;
-                cached.problems.iter().for_each(|problem| (self.observer)(&Event::CacheProblem(problem)));
+                let cached = jit::compile_cached(cache, &self.program, specialization, &self.arch, &mut prints)
+                    .map_err(|failure| CompileError::new(failure, self.program.sources()))?;
+                cached.problems.iter().for_each(|problem| (self.observer)(&JitEvent::CacheProblem(problem)));
                 (self.load(cache, &key, cached.compiled)?, cached.origin)
             }
             None => {
@@ -184,43 +178,43 @@ impl Program {
         };
         for warning in compiled.warnings.iter().filter(|found| found.severity != Severity::Note) {
             let text = rtc_source::render(self.program.sources(), warning, false);
-            (self.observer)(&Event::Warning(&text));
+            (self.observer)(&JitEvent::Warning(&text));
         }
         let kinds: Vec<String> = specialization.args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect();
         let (kernel, signature) = (&specialization.kernel, &kinds.join(", "));
-        (self.observer)(&Event::Ready { kernel, signature, key, origin });
+        (self.observer)(&JitEvent::Ready { kernel, signature, key, origin });
         Ok(compiled.kernel)
     }
 
     /// Loads what the cache or the compiler gave. What cannot be loaded is not kept for the next process.
-    fn load(&self, cache: &Cache, key: &Key, compiled: rtc_compiler::Compiled) -> Result<Compiled, CompileError> {
+    fn load(&self, cache: &Cache, key: &Key, compiled: rtc_compiler::Compiled) -> Result<CompiledKernel, CompileError> {
         // SAFETY: it comes from `jit::compile_cached`: from the compiler, or from an entry that it wrote.
         let loaded = unsafe { jit::load(&self.device, compiled, &mut Silent) };
         loaded.inspect_err(|_| {
             if let Err(problem) = cache.remove(KERNELS, key) {
-                (self.observer)(&Event::CacheProblem(&problem));
+                (self.observer)(&JitEvent::CacheProblem(&problem));
             }
         })
     }
 }
 
 /// Tells what kernels print while they are compiled.
-struct Prints<'o>(&'o (dyn Fn(&Event<'_>) + Send + Sync));
+struct Prints<'o>(&'o (dyn Fn(&JitEvent<'_>) + Send + Sync));
 
 impl Observer for Prints<'_> {
     fn static_print(&mut self, line: &str) {
-        (self.0)(&Event::StaticPrint(line));
+        (self.0)(&JitEvent::StaticPrint(line));
     }
 }
 
-/// What is told of events where nobody else hears of them.
-fn print(event: &Event<'_>) {
+/// The output for events without an observer.
+fn print(event: &JitEvent<'_>) {
     match event {
-        Event::Warning(text) => eprintln!("{}", text.trim_end()),
-        Event::StaticPrint(line) => println!("{line}"),
+        JitEvent::Warning(text) => eprintln!("{}", text.trim_end()),
+        JitEvent::StaticPrint(line) => println!("{line}"),
         // Of a cache that others fill.
-        Event::CacheProblem(problem) if problem.is_read_only() => {}
-        Event::CacheProblem(problem) => eprintln!("warning[cache]: {problem}"),
-        Event::Ready { .. } => {}
+        JitEvent::CacheProblem(problem) if problem.is_read_only() => {}
+        JitEvent::CacheProblem(problem) => eprintln!("warning[cache]: {problem}"),
+        JitEvent::Ready { .. } => {}
     }
 }

@@ -15,7 +15,7 @@
 //!
 //! An annotation pins the type. Pinned floats and truth values are not specialized, and a pinned 1 stays a run-time value.
 
-use crate::arg::Kind;
+use crate::pointer::Kind;
 use crate::{Arg, TensorDescriptor};
 use rtc_abi::spec::{ArgKind, ConstValue};
 use rtc_abi::{DType, ValueType};

@@ -47,6 +47,7 @@ impl Kernel {
             return Err(self.loaded.wrong_stream(stream));
         }
         stream.refuse_recording("a launch with packed arguments")?;
+        let grid = self.loaded.programs(grid)?;
         let blocks = self.loaded.blocks(grid)?;
         self.loaded.launch_filled(stream, grid, blocks, &[], &mut packed.bytes.0[..packed.size])
     }

@@ -57,7 +57,7 @@ impl Bench {
         if !verified.is_right() {
             return Err(Error::Case(format!("nothing is timed before the results are right: {verified}")));
         }
-        Ok(Bench { kernel: kernel.clone(), case, stream: kernel.device().default_stream() })
+        Ok(Bench { kernel: kernel.clone(), case, stream: kernel.device().default_stream().clone() })
     }
 
     /// The time of so many launches, one after the other on the same memory: what criterion's `iter_custom` asks for. On a GPU

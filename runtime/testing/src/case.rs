@@ -97,7 +97,7 @@ impl Case {
             }
             let end = stream.record()?;
             stream.synchronize()?;
-            Ok(end.since(&start)?)
+            Ok(end.elapsed_since(&start)?)
         })?
     }
 

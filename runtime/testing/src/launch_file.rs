@@ -154,11 +154,11 @@ impl LaunchFile {
             self.prepared(kernel.device(), kernel.metadata(), tensors, |args| -> Result<Duration> {
                 let stream = kernel.device().default_stream();
                 let start = stream.record()?;
-                let launched = kernel.launch(&stream, grid, args);
+                let launched = kernel.launch(stream, grid, args);
                 launched.map_err(|error| self.name_field(error))?;
                 let end = stream.record()?;
                 stream.synchronize()?;
-                Ok(end.since(&start)?)
+                Ok(end.elapsed_since(&start)?)
             })?;
         let elapsed = elapsed?;
         Ok(Outcome { outputs: storages.read_back(tensors)?, elapsed })
@@ -488,7 +488,7 @@ fn place(field: &Field<'_>) -> std::result::Result<Place, FieldError> {
     })
 }
 
-/// Which bytes of a tensor nobody wrote: `true` for all of its memory, or ranges `[first, end]`.
+/// The uninitialized bytes of a tensor: `true` for all of its memory, or ranges `[first, end]`.
 fn undefined(field: &Field<'_>) -> std::result::Result<Undefined, FieldError> {
     let Some(field) = field.optional("undefined")? else { return Ok(Undefined::Ranges(Vec::new())) };
     match field.value() {

@@ -7,16 +7,16 @@ use std::fmt;
 /// What floats of a type may differ by: the mean relative error stays below the threshold, the largest below ten times that,
 /// and elements below `small` in magnitude differ by less than that.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standard {
+pub struct ErrorLimits {
     /// Of the mean relative error.
     pub threshold: f64,
     /// Below this, the absolute error counts.
     pub small: f64,
 }
 
-impl Standard {
+impl ErrorLimits {
     /// The standard of a type; none of those that must be equal.
-    pub fn of(dtype: Dtype) -> Option<Standard> {
+    pub fn of(dtype: Dtype) -> Option<ErrorLimits> {
         let (threshold, small) = match dtype {
             Dtype::F64 => (2f64.powi(-40), 1e-14),
             Dtype::F32 => (2f64.powi(-13), 1e-7),
@@ -24,7 +24,7 @@ impl Standard {
             Dtype::BF16 => (2f64.powi(-7), 1e-7),
             _ => return None,
         };
-        Some(Standard { threshold, small })
+        Some(ErrorLimits { threshold, small })
     }
 }
 
@@ -40,9 +40,9 @@ pub struct Errors {
     /// Its sizes.
     pub shape: Vec<usize>,
     /// The mean relative error.
-    pub mere: f64,
+    pub mean_relative: f64,
     /// The largest relative error.
-    pub mare: f64,
+    pub max_relative: f64,
     /// The largest absolute error.
     pub max_absolute: f64,
     /// Elements that differ, of types that must be equal; else those below the standard's `small` that differ by more.
@@ -52,8 +52,9 @@ pub struct Errors {
 impl Errors {
     /// Whether the standard of its type is met.
     pub fn passes(&self) -> bool {
-        let is_small = Standard::of(self.dtype)
-            .is_none_or(|standard| self.mere < standard.threshold && self.mare < 10.0 * standard.threshold);
+        let is_small = ErrorLimits::of(self.dtype).is_none_or(|standard| {
+            self.mean_relative < standard.threshold && self.max_relative < 10.0 * standard.threshold
+        });
         self.wrong == 0 && is_small
     }
 }
@@ -78,13 +79,17 @@ impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel `{}`: {}", self.kernel, if self.passes() { "PASS" } else { "FAIL" })?;
         for errors in &self.errors {
-            let Errors { case, tensor, dtype, shape, mere, mare, max_absolute, wrong } = errors;
+            let Errors { case, tensor, dtype, shape, mean_relative, max_relative, max_absolute, wrong } = errors;
             let result = if errors.passes() { "PASS" } else { "FAIL" };
             write!(f, "\n  {case}, `{tensor}` {dtype:?} {shape:?}: {result}, ")?;
-            match Standard::of(*dtype) {
+            match ErrorLimits::of(*dtype) {
                 None => write!(f, "{wrong} elements differ, the largest error is {max_absolute:e}")?,
-                Some(Standard { threshold, .. }) => {
-                    write!(f, "MERE {mere:.3e} (< {threshold:.3e}), MARE {mare:.3e} (< {:.3e}), ", 10.0 * threshold)?;
+                Some(ErrorLimits { threshold, .. }) => {
+                    write!(
+                        f,
+                        "MERE {mean_relative:.3e} (< {threshold:.3e}), MARE {max_relative:.3e} (< {:.3e}), ",
+                        10.0 * threshold
+                    )?;
                     write!(f, "largest absolute error {max_absolute:.3e}")?;
                     if *wrong > 0 {
                         write!(f, ", {wrong} small elements are wrong")?;
@@ -99,7 +104,7 @@ impl fmt::Display for Precision {
 /// Launches the kernel for each case and measures its errors against the reference, which may compute in fp64.
 ///
 /// ```
-/// use rtc_testing::{Case, Dtype, Errors, Precision, Standard, Tensor, Tensors, precision};
+/// use rtc_testing::{Case, Dtype, Errors, Precision, ErrorLimits, Tensor, Tensors, precision};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// # let scale = unsafe { rtc_runtime::Device::emulator().load_json(ptx, json)? };
 /// let case = Case::new("one third", [1])
@@ -109,9 +114,9 @@ impl fmt::Display for Precision {
 ///     .value("n", 1);
 /// let exact = |_: &Tensors| Ok(Tensors::from_iter([("y", Tensor::of(vec![1], &[1.0f64 / 3.0])?)]));
 /// let report: Precision = precision(&scale, &[case], &exact)?;
-/// let Errors { mere, mare, .. } = &report.errors[0];
-/// assert!(report.passes() && *mare > 0.0, "{report}");
-/// assert!(*mere < Standard::of(Dtype::F32).expect("floats have one").threshold);
+/// let Errors { mean_relative, max_relative, .. } = &report.errors[0];
+/// assert!(report.passes() && *max_relative > 0.0, "{report}");
+/// assert!(*mean_relative < ErrorLimits::of(Dtype::F32).expect("floats have one").threshold);
 /// # Ok::<(), rtc_testing::Error>(())
 /// ```
 pub fn precision(kernel: &impl AsRef<Kernel>, cases: &[Case], reference: &dyn Reference) -> Result<Precision> {
@@ -135,9 +140,9 @@ fn measure(case: &str, tensor: &str, actual: &Tensor, expected: &Tensor) -> Resu
         return Err(Error::Case(format!("tensor `{tensor}` has sizes {own:?}, its reference {other:?}")));
     }
     let (dtype, shape) = (actual.dtype, actual.shape.clone());
-    let standard = Standard::of(dtype);
+    let standard = ErrorLimits::of(dtype);
     let (mut sum, mut count) = (0.0, 0usize);
-    let (mut mare, mut max_absolute, mut wrong) = (0f64, 0f64, 0);
+    let (mut max_relative, mut max_absolute, mut wrong) = (0f64, 0f64, 0);
     for (x, y) in actual.to_f64()?.into_iter().zip(expected.to_f64()?) {
         let error = if x == y { 0.0 } else { (x - y).abs() };
         let error = if error.is_nan() { f64::INFINITY } else { error };
@@ -149,11 +154,11 @@ fn measure(case: &str, tensor: &str, actual: &Tensor, expected: &Tensor) -> Resu
             Some(_) => {
                 sum += error / y.abs();
                 count += 1;
-                mare = mare.max(error / y.abs());
+                max_relative = max_relative.max(error / y.abs());
             }
         }
     }
-    let mere = if count == 0 { 0.0 } else { sum / count as f64 };
+    let mean_relative = if count == 0 { 0.0 } else { sum / count as f64 };
     let (case, tensor) = (case.to_owned(), tensor.to_owned());
-    Ok(Errors { case, tensor, dtype, shape, mere, mare, max_absolute, wrong })
+    Ok(Errors { case, tensor, dtype, shape, mean_relative, max_relative, max_absolute, wrong })
 }

@@ -14,11 +14,11 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
     /// Sizes and strides in elements, for the sanitizer.
     pub(crate) shape: Option<(Vec<u64>, Vec<i64>)>,
-    /// The bytes of the tensor that nobody wrote before the launch.
+    /// The bytes of the tensor that are uninitialized before the launch.
     pub(crate) undefined: Undefined,
 }
 
-/// Bytes that nobody wrote.
+/// Uninitialized bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Undefined {
     /// These of the tensor.
@@ -123,7 +123,7 @@ impl Storages {
                 buffer.write(range.start as usize, &content[range.start as usize..range.end as usize])?;
             }
             for shape in self.shapes.iter().filter(|shape| shape.place.0 == index) {
-                buffer.declare_shape(shape.place.1, &shape.sizes, &shape.strides, shape.element);
+                buffer.set_sanitizer_shape(shape.place.1, &shape.sizes, &shape.strides, shape.element);
             }
             storage.buffer = Some(buffer);
         }

@@ -6,15 +6,15 @@ use std::fmt;
 
 /// The results of a verification: a comparison for each case and tensor.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct Verification {
     kernel: String,
     /// The case, the tensor, how they compare.
     pub comparisons: Vec<(String, String, Comparison)>,
-    /// What the emulator or the interpreter found besides: reads of memory that nobody wrote, for example.
+    /// What the emulator or the interpreter found besides: reads of uninitialized memory, for example.
     pub findings: Vec<rtc_runtime::Finding>,
 }
 
-impl Verified {
+impl Verification {
     /// Whether every element is within the tolerance.
     pub fn is_right(&self) -> bool {
         self.comparisons.iter().all(|(.., comparison)| comparison.wrong == 0)
@@ -27,7 +27,7 @@ impl Verified {
     }
 }
 
-impl fmt::Display for Verified {
+impl fmt::Display for Verification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel `{}`: {}", self.kernel, if self.is_right() { "right" } else { "wrong" })?;
         for (case, tensor, comparison) in &self.comparisons {
@@ -42,7 +42,7 @@ impl fmt::Display for Verified {
 ///
 /// ```
 /// use rtc_runtime::Device;
-/// use rtc_testing::{Case, Dtype, Tensor, Tensors, Tolerance, Verified, verify};
+/// use rtc_testing::{Case, Dtype, Tensor, Tensors, Tolerance, Verification, verify};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// // SAFETY: the files were made together.
 /// let scale = unsafe { Device::emulator().load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
@@ -57,7 +57,7 @@ impl fmt::Display for Verified {
 ///     let y: Vec<f32> = x.iter().map(|x| x * 3.0).collect();
 ///     Ok(Tensors::from_iter([("y", Tensor::of(vec![40], &y)?)]))
 /// };
-/// let result: Verified = verify(&scale, &[case], &reference, Tolerance::ByType)?;
+/// let result: Verification = verify(&scale, &[case], &reference, Tolerance::ByType)?;
 /// assert!(result.is_right());
 /// assert_eq!(result.to_string(), "kernel `scale`: right\n  40 elements, `y`: 40 elements, all equal by bits or value");
 /// result.assert();
@@ -68,7 +68,7 @@ pub fn verify(
     cases: &[Case],
     reference: &dyn Reference,
     tolerance: Tolerance,
-) -> Result<Verified> {
+) -> Result<Verification> {
     let kernel = kernel.as_ref();
     let mut comparisons = Vec::new();
     let mut findings = Vec::new();
@@ -83,5 +83,5 @@ pub fn verify(
             }
         }
     }
-    Ok(Verified { kernel: kernel.metadata().kernel.clone(), comparisons, findings })
+    Ok(Verification { kernel: kernel.metadata().kernel.clone(), comparisons, findings })
 }

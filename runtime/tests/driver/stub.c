@@ -9,7 +9,7 @@
 typedef unsigned long long address;
 static char memory[1 << 16];
 static const char *fault = "";
-static int modules, capturing, lost, launches, allocations, kept, maps;
+static int events, waits, modules, capturing, lost, launches, allocations, kept, maps;
 
 __attribute__((constructor)) static void start(void) {
     const char *text = getenv("RTC_STUB");
@@ -18,6 +18,7 @@ __attribute__((constructor)) static void start(void) {
 
 __attribute__((destructor)) static void end(void) {
     printf("driver: %d launches, %d allocations on streams of which %d are left, %d maps\n", launches, allocations, kept, maps);
+    if (events) printf("driver: %d events recorded, %d waits for them\n", events, waits);
     fflush(stdout);
 }
 
@@ -79,12 +80,26 @@ int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) { re
 int cuStreamCreate(void **stream, unsigned flags) { return *stream = memory, lost; }
 OK(cuStreamDestroy_v2, void *stream)
 OK(cuStreamSynchronize, void *stream)
+int cuEventCreate(void **event, unsigned flags) { return *event = memory, lost; }
+int cuEventRecord(void *event, void *stream) { return events++, lost; }
+OK(cuEventDestroy_v2, void *event)
+OK(cuEventSynchronize, void *event)
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags) { return waits++, lost; }
+OK(cuMemcpyDtoDAsync_v2, address to, address from, size_t bytes, void *stream)
+OK(cuMemcpyHtoDAsync_v2, address to, const void *from, size_t bytes, void *stream)
+OK(cuMemcpyDtoHAsync_v2, void *to, address from, size_t bytes, void *stream)
+OK(cuMemsetD8Async, address to, unsigned char value, size_t bytes, void *stream)
+// No memory is page-locked.
+int cuPointerGetAttribute(void *data, int attribute, address at) { return 1; }
+int cuDeviceGetUuid_v2(char *uuid, int device) { return memset(uuid, 0xab, 16), 0; }
+int cuDeviceGetUuid(char *uuid, int device) { return cuDeviceGetUuid_v2(uuid, device); }
 int cuStreamIsCapturing(void *stream, int *status) { return *status = capturing, lost; }
 int cuStreamBeginCapture_v2(void *stream, int mode) { return capturing = 1, lost; }
 int cuStreamEndCapture(void *stream, void **graph) { return capturing = 0, *graph = memory, lost; }
 OK(cuGraphDestroy, void *graph)
 int cuGraphInstantiateWithFlags(void **instance, void *graph, unsigned long long flags) { return *instance = memory, lost; }
 OK(cuGraphExecDestroy, void *instance)
+OK(cuGraphLaunch, void *instance, void *stream)
 int cuTensorMapEncodeTiled(void *map) { return maps++, lost; }
 int cuLaunchKernel(void *function) {
     int before = lost;

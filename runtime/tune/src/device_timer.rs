@@ -3,10 +3,10 @@
 use crate::Error;
 use crate::halving::Timer;
 use crate::load::Ready;
-use crate::report::Report;
+use crate::report::TuningReport;
 use rtc_abi::{Param, ParamType};
 use rtc_compiler::{Choice, DType, Tuning};
-use rtc_runtime::{Arg, Buffer, Device, Snapshot, Stream};
+use rtc_runtime::{Arg, Buffer, Device, Stream, internal::Snapshot};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ impl<'t> DeviceTimer<'t> {
         args: &'t [Arg<'t>],
         tuning: &Tuning,
         kernels: &'t HashMap<usize, Ready>,
-        report: &Report,
+        report: &TuningReport,
         started: Instant,
     ) -> Result<DeviceTimer<'t>, Error> {
         let visible = |ready: &Ready| ready.kernel.metadata().visible_params().to_vec();
@@ -67,7 +67,7 @@ impl<'t> DeviceTimer<'t> {
         // Before the copies of tensors, which may also stay on the host.
         let flushed = device.is_cuda().then(|| device.alloc(FLUSHED)).transpose()?;
         Ok(DeviceTimer {
-            stream: device.default_stream(),
+            stream: device.default_stream().clone(),
             args,
             kernels,
             choices: report.candidates.iter().map(|c| (c.choice.clone(), c.grid)).collect(),
@@ -193,7 +193,7 @@ impl Timer for DeviceTimer<'_> {
             Error::Launch { choice: all.join(" or "), error: error.into() }
         })?;
         let time = |pair: Option<(rtc_runtime::Event, rtc_runtime::Event)>| match pair {
-            Some((start, end)) => Ok(Some(end.since(&start)?.as_secs_f64() * 1e3)),
+            Some((start, end)) => Ok(Some(end.elapsed_since(&start)?.as_secs_f64() * 1e3)),
             None => Ok(None),
         };
         events.into_iter().map(time).collect()

@@ -7,7 +7,7 @@
 use crate::Error;
 use crate::halving::{Plan, Race, race};
 use crate::load::Ready;
-use crate::report::Report;
+use crate::report::TuningReport;
 use crate::tuner::team;
 use rtc_abi::Param;
 use rtc_compiler::Tuning;
@@ -34,7 +34,7 @@ pub(crate) struct Finals<'t> {
     pub tuning: &'t Tuning,
     /// What each device has.
     pub kernels: &'t [HashMap<usize, Ready>],
-    pub report: &'t Report,
+    pub report: &'t TuningReport,
     pub started: Instant,
 }
 
@@ -49,7 +49,7 @@ impl Finals<'_> {
             race.replace(&closest, times);
         }
         let Some(winner) =
-            race.winner.filter(|winner| self.ready(*winner).is_some_and(|ready| ready.kernel.is_assembled()))
+            race.winner.filter(|winner| self.ready(*winner).is_some_and(|ready| ready.kernel.is_cubin()))
         else {
             return Ok(());
         };

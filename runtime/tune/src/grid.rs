@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// How many programs a configuration launches.
 #[derive(Clone)]
-pub struct Grid(Kind);
+pub struct GridFn(Kind);
 
 #[derive(Clone)]
 enum Kind {
@@ -19,26 +19,26 @@ enum Kind {
 /// Gives the sizes for a configuration.
 type Function = dyn Fn(&Choice) -> [u32; 3] + Send + Sync;
 
-impl fmt::Debug for Grid {
+impl fmt::Debug for GridFn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Sizes(sizes) => f.debug_tuple("Grid").field(sizes).finish(),
-            Kind::Function(_) => f.write_str("Grid(..)"),
+            Kind::Sizes(sizes) => f.debug_tuple("GridFnFn").field(sizes).finish(),
+            Kind::Function(_) => f.write_str("GridFn(..)"),
         }
     }
 }
 
-impl Grid {
+impl GridFn {
     /// Sizes as expressions over integer arguments, constexprs and options: `cdiv(n, BLOCK)`.
-    pub fn new(sizes: [Expr; 3]) -> Grid {
-        Grid(Kind::Sizes(sizes))
+    pub fn new(sizes: [Expr; 3]) -> GridFn {
+        GridFn(Kind::Sizes(sizes))
     }
 
     /// Sizes as a function of the configuration.
     ///
     /// ```
     /// let n = 1000u32;
-    /// let grid = rtc_tune::Grid::by(move |choice| {
+    /// let grid = rtc_tune::GridFn::by(move |choice| {
     ///     let Some(rtc_compiler::ConstValue::Int(block)) = choice.value("BLOCK") else { return [1, 1, 1] };
     ///     [n.div_ceil(*block as u32), 1, 1]
     /// });
@@ -50,8 +50,8 @@ impl Grid {
     /// assert!(!grid.is_constant());
     /// # Ok::<(), rtc_tune::Error>(())
     /// ```
-    pub fn by(function: impl Fn(&Choice) -> [u32; 3] + Send + Sync + 'static) -> Grid {
-        Grid(Kind::Function(Arc::new(function)))
+    pub fn by(function: impl Fn(&Choice) -> [u32; 3] + Send + Sync + 'static) -> GridFn {
+        GridFn(Kind::Function(Arc::new(function)))
     }
 
     /// Whether it is the same for all configurations.

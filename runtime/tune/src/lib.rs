@@ -9,7 +9,7 @@
 //! use rtc_cache::{Cache, CacheConfig};
 //! use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
 //! use rtc_runtime::{Device, args};
-//! use rtc_tune::{Decision, Grid, Tuner};
+//! use rtc_tune::{Decision, GridFn, Tuner};
 //! use std::time::Duration;
 //! # let directory = std::env::temp_dir().join(format!("rtc-tune-{}", std::process::id()));
 //! let text = "@triton.autotune([triton.Config({'B': b}) for b in (32, 128)], key=['n'])\n\
@@ -20,13 +20,13 @@
 //! let cache = Cache::open(CacheConfig::new(&directory))?;
 //! let tuner = Tuner::new(&program, spec)
 //!     .argument("n", HostValue::Value(256.into()))
-//!     .grid(Grid::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]))
+//!     .grid(GridFn::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]))
 //!     .budget(Duration::from_secs(60))
-//!     .wide(false) // no configurations but those of the source
-//!     .fresh(true) // also those of which the cache has times
-//!     .progress(false)
+//!     .widen_search() // configurations beyond those of the source, too
+//!     .ignore_cached_times() // also those of which the cache has times
+//!     .show_progress() // where standard error is a terminal
 //!     .cache(&cache)
-//!     .on_any_device(); // here the emulator, whose times say nothing of a GPU
+//!     .allow_untimed_devices(); // here the emulator, whose times say nothing of a GPU
 //! assert_eq!(tuner.decorators("sm_90a")?.choices.len(), 2);
 //! // SAFETY: the kernel writes `n` elements of `x`, which has as many.
 //! let tuner = unsafe { tuner.assume_in_bounds() };
@@ -43,7 +43,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `tuner.rs` | [`Tuner`]: the order of steps |
-//! | `grid.rs` | [`Grid`]: programs of a configuration |
+//! | `grid.rs` | [`GridFn`]: programs of a configuration |
 //! | `candidate.rs`, `space.rs` | configurations, and those beyond the ones that are written |
 //! | `machine.rs`, `model.rs` | what a GPU has, and the cost model |
 //! | `parallel.rs`, `load.rs` | all processors, with a progress bar; compiling and loading |
@@ -74,8 +74,8 @@ mod tuner;
 
 pub use candidate::Candidate;
 pub use error::Error;
-pub use grid::Grid;
+pub use grid::GridFn;
 pub use machine::Machine;
-pub use report::{Decision, Phases, Report};
+pub use report::{Decision, Phases, TuningReport};
 pub use tuned::{Entry, Record, Setting, Tuned};
 pub use tuner::Tuner;

@@ -6,7 +6,7 @@ use crate::parallel;
 use rtc_abi::{Access, Param, ParamType};
 use rtc_build::Assembler;
 use rtc_compiler::{ArgKind, ConstValue, Metadata, Program, Silent, Spec};
-use rtc_runtime::jit::Passed;
+use rtc_runtime::internal::Passed;
 use rtc_runtime::{Arg, Device, Kernel, Stream};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +27,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// With machine code the device is given that. `in_bounds` is what [`Tuner::assume_in_bounds`](crate::Tuner) vouches for.
+    /// With machine code the device is given that. `in_bounds` is what [`Tuner::assume_in_bounds`](crate::Tuner) guarantees.
     fn load(
         device: &Device,
         ptx: String,
@@ -45,10 +45,10 @@ impl Ready {
         // The driver's linker would compile in parallel, too, but it gives other code than a launch gets: slower by far
         // where roles change registers.
         // SAFETY: the compiler made PTX and metadata together, and the assembler the machine code of that PTX.
-        let kernel = unsafe { device.load_assembled(&ptx, cubin.as_deref(), &metadata) };
+        let kernel = unsafe { device.load_cubin(&ptx, cubin.as_deref(), &metadata) };
         let mut kernel = kernel.map_err(|error| error.to_string())?;
         if in_bounds {
-            // SAFETY: whoever made the tuner vouched for its launches.
+            // SAFETY: the creator of the tuner guaranteed its launches.
             kernel = unsafe { kernel.assume_in_bounds() };
         }
         Ok(Ready { kernel, passed, ptx, cubin, metadata, in_bounds })

@@ -1,6 +1,6 @@
 //! The configurations as a picture: a bar for each, the fastest on top.
 
-use crate::report::Report;
+use crate::report::TuningReport;
 use std::fmt::Write;
 
 /// Height of a row.
@@ -13,7 +13,7 @@ const STYLE: &str = "<style>text { fill: #222 } .ground { fill: #fff } @media (p
 /// How long the longest bar is.
 const BAR: usize = 420;
 
-impl Report {
+impl TuningReport {
     /// The configurations as an SVG picture: the time of each as a bar, what the cost model expected as a line across it.
     pub fn to_svg(&self) -> String {
         let ranked = self.ranked();

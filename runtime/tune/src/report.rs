@@ -38,13 +38,13 @@ pub struct Phases {
 ///
 /// ```
 /// use rtc_compiler::{Program, Signature, Source, Spec};
-/// use rtc_tune::{Candidate, Decision, Grid, Machine, Phases, Report, Tuner};
+/// use rtc_tune::{Candidate, Decision, GridFn, Machine, Phases, TuningReport, Tuner};
 /// let text = "@triton.autotune([triton.Config({'B': b}) for b in (32, 1024)], key=['n'])\n\
 ///             @triton.jit\ndef fill(x, n, B: tl.constexpr):\n    i = tl.program_id(0) * B + tl.arange(0, B)\n    \
 ///             tl.store(x + i, 1.0, mask=i < n)\n";
 /// let program = Program::parse(&[Source::new("fill.rt", text)]);
 /// let spec = Spec { args: Signature::parse("*fp32:16, i32:16")?.bind(&["x", "n"])?, ..Spec::default() };
-/// let tuner = Tuner::new(&program, spec).integer("n", 1 << 20).grid(Grid::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]));
+/// let tuner = Tuner::new(&program, spec).integer("n", 1 << 20).grid(GridFn::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]));
 /// let report: Report = tuner.predict_on("sm_90a", &Machine::of_arch("sm_90a").with_multiprocessors(66))?;
 /// assert_eq!((report.decision, report.phases), (Decision::Model, Phases::default()));
 /// let best: &Candidate = &report.candidates[report.ranked()[0]];
@@ -60,7 +60,7 @@ pub struct Phases {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct TuningReport {
     /// The kernel.
     pub kernel: String,
     /// Name of the device; empty where none was asked.
@@ -92,9 +92,9 @@ pub struct Report {
     winner: Option<usize>,
 }
 
-impl Report {
-    pub(crate) fn new(kernel: String, arch: &str, candidates: Vec<Candidate>) -> Report {
-        Report {
+impl TuningReport {
+    pub(crate) fn new(kernel: String, arch: &str, candidates: Vec<Candidate>) -> TuningReport {
+        TuningReport {
             kernel,
             device: String::new(),
             arch: arch.to_owned(),
@@ -194,7 +194,7 @@ impl Report {
 }
 
 /// A table; the winner comes first.
-impl fmt::Display for Report {
+impl fmt::Display for TuningReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranked = self.ranked();
         let width = ranked.iter().map(|i| self.candidates[*i].choice.to_string().len()).max().unwrap_or(0);

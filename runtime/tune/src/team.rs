@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::device_timer::DeviceTimer;
 use crate::halving::Timer;
-use rtc_runtime::{Arg, Replica};
+use rtc_runtime::{Arg, internal::ArgumentCopies};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -127,8 +127,8 @@ fn deal(runs: &[usize], devices: usize, costs: &[f64], can: impl Fn(usize, usize
 }
 
 /// Gives `f` the arguments on every device: `own`, and after them those of each replica.
-pub(crate) fn with_all<R>(own: &[Arg<'_>], replicas: &[Replica], f: &mut dyn FnMut(&[&[Arg<'_>]]) -> R) -> R {
-    fn more<R>(lists: &[&[Arg<'_>]], left: &[Replica], f: &mut dyn FnMut(&[&[Arg<'_>]]) -> R) -> R {
+pub(crate) fn with_all<R>(own: &[Arg<'_>], replicas: &[ArgumentCopies], f: &mut dyn FnMut(&[&[Arg<'_>]]) -> R) -> R {
+    fn more<R>(lists: &[&[Arg<'_>]], left: &[ArgumentCopies], f: &mut dyn FnMut(&[&[Arg<'_>]]) -> R) -> R {
         match left.split_first() {
             None => f(lists),
             Some((first, left)) => first.with_args(|args| {

@@ -6,16 +6,16 @@ use crate::device_timer::DeviceTimer;
 use crate::finals::Finals;
 use crate::halving::{Plan, race};
 use crate::load::{Load, Loaded, Ready};
-use crate::report::{Decision, Report};
+use crate::report::{Decision, TuningReport};
 use crate::store::Store;
 use crate::team::{Team, with_all};
 use crate::tuned::{Entry, Setting, key_value};
-use crate::{Error, Grid, Machine, parallel, space};
+use crate::{Error, GridFn, Machine, parallel, space};
 use rtc_abi::spec::ConstValue;
 use rtc_build::Assembler;
 use rtc_cache::Cache;
 use rtc_compiler::{HostValue, Program, Spec, Tuning};
-use rtc_runtime::{Arg, Device, Replica};
+use rtc_runtime::{Arg, Device, internal::ArgumentCopies};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -28,13 +28,13 @@ const COMPARED: usize = 3;
 ///
 /// ```
 /// use rtc_compiler::{Program, Signature, Source, Spec};
-/// use rtc_tune::{Grid, Tuner};
+/// use rtc_tune::{GridFn, Tuner};
 /// let text = "@triton.autotune([triton.Config({'B': b}) for b in (64, 1024)], key=['n'])\n\
 ///             @triton.jit\ndef fill(x, n, B: tl.constexpr):\n    i = tl.program_id(0) * B + tl.arange(0, B)\n    \
 ///             tl.store(x + i, 1.0, mask=i < n)\n";
 /// let program = Program::parse(&[Source::new("fill.rt", text)]);
 /// let spec = Spec { args: Signature::parse("*fp32:16, i32:16")?.bind(&["x", "n"])?, ..Spec::default() };
-/// let tuner = Tuner::new(&program, spec).integer("n", 1 << 20).grid(Grid::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]));
+/// let tuner = Tuner::new(&program, spec).integer("n", 1 << 20).grid(GridFn::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]));
 /// // Without a GPU the cost model decides.
 /// let report = tuner.predict("sm_90a")?;
 /// assert_eq!(report.candidates.len(), 2);
@@ -47,7 +47,7 @@ pub struct Tuner<'p> {
     program: &'p Program,
     spec: Spec,
     arguments: Vec<(String, HostValue)>,
-    grid: Grid,
+    grid: GridFn,
     plan: Plan,
     is_wide: bool,
     shows_progress: bool,
@@ -65,7 +65,7 @@ impl<'p> Tuner<'p> {
             program,
             spec,
             arguments: Vec::new(),
-            grid: Grid::new([1.into(), 1.into(), 1.into()]),
+            grid: GridFn::new([1.into(), 1.into(), 1.into()]),
             plan: Plan::default(),
             is_wide: false,
             shows_progress: false,
@@ -91,7 +91,7 @@ impl<'p> Tuner<'p> {
     }
 
     /// How many programs a configuration launches.
-    pub fn grid(mut self, grid: Grid) -> Self {
+    pub fn grid(mut self, grid: GridFn) -> Self {
         self.grid = grid;
         self
     }
@@ -104,14 +104,14 @@ impl<'p> Tuner<'p> {
 
     /// Looks beyond the written configurations: other block sizes, warps, stages. What such a configuration computes must
     /// be what a written one does.
-    pub fn wide(mut self, is_wide: bool) -> Self {
-        self.is_wide = is_wide;
+    pub fn widen_search(mut self) -> Self {
+        self.is_wide = true;
         self
     }
 
     /// Shows a progress bar, where standard error is a terminal.
-    pub fn progress(mut self, shows_progress: bool) -> Self {
-        self.shows_progress = shows_progress;
+    pub fn show_progress(mut self) -> Self {
+        self.shows_progress = true;
         self
     }
 
@@ -122,8 +122,8 @@ impl<'p> Tuner<'p> {
     }
 
     /// Times all configurations, also those of which the cache has times.
-    pub fn fresh(mut self, is_fresh: bool) -> Self {
-        self.is_fresh = is_fresh;
+    pub fn ignore_cached_times(mut self) -> Self {
+        self.is_fresh = true;
         self
     }
 
@@ -140,7 +140,7 @@ impl<'p> Tuner<'p> {
     }
 
     /// Times on devices without a clock of a GPU, too: what it finds there says nothing of a GPU, but tests see each step.
-    pub fn on_any_device(mut self) -> Self {
+    pub fn allow_untimed_devices(mut self) -> Self {
         self.is_anywhere = true;
         self
     }
@@ -165,12 +165,12 @@ impl<'p> Tuner<'p> {
 
     /// The configurations in the order of the cost model, for the usual GPU of a target; nothing is compiled to the end and
     /// nothing runs.
-    pub fn predict(&self, arch: &str) -> Result<Report, Error> {
+    pub fn predict(&self, arch: &str) -> Result<TuningReport, Error> {
         self.predict_on(arch, &Machine::of_arch(arch))
     }
 
     /// The same for a given GPU.
-    pub fn predict_on(&self, arch: &str, machine: &Machine) -> Result<Report, Error> {
+    pub fn predict_on(&self, arch: &str, machine: &Machine) -> Result<TuningReport, Error> {
         let mut report = self.prepared(arch, machine)?;
         report.decide(order(&report.candidates).first().copied(), Decision::Model);
         Ok(report)
@@ -178,7 +178,7 @@ impl<'p> Tuner<'p> {
 
     /// The stored winner for this device; without one, or on a device without a clock of its own, what the cost model puts
     /// first.
-    pub fn choose(&self, device: &Device, arch: &str) -> Result<Report, Error> {
+    pub fn choose(&self, device: &Device, arch: &str) -> Result<TuningReport, Error> {
         let started = Instant::now();
         let machine = machine_of(device, arch);
         let mut report = self.predict_on(arch, &machine)?;
@@ -200,14 +200,14 @@ impl<'p> Tuner<'p> {
     }
 
     /// Whether there is something to time after [`Tuner::choose`].
-    pub fn is_open(&self, chosen: &Report) -> bool {
+    pub fn is_open(&self, chosen: &TuningReport) -> bool {
         let is_stored = |c: &Candidate| c.stored.is_some() || c.dropped.is_some();
         self.is_fresh || chosen.decision != Decision::Stored || !chosen.candidates.iter().all(is_stored)
     }
 
     /// Finds the fastest configuration on this device. The tensors among `args` are as before when it returns; `args` stand in
     /// the order of the kernel's run-time parameters; a tensor descriptor is one argument.
-    pub fn tune(&self, device: &Device, args: &[Arg<'_>]) -> Result<Report, Error> {
+    pub fn tune(&self, device: &Device, args: &[Arg<'_>]) -> Result<TuningReport, Error> {
         self.tune_on(std::slice::from_ref(device), args)
     }
 
@@ -222,9 +222,9 @@ impl<'p> Tuner<'p> {
     /// println!("{} on {} GPUs", report, report.devices);
     /// # Ok(()) }
     /// ```
-    pub fn tune_on(&self, devices: &[Device], args: &[Arg<'_>]) -> Result<Report, Error> {
+    pub fn tune_on(&self, devices: &[Device], args: &[Arg<'_>]) -> Result<TuningReport, Error> {
         let device = alike(devices)?;
-        self.tune_chosen(devices, args, self.choose(device, &device.arch())?)
+        self.tune_chosen(devices, args, self.choose(device, &device.arch().to_string())?)
     }
 
     /// The same after [`Tuner::choose`] for the first device, which gave `report`.
@@ -232,13 +232,18 @@ impl<'p> Tuner<'p> {
     /// ```no_run
     /// # fn f(tuner: rtc_tune::Tuner<'_>, device: &rtc_runtime::Device, args: &[rtc_runtime::Arg<'_>])
     /// # -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut report = tuner.choose(device, &device.arch())?;
+    /// let mut report = tuner.choose(device, &device.arch().to_string())?;
     /// if tuner.is_open(&report) {
     ///     report = tuner.tune_chosen(std::slice::from_ref(device), args, report)?;
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn tune_chosen(&self, devices: &[Device], args: &[Arg<'_>], mut report: Report) -> Result<Report, Error> {
+    pub fn tune_chosen(
+        &self,
+        devices: &[Device],
+        args: &[Arg<'_>],
+        mut report: TuningReport,
+    ) -> Result<TuningReport, Error> {
         let device = alike(devices)?;
         let arch = report.arch.clone();
         // The budget is for all of it.
@@ -272,7 +277,7 @@ impl<'p> Tuner<'p> {
             (kernels, joined.unwrap_or_else(|| Ok(Vec::new())))
         });
         let (kernels, replicas) = (kernels?, replicas?);
-        report.is_assembled = kernels.iter().flat_map(HashMap::values).any(|ready| ready.kernel.is_assembled());
+        report.is_assembled = kernels.iter().flat_map(HashMap::values).any(|ready| ready.kernel.is_cubin());
         report.phases.compiling = now.elapsed();
         let tuning = self.decorators(&arch)?;
         with_all(args, &replicas, &mut |lists| self.timed(devices, lists, &tuning, &kernels, &mut report, started))?;
@@ -291,7 +296,7 @@ impl<'p> Tuner<'p> {
         lists: &[&[Arg<'_>]],
         tuning: &Tuning,
         kernels: &[HashMap<usize, Ready>],
-        report: &mut Report,
+        report: &mut TuningReport,
         started: Instant,
     ) -> Result<(), Error> {
         let mut expected: Vec<usize> = order(&report.candidates);
@@ -341,7 +346,7 @@ impl<'p> Tuner<'p> {
     }
 
     /// All configurations, with what the cost model says of each.
-    fn prepared(&self, arch: &str, machine: &Machine) -> Result<Report, Error> {
+    fn prepared(&self, arch: &str, machine: &Machine) -> Result<TuningReport, Error> {
         let started = Instant::now();
         let tuning = self.decorators(arch)?;
         let written: Vec<Candidate> = tuning.choices.iter().cloned().map(Candidate::written).collect();
@@ -361,7 +366,7 @@ impl<'p> Tuner<'p> {
             candidates.extend(best.into_iter().map(|i| std::mem::take(&mut more[i])));
         }
         let kernel = self.program.kernel(self.spec.kernel.as_deref())?.name.clone();
-        let mut report = Report::new(kernel, arch, candidates);
+        let mut report = TuningReport::new(kernel, arch, candidates);
         report.key = self.key(&tuning);
         report.spec = spec;
         report.is_tuned = tuning.is_tuned;
@@ -396,7 +401,7 @@ impl<'p> Tuner<'p> {
         arch: &str,
         machine: &Machine,
         timed: &[usize],
-        report: &mut Report,
+        report: &mut TuningReport,
         started: Instant,
     ) -> Result<Vec<HashMap<usize, Ready>>, Error> {
         let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
@@ -443,13 +448,13 @@ impl<'p> Tuner<'p> {
         Ok(kernels)
     }
 
-    fn nothing_runs(&self, report: &Report) -> Error {
+    fn nothing_runs(&self, report: &TuningReport) -> Error {
         let reason = report.candidates.iter().find_map(|c| c.dropped.clone());
         Error::NothingRuns { kernel: report.kernel.clone(), reason: reason.unwrap_or_else(|| "there is none".into()) }
     }
 
     /// Takes over stored times of what is still the same code, and the stored winner.
-    fn recall(&self, report: &mut Report, entry: &Entry, machine: &Machine) {
+    fn recall(&self, report: &mut TuningReport, entry: &Entry, machine: &Machine) {
         let stored = |candidate: &Candidate| {
             let setting = Setting::of(&candidate.choice);
             let record = entry.records.iter().find(|r| r.setting == setting)?;
@@ -466,7 +471,7 @@ impl<'p> Tuner<'p> {
             let tensors = self.tensor_bytes();
             let (program, spec, arch) = (self.program, &report.spec, &report.arch);
             candidate.estimate(&Estimated { program, spec, arch, integers: &integers, machine, tensors });
-            // Without a time of its own it is nobody's configuration, as in an entry that is damaged.
+            // Without a time of its own it is not a configuration, as in an entry that is damaged.
             candidate.stored = Some(stored(&candidate)?);
             report.candidates.push(candidate);
             Some(report.candidates.len() - 1)
@@ -536,8 +541,8 @@ fn alike(devices: &[Device]) -> Result<&Device, Error> {
 }
 
 /// The arguments, which are of the first device, on each of the others.
-fn replicas(devices: &[Device], args: &[Arg<'_>]) -> Result<Vec<Replica>, Error> {
-    let copies = devices[1..].iter().map(|other| Replica::new(&devices[0], args, other));
+fn replicas(devices: &[Device], args: &[Arg<'_>]) -> Result<Vec<ArgumentCopies>, Error> {
+    let copies = devices[1..].iter().map(|other| ArgumentCopies::new(&devices[0], args, other));
     Ok(copies.collect::<Result<_, _>>()?)
 }
 
@@ -547,7 +552,7 @@ pub(crate) fn team<'t>(
     lists: &[&'t [Arg<'t>]],
     tuning: &Tuning,
     kernels: &'t [HashMap<usize, Ready>],
-    report: &Report,
+    report: &TuningReport,
     started: Instant,
 ) -> Result<Team<'t>, Error> {
     let devices = devices.iter().zip(lists).zip(kernels);

@@ -1,4 +1,4 @@
-//! Damaged results of tuning, in the cache and as files: what cannot be read is said and tuned anew; nothing of it becomes the
+//! Damaged results of tuning, in the cache and as files: what cannot be read is said and tuned again; nothing of it becomes the
 //! choice but a configuration of the source.
 
 #[path = "../../testing/tests/damage/mod.rs"]
@@ -8,7 +8,7 @@ use rtc_abi::DType;
 use rtc_cache::{Cache, CacheConfig, Key, KeyBuilder};
 use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
 use rtc_runtime::{Device, args};
-use rtc_tune::{Decision, Entry, Grid, Tuned, Tuner};
+use rtc_tune::{Decision, Entry, GridFn, Tuned, Tuner};
 use std::fs;
 
 const SOURCE: &str = "\
@@ -40,8 +40,8 @@ fn results() {
     let tuner = Tuner::new(&program, Spec { args, ..Spec::default() })
         .argument("x", HostValue::Tensor { dtype: DType::Fp32, shape: Some(vec![1000]) })
         .integer("n", 1000)
-        .grid(Grid::new(["cdiv(n, BLOCK)", "1", "1"].map(|size| size.parse().expect("an expression"))))
-        .on_any_device()
+        .grid(GridFn::new(["cdiv(n, BLOCK)", "1", "1"].map(|size| size.parse().expect("an expression"))))
+        .allow_untimed_devices()
         .cache(&cache);
     let device = Device::emulator();
     let mut x = device.zeros::<f32>(1000).expect("memory");
@@ -53,7 +53,7 @@ fn results() {
     let path = cache.path("tuning", &key);
     let (file, content) =
         (fs::read(&path).expect("an entry"), cache.get("tuning", &key).ok().flatten().expect("results"));
-    let arch = device.arch();
+    let arch = device.arch().to_string();
     let mut random = damage::random();
     let choose = || {
         let report = tuner.choose(&device, &arch).expect("the cost model chooses at the least");
@@ -79,14 +79,14 @@ fn results() {
     }
     assert!(stored > 0 && noted > 0, "{stored} {noted}");
 
-    // Whoever tunes gets results all the same, and the next finds them.
+    // Tuning still returns results, and the next run finds them.
     for damaged in [&b""[..], b"x", &[0xff; 64], &content[..content.len() - 1], b"{\"kernel\": 3}"] {
         cache.put("tuning", &key, damaged).expect("room");
         assert!(choose().1, "nothing is said of results that cannot be read");
         assert_eq!((tune().decision, tune().decision), (Decision::Timed, Decision::Stored));
     }
 
-    // A winner that nobody timed is none.
+    // A winner without a time is none.
     let text = String::from_utf8(content).expect("it is JSON");
     let (head, records) = text.split_once("\"records\"").expect("it has records");
     let (before, winner) = head.split_once("\"winner\"").expect("it has a winner");

@@ -5,7 +5,7 @@ use rtc_abi::DType;
 use rtc_cache::{Cache, CacheConfig};
 use rtc_compiler::{ArgKind, ArgSpec, HostValue, Program, Signature, Source, Spec};
 use rtc_runtime::{Device, TensorDescriptor, args};
-use rtc_tune::{Decision, Error, Grid, Report, Tuned, Tuner};
+use rtc_tune::{Decision, Error, GridFn, Tuned, Tuner, TuningReport};
 use std::time::Duration;
 
 /// Adds to `total` and changes `x` in place: what a run leaves behind is seen.
@@ -40,11 +40,11 @@ fn tuner(program: &Program) -> Tuner<'_> {
         .argument("x", tensor(N as u64))
         .argument("total", tensor(1))
         .integer("n", N as i64)
-        .grid(Grid::new(grid))
-        .on_any_device()
+        .grid(GridFn::new(grid))
+        .allow_untimed_devices()
 }
 
-fn tune(tuner: &Tuner<'_>) -> Result<Report, Error> {
+fn tune(tuner: &Tuner<'_>) -> Result<TuningReport, Error> {
     let device = Device::emulator();
     let values: Vec<f32> = (0..N).map(|i| i as f32 * 0.25).collect();
     let (mut x, mut total) = (device.upload(&values)?, device.upload(&[7.0f32])?);
@@ -93,7 +93,7 @@ fn two_devices_share_the_configurations() {
     assert_eq!(again.winner().unwrap().choice, report.winner().unwrap().choice);
     // What a configuration of the space computes is compared with what a written one on another device does.
     let wide = program_of("triton.Config({'BLOCK': 64}, num_warps=2), triton.Config({'BLOCK': 128}, num_warps=2)");
-    let wide = tune(&devices, &tuner(&wide).wide(true), &mut x, &mut total).unwrap();
+    let wide = tune(&devices, &tuner(&wide).widen_search(), &mut x, &mut total).unwrap();
     assert!(wide.candidates.iter().filter(|c| !c.is_written && !c.times.runs.is_empty()).count() >= 10, "{wide}");
     // More devices than configurations; the same device twice; none.
     let one = program_of("triton.Config({'BLOCK': 64})");
@@ -136,11 +136,11 @@ fn results_are_kept_per_configuration() {
     let (timed, stored): (Vec<_>, Vec<_>) = added.candidates.iter().partition(|c| !c.times.runs.is_empty());
     assert_eq!((timed.len(), stored.len()), (4, 1), "{added}");
     assert!(stored[0].stored.is_some());
-    // Another kernel of the same name is timed anew.
+    // Another kernel of the same name is timed again.
     let text = SUMS.replace("CONFIGS", FOUR).replace("v + 1.0", "v + 2.0");
     let changed = Program::parse(&[Source::new("sums.rt", text)]);
     assert_eq!(tuner(&changed).cache(&cache).choose(&Device::emulator(), "sm_90a").unwrap().decision, Decision::Model);
-    let fresh = tune(&tuner(&program).cache(&cache).fresh(true)).unwrap();
+    let fresh = tune(&tuner(&program).cache(&cache).ignore_cached_times()).unwrap();
     assert_eq!(fresh.decision, Decision::Timed);
     let mut tuned = Tuned::default();
     tuned.add(&first.entry());
@@ -170,7 +170,7 @@ fn a_budget_ends_the_tuning_with_a_winner_or_says_so() {
 #[test]
 fn the_wider_space_keeps_only_what_computes_the_same() {
     let program = program_of("triton.Config({'BLOCK': 64}, num_warps=2), triton.Config({'BLOCK': 128}, num_warps=2)");
-    let report = tune(&tuner(&program).wide(true)).unwrap();
+    let report = tune(&tuner(&program).widen_search()).unwrap();
     let wide = report.candidates.iter().filter(|c| !c.is_written).count();
     assert!(wide >= 10, "{wide}");
     assert!(report.candidates.iter().any(|c| !c.is_written && !c.times.runs.is_empty()));
@@ -225,8 +225,8 @@ fn hooks_set_the_blocks_of_descriptors() {
         .argument("src", described)
         .argument("out", HostValue::Tensor { dtype: DType::Fp32, shape: Some(vec![256]) })
         .integer("n", 256)
-        .grid(Grid::new(["cdiv(n, B)".parse().unwrap(), 1.into(), 1.into()]))
-        .on_any_device();
+        .grid(GridFn::new(["cdiv(n, B)".parse().unwrap(), 1.into(), 1.into()]))
+        .allow_untimed_devices();
     // SAFETY: a descriptor that is passed in parts is accessed within its shape, and `out` has `n` elements.
     let tuner = unsafe { tuner.assume_in_bounds() };
     let devices = [Device::emulator(), Device::emulator()];
@@ -242,6 +242,6 @@ fn hooks_set_the_blocks_of_descriptors() {
     }
     assert_eq!(out.to_vec().unwrap(), [0.0; 256], "`out` is not as before");
     // A wider space keeps the sizes that the hook was given.
-    let report = tuner.wide(true).predict("sm_90a").unwrap();
+    let report = tuner.widen_search().predict("sm_90a").unwrap();
     assert!(report.candidates.len() > 2 && report.candidates.iter().all(|c| !c.choice.blocks.is_empty()));
 }

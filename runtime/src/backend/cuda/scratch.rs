@@ -26,7 +26,7 @@ struct Held {
 impl Stream {
     /// Gives `launch` the address of so many bytes, which it may use on this stream until it returns and in work that it gave to
     /// the stream.
-    pub(crate) fn with_scratch<R>(&self, bytes: usize, launch: impl FnOnce(u64) -> Result<R>) -> Result<R> {
+    pub(super) fn with_scratch<R>(&self, bytes: usize, launch: impl FnOnce(u64) -> Result<R>) -> Result<R> {
         let scratch = self.scratch.as_ref().unwrap_or(&self.context.scratch);
         // Held until the launch is given: another thread could have the memory grow, which ends the life of the old one.
         let mut held = scratch.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,7 @@ impl Context {
         if let Some(held) = self.scratch.take()
             && self.bind().is_ok()
         {
-            // SAFETY: the address comes from `alloc_async`, and nobody can launch any more.
+            // SAFETY: the address comes from `alloc_async`, and no launch is possible any more.
             let _ = unsafe { result::free_sync(held.address) };
         }
     }

@@ -1,6 +1,6 @@
 //! Kernels that the driver's own assembler may get wrong.
 
-use crate::cuda::{Context, Module};
+use super::{Context, Module};
 use crate::warning::{self, Warning};
 use rtc_abi::Metadata;
 use rtc_assembler::{Assembler, Defect};

@@ -5,6 +5,7 @@
 //! so, and 137 µs with 254. A launch with fewer blocks than fit anyway gains nothing from the free room. The grid is known at
 //! the launch, so the second version is compiled at the first launch that needs it.
 
+use super::super::Backend;
 use super::occupancy::{blocks, registers, with_most};
 use super::{Context, Module, Stream};
 use std::sync::{Arc, OnceLock};
@@ -31,7 +32,7 @@ pub(super) struct FewBlocks {
 
 impl FewBlocks {
     /// The version to compile for a kernel that takes `taken` registers, where a step of occupancy limited these.
-    pub fn of(context: &Context, ptx: &str, symbol: &str, taken: u32, threads: u32) -> Option<FewBlocks> {
+    pub(super) fn of(context: &Context, ptx: &str, symbol: &str, taken: u32, threads: u32) -> Option<FewBlocks> {
         is_held_back(taken, threads).then(|| with_most(ptx, most(threads))).flatten().map(|ptx| FewBlocks {
             source: Some((ptx, symbol.to_owned())),
             threads,
@@ -41,19 +42,25 @@ impl FewBlocks {
     }
 
     /// A version that is compiled already.
-    pub fn compiled(context: &Context, module: Module, threads: u32) -> FewBlocks {
+    pub(super) fn compiled(context: &Context, module: Module, threads: u32) -> FewBlocks {
         let most_blocks = at_once(context, module.registers, threads);
         FewBlocks { source: None, threads, most_blocks, module: OnceLock::from(Some(module)) }
     }
 
     /// The version, if it is compiled.
-    pub fn get(&self) -> Option<&Module> {
+    pub(super) fn get(&self) -> Option<&Module> {
         self.module.get().and_then(Option::as_ref)
     }
 
     /// The version, if a launch of so many blocks should use it. While a stream records a graph nothing is compiled, as some
     /// drivers refuse to load modules then.
-    pub fn for_launch(&self, context: &Arc<Context>, blocks: u64, stream: &Stream, like: &Module) -> Option<&Module> {
+    pub(super) fn for_launch(
+        &self,
+        context: &Arc<Context>,
+        blocks: u64,
+        stream: &Stream,
+        like: &Module,
+    ) -> Option<&Module> {
         if blocks > self.most_blocks {
             return None;
         }

@@ -2,13 +2,15 @@
 //!
 //! `unsafe` stands here because every call is one of the driver's C functions. The driver library is loaded when the first
 //! CUDA device is opened, so a program that contains this module builds and runs where there is no CUDA; [`Context::open`]
-//! then gives an error. Without the feature `cuda`, `cuda_absent.rs` stands in its place.
+//! then gives an error.
 //!
 //! Invariants: handles are made by the driver and freed exactly once, in `Drop`; every handle keeps its context alive;
 //! each function makes the context current first, so any thread may call it.
 #![allow(unsafe_code)]
 
+mod assembled;
 mod few_blocks;
+mod load;
 mod module;
 mod occupancy;
 mod pinned;
@@ -16,17 +18,18 @@ mod scratch;
 mod stream;
 mod tensor_map;
 
-pub(crate) use module::{Launch, Module};
+use module::Module;
 use occupancy::Multiprocessor;
-pub(crate) use occupancy::more_blocks;
-pub(crate) use pinned::Pinned;
-pub(crate) use stream::{Event, Graph, Stream};
-pub(crate) use tensor_map::encode_tensor_map;
+use pinned::Pinned;
+pub(crate) use stream::Stream;
 
+use super::{Backend, BackendStream, Code, DeviceKind, Form, Image, MAP_BYTES, MapError, PinnedMemory, Place};
 use crate::{Error, Result};
 use cudarc::driver::{result, sys};
+use rtc_abi::Arch;
 use std::ffi::{CStr, c_int, c_uint};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// The primary context of one device.
 #[derive(Debug)]
@@ -45,6 +48,8 @@ pub(crate) struct Context {
     multiprocessor: Multiprocessor,
     /// That of the default stream.
     scratch: scratch::Scratch,
+    /// Streams besides the default one that were made here and live.
+    streams: AtomicUsize,
 }
 
 // SAFETY: contexts of the driver may be used from any thread, as long as they are made current there; `bind` does that.
@@ -94,61 +99,85 @@ impl Context {
             multiprocessors,
             multiprocessor,
             scratch,
+            streams: AtomicUsize::new(0),
         }))
     }
 
-    /// Number of the device.
-    pub(crate) fn ordinal(&self) -> usize {
-        self.ordinal
-    }
-
-    /// The device's name as its maker gives it.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Whether that is the driver's handle of this context.
+    #[cfg(feature = "cudarc")]
     pub(crate) fn is_context(&self, raw: sys::CUcontext) -> bool {
         self.raw == raw
     }
 
     /// Whether launches may begin before the work before them has ended: devices before 9.0 cannot, nor graphs of old drivers.
-    pub(crate) fn overlaps(&self) -> bool {
+    fn overlaps(&self) -> bool {
         self.overlaps
     }
 
-    /// What a multiprocessor holds.
+    /// What an SM holds.
     fn multiprocessor(&self) -> Multiprocessor {
         self.multiprocessor
     }
 
     /// The version of CUDA that the driver has, and with it the assembler in it.
-    pub(crate) fn driver_version(&self) -> (u32, u32) {
+    fn driver_version(&self) -> (u32, u32) {
         self.driver_version
     }
 
     /// Compute capability times ten.
-    pub(crate) fn capability(&self) -> u32 {
+    fn capability(&self) -> u32 {
         self.capability
     }
 
     /// The most shared memory that a block may ask for.
-    pub(crate) fn shared_limit(&self) -> u32 {
+    fn shared_limit(&self) -> u32 {
         self.shared_limit
-    }
-
-    /// Multiprocessors.
-    pub(crate) fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
     }
 
     fn bind(&self) -> Result<()> {
         // SAFETY: `raw` is retained for the life of `self`.
         check("cuCtxSetCurrent", unsafe { result::ctx::set_current(self.raw) })
     }
+}
 
-    /// Allocates device memory.
-    pub(crate) fn alloc(&self, bytes: usize) -> Result<u64> {
+impl Backend for Context {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cuda(self.ordinal)
+    }
+
+    fn name(&self) -> String {
+        format!("cuda:{} ({})", self.ordinal, self.name)
+    }
+
+    fn model(&self) -> String {
+        self.name.clone()
+    }
+
+    fn compute_capability(&self) -> (u32, u32) {
+        (self.capability / 10, self.capability % 10)
+    }
+
+    fn arch(&self) -> Arch {
+        // Targets of capability 9.0 and above have an architecture-specific feature set.
+        Arch { capability: self.capability, is_specific: self.capability >= 90 }
+    }
+
+    fn memory_info(&self) -> Result<(u64, u64)> {
+        self.bind()?;
+        let (free, total) = check("cuMemGetInfo", result::mem_get_info())?;
+        Ok((free as u64, total as u64))
+    }
+
+    fn uuid(&self) -> Result<[u8; 16]> {
+        let uuid = check("cuDeviceGetUuid", result::device::get_uuid(self.device))?;
+        Ok(uuid.bytes.map(|byte| byte as u8))
+    }
+
+    fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
+    fn alloc(&self, bytes: usize, _name: &str) -> Result<u64> {
         self.bind()?;
         // SAFETY: a plain allocation; the caller frees it with `free`.
         match check("cuMemAlloc", unsafe { result::malloc_sync(bytes.max(1)) }) {
@@ -161,8 +190,7 @@ impl Context {
         }
     }
 
-    /// Frees device memory, after all work that uses it.
-    pub(crate) fn free(&self, address: u64) {
+    fn free(&self, address: u64) {
         // An error here was caused by earlier work and is reported by the next call that can report it.
         if self.bind().is_ok() {
             // SAFETY: `address` comes from `alloc` and its buffer is being dropped.
@@ -170,8 +198,7 @@ impl Context {
         }
     }
 
-    /// Copies to the device.
-    pub(crate) fn write(&self, address: u64, data: &[u8]) -> Result<()> {
+    fn write(&self, address: u64, data: &[u8]) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
@@ -180,22 +207,26 @@ impl Context {
         check("cuMemcpyHtoD", unsafe { result::memcpy_htod_sync(address, data) })
     }
 
-    /// Fills device memory with zeros.
-    pub(crate) fn zero(&self, address: u64, bytes: usize) -> Result<()> {
+    fn zero(&self, address: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller gives a range of a buffer.
         check("cuMemsetD8", unsafe { result::memset_d8_sync(address, 0, bytes) })
     }
 
-    /// Copies within the device.
-    pub(crate) fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+    fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller gives ranges of buffers.
         check("cuMemcpyDtoD", unsafe { result::memcpy_dtod_sync(to, from, bytes) })
     }
 
-    /// Copies from another device, directly where the two are linked.
-    pub(crate) fn copy_from(&self, to: u64, other: &Context, from: u64, bytes: usize) -> Result<()> {
+    fn copy_from(&self, to: u64, other: &dyn Backend, from: u64, bytes: usize) -> Result<()> {
+        let any: &dyn std::any::Any = other;
+        let Some(other) = any.downcast_ref::<Context>() else {
+            let mut data = vec![0; bytes];
+            other.read(from, &mut data)?;
+            return self.write(to, &data);
+        };
+        other.synchronize()?;
         self.bind()?;
         // SAFETY: the caller gives ranges of buffers of the two devices.
         let copied = unsafe { sys::cuMemcpyPeer(to, self.raw, from, other.raw, bytes) }.result();
@@ -204,8 +235,7 @@ impl Context {
         check("cuStreamSynchronize", unsafe { result::stream::synchronize(std::ptr::null_mut()) })
     }
 
-    /// Copies from the device.
-    pub(crate) fn read(&self, address: u64, data: &mut [u8]) -> Result<()> {
+    fn read(&self, address: u64, data: &mut [u8]) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
@@ -214,10 +244,37 @@ impl Context {
         check("cuMemcpyDtoH", unsafe { result::memcpy_dtoh_sync(data, address) })
     }
 
-    /// Waits for all work of the device.
-    pub(crate) fn synchronize(&self) -> Result<()> {
+    fn synchronize(&self) -> Result<()> {
         self.bind()?;
         check("cuCtxSynchronize", result::ctx::synchronize())
+    }
+
+    fn pinned(self: Arc<Self>, bytes: usize) -> Result<Box<dyn PinnedMemory>> {
+        Ok(Box::new(Pinned::alloc(&self, bytes)?))
+    }
+
+    fn load(self: Arc<Self>, image: &Image<'_>) -> Result<Arc<dyn Code>> {
+        Ok(Arc::new(load::load(&self, image)?))
+    }
+
+    fn encode_tensor_map(&self, form: &Form, place: &Place) -> std::result::Result<[u8; MAP_BYTES], MapError> {
+        tensor_map::encode(self, form, place).map_err(MapError::Failed)
+    }
+
+    fn default_stream(self: Arc<Self>) -> Box<dyn BackendStream> {
+        Box::new(Stream::default_of(&self))
+    }
+
+    fn stream(self: Arc<Self>, priority: u8) -> Result<Box<dyn BackendStream>> {
+        Ok(Box::new(Stream::create(&self, priority.into())?))
+    }
+
+    fn capturing(self: Arc<Self>) -> Result<Box<dyn BackendStream>> {
+        Ok(Box::new(Stream::capturing(&self)?))
+    }
+
+    fn adopt_stream(self: Arc<Self>, handle: u64) -> Result<Box<dyn BackendStream>> {
+        Ok(Box::new(Stream::adopt(&self, handle)))
     }
 }
 
@@ -230,7 +287,7 @@ impl Drop for Context {
 }
 
 /// How many CUDA devices there are; an error where there is no driver.
-pub(crate) fn device_count() -> Result<usize> {
+fn device_count() -> Result<usize> {
     if !is_driver_there() {
         return Err(Error::NoDevice("no CUDA driver was found (libcuda.so.1 cannot be loaded)".into()));
     }
@@ -300,7 +357,6 @@ fn shown(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-#[inline]
 /// The number of the GPU on which memory lies.
 pub(crate) fn ordinal_of(address: u64) -> Result<usize> {
     device_count()?;
@@ -312,6 +368,7 @@ pub(crate) fn ordinal_of(address: u64) -> Result<usize> {
     usize::try_from(ordinal).map_err(|_| Error::NoDevice(format!("the memory at {address:#x} lies on no GPU")))
 }
 
+#[inline]
 fn check<T>(call: &'static str, status: std::result::Result<T, result::DriverError>) -> Result<T> {
     status.map_err(|error| failed(call, error))
 }

@@ -1,30 +1,32 @@
 //! Loaded kernels and their launch.
 #![allow(unsafe_code)]
 
+use super::super::{BackendStream, Code, KernelUsage, Launch, Scratch, downcast};
 use super::few_blocks::FewBlocks;
 use super::{Context, Stream, check, with_log};
 use crate::{Error, Result};
 use cudarc::driver::{result, sys};
+use rtc_abi::Metadata;
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::sync::{Arc, OnceLock};
 use zerocopy::IntoBytes;
 
 /// A loaded kernel.
 #[derive(Debug)]
-pub(crate) struct Module {
+pub(super) struct Module {
     context: Arc<Context>,
     raw: sys::CUmodule,
     function: sys::CUfunction,
     /// Registers per thread.
-    pub(crate) registers: u32,
+    pub(super) registers: u32,
     /// Bytes of local memory per thread: spilled registers and arrays.
-    pub(crate) local_bytes: u32,
+    pub(super) local_bytes: u32,
     /// Threads per block that fit the registers.
-    pub(crate) max_threads: u32,
+    pub(super) max_threads: u32,
     /// Shared memory that the code declares by itself.
-    pub(crate) static_shared: u32,
+    pub(super) static_shared: u32,
     /// It came as machine code.
-    pub(crate) is_assembled: bool,
+    pub(super) is_assembled: bool,
     /// The dynamic shared memory and the cluster that it is prepared for.
     pub(super) prepared: OnceLock<(u32, [u32; 3])>,
     /// The version with more registers for launches of few blocks.
@@ -38,7 +40,7 @@ unsafe impl Sync for Module {}
 
 impl Module {
     /// Has the driver compile PTX and finds the kernel `symbol` in it.
-    pub(crate) fn load(context: &Arc<Context>, ptx: &str, symbol: &str) -> Result<Module> {
+    pub(super) fn load(context: &Arc<Context>, ptx: &str, symbol: &str) -> Result<Module> {
         Module::load_with_remarks(context, ptx, symbol).map(|(module, _)| module)
     }
 
@@ -85,7 +87,7 @@ impl Module {
     }
 
     /// Loads machine code for devices of this capability.
-    pub(crate) fn load_cubin(context: &Arc<Context>, cubin: &[u8], symbol: &str) -> Result<Module> {
+    pub(super) fn load_cubin(context: &Arc<Context>, cubin: &[u8], symbol: &str) -> Result<Module> {
         context.bind()?;
         // The driver finds the end of the image by its headers, which stand at multiples of 8.
         let mut image = vec![0u64; cubin.len().div_ceil(8)];
@@ -139,7 +141,7 @@ impl Module {
     }
 
     /// Allows launches with that much dynamic shared memory, and clusters beyond the portable size.
-    pub(crate) fn prepare(&self, shared_bytes: u32, cluster: [u32; 3]) -> Result<()> {
+    pub(super) fn prepare(&self, shared_bytes: u32, cluster: [u32; 3]) -> Result<()> {
         self.context.bind()?;
         use sys::CUfunction_attribute_enum as Attribute;
         let set = |attribute, value| {
@@ -157,13 +159,13 @@ impl Module {
         self.few_blocks.as_ref().and_then(|few| few.get()).map_or(Ok(()), |few| few.prepare(shared_bytes, cluster))
     }
 
-    /// Launches; `grid` counts blocks. The driver copies `params` before it returns.
-    pub(crate) fn launch(&self, stream: &Stream, launch: &Launch<'_>) -> Result<()> {
+    /// Gives the driver the launch. It copies `params` before it returns.
+    fn submit(&self, stream: &Stream, launch: &Launch<'_>) -> Result<()> {
         self.context.bind()?;
         let blocks = launch.grid.map(u64::from).iter().product();
         if let Some(few) = self.few_blocks.as_ref().and_then(|few| few.for_launch(&self.context, blocks, stream, self))
         {
-            return few.launch(stream, launch);
+            return few.submit(stream, launch);
         }
         if launch.places.is_empty() {
             return self.launch_whole(stream, launch);
@@ -213,8 +215,9 @@ impl Module {
         extra: *mut *mut c_void,
     ) -> Result<()> {
         let [gx, gy, gz] = launch.grid;
-        if !launch.has_attributes(self.context.overlaps()) {
-            // SAFETY: the caller vouches for the parameters; the handles are live.
+        let metadata = launch.metadata;
+        if !has_attributes(metadata, self.context.overlaps()) {
+            // SAFETY: the caller guarantees the parameters; the handles are live.
             let status = unsafe {
                 sys::cuLaunchKernel(
                     self.function,
@@ -224,7 +227,7 @@ impl Module {
                     launch.block[0],
                     launch.block[1],
                     launch.block[2],
-                    launch.shared_bytes,
+                    metadata.shared_bytes,
                     stream.raw,
                     list,
                     extra,
@@ -233,7 +236,7 @@ impl Module {
             return check("cuLaunchKernel", status.result());
         }
         let mut attributes = Attributes::default();
-        attributes.ask_for(launch, self.context.overlaps());
+        attributes.ask_for(metadata, self.context.overlaps());
         let config = sys::CUlaunchConfig {
             gridDimX: gx,
             gridDimY: gy,
@@ -241,7 +244,7 @@ impl Module {
             blockDimX: launch.block[0],
             blockDimY: launch.block[1],
             blockDimZ: launch.block[2],
-            sharedMemBytes: launch.shared_bytes,
+            sharedMemBytes: metadata.shared_bytes,
             hStream: stream.raw,
             attrs: attributes.list.as_mut_ptr(),
             numAttrs: attributes.count as c_uint,
@@ -249,6 +252,38 @@ impl Module {
         // SAFETY: as above; `config` and `attributes` live until the call returns.
         let status = unsafe { sys::cuLaunchKernelEx(&config, self.function, list, extra) };
         check("cuLaunchKernelEx", status.result())
+    }
+}
+
+impl Code for Module {
+    fn launch(&self, stream: &dyn BackendStream, launch: Launch<'_>) -> Result<()> {
+        let stream = downcast::<Stream>(stream)?;
+        let (metadata, is_recorded) = (launch.metadata, launch.is_recorded);
+        let submit =
+            |launch: &Launch<'_>| self.submit(stream, launch).map_err(|error| error.launching(&metadata.kernel));
+        let Some(Scratch { at, bytes }) = launch.scratch else { return submit(&launch) };
+        let mut with_scratch = |address: u64| {
+            launch.params[at..at + 8].copy_from_slice(&address.to_le_bytes());
+            submit(&launch)
+        };
+        // It may run beside the work before it, or whenever a graph is launched.
+        if is_recorded || metadata.launch_pdl {
+            let address = stream.alloc_async(bytes)?;
+            let launched = with_scratch(address);
+            stream.free_async(address)?;
+            launched
+        } else {
+            stream.with_scratch(bytes, with_scratch)
+        }
+    }
+
+    fn usage(&self) -> Option<KernelUsage> {
+        let Module { registers, local_bytes, max_threads, .. } = *self;
+        Some(KernelUsage { registers, local_bytes, max_threads })
+    }
+
+    fn is_cubin(&self) -> bool {
+        self.is_assembled
     }
 }
 
@@ -321,50 +356,27 @@ impl Attributes {
         self.count += 1;
     }
 
-    fn ask_for(&mut self, launch: &Launch<'_>, able: bool) {
+    fn ask_for(&mut self, metadata: &Metadata, able: bool) {
         use sys::CUlaunchAttributeID as Id;
         use sys::CUlaunchAttributeValue as Value;
-        if launch.cluster != [1, 1, 1] {
-            let [x, y, z] = launch.cluster;
+        if metadata.cluster != [1, 1, 1] {
+            let [x, y, z] = metadata.cluster;
             let size = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
             self.push(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, Value { clusterDim: size });
         }
-        if launch.cooperative {
+        if metadata.launch_cooperative_grid {
             self.push(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, Value { cooperative: 1 });
         }
-        if launch.overlap && able {
+        if metadata.launch_pdl && able {
             let id = Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             self.push(id, Value { programmaticStreamSerializationAllowed: 1 });
         }
     }
 }
 
-/// What one launch needs, in the driver's terms.
-#[derive(Debug)]
-pub(crate) struct Launch<'a> {
-    /// Blocks.
-    pub(crate) grid: [u32; 3],
-    /// Threads per block along each axis.
-    pub(crate) block: [u32; 3],
-    /// Blocks per cluster.
-    pub(crate) cluster: [u32; 3],
-    /// Dynamic shared memory.
-    pub(crate) shared_bytes: u32,
-    /// Whether it may begin before the work before it on the stream has ended.
-    pub(crate) overlap: bool,
-    /// Whether all blocks must be on the device at once.
-    pub(crate) cooperative: bool,
-    /// The parameter buffer.
-    pub(crate) params: &'a [u8],
-    /// Where each parameter lies in it, if the device wants them elsewhere; empty if the buffer is passed as it is.
-    pub(crate) places: &'a [u32],
-}
-
-impl Launch<'_> {
-    /// To overlap is a leave; where the device is not able to, it does not.
-    fn has_attributes(&self, able: bool) -> bool {
-        self.cluster != [1, 1, 1] || self.cooperative || (self.overlap && able)
-    }
+/// Overlap with the work before is allowed, not required: a device that is not able to runs the launch after it.
+fn has_attributes(metadata: &Metadata, able: bool) -> bool {
+    metadata.cluster != [1, 1, 1] || metadata.launch_cooperative_grid || (metadata.launch_pdl && able)
 }
 
 /// Kernels with more parameters than this have their list of pointers on the heap.

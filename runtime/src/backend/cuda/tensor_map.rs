@@ -1,13 +1,13 @@
 //! Tensor maps as the driver encodes them.
 #![allow(unsafe_code)]
 
+use super::super::{Form, MAP_BYTES, MAX_RANK, Place};
 use super::{Context, check};
 use crate::Result;
-use crate::tensor_map::{Form, MAP_BYTES, MAX_RANK, Place};
 use cudarc::driver::sys;
 
 /// Has the driver encode a tensor map over memory of this context.
-pub(crate) fn encode_tensor_map(context: &Context, form: &Form, place: &Place) -> Result<[u8; MAP_BYTES]> {
+pub(super) fn encode(context: &Context, form: &Form, place: &Place) -> Result<[u8; MAP_BYTES]> {
     // The driver looks at the address in the current context, and this thread may have none or another.
     context.bind()?;
     use sys::CUtensorMapFloatOOBfill_enum as Oob;

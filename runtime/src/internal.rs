@@ -1,0 +1,13 @@
+//! Parts for the other crates of the project: launches that are made again and again, and copies of arguments. They have no
+//! place in the documentation and change without notice; semantic versioning does not cover them.
+
+pub use crate::replica::ArgumentCopies;
+pub use crate::snapshot::Snapshot;
+
+#[cfg(feature = "jit")]
+pub use crate::jit::{
+    cached::{KERNELS, key},
+    passed::Passed,
+    prepared::{Again, Prepared},
+    remembered::Remembered,
+};
